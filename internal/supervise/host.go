@@ -1,0 +1,103 @@
+package supervise
+
+import (
+	"context"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Host is the machine as supervision needs it. The real one is package host, the simulated one package sim. All methods are safe for concurrent
+// use and none blocks longer than its context or time-out says.
+type Host interface {
+	// Run runs one shell command of a process to its end: as the definition's user, in its setup path, in a cgroup of its own below the
+	// process's, so that what it leaves behind is found again. The error is for commands that could not be run at all (no such user, no such
+	// folder, refused); a command that ran and failed is a Result.
+	Run(ctx context.Context, r Run) (Result, error)
+
+	// Find looks for the live process of a definition: in its cgroup first, then through its pid file, verified by name and owner. When there
+	// is none, Reason says in words what was looked at, for the message of a failed check.
+	Find(key gozzard.Key, spec *gozzard.Spec) (Found, error)
+
+	// Watch calls exited once when the process is gone, from another goroutine. The returned func ends the watch; after it returned, exited
+	// is not called any more.
+	Watch(p Proc, exited func(Exit)) (stop func(), err error)
+
+	// Alive reports whether that very process (not a later one with its pid) still runs; zombies do not.
+	Alive(p Proc) bool
+
+	// Signal sends TERM or KILL to that very process.
+	Signal(p Proc, sig Signal) error
+
+	// Clear kills everything left in the process's cgroup and removes it. Processes that were found by pid file only are not touched.
+	Clear(key gozzard.Key) error
+
+	// Sample measures the trees of the given processes in one pass over the machine. The answer is aligned with procs; gone ones are zero.
+	Sample(procs []Proc) []Usage
+
+	// Inspect reads what a query reports beyond usage.
+	Inspect(p Proc) (gozzard.Detail, error)
+}
+
+// Run is one command to run.
+type Run struct {
+	Key     gozzard.Key
+	Spec    *gozzard.Spec
+	Op      gozzard.OpID // zero for pull-ups and probes
+	Command string
+	Timeout time.Duration
+	// Keeps says that what the command starts belongs to the process and stays (start, restart, reload); otherwise its leftovers are cleared
+	// when it ends (stop, kill, version).
+	Keeps bool
+}
+
+// Result is how a command ended.
+type Result struct {
+	ExitCode int // -1 when killed
+	Signal   string
+	TimedOut bool
+	Output   string // the last lines of stdout and stderr together, valid UTF-8, bounded
+}
+
+// Proc is the identity of one running process: pid and start time within one boot.
+type Proc struct {
+	BootID string `json:"boot_id"`
+	PID    int    `json:"pid"`
+	Start  uint64 `json:"start"` // clock ticks after boot
+}
+
+// IsZero reports whether there is no process.
+func (p Proc) IsZero() bool { return p.PID == 0 }
+
+// Found is the answer of Find.
+type Found struct {
+	Proc      Proc
+	StartedAt time.Time
+	ByCgroup  bool
+	Reason    string // when Proc is zero
+}
+
+// Exit is how a watched process ended, as far as it can be known.
+type Exit struct {
+	Known  bool // false for processes that are not our children
+	Code   int
+	Signal string
+}
+
+// Signal is one of the two signals supervision sends.
+type Signal uint8
+
+// The signals.
+const (
+	SignalTerm Signal = iota + 1
+	SignalKill
+)
+
+// Usage is the resource use of a process tree. CPU and Mem are percent of the whole machine.
+type Usage struct {
+	CPU   float32
+	Mem   float32
+	MemKB int64
+	FD    int32
+	Procs int32
+}

@@ -1,0 +1,86 @@
+package gozzard
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// AgentID names an agent for its whole life: made once on the host and kept in its state folder. Addresses change, agent ids do not.
+type AgentID string
+
+// Validate reports whether the id can be a token of a fabric subject.
+func (id AgentID) Validate() error {
+	if id == "" || len(id) > 64 {
+		return fmt.Errorf("agent id must have 1 to 64 characters, has %d", len(id))
+	}
+	for i := 0; i < len(id); i++ {
+		c := id[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
+			continue
+		}
+		return fmt.Errorf("agent id %q may only have letters, digits, _ and -", string(id))
+	}
+	return nil
+}
+
+// Key names a process on one host.
+type Key struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+func (k Key) String() string { return k.Namespace + ":" + k.Name }
+
+// Compare orders keys by namespace, then name.
+func (k Key) Compare(o Key) int {
+	if c := strings.Compare(k.Namespace, o.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(k.Name, o.Name)
+}
+
+// ProcID names a process in the fleet.
+type ProcID struct {
+	Agent AgentID
+	Key
+}
+
+// HostAddr is how callers name a host: an address inside a cloud area.
+type HostAddr struct {
+	Cloud int
+	IP    netip.Addr
+}
+
+func (a HostAddr) String() string { return strconv.Itoa(a.Cloud) + ":" + a.IP.String() }
+
+// ParseHostAddr reads the form "cloud:ip" that callers put into agent id lists for hosts without an agent id.
+func ParseHostAddr(s string) (HostAddr, error) {
+	cloud, ip, ok := strings.Cut(s, ":")
+	if !ok {
+		return HostAddr{}, fmt.Errorf("%q is not of the form cloud:ip", s)
+	}
+	n, err := strconv.Atoi(cloud)
+	if err != nil || n < 0 || strconv.Itoa(n) != cloud {
+		return HostAddr{}, fmt.Errorf("%q is not a cloud id", cloud)
+	}
+	addr, err := ParseIP(ip)
+	if err != nil {
+		return HostAddr{}, err
+	}
+	return HostAddr{Cloud: n, IP: addr}, nil
+}
+
+// ParseIP accepts the canonical text of a unicast address without zone; a v4-mapped one is unmapped.
+func ParseIP(s string) (netip.Addr, error) {
+	addr, err := netip.ParseAddr(s)
+	if err != nil || addr.Zone() != "" {
+		return netip.Addr{}, fmt.Errorf("%q is not an IP address", s)
+	}
+	addr = addr.Unmap()
+	if addr.IsUnspecified() || addr.IsMulticast() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return netip.Addr{}, fmt.Errorf("%q is not the address of one host", s)
+	}
+	return addr, nil
+}

@@ -1,0 +1,60 @@
+package gozzard
+
+import "fmt"
+
+// RunState is a wanted or seen state of a process.
+type RunState uint8
+
+// The run states; the numbers are those of the callers' protocol.
+const (
+	StateUnregistered RunState = 0
+	StateRunning      RunState = 1
+	StateStopped      RunState = 2
+)
+
+func (s RunState) String() string {
+	switch s {
+	case StateUnregistered:
+		return "unregistered"
+	case StateRunning:
+		return "running"
+	case StateStopped:
+		return "stopped"
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// Status is the live picture of one process as its agent sees it. Soft state: at most one report interval old.
+type Status struct {
+	Key
+	Labels       map[string]string
+	Wanted       RunState
+	State        RunState
+	Hosted       bool
+	PID          int32 // -1 when not running
+	Version      string
+	Message      string
+	RegisteredAt int64 // Unix seconds, as all times here
+	StartedAt    int64
+	ReportedAt   int64
+	CPU          float32 // percent of the whole machine, process tree
+	Mem          float32
+	FD           int32
+	Disk         int64
+	Net          int64
+}
+
+// HostInfo is what an agent says of its host.
+type HostInfo struct {
+	Agent     AgentID
+	Addrs     []HostAddr // the first is the one shown
+	Hostname  string
+	OS        string
+	Arch      string
+	Version   string // of the agent
+	BootID    string
+	StartedAt int64 // of the agent
+	CPUs      int
+	MemBytes  int64
+	Degraded  []string // what this host lacks, in words; empty when nothing
+}
