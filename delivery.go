@@ -17,7 +17,11 @@ const (
 )
 
 func (p Phase) String() string {
-	return [...]string{"absent", "queued", "begun", "done", "interrupted", "never"}[p]
+	names := [...]string{"absent", "queued", "begun", "done", "interrupted", "never"}
+	if int(p) < len(names) {
+		return names[p]
+	}
+	return "invalid" // phases come from agents
 }
 
 // AttemptState is where an attempt stands in the record.
@@ -45,7 +49,8 @@ func (s AttemptState) String() string {
 // Final states never change.
 func (s AttemptState) Final() bool { return s >= AttemptOK }
 
-// Sources lists the states from which an attempt may become s: the condition of every compare-and-set on the record.
+// Sources lists the states from which an attempt may become s: the condition of every compare-and-set on the record. Who withdraws an attempt
+// that was not sent (superseded, expired) asks for less, Pending alone: another server may have sent it meanwhile.
 func (s AttemptState) Sources() []AttemptState {
 	switch s {
 	case AttemptPending: // requeue, only by Reconcile
@@ -139,7 +144,7 @@ func Finalise(p Phase, code Code) (state AttemptState, ok bool) {
 type Contact struct {
 	Session     uint64 // of the HELLO
 	Phase       Phase  // of the attempt's operation in the agent's list of open ones
-	SameJournal bool   // the journal is the one seen before and not rolled back: absence proves that nothing began
+	SameJournal bool   // SameJournal of the attempt: absence proves that nothing began
 }
 
 // Reconcile decides about an attempt when its agent opens a session. next is the state to set (its Sources are the condition), ok is false when
@@ -162,3 +167,17 @@ func Reconcile(state AttemptState, dispatched uint64, deadlinePassed bool, c Con
 	}
 	return AttemptNotExecuted, true
 }
+
+// JournalSince gives the first session in which an agent had the journal that it greets with: the one recorded while the journal is known and has
+// not gone back, else the session of this HELLO. It is recorded in the transaction that registers the session, because a server may die between
+// that and the reconciliation, and whoever goes on must still know that the journal changed.
+func JournalSince(known JournalPos, since uint64, hello JournalPos, session uint64) uint64 {
+	if known.ID == hello.ID && hello.LSN >= known.LSN {
+		return since
+	}
+	return session
+}
+
+// SameJournal reports whether an agent still has the journal under which an attempt was dispatched. Where it does not, the agent's "never heard of
+// it" proves nothing: the attempt is not cancelled but left to Reconcile.
+func SameJournal(dispatched, journalSince uint64) bool { return dispatched >= journalSince }

@@ -25,8 +25,8 @@ type Store interface {
 	// aligned with the rows, whether each was moved.
 	Dispatch(ctx context.Context, rows []Dispatch) ([]bool, error)
 
-	// Settle moves attempts to the state of each row if their present state is among its Sources (and their session is FromSession when that
-	// is not 0), and applies Process changes of the rows that moved. It returns which moved.
+	// Settle moves attempts to the state of each row if their present state is among its Sources (and is From, and their session is FromSession,
+	// when those are not 0), and applies Process changes of the rows that moved. It returns which moved.
 	Settle(ctx context.Context, rows []Settlement) ([]bool, error)
 
 	// Task and its attempts in index order. ErrNotFound for an unknown or pruned task.
@@ -37,8 +37,9 @@ type Store interface {
 	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)
 
 	// OpenSession registers a session and the host's description if the session is newer than the one recorded (gozzard.MayOpenSession). It
-	// returns the host as recorded before (zero for a new one) and whether the session was registered.
-	OpenSession(ctx context.Context, h HostRecord) (before HostRecord, opened bool, err error)
+	// records since which session the agent has this journal (gozzard.JournalSince) and returns the host as it is recorded now; when the
+	// session was not registered, as it was.
+	OpenSession(ctx context.Context, h HostRecord) (now HostRecord, opened bool, err error)
 
 	// Hosts lists all hosts ever seen.
 	Hosts(ctx context.Context) ([]HostRecord, error)
@@ -98,7 +99,8 @@ type Settlement struct {
 	Op          gozzard.OpID // must be the attempt's, else the row does not move
 	Agent       gozzard.AgentID
 	To          gozzard.AttemptState
-	FromSession uint64 // 0: any
+	From        gozzard.AttemptState // 0: any of To's Sources
+	FromSession uint64               // 0: any
 	Outcome     gozzard.Outcome
 	Journal     *gozzard.JournalPos // the agent's journal when it reported; kept with the host if it is further
 	Process     *ProcessChange
@@ -114,10 +116,12 @@ type ProcessChange struct {
 
 // HostRecord is a host as recorded.
 type HostRecord struct {
-	Info     gozzard.HostInfo
-	Session  uint64
-	Journal  gozzard.JournalPos
-	LastSeen time.Time
+	Info    gozzard.HostInfo
+	Session uint64
+	Journal gozzard.JournalPos
+	// JournalSince is the first session in which the agent had this journal. Attempts of earlier sessions cannot be judged by it.
+	JournalSince uint64
+	LastSeen     time.Time
 }
 
 // ProcessRecord is a registered process as recorded: the server's copy of definition and desired flags.

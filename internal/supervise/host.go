@@ -12,7 +12,8 @@ import (
 type Host interface {
 	// Run runs one shell command of a process to its end: as the definition's user, in its setup path, in a cgroup of its own below the
 	// process's, so that what it leaves behind is found again. The error is for commands that could not be run at all (no such user, no such
-	// folder, refused); a command that ran and failed is a Result.
+	// folder, refused); a command that ran and failed is a Result. When ctx ends, Run returns at once with its error and leaves the command
+	// alone: the agent going away never touches a process.
 	Run(ctx context.Context, r Run) (Result, error)
 
 	// Find looks for the live process of a definition: in its cgroup first, then through its pid file, verified by name and owner. When there
@@ -25,6 +26,10 @@ type Host interface {
 
 	// Alive reports whether that very process (not a later one with its pid) still runs; zombies do not.
 	Alive(p Proc) bool
+
+	// Collect waits a moment until a process that has ended is out of the process table, taking it in if it is ours to: whoever looks by pid must not
+	// take a dead one for alive after a stop was reported.
+	Collect(ctx context.Context, p Proc)
 
 	// Signal sends TERM or KILL to that very process.
 	Signal(p Proc, sig Signal) error
@@ -43,7 +48,8 @@ type Host interface {
 type Run struct {
 	Key     gozzard.Key
 	Spec    *gozzard.Spec
-	Op      gozzard.OpID // zero for pull-ups and probes
+	Op      gozzard.OpID   // zero for pull-ups and probes
+	Action  gozzard.Action // what the command is run for; ActionQuery for probes such as version
 	Command string
 	Timeout time.Duration
 	// Keeps says that what the command starts belongs to the process and stays (start, restart, reload); otherwise its leftovers are cleared

@@ -1,0 +1,77 @@
+# Nothing is expected but Go, make and bash; targets that need a Debian package install it when it is missing and they may.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS   += --no-print-directory
+.DEFAULT_GOAL := help
+
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS   := -s -w -X main.version=$(VERSION)
+GOBUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+TOOL      := go tool -modfile=tools/go.mod
+PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
+FUZZTIME  ?= 20s
+PACKAGES  ?= ./...
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+.PHONY: build
+build: ## static binary bin/gozzard
+	$(GOBUILD) -o bin/gozzard ./cmd/gozzard
+
+.PHONY: run
+run: build ## server and one agent in one process, on 127.0.0.1:8080
+	bin/gozzard dev
+
+.PHONY: test
+test: deps-test ## vet and all tests with the race detector
+	go vet $(PACKAGES)
+	@race=-race; command -v gcc >/dev/null || { race=; echo "test: no C compiler, so without the race detector"; }; \
+	go test $$race -timeout 14m $(PACKAGES) | .ci/summary
+
+.PHONY: deps-test
+deps-test: ## Debian packages that tests need, when missing
+	@.ci/deps
+
+.PHONY: check
+check: ## gofmt, vet, staticcheck, govulncheck
+	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi; echo "gofmt: ok"
+	go vet ./...
+	@echo "vet: ok"
+	$(TOOL) staticcheck ./...
+	@echo "staticcheck: ok"
+	@.ci/vulncheck $(TOOL) govulncheck ./...
+
+.PHONY: cross
+cross: ## build for every platform
+	@for p in $(PLATFORMS); do \
+		out=bin/gozzard-$${p%/*}-$${p#*/}; [ $${p%/*} = windows ] && out=$$out.exe; \
+		echo "$$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GOBUILD) -o $$out ./cmd/gozzard; \
+	done
+
+.PHONY: model
+model: ## the delivery protocol, larger configurations (minutes)
+	go test -count=1 -timeout 60m -v -run 'TestProtocol' . -model.full
+
+.PHONY: faults
+faults: ## crash, power-cut, silence and full-disk tests with their figures
+	go test -count=1 -timeout 60m -v ./internal/faults/...
+
+.PHONY: bench
+bench: ## figures beside those of peers
+	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./bench/...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME
+	@grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+		for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go | cut -c6-); do \
+			echo "$$dir $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$dir; \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,135 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// size says how much is measured.
+type size struct {
+	name    string
+	limit   time.Duration // of the whole run
+	callers int           // at the same time, on one host
+	singles int           // operations on one host
+	hosts   int
+	blocks  int // ours and the limit take turns, so that a change of the machine's mood hits both
+	rounds  int // fan-outs of one block
+	links   int // of the status ingest
+	reports int // of each link
+	names   int // processes registered on each host
+	pages   int // page queries of each kind
+}
+
+func fullSize() size {
+	return size{
+		name: "full", limit: 20 * time.Minute, callers: 32, singles: 5000, hosts: 2000, blocks: 4, rounds: 5, links: 500, reports: 60, names: 100,
+		pages: 300,
+	}
+}
+
+func quickSize() size {
+	return size{
+		name: "quick", limit: 2 * time.Minute, callers: 4, singles: 60, hosts: 20, blocks: 1, rounds: 2, links: 5, reports: 10, names: 5, pages: 10,
+	}
+}
+
+type options struct {
+	size     size
+	binary   string // "": build one
+	only     string // names of measurements, "" for all
+	progress io.Writer
+}
+
+// bench is one run.
+type bench struct {
+	options
+	dir    string // on the disk: the servers' records
+	shm    string // in memory: state of simulated agents
+	res    *results
+	server []string // logs of servers, looked through at the end
+}
+
+// run measures everything asked for. The results are nil when it did not get that far.
+func run(ctx context.Context, o options) (_ *results, err error) {
+	b := &bench{options: o, res: newResults(o.size)}
+	if b.dir, err = os.MkdirTemp("", "gozzard-spine-"); err != nil {
+		return nil, fmt.Errorf("cannot make a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if b.shm, err = os.MkdirTemp("/dev/shm", "gozzard-spine-"); err != nil {
+		return nil, fmt.Errorf("cannot make a folder in memory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.shm)) }()
+	if b.binary == "" {
+		if b.binary, err = b.build(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range []struct {
+		name    string
+		measure func(context.Context) error
+	}{{"single", b.measureSingle}, {"ingest", b.measureIngest}, {"fanout", b.measureFleet}} {
+		if !b.wants(m.name) && !(m.name == "fanout" && b.wants("pages")) {
+			continue
+		}
+		if err := m.measure(ctx); err != nil {
+			return b.res, fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	b.lookThroughLogs()
+	return b.res, nil
+}
+
+func (b *bench) wants(name string) bool { return b.only == "" || slices.Contains(strings.Split(b.only, ","), name) }
+
+func (b *bench) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...) // progress that cannot be shown is no reason to stop
+}
+
+// build makes the program without cgo, as it is shipped.
+func (b *bench) build(ctx context.Context) (string, error) {
+	b.say("building the program")
+	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the module: %w", err)
+	}
+	out := filepath.Join(b.dir, "gozzard")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", out, "./cmd/gozzard")
+	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build the program: %w\n%s", err, text)
+	}
+	return out, nil
+}
+
+// lookThroughLogs makes every warning of a server a fault: a figure measured while something broke is none.
+func (b *bench) lookThroughLogs() {
+	for _, path := range b.server {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			b.res.addFault("cannot read a server's log: %v", err)
+			continue
+		}
+		n, first := 0, ""
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic:") {
+				if n++; n == 1 {
+					first = strings.TrimSpace(line)
+				}
+			}
+		}
+		if n > 0 {
+			b.res.addFault("a server warned %d times, first: %s", n, first)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/gozzard/gozzard/internal/sim"
+)
+
+// fleet is a server with simulated hosts.
+type fleet struct {
+	*caller
+	server, sim *process
+	hosts       []host
+	joined      time.Duration // from the start of the hosts until all were online
+}
+
+// host is a host as callers name it.
+type host struct {
+	IP    string `json:"ip"`
+	Cloud int    `json:"bk_cloud_id"`
+}
+
+// startFleet runs a server with its record on the disk, and hosts that keep their state in a folder, and waits until all are online.
+func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *fleet, err error) {
+	data, err := os.MkdirTemp(b.dir, "server-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a folder: %w", err)
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	agents := "127.0.0.1:" + strconv.Itoa(port)
+	f := &fleet{}
+	defer func() {
+		if err != nil {
+			f.stop()
+		}
+	}()
+	f.server, err = start(b.dir, "server", exec.Command(b.binary, "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", agents))
+	if err != nil {
+		return nil, err
+	}
+	b.server = append(b.server, f.server.log)
+	if err := f.connect(ctx, filepath.Join(data, "credentials.json")); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	f.sim, err = start(b.dir, "sim", exec.Command(b.binary, "sim", "--hosts", strconv.Itoa(hosts), "--server", agents,
+		"--secret-file", filepath.Join(data, "join.secret"), "--data", state))
+	if err != nil {
+		return nil, err
+	}
+	for i := range hosts {
+		f.hosts = append(f.hosts, host{IP: sim.Addr(0, i).IP.String()})
+	}
+	err = f.awaitHosts(ctx)
+	f.joined = time.Since(began)
+	return f, err
+}
+
+func (f *fleet) stop() {
+	for _, p := range []*process{f.sim, f.server} {
+		if p != nil {
+			p.stop()
+		}
+	}
+}
+
+func (f *fleet) connect(ctx context.Context, path string) error {
+	return until(ctx, time.Minute, "the server", func() (bool, error) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return false, err
+		}
+		if f.caller, err = newCaller(text); err != nil {
+			return false, err
+		}
+		_, err = f.get(ctx, "/readyz")
+		return err == nil, err
+	}, f.server)
+}
+
+// awaitHosts waits until every host is online.
+func (f *fleet) awaitHosts(ctx context.Context) error {
+	body, err := json.Marshal(map[string]any{"hosts": f.hosts})
+	if err != nil {
+		return err
+	}
+	return until(ctx, 3*time.Minute, "every host", func() (bool, error) {
+		var states map[string]struct {
+			Alive int `json:"bk_agent_alive"`
+		}
+		if _, err := f.ask(ctx, "get_agent_status", body, &states); err != nil {
+			return false, err
+		}
+		online := 0
+		for _, s := range states {
+			online += s.Alive
+		}
+		return online == len(f.hosts), fmt.Errorf("%d of %d are online", online, len(f.hosts))
+	}, f.server, f.sim)
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("cannot find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/internal/nats"
+)
+
+// agentConfig is what an agent needs to know.
+type agentConfig struct {
+	Data   string
+	Server string       // "" with Broker
+	Broker *nats.Broker // of this process
+	Secret string
+	IPs    []string
+	Cloud  int
+	Sample time.Duration
+	Log    *slog.Logger
+}
+
+// newAgentCommand is `gozzard agent`.
+func newAgentCommand() *cobra.Command {
+	var cfg agentConfig
+	var logs logFlags
+	var secretFile string
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Keep this host's processes",
+		Long: `Keep the processes of this host as the server asks: start them, bring them back, report them. What must run is known on this host's disk, so it is
+kept also while the server cannot be reached. Ending the agent never touches a process.
+
+Every flag can also be set by the environment (--secret-file is GOZZARD_SECRET_FILE) or in the YAML file named by --config; a flag wins over the
+environment, the environment over the file. The server must be on loopback until enrolment and TLS are set up.`,
+		Example: `  gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := layer(cmd); err != nil {
+				return err
+			}
+			log, err := logs.logger(os.Stderr)
+			if err != nil {
+				return err
+			}
+			cfg.Log = log
+			if secretFile == "" {
+				return errors.New("--secret-file is needed: the file join.secret of the server's data folder")
+			}
+			if cfg.Secret, err = readSecret(secretFile); err != nil {
+				return failed(err)
+			}
+			return failed(runAgent(cmd.Context(), cfg))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Data, "data", "./agent", "folder of this agent's state")
+	f.StringVar(&cfg.Server, "server", "127.0.0.1:4230", "address of the server for agents")
+	f.StringVar(&secretFile, "secret-file", "", "file with the server's join secret")
+	f.StringSliceVar(&cfg.IPs, "ip", []string{"127.0.0.1"}, "addresses by which callers name this host; the first is shown")
+	f.IntVar(&cfg.Cloud, "cloud", 0, "cloud area of this host")
+	f.DurationVar(&cfg.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
+	logs.register(f, "info")
+	return cmd
+}
+
+// readSecret reads a secret that must exist.
+func readSecret(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the join secret: %w", err)
+	}
+	if err := onlyOwner(path); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// runAgent keeps processes until ctx ends.
+func runAgent(ctx context.Context, cfg agentConfig) error {
+	a, err := newAgentNode(cfg)
+	if err != nil {
+		return err
+	}
+	cfg.Log.Info("keeping", "agent", a.agent.ID(), "cloud", cfg.Cloud, "ip", strings.Join(cfg.IPs, ","), "version", version)
+	return a.run(ctx)
+}
+
+// agentNode is a running agent: the machine, the brain and the link.
+type agentNode struct {
+	host  *host.Host
+	agent *agent.Agent
+	link  *nats.Link
+	log   *slog.Logger
+}
+
+func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
+	addrs, err := hostAddrs(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the state folder: %w", err)
+	}
+	if cfg.Data, err = filepath.Abs(cfg.Data); err != nil {
+		return nil, fmt.Errorf("cannot find the state folder: %w", err)
+	}
+	id, err := agent.Identity(cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	n := &agentNode{log: cfg.Log}
+	n.host, err = host.New(host.Options{Instance: string(id), StateDir: cfg.Data, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	prepareProcess(n.host, cfg.Log)
+	info := n.host.Facts()
+	info.Agent, info.Addrs, info.Version, info.StartedAt = id, addrs, version, time.Now().Unix()
+	n.agent, err = agent.New(agent.Options{
+		Dir: cfg.Data, Info: info, Host: n.host, Log: cfg.Log, Fatal: fatal(cfg.Log), SampleEvery: cfg.Sample, Failpoint: failpoint(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.link, err = nats.NewLink(nats.LinkOptions{
+		URL: cfg.Server, Broker: cfg.Broker, Agent: id, Cloud: cfg.Cloud, Secret: cfg.Secret, Log: cfg.Log,
+		Command: n.agent.Receive, Up: n.agent.Connected, Down: n.agent.Disconnected,
+	})
+	return n, err
+}
+
+func hostAddrs(cfg agentConfig) (addrs []gozzard.HostAddr, err error) {
+	for _, s := range cfg.IPs {
+		ip, err := gozzard.ParseIP(s)
+		if err != nil {
+			return nil, fmt.Errorf("--ip: %w", err)
+		}
+		addrs = append(addrs, gozzard.HostAddr{Cloud: cfg.Cloud, IP: ip})
+	}
+	return addrs, nil
+}
+
+func (n *agentNode) run(ctx context.Context) error {
+	defer n.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	wg.Go(func() { defer cancel(); errs[0] = n.agent.Run(ctx, n.link) })
+	wg.Go(func() { defer cancel(); errs[1] = n.link.Run(ctx) })
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (n *agentNode) close() {
+	if n.host != nil {
+		if err := n.host.Close(); err != nil {
+			n.log.Error("cannot close the host", "err", err)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+)
+
+// cliEnv is the world of a command that talks to a server: where it reads and writes, and how it finds the server.
+type cliEnv struct {
+	out      io.Writer // data
+	errs     io.Writer // progress and remarks
+	terminal bool      // errs is a terminal
+	screen   bool      // out is a terminal
+	lookup   func(string) (string, bool)
+	now      func() time.Time
+
+	url         string
+	credentials string
+}
+
+// addClientCommands adds the commands that talk to a server.
+func addClientCommands(root *cobra.Command) {
+	env := &cliEnv{
+		out: os.Stdout, errs: os.Stderr, lookup: os.LookupEnv, now: time.Now,
+		terminal: isatty.IsTerminal(os.Stderr.Fd()) && os.Getenv("TERM") != "dumb",
+		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
+	}
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "See what is running where:"}, &cobra.Group{ID: groupDrive, Title: "Drive processes:"})
+	root.AddCommand(env.clientCommands()...)
+	root.AddCommand(newVersionCommand(env))
+}
+
+const (
+	groupWatch = "watch"
+	groupDrive = "drive"
+)
+
+func (env *cliEnv) clientCommands() []*cobra.Command {
+	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env)}
+	drive := append([]*cobra.Command{newRegisterCommand(env), newUnregisterCommand(env)}, newOperateCommands(env)...)
+	for _, c := range watch {
+		c.GroupID = groupWatch
+	}
+	for _, c := range drive {
+		c.GroupID = groupDrive
+	}
+	all := append(watch, drive...)
+	for _, c := range all {
+		f := c.Flags()
+		f.StringVar(&env.url, "url", "", "`URL` of the server ($GOZZARD_URL; else the one in the credentials file)")
+		f.StringVar(&env.credentials, "credentials", "", "JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username ($GOZZARD_CREDENTIALS; else ./data/dev.json)")
+	}
+	return all
+}
+
+// connect finds the server and the credentials: flag before environment before file.
+func (env *cliEnv) connect() (*client.Client, error) {
+	path, url := env.credentials, env.url
+	if v, ok := env.lookup("GOZZARD_CREDENTIALS"); ok && path == "" {
+		path = v
+	}
+	if v, ok := env.lookup("GOZZARD_URL"); ok && url == "" {
+		url = v
+	}
+	named := path != ""
+	if !named {
+		path = filepath.Join("data", "dev.json")
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return nil, usage("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder of `gozzard dev`, which has ./data/dev.json")
+	}
+	if err != nil {
+		return nil, usage("cannot read the credentials: %w", err)
+	}
+	var file credentials
+	if err := json.Unmarshal(b, &file); err != nil {
+		return nil, usage("cannot read the credentials in %s: %w", path, err)
+	}
+	if url == "" {
+		url = file.URL
+	}
+	if url == "" || file.AppCode == "" || file.Secret == "" {
+		return nil, usage("credentials in %s: url, bk_app_code and bk_app_secret are required", path)
+	}
+	c, err := client.New(url, client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username})
+	return c, served(err)
+}
+
+// usage is an error of the caller's.
+func usage(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// remark says something that is not data.
+func (env *cliEnv) remark(format string, args ...any) {
+	_, _ = fmt.Fprintf(env.errs, format+"\n", args...) // who has closed stderr does not want to know
+}
+
+// parseHostFlag reads --host: cloud:ip, an address, or an agent id.
+func parseHostFlag(s string) (client.Host, error) {
+	if ip, err := gozzard.ParseIP(s); err == nil {
+		return client.Host{IP: ip.String()}, nil
+	}
+	if a, err := gozzard.ParseHostAddr(s); err == nil {
+		return client.Host{Cloud: &a.Cloud, IP: a.IP.String()}, nil
+	}
+	if id := gozzard.AgentID(s); id.Validate() == nil {
+		return client.Host{Agent: id}, nil
+	}
+	return client.Host{}, usage("--host %q: use cloud:ip such as 0:10.0.0.1, an IP address, or an agent id", s)
+}
+
+func parseHostFlags(list []string) ([]client.Host, error) {
+	hosts := make([]client.Host, 0, len(list))
+	for _, s := range list {
+		h, err := parseHostFlag(s)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts, nil
+}
+
+// completeNames offers the names of processes to the shell.
+func (env *cliEnv) completeNames(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	c, err := env.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+	defer cancel()
+	page, err := c.Processes(ctx, client.ProcessQuery{Names: []string{prefix + "*"}}, 0, client.MaxPage)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	seen := map[string]bool{}
+	var names []string
+	for _, p := range page.Processes {
+		if !seen[p.Name] {
+			seen[p.Name] = true
+			names = append(names, cobra.CompletionWithDesc(printable(p.Name), printable(p.Namespace)))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// newHostsCommand is `gozzard hosts`.
+func newHostsCommand(env *cliEnv) *cobra.Command {
+	var output outputFlag
+	cmd := &cobra.Command{
+		Use:   "hosts",
+		Short: "List the hosts of the fleet",
+		Long:  "List every host whose agent has ever reported, by cloud and address, with what its agent lacks there.",
+		Example: `  gozzard hosts
+  gozzard hosts -o wide
+  gozzard hosts -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return env.hosts(cmd.Context(), &output)
+		},
+	}
+	output.register(cmd, cmd.Flags(), "table", "wide", "json", "yaml")
+	return cmd
+}
+
+func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
+	if err := output.check(); err != nil {
+		return err
+	}
+	c, err := env.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	all := client.HostPage{Hosts: []client.HostInfo{}}
+	for {
+		page, err := c.Hosts(ctx, len(all.Hosts), client.MaxPage)
+		if err != nil {
+			return served(err)
+		}
+		all.Hosts = append(all.Hosts, page.Hosts...)
+		all.Count = page.Count
+		if len(page.Hosts) < client.MaxPage {
+			break
+		}
+	}
+	if output.structured() {
+		return output.write(env.out, all)
+	}
+	if len(all.Hosts) == 0 {
+		env.remark("no host has reported yet")
+		return nil
+	}
+	return env.hostTable(all.Hosts, output.format == "wide").write(env.out)
+}
+
+func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
+	header := []string{"HOST", "ONLINE", "SEEN", "NAME", "SYSTEM", "AGENT VERSION"}
+	if wide {
+		header = append(header, "AGENT", "OTHER ADDRESSES", "LACKS")
+	}
+	t := newTable(header...)
+	for i := range hosts {
+		h := &hosts[i]
+		addrs := make([]string, 0, len(h.Addrs))
+		for _, a := range h.Addrs {
+			addrs = append(addrs, hostName(a.Cloud, a.IP, ""))
+		}
+		if len(addrs) == 0 {
+			addrs = []string{string(h.Agent)}
+		}
+		seen := "never"
+		if h.LastSeen != nil {
+			seen = span(env.now().Sub(*h.LastSeen)) + " ago"
+		}
+		cells := []string{addrs[0], yesNo(h.Online), seen, h.Hostname, h.OS + "/" + h.Arch, h.Version}
+		if wide {
+			cells = append(cells, string(h.Agent), strings.Join(addrs[1:], ","), strings.Join(h.Degraded, "; "))
+		}
+		t.add(cells...)
+	}
+	return t
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// listenLoopback opens the API's listener. Until TLS is set up the API is served on loopback only: its requests carry secrets.
+func listenLoopback(addr string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %q: use ADDRESS:PORT, such as 127.0.0.1:8080", addr)
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("--listen %s: the API can only be served on loopback until TLS is set up; use 127.0.0.1 and a TLS proxy on this host", addr)
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve the API: %w", err)
+	}
+	return l, nil
+}
+
+// serveHTTP serves until ctx ends, then lets requests under way finish for a moment.
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	srv := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       60 * time.Second,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("cannot serve the API: %w", err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(grace); err != nil {
+		_ = srv.Close() // what is still open now is a client that does not read
+	}
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// doors sends each request to its API by prefix. http.ServeMux is not used here: it answers double slashes with a redirect, and a redirect drops the
+// body of a POST.
+func doors(native, gse http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := r.URL.Path
+		if strings.HasPrefix(p, "/api/v1/") || p == "/healthz" || p == "/readyz" || p == "/metrics" {
+			native.ServeHTTP(w, r)
+			return
+		}
+		gse.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// outputFlag is -o.
+type outputFlag struct {
+	format string
+	known  []string
+}
+
+func (o *outputFlag) register(cmd *cobra.Command, f *pflag.FlagSet, known ...string) {
+	o.known = known
+	f.StringVarP(&o.format, "output", "o", known[0], "form of the output: "+strings.Join(known, ", "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
+}
+
+func (o *outputFlag) check() error {
+	if !slices.Contains(o.known, o.format) {
+		return usage("-o %q: use %s", o.format, strings.Join(o.known, ", "))
+	}
+	return nil
+}
+
+// structured reports whether the output is for programs.
+func (o *outputFlag) structured() bool { return o.format == "json" || o.format == "yaml" }
+
+// write prints a value for programs.
+func (o *outputFlag) write(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return failed(fmt.Errorf("cannot encode the output: %w", err))
+	}
+	out := b.Bytes()
+	if o.format == "yaml" {
+		var err error
+		if out, err = yaml.JSONToYAML(dropControls(out)); err != nil {
+			return failed(fmt.Errorf("cannot encode the output: %w", err))
+		}
+	} else {
+		out = escapeControls(out)
+	}
+	return written(w.Write(out))
+}
+
+// written makes the error of a closed or full output an exit code.
+func written(_ int, err error) error {
+	if err != nil {
+		return failed(fmt.Errorf("cannot write the output: %w", err))
+	}
+	return nil
+}
+
+// newTable makes a table without lines. Its cells are cleaned: they come from hosts.
+func newTable(header ...string) *sheet {
+	s := &sheet{t: table.NewWriter()}
+	s.t.SetStyle(table.StyleDefault)
+	st := s.t.Style()
+	st.Options = table.OptionsNoBordersAndSeparators
+	st.Box.PaddingLeft, st.Box.PaddingRight = "", "  "
+	st.Format.Header = text.FormatDefault
+	row := make(table.Row, len(header))
+	for i, h := range header {
+		row[i] = h
+	}
+	s.t.AppendHeader(row)
+	return s
+}
+
+type sheet struct{ t table.Writer }
+
+func (s *sheet) add(cells ...string) {
+	row := make(table.Row, len(cells))
+	for i, c := range cells {
+		if c = printable(c); c == "" {
+			c = "-"
+		}
+		row[i] = c
+	}
+	s.t.AppendRow(row)
+}
+
+func (s *sheet) write(w io.Writer) error {
+	var b strings.Builder
+	for line := range strings.Lines(s.t.Render()) {
+		b.WriteString(strings.TrimRight(line, " \n"))
+		b.WriteByte('\n')
+	}
+	return written(io.WriteString(w, b.String()))
+}
+
+// printable makes a text from elsewhere one harmless line: breaks become blanks, control and direction characters go.
+func printable(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\u2028' || r == '\u2029':
+			return ' '
+		case r == utf8.RuneError, unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, s))
+}
+
+// escapeControls writes the control characters that JSON leaves raw as escapes, so that no terminal obeys them.
+func escapeControls(b []byte) []byte {
+	if !bytes.ContainsFunc(b, isHighControl) {
+		return b
+	}
+	var out []byte
+	for _, r := range string(b) {
+		if isHighControl(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out
+}
+
+func isHighControl(r rune) bool { return r >= 0x7f && r < 0xa0 }
+
+// dropControls takes control characters, raw or escaped, out of a JSON text; breaks and tabs stay.
+func dropControls(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); {
+		if b[i] == '\\' && i+1 < len(b) {
+			n := 2
+			if b[i+1] == 'u' && i+6 <= len(b) {
+				n = 6
+				if code, err := strconv.ParseUint(string(b[i+2:i+6]), 16, 16); err == nil && unicode.IsControl(rune(code)) {
+					i += n
+					continue
+				}
+			}
+			out = append(out, b[i:i+n]...)
+			i += n
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if !isHighControl(r) {
+			out = append(out, b[i:i+n]...)
+		}
+		i += n
+	}
+	return out
+}
+
+// age says how long ago a moment was, in two units at most.
+func age(now time.Time, unix int64) string {
+	if unix <= 0 {
+		return ""
+	}
+	return span(now.Sub(time.Unix(unix, 0)))
+}
+
+func span(d time.Duration) string {
+	d = max(d, 0)
+	days, hours, minutes, seconds := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60, int(d.Seconds())%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%dd%dh", days, hours)
+	case hours > 0:
+		return fmt.Sprintf("%dh%dm", hours, minutes)
+	case minutes > 0:
+		return fmt.Sprintf("%dm%ds", minutes, seconds)
+	}
+	return fmt.Sprintf("%ds", seconds)
+}
+
+func percent(x float32) string { return strconv.FormatFloat(float64(x), 'f', 1, 32) }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

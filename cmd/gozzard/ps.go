@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// processFlags choose processes.
+type processFlags struct {
+	namespaces []string
+	hosts      []string
+	states     []string
+	hosted     bool
+	flags      *pflag.FlagSet
+}
+
+func (p *processFlags) register(f *pflag.FlagSet) {
+	p.flags = f
+	f.StringArrayVarP(&p.namespaces, "namespace", "n", nil, "`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
+	f.StringArrayVar(&p.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
+}
+
+func (p *processFlags) query(names []string) (client.ProcessQuery, error) {
+	q := client.ProcessQuery{Namespaces: p.namespaces, Names: names, Hosts: p.hosts, States: p.states}
+	if _, err := parseHostFlags(p.hosts); err != nil {
+		return q, err
+	}
+	if p.flags.Changed("hosted") {
+		q.Hosted = &p.hosted
+	}
+	return q, nil
+}
+
+// asksAll reports whether nothing narrows the question.
+func asksAll(q *client.ProcessQuery) bool {
+	return len(q.Namespaces)+len(q.Names)+len(q.Hosts)+len(q.States) == 0 && q.Hosted == nil
+}
+
+type psOptions struct {
+	processFlags
+	output   outputFlag
+	limit    int
+	watch    bool
+	interval time.Duration
+}
+
+// newPsCommand is `gozzard ps`.
+func newPsCommand(env *cliEnv) *cobra.Command {
+	var o psOptions
+	cmd := &cobra.Command{
+		Use:   "ps [NAME...]",
+		Short: "List processes of the fleet",
+		Long: `List processes with what was last heard of them. NAME may be a pattern: * is any text, ? is one character.
+A star behind the state marks a host that is silent: the row is the last that was heard from it.`,
+		Example: `  gozzard ps
+  gozzard ps 'web-*' -n shop --state stopped
+  gozzard ps --host 0:10.0.0.1 -o wide
+  gozzard ps --hosted=false -o json
+  gozzard ps -n shop --watch`,
+		ValidArgsFunction: env.completeNames,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return env.ps(cmd.Context(), &o, names)
+		},
+	}
+	f := cmd.Flags()
+	o.processFlags.register(f)
+	f.StringArrayVar(&o.states, "state", nil, "`STATE` running, stopped or unregistered; may be repeated")
+	f.BoolVar(&o.hosted, "hosted", true, "only processes that their agent keeps alive; --hosted=false for the others")
+	f.IntVar(&o.limit, "limit", 1000, "list at most that many; 0 lists all")
+	f.BoolVarP(&o.watch, "watch", "w", false, "list again and again until Ctrl-C")
+	f.DurationVar(&o.interval, "interval", 2*time.Second, "pause between lists of --watch")
+	o.output.register(cmd, f, "table", "wide", "json", "yaml")
+	return cmd
+}
+
+func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
+	q, err := o.query(names)
+	if err != nil {
+		return err
+	}
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	if o.limit < 0 || o.interval < 100*time.Millisecond {
+		return usage("--limit must be 0 or more, --interval 100ms or more")
+	}
+	c, err := env.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for {
+		err := env.psOnce(ctx, c, o, q)
+		if !o.watch {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
+			env.remark("gozzard: %v", err) // a server that restarts is waited for
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(o.interval):
+		}
+	}
+}
+
+func (env *cliEnv) psOnce(ctx context.Context, c *client.Client, o *psOptions, q client.ProcessQuery) error {
+	count, rows, err := fetch(ctx, c, q, o.limit)
+	if err != nil {
+		return served(err)
+	}
+	if o.watch && env.screen {
+		if err := written(fmt.Fprint(env.out, "\x1b[H\x1b[2J")); err != nil {
+			return err
+		}
+	}
+	if o.output.structured() {
+		if err := o.output.write(env.out, client.ProcessPage{Count: count, Processes: rows}); err != nil {
+			return err
+		}
+	} else if len(rows) > 0 {
+		if err := env.processTable(rows, o.output.format == "wide").write(env.out); err != nil {
+			return err
+		}
+	}
+	if len(rows) < count {
+		env.remark("%d of %d processes; --limit 0 lists all", len(rows), count)
+	}
+	if count == 0 {
+		env.remark("no process found")
+		if !asksAll(&q) && !o.watch {
+			return &exitError{exitNoMatch, nil}
+		}
+	}
+	return nil
+}
+
+// fetch reads at most limit processes; 0 reads all.
+func fetch(ctx context.Context, c *client.Client, q client.ProcessQuery, limit int) (count int, rows []client.Process, err error) {
+	rows = []client.Process{}
+	for {
+		n := client.MaxPage
+		if limit > 0 {
+			n = min(n, limit-len(rows))
+		}
+		page, err := c.Processes(ctx, q, len(rows), n)
+		if err != nil {
+			return 0, nil, err
+		}
+		rows = append(rows, page.Processes...)
+		if len(page.Processes) < n || len(rows) == limit {
+			return max(page.Count, len(rows)), rows, nil
+		}
+	}
+}
+
+func (env *cliEnv) processTable(rows []client.Process, wide bool) *sheet {
+	header := []string{"NAMESPACE", "NAME", "HOST", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "UP"}
+	if wide {
+		header = append(header, "VERSION", "WANTED", "FD", "REPORTED", "AGENT", "LABELS", "MESSAGE")
+	}
+	t := newTable(header...)
+	for i := range rows {
+		p := &rows[i]
+		cells := []string{p.Namespace, p.Name, hostName(p.Cloud, p.IP, string(p.Agent)), stateWord(p), "", yesNo(p.Hosted), "", "", ""}
+		if p.State == "running" {
+			cells[4], cells[6], cells[7], cells[8] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem), age(env.now(), p.StartedAt)
+		}
+		if wide {
+			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)), ago(age(env.now(), p.ReportedAt)), string(p.Agent), labelText(p.Labels), p.Message)
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+// stateWord marks what may be out of date.
+func stateWord(p *client.Process) string {
+	if p.Stale {
+		return p.State + "*"
+	}
+	return p.State
+}
+
+func hostName(cloud int, ip, agent string) string {
+	if ip == "" {
+		return agent
+	}
+	return strconv.Itoa(cloud) + ":" + ip
+}
+
+func labelText(labels map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, k+"="+labels[k])
+	}
+	return strings.Join(parts, ",")
+}
+
+func ago(s string) string {
+	if s == "" {
+		return "never"
+	}
+	return s + " ago"
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// maxDocument bounds a file of definitions.
+const maxDocument = 4 << 20
+
+type registerOptions struct {
+	taskFlags
+	file  string
+	hosts []string
+}
+
+// newRegisterCommand is `gozzard register`.
+func newRegisterCommand(env *cliEnv) *cobra.Command {
+	var o registerOptions
+	cmd := &cobra.Command{
+		Use:   "register -f FILE",
+		Short: "Define a process on hosts, or change its definition",
+		Long: `Define processes on hosts, or replace their definitions there. Nothing is started or stopped.
+
+FILE is YAML or JSON with one document per process (YAML documents are separated by ---); "-" reads standard input:
+
+  namespace: shop
+  name: web
+  labels: {tier: front}
+  hosts:
+    - {cloud: 0, ip: 127.0.0.1}
+  spec:
+    identity:
+      proc_name: web                 # as the system shows it
+      setup_path: /opt/web           # commands run here
+      pid_path: /opt/web/web.pid
+      user: www
+    control:
+      start_cmd: ./start.sh
+      stop_cmd: ./stop.sh
+      restart_cmd: ./restart.sh
+      reload_cmd: ./reload.sh
+      kill_cmd: kill -9 $(cat web.pid)
+      version_cmd: ./web --version
+    resource: {cpu: 50, mem: 20}     # percent of the machine; 0 or absent: no limit
+    monitor_policy:
+      auto_type: 1                   # 1 is kept alive, 2 may end by itself
+      start_check_secs: 5
+      op_timeout: 60` + exitHelp,
+		Example: `  gozzard register -f web.yaml
+  gozzard register -f web.yaml --host 10.0.0.1 --host 10.0.0.2
+  generate-definitions | gozzard register -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return env.register(cmd.Context(), &o, cmd.InOrStdin())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.file, "file", "f", "", "`FILE` with definitions; - is standard input (required)")
+	f.StringArrayVar(&o.hosts, "host", nil, "define it on this `HOST` instead of those in the file; may be repeated")
+	o.taskFlags.register(cmd)
+	return cmd
+}
+
+func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reader) error {
+	docs, err := o.documents(in)
+	if err != nil {
+		return err
+	}
+	var worst error
+	for i, doc := range docs {
+		err := env.task(ctx, &o.taskFlags, "register "+doc.name, func(c *client.Client) (client.Accepted, error) {
+			a, err := c.RegisterDocument(ctx, doc.json)
+			if err != nil && len(docs) > 1 {
+				return a, fmt.Errorf("document %d: %w", i+1, err)
+			}
+			return a, err
+		})
+		var ex *exitError
+		if err != nil && (!errors.As(err, &ex) || ex.err != nil || ex.code == exitDetached) {
+			return err // nothing was accepted, or nobody waits any more: the rest is not tried
+		}
+		if err != nil {
+			worst = err
+		}
+	}
+	return worst
+}
+
+// document is one definition as the API takes it.
+type document struct {
+	name string // for progress
+	json []byte
+}
+
+// documents reads the file and turns each of its documents into JSON. What is wrong inside is for the server to say, with its place.
+func (o *registerOptions) documents(in io.Reader) ([]document, error) {
+	if o.file == "" {
+		return nil, usage("give the definitions with -f FILE; -f - reads standard input")
+	}
+	if o.file != "-" {
+		f, err := os.Open(o.file)
+		if err != nil {
+			return nil, usage("cannot read the definitions: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxDocument+1))
+	if err != nil {
+		return nil, usage("cannot read the definitions: %w", err)
+	}
+	if len(text) > maxDocument {
+		return nil, usage("definitions in %s have more than %d MiB", o.file, maxDocument>>20)
+	}
+	hosts, err := parseHostFlags(o.hosts)
+	if err != nil {
+		return nil, err
+	}
+	var docs []document
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var v any
+		err := dec.Decode(&v)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, usage("cannot read the definitions in %s: %w", o.file, err)
+		}
+		if v == nil { // between separators
+			continue
+		}
+		doc, err := toDocument(v, hosts)
+		if err != nil {
+			return nil, usage("definitions in %s, document %d: %w", o.file, len(docs)+1, err)
+		}
+		docs = append(docs, doc)
+	}
+	if len(docs) == 0 {
+		return nil, usage("definitions in %s: there are none", o.file)
+	}
+	return docs, nil
+}
+
+func toDocument(v any, hosts []client.Host) (document, error) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return document{}, errors.New("a definition is a mapping with namespace, name, hosts and spec")
+	}
+	if len(hosts) > 0 {
+		m["hosts"] = hosts
+		delete(m, "all")
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return document{}, fmt.Errorf("cannot be written as JSON: %w", err)
+	}
+	return document{name: printable(fmt.Sprint(m["name"])), json: b}, nil
+}

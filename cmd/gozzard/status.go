@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+type statusOptions struct {
+	processFlags
+	output outputFlag
+}
+
+// newStatusCommand is `gozzard status`.
+func newStatusCommand(env *cliEnv) *cobra.Command {
+	var o statusOptions
+	cmd := &cobra.Command{
+		Use:   "status NAME",
+		Short: "Tell how a process is, everywhere it is registered",
+		Long: `Tell how a process is. One on one host is told in full, several as a table.
+
+Exit code: 0 when all of them run, 3 when one does not or its host is silent, 5 when there is none of that name.`,
+		Example: `  gozzard status web -n shop
+  gozzard status web --host 10.0.0.1
+  gozzard status web -n shop >/dev/null || echo "web is not running everywhere"`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("name one process: gozzard status NAME; NAME may be a pattern")
+			}
+			return nil
+		},
+		ValidArgsFunction: env.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.status(cmd.Context(), &o, args[0])
+		},
+	}
+	o.processFlags.register(cmd.Flags())
+	o.output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
+
+func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) error {
+	q, err := o.query([]string{name})
+	if err != nil {
+		return err
+	}
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	c, err := env.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	count, rows, err := fetch(ctx, c, q, 0)
+	if err != nil {
+		return served(err)
+	}
+	switch {
+	case o.output.structured():
+		err = o.output.write(env.out, client.ProcessPage{Count: count, Processes: rows})
+	case len(rows) == 1:
+		err = env.describe(&rows[0])
+	case len(rows) > 1:
+		err = env.processTable(rows, true).write(env.out)
+	}
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return &exitError{exitNoMatch, fmt.Errorf("no process is called %q there", printable(name))}
+	}
+	for i := range rows {
+		if rows[i].State != "running" || rows[i].Stale {
+			return &exitError{exitNotRunning, nil}
+		}
+	}
+	return nil
+}
+
+// describe tells all of one process.
+func (env *cliEnv) describe(p *client.Process) error {
+	state := p.State
+	if p.Stale {
+		state += " when last heard of; its host is silent"
+	}
+	lines := [][2]string{
+		{"process", p.Namespace + ":" + p.Name},
+		{"host", hostName(p.Cloud, p.IP, string(p.Agent)) + " (" + string(p.Agent) + ")"},
+		{"state", state},
+		{"wanted", p.Wanted},
+		{"hosted", yesNo(p.Hosted)},
+	}
+	if p.State == "running" {
+		lines = append(lines, [][2]string{
+			{"pid", strconv.Itoa(int(p.PID))},
+			{"up", age(env.now(), p.StartedAt)},
+			{"cpu", percent(p.CPU) + " % of the machine"},
+			{"memory", percent(p.Mem) + " % of the machine"},
+			{"open files", strconv.Itoa(int(p.FD))},
+		}...)
+	}
+	lines = append(lines, [][2]string{
+		{"version", p.Version},
+		{"labels", labelText(p.Labels)},
+		{"registered", moment(p.RegisteredAt)},
+		{"reported", moment(p.ReportedAt)},
+		{"message", p.Message},
+	}...)
+	var b strings.Builder
+	for _, l := range lines {
+		if v := printable(l[1]); v != "" {
+			fmt.Fprintf(&b, "%-11s %s\n", l[0], v)
+		}
+	}
+	return written(fmt.Fprint(env.out, b.String()))
+}
+
+func moment(unix int64) string {
+	if unix <= 0 {
+		return ""
+	}
+	return time.Unix(unix, 0).Format(time.RFC3339)
+}

@@ -1,0 +1,190 @@
+package gozzard_test
+
+import (
+	"slices"
+
+	"github.com/gozzard/gozzard"
+)
+
+// The servers of the protocol model.
+
+const pendingOnly = 0xff // decision.session of a withdrawal
+
+// serverSteps lists what servers may do: read, decide and act at once; or read, decide and act much later.
+func (m *model) serverSteps(w *world) {
+	fresh := network{}
+	m.send(w, &fresh)
+	for i := range m.ops {
+		m.decideByRow(w, i)
+		m.decideByResult(w, &fresh, i)
+	}
+	for c := 1; c <= int(w.connects); c++ {
+		for shape := range w.net.shapes(c) {
+			isFresh := fresh.hello[c][shape/64]&(1<<(shape%64)) != 0
+			m.openSession(w, c, isFresh)
+			m.decideByHello(w, c, shape, isFresh)
+		}
+	}
+	for k := range m.slots {
+		if d := w.slots[k]; d.kind != decideNothing {
+			next := *w
+			next.slots[k] = decision{}
+			m.carryOut(&next, d)
+			m.emit(w, next, false, act{verb: "acts", op: -1, slow: true, d: d}, "")
+		}
+	}
+}
+
+// decideByRow covers what a look at the record leads to: dispatch, withdrawal of what is superseded or waited too long, the deadline.
+func (m *model) decideByRow(w *world, op int) {
+	switch w.rows[op].state {
+	case gozzard.AttemptPending:
+		if w.registered > 0 {
+			m.decide(w, "dispatch", op, true, decision{kind: decideDispatch, op: uint8(op), session: w.registered})
+		}
+		withdraw := decision{kind: decideWithdraw, op: uint8(op), to: gozzard.AttemptNotExecuted, session: pendingOnly}
+		if m.superseded(op) {
+			m.decide(w, "supersede", op, true, withdraw)
+		} else {
+			m.decide(w, "expire", op, false, withdraw) // nothing that progress may rest on
+		}
+	case gozzard.AttemptDispatched:
+		m.decide(w, "deadline", op, true, decision{kind: decideSettle, op: uint8(op), to: gozzard.AttemptUnknown, session: w.rows[op].session})
+	}
+}
+
+func (m *model) superseded(op int) bool {
+	for newer := op + 1; newer < m.ops; newer++ {
+		if opAction[newer].Supersedes(opAction[op]) {
+			return true
+		}
+	}
+	return false
+}
+
+// decideByResult covers a RESULT that arrives.
+func (m *model) decideByResult(w *world, fresh *network, op int) {
+	for _, at := range []uint8{atDone, atInterrupted, atNever} {
+		if w.net.result[op]&(1<<at) == 0 {
+			continue
+		}
+		if to, ok := gozzard.Finalise(phaseAt[at], opCode[op]); ok {
+			m.decide(w, "RESULT of", op, fresh.result[op]&(1<<at) != 0, decision{kind: decideSettle, op: uint8(op), to: to})
+		}
+	}
+}
+
+// openSession covers a HELLO that arrives: the session, the journal and since when it is that journal are one transaction.
+func (m *model) openSession(w *world, connect int, fresh bool) {
+	hello := w.greeted[connect]
+	registered := uint64(w.registered)
+	if !m.intact(registerIfGreater) {
+		registered = 0
+	}
+	if !gozzard.MayOpenSession(registered, uint64(hello.session)) {
+		return
+	}
+	next := *w
+	next.since = uint8(gozzard.JournalSince(w.known.real(), uint64(w.since), hello.journal.real(), uint64(hello.session)))
+	next.registered, next.known = hello.session, hello.journal
+	m.emit(w, next, fresh, act{verb: "HELLO opens session", op: -1, num: int(hello.session)}, "")
+}
+
+// decideByHello covers reconciliation. Any server that hears the HELLO of the registered session does it, so that one dying half-way does no harm.
+func (m *model) decideByHello(w *world, connect, shape int, fresh bool) {
+	if w.greeted[connect].session != w.registered {
+		return
+	}
+	for op := range m.ops {
+		for _, late := range []bool{false, true} {
+			if to, ok := m.reconcile(w, connect, shape, op, late); ok {
+				from := w.rows[op].session
+				if !m.intact(settleFromSession) {
+					from = 0
+				}
+				m.decide(w, "HELLO reconciles", op, fresh, decision{kind: decideSettle, op: uint8(op), to: to, session: from})
+			}
+		}
+	}
+}
+
+func (m *model) reconcile(w *world, connect, shape, op int, late bool) (gozzard.AttemptState, bool) {
+	r := w.rows[op]
+	same := gozzard.SameJournal(uint64(r.session), uint64(w.since))
+	if !m.intact(journalSinceSession) { // compare with the journal of the record, which this very HELLO may have put there
+		same = w.known == w.greeted[connect].journal
+	}
+	c := gozzard.Contact{Session: uint64(w.greeted[connect].session), Phase: phaseOfShape(shape, op), SameJournal: same}
+	return gozzard.Reconcile(r.state, uint64(r.session), late, c, opCode[op])
+}
+
+// decide lets the prompt server act and a slow one remember.
+func (m *model) decide(w *world, verb string, op int, helpful bool, d decision) {
+	next := *w
+	m.carryOut(&next, d)
+	m.emit(w, next, helpful, act{verb: verb, op: int8(op), d: d}, "")
+	for k := range m.slots {
+		if k > 0 && w.slots[k] == w.slots[0] {
+			continue
+		}
+		held := *w
+		held.slots[k] = d
+		m.emit(w, held, false, act{verb: verb, op: int8(op), slow: true}, "")
+	}
+}
+
+// carryOut is the compare-and-set of the record, as control.Store promises it.
+func (m *model) carryOut(w *world, d decision) {
+	r := &w.rows[d.op]
+	switch d.kind {
+	case decideDispatch:
+		if slices.Contains(gozzard.AttemptDispatched.Sources(), r.state) && w.registered == d.session {
+			*r = row{state: gozzard.AttemptDispatched, session: d.session}
+		}
+		if !m.intact(casBeforeSend) { // send whether or not the row was ours to send
+			w.net.op[d.op] |= 1 << d.session
+		}
+	case decideSettle:
+		if slices.Contains(d.to.Sources(), r.state) && (d.session == 0 || r.session == d.session) {
+			r.state = d.to
+		}
+	case decideWithdraw:
+		if r.state == gozzard.AttemptPending || !m.intact(withdrawOnlyPending) && slices.Contains(d.to.Sources(), r.state) {
+			r.state = d.to
+		}
+	}
+}
+
+// serverSends adds what servers repeat until it is answered. The HELLO that is answered is one in net.
+func (m *model) serverSends(w *world, net *network) {
+	for i := range m.ops {
+		switch r := w.rows[i]; {
+		case r.state == gozzard.AttemptDispatched:
+			net.op[i] |= 1 << r.session
+		case r.state == gozzard.AttemptUnknown:
+			if gozzard.SameJournal(uint64(r.session), uint64(w.since)) || !m.intact(cancelInSameJournal) {
+				net.cancel[i] |= 1 << w.registered
+			}
+		}
+	}
+	for c := 1; c <= int(w.connects); c++ {
+		if w.greeted[c].session != w.registered {
+			continue
+		}
+		for shape := range net.shapes(c) {
+			if m.settled(w, c, shape) {
+				net.welcome |= 1 << w.registered
+			}
+		}
+	}
+}
+
+// settled reports whether a HELLO has nothing left to say: only then it is answered with Welcome and no longer repeated.
+func (m *model) settled(w *world, connect, shape int) bool {
+	for op := range m.ops {
+		if _, ok := m.reconcile(w, connect, shape, op, false); ok {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,491 @@
+package gozzard_test
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+)
+
+// The exhaustive test of the delivery protocol: an explicit-state model of the record, two servers, one agent and the network, whose every
+// decision is taken by the functions of this package that the product runs.
+//
+// The network is a set of messages that only grows: whatever was ever sent may be delivered at any later time, any number of times, in any order,
+// or never. That is loss, duplication and reordering without a bound, and it needs no counters. Messages that can have no effect any more are
+// taken out of the set, which keeps it small. Time has no place: a deadline may pass at any moment.
+//
+// A server keeps nothing but what it read: a slow one holds a decision, made from rows it read long ago, and carries it out whenever it likes.
+// A server that dies is one that never does.
+
+const (
+	maxOps      = 3
+	maxConnects = 4
+	maxSlots    = 2
+)
+
+// config bounds one exploration.
+type config struct {
+	ops           int // operations on one process, generation 1 first
+	connects      int // sessions the agent opens, by crash or reconnect
+	slots         int // servers that act on old reads; another one is always prompt
+	journalFaults int // how often the agent's journal may be lost or rolled back
+	broken        mechanism
+}
+
+// mechanism names what a mutation removes.
+type mechanism uint8
+
+const (
+	nothing mechanism = iota
+	durableSession
+	registerIfGreater
+	casBeforeSend
+	sessionIsCurrent
+	genIsNewest
+	intentBeforeEffect
+	intentIsSynced
+	tombstoneOnCancel
+	interruptedOnRecovery
+	// Not among the nine of the design, found by this model.
+	journalSinceSession
+	settleFromSession
+	cancelInSameJournal
+	withdrawOnlyPending
+	tombstoneOutlivesAck
+)
+
+// Where an operation is on the agent: the phases of the package, with those steps told apart between which the agent may die.
+const (
+	atAbsent uint8 = iota
+	atQueued
+	atIntent // INTENT written, effect not begun
+	atEffect // effect happened, DONE not written
+	atDone
+	atInterrupted
+	atNever
+	atNeverAcked // tombstone whose verdict the server has: kept until the session ends
+)
+
+var phaseAt = [...]gozzard.Phase{gozzard.PhaseAbsent, gozzard.PhaseQueued, gozzard.PhaseBegun, gozzard.PhaseBegun, gozzard.PhaseDone,
+	gozzard.PhaseInterrupted, gozzard.PhaseNever, gozzard.PhaseNever}
+
+// What the operations ask for and what comes of them when they run.
+var (
+	opAction = [maxOps]gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStart}
+	opCode   = [maxOps]gozzard.Code{gozzard.CodeOK, gozzard.CodeCommandFailed, gozzard.CodeOK}
+)
+
+func gen(op int) uint64 { return uint64(op) + 1 }
+
+// row is an attempt in the record.
+type row struct {
+	state   gozzard.AttemptState
+	session uint8
+}
+
+// decision is what a slow server has in mind.
+type decision struct {
+	kind    decisionKind
+	op      uint8
+	to      gozzard.AttemptState
+	session uint8 // of a dispatch; the FromSession of a settlement
+}
+
+type decisionKind uint8
+
+const (
+	decideNothing decisionKind = iota
+	decideDispatch
+	decideSettle
+	decideWithdraw // a settlement that moves a Pending row only
+)
+
+// journalPos is gozzard.JournalPos in two bytes.
+type journalPos struct{ id, lsn uint8 }
+
+func (p journalPos) real() gozzard.JournalPos {
+	return gozzard.JournalPos{ID: [16]byte{p.id}, LSN: uint64(p.lsn)}
+}
+
+// network is the set of messages on their way.
+type network struct {
+	hello   [maxConnects + 1][2]uint64 // by connect, a bit for each shape: one of five things about each operation
+	op      [maxOps]uint8              // a bit for each session
+	cancel  [maxOps]uint8              // a bit for each session
+	result  [maxOps]uint8              // a bit for each of atDone, atInterrupted, atNever
+	welcome uint8                      // a bit for each session
+}
+
+// world is one state of everything. It has no pointers and no padding that matters: it is compared and hashed as a value.
+type world struct {
+	net network
+
+	// The record.
+	rows       [maxOps]row
+	registered uint8 // session
+	known      journalPos
+	since      uint8 // first session of the known journal
+
+	slots [maxSlots]decision
+
+	// The agent: on disk session, journal, newest; in memory welcomed, and at where it is not on disk.
+	session      uint8
+	connects     uint8
+	welcomed     bool
+	journal      journalPos
+	faults       uint8
+	newest       uint8 // generation
+	newestBefore uint8 // what newest was before an INTENT that is not yet followed by DONE
+	at           [maxOps]uint8
+	greeted      [maxConnects + 1]struct { // what the HELLO of each connect says beside the operations
+		session uint8
+		journal journalPos
+	}
+
+	// What really happened, known to nobody inside.
+	effects [maxOps]uint8
+	ordered uint8 // operations that took effect since the journal was lost
+}
+
+// act is one step, for traces. It is rendered only when a trace is printed.
+type act struct {
+	verb string
+	op   int8 // -1: none
+	slow bool // done by the server that acts on old reads
+	d    decision
+	num  int // of the session or connect
+}
+
+func (a act) String() string {
+	s := a.verb
+	if a.slow {
+		s = "slow server: " + s
+	}
+	if a.op >= 0 {
+		s += fmt.Sprintf(" op%d", a.op)
+	}
+	if a.num > 0 {
+		s += fmt.Sprintf(" [%d]", a.num)
+	}
+	switch a.d.kind {
+	case decideDispatch:
+		s += fmt.Sprintf(": dispatch op%d in session %d", a.d.op, a.d.session)
+	case decideSettle:
+		s += fmt.Sprintf(": op%d becomes %v", a.d.op, a.d.to)
+	case decideWithdraw:
+		s += fmt.Sprintf(": withdraw op%d", a.d.op)
+	}
+	return s
+}
+
+// step is a successor: helpful ones need no fault, no old message and no slow server; bad names the promise that it breaks.
+type step struct {
+	next    world
+	act     act
+	helpful bool
+	bad     string
+}
+
+// model explores one configuration.
+type model struct {
+	config
+	steps []step // of the world being expanded
+}
+
+func (m *model) intact(x mechanism) bool { return m.broken != x }
+
+func (m *model) initial() world {
+	var w world
+	for i := range m.ops {
+		w.rows[i] = row{state: gozzard.AttemptPending}
+	}
+	w.journal.id = 1
+	m.connect(&w)
+	m.normalise(&w)
+	return w
+}
+
+// expand lists the successors of w. The slice is valid until the next call.
+func (m *model) expand(w *world) []step {
+	m.steps = m.steps[:0]
+	m.serverSteps(w)
+	m.agentSteps(w)
+	return m.steps
+}
+
+// emit adds a successor and checks what must hold in every state and over every step.
+func (m *model) emit(before *world, next world, helpful bool, a act, bad string) {
+	for i := range m.ops {
+		if bad == "" {
+			bad = brokenPromise(before.rows[i], next.rows[i], next.effects[i], i)
+		}
+	}
+	m.normalise(&next)
+	if bad == "" && next == *before {
+		return
+	}
+	m.steps = append(m.steps, step{next: next, act: a, helpful: helpful, bad: bad})
+}
+
+// brokenPromise holds one row against the truth.
+func brokenPromise(before, after row, effects uint8, op int) string {
+	if before.state.Final() && after != before {
+		return fmt.Sprintf("the final verdict of op%d changed from %v to %v", op, before.state, after.state)
+	}
+	switch after.state {
+	case gozzard.AttemptOK, gozzard.AttemptFailed:
+		want := gozzard.AttemptOK
+		if opCode[op] != gozzard.CodeOK {
+			want = gozzard.AttemptFailed
+		}
+		if effects != 1 || after.state != want {
+			return fmt.Sprintf("op%d is recorded %v, it took effect %d times and came out %v", op, after.state, effects, opCode[op])
+		}
+	case gozzard.AttemptNotExecuted:
+		if effects != 0 {
+			return fmt.Sprintf("op%d is recorded %v and took effect", op, after.state)
+		}
+	}
+	return ""
+}
+
+// done reports whether every attempt has its verdict.
+func (m *model) done(w *world) bool {
+	for i := range m.ops {
+		if !w.rows[i].state.Final() {
+			return false
+		}
+	}
+	return true
+}
+
+// normalise sends what anybody may send now and forgets what cannot matter any more.
+func (m *model) normalise(w *world) {
+	m.send(w, &w.net)
+	m.forgetMessages(w)
+	m.forgetDecisions(w)
+	if w.slots[0].less(w.slots[1]) { // servers are alike: one order of the two is enough
+		w.slots[0], w.slots[1] = w.slots[1], w.slots[0]
+	}
+}
+
+// send adds to net what would be sent or sent again in w by a server or agent that is alive: what is lost is repeated from here.
+func (m *model) send(w *world, net *network) {
+	m.agentSends(w, net)
+	m.serverSends(w, net)
+}
+
+// forgetMessages drops messages that every receiver would ignore for ever. Each rule rests on a mechanism and is off where that is removed.
+func (m *model) forgetMessages(w *world) {
+	if m.intact(durableSession) {
+		if m.intact(sessionIsCurrent) {
+			for i := range m.ops {
+				w.net.op[i] &= ^uint8(0) << w.session
+			}
+		}
+		for i := range m.ops {
+			w.net.cancel[i] &= ^uint8(0) << w.session
+		}
+		w.net.welcome &= ^uint8(0) << w.session
+		if w.welcomed {
+			w.net.welcome = 0
+		}
+	}
+	if m.intact(registerIfGreater) {
+		for c := 1; c <= int(w.connects); c++ {
+			s := w.greeted[c].session
+			used := c < int(w.connects) || w.welcomed
+			if s < w.registered || s == w.registered && used && !m.anyOlder(w) {
+				w.net.hello[c] = [2]uint64{}
+				if c < int(w.connects) {
+					w.greeted[c] = w.greeted[0]
+				}
+			}
+		}
+	}
+	for i := range m.ops {
+		if w.rows[i].state.Final() { // reports change nothing any more, and a late CANCEL could only keep things from happening
+			w.net.result[i], w.net.cancel[i] = 0, 0
+		}
+	}
+}
+
+// anyOlder reports whether an attempt waits for a verdict from a session before the registered one.
+func (m *model) anyOlder(w *world) bool {
+	for i := range m.ops {
+		if r := w.rows[i]; !r.state.Final() && r.state != gozzard.AttemptPending && r.session < w.registered {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetDecisions drops what a slow server has in mind when its compare-and-set can never succeed again.
+func (m *model) forgetDecisions(w *world) {
+	for k := range w.slots {
+		d := &w.slots[k]
+		r := w.rows[d.op]
+		dead := r.state.Final()
+		switch d.kind {
+		case decideDispatch:
+			dead = m.intact(casBeforeSend) && (dead || m.intact(registerIfGreater) && d.session < w.registered)
+		case decideSettle:
+			dead = dead || m.intact(settleFromSession) && m.intact(registerIfGreater) && d.session != 0 && d.session < r.session
+		}
+		if dead {
+			*d = decision{}
+		}
+	}
+}
+
+func (d decision) less(o decision) bool {
+	key := func(d decision) uint32 {
+		return uint32(d.kind)<<24 | uint32(d.op)<<16 | uint32(d.to)<<8 | uint32(d.session)
+	}
+	return key(d) < key(o)
+}
+
+// shapes iterates over the HELLO messages of a connect that are under way.
+func (n *network) shapes(connect int) func(yield func(shape int) bool) {
+	return func(yield func(int) bool) {
+		for half, word := range n.hello[connect] {
+			for ; word != 0; word &= word - 1 {
+				if !yield(half*64 + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// result is what came of an exploration.
+type result struct {
+	states int
+	depth  int
+	bad    string
+	trace  []act
+}
+
+func (r result) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s after %d steps:", r.bad, len(r.trace))
+	for i, a := range r.trace {
+		fmt.Fprintf(&b, "\n  %2d. %s", i+1, a)
+	}
+	return b.String()
+}
+
+// fingerprint stands for a world among those visited. 128 bits leave about one chance in 10^24 that two of ten million worlds share one.
+type fingerprint [2]uint64
+
+type explorer struct {
+	*model
+	seeds   [2]maphash.Seed
+	seen    map[fingerprint]int32
+	parent  []int32 // by number of world
+	choice  []uint16
+	goal    []bool
+	helpful []int32  // successors that need no fault, of all worlds one after the other
+	ends    []uint32 // where those of each world end
+}
+
+// explore visits every reachable world breadth first, so that a counterexample is a shortest one, and then asks of each whether it can still
+// reach a verdict for every attempt when no more faults happen.
+func explore(c config) result {
+	e := &explorer{model: &model{config: c}, seen: map[fingerprint]int32{}}
+	e.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	start := e.initial()
+	e.visit(&start, -1, 0)
+	level, depth := []world{start}, 0
+	number := int32(0) // of the world being expanded
+	for len(level) > 0 {
+		var next []world
+		for i := range level {
+			for j, s := range e.expand(&level[i]) {
+				if s.bad != "" {
+					return result{states: len(e.parent), depth: depth + 1, bad: s.bad, trace: append(e.trace(number), s.act)}
+				}
+				n, fresh := e.visit(&s.next, number, j)
+				if fresh {
+					next = append(next, s.next)
+				}
+				if s.helpful {
+					e.helpful = append(e.helpful, n)
+				}
+			}
+			e.ends = append(e.ends, uint32(len(e.helpful)))
+			number++
+		}
+		if len(next) > 0 {
+			depth++
+		}
+		level = next
+	}
+	r := result{states: len(e.parent), depth: depth}
+	if stuck := e.stuck(); stuck >= 0 {
+		r.bad, r.trace = "without further faults some attempt never gets a verdict", e.trace(stuck)
+	}
+	return r
+}
+
+// visit numbers a world and reports whether it is new.
+func (e *explorer) visit(w *world, parent int32, choice int) (int32, bool) {
+	f := fingerprint{maphash.Comparable(e.seeds[0], *w), maphash.Comparable(e.seeds[1], *w)}
+	if n, ok := e.seen[f]; ok {
+		return n, false
+	}
+	n := int32(len(e.parent))
+	e.seen[f] = n
+	e.parent = append(e.parent, parent)
+	e.choice = append(e.choice, uint16(choice))
+	e.goal = append(e.goal, e.done(w))
+	return n, true
+}
+
+// stuck finds the first world from which no run of helpful steps leads to the goal, -1 when there is none. Later worlds tend to be nearer to the
+// goal, so going backwards a few rounds are enough.
+func (e *explorer) stuck() int32 {
+	good := e.goal
+	for changed := true; changed; {
+		changed = false
+		for n := len(good) - 1; n >= 0; n-- {
+			if good[n] {
+				continue
+			}
+			from := uint32(0)
+			if n > 0 {
+				from = e.ends[n-1]
+			}
+			for _, s := range e.helpful[from:e.ends[n]] {
+				if good[s] {
+					good[n], changed = true, true
+					break
+				}
+			}
+		}
+	}
+	for n, ok := range good {
+		if !ok {
+			return int32(n)
+		}
+	}
+	return -1
+}
+
+// trace walks from the start to a world again, for its steps.
+func (e *explorer) trace(n int32) []act {
+	var choices []uint16
+	for ; e.parent[n] >= 0; n = e.parent[n] {
+		choices = append(choices, e.choice[n])
+	}
+	w := e.initial()
+	var acts []act
+	for i := len(choices) - 1; i >= 0; i-- {
+		s := e.expand(&w)[choices[i]]
+		acts = append(acts, s.act)
+		w = s.next
+	}
+	return acts
+}

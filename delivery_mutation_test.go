@@ -1,0 +1,92 @@
+package gozzard_test
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The protocol as it is, and the protocol with one mechanism removed at a time.
+
+var modelFull = flag.Bool("model.full", false, "explore the larger configurations of the delivery protocol too (minutes, 2 GB)")
+
+// TestProtocol explores every reachable state of bounded worlds: no operation takes effect twice, every verdict is true and stays, intents take
+// effect in their order, and without further faults every attempt gets its verdict.
+func TestProtocol(t *testing.T) {
+	configs := []config{
+		{ops: 2, connects: 3, slots: 1},
+		{ops: 2, connects: 2, slots: 1, journalFaults: 1},
+		{ops: 1, connects: 4, slots: 2, journalFaults: 2},
+	}
+	if *modelFull {
+		configs = append(configs,
+			config{ops: 2, connects: 3, slots: 2, journalFaults: 1},
+			config{ops: 2, connects: 4, slots: 1, journalFaults: 1},
+			config{ops: 3, connects: 2, journalFaults: 1},
+			config{ops: 3, connects: 1, slots: 2},
+		)
+	}
+	for _, c := range configs {
+		t.Run(c.String(), func(t *testing.T) {
+			r := explore(c)
+			line := fmt.Sprintf("delivery protocol, %v: %d states explored, depth %d", c, r.states, r.depth)
+			t.Log(line)
+			fmt.Println(line)
+			if r.bad != "" {
+				t.Error(r)
+			}
+		})
+	}
+}
+
+func (c config) String() string {
+	return fmt.Sprintf("%d operations, %d sessions, %d slow servers, %d journal losses", c.ops, c.connects, c.slots, c.journalFaults)
+}
+
+const (
+	twice     = "takes effect twice"
+	afterward = "takes effect after its verdict was recorded"
+	wrong     = "and took effect"
+	disorder  = "an older intent takes effect after a newer one"
+	stuck     = "never gets a verdict"
+)
+
+// TestProtocolMutations removes one mechanism at a time: each removal breaks a promise, so none of them is there for nothing, and a model that is
+// too weak to see it would be found out. The first nine are the protocol's own, the rest are rules for those who use it.
+func TestProtocolMutations(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		broken mechanism
+		in     config
+		breaks string
+	}{
+		{"session not durable at connect", durableSession, config{ops: 1, connects: 2}, afterward},
+		{"session registered though not greater", registerIfGreater, config{ops: 1, connects: 2}, stuck},
+		{"sent without the compare-and-set", casBeforeSend, config{ops: 2, connects: 1, slots: 1}, afterward},
+		{"session not checked by the agent", sessionIsCurrent, config{ops: 1, connects: 2}, afterward},
+		{"generation not checked by the agent", genIsNewest, config{ops: 2, connects: 1}, disorder},
+		{"no INTENT before the effect", intentBeforeEffect, config{ops: 1, connects: 2}, wrong},
+		{"INTENT not synced", intentIsSynced, config{ops: 1, connects: 2}, wrong},
+		{"no TOMBSTONE on CANCEL", tombstoneOnCancel, config{ops: 1, connects: 1}, afterward},
+		{"INTENT without DONE run again", interruptedOnRecovery, config{ops: 1, connects: 2}, twice},
+
+		{"change of journal forgotten after HELLO", journalSinceSession, config{ops: 1, connects: 2, journalFaults: 1}, wrong},
+		{"reconciled whatever session the row has", settleFromSession, config{ops: 1, connects: 2, slots: 1}, afterward},
+		{"cancelled under another journal", cancelInSameJournal, config{ops: 1, connects: 2, journalFaults: 1}, wrong},
+		{"withdrawn though dispatched", withdrawOnlyPending, config{ops: 2, connects: 1, slots: 1}, afterward},
+		{"tombstone forgotten in its session", tombstoneOutlivesAck, config{ops: 1, connects: 1}, afterward},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if r := explore(tt.in); r.bad != "" {
+				t.Fatalf("with nothing removed: %v", r)
+			}
+			tt.in.broken = tt.broken
+			r := explore(tt.in)
+			if !strings.Contains(r.bad, tt.breaks) {
+				t.Fatalf("%d states and no counterexample with %q, but %q", r.states, tt.breaks, r.bad)
+			}
+			t.Logf("%d states; %v", r.states, r)
+		})
+	}
+}

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// Plane is the control plane as this API needs it.
+type Plane interface {
+	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
+	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (control.TaskResults, error)
+	Find(f control.Filter, start, limit int) (int, []control.Row)
+	Hosts() []control.Host
+	Resolve(t gozzard.Target) (control.Host, bool)
+}
+
+// Options are the parts of the API.
+type Options struct {
+	Plane   Plane
+	Auth    *auth.Book
+	Metrics *Metrics                    // told of every request and served at /metrics; nil keeps none
+	Ready   func(context.Context) error // asked by /readyz; nil is always ready
+	Log     *slog.Logger
+}
+
+// Door is the name under which operations of this API are recorded.
+const Door = "api"
+
+// access is what a route asks of its caller. The zero value is refused when the routes are made: a forgotten field never opens a door.
+type access uint8
+
+const (
+	accessCaller          access = iota + 1 // credentials of an app, with a user
+	accessOpen                              // anybody
+	accessLoopbackOrKnown                   // anybody on this machine, others with credentials
+)
+
+type route struct {
+	method string
+	path   string
+	access access
+	serve  func(a *api, w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error
+}
+
+// routes is the whole API.
+func routes() []route {
+	return []route{
+		{http.MethodPost, "/api/v1/operations", accessCaller, (*api).postOperation},
+		{http.MethodGet, "/api/v1/tasks/{id}", accessCaller, (*api).getTask},
+		{http.MethodGet, "/api/v1/processes", accessCaller, (*api).getProcesses},
+		{http.MethodPut, "/api/v1/processes", accessCaller, (*api).putProcess},
+		{http.MethodDelete, "/api/v1/processes", accessCaller, (*api).deleteProcesses},
+		{http.MethodGet, "/api/v1/hosts", accessCaller, (*api).getHosts},
+		{http.MethodGet, "/healthz", accessOpen, (*api).getHealth},
+		{http.MethodGet, "/readyz", accessOpen, (*api).getReady},
+		{http.MethodGet, "/metrics", accessLoopbackOrKnown, (*api).getMetrics},
+	}
+}
+
+type api struct{ Options }
+
+// New makes the handler of everything under /api/v1/, and of /healthz, /readyz and /metrics.
+func New(o Options) http.Handler {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &api{o}
+	mux := http.NewServeMux()
+	byPath := make(map[string]map[string]route)
+	for _, rt := range routes() {
+		if rt.access == 0 {
+			panic("route " + rt.method + " " + rt.path + " does not say who may use it")
+		}
+		if byPath[rt.path] == nil {
+			byPath[rt.path] = make(map[string]route)
+		}
+		byPath[rt.path][rt.method] = rt
+	}
+	for path, methods := range byPath {
+		mux.Handle(path, a.instrument(path, a.onPath(methods)))
+	}
+	mux.Handle("/", a.instrument("other", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.fail(w, r, gozzard.Errorf(gozzard.ErrNotFound, "nothing is served at this path"))
+	})))
+	return mux
+}
+
+// onPath serves the methods of one path.
+func (a *api) onPath(methods map[string]route) http.Handler {
+	allowed := make([]string, 0, len(methods)+1)
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if _, ok := methods[m]; ok {
+			allowed = append(allowed, m)
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		rt, ok := methods[method]
+		if !ok {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			a.failStatus(w, r, http.StatusMethodNotAllowed, gozzard.Errorf(gozzard.ErrInvalid, "this path takes %s", strings.Join(allowed, ", ")))
+			return
+		}
+		caller, err := a.admit(r, rt.access)
+		if err == nil {
+			err = rt.serve(a, w, r, caller)
+		}
+		if err != nil {
+			a.fail(w, r, err)
+		}
+	})
+}
+
+// admit lets a request in or says why not.
+func (a *api) admit(r *http.Request, need access) (gozzard.Caller, error) {
+	if need == accessOpen || need == accessLoopbackOrKnown && fromLoopback(r) {
+		return gozzard.Caller{}, nil
+	}
+	// No body: credentials of this API are in headers, so that nothing of a stranger is read.
+	caller, _, err := esb.Authenticate(a.Auth, r, nil)
+	return caller, err
+}
+
+func (a *api) instrument(path string, h http.Handler) http.Handler {
+	if a.Metrics == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		rec := &statusRecorder{ResponseWriter: w, code: http.StatusOK}
+		h.ServeHTTP(rec, r)
+		a.Metrics.ObserveRequest(path, rec.code, time.Since(start))
+	})
+}
+
+// statusRecorder remembers the status of an answer.
+type statusRecorder struct {
+	http.ResponseWriter
+	code int
+}
+
+func (s *statusRecorder) WriteHeader(code int) {
+	s.code = code
+	s.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }

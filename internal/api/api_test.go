@@ -1,0 +1,268 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/live"
+)
+
+// plane is a control plane that remembers what it was asked and answers as it is told, over a real live index.
+type plane struct {
+	*live.Index
+	mu      sync.Mutex
+	ops     []*gozzard.Operation
+	refuse  error
+	results map[gozzard.TaskID]control.TaskResults
+	awaited time.Duration
+}
+
+func newPlane() *plane {
+	return &plane{Index: live.New(), results: map[gozzard.TaskID]control.TaskResults{}}
+}
+
+func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse != nil {
+		return gozzard.Task{}, p.refuse
+	}
+	p.ops = append(p.ops, op)
+	n := 0
+	for _, it := range op.Items {
+		n += len(it.Targets)
+	}
+	return gozzard.Task{ID: "GSETASK:20240102030405:7", Targets: n}, nil
+}
+
+func (p *plane) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error) {
+	r, ok := p.results[id]
+	if !ok || r.Task.Caller.App != caller.App {
+		return control.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
+	}
+	return r, nil
+}
+
+func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (control.TaskResults, error) {
+	p.awaited = max
+	return p.Results(ctx, caller, id)
+}
+
+func (p *plane) Resolve(t gozzard.Target) (control.Host, bool) {
+	if t.Agent != "" {
+		return p.Host(t.Agent)
+	}
+	return p.HostByAddr(t.Addr)
+}
+
+func (p *plane) last(t *testing.T) *gozzard.Operation {
+	t.Helper()
+	if len(p.ops) == 0 {
+		t.Fatal("nothing was operated")
+	}
+	return p.ops[len(p.ops)-1]
+}
+
+const secret = "a-secret-of-the-app"
+
+// server is the API over a fleet of three hosts: two in cloud 0, one in cloud 3 with an address that cloud 0 has too.
+type server struct {
+	*plane
+	handler http.Handler
+	metrics *api.Metrics
+}
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	book, err := auth.New(auth.Config{Apps: []auth.App{
+		{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true},
+		{Code: "other", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlane()
+	for agent, addrs := range map[gozzard.AgentID][]gozzard.HostAddr{
+		"a1": {at(0, "10.0.0.1")}, "a2": {at(0, "10.0.0.2")}, "a3": {at(3, "10.0.0.1"), at(3, "10.0.0.9")},
+	} {
+		p.PutHost(live.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "host-" + string(agent), OS: "linux", Arch: "amd64"}, Session: 1, Online: agent != "a3",
+			LastSeen: time.Unix(1700000000, 0)})
+	}
+	for _, agent := range []gozzard.AgentID{"a1", "a2", "a3"} {
+		var rows []gozzard.Status
+		for _, k := range []gozzard.Key{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "worker"}, {Namespace: "游戏", Name: "网关服"}} {
+			rows = append(rows, gozzard.Status{Key: k, State: gozzard.StateRunning, Wanted: gozzard.StateRunning, PID: 77, Hosted: k.Name != "worker", Labels: map[string]string{"tier": "front"}})
+		}
+		rows[1].State, rows[1].PID = gozzard.StateStopped, -1
+		p.Apply(agent, rows, nil)
+	}
+	m := api.NewMetrics()
+	m.Watch(p.Index, func() api.FabricCounts { return api.FabricCounts{Sent: 5} })
+	return &server{plane: p, metrics: m, handler: api.New(api.Options{Plane: p, Auth: book, Metrics: m})}
+}
+
+func at(cloud int, ip string) gozzard.HostAddr {
+	return gozzard.HostAddr{Cloud: cloud, IP: netip.MustParseAddr(ip)}
+}
+
+type reply struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+func (s *server) call(method, path, body string, edit ...func(*http.Request)) reply {
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	r := httptest.NewRequest(method, path, in)
+	r.RemoteAddr = "192.0.2.1:999"
+	r.Header.Set("X-Bkapi-Authorization", `{"bk_app_code":"app","bk_app_secret":"`+secret+`","bk_username":"me"}`)
+	for _, f := range edit {
+		f(r)
+	}
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return reply{w.Code, w.Header(), w.Body.String()}
+}
+
+func header(name, value string) func(*http.Request) {
+	return func(r *http.Request) {
+		if value == "" {
+			r.Header.Del(name)
+			return
+		}
+		r.Header.Set(name, value)
+	}
+}
+
+type failure struct {
+	Error struct {
+		Kind    gozzard.ErrorKind `json:"kind"`
+		Message string            `json:"message"`
+		Faults  []gozzard.Fault   `json:"faults"`
+	} `json:"error"`
+}
+
+func (r reply) failure(t *testing.T) failure {
+	t.Helper()
+	var f failure
+	if err := json.Unmarshal([]byte(r.body), &f); err != nil || f.Error.Kind == "" {
+		t.Fatalf("answer is no error of the API: %d %s", r.code, r.body)
+	}
+	return f
+}
+
+func (r reply) decode(t *testing.T, v any) {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewBufferString(r.body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		t.Fatalf("cannot decode %d %s: %v", r.code, r.body, err)
+	}
+}
+
+func TestNothingIsServedToStrangers(t *testing.T) {
+	s := newServer(t)
+	for _, path := range []string{"POST /api/v1/operations", "GET /api/v1/tasks/GSETASK:20240102030405:7", "GET /api/v1/processes", "PUT /api/v1/processes",
+		"DELETE /api/v1/processes", "GET /api/v1/hosts", "GET /metrics"} {
+		method, path, _ := strings.Cut(path, " ")
+		for name, auth := range map[string]string{"none": "", "wrong": `{"bk_app_code":"app","bk_app_secret":"wrong","bk_username":"me"}`, "no user": `{"bk_app_code":"app","bk_app_secret":"` + secret + `"}`} {
+			r := s.call(method, path, `{"action":"start","names":["web"],"all":true}`, header("X-Bkapi-Authorization", auth))
+			if r.code != http.StatusUnauthorized {
+				t.Errorf("%s %s with credentials %q answers %d", method, path, name, r.code)
+			}
+		}
+	}
+	if len(s.ops) != 0 {
+		t.Error("a stranger had something done")
+	}
+}
+
+func TestHealth(t *testing.T) {
+	s := newServer(t)
+	if r := s.call("GET", "/healthz", "", header("X-Bkapi-Authorization", "")); r.code != 200 || r.body != "{\"status\":\"ok\"}\n" {
+		t.Errorf("healthz answers %d %s", r.code, r.body)
+	}
+	if r := s.call("GET", "/readyz", "", header("X-Bkapi-Authorization", "")); r.code != 200 {
+		t.Errorf("readyz answers %d", r.code)
+	}
+	sick := api.New(api.Options{Plane: s.plane, Ready: func(context.Context) error { return io.ErrUnexpectedEOF }})
+	w := httptest.NewRecorder()
+	sick.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+	if w.Code != 503 || strings.Contains(w.Body.String(), "EOF") {
+		t.Errorf("readyz of a server that is not ready answers %d %s", w.Code, w.Body)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	s := newServer(t)
+	s.call("GET", "/api/v1/hosts", "")
+	s.call("GET", "/no/such/path", "")
+	s.metrics.TaskAccepted(3)
+	s.metrics.AttemptSettled(gozzard.AttemptFailed, "made up by an agent")
+	s.metrics.ObserveStore("accept", time.Millisecond, io.EOF)
+	s.metrics.ObserveFabric("send", time.Millisecond)
+	s.metrics.ReportRefused("session")
+	local := func(r *http.Request) {
+		r.RemoteAddr = "127.0.0.1:5"
+		r.Header.Del("X-Bkapi-Authorization")
+	}
+	r := s.call("GET", "/metrics", "", local)
+	for _, want := range []string{
+		`gozzard_http_requests_total{code="200",route="/api/v1/hosts"} 1`, `gozzard_http_requests_total{code="404",route="other"} 1`,
+		`gozzard_tasks_accepted_total 1`, `gozzard_attempts_accepted_total 3`, `gozzard_attempts_settled_total{code="other",state="failed"} 1`,
+		`gozzard_agents{online="true"} 2`, `gozzard_live_rows{state="running"} 6`, `gozzard_store_errors_total{call="accept"} 1`,
+		`gozzard_fabric_messages_total{what="sent"} 5`, `gozzard_security_refused_total{rule="session"} 1`, `gozzard_store_seconds_count{call="accept"} 1`,
+	} {
+		if !strings.Contains(r.body, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	if r := s.call("GET", "/metrics", "", local, header("X-Forwarded-For", "203.0.113.5")); r.code != 401 {
+		t.Errorf("metrics through a proxy on this machine answer %d", r.code)
+	}
+	if r := s.call("GET", "/metrics", ""); r.code != 200 {
+		t.Errorf("metrics with credentials from elsewhere answer %d", r.code)
+	}
+}
+
+func TestPathsAndMethods(t *testing.T) {
+	s := newServer(t)
+	if r := s.call("GET", "/api/v1/nothing", ""); r.code != 404 || r.failure(t).Error.Kind != gozzard.ErrNotFound {
+		t.Errorf("an unknown path answers %d", r.code)
+	}
+	r := s.call("PATCH", "/api/v1/processes", "")
+	if r.code != 405 || r.header.Get("Allow") != "GET, PUT, DELETE" {
+		t.Errorf("a wrong method answers %d, allowing %q", r.code, r.header.Get("Allow"))
+	}
+}
+
+func TestErrorsOfThePlane(t *testing.T) {
+	for kind, code := range map[gozzard.ErrorKind]int{
+		gozzard.ErrInvalid: 400, gozzard.ErrConflict: 409, gozzard.ErrRateLimited: 429, gozzard.ErrStorageFull: 507, gozzard.ErrUnavailable: 503, gozzard.ErrInternal: 500,
+		gozzard.ErrAppForbidden: 403, gozzard.ErrUserForbidden: 403, gozzard.ErrNotFound: 404,
+	} {
+		s := newServer(t)
+		s.refuse = &gozzard.Error{Kind: kind, Message: "told", Cause: io.ErrClosedPipe}
+		r := s.call("POST", "/api/v1/operations", `{"action":"start","names":["web"],"all":true}`)
+		f := r.failure(t)
+		if r.code != code || f.Error.Kind != kind || strings.Contains(r.body, "pipe") {
+			t.Errorf("%s answers %d %s", kind, r.code, r.body)
+		}
+	}
+}

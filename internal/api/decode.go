@@ -1,0 +1,201 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// maxList bounds every list of names or hosts in a request.
+const maxList = 100_000
+
+// readBody reads the whole body of a request whose caller is known.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "Content-Encoding is not accepted: send the body as it is")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, esb.MaxBody))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "body has more than %d MiB", long.Limit>>20)
+	case err != nil:
+		return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "body could not be read to its end", Cause: err}
+	}
+	return body, nil
+}
+
+// readObject parses a body that must be one strict JSON object.
+func readObject(body []byte, f *esb.Faults) (esb.Value, error) {
+	doc, err := esb.Parse(body)
+	if err != nil {
+		return esb.Value{}, err
+	}
+	return doc.Root(f)
+}
+
+// only notes every member of an object that is none of the known ones, with the nearest of those.
+func only(v *esb.Value, known ...string) {
+	v.Members(func(name string, m esb.Value) {
+		if !slices.Contains(known, name) {
+			m.Fault("%s", unknown(name, known))
+		}
+	})
+}
+
+func unknown(name string, known []string) string {
+	if near := nearest(name, known); near != "" {
+		return fmt.Sprintf("unknown, did you mean %q?", near)
+	}
+	return "unknown, known are " + strings.Join(known, ", ")
+}
+
+// nearest finds the known word that a misspelt one probably means, "" when none is near.
+func nearest(word string, known []string) string {
+	if len(word) > 64 {
+		return ""
+	}
+	far := 2 // letters, when it cannot be meant any more
+	if len(word) > 3 {
+		far = 1 + max(len(word)/3, 2)
+	}
+	best, at := "", far
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), k); d < at {
+			best, at = k, d
+		}
+	}
+	return best
+}
+
+// distance counts the letters to insert, remove or replace between two words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// checkName tells what is wrong with a namespace, a name or a part of a label; "" when nothing is.
+func checkName(s string) string {
+	if err := gozzard.ValidateName(s); err != nil {
+		return err.Error()
+	}
+	if !norm.NFC.IsNormalString(s) {
+		return "must be in Unicode normal form C"
+	}
+	return ""
+}
+
+// checkGlob is checkName for patterns with * and ?.
+func checkGlob(s string) string {
+	if !isGlob(s) {
+		return checkName(s)
+	}
+	if len(s) > gozzard.MaxNameBytes {
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(s), gozzard.MaxNameBytes)
+	}
+	for _, r := range s {
+		if r != '*' && r != '?' && r != ' ' && gozzard.ValidateName("x"+string(r)) != nil {
+			return fmt.Sprintf("%q may not stand in a pattern (letters, digits, _ - . @ + and blanks; * for any text, ? for one character)", r)
+		}
+	}
+	return ""
+}
+
+func isGlob(s string) bool { return strings.ContainsAny(s, "*?") }
+
+// query reads the parameters of a GET strictly: unknown names are refused, and names given twice where one is meant.
+type query struct {
+	values url.Values
+	faults *esb.Faults
+}
+
+func readQuery(r *http.Request, known ...string) (*query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "query string is malformed")
+	}
+	q := &query{values: values, faults: new(esb.Faults)}
+	for name := range values {
+		if !slices.Contains(known, name) {
+			q.faults.Add(strings.ToValidUTF8(name, "\uFFFD"), "%s", unknown(name, known))
+		}
+	}
+	return q, nil
+}
+
+// one gives the only value of a parameter, "" when there is none.
+func (q *query) one(name string) string {
+	v := q.values[name]
+	if len(v) > 1 {
+		q.faults.Add(name, "given %d times", len(v))
+	}
+	if len(v) == 0 {
+		return ""
+	}
+	return v[0]
+}
+
+// number is a whole number between bounds, or the default.
+func (q *query) number(name string, def, low, high int) int {
+	s := q.one(name)
+	if s == "" {
+		if q.values.Has(name) {
+			q.faults.Add(name, "required, is empty")
+		}
+		return def
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < low || n > high {
+		q.faults.Add(name, "must be a whole number from %d to %d, is %q", low, high, clip(s))
+		return def
+	}
+	return n
+}
+
+// each calls f for every value of a parameter that may be repeated; what f returns is the value's fault.
+func (q *query) each(name string, f func(s string) string) {
+	for i, s := range q.values[name] {
+		path := name
+		if len(q.values[name]) > 1 {
+			path = fmt.Sprintf("%s[%d]", name, i)
+		}
+		if text := f(s); text != "" {
+			q.faults.Add(path, "%s", text)
+		}
+	}
+}
+
+const maxQuoted = 64
+
+// clip shortens what a caller sent to what a message can bear.
+func clip(s string) string {
+	if len(s) <= maxQuoted {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+type hostsBody struct {
+	Count int        `json:"count"`
+	Hosts []hostBody `json:"hosts"`
+}
+
+type hostBody struct {
+	Agent     gozzard.AgentID `json:"agent"`
+	Addrs     []hostAddr      `json:"addrs"`
+	Online    bool            `json:"online"`
+	LastSeen  *time.Time      `json:"last_seen,omitempty"`
+	Hostname  string          `json:"hostname"`
+	OS        string          `json:"os"`
+	Arch      string          `json:"arch"`
+	Version   string          `json:"version"`
+	StartedAt int64           `json:"started_at"`
+	CPUs      int             `json:"cpus"`
+	MemBytes  int64           `json:"mem_bytes"`
+	Degraded  []string        `json:"degraded,omitempty"`
+}
+
+type hostAddr struct {
+	Cloud int    `json:"cloud"`
+	IP    string `json:"ip"`
+}
+
+// getHosts lists every host that was ever seen, by cloud and address.
+func (a *api) getHosts(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+	q, err := readQuery(r, "start", "limit")
+	if err != nil {
+		return err
+	}
+	start, limit := q.number("start", 0, 0, math.MaxInt32), q.number("limit", defaultPage, 1, maxPage)
+	if err := q.faults.Err(); err != nil {
+		return err
+	}
+	hosts := a.Plane.Hosts()
+	body := hostsBody{Count: len(hosts), Hosts: []hostBody{}}
+	first := min(start, len(hosts))
+	for i := range hosts[first:min(len(hosts), first+limit)] {
+		body.Hosts = append(body.Hosts, renderHost(&hosts[first+i]))
+	}
+	return answer(w, http.StatusOK, body)
+}
+
+func renderHost(h *control.Host) hostBody {
+	i := &h.Info
+	b := hostBody{Agent: i.Agent, Addrs: []hostAddr{}, Online: h.Online, Hostname: i.Hostname, OS: i.OS, Arch: i.Arch, Version: i.Version,
+		StartedAt: i.StartedAt, CPUs: i.CPUs, MemBytes: i.MemBytes, Degraded: i.Degraded}
+	if !h.LastSeen.IsZero() {
+		seen := h.LastSeen.UTC()
+		b.LastSeen = &seen
+	}
+	for _, a := range i.Addrs {
+		b.Addrs = append(b.Addrs, hostAddr{Cloud: a.Cloud, IP: a.IP.String()})
+	}
+	return b
+}

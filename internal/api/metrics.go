@@ -1,0 +1,168 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Metrics is what the server counts. Its labels are from fixed lists, so that no caller and no agent can make new series.
+type Metrics struct {
+	registry *prometheus.Registry
+	handler  http.Handler
+	requests *prometheus.CounterVec
+	latency  *prometheus.HistogramVec
+	tasks    prometheus.Counter
+	attempts prometheus.Counter
+	settled  *prometheus.CounterVec
+	refused  *prometheus.CounterVec
+	store    *prometheus.HistogramVec
+	failed   *prometheus.CounterVec
+	fabric   *prometheus.HistogramVec
+}
+
+// NewMetrics makes the metrics in a registry of their own, with those of the Go runtime and the process.
+func NewMetrics() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "gozzard", Name: name, Help: help}, labels)
+	}
+	// From a read of memory to the time-out of a command.
+	buckets := []float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "gozzard", Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: counter("http_requests_total", "HTTP requests by route and answer: the HTTP status, or the envelope's code on BlueKing paths.", "route", "code"),
+		latency:  histogram("http_request_seconds", "Time to answer HTTP requests by route.", "route"),
+		tasks:    prometheus.NewCounter(prometheus.CounterOpts{Namespace: "gozzard", Name: "tasks_accepted_total", Help: "Tasks accepted and recorded."}),
+		attempts: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "gozzard", Name: "attempts_accepted_total", Help: "Attempts of accepted tasks."}),
+		settled:  counter("attempts_settled_total", "Attempts that got a verdict, by state and code.", "state", "code"),
+		refused:  counter("security_refused_total", "Messages of agents that were not believed, by rule.", "rule"),
+		store:    histogram("store_seconds", "Time of calls to the record.", "call"),
+		failed:   counter("store_errors_total", "Calls to the record that failed.", "call"),
+		fabric:   histogram("fabric_seconds", "Time of calls to the fabric.", "call"),
+	}
+	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed, m.fabric,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
+	return m
+}
+
+// Handler serves them in the text form of Prometheus.
+func (m *Metrics) Handler() http.Handler { return m.handler }
+
+// ObserveRequest counts one answered request. Routes are words of the program, never paths as sent.
+func (m *Metrics) ObserveRequest(route string, code int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(code)).Inc()
+	m.latency.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// TaskAccepted counts a task with its targets.
+func (m *Metrics) TaskAccepted(targets int) {
+	m.tasks.Inc()
+	m.attempts.Add(float64(targets))
+}
+
+// AttemptSettled counts a verdict. A code that nobody knows is "other": an agent can say anything.
+func (m *Metrics) AttemptSettled(state gozzard.AttemptState, code gozzard.Code) {
+	m.settled.WithLabelValues(state.String(), codeLabel(code)).Inc()
+}
+
+// ReportRefused counts a message of an agent that was not believed. Rules are words of the program.
+func (m *Metrics) ReportRefused(rule string) { m.refused.WithLabelValues(rule).Inc() }
+
+// ObserveStore observes a call to the record, such as "accept".
+func (m *Metrics) ObserveStore(call string, took time.Duration, err error) {
+	m.store.WithLabelValues(call).Observe(took.Seconds())
+	if err != nil {
+		m.failed.WithLabelValues(call).Inc()
+	}
+}
+
+// ObserveFabric observes a call to the fabric, such as "send".
+func (m *Metrics) ObserveFabric(call string, took time.Duration) {
+	m.fabric.WithLabelValues(call).Observe(took.Seconds())
+}
+
+// Fleet is asked for the sizes of the fleet when metrics are read.
+type Fleet interface {
+	HostCounts() (known, online int)
+	CountByState() map[gozzard.RunState]int
+	Dropped() uint64
+}
+
+// FabricCounts is what went through the fabric since the start.
+type FabricCounts struct {
+	Sent      uint64 // commands handed over
+	Results   uint64 // reports that came in, read or not
+	Statuses  uint64
+	Dropped   uint64 // thrown away because too much was waiting
+	Malformed uint64
+	Newer     uint64 // of a newer protocol
+}
+
+// Watch adds the sizes of the fleet and the counts of the fabric, both read when metrics are. It is called once; fabric may be nil.
+func (m *Metrics) Watch(fleet Fleet, fabric func() FabricCounts) {
+	m.registry.MustRegister(&fleetCollector{
+		fleet: fleet, fabric: fabric,
+		agents:   prometheus.NewDesc("gozzard_agents", "Agents by whether they are online.", []string{"online"}, nil),
+		rows:     prometheus.NewDesc("gozzard_live_rows", "Processes in memory by the state they were seen in.", []string{"state"}, nil),
+		left:     prometheus.NewDesc("gozzard_live_rows_left_out_total", "Reported rows that were not taken in.", nil, nil),
+		messages: prometheus.NewDesc("gozzard_fabric_messages_total", "Messages of the fabric by what became of them.", []string{"what"}, nil),
+	})
+}
+
+// fleetCollector reads sizes and counts when asked.
+type fleetCollector struct {
+	fleet                        Fleet
+	fabric                       func() FabricCounts
+	agents, rows, left, messages *prometheus.Desc
+}
+
+// Describe lists what Collect gives.
+func (c *fleetCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.agents, c.rows, c.left, c.messages} {
+		ch <- d
+	}
+}
+
+// Collect reads everything now.
+func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
+	put := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, t, v, labels...)
+	}
+	known, online := c.fleet.HostCounts()
+	put(c.agents, prometheus.GaugeValue, float64(online), "true")
+	put(c.agents, prometheus.GaugeValue, float64(known-online), "false")
+	counts := c.fleet.CountByState()
+	for _, s := range []gozzard.RunState{gozzard.StateUnregistered, gozzard.StateRunning, gozzard.StateStopped} {
+		put(c.rows, prometheus.GaugeValue, float64(counts[s]), s.String())
+	}
+	put(c.left, prometheus.CounterValue, float64(c.fleet.Dropped()))
+	if c.fabric == nil {
+		return
+	}
+	f := c.fabric()
+	for what, n := range map[string]uint64{"sent": f.Sent, "results": f.Results, "statuses": f.Statuses, "dropped": f.Dropped, "malformed": f.Malformed, "newer": f.Newer} {
+		put(c.messages, prometheus.CounterValue, float64(n), what)
+	}
+}
+
+func codeLabel(code gozzard.Code) string {
+	switch code {
+	case gozzard.CodeOK, gozzard.CodeAlreadyRunning, gozzard.CodeNotRunning, gozzard.CodeCheckFailed, gozzard.CodeCommandFailed, gozzard.CodeNoDefinition,
+		gozzard.CodeRefused, gozzard.CodeUnknownAction, gozzard.CodeAlreadyRegistered, gozzard.CodeUnreachable, gozzard.CodeInterrupted,
+		gozzard.CodeSuperseded, gozzard.CodeExpired:
+		return string(code)
+	case "":
+		return "none"
+	}
+	return "other"
+}

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// The sizes of a page.
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)
+
+type processesBody struct {
+	Count     int           `json:"count"` // that fit, not only on this page
+	Processes []processBody `json:"processes"`
+}
+
+type processBody struct {
+	Agent        gozzard.AgentID   `json:"agent"`
+	Cloud        int               `json:"cloud"`
+	IP           string            `json:"ip"`
+	Namespace    string            `json:"namespace"`
+	Name         string            `json:"name"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Wanted       string            `json:"wanted"`
+	State        string            `json:"state"`
+	Hosted       bool              `json:"hosted"`
+	Stale        bool              `json:"stale"` // its host is silent: this is the last that was heard
+	PID          int32             `json:"pid"`
+	Version      string            `json:"version,omitempty"`
+	Message      string            `json:"message,omitempty"`
+	RegisteredAt int64             `json:"registered_at"`
+	StartedAt    int64             `json:"started_at"`
+	ReportedAt   int64             `json:"reported_at"`
+	CPU          float32           `json:"cpu"`
+	Mem          float32           `json:"mem"`
+	FD           int32             `json:"fd"`
+	Disk         int64             `json:"disk"`
+	Net          int64             `json:"net"`
+}
+
+// getProcesses lists what fits the query, in a stable order.
+func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+	q, err := readQuery(r, "namespace", "name", "host", "cloud", "state", "hosted", "start", "limit")
+	if err != nil {
+		return err
+	}
+	var f control.Filter
+	pattern := func(list *[]string) func(string) string {
+		return func(s string) string {
+			*list = append(*list, s)
+			return checkGlob(s)
+		}
+	}
+	q.each("namespace", pattern(&f.Namespaces))
+	q.each("name", pattern(&f.Names))
+	q.each("cloud", func(s string) string {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 || n > math.MaxInt32 {
+			return "must be the number of a cloud, is " + strconv.Quote(clip(s))
+		}
+		f.Clouds = append(f.Clouds, n)
+		return ""
+	})
+	q.each("state", func(s string) string {
+		state, fault := parseState(s)
+		f.States = append(f.States, state)
+		return fault
+	})
+	if s := q.one("hosted"); s != "" {
+		hosted := s == "true"
+		if !hosted && s != "false" {
+			q.faults.Add("hosted", `must be "true" or "false", is %q`, clip(s))
+		}
+		f.Hosted = &hosted
+	}
+	start, limit := q.number("start", 0, 0, math.MaxInt32), q.number("limit", defaultPage, 1, maxPage)
+	none := a.hostFilter(q, &f)
+	if err := q.faults.Err(); err != nil {
+		return err
+	}
+	body := processesBody{Processes: []processBody{}}
+	if !none {
+		count, rows := a.Plane.Find(f, start, limit)
+		body.Count = count
+		for i := range rows {
+			body.Processes = append(body.Processes, renderProcess(&rows[i]))
+		}
+	}
+	return answer(w, http.StatusOK, body)
+}
+
+func parseState(s string) (gozzard.RunState, string) {
+	var known []string
+	for _, st := range []gozzard.RunState{gozzard.StateUnregistered, gozzard.StateRunning, gozzard.StateStopped} {
+		if st.String() == s {
+			return st, ""
+		}
+		known = append(known, st.String())
+	}
+	return 0, "must be one of " + strings.Join(known, ", ") + ", is " + strconv.Quote(clip(s))
+}
+
+func renderProcess(r *control.Row) processBody {
+	s := &r.Status
+	b := processBody{
+		Agent: r.Agent, Cloud: r.Addr.Cloud, Namespace: s.Namespace, Name: s.Name, Labels: s.Labels, Wanted: s.Wanted.String(), State: s.State.String(),
+		Hosted: s.Hosted, Stale: r.Stale, PID: s.PID, Version: s.Version, Message: s.Message, RegisteredAt: s.RegisteredAt, StartedAt: s.StartedAt,
+		ReportedAt: s.ReportedAt, CPU: finite(s.CPU), Mem: finite(s.Mem), FD: s.FD, Disk: s.Disk, Net: s.Net,
+	}
+	if r.Addr.IP.IsValid() {
+		b.IP = r.Addr.IP.String()
+	}
+	return b
+}
+
+// finite keeps what an agent says encodable: JSON has no word for infinity.
+func finite(x float32) float32 {
+	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+		return 0
+	}
+	return x
+}

@@ -1,0 +1,99 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Group is a resource pool: limits in percent of the whole machine and how its victim is chosen.
+type Group struct {
+	ID                   string
+	CPULimit, MemLimit   float64
+	CPUWeight, MemWeight int
+}
+
+// GroupRequest sets the pools of a namespace on hosts.
+type GroupRequest struct {
+	Caller      gozzard.Caller
+	Namespace   string
+	Labels      map[string]string
+	Targets     []gozzard.Target
+	Groups      []Group
+	RequestHash [32]byte
+}
+
+// GroupAnswer is the outcome for one host.
+type GroupAnswer struct {
+	Target  gozzard.Target
+	Outcome gozzard.Outcome
+}
+
+// SetGroups records pools for every known host of a request; unknown ones are told so.
+func (p *Plane) SetGroups(ctx context.Context, req GroupRequest) ([]GroupAnswer, error) {
+	answers := make([]GroupAnswer, len(req.Targets))
+	var rows []GroupRecord
+	for i, t := range req.Targets {
+		answers[i] = GroupAnswer{Target: t, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
+		h, ok := p.Resolve(t)
+		if !ok || t.Refused != nil {
+			answers[i].Outcome = gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}
+			continue
+		}
+		for _, g := range req.Groups {
+			rows = append(rows, GroupRecord{
+				Agent: h.Info.Agent, Addr: t.Addr, Namespace: req.Namespace, Group: g.ID, Labels: req.Labels,
+				CPULimit: g.CPULimit, MemLimit: g.MemLimit, CPUWeight: g.CPUWeight, MemWeight: g.MemWeight,
+			})
+		}
+	}
+	if len(rows) == 0 {
+		return answers, nil
+	}
+	audit := AuditRow{At: p.o.Now(), Caller: req.Caller, Act: "set_groups:" + req.Namespace, RequestHash: req.RequestHash, Targets: len(req.Targets)}
+	if err := p.o.Store.SetGroups(ctx, rows, audit); err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+// Groups lists the pools of a namespace on the hosts named.
+func (p *Plane) Groups(ctx context.Context, namespace string, targets []gozzard.Target) ([]GroupRecord, error) {
+	var agents []gozzard.AgentID
+	for _, t := range targets {
+		if h, ok := p.Resolve(t); ok {
+			agents = append(agents, h.Info.Agent)
+		}
+	}
+	if len(agents) == 0 {
+		return nil, nil
+	}
+	return p.o.Store.Groups(ctx, namespace, agents)
+}
+
+// Rebind gives what is recorded for other agents at an address to the agent that lives there now.
+func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID, requestHash [32]byte) error {
+	h, ok := p.o.Live.HostByAddr(addr)
+	if !ok {
+		return gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from host %s", addr)
+	}
+	if h.Info.Agent != agent {
+		return gozzard.Errorf(gozzard.ErrConflict, "host %s is served by agent %s, not %s", addr, h.Info.Agent, agent)
+	}
+	if err := p.o.Store.Rebind(ctx, addr, agent); err != nil {
+		return err
+	}
+	for _, old := range p.o.Live.Hosts() {
+		if old.Info.Agent == agent {
+			continue
+		}
+		for _, a := range old.Info.Addrs {
+			if a == addr {
+				p.o.Live.Rebind(old.Info.Agent, agent)
+			}
+		}
+	}
+	p.o.Log.Info("processes rebound", "addr", addr, "agent", agent, "app", caller.App, "user", caller.User, "request", fmt.Sprintf("%x", requestHash[:8]))
+	return nil
+}

@@ -1,0 +1,284 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// MaxTargets bounds one operation.
+const MaxTargets = 100_000
+
+// Operate accepts an operation: when it returns, the task with one attempt per target and its audit row are durable, and every attempt will reach a
+// verdict. Hosts that are unknown or offline have theirs already.
+func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
+	d, err := p.draft(ctx, op)
+	if err != nil {
+		return gozzard.Task{}, err
+	}
+	if d.registers { // looking whether it exists and recording it must not interleave with another register
+		p.registering.Lock()
+		defer p.registering.Unlock()
+		if err := p.refuseRegistered(ctx, d); err != nil {
+			return gozzard.Task{}, err
+		}
+	}
+	acc, err := p.o.Store.Accept(ctx, d.task)
+	if err != nil {
+		return gozzard.Task{}, err
+	}
+	if acc.Known {
+		return acc.Task, nil
+	}
+	p.launch(d.task)
+	if p.o.Observe.Accepted != nil {
+		p.o.Observe.Accepted(len(d.task.Attempts))
+	}
+	return acc.Task, nil
+}
+
+// draft is an operation on its way into the record.
+type draft struct {
+	task      *NewTask
+	registers bool
+	missing   []gozzard.ProcID // processes whose recorded definition is needed
+}
+
+// draft resolves every target and gives each attempt the state it is recorded with.
+func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error) {
+	n, acts := 0, []string{}
+	for i := range op.Items {
+		it := &op.Items[i]
+		n += len(it.Targets)
+		if it.Action == gozzard.ActionNone && it.Refused == nil {
+			return nil, gozzard.Errorf(gozzard.ErrInvalid, "no action given for %s", it.Key)
+		}
+		if a := it.Action.String(); !slices.Contains(acts, a) {
+			acts = append(acts, a)
+		}
+	}
+	if n == 0 || n > MaxTargets {
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "an operation needs 1 to %d targets, this one has %d", MaxTargets, n)
+	}
+	now := p.o.Now()
+	d := &draft{task: &NewTask{
+		Task:     gozzard.Task{Caller: op.Caller, Door: op.Door, At: now, Targets: n},
+		Attempts: make([]gozzard.Attempt, 0, n), IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash,
+		Audit: AuditRow{At: now, Caller: op.Caller, Act: "operate:" + strings.Join(acts, ","), RequestHash: op.RequestHash, Targets: n},
+	}}
+	seen := make(map[gozzard.ProcID]string, n)
+	for i := range op.Items {
+		p.draftItem(d, &op.Items[i], op.WaitOffline, now, seen)
+	}
+	return d, p.fillDefinitions(ctx, d)
+}
+
+func (p *Plane) draftItem(d *draft, it *gozzard.Item, wait time.Duration, now time.Time, seen map[gozzard.ProcID]string) {
+	var spec []byte
+	budget := p.budgetOf(it.Action, it.Spec)
+	if it.Spec != nil {
+		spec = gozzard.EncodeSpec(it.Spec)
+	}
+	d.registers = d.registers || it.Action == gozzard.ActionRegister
+	for _, t := range it.Targets {
+		a := gozzard.Attempt{
+			Op: gozzard.NewOpID(), Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action, ResultKey: t.ResultKey, Labels: it.Labels,
+			Spec: spec, Deadline: now.Add(budget), Expires: now.Add(budget),
+		}
+		out, host := p.admit(&a, it, t, wait, now)
+		if out == nil {
+			id := gozzard.ProcID{Agent: a.Agent, Key: a.Key}
+			if first, twice := seen[id]; twice {
+				out = &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf("this host and process is in the request twice: see %s", first)}
+			}
+			seen[id] = t.ResultKey
+		}
+		if out != nil {
+			a.State, a.Outcome = gozzard.AttemptNotExecuted, *out
+		} else {
+			if (spec == nil || it.Action == gozzard.ActionUnhost) && it.Action != gozzard.ActionUnregister {
+				d.missing = append(d.missing, gozzard.ProcID{Agent: a.Agent, Key: a.Key})
+			}
+			if spec != nil && registers(it.Action) {
+				d.task.Register = append(d.task.Register, ProcessRecord{
+					ID: gozzard.ProcID{Agent: host.Info.Agent, Key: it.Key}, Labels: it.Labels, Spec: spec, Wanted: gozzard.StateStopped, RegisteredAt: now,
+				})
+			}
+		}
+		d.task.Attempts = append(d.task.Attempts, a)
+	}
+}
+
+// registers: the first operation that carries a definition records it. A query changes nothing, and callers send unhost with half a definition.
+func registers(a gozzard.Action) bool {
+	return !a.ReadOnly() && a != gozzard.ActionUnregister && a != gozzard.ActionUnhost
+}
+
+// admit decides how an attempt begins: with a verdict (the outcome), waiting, or dispatched in the host's session. An attempt on a host that is online is
+// recorded as dispatched from the start: nobody can have seen it as pending, so the compare-and-set would be a second commit for nothing.
+func (p *Plane) admit(a *gozzard.Attempt, it *gozzard.Item, t gozzard.Target, wait time.Duration, now time.Time) (*gozzard.Outcome, Host) {
+	switch {
+	case t.Refused != nil:
+		return t.Refused, Host{}
+	case it.Refused != nil:
+		return it.Refused, Host{}
+	}
+	host, known := p.Resolve(t)
+	if !known {
+		return &gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, Host{}
+	}
+	a.Agent = host.Info.Agent
+	if len(host.Info.Addrs) > 0 && !a.Addr.IP.IsValid() {
+		a.Addr = host.Info.Addrs[0]
+	}
+	s := p.onlineSession(a.Agent)
+	if s.id != 0 && s.ready {
+		a.State, a.Session = gozzard.AttemptDispatched, s.id
+		return nil, host
+	}
+	// A session that is being reconciled sends older operations first; and when this server has just started, hosts are on their way back.
+	if wait == 0 && (s.id != 0 || now.Sub(p.started) < p.o.Lease) {
+		wait = p.o.Lease
+	}
+	if wait > 0 {
+		a.State, a.Expires = gozzard.AttemptPending, now.Add(wait)
+		return nil, host
+	}
+	return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
+		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t), host.LastSeen.UTC().Format(time.RFC3339))}, Host{}
+}
+
+func targetName(t gozzard.Target) string {
+	if t.Agent != "" {
+		return "agent " + string(t.Agent)
+	}
+	return "host " + t.Addr.String()
+}
+
+// fillDefinitions gives attempts without a definition the recorded one; without one the agent uses what it has, or says that there is none.
+func (p *Plane) fillDefinitions(ctx context.Context, d *draft) error {
+	if len(d.missing) == 0 {
+		return nil
+	}
+	recs, err := p.records(ctx, d.missing)
+	if err != nil {
+		return err
+	}
+	for i := range d.task.Attempts {
+		a := &d.task.Attempts[i]
+		rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]
+		if !ok || len(a.Spec) > 0 && a.Action != gozzard.ActionUnhost || a.State.Final() {
+			continue
+		}
+		a.Spec = rec.Spec
+		if len(a.Labels) == 0 {
+			a.Labels = rec.Labels
+		}
+		a.Deadline = d.task.Task.At.Add(p.budget(a.Action, a.Spec))
+	}
+	return nil
+}
+
+// refuseRegistered turns register into "already registered" where the record has the process.
+func (p *Plane) refuseRegistered(ctx context.Context, d *draft) error {
+	var ids []gozzard.ProcID
+	for i := range d.task.Attempts {
+		if a := &d.task.Attempts[i]; a.Action == gozzard.ActionRegister && !a.State.Final() {
+			ids = append(ids, gozzard.ProcID{Agent: a.Agent, Key: a.Key})
+		}
+	}
+	recs, err := p.records(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i := range d.task.Attempts {
+		a := &d.task.Attempts[i]
+		if _, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok && a.Action == gozzard.ActionRegister && !a.State.Final() {
+			a.State = gozzard.AttemptNotExecuted
+			a.Outcome = gozzard.Outcome{Code: gozzard.CodeAlreadyRegistered, Message: "Fail to register, for the process info already exists."}
+		}
+	}
+	d.task.Register = slices.DeleteFunc(d.task.Register, func(r ProcessRecord) bool {
+		_, ok := recs[r.ID]
+		return ok
+	})
+	return nil
+}
+
+func (p *Plane) records(ctx context.Context, ids []gozzard.ProcID) (map[gozzard.ProcID]ProcessRecord, error) {
+	out := make(map[gozzard.ProcID]ProcessRecord, len(ids))
+	if len(ids) == 0 {
+		return out, nil
+	}
+	for rec, err := range p.o.Store.Processes(ctx, ids) {
+		if err != nil {
+			return nil, err
+		}
+		out[rec.ID] = rec
+	}
+	return out, nil
+}
+
+// launch takes the open attempts of an accepted task up in memory.
+func (p *Plane) launch(t *NewTask) {
+	for i := range t.Register {
+		r := &t.Register[i]
+		if _, ok := p.o.Live.Get(r.ID.Agent, r.ID.Key); !ok {
+			p.o.Live.Seed(r.ID.Agent, seedStatus(r))
+		}
+	}
+	var release []gozzard.AgentID
+	p.mu.Lock()
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		if a.State.Final() {
+			continue
+		}
+		f := p.newFlight(a)
+		p.track(f)
+		if a.State == gozzard.AttemptDispatched {
+			p.enqueue(f)
+			continue
+		}
+		p.hold(f, a.Expires)
+		if s := p.sessions[a.Agent]; s != nil && s.online && s.ready { // it came back meanwhile
+			release = append(release, a.Agent)
+		}
+	}
+	p.mu.Unlock()
+	for _, agent := range release {
+		p.lookAgain(agent)
+	}
+}
+
+// lookAgain lets the timer release what waits for an agent at its next tick.
+func (p *Plane) lookAgain(agent gozzard.AgentID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.waiting[agent] {
+		p.schedule(f, p.o.Now())
+	}
+}
+
+// budget is the time an attempt may stay dispatched.
+func (p *Plane) budget(a gozzard.Action, spec []byte) time.Duration {
+	if len(spec) == 0 {
+		return p.budgetOf(a, nil)
+	}
+	s, err := gozzard.DecodeSpec(spec)
+	if err != nil { // written by us; the agent will refuse it in words
+		return p.o.Slack
+	}
+	return p.budgetOf(a, s)
+}
+
+func (p *Plane) budgetOf(a gozzard.Action, s *gozzard.Spec) time.Duration {
+	if s == nil {
+		s = &gozzard.Spec{Policy: gozzard.DefaultPolicy()}
+	}
+	return s.Budget(a) + p.o.Slack
+}

@@ -1,0 +1,179 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/live"
+)
+
+// The live index's words, for doors that do not know package live.
+type (
+	Row    = live.Row
+	Host   = live.Host
+	Filter = live.Filter
+)
+
+// Options are the parts and settings of a Plane. Zero settings get their defaults.
+type Options struct {
+	Store    Store
+	Dispatch Dispatcher
+	Live     *live.Index
+	Log      *slog.Logger
+	Now      func() time.Time
+	Observe  Observer
+
+	Interval time.Duration // between full reports of an agent; 30 s
+	Lease    time.Duration // silence after which a host is offline; 15 s
+	Slack    time.Duration // on top of a command's own time before an attempt is given up; 8 s
+	Resend   time.Duration // between repeats of what an agent has not answered; 1 s
+	Keep     time.Duration // results stay at least that long; 24 h
+	Window   int           // attempts of one task on their way at a time; 4096
+}
+
+func (o *Options) setDefaults() {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&o.Interval, 30*time.Second)
+	def(&o.Lease, 15*time.Second)
+	def(&o.Slack, 8*time.Second)
+	def(&o.Resend, time.Second)
+	def(&o.Keep, 24*time.Hour)
+	if o.Window == 0 {
+		o.Window = 4096
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Observer is told what happens, for metrics. Nil funcs are left out.
+type Observer struct {
+	Accepted func(targets int)
+	Settled  func(state gozzard.AttemptState, code gozzard.Code)
+	Refused  func(rule string) // a message of an agent that was not believed
+}
+
+// Plane is the control plane of one server.
+type Plane struct {
+	o       Options
+	started time.Time
+
+	registering sync.Mutex // register looks before it writes; see Operate
+
+	mu       sync.Mutex
+	sessions map[gozzard.AgentID]*session
+	tasks    map[gozzard.TaskSeq]*taskState
+	flights  map[gozzard.OpID]*flight
+	byAgent  map[gozzard.AgentID]map[gozzard.OpID]*flight
+	unsent   map[gozzard.ProcID]*flight
+	waiting  map[gozzard.AgentID][]*flight // pending attempts of hosts that are expected back
+	due      dueHeap
+	ready    []*taskState // tasks with something to send, in turn
+
+	wake    chan struct{} // sender
+	hellos  chan hello
+	settles chan settle
+	quit    chan struct{} // closed when Run ends: nobody takes reports any more
+}
+
+// session is an agent's open session as this server knows it.
+type session struct {
+	id     uint64
+	cloud  int
+	heard  time.Time
+	online bool
+	ready  bool // what older sessions left open is decided and on its way: newer operations may follow
+}
+
+// New makes a Plane over a record: hosts and registered processes are read into the live index, open attempts are taken up again.
+func New(ctx context.Context, o Options) (*Plane, error) {
+	o.setDefaults()
+	p := &Plane{
+		o: o, started: o.Now(),
+		sessions: map[gozzard.AgentID]*session{}, tasks: map[gozzard.TaskSeq]*taskState{}, flights: map[gozzard.OpID]*flight{},
+		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{}, waiting: map[gozzard.AgentID][]*flight{},
+		wake: make(chan struct{}, 1), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
+		quit: make(chan struct{}),
+	}
+	hosts, err := o.Store.Hosts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read hosts: %w", err)
+	}
+	for _, h := range hosts {
+		o.Live.PutHost(Host{Info: h.Info, Session: h.Session, LastSeen: h.LastSeen})
+	}
+	for rec, err := range o.Store.Processes(ctx, nil) {
+		if err != nil {
+			return nil, fmt.Errorf("cannot read processes: %w", err)
+		}
+		o.Live.Seed(rec.ID.Agent, seedStatus(&rec))
+	}
+	open, err := o.Store.Open(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read open attempts: %w", err)
+	}
+	p.takeUp(open)
+	return p, nil
+}
+
+// Run does the plane's work until ctx ends. It runs once.
+func (p *Plane) Run(ctx context.Context) error {
+	context.AfterFunc(ctx, func() { close(p.quit) })
+	var wg sync.WaitGroup
+	run := func(f func(context.Context)) {
+		wg.Go(func() { f(ctx) })
+	}
+	run(p.sendLoop)
+	run(p.timerLoop)
+	run(p.settleLoop)
+	run(p.pruneLoop)
+	for range helloWorkers {
+		run(p.helloLoop)
+	}
+	wg.Wait()
+	return nil
+}
+
+// seedStatus is what is known of a registered process before its agent has reported it.
+func seedStatus(rec *ProcessRecord) gozzard.Status {
+	return gozzard.Status{
+		Key: rec.ID.Key, Labels: rec.Labels, Wanted: rec.Wanted, State: gozzard.StateStopped, Hosted: rec.Hosted, PID: -1,
+		RegisteredAt: rec.RegisteredAt.Unix(), Message: "not reported by its host yet",
+	}
+}
+
+// takeUp puts attempts that a former run of the server left open back to work: nothing is sent before their agents say HELLO, which decides about
+// them; what does not come back in time is given up by the timer.
+func (p *Plane) takeUp(open []gozzard.Attempt) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range open {
+		a := &open[i]
+		f := p.newFlight(a)
+		p.track(f)
+		if a.State == gozzard.AttemptPending {
+			p.hold(f, a.Expires)
+		}
+	}
+}
+
+// onlineSession is a copy of an agent's session that is open and alive; its number is 0 otherwise.
+func (p *Plane) onlineSession(agent gozzard.AgentID) session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.sessions[agent]; s != nil && s.online {
+		return *s
+	}
+	return session{}
+}

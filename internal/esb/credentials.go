@@ -1,0 +1,121 @@
+package esb
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
+)
+
+// maxCredential bounds each credential; real ones have fewer than 100 bytes.
+const maxCredential = 4096
+
+// AuthorizationHeader carries credentials as JSON text and wins over all other places.
+const AuthorizationHeader = "X-Bkapi-Authorization"
+
+// Authenticate finds out who sends a request. The body may be nil; credentials in headers win over those in it.
+func Authenticate(book *auth.Book, r *http.Request, body []byte) (gozzard.Caller, auth.App, error) {
+	c, err := headerCredentials(r)
+	if err != nil {
+		return gozzard.Caller{}, auth.App{}, err
+	}
+	if len(body) > 0 {
+		doc, err := Parse(body)
+		if err != nil {
+			return gozzard.Caller{}, auth.App{}, err
+		}
+		if c, err = documentCredentials(c, doc); err != nil {
+			return gozzard.Caller{}, auth.App{}, err
+		}
+	}
+	return book.Check(cookieCredentials(c, r))
+}
+
+// merge takes from b what a lacks. A user is taken whole: the name from one place and the token from another would be two people.
+func merge(a, b auth.Credentials) auth.Credentials {
+	if a.App == "" {
+		a.App = b.App
+	}
+	if a.Secret == "" {
+		a.Secret = b.Secret
+	}
+	if a.Token == "" && a.User == "" {
+		a.Token, a.User = b.Token, b.User
+	}
+	return a
+}
+
+// headerCredentials reads X-Bkapi-Authorization, then the plain headers that some clients send beside it.
+func headerCredentials(r *http.Request) (auth.Credentials, error) {
+	plain := auth.Credentials{
+		App:    r.Header.Get("X-Bkapi-App-Code"),
+		Secret: r.Header.Get("X-Bkapi-App-Secret"),
+		User:   r.Header.Get("X-Bkapi-User-Name"),
+	}
+	given := r.Header.Values(AuthorizationHeader)
+	if len(given) == 0 || len(given) == 1 && given[0] == "" {
+		return plain, nil
+	}
+	malformed := func(text string) error {
+		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: AuthorizationHeader, Text: text}}}
+	}
+	if len(given) > 1 {
+		return auth.Credentials{}, malformed("given more than once")
+	}
+	doc, err := Parse([]byte(given[0]))
+	if err != nil {
+		return auth.Credentials{}, malformed("not a JSON object") // the text holds a secret: nothing of it goes into a message
+	}
+	c, err := documentCredentials(auth.Credentials{}, doc)
+	if err != nil {
+		return auth.Credentials{}, malformed("not a JSON object of strings")
+	}
+	return merge(c, plain), nil
+}
+
+// documentCredentials adds what the document's top level has, by the names in use and the old ones.
+func documentCredentials(c auth.Credentials, doc *Document) (auth.Credentials, error) {
+	var faults Faults
+	root, err := doc.Root(&faults)
+	if err != nil {
+		return c, err
+	}
+	get := func(names ...string) string {
+		for _, name := range names {
+			v := root.Get(name)
+			if !v.Given() {
+				continue
+			}
+			switch s := v; {
+			case s.kind() != kindString:
+				s.Fault("must be a string") // the value itself may be a secret
+			case len(s.AnyStr()) > maxCredential:
+				s.Fault("is longer than %d bytes", maxCredential)
+			case s.AnyStr() != "":
+				return s.AnyStr()
+			}
+		}
+		return ""
+	}
+	found := auth.Credentials{
+		App:    get("bk_app_code", "app_code"),
+		Secret: get("bk_app_secret", "app_secret"),
+		Token:  get("bk_token"),
+		User:   get("bk_username", "username"),
+	}
+	return merge(c, found), faults.Err()
+}
+
+// cookieCredentials adds the login of a browser, the last place that is looked at.
+func cookieCredentials(c auth.Credentials, r *http.Request) auth.Credentials {
+	cookie, err := r.Cookie("bk_token")
+	if err != nil || len(cookie.Value) > maxCredential {
+		return c
+	}
+	token := cookie.Value
+	if plain, err := url.QueryUnescape(token); err == nil {
+		token = plain
+	}
+	return merge(c, auth.Credentials{Token: token})
+}

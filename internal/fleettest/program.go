@@ -1,0 +1,206 @@
+//go:build linux
+
+package fleettest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Program is one running gozzard process with its arguments, so that it can be killed and started again.
+type Program struct {
+	t    testing.TB
+	args []string
+	env  []string
+	log  string
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+	end chan struct{}
+}
+
+// Start runs gozzard with arguments. Its output goes to a file that is shown when the test fails. It is killed at the end of the test.
+func Start(t testing.TB, name string, env []string, args ...string) *Program {
+	t.Helper()
+	p := &Program{t: t, args: append([]string{Binary(t)}, args...), env: env, log: filepath.Join(t.TempDir(), name+".log")}
+	t.Cleanup(func() {
+		p.Kill(syscall.SIGKILL)
+		if t.Failed() {
+			b, _ := os.ReadFile(p.log)
+			t.Logf("--- output of %s %v\n%s", name, args, tail(b, 4000))
+		}
+	})
+	p.Again()
+	return p
+}
+
+func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
+
+// Again starts the process anew with the same arguments.
+func (p *Program) Again() {
+	p.t.Helper()
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(p.args[0], p.args[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	end := make(chan struct{})
+	p.mu.Lock()
+	p.cmd, p.end = cmd, end
+	p.mu.Unlock()
+	go func() {
+		_ = cmd.Wait()
+		close(end)
+	}()
+}
+
+// Kill sends a signal and waits until the process is gone (but for SIGSTOP and SIGCONT, which are only sent).
+func (p *Program) Kill(sig syscall.Signal) {
+	p.mu.Lock()
+	cmd, end := p.cmd, p.end
+	p.mu.Unlock()
+	_ = cmd.Process.Signal(sig)
+	if sig == syscall.SIGSTOP || sig == syscall.SIGCONT {
+		return
+	}
+	select {
+	case <-end:
+	case <-time.After(20 * time.Second):
+		_ = cmd.Process.Kill()
+		<-end
+	}
+}
+
+// Done is closed when the present process has ended.
+func (p *Program) Done() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.end
+}
+
+// ExitCode of the process that ended last.
+func (p *Program) ExitCode() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// PID of the present process.
+func (p *Program) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
+
+// Output is what the program printed so far.
+func (p *Program) Output() string {
+	b, _ := os.ReadFile(p.log)
+	return string(b)
+}
+
+// CPU is the CPU time the present process has used.
+func (p *Program) CPU() time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	u, _ := strconv.ParseInt(string(f[11]), 10, 64)
+	s, _ := strconv.ParseInt(string(f[12]), 10, 64)
+	return time.Duration(u+s) * 10 * time.Millisecond
+}
+
+// FreePort finds a loopback port that nobody listens on.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Until waits for a condition and fails the test with words when it does not come.
+func Until(t testing.TB, limit time.Duration, words func() string, cond func() bool) {
+	t.Helper()
+	end := time.Now().Add(limit)
+	for !cond() {
+		if time.Now().After(end) {
+			t.Fatalf("after %s: %s", limit, words())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Dev is a running `gozzard dev`.
+type Dev struct {
+	*Program
+	*API
+	Data string
+}
+
+// StartDev runs `gozzard dev` in a data folder of its own and waits until it is ready.
+func StartDev(t testing.TB, hosts int, extra ...string) *Dev {
+	t.Helper()
+	data := t.TempDir()
+	if err := os.Chmod(data, 0o755); err != nil { // commands that run as other accounts have their folders in it
+		t.Fatal(err)
+	}
+	args := append([]string{"dev", "--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(FreePort(t)), "--hosts", strconv.Itoa(hosts)}, extra...)
+	d := &Dev{Data: data, API: &API{t: t}}
+	d.Program = Start(t, "dev", nil, args...)
+	d.await()
+	return d
+}
+
+// Restart starts dev again after a kill.
+func (d *Dev) Restart() {
+	d.Program.t.Helper()
+	_ = os.Remove(filepath.Join(d.Data, "dev.json"))
+	d.Again()
+	d.await()
+}
+
+func (d *Dev) await() {
+	d.Program.t.Helper()
+	awaitCredentials(d.Program, d.API, filepath.Join(d.Data, "dev.json"))
+}
+
+func awaitCredentials(p *Program, api *API, path string) {
+	p.t.Helper()
+	Until(p.t, time.Minute, func() string { return "no " + path }, func() bool {
+		select {
+		case <-p.Done():
+			p.t.Fatalf("the program ended: %s", p.Output())
+		default:
+		}
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return json.Unmarshal(b, &api.Cred) == nil
+	})
+}

@@ -1,0 +1,6 @@
+//go:build race && linux
+
+package fleettest
+
+// raceBuild: the program under test is built with the race detector when the tests are.
+const raceBuild = true

@@ -1,0 +1,86 @@
+//go:build linux
+
+package fleettest
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Server is a running `gozzard server`.
+type Server struct {
+	*Program
+	*API
+	Data   string
+	Agents string // address for agents
+}
+
+// StartServer runs `gozzard server` on a data folder, "" for a new one, and waits until it answers.
+func StartServer(t testing.TB, data string, extra ...string) *Server {
+	t.Helper()
+	if data == "" {
+		data = t.TempDir()
+	}
+	s := &Server{Data: data, API: &API{t: t}, Agents: "127.0.0.1:" + strconv.Itoa(FreePort(t))}
+	args := append([]string{"server", "--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(FreePort(t)), "--agent-listen", s.Agents}, extra...)
+	s.Program = Start(t, "server", nil, args...)
+	awaitCredentials(s.Program, s.API, filepath.Join(data, "credentials.json"))
+	s.AwaitReady()
+	return s
+}
+
+// AwaitReady waits until the server answers (after Again, too).
+func (s *Server) AwaitReady() {
+	s.Program.t.Helper()
+	Until(s.Program.t, time.Minute, func() string { return "the server does not answer: " + s.Output() }, s.answers)
+}
+
+func (s *Server) answers() bool {
+	ans, err := s.Try("sync_proc_status", J{"meta": J{"namespace": "gse"}, "page": J{"start": 0, "limit": 1}})
+	return err == nil && ans.Code == 0
+}
+
+// StartAgent runs `gozzard agent` as host 127.0.0.n, connecting to address "" for the server's own.
+func (s *Server) StartAgent(t testing.TB, n int, to string, env ...string) *Program {
+	t.Helper()
+	if to == "" {
+		to = s.Agents
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := Start(t, "agent"+strconv.Itoa(n), env, "agent", "--data", dir, "--server", to, "--ip", "127.0.0."+strconv.Itoa(n),
+		"--secret-file", filepath.Join(s.Data, "join.secret"))
+	s.AwaitOnline(t, n)
+	return p
+}
+
+// StartSim runs a simulated fleet of hosts.
+func (s *Server) StartSim(t testing.TB, hosts int, extra ...string) *Program {
+	t.Helper()
+	args := append([]string{"sim", "--server", s.Agents, "--secret-file", filepath.Join(s.Data, "join.secret"),
+		"--hosts", strconv.Itoa(hosts), "--data", t.TempDir()}, extra...)
+	return Start(t, "sim", nil, args...)
+}
+
+// Online tells whether host 127.0.0.n is online.
+func (s *Server) Online(n int) bool {
+	ans, err := s.Try("get_agent_status", J{"hosts": []J{Host(n)}})
+	if err != nil || ans.Code != 0 {
+		return false
+	}
+	var d map[string]struct {
+		Alive int `json:"bk_agent_alive"`
+	}
+	return decode(ans.Data, &d) && d["0:127.0.0."+strconv.Itoa(n)].Alive == 1
+}
+
+// AwaitOnline waits until host 127.0.0.n is online.
+func (s *Server) AwaitOnline(t testing.TB, n int) {
+	t.Helper()
+	Until(t, time.Minute, func() string { return "host " + strconv.Itoa(n) + " does not come" }, func() bool { return s.Online(n) })
+}

@@ -1,0 +1,56 @@
+package gse
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// Plane is what this door needs of the control plane.
+type Plane interface {
+	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
+	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error)
+	Status(key gozzard.Key, targets []gozzard.Target) []control.StatusRow
+	Page(namespace string, start, limit int) (total int, rows []control.Row)
+	SetGroups(ctx context.Context, req control.GroupRequest) ([]control.GroupAnswer, error)
+	Groups(ctx context.Context, namespace string, targets []gozzard.Target) ([]control.GroupRecord, error)
+	Resolve(t gozzard.Target) (control.Host, bool)
+	Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID, requestHash [32]byte) error
+}
+
+// Options are the parts and settings of the door.
+type Options struct {
+	Plane    Plane
+	Auth     *auth.Book
+	Log      *slog.Logger
+	Observe  func(route string, code int, d time.Duration) // nil: nobody watches
+	MaxHosts int                                           // in one request; 100,000
+	SyncWait time.Duration                                 // how long register, update and unregister wait for agents; 10 s
+}
+
+type server struct {
+	plane    Plane
+	maxHosts int
+	syncWait time.Duration
+}
+
+// New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
+func New(o Options) *esb.Handler {
+	if o.MaxHosts == 0 {
+		o.MaxHosts = control.MaxTargets
+	}
+	if o.SyncWait == 0 {
+		o.SyncWait = 10 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{plane: o.Plane, maxHosts: o.MaxHosts, syncWait: o.SyncWait}
+	return esb.New(esb.Door{Prefixes: prefixes(), Routes: s.routes(), Auth: o.Auth, Log: o.Log, Observe: o.Observe})
+}

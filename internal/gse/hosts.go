@@ -1,0 +1,140 @@
+package gse
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// form is how a call names hosts in its result keys: V1 has the supplier in it.
+type form uint8
+
+const (
+	formV1 form = iota + 1
+	formV2
+)
+
+const maxCloud = math.MaxInt32
+
+// place is one host as the caller named it. What is answered uses the caller's own words: clients look results up by them.
+type place struct {
+	target   gozzard.Target
+	id       string // as sent in agent_id_list
+	byID     bool
+	ip       string // as sent
+	cloud    int
+	supplier int
+}
+
+// name is the host's part of a result key. Keys are only ever put together: an IPv6 address has colons of its own.
+func (p *place) name(f form) string {
+	if p.byID {
+		return p.id
+	}
+	if f == formV1 {
+		return strconv.Itoa(p.cloud) + ":" + strconv.Itoa(p.supplier) + ":" + p.ip
+	}
+	return strconv.Itoa(p.cloud) + ":" + p.ip
+}
+
+// hostID tells hosts apart for the rule that one named twice is meant once.
+type hostID struct {
+	agent gozzard.AgentID
+	addr  gozzard.HostAddr
+}
+
+func (p *place) hostID() hostID { return hostID{p.target.Agent, p.target.Addr} }
+
+// readPlaces reads agent_id_list or hosts of a request or item. The list of ids wins; each host comes once, in the order given.
+func (s *server) readPlaces(v *esb.Value) []place {
+	ids, hosts := v.Get("agent_id_list"), v.Get("hosts")
+	size := min(max(ids.Len(), hosts.Len()), s.maxHosts)
+	places, seen := make([]place, 0, size), make(map[hostID]bool, size)
+	add := func(p place) {
+		if id := p.hostID(); !seen[id] {
+			seen[id] = true
+			places = append(places, p)
+		}
+	}
+	before := v.Faults().Len()
+	if !ids.Given() && !hosts.Exists() {
+		hosts.Fault("required, or agent_id_list")
+		return nil
+	}
+	n := ids.OptList(s.maxHosts, func(e *esb.Value) { add(readAgent(e)) })
+	if n == 0 && v.Faults().Len() == before {
+		n = hosts.List(s.maxHosts, func(e *esb.Value) { add(readHost(e)) })
+	}
+	if n == 0 && v.Faults().Len() == before {
+		hosts.Fault("at least one host is required")
+	}
+	return places
+}
+
+// readHost reads {ip, bk_cloud_id, bk_supplier_id}. The supplier has no meaning any more; real clients leave it out.
+func readHost(e *esb.Value) place {
+	if !e.Object() {
+		return place{}
+	}
+	ip, cloud, supplier := e.Get("ip"), e.Get("bk_cloud_id"), e.Get("bk_supplier_id")
+	p := place{
+		ip:       ip.AnyStr(),
+		cloud:    int(cloud.Int(0, maxCloud)),
+		supplier: int(supplier.OptInt(0, 0, maxCloud)),
+	}
+	if !ip.IsString() {
+		return p
+	}
+	addr, err := gozzard.ParseIP(p.ip)
+	if err != nil {
+		ip.Fault("%v", clipped(err))
+	}
+	p.target.Addr = gozzard.HostAddr{Cloud: p.cloud, IP: addr}
+	return p
+}
+
+// readAgent reads an agent id, or the cloud:ip that stands for one where a host has none. One client sends an empty one: it names nobody.
+func readAgent(e *esb.Value) place {
+	p := place{byID: true, id: e.AnyStr()}
+	if !e.IsString() {
+		return p
+	}
+	if p.id == "" {
+		p.target.Refused = &gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "the agent id is empty"}
+		return p
+	}
+	if id := gozzard.AgentID(p.id); id.Validate() == nil {
+		p.target.Agent = id
+		return p
+	}
+	addr, err := gozzard.ParseHostAddr(p.id)
+	if err != nil {
+		e.Fault("is neither an agent id (1 to 64 letters, digits, _ and -) nor cloud:ip")
+		return p
+	}
+	p.target.Addr, p.cloud, p.ip = addr, addr.Cloud, addr.IP.String()
+	return p
+}
+
+// clipped keeps a message short that quotes what was sent.
+func clipped(err error) string {
+	const most = 200
+	s := err.Error()
+	if len(s) <= most {
+		return s
+	}
+	return "is not an IP address (" + strconv.Itoa(len(s)) + " bytes)"
+}
+
+// targets gives places the keys under which their results are looked up.
+func targets(places []place, f form, key gozzard.Key) []gozzard.Target {
+	out := make([]gozzard.Target, len(places))
+	tail := ":" + key.Namespace + ":" + key.Name
+	for i := range places {
+		out[i] = places[i].target
+		out[i].ResultKey = places[i].name(f) + tail
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package gse
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// actionOf is the table of op_type. 5 and 6 were constants of one client and never meant anything here.
+func actionOf(opType int64) (gozzard.Action, bool) {
+	switch opType {
+	case 0:
+		return gozzard.ActionStart, true
+	case 1:
+		return gozzard.ActionStop, true
+	case 2:
+		return gozzard.ActionQuery, true
+	case 3:
+		return gozzard.ActionHost, true
+	case 4:
+		return gozzard.ActionUnhost, true
+	case 7:
+		return gozzard.ActionRestart, true
+	case 8:
+		return gozzard.ActionReload, true
+	case 9:
+		return gozzard.ActionKill, true
+	}
+	return gozzard.ActionNone, false
+}
+
+func unknownOpType(n int64) string {
+	return fmt.Sprintf("%d is no operation (0 start, 1 stop, 2 query, 3 host, 4 unhost, 7 restart, 8 reload, 9 kill)", n)
+}
+
+// readOpType reads a required op_type. ok is false when the number means nothing; ill-typed and missing ones are faults.
+func readOpType(item *esb.Value, app auth.App) (n int64, action gozzard.Action, ok bool) {
+	v := item.Get("op_type")
+	if !v.Exists() && app.MissingOpTypeMeansStart {
+		return 0, gozzard.ActionStart, true
+	}
+	before := item.Faults().Len()
+	n = v.Int(math.MinInt64, math.MaxInt64)
+	if item.Faults().Len() > before {
+		return 0, gozzard.ActionNone, true
+	}
+	action, ok = actionOf(n)
+	return n, action, ok
+}

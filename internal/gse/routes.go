@@ -1,0 +1,48 @@
+package gse
+
+import "github.com/gozzard/gozzard/internal/esb"
+
+// The families of paths. The bus has all calls in one folder, the gateway of GSE 2.0 has two.
+const (
+	familyESB     = "esb"
+	familyProc    = "proc"
+	familyCluster = "cluster"
+)
+
+func prefixes() []esb.Prefix {
+	return []esb.Prefix{
+		{Path: "/api/c/compapi/v2/gse", Family: familyESB},
+		{Path: "/api/c/compapi/gse", Family: familyESB},
+		{Path: "/api/v2/proc", Family: familyProc, Gateway: true},
+		{Path: "/api/v2/cluster", Family: familyCluster, Gateway: true},
+		{Path: "/api/bk-gse/prod/api/v2/proc", Family: familyProc, Gateway: true},
+		{Path: "/api/bk-gse/prod/api/v2/cluster", Family: familyCluster, Gateway: true},
+	}
+}
+
+func (s *server) routes() []esb.Route {
+	proc := []string{familyESB, familyProc}
+	bus := []string{familyESB}
+	cluster := []string{familyCluster}
+	const user, small, large = esb.AccessUser, esb.MaxBody, esb.MaxBodyMulti
+	return []esb.Route{
+		{Name: "register_proc_info", Families: proc, Access: user, MaxBody: small, Handle: s.register},
+		{Name: "update_proc_info", Families: proc, Access: user, MaxBody: small, Handle: s.update},
+		{Name: "unregister_proc_info", Families: proc, Access: user, MaxBody: small, Handle: s.unregister},
+		{Name: "operate_proc", Families: proc, Access: user, MaxBody: small, Handle: s.operateV1},
+		{Name: "operate_proc_v2", Families: proc, Access: user, MaxBody: small, Handle: s.operateV2},
+		{Name: "operate_proc_multi", Families: proc, Access: user, MaxBody: large, Handle: s.operateMulti},
+		{Name: "get_proc_operate_result", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.result},
+		{Name: "get_proc_operate_result_v2", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.result},
+		{Name: "get_proc_status", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.status},
+		{Name: "get_proc_status_v2", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.status},
+		{Name: "sync_proc_status", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.sync},
+		{Name: "set_process_group_info", Families: proc, Access: user, MaxBody: small, Handle: s.setGroups},
+		{Name: "get_process_group_info", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.groups},
+		{Name: "upgrade_to_agent_id", Families: proc, Access: user, MaxBody: small, Handle: s.upgrade},
+		{Name: "get_agent_status", Families: bus, Access: user, MaxBody: small, Read: true, Handle: s.agentStatus},
+		{Name: "get_agent_info", Families: bus, Access: user, MaxBody: small, Read: true, Handle: s.agentInfo},
+		{Name: "list_agent_state", Families: cluster, Access: user, MaxBody: small, Read: true, Handle: s.listAgentState},
+		{Name: "list_agent_info", Families: cluster, Access: user, MaxBody: small, Read: true, Handle: s.listAgentInfo},
+	}
+}

@@ -1,0 +1,85 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// account is a user of this machine, as its passwd and group files say. Directories such as LDAP are seen only through these files, because the
+// program links no C library.
+type account struct {
+	name   string
+	home   string
+	uid    uint32
+	gid    uint32
+	groups []uint32
+}
+
+var errNoUser = errors.New("no such user on this host")
+
+func lookupAccount(name string) (account, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		var unknown user.UnknownUserError
+		if errors.As(err, &unknown) {
+			return account{}, errNoUser
+		}
+		return account{}, fmt.Errorf("cannot look up user %s: %w", name, err)
+	}
+	return newAccount(u)
+}
+
+func newAccount(u *user.User) (account, error) {
+	a := account{name: u.Username, home: u.HomeDir}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return a, fmt.Errorf("cannot look up groups of user %s: %w", u.Username, err)
+	}
+	uid, errU := strconv.ParseUint(u.Uid, 10, 32)
+	gid, errG := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(errU, errG); err != nil {
+		return a, fmt.Errorf("user %s has no numeric ids: %w", u.Username, err)
+	}
+	a.uid, a.gid = uint32(uid), uint32(gid)
+	for _, id := range ids {
+		g, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return a, fmt.Errorf("user %s has no numeric groups: %w", u.Username, err)
+		}
+		a.groups = append(a.groups, uint32(g))
+	}
+	return a, nil
+}
+
+// ownAccount is whom the agent runs as. In a container it may have no name; then its number is one.
+func ownAccount() account {
+	uid := os.Geteuid()
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		if a, err := newAccount(u); err == nil {
+			return a
+		}
+	}
+	return account{name: strconv.Itoa(uid), home: "/", uid: uint32(uid), gid: uint32(os.Getegid())}
+}
+
+// actAs finds out whom to run as. The credential is nil when that is the agent itself.
+func (h *Host) actAs(name string) (account, *syscall.Credential, error) {
+	if name == "" || name == h.self.name {
+		return h.self, nil, nil
+	}
+	a, err := lookupAccount(name)
+	if err != nil {
+		return a, nil, fmt.Errorf("cannot run as %s: %w", name, err)
+	}
+	if a.uid == h.self.uid && h.self.uid != 0 {
+		return a, nil, nil
+	}
+	if h.self.uid != 0 {
+		return a, nil, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts", name, h.self.name)
+	}
+	return a, &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: a.groups}, nil
+}

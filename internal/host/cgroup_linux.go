@@ -1,0 +1,311 @@
+package host
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard"
+)
+
+const (
+	cgroup2Magic = 0x63677270
+	keptPrefix   = "keep-" // runs whose leftovers are the process
+	oncePrefix   = "once-" // runs whose leftovers are cleared
+	clearWait    = 5 * time.Second
+)
+
+// cgroups is the agent's part of the cgroup v2 tree: <root>/gozzard/<instance>/<hash of key>/<run>. Every command has a group of its own, so
+// that one which took too long is cleared alone while the process that an earlier start left runs on. No controller is used: on many machines
+// version 1 owns them all, and membership, events and killing need none.
+type cgroups struct {
+	base string
+
+	mu    sync.Mutex      // orders making and removing folders
+	inUse map[string]bool // run folders of commands in flight, which may be empty for a moment
+}
+
+// runGroup is the group of one command.
+type runGroup struct {
+	dir string
+	fd  *os.File // for the start; closed after it
+}
+
+// openCgroups makes the instance's folder and proves that a program can be started inside. The error says what is missing.
+func openCgroups(root, instance string) (*cgroups, error) {
+	var sfs unix.Statfs_t
+	if err := unix.Statfs(root, &sfs); err != nil {
+		return nil, fmt.Errorf("cannot use %s: %w", root, err)
+	}
+	if sfs.Type != cgroup2Magic {
+		return nil, fmt.Errorf("%s is no cgroup v2 mount", root)
+	}
+	c := &cgroups{base: filepath.Join(root, "gozzard", instance), inUse: map[string]bool{}}
+	err := os.MkdirAll(c.base, 0o755)
+	for range 10 {
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		err = os.MkdirAll(c.base, 0o755) // another agent has just removed the folder above, which was empty
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.probe(); err != nil {
+		return nil, fmt.Errorf("cannot start a program in a cgroup: %w", err)
+	}
+	c.tidy()
+	return c, nil
+}
+
+// probe starts a shell inside: old kernels and strict container profiles have the folder but refuse the start.
+func (c *cgroups) probe() error {
+	g, err := c.make("probe", oncePrefix+token())
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(shell, "-c", ":")
+	cmd.Env = []string{"PATH=" + defaultPath}
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.fd.Fd())}
+	err = cmd.Run()
+	g.fd.Close()
+	c.release(g)
+	return err
+}
+
+// keyFolder hashes the key: names of any script and length become a valid folder that says nothing to be interpreted.
+func keyFolder(k gozzard.Key) string {
+	sum := sha256.Sum256([]byte(k.Namespace + "\x00" + k.Name))
+	return hex.EncodeToString(sum[:16])
+}
+
+func token() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
+	return hex.EncodeToString(b[:])
+}
+
+// begin makes the group of one command.
+func (c *cgroups) begin(k gozzard.Key, name string) (*runGroup, error) {
+	g, err := c.make(keyFolder(k), name)
+	if err != nil {
+		return nil, err
+	}
+	// For people who look around: getfattr -n user.gozzard.key. Kernels before 5.7 have no room for it, and nothing depends on it.
+	_ = unix.Setxattr(filepath.Dir(g.dir), "user.gozzard.key", []byte(k.String()), 0)
+	return g, nil
+}
+
+func (c *cgroups) make(folder, name string) (*runGroup, error) {
+	dir := filepath.Join(c.base, folder, name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make cgroup: %w", err)
+	}
+	fd, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open cgroup: %w", err)
+	}
+	c.inUse[dir] = true
+	return &runGroup{dir: dir, fd: fd}, nil
+}
+
+// release ends a command's claim on its group. It reports whether the group was empty and is gone.
+func (c *cgroups) release(g *runGroup) (gone bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.inUse, g.dir)
+	if removeTree(g.dir) != nil {
+		return false // it has members: they stay
+	}
+	_ = os.Remove(filepath.Dir(g.dir)) // fails while other runs of the process have groups
+	return true
+}
+
+// tidy removes groups that have become empty.
+func (c *cgroups) tidy() {
+	keys, _ := os.ReadDir(c.base) // unreadable is as good as empty: there is nothing to tidy
+	for _, k := range keys {
+		if !k.IsDir() {
+			continue
+		}
+		dir := filepath.Join(c.base, k.Name())
+		c.mu.Lock()
+		for _, run := range folders(dir) {
+			if p := filepath.Join(dir, run); !c.inUse[p] {
+				_ = removeTree(p)
+			}
+		}
+		_ = os.Remove(dir)
+		c.mu.Unlock()
+	}
+}
+
+// members gives the processes that belong to a key. Those of commands whose leftovers are cleared never do: a version command run beside its
+// service has the same name.
+func (c *cgroups) members(k gozzard.Key) ([]int, error) {
+	dir := filepath.Join(c.base, keyFolder(k))
+	var pids []int
+	for _, run := range folders(dir) {
+		if !strings.HasPrefix(run, keptPrefix) {
+			continue
+		}
+		var err error
+		if pids, err = treeProcs(filepath.Join(dir, run), pids); err != nil {
+			return nil, err
+		}
+	}
+	return pids, nil
+}
+
+// clear kills everything of a key and removes its folder.
+func (c *cgroups) clear(k gozzard.Key) error {
+	dir := filepath.Join(c.base, keyFolder(k))
+	if err := killGroup(dir, clearWait); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, run := range folders(dir) {
+		if p := filepath.Join(dir, run); !c.inUse[p] {
+			if err := removeTree(p); err != nil {
+				return fmt.Errorf("cannot remove cgroup: %w", err)
+			}
+		}
+	}
+	_ = os.Remove(dir) // fails when a command is in flight, whose group stays
+	return nil
+}
+
+// exists reports whether a run's group is still there.
+func (c *cgroups) exists(folder, run string) bool {
+	_, err := os.Lstat(filepath.Join(c.base, folder, run))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// close removes the folders that are empty, so that an agent which ran nothing leaves nothing behind.
+func (c *cgroups) close() {
+	c.tidy()
+	_ = os.Remove(c.base)
+	_ = os.Remove(filepath.Dir(c.base)) // other agents may have theirs inside
+}
+
+// killGroup kills all members of a group and of those below it, and waits until none is left. A missing group is an empty one.
+func killGroup(dir string, wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if err := killMembers(dir); err != nil {
+			return fmt.Errorf("cannot kill cgroup: %w", err)
+		}
+		populated, err := isPopulated(dir)
+		if err != nil || !populated {
+			return err
+		}
+		if time.Now().After(deadline) {
+			pids, _ := treeProcs(dir, nil)
+			return fmt.Errorf("processes %v did not end within %v of being killed", pids, wait)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// killMembers uses cgroup.kill, which also gets those that fork meanwhile. Kernels before 5.14 do not have it: there the caller's repetition does.
+func killMembers(dir string) error {
+	err := writeExisting(filepath.Join(dir, "cgroup.kill"), "1")
+	if !isAbsent(err) {
+		return err
+	}
+	pids, err := treeProcs(dir, nil)
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("pid %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// writeExisting writes to a control file and never makes one.
+func writeExisting(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+func isPopulated(dir string) (bool, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+	if isAbsent(err) {
+		return false, nil
+	}
+	return bytes.Contains(b, []byte("populated 1")), err
+}
+
+// isAbsent: a group removed while its files are open answers ENODEV.
+func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
+
+// treeProcs appends the processes of a group and of those that its members made below it.
+func treeProcs(dir string, pids []int) ([]int, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil && !isAbsent(err) {
+		return pids, fmt.Errorf("cannot read cgroup: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 0 { // 0: not in our pid namespace
+			pids = append(pids, pid)
+		}
+	}
+	for _, sub := range folders(dir) {
+		if pids, err = treeProcs(filepath.Join(dir, sub), pids); err != nil {
+			return pids, err
+		}
+	}
+	return pids, nil
+}
+
+// removeTree removes an empty group and the empty ones below it.
+func removeTree(dir string) error {
+	for _, sub := range folders(dir) {
+		if err := removeTree(filepath.Join(dir, sub)); err != nil {
+			return err
+		}
+	}
+	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &os.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// folders lists the groups below one; a group that has just gone has none.
+func folders(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}

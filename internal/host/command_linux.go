@@ -1,0 +1,174 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+const (
+	shell       = "/bin/sh"
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// command is one run of a shell command.
+type command struct {
+	run    supervise.Run
+	who    account
+	cmd    *exec.Cmd
+	group  *runGroup // nil without cgroups
+	out    *output
+	exited chan struct{}
+	unhook func() // ends the watch of the shell
+}
+
+// prepare checks a run and sets up all that it needs but the process. The caller's text is the only shell text; what we know of the process
+// travels as environment.
+func (h *Host) prepare(r supervise.Run) (*command, error) {
+	if strings.IndexByte(r.Command, 0) >= 0 {
+		return nil, errors.New("the command has a NUL character")
+	}
+	dir, err := workDir(r.Spec.Identity.SetupPath)
+	if err != nil {
+		return nil, err
+	}
+	who, cred, err := h.actAs(r.Spec.Identity.User)
+	if err != nil {
+		return nil, err
+	}
+	c := &command{run: r, who: who, exited: make(chan struct{})}
+	name := runName(r)
+	attr := &syscall.SysProcAttr{Setsid: true, Credential: cred}
+	if h.groups != nil {
+		if c.group, err = h.groups.begin(r.Key, name); err != nil {
+			return nil, err
+		}
+		attr.UseCgroupFD, attr.CgroupFD = true, int(c.group.fd.Fd())
+	}
+	if c.out, err = h.outputs.create(keyFolder(r.Key)+"."+name, who, h.groups != nil); err != nil {
+		h.discard(c)
+		return nil, err
+	}
+	c.cmd = &exec.Cmd{
+		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir, Env: environment(r, who),
+		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
+	}
+	return c, nil
+}
+
+// start starts the shell and has its end noticed.
+func (h *Host) start(c *command) error {
+	err := h.shells.start(func() (int, error) {
+		if err := c.cmd.Start(); err != nil {
+			return 0, err
+		}
+		return c.cmd.Process.Pid, nil
+	})
+	if err != nil {
+		h.discard(c)
+		if errors.Is(err, unix.EACCES) {
+			return fmt.Errorf("setup_path %s: user %s may not enter it", c.cmd.Dir, c.who.name)
+		}
+		return fmt.Errorf("cannot start shell: %w", err)
+	}
+	if c.group != nil {
+		_ = c.group.fd.Close() // was only there to be named at the start
+	}
+	pid, fd := c.cmd.Process.Pid, -1
+	if h.hasPidfd {
+		if fd, err = openPidfd(pid); err != nil { // no descriptor left: looked at instead
+			h.log.Warn("command is watched without pidfd", "pid", pid, "err", err)
+		}
+	}
+	running := func() bool {
+		st, err := h.proc.Stat(pid) // not collected yet, so the pid is its own
+		return err == nil && !st.Dead()
+	}
+	c.unhook, err = h.watch.add(pid, fd, running, func() { close(c.exited) })
+	if err != nil {
+		h.leave(c)
+		return err
+	}
+	return nil
+}
+
+// discard gives back what prepare took.
+func (h *Host) discard(c *command) {
+	if c.group != nil {
+		_ = c.group.fd.Close()
+		h.groups.release(c.group)
+	}
+	if c.out != nil {
+		if err := errors.Join(c.out.remove(), c.out.file.Close()); err != nil {
+			h.log.Warn("cannot remove output of command", "err", err)
+		}
+	}
+}
+
+// runName names a run's group and output. The operation is in it for people, the random part makes it unique: one operation may run several.
+func runName(r supervise.Run) string {
+	prefix := oncePrefix
+	if r.Keeps {
+		prefix = keptPrefix
+	}
+	if r.Op == (gozzard.OpID{}) {
+		return prefix + token()
+	}
+	return prefix + r.Op.String() + "-" + token()
+}
+
+// workDir checks where a command is to run. Without a setup path that is the root folder.
+func workDir(path string) (string, error) {
+	if path == "" {
+		return "/", nil
+	}
+	if clean := filepath.Clean(path); !filepath.IsAbs(path) || clean != path && clean+"/" != path {
+		return "", fmt.Errorf("setup_path %q: not a clean absolute path", path)
+	}
+	fi, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("setup_path %s: no such directory", path)
+	case errors.Is(err, os.ErrPermission):
+		return "", fmt.Errorf("setup_path %s: permission denied", path)
+	case err != nil:
+		return "", fmt.Errorf("setup_path %s: %w", path, errors.Unwrap(err))
+	case !fi.IsDir():
+		return "", fmt.Errorf("setup_path %s: not a directory", path)
+	}
+	return path, nil
+}
+
+// environment is the same for every command of a user, whatever the agent itself was started with.
+func environment(r supervise.Run, who account) []string {
+	home := who.home
+	if home == "" {
+		home = "/"
+	}
+	env := []string{
+		"PATH=" + defaultPath,
+		"HOME=" + home,
+		"USER=" + who.name,
+		"LOGNAME=" + who.name,
+		"SHELL=" + shell,
+		"LANG=C.UTF-8",
+		"GOZZARD_NAMESPACE=" + r.Key.Namespace,
+		"GOZZARD_NAME=" + r.Key.Name,
+	}
+	if r.Op != (gozzard.OpID{}) {
+		env = append(env, "GOZZARD_OP_ID="+r.Op.String())
+	}
+	if tz, ok := os.LookupEnv("TZ"); ok {
+		env = append(env, "TZ="+tz)
+	}
+	return env
+}

@@ -1,0 +1,153 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/procfs"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+// argBytes is how much of a command line is looked at for names.
+const argBytes = 4 << 10
+
+// Find looks for the live process of a definition. What it finds in the cgroup was started by us; of several the pid file chooses, else the
+// oldest is it. A pid outside the cgroup counts only when name and owner say the same as the pid file.
+func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
+	id := spec.Identity
+	var owner *account
+	if id.User != "" {
+		a, err := lookupAccount(id.User)
+		if errors.Is(err, errNoUser) {
+			return supervise.Found{Reason: fmt.Sprintf("user %s: %v", id.User, errNoUser)}, nil
+		}
+		if err != nil {
+			return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", key, err)
+		}
+		owner = &a
+	}
+	hint, hintReason := 0, "no pid file is defined"
+	if id.PIDPath != "" {
+		hint, hintReason = h.readPIDFile(id.PIDPath, owner)
+	}
+	var members []int
+	if h.groups != nil {
+		var err error
+		if members, err = h.groups.members(key); err != nil {
+			return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", key, err)
+		}
+	}
+	st, groupReason := h.findMember(members, hint, id.ProcName, owner)
+	if st.PID == 0 && hint != 0 {
+		st, hintReason = h.verify(hint, id.ProcName, owner)
+		if st.PID == 0 {
+			hintReason = fmt.Sprintf("pid file %s names pid %d, %s", id.PIDPath, hint, hintReason)
+		}
+	}
+	if st.PID == 0 {
+		return supervise.Found{Reason: joinReasons(groupReason, hintReason)}, nil
+	}
+	boot, err := bootTime()
+	if err != nil {
+		return supervise.Found{}, fmt.Errorf("cannot tell since when %s runs: %w", key, err)
+	}
+	return supervise.Found{
+		Proc:      supervise.Proc{BootID: h.bootID, PID: st.PID, Start: st.Start},
+		StartedAt: boot.Add(ticks(st.Start)),
+		ByCgroup:  slices.Contains(members, st.PID),
+	}, nil
+}
+
+// findMember chooses among the processes of the cgroup. Without a name to go by there is nothing to choose with, and the pid file decides alone.
+func (h *Host) findMember(members []int, hint int, name string, owner *account) (procfs.Stat, string) {
+	if name == "" || h.groups == nil {
+		return procfs.Stat{}, ""
+	}
+	var best procfs.Stat
+	others := 0
+	for _, pid := range members {
+		st, _ := h.verify(pid, name, owner)
+		switch {
+		case st.PID == 0:
+			others++
+		case st.PID == hint:
+			return st, ""
+		case best.PID == 0, st.Start < best.Start, st.Start == best.Start && st.PID < best.PID:
+			best = st
+		}
+	}
+	if others == 0 {
+		return best, "nothing that was started is running"
+	}
+	return best, fmt.Sprintf("of the started processes (%d running) none is %q", others, name)
+}
+
+// verify checks that a pid is a live process of that name and owner. Reading the start time before and after makes all that is read between of
+// one process. The reason is worded to follow "pid n,".
+func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string) {
+	none := procfs.Stat{}
+	if pid == 1 || pid == os.Getpid() {
+		return none, "which is not a process to be managed"
+	}
+	before, err := h.proc.Stat(pid)
+	switch {
+	case errors.Is(err, procfs.ErrGone):
+		return none, "which does not run"
+	case err != nil:
+		return none, fmt.Sprintf("which cannot be read: %v", err)
+	case before.Dead():
+		return none, "which has ended"
+	case before.Kernel():
+		return none, "which is a thread of the kernel"
+	case h.shells.has(pid):
+		return none, "which is the shell of a running command"
+	}
+	if name != "" {
+		n := h.namesOf(pid, &before)
+		if !n.match(name) {
+			return none, fmt.Sprintf("whose command is %q, not %q", n.shown(), name)
+		}
+	}
+	if reason := h.checkOwner(pid, owner); reason != "" {
+		return none, reason
+	}
+	after, err := h.proc.Stat(pid)
+	if err != nil || after.Start != before.Start || after.Dead() {
+		return none, "which has just ended"
+	}
+	return after, ""
+}
+
+// namesOf reads what a process is called. What cannot be read (a kernel thread's or a stranger's executable) does not count.
+func (h *Host) namesOf(pid int, st *procfs.Stat) names {
+	n := names{comm: st.Comm()}
+	if exe, err := h.proc.Exe(pid); err == nil {
+		n.exe = exe
+	}
+	if args, err := h.proc.Args(pid, argBytes); err == nil {
+		n.args = args
+	}
+	return n
+}
+
+func (h *Host) checkOwner(pid int, owner *account) string {
+	if owner == nil {
+		return ""
+	}
+	r, e, err := h.proc.UIDs(pid)
+	if err != nil {
+		return fmt.Sprintf("whose owner cannot be read: %v", err)
+	}
+	if r != owner.uid && e != owner.uid {
+		return fmt.Sprintf("which belongs to uid %d, not to %s", r, owner.name)
+	}
+	return ""
+}
+
+func joinReasons(reasons ...string) string {
+	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
+}

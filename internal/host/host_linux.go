@@ -1,0 +1,226 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/procfs"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+// tidyEvery is how often output is trimmed, empty groups are removed and orphans are collected.
+const tidyEvery = 2 * time.Second
+
+// Host is this machine.
+type Host struct {
+	log      *slog.Logger
+	proc     procfs.FS
+	bootID   string
+	cpus     int
+	mem      int64
+	pageSize int64
+	self     account
+	hasPidfd bool
+	instance string
+	degraded []string
+
+	groups  *cgroups // nil without cgroup v2
+	outputs *outputs
+	watch   *watcher
+	shells  shells
+	sampler sampler
+
+	closeOnce sync.Once
+	closing   chan struct{}
+	tidied    chan struct{}
+
+	mu        sync.Mutex
+	abandoned []*command // commands nobody waits for any more
+	subreaper bool
+}
+
+var _ supervise.Host = (*Host)(nil)
+
+// New gets to know the machine. It marks every descriptor that the program inherited to be closed in commands.
+func New(o Options) (*Host, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("cannot use this host: %w", err)
+	}
+	h := &Host{
+		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()), self: ownAccount(), instance: o.Instance,
+		shells: shells{pids: map[int]bool{}}, sampler: newSampler(), closing: make(chan struct{}), tidied: make(chan struct{}),
+	}
+	if err := h.learn(); err != nil {
+		return nil, fmt.Errorf("cannot use this host: %w", err)
+	}
+	h.findMeans(o.CgroupRoot)
+	if err := h.closeInherited(); err != nil {
+		return nil, fmt.Errorf("cannot use this host: %w", err)
+	}
+	var err error
+	if h.outputs, err = openOutputs(o.StateDir); err != nil {
+		return nil, fmt.Errorf("cannot use this host: %w", err)
+	}
+	if h.watch, err = newWatcher(); err != nil {
+		return nil, fmt.Errorf("cannot use this host: %w", err)
+	}
+	go h.tidyLoop()
+	return h, nil
+}
+
+// learn reads the facts that do not change while the machine is up.
+func (h *Host) learn() (err error) {
+	if h.bootID == "" {
+		if h.bootID, err = h.proc.BootID(); err != nil {
+			return err
+		}
+	}
+	if h.cpus, err = h.proc.CPUs(); err != nil {
+		return err
+	}
+	h.mem, err = h.proc.MemTotal()
+	return err
+}
+
+// findMeans finds out what the machine offers and notes what it lacks.
+func (h *Host) findMeans(cgroupRoot string) {
+	if fd, err := openPidfd(os.Getpid()); err != nil {
+		h.lacks("no pidfd (Linux 5.3 or newer has it): exits are noticed by looking every %v", pollEvery)
+	} else {
+		closeFD(fd)
+		h.hasPidfd = true
+	}
+	if h.self.uid != 0 {
+		h.lacks("not root: commands run as %s only, and other people's processes cannot be inspected or signalled", h.self.name)
+	}
+	const without = "processes are found by pid file only, and what a command starts in sessions of its own is not cleared with it"
+	if cgroupRoot == "" {
+		root, err := h.proc.Cgroup2Mount()
+		if err != nil || root == "" {
+			h.lacks("no cgroup v2 is mounted: %s", without)
+			return
+		}
+		cgroupRoot = root
+	}
+	groups, err := openCgroups(cgroupRoot, h.instance)
+	if err != nil {
+		h.lacks("no usable cgroup v2 (%v): %s", err, without)
+		return
+	}
+	h.groups = groups
+}
+
+func (h *Host) lacks(format string, args ...any) {
+	h.degraded = append(h.degraded, fmt.Sprintf(format, args...))
+}
+
+// closeInherited keeps what was handed to the agent from reaching commands. What Go opens itself is marked already.
+func (h *Host) closeInherited() error {
+	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) { // Linux before 5.9 and 5.11
+		return os.NewSyscallError("close_range", err)
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return os.NewSyscallError("getrlimit", err)
+	}
+	for fd := 3; fd < int(min(limit.Cur, 65536)); fd++ {
+		unix.CloseOnExec(fd)
+	}
+	return nil
+}
+
+// Close ends watching and measuring. It touches no process and no command in flight.
+func (h *Host) Close() error {
+	var err error
+	h.closeOnce.Do(func() {
+		close(h.closing)
+		<-h.tidied
+		h.finishAbandoned()
+		err = h.watch.close()
+		if h.groups != nil {
+			h.groups.close()
+		}
+	})
+	return err
+}
+
+func (h *Host) isClosed() bool {
+	select {
+	case <-h.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Degraded says in words what this host lacks.
+func (h *Host) Degraded() []string { return slices.Clone(h.degraded) }
+
+// Facts says what the machine is. Agent, addresses, version and start are the agent's to add.
+func (h *Host) Facts() gozzard.HostInfo {
+	name, err := os.Hostname()
+	if err != nil {
+		h.log.Warn("host has no name", "err", err)
+	}
+	return gozzard.HostInfo{
+		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem, Degraded: h.Degraded(),
+	}
+}
+
+// Clear kills everything left in the process's cgroup and removes it.
+func (h *Host) Clear(key gozzard.Key) error {
+	if h.groups == nil {
+		return nil
+	}
+	if err := h.groups.clear(key); err != nil {
+		return fmt.Errorf("cannot clear %s: %w", key, err)
+	}
+	return nil
+}
+
+func (h *Host) tidyLoop() {
+	defer close(h.tidied)
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.closing:
+			return
+		case <-tick.C:
+			h.tidy()
+		}
+	}
+}
+
+func (h *Host) tidy() {
+	h.finishAbandoned()
+	h.collectOrphans()
+	if h.groups == nil {
+		return
+	}
+	h.groups.tidy()
+	if err := h.outputs.sweep(h.groups.exists); err != nil {
+		h.log.Warn("cannot tidy output of commands", "err", err)
+	}
+}
+
+// bootTime is when the ticks of /proc began. Rounded to a tick, so that a start time shown twice is the same.
+func bootTime() (time.Time, error) {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return time.Time{}, os.NewSyscallError("clock_gettime", err)
+	}
+	return time.Now().Add(-time.Duration(up.Nano())).Round(time.Second / procfs.TicksPerSecond), nil
+}
+
+func ticks(n uint64) time.Duration { return time.Duration(n) * (time.Second / procfs.TicksPerSecond) }

@@ -1,0 +1,87 @@
+package host
+
+import (
+	"path"
+	"strings"
+)
+
+// commBytes is how much of a program's name the kernel keeps.
+const commBytes = 15
+
+// names is everything by which a process can be called.
+type names struct {
+	comm string // as the kernel keeps it, cut
+	exe  string // path, "" when unreadable
+	args []string
+}
+
+// match reports whether a process goes by a name: that of its executable, of its first argument, of the script that an interpreter runs, or
+// the one the kernel keeps. A cut name decides only when no whole one is known that contradicts it.
+func (n names) match(want string) bool {
+	whole := n.whole()
+	for _, w := range whole {
+		if w == want {
+			return true
+		}
+	}
+	if n.comm == want {
+		return true
+	}
+	if len(want) <= commBytes || n.comm != want[:commBytes] {
+		return false
+	}
+	for _, w := range whole {
+		if len(w) > commBytes && w[:commBytes] == n.comm {
+			return false
+		}
+	}
+	return true
+}
+
+func (n names) whole() []string {
+	var out []string
+	interpreted := false
+	if n.exe != "" {
+		out = append(out, path.Base(n.exe))
+		interpreted = isInterpreter(path.Base(n.exe))
+	}
+	if len(n.args) > 0 && n.args[0] != "" {
+		out = append(out, path.Base(n.args[0]))
+		interpreted = interpreted || n.exe == "" && isInterpreter(path.Base(n.args[0]))
+	}
+	if s := n.script(); interpreted && s != "" {
+		out = append(out, s)
+	}
+	return out
+}
+
+// script is the first argument that is no flag, looked for where interpreters have it.
+func (n names) script() string {
+	for i := 1; i < len(n.args) && i <= 3; i++ {
+		if a := n.args[i]; a != "" && a[0] != '-' {
+			return path.Base(a)
+		}
+	}
+	return ""
+}
+
+// isInterpreter knows the programs whose first argument says what really runs. Only for these an argument counts as a name: an editor that has
+// a service's file open must not be taken for the service.
+func isInterpreter(base string) bool {
+	switch strings.TrimRight(base, "0123456789.-") {
+	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox", "python", "pypy", "perl", "ruby", "node", "nodejs", "php", "php-cli",
+		"java", "lua", "luajit", "tclsh", "mono", "dotnet", "Rscript", "R", "guile", "deno", "bun":
+		return true
+	}
+	return false
+}
+
+// shown is how the process is called in a message.
+func (n names) shown() string {
+	if len(n.args) > 0 && n.args[0] != "" {
+		if s := cleanCmdline([]string{path.Base(n.args[0])}); len(s) <= 64 {
+			return s
+		}
+	}
+	return cleanCmdline([]string{n.comm})
+}

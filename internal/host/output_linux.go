@@ -1,0 +1,144 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Output of commands goes to files, not pipes. What a start command leaves behind usually inherits its output: with a pipe a command would seem
+// to run as long as its daemon does, and once nobody reads (the command has ended, or the agent) the daemon is blocked or killed by SIGPIPE. A
+// file stays valid for ever, whatever becomes of the agent.
+//
+// The price is that a chatty daemon fills a disk. So the files are appended to and trimmed from the front to a bound while the agent lives: by
+// punching holes, which leaves the end where it is for reader and writers. They keep their names (<state>/output/<process>.<run>) while the
+// run's cgroup has members: a person can read them, and the agent finds them again after its own restart. Without cgroups nobody could tell
+// when such a file is no longer used: then it is removed right after it was made, lives as long as it is open, and is not trimmed later.
+
+const (
+	outputKept  = 64 << 10 // left at the end by a trim
+	outputLimit = 1 << 20  // trimmed when it occupies more
+)
+
+type outputs struct {
+	dir string
+}
+
+func openOutputs(stateDir string) (*outputs, error) {
+	dir := filepath.Join(stateDir, "output")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make folder for output: %w", err)
+	}
+	return &outputs{dir: dir}, nil
+}
+
+// output is the file of one command.
+type output struct {
+	path string // "" once removed
+	file *os.File
+}
+
+// create makes a file that its user may open again through /dev/stdout, but not find by its path.
+func (o *outputs) create(name string, a account, named bool) (*output, error) {
+	path := filepath.Join(o.dir, name)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make file for output: %w", err)
+	}
+	out := &output{path: path, file: f}
+	if int(a.uid) != os.Geteuid() {
+		err = f.Chown(int(a.uid), int(a.gid))
+	}
+	if err == nil && !named {
+		err = out.remove()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot make file for output: %w", err), out.remove(), f.Close())
+	}
+	return out, nil
+}
+
+func (o *output) remove() error {
+	if o.path == "" {
+		return nil
+	}
+	err := removeFile(o.path)
+	o.path = ""
+	return err
+}
+
+// removeFile does not mind that somebody was faster: commands and the sweep both clean up.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// tail reads the last lines.
+func (o *output) tail() (string, error) {
+	fi, err := o.file.Stat()
+	if err != nil {
+		return "", err
+	}
+	from := max(0, fi.Size()-outputBytes)
+	b := make([]byte, outputBytes)
+	n, err := o.file.ReadAt(b, from)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return cleanOutput(b[:n], from > 0), nil
+}
+
+// trim gives back all but the end of a file that occupies too much.
+func trim(f *os.File) error {
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok || st.Blocks*512 <= outputLimit {
+		return nil
+	}
+	hole := (fi.Size() - outputKept) &^ 4095
+	if hole <= 0 {
+		return nil
+	}
+	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, hole)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		err = f.Truncate(0) // safe, as everybody appends
+	}
+	return err
+}
+
+// sweep trims the files whose run still has members and removes the others.
+func (o *outputs) sweep(inUse func(folder, run string) bool) error {
+	entries, err := os.ReadDir(o.dir)
+	if err != nil {
+		return fmt.Errorf("cannot list output files: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		path := filepath.Join(o.dir, e.Name())
+		folder, run, ok := strings.Cut(e.Name(), ".")
+		if !ok || !inUse(folder, run) {
+			errs = append(errs, removeFile(path))
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if errors.Is(err, os.ErrNotExist) { // its command has just ended
+			continue
+		}
+		if err == nil {
+			err = errors.Join(trim(f), f.Close())
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

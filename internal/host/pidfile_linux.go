@@ -1,0 +1,75 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	pidFileBytes = 32
+	maxPID       = 4194304 // the kernel's own limit
+)
+
+// readPIDFile reads the pid that a file names. Such files lie where services write, so everything about one is suspect: it must be a small
+// regular file of root, the agent or the definition's user. Opening never waits (a FIFO would) and never follows a link.
+func (h *Host) readPIDFile(path string, owner *account) (pid int, reason string) {
+	if !filepath.IsAbs(path) {
+		return 0, fmt.Sprintf("pid file %q is not an absolute path", path)
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return 0, fmt.Sprintf("pid file %s does not exist", path)
+	case errors.Is(err, unix.ELOOP):
+		return 0, fmt.Sprintf("pid file %s is a symbolic link", path)
+	case err != nil:
+		return 0, fmt.Sprintf("pid file %s cannot be opened: %v", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return 0, fmt.Sprintf("pid file %s is not a regular file", path)
+	case st.Uid != 0 && st.Uid != h.self.uid && (owner == nil || st.Uid != owner.uid):
+		return 0, fmt.Sprintf("pid file %s belongs to uid %d, not to root or the process's user", path, st.Uid)
+	case st.Size == 0:
+		return 0, fmt.Sprintf("pid file %s is empty", path)
+	case st.Size > pidFileBytes:
+		return 0, fmt.Sprintf("pid file %s has %d bytes, at most %d are allowed", path, st.Size, pidFileBytes)
+	}
+	buf := make([]byte, pidFileBytes)
+	n, err := f.Read(buf)
+	if err != nil {
+		return 0, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
+	}
+	pid, ok := parsePID(buf[:n])
+	if !ok {
+		return 0, fmt.Sprintf("pid file %s does not hold a process id", path)
+	}
+	return pid, ""
+}
+
+// parsePID takes a plain decimal with blanks around it, as some programs pad it.
+func parsePID(b []byte) (int, bool) {
+	b = bytes.Trim(b, " \t\r\n")
+	if len(b) == 0 || len(b) > 7 || b[0] == '0' {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+	}
+	pid, err := strconv.Atoi(string(b))
+	return pid, err == nil && pid >= 2 && pid <= maxPID
+}

@@ -1,0 +1,149 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard/internal/procfs"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+// hold opens a pidfd and then checks that the pid still belongs to that very process. From then on the pid may be used again: whatever is done
+// through the pidfd meets this process or none. The descriptor is -1 on hosts without pidfd, where a tiny window remains.
+func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
+	if p.IsZero() || p.BootID != h.bootID {
+		return -1, os.ErrProcessDone
+	}
+	fd := -1
+	if h.hasPidfd {
+		switch fd, err = openPidfd(p.PID); {
+		case errors.Is(err, unix.ESRCH):
+			return -1, os.ErrProcessDone
+		case err != nil:
+			return -1, err
+		}
+	}
+	st, err := h.proc.Stat(p.PID)
+	switch {
+	case errors.Is(err, procfs.ErrGone), err == nil && (st.Start != p.Start || st.Dead()):
+		closeFD(fd)
+		return -1, os.ErrProcessDone
+	case err != nil:
+		closeFD(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// Alive reports whether that very process still runs.
+func (h *Host) Alive(p supervise.Proc) bool {
+	if p.IsZero() || p.BootID != h.bootID {
+		return false
+	}
+	st, err := h.proc.Stat(p.PID)
+	return err == nil && st.Start == p.Start && !st.Dead()
+}
+
+// collectPatience is how long a dead process of another parent may stay in the table before nobody waits for it any more.
+const collectPatience = 3 * time.Second
+
+// Collect waits until a process that has ended is out of the process table. One whose parent is the agent is taken in here; others are up to their parent,
+// usually process 1, which is not everywhere quick about it.
+func (h *Host) Collect(ctx context.Context, p supervise.Proc) {
+	if p.IsZero() || p.BootID != h.bootID {
+		return
+	}
+	end := time.Now().Add(collectPatience)
+	for wait := time.Millisecond; time.Now().Before(end); wait = min(2*wait, 50*time.Millisecond) {
+		st, err := h.proc.Stat(p.PID)
+		if err != nil || st.Start != p.Start || !st.Dead() {
+			return
+		}
+		if h.collect(p).Known {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Signal sends a signal to that very process. One that has ended gives os.ErrProcessDone.
+func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
+	var s unix.Signal
+	switch sig {
+	case supervise.SignalTerm:
+		s = unix.SIGTERM
+	case supervise.SignalKill:
+		s = unix.SIGKILL
+	default:
+		return fmt.Errorf("unknown signal %d", sig)
+	}
+	if err := h.signal(p, s); err != nil {
+		return fmt.Errorf("cannot send %s to pid %d: %w", unix.SignalName(s), p.PID, err)
+	}
+	return nil
+}
+
+func (h *Host) signal(p supervise.Proc, s unix.Signal) error {
+	if p.PID == 1 || p.PID == os.Getpid() {
+		return errors.New("refused")
+	}
+	fd, err := h.hold(p)
+	if err != nil {
+		return err
+	}
+	if fd < 0 {
+		err = unix.Kill(p.PID, s)
+	} else {
+		err = unix.PidfdSendSignal(fd, s, nil, 0)
+		closeFD(fd)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// Watch calls exited once, from the watching goroutine, when the process is gone; also when it is gone already. exited must be quick and must
+// not end its own watch; stop waits for a call that is under way.
+func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func(), err error) {
+	fd, err := h.hold(p)
+	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE): // watching by looking is better than not at all
+		h.log.Warn("process is watched without pidfd", "pid", p.PID, "err", err)
+	case err != nil && !errors.Is(err, os.ErrProcessDone):
+		return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
+	}
+	return h.watch.add(p.PID, fd, func() bool { return h.Alive(p) }, func() { exited(h.collect(p)) })
+}
+
+// collect learns how a process ended, if it is ours to collect: a child of the agent that no command in flight waits for.
+func (h *Host) collect(p supervise.Proc) supervise.Exit {
+	st, err := h.proc.Stat(p.PID)
+	if err != nil || st.Start != p.Start || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(p.PID) {
+		return supervise.Exit{}
+	}
+	var ws unix.WaitStatus
+	for {
+		pid, err := unix.Wait4(p.PID, &ws, unix.WNOHANG, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || pid != p.PID {
+			return supervise.Exit{}
+		}
+		break
+	}
+	if ws.Signaled() {
+		return supervise.Exit{Known: true, Code: -1, Signal: unix.SignalName(ws.Signal())}
+	}
+	return supervise.Exit{Known: true, Code: ws.ExitStatus()}
+}

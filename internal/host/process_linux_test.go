@@ -1,0 +1,419 @@
+package host_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+func TestFindChoosesInTheGroup(t *testing.T) {
+	f := newHost(t)
+	f.needsCgroups()
+	k, s := f.key("网关"), f.spec("网关服务-长名字")
+	path := f.program("网关服务-长名字")
+	first := f.daemon(k, s, path+" 300")
+	if !first.ByCgroup || first.StartedAt.After(time.Now()) || time.Since(first.StartedAt) > time.Minute {
+		t.Errorf("%+v", first)
+	}
+	f.run(k, s, true, "sleep 0.05; "+path+" 300 & echo $! >"+f.dir+"/second.pid")
+	second := readPID(t, f.dir+"/second.pid")
+	f.kills(second)
+	got, err := f.Find(k, s)
+	if err != nil || got.Proc != first.Proc {
+		t.Errorf("the oldest is %+v, got %+v (%v)", first, got, err)
+	}
+	s.Identity.PIDPath = f.dir + "/second.pid"
+	f.eventually("the pid file chooses", func() bool {
+		got, err = f.Find(k, s)
+		return err == nil && got.Proc.PID == second && got.ByCgroup
+	})
+	s.Identity.ProcName = "other"
+	got, err = f.Find(k, s)
+	if err != nil || !got.Proc.IsZero() || !strings.Contains(got.Reason, "none is \"other\"") {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestFindDoesNotTakeTheCommandForTheProcess(t *testing.T) {
+	f := newHost(t)
+	k, s := f.key("a"), f.spec("svc")
+	path := f.program("svc")
+	for _, keeps := range []bool{true, false} { // a foreground program that the shell turned into, and a version command
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "echo $$ >shell.pid; exec " + path + " 0.5", Timeout: time.Minute, Keeps: keeps})
+		}()
+		f.eventually("the shell has become the program", func() bool {
+			b, err := os.ReadFile(f.dir + "/shell.pid")
+			if err != nil {
+				return false
+			}
+			st, err := proc.Stat(atoi(b))
+			return err == nil && st.Comm() == "svc"
+		})
+		if got, err := f.Find(k, s); err != nil || !got.Proc.IsZero() {
+			t.Errorf("keeps %v: %+v %v", keeps, got, err)
+		}
+		<-done
+		if err := os.Remove(f.dir + "/shell.pid"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func atoi(b []byte) int {
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func TestFindByPIDFile(t *testing.T) {
+	f := newHost(t, noCgroups)
+	k, s := f.key("a"), f.spec("svc")
+	s.Identity.PIDPath = f.dir + "/daemon.pid"
+	found := f.daemon(k, s, f.program("svc")+" 300")
+	if found.ByCgroup {
+		t.Errorf("%+v", found)
+	}
+	s.Identity.ProcName = ""
+	if got, err := f.Find(k, s); err != nil || got.Proc != found.Proc {
+		t.Errorf("without a name the pid file decides: %+v %v", got, err)
+	}
+	s.Identity.ProcName = "nginx"
+	got, err := f.Find(k, s)
+	want := "pid file " + s.Identity.PIDPath + " names pid " + strconv.Itoa(found.Proc.PID) + `, whose command is "svc", not "nginx"`
+	if err != nil || got.Reason != want {
+		t.Errorf("%+v %v, want %s", got, err, want)
+	}
+}
+
+func TestFindRefusesHostilePIDFiles(t *testing.T) {
+	f := newHost(t)
+	path := filepath.Join(f.dir, "x.pid")
+	text := func(s string) func() error {
+		return func() error { return os.WriteFile(path, []byte(s), 0o644) }
+	}
+	for _, c := range []struct {
+		name, reason string
+		make         func() error
+	}{
+		{"missing", "does not exist", func() error { return nil }},
+		{"symlink", "symbolic link", func() error {
+			if err := os.WriteFile(path+".real", []byte("1"), 0o644); err != nil {
+				return err
+			}
+			return os.Symlink(path+".real", path)
+		}},
+		{"fifo", "not a regular file", func() error { return syscall.Mkfifo(path, 0o644) }},
+		{"folder", "not a regular file", func() error { return os.Mkdir(path, 0o755) }},
+		{"huge", "at most 32", func() error {
+			if err := os.WriteFile(path, []byte("12"), 0o644); err != nil {
+				return err
+			}
+			return os.Truncate(path, 1<<40)
+		}},
+		{"empty", "is empty", text("")},
+		{"garbage", "does not hold a process id", text("12abc\n")},
+		{"negative", "does not hold a process id", text("-1")},
+		{"all of a group", "does not hold a process id", text("0")},
+		{"init", "does not hold a process id", text("1\n")},
+		{"too large", "does not hold a process id", text("4194305")},
+		{"overflow", "does not hold a process id", text("18446744073709551618")},
+		{"two", "does not hold a process id", text("12 13")},
+		{"self", "not a process to be managed", text(strconv.Itoa(os.Getpid()))},
+		{"kernel thread", "thread of the kernel", text("2")},
+		{"nobody there", "does not run", text("4194304")},
+	} {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.make(); err != nil {
+			t.Fatal(err)
+		}
+		if c.name == "kernel thread" {
+			if st, err := proc.Stat(2); err != nil || !st.Kernel() {
+				continue // in a pid namespace there are none
+			}
+		}
+		s := f.spec("")
+		s.Identity.PIDPath = path
+		got, err := f.Find(f.key("a"), s)
+		if err != nil || !got.Proc.IsZero() || !strings.Contains(got.Reason, c.reason) {
+			t.Errorf("%s: %+v %v", c.name, got, err)
+		}
+	}
+}
+
+func TestFindLooksAtOwners(t *testing.T) {
+	needsRoot(t)
+	f := newHost(t, noCgroups)
+	k, s := f.key("a"), f.spec("svc")
+	s.Identity.PIDPath, s.Identity.User = f.dir+"/daemon.pid", "root"
+	found := f.daemon(k, s, f.program("svc")+" 300")
+	if err := os.Chown(s.Identity.PIDPath, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Find(k, s)
+	if err != nil || !strings.Contains(got.Reason, "belongs to uid 65534") {
+		t.Errorf("a stranger's pid file: %+v %v", got, err)
+	}
+	s.Identity.User = "nobody"
+	got, err = f.Find(k, s)
+	if err != nil || !strings.Contains(got.Reason, "which belongs to uid 0, not to nobody") {
+		t.Errorf("nobody names a process of root (%d): %+v %v", found.Proc.PID, got, err)
+	}
+	s.Identity.User = "no-such-user-here"
+	got, err = f.Find(k, s)
+	if err != nil || got.Reason != "user no-such-user-here: no such user on this host" {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestPIDFileText(t *testing.T) {
+	for s, want := range map[string]int{"2": 2, "42\n": 42, "  4194304 \r\n": 4194304, "": 0, "01": 0, "1": 0, "+5": 0, "4194305": 0, "5\x00": 0} {
+		if got, ok := host.ParsePID([]byte(s)); ok != (want != 0) || ok && got != want {
+			t.Errorf("%q: %d %v", s, got, ok)
+		}
+	}
+}
+
+func TestIdentityIsMoreThanThePID(t *testing.T) {
+	f := newHost(t)
+	k, s := f.key("a"), f.spec("svc")
+	s.Identity.PIDPath = f.dir + "/daemon.pid"
+	p := f.daemon(k, s, f.program("svc")+" 300").Proc
+	later, otherBoot := p, p
+	later.Start++
+	otherBoot.BootID = "another"
+	for name, x := range map[string]supervise.Proc{"later process with the pid": later, "process before the reboot": otherBoot, "none": {}} {
+		if f.Alive(x) {
+			t.Errorf("%s is alive", name)
+		}
+		if err := f.Signal(x, supervise.SignalKill); !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("%s: signal gave %v", name, err)
+		}
+		if _, err := f.Inspect(x); !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("%s: inspect gave %v", name, err)
+		}
+		gone := make(chan supervise.Exit, 1)
+		if _, err := f.Watch(x, func(e supervise.Exit) { gone <- e }); err != nil {
+			t.Errorf("%s: watch gave %v", name, err)
+		} else if e := <-gone; e.Known {
+			t.Errorf("%s: exit %+v", name, e)
+		}
+		if u := f.Sample([]supervise.Proc{x}); u[0] != (supervise.Usage{}) {
+			t.Errorf("%s: usage %+v", name, u)
+		}
+	}
+	if !f.Alive(p) {
+		t.Error("the process was hit")
+	}
+}
+
+func TestWatchOfANonChild(t *testing.T) {
+	for name, change := range map[string]func(*host.Host){"pidfd": func(*host.Host) {}, "by looking": host.ForgetPidfd} {
+		t.Run(name, func(t *testing.T) {
+			f := newHost(t)
+			change(f.Host)
+			k, s := f.key("a"), f.spec("svc")
+			s.Identity.PIDPath = f.dir + "/daemon.pid"
+			p := f.daemon(k, s, f.program("svc")+" 300").Proc
+			calls := make(chan supervise.Exit, 8)
+			stop, err := f.Watch(p, func(e supervise.Exit) { calls <- e })
+			if err != nil {
+				t.Fatal(err)
+			}
+			unwanted, err := f.Watch(p, func(supervise.Exit) { t.Error("called after its end") })
+			if err != nil {
+				t.Fatal(err)
+			}
+			unwanted()
+			unwanted()
+			if err := f.Signal(p, supervise.SignalTerm); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-calls:
+			case <-time.After(20 * time.Second):
+				t.Fatal("exit was not noticed")
+			}
+			if f.Alive(p) {
+				t.Error("alive after its exit")
+			}
+			stop()
+			if len(calls) != 0 {
+				t.Error("called twice")
+			}
+			if err := f.Signal(p, supervise.SignalTerm); !errors.Is(err, os.ErrProcessDone) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWatchAfterClose(t *testing.T) {
+	f := newHost(t)
+	k, s := f.key("a"), f.spec("svc")
+	s.Identity.PIDPath = f.dir + "/daemon.pid"
+	p := f.daemon(k, s, f.program("svc")+" 300").Proc
+	stop, err := f.Watch(p, func(supervise.Exit) { t.Error("called after Close") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Close(), f.Close()); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if _, err := f.Watch(p, func(supervise.Exit) {}); err == nil {
+		t.Error("a closed host watches")
+	}
+	if !f.Alive(p) {
+		t.Error("Close touched the process")
+	}
+	if _, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "exit 0", Timeout: time.Second}); err == nil {
+		t.Error("a closed host runs commands")
+	}
+}
+
+func TestSampleAndInspect(t *testing.T) {
+	f := newHost(t)
+	k, s := f.key("忙"), f.spec("busy")
+	script := filepath.Join(f.dir, "busy")
+	text := "#!/bin/sh\nexec 8</dev/null 9</dev/null\n(while :; do :; done) &\nwait\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.Identity.PIDPath = f.dir + "/daemon.pid"
+	p := f.daemon(k, s, script+" 参数").Proc
+	t.Cleanup(func() { // its child
+		pids, _ := proc.PIDs(nil)
+		for _, pid := range pids {
+			if st, err := proc.Stat(pid); err == nil && st.PPID == p.PID && f.Alive(p) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	})
+	quiet := f.spec("idle")
+	quiet.Identity.PIDPath = f.dir + "/daemon.pid"
+	idle := f.daemon(f.key("静"), quiet, f.program("idle")+" 300").Proc
+	f.Sample([]supervise.Proc{p})
+	var u []supervise.Usage
+	f.eventually("a busy child is seen", func() bool {
+		u = f.Sample([]supervise.Proc{idle, p, {}})
+		return u[1].CPU > 0 && u[1].Procs == 2
+	})
+	busy := u[1]
+	if busy.CPU > 100 || busy.Mem <= 0 || busy.Mem > 100 || busy.MemKB <= 0 || busy.FD < 8 {
+		t.Errorf("busy: %+v", busy)
+	}
+	if u[0].Procs != 1 || u[0].FD < 3 || u[0].MemKB <= 0 || u[2] != (supervise.Usage{}) {
+		t.Errorf("idle: %+v, none: %+v", u[0], u[2])
+	}
+	d, err := f.Inspect(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(d.Cmdline, "/busy 参数") || d.PID != p.PID || d.Stat != "S" || d.Threads != 1 || d.MemKB <= 0 || d.Elapsed < 0 {
+		t.Errorf("%+v", d)
+	}
+	if age := time.Now().Unix() - d.StartedAt; age < 0 || age > 60 {
+		t.Errorf("started %d s ago", age)
+	}
+}
+
+func TestSubreaperLearnsExitsAndStealsNone(t *testing.T) {
+	f := newHost(t)
+	f.needsCgroups()
+	if err := f.BecomeSubreaper(); err != nil {
+		t.Skip(err)
+	}
+	k, s := f.key("a"), f.spec("sh")
+	f.run(k, s, true, "(setsid sh -c 'echo $$ >"+f.dir+"/daemon.pid; sleep 0.3; exit 7' &)")
+	var found supervise.Found
+	s.Identity.PIDPath = f.dir + "/daemon.pid"
+	f.eventually("the daemon is found", func() bool {
+		var err error
+		found, err = f.Find(k, s)
+		return err == nil && !found.Proc.IsZero()
+	})
+	exit := make(chan supervise.Exit, 1)
+	if _, err := f.Watch(found.Proc, func(e supervise.Exit) { exit <- e }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 { // commands in flight beside
+		host.Tidy(f.Host)
+		if res := f.run(k, s, false, "(true &) ; exit "+strconv.Itoa(i)); res.ExitCode != i {
+			t.Errorf("%d: %+v", i, res)
+		}
+	}
+	select {
+	case e := <-exit:
+		if !e.Known || e.Code != 7 {
+			t.Errorf("%+v", e)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("exit was not noticed")
+	}
+	f.eventually("no zombies of ours are left", func() bool {
+		host.Tidy(f.Host)
+		pids, err := proc.PIDs(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range pids {
+			if st, err := proc.Stat(pid); err == nil && st.Dead() && st.PPID == os.Getpid() {
+				if group, err := proc.Cgroup(pid); err == nil && strings.Contains(group, f.opt.Instance) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+var _ supervise.Host = (*host.Host)(nil)
+
+func BenchmarkSample(b *testing.B) {
+	h, err := host.New(host.Options{Instance: "bench", StateDir: b.TempDir(), Log: discard(), CgroupRoot: "/proc"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	st, err := proc.Stat(os.Getpid())
+	if err != nil {
+		b.Fatal(err)
+	}
+	procs := []supervise.Proc{{BootID: h.Facts().BootID, PID: st.PID, Start: st.Start}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if u := h.Sample(procs); u[0].Procs == 0 {
+			b.Fatal("not seen")
+		}
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	h, err := host.New(host.Options{Instance: "bench", StateDir: b.TempDir(), Log: discard()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	k := gozzard.Key{Namespace: "bench", Name: "run"}
+	for b.Loop() {
+		if _, err := h.Run(b.Context(), supervise.Run{Key: k, Spec: &gozzard.Spec{}, Command: ":", Timeout: time.Minute}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

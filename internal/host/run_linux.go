@@ -1,0 +1,235 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard/internal/procfs"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+const (
+	trimEvery = 250 * time.Millisecond // how often the output of a running command is trimmed
+	killWait  = 5 * time.Second        // how long killed processes may take to end
+)
+
+// Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left behind. When ctx ends first,
+// the command is left alone and runs on: only a time-out kills.
+func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return supervise.Result{}, err
+	}
+	if h.isClosed() {
+		return supervise.Result{}, errClosed
+	}
+	c, err := h.prepare(r)
+	if err != nil {
+		return supervise.Result{}, err
+	}
+	if err := h.start(c); err != nil {
+		return supervise.Result{}, err
+	}
+	var timeout <-chan time.Time
+	if r.Timeout > 0 {
+		t := time.NewTimer(r.Timeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.exited:
+			return h.finish(c), nil
+		case <-timeout:
+			return h.cutOff(c), nil
+		case <-ctx.Done():
+			h.leave(c)
+			return supervise.Result{}, fmt.Errorf("command was left running: %w", ctx.Err())
+		case <-h.closing:
+			h.leave(c)
+			return supervise.Result{}, fmt.Errorf("command was left running: %w", errClosed)
+		case <-tick.C:
+			if err := trim(c.out.file); err != nil {
+				h.log.Warn("cannot trim output of command", "ns", r.Key.Namespace, "proc", r.Key.Name, "err", err)
+			}
+		}
+	}
+}
+
+// cutOff kills a command that took too long, with all it started.
+func (h *Host) cutOff(c *command) supervise.Result {
+	select {
+	case <-c.exited: // just in time
+		return h.finish(c)
+	default:
+	}
+	h.killRun(c)
+	_ = c.cmd.Process.Kill() // also when it has moved itself out of its group; it may have ended meanwhile
+	wait := time.NewTimer(killWait)
+	defer wait.Stop()
+	select {
+	case <-c.exited:
+		res := h.finish(c)
+		res.TimedOut, res.ExitCode, res.Signal = true, -1, unix.SignalName(unix.SIGKILL)
+		return res
+	case <-wait.C: // stuck in the kernel; it ends when that lets it go
+		res := supervise.Result{TimedOut: true, ExitCode: -1, Output: h.tail(c)}
+		h.leave(c)
+		return res
+	}
+}
+
+// finish collects a shell that has ended.
+func (h *Host) finish(c *command) supervise.Result {
+	if !c.run.Keeps {
+		h.killRun(c) // before the shell is collected: until then its pid, and so its session's number, is not used again
+	}
+	c.unhook()
+	err := c.cmd.Wait()
+	h.shells.ended(c.cmd.Process.Pid)
+	res := result(c.cmd, err)
+	res.Output = h.tail(c)
+
+	var errs []error
+	if c.group != nil && h.groups.release(c.group) {
+		errs = append(errs, c.out.remove())
+	}
+	errs = append(errs, c.out.file.Close())
+	if err := errors.Join(errs...); err != nil {
+		h.log.Warn("cannot remove output of command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+	}
+	return res
+}
+
+func result(cmd *exec.Cmd, err error) supervise.Result {
+	if cmd.ProcessState == nil {
+		return supervise.Result{ExitCode: -1, Output: fmt.Sprint(err)}
+	}
+	res := supervise.Result{ExitCode: cmd.ProcessState.ExitCode()}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		res.Signal = unix.SignalName(ws.Signal())
+	}
+	return res
+}
+
+func (h *Host) tail(c *command) string {
+	s, err := c.out.tail()
+	if err != nil {
+		h.log.Warn("cannot read output of command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+	}
+	return s
+}
+
+// leave lets a command run on; it is collected by and by.
+func (h *Host) leave(c *command) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.abandoned = append(h.abandoned, c)
+}
+
+// finishAbandoned collects the abandoned commands that have ended.
+func (h *Host) finishAbandoned() {
+	h.mu.Lock()
+	var ended, running []*command
+	for _, c := range h.abandoned {
+		select {
+		case <-c.exited:
+			ended = append(ended, c)
+		default:
+			running = append(running, c)
+		}
+	}
+	h.abandoned = running
+	h.mu.Unlock()
+	for _, c := range ended {
+		h.finish(c)
+	}
+}
+
+// killRun kills all that a run started and that can be found.
+func (h *Host) killRun(c *command) {
+	var err error
+	if c.group != nil {
+		err = killGroup(c.group.dir, killWait)
+	} else {
+		err = h.killSession(c.cmd.Process.Pid)
+	}
+	if err != nil {
+		h.log.Warn("command left processes behind", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+	}
+}
+
+// killSession kills the session and the descendants of a shell, again and again until none is left, as they may fork meanwhile. Those it has
+// found stay known when they lose their parent. Processes that made a session of their own and lost it before are not found: that is what
+// cgroups are for.
+func (h *Host) killSession(leader int) error {
+	deadline := time.Now().Add(killWait)
+	victims := map[supervise.Proc]bool{}
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		found, err := h.sessionMembers(leader)
+		if err != nil {
+			return err
+		}
+		for _, st := range found {
+			victims[supervise.Proc{BootID: h.bootID, PID: st.PID, Start: st.Start}] = true
+		}
+		for p := range victims {
+			err := h.signal(p, unix.SIGKILL)
+			switch {
+			case errors.Is(err, os.ErrProcessDone):
+				delete(victims, p)
+			case err != nil:
+				return fmt.Errorf("cannot kill pid %d: %w", p.PID, err)
+			}
+		}
+		if len(found) == 0 && len(victims) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d processes did not end within %v of being killed", len(victims), killWait)
+		}
+		time.Sleep(pause)
+	}
+}
+
+func (h *Host) sessionMembers(leader int) ([]procfs.Stat, error) {
+	pids, err := h.proc.PIDs(nil)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[int]procfs.Stat, len(pids))
+	for _, pid := range pids {
+		if st, err := h.proc.Stat(pid); err == nil { // others are gone
+			all[pid] = st
+		}
+	}
+	var found []procfs.Stat
+	for pid, st := range all {
+		if !st.Dead() && (st.Session == leader || descends(all, pid, leader)) {
+			found = append(found, st)
+		}
+	}
+	return found, nil
+}
+
+func descends(all map[int]procfs.Stat, pid, from int) bool {
+	for range len(all) { // bounded: a picture taken while pids change may have a circle
+		if pid == from {
+			return true
+		}
+		st, ok := all[pid]
+		if !ok || st.PPID <= 1 {
+			return false
+		}
+		pid = st.PPID
+	}
+	return false
+}

@@ -1,0 +1,229 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pollEvery is how often processes without a pidfd are looked at: those of old kernels, and those beyond the limit of open files.
+const pollEvery = 50 * time.Millisecond
+
+// watcher notices exits: one goroutine for all processes, woken by the kernel through their pidfds, children or not.
+type watcher struct {
+	epoll int
+	wake  int // eventfd
+	done  chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	next    uint64
+	watches map[uint64]*watch
+	polled  map[uint64]*watch // those without pidfd, also in watches
+	pids    map[int]int       // how many watches a pid has
+	firing  *watch
+	fired   *sync.Cond // firing has changed
+}
+
+type watch struct {
+	id    uint64
+	pid   int
+	pidfd int // -1 without
+	alive func() bool
+	gone  func()
+}
+
+func newWatcher() (*watcher, error) {
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make epoll: %w", err)
+	}
+	ev, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot make eventfd: %w", err), unix.Close(ep))
+	}
+	w := &watcher{epoll: ep, wake: ev, done: make(chan struct{}), watches: map[uint64]*watch{}, polled: map[uint64]*watch{}, pids: map[int]int{}}
+	w.fired = sync.NewCond(&w.mu)
+	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, ev, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot watch eventfd: %w", err), unix.Close(ep), unix.Close(ev))
+	}
+	go w.loop()
+	return w, nil
+}
+
+// close ends all watches without calling anybody.
+func (w *watcher) close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	w.mu.Unlock()
+	w.ring()
+	<-w.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, x := range w.watches {
+		w.drop(x)
+	}
+	return errors.Join(unix.Close(w.epoll), unix.Close(w.wake))
+}
+
+// add has gone called, once, on the loop's goroutine when the process has ended; it must be quick. pidfd is taken over; without one (-1) alive
+// is asked again and again. The returned func ends the watch and waits for a call that is under way, so it is not to be called by gone itself.
+func (w *watcher) add(pid, pidfd int, alive func() bool, gone func()) (stop func(), err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		closeFD(pidfd)
+		return nil, errClosed
+	}
+	w.next++ // from 1: 0 is the eventfd
+	x := &watch{id: w.next, pid: pid, pidfd: pidfd, alive: alive, gone: gone}
+	if pidfd >= 0 {
+		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(uint32(x.id)), Pad: int32(uint32(x.id >> 32))}
+		if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, pidfd, &ev); err != nil {
+			closeFD(pidfd)
+			return nil, fmt.Errorf("cannot watch pid %d: %w", pid, err)
+		}
+	}
+	w.watches[x.id] = x
+	w.pids[pid]++
+	if pidfd < 0 {
+		w.polled[x.id] = x
+		w.ring()
+	}
+	return func() { w.end(x) }, nil
+}
+
+func (w *watcher) end(x *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.firing == x {
+		w.fired.Wait()
+	}
+	if w.watches[x.id] == x {
+		w.drop(x)
+	}
+}
+
+// drop forgets a watch. Closing the pidfd takes it out of the epoll set, as nobody else has a copy.
+func (w *watcher) drop(x *watch) {
+	delete(w.watches, x.id)
+	delete(w.polled, x.id)
+	if w.pids[x.pid]--; w.pids[x.pid] == 0 {
+		delete(w.pids, x.pid)
+	}
+	closeFD(x.pidfd)
+}
+
+// watching reports whether somebody waits for the exit of a pid.
+func (w *watcher) watching(pid int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pids[pid] > 0
+}
+
+// ring makes the loop look around. It cannot fail in a way that matters: a full eventfd is already ringing.
+func (w *watcher) ring() {
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
+	_, _ = unix.Write(w.wake, one[:])
+}
+
+func (w *watcher) loop() {
+	defer close(w.done)
+	events := make([]unix.EpollEvent, 128)
+	for {
+		n, err := unix.EpollWait(w.epoll, events, w.patience())
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			panic(fmt.Sprintf("epoll: %v", err)) // only a descriptor closed by a stranger does that; going on would miss every exit
+		}
+		for _, ev := range events[:max(n, 0)] {
+			id := uint64(uint32(ev.Fd)) | uint64(uint32(ev.Pad))<<32
+			if id == 0 {
+				var b [8]byte
+				_, _ = unix.Read(w.wake, b[:])
+				continue
+			}
+			w.fire(id)
+		}
+		for _, id := range w.pollGone() {
+			w.fire(id)
+		}
+		w.mu.Lock()
+		closed := w.closed
+		w.mu.Unlock()
+		if closed {
+			return
+		}
+	}
+}
+
+func (w *watcher) patience() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.polled) > 0 {
+		return int(pollEvery.Milliseconds())
+	}
+	return -1
+}
+
+func (w *watcher) pollGone() []uint64 {
+	w.mu.Lock()
+	polled := make([]*watch, 0, len(w.polled))
+	for _, x := range w.polled {
+		polled = append(polled, x)
+	}
+	w.mu.Unlock()
+	var gone []uint64
+	for _, x := range polled {
+		if !x.alive() {
+			gone = append(gone, x.id)
+		}
+	}
+	return gone
+}
+
+// fire calls back for a watch that is still wanted. An id is never used again, so an event that was under way when its watch ended finds nothing.
+func (w *watcher) fire(id uint64) {
+	w.mu.Lock()
+	x := w.watches[id]
+	if x == nil || w.closed {
+		w.mu.Unlock()
+		return
+	}
+	w.firing = x
+	w.mu.Unlock()
+
+	x.gone()
+
+	w.mu.Lock()
+	w.firing = nil
+	if w.watches[id] == x {
+		w.drop(x)
+	}
+	w.fired.Broadcast()
+	w.mu.Unlock()
+}
+
+// openPidfd gives -1 when there is no such process or no pidfd to be had; what follows then goes by start time alone.
+func openPidfd(pid int) (int, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return -1, os.NewSyscallError("pidfd_open", err)
+	}
+	return fd, nil
+}
+
+func closeFD(fd int) {
+	if fd >= 0 {
+		_ = unix.Close(fd) // a pidfd has nothing to write back
+	}
+}

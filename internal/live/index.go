@@ -1,0 +1,228 @@
+package live
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Host is a host as the server knows it now. Slices in it are shared and must not be changed.
+type Host struct {
+	Info     gozzard.HostInfo
+	Session  uint64
+	Online   bool
+	LastSeen time.Time
+}
+
+// Row is one process of the fleet. Its labels are shared and must not be changed.
+type Row struct {
+	Agent  gozzard.AgentID
+	Addr   gozzard.HostAddr // the host's first; zero while the host is not known
+	Status gozzard.Status
+	Stale  bool // its host is offline or has not reported since the server started
+}
+
+// Filter chooses rows: every field that is not empty must fit, and a field fits when one of its values does.
+type Filter struct {
+	Namespaces []string // globs with * and ?
+	Names      []string // globs with * and ?
+	Clouds     []int
+	IPs        []netip.Addr
+	Agents     []gozzard.AgentID
+	States     []gozzard.RunState
+	Hosted     *bool
+}
+
+// Index is the fleet in memory. All methods are safe for concurrent use. One lock guards it: a report holds it for a microsecond a row, a page for
+// the rows it returns, and searches let go of it after every block, so that neither starves the others.
+type Index struct {
+	mu sync.RWMutex
+
+	hosts   []*host // rows name hosts by their place here; hosts never go
+	byAgent map[gozzard.AgentID]uint32
+	byAddr  map[gozzard.HostAddr]uint32
+	known   int
+	online  int
+
+	rows     slab[row]
+	count    int
+	lastSeq  uint64
+	all      order
+	spaces   slab[space]
+	spaceIDs map[string]uint32
+	names    interner
+	versions interner
+	messages interner
+	labels   labelSets
+	states   [256]int
+	dropped  uint64
+}
+
+// host is a Host with what the index keeps about it.
+type host struct {
+	Host
+	place    uint32
+	known    bool // by PutHost; otherwise only rows were seen
+	reported bool
+	rows     []uint32 // in key order
+	full     fullReport
+}
+
+// space is one namespace with its rows in the order in which they came.
+type space struct {
+	name string
+	order
+}
+
+// New makes an empty index.
+func New() *Index {
+	return &Index{
+		byAgent:  make(map[gozzard.AgentID]uint32),
+		byAddr:   make(map[gozzard.HostAddr]uint32),
+		spaceIDs: make(map[string]uint32),
+		names:    newInterner(),
+		versions: newInterner(),
+		messages: newInterner(),
+		labels:   newLabelSets(),
+	}
+}
+
+// PutHost inserts or replaces a host. The newest host put at an address owns the address. A new session forgets the parts of an unfinished full
+// report.
+func (x *Index) PutHost(h Host) {
+	h.Info.Addrs = slices.Clone(h.Info.Addrs)
+	h.Info.Degraded = slices.Clone(h.Info.Degraded)
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.hostFor(h.Info.Agent)
+	for _, a := range e.Info.Addrs {
+		if x.owns(e, a) {
+			delete(x.byAddr, a)
+		}
+	}
+	for _, a := range h.Info.Addrs {
+		x.byAddr[a] = e.place
+	}
+	if h.Session != e.Session {
+		e.full.forget()
+	}
+	if !e.known {
+		e.known = true
+		x.known++
+	}
+	x.setOnline(e, h.Online)
+	e.Host = h
+}
+
+// SetOnline says whether a host is connected, and when it was last seen. An unknown host is left alone.
+func (x *Index) SetOnline(agent gozzard.AgentID, online bool, seen time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e := x.knownHost(agent); e != nil {
+		x.setOnline(e, online)
+		e.LastSeen = seen
+	}
+}
+
+// Touch says when a host was last seen. An unknown host is left alone.
+func (x *Index) Touch(agent gozzard.AgentID, seen time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e := x.knownHost(agent); e != nil {
+		e.LastSeen = seen
+	}
+}
+
+// Host finds a host by its agent.
+func (x *Index) Host(agent gozzard.AgentID) (Host, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if e := x.knownHost(agent); e != nil {
+		return e.Host, true
+	}
+	return Host{}, false
+}
+
+// HostByAddr finds the host that owns an address.
+func (x *Index) HostByAddr(a gozzard.HostAddr) (Host, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if i, ok := x.byAddr[a]; ok {
+		return x.hosts[i].Host, true
+	}
+	return Host{}, false
+}
+
+// Hosts lists all known hosts, sorted by cloud and address, then agent.
+func (x *Index) Hosts() []Host {
+	x.mu.RLock()
+	list := make([]Host, 0, x.known)
+	for _, e := range x.hosts {
+		if e.known {
+			list = append(list, e.Host)
+		}
+	}
+	x.mu.RUnlock()
+
+	slices.SortFunc(list, func(a, b Host) int {
+		aa, ba := firstAddr(a.Info.Addrs), firstAddr(b.Info.Addrs)
+		return cmp.Or(cmp.Compare(aa.Cloud, ba.Cloud), aa.IP.Compare(ba.IP), cmp.Compare(a.Info.Agent, b.Info.Agent))
+	})
+	return list
+}
+
+// HostCounts tells how many hosts are known and how many of them are online.
+func (x *Index) HostCounts() (known, online int) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.known, x.online
+}
+
+// hostFor finds an agent's entry or makes one that is not yet known.
+func (x *Index) hostFor(agent gozzard.AgentID) *host {
+	if i, ok := x.byAgent[agent]; ok {
+		return x.hosts[i]
+	}
+	e := &host{place: uint32(len(x.hosts))}
+	e.Info.Agent = agent
+	x.hosts = append(x.hosts, e)
+	x.byAgent[agent] = e.place
+	return e
+}
+
+// knownHost finds a host that was put, nil otherwise.
+func (x *Index) knownHost(agent gozzard.AgentID) *host {
+	if i, ok := x.byAgent[agent]; ok && x.hosts[i].known {
+		return x.hosts[i]
+	}
+	return nil
+}
+
+func (x *Index) owns(e *host, a gozzard.HostAddr) bool {
+	owner, ok := x.byAddr[a]
+	return ok && owner == e.place
+}
+
+func (x *Index) setOnline(e *host, online bool) {
+	if e.Online == online {
+		return
+	}
+	e.Online = online
+	if online {
+		x.online++
+	} else {
+		x.online--
+	}
+}
+
+func firstAddr(addrs []gozzard.HostAddr) gozzard.HostAddr {
+	if len(addrs) == 0 {
+		return gozzard.HostAddr{}
+	}
+	return addrs[0]
+}

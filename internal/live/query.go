@@ -1,0 +1,266 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Get finds one process of a host.
+func (x *Index) Get(agent gozzard.AgentID, key gozzard.Key) (Row, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	at, ok := x.byAgent[agent]
+	if !ok {
+		return Row{}, false
+	}
+	r := x.find(x.hosts[at], key)
+	if r == nil {
+		return Row{}, false
+	}
+	return x.load(r), true
+}
+
+// Page lists the processes of a namespace, or of all with "", in the order in which they came: a change of status moves nothing, new rows come at
+// the end. total is how many there are.
+func (x *Index) Page(namespace string, start, limit int) (total int, rows []Row) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	o := x.orderOf(namespace)
+	if o == nil {
+		return 0, nil
+	}
+	start = max(start, 0)
+	if n := min(limit, o.n-start); n > 0 {
+		rows = make([]Row, 0, n)
+		o.slice(start, n, func(id uint32) { rows = append(rows, x.load(x.rows.at(id))) })
+	}
+	return o.n, rows
+}
+
+// Find lists the processes that fit a filter, in the order of Page. total is how many fit. The fleet goes on changing while it is searched: each
+// row is as it was at some moment of the search.
+func (x *Index) Find(f Filter, start, limit int) (total int, rows []Row) {
+	q := x.newQuery(f, max(start, 0), limit)
+	if q.hosts != nil && q.narrow {
+		return q.byHost()
+	}
+	namespace, ok := q.spaces.literal()
+	if !ok {
+		namespace = ""
+	}
+	return q.scan(namespace)
+}
+
+// Len is the number of processes.
+func (x *Index) Len() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.count
+}
+
+// CountByState counts processes by the state they were seen in; states of none are left out.
+func (x *Index) CountByState() map[gozzard.RunState]int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	counts := make(map[gozzard.RunState]int)
+	for s, n := range x.states {
+		if n > 0 {
+			counts[gozzard.RunState(s)] = n
+		}
+	}
+	return counts
+}
+
+// orderOf gives the order of a namespace, of all with "", nil when there is none.
+func (x *Index) orderOf(namespace string) *order {
+	if namespace == "" {
+		return &x.all
+	}
+	if i, ok := x.spaceIDs[namespace]; ok {
+		return &x.spaces.at(i).order
+	}
+	return nil
+}
+
+// query is one search at work.
+type query struct {
+	x            *Index
+	start, limit int
+	spaces       globs
+	names        globs
+	states       [256]bool
+	anyState     bool
+	hosted       *bool
+	hosts        map[uint32]struct{} // nil: all
+	narrow       bool                // few enough rows on those hosts to collect and sort them
+	verdicts     []verdict           // on names, by number: fleets repeat them
+	releases     uint64              // of names, when the verdicts were good
+}
+
+type verdict uint8
+
+const (
+	undecided verdict = iota
+	matching
+	failing
+)
+
+func (x *Index) newQuery(f Filter, start, limit int) *query {
+	q := &query{x: x, start: start, limit: limit, spaces: f.Namespaces, names: f.Names, anyState: len(f.States) == 0, hosted: f.Hosted}
+	for _, s := range f.States {
+		q.states[s] = true
+	}
+	if len(f.Agents)+len(f.IPs)+len(f.Clouds) > 0 {
+		q.chooseHosts(f)
+	}
+	return q
+}
+
+// chooseHosts resolves the part of a filter that is about hosts, once. One address of a host must fit both clouds and addresses, and who asks for
+// an address means the host that owns it: older hosts that once had it are found by agent or cloud.
+func (q *query) chooseHosts(f Filter) {
+	q.hosts = make(map[uint32]struct{})
+	rows := 0
+	fits := func(e *host) bool {
+		if len(f.IPs)+len(f.Clouds) == 0 {
+			return true
+		}
+		return slices.ContainsFunc(e.Info.Addrs, func(a gozzard.HostAddr) bool {
+			return (len(f.Clouds) == 0 || slices.Contains(f.Clouds, a.Cloud)) &&
+				(len(f.IPs) == 0 || slices.Contains(f.IPs, a.IP) && q.x.owns(e, a))
+		})
+	}
+	take := func(e *host) {
+		if _, again := q.hosts[e.place]; !again && fits(e) {
+			q.hosts[e.place] = struct{}{}
+			rows += len(e.rows)
+		}
+	}
+	q.x.mu.RLock()
+	defer q.x.mu.RUnlock()
+	switch {
+	case len(f.Agents) > 0:
+		for _, a := range f.Agents {
+			if i, ok := q.x.byAgent[a]; ok {
+				take(q.x.hosts[i])
+			}
+		}
+	case len(f.Clouds) == 1 && len(f.IPs) > 0:
+		for _, ip := range f.IPs {
+			if i, ok := q.x.byAddr[gozzard.HostAddr{Cloud: f.Clouds[0], IP: ip}]; ok {
+				take(q.x.hosts[i])
+			}
+		}
+	default:
+		for _, e := range q.x.hosts {
+			take(e)
+		}
+	}
+	q.narrow = rows < q.x.count/8 || rows < blockMax
+}
+
+// fits tells whether a row belongs into the answer, the cheap questions first.
+func (q *query) fits(r *row) bool {
+	if !q.anyState && !q.states[r.state] || q.hosted != nil && *q.hosted != (r.flags&rowHosted != 0) {
+		return false
+	}
+	if q.hosts != nil {
+		if _, ok := q.hosts[r.host]; !ok {
+			return false
+		}
+	}
+	return q.spaces.match(q.x.spaces.at(r.space).name) && (len(q.names) == 0 || q.nameFits(r.name))
+}
+
+// nameFits decides about each name once, if verdicts are kept.
+func (q *query) nameFits(name uint32) bool {
+	if q.verdicts == nil {
+		return q.names.match(q.x.names.text(name))
+	}
+	v := &q.verdicts[name]
+	if *v == undecided {
+		*v = failing
+		if q.names.match(q.x.names.text(name)) {
+			*v = matching
+		}
+	}
+	return *v == matching
+}
+
+// keepVerdicts begins to keep verdicts where many rows will be asked for few names.
+func (q *query) keepVerdicts(rows int) {
+	if names := int(q.x.names.entries.used); len(q.names) > 0 && rows > names/4 {
+		q.verdicts, q.releases = make([]verdict, names), q.x.names.releases
+	}
+}
+
+// checkVerdicts gives them up when names came or changed hands since they were good.
+func (q *query) checkVerdicts() {
+	if q.releases != q.x.names.releases || len(q.verdicts) < int(q.x.names.entries.used) {
+		q.verdicts = nil
+	}
+}
+
+// scan goes through an order block by block and lets writers in between.
+func (q *query) scan(namespace string) (total int, rows []Row) {
+	next := uint64(0)
+	for {
+		q.x.mu.RLock()
+		var ids []uint32
+		if o := q.x.orderOf(namespace); o != nil {
+			if next == 0 {
+				q.keepVerdicts(o.n)
+			}
+			ids = o.from(next, q.x.seqOf)
+		}
+		q.checkVerdicts()
+		for _, id := range ids {
+			r := q.x.rows.at(id)
+			next = r.seq + 1
+			if !q.fits(r) {
+				continue
+			}
+			if total >= q.start && len(rows) < q.limit {
+				rows = append(rows, q.x.load(r))
+			}
+			total++
+		}
+		q.x.mu.RUnlock()
+		if len(ids) == 0 {
+			return total, rows
+		}
+	}
+}
+
+// byHost collects the rows of a few hosts and brings them into the order of pages.
+func (q *query) byHost() (total int, rows []Row) {
+	type hit struct {
+		seq uint64
+		id  uint32
+	}
+	var hits []hit
+	for at := range q.hosts {
+		q.x.mu.RLock()
+		for _, id := range q.x.hosts[at].rows {
+			if r := q.x.rows.at(id); q.fits(r) {
+				hits = append(hits, hit{r.seq, id})
+			}
+		}
+		q.x.mu.RUnlock()
+	}
+	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.seq, b.seq) })
+	total = len(hits)
+	if q.start >= total || q.limit <= 0 {
+		return total, nil
+	}
+	q.x.mu.RLock()
+	defer q.x.mu.RUnlock()
+	for _, h := range hits[q.start:][:min(q.limit, total-q.start)] {
+		if r := q.x.rows.at(h.id); r.seq == h.seq { // else it went meanwhile
+			rows = append(rows, q.x.load(r))
+		}
+	}
+	return total, rows
+}

@@ -1,0 +1,190 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Bounds on what an agent can make the server remember. They are far above what a host has; what is beyond is left out or cut.
+const (
+	MaxRowsPerHost  = 1 << 16
+	maxVersionBytes = 256
+	maxMessageBytes = 1024
+)
+
+// row is one process without pointers: the garbage collector does not look at millions of them.
+type row struct {
+	seq        uint64 // order of arrival; also tells a reused place apart
+	registered int64
+	started    int64
+	reported   int64
+	disk, net  int64
+	host       uint32
+	space      uint32
+	name       uint32
+	labels     uint32
+	version    uint32
+	message    uint32
+	pid        int32
+	fd         int32
+	cpu, mem   float32
+	mark       uint32 // of the newest full report that it was part of, or was changed during
+	wanted     gozzard.RunState
+	state      gozzard.RunState
+	flags      rowFlags
+}
+
+type rowFlags uint8
+
+const (
+	rowHosted rowFlags = 1 << iota
+	rowSeeded          // the record has it: only Remove takes it away
+	rowSeen            // its host has reported it
+)
+
+func (r *row) set(f rowFlags, on bool) {
+	if on {
+		r.flags |= f
+	} else {
+		r.flags &^= f
+	}
+}
+
+func (x *Index) keyOf(r *row) gozzard.Key {
+	return gozzard.Key{Namespace: x.spaces.at(r.space).name, Name: x.names.text(r.name)}
+}
+
+func (x *Index) seqOf(id uint32) uint64 { return x.rows.at(id).seq }
+
+// locate finds a key among a host's rows, or the place where it belongs.
+func (x *Index) locate(e *host, key gozzard.Key) (place int, found bool) {
+	return slices.BinarySearchFunc(e.rows, key, func(id uint32, k gozzard.Key) int {
+		r := x.rows.at(id)
+		return cmp.Or(cmp.Compare(x.spaces.at(r.space).name, k.Namespace), cmp.Compare(x.names.text(r.name), k.Name))
+	})
+}
+
+// find gives a host's row, nil when it has none of that key.
+func (x *Index) find(e *host, key gozzard.Key) *row {
+	if i, ok := x.locate(e, key); ok {
+		return x.rows.at(e.rows[i])
+	}
+	return nil
+}
+
+// obtain finds a host's row or makes it, at the end of every order. It returns nil for a key that cannot be one.
+func (x *Index) obtain(e *host, key gozzard.Key) *row {
+	i, ok := x.locate(e, key)
+	if ok {
+		return x.rows.at(e.rows[i])
+	}
+	if gozzard.ValidateName(key.Namespace) != nil || gozzard.ValidateName(key.Name) != nil {
+		return nil
+	}
+	id := x.rows.alloc()
+	x.lastSeq++
+	r := x.rows.at(id)
+	r.seq, r.host, r.pid = x.lastSeq, e.place, -1
+	r.space = x.spaceFor(key.Namespace)
+	r.name = x.names.hold(key.Name)
+	e.rows = slices.Insert(e.rows, i, id)
+	x.all.push(r.seq, id)
+	x.spaces.at(r.space).push(r.seq, id)
+	x.states[r.state]++
+	x.count++
+	return r
+}
+
+// discard removes the row at a place of a host's list.
+func (x *Index) discard(e *host, i int) {
+	x.erase(e.rows[i])
+	e.rows = slices.Delete(e.rows, i, i+1)
+}
+
+// erase removes a row from everything but its host's list.
+func (x *Index) erase(id uint32) {
+	r := x.rows.at(id)
+	x.all.remove(r.seq, x.seqOf)
+	s := x.spaces.at(r.space)
+	s.remove(r.seq, x.seqOf)
+	if s.n == 0 {
+		delete(x.spaceIDs, s.name)
+		x.spaces.release(r.space)
+	}
+	x.names.drop(r.name)
+	x.versions.drop(r.version)
+	x.messages.drop(r.message)
+	x.labels.drop(r.labels)
+	x.states[r.state]--
+	x.count--
+	x.rows.release(id)
+}
+
+func (x *Index) spaceFor(name string) uint32 {
+	if i, ok := x.spaceIDs[name]; ok {
+		return i
+	}
+	i := x.spaces.alloc()
+	name = strings.Clone(name)
+	x.spaces.at(i).name = name
+	x.spaceIDs[name] = i
+	return i
+}
+
+// store puts the values of a status into its row.
+func (x *Index) store(r *row, s *gozzard.Status) {
+	x.labels.swap(&r.labels, s.Labels)
+	x.versions.swap(&r.version, clip(s.Version, maxVersionBytes))
+	x.messages.swap(&r.message, clip(s.Message, maxMessageBytes))
+	x.states[r.state]--
+	x.states[s.State]++
+	r.wanted, r.state = s.Wanted, s.State
+	r.set(rowHosted, s.Hosted)
+	r.pid, r.fd = s.PID, s.FD
+	r.registered, r.started, r.reported = s.RegisteredAt, s.StartedAt, s.ReportedAt
+	r.cpu, r.mem = s.CPU, s.Mem
+	r.disk, r.net = s.Disk, s.Net
+}
+
+// load makes the Row that callers see.
+func (x *Index) load(r *row) Row {
+	e := x.hosts[r.host]
+	return Row{
+		Agent: e.Info.Agent,
+		Addr:  firstAddr(e.Info.Addrs),
+		Stale: !e.Online || !e.reported,
+		Status: gozzard.Status{
+			Key:          x.keyOf(r),
+			Labels:       x.labels.set(r.labels),
+			Wanted:       r.wanted,
+			State:        r.state,
+			Hosted:       r.flags&rowHosted != 0,
+			PID:          r.pid,
+			Version:      x.versions.text(r.version),
+			Message:      x.messages.text(r.message),
+			RegisteredAt: r.registered,
+			StartedAt:    r.started,
+			ReportedAt:   r.reported,
+			CPU:          r.cpu,
+			Mem:          r.mem,
+			FD:           r.fd,
+			Disk:         r.disk,
+			Net:          r.net,
+		},
+	}
+}
+
+// clip cuts a text to a number of bytes, at the border of a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

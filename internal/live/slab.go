@@ -1,0 +1,37 @@
+package live
+
+const (
+	slabBits = 10
+	slabSize = 1 << slabBits
+)
+
+// slab is a growing array of T with stable numbers. It grows piece by piece, so that growing never copies millions of rows under a lock, and gives
+// freed places out again, so that churn does not grow it.
+type slab[T any] struct {
+	pieces []*[slabSize]T
+	used   uint32 // places ever given out
+	free   []uint32
+}
+
+func (s *slab[T]) at(i uint32) *T { return &s.pieces[i>>slabBits][i&(slabSize-1)] }
+
+// alloc gives out a zeroed place.
+func (s *slab[T]) alloc() uint32 {
+	if n := len(s.free); n > 0 {
+		i := s.free[n-1]
+		s.free = s.free[:n-1]
+		return i
+	}
+	i := s.used
+	if i&(slabSize-1) == 0 {
+		s.pieces = append(s.pieces, new([slabSize]T))
+	}
+	s.used++
+	return i
+}
+
+func (s *slab[T]) release(i uint32) {
+	var zero T
+	*s.at(i) = zero
+	s.free = append(s.free, i)
+}

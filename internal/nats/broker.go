@@ -1,0 +1,116 @@
+package nats
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// MinSecret is how long a join secret must be, in bytes.
+const MinSecret = 32
+
+const (
+	pingInterval = 10 * time.Second
+	maxPingsOut  = 2
+	dialTimeout  = 30 * time.Second // also for authentication: a short one makes a fleet that comes back all at once fail for ever
+	readyTimeout = 10 * time.Second
+
+	// The broker knows one bound for all connections. It is sized for the hub, which every agent sends to; what waits for an agent was sent by
+	// our own hub.
+	maxPending = 64 << 20
+
+	// A link has one subscription and the hub two; without a bound an agent could fill the broker's memory with copies of its own.
+	maxSubs = 16
+)
+
+// BrokerOptions says how the broker is reached.
+type BrokerOptions struct {
+	Listen string // host:port on loopback, port 0 draws one; "" serves this process only
+	Secret string // agents join with it; at least MinSecret bytes
+	Log    *slog.Logger
+}
+
+// Broker is a NATS server inside this process. Of all its doors only the one for clients is open.
+type Broker struct {
+	server      *server.Server
+	hubPassword string
+	addr        string
+}
+
+// StartBroker starts a broker and returns when it takes connections.
+func StartBroker(o BrokerOptions) (*Broker, error) {
+	if len(o.Secret) < MinSecret {
+		return nil, fmt.Errorf("cannot start the broker: the join secret must have at least %d bytes, has %d", MinSecret, len(o.Secret))
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	guard, hubPassword := newDoorman(o.Secret)
+	opts, err := brokerOptions(o.Listen, guard)
+	if err != nil {
+		return nil, err
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up the broker: %w", err)
+	}
+	log := &brokerLog{log: o.Log, fatal: make(chan string, 1)}
+	s.SetLoggerV2(log, false, false, false)
+	s.Start()
+	b := &Broker{server: s, hubPassword: hubPassword}
+	select {
+	case text := <-log.fatal:
+		b.Close()
+		return nil, fmt.Errorf("cannot start the broker: %s", text)
+	default:
+	}
+	if !s.ReadyForConnections(readyTimeout) {
+		b.Close()
+		return nil, errors.New("cannot start the broker: it does not take connections")
+	}
+	if o.Listen != "" {
+		b.addr = s.Addr().String()
+	}
+	return b, nil
+}
+
+func brokerOptions(listen string, guard *doorman) (*server.Options, error) {
+	opts := &server.Options{
+		ServerName:                 "gozzard",
+		DontListen:                 listen == "",
+		CustomClientAuthentication: guard,
+		NoSigs:                     true,
+		NoSystemAccount:            true, // no $SYS services to find fault with
+		NoHeaderSupport:            true, // nothing of ours uses headers, and the broker's own (tracing) name subjects to send to
+		MaxPayload:                 MaxMessage,
+		MaxPending:                 maxPending,
+		MaxSubs:                    maxSubs,
+		PingInterval:               pingInterval,
+		MaxPingsOut:                maxPingsOut,
+		AuthTimeout:                dialTimeout.Seconds(),
+	}
+	if listen == "" {
+		return opts, nil
+	}
+	host, port, err := listenAddr(listen)
+	if err != nil {
+		return nil, err
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	opts.Host, opts.Port = host, port
+	return opts, nil
+}
+
+// Addr is the host:port that agents connect to; "" when only this process is served.
+func (b *Broker) Addr() string { return b.addr }
+
+// Close cuts all connections and waits until the broker is gone.
+func (b *Broker) Close() {
+	b.server.Shutdown()
+	b.server.WaitForShutdown()
+}

@@ -1,0 +1,31 @@
+package nats
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// brokerLog hands the broker's lines to slog. Its notices are about its own start and stop, which our log says better: they go to debug.
+type brokerLog struct {
+	log   *slog.Logger
+	fatal chan string // the first reason why the broker could not start
+}
+
+func (l *brokerLog) line(level func(string, ...any), format string, args []any) {
+	level("broker", "text", fmt.Sprintf(format, args...))
+}
+
+func (l *brokerLog) Noticef(format string, args ...any) { l.line(l.log.Debug, format, args) }
+func (l *brokerLog) Warnf(format string, args ...any)   { l.line(l.log.Warn, format, args) }
+func (l *brokerLog) Errorf(format string, args ...any)  { l.line(l.log.Error, format, args) }
+func (l *brokerLog) Debugf(format string, args ...any)  { l.line(l.log.Debug, format, args) }
+func (l *brokerLog) Tracef(format string, args ...any)  { l.line(l.log.Debug, format, args) }
+
+// Fatalf does not end the program: the start fails with the text instead.
+func (l *brokerLog) Fatalf(format string, args ...any) {
+	select {
+	case l.fatal <- fmt.Sprintf(format, args...):
+	default:
+		l.line(l.log.Error, format, args)
+	}
+}

@@ -1,0 +1,169 @@
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ErrGone says that there is no such process, or that it ended while it was read.
+var ErrGone = errors.New("no such process")
+
+// TicksPerSecond is the unit of every time in /proc. The kernel fixes it at 100 for its users whatever its own clock is.
+const TicksPerSecond = 100
+
+// FS is a mounted /proc. The zero value is not usable.
+type FS struct {
+	root string
+}
+
+// New gives the view of the /proc mounted at root.
+func New(root string) FS { return FS{root: root} }
+
+// Stat reads /proc/<pid>/stat.
+func (f FS) Stat(pid int) (Stat, error) {
+	var buf [1024]byte
+	return f.StatInto(pid, buf[:])
+}
+
+// StatInto is Stat with the caller's buffer, for passes over all processes. 1 KiB is enough for any stat line.
+func (f FS) StatInto(pid int, buf []byte) (Stat, error) {
+	b, err := readInto(f.path(pid, "stat"), buf)
+	if err != nil {
+		return Stat{}, f.fail(pid, err)
+	}
+	st, err := ParseStat(b)
+	if err != nil {
+		return Stat{}, fmt.Errorf("cannot read stat of pid %d: %w", pid, err)
+	}
+	return st, nil
+}
+
+// UIDs gives the real and the effective user id of a process.
+func (f FS) UIDs(pid int) (realUID, effective uint32, err error) {
+	var buf [4096]byte
+	b, err := readInto(f.path(pid, "status"), buf[:])
+	if err != nil {
+		return 0, 0, f.fail(pid, err)
+	}
+	return parseUIDs(b)
+}
+
+func parseUIDs(status []byte) (realUID, effective uint32, err error) {
+	for line := range bytes.Lines(status) {
+		rest, ok := bytes.CutPrefix(line, []byte("Uid:"))
+		if !ok {
+			continue
+		}
+		ids := bytes.Fields(rest)
+		if len(ids) != 4 {
+			break
+		}
+		r, errR := strconv.ParseUint(string(ids[0]), 10, 32)
+		e, errE := strconv.ParseUint(string(ids[1]), 10, 32)
+		if errR != nil || errE != nil {
+			break
+		}
+		return uint32(r), uint32(e), nil
+	}
+	return 0, 0, errors.New("status has no readable Uid line")
+}
+
+// Args gives the command line of a process, at most limit bytes of it. It is empty for kernel threads and zombies.
+func (f FS) Args(pid, limit int) ([]string, error) {
+	b, err := readInto(f.path(pid, "cmdline"), make([]byte, limit))
+	if err != nil {
+		return nil, f.fail(pid, err)
+	}
+	s := strings.TrimRight(string(b), "\x00")
+	if s == "" {
+		return nil, nil
+	}
+	return strings.Split(s, "\x00"), nil
+}
+
+// Exe gives the path of the executable, without the mark that the kernel adds when the file was replaced or removed. It is unreadable for
+// kernel threads, and for other people's processes unless we are root.
+func (f FS) Exe(pid int) (string, error) {
+	p, err := os.Readlink(f.path(pid, "exe"))
+	if err != nil {
+		return "", f.fail(pid, err)
+	}
+	return strings.TrimSuffix(p, " (deleted)"), nil
+}
+
+// Cgroup gives the cgroup v2 path of a process relative to the root of its hierarchy, "" when it has none.
+func (f FS) Cgroup(pid int) (string, error) {
+	var buf [8192]byte
+	b, err := readInto(f.path(pid, "cgroup"), buf[:])
+	if err != nil {
+		return "", f.fail(pid, err)
+	}
+	for line := range bytes.Lines(b) {
+		if p, ok := bytes.CutPrefix(line, []byte("0::")); ok {
+			return strings.TrimSuffix(strings.TrimSuffix(string(p), "\n"), " (deleted)"), nil
+		}
+	}
+	return "", nil
+}
+
+// FDs counts the open descriptors of a process. Kernels since 6.2 tell it as the size of the folder; for older ones the entries are counted.
+func (f FS) FDs(pid int) (int, error) {
+	dir := f.path(pid, "fd")
+	if fi, err := os.Stat(dir); err == nil && fi.Size() > 0 {
+		return int(fi.Size()), nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return 0, f.fail(pid, err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return 0, f.fail(pid, err)
+	}
+	return len(names), nil
+}
+
+// PIDs appends the ids of all processes to dst.
+func (f FS) PIDs(dst []int) ([]int, error) {
+	d, err := os.Open(f.root)
+	if err != nil {
+		return dst, fmt.Errorf("cannot list processes: %w", err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return dst, fmt.Errorf("cannot list processes: %w", err)
+	}
+	for _, n := range names {
+		if n[0] < '1' || n[0] > '9' {
+			continue
+		}
+		if pid, err := strconv.Atoi(n); err == nil {
+			dst = append(dst, pid)
+		}
+	}
+	return dst, nil
+}
+
+func (f FS) path(pid int, name string) string {
+	return f.root + "/" + strconv.Itoa(pid) + "/" + name
+}
+
+// fail turns the errors by which the kernel says that a process is gone into ErrGone.
+func (f FS) fail(pid int, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || isNoProcess(err) {
+		return ErrGone
+	}
+	return fmt.Errorf("cannot read process %d: %w", pid, err)
+}
+
+func (f FS) file(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(f.root, name))
+}

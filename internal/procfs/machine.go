@@ -1,0 +1,95 @@
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// BootID names the current boot of the machine.
+func (f FS) BootID() (string, error) {
+	b, err := f.file("sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("cannot read boot id: %w", err)
+	}
+	id := strings.TrimSpace(string(b))
+	if id == "" {
+		return "", errors.New("cannot read boot id: the file is empty")
+	}
+	return id, nil
+}
+
+// MemTotal is the memory of the machine in bytes.
+func (f FS) MemTotal() (int64, error) {
+	b, err := f.file("meminfo")
+	if err != nil {
+		return 0, fmt.Errorf("cannot read memory size: %w", err)
+	}
+	for line := range bytes.Lines(b) {
+		if rest, ok := bytes.CutPrefix(line, []byte("MemTotal:")); ok {
+			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(string(rest)), " kB"), 10, 64)
+			if err != nil || kb <= 0 {
+				break
+			}
+			return kb << 10, nil
+		}
+	}
+	return 0, errors.New("cannot read memory size: meminfo has no readable MemTotal")
+}
+
+// CPUs counts the processors of the machine, not only those that this program may use.
+func (f FS) CPUs() (int, error) {
+	b, err := f.file("stat")
+	if err != nil {
+		return 0, fmt.Errorf("cannot count processors: %w", err)
+	}
+	n := 0
+	for line := range bytes.Lines(b) {
+		if len(line) > 3 && string(line[:3]) == "cpu" && line[3] >= '0' && line[3] <= '9' {
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, errors.New("cannot count processors: stat names none")
+	}
+	return n, nil
+}
+
+// Cgroup2Mount gives the folder where cgroup v2 is mounted, "" when it is not. On machines with both versions that is not /sys/fs/cgroup.
+func (f FS) Cgroup2Mount() (string, error) {
+	b, err := f.file("self/mountinfo")
+	if err != nil {
+		return "", fmt.Errorf("cannot read mounts: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		before, after, ok := strings.Cut(line, " - ")
+		if !ok || !strings.HasPrefix(after, "cgroup2 ") {
+			continue
+		}
+		if fields := strings.Fields(before); len(fields) >= 5 {
+			return unescape(fields[4]), nil
+		}
+	}
+	return "", nil
+}
+
+// unescape undoes the octal escapes by which mountinfo writes blanks, tabs, line breaks and backslashes.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/nats"
+)
+
+// FleetOptions says how large a simulated fleet is and whom it serves.
+type FleetOptions struct {
+	Hosts  int
+	Cloud  int
+	Server string // address for agents
+	Secret string
+	Dir    string // state folders of the agents
+	Log    *slog.Logger
+	Fatal  func(error)
+}
+
+// MaxFleet is how many hosts one simulated fleet can have: each has an address in 127.1.0.0/16 of its own.
+const MaxFleet = 250 * 250
+
+// Addr is the address of the i-th simulated host, counted from 0.
+func Addr(cloud, i int) gozzard.HostAddr {
+	return gozzard.HostAddr{Cloud: cloud, IP: netip.AddrFrom4([4]byte{127, 1, byte(1 + i/250), byte(1 + i%250)})}
+}
+
+// RunFleet runs simulated hosts until ctx ends: the real agent with its journal and link, over machines in memory.
+func RunFleet(ctx context.Context, o FleetOptions) error {
+	if o.Hosts < 1 || o.Hosts > MaxFleet {
+		return fmt.Errorf("cannot simulate %d hosts: 1 to %d are possible", o.Hosts, MaxFleet)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	errs := make([]error, o.Hosts)
+	for i := range o.Hosts {
+		wg.Go(func() {
+			if errs[i] = runHost(ctx, o, i); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func runHost(ctx context.Context, o FleetOptions, i int) error {
+	addr := Addr(o.Cloud, i)
+	id := gozzard.AgentID(fmt.Sprintf("sim-%05d", i))
+	a, err := agent.New(agent.Options{
+		Dir: filepath.Join(o.Dir, string(id)), Host: NewHost(), Log: o.Log, Fatal: o.Fatal, SampleEvery: time.Minute,
+		Info: gozzard.HostInfo{
+			Agent: id, Addrs: []gozzard.HostAddr{addr}, Hostname: string(id), OS: "linux", Arch: "sim", Version: "sim", BootID: "sim",
+			StartedAt: time.Now().Unix(), CPUs: 1, MemBytes: 1 << 30,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	link, err := nats.NewLink(nats.LinkOptions{
+		URL: o.Server, Agent: id, Cloud: o.Cloud, Secret: o.Secret, Log: o.Log, Command: a.Receive, Up: a.Connected, Down: a.Disconnected,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var errAgent, errLink error
+	wg.Go(func() { defer cancel(); errAgent = a.Run(ctx, link) })
+	wg.Go(func() { defer cancel(); errLink = link.Run(ctx) })
+	wg.Wait()
+	return errors.Join(errAgent, errLink)
+}

@@ -1,0 +1,358 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+// Host is a machine in memory. Its processes are what its commands make of them (see script), it outlives the supervisors that use it, and it
+// has no goroutine of its own, so that thousands fit into one program.
+type Host struct {
+	mu      sync.Mutex
+	boot    int
+	lastPID int
+	procs   map[int]*process
+	keys    map[gozzard.Key]*history
+}
+
+var _ supervise.Host = (*Host)(nil)
+
+// process is one live process.
+type process struct {
+	key      gozzard.Key
+	id       supervise.Proc
+	started  time.Time
+	stubborn bool        // ignores TERM
+	ends     *time.Timer // of one that ends by itself
+	watches  map[*watch]struct{}
+}
+
+type watch struct{ exited func(supervise.Exit) }
+
+// history is what the machine remembers of a key.
+type history struct {
+	commands map[gozzard.Action]int // how often commands of each action began
+	started  int                    // processes made, by whomever
+	peak     int                    // the most that lived at the same time
+	usage    *supervise.Usage
+	live     []*process            // oldest first
+	inFlight map[*command]struct{} // commands that still run or will still have an effect, given up ones included
+}
+
+// NewHost makes a machine on which nothing runs.
+func NewHost() *Host {
+	return &Host{boot: 1, lastPID: 1000, procs: make(map[int]*process), keys: make(map[gozzard.Key]*history)}
+}
+
+// Find implements supervise.Host: the newest live process of the key.
+func (h *Host) Find(key gozzard.Key, _ *gozzard.Spec) (supervise.Found, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.newest(key)
+	if p == nil {
+		return supervise.Found{Reason: fmt.Sprintf("no process of %s on this machine", key)}, nil
+	}
+	return supervise.Found{Proc: p.id, StartedAt: p.started, ByCgroup: true}, nil
+}
+
+// Watch implements supervise.Host.
+func (h *Host) Watch(id supervise.Proc, exited func(supervise.Exit)) (func(), error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.live(id)
+	if p == nil {
+		return nil, fmt.Errorf("no process %d", id.PID)
+	}
+	var once sync.Mutex // a stop that returned has waited for a call that was going on
+	stopped := false
+	w := &watch{exited: func(e supervise.Exit) {
+		once.Lock()
+		defer once.Unlock()
+		if !stopped {
+			exited(e)
+		}
+	}}
+	if p.watches == nil {
+		p.watches = make(map[*watch]struct{})
+	}
+	p.watches[w] = struct{}{}
+	return func() {
+		h.mu.Lock()
+		delete(p.watches, w)
+		h.mu.Unlock()
+		once.Lock()
+		defer once.Unlock()
+		stopped = true
+	}, nil
+}
+
+// Alive implements supervise.Host.
+func (h *Host) Alive(id supervise.Proc) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.live(id) != nil
+}
+
+// Collect implements supervise.Host: nothing dead stays on this machine.
+func (h *Host) Collect(context.Context, supervise.Proc) {}
+
+// Signal implements supervise.Host.
+func (h *Host) Signal(id supervise.Proc, sig supervise.Signal) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.live(id)
+	switch {
+	case p == nil:
+		return fmt.Errorf("no process %d", id.PID)
+	case sig == supervise.SignalKill:
+		h.end(p, supervise.Exit{Known: true, Signal: "SIGKILL"})
+	case !p.stubborn:
+		h.end(p, supervise.Exit{Known: true, Signal: "SIGTERM"})
+	}
+	return nil
+}
+
+// Clear implements supervise.Host: nothing of the key lives on, nor does a command of it that was given up.
+func (h *Host) Clear(key gozzard.Key) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k := h.keys[key]; k != nil {
+		for c := range k.inFlight {
+			c.kill()
+		}
+	}
+	for _, p := range h.of(key) {
+		h.end(p, supervise.Exit{Known: true, Signal: "SIGKILL"})
+	}
+	return nil
+}
+
+// Sample implements supervise.Host: what SetUsage says, else a modest process.
+func (h *Host) Sample(ids []supervise.Proc) []supervise.Usage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := make([]supervise.Usage, len(ids))
+	for i, id := range ids {
+		p := h.live(id)
+		if p == nil {
+			continue
+		}
+		out[i] = supervise.Usage{CPU: 0.1, Mem: 0.2, MemKB: 4096, FD: 8, Procs: 1}
+		if u := h.history(p.key).usage; u != nil {
+			out[i] = *u
+		}
+	}
+	return out
+}
+
+// Inspect implements supervise.Host.
+func (h *Host) Inspect(id supervise.Proc) (gozzard.Detail, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.live(id)
+	if p == nil {
+		return gozzard.Detail{}, fmt.Errorf("no process %d", id.PID)
+	}
+	return gozzard.Detail{
+		PID: id.PID, Cmdline: p.key.Name, Stat: "S", Threads: 1, StartedAt: p.started.Unix(),
+		Elapsed: int64(time.Since(p.started).Seconds()),
+	}, nil
+}
+
+// Launch makes a process as somebody does who works by hand.
+func (h *Host) Launch(key gozzard.Key) supervise.Proc {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.spawn(key).id
+}
+
+// End ends all processes of a key as by themselves and tells how many there were.
+func (h *Host) End(key gozzard.Key, e supervise.Exit) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ps := h.of(key)
+	for _, p := range ps {
+		h.end(p, e)
+	}
+	return len(ps)
+}
+
+// Reboot ends everything at once and nobody is told of it: a supervisor does not live through a reboot either.
+func (h *Host) Reboot() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.procs {
+		p.watches = nil
+		h.end(p, supervise.Exit{})
+	}
+	for _, k := range h.keys {
+		for c := range k.inFlight {
+			c.kill()
+		}
+	}
+	h.boot++
+}
+
+// SetUsage says what Sample measures of the key's processes from now on.
+func (h *Host) SetUsage(key gozzard.Key, u supervise.Usage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.history(key).usage = &u
+}
+
+// Live lists the live processes of a key, oldest first.
+func (h *Host) Live(key gozzard.Key) []supervise.Proc {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var ids []supervise.Proc
+	for _, p := range h.of(key) {
+		ids = append(ids, p.id)
+	}
+	return ids
+}
+
+// Keys lists the keys that have a live process, in order.
+func (h *Host) Keys() []gozzard.Key {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var keys []gozzard.Key
+	for _, p := range h.procs {
+		keys = append(keys, p.key)
+	}
+	slices.SortFunc(keys, gozzard.Key.Compare)
+	return slices.Compact(keys)
+}
+
+// Starts counts the processes that were ever made of a key.
+func (h *Host) Starts(key gozzard.Key) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k := h.keys[key]; k != nil {
+		return k.started
+	}
+	return 0
+}
+
+// Peak is the largest number of processes of a key that lived at the same time.
+func (h *Host) Peak(key gozzard.Key) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k := h.keys[key]; k != nil {
+		return k.peak
+	}
+	return 0
+}
+
+// Commands counts the commands of a key that were begun for an action; ActionQuery for version probes.
+func (h *Host) Commands(key gozzard.Key, a gozzard.Action) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k := h.keys[key]; k != nil {
+		return k.commands[a]
+	}
+	return 0
+}
+
+// InFlight counts the commands of a key that still run or will still have an effect, also those nobody waits for any more.
+func (h *Host) InFlight(key gozzard.Key) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k := h.keys[key]; k != nil {
+		return len(k.inFlight)
+	}
+	return 0
+}
+
+// The rest but Run is called with mu held.
+
+func (h *Host) history(key gozzard.Key) *history {
+	k := h.keys[key]
+	if k == nil {
+		k = &history{commands: make(map[gozzard.Action]int, 2)}
+		h.keys[key] = k
+	}
+	return k
+}
+
+func (h *Host) live(id supervise.Proc) *process {
+	if p := h.procs[id.PID]; p != nil && p.id == id {
+		return p
+	}
+	return nil
+}
+
+func (h *Host) of(key gozzard.Key) []*process {
+	if k := h.keys[key]; k != nil {
+		return slices.Clone(k.live)
+	}
+	return nil
+}
+
+func (h *Host) newest(key gozzard.Key) *process {
+	if k := h.keys[key]; k != nil && len(k.live) > 0 {
+		return k.live[len(k.live)-1]
+	}
+	return nil
+}
+
+func (h *Host) spawn(key gozzard.Key) *process {
+	h.lastPID++
+	p := &process{
+		key: key, started: time.Now(),
+		id: supervise.Proc{BootID: fmt.Sprintf("boot-%d", h.boot), PID: h.lastPID, Start: uint64(h.lastPID)},
+	}
+	h.procs[p.id.PID] = p
+	k := h.history(key)
+	k.started++
+	k.live = append(k.live, p)
+	k.peak = max(k.peak, len(k.live))
+	return p
+}
+
+func (h *Host) end(p *process, e supervise.Exit) {
+	if h.procs[p.id.PID] != p {
+		return
+	}
+	delete(h.procs, p.id.PID)
+	k := h.history(p.key)
+	k.live = slices.DeleteFunc(k.live, func(x *process) bool { return x == p })
+	if p.ends != nil {
+		p.ends.Stop()
+	}
+	for w := range p.watches {
+		go w.exited(e) // ends by itself: supervise.Host asks for another goroutine
+	}
+	p.watches = nil
+}
+
+// Run implements supervise.Host. See script for what commands can say.
+func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
+	s, err := parseScript(r.Command)
+	if err != nil {
+		return supervise.Result{}, err
+	}
+	c := &command{host: h, run: r, script: s, ended: make(chan struct{})}
+	c.begin()
+	timeout := time.NewTimer(max(r.Timeout, 0))
+	defer timeout.Stop()
+	select {
+	case <-c.ended:
+		return c.result, nil
+	case <-timeout.C:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if c.settled { // in the same moment
+			return c.result, nil
+		}
+		c.kill()
+		return supervise.Result{ExitCode: -1, TimedOut: true, Output: s.output}, nil
+	case <-ctx.Done():
+		return supervise.Result{}, ctx.Err() // the command goes on
+	}
+}

@@ -1,0 +1,142 @@
+//go:build !windows
+
+package sqlstore_test
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+)
+
+// benchTask makes a task of n attempts, of one definition, as an operation on many hosts is.
+func benchTask(n int) *control.NewTask {
+	spec := gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "gamesvr", SetupPath: "/data/gamesvr", PIDPath: "/data/gamesvr/pid"},
+		Control: gozzard.Control{Start: "./start.sh", Stop: "./stop.sh"}, Policy: gozzard.DefaultPolicy()})
+	labels := map[string]string{"proc_name": "gamesvr", "set": "华南"}
+	caller := gozzard.Caller{App: "bk_bench", User: "admin"}
+	t := &control.NewTask{Task: gozzard.Task{Caller: caller, Door: "gse.v2", At: time.Now(), Targets: n}, Attempts: make([]gozzard.Attempt, n)}
+	t.Audit = control.AuditRow{At: t.Task.At, Caller: caller, Act: "operate:start", Targets: n}
+	for i := range t.Attempts {
+		addr := gozzard.HostAddr{IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}
+		t.Attempts[i] = gozzard.Attempt{Op: gozzard.NewOpID(), Agent: gozzard.AgentID(fmt.Sprintf("02000000%024d", i)), Addr: addr,
+			Key: gozzard.Key{Namespace: "bk.game", Name: "gamesvr"}, Action: gozzard.ActionStart, ResultKey: addr.String() + ":bk.game:gamesvr", Labels: labels,
+			Spec: spec, State: gozzard.AttemptPending, Deadline: t.Task.At.Add(time.Minute), Expires: t.Task.At.Add(time.Hour)}
+	}
+	return t
+}
+
+// databases runs a benchmark on each database there is.
+func databases(b *testing.B, run func(*testing.B, control.Store)) {
+	b.Run("sqlite", func(b *testing.B) {
+		run(b, openSQLite(b, filepath.Join(b.TempDir(), "record.db"), sqlstore.Options{}))
+	})
+	b.Run("postgres", func(b *testing.B) {
+		run(b, openPostgres(b, startPostgres(b, "on"), "bench", sqlstore.Options{}))
+	})
+}
+
+func BenchmarkAccept20000(b *testing.B) {
+	databases(b, func(b *testing.B, s control.Store) {
+		t := benchTask(20_000)
+		for b.Loop() {
+			if _, err := s.Accept(b.Context(), t); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkAcceptAndRegister20000(b *testing.B) {
+	databases(b, func(b *testing.B, s control.Store) {
+		t := benchTask(20_000)
+		for i := range t.Attempts {
+			a := &t.Attempts[i]
+			t.Register = append(t.Register, control.ProcessRecord{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Labels: a.Labels, Spec: a.Spec, RegisteredAt: t.Task.At})
+		}
+		for b.Loop() {
+			if _, err := s.Accept(b.Context(), t); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkSettle500 settles verdicts of 500 hosts a call, with their journals and flags.
+func BenchmarkSettle500(b *testing.B) {
+	databases(b, func(b *testing.B, s control.Store) {
+		const batch = 500
+		pos := &gozzard.JournalPos{}
+		var rows []control.Settlement
+		for b.Loop() {
+			if len(rows) == 0 {
+				b.StopTimer()
+				t := benchTask(20_000)
+				for i := range t.Attempts {
+					t.Attempts[i].State = gozzard.AttemptDispatched
+				}
+				if _, err := s.Accept(b.Context(), t); err != nil {
+					b.Fatal(err)
+				}
+				for i, a := range t.Attempts {
+					if _, _, err := s.OpenSession(b.Context(), control.HostRecord{Info: gozzard.HostInfo{Agent: a.Agent}, Session: uint64(t.Task.Seq)}); err != nil && i == 0 {
+						b.Fatal(err)
+					}
+					if pos.LSN == 0 && i >= 2*batch { // enough hosts to see what their journals cost
+						break
+					}
+				}
+				for _, a := range t.Attempts {
+					pos = &gozzard.JournalPos{LSN: uint64(t.Task.Seq) * 10}
+					rows = append(rows, control.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK, Journal: pos,
+						Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "success", Hosted: true},
+						Process: &control.ProcessChange{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Hosted: true, Wanted: gozzard.StateRunning}})
+				}
+				b.StartTimer()
+			}
+			moved, err := s.Settle(b.Context(), rows[:batch])
+			if err != nil || !moved[0] || !moved[batch-1] {
+				b.Fatal(err, moved[0])
+			}
+			rows = rows[batch:]
+		}
+	})
+}
+
+func BenchmarkAcceptSingle8Callers(b *testing.B) {
+	databases(b, func(b *testing.B, s control.Store) {
+		var failed atomic.Int64
+		b.SetParallelism(4) // of two cores
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := s.Accept(b.Context(), benchTask(1)); err != nil {
+					failed.Add(1)
+				}
+			}
+		})
+		if failed.Load() > 0 {
+			b.Fatalf("%d calls failed", failed.Load())
+		}
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "accepts/s")
+	})
+}
+
+func BenchmarkAttempts20000(b *testing.B) {
+	databases(b, func(b *testing.B, s control.Store) {
+		t := benchTask(20_000)
+		if _, err := s.Accept(b.Context(), t); err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if list, err := s.Attempts(b.Context(), t.Task.Seq); err != nil || len(list) != 20_000 {
+				b.Fatal(err)
+			}
+		}
+	})
+}

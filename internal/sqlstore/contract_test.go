@@ -1,0 +1,33 @@
+package sqlstore_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/storetest"
+)
+
+func openSQLite(t testing.TB, path string, o sqlstore.Options) *sqlstore.Store {
+	t.Helper()
+	if o.Fatal == nil {
+		o.Fatal = func(err error) { t.Errorf("fatal: %v", err) }
+	}
+	s, err := sqlstore.OpenSQLite(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestSQLiteContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) control.Store {
+		return openSQLite(t, filepath.Join(t.TempDir(), "记录 #1?.db"), sqlstore.Options{})
+	})
+}

@@ -1,0 +1,173 @@
+//go:build linux
+
+package sqlstore_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+)
+
+// smallDisk gives a folder on a file system of its own.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("not run: only root can mount a small file system")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("not run: cannot mount a small file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill accepts tasks until there is no room.
+func fill(t *testing.T, s *sqlstore.Store) (acked []*control.NewTask) {
+	t.Helper()
+	for {
+		n := benchTask(500)
+		for i := range n.Attempts {
+			n.Attempts[i].State = gozzard.AttemptDispatched
+		}
+		_, err := s.Accept(t.Context(), n)
+		if gozzard.KindOf(err) == gozzard.ErrStorageFull {
+			if n.Task.Seq != 0 {
+				t.Fatal("a refused task was given a number")
+			}
+			return acked
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if acked = append(acked, n); len(acked) > 10_000 {
+			t.Fatal("the disk does not become full")
+		}
+	}
+}
+
+func settleAll(t *testing.T, s *sqlstore.Store, n *control.NewTask) {
+	t.Helper()
+	var rows []control.Settlement
+	for _, a := range n.Attempts {
+		rows = append(rows, control.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}})
+	}
+	moved, err := s.Settle(t.Context(), rows)
+	if err != nil {
+		t.Fatalf("a verdict found no room: %v", err)
+	}
+	for _, m := range moved {
+		if !m {
+			t.Fatal("a verdict did not move its attempt")
+		}
+	}
+}
+
+func there(t *testing.T, s *sqlstore.Store, acked []*control.NewTask) {
+	t.Helper()
+	for _, n := range acked {
+		list, err := s.Attempts(t.Context(), n.Task.Seq)
+		if err != nil || len(list) != len(n.Attempts) {
+			t.Fatalf("acknowledged task %d: %d attempts, %v", n.Task.Seq, len(list), err)
+		}
+	}
+}
+
+// resumes waits until a task is accepted again.
+func resumes(t *testing.T, s *sqlstore.Store) *control.NewTask {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		n := benchTask(1)
+		_, err := s.Accept(t.Context(), n)
+		if err == nil {
+			return n
+		}
+		if gozzard.KindOf(err) != gozzard.ErrStorageFull || time.Now().After(deadline) {
+			t.Fatalf("accepting does not resume: %v", err)
+		}
+	}
+}
+
+// TestDiskFull (K1): a full disk refuses new tasks, loses nothing, lets verdicts and pruning through, and is over when there is room again.
+func TestDiskFull(t *testing.T) {
+	dir := smallDisk(t, "40m")
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "record.db")
+	s := openSQLite(t, path, sqlstore.Options{})
+	acked := fill(t, s)
+	t.Logf("%d tasks acknowledged before the disk was full", len(acked))
+	if len(acked) == 0 {
+		t.Fatal("nothing was acknowledged")
+	}
+	there(t, s, acked)
+	settleAll(t, s, acked[0])
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := os.Remove(ballast); err != nil { // a person makes room
+		t.Fatal(err)
+	}
+	extra := []*control.NewTask{resumes(t, s)}
+	acked = append(acked, fill(t, s)...)
+	there(t, s, append(extra, acked...))
+
+	for _, n := range acked[1:] { // nobody makes room, but results grow old
+		settleAll(t, s, n)
+	}
+	for n := 1; n > 0; {
+		var err error
+		if n, err = s.Prune(t.Context(), time.Now().Add(time.Hour), 100); err != nil {
+			t.Fatalf("pruning found no room: %v", err)
+		}
+	}
+	extra = append(extra, resumes(t, s))
+	there(t, s, extra)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	there(t, openSQLite(t, path, sqlstore.Options{}), extra) // checked as a whole when opened
+}
+
+// TestOpenOnFullDisk: the reserve is enough to come up again on a disk that is full to the last byte.
+func TestOpenOnFullDisk(t *testing.T) {
+	dir := smallDisk(t, "40m")
+	path := filepath.Join(dir, "record.db")
+	s := openSQLite(t, path, sqlstore.Options{})
+	n := benchTask(500)
+	for i := range n.Attempts {
+		n.Attempts[i].State = gozzard.AttemptDispatched
+	}
+	if _, err := s.Accept(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ballast, err := os.Create(filepath.Join(dir, "ballast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ballast.Close()
+	for size := 1 << 16; size > 0; {
+		if _, err := ballast.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+	s = openSQLite(t, path, sqlstore.Options{})
+	there(t, s, []*control.NewTask{n})
+	settleAll(t, s, n)
+}

@@ -1,0 +1,218 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+var insertAddrs = insert("host_addrs", "cloud, ip, agent_id", " ON CONFLICT (cloud, ip, agent_id) DO NOTHING")
+
+// hostDoc is how the description of a host is kept.
+type hostDoc struct {
+	Addrs     []addrDoc `json:"addrs,omitempty"`
+	Hostname  string    `json:"hostname,omitempty"`
+	OS        string    `json:"os,omitempty"`
+	Arch      string    `json:"arch,omitempty"`
+	Version   string    `json:"version,omitempty"`
+	BootID    string    `json:"boot_id,omitempty"`
+	StartedAt int64     `json:"started_at,omitempty"`
+	CPUs      int       `json:"cpus,omitempty"`
+	MemBytes  int64     `json:"mem_bytes,omitempty"`
+	Degraded  []string  `json:"degraded,omitempty"`
+}
+
+type addrDoc struct {
+	Cloud int    `json:"cloud"`
+	IP    string `json:"ip"`
+}
+
+func encodeHost(h *gozzard.HostInfo) (string, error) {
+	d := hostDoc{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID, StartedAt: h.StartedAt, CPUs: h.CPUs,
+		MemBytes: h.MemBytes, Degraded: h.Degraded}
+	for _, a := range h.Addrs {
+		d.Addrs = append(d.Addrs, addrDoc{Cloud: a.Cloud, IP: ipText(a.IP)})
+	}
+	b, err := json.Marshal(d)
+	return string(b), err
+}
+
+func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
+	var d hostDoc
+	if err := json.Unmarshal([]byte(s), &d); err != nil {
+		return gozzard.HostInfo{}, fmt.Errorf("description of host %s: %w", agent, err)
+	}
+	h := gozzard.HostInfo{Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version, BootID: d.BootID, StartedAt: d.StartedAt,
+		CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded}
+	for _, a := range d.Addrs {
+		addr, err := hostAddr(int64(a.Cloud), a.IP)
+		if err != nil {
+			return h, fmt.Errorf("address of host %s: %w", agent, err)
+		}
+		h.Addrs = append(h.Addrs, addr)
+	}
+	return h, nil
+}
+
+const (
+	selectHosts = `SELECT h.agent_id, h.session, h.last_seen, h.info, j.journal_id, j.lsn, j.since
+		FROM hosts h JOIN host_journals j ON j.agent_id = h.agent_id`
+
+	// Not a join: SQLite plans a join anew for every argument, which takes longer than the rest.
+	selectHost = `SELECT h.agent_id, h.session, h.last_seen, h.info, (SELECT j.journal_id FROM host_journals j WHERE j.agent_id = h.agent_id),
+		(SELECT j.lsn FROM host_journals j WHERE j.agent_id = h.agent_id), (SELECT j.since FROM host_journals j WHERE j.agent_id = h.agent_id)
+		FROM hosts h WHERE h.agent_id = $1`
+)
+
+func scanHost(scan func(...any) error) (h control.HostRecord, since int64, err error) {
+	var agent gozzard.AgentID
+	var session, lsn int64
+	var info, journal string
+	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since); err != nil {
+		return h, 0, err
+	}
+	h.Session, h.Journal.LSN = uint64(session), uint64(lsn)
+	if h.Journal.ID, err = fromJournalID(journal); err != nil {
+		return h, 0, err
+	}
+	h.Info, err = decodeHost(agent, info)
+	return h, since, err
+}
+
+// Hosts implements control.Store.
+func (s *Store) Hosts(ctx context.Context) (list []control.HostRecord, err error) {
+	defer s.timed("hosts", &err)()
+	rows, err := s.read.QueryContext(ctx, selectHosts+` ORDER BY h.agent_id`)
+	err = scanAll(rows, err, func(r *sql.Rows) error {
+		h, _, err := scanHost(r.Scan)
+		list = append(list, h)
+		return err
+	})
+	return list, s.readError("hosts", err)
+}
+
+// OpenSession implements control.Store.
+//
+// The journal it returns is the newest position seen of the journal in which everything that awaits a verdict was dispatched. When that journal
+// was replaced or rolled back and attempts dispatched before have no verdict yet, it returns the zero position, at this and every later HELLO
+// until they have: if the server dies after it recorded the new journal and before it settled them, the next HELLO must not take the new journal
+// for a proof that they never began.
+func (s *Store) OpenSession(ctx context.Context, h control.HostRecord) (before control.HostRecord, opened bool, err error) {
+	defer s.timed("open_session", &err)()
+	if h.Session > math.MaxInt64 {
+		return before, false, gozzard.Errorf(gozzard.ErrInvalid, "session %d of agent %s cannot be", h.Session, h.Info.Agent)
+	}
+	info, err := encodeHost(&h.Info)
+	if err != nil {
+		return before, false, fmt.Errorf("cannot encode the description of host %s: %w", h.Info.Agent, err)
+	}
+	j := &job{op: "a session", rows: 1, run: func(ctx context.Context, c *conn) (err error) {
+		before, opened, err = openSession(ctx, c, &h, info)
+		return err
+	}}
+	if err := s.w.submit(ctx, j); err != nil {
+		return control.HostRecord{}, false, err
+	}
+	return before, opened, nil
+}
+
+func openSession(ctx context.Context, c *conn, h *control.HostRecord, info string) (before control.HostRecord, opened bool, err error) {
+	agent := text(string(h.Info.Agent))
+	since, known := int64(0), false
+	err = c.each(ctx, selectHost+c.d.forUpdate, []any{agent}, func(r *sql.Rows) (err error) {
+		known = true
+		before, since, err = scanHost(r.Scan)
+		return err
+	})
+	if err != nil || !gozzard.MayOpenSession(before.Session, h.Session) {
+		return before, false, err
+	}
+	n, err := c.change(ctx, `INSERT INTO hosts (agent_id, session, last_seen, info) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (agent_id) DO UPDATE SET session = excluded.session, last_seen = excluded.last_seen, info = excluded.info
+		WHERE hosts.session < excluded.session`, agent, counter(h.Session), millis(h.LastSeen), info)
+	if err != nil || n == 0 {
+		return before, false, err
+	}
+	recorded := before.Journal
+	if before.Journal, err = trusted(ctx, c, agent, recorded, since); err != nil {
+		return before, false, err
+	}
+	if !known || recorded.ID != h.Journal.ID || counter(h.Journal.LSN) < counter(recorded.LSN) {
+		since = counter(h.Session)
+	}
+	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (agent_id) DO UPDATE SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since`,
+		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), since)
+	if err != nil {
+		return before, false, err
+	}
+	return before, true, putAddrs(ctx, c, agent, before.Info.Addrs, h.Info.Addrs)
+}
+
+// trusted gives the journal position, or none when attempts are open that were dispatched before this journal was in use.
+func trusted(ctx context.Context, c *conn, agent string, pos gozzard.JournalPos, since int64) (gozzard.JournalPos, error) {
+	var n int64
+	_, err := c.one(ctx, `SELECT COUNT(*) FROM attempts WHERE agent_id = $1 AND state < 4 AND state > 1 AND session < $2`, []any{agent, since}, &n)
+	if err != nil || n > 0 {
+		return gozzard.JournalPos{}, err
+	}
+	return pos, nil
+}
+
+func putAddrs(ctx context.Context, c *conn, agent string, old, addrs []gozzard.HostAddr) error {
+	if slices.Equal(old, addrs) {
+		return nil
+	}
+	if _, err := c.change(ctx, `DELETE FROM host_addrs WHERE agent_id = $1`, agent); err != nil {
+		return err
+	}
+	addrs = slices.DeleteFunc(slices.Clone(addrs), func(a gozzard.HostAddr) bool { return !a.IP.IsValid() })
+	return c.put(ctx, insertAddrs, len(addrs), func(i int, to []any) []any {
+		return append(to, addrs[i].Cloud, ipText(addrs[i].IP), agent)
+	})
+}
+
+// Rebind implements control.Store. Of several agents that had the address the one seen last comes first.
+func (s *Store) Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.AgentID) (err error) {
+	defer s.timed("rebind", &err)()
+	return s.w.submit(ctx, &job{op: "an agent's address", rows: 1, run: func(ctx context.Context, c *conn) error {
+		return rebind(ctx, c, addr, text(string(to)))
+	}})
+}
+
+func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string) error {
+	var others []string
+	err := c.each(ctx, `SELECT h.agent_id FROM host_addrs a JOIN hosts h ON h.agent_id = a.agent_id
+		WHERE a.cloud = $1 AND a.ip = $2 AND a.agent_id <> $3 ORDER BY h.last_seen DESC, h.agent_id`,
+		[]any{addr.Cloud, ipText(addr.IP), to}, func(r *sql.Rows) error {
+			others = append(others, "")
+			return r.Scan(&others[len(others)-1])
+		})
+	if err != nil {
+		return err
+	}
+	for _, from := range others {
+		for _, q := range [...]string{
+			`UPDATE processes SET agent_id = $1 WHERE agent_id = $2 AND NOT EXISTS
+				(SELECT 1 FROM processes p WHERE p.agent_id = $1 AND p.namespace = processes.namespace AND p.name = processes.name)`,
+			`UPDATE process_groups SET agent_id = $1 WHERE agent_id = $2 AND NOT EXISTS
+				(SELECT 1 FROM process_groups p WHERE p.agent_id = $1 AND p.namespace = process_groups.namespace AND p.grp = process_groups.grp)`,
+		} {
+			if _, err := c.change(ctx, q, to, from); err != nil {
+				return err
+			}
+		}
+		for _, q := range [...]string{`DELETE FROM processes WHERE agent_id = $1`, `DELETE FROM process_groups WHERE agent_id = $1`} {
+			if _, err := c.change(ctx, q, from); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// versionTable is where goose keeps which migrations were applied.
+const versionTable = "schema_version"
+
+// schema is the newest version this build knows.
+func schema() (int64, error) {
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil || len(names) == 0 {
+		return 0, fmt.Errorf("cannot list the migrations: %w", err)
+	}
+	number, _, _ := strings.Cut(path.Base(names[len(names)-1]), "_")
+	return strconv.ParseInt(number, 10, 64)
+}
+
+// checkVersion refuses a database that a newer build has written. It changes nothing.
+func checkVersion(ctx context.Context, db *sql.DB) error {
+	known, err := schema()
+	if err != nil {
+		return err
+	}
+	var have sql.NullInt64
+	if err := db.QueryRowContext(ctx, `SELECT MAX(version_id) FROM `+versionTable+` WHERE is_applied`).Scan(&have); err != nil {
+		return fmt.Errorf("cannot read the schema version: %w", err)
+	}
+	if have.Int64 > known {
+		return fmt.Errorf("the database has schema version %d, this program knows only %d: start a newer program; nothing was changed", have.Int64, known)
+	}
+	return nil
+}
+
+// migrate brings the schema to the newest version, each step in a transaction. words turns the text of the migrations into that of the database.
+func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words *strings.Replacer, opts ...goose.ProviderOption) error {
+	dir, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	opts = append(opts, goose.WithTableName(versionTable), goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(dialect, db, wordsFS{fs: dir, words: words}, opts...)
+	if err != nil {
+		return fmt.Errorf("cannot read the migrations: %w", err)
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("cannot bring the schema up to date: %w", err)
+	}
+	return nil
+}
+
+// wordsFS gives the files of another file system with some words replaced.
+type wordsFS struct {
+	fs    fs.FS
+	words *strings.Replacer
+}
+
+func (w wordsFS) Open(name string) (fs.File, error) {
+	f, err := w.fs.Open(name)
+	if err != nil || !strings.HasSuffix(name, ".sql") {
+		return f, err
+	}
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	return &wordsFile{File: f, Reader: bytes.NewReader([]byte(w.words.Replace(string(b))))}, nil
+}
+
+type wordsFile struct {
+	fs.File
+	*bytes.Reader
+}
+
+func (f *wordsFile) Read(p []byte) (int, error) { return f.Reader.Read(p) }

@@ -1,0 +1,115 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// OpenPostgres opens the record in a PostgreSQL database, in the first schema of the search path, and makes its tables when they are missing.
+// Several servers may share it.
+func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
+	o = o.withDefaults()
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil { // pgx leaves the password out of it
+		return nil, fmt.Errorf("cannot read the address of the database: %w", err)
+	}
+	preset(cfg, map[string]string{"application_name": "gozzard", "lock_timeout": "10s", "statement_timeout": "60s"})
+	cfg.RuntimeParams["synchronous_commit"] = "on" // what is acknowledged must survive
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 5 * time.Second
+	}
+	write := stdlib.OpenDB(*cfg)
+	write.SetMaxOpenConns(1)
+	write.SetMaxIdleConns(1)
+	if err := preparePostgres(ctx, write); err != nil {
+		return nil, errors.Join(err, write.Close())
+	}
+	read := stdlib.OpenDB(*cfg)
+	readers := max(8, 2*runtime.GOMAXPROCS(0))
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
+	d := &dialect{
+		begin:     "BEGIN",
+		forUpdate: " FOR UPDATE",
+		place:     func(i int) string { return "$" + strconv.Itoa(i) },
+		sessions:  selectSessions(" FOR SHARE OF h"),
+		snapshot:  &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
+		classify:  classifyPostgres,
+	}
+	return newStore(o, d, read, write, noKeeper{}, func() error { return nil }), nil
+}
+
+func preset(cfg *pgx.ConnConfig, params map[string]string) {
+	for name, value := range params {
+		if _, ok := cfg.RuntimeParams[name]; !ok {
+			cfg.RuntimeParams[name] = value
+		}
+	}
+}
+
+func preparePostgres(ctx context.Context, db *sql.DB) error {
+	var ours int
+	err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = $1`,
+		versionTable).Scan(&ours)
+	if err != nil {
+		return fmt.Errorf("cannot open the database: %w", err)
+	}
+	if ours > 0 {
+		if err := checkVersion(ctx, db); err != nil {
+			return err
+		}
+	}
+	one, err := lock.NewPostgresSessionLocker() // servers that start together take turns
+	if err != nil {
+		return err
+	}
+	words := strings.NewReplacer(" WITHOUT ROWID", "", "COLLATE BINARY", `COLLATE "C"`)
+	return migrate(ctx, db, goose.DialectPostgres, words, goose.WithSessionLocker(one))
+}
+
+// classifyPostgres tells errors apart by their SQLSTATE classes.
+func classifyPostgres(err error) failure {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		switch {
+		case e.Code == "53100": // disk_full
+			return failFull
+		case e.Code == "40001", e.Code == "40P01", e.Code == "55P03": // serialization, deadlock, lock not available
+			return failRetry
+		case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"), strings.HasPrefix(e.Code, "57"), strings.HasPrefix(e.Code, "58"),
+			e.Code == "25006": // connection, resources, intervention, system; a read-only standby
+			return failBroken
+		}
+		return failOther
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	if errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) {
+		return failBroken
+	}
+	return failOther
+}
+
+// noKeeper: room and files are PostgreSQL's own business.
+type noKeeper struct{}
+
+func (noKeeper) short(context.Context, *sql.Conn) bool      { return false }
+func (noKeeper) full(context.Context, *sql.Conn)            {}
+func (noKeeper) committed(context.Context, *sql.Conn) error { return nil }
+func (noKeeper) closing(context.Context, *sql.Conn) error   { return nil }

@@ -1,0 +1,263 @@
+//go:build !windows
+
+package sqlstore_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/storetest"
+)
+
+// startPostgres starts a server of its own in a folder of its own, on a Unix socket only, and returns how to reach it. fsync is "off" for tests
+// of behaviour and "on" for measurements.
+func startPostgres(t testing.TB, fsync string) (address string) {
+	t.Helper()
+	bin := postgresBinaries(t)
+	dir, err := os.MkdirTemp("", "gzpg") // not t.TempDir: another user must be able to enter it, and a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	as := func(name string, args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(bin, name), args...)
+		cmd.Dir = dir
+		return cmd
+	}
+	name := "gozzard"
+	if os.Geteuid() == 0 { // the server refuses to run as root
+		uid, gid := postgresUser(t)
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+		plain := as
+		as = func(name string, args ...string) *exec.Cmd {
+			cmd := plain(name, args...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+			return cmd
+		}
+	}
+	data := filepath.Join(dir, "data")
+	args := []string{"-D", data, "-U", name, "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"}
+	if help, err := as("initdb", "--help").CombinedOutput(); err == nil && bytes.Contains(help, []byte("--icu-locale")) {
+		args = append(args, "--locale-provider=icu", "--icu-locale=en-US") // the order of keys must not depend on it
+	}
+	if out, err := as("initdb", args...).CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	var log bytes.Buffer
+	server := as("postgres", "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync="+fsync, "-c", "max_connections=200")
+	server.Stdout, server.Stderr = &log, &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Wait() }()
+	t.Cleanup(func() {
+		if err := server.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		<-ended
+	})
+	address = fmt.Sprintf("host=%s user=%s dbname=postgres sslmode=disable", dir, name)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if out, err := as("psql", "-h", dir, "-U", name, "-d", "postgres", "-c", "SELECT 1").CombinedOutput(); err == nil {
+			return address
+		} else if time.Now().After(deadline) {
+			t.Fatalf("postgres does not answer: %v\n%s", err, out)
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("postgres ended: %v\n%s", err, log.String())
+		default:
+		}
+	}
+}
+
+func postgresBinaries(t testing.TB) string {
+	t.Helper()
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, err := exec.LookPath("initdb"); err == nil {
+		found = append(found, filepath.Dir(path))
+	}
+	for _, dir := range found {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			return dir
+		}
+	}
+	missing(t, "no PostgreSQL server binaries (initdb, postgres) in /usr/lib/postgresql/*/bin or the path")
+	return ""
+}
+
+func postgresUser(t testing.TB) (uid, gid int) {
+	t.Helper()
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		missing(t, "PostgreSQL does not run as root and there is no user postgres")
+	}
+	if uid, err = strconv.Atoi(u.Uid); err != nil {
+		t.Fatal(err)
+	}
+	if gid, err = strconv.Atoi(u.Gid); err != nil {
+		t.Fatal(err)
+	}
+	return uid, gid
+}
+
+func missing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("GOZZARD_TEST_POSTGRES") == "require" {
+		t.Fatalf("GOZZARD_TEST_POSTGRES=require: %s", why)
+	}
+	t.Skipf("not run: %s", why)
+}
+
+func execPostgres(t testing.TB, address, text string) {
+	t.Helper()
+	db, err := sql.Open("pgx", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), text)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openPostgres opens a store in a schema of its own.
+func openPostgres(t testing.TB, address, schema string, o sqlstore.Options) *sqlstore.Store {
+	t.Helper()
+	execPostgres(t, address, `CREATE SCHEMA IF NOT EXISTS "`+schema+`"`)
+	s, err := sqlstore.OpenPostgres(t.Context(), address+" search_path="+schema, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestPostgres(t *testing.T) {
+	address := startPostgres(t, "off")
+	var n atomic.Int64
+	t.Run("contract", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) control.Store {
+			return openPostgres(t, address, fmt.Sprintf("s%d", n.Add(1)), sqlstore.Options{})
+		})
+	})
+	t.Run("two servers", func(t *testing.T) { twoServers(t, address) })
+	t.Run("newer schema", func(t *testing.T) {
+		s := openPostgres(t, address, "newer", sqlstore.Options{})
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		execPostgres(t, address, `INSERT INTO newer.schema_version (version_id, is_applied) VALUES (999, TRUE)`)
+		_, err := sqlstore.OpenPostgres(t.Context(), address+" search_path=newer", sqlstore.Options{})
+		if err == nil || !strings.Contains(err.Error(), "schema version 999") {
+			t.Fatalf("a newer schema was opened: %v", err)
+		}
+	})
+	t.Run("connections cut", func(t *testing.T) { connectionsCut(t, address) })
+}
+
+// twoServers: two stores on one database share numbers, keys and sessions.
+func twoServers(t *testing.T, address string) {
+	stores := []*sqlstore.Store{openPostgres(t, address, "two", sqlstore.Options{}), openPostgres(t, address, "two", sqlstore.Options{})}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	created, seqs := 0, map[gozzard.TaskSeq]bool{}
+	for i := range 60 {
+		wg.Go(func() {
+			task := benchTask(3)
+			if i%2 == 0 {
+				task.IdempotencyKey = "once"
+			}
+			acc, err := stores[i/2%2].Accept(t.Context(), task)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seqs[acc.Task.Seq] = true
+			if i%2 == 0 && !acc.Known {
+				created++
+			}
+		})
+	}
+	wg.Wait()
+	if created != 1 || len(seqs) != 31 {
+		t.Fatalf("the key made %d tasks, there are %d in all", created, len(seqs))
+	}
+	opened := atomic.Int64{}
+	for i := range 40 {
+		wg.Go(func() {
+			_, ok, err := stores[i%2].OpenSession(t.Context(), control.HostRecord{Info: gozzard.HostInfo{Agent: "a"}, Session: 7})
+			if err != nil {
+				t.Error(err)
+			}
+			if ok {
+				opened.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if opened.Load() != 1 {
+		t.Fatalf("one session was opened %d times", opened.Load())
+	}
+}
+
+// connectionsCut: calls under way fail or go again, later ones work.
+func connectionsCut(t *testing.T, address string) {
+	s := openPostgres(t, address, "cut", sqlstore.Options{})
+	acked := map[gozzard.TaskSeq]bool{}
+	for i := range 60 {
+		if i%15 == 7 {
+			execPostgres(t, address, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'gozzard' AND pid <> pg_backend_pid()`)
+		}
+		acc, err := s.Accept(t.Context(), benchTask(1))
+		if err != nil {
+			if gozzard.KindOf(err) != gozzard.ErrUnavailable {
+				t.Fatal(err)
+			}
+			continue
+		}
+		acked[acc.Task.Seq] = true
+	}
+	if len(acked) < 50 {
+		t.Fatalf("only %d of 60 calls went well", len(acked))
+	}
+	for seq := range acked {
+		if _, err := s.Attempts(context.WithoutCancel(t.Context()), seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"slices"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// pageRows bounds what one read of a long list holds on to; between pages nothing is locked or pinned.
+const pageRows = 1000
+
+const processColumns = `p.agent_id, p.namespace, p.name, p.labels, s.body, p.hosted, p.wanted, p.registered_at`
+
+var selectProcesses = with(`SELECT `+processColumns+` FROM v
+	JOIN processes p ON p.agent_id = v.a AND p.namespace = v.ns AND p.name = v.n LEFT JOIN specs s ON s.hash = p.spec_hash
+	ORDER BY p.agent_id, p.namespace, p.name`, "a TEXT", "ns TEXT", "n TEXT")
+
+// Processes implements control.Store. It reads page by page, so a slow consumer holds nothing up; what changes meanwhile may be seen or not.
+func (s *Store) Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[control.ProcessRecord, error] {
+	return func(yield func(control.ProcessRecord, error) bool) {
+		next := s.allProcesses(ctx)
+		if ids != nil {
+			next = s.namedProcesses(ctx, ids)
+		}
+		for {
+			page, err := next()
+			for i := range page {
+				if !yield(page[i], nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(control.ProcessRecord{}, err)
+				return
+			}
+			if len(page) == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) allProcesses(ctx context.Context) func() ([]control.ProcessRecord, error) {
+	var after gozzard.ProcID // no agent id is empty, so this is before the first
+	return func() (page []control.ProcessRecord, err error) {
+		defer s.timed("processes", &err)()
+		rows, err := s.read.QueryContext(ctx, `SELECT `+processColumns+` FROM processes p LEFT JOIN specs s ON s.hash = p.spec_hash
+			WHERE (p.agent_id, p.namespace, p.name) > ($1, $2, $3) ORDER BY p.agent_id, p.namespace, p.name LIMIT $4`,
+			string(after.Agent), after.Namespace, after.Name, pageRows)
+		err = scanAll(rows, err, func(r *sql.Rows) error { return scanProcess(r, &page) })
+		if len(page) > 0 {
+			after = page[len(page)-1].ID
+		}
+		return page, s.readError("processes", err)
+	}
+}
+
+func (s *Store) namedProcesses(ctx context.Context, ids []gozzard.ProcID) func() ([]control.ProcessRecord, error) {
+	ids = slices.Clone(ids)
+	slices.SortFunc(ids, compareProc)
+	ids = slices.Compact(ids)
+	return func() (page []control.ProcessRecord, err error) {
+		defer s.timed("processes", &err)()
+		for len(page) == 0 && len(ids) > 0 { // an empty page would be taken for the end
+			now := ids[:min(len(ids), pageRows)]
+			err := s.d.ask(ctx, s.read, selectProcesses, len(now), func(i int, to []any) []any {
+				return append(to, text(string(now[i].Agent)), text(now[i].Namespace), text(now[i].Name))
+			}, func(r *sql.Rows) error { return scanProcess(r, &page) })
+			if err != nil {
+				return nil, s.readError("processes", err)
+			}
+			ids = ids[len(now):]
+		}
+		return page, nil
+	}
+}
+
+func scanProcess(r *sql.Rows, to *[]control.ProcessRecord) error {
+	var p control.ProcessRecord
+	var labels string
+	err := r.Scan(&p.ID.Agent, &p.ID.Namespace, &p.ID.Name, &labels, &p.Spec, &p.Hosted, &p.Wanted, (*stamp)(&p.RegisteredAt))
+	if err != nil {
+		return err
+	}
+	if p.Labels, err = fromLabels(labels); err != nil {
+		return err
+	}
+	*to = append(*to, p)
+	return nil
+}

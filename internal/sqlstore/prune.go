@@ -1,0 +1,137 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"time"
+)
+
+// Steps of pruning, each a transaction of its own: small, so that nobody waits for it and so that it fits into the reserve of a full disk.
+const (
+	pruneTasks = 256
+	pruneRows  = 1000
+	sweepSpecs = 500
+)
+
+var (
+	discardTasks = insert("garbage", "task_seq", " ON CONFLICT (task_seq) DO NOTHING")
+	dropKeys     = with(`DELETE FROM idempotency WHERE task_seq IN (SELECT t FROM v)`, "t BIGINT")
+)
+
+// Prune implements control.Store. A task vanishes for readers at once; its attempts follow in steps, also those that a crash left behind.
+func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
+	defer s.timed("prune", &err)()
+	discard := func(ctx context.Context, c *conn) (err error) {
+		n, err = discardFinished(ctx, c, millis(before), min(limit, pruneTasks))
+		return err
+	}
+	if err := s.w.submit(ctx, &job{op: "the removal of tasks", rows: min(limit, pruneTasks), run: discard}); err != nil {
+		return 0, err
+	}
+	for more := true; more; {
+		scrap := func(ctx context.Context, c *conn) (err error) {
+			more, err = scrapAttempts(ctx, c)
+			return err
+		}
+		if err := s.w.submit(ctx, &job{op: "the removal of attempts", rows: pruneRows, run: scrap}); err != nil {
+			return n, err
+		}
+	}
+	return n, s.sweep(ctx)
+}
+
+// discardFinished takes finished tasks out of sight, with their idempotency keys.
+func discardFinished(ctx context.Context, c *conn, before int64, limit int) (int, error) {
+	if limit <= 0 {
+		return 0, nil
+	}
+	var gone []int64
+	err := c.each(ctx, `DELETE FROM tasks WHERE seq IN (SELECT t.seq FROM tasks t WHERE t.accepted_at < $1
+		AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.task_seq = t.seq AND a.state < 4) ORDER BY t.accepted_at, t.seq LIMIT $2) RETURNING seq`,
+		[]any{before, limit}, func(r *sql.Rows) error {
+			gone = append(gone, 0)
+			return r.Scan(&gone[len(gone)-1])
+		})
+	if err != nil {
+		return 0, err
+	}
+	one := func(i int, to []any) []any { return append(to, gone[i]) }
+	if err := c.put(ctx, discardTasks, len(gone), one); err != nil {
+		return 0, err
+	}
+	return len(gone), c.put(ctx, dropKeys, len(gone), one)
+}
+
+// scrapAttempts removes some rows of discarded tasks.
+func scrapAttempts(ctx context.Context, c *conn) (more bool, err error) {
+	for left := int64(pruneRows); left > 0; {
+		var seq int64
+		found, err := c.one(ctx, `SELECT task_seq FROM garbage ORDER BY task_seq LIMIT 1`, nil, &seq)
+		if err != nil || !found {
+			return false, err
+		}
+		for _, q := range [...]string{
+			`DELETE FROM attempts WHERE task_seq = $1 AND idx IN (SELECT idx FROM attempts WHERE task_seq = $1 ORDER BY idx LIMIT $2)`,
+			`DELETE FROM items WHERE task_seq = $1 AND item IN (SELECT item FROM items WHERE task_seq = $1 ORDER BY item LIMIT $2)`,
+		} {
+			n, err := c.change(ctx, q, seq, left)
+			if err != nil {
+				return false, err
+			}
+			if left -= n; left <= 0 {
+				return true, nil
+			}
+		}
+		if _, err := c.change(ctx, `DELETE FROM garbage WHERE task_seq = $1`, seq); err != nil {
+			return false, err
+		}
+		left--
+	}
+	return true, nil
+}
+
+// sweep looks at some definitions, where the last call ended, and removes those that nothing names any more; it goes on while many of them go.
+// A definition is named by tasks up to its last_task, and by processes.
+func (s *Store) sweep(ctx context.Context) error {
+	for {
+		seen, gone := int64(0), int64(0)
+		run := func(ctx context.Context, c *conn) (err error) {
+			seen, gone, err = s.sweepSome(ctx, c)
+			return err
+		}
+		if err := s.w.submit(ctx, &job{op: "the removal of definitions", rows: sweepSpecs, run: run}); err != nil {
+			return err
+		}
+		if gone*10 < seen || seen < sweepSpecs {
+			return nil
+		}
+	}
+}
+
+func (s *Store) sweepSome(ctx context.Context, c *conn) (seen, gone int64, err error) {
+	oldest := sql.NullInt64{}
+	if _, err := c.one(ctx, `SELECT MIN(seq) FROM tasks`, nil, &oldest); err != nil {
+		return 0, 0, err
+	}
+	if !oldest.Valid {
+		oldest.Int64 = math.MaxInt64
+	}
+	last := s.swept
+	err = c.each(ctx, `SELECT hash FROM specs WHERE hash > $1 ORDER BY hash LIMIT $2`, []any{s.swept, sweepSpecs}, func(r *sql.Rows) error {
+		seen++
+		last = nil
+		return r.Scan(&last)
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	if seen > 0 {
+		gone, err = c.change(ctx, `DELETE FROM specs WHERE hash > $1 AND hash <= $2 AND last_task < $3
+			AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.spec_hash = specs.hash)`, s.swept, last, oldest.Int64)
+	}
+	if s.swept = last; seen < sweepSpecs {
+		s.swept = []byte{}
+	}
+	return seen, gone, err
+}

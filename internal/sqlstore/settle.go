@@ -1,0 +1,249 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+var (
+	dispatchAttempts = with(`UPDATE attempts SET state = 2, session = v.s, deadline = v.d FROM v
+		WHERE attempts.task_seq = v.t AND attempts.idx = v.i AND attempts.agent_id = v.a AND attempts.state = 1
+		RETURNING task_seq, idx`,
+		"t BIGINT", "i INTEGER", "a TEXT", "s BIGINT", "d BIGINT")
+
+	// f is the set of states to come from, as bits.
+	settleAttempts = with(`UPDATE attempts SET state = v.n, outcome = v.o FROM v
+		WHERE attempts.task_seq = v.t AND attempts.idx = v.i AND attempts.op_id = v.op AND attempts.agent_id = v.a
+		AND (v.f & (1 << attempts.state)) <> 0 AND (v.s = 0 OR attempts.session = v.s)
+		RETURNING task_seq, idx`,
+		"t BIGINT", "i INTEGER", "op TEXT", "a TEXT", "n INTEGER", "f INTEGER", "s BIGINT", "o TEXT")
+
+	advanceJournals = with(`UPDATE host_journals SET lsn = v.l FROM v
+		WHERE host_journals.agent_id = v.a AND host_journals.journal_id = v.j AND host_journals.lsn < v.l`,
+		"a TEXT", "j TEXT", "l BIGINT")
+
+	flagProcesses = with(`UPDATE processes SET hosted = (v.h <> 0), wanted = v.w FROM v
+		WHERE processes.agent_id = v.a AND processes.namespace = v.ns AND processes.name = v.n`,
+		"a TEXT", "ns TEXT", "n TEXT", "h INTEGER", "w INTEGER")
+
+	removeProcesses = with(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (SELECT a, ns, n FROM v)`, "a TEXT", "ns TEXT", "n TEXT")
+)
+
+// selectSessions reads the registered sessions. They must stay so until the attempts are marked: where several servers share a database, another
+// one could register a newer one; forShare keeps it waiting.
+func selectSessions(forShare string) *bulk {
+	return with(`SELECT h.agent_id, h.session FROM v JOIN hosts h ON h.agent_id = v.a`+forShare, "a TEXT")
+}
+
+// Dispatch implements control.Store.
+func (s *Store) Dispatch(ctx context.Context, rows []control.Dispatch) (moved []bool, err error) {
+	defer s.timed("dispatch", &err)()
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	j := &job{op: "a dispatch", rows: len(rows), run: func(ctx context.Context, c *conn) (err error) {
+		moved, err = dispatch(ctx, c, rows)
+		return err
+	}}
+	if err := s.w.submit(ctx, j); err != nil {
+		return nil, err
+	}
+	return moved, nil
+}
+
+func dispatch(ctx context.Context, c *conn, rows []control.Dispatch) ([]bool, error) {
+	sessions, err := lockSessions(ctx, c, rows)
+	if err != nil {
+		return nil, err
+	}
+	moved := make([]bool, len(rows))
+	var now []int // rows of registered sessions
+	for i := range rows {
+		if id, ok := sessions[rows[i].Agent]; ok && id == counter(rows[i].Session) {
+			now = append(now, i)
+		}
+	}
+	ref := func(i int) gozzard.AttemptRef { return rows[i].Ref }
+	return moved, casRows(ctx, c, dispatchAttempts, now, ref, moved, func(i int, to []any) []any {
+		r := &rows[i]
+		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), text(string(r.Agent)), counter(r.Session), millis(r.Deadline))
+	})
+}
+
+func lockSessions(ctx context.Context, c *conn, rows []control.Dispatch) (map[gozzard.AgentID]int64, error) {
+	agents := make([]gozzard.AgentID, 0, len(rows))
+	for i := range rows {
+		agents = append(agents, rows[i].Agent)
+	}
+	slices.Sort(agents) // everybody locks in the same order
+	agents = slices.Compact(agents)
+	sessions := make(map[gozzard.AgentID]int64, len(agents))
+	err := c.putEach(ctx, c.d.sessions, len(agents), func(i int, to []any) []any { return append(to, text(string(agents[i]))) },
+		func(r *sql.Rows) error {
+			var agent string
+			var session int64
+			if err := r.Scan(&agent, &session); err != nil {
+				return err
+			}
+			sessions[gozzard.AgentID(agent)] = session
+			return nil
+		})
+	return sessions, err
+}
+
+// casRows runs a compare-and-set over the rows listed in at and notes which moved. A statement sees each attempt once, so rows that name the
+// same attempt go into different statements, in their order.
+func casRows(ctx context.Context, c *conn, b *bulk, at []int, ref func(int) gozzard.AttemptRef, moved []bool, args func(int, []any) []any) error {
+	for len(at) > 0 {
+		place := make(map[gozzard.AttemptRef]int, len(at))
+		n := 0
+		for ; n < len(at); n++ {
+			r := ref(at[n])
+			if _, twice := place[r]; twice {
+				break
+			}
+			place[r] = at[n]
+		}
+		err := c.putEach(ctx, b, n, func(i int, to []any) []any { return args(at[i], to) }, func(r *sql.Rows) error {
+			var hit gozzard.AttemptRef
+			if err := r.Scan(&hit.Task, &hit.Index); err != nil {
+				return err
+			}
+			moved[place[hit]] = true
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		at = at[n:]
+	}
+	return nil
+}
+
+// Settle implements control.Store.
+func (s *Store) Settle(ctx context.Context, rows []control.Settlement) (moved []bool, err error) {
+	defer s.timed("settle", &err)()
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	outcomes := make([]string, len(rows))
+	for i := range rows {
+		if outcomes[i], err = outcomeText(rows[i].Outcome); err != nil {
+			return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the verdict cannot be recorded", Cause: err}
+		}
+	}
+	j := &job{op: "verdicts", rows: len(rows), run: func(ctx context.Context, c *conn) (err error) {
+		moved, err = settle(ctx, c, rows, outcomes)
+		return err
+	}}
+	if err := s.w.submit(ctx, j); err != nil {
+		return nil, err
+	}
+	return moved, nil
+}
+
+func settle(ctx context.Context, c *conn, rows []control.Settlement, outcomes []string) ([]bool, error) {
+	moved := make([]bool, len(rows))
+	all := make([]int, len(rows))
+	for i := range all {
+		all[i] = i
+	}
+	ref := func(i int) gozzard.AttemptRef { return rows[i].Ref }
+	err := casRows(ctx, c, settleAttempts, all, ref, moved, func(i int, to []any) []any {
+		r := &rows[i]
+		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), r.Op.String(), text(string(r.Agent)), int64(r.To), sourceBits(r.To),
+			counter(r.FromSession), outcomes[i])
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := changeProcesses(ctx, c, rows, moved); err != nil {
+		return nil, err
+	}
+	return moved, keepJournals(ctx, c, rows)
+}
+
+func sourceBits(to gozzard.AttemptState) (bits int64) {
+	for _, s := range to.Sources() {
+		bits |= 1 << s
+	}
+	return bits
+}
+
+// changeProcesses applies what moved rows mean for their processes. What is removed stays removed; else the last row of a process counts.
+func changeProcesses(ctx context.Context, c *conn, rows []control.Settlement, moved []bool) error {
+	change := map[gozzard.ProcID]*control.ProcessChange{}
+	for i := range rows {
+		p := rows[i].Process
+		if p == nil || !moved[i] {
+			continue
+		}
+		if old := change[p.ID]; old == nil || !old.Remove {
+			change[p.ID] = p
+		}
+	}
+	if len(change) == 0 {
+		return nil
+	}
+	var flag, remove []*control.ProcessChange
+	for _, p := range change {
+		if p.Remove {
+			remove = append(remove, p)
+		} else {
+			flag = append(flag, p)
+		}
+	}
+	key := func(list []*control.ProcessChange) func(int, []any) []any {
+		slices.SortFunc(list, func(a, b *control.ProcessChange) int { return compareProc(a.ID, b.ID) })
+		return func(i int, to []any) []any {
+			return append(to, text(string(list[i].ID.Agent)), text(list[i].ID.Namespace), text(list[i].ID.Name))
+		}
+	}
+	keyRemove, keyFlag := key(remove), key(flag)
+	if err := c.put(ctx, removeProcesses, len(remove), keyRemove); err != nil {
+		return err
+	}
+	return c.put(ctx, flagProcesses, len(flag), func(i int, to []any) []any {
+		hosted := int64(0)
+		if flag[i].Hosted {
+			hosted = 1
+		}
+		return append(keyFlag(i, to), hosted, int64(flag[i].Wanted))
+	})
+}
+
+func compareProc(a, b gozzard.ProcID) int {
+	if c := strings.Compare(string(a.Agent), string(b.Agent)); c != 0 {
+		return c
+	}
+	return a.Key.Compare(b.Key)
+}
+
+// keepJournals notes how far the agents' journals were. Only forward and only in the journal of the HELLO: a report of an older journal that was
+// under way for long says nothing about the present one.
+func keepJournals(ctx context.Context, c *conn, rows []control.Settlement) error {
+	type journal struct {
+		agent gozzard.AgentID
+		id    [16]byte
+	}
+	lsn := map[journal]int64{}
+	var order []journal
+	for i := range rows {
+		if pos := rows[i].Journal; pos != nil {
+			k := journal{rows[i].Agent, pos.ID}
+			if _, ok := lsn[k]; !ok {
+				order = append(order, k)
+			}
+			lsn[k] = max(lsn[k], counter(pos.LSN))
+		}
+	}
+	slices.SortFunc(order, func(a, b journal) int { return strings.Compare(string(a.agent), string(b.agent)) })
+	return c.put(ctx, advanceJournals, len(order), func(i int, to []any) []any {
+		return append(to, text(string(order[i].agent)), journalID(order[i].id), lsn[order[i]])
+	})
+}

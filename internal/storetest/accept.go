@@ -1,0 +1,205 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+func acceptRoundTrip(t *testing.T, s control.Store) {
+	list := attempts(3)
+	list[0].Key = gozzard.Key{Namespace: "游戏业务", Name: "登录服务"}
+	list[0].Labels = map[string]string{"大区": "华南一区", "proc_name": "登录"}
+	list[0].Session = 7
+	list[1].Action, list[1].Spec, list[1].Labels = gozzard.ActionKill, nil, nil
+	list[1].Addr = gozzard.HostAddr{}
+	list[1].Agent, list[1].State = "", gozzard.AttemptNotExecuted
+	list[1].Outcome = gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "没有这台主机"}
+	list[2].State = gozzard.AttemptOK
+	list[2].Spec = spec("另一个")
+	list[2].Deadline, list[2].Expires = time.Time{}, time.Time{}
+	list[2].Outcome = gozzard.Outcome{Code: gozzard.CodeOK, Message: "done", Hosted: true, Forced: true,
+		Detail: &gozzard.Detail{PID: 4711, Hosted: true, Cmdline: "./登录 -f", Version: "1.2", CPU: 0.25, CPUAvg: 12.5, Mem: 3.5, MemKB: 1 << 33, ZoneOffset: 28800}}
+	n := newTask(list)
+	n.Task.Caller = gozzard.Caller{App: "bk_app", User: "张三", Asserted: true}
+	acc, err := s.Accept(t.Context(), n)
+	must(t, err)
+	if acc.Known || acc.Task.Seq <= 0 || acc.Task.ID != gozzard.NewTaskID(acc.Task.Seq, start) {
+		t.Fatalf("accepted %+v", acc)
+	}
+	equal(t, "task filled in", n.Task, acc.Task)
+	for i := range n.Attempts {
+		equal(t, "place filled in", n.Attempts[i].Ref, gozzard.AttemptRef{Task: acc.Task.Seq, Index: int32(i)})
+	}
+	task, err := s.Task(t.Context(), acc.Task.Seq)
+	must(t, err)
+	equal(t, "task", task, acc.Task)
+	got, err := s.Attempts(t.Context(), acc.Task.Seq)
+	must(t, err)
+	equal(t, "attempts", got, n.Attempts)
+}
+
+func acceptEmpty(t *testing.T, s control.Store) {
+	n := accept(t, s, nil)
+	got, err := s.Attempts(t.Context(), n.Task.Seq)
+	must(t, err)
+	equal(t, "attempts", len(got), 0)
+}
+
+func acceptOrder(t *testing.T, s control.Store) {
+	var last gozzard.TaskSeq
+	for range 20 {
+		n := accept(t, s, attempts(1))
+		if n.Task.Seq <= last {
+			t.Fatalf("task %d came after %d", n.Task.Seq, last)
+		}
+		last = n.Task.Seq
+	}
+}
+
+func acceptMany(t *testing.T, s control.Store) {
+	n := newTask(attempts(2500))
+	for i := range n.Attempts {
+		n.Register = append(n.Register, control.ProcessRecord{
+			ID: gozzard.ProcID{Agent: n.Attempts[i].Agent, Key: n.Attempts[i].Key}, Spec: n.Attempts[i].Spec, Wanted: gozzard.StateRunning, RegisteredAt: start})
+	}
+	acc, err := s.Accept(t.Context(), n)
+	must(t, err)
+	got, err := s.Attempts(t.Context(), acc.Task.Seq)
+	must(t, err)
+	equal(t, "attempts", got, n.Attempts)
+	equal(t, "processes", len(processes(t, s, nil)), len(n.Register))
+}
+
+// acceptStrange: nothing that a caller or an agent can send makes a write fail.
+func acceptStrange(t *testing.T, s control.Store) {
+	evil := "a\x00b\xff'; DROP TABLE tasks; --\U0001F986"
+	list := attempts(1)
+	list[0].ResultKey = evil
+	list[0].Labels = map[string]string{evil: evil}
+	n := newTask(list)
+	n.Task.Caller = gozzard.Caller{App: evil, User: evil}
+	n.Task.Door, n.Audit.Act, n.Audit.Caller = evil, evil, n.Task.Caller
+	n.IdempotencyKey = evil + strings.Repeat("长", 200)
+	acc, err := s.Accept(t.Context(), n)
+	must(t, err)
+	again, err := s.Accept(t.Context(), n)
+	must(t, err)
+	if !again.Known || again.Task.Seq != acc.Task.Seq {
+		t.Fatalf("the key was not found again: %+v", again)
+	}
+	openSession(t, s, list[0].Agent, 1)
+	dispatch(t, s, list[0], 1)
+	row := settlement(list[0], gozzard.AttemptFailed)
+	row.Outcome = gozzard.Outcome{Code: gozzard.CodeCommandFailed, Message: evil + strings.Repeat("x", 100_000)}
+	settle(t, s, []bool{true}, row)
+	h := host("evil", 1, 1, 1)
+	h.Info.Hostname, h.Info.Degraded = evil, []string{evil}
+	_, _, err = s.OpenSession(t.Context(), h)
+	must(t, err)
+	_, err = s.Hosts(t.Context())
+	must(t, err)
+	_, err = s.Attempts(t.Context(), acc.Task.Seq)
+	must(t, err)
+	_, err = s.Audit(t.Context(), 1)
+	must(t, err)
+	processes(t, s, []gozzard.ProcID{{Agent: gozzard.AgentID(evil), Key: gozzard.Key{Namespace: evil, Name: evil}}})
+}
+
+func acceptAudit(t *testing.T, s control.Store) {
+	first := accept(t, s, attempts(2))
+	second := accept(t, s, attempts(1))
+	rows, err := s.Audit(t.Context(), 10)
+	must(t, err)
+	equal(t, "rows", len(rows), 2)
+	if rows[0].Seq <= rows[1].Seq {
+		t.Fatalf("row %d is listed before %d", rows[0].Seq, rows[1].Seq)
+	}
+	for i, n := range []*control.NewTask{second, first} {
+		want := n.Audit
+		want.Seq, want.TaskID = rows[i].Seq, n.Task.ID
+		equal(t, "audit row", rows[i], want)
+	}
+}
+
+func idempotencySame(t *testing.T, s control.Store) {
+	n := newTask(attempts(2))
+	n.IdempotencyKey = "deploy-钥匙-1"
+	first, err := s.Accept(t.Context(), n)
+	must(t, err)
+	again := newTask(attempts(2))
+	again.IdempotencyKey = n.IdempotencyKey
+	acc, err := s.Accept(t.Context(), again)
+	must(t, err)
+	equal(t, "known", acc, control.Accepted{Task: first.Task, Known: true})
+	rows, err := s.Audit(t.Context(), 10)
+	must(t, err)
+	equal(t, "audit rows", len(rows), 1)
+	open, err := s.Open(t.Context(), "")
+	must(t, err)
+	equal(t, "open attempts", len(open), 2)
+}
+
+func idempotencyOther(t *testing.T, s control.Store) {
+	n := newTask(attempts(1))
+	n.IdempotencyKey = "k"
+	_, err := s.Accept(t.Context(), n)
+	must(t, err)
+	other := newTask(attempts(1))
+	other.IdempotencyKey, other.RequestHash = "k", [32]byte{1}
+	_, err = s.Accept(t.Context(), other)
+	wantKind(t, err, gozzard.ErrInvalid)
+	open, err := s.Open(t.Context(), "")
+	must(t, err)
+	equal(t, "open attempts", len(open), 1)
+}
+
+func idempotencyScope(t *testing.T, s control.Store) {
+	for _, app := range []string{"a", "b"} {
+		n := newTask(attempts(1))
+		n.IdempotencyKey, n.Task.Caller.App = "k", app
+		acc, err := s.Accept(t.Context(), n)
+		must(t, err)
+		if acc.Known {
+			t.Fatalf("the key of another app was taken for that of %s", app)
+		}
+	}
+	for range 2 {
+		accept(t, s, attempts(1)) // no key is never known
+	}
+}
+
+func idempotencyConcurrent(t *testing.T, s control.Store) {
+	const callers = 50
+	var wg sync.WaitGroup
+	got := make([]control.Accepted, callers)
+	errs := make([]error, callers)
+	for i := range callers {
+		wg.Go(func() {
+			n := newTask(attempts(3))
+			n.IdempotencyKey = "once"
+			got[i], errs[i] = s.Accept(t.Context(), n)
+		})
+	}
+	wg.Wait()
+	created := 0
+	for i := range callers {
+		must(t, errs[i])
+		if !got[i].Known {
+			created++
+		}
+		equal(t, fmt.Sprintf("task of caller %d", i), got[i].Task, got[0].Task)
+	}
+	equal(t, "tasks created", created, 1)
+	open, err := s.Open(t.Context(), "")
+	must(t, err)
+	equal(t, "open attempts", len(open), 3)
+	rows, err := s.Audit(t.Context(), 100)
+	must(t, err)
+	equal(t, "audit rows", len(rows), 1)
+}

@@ -1,0 +1,171 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// contexts: a call whose context has ended says so and changes nothing; one whose context ends while it is under way tells the truth.
+func contexts(t *testing.T, s control.Store) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, call := range map[string]func() error{
+		"accept":   func() error { _, err := s.Accept(ended, newTask(attempts(1))); return err },
+		"dispatch": func() error { _, err := s.Dispatch(ended, []control.Dispatch{{}}); return err },
+		"settle":   func() error { _, err := s.Settle(ended, []control.Settlement{{}}); return err },
+		"session":  func() error { _, _, err := s.OpenSession(ended, host("a", 1, 1, 1)); return err },
+		"rebind":   func() error { return s.Rebind(ended, addr(1), "a") },
+		"groups":   func() error { return s.SetGroups(ended, nil, control.AuditRow{}) },
+		"prune":    func() error { _, err := s.Prune(ended, start, 1); return err },
+		"task":     func() error { _, err := s.Task(ended, 1); return err },
+		"attempts": func() error { _, err := s.Attempts(ended, 1); return err },
+		"open":     func() error { _, err := s.Open(ended, ""); return err },
+		"hosts":    func() error { _, err := s.Hosts(ended); return err },
+		"audit":    func() error { _, err := s.Audit(ended, 1); return err },
+		"ping":     func() error { return s.Ping(ended) },
+	} {
+		if err := call(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with an ended context: %v", name, err)
+		}
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	acked := map[gozzard.TaskSeq]bool{}
+	for i := range 40 {
+		wg.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			if i%2 == 0 {
+				go cancel()
+			}
+			defer cancel()
+			acc, err := s.Accept(ctx, newTask(attempts(1)))
+			if err == nil {
+				mu.Lock()
+				acked[acc.Task.Seq] = true
+				mu.Unlock()
+			} else if !errors.Is(err, context.Canceled) {
+				t.Errorf("accept: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	open, err := s.Open(t.Context(), "")
+	must(t, err)
+	equal(t, "tasks recorded are those acknowledged", len(open), len(acked))
+	for i := range open {
+		if !acked[open[i].Ref.Task] {
+			t.Errorf("task %d was recorded, its caller was told otherwise", open[i].Ref.Task)
+		}
+	}
+}
+
+// concurrency: eight writers and eight readers; everything acknowledged is there, numbers are unique, and no reader sees half a task.
+func concurrency(t *testing.T, s control.Store) {
+	const writers, rounds, size = 8, 12, 7
+	var writing, reading sync.WaitGroup
+	var mu sync.Mutex
+	seqs := map[gozzard.TaskSeq]bool{}
+	for w := range writers {
+		agent := agentID(w)
+		openSession(t, s, agent, 1)
+		writing.Go(func() {
+			for range rounds {
+				list := attempts(size)
+				for i := range list {
+					list[i].Agent = agent
+				}
+				n := newTask(list)
+				if err := live(t.Context(), s, n); err != nil {
+					t.Errorf("writer %d: %v", w, err)
+					return
+				}
+				mu.Lock()
+				if seqs[n.Task.Seq] {
+					t.Errorf("number %d was given twice", n.Task.Seq)
+				}
+				seqs[n.Task.Seq] = true
+				mu.Unlock()
+			}
+		})
+	}
+	done := make(chan struct{})
+	for range 8 {
+		reading.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := watch(t.Context(), s, size); err != nil {
+					t.Errorf("reader: %v", err)
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+	close(done)
+	reading.Wait()
+	equal(t, "tasks", len(seqs), writers*rounds)
+	open, err := s.Open(t.Context(), "")
+	must(t, err)
+	equal(t, "open attempts at the end", len(open), 0)
+	rows, err := s.Audit(t.Context(), writers*rounds+1)
+	must(t, err)
+	equal(t, "audit rows", len(rows), writers*rounds)
+}
+
+// live takes a task through its life.
+func live(ctx context.Context, s control.Store, n *control.NewTask) error {
+	if _, err := s.Accept(ctx, n); err != nil {
+		return err
+	}
+	var sent []control.Dispatch
+	var rows []control.Settlement
+	for _, a := range n.Attempts {
+		sent = append(sent, control.Dispatch{Ref: a.Ref, Agent: a.Agent, Session: 1, Deadline: start})
+		rows = append(rows, settlement(a, gozzard.AttemptOK))
+	}
+	for _, write := range []func() ([]bool, error){
+		func() ([]bool, error) { return s.Dispatch(ctx, sent) },
+		func() ([]bool, error) { return s.Settle(ctx, rows) },
+	} {
+		moved, err := write()
+		if err != nil {
+			return err
+		}
+		for _, m := range moved {
+			if !m {
+				return errors.New("a row did not move")
+			}
+		}
+	}
+	return nil
+}
+
+// watch reads the newest task whole.
+func watch(ctx context.Context, s control.Store, size int) error {
+	rows, err := s.Audit(ctx, 1)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	seq, ok := rows[0].TaskID.Seq()
+	if !ok {
+		return errors.New("an audit row without its task")
+	}
+	list, err := s.Attempts(ctx, seq)
+	if err == nil && len(list) != size {
+		err = errors.New("half a task was seen")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.Open(ctx, list[0].Agent)
+	return err
+}

@@ -1,0 +1,155 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+func register(t *testing.T, s control.Store, list ...control.ProcessRecord) *control.NewTask {
+	t.Helper()
+	n := newTask(nil)
+	n.Register = list
+	_, err := s.Accept(t.Context(), n)
+	must(t, err)
+	return n
+}
+
+func process(agent gozzard.AgentID, namespace, name string) control.ProcessRecord {
+	return control.ProcessRecord{
+		ID:     gozzard.ProcID{Agent: agent, Key: gozzard.Key{Namespace: namespace, Name: name}},
+		Labels: map[string]string{"k": "值"}, Spec: spec(name), Hosted: true, Wanted: gozzard.StateRunning, RegisteredAt: start,
+	}
+}
+
+func processesList(t *testing.T, s control.Store) {
+	a, b, c, d := process("A", "ns", "甲"), process("a", "Ns", "z"), process("a", "ns", "B"), process("a", "ns", "a")
+	b.Labels, b.Spec, b.Hosted, b.Wanted = nil, nil, false, gozzard.StateStopped
+	register(t, s, d, b, a, c)
+	equal(t, "all, in key order", processes(t, s, nil), []control.ProcessRecord{a, b, c, d})
+	missing := process("a", "ns", "missing").ID
+	equal(t, "named", processes(t, s, []gozzard.ProcID{d.ID, missing, a.ID, d.ID}), []control.ProcessRecord{a, d})
+	equal(t, "only missing ones", len(processes(t, s, []gozzard.ProcID{missing})), 0)
+	equal(t, "none named", len(processes(t, s, []gozzard.ProcID{})), 0)
+
+	again := a
+	again.Spec, again.Labels, again.Hosted, again.Wanted = spec("new"), map[string]string{}, false, gozzard.StateStopped
+	again.RegisteredAt = start.Add(time.Hour)
+	twice := again
+	twice.Spec = spec("newest")
+	register(t, s, again, twice)
+	twice.RegisteredAt = a.RegisteredAt
+	equal(t, "registered again", processes(t, s, []gozzard.ProcID{a.ID}), []control.ProcessRecord{twice})
+}
+
+func processesPages(t *testing.T, s control.Store) {
+	var list []control.ProcessRecord
+	var ids []gozzard.ProcID
+	for i := range 2345 {
+		p := process(agentID(i/10), "ns", fmt.Sprintf("p%d", i%10))
+		p.Spec = spec("shared")
+		list = append(list, p)
+		ids = append(ids, p.ID)
+	}
+	register(t, s, list...)
+	equal(t, "all", processes(t, s, nil), list)
+	equal(t, "named", processes(t, s, ids), list)
+	n := 0
+	for _, err := range s.Processes(t.Context(), nil) {
+		must(t, err)
+		if n == 0 {
+			register(t, s, process("zzz", "ns", "late")) // a reader that is at it keeps nobody from writing
+		}
+		if n++; n == 1500 {
+			break
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range s.Processes(ctx, nil) {
+		if err == nil {
+			t.Fatal("an ended context gave a process")
+		}
+	}
+}
+
+func rebind(t *testing.T, s control.Store) {
+	at := func(agent gozzard.AgentID, seen time.Duration, addrs ...gozzard.HostAddr) {
+		h := host(agent, 1, 1, 1)
+		h.Info.Addrs, h.LastSeen = addrs, start.Add(seen)
+		_, _, err := s.OpenSession(t.Context(), h)
+		must(t, err)
+	}
+	at("old", 0, addr(1))
+	at("older", -time.Hour, addr(2), addr(1))
+	at("new", time.Hour, addr(1))
+	at("elsewhere", 0, addr(3))
+	otherCloud := addr(1)
+	otherCloud.Cloud++
+	at("other-cloud", 0, otherCloud)
+
+	kept := process("new", "ns", "has")
+	taken := process("old", "ns", "p")
+	lost := process("older", "ns", "p")
+	lost.Spec = spec("lost")
+	only := process("older", "ns", "q")
+	apart, cloud := process("elsewhere", "ns", "p"), process("other-cloud", "ns", "p")
+	register(t, s, kept, process("old", "ns", "has"), taken, lost, only, apart, cloud)
+	g := control.GroupRecord{Agent: "old", Addr: addr(1), Namespace: "ns", Group: "g", CPULimit: 5}
+	own := control.GroupRecord{Agent: "new", Addr: addr(1), Namespace: "ns", Group: "own", CPULimit: 6}
+	lesser := own
+	lesser.Agent, lesser.CPULimit = "old", 7
+	must(t, s.SetGroups(t.Context(), []control.GroupRecord{g, own, lesser}, control.AuditRow{At: start}))
+
+	must(t, s.Rebind(t.Context(), addr(1), "new"))
+	taken.ID.Agent, only.ID.Agent, g.Agent = "new", "new", "new"
+	equal(t, "processes", processes(t, s, nil), []control.ProcessRecord{apart, kept, taken, only, cloud})
+	got, err := s.Groups(t.Context(), "ns", []gozzard.AgentID{"old", "older", "new"})
+	must(t, err)
+	equal(t, "groups", got, []control.GroupRecord{g, own})
+	must(t, s.Rebind(t.Context(), addr(1), "new"))
+	must(t, s.Rebind(t.Context(), addr(77), "new"))
+	equal(t, "processes after repeats", len(processes(t, s, nil)), 5)
+}
+
+func groups(t *testing.T, s control.Store) {
+	a := control.GroupRecord{Agent: "a", Addr: addr(1), Namespace: "业务", Group: "组一", CPULimit: 12.5, MemLimit: 0.25, CPUWeight: 3, MemWeight: 4,
+		Labels: map[string]string{"x": "y"}, SupplierID: 9}
+	b, other := a, a
+	b.Agent, b.Labels, b.Addr = "b", nil, gozzard.HostAddr{}
+	other.Namespace = "别的"
+	audit := control.AuditRow{At: start, Caller: gozzard.Caller{App: "app", User: "u"}, Act: "set_groups", RequestHash: [32]byte{7}, Targets: 3}
+	must(t, s.SetGroups(t.Context(), []control.GroupRecord{b, a, other}, audit))
+	got, err := s.Groups(t.Context(), "业务", []gozzard.AgentID{"b", "a", "nobody", "b"})
+	must(t, err)
+	equal(t, "groups", got, []control.GroupRecord{a, b})
+	changed, twice := a, a
+	changed.CPULimit, twice.CPULimit = 50, 60
+	must(t, s.SetGroups(t.Context(), []control.GroupRecord{changed, twice}, audit))
+	got, err = s.Groups(t.Context(), "业务", []gozzard.AgentID{"a"})
+	must(t, err)
+	equal(t, "changed", got, []control.GroupRecord{twice})
+	got, err = s.Groups(t.Context(), "业务", nil)
+	must(t, err)
+	equal(t, "of no agent", len(got), 0)
+	rows, err := s.Audit(t.Context(), 10)
+	must(t, err)
+	equal(t, "audit rows", len(rows), 2)
+	audit.Seq = rows[0].Seq
+	equal(t, "audit row", rows[0], audit)
+}
+
+func auditLimit(t *testing.T, s control.Store) {
+	for range 5 {
+		accept(t, s, nil)
+	}
+	for limit, want := range map[int]int{-1: 0, 0: 0, 2: 2, 5: 5, 100: 5} {
+		rows, err := s.Audit(t.Context(), limit)
+		must(t, err)
+		equal(t, fmt.Sprintf("rows with limit %d", limit), len(rows), want)
+	}
+}

@@ -1,0 +1,196 @@
+// Package storetest is the contract of control.Store as tests: every implementation runs them.
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// Run runs the contract. open gives a new, empty store and closes it at the end of the test.
+func Run(t *testing.T, open func(t *testing.T) control.Store) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, control.Store)
+	}{
+		{"accept: round trip", acceptRoundTrip},
+		{"accept: an empty task", acceptEmpty},
+		{"accept: numbers and order", acceptOrder},
+		{"accept: many attempts", acceptMany},
+		{"accept: strange texts", acceptStrange},
+		{"accept: audit", acceptAudit},
+		{"idempotency: same request", idempotencySame},
+		{"idempotency: other request", idempotencyOther},
+		{"idempotency: scope is the app", idempotencyScope},
+		{"idempotency: 50 at once", idempotencyConcurrent},
+		{"settle: every state to every state", settleStates},
+		{"settle: wrong operation, agent, session or place", settleGuards},
+		{"settle: rows of one attempt in order", settleTwice},
+		{"settle: many rows", settleMany},
+		{"settle: processes", settleProcesses},
+		{"settle: journal", settleJournal},
+		{"dispatch: states", dispatchStates},
+		{"dispatch: sessions", dispatchSessions},
+		{"session: newer only", sessionNewer},
+		{"session: journal seen before", sessionJournal},
+		{"session: lost journal stays lost until settled", sessionJournalLost},
+		{"session: description", sessionDescription},
+		{"open: of one and of all", openAttempts},
+		{"processes: register and list", processesList},
+		{"processes: many pages", processesPages},
+		{"rebind", rebind},
+		{"groups", groups},
+		{"audit: limit", auditLimit},
+		{"prune", prune},
+		{"prune: large tasks and shared definitions", pruneLarge},
+		{"not found", notFound},
+		{"context", contexts},
+		{"concurrency", concurrency},
+		{"ping", func(t *testing.T, s control.Store) { must(t, s.Ping(t.Context())) }},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+	}
+}
+
+// start is the time of everything here; stores keep milliseconds.
+var start = time.Date(2026, 3, 4, 5, 6, 7, 891_000_000, time.UTC)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if reflect.DeepEqual(got, want) { // cmp takes seconds for thousands of attempts
+		return
+	}
+	opts := cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmpopts.EquateEmpty()}
+	if d := cmp.Diff(want, got, opts); d != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+func wantKind(t *testing.T, err error, kind gozzard.ErrorKind) {
+	t.Helper()
+	var e *gozzard.Error
+	if !errors.As(err, &e) || e.Kind != kind {
+		t.Fatalf("got error %v, want one of kind %s", err, kind)
+	}
+}
+
+func agentID(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("agent-%05d", i)) }
+
+func addr(i int) gozzard.HostAddr {
+	return gozzard.HostAddr{Cloud: 3, IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}
+}
+
+func spec(name string) []byte {
+	return gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: name}, Control: gozzard.Control{Start: "./start.sh " + name}, Policy: gozzard.DefaultPolicy()})
+}
+
+// attempts makes n pending attempts on n hosts.
+func attempts(n int) []gozzard.Attempt {
+	list := make([]gozzard.Attempt, n)
+	body := spec("gamesvr")
+	for i := range list {
+		list[i] = gozzard.Attempt{
+			Op: gozzard.NewOpID(), Agent: agentID(i), Addr: addr(i), Key: gozzard.Key{Namespace: "bk.ns", Name: "gamesvr"},
+			Action: gozzard.ActionStart, ResultKey: fmt.Sprintf("%s:bk.ns:gamesvr", addr(i)), Spec: body,
+			State: gozzard.AttemptPending, Deadline: start.Add(time.Minute), Expires: start.Add(time.Hour),
+		}
+	}
+	return list
+}
+
+func newTask(list []gozzard.Attempt) *control.NewTask {
+	caller := gozzard.Caller{App: "bk_test", User: "admin"}
+	hash := sha256.Sum256([]byte("request"))
+	return &control.NewTask{
+		Task:        gozzard.Task{Caller: caller, Door: "gse.v2", At: start, Targets: len(list)},
+		Attempts:    list,
+		RequestHash: hash,
+		Audit:       control.AuditRow{At: start, Caller: caller, Act: "operate:start", RequestHash: hash, Targets: len(list)},
+	}
+}
+
+// accept records attempts as one task.
+func accept(t *testing.T, s control.Store, list []gozzard.Attempt) *control.NewTask {
+	t.Helper()
+	n := newTask(list)
+	acc, err := s.Accept(t.Context(), n)
+	must(t, err)
+	if acc.Known {
+		t.Fatal("a task without a key was known")
+	}
+	return n
+}
+
+// openSession registers a session of an agent that must be new.
+func openSession(t *testing.T, s control.Store, agent gozzard.AgentID, session uint64) {
+	t.Helper()
+	_, opened, err := s.OpenSession(t.Context(), host(agent, session, 1, 1))
+	must(t, err)
+	if !opened {
+		t.Fatalf("session %d of %s was not opened", session, agent)
+	}
+}
+
+func host(agent gozzard.AgentID, session uint64, journal byte, lsn uint64) control.HostRecord {
+	return control.HostRecord{Info: gozzard.HostInfo{Agent: agent}, Session: session, Journal: gozzard.JournalPos{ID: [16]byte{journal}, LSN: lsn}, LastSeen: start}
+}
+
+// dispatch marks one attempt as sent and wants it to move.
+func dispatch(t *testing.T, s control.Store, a gozzard.Attempt, session uint64) {
+	t.Helper()
+	moved, err := s.Dispatch(t.Context(), []control.Dispatch{{Ref: a.Ref, Agent: a.Agent, Session: session, Deadline: start.Add(time.Minute)}})
+	must(t, err)
+	equal(t, "dispatched", moved, []bool{true})
+}
+
+func settlement(a gozzard.Attempt, to gozzard.AttemptState) control.Settlement {
+	return control.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: to, Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "→ " + to.String()}}
+}
+
+// settle runs rows and wants them to move as told.
+func settle(t *testing.T, s control.Store, want []bool, rows ...control.Settlement) {
+	t.Helper()
+	moved, err := s.Settle(t.Context(), rows)
+	must(t, err)
+	equal(t, "moved", moved, want)
+}
+
+// states reads the states of a task's attempts.
+func states(t *testing.T, s control.Store, seq gozzard.TaskSeq) []gozzard.AttemptState {
+	t.Helper()
+	list, err := s.Attempts(t.Context(), seq)
+	must(t, err)
+	out := make([]gozzard.AttemptState, len(list))
+	for i := range list {
+		out[i] = list[i].State
+	}
+	return out
+}
+
+func processes(t *testing.T, s control.Store, ids []gozzard.ProcID) []control.ProcessRecord {
+	t.Helper()
+	var list []control.ProcessRecord
+	for p, err := range s.Processes(context.WithoutCancel(t.Context()), ids) {
+		must(t, err)
+		list = append(list, p)
+	}
+	return list
+}

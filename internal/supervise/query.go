@@ -1,0 +1,87 @@
+package supervise
+
+import (
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// query answers at once from what the machine says now, whatever the process's actor is busy with. It always has a detail.
+func (s *Supervisor) query(op Op) {
+	if op.Begin != nil {
+		if err := op.Begin(); err != nil {
+			s.log.Debug("query was not begun", "op", op.ID, "reason", err)
+			return
+		}
+	}
+	out := failed(gozzard.CodeCommandFailed, internalError)
+	s.guard("query", func() { out = s.inspect(op) })
+	op.Done(out, nil, false)
+}
+
+func (s *Supervisor) inspect(op Op) gozzard.Outcome {
+	var v view
+	a := s.actor(op.Key)
+	if a != nil {
+		v = a.snapshot()
+	}
+	if !v.known {
+		v = view{}
+	}
+	out := ok()
+	spec := v.spec
+	if spec == nil && len(op.Spec) > 0 {
+		given, err := gozzard.DecodeSpec(op.Spec)
+		if err != nil {
+			out.Message = "cannot read the definition of " + op.Key.String() + ": " + err.Error()
+		}
+		spec = given
+	}
+	var proc Proc
+	var started time.Time
+	if spec != nil {
+		f, err := s.host.Find(op.Key, spec)
+		if err != nil {
+			out.Message = "cannot look for " + op.Key.String() + ": " + err.Error()
+		}
+		proc, started = f.Proc, f.StartedAt
+		if v.known && err == nil && proc != v.proc { // the actor has not seen it yet
+			a.post(event{kind: eventLook})
+		}
+	}
+	d := s.detail(proc, started, v)
+	out.Hosted, out.Detail = d.Hosted, &d
+	return out
+}
+
+// detail reads what a query reports of a process; one that goes away meanwhile is not running.
+func (s *Supervisor) detail(proc Proc, started time.Time, v view) gozzard.Detail {
+	now := s.now()
+	_, offset := now.Zone()
+	d := gozzard.Detail{PID: -1}
+	if !proc.IsZero() {
+		if seen, err := s.host.Inspect(proc); err == nil {
+			d = seen
+			d.PID = proc.PID
+		} else {
+			s.log.Debug("cannot inspect the process", "pid", proc.PID, "error", err)
+		}
+	}
+	if d.PID > 0 {
+		u := v.usage
+		if !v.sampled || v.proc != proc {
+			u = s.host.Sample([]Proc{proc})[0]
+		}
+		d.CPU, d.Mem, d.MemKB = float64(u.CPU), float64(u.Mem), u.MemKB
+		if d.StartedAt == 0 && !started.IsZero() {
+			d.StartedAt = started.Unix()
+		}
+		if d.Elapsed == 0 && d.StartedAt > 0 {
+			d.Elapsed = max(0, now.Unix()-d.StartedAt)
+		}
+	}
+	d.Hosted, d.Version = v.status.Hosted, v.status.Version
+	d.RegisteredAt, d.LastStart = v.status.RegisteredAt, max(v.status.StartedAt, d.StartedAt)
+	d.ReportedAt, d.ZoneOffset = now.Unix(), offset
+	return d
+}

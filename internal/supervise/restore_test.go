@@ -1,0 +1,168 @@
+package supervise_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+func goroutines() int { return runtime.NumGoroutine() }
+
+func TestRestoreFindsWhatRuns(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+		pid, started := r.status().PID, r.status().StartedAt
+		r.down()
+		r.after(time.Hour)
+		r.alive(1)
+		r.up()
+		r.after(time.Second)
+		if st := r.status(); st.PID != pid || st.State != gozzard.StateRunning || !st.Hosted || st.Version != "1.0" || st.FD == 0 || st.StartedAt != started {
+			t.Errorf("status %#v", st)
+		}
+		if r.machine.Starts(game) != 1 {
+			t.Error("started again")
+		}
+		r.end(supervise.Exit{})
+		r.alive(1)
+	})
+}
+
+func TestRestorePullsUpWhatDied(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+		r.down()
+		r.machine.Reboot()
+		r.up()
+		r.after(time.Second)
+		r.alive(1)
+		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+		r.down()
+		r.up()
+		r.after(time.Hour)
+		r.alive(0)
+		if st := r.status(); st.State != gozzard.StateStopped || st.Wanted != gozzard.StateStopped {
+			t.Errorf("status %#v", st)
+		}
+	})
+}
+
+func TestRestoreTellsEveryProcessOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		other := gozzard.Key{Namespace: "gse", Name: "other"}
+		broken := gozzard.Key{Namespace: "gse", Name: "broken"}
+		r.journal[game] = supervise.Record{Key: game, Spec: definition(nil), Wanted: gozzard.StateStopped}
+		r.journal[other] = supervise.Record{Key: other, Spec: definition(nil), Wanted: gozzard.StateStopped, Labels: map[string]string{"a": "b"}}
+		r.journal[broken] = supervise.Record{Key: broken, Spec: []byte("\x00"), Hosted: true, Wanted: gozzard.StateRunning}
+		r.up()
+		defer r.down()
+		r.after(time.Second)
+		told := map[gozzard.Key]int{}
+		for _, st := range r.changed() {
+			told[st.Key]++
+			if st.Key == other && st.Labels["a"] != "b" {
+				t.Errorf("labels %v", st.Labels)
+			}
+			if st.Key == broken && st.Message != "its definition cannot be read" {
+				t.Errorf("message %q", st.Message)
+			}
+		}
+		if len(told) != 3 || told[game] != 1 || told[other] != 1 || told[broken] != 1 {
+			t.Errorf("told %v", told)
+		}
+		if out := <-r.apply(gozzard.ActionStart, broken, nil); out.Code != gozzard.CodeRefused {
+			t.Errorf("start of a broken one: %+v", out)
+		}
+		if out := <-r.apply(gozzard.ActionUnhost, broken, nil); out.Code != gozzard.CodeOK || string(r.journal[broken].Spec) != "\x00" {
+			t.Errorf("unhost of a broken one: %+v", out)
+		}
+		if out := <-r.apply(gozzard.ActionStart, broken, definition(nil)); out.Code != gozzard.CodeOK {
+			t.Errorf("start with a definition: %+v", out)
+		}
+	})
+}
+
+func TestGoingAwayGivesUpACommandWithoutKillingIt(t *testing.T) {
+	bubble(t, func(r *rig) {
+		done := r.apply(gozzard.ActionStart, game, start("sleep 10s"))
+		waiting := r.apply(gozzard.ActionStop, game, nil)
+		r.after(time.Second)
+		began := time.Now()
+		r.down()
+		if time.Since(began) > 0 {
+			t.Errorf("going away took %s", time.Since(began))
+		}
+		r.after(time.Minute)
+		r.alive(1) // the command went on
+		select {
+		case out := <-done:
+			t.Errorf("a verdict about a command nobody waited for: %+v", out)
+		case out := <-waiting:
+			t.Errorf("a verdict about an operation that was not begun: %+v", out)
+		default:
+		}
+		r.up()
+	})
+	bubble(t, func(r *rig) { // in the middle of the checks
+		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Stop = "nothing" }), gozzard.CodeOK, true)
+		done := r.apply(gozzard.ActionStop, game, nil)
+		r.after(time.Second)
+		r.down()
+		r.alive(1)
+		if len(done) != 0 || !r.record().Hosted {
+			t.Error("a stop that was given up was concluded")
+		}
+		r.up()
+	})
+}
+
+func TestLeftOverStartCommandMakesNoSecondCopy(t *testing.T) {
+	bubble(t, func(r *rig) {
+		spec := start("sleep 10s")
+		r.want(gozzard.ActionHost, spec, gozzard.CodeOK, true)
+		r.after(5 * time.Second) // start_cmd of the pull-up is at it
+		r.down()
+		r.up()
+		r.after(time.Hour)
+		r.alive(1)
+		if r.machine.Peak(game) != 1 {
+			t.Error("two copies")
+		}
+	})
+}
+
+func TestApplyAroundRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		r.s = supervise.New(supervise.Options{Host: r.machine})
+		done := r.apply(gozzard.ActionRegister, game, definition(nil)) // before Run: waits for it
+		synctest.Wait()
+		if len(done) != 0 {
+			t.Error("done before Run")
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- r.s.Run(ctx) }()
+		if out := <-done; out.Code != gozzard.CodeOK {
+			t.Errorf("%+v", out)
+		}
+		if err := r.s.Run(ctx); err == nil {
+			t.Error("ran twice")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		late := r.apply(gozzard.ActionStart, game, nil)
+		r.after(time.Minute)
+		if len(late) != 0 || r.machine.Starts(game) != 0 {
+			t.Error("something happened after the end")
+		}
+	})
+}

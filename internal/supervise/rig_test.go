@@ -1,0 +1,191 @@
+package supervise_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/sim"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var game = gozzard.Key{Namespace: "gse", Name: "game_1"}
+
+// rig is a machine, a supervisor on it and a journal as the agent would keep it.
+type rig struct {
+	t       *testing.T
+	machine *sim.Host
+	host    supervise.Host // machine, or something around it
+	s       *supervise.Supervisor
+	cancel  context.CancelFunc
+	ended   chan struct{}
+
+	mu      sync.Mutex
+	journal map[gozzard.Key]supervise.Record
+	changes []gozzard.Status
+	removed []gozzard.Key
+}
+
+// bubble runs a test in virtual time; whatever is left running at its end fails the test.
+func bubble(t *testing.T, f func(r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.up()
+		defer r.down()
+		f(r)
+	})
+}
+
+func newRig(t *testing.T, around func(*sim.Host) supervise.Host) *rig {
+	r := &rig{t: t, machine: sim.NewHost(), journal: make(map[gozzard.Key]supervise.Record)}
+	r.host = r.machine
+	if around != nil {
+		r.host = around(r.machine)
+	}
+	return r
+}
+
+// up starts a supervisor with what the journal has.
+func (r *rig) up() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel, r.ended = cancel, make(chan struct{})
+	r.s = supervise.New(supervise.Options{
+		Host: r.host,
+		Rand: func() float64 { return 0.5 },
+		Changed: func(s gozzard.Status) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.changes = append(r.changes, s)
+		},
+		Removed: func(k gozzard.Key) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.removed = append(r.removed, k)
+		},
+	})
+	r.mu.Lock()
+	recs := slices.Collect(maps.Values(r.journal))
+	r.mu.Unlock()
+	r.s.Restore(recs)
+	s, ended := r.s, r.ended
+	go func() {
+		defer close(ended)
+		if err := s.Run(ctx); err != nil {
+			r.t.Errorf("run: %v", err)
+		}
+	}()
+}
+
+// down ends the supervisor as an agent that goes away.
+func (r *rig) down() {
+	r.cancel()
+	<-r.ended
+}
+
+// apply has an operation done and keeps its record; the outcome comes by the channel.
+func (r *rig) apply(a gozzard.Action, key gozzard.Key, spec []byte) <-chan gozzard.Outcome {
+	done := make(chan gozzard.Outcome, 1)
+	r.s.Apply(supervise.Op{
+		ID: gozzard.NewOpID(), Action: a, Key: key, Spec: spec, Begin: func() error { return nil },
+		Done: func(out gozzard.Outcome, rec *supervise.Record, removed bool) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if rec != nil {
+				r.journal[key] = *rec
+			}
+			if removed {
+				delete(r.journal, key)
+			}
+			done <- out
+		},
+	})
+	return done
+}
+
+func (r *rig) do(a gozzard.Action, spec []byte) gozzard.Outcome { return <-r.apply(a, game, spec) }
+
+// want does an operation and checks code and hosting flag.
+func (r *rig) want(a gozzard.Action, spec []byte, code gozzard.Code, hosted bool) gozzard.Outcome {
+	r.t.Helper()
+	out := r.do(a, spec)
+	if out.Code != code || out.Hosted != hosted {
+		r.t.Fatalf("%s: got %s hosted=%v (%s), want %s hosted=%v", a, out.Code, out.Hosted, out.Message, code, hosted)
+	}
+	synctest.Wait()
+	if st := r.status(); st.Hosted != hosted {
+		r.t.Fatalf("%s: status says hosted=%v, verdict %v", a, st.Hosted, hosted)
+	}
+	if rec := r.record(); rec.Hosted != hosted {
+		r.t.Fatalf("%s: journal says hosted=%v, verdict %v", a, rec.Hosted, hosted)
+	}
+	return out
+}
+
+func (r *rig) record() supervise.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.journal[game]
+}
+
+func (r *rig) status() gozzard.Status {
+	st, _ := r.s.Status(game)
+	return st
+}
+
+func (r *rig) changed() []gozzard.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.changes)
+}
+
+// after lets virtual time pass.
+func (r *rig) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// alive checks how many copies live now.
+func (r *rig) alive(n int) {
+	r.t.Helper()
+	synctest.Wait()
+	if live := r.machine.Live(game); len(live) != n {
+		r.t.Fatalf("%d live processes, want %d", len(live), n)
+	}
+}
+
+func (r *rig) end(e supervise.Exit) {
+	r.machine.End(game, e)
+	synctest.Wait()
+}
+
+// definition makes the bytes of a definition whose commands all work.
+func definition(change func(*gozzard.Spec)) []byte {
+	s := &gozzard.Spec{
+		Identity: gozzard.Identity{ProcName: "bash", SetupPath: "/srv", PIDPath: "/srv/pid", User: "root"},
+		Control: gozzard.Control{
+			Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh", Reload: "./reload.sh", Kill: "./kill.sh", Version: "./version.sh",
+		},
+		Policy: gozzard.DefaultPolicy(),
+	}
+	if change != nil {
+		change(s)
+	}
+	return gozzard.EncodeSpec(s)
+}
+
+func start(text string) []byte {
+	return definition(func(s *gozzard.Spec) { s.Control.Start = text })
+}
+
+var errCancelled = errors.New("cancelled")

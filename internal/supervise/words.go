@@ -1,0 +1,136 @@
+package supervise
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gozzard/gozzard"
+)
+
+// The texts of verdicts and statuses. Some of them are read by programs: callers of the original service look at how a failed stop begins.
+
+const (
+	maxVersionBytes = 64
+	maxStatusBytes  = 512 // of Status.Message: it is pushed and held in memory for the whole fleet
+	internalError   = "internal error"
+)
+
+func ok() gozzard.Outcome { return gozzard.Outcome{Code: gozzard.CodeOK} }
+
+func failed(code gozzard.Code, format string, args ...any) gozzard.Outcome {
+	return gozzard.Outcome{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func noDefinition(key gozzard.Key) gozzard.Outcome {
+	return failed(gozzard.CodeNoDefinition, "no definition of %s on this host: register it first", key)
+}
+
+func alreadyRunning(key gozzard.Key, spec *gozzard.Spec) gozzard.Outcome {
+	return failed(gozzard.CodeAlreadyRunning, "no need to start the process %s(%s) repeatedly that is already running", procName(key, spec), key.Name)
+}
+
+func notRunning(a gozzard.Action, key gozzard.Key, spec *gozzard.Spec) gozzard.Outcome {
+	return failed(gozzard.CodeNotRunning, "no need to %s the process(%s) that is not running", a, procName(key, spec))
+}
+
+// procName is how the machine calls the process; a definition need not say it where no command runs.
+func procName(key gozzard.Key, spec *gozzard.Spec) string {
+	if spec == nil || spec.Identity.ProcName == "" {
+		return key.Name
+	}
+	return spec.Identity.ProcName
+}
+
+func commandName(a gozzard.Action) string { return a.String() + "_cmd" }
+
+// judgeCommand decides whether a command went well. A failing one is answered with what it printed, else with how it ended.
+func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration) gozzard.Outcome {
+	output := strings.TrimSpace(res.Output)
+	name := commandName(a)
+	switch {
+	case err != nil:
+		return failed(gozzard.CodeCommandFailed, "cannot run %s: %v", name, err)
+	case res.TimedOut:
+		return failed(gozzard.CodeCommandFailed, "%s did not end within %s and was killed%s", name, spell(timeout), lastOutput(output))
+	case res.Signal != "":
+		return failed(gozzard.CodeCommandFailed, "%s was ended by %s%s", name, res.Signal, lastOutput(output))
+	case res.ExitCode != 0 && output != "":
+		return failed(gozzard.CodeCommandFailed, "%s", output)
+	case res.ExitCode != 0:
+		return failed(gozzard.CodeCommandFailed, "%s exited with %d and printed nothing", name, res.ExitCode)
+	}
+	return ok()
+}
+
+// notAlive is the verdict of a start or restart whose process is not there at the end of the check.
+func notAlive(a gozzard.Action, name, reason, output string) gozzard.Outcome {
+	return failed(gozzard.CodeCheckFailed, "%s process (%s) failed, for post-check status not alive%s%s", a, name, because(reason),
+		lastOutput(strings.TrimSpace(output)))
+}
+
+// stillAlive is the verdict of a stop or kill whose process did not go away.
+func stillAlive(a gozzard.Action, name string, pid int, output string) gozzard.Outcome {
+	return failed(gozzard.CodeCheckFailed, "%s process (%s) failed, for post-check status still alive: pid %d%s", a, name, pid,
+		lastOutput(strings.TrimSpace(output)))
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+func lastOutput(output string) string {
+	if output == "" {
+		return ""
+	}
+	return "; last output: " + output
+}
+
+// exitText says how a process ended, as far as that is known.
+func exitText(e Exit) string {
+	switch {
+	case !e.Known:
+		return "ended by itself or by somebody else; how is not known"
+	case e.Signal != "":
+		return "was ended by " + e.Signal
+	}
+	return fmt.Sprintf("exited with %d", e.Code)
+}
+
+// crashLoop is the status of a process that waits for its next pull-up.
+func crashLoop(downs int, delay time.Duration, last string) string {
+	exits := "exits"
+	if downs == 1 {
+		exits = "exit"
+	}
+	return fmt.Sprintf("crash loop: %d %s, next start in %s%s", downs, exits, spell(delay), because(last))
+}
+
+func spell(d time.Duration) string {
+	if d >= time.Second {
+		d = d.Round(100 * time.Millisecond)
+	}
+	return fmt.Sprintf("%g s", d.Seconds())
+}
+
+// versionText is the first line that a version command printed, made fit for a status.
+func versionText(output string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(output, "")), "\n")
+	return clip(strings.TrimSpace(line), maxVersionBytes)
+}
+
+// clip cuts valid UTF-8 to at most n bytes without cutting a character.
+func clip(s string, n int) string {
+	s = strings.ToValidUTF8(s, "�")
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

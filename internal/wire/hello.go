@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"net/netip"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/gozzard/gozzard"
+)
+
+func appendHello(b []byte, num protowire.Number, h *gozzard.Hello) []byte {
+	b, start := begin(b, num)
+	b = appendHost(b, 1, &h.Host)
+	for i := range h.Open {
+		b = appendOpReport(b, 2, &h.Open[i])
+	}
+	return end(b, start)
+}
+
+func decodeHello(d decoder, h *gozzard.Hello) error {
+	for d.next() {
+		switch d.num {
+		case 1:
+			d.adopt(decodeHost(d.message("host"), &h.Host))
+		case 2:
+			var o *gozzard.OpReport
+			h.Open, o = grow(&d, h.Open, MaxReports)
+			d.adopt(decodeOpReport(d.message("open operation"), o))
+		default:
+			d.skip()
+		}
+	}
+	return d.err
+}
+
+func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
+	b, start := begin(b, num)
+	b = appendString(b, 1, string(h.Agent))
+	for _, a := range h.Addrs {
+		b = appendAddr(b, 2, a)
+	}
+	b = appendString(b, 3, h.Hostname)
+	b = appendString(b, 4, h.OS)
+	b = appendString(b, 5, h.Arch)
+	b = appendString(b, 6, h.Version)
+	b = appendString(b, 7, h.BootID)
+	b = appendInt(b, 8, h.StartedAt)
+	b = appendInt(b, 9, int64(h.CPUs))
+	b = appendInt(b, 10, h.MemBytes)
+	for _, s := range h.Degraded {
+		b = appendText(b, 11, s)
+	}
+	return end(b, start)
+}
+
+func decodeHost(d decoder, h *gozzard.HostInfo) error {
+	for d.next() {
+		switch d.num {
+		case 1:
+			h.Agent = gozzard.AgentID(d.string())
+		case 2:
+			var a *gozzard.HostAddr
+			h.Addrs, a = grow(&d, h.Addrs, MaxAddrs)
+			d.adopt(decodeAddr(d.message("address"), a))
+		case 3:
+			h.Hostname = d.string()
+		case 4:
+			h.OS = d.string()
+		case 5:
+			h.Arch = d.string()
+		case 6:
+			h.Version = d.string()
+		case 7:
+			h.BootID = d.string()
+		case 8:
+			h.StartedAt = d.int64()
+		case 9:
+			h.CPUs = d.int()
+		case 10:
+			h.MemBytes = d.int64()
+		case 11:
+			var s *string
+			h.Degraded, s = grow(&d, h.Degraded, MaxDegraded)
+			*s = d.string()
+		default:
+			d.skip()
+		}
+	}
+	return d.err
+}
+
+// appendAddr writes no zone: gozzard.ParseIP lets none in.
+func appendAddr(b []byte, num protowire.Number, a gozzard.HostAddr) []byte {
+	b, start := begin(b, num)
+	b = appendInt(b, 1, int64(a.Cloud))
+	if a.IP.IsValid() {
+		b = appendBytes(b, 2, a.IP.AsSlice())
+	}
+	return end(b, start)
+}
+
+func decodeAddr(d decoder, a *gozzard.HostAddr) error {
+	for d.next() {
+		switch d.num {
+		case 1:
+			a.Cloud = d.int()
+		case 2:
+			v := d.bytes()
+			ip, ok := netip.AddrFromSlice(v)
+			if !ok {
+				d.fail("an address has 4 or 16 bytes, has %d", len(v))
+			}
+			a.IP = ip
+		default:
+			d.skip()
+		}
+	}
+	return d.err
+}

@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/gozzard/gozzard"
+)
+
+// AppendReport appends the binary form of a report. A zero Version is written as this build's.
+func AppendReport(b []byte, r *gozzard.Report) []byte {
+	b = appendUint(b, fieldVersion, uint64(ownVersion(r.Version)))
+	b = appendUint(b, 2, uint64(r.Kind))
+	b = appendUint(b, 3, r.Session)
+	b = appendID(b, 4, r.Journal.ID)
+	b = appendUint(b, 5, r.Journal.LSN)
+	if r.Hello != nil {
+		b = appendHello(b, 6, r.Hello)
+	}
+	for i := range r.Results {
+		b = appendOpReport(b, 7, &r.Results[i])
+	}
+	for i := range r.Statuses {
+		b = appendStatus(b, 8, &r.Statuses[i])
+	}
+	for i := range r.Removed {
+		b = appendKey(b, 9, r.Removed[i])
+	}
+	b = appendUint(b, 10, r.Round)
+	b = appendUint(b, 11, uint64(r.Part))
+	b = appendUint(b, 12, uint64(r.Parts))
+	return appendUint(b, 13, r.Beat)
+}
+
+// DecodeReport reads what AppendReport wrote. The result shares no memory with b.
+func DecodeReport(b []byte) (*gozzard.Report, error) {
+	d := decoder{rest: b, text: &arena{left: len(b)}, what: "report"}
+	r := &gozzard.Report{Version: d.version()}
+	for d.next() {
+		decodeReportField(&d, r)
+	}
+	if d.err == nil && r.Kind == 0 {
+		d.err = fmt.Errorf("report: no kind")
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return r, nil
+}
+
+func decodeReportField(d *decoder, r *gozzard.Report) {
+	switch d.num {
+	case 2:
+		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportHeartbeat)))
+	case 3:
+		r.Session = d.uint()
+	case 4:
+		r.Journal.ID = d.id()
+	case 5:
+		r.Journal.LSN = d.uint()
+	case 6:
+		if r.Hello == nil {
+			r.Hello = new(gozzard.Hello)
+		}
+		d.adopt(decodeHello(d.message("hello"), r.Hello))
+	case 7:
+		var o *gozzard.OpReport
+		r.Results, o = grow(d, r.Results, MaxReports)
+		d.adopt(decodeOpReport(d.message("result"), o))
+	case 8:
+		var s *gozzard.Status
+		r.Statuses, s = grow(d, r.Statuses, MaxStatuses)
+		d.adopt(decodeStatus(d.message("status"), s))
+	case 9:
+		var k *gozzard.Key
+		r.Removed, k = grow(d, r.Removed, MaxKeys)
+		d.adopt(decodeKey(d.message("removed"), k))
+	case 10:
+		r.Round = d.uint()
+	case 11:
+		r.Part = d.uint32()
+	case 12:
+		r.Parts = d.uint32()
+	case 13:
+		r.Beat = d.uint()
+	case fieldVersion:
+		d.fail("comes twice")
+	default:
+		d.skip()
+	}
+}
+
+func appendKey(b []byte, num protowire.Number, k gozzard.Key) []byte {
+	b, start := begin(b, num)
+	b = appendString(b, 1, k.Namespace)
+	b = appendString(b, 2, k.Name)
+	return end(b, start)
+}
+
+func decodeKey(d decoder, k *gozzard.Key) error {
+	for d.next() {
+		switch d.num {
+		case 1:
+			k.Namespace = d.string()
+		case 2:
+			k.Name = d.string()
+		default:
+			d.skip()
+		}
+	}
+	return d.err
+}
+
+func appendStatus(b []byte, num protowire.Number, s *gozzard.Status) []byte {
+	b, start := begin(b, num)
+	b = appendString(b, 1, s.Namespace)
+	b = appendString(b, 2, s.Name)
+	b = appendLabels(b, 3, s.Labels)
+	b = appendUint(b, 4, uint64(s.Wanted))
+	b = appendUint(b, 5, uint64(s.State))
+	b = appendBool(b, 6, s.Hosted)
+	b = appendInt(b, 7, int64(s.PID))
+	b = appendString(b, 8, s.Version)
+	b = appendString(b, 9, s.Message)
+	b = appendInt(b, 10, s.RegisteredAt)
+	b = appendInt(b, 11, s.StartedAt)
+	b = appendInt(b, 12, s.ReportedAt)
+	b = appendFloat(b, 13, s.CPU)
+	b = appendFloat(b, 14, s.Mem)
+	b = appendInt(b, 15, int64(s.FD))
+	b = appendInt(b, 16, s.Disk)
+	b = appendInt(b, 17, s.Net)
+	return end(b, start)
+}
+
+// One line per field: longer than a func should be, and nothing to split.
+func decodeStatus(d decoder, s *gozzard.Status) error {
+	for d.next() {
+		switch d.num {
+		case 1:
+			s.Namespace = d.string()
+		case 2:
+			s.Name = d.string()
+		case 3:
+			s.Labels = d.label(s.Labels)
+		case 4:
+			s.Wanted = gozzard.RunState(d.atMost(uint64(gozzard.StateStopped)))
+		case 5:
+			s.State = gozzard.RunState(d.atMost(uint64(gozzard.StateStopped)))
+		case 6:
+			s.Hosted = d.bool()
+		case 7:
+			s.PID = d.int32()
+		case 8:
+			s.Version = d.string()
+		case 9:
+			s.Message = d.string()
+		case 10:
+			s.RegisteredAt = d.int64()
+		case 11:
+			s.StartedAt = d.int64()
+		case 12:
+			s.ReportedAt = d.int64()
+		case 13:
+			s.CPU = d.float()
+		case 14:
+			s.Mem = d.float()
+		case 15:
+			s.FD = d.int32()
+		case 16:
+			s.Disk = d.int64()
+		case 17:
+			s.Net = d.int64()
+		default:
+			d.skip()
+		}
+	}
+	return d.err
+}
