@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +40,7 @@ func fullSize() size {
 
 func quickSize() size {
 	return size{
-		name: "quick", limit: 2 * time.Minute, callers: 4, singles: 60, hosts: 20, blocks: 1, rounds: 2, links: 5, reports: 10, names: 5, pages: 10,
+		name: "quick", limit: 2 * time.Minute, callers: 4, singles: 60, hosts: 20, blocks: 1, rounds: 2, links: 5, reports: 10, names: 6, pages: 10,
 	}
 }
 
@@ -90,7 +91,9 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 	return b.res, nil
 }
 
-func (b *bench) wants(name string) bool { return b.only == "" || slices.Contains(strings.Split(b.only, ","), name) }
+func (b *bench) wants(name string) bool {
+	return b.only == "" || slices.Contains(strings.Split(b.only, ","), name)
+}
 
 func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...) // progress that cannot be shown is no reason to stop
@@ -114,6 +117,7 @@ func (b *bench) build(ctx context.Context) (string, error) {
 
 // lookThroughLogs makes every warning of a server a fault: a figure measured while something broke is none.
 func (b *bench) lookThroughLogs() {
+	warning := regexp.MustCompile(`"level":"(WARN|ERROR)"|level=(WARN|ERROR)|^(panic|fatal error):`) // logs are JSON or text
 	for _, path := range b.server {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -122,7 +126,7 @@ func (b *bench) lookThroughLogs() {
 		}
 		n, first := 0, ""
 		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic:") {
+			if warning.MatchString(line) {
 				if n++; n == 1 {
 					first = strings.TrimSpace(line)
 				}

@@ -41,7 +41,9 @@ func newCaller(credentials []byte) (*caller, error) {
 	return &caller{base: base, auth: string(auth), http: &http.Client{Transport: transport, Timeout: 2 * time.Minute}}, nil
 }
 
-func (c *caller) get(ctx context.Context, path string) ([]byte, error) { return c.do(ctx, http.MethodGet, path, nil) }
+func (c *caller) get(ctx context.Context, path string) ([]byte, error) {
+	return c.do(ctx, http.MethodGet, path, nil)
+}
 
 func (c *caller) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))

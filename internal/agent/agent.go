@@ -144,7 +144,7 @@ func (o *Options) fill() {
 
 // recover takes over the journal: who the agent is, what it knows, and what was in the middle when it died.
 func (a *Agent) recover(records []journal.Record) error {
-	id, err := identity(a.o.Dir, a.journal, a.o.Info.Agent)
+	id, err := settleID(a.o.Dir, a.journal, a.o.Info.Agent)
 	if err != nil {
 		return err
 	}

@@ -271,3 +271,27 @@ func TestSlowDiskDoesNotStopHeartbeats(t *testing.T) {
 		}
 	})
 }
+
+// The lease counts from when the answered heartbeat was sent, not from when its answer came.
+func TestLateAnswerRenewsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := online(t)
+		r.set(func() { r.noBeats = true })
+		pass(5 * time.Second)
+		r.forget()
+		pass(5 * time.Second)
+		beats := r.taken(gozzard.ReportHeartbeat)
+		if len(beats) == 0 {
+			t.Fatal("no heartbeat")
+		}
+		r.set(func() { r.mute = true })
+		pass(4 * time.Second) // within the lease of the last answer
+		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandAck, Session: 1, Beat: beats[0].Beat})
+		pass(13 * time.Second) // within 15 s of the answer, beyond 15 s of its heartbeat
+		start := r.op(gozzard.ActionStart, "ok")
+		r.send(1, start)
+		if n := r.host.Commands(key, gozzard.ActionStart); n != 0 || r.hello().Session != 2 {
+			t.Errorf("ran %d times, session %d", n, r.hello().Session)
+		}
+	})
+}

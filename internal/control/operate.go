@@ -27,15 +27,12 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 			return gozzard.Task{}, err
 		}
 	}
+	d.task.Committed = func() { p.launch(d.task) }
 	acc, err := p.o.Store.Accept(ctx, d.task)
 	if err != nil {
 		return gozzard.Task{}, err
 	}
-	if acc.Known {
-		return acc.Task, nil
-	}
-	p.launch(d.task)
-	if p.o.Observe.Accepted != nil {
+	if !acc.Known && p.o.Observe.Accepted != nil {
 		p.o.Observe.Accepted(len(d.task.Attempts))
 	}
 	return acc.Task, nil

@@ -73,10 +73,13 @@ var ErrStopped = errors.New("store is closed")
 type NewTask struct {
 	Task           gozzard.Task // Seq and ID are filled in by Accept; At is given
 	Attempts       []gozzard.Attempt
-	Register       []ProcessRecord // upserted; Gen does not matter; RegisteredAt of a known one is kept
+	Register       []ProcessRecord // upserted: of a known one, the flags and RegisteredAt are kept
 	IdempotencyKey string
 	RequestHash    [32]byte
 	Audit          AuditRow // TaskID is filled in by Accept
+	// Committed is called once the task is durable and filled in, before Accept returns. Tasks of one server are told in the order of their numbers, so
+	// whoever sends them on from here keeps the order of intents. It must be quick.
+	Committed func()
 }
 
 // Accepted is the answer of Accept.

@@ -20,7 +20,7 @@ var (
 
 	upsertProcesses = insert("processes", "agent_id, namespace, name, labels, spec_hash, hosted, wanted, registered_at",
 		` ON CONFLICT (agent_id, namespace, name) DO UPDATE SET
-			labels = excluded.labels, spec_hash = excluded.spec_hash, hosted = excluded.hosted, wanted = excluded.wanted`)
+			labels = excluded.labels, spec_hash = excluded.spec_hash`)
 )
 
 // acceptance is a task made ready for the writer by its caller: what can be computed outside of the transaction is.
@@ -54,19 +54,30 @@ func (s *Store) Accept(ctx context.Context, t *control.NewTask) (acc control.Acc
 		return control.Accepted{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the task cannot be recorded", Cause: err}
 	}
 	rows := len(t.Attempts) + len(a.items) + len(a.register) + 1
-	if err := s.w.submit(ctx, &job{op: "a task", rows: rows, grows: true, run: a.run}); err != nil {
+	if err := s.w.submit(ctx, &job{op: "a task", rows: rows, grows: true, run: a.run, after: a.committed}); err != nil {
 		return control.Accepted{}, err
 	}
 	if a.known != nil {
 		return control.Accepted{Task: *a.known, Known: true}, nil
 	}
+	return control.Accepted{Task: t.Task}, nil
+}
+
+// committed fills in what the record gave and passes the task on, in the order of numbers.
+func (a *acceptance) committed() {
+	if a.known != nil {
+		return
+	}
+	t := a.t
 	t.Task.Seq = a.seq
 	t.Task.ID = gozzard.NewTaskID(a.seq, t.Task.At)
 	t.Audit.Seq, t.Audit.TaskID = int64(a.seq), t.Task.ID
 	for i := range t.Attempts {
 		t.Attempts[i].Ref = gozzard.AttemptRef{Task: a.seq, Index: int32(i)}
 	}
-	return control.Accepted{Task: t.Task}, nil
+	if t.Committed != nil {
+		t.Committed()
+	}
 }
 
 func newAcceptance(t *control.NewTask) (*acceptance, error) {

@@ -123,7 +123,7 @@ func with(tail string, columns ...string) *bulk {
 }
 
 // chunks are the numbers of rows of one statement. Few sizes, so that the prepared statements stay few.
-var chunks = [...]int{256, 32, 4, 1}
+var chunks = [...]int{256, 128, 64, 32, 16, 8, 4, 2, 1}
 
 // parts cuts n rows into chunks.
 func parts(n int, f func(from, to int) error) error {

@@ -5,6 +5,7 @@ package sqlstore_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -36,9 +37,10 @@ func smallDisk(t *testing.T, size string) string {
 func fill(t *testing.T, s *sqlstore.Store) (acked []*control.NewTask) {
 	t.Helper()
 	for {
-		n := benchTask(500)
+		n := benchTask(20)
 		for i := range n.Attempts {
 			n.Attempts[i].State = gozzard.AttemptDispatched
+			n.Attempts[i].Outcome.Message = strings.Repeat("long ", 2000)
 		}
 		_, err := s.Accept(t.Context(), n)
 		if gozzard.KindOf(err) == gozzard.ErrStorageFull {
@@ -100,7 +102,7 @@ func resumes(t *testing.T, s *sqlstore.Store) *control.NewTask {
 
 // TestDiskFull (K1): a full disk refuses new tasks, loses nothing, lets verdicts and pruning through, and is over when there is room again.
 func TestDiskFull(t *testing.T) {
-	dir := smallDisk(t, "40m")
+	dir := smallDisk(t, "32m")
 	ballast := filepath.Join(dir, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); err != nil {
 		t.Fatal(err)
@@ -144,10 +146,10 @@ func TestDiskFull(t *testing.T) {
 
 // TestOpenOnFullDisk: the reserve is enough to come up again on a disk that is full to the last byte.
 func TestOpenOnFullDisk(t *testing.T) {
-	dir := smallDisk(t, "40m")
+	dir := smallDisk(t, "32m")
 	path := filepath.Join(dir, "record.db")
 	s := openSQLite(t, path, sqlstore.Options{})
-	n := benchTask(500)
+	n := benchTask(100)
 	for i := range n.Attempts {
 		n.Attempts[i].State = gozzard.AttemptDispatched
 	}

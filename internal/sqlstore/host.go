@@ -70,19 +70,19 @@ const (
 		FROM hosts h WHERE h.agent_id = $1`
 )
 
-func scanHost(scan func(...any) error) (h control.HostRecord, since int64, err error) {
+func scanHost(scan func(...any) error) (h control.HostRecord, err error) {
 	var agent gozzard.AgentID
-	var session, lsn int64
+	var session, lsn, since int64
 	var info, journal string
 	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since); err != nil {
-		return h, 0, err
+		return h, err
 	}
-	h.Session, h.Journal.LSN = uint64(session), uint64(lsn)
+	h.Session, h.Journal.LSN, h.JournalSince = uint64(session), uint64(lsn), uint64(since)
 	if h.Journal.ID, err = fromJournalID(journal); err != nil {
-		return h, 0, err
+		return h, err
 	}
 	h.Info, err = decodeHost(agent, info)
-	return h, since, err
+	return h, err
 }
 
 // Hosts implements control.Store.
@@ -90,7 +90,7 @@ func (s *Store) Hosts(ctx context.Context) (list []control.HostRecord, err error
 	defer s.timed("hosts", &err)()
 	rows, err := s.read.QueryContext(ctx, selectHosts+` ORDER BY h.agent_id`)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
-		h, _, err := scanHost(r.Scan)
+		h, err := scanHost(r.Scan)
 		list = append(list, h)
 		return err
 	})
@@ -98,36 +98,30 @@ func (s *Store) Hosts(ctx context.Context) (list []control.HostRecord, err error
 }
 
 // OpenSession implements control.Store.
-//
-// The journal it returns is the newest position seen of the journal in which everything that awaits a verdict was dispatched. When that journal
-// was replaced or rolled back and attempts dispatched before have no verdict yet, it returns the zero position, at this and every later HELLO
-// until they have: if the server dies after it recorded the new journal and before it settled them, the next HELLO must not take the new journal
-// for a proof that they never began.
-func (s *Store) OpenSession(ctx context.Context, h control.HostRecord) (before control.HostRecord, opened bool, err error) {
+func (s *Store) OpenSession(ctx context.Context, h control.HostRecord) (now control.HostRecord, opened bool, err error) {
 	defer s.timed("open_session", &err)()
 	if h.Session > math.MaxInt64 {
-		return before, false, gozzard.Errorf(gozzard.ErrInvalid, "session %d of agent %s cannot be", h.Session, h.Info.Agent)
+		return now, false, gozzard.Errorf(gozzard.ErrInvalid, "session %d of agent %s cannot be", h.Session, h.Info.Agent)
 	}
 	info, err := encodeHost(&h.Info)
 	if err != nil {
-		return before, false, fmt.Errorf("cannot encode the description of host %s: %w", h.Info.Agent, err)
+		return now, false, fmt.Errorf("cannot encode the description of host %s: %w", h.Info.Agent, err)
 	}
 	j := &job{op: "a session", rows: 1, run: func(ctx context.Context, c *conn) (err error) {
-		before, opened, err = openSession(ctx, c, &h, info)
+		now, opened, err = openSession(ctx, c, h, info)
 		return err
 	}}
 	if err := s.w.submit(ctx, j); err != nil {
 		return control.HostRecord{}, false, err
 	}
-	return before, opened, nil
+	return now, opened, nil
 }
 
-func openSession(ctx context.Context, c *conn, h *control.HostRecord, info string) (before control.HostRecord, opened bool, err error) {
+func openSession(ctx context.Context, c *conn, h control.HostRecord, info string) (now control.HostRecord, opened bool, err error) {
 	agent := text(string(h.Info.Agent))
-	since, known := int64(0), false
+	var before control.HostRecord
 	err = c.each(ctx, selectHost+c.d.forUpdate, []any{agent}, func(r *sql.Rows) (err error) {
-		known = true
-		before, since, err = scanHost(r.Scan)
+		before, err = scanHost(r.Scan)
 		return err
 	})
 	if err != nil || !gozzard.MayOpenSession(before.Session, h.Session) {
@@ -139,30 +133,14 @@ func openSession(ctx context.Context, c *conn, h *control.HostRecord, info strin
 	if err != nil || n == 0 {
 		return before, false, err
 	}
-	recorded := before.Journal
-	if before.Journal, err = trusted(ctx, c, agent, recorded, since); err != nil {
-		return before, false, err
-	}
-	if !known || recorded.ID != h.Journal.ID || counter(h.Journal.LSN) < counter(recorded.LSN) {
-		since = counter(h.Session)
-	}
+	h.JournalSince = gozzard.JournalSince(before.Journal, before.JournalSince, h.Journal, h.Session)
 	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (agent_id) DO UPDATE SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since`,
-		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), since)
+		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), counter(h.JournalSince))
 	if err != nil {
 		return before, false, err
 	}
-	return before, true, putAddrs(ctx, c, agent, before.Info.Addrs, h.Info.Addrs)
-}
-
-// trusted gives the journal position, or none when attempts are open that were dispatched before this journal was in use.
-func trusted(ctx context.Context, c *conn, agent string, pos gozzard.JournalPos, since int64) (gozzard.JournalPos, error) {
-	var n int64
-	_, err := c.one(ctx, `SELECT COUNT(*) FROM attempts WHERE agent_id = $1 AND state < 4 AND state > 1 AND session < $2`, []any{agent, since}, &n)
-	if err != nil || n > 0 {
-		return gozzard.JournalPos{}, err
-	}
-	return pos, nil
+	return h, true, putAddrs(ctx, c, agent, before.Info.Addrs, h.Info.Addrs)
 }
 
 func putAddrs(ctx context.Context, c *conn, agent string, old, addrs []gozzard.HostAddr) error {

@@ -109,7 +109,7 @@ func classifyPostgres(err error) failure {
 // noKeeper: room and files are PostgreSQL's own business.
 type noKeeper struct{}
 
-func (noKeeper) short(context.Context, *sql.Conn) bool      { return false }
-func (noKeeper) full(context.Context, *sql.Conn)            {}
-func (noKeeper) committed(context.Context, *sql.Conn) error { return nil }
-func (noKeeper) closing(context.Context, *sql.Conn) error   { return nil }
+func (noKeeper) short(context.Context, *sql.Conn) (bool, error) { return false, nil }
+func (noKeeper) full(context.Context, *sql.Conn) error          { return nil }
+func (noKeeper) committed(context.Context, *sql.Conn) error     { return nil }
+func (noKeeper) closing(context.Context, *sql.Conn) error       { return nil }

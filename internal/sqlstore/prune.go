@@ -14,7 +14,13 @@ const (
 	sweepSpecs = 500
 )
 
+// selectFinished finds old tasks of which nothing is open. It costs as much as there is under way, so it is asked beside the writer: a task that is
+// finished stays so.
+const selectFinished = `SELECT seq FROM tasks WHERE accepted_at < $1 AND seq NOT IN (SELECT task_seq FROM attempts WHERE state < 4)
+	ORDER BY accepted_at, seq LIMIT $2`
+
 var (
+	removeTasks  = with(`DELETE FROM tasks WHERE seq IN (SELECT t FROM v) RETURNING seq`, "t BIGINT")
 	discardTasks = insert("garbage", "task_seq", " ON CONFLICT (task_seq) DO NOTHING")
 	dropKeys     = with(`DELETE FROM idempotency WHERE task_seq IN (SELECT t FROM v)`, "t BIGINT")
 )
@@ -22,12 +28,19 @@ var (
 // Prune implements control.Store. A task vanishes for readers at once; its attempts follow in steps, also those that a crash left behind.
 func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	defer s.timed("prune", &err)()
-	discard := func(ctx context.Context, c *conn) (err error) {
-		n, err = discardFinished(ctx, c, millis(before), min(limit, pruneTasks))
-		return err
-	}
-	if err := s.w.submit(ctx, &job{op: "the removal of tasks", rows: min(limit, pruneTasks), run: discard}); err != nil {
+	var old []int64
+	rows, err := s.read.QueryContext(ctx, selectFinished, millis(before), max(0, min(limit, pruneTasks)))
+	if err := s.readError("finished tasks", scanAll(rows, err, func(r *sql.Rows) error { return scanSeq(r, &old) })); err != nil {
 		return 0, err
+	}
+	if len(old) > 0 {
+		discard := func(ctx context.Context, c *conn) (err error) {
+			n, err = discardTask(ctx, c, old)
+			return err
+		}
+		if err := s.w.submit(ctx, &job{op: "the removal of tasks", rows: len(old), run: discard}); err != nil {
+			return 0, err
+		}
 	}
 	for more := true; more; {
 		scrap := func(ctx context.Context, c *conn) (err error) {
@@ -41,18 +54,16 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, 
 	return n, s.sweep(ctx)
 }
 
-// discardFinished takes finished tasks out of sight, with their idempotency keys.
-func discardFinished(ctx context.Context, c *conn, before int64, limit int) (int, error) {
-	if limit <= 0 {
-		return 0, nil
-	}
+func scanSeq(r *sql.Rows, to *[]int64) error {
+	*to = append(*to, 0)
+	return r.Scan(&(*to)[len(*to)-1])
+}
+
+// discardTask takes tasks out of sight, with their idempotency keys. It returns how many: another server may have been faster.
+func discardTask(ctx context.Context, c *conn, old []int64) (int, error) {
 	var gone []int64
-	err := c.each(ctx, `DELETE FROM tasks WHERE seq IN (SELECT t.seq FROM tasks t WHERE t.accepted_at < $1
-		AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.task_seq = t.seq AND a.state < 4) ORDER BY t.accepted_at, t.seq LIMIT $2) RETURNING seq`,
-		[]any{before, limit}, func(r *sql.Rows) error {
-			gone = append(gone, 0)
-			return r.Scan(&gone[len(gone)-1])
-		})
+	err := c.putEach(ctx, removeTasks, len(old), func(i int, to []any) []any { return append(to, old[i]) },
+		func(r *sql.Rows) error { return scanSeq(r, &gone) })
 	if err != nil {
 		return 0, err
 	}

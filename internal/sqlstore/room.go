@@ -30,46 +30,46 @@ func (r *room) open(ctx context.Context) error {
 	}
 	err := r.make()
 	if isNoRoom(err) {
-		r.full(ctx, nil)
-		return nil
+		return r.full(ctx, nil)
 	}
 	return err
 }
 
 // full gives the reserve up and, with a connection, copies the log into the database with the room it leaves, so that the log can begin anew.
-func (r *room) full(ctx context.Context, c *sql.Conn) {
+func (r *room) full(ctx context.Context, c *sql.Conn) error {
 	r.looked = r.o.Now()
-	if err := os.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.o.Log.Error("cannot give the reserve of the record up", "path", r.path, "err", err)
-	}
 	if !r.isShort {
 		r.isShort = true
 		r.o.Log.Error("the record has no room: new operations are refused until there is space on its disk again", "reserve", r.path)
 	}
+	if err := os.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot give the reserve of the record up: %w", err)
+	}
 	if c == nil {
-		return
+		return nil
 	}
 	if _, err := checkpoint(ctx, c, "TRUNCATE"); err != nil {
-		r.o.Log.Warn("cannot empty the write-ahead log of the record", "err", err)
+		return fmt.Errorf("cannot empty the write-ahead log: %w", err)
 	}
+	return nil
 }
 
 // short looks for room again once a second while there is too little.
-func (r *room) short(ctx context.Context, c *sql.Conn) bool {
+func (r *room) short(ctx context.Context, c *sql.Conn) (bool, error) {
 	if !r.isShort || r.o.Now().Sub(r.looked) < time.Second {
-		return r.isShort
+		return r.isShort, nil
 	}
 	r.looked = r.o.Now()
-	if err := shrink(ctx, c); err != nil { // no room even for that, which make will find too
-		r.o.Log.Debug("cannot give free pages of the record back", "err", err)
-	}
+	shrunk := shrink(ctx, c) // without room even for that, make will find none either
 	if err := r.make(); err != nil {
-		r.o.Log.Debug("the record is still short of room", "err", err)
-		return true
+		if isNoRoom(err) {
+			err = nil
+		}
+		return true, errors.Join(shrunk, err)
 	}
 	r.isShort = false
 	r.o.Log.Info("the record has room again")
-	return false
+	return false, shrunk
 }
 
 // make writes the reserve and shows that there is half as much again beyond it, so that the store does not go back and forth at the brink. The bytes

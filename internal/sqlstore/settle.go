@@ -156,7 +156,7 @@ func settle(ctx context.Context, c *conn, rows []control.Settlement, outcomes []
 	ref := func(i int) gozzard.AttemptRef { return rows[i].Ref }
 	err := casRows(ctx, c, settleAttempts, all, ref, moved, func(i int, to []any) []any {
 		r := &rows[i]
-		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), r.Op.String(), text(string(r.Agent)), int64(r.To), sourceBits(r.To),
+		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), r.Op.String(), text(string(r.Agent)), int64(r.To), sourceBits(r.To, r.From),
 			counter(r.FromSession), outcomes[i])
 	})
 	if err != nil {
@@ -168,9 +168,11 @@ func settle(ctx context.Context, c *conn, rows []control.Settlement, outcomes []
 	return moved, keepJournals(ctx, c, rows)
 }
 
-func sourceBits(to gozzard.AttemptState) (bits int64) {
+func sourceBits(to, from gozzard.AttemptState) (bits int64) {
 	for _, s := range to.Sources() {
-		bits |= 1 << s
+		if from == 0 || s == from {
+			bits |= 1 << s
+		}
 	}
 	return bits
 }

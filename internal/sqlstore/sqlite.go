@@ -51,7 +51,9 @@ func openLocked(ctx context.Context, path string, o Options, unlock func() error
 	r := &room{o: o, path: path + ".reserve"}
 	write, err := prepareSQLite(ctx, path)
 	if err != nil && d.classify(err) == failFull {
-		r.full(ctx, nil) // opening needs some room too: for the shared memory file, and for a migration
+		if err := r.full(ctx, nil); err != nil { // opening needs some room too: for the shared memory file, and for a migration
+			return nil, err
+		}
 		write, err = prepareSQLite(ctx, path)
 	}
 	if err != nil {
@@ -158,9 +160,10 @@ func uri(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// dsn puts the settings of a connection into its name: each connection of a pool has its own.
+// dsn puts the settings of a connection into its name: each connection of a pool has its own. Automatic indexes are off because with them a
+// change of a few hundred rows is planned as a walk through the whole table beside an index on the new values.
 func dsn(path string, pragmas ...string) string {
-	q := uri(path) + "?_dqs=0&_defensive=1&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=temp_store(MEMORY)"
+	q := uri(path) + "?_dqs=0&_defensive=1&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=temp_store(MEMORY)&_pragma=automatic_index(0)"
 	for _, p := range pragmas {
 		q += "&_pragma=" + p
 	}
@@ -227,10 +230,7 @@ func (k *sqliteKeeper) committed(ctx context.Context, c *sql.Conn) error {
 	}
 	left, err := checkpoint(ctx, c, "PASSIVE")
 	if err != nil {
-		if k.harmless(ctx, err) {
-			return nil
-		}
-		return err
+		return k.later(ctx, err)
 	}
 	if left > 16*checkpointPages && k.o.Now().Sub(k.warned) > time.Minute {
 		k.warned = k.o.Now()
@@ -239,22 +239,21 @@ func (k *sqliteKeeper) committed(ctx context.Context, c *sql.Conn) error {
 	return count(true)
 }
 
-// harmless reports whether a checkpoint may simply be tried again later: on a full disk, or when something else has the database, the
-// log keeps what was committed.
-func (k *sqliteKeeper) harmless(ctx context.Context, err error) bool {
+// later takes the error of a checkpoint that may simply be tried again: on a full disk, or when something else has the database, the log keeps
+// what was committed.
+func (k *sqliteKeeper) later(ctx context.Context, err error) error {
 	switch k.classify(err) {
 	case failFull:
-		k.full(ctx, nil) // the next commit tries again, with the room of the reserve
-		return true
+		return k.full(ctx, nil) // the next commit tries again, with the room of the reserve
 	case failBroken:
-		return true
+		return nil
 	}
-	return false
+	return fmt.Errorf("cannot empty the write-ahead log: %w", err)
 }
 
 func (k *sqliteKeeper) closing(ctx context.Context, c *sql.Conn) error {
-	if _, err := checkpoint(ctx, c, "TRUNCATE"); err != nil && !k.harmless(ctx, err) {
-		return fmt.Errorf("cannot empty the write-ahead log: %w", err)
+	if _, err := checkpoint(ctx, c, "TRUNCATE"); err != nil {
+		return k.later(ctx, err)
 	}
 	return nil
 }

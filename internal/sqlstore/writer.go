@@ -27,6 +27,7 @@ type job struct {
 	rows  int
 	grows bool                                     // records new facts: refused while the record is short of room
 	run   func(ctx context.Context, t *conn) error // may run again after a rollback, so it begins by forgetting what it found before
+	after func()                                   // called when it is committed, in the order of the transaction; may be nil
 	state atomic.Int32
 	done  chan error
 }
@@ -37,12 +38,13 @@ const (
 	jobDropped
 )
 
-// keeper looks after the room and the files of a database; all its funcs are called by the writer.
+// keeper looks after the room and the files of a database. All its funcs are called by the writer, between transactions; their errors concern
+// no call, but may end the store.
 type keeper interface {
 	// short reports whether there is too little room for new facts. It may find out that room has returned.
-	short(ctx context.Context, c *sql.Conn) bool
+	short(ctx context.Context, c *sql.Conn) (bool, error)
 	// full is told that the database met a full disk; c may be nil.
-	full(ctx context.Context, c *sql.Conn)
+	full(ctx context.Context, c *sql.Conn) error
 	// committed is called after each commit.
 	committed(ctx context.Context, c *sql.Conn) error
 	// closing is called before the last connection closes.
@@ -177,11 +179,13 @@ func (w *writer) commit(ctx context.Context, jobs []*job) {
 }
 
 func (w *writer) metFull(ctx context.Context) {
-	if w.c == nil {
-		w.keep.full(ctx, nil)
-		return
+	var c *sql.Conn
+	if w.c != nil {
+		c = w.c.c
 	}
-	w.keep.full(ctx, w.c.c)
+	if err := w.keep.full(ctx, c); err != nil {
+		w.note(err)
+	}
 }
 
 // admit answers jobs that cannot be run now and returns the others. It needs a connection.
@@ -193,7 +197,14 @@ func (w *writer) admit(ctx context.Context, jobs []*job) []*job {
 		return nil
 	}
 	grows := func(j *job) bool { return j.grows }
-	if !slices.ContainsFunc(jobs, grows) || !w.keep.short(ctx, w.c.c) {
+	if !slices.ContainsFunc(jobs, grows) {
+		return jobs
+	}
+	short, err := w.keep.short(ctx, w.c.c)
+	if err != nil {
+		w.note(err)
+	}
+	if !short {
 		return jobs
 	}
 	for _, j := range jobs {
@@ -240,10 +251,13 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 		return nil, w.fail(jobs, err)
 	}
 	for i, j := range jobs {
+		if results[i] == nil && j.after != nil {
+			j.after()
+		}
 		w.answer(j, results[i])
 	}
 	if err := w.keep.committed(ctx, w.c.c); err != nil {
-		w.after(err)
+		w.note(err)
 	}
 	return nil, nil
 }
@@ -289,23 +303,30 @@ func (w *writer) give(jobs []*job, err error) ([]*job, error) {
 
 // fail answers all jobs with an error; a fatal one ends the store.
 func (w *writer) fail(jobs []*job, err error) error {
-	w.after(err)
+	w.die(err)
 	for _, j := range jobs {
 		w.answer(j, w.trouble(err))
 	}
 	return err
 }
 
-// after ends the store when an error means that the disk can no longer be trusted.
-func (w *writer) after(err error) {
+// note takes an error that no caller is told of.
+func (w *writer) note(err error) {
+	if !w.die(err) {
+		w.o.Log.Warn("the keeping of the record met an error", "err", err)
+	}
+}
+
+// die ends the store when an error means that the disk can no longer be trusted.
+func (w *writer) die(err error) bool {
 	if w.d.classify(err) != failFatal {
-		w.o.Log.Warn("the record met an error", "err", err)
-		return
+		return false
 	}
 	e := &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the record failed and takes nothing more", Cause: err}
 	if w.dead.CompareAndSwap(nil, e) {
 		w.o.Fatal(fmt.Errorf("the disk failed under the record: %w", err))
 	}
+	return true
 }
 
 func (w *writer) answer(j *job, err error) {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +60,41 @@ func acceptOrder(t *testing.T, s control.Store) {
 			t.Fatalf("task %d came after %d", n.Task.Seq, last)
 		}
 		last = n.Task.Seq
+	}
+}
+
+// acceptTold: Committed comes with everything filled in, once, in the order of numbers, and before Accept returns.
+func acceptTold(t *testing.T, s control.Store) {
+	var mu sync.Mutex
+	var told []gozzard.TaskSeq
+	var wg sync.WaitGroup
+	for range 60 {
+		wg.Go(func() {
+			n := newTask(attempts(2))
+			heard := false
+			n.Committed = func() {
+				mu.Lock()
+				defer mu.Unlock()
+				heard = true
+				told = append(told, n.Task.Seq)
+				if n.Task.ID == "" || n.Attempts[1].Ref != (gozzard.AttemptRef{Task: n.Task.Seq, Index: 1}) {
+					t.Errorf("told before it was filled in: %+v", n.Task)
+				}
+			}
+			if _, err := s.Accept(t.Context(), n); err != nil {
+				t.Errorf("accept: %v", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if !heard {
+				t.Error("accepted before it was told")
+			}
+		})
+	}
+	wg.Wait()
+	equal(t, "told", len(told), 60)
+	if !slices.IsSorted(told) {
+		t.Errorf("told out of order: %v", told)
 	}
 }
 

@@ -42,7 +42,7 @@ func processesList(t *testing.T, s control.Store) {
 	twice := again
 	twice.Spec = spec("newest")
 	register(t, s, again, twice)
-	twice.RegisteredAt = a.RegisteredAt
+	twice.RegisteredAt, twice.Hosted, twice.Wanted = a.RegisteredAt, a.Hosted, a.Wanted // only a verdict changes the flags
 	equal(t, "registered again", processes(t, s, []gozzard.ProcID{a.ID}), []control.ProcessRecord{twice})
 }
 

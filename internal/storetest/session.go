@@ -11,23 +11,23 @@ import (
 )
 
 func sessionNewer(t *testing.T, s control.Store) {
-	before, opened, err := s.OpenSession(t.Context(), host("a", 0, 1, 1))
+	now, opened, err := s.OpenSession(t.Context(), host("a", 0, 1, 1))
 	must(t, err)
 	if opened {
 		t.Fatal("session 0 was opened")
 	}
-	equal(t, "host before", before, control.HostRecord{})
+	equal(t, "host", now, control.HostRecord{})
 	registered := uint64(0)
 	for _, session := range []uint64{5, 5, 4, 0, 6, 1 << 40, 7} {
-		before, opened, err := s.OpenSession(t.Context(), host("a", session, 1, session))
+		now, opened, err := s.OpenSession(t.Context(), host("a", session, 1, session))
 		must(t, err)
-		equal(t, "session before", before.Session, registered)
 		if want := gozzard.MayOpenSession(registered, session); opened != want {
 			t.Fatalf("session %d after %d: opened is %v", session, registered, opened)
 		}
 		if opened {
 			registered = session
 		}
+		equal(t, "session now", now.Session, registered)
 	}
 	_, opened, err = s.OpenSession(t.Context(), host("a", math.MaxUint64, 1, 1))
 	if opened {
@@ -41,63 +41,39 @@ func sessionNewer(t *testing.T, s control.Store) {
 	equal(t, "session of a", hosts[0].Session, registered)
 }
 
-// sessionJournal: what OpenSession returns is the newest position seen, so that a rolled-back or lost journal is noticed.
+// sessionJournal: since which session an agent has its journal is recorded with the session, from the newest position seen: a server that dies before it
+// settled what an older journal knew must not make the next one take the new journal for a proof.
 func sessionJournal(t *testing.T, s control.Store) {
-	open := func(session uint64, journal byte, lsn uint64, want gozzard.JournalPos) {
+	open := func(session uint64, journal byte, lsn, since uint64) {
 		t.Helper()
-		before, opened, err := s.OpenSession(t.Context(), host("a", session, journal, lsn))
+		now, opened, err := s.OpenSession(t.Context(), host("a", session, journal, lsn))
 		must(t, err)
 		if !opened {
 			t.Fatalf("session %d was not opened", session)
 		}
-		equal(t, "journal before", before.Journal, want)
+		equal(t, "journal since", now.JournalSince, since)
+		hosts, err := s.Hosts(t.Context())
+		must(t, err)
+		equal(t, "recorded", hosts[0].JournalSince, since)
 	}
-	open(1, 1, 100, gozzard.JournalPos{})
-	open(2, 1, 150, gozzard.JournalPos{ID: [16]byte{1}, LSN: 100})
+	open(1, 1, 100, 1)
+	open(2, 1, 150, 1)
 	_, opened, err := s.OpenSession(t.Context(), host("a", 2, 9, 999)) // refused: leaves nothing behind
 	must(t, err)
 	equal(t, "opened", opened, false)
-	open(3, 1, 120, gozzard.JournalPos{ID: [16]byte{1}, LSN: 150}) // rolled back
-	open(4, 1, 130, gozzard.JournalPos{ID: [16]byte{1}, LSN: 120}) // nothing awaits a verdict: it goes on from there
-	open(5, 2, 5, gozzard.JournalPos{ID: [16]byte{1}, LSN: 130})   // lost
-	open(6, 2, 6, gozzard.JournalPos{ID: [16]byte{2}, LSN: 5})
-	open(7, 2, math.MaxUint64, gozzard.JournalPos{ID: [16]byte{2}, LSN: 6})
-}
-
-// sessionJournalLost: a server that dies between recording a new journal and settling what the old one knew must find at the next HELLO that the
-// journal proves nothing about those attempts.
-func sessionJournalLost(t *testing.T, s control.Store) {
-	for name, after := range map[string]struct {
-		journal byte
-		lsn     uint64
-	}{"lost": {2, 1}, "rolled back": {1, 50}} {
-		agent := gozzard.AgentID("agent-" + name[:4])
-		list := attempts(3)
-		for i := range list {
-			list[i].Agent = agent
-		}
-		n := accept(t, s, list)
-		open := func(session uint64, journal byte, lsn uint64) gozzard.JournalPos {
-			t.Helper()
-			before, opened, err := s.OpenSession(t.Context(), host(agent, session, journal, lsn))
-			must(t, err)
-			if !opened {
-				t.Fatalf("session %d was not opened", session)
-			}
-			return before.Journal
-		}
-		open(1, 1, 100)
-		dispatch(t, s, n.Attempts[0], 1)
-		dispatch(t, s, n.Attempts[1], 1)
-		settle(t, s, []bool{true}, settlement(n.Attempts[1], gozzard.AttemptUnknown))
-		equal(t, name+": first HELLO", open(2, after.journal, after.lsn), gozzard.JournalPos{ID: [16]byte{1}, LSN: 100})
-		equal(t, name+": HELLO after a crash", open(3, after.journal, after.lsn+100), gozzard.JournalPos{})
-		dispatch(t, s, n.Attempts[2], 3) // of the new journal: it needs no caution
-		settle(t, s, []bool{true}, settlement(n.Attempts[0], gozzard.AttemptInterrupted))
-		equal(t, name+": one is still open", open(4, after.journal, after.lsn+200), gozzard.JournalPos{})
-		settle(t, s, []bool{true}, settlement(n.Attempts[1], gozzard.AttemptInterrupted))
-		equal(t, name+": all settled", open(5, after.journal, after.lsn+300), gozzard.JournalPos{ID: [16]byte{after.journal}, LSN: after.lsn + 200})
-	}
+	open(3, 1, 120, 3) // rolled back
+	open(4, 1, 130, 3)
+	open(5, 2, 5, 5) // lost
+	open(6, 2, 6, 5)
+	list := attempts(1)
+	list[0].Agent = "a"
+	n := accept(t, s, list)
+	dispatch(t, s, n.Attempts[0], 6)
+	row := settlement(n.Attempts[0], gozzard.AttemptOK)
+	row.Journal = &gozzard.JournalPos{ID: [16]byte{2}, LSN: 50}
+	settle(t, s, []bool{true}, row)
+	open(7, 2, 49, 7) // a report had told more
+	open(8, 2, math.MaxUint64, 7)
 }
 
 func sessionDescription(t *testing.T, s control.Store) {
@@ -109,15 +85,16 @@ func sessionDescription(t *testing.T, s control.Store) {
 	}
 	_, _, err := s.OpenSession(t.Context(), h)
 	must(t, err)
+	h.JournalSince = 1
 	hosts, err := s.Hosts(t.Context())
 	must(t, err)
 	equal(t, "hosts", hosts, []control.HostRecord{h})
 	next := h
 	next.Session, next.LastSeen = 2, start.Add(time.Hour)
 	next.Info.Addrs, next.Info.Hostname, next.Info.Degraded = next.Info.Addrs[1:], "主机二", nil
-	before, opened, err := s.OpenSession(t.Context(), next)
+	now, opened, err := s.OpenSession(t.Context(), next)
 	must(t, err)
-	equal(t, "before", before, h)
+	equal(t, "now", now, next)
 	equal(t, "opened", opened, true)
 	hosts, err = s.Hosts(t.Context())
 	must(t, err)

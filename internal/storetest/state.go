@@ -75,6 +75,23 @@ func settleGuards(t *testing.T, s control.Store) {
 	settle(t, s, nil)
 }
 
+// settleFrom: a row that names the state it comes from moves nothing else, though the rules would let it.
+func settleFrom(t *testing.T, s control.Store) {
+	openSession(t, s, "agent-0", 1)
+	list := attempts(2)
+	for i := range list {
+		list[i].Agent = "agent-0"
+	}
+	n := accept(t, s, list)
+	dispatch(t, s, n.Attempts[0], 1)
+	withdrawn := func(a gozzard.Attempt) control.Settlement {
+		row := settlement(a, gozzard.AttemptNotExecuted)
+		row.From = gozzard.AttemptPending
+		return row
+	}
+	settle(t, s, []bool{false, true}, withdrawn(n.Attempts[0]), withdrawn(n.Attempts[1]))
+}
+
 func settleTwice(t *testing.T, s control.Store) {
 	n := accept(t, s, attempts(2))
 	a, b := n.Attempts[0], n.Attempts[1]

@@ -54,9 +54,8 @@ CREATE TABLE attempts (
     PRIMARY KEY (task_seq, idx)
 ) WITHOUT ROWID;
 
--- States below 4 are not final. These two hold only what is under way and so do not grow with history.
-CREATE INDEX attempts_open_by_agent ON attempts (agent_id) WHERE state < 4;
-CREATE INDEX attempts_open_by_task ON attempts (task_seq) WHERE state < 4;
+-- States below 4 are not final. This holds only what is under way and so does not grow with history.
+CREATE INDEX attempts_open ON attempts (agent_id, task_seq) WHERE state < 4;
 
 -- Definitions by the hash of their bytes. last_task is the newest task that named it.
 CREATE TABLE specs (

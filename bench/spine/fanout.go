@@ -1,0 +1,154 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// measureFleet starts the large fleet and measures what needs it.
+func (b *bench) measureFleet(ctx context.Context) error {
+	b.say("fleet: %d hosts join", b.size.hosts)
+	f, err := b.startFleet(ctx, b.size.hosts, filepath.Join(b.shm, "fleet"))
+	if err != nil {
+		return err
+	}
+	defer f.stop()
+	b.res.note("Fleet of %d simulated hosts (the real agent and link over machines in memory), all in one process; all online %s after its start. Their "+
+		"journals are on tmpfs: on one disk each operation would cost it two fsyncs of the agents', which in a fleet are spread over as many disks. The "+
+		"server's record is on the disk.", b.size.hosts, span(f.joined))
+	if b.wants("fanout") {
+		if err := b.measureFanOut(ctx, f); err != nil {
+			return err
+		}
+	}
+	if b.wants("pages") {
+		return b.measurePages(ctx, f)
+	}
+	return nil
+}
+
+// fanOutTimes sums the rounds of one side.
+type fanOutTimes struct {
+	accepted  samples
+	whole     samples // until every verdict was durable and read
+	cpu, wall time.Duration
+	ops       int
+}
+
+// measureFanOut lets whole operations and bare requests take turns on as many hosts.
+func (b *bench) measureFanOut(ctx context.Context, f *fleet) error {
+	down, up := messageSizes()
+	bare, err := b.startBare(len(f.hosts), up)
+	if err != nil {
+		return err
+	}
+	defer bare.stop()
+	body, err := request("fan", opReload, f.hosts)
+	if err != nil {
+		return err
+	}
+	if err := b.fanOutOurs(ctx, f, body, 1, &fanOutTimes{}); err != nil { // makes the process known
+		return err
+	}
+	plain := order{Do: "fanout", N: len(f.hosts), Rounds: b.size.rounds, Down: down}
+	acked := plain
+	acked.Ack = ackSize()
+	if err := fanOutBare(bare, plain, &fanOutTimes{}); err != nil {
+		return err
+	}
+	idle, idleWall, err := b.idle(ctx, f)
+	if err != nil {
+		return err
+	}
+	var ours, two, three fanOutTimes
+	hosts, _, err := spent(f.sim, func() error {
+		for block := range b.size.blocks {
+			b.say("fan-out: block %d of %d, %d rounds on %d hosts, then bare NATS", block+1, b.size.blocks, b.size.rounds, len(f.hosts))
+			if err := b.fanOutOurs(ctx, f, body, b.size.rounds, &ours); err != nil {
+				return err
+			}
+			if err := fanOutBare(bare, plain, &two); err != nil {
+				return err
+			}
+			if err := fanOutBare(bare, acked, &three); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t := b.tellFanOut(len(f.hosts), &ours, &two, &three)
+	t.add("CPU of all simulated hosts per operation, heartbeats included", each(hosts, ours.ops), "", "", "")
+	t.add("server CPU while idle, per second", span(time.Duration(float64(idle)/idleWall.Seconds())), "", "", "")
+	b.res.note("Bare NATS: an embedded server and the sender of requests in one process, connected inside it as our hub is; a connection for each agent, all "+
+		"in another process; %d bytes down and %d up, the sizes of our command with one operation and of our result. It neither checks, records nor answers.", down, up)
+	return nil
+}
+
+func (b *bench) tellFanOut(hosts int, ours, two, three *fanOutTimes) *table {
+	t := b.res.table(fmt.Sprintf("One task on %d hosts, %d rounds", hosts, len(ours.whole)), "whole path, durable", "bare NATS, nothing durable")
+	t.add("all verdicts durable and read (bare: all replies back), p50 / p99", ours.whole.quantiles(), two.whole.quantiles(),
+		ratio(ours.whole.at(0.5), two.whole.at(0.5)), "")
+	t.add("of it until the task was accepted, p50 / p99", ours.accepted.quantiles(), "", "", "")
+	t.add("operations a second", perSecond(ours.ops, ours.wall), perSecond(two.ops, two.wall), ratio(two.wall, ours.wall), "")
+	t.add("server CPU per operation", each(ours.cpu, ours.ops), each(two.cpu, two.ops), ratio(ours.cpu, two.cpu), "≤ 2.5×")
+	t.add("server CPU per operation; bare: with an acknowledgement to the agent, as ours has", each(ours.cpu, ours.ops), each(three.cpu, three.ops),
+		ratio(ours.cpu, three.cpu), "")
+	return t
+}
+
+// idle measures the server while nothing is asked of it.
+func (b *bench) idle(ctx context.Context, f *fleet) (cpu, wall time.Duration, err error) {
+	quiet := 5 * time.Second
+	if b.size.name != "full" {
+		quiet = 200 * time.Millisecond
+	}
+	return spent(f.server, func() error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(quiet):
+			return nil
+		}
+	})
+}
+
+func (b *bench) fanOutOurs(ctx context.Context, f *fleet, body []byte, rounds int, t *fanOutTimes) error {
+	cpu, wall, err := spent(f.server, func() error {
+		for range rounds {
+			accepted, settled, n, err := f.operate(ctx, body)
+			if err != nil {
+				return err
+			}
+			if n.Done != len(f.hosts) || n.Targets != len(f.hosts) {
+				b.res.addFault("fan-out: of %d targets %d done, %d failed, %d never ended", n.Targets, n.Done, n.Failed, n.Running)
+			}
+			t.accepted, t.whole = append(t.accepted, accepted), append(t.whole, accepted+settled)
+		}
+		return nil
+	})
+	t.cpu += cpu
+	t.wall += wall
+	t.ops += rounds * len(f.hosts)
+	return err
+}
+
+func fanOutBare(bare *bareFleet, o order, t *fanOutTimes) error {
+	cpu, _, err := spent(bare.server.process, func() error {
+		w, err := bare.server.tell(o)
+		for _, d := range w.Took {
+			t.whole = append(t.whole, d)
+			t.wall += d
+		}
+		return err
+	})
+	t.cpu += cpu
+	t.ops += o.Rounds * o.N
+	return err
+}

@@ -1,0 +1,209 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+const registrars = 2 // callers that register at the same time
+
+// measurePages fills the fleet with processes, then reads them.
+func (b *bench) measurePages(ctx context.Context, f *fleet) error {
+	before, err := memoryOf(ctx, f)
+	if err != nil {
+		return err
+	}
+	known, err := rowCount(ctx, f)
+	if err != nil {
+		return err
+	}
+	if err := b.register(ctx, f); err != nil {
+		return err
+	}
+	total, err := rowCount(ctx, f)
+	if err != nil {
+		return err
+	}
+	if want := known + b.size.names*len(f.hosts); total != want {
+		b.res.addFault("pages: %d rows are listed after registering, not %d", total, want)
+	}
+	after, err := memoryOf(ctx, f)
+	if err != nil {
+		return err
+	}
+	rows := int64(max(total-known, 1))
+	b.res.note("Memory of the server: %s resident (%s heap kept at the last collection) with %d hosts and %d rows, %s (%s) with %d rows: %d (%d) bytes a row. "+
+		"Resident memory has the garbage of registering in it.", megabytes(before.rss), megabytes(before.heap), len(f.hosts), known, megabytes(after.rss),
+		megabytes(after.heap), total, (after.rss-before.rss)/rows, (after.heap-before.heap)/rows)
+	if err := b.comparePages(ctx, f, total); err != nil {
+		return err
+	}
+	return b.askStatus(ctx, f)
+}
+
+// register defines names on every host, one call for each name.
+func (b *bench) register(ctx context.Context, f *fleet) error {
+	n := b.size.names * len(f.hosts)
+	b.say("registering %d processes", n)
+	var bad atomic.Int64
+	var took samples
+	cpu, wall, err := spent(f.server, func() (err error) {
+		took, err = inParallel(registrars, b.size.names/registrars, func(c, round int) (time.Duration, error) {
+			body, err := request(fmt.Sprintf("worker-%03d", round*registrars+c), -1, f.hosts)
+			if err != nil {
+				return 0, err
+			}
+			var entries map[string]struct {
+				Code int `json:"error_code"`
+			}
+			took, err := f.ask(ctx, "update_proc_info", body, &entries)
+			if len(entries) != len(f.hosts) {
+				bad.Add(int64(len(f.hosts) - len(entries)))
+			}
+			for _, e := range entries {
+				if e.Code != 0 {
+					bad.Add(1)
+				}
+			}
+			return took, err
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if bad.Load() > 0 {
+		b.res.addFault("registering: %d of %d entries are no success", bad.Load(), n)
+	}
+	t := b.res.table(fmt.Sprintf("Registering %d names on %d hosts with update_proc_info, %d calls at a time", b.size.names, len(f.hosts), registrars), "measured", "")
+	t.add("definitions a second, durable on server and agent", perSecond(n, wall), "", "", "")
+	t.add("in all", span(wall), "", "", "")
+	t.add("a call, p50 / p99", took.quantiles(), "", "", "")
+	t.add("server CPU per definition", each(cpu, n), "", "", "")
+	return nil
+}
+
+// comparePages reads pages at random places, from the server and from the table, in turn.
+func (b *bench) comparePages(ctx context.Context, f *fleet, total int) error {
+	b.say("pages of %d rows", total)
+	peer, err := b.startPart("table")
+	if err != nil {
+		return err
+	}
+	defer peer.dismiss()
+	at, err := peer.tell(order{Do: "serve", Addr: b.dir, N: total})
+	if err != nil {
+		return err
+	}
+	plain, err := newCaller([]byte(`{"url":"` + at.Addr + `"}`))
+	if err != nil {
+		return err
+	}
+	t := b.res.table(fmt.Sprintf("sync_proc_status over HTTP, pages at random places of %d rows", total), "live index", "SQLite table by its key, LIMIT OFFSET")
+	for _, limit := range []int{1000, 100} {
+		var ours, theirs samples
+		for range b.size.pages {
+			start := rand.IntN(max(total-limit, 1))
+			want := min(limit, total-start)
+			for _, side := range []struct {
+				c    *caller
+				took *samples
+			}{{f.caller, &ours}, {plain, &theirs}} {
+				took, _, err := page(ctx, side.c, start, limit, want)
+				if err != nil {
+					return err
+				}
+				*side.took = append(*side.took, took)
+			}
+		}
+		t.add(fmt.Sprintf("%d rows, p50 / p99", limit), ours.quantiles(), theirs.quantiles(), ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
+	}
+	b.res.note("The table has the same columns and answers the same JSON over HTTP; it is told the total instead of counting, and nobody writes to it, while " +
+		"the hosts go on reporting all their processes to the live index every 30 s.")
+	return nil
+}
+
+// page reads one page and checks that it has as many rows as it must.
+func page(ctx context.Context, c *caller, start, limit, want int) (time.Duration, int, error) {
+	body, err := json.Marshal(map[string]any{"meta": map[string]any{"namespace": namespace}, "page": map[string]int{"start": start, "limit": limit}})
+	if err != nil {
+		return 0, 0, err
+	}
+	var p struct {
+		Count int
+		Infos []json.RawMessage `json:"proc_infos"`
+	}
+	took, err := c.ask(ctx, "sync_proc_status", body, &p)
+	if err == nil && len(p.Infos) != want {
+		err = fmt.Errorf("page at %d has %d rows, not %d", start, len(p.Infos), want)
+	}
+	return took, p.Count, err
+}
+
+func rowCount(ctx context.Context, f *fleet) (int, error) {
+	body := []byte(`{"meta":{"namespace":"` + namespace + `"},"page":{"start":0,"limit":1}}`)
+	var p struct{ Count int }
+	_, err := f.ask(ctx, "sync_proc_status", body, &p)
+	return p.Count, err
+}
+
+// askStatus asks for one process on every host.
+func (b *bench) askStatus(ctx context.Context, f *fleet) error {
+	body, err := json.Marshal(map[string]any{"meta": map[string]any{"namespace": namespace, "name": "worker-000"}, "hosts": f.hosts})
+	if err != nil {
+		return err
+	}
+	n := max(b.size.pages/3, 1)
+	var times samples
+	cpu, _, err := spent(f.server, func() error {
+		for range n {
+			var d struct {
+				Infos []struct{ Status int } `json:"proc_infos"`
+			}
+			took, err := f.ask(ctx, "get_proc_status", body, &d)
+			if err != nil {
+				return err
+			}
+			if len(d.Infos) != len(f.hosts) {
+				return fmt.Errorf("get_proc_status has %d rows, not %d", len(d.Infos), len(f.hosts))
+			}
+			times = append(times, took)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t := b.res.table(fmt.Sprintf("get_proc_status of one process on %d hosts in one call", len(f.hosts)), "measured", "")
+	t.add("p50 / p99", times.quantiles(), "", "", "")
+	t.add("server CPU per row, hosts reporting meanwhile", each(cpu, n*len(f.hosts)), "", "", "")
+	return nil
+}
+
+// memory of a server: what the system gave it, and what was alive in its heap at the last collection.
+type memory struct{ rss, heap int64 }
+
+func memoryOf(ctx context.Context, f *fleet) (memory, error) {
+	rss, err := f.server.rss()
+	if err != nil {
+		return memory{}, err
+	}
+	text, err := f.get(ctx, "/metrics")
+	if err != nil {
+		return memory{}, err
+	}
+	m := regexp.MustCompile(`(?m)^go_memstats_next_gc_bytes (\S+)$`).FindSubmatch(text)
+	if m == nil {
+		return memory{}, fmt.Errorf("the server does not tell its heap")
+	}
+	next, err := strconv.ParseFloat(string(m[1]), 64)
+	return memory{rss: rss, heap: int64(next / 2)}, err // the collector runs when what was kept has doubled
+}

@@ -1,0 +1,158 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// roleFlag makes this program one of the parts that are measured as processes of their own. It is the first argument and hidden.
+const roleFlag = "-role="
+
+// order is what a part is told to do, a line of JSON each; word is its answer.
+type order struct {
+	Do     string
+	Addr   string
+	N      int // connections, or rows
+	Rounds int
+	Down   int // bytes of a message to the agent
+	Up     int // bytes of a message from the agent
+	Ack    int // bytes of an acknowledgement to the agent; 0 for none
+}
+
+type word struct {
+	Addr  string
+	Took  []time.Duration
+	Error string
+}
+
+// role is a part: it answers orders until there are no more.
+type role interface {
+	obey(o order) (word, error)
+	close()
+}
+
+// serveRole plays the part that the arguments ask for, if they do.
+func serveRole(args []string) (served bool, code int) {
+	if len(args) == 0 || !strings.HasPrefix(args[0], roleFlag) {
+		return false, 0
+	}
+	if err := playRole(strings.TrimPrefix(args[0], roleFlag), os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "spine:", err)
+		return true, 1
+	}
+	return true, 0
+}
+
+func playRole(name string, in io.Reader, out io.Writer) error {
+	var r role
+	var err error
+	switch name {
+	case "bare-server":
+		r, err = newBareServer()
+	case "bare-agents":
+		r = &bareAgents{}
+	case "ingest-server":
+		r, err = newIngestServer()
+	case "ingest-links":
+		r = &ingestLinks{}
+	case "table":
+		r = &tableServer{}
+	default:
+		return fmt.Errorf("no part is called %q", name)
+	}
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	enc := json.NewEncoder(out)
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		var o order
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			return fmt.Errorf("cannot read an order: %w", err)
+		}
+		w, err := r.obey(o)
+		if err != nil {
+			w.Error = err.Error()
+		}
+		if err := enc.Encode(w); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// part is a running role, seen from the program that measures.
+type part struct {
+	*process
+	in    io.WriteCloser
+	pipe  io.Closer
+	lines *bufio.Scanner
+}
+
+func (b *bench) startPart(name string) (*part, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find this program: %w", err)
+	}
+	cmd := exec.Command(self, roleFlag+name)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	// Not StdoutPipe: that one is closed by whoever waits for the process, maybe before the last answer was read.
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = w
+	p, err := start(b.dir, name, cmd)
+	if err := errors.Join(err, w.Close()); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 64<<20) // all times of a measurement are one line
+	return &part{process: p, in: in, pipe: r, lines: lines}, nil
+}
+
+// tell gives an order and waits until it is carried out.
+func (p *part) tell(o order) (word, error) {
+	line, err := json.Marshal(o)
+	if err != nil {
+		return word{}, err
+	}
+	if _, err := p.in.Write(append(line, '\n')); err != nil {
+		return word{}, errors.Join(fmt.Errorf("cannot tell %s: %w", p.name, err), p.alive())
+	}
+	if !p.lines.Scan() {
+		return word{}, errors.Join(fmt.Errorf("%s does not answer", p.name), p.lines.Err(), p.alive())
+	}
+	var w word
+	if err := json.Unmarshal(p.lines.Bytes(), &w); err != nil {
+		return word{}, fmt.Errorf("%s: %w", p.name, err)
+	}
+	if w.Error != "" {
+		return word{}, fmt.Errorf("%s: %s", p.name, w.Error)
+	}
+	return w, nil
+}
+
+// dismiss ends the part: no more orders come.
+func (p *part) dismiss() {
+	_ = p.in.Close() // fails when it has ended
+	select {
+	case <-p.end:
+	case <-time.After(5 * time.Second):
+		p.stop()
+	}
+	_ = p.pipe.Close() // nobody writes to it any more
+}

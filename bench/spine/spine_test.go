@@ -1,0 +1,38 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The parts that are measured as processes of their own are this program, also when it is a test.
+func TestMain(m *testing.M) {
+	if served, code := serveRole(os.Args[1:]); served {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// Figures are not looked at: they are of a busy machine. What must be so is that every measurement works and nothing went wrong meanwhile.
+func TestQuickRun(t *testing.T) {
+	res, err := run(t.Context(), options{size: quickSize(), binary: os.Getenv("GOZZARD_BINARY"), progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.fault(); err != nil {
+		t.Error(err)
+	}
+	text := res.markdown()
+	t.Log("\n" + text)
+	for _, want := range []string{
+		"One host, one operation a task", "One task on 20 hosts", "Status reports of 20 processes", "Registering 6 names", "sync_proc_status over HTTP",
+		"get_proc_status of one process", "server CPU per operation",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the results do not have %q", want)
+		}
+	}
+}

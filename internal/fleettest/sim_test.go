@@ -1,0 +1,84 @@
+//go:build linux
+
+package fleettest_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	ft "github.com/gozzard/gozzard/internal/fleettest"
+)
+
+// simHosts names the first n simulated hosts as V1 callers do.
+func simHosts(n int) []ft.J {
+	hosts := make([]ft.J, n)
+	for i := range hosts {
+		hosts[i] = ft.J{"ip": fmt.Sprintf("127.1.%d.%d", 1+i/250, 1+i%250), "bk_cloud_id": 0, "bk_supplier_id": 0}
+	}
+	return hosts
+}
+
+func TestTwoThousandHosts(t *testing.T) {
+	const n = 2000
+	s := ft.StartServer(t, "", "--log-level", "warn")
+	s.StartSim(t, n)
+	hosts := simHosts(n)
+	var agents map[string]struct {
+		Alive int `json:"bk_agent_alive"`
+	}
+	online := func() int {
+		agents = nil
+		s.OK("get_agent_status", ft.J{"hosts": hosts}, &agents)
+		alive := 0
+		for _, a := range agents {
+			alive += a.Alive
+		}
+		return alive
+	}
+	ft.Until(t, 2*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) }, func() bool { return online() == n })
+
+	meta := ft.J{"namespace": "sim", "name": "game"}
+	spec := ft.J{"identity": ft.J{"proc_name": "game", "setup_path": "/srv/game", "pid_path": "/srv/game/pid", "user": "root"},
+		"control": ft.J{"start_cmd": "ok", "stop_cmd": "ok"}, "resource": ft.J{"cpu": 10, "mem": 10},
+		"monitor_policy": ft.J{"auto_type": 1, "start_check_secs": 0}}
+	registered := map[string]ft.Entry{}
+	s.OK("update_proc_info", ft.J{"meta": meta, "hosts": hosts, "spec": spec}, &registered)
+	for k, e := range registered {
+		if e.Code != 0 && e.Code != 115 {
+			t.Fatalf("%s: %+v", k, e)
+		}
+	}
+	res := s.Await(s.Operate("operate_proc", ft.J{"meta": meta, "op_type": 0, "hosts": hosts}))
+	if len(res) != n {
+		t.Fatalf("%d entries", len(res))
+	}
+	for k, e := range res {
+		if e.Code != 0 {
+			t.Fatalf("%s: %+v", k, e)
+		}
+	}
+	rows := s.Status("sim", "game", hosts...)
+	if len(rows) != n {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for i, r := range rows {
+		if r.Status != 1 || r.Flag != 1 || !r.IsAuto || r.PID <= 1 || r.Host.IP != hosts[i]["ip"] {
+			t.Fatalf("row %d: %+v", i, r)
+		}
+	}
+	var page struct {
+		Count int
+		Infos []ft.Info `json:"proc_infos"`
+	}
+	seen := map[string]bool{}
+	for start := 0; start < n; start += 1000 {
+		s.OK("sync_proc_status", ft.J{"meta": ft.J{"namespace": "sim"}, "page": ft.J{"start": start, "limit": 1000}}, &page)
+		for _, r := range page.Infos {
+			seen[r.Host.IP] = true
+		}
+	}
+	if page.Count != n || len(seen) != n {
+		t.Fatalf("count %d, %d different hosts", page.Count, len(seen))
+	}
+}

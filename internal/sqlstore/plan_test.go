@@ -1,0 +1,54 @@
+package sqlstore
+
+import (
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPlans looks inside because no call shows it while tables are small: bulk statements must find their rows by key. A walk through a table
+// would make every verdict cost more the longer the history is.
+func TestPlans(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.db")
+	s, err := OpenSQLite(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	explain := func(name, text string, args []any) {
+		t.Helper()
+		rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
+		if err := scanAll(rows, err, func(r *sql.Rows) error {
+			var id, parent, unused int
+			var detail string
+			if err := r.Scan(&id, &parent, &unused, &detail); err != nil {
+				return err
+			}
+			what, scan := strings.CutPrefix(detail, "SCAN ")
+			if scan && what != "v" && !strings.Contains(what, "CONSTANT ROW") && !strings.Contains(what, "INDEX attempts_open") {
+				t.Errorf("%s: %s", name, detail)
+			}
+			return nil
+		}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts, "settle": settleAttempts, "journals": advanceJournals,
+		"flags": flagProcesses, "removal": removeProcesses, "processes": selectProcesses, "groups": selectGroups, "keys": dropKeys, "tasks": removeTasks} {
+		for _, rows := range chunks {
+			explain(name, b.text(rows, s.d.place), make([]any, rows*len(b.types)))
+		}
+	}
+	explain("finished", selectFinished, []any{1, 1})
+	for _, where := range []string{"task_seq = $1", "agent_id = $1 AND state < 4"} {
+		explain("attempts", `SELECT * FROM attempts WHERE `+where, []any{1})
+		explain("items", `SELECT * FROM items WHERE (task_seq, item) IN (SELECT task_seq, item FROM attempts WHERE `+where+`)`, []any{1})
+		explain("specs", `SELECT * FROM specs WHERE hash IN (SELECT spec_hash FROM items
+			WHERE (task_seq, item) IN (SELECT task_seq, item FROM attempts WHERE `+where+`))`, []any{1})
+	}
+}

@@ -1,0 +1,145 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// TestSharedCommit looks inside because no call of the store can be made to fail half done: calls that wait share a commit, one that fails takes
+// back only what it wrote itself, and one whose caller left is not run.
+func TestSharedCommit(t *testing.T) {
+	var mu sync.Mutex
+	commits := 0
+	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), Options{Observe: func(op string, _ time.Duration, _ error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == "commit" {
+			commits++
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	write := func(agent string, fail error) *job {
+		return &job{op: "a test", rows: 1, run: func(ctx context.Context, c *conn) error {
+			if _, err := c.change(ctx, `INSERT INTO hosts (agent_id, session, last_seen, info) VALUES ($1, 1, 0, '{}')`, agent); err != nil {
+				return err
+			}
+			if _, err := c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since) VALUES ($1, $2, 0, 0)`, agent, journalID([16]byte{})); err != nil {
+				return err
+			}
+			return fail
+		}}
+	}
+	started, release := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		err := s.w.submit(t.Context(), &job{op: "a test", run: func(context.Context, *conn) error {
+			close(started)
+			<-release
+			return nil
+		}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-started // the writer is busy, so what comes now is queued
+	half := errors.New("half done")
+	ctx, leave := context.WithCancel(t.Context())
+	results := make([]error, 4)
+	for i, j := range []*job{write("one", nil), write("bad", half), write("two", nil), write("gone", nil)} {
+		wg.Go(func() {
+			c := t.Context()
+			if i == 3 {
+				c = ctx
+			}
+			results[i] = s.w.submit(c, j)
+		})
+	}
+	for len(s.w.queue) < 4 {
+		time.Sleep(time.Millisecond)
+	}
+	leave()
+	for !peekDropped(s.w) { // only then may the writer go on
+		time.Sleep(time.Millisecond)
+	}
+	close(release)
+	wg.Wait()
+	if results[0] != nil || results[2] != nil || !errors.Is(results[1], half) || !errors.Is(results[3], context.Canceled) {
+		t.Fatalf("answers: %v", results)
+	}
+	hosts, err := s.Hosts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := []gozzard.AgentID{}
+	for _, h := range hosts {
+		agents = append(agents, h.Info.Agent)
+	}
+	if !slices.Equal(agents, []gozzard.AgentID{"one", "two"}) {
+		t.Fatalf("recorded: %v", agents)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if commits != 2 {
+		t.Fatalf("%d commits, want one for the first call and one for all others", commits)
+	}
+}
+
+// peekDropped turns the queue once and reports whether a job in it was given up by its caller.
+func peekDropped(w *writer) (dropped bool) {
+	for range len(w.queue) {
+		j := <-w.queue
+		dropped = dropped || j.state.Load() == jobDropped
+		w.queue <- j
+	}
+	return dropped
+}
+
+// TestFatal: after an error that means the disk is lost, the store has told its owner once and takes nothing more.
+func TestFatal(t *testing.T) {
+	told := 0
+	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), Options{Fatal: func(error) { told++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := errors.New("lost")
+	plain := s.d.classify
+	s.d.classify = func(err error) failure {
+		if errors.Is(err, lost) {
+			return failFatal
+		}
+		return plain(err)
+	}
+	for range 2 {
+		err := s.w.submit(t.Context(), &job{op: "a test", run: func(context.Context, *conn) error { return lost }})
+		if gozzard.KindOf(err) != gozzard.ErrUnavailable {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if _, err := s.Accept(t.Context(), &control.NewTask{}); gozzard.KindOf(err) != gozzard.ErrUnavailable {
+		t.Fatalf("a task after that: %v", err)
+	}
+	if err := s.Ping(t.Context()); gozzard.KindOf(err) != gozzard.ErrUnavailable {
+		t.Fatalf("a ping after that: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if told != 1 {
+		t.Fatalf("told %d times", told)
+	}
+}
