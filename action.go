@@ -1,6 +1,9 @@
 package gozzard
 
-import "fmt"
+import (
+	"fmt"
+	"log/slog"
+)
 
 // Action is what an operation asks of one process. The zero value is no action and is refused everywhere: a forgotten field never starts a fleet.
 type Action uint8
@@ -29,6 +32,9 @@ func (a Action) String() string {
 	}
 	return fmt.Sprintf("action(%d)", uint8(a))
 }
+
+// LogValue is the word.
+func (a Action) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
 // ParseAction is the inverse of String; "none" is not accepted.
 func ParseAction(s string) (Action, error) {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,9 @@ func NewOpID() OpID {
 }
 
 func (id OpID) String() string { return hex.EncodeToString(id[:]) }
+
+// LogValue is the id as people write it.
+func (id OpID) LogValue() slog.Value { return slog.StringValue(id.String()) }
 
 // ParseOpID is the inverse of String.
 func ParseOpID(s string) (OpID, error) {

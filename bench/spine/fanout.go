@@ -20,6 +20,8 @@ func (b *bench) measureFleet(ctx context.Context) error {
 	b.res.note("Fleet of %d simulated hosts (the real agent and link over machines in memory), all in one process; all online %s after its start. Their "+
 		"journals are on tmpfs: on one disk each operation would cost it two fsyncs of the agents', which in a fleet are spread over as many disks. The "+
 		"server's record is on the disk.", b.size.hosts, span(f.joined))
+	b.res.note("Memory of the server: %s resident without hosts, %s when all have joined, %d KB a host (goal ≤ 45, with TLS).", megabytes(f.empty),
+		megabytes(f.full), (f.full-f.empty)>>10/int64(b.size.hosts))
 	if b.wants("fanout") {
 		if err := b.measureFanOut(ctx, f); err != nil {
 			return err

@@ -22,6 +22,7 @@ type fleet struct {
 	server, sim *process
 	hosts       []host
 	joined      time.Duration // from the start of the hosts until all were online
+	empty, full int64         // memory of the server before and after
 }
 
 // host is a host as callers name it.
@@ -55,6 +56,9 @@ func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *fle
 	if err := f.connect(ctx, filepath.Join(data, "credentials.json")); err != nil {
 		return nil, err
 	}
+	if f.empty, err = f.server.rss(); err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	f.sim, err = start(b.dir, "sim", exec.Command(b.binary, "sim", "--hosts", strconv.Itoa(hosts), "--server", agents,
 		"--secret-file", filepath.Join(data, "join.secret"), "--data", state))
@@ -64,8 +68,11 @@ func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *fle
 	for i := range hosts {
 		f.hosts = append(f.hosts, host{IP: sim.Addr(0, i).IP.String()})
 	}
-	err = f.awaitHosts(ctx)
+	if err := f.awaitHosts(ctx); err != nil {
+		return nil, err
+	}
 	f.joined = time.Since(began)
+	f.full, err = f.server.rss()
 	return f, err
 }
 

@@ -122,11 +122,13 @@ func (p *Plane) leaveWindow(f *flight) {
 	}
 }
 
-// hold keeps a pending flight for the next HELLO of its agent.
-func (p *Plane) hold(f *flight, until time.Time) {
-	f.expires = until
+// hold keeps a pending flight until its agent is ready for it; the timer looks at it when it is due. What comes later for that agent waits too.
+func (p *Plane) hold(f *flight, due time.Time) {
 	p.waiting[f.agent] = append(p.waiting[f.agent], f)
-	p.schedule(f, until)
+	if s := p.sessions[f.agent]; s != nil {
+		s.ready = false
+	}
+	p.schedule(f, due)
 }
 
 // schedule sets when the timer looks at a flight again; the zero time takes it out.

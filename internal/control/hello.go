@@ -14,7 +14,11 @@ func (p *Plane) helloLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case h := <-p.hellos:
-			if err := p.openSession(ctx, h); err != nil && ctx.Err() == nil {
+			lock := p.readyLock(h.from)
+			lock.Lock()
+			err := p.openSession(ctx, h)
+			lock.Unlock()
+			if err != nil && ctx.Err() == nil {
 				p.o.Log.Error("cannot open a session, the agent will say HELLO again", "agent", h.from, "err", err)
 			}
 		}
@@ -62,7 +66,7 @@ func (p *Plane) settleOld(ctx context.Context, h hello, rec HostRecord) error {
 	for {
 		err := p.reconcile(ctx, h, rec)
 		if err == nil {
-			p.makeReady(ctx, h)
+			p.makeReady(ctx, h.from)
 			return nil
 		}
 		if p.onlineSession(h.from).id != h.report.Session {
@@ -78,22 +82,18 @@ func (p *Plane) settleOld(ctx context.Context, h hello, rec HostRecord) error {
 }
 
 // makeReady sends what waits for an agent, oldest first, until nothing does, and only then lets new operations go straight to it: one process sees its
-// operations in the order of their tasks.
-func (p *Plane) makeReady(ctx context.Context, h hello) {
-	for ctx.Err() == nil {
-		p.release(ctx, h.from)
+// operations in the order of their tasks. readyLock is held.
+func (p *Plane) makeReady(ctx context.Context, agent gozzard.AgentID) {
+	for p.release(ctx, agent) {
 		p.mu.Lock()
-		s := p.sessions[h.from]
-		if s == nil || s.id != h.report.Session || !s.online {
-			p.mu.Unlock()
-			return
-		}
-		if len(p.waiting[h.from]) == 0 {
+		done := len(p.waiting[agent]) == 0
+		if s := p.sessions[agent]; s != nil && done {
 			s.ready = true
-			p.mu.Unlock()
-			return
 		}
 		p.mu.Unlock()
+		if done {
+			return
+		}
 	}
 }
 
@@ -181,7 +181,8 @@ func (p *Plane) requeue(ctx context.Context, rows []Settlement) error {
 		}
 		p.leaveWindow(f)
 		f.state, f.session, f.sent, f.begun, f.prev = gozzard.AttemptPending, 0, false, false, nil
-		p.hold(f, f.deadline)
+		f.expires = f.deadline
+		p.hold(f, f.expires)
 	}
 	return nil
 }

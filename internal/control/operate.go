@@ -228,8 +228,8 @@ func (p *Plane) launch(t *NewTask) {
 			p.o.Live.Seed(r.ID.Agent, seedStatus(r))
 		}
 	}
-	var release []gozzard.AgentID
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
 		if a.State.Final() {
@@ -241,23 +241,11 @@ func (p *Plane) launch(t *NewTask) {
 			p.enqueue(f)
 			continue
 		}
-		p.hold(f, a.Expires)
-		if s := p.sessions[a.Agent]; s != nil && s.online && s.ready { // it came back meanwhile
-			release = append(release, a.Agent)
+		due := a.Expires
+		if s := p.sessions[a.Agent]; s != nil && s.online { // it is being made ready, or came back meanwhile: the timer sends it
+			due = p.o.Now()
 		}
-	}
-	p.mu.Unlock()
-	for _, agent := range release {
-		p.lookAgain(agent)
-	}
-}
-
-// lookAgain lets the timer release what waits for an agent at its next tick.
-func (p *Plane) lookAgain(agent gozzard.AgentID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, f := range p.waiting[agent] {
-		p.schedule(f, p.o.Now())
+		p.hold(f, due)
 	}
 }
 

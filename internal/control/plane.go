@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"time"
@@ -68,6 +69,7 @@ type Observer struct {
 type Plane struct {
 	o       Options
 	started time.Time
+	seed    maphash.Seed
 
 	registering sync.Mutex // register looks before it writes; see Operate
 
@@ -81,6 +83,8 @@ type Plane struct {
 	due      dueHeap
 	ready    []*taskState // tasks with something to send, in turn
 
+	readying [64]sync.Mutex // by agent: who opens its session or sends what waits for it, one at a time
+
 	wake    chan struct{} // sender
 	hellos  chan hello
 	settles chan settle
@@ -93,14 +97,14 @@ type session struct {
 	cloud  int
 	heard  time.Time
 	online bool
-	ready  bool // what older sessions left open is decided and on its way: newer operations may follow
+	ready  bool // nothing older waits: operations may go straight to the agent
 }
 
 // New makes a Plane over a record: hosts and registered processes are read into the live index, open attempts are taken up again.
 func New(ctx context.Context, o Options) (*Plane, error) {
 	o.setDefaults()
 	p := &Plane{
-		o: o, started: o.Now(),
+		o: o, started: o.Now(), seed: maphash.MakeSeed(),
 		sessions: map[gozzard.AgentID]*session{}, tasks: map[gozzard.TaskSeq]*taskState{}, flights: map[gozzard.OpID]*flight{},
 		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{}, waiting: map[gozzard.AgentID][]*flight{},
 		wake: make(chan struct{}, 1), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
@@ -166,6 +170,11 @@ func (p *Plane) takeUp(open []gozzard.Attempt) {
 			p.hold(f, a.Expires)
 		}
 	}
+}
+
+// readyLock is held by whoever opens an agent's session or sends what waits for it, so that operations leave in the order of their tasks.
+func (p *Plane) readyLock(agent gozzard.AgentID) *sync.Mutex {
+	return &p.readying[maphash.String(p.seed, string(agent))%uint64(len(p.readying))]
 }
 
 // onlineSession is a copy of an agent's session that is open and alive; its number is 0 otherwise.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -132,39 +133,36 @@ func (p *Plane) backToPending(ctx context.Context, stale []*flight) {
 	if err != nil {
 		p.o.Log.Error("cannot requeue attempts", "count", len(rows), "err", err)
 	}
-	agents := map[gozzard.AgentID]bool{}
+	now := p.o.Now()
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for i, f := range stale {
 		if err != nil || !moved[i] {
-			p.schedule(f, p.o.Now().Add(p.o.Resend)) // the deadline or a HELLO decides
+			p.schedule(f, now.Add(p.o.Resend)) // the deadline or a HELLO decides
 			continue
 		}
-		f.state, f.session = gozzard.AttemptPending, 0
-		p.hold(f, p.o.Now().Add(p.o.Lease))
-		agents[f.agent] = true
-	}
-	p.mu.Unlock()
-	for agent := range agents {
-		p.release(ctx, agent)
+		f.state, f.session, f.expires = gozzard.AttemptPending, 0, now.Add(p.o.Lease)
+		p.hold(f, now)
 	}
 }
 
-// release dispatches the pending attempts of an agent whose session is open: by compare-and-set first, then through the sender.
-func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) {
+// release dispatches the pending attempts of an agent whose session is open: by compare-and-set first, then through the sender. It reports whether the
+// record took it. readyLock is held.
+func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) bool {
 	p.mu.Lock()
 	s := p.sessions[agent]
 	if s == nil || !s.online {
 		p.mu.Unlock()
-		return
+		return false
 	}
 	id := s.id
 	fs := p.waiting[agent]
 	delete(p.waiting, agent)
 	fs = slices.DeleteFunc(fs, func(f *flight) bool { return f.state != gozzard.AttemptPending || p.flights[f.op.ID] != f })
-	slices.SortStableFunc(fs, func(a, b *flight) int { return int(a.ref.Task - b.ref.Task) })
+	slices.SortStableFunc(fs, func(a, b *flight) int { return cmp.Compare(a.ref.Task, b.ref.Task) })
 	p.mu.Unlock()
 	if len(fs) == 0 {
-		return
+		return true
 	}
 	fs, old := supersede(fs)
 	p.settleSuperseded(ctx, old)
@@ -174,10 +172,15 @@ func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) {
 		rows[i] = Dispatch{Ref: f.ref, Agent: agent, Session: id, Deadline: now.Add(p.budget(f.op.Action, f.op.Spec))}
 	}
 	moved, err := p.o.Store.Dispatch(ctx, rows)
+	if err != nil {
+		p.o.Log.Error("cannot dispatch attempts", "agent", agent, "count", len(rows), "err", err)
+	}
+	all := true
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, f := range fs {
 		if err != nil || !moved[i] {
+			all = false
 			p.hold(f, now.Add(p.o.Resend)) // the timer tries again or gives up
 			continue
 		}
@@ -185,9 +188,7 @@ func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) {
 		p.schedule(f, f.deadline)
 		p.enqueue(f)
 	}
-	if err != nil {
-		p.o.Log.Error("cannot dispatch attempts", "agent", agent, "count", len(rows), "err", err)
-	}
+	return all
 }
 
 // supersede keeps of waiting attempts on one process the newest where order does not matter (gozzard.Action.Supersedes). fs is in task order.

@@ -61,9 +61,11 @@ func (p *Plane) lookAtDue(ctx context.Context) {
 		switch {
 		case f.state == gozzard.AttemptPending && !f.expires.After(now) && !online:
 			expired = append(expired, f)
+		case f.state == gozzard.AttemptPending && online:
+			retry[f.agent] = true
+			p.schedule(f, now.Add(p.o.Resend))
 		case f.state == gozzard.AttemptPending:
-			retry[f.agent] = online
-			p.schedule(f, laterOf(f.expires, now.Add(p.o.Resend)))
+			p.schedule(f, f.expires)
 		case f.state == gozzard.AttemptUnknown:
 			if online {
 				cancel[f.agent] = append(cancel[f.agent], f)
@@ -92,18 +94,12 @@ func (p *Plane) lookAtDue(ctx context.Context) {
 			Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("not executed: host %s did not come back in time", f.agent),
 		})
 	}
-	for agent, online := range retry {
-		if online {
-			p.release(ctx, agent)
+	for agent := range retry {
+		if lock := p.readyLock(agent); lock.TryLock() { // else somebody is at it
+			p.makeReady(ctx, agent)
+			lock.Unlock()
 		}
 	}
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // giveUp marks attempts whose time is over as unknown, then asks their agents to cancel what has not begun. The next contact makes them final.

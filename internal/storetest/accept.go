@@ -170,6 +170,7 @@ func idempotencySame(t *testing.T, s control.Store) {
 	must(t, err)
 	again := newTask(attempts(2))
 	again.IdempotencyKey = n.IdempotencyKey
+	again.Committed = func() { t.Error("a known task was told as a new one") }
 	acc, err := s.Accept(t.Context(), again)
 	must(t, err)
 	equal(t, "known", acc, control.Accepted{Task: first.Task, Known: true})
@@ -188,6 +189,7 @@ func idempotencyOther(t *testing.T, s control.Store) {
 	must(t, err)
 	other := newTask(attempts(1))
 	other.IdempotencyKey, other.RequestHash = "k", [32]byte{1}
+	other.Committed = func() { t.Error("a refused task was told") }
 	_, err = s.Accept(t.Context(), other)
 	wantKind(t, err, gozzard.ErrInvalid)
 	open, err := s.Open(t.Context(), "")

@@ -16,7 +16,7 @@ func sessionNewer(t *testing.T, s control.Store) {
 	if opened {
 		t.Fatal("session 0 was opened")
 	}
-	equal(t, "host", now, control.HostRecord{})
+	equal(t, "an unknown host", now, control.HostRecord{})
 	registered := uint64(0)
 	for _, session := range []uint64{5, 5, 4, 0, 6, 1 << 40, 7} {
 		now, opened, err := s.OpenSession(t.Context(), host("a", session, 1, session))
@@ -41,9 +41,12 @@ func sessionNewer(t *testing.T, s control.Store) {
 	equal(t, "session of a", hosts[0].Session, registered)
 }
 
-// sessionJournal: since which session an agent has its journal is recorded with the session, from the newest position seen: a server that dies before it
-// settled what an older journal knew must not make the next one take the new journal for a proof.
+// sessionJournal: the record knows since which session an agent has its journal. A lost or rolled-back one is noticed at the HELLO that brings it,
+// and every later HELLO still tells, whoever may have died in between.
 func sessionJournal(t *testing.T, s control.Store) {
+	list := attempts(1)
+	list[0].Agent, list[0].State = "a", gozzard.AttemptDispatched
+	n := accept(t, s, list)
 	open := func(session uint64, journal byte, lsn, since uint64) {
 		t.Helper()
 		now, opened, err := s.OpenSession(t.Context(), host("a", session, journal, lsn))
@@ -54,26 +57,24 @@ func sessionJournal(t *testing.T, s control.Store) {
 		equal(t, "journal since", now.JournalSince, since)
 		hosts, err := s.Hosts(t.Context())
 		must(t, err)
-		equal(t, "recorded", hosts[0].JournalSince, since)
+		equal(t, "recorded since", hosts[0].JournalSince, since)
 	}
 	open(1, 1, 100, 1)
 	open(2, 1, 150, 1)
 	_, opened, err := s.OpenSession(t.Context(), host("a", 2, 9, 999)) // refused: leaves nothing behind
 	must(t, err)
 	equal(t, "opened", opened, false)
-	open(3, 1, 120, 3) // rolled back
-	open(4, 1, 130, 3)
-	open(5, 2, 5, 5) // lost
-	open(6, 2, 6, 5)
-	list := attempts(1)
-	list[0].Agent = "a"
-	n := accept(t, s, list)
-	dispatch(t, s, n.Attempts[0], 6)
-	row := settlement(n.Attempts[0], gozzard.AttemptOK)
-	row.Journal = &gozzard.JournalPos{ID: [16]byte{2}, LSN: 50}
-	settle(t, s, []bool{true}, row)
-	open(7, 2, 49, 7) // a report had told more
-	open(8, 2, math.MaxUint64, 7)
+	open(3, 1, 150, 1)
+	open(4, 1, 120, 4) // rolled back since the last HELLO
+	open(5, 1, 130, 4) // it goes on from there
+	report := settlement(n.Attempts[0], gozzard.AttemptOK)
+	report.Journal = &gozzard.JournalPos{ID: [16]byte{1}, LSN: 200}
+	settle(t, s, []bool{true}, report)
+	open(6, 1, 199, 6) // rolled back since a report
+	open(7, 2, 5, 7)   // lost
+	open(8, 2, 6, 7)
+	open(9, 1, 999, 9) // an old one restored
+	open(10, 1, math.MaxUint64, 9)
 }
 
 func sessionDescription(t *testing.T, s control.Store) {
@@ -83,19 +84,25 @@ func sessionDescription(t *testing.T, s control.Store) {
 			Addrs: []gozzard.HostAddr{{Cloud: 0, IP: netip.MustParseAddr("10.0.0.1")}, {Cloud: 0, IP: netip.MustParseAddr("2001:db8::1")}}},
 		Session: 1, Journal: gozzard.JournalPos{ID: [16]byte{1, 2, 3}, LSN: 77}, LastSeen: start,
 	}
-	_, _, err := s.OpenSession(t.Context(), h)
+	now, opened, err := s.OpenSession(t.Context(), h)
 	must(t, err)
 	h.JournalSince = 1
+	equal(t, "opened", opened, true)
+	equal(t, "host now", now, h)
 	hosts, err := s.Hosts(t.Context())
 	must(t, err)
 	equal(t, "hosts", hosts, []control.HostRecord{h})
 	next := h
 	next.Session, next.LastSeen = 2, start.Add(time.Hour)
 	next.Info.Addrs, next.Info.Hostname, next.Info.Degraded = next.Info.Addrs[1:], "主机二", nil
-	now, opened, err := s.OpenSession(t.Context(), next)
+	now, opened, err = s.OpenSession(t.Context(), next)
 	must(t, err)
-	equal(t, "now", now, next)
 	equal(t, "opened", opened, true)
+	equal(t, "host now", now, next)
+	now, opened, err = s.OpenSession(t.Context(), h)
+	must(t, err)
+	equal(t, "opened again", opened, false)
+	equal(t, "host as it was", now, next)
 	hosts, err = s.Hosts(t.Context())
 	must(t, err)
 	equal(t, "hosts", hosts, []control.HostRecord{next})

@@ -52,6 +52,8 @@ func settleGuards(t *testing.T, s control.Store) {
 		"operation":   func(r *control.Settlement) { r.Op = gozzard.NewOpID() },
 		"agent":       func(r *control.Settlement) { r.Agent = "somebody-else" },
 		"session":     func(r *control.Settlement) { r.FromSession = 4 },
+		"state":       func(r *control.Settlement) { r.From = gozzard.AttemptUnknown },
+		"odd state":   func(r *control.Settlement) { r.From = gozzard.AttemptOK },
 		"index":       func(r *control.Settlement) { r.Ref.Index = 1 },
 		"high index":  func(r *control.Settlement) { r.Ref.Index = 99 },
 		"no index":    func(r *control.Settlement) { r.Ref.Index = -1 },
@@ -69,7 +71,7 @@ func settleGuards(t *testing.T, s control.Store) {
 	}
 	equal(t, "states", states(t, s, n.Task.Seq), []gozzard.AttemptState{gozzard.AttemptDispatched, gozzard.AttemptPending})
 	row := settlement(a, gozzard.AttemptOK)
-	row.FromSession = 5
+	row.From, row.FromSession = gozzard.AttemptDispatched, 5
 	settle(t, s, []bool{true}, row)
 	settle(t, s, []bool{false}, row) // a repeated verdict
 	settle(t, s, nil)
