@@ -11,6 +11,7 @@ GOBUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 TOOL      := go tool -modfile=tools/go.mod
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 FUZZTIME  ?= 20s
+SCALE     ?= 10
 PACKAGES  ?= ./...
 
 .PHONY: help
@@ -58,11 +59,11 @@ model: ## the delivery protocol, larger configurations (minutes)
 
 .PHONY: faults
 faults: ## crash, power-cut, silence and full-disk tests with their figures
-	go test -count=1 -timeout 60m -v ./internal/faults/...
+	go test -count=1 -timeout 60m -v ./internal/faults/... -faults.scale=$(SCALE)
 
 .PHONY: bench
 bench: ## figures beside those of peers
-	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./bench/...
+	go run ./bench/spine
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME

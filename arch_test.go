@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"internal/wire":      {"."},
 
 	// Whole fleets in one process, for tests and measurements.
-	"bench":              {everything},
+	"bench/spine":        {everything},
 	"internal/faults":    {everything},
 	"internal/fleettest": {everything},
 	"internal/sim":       {everything},

@@ -17,6 +17,7 @@ import (
 type rig struct {
 	t     *testing.T
 	path  string
+	lease time.Duration
 	store *sqlstore.Store
 	plane *control.Plane
 	stop  func()
@@ -29,8 +30,11 @@ const me, other = gozzard.AgentID("agent-1"), gozzard.AgentID("agent-2")
 
 var caller = gozzard.Caller{App: "app", User: "admin", Asserted: true}
 
-func newRig(t *testing.T) *rig {
-	r := &rig{t: t, path: filepath.Join(t.TempDir(), "gozzard.db"), sent: map[gozzard.AgentID][]*gozzard.Command{}}
+func newRig(t *testing.T) *rig { return newRigWith(t, time.Minute) }
+
+// newRigWith has a lease of its own: a short one for tests of silence.
+func newRigWith(t *testing.T, lease time.Duration) *rig {
+	r := &rig{t: t, lease: lease, path: filepath.Join(t.TempDir(), "gozzard.db"), sent: map[gozzard.AgentID][]*gozzard.Command{}}
 	r.start()
 	t.Cleanup(func() { r.stop() })
 	return r
@@ -44,7 +48,7 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	plane, err := control.New(r.t.Context(), control.Options{
-		Store: store, Dispatch: r, Live: live.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: 600 * time.Millisecond,
+		Store: store, Dispatch: r, Live: live.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease,
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -101,7 +101,12 @@ func (p *Plane) settled(row *Settlement, moved bool) (final bool) {
 
 // withdraw gives an attempt that was never dispatched its verdict. From pending only: another server may just have sent it.
 func (p *Plane) withdraw(ctx context.Context, f *flight, out gozzard.Outcome) {
-	row := Settlement{Ref: f.ref, Op: f.op.ID, Agent: f.agent, From: gozzard.AttemptPending, To: gozzard.AttemptNotExecuted, Outcome: out}
+	p.settleOne(ctx, f, Settlement{From: gozzard.AttemptPending, To: gozzard.AttemptNotExecuted, Outcome: out})
+}
+
+// settleOne gives one attempt a verdict of the server's own; when the record does not take it the timer comes again.
+func (p *Plane) settleOne(ctx context.Context, f *flight, row Settlement) {
+	row.Ref, row.Op, row.Agent = f.ref, f.op.ID, f.agent
 	moved, err := p.o.Store.Settle(ctx, []Settlement{row})
 	if err != nil {
 		p.o.Log.Error("cannot record a verdict", "agent", f.agent, "proc", f.op.Key, "op", f.op.ID, "err", err)

@@ -50,7 +50,7 @@ func (p *Plane) expireLeases() {
 // lookAtDue decides about each flight that is due.
 func (p *Plane) lookAtDue(ctx context.Context) {
 	now := p.o.Now()
-	var repeat, unknown, expired []*flight
+	var repeat, unknown, expired, lost []*flight
 	cancel := map[gozzard.AgentID][]*flight{}
 	retry := map[gozzard.AgentID]bool{}
 	p.mu.Lock()
@@ -66,6 +66,8 @@ func (p *Plane) lookAtDue(ctx context.Context) {
 			p.schedule(f, now.Add(p.o.Resend))
 		case f.state == gozzard.AttemptPending:
 			p.schedule(f, f.expires)
+		case f.state == gozzard.AttemptUnknown && now.Sub(f.deadline) > p.o.Keep:
+			lost = append(lost, f)
 		case f.state == gozzard.AttemptUnknown:
 			if online {
 				cancel[f.agent] = append(cancel[f.agent], f)
@@ -93,6 +95,11 @@ func (p *Plane) lookAtDue(ctx context.Context) {
 		p.withdraw(ctx, f, gozzard.Outcome{
 			Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("not executed: host %s did not come back in time", f.agent),
 		})
+	}
+	for _, f := range lost {
+		p.settleOne(ctx, f, Settlement{From: gozzard.AttemptUnknown, To: gozzard.AttemptInterrupted, Outcome: gozzard.Outcome{
+			Code: gozzard.CodeInterrupted, Message: "interrupted: the host was not heard of again; it was done at most once and is not repeated by itself",
+		}})
 	}
 	for agent := range retry {
 		if lock := p.readyLock(agent); lock.TryLock() { // else somebody is at it
