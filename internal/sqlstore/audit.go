@@ -18,7 +18,7 @@ func insertAudit(ctx context.Context, c *conn, a *control.AuditRow) error {
 // Audit implements control.Store.
 func (s *Store) Audit(ctx context.Context, limit int) (list []control.AuditRow, err error) {
 	defer s.timed("audit", &err)()
-	rows, err := s.read.QueryContext(ctx, `SELECT seq, at, app, caller, asserted, act, task_id, request_hash, targets FROM audit ORDER BY seq DESC LIMIT $1`,
+	rows, err := s.read.db.QueryContext(ctx, `SELECT seq, at, app, caller, asserted, act, task_id, request_hash, targets FROM audit ORDER BY seq DESC LIMIT $1`,
 		max(limit, 0))
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		var a control.AuditRow

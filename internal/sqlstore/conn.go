@@ -20,15 +20,18 @@ type stmtKey struct {
 	rows int
 }
 
+func (k stmtKey) sql(d *dialect) string {
+	if k.bulk != nil {
+		return k.bulk.text(k.rows, d.place)
+	}
+	return k.text
+}
+
 func (c *conn) prepared(ctx context.Context, k stmtKey) (*sql.Stmt, error) {
 	if st := c.stmts[k]; st != nil {
 		return st, nil
 	}
-	text := k.text
-	if k.bulk != nil {
-		text = k.bulk.text(k.rows, c.d.place)
-	}
-	st, err := c.c.PrepareContext(ctx, text)
+	st, err := c.c.PrepareContext(ctx, k.sql(c.d))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +39,17 @@ func (c *conn) prepared(ctx context.Context, k stmtKey) (*sql.Stmt, error) {
 	return st, nil
 }
 
-// exec runs a statement without arguments, as it is.
+// control runs a statement without arguments that begins, divides or ends a transaction which is whole.
+func (c *conn) control(ctx context.Context, text string) error {
+	st, err := c.prepared(ctx, stmtKey{text: text})
+	if err != nil {
+		return err
+	}
+	_, err = st.ExecContext(ctx)
+	return err
+}
+
+// exec runs a statement without arguments as it is: of a transaction that has failed nothing can be prepared.
 func (c *conn) exec(ctx context.Context, text string) error {
 	_, err := c.c.ExecContext(ctx, text)
 	return err
@@ -195,18 +208,6 @@ func (c *conn) putEach(ctx context.Context, b *bulk, n int, args func(i int, to 
 			return err
 		}
 		rows, err := st.QueryContext(ctx, buf...)
-		return scanAll(rows, err, f)
-	})
-}
-
-// ask is putEach for readers.
-func (d *dialect) ask(ctx context.Context, db *sql.DB, b *bulk, n int, args func(i int, to []any) []any, f func(*sql.Rows) error) error {
-	return parts(n, func(from, to int) error {
-		var buf []any
-		for i := from; i < to; i++ {
-			buf = args(i, buf)
-		}
-		rows, err := db.QueryContext(ctx, b.text(to-from, d.place), buf...)
 		return scanAll(rows, err, f)
 	})
 }

@@ -69,7 +69,7 @@ func (s *Store) Groups(ctx context.Context, namespace string, agents []gozzard.A
 	agents = slices.Clone(agents)
 	slices.Sort(agents)
 	agents = slices.Compact(agents)
-	err = s.d.ask(ctx, s.read, selectGroups, len(agents), func(i int, to []any) []any {
+	err = s.read.ask(ctx, selectGroups, len(agents), func(i int, to []any) []any {
 		return append(to, text(string(agents[i])), text(namespace))
 	}, func(r *sql.Rows) error {
 		var g control.GroupRecord

@@ -88,7 +88,7 @@ func scanHost(scan func(...any) error) (h control.HostRecord, err error) {
 // Hosts implements control.Store.
 func (s *Store) Hosts(ctx context.Context) (list []control.HostRecord, err error) {
 	defer s.timed("hosts", &err)()
-	rows, err := s.read.QueryContext(ctx, selectHosts+` ORDER BY h.agent_id`)
+	rows, err := s.read.db.QueryContext(ctx, selectHosts+` ORDER BY h.agent_id`)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		h, err := scanHost(r.Scan)
 		list = append(list, h)

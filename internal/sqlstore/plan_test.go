@@ -22,7 +22,7 @@ func TestPlans(t *testing.T) {
 	}()
 	explain := func(name, text string, args []any) {
 		t.Helper()
-		rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
+		rows, err := s.read.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
 		if err := scanAll(rows, err, func(r *sql.Rows) error {
 			var id, parent, unused int
 			var detail string

@@ -48,7 +48,6 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		forUpdate: " FOR UPDATE",
 		place:     func(i int) string { return "$" + strconv.Itoa(i) },
 		sessions:  selectSessions(" FOR SHARE OF h"),
-		snapshot:  &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
 		classify:  classifyPostgres,
 	}
 	return newStore(o, d, read, write, noKeeper{}, func() error { return nil }), nil

@@ -48,7 +48,7 @@ func (s *Store) allProcesses(ctx context.Context) func() ([]control.ProcessRecor
 	var after gozzard.ProcID // no agent id is empty, so this is before the first
 	return func() (page []control.ProcessRecord, err error) {
 		defer s.timed("processes", &err)()
-		rows, err := s.read.QueryContext(ctx, `SELECT `+processColumns+` FROM processes p LEFT JOIN specs s ON s.hash = p.spec_hash
+		rows, err := s.read.db.QueryContext(ctx, `SELECT `+processColumns+` FROM processes p LEFT JOIN specs s ON s.hash = p.spec_hash
 			WHERE (p.agent_id, p.namespace, p.name) > ($1, $2, $3) ORDER BY p.agent_id, p.namespace, p.name LIMIT $4`,
 			string(after.Agent), after.Namespace, after.Name, pageRows)
 		err = scanAll(rows, err, func(r *sql.Rows) error { return scanProcess(r, &page) })
@@ -67,7 +67,7 @@ func (s *Store) namedProcesses(ctx context.Context, ids []gozzard.ProcID) func()
 		defer s.timed("processes", &err)()
 		for len(page) == 0 && len(ids) > 0 { // an empty page would be taken for the end
 			now := ids[:min(len(ids), pageRows)]
-			err := s.d.ask(ctx, s.read, selectProcesses, len(now), func(i int, to []any) []any {
+			err := s.read.ask(ctx, selectProcesses, len(now), func(i int, to []any) []any {
 				return append(to, text(string(now[i].Agent)), text(now[i].Namespace), text(now[i].Name))
 			}, func(r *sql.Rows) error { return scanProcess(r, &page) })
 			if err != nil {

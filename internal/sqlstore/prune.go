@@ -29,7 +29,7 @@ var (
 func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	defer s.timed("prune", &err)()
 	var old []int64
-	rows, err := s.read.QueryContext(ctx, selectFinished, millis(before), max(0, min(limit, pruneTasks)))
+	rows, err := s.read.db.QueryContext(ctx, selectFinished, millis(before), max(0, min(limit, pruneTasks)))
 	if err := s.readError("finished tasks", scanAll(rows, err, func(r *sql.Rows) error { return scanSeq(r, &old) })); err != nil {
 		return 0, err
 	}

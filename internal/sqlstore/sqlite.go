@@ -45,7 +45,6 @@ func openLocked(ctx context.Context, path string, o Options, unlock func() error
 		begin:    "BEGIN IMMEDIATE",
 		place:    func(int) string { return "?" }, // in order; the driver looks numbered ones up by name, which is slow for thousands
 		sessions: selectSessions(""),
-		snapshot: &sql.TxOptions{ReadOnly: true},
 		classify: classifySQLite(path),
 	}
 	r := &room{o: o, path: path + ".reserve"}

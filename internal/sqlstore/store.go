@@ -29,8 +29,9 @@ type Options struct {
 type Store struct {
 	o       Options
 	d       *dialect
-	read    *sql.DB
+	read    *reader
 	w       *writer
+	items   shelf
 	closing func() error // what belongs to the kind of database, after both pools are closed
 	swept   []byte       // the last definition that sweep looked at; of the writer
 
@@ -46,7 +47,6 @@ type dialect struct {
 	forUpdate string             // ends a SELECT whose rows are about to be changed
 	sessions  *bulk              // selectSessions
 	place     func(i int) string // stands for argument i, from 1, in a bulk statement
-	snapshot  *sql.TxOptions
 	classify  func(error) failure
 }
 
@@ -78,7 +78,7 @@ func (o Options) withDefaults() Options {
 }
 
 func newStore(o Options, d *dialect, read, write *sql.DB, keep keeper, closing func() error) *Store {
-	s := &Store{o: o, d: d, read: read, closing: closing, swept: []byte{}, w: newWriter(o, d, write, keep)}
+	s := &Store{o: o, d: d, read: newReader(read, d), closing: closing, swept: []byte{}, w: newWriter(o, d, write, keep)}
 	go s.w.loop()
 	return s
 }
@@ -88,7 +88,7 @@ func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.w.stop)
 		<-s.w.stopped
-		s.closeErr = errors.Join(s.w.closeErr, s.read.Close(), s.w.db.Close(), s.closing())
+		s.closeErr = errors.Join(s.w.closeErr, s.read.close(), s.w.db.Close(), s.closing())
 	})
 	return s.closeErr
 }
@@ -100,26 +100,13 @@ func (s *Store) Ping(ctx context.Context) (err error) {
 		return err
 	}
 	var n int64
-	return s.readError("ping", s.read.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'number'`).Scan(&n))
+	return s.readError("ping", s.read.db.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'number'`).Scan(&n))
 }
 
 // timed reports the duration of a call and how it ended; use it with defer.
 func (s *Store) timed(op string, err *error) func() {
 	start := s.o.Now()
 	return func() { s.o.Observe(op, s.o.Now().Sub(start), *err) }
-}
-
-// view runs reads that must see one state of the record.
-func (s *Store) view(ctx context.Context, what string, f func(*sql.Tx) error) error {
-	tx, err := s.read.BeginTx(ctx, s.d.snapshot)
-	if err != nil {
-		return s.readError(what, err)
-	}
-	err = f(tx)
-	if end := tx.Rollback(); err == nil && !errors.Is(end, sql.ErrTxDone) { // it wrote nothing; a context that ended has rolled it back
-		err = end
-	}
-	return s.readError(what, err)
 }
 
 // readError turns an error of a read into one for callers.

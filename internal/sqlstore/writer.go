@@ -225,7 +225,7 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 	if jobs = w.admit(ctx, jobs); len(jobs) == 0 {
 		return nil, nil
 	}
-	if err := w.c.exec(ctx, w.d.begin); err != nil {
+	if err := w.c.control(ctx, w.d.begin); err != nil {
 		w.disconnect()
 		return w.give(jobs, err)
 	}
@@ -240,7 +240,7 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 	if len(jobs) == 1 && results[0] != nil {
 		w.rollback(ctx)
 	} else {
-		err = w.c.exec(ctx, "COMMIT")
+		err = w.c.control(ctx, "COMMIT")
 		w.o.Observe("commit", w.o.Now().Sub(start), err)
 	}
 	if err != nil {
@@ -267,7 +267,7 @@ func (w *writer) runJob(ctx context.Context, j *job, shared bool) error {
 	if !shared {
 		return j.run(ctx, w.c)
 	}
-	if err := w.c.exec(ctx, "SAVEPOINT job"); err != nil {
+	if err := w.c.control(ctx, "SAVEPOINT job"); err != nil {
 		return errors.Join(errSpoilt, err)
 	}
 	runErr := j.run(ctx, w.c)
@@ -279,7 +279,7 @@ func (w *writer) runJob(ctx context.Context, j *job, shared bool) error {
 			return errors.Join(errSpoilt, runErr, err)
 		}
 	}
-	if err := w.c.exec(ctx, "RELEASE SAVEPOINT job"); err != nil {
+	if err := w.c.control(ctx, "RELEASE SAVEPOINT job"); err != nil {
 		return errors.Join(errSpoilt, runErr, err)
 	}
 	return runErr
