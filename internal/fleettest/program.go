@@ -204,3 +204,22 @@ func awaitCredentials(p *Program, api *API, path string) {
 		return json.Unmarshal(b, &api.Cred) == nil
 	})
 }
+
+// Descriptors counts the open files of the present process.
+func (p *Program) Descriptors() int {
+	dirs, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return len(dirs)
+}
+
+// RSS is the resident memory of the present process in bytes.
+func (p *Program) RSS() int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	pages, _ := strconv.ParseInt(string(bytes.Fields(b)[1]), 10, 64)
+	return pages * int64(os.Getpagesize())
+}
