@@ -29,7 +29,7 @@ type Options struct {
 	Observe  Observer
 
 	Interval time.Duration // between full reports of an agent; 30 s
-	Lease    time.Duration // silence after which a host is offline; 15 s
+	Lease    time.Duration // silence after which a host is offline; 14 s, so that it is known within 15
 	Slack    time.Duration // on top of a command's own time before an attempt is given up; 8 s
 	Resend   time.Duration // between repeats of what an agent has not answered; 1 s
 	Keep     time.Duration // results stay at least that long; 24 h
@@ -43,7 +43,7 @@ func (o *Options) setDefaults() {
 		}
 	}
 	def(&o.Interval, 30*time.Second)
-	def(&o.Lease, 15*time.Second)
+	def(&o.Lease, 14*time.Second)
 	def(&o.Slack, 8*time.Second)
 	def(&o.Resend, time.Second)
 	def(&o.Keep, 24*time.Hour)

@@ -7,7 +7,11 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-const settleBatch = 2000
+const (
+	settleBatch  = 2000
+	settleCrowd  = 64 // verdicts of one commit from which on there are many
+	settleLinger = 10 * time.Millisecond
+)
 
 // settle is one report of an agent about one operation on its way into the record.
 type settle struct {
@@ -23,26 +27,46 @@ type settle struct {
 func (p *Plane) settleLoop(ctx context.Context) {
 	batch := make([]settle, 0, settleBatch)
 	for {
+		crowd := len(batch) >= settleCrowd
 		batch = batch[:0]
 		select {
 		case <-ctx.Done():
 			return
 		case s := <-p.settles:
-			batch = append(batch, s)
-		}
-	more:
-		for len(batch) < settleBatch {
-			select {
-			case s := <-p.settles:
-				batch = append(batch, s)
-			default:
-				break more
-			}
+			batch = p.gather(append(batch, s), crowd)
 		}
 		if err := p.settleAll(ctx, batch); err != nil && ctx.Err() == nil {
 			p.o.Log.Error("cannot record verdicts, agents will repeat them", "count", len(batch), "err", err)
 		}
 	}
+}
+
+// gather takes the reports that are there. In a crowd it waits a little for more: each commit writes the same pages of the record again.
+func (p *Plane) gather(batch []settle, crowd bool) []settle {
+	var late <-chan time.Time
+	if crowd {
+		late = time.After(settleLinger)
+	}
+	for len(batch) < settleBatch {
+		select {
+		case s := <-p.settles:
+			batch = append(batch, s)
+			continue
+		default:
+		}
+		if late == nil {
+			return batch
+		}
+		select {
+		case s := <-p.settles:
+			batch = append(batch, s)
+		case <-late:
+			late = nil
+		case <-p.quit:
+			return batch
+		}
+	}
+	return batch
 }
 
 func (p *Plane) settleAll(ctx context.Context, batch []settle) error {

@@ -90,6 +90,9 @@ func Text(err error) string {
 
 // Encode gives the bytes of an answer.
 func (e *Envelope) Encode() ([]byte, error) {
+	if data, ok := e.Data.(Appender); ok {
+		return e.append(nil, data), nil
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // names and commands are told as they are; the answer is JSON and is not shown as HTML

@@ -38,8 +38,8 @@ func (s *server) result(ctx context.Context, c *esb.Call) (any, error) {
 }
 
 // render gives every attempt its entry, from the first poll on.
-func render(res *control.TaskResults) map[string]entry {
-	out := make(map[string]entry, len(res.Attempts))
+func render(res *control.TaskResults) entries {
+	out := make(entries, len(res.Attempts))
 	var specs specCache
 	for i := range res.Attempts {
 		a := &res.Attempts[i]

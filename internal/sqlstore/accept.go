@@ -20,7 +20,8 @@ var (
 
 	upsertProcesses = insert("processes", "agent_id, namespace, name, labels, spec_hash, hosted, wanted, registered_at",
 		` ON CONFLICT (agent_id, namespace, name) DO UPDATE SET
-			labels = excluded.labels, spec_hash = excluded.spec_hash`)
+			labels = excluded.labels, spec_hash = excluded.spec_hash
+			WHERE processes.labels <> excluded.labels OR processes.spec_hash IS DISTINCT FROM excluded.spec_hash`)  // most are as they were
 )
 
 // acceptance is a task made ready for the writer by its caller: what can be computed outside of the transaction is.
@@ -60,6 +61,7 @@ func (s *Store) Accept(ctx context.Context, t *control.NewTask) (acc control.Acc
 	if a.known != nil {
 		return control.Accepted{Task: *a.known, Known: true}, nil
 	}
+	s.keepNear(a)
 	return control.Accepted{Task: t.Task}, nil
 }
 
@@ -84,6 +86,7 @@ func newAcceptance(t *control.NewTask) (*acceptance, error) {
 	a := &acceptance{t: t, itemOf: make([]int32, len(t.Attempts)), outcomes: make([]string, len(t.Attempts))}
 	index := map[item]int32{}
 	labels := labelCache{}
+	outcomes := outcomeCache{}
 	var err error
 	for i := range t.Attempts {
 		at := &t.Attempts[i]
@@ -91,7 +94,7 @@ func newAcceptance(t *control.NewTask) (*acceptance, error) {
 		if it.labels, err = labels.text(at.Labels); err != nil {
 			return nil, err
 		}
-		if a.outcomes[i], err = outcomeText(at.Outcome); err != nil {
+		if a.outcomes[i], err = outcomes.text(at.Outcome); err != nil {
 			return nil, err
 		}
 		n, ok := index[it]
@@ -266,6 +269,14 @@ func (s *specSet) add(body []byte) specRef {
 		s.bodies = append(s.bodies, body)
 	}
 	return s.ref
+}
+
+// body is the definition that a reference names, nil for none.
+func (s *specSet) body(r specRef) []byte {
+	if i, ok := s.index[r]; ok {
+		return s.bodies[i]
+	}
+	return nil
 }
 
 func (s *specSet) put(ctx context.Context, c *conn, task int64) error {

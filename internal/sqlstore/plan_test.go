@@ -39,16 +39,14 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts, "settle": settleAttempts, "journals": advanceJournals,
-		"flags": flagProcesses, "removal": removeProcesses, "processes": selectProcesses, "groups": selectGroups, "keys": dropKeys, "tasks": removeTasks} {
+		"flags": flagProcesses, "removal": removeProcesses, "processes": selectProcesses, "groups": selectGroups, "keys": dropKeys, "tasks": removeTasks,
+		"items": selectItems, "specs": selectSpecs} {
 		for _, rows := range chunks {
 			explain(name, b.text(rows, s.d.place), make([]any, rows*len(b.types)))
 		}
 	}
 	explain("finished", selectFinished, []any{1, 1})
-	for _, where := range []string{"task_seq = $1", "agent_id = $1 AND state < 4"} {
-		explain("attempts", `SELECT * FROM attempts WHERE `+where, []any{1})
-		explain("items", `SELECT * FROM items WHERE (task_seq, item) IN (SELECT task_seq, item FROM attempts WHERE `+where+`)`, []any{1})
-		explain("specs", `SELECT * FROM specs WHERE hash IN (SELECT spec_hash FROM items
-			WHERE (task_seq, item) IN (SELECT task_seq, item FROM attempts WHERE `+where+`))`, []any{1})
-	}
+	explain("attempts of a task", selectAttempts+ofTask, []any{1})
+	explain("attempts of an agent", selectAttempts+ofAgent, []any{"a"})
+	explain("open attempts", selectAttempts+ofAll, nil)
 }

@@ -48,6 +48,7 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		forUpdate: " FOR UPDATE",
 		place:     func(i int) string { return "$" + strconv.Itoa(i) },
 		sessions:  selectSessions(" FOR SHARE OF h"),
+		reading:   func(ctx context.Context) context.Context { return ctx },
 		classify:  classifyPostgres,
 	}
 	return newStore(o, d, read, write, noKeeper{}, func() error { return nil }), nil

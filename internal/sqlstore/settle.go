@@ -28,7 +28,8 @@ var (
 		"a TEXT", "j TEXT", "l BIGINT")
 
 	flagProcesses = with(`UPDATE processes SET hosted = (v.h <> 0), wanted = v.w FROM v
-		WHERE processes.agent_id = v.a AND processes.namespace = v.ns AND processes.name = v.n`,
+		WHERE processes.agent_id = v.a AND processes.namespace = v.ns AND processes.name = v.n
+		AND (processes.hosted <> (v.h <> 0) OR processes.wanted <> v.w)`,
 		"a TEXT", "ns TEXT", "n TEXT", "h INTEGER", "w INTEGER")
 
 	removeProcesses = with(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (SELECT a, ns, n FROM v)`, "a TEXT", "ns TEXT", "n TEXT")
@@ -110,11 +111,11 @@ func casRows(ctx context.Context, c *conn, b *bulk, at []int, ref func(int) gozz
 			place[r] = at[n]
 		}
 		err := c.putEach(ctx, b, n, func(i int, to []any) []any { return args(at[i], to) }, func(r *sql.Rows) error {
-			var hit gozzard.AttemptRef
-			if err := r.Scan(&hit.Task, &hit.Index); err != nil {
+			var task, idx int64
+			if err := r.Scan(&task, &idx); err != nil {
 				return err
 			}
-			moved[place[hit]] = true
+			moved[place[gozzard.AttemptRef{Task: gozzard.TaskSeq(task), Index: int32(idx)}]] = true
 			return nil
 		})
 		if err != nil {
@@ -131,9 +132,9 @@ func (s *Store) Settle(ctx context.Context, rows []control.Settlement) (moved []
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	outcomes := make([]string, len(rows))
+	outcomes, known := make([]string, len(rows)), outcomeCache{}
 	for i := range rows {
-		if outcomes[i], err = outcomeText(rows[i].Outcome); err != nil {
+		if outcomes[i], err = known.text(rows[i].Outcome); err != nil {
 			return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the verdict cannot be recorded", Cause: err}
 		}
 	}

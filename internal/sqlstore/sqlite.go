@@ -45,6 +45,7 @@ func openLocked(ctx context.Context, path string, o Options, unlock func() error
 		begin:    "BEGIN IMMEDIATE",
 		place:    func(int) string { return "?" }, // in order; the driver looks numbered ones up by name, which is slow for thousands
 		sessions: selectSessions(""),
+		reading:  context.WithoutCancel, // to watch a context the driver starts a goroutine for each statement, and these take microseconds
 		classify: classifySQLite(path),
 	}
 	r := &room{o: o, path: path + ".reserve"}

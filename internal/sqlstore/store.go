@@ -43,10 +43,11 @@ var _ control.Store = (*Store)(nil)
 
 // dialect is what differs between the databases after a store is open.
 type dialect struct {
-	begin     string             // opens a write transaction
-	forUpdate string             // ends a SELECT whose rows are about to be changed
-	sessions  *bulk              // selectSessions
-	place     func(i int) string // stands for argument i, from 1, in a bulk statement
+	begin     string                                // opens a write transaction
+	forUpdate string                                // ends a SELECT whose rows are about to be changed
+	sessions  *bulk                                 // selectSessions
+	place     func(i int) string                    // stands for argument i, from 1, in a bulk statement
+	reading   func(context.Context) context.Context // the context of a short read: whether its caller is still there was looked at before
 	classify  func(error) failure
 }
 

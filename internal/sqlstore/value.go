@@ -109,6 +109,32 @@ func fromOutcome(s string) (o gozzard.Outcome, err error) {
 	return o, json.Unmarshal([]byte(s), &o)
 }
 
+// outcomeCache spares encoding or reading again what attempts of one task mostly share.
+type outcomeCache struct {
+	outcome gozzard.Outcome
+	made    string
+}
+
+func (c *outcomeCache) text(o gozzard.Outcome) (s string, err error) {
+	if o == c.outcome && c.made != "" { // a detail is equal only to itself
+		return c.made, nil
+	}
+	if s, err = outcomeText(o); err == nil {
+		c.outcome, c.made = o, s
+	}
+	return s, err
+}
+
+func (c *outcomeCache) read(s string) (o gozzard.Outcome, err error) {
+	if s == c.made && c.outcome.Detail == nil { // details are not shared
+		return c.outcome, nil
+	}
+	if o, err = fromOutcome(s); err == nil {
+		c.outcome, c.made = o, s
+	}
+	return o, err
+}
+
 func journalID(id [16]byte) string { return hex.EncodeToString(id[:]) }
 
 func fromJournalID(s string) (id [16]byte, err error) {

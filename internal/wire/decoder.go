@@ -26,6 +26,7 @@ type decoder struct {
 	num  protowire.Number
 	typ  protowire.Type
 	err  error
+	own  bool // the labels read so far are in a map that nobody shares
 }
 
 // next moves to the next field.
@@ -313,6 +314,7 @@ func (d *decoder) version() uint32 {
 type arena struct {
 	piece strings.Builder
 	left  int // bytes of input that may still become strings
+	last  lastLabels
 }
 
 const arenaPiece = 4 << 10

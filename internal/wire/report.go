@@ -33,7 +33,7 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	return appendUint(b, 13, r.Beat)
 }
 
-// DecodeReport reads what AppendReport wrote. The result shares no memory with b.
+// DecodeReport reads what AppendReport wrote. The result shares no memory with b; statuses with the same labels may share one map, which is for reading.
 func DecodeReport(b []byte) (*gozzard.Report, error) {
 	d := decoder{rest: b, text: &arena{left: len(b)}, what: "report"}
 	r := &gozzard.Report{Version: d.version()}
@@ -143,7 +143,7 @@ func decodeStatus(d decoder, s *gozzard.Status) error {
 		case 2:
 			s.Name = d.string()
 		case 3:
-			s.Labels = d.label(s.Labels)
+			s.Labels = d.labels(s.Labels)
 		case 4:
 			s.Wanted = gozzard.RunState(d.atMost(uint64(gozzard.StateStopped)))
 		case 5:

@@ -1,0 +1,54 @@
+package wire
+
+import (
+	"bytes"
+	"maps"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// lastLabels are those read last, with the bytes they were written in.
+type lastLabels struct {
+	raw    []byte
+	labels map[string]string
+}
+
+// labels reads the entries that stand side by side from the current field on. Processes of one host mostly have the same: they get the same map.
+func (d *decoder) labels(have map[string]string) map[string]string {
+	rest, ok := d.behindRun()
+	if have != nil || !ok { // what stands apart, or cannot be read: one at a time, into a map of its own
+		if !d.own {
+			have, d.own = maps.Clone(have), true
+		}
+		return d.label(have)
+	}
+	raw, last := d.rest[:len(d.rest)-len(rest)], &d.text.last
+	if last.labels != nil && bytes.Equal(raw, last.raw) {
+		d.rest = rest
+		return last.labels
+	}
+	labels := d.label(nil)
+	for d.err == nil && len(d.rest) > len(rest) && d.next() {
+		labels = d.label(labels)
+	}
+	if d.err == nil {
+		*last = lastLabels{raw: raw, labels: labels}
+	}
+	return labels
+}
+
+// behindRun gives what follows the current field and those like it directly behind it.
+func (d *decoder) behindRun() (rest []byte, ok bool) {
+	rest = d.rest
+	for {
+		n := protowire.ConsumeFieldValue(d.num, d.typ, rest)
+		if n < 0 || d.typ != protowire.BytesType {
+			return nil, false
+		}
+		rest = rest[n:]
+		if len(rest) == 0 || rest[0] != byte(d.num)<<3|byte(d.typ) {
+			return rest, true
+		}
+		rest = rest[1:]
+	}
+}
