@@ -2,6 +2,7 @@ package control
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -78,6 +79,9 @@ func (p *Plane) drop(f *flight) {
 	}
 	p.leaveWindow(f)
 	f.sent = true // whatever queue still has it passes over it
+	if f.state == gozzard.AttemptPending {
+		p.unhold(f)
+	}
 	id := gozzard.ProcID{Agent: f.agent, Key: f.op.Key}
 	if p.unsent[id] == f {
 		delete(p.unsent, id)
@@ -129,6 +133,16 @@ func (p *Plane) hold(f *flight, due time.Time) {
 		s.ready = false
 	}
 	p.schedule(f, due)
+}
+
+// unhold takes a flight out of the list of those that wait, so that hosts which never come back keep nothing.
+func (p *Plane) unhold(f *flight) {
+	left := slices.DeleteFunc(p.waiting[f.agent], func(w *flight) bool { return w == f })
+	if len(left) == 0 {
+		delete(p.waiting, f.agent)
+		return
+	}
+	p.waiting[f.agent] = left
 }
 
 // schedule sets when the timer looks at a flight again; the zero time takes it out.
