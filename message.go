@@ -15,6 +15,8 @@ const (
 	CommandOperate                        // run Ops
 	CommandCancel                         // give up on Cancel where not yet begun
 	CommandAck                            // verdicts of Acked are durable; report round AckRound has arrived; the lease is renewed
+	CommandGroups                         // the pools of this host are Groups, all of them
+	CommandLogs                           // answer Logs
 )
 
 // Command is the only message that goes down.
@@ -28,6 +30,10 @@ type Command struct {
 	AckRound uint64        // of a full report
 	Beat     uint64        // heartbeat that is answered
 	Interval time.Duration // Welcome: how often a full report is wanted
+
+	Groups    []Group   // CommandGroups
+	Logs      *LogQuery // CommandLogs
+	AckEvents uint64    // CommandAck: events up to this Seq have arrived; 0 none
 }
 
 // Op is one attempt on its way to the agent.
@@ -50,6 +56,8 @@ const (
 	ReportResults
 	ReportStatus
 	ReportHeartbeat
+	ReportEvents
+	ReportLogs
 )
 
 // Report is the only message that goes up. Who sent it is known from the connection, never from its content.
@@ -67,6 +75,9 @@ type Report struct {
 	Part     uint32
 	Parts    uint32
 	Beat     uint64 // ReportHeartbeat
+
+	Events []Event   // ReportEvents, in the order of Seq
+	Logs   *LogChunk // ReportLogs
 }
 
 // JournalPos tells which journal an agent writes and how far it is; a lost or rolled-back journal is noticed by it.

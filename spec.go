@@ -46,7 +46,25 @@ type Resource struct {
 	FD   int64   `json:"fd,omitempty"`
 	Disk int64   `json:"disk,omitempty"`
 	Net  int64   `json:"net,omitempty"`
+
+	Act     LimitAct `json:"act,omitempty"`     // what happens over a limit
+	Samples int      `json:"samples,omitempty"` // over it so many times in a row; 0 is DefaultLimitSamples
+	Enforce bool     `json:"enforce,omitempty"` // let the kernel hold CPU and Mem too, where it can
 }
+
+// LimitAct is what happens to a process over its limit. A hosted process that was ended by it is pulled up again.
+type LimitAct string
+
+// The acts. Without one a process is killed (seed of the GSE API: 杀死); Job's definitions come with ActStop.
+const (
+	ActAlert   LimitAct = "alert"
+	ActStop    LimitAct = "stop" // stop_cmd
+	ActKill    LimitAct = "kill"
+	ActRestart LimitAct = "restart"
+)
+
+// DefaultLimitSamples is how many samples in a row must be over a limit.
+const DefaultLimitSamples = 3
 
 // Kind of a process: resident ones are kept, one-shot ones may end, periodic ones follow a rule.
 type Kind int
@@ -67,7 +85,24 @@ type Policy struct {
 	StartInterval  int    `json:"start_interval"`
 	CrontabRule    string `json:"crontab_rule,omitempty"`
 	OpTimeout      int    `json:"op_timeout"`
+
+	TimeZone string  `json:"time_zone,omitempty"` // of CrontabRule; "" is the host's
+	Overlap  Overlap `json:"overlap,omitempty"`   // of periodic runs
+
+	HealthInterval  int  `json:"health_interval,omitempty"`  // seconds; 0 is 30
+	HealthTimeout   int  `json:"health_timeout,omitempty"`   // seconds; 0 is 10
+	HealthThreshold int  `json:"health_threshold,omitempty"` // failures in a row until it counts; 0 is 3
+	HealthRestart   bool `json:"health_restart,omitempty"`   // restart a hosted process that fails
 }
+
+// Overlap says what a periodic run does when the one before still runs.
+type Overlap string
+
+// The overlaps; skip is what "" means.
+const (
+	OverlapSkip Overlap = "skip"
+	OverlapKill Overlap = "kill" // end the old one first
+)
 
 // ConfigCheck names a configuration file and its digest (reserved by the callers' protocol; kept and given back).
 type ConfigCheck struct {

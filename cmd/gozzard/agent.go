@@ -42,6 +42,9 @@ func newAgentCommand() *cobra.Command {
 		Long: `Keep the processes of this host as the server asks: start them, bring them back, report them. What must run is known on this host's disk, so it is
 kept also while the server cannot be reached. Ending the agent never touches a process.
 
+To upgrade, replace the program's file and send SIGUSR2: the new program takes the agent's process over, and no supervised process notices. Stopping the
+agent and starting the new program does the same with a gap in which nothing is watched.
+
 Every flag can also be set by the environment (--secret-file is GOZZARD_SECRET_FILE) or in the YAML file named by --config; a flag wins over the
 environment, the environment over the file. The server must be on loopback until enrolment and TLS are set up.`,
 		Example: `  gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
@@ -61,7 +64,7 @@ environment, the environment over the file. The server must be on loopback until
 			if cfg.Secret, err = readSecret(secretFile); err != nil {
 				return failed(err)
 			}
-			return failed(runAgent(cmd.Context(), cfg))
+			return failed(runUpgradable(cmd.Context(), log, func(ctx context.Context) error { return runAgent(ctx, cfg) }))
 		},
 	}
 	f := cmd.Flags()
@@ -72,6 +75,7 @@ environment, the environment over the file. The server must be on loopback until
 	f.IntVar(&cfg.Cloud, "cloud", 0, "cloud area of this host")
 	f.DurationVar(&cfg.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
 	logs.register(f, "info")
+	cmd.AddCommand(newDoctorCommand())
 	return cmd
 }
 

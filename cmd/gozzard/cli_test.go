@@ -29,6 +29,20 @@ type fakePlane struct {
 	mu      sync.Mutex
 	tasks   map[gozzard.TaskID]control.TaskResults
 	outcome func(a *gozzard.Attempt)
+	ring    *control.EventRing
+	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
+}
+
+func (p *fakePlane) Events(f control.EventFilter, limit int) control.EventPage {
+	return p.ring.Newest(f, limit)
+}
+
+func (p *fakePlane) EventsAfter(f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{}) {
+	return p.ring.After(f, id, limit)
+}
+
+func (p *fakePlane) Log(_ context.Context, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+	return p.log(t, q)
 }
 
 func (p *fakePlane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
@@ -95,7 +109,7 @@ func newCLI(t *testing.T) *cli {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &fakePlane{Index: live.New(), tasks: map[gozzard.TaskID]control.TaskResults{}}
+	p := &fakePlane{Index: live.New(), tasks: map[gozzard.TaskID]control.TaskResults{}, ring: control.NewEventRing(100, time.Unix(1700000000, 0))}
 	for i, agent := range []gozzard.AgentID{"a1", "a2"} {
 		p.PutHost(live.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}}, Hostname: "h", OS: "linux", Arch: "amd64", Version: "1"},
 			Session: 1, Online: true, LastSeen: time.Unix(1700000000, 0)})

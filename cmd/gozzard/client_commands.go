@@ -49,7 +49,7 @@ const (
 )
 
 func (env *cliEnv) clientCommands() []*cobra.Command {
-	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env)}
+	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env), newEventsCommand(env), newLogsCommand(env)}
 	drive := append([]*cobra.Command{newRegisterCommand(env), newUnregisterCommand(env)}, newOperateCommands(env)...)
 	for _, c := range watch {
 		c.GroupID = groupWatch

@@ -43,11 +43,12 @@ type node struct {
 	plane    *control.Plane
 	listener net.Listener
 	handler  http.Handler
+	stopping chan struct{} // closed when run ends
 }
 
 // newNode opens everything in the order of dependence; what was opened is closed when a later step fails.
 func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
-	n := &node{cfg: cfg}
+	n := &node{cfg: cfg, stopping: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -90,7 +91,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 		return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped, Malformed: c.Malformed, Newer: c.Newer}
 	})
 	n.handler = doors(
-		api.New(api.Options{Plane: n.plane, Auth: book, Metrics: metrics, Ready: n.plane.Ready, Log: cfg.Log}),
+		api.New(api.Options{Plane: n.plane, Auth: book, Metrics: metrics, Ready: n.plane.Ready, Log: cfg.Log, Stopping: n.stopping}),
 		gse.New(gse.Options{Plane: n.plane, Auth: book, Log: cfg.Log, Observe: metrics.ObserveRequest}),
 	)
 	n.listener, err = listenLoopback(cfg.Listen)
@@ -107,6 +108,7 @@ func (n *node) run(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	errs := make([]error, 3)
+	context.AfterFunc(ctx, func() { close(n.stopping) })
 	wg.Go(func() { defer cancel(); errs[0] = n.plane.Run(ctx) })
 	wg.Go(func() { defer cancel(); errs[1] = n.hub.Run(ctx) })
 	wg.Go(func() { defer cancel(); errs[2] = serveHTTP(ctx, n.listener, n.handler, n.cfg.Log) })

@@ -62,6 +62,17 @@ func (o *outputFlag) write(w io.Writer, v any) error {
 	return written(w.Write(out))
 }
 
+// writeLine prints a value for programs on one line, where one comes after the other.
+func (o *outputFlag) writeLine(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return failed(fmt.Errorf("cannot encode the output: %w", err))
+	}
+	return written(w.Write(escapeControls(b.Bytes())))
+}
+
 // written makes the error of a closed or full output an exit code.
 func written(_ int, err error) error {
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,6 +77,13 @@ type Agent struct {
 	changed  map[gozzard.Key]struct{} // since the last report
 	since    time.Time                // of the first of them
 
+	eventMu sync.Mutex
+	lastSeq uint64          // given to an event
+	news    []gozzard.Event // numbered, not in the journal yet
+	missed  int             // events that found no room in news
+
+	questions chan *gozzard.LogQuery // for logs
+
 	plan agenda // of the loop only
 }
 
@@ -94,6 +102,7 @@ func New(o Options) (*Agent, error) {
 	a := &Agent{
 		o: o, info: o.Info, log: o.Log, kick: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), failed: make(chan error, 1), contact: contact{lease: o.Lease},
 		taken: map[gozzard.Key]uint64{}, buried: map[gozzard.OpID]*operation{}, changed: map[gozzard.Key]struct{}{},
+		questions: make(chan *gozzard.LogQuery, maxQuestions),
 	}
 	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync}
 	if o.Simulated {
@@ -107,10 +116,12 @@ func New(o Options) (*Agent, error) {
 	if err := a.recover(records); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	a.lastSeq = a.state.events.last()
 	a.sup = supervise.New(supervise.Options{
-		Host: o.Host, Changed: func(st gozzard.Status) { a.mark(st.Key) }, Removed: a.mark,
+		Host: o.Host, Changed: func(st gozzard.Status) { a.mark(st.Key) }, Removed: a.mark, Event: a.note,
 		SampleEvery: o.SampleEvery, Now: o.Now, Rand: o.Rand, Log: o.Log,
 	})
+	a.sup.SetGroups(slices.Clone(a.state.groups))
 	a.sup.Restore(a.state.records())
 	return a, nil
 }
@@ -190,9 +201,11 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 		cancel()
 	})
 	wg.Go(func() { a.beats(ctx, link) })
+	wg.Go(func() { a.answerLogs(ctx, link) })
 	err := a.loop(ctx, link)
 	cancel()
 	wg.Wait()
+	a.saveEvents() // what the supervisor said last
 	return errors.Join(err, supErr, a.Close())
 }
 

@@ -21,6 +21,9 @@ const (
 	recordProcess                             // compaction: a process
 	recordGen                                 // compaction: the newest generation of a process
 	recordOp                                  // compaction: an operation
+	recordGroups                              // the pools of this host, all of them; since journal format 2, as what follows
+	recordEvent                               // something happened to a process
+	recordEventsAcked                         // events up to a number have arrived at the server
 )
 
 // entry is the body of every record; each type uses its part.
@@ -35,6 +38,9 @@ type entry struct {
 	Key     *gozzard.Key      `json:"key,omitempty"`
 	Gen     uint64            `json:"gen,omitempty"`
 	Ops     []opText          `json:"ops,omitempty"`
+	Groups  []gozzard.Group   `json:"groups,omitempty"`
+	Event   *gozzard.Event    `json:"event,omitempty"`
+	Seq     uint64            `json:"seq,omitempty"`
 }
 
 // opEntry is an operation in a record. The action is for people who read the journal.
@@ -83,8 +89,12 @@ func decodeEntry(t journal.Type, body []byte) (*entry, error) {
 		ok = e.Op != nil && e.Outcome != nil
 	case recordOp:
 		ok = e.Op != nil && e.Phase >= gozzard.PhaseBegun && e.Phase <= gozzard.PhaseNever
-	case recordAck:
+	case recordAck, recordGroups:
 		ok = true
+	case recordEvent:
+		ok = e.Event != nil && e.Event.Seq > 0
+	case recordEventsAcked:
+		ok = e.Seq > 0
 	case recordProcess:
 		ok = e.Process != nil
 	case recordGen:

@@ -29,6 +29,8 @@ type agenda struct {
 	ackedFrom  uint64 // an acknowledgement of this round or a later one counts; 0: none is awaited
 	interval   time.Duration
 	ends       time.Time // next try to save ends
+	events     time.Time // when events are told
+	eventTries int
 }
 
 // Receive takes in a command. It never blocks: the fabric calls it from its reader.
@@ -43,7 +45,7 @@ func (a *Agent) Receive(cmd *gozzard.Command) {
 	}
 	if cmd.Kind == gozzard.CommandAck && cmd.Beat > 0 { // at once: the disk may be slow, the lease is not about the disk
 		a.contact.answered(cmd.Session, cmd.Beat, now)
-		if len(cmd.Acked) == 0 && cmd.AckRound == 0 {
+		if len(cmd.Acked) == 0 && cmd.AckRound == 0 && cmd.AckEvents == 0 {
 			return
 		}
 	}
@@ -146,6 +148,7 @@ func (a *Agent) step(link Link) time.Time {
 		}
 	}
 	wait.until(p.ends)
+	a.saveEvents()
 	if v.ready {
 		wait.until(v.leaseEnds)
 		a.report(link, now, &wait)
@@ -190,6 +193,7 @@ func (a *Agent) report(link Link, now time.Time, wait *waiting) {
 			a.sendChanges(link)
 		}
 	}
+	a.reportEvents(link, now, wait)
 }
 
 func (a *Agent) anyFresh() bool {
@@ -219,6 +223,11 @@ func (a *Agent) obey() {
 			a.cancel(cmd)
 		case gozzard.CommandAck:
 			a.roundAcked(cmd)
+			a.eventsAcked(cmd)
+		case gozzard.CommandGroups:
+			a.setGroups(cmd)
+		case gozzard.CommandLogs:
+			a.askLogs(cmd)
 		default:
 			a.log.Warn("command of unknown kind was ignored", "kind", cmd.Kind)
 		}
@@ -278,6 +287,7 @@ func (a *Agent) welcome(cmd *gozzard.Command) {
 	}
 	p.resend = now.Add(resendWelcome)
 	p.round, p.ackedFrom = now, 0
+	p.events, p.eventTries = time.Time{}, 0
 	a.log.Info("session is open", "session", cmd.Session)
 }
 

@@ -35,7 +35,7 @@ func TestFullReportsAreRepeatedUntilAcknowledged(t *testing.T) {
 		r.do(ops...)
 		pass(time.Minute)
 		r.forget()
-		pass(time.Minute)
+		pass(2 * time.Minute)
 		rounds := map[uint64]map[string]bool{}
 		parts := map[uint64]uint32{}
 		for _, rep := range r.taken(gozzard.ReportStatus) {
@@ -59,7 +59,7 @@ func TestFullReportsAreRepeatedUntilAcknowledged(t *testing.T) {
 			}
 		}
 		if len(rounds) < 2 {
-			t.Errorf("%d rounds in a minute without an acknowledgement", len(rounds))
+			t.Errorf("%d rounds in two minutes without an acknowledgement", len(rounds))
 		}
 		r.set(func() { r.noRound, r.interval = false, 10*time.Minute })
 		r.a.Disconnected()
@@ -210,6 +210,10 @@ func golden() []journal.Record {
 	put(8, `{"process":{"key":{"namespace":"shop","name":"x"},"wanted":2,"registered_at":5}}`)
 	put(9, `{"key":{"namespace":"shop","name":"x"},"gen":9}`)
 	put(10, `{`+op+`,"phase":2}`)
+	put(11, `{"groups":[{"namespace":"shop","id":"pool","cpu_limit":12.5,"mem_limit":0,"cpu_weight":1,"mem_weight":0}]}`)
+	put(11, `{}`)
+	put(12, `{"event":{"seq":77,"key":{"namespace":"shop","name":"x"},"kind":"exited","at":1700000000123,"pid":5,"code":-1,"signal":"SIGSEGV","core":true,"message":"ended"}}`)
+	put(13, `{"seq":77}`)
 	return out
 }
 
@@ -239,7 +243,7 @@ func TestGoldenRecords(t *testing.T) {
 	for _, bad := range []struct {
 		t    journal.Type
 		body string
-	}{{99, `{}`}, {0, `{}`}, {1, `{}`}, {3, `{}`}, {3, `{"op":{"id":"zz"}}`}, {4, `not json`}, {8, `{}`}, {9, `{}`}, {10, `{"op":{"id":"000102030405060708090a0b0c0d0e0f"},"phase":77}`}} {
+	}{{99, `{}`}, {0, `{}`}, {1, `{}`}, {3, `{}`}, {3, `{"op":{"id":"zz"}}`}, {4, `not json`}, {8, `{}`}, {9, `{}`}, {12, `{}`}, {12, `{"event":{}}`}, {13, `{}`}, {10, `{"op":{"id":"000102030405060708090a0b0c0d0e0f"},"phase":77}`}} {
 		if _, err := agent.Decode(bad.t, []byte(bad.body)); err == nil {
 			t.Errorf("record of type %d with %s was taken", bad.t, bad.body)
 		}

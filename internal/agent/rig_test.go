@@ -36,6 +36,7 @@ type rig struct {
 	noAcks  bool   // verdicts are not acknowledged
 	noBeats bool   // heartbeats are not answered
 	noRound bool   // full reports are not acknowledged
+	deaf    bool   // events are not acknowledged
 
 	interval time.Duration // told with the Welcome
 }
@@ -126,6 +127,13 @@ func (r *rig) Send(rep *gozzard.Report) error {
 			return nil
 		}
 		cmd.AckRound = rep.Round
+	case gozzard.ReportEvents:
+		if r.deaf {
+			return nil
+		}
+		cmd.AckEvents = rep.Events[len(rep.Events)-1].Seq
+	case gozzard.ReportLogs:
+		return nil
 	}
 	r.a.Receive(cmd)
 	return nil

@@ -51,6 +51,9 @@ type state struct {
 	ops   map[gozzard.OpID]*operation
 	gens  map[gozzard.Key]uint64 // newest begun or done, kept for ever: also an unregistered process has no second past
 	procs map[gozzard.Key]supervise.Record
+
+	groups []gozzard.Group
+	events eventLog
 }
 
 func newState() *state {
@@ -103,6 +106,12 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 		s.procs[e.Process.Key] = *e.Process
 	case recordGen:
 		s.raise(*e.Key, e.Gen)
+	case recordGroups:
+		s.groups = e.Groups
+	case recordEvent:
+		s.events.add(*e.Event)
+	case recordEventsAcked:
+		s.events.ack(e.Seq)
 	}
 }
 
@@ -157,6 +166,15 @@ func (s *state) snapshot() []journal.Entry {
 			e.Outcome = &op.outcome
 		}
 		put(recordOp, e)
+	}
+	if len(s.groups) > 0 {
+		put(recordGroups, entry{Groups: s.groups})
+	}
+	for i := range s.events.kept {
+		put(recordEvent, entry{Event: &s.events.kept[i]})
+	}
+	if s.events.acked > 0 {
+		put(recordEventsAcked, entry{Seq: s.events.acked})
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -21,6 +22,9 @@ type Plane interface {
 	Find(f control.Filter, start, limit int) (int, []control.Row)
 	Hosts() []control.Host
 	Resolve(t gozzard.Target) (control.Host, bool)
+	Events(f control.EventFilter, limit int) control.EventPage
+	EventsAfter(f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{})
+	Log(ctx context.Context, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error)
 }
 
 // Options are the parts of the API.
@@ -30,6 +34,8 @@ type Options struct {
 	Metrics *Metrics                    // told of every request and served at /metrics; nil keeps none
 	Ready   func(context.Context) error // asked by /readyz; nil is always ready
 	Log     *slog.Logger
+
+	Stopping <-chan struct{} // closed when the server ends, so that streams end too; nil never is
 }
 
 // Door is the name under which operations of this API are recorded.
@@ -60,20 +66,26 @@ func routes() []route {
 		{http.MethodPut, "/api/v1/processes", accessCaller, (*api).putProcess},
 		{http.MethodDelete, "/api/v1/processes", accessCaller, (*api).deleteProcesses},
 		{http.MethodGet, "/api/v1/hosts", accessCaller, (*api).getHosts},
+		{http.MethodGet, "/api/v1/events", accessCaller, (*api).getEvents},
+		{http.MethodGet, "/api/v1/events/stream", accessCaller, (*api).streamEvents},
+		{http.MethodGet, "/api/v1/logs", accessCaller, (*api).getLog},
 		{http.MethodGet, "/healthz", accessOpen, (*api).getHealth},
 		{http.MethodGet, "/readyz", accessOpen, (*api).getReady},
 		{http.MethodGet, "/metrics", accessLoopbackOrKnown, (*api).getMetrics},
 	}
 }
 
-type api struct{ Options }
+type api struct {
+	Options
+	streams atomic.Int64 // of events, open now
+}
 
 // New makes the handler of everything under /api/v1/, and of /healthz, /readyz and /metrics.
 func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &api{o}
+	a := &api{Options: o}
 	mux := http.NewServeMux()
 	byPath := make(map[string]map[string]route)
 	for _, rt := range routes() {
@@ -141,6 +153,9 @@ func (a *api) instrument(path string, h http.Handler) http.Handler {
 		start := time.Now()
 		rec := &statusRecorder{ResponseWriter: w, code: http.StatusOK}
 		h.ServeHTTP(rec, r)
+		if rec.Header().Get("Content-Type") == streamType { // how long somebody listens says nothing about the server
+			return
+		}
 		a.Metrics.ObserveRequest(path, rec.code, time.Since(start))
 	})
 }

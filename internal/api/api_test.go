@@ -28,10 +28,12 @@ type plane struct {
 	refuse  error
 	results map[gozzard.TaskID]control.TaskResults
 	awaited time.Duration
+	ring    *control.EventRing
+	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
 }
 
 func newPlane() *plane {
-	return &plane{Index: live.New(), results: map[gozzard.TaskID]control.TaskResults{}}
+	return &plane{Index: live.New(), results: map[gozzard.TaskID]control.TaskResults{}, ring: control.NewEventRing(50, time.Now())}
 }
 
 func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
@@ -66,6 +68,18 @@ func (p *plane) Resolve(t gozzard.Target) (control.Host, bool) {
 		return p.Host(t.Agent)
 	}
 	return p.HostByAddr(t.Addr)
+}
+
+func (p *plane) Events(f control.EventFilter, limit int) control.EventPage {
+	return p.ring.Newest(f, limit)
+}
+
+func (p *plane) EventsAfter(f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{}) {
+	return p.ring.After(f, id, limit)
+}
+
+func (p *plane) Log(_ context.Context, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+	return p.log(t, q)
 }
 
 func (p *plane) last(t *testing.T) *gozzard.Operation {

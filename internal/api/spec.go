@@ -98,17 +98,19 @@ func readResource(v *esb.Value, r *gozzard.Resource) {
 	if !v.OptObject() {
 		return
 	}
-	only(v, "cpu", "mem", "fd", "disk", "net")
+	only(v, "cpu", "mem", "fd", "disk", "net", "act", "samples", "enforce")
 	cpu, mem, fd, disk, net := v.Get("cpu"), v.Get("mem"), v.Get("fd"), v.Get("disk"), v.Get("net")
 	r.CPU, r.Mem = cpu.OptFloat(0, 0, 100), mem.OptFloat(0, 0, 100)
 	r.FD, r.Disk, r.Net = fd.OptInt(0, 0, math.MaxInt64), disk.OptInt(0, 0, math.MaxInt64), net.OptInt(0, 0, math.MaxInt64)
+	readActs(v, r)
 }
 
 func readPolicy(v *esb.Value, p *gozzard.Policy) {
 	if !v.OptObject() {
 		return
 	}
-	only(v, "auto_type", "start_check_secs", "stop_check_secs", "start_retries", "start_interval", "crontab_rule", "op_timeout")
+	only(v, "auto_type", "start_check_secs", "stop_check_secs", "start_retries", "start_interval", "crontab_rule", "op_timeout",
+		"time_zone", "overlap", "health_interval", "health_timeout", "health_threshold", "health_restart")
 	number := func(name string, def *int, high int64) {
 		m := v.Get(name)
 		*def = int(m.OptInt(int64(*def), 0, high))
@@ -123,6 +125,7 @@ func readPolicy(v *esb.Value, p *gozzard.Policy) {
 	number("op_timeout", &p.OpTimeout, maxSeconds)
 	rule := v.Get("crontab_rule")
 	p.CrontabRule = text(&rule, 255)
+	readHealth(v, p)
 }
 
 // readLabels reads names with values. Numbers are taken as their text, as everywhere.

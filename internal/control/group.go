@@ -55,6 +55,11 @@ func (p *Plane) SetGroups(ctx context.Context, req GroupRequest) ([]GroupAnswer,
 	if err := p.o.Store.SetGroups(ctx, rows, audit); err != nil {
 		return nil, err
 	}
+	var agents []gozzard.AgentID
+	for i := range rows {
+		agents = append(agents, rows[i].Agent)
+	}
+	p.sendGroups(ctx, agents)
 	return answers, nil
 }
 
@@ -94,6 +99,7 @@ func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.
 			}
 		}
 	}
+	p.sendGroups(ctx, []gozzard.AgentID{agent})
 	p.o.Log.Info("processes rebound", "addr", addr, "agent", agent, "app", caller.App, "user", caller.User, "request", fmt.Sprintf("%x", requestHash[:8]))
 	return nil
 }

@@ -39,7 +39,8 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	if !opened {
 		p.mu.Lock()
 		s := p.sessions[h.from]
-		again := s != nil && s.id == r.Session
+		// The same number from another journal or another run of the agent is not a repeat: the agent has lost its count with its state.
+		again := s != nil && s.id == r.Session && rec.Journal.ID == r.Journal.ID && rec.Info.StartedAt == info.StartedAt
 		p.mu.Unlock()
 		switch {
 		case again: // our Welcome was lost
@@ -56,9 +57,15 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 		p.sessions[h.from] = &session{id: r.Session, cloud: h.cloud, heard: now, online: true}
 	}
 	p.mu.Unlock()
+	lost := p.lostState(h.from, r.Session, rec)
 	p.o.Live.PutHost(Host{Info: info, Session: r.Session, Online: true, LastSeen: now})
 	p.welcome(h)
-	return p.settleOld(ctx, h, rec)
+	p.sendGroups(ctx, []gozzard.AgentID{h.from})
+	if err := p.settleOld(ctx, h, rec); err != nil {
+		return err
+	}
+	p.relayLost(h.from, lost)
+	return nil
 }
 
 // settleOld reconciles until the record takes it: the session is open, so the agent will not say HELLO again by itself.

@@ -34,6 +34,9 @@ type Options struct {
 	Resend   time.Duration // between repeats of what an agent has not answered; 1 s
 	Keep     time.Duration // results stay at least that long; 24 h
 	Window   int           // attempts of one task on their way at a time; 4096
+	Events   int           // events kept in memory, the newest; 100,000
+	Refresh  time.Duration // between repeats of what agents are told anyway, such as pools; 5 min
+	Answer   time.Duration // an agent may take to answer a question, such as one for a log; 10 s
 }
 
 func (o *Options) setDefaults() {
@@ -47,6 +50,11 @@ func (o *Options) setDefaults() {
 	def(&o.Slack, 8*time.Second)
 	def(&o.Resend, time.Second)
 	def(&o.Keep, 24*time.Hour)
+	def(&o.Refresh, 5*time.Minute)
+	def(&o.Answer, 10*time.Second)
+	if o.Events == 0 {
+		o.Events = 100_000
+	}
 	if o.Window == 0 {
 		o.Window = 4096
 	}
@@ -89,6 +97,10 @@ type Plane struct {
 	hellos  chan hello
 	settles chan settle
 	quit    chan struct{} // closed when Run ends: nobody takes reports any more
+
+	events    *EventRing
+	questions questions
+	relays    relays
 }
 
 // session is an agent's open session as this server knows it.
@@ -108,7 +120,8 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		sessions: map[gozzard.AgentID]*session{}, tasks: map[gozzard.TaskSeq]*taskState{}, flights: map[gozzard.OpID]*flight{},
 		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{}, waiting: map[gozzard.AgentID][]*flight{},
 		wake: make(chan struct{}, 1), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
-		quit: make(chan struct{}),
+		quit: make(chan struct{}), events: NewEventRing(o.Events, o.Now()), questions: questions{open: map[gozzard.OpID]*question{}},
+		relays: relays{open: map[gozzard.AgentID]*relay{}, wake: make(chan struct{}, 1)},
 	}
 	hosts, err := o.Store.Hosts(ctx)
 	if err != nil {
@@ -142,6 +155,8 @@ func (p *Plane) Run(ctx context.Context) error {
 	run(p.timerLoop)
 	run(p.settleLoop)
 	run(p.pruneLoop)
+	run(p.groupLoop)
+	run(p.relayLoop)
 	for range helloWorkers {
 		run(p.helloLoop)
 	}

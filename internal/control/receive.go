@@ -39,6 +39,14 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 		if p.heard(from, cloud, r.Session) {
 			p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: r.Session, Beat: r.Beat})
 		}
+	case gozzard.ReportEvents:
+		if p.heard(from, cloud, r.Session) {
+			p.receiveEvents(from, cloud, r)
+		}
+	case gozzard.ReportLogs:
+		if p.heard(from, cloud, r.Session) {
+			p.receiveLogs(from, r)
+		}
 	default:
 		p.refuse("report_kind", from)
 	}

@@ -49,6 +49,7 @@ func (r *rig) start() {
 	}
 	plane, err := control.New(r.t.Context(), control.Options{
 		Store: store, Dispatch: r, Live: live.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease,
+		Events: 50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -52,7 +52,7 @@ type Store interface {
 
 	// SetGroups upserts limits of process groups, with an audit row, in one transaction.
 	SetGroups(ctx context.Context, rows []GroupRecord, audit AuditRow) error
-	// Groups lists the groups of a namespace on the given agents.
+	// Groups lists the groups of a namespace, or of all with "", on the given agents.
 	Groups(ctx context.Context, namespace string, agents []gozzard.AgentID) ([]GroupRecord, error)
 
 	// Audit lists audit rows, newest first, at most limit.

@@ -168,7 +168,9 @@ func readResource(v esb.Value) gozzard.Resource {
 		x := v.Get(name)
 		return x.OptInt(0, 0, math.MaxInt64)
 	}
-	return gozzard.Resource{CPU: percent("cpu"), Mem: percent("mem"), FD: count("fd"), Disk: count("disk"), Net: count("net")}
+	r := gozzard.Resource{CPU: percent("cpu"), Mem: percent("mem"), FD: count("fd"), Disk: count("disk"), Net: count("net")}
+	readActs(&v, &r)
+	return r
 }
 
 // either picks the one of two names for the same thing that says something. Both at once would need a guess.
@@ -204,5 +206,6 @@ func readPolicy(spec *esb.Value) gozzard.Policy {
 	number("op_timeout", &p.OpTimeout, maxSeconds)
 	// The documents' own sample has it misspelt.
 	p.CrontabRule = short(either(&v, "crontab_rule", "crotab_rule"), maxRule)
+	readHealth(&v, &p)
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,15 @@ type command struct {
 	out    *output
 	exited chan struct{}
 	unhook func() // ends the watch of the shell
+
+	waited sync.Once
+	err    error
+}
+
+// wait collects the shell, which has ended. Whoever comes first does it, and all learn how it ended.
+func (c *command) wait() error {
+	c.waited.Do(func() { c.err = c.cmd.Wait() })
+	return c.err
 }
 
 // prepare checks a run and sets up all that it needs but the process. The caller's text is the only shell text; what we know of the process
@@ -53,8 +63,9 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 			return nil, err
 		}
 		attr.UseCgroupFD, attr.CgroupFD = true, int(c.group.fd.Fd())
+		h.limits.prepare(keyFolder(r.Key))
 	}
-	if c.out, err = h.outputs.create(keyFolder(r.Key)+"."+name, who, h.groups != nil); err != nil {
+	if c.out, err = h.openOutput(r, name, who); err != nil {
 		h.discard(c)
 		return nil, err
 	}
@@ -65,10 +76,26 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	return c, nil
 }
 
+// openOutput opens what a command prints to.
+func (h *Host) openOutput(r supervise.Run, name string, who account) (*output, error) {
+	if !r.Keeps || r.Action == gozzard.ActionReload {
+		return h.outputs.create(keyFolder(r.Key)+"."+name, who, h.groups != nil)
+	}
+	log, f, err := h.logs.create(keyFolder(r.Key))
+	if err != nil {
+		return nil, err
+	}
+	from, err := log.position()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot read log: %w", err), f.Close())
+	}
+	return &output{file: f, log: log, from: from}, nil
+}
+
 // start starts the shell and has its end noticed.
 func (h *Host) start(c *command) error {
-	err := h.shells.start(func() (int, error) {
-		if err := c.cmd.Start(); err != nil {
+	err := h.shells.start(c, func() (int, error) {
+		if err := h.spawn(c); err != nil {
 			return 0, err
 		}
 		return c.cmd.Process.Pid, nil
@@ -82,6 +109,11 @@ func (h *Host) start(c *command) error {
 	}
 	if c.group != nil {
 		_ = c.group.fd.Close() // was only there to be named at the start
+	}
+	if c.out.log != nil {
+		if err := c.out.close(); err != nil { // it may be open for years in the process, but need not be here
+			h.log.Warn("cannot close log", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+		}
 	}
 	pid, fd := c.cmd.Process.Pid, -1
 	if h.hasPidfd {
@@ -98,7 +130,17 @@ func (h *Host) start(c *command) error {
 		h.leave(c)
 		return err
 	}
-	return nil
+	return h.admit(c)
+}
+
+// admit checks a command that was just started and ends it at once when it is not what it should be.
+func (h *Host) admit(c *command) error {
+	reason := h.checkCredentials(c)
+	if reason == "" {
+		return nil
+	}
+	h.cutOff(c)
+	return fmt.Errorf("cannot run as %s: %s", c.who.name, reason)
 }
 
 // discard gives back what prepare took.
@@ -108,7 +150,7 @@ func (h *Host) discard(c *command) {
 		h.groups.release(c.group)
 	}
 	if c.out != nil {
-		if err := errors.Join(c.out.remove(), c.out.file.Close()); err != nil {
+		if err := errors.Join(c.out.remove(), c.out.close()); err != nil {
 			h.log.Warn("cannot remove output of command", "err", err)
 		}
 	}

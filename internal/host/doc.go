@@ -4,5 +4,6 @@
 // What a command leaves behind outlives the agent by construction: it has a session and a cgroup of its own, it is no child that anybody must
 // wait for, and its output goes to a file instead of a pipe (see output_linux.go). Closing a Host touches no process.
 //
-// The umask of commands is that of the agent, because it can only be set for a whole program: the program sets 022 when it starts.
+// Every command is started from a thread of its own, which is given the umask, the privileges and the version 1 cgroups that the command is to
+// begin with, and ends with the start. So nothing of ours runs between the agent and the shell.
 package host

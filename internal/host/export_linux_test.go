@@ -1,15 +1,39 @@
 package host
 
-import "github.com/gozzard/gozzard"
+import (
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/procfs"
+)
 
 // ForgetPidfd makes a host work as on a kernel without pidfd.
 func ForgetPidfd(h *Host) { h.hasPidfd = false }
 
 // Tidy does at once what a host does now and then.
-func Tidy(h *Host) { h.tidy() }
+func Tidy(h *Host) {
+	h.tidy(true)
+	h.rotateLogs()
+}
 
 // KeyFolder names the cgroup folder of a key.
 func KeyFolder(k gozzard.Key) string { return keyFolder(k) }
 
 // ParsePID reads the text of a pid file.
 func ParsePID(b []byte) (int, bool) { return parsePID(b) }
+
+// SetLimitRoot makes a host believe that a folder is the base of a cgroup v2 tree with all controllers.
+func SetLimitRoot(h *Host, base string) {
+	h.limits.base, h.limits.one = base, nil
+	h.limits.two = map[string]bool{cpuController: true, memoryController: true, pidsController: true}
+}
+
+// CredentialsDiffer compares what a shell has with what it should have.
+func CredentialsDiffer(has procfs.Credentials, uid, gid uint32, groups []uint32, confined bool) string {
+	return differs(has, uid, gid, groups, confined)
+}
+
+// PassOnce does the part of a sample that looks at every process of the machine.
+func PassOnce(h *Host) error {
+	h.sampler.mu.Lock()
+	defer h.sampler.mu.Unlock()
+	return h.sampler.readAll()
+}

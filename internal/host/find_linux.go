@@ -89,6 +89,14 @@ func (h *Host) findMember(members []int, hint int, name string, owner *account) 
 // verify checks that a pid is a live process of that name and owner. Reading the start time before and after makes all that is read between of
 // one process. The reason is worded to follow "pid n,".
 func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string) {
+	if h.shells.has(pid) {
+		return procfs.Stat{}, "which is the shell of a running command"
+	}
+	return h.identify(pid, name, owner)
+}
+
+// identify is verify for a pid that may be the shell of a command.
+func (h *Host) identify(pid int, name string, owner *account) (procfs.Stat, string) {
 	none := procfs.Stat{}
 	if pid == 1 || pid == os.Getpid() {
 		return none, "which is not a process to be managed"
@@ -103,8 +111,6 @@ func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string
 		return none, "which has ended"
 	case before.Kernel():
 		return none, "which is a thread of the kernel"
-	case h.shells.has(pid):
-		return none, "which is the shell of a running command"
 	}
 	if name != "" {
 		n := h.namesOf(pid, &before)

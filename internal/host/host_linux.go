@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,8 +18,17 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// tidyEvery is how often output is trimmed, empty groups are removed and orphans are collected.
+// tidyEvery is how often output is trimmed and empty groups are removed.
 const tidyEvery = 2 * time.Second
+
+// orphansEvery is how often it is asked whether orphans have ended.
+const orphansEvery = 500 * time.Millisecond
+
+// tidyAll is how often it looks at all groups, though nothing is known to have ended: helpers of a process may have.
+const tidyAll = 30 * time.Second
+
+// floodEvery is how often logs are looked at while one of them grows fast.
+const floodEvery = 100 * time.Millisecond
 
 // Host is this machine.
 type Host struct {
@@ -30,14 +40,21 @@ type Host struct {
 	pageSize int64
 	self     account
 	hasPidfd bool
+	setuid   bool // may be gained by commands of others than root
 	instance string
 	degraded []string
 
 	groups  *cgroups // nil without cgroup v2
 	outputs *outputs
+	logs    *logs
+	limits  *limits
 	watch   *watcher
 	shells  shells
+	fronts  fronts
 	sampler sampler
+
+	ended      atomic.Bool // something has, since the groups were tidied
+	noExitInfo atomic.Bool // the kernel does not tell how processes of others ended
 
 	closeOnce sync.Once
 	closing   chan struct{}
@@ -57,7 +74,8 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{
 		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()), self: ownAccount(), instance: o.Instance,
-		shells: shells{pids: map[int]bool{}}, sampler: newSampler(), closing: make(chan struct{}), tidied: make(chan struct{}),
+		setuid: o.AllowSetuid, shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
+		closing: make(chan struct{}), tidied: make(chan struct{}),
 	}
 	if err := h.learn(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
@@ -66,7 +84,12 @@ func New(o Options) (*Host, error) {
 	if err := h.closeInherited(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+	h.sampler = newSampler(h.proc)
+	h.limits = h.findLimits()
 	var err error
+	if h.logs, err = openLogs(o.StateDir, o.LogBytes, o.LogAge); err != nil {
+		return nil, fmt.Errorf("cannot use this host: %w", err)
+	}
 	if h.outputs, err = openOutputs(o.StateDir); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
@@ -149,6 +172,7 @@ func (h *Host) Close() error {
 		err = h.watch.close()
 		if h.groups != nil {
 			h.groups.close()
+			h.limits.close(h.groups)
 		}
 	})
 	return err
@@ -182,6 +206,7 @@ func (h *Host) Clear(key gozzard.Key) error {
 	if h.groups == nil {
 		return nil
 	}
+	h.ended.Store(true)
 	if err := h.groups.clear(key); err != nil {
 		return fmt.Errorf("cannot clear %s: %w", key, err)
 	}
@@ -192,23 +217,57 @@ func (h *Host) tidyLoop() {
 	defer close(h.tidied)
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
+	flood := time.NewTimer(tidyEvery)
+	defer flood.Stop()
+	orphans := time.NewTicker(orphansEvery)
+	defer orphans.Stop()
+	last := time.Now()
 	for {
 		select {
 		case <-h.closing:
 			return
+		case <-orphans.C:
+			h.collectOrphans()
 		case <-tick.C:
-			h.tidy()
+			all := time.Since(last) >= tidyAll
+			if all {
+				last = time.Now()
+			}
+			h.tidy(all)
+		case <-flood.C:
+			if h.rotateLogs() {
+				flood.Reset(floodEvery)
+			} else {
+				flood.Reset(tidyEvery)
+			}
 		}
 	}
 }
 
-func (h *Host) tidy() {
+// rotateLogs keeps logs within their bounds; it reports whether one of them grows fast. Without cgroups nobody can tell that a silent log has no
+// writer any more, so none is removed.
+func (h *Host) rotateLogs() (hot bool) {
+	inUse := func(string) bool { return true }
+	if h.groups != nil {
+		inUse = func(folder string) bool { return h.groups.exists(folder, "") }
+	}
+	hot, err := h.logs.sweep(inUse)
+	if err != nil {
+		h.log.Warn("cannot tidy logs", "err", err)
+	}
+	return hot
+}
+
+// tidy costs next to nothing while no process ends, however many there are.
+func (h *Host) tidy(all bool) {
 	h.finishAbandoned()
+	h.fronts.tidy()
 	h.collectOrphans()
-	if h.groups == nil {
+	if h.groups == nil || !h.ended.Swap(false) && !all {
 		return
 	}
 	h.groups.tidy()
+	h.limits.tidy(h.groups)
 	if err := h.outputs.sweep(h.groups.exists); err != nil {
 		h.log.Warn("cannot tidy output of commands", "err", err)
 	}

@@ -96,6 +96,7 @@ func (h *Host) Degraded() []string {
 		fmt.Sprintf("%s: commands run as %s only", runtime.GOOS, h.self),
 		fmt.Sprintf("%s: processes are found by pid file only and exits are noticed by looking every %v", runtime.GOOS, lookEvery),
 		fmt.Sprintf("%s: use of processor and memory is not measured", runtime.GOOS),
+		fmt.Sprintf("%s: start commands must end by themselves, and what processes print is not kept", runtime.GOOS),
 	}
 }
 
@@ -312,6 +313,19 @@ func (h *Host) Clear(gozzard.Key) error { return nil }
 // Sample measures nothing here; Degraded says so.
 func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	return make([]supervise.Usage, len(procs))
+}
+
+// Limit has no kernel to ask here.
+func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error) {
+	if !r.Enforce || r.CPU <= 0 && r.Mem <= 0 {
+		return "", nil
+	}
+	return "", fmt.Errorf("cannot limit %s: limits are not enforced by %s", key, runtime.GOOS)
+}
+
+// ReadLog has nothing to read: output is kept only while its command runs.
+func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
+	return gozzard.LogChunk{ID: q.ID, Error: "logs are not kept on " + runtime.GOOS}
 }
 
 // Inspect reads what little is known.

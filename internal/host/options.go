@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -20,6 +21,12 @@ type Options struct {
 	ProcRoot string
 	// CgroupRoot is where cgroup v2 is mounted; empty finds it. A folder that is none makes the host work without cgroups.
 	CgroupRoot string
+	// LogBytes is how large a process's log grows before it is rotated, and LogAge how long what was printed is kept; 0 is 10 MiB and 7 days.
+	LogBytes int64
+	LogAge   time.Duration
+	// AllowSetuid lets commands of accounts other than root gain privileges through set-uid programs such as sudo. Otherwise the kernel ignores
+	// those marks for all that such a command starts.
+	AllowSetuid bool
 	// BootID stands in for the id of this boot in tests.
 	BootID string
 }
@@ -36,6 +43,12 @@ func (o *Options) check() error {
 	}
 	if o.ProcRoot == "" {
 		o.ProcRoot = "/proc"
+	}
+	if o.LogBytes <= 0 {
+		o.LogBytes = 10 << 20
+	}
+	if o.LogAge <= 0 {
+		o.LogAge = 7 * 24 * time.Hour
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (h *Host) collectOrphans() {
 
 func (h *Host) isOrphan(pid int) bool {
 	st, err := h.proc.Stat(pid)
-	if err != nil || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(pid) || h.watch.watching(pid) {
+	if err != nil || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(pid) || h.fronts.has(pid) || h.watch.watching(pid) {
 		return false
 	}
 	path, err := h.proc.Cgroup(pid)

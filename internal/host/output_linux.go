@@ -12,7 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Output of commands goes to files, not pipes. What a start command leaves behind usually inherits its output: with a pipe a command would seem
+// Output of commands goes to files, not pipes. That of start and restart is the process's log (log_linux.go); the others have a file of their own:
+// what a reload or stop command says must not be mixed with what the running process prints.
+//
+// Why not pipes: What a start command leaves behind usually inherits its output: with a pipe a command would seem
 // to run as long as its daemon does, and once nobody reads (the command has ended, or the agent) the daemon is blocked or killed by SIGPIPE. A
 // file stays valid for ever, whatever becomes of the agent.
 //
@@ -38,10 +41,12 @@ func openOutputs(stateDir string) (*outputs, error) {
 	return &outputs{dir: dir}, nil
 }
 
-// output is the file of one command.
+// output is the file of one command: its own, or the log of its process.
 type output struct {
-	path string // "" once removed
+	path string // "" once removed, and for a log
 	file *os.File
+	log  *procLog // nil for a file of its own
+	from int64    // position in the log where the command began
 }
 
 // create makes a file that its user may open again through /dev/stdout, but not find by its path.
@@ -64,6 +69,16 @@ func (o *outputs) create(name string, a account, named bool) (*output, error) {
 	return out, nil
 }
 
+// close lets go of the file; a log is read by its path.
+func (o *output) close() error {
+	if o.file == nil {
+		return nil
+	}
+	f := o.file
+	o.file = nil
+	return f.Close()
+}
+
 func (o *output) remove() error {
 	if o.path == "" {
 		return nil
@@ -81,8 +96,11 @@ func removeFile(path string) error {
 	return nil
 }
 
-// tail reads the last lines.
+// tail reads the last lines of what the command printed.
 func (o *output) tail() (string, error) {
+	if o.log != nil {
+		return o.log.tail(o.from)
+	}
 	fi, err := o.file.Stat()
 	if err != nil {
 		return "", err
@@ -94,6 +112,24 @@ func (o *output) tail() (string, error) {
 		return "", err
 	}
 	return cleanOutput(b[:n], from > 0), nil
+}
+
+// copyTo adds the end of the output to another file.
+func (o *output) copyTo(f *os.File) error {
+	fi, err := o.file.Stat()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, io.NewSectionReader(o.file, max(0, fi.Size()-outputKept), outputKept))
+	return err
+}
+
+// trim keeps a file of the command's own within bounds; logs are rotated by and by.
+func (o *output) trim() error {
+	if o.log != nil {
+		return nil
+	}
+	return trim(o.file)
 }
 
 // trim gives back all but the end of a file that occupies too much.

@@ -22,8 +22,8 @@ func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
 	fd := -1
 	if h.hasPidfd {
 		switch fd, err = openPidfd(p.PID); {
-		case errors.Is(err, unix.ESRCH):
-			return -1, os.ErrProcessDone
+		case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL):
+			return -1, os.ErrProcessDone // gone, or the number is now that of a thread of another process, as new and old kernels say it
 		case err != nil:
 			return -1, err
 		}
@@ -122,11 +122,21 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 	case err != nil && !errors.Is(err, os.ErrProcessDone):
 		return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
 	}
-	return h.watch.add(p.PID, fd, func() bool { return h.Alive(p) }, func() { exited(h.collect(p)) })
+	return h.watch.add(p.PID, fd, func() bool { return h.Alive(p) }, func() {
+		h.ended.Store(true)
+		e := h.collect(p)
+		if !e.Known {
+			e = h.exitOfStranger(fd) // still open: the watch ends after this
+		}
+		exited(e)
+	})
 }
 
 // collect learns how a process ended, if it is ours to collect: a child of the agent that no command in flight waits for.
 func (h *Host) collect(p supervise.Proc) supervise.Exit {
+	if e, ok := h.collectFront(p); ok {
+		return e
+	}
 	st, err := h.proc.Stat(p.PID)
 	if err != nil || st.Start != p.Start || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(p.PID) {
 		return supervise.Exit{}
@@ -142,8 +152,12 @@ func (h *Host) collect(p supervise.Proc) supervise.Exit {
 		}
 		break
 	}
+	return exitOf(ws)
+}
+
+func exitOf(ws unix.WaitStatus) supervise.Exit {
 	if ws.Signaled() {
-		return supervise.Exit{Known: true, Code: -1, Signal: unix.SignalName(ws.Signal())}
+		return supervise.Exit{Known: true, Code: -1, Signal: unix.SignalName(ws.Signal()), Core: ws.CoreDump()}
 	}
 	return supervise.Exit{Known: true, Code: ws.ExitStatus()}
 }

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -368,41 +369,61 @@ func TestSubreaperLearnsExitsAndStealsNone(t *testing.T) {
 	}
 	f.eventually("no zombies of ours are left", func() bool {
 		host.Tidy(f.Host)
-		pids, err := proc.PIDs(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, pid := range pids {
-			if st, err := proc.Stat(pid); err == nil && st.Dead() && st.PPID == os.Getpid() {
-				if group, err := proc.Cgroup(pid); err == nil && strings.Contains(group, f.opt.Instance) {
-					return false
-				}
-			}
-		}
-		return true
+		return f.zombies() == 0
 	})
 }
 
-var _ supervise.Host = (*host.Host)(nil)
-
-func BenchmarkSample(b *testing.B) {
-	h, err := host.New(host.Options{Instance: "bench", StateDir: b.TempDir(), Log: discard(), CgroupRoot: "/proc"})
-	if err != nil {
-		b.Fatal(err)
+// P12: a storm of orphans is collected, and no exit code of a command is taken by mistake.
+func TestP12OrphanStorm(t *testing.T) {
+	f := newHost(t)
+	f.needsCgroups()
+	if err := f.BecomeSubreaper(); err != nil {
+		t.Skip(err)
 	}
-	defer h.Close()
-	st, err := proc.Stat(os.Getpid())
-	if err != nil {
-		b.Fatal(err)
-	}
-	procs := []supervise.Proc{{BootID: h.Facts().BootID, PID: st.PID, Start: st.Start}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if u := h.Sample(procs); u[0].Procs == 0 {
-			b.Fatal("not seen")
+	const storm, commands = 500, 40
+	done := make(chan error, 1)
+	k, s := f.key("storm"), f.spec("x")
+	go func() {
+		_, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do (true &); i=$((i+1)); done", storm), Keeps: true})
+		done <- err
+	}()
+	wrong := 0
+	for i := range commands {
+		if res := f.run(f.key("other"), s, false, "(true &); exit "+strconv.Itoa(i)); res.ExitCode != i {
+			wrong++
 		}
 	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	began := time.Now()
+	f.eventually("no zombies are left", func() bool { return f.zombies() == 0 })
+	t.Logf("P12: %d orphans, %d wrong exit codes in %d, no zombies after %v", storm, wrong, commands, time.Since(began).Round(time.Millisecond))
+	if wrong > 0 {
+		t.Errorf("%d exit codes of %d are wrong", wrong, commands)
+	}
 }
+
+// zombies counts the ended processes of our cgroups that nobody has collected.
+func (f *fixture) zombies() int {
+	f.t.Helper()
+	pids, err := proc.PIDs(nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	n := 0
+	for _, pid := range pids {
+		if st, err := proc.Stat(pid); err != nil || !st.Dead() || st.PPID != os.Getpid() {
+			continue
+		}
+		if group, err := proc.Cgroup(pid); err == nil && strings.Contains(group, f.opt.Instance) {
+			n++
+		}
+	}
+	return n
+}
+
+var _ supervise.Host = (*host.Host)(nil)
 
 func BenchmarkRun(b *testing.B) {
 	h, err := host.New(host.Options{Instance: "bench", StateDir: b.TempDir(), Log: discard()})

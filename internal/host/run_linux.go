@@ -20,8 +20,8 @@ const (
 	killWait  = 5 * time.Second        // how long killed processes may take to end
 )
 
-// Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left behind. When ctx ends first,
-// the command is left alone and runs on: only a time-out kills.
+// Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left behind, or when the command has
+// turned out to be the process itself. When ctx ends first, the command is left alone and runs on: only a time-out kills.
 func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return supervise.Result{}, err
@@ -42,6 +42,10 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 		defer t.Stop()
 		timeout = t.C
 	}
+	var front <-chan time.Time
+	if r.Front > 0 && r.Keeps {
+		front = time.After(r.Front)
+	}
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	for {
@@ -50,6 +54,11 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 			return h.finish(c), nil
 		case <-timeout:
 			return h.cutOff(c), nil
+		case <-front:
+			if p := h.findFront(c); !p.IsZero() {
+				return h.handOver(c, p), nil
+			}
+			front = time.After(frontEvery) // it may take longer to become what it is to be
 		case <-ctx.Done():
 			h.leave(c)
 			return supervise.Result{}, fmt.Errorf("command was left running: %w", ctx.Err())
@@ -57,7 +66,7 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 			h.leave(c)
 			return supervise.Result{}, fmt.Errorf("command was left running: %w", errClosed)
 		case <-tick.C:
-			if err := trim(c.out.file); err != nil {
+			if err := c.out.trim(); err != nil {
 				h.log.Warn("cannot trim output of command", "ns", r.Key.Namespace, "proc", r.Key.Name, "err", err)
 			}
 		}
@@ -93,20 +102,36 @@ func (h *Host) finish(c *command) supervise.Result {
 		h.killRun(c) // before the shell is collected: until then its pid, and so its session's number, is not used again
 	}
 	c.unhook()
-	err := c.cmd.Wait()
-	h.shells.ended(c.cmd.Process.Pid)
+	err := c.wait()
+	h.shells.ended(c)
+	h.ended.Store(true)
 	res := result(c.cmd, err)
 	res.Output = h.tail(c)
+	h.copyToLog(c)
 
 	var errs []error
 	if c.group != nil && h.groups.release(c.group) {
 		errs = append(errs, c.out.remove())
 	}
-	errs = append(errs, c.out.file.Close())
+	errs = append(errs, c.out.close())
 	if err := errors.Join(errs...); err != nil {
 		h.log.Warn("cannot remove output of command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 	}
 	return res
+}
+
+// copyToLog adds the output of a command that is run for the process, but has a file of its own, to the process's log.
+func (h *Host) copyToLog(c *command) {
+	if !c.run.Keeps || c.out.log != nil {
+		return
+	}
+	_, log, err := h.logs.create(keyFolder(c.run.Key))
+	if err == nil {
+		err = errors.Join(c.out.copyTo(log), log.Close())
+	}
+	if err != nil {
+		h.log.Warn("cannot add output of command to log", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+	}
 }
 
 func result(cmd *exec.Cmd, err error) supervise.Result {

@@ -12,41 +12,72 @@ import (
 // sooner repeat the last share.
 const minWindow = 200 * time.Millisecond
 
-// sampler keeps what a share is computed from, and the buffers of a pass. Buffers grow to the size of the machine once.
+// The most descriptors that a sample looks at, of one process and of all. A process beyond has only its first ones measured; trees that are left
+// out keep what they had, and the next sample begins with them. Descriptors are counted in any case.
+const (
+	lookedPerProcess = 4096
+	lookedPerSample  = 128 << 10
+)
+
+// sampler keeps what a share is computed from, and the buffers of a pass. Buffers grow to the size of the machine once: after that a sample
+// allocates its answer and nothing else.
 type sampler struct {
 	mu    sync.Mutex
 	roots map[supervise.Proc]*rootSample
 	round uint64
+	turn  int // whose descriptors are looked at first
 
-	line  [1024]byte
+	pass  *procfs.Pass
 	pids  []int
 	stats []procfs.Stat
 	at    map[int]int32 // pid → place in stats
 	first []int32       // place of the first child, -1 without
 	next  []int32       // place of the next sibling
 	todo  []int32
+
+	fds     []procfs.FD
+	seen    map[fileID]struct{} // of one tree
+	sockets []socketOf
+	bytes   map[uint64]int64 // by inode of the socket
+	answer  []byte           // of the kernel, about sockets
+	mute    bool             // the kernel does not tell of sockets, which was logged
+}
+
+// fileID is a file or socket of this machine.
+type fileID struct{ dev, inode uint64 }
+
+// socketOf is a socket that the tree of the root-th process holds.
+type socketOf struct {
+	root  int
+	inode uint64
 }
 
 type rootSample struct {
 	at    time.Time
 	ticks uint64
 	cpu   float32
+	disk  int64
+	net   int64
 	round uint64
 }
 
-func newSampler() sampler {
-	return sampler{roots: map[supervise.Proc]*rootSample{}, at: map[int]int32{}}
+func newSampler(fs procfs.FS) sampler {
+	return sampler{
+		roots: map[supervise.Proc]*rootSample{}, at: map[int]int32{}, pass: fs.NewPass(),
+		seen: map[fileID]struct{}{}, bytes: map[uint64]int64{}, answer: make([]byte, 64<<10),
+	}
 }
 
 // Sample measures the trees (a process and its descendants) of the given processes in one pass over the machine. Processor time includes that of
 // children that ended and were waited for, so that short-lived ones count. Memory is the sum of resident sets: pages that are shared count for
-// each process that has them, because the exact number costs a thousand times more to read.
+// each process that has them, because the exact number costs a thousand times more to read. Files and sockets that a tree shares count once; the
+// log that the agent keeps of a process is not the process's.
 func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	usage := make([]supervise.Usage, len(procs))
 	s := &h.sampler
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.readAll(h.proc); err != nil {
+	if err := s.readAll(); err != nil {
 		h.log.Warn("cannot sample processes", "err", err)
 		return usage
 	}
@@ -57,15 +88,34 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		h.log.Warn("cannot sample processes", "err", err)
 		return usage
 	}
-	for i, p := range procs {
+	s.sockets = s.sockets[:0]
+	budget, missed := lookedPerSample, -1
+	for n := range procs {
+		i := (s.turn + n) % len(procs)
+		p := procs[i]
 		place, ok := s.at[p.PID]
 		if !ok || p.BootID != h.bootID || s.stats[place].Start != p.Start || s.stats[place].Dead() {
 			continue
 		}
-		u, used := s.tree(h.proc, place, h.pageSize)
+		u, used, looked := s.tree(place, i, &budget, h.pageSize, h.logs.owns)
 		u.Mem = float32(100 * float64(u.MemKB) * 1024 / float64(h.mem))
-		u.CPU = s.share(p, used, now, now.Sub(boot.Add(ticks(p.Start))), h.cpus)
+		r := s.share(p, used, now, now.Sub(boot.Add(ticks(p.Start))), h.cpus)
+		u.CPU = r.cpu
+		if !looked {
+			u.Disk, u.Net = r.disk, r.net
+			if missed < 0 {
+				missed = i
+			}
+		}
 		usage[i] = u
+	}
+	s.turn = max(0, missed)
+	s.network(h, usage)
+	for i, p := range procs {
+		if u := usage[i]; u.Procs > 0 {
+			r := s.roots[p]
+			r.disk, r.net = u.Disk, u.Net
+		}
 	}
 	for p, r := range s.roots { // of processes nobody asks for any more
 		if s.round-r.round > 100 || !s.sees(p) {
@@ -75,20 +125,38 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	return usage
 }
 
+// network adds up what the sockets have moved. Nothing is asked when nobody has one.
+func (s *sampler) network(h *Host, usage []supervise.Usage) {
+	if len(s.sockets) == 0 {
+		return
+	}
+	clear(s.bytes)
+	for _, x := range s.sockets {
+		s.bytes[x.inode] = 0
+	}
+	if err := tcpBytes(s.bytes, s.answer); err != nil && !s.mute {
+		s.mute = true
+		h.log.Warn("cannot measure network use", "err", err)
+	}
+	for _, x := range s.sockets {
+		usage[x.root].Net += s.bytes[x.inode]
+	}
+}
+
 func (s *sampler) sees(p supervise.Proc) bool {
 	place, ok := s.at[p.PID]
 	return ok && s.stats[place].Start == p.Start
 }
 
 // readAll takes a picture of all processes and links children to parents.
-func (s *sampler) readAll(fs procfs.FS) (err error) {
-	if s.pids, err = fs.PIDs(s.pids[:0]); err != nil {
+func (s *sampler) readAll() (err error) {
+	if s.pids, err = s.pass.PIDs(s.pids[:0]); err != nil {
 		return err
 	}
 	s.stats, s.first, s.next = s.stats[:0], s.first[:0], s.next[:0]
 	clear(s.at)
 	for _, pid := range s.pids {
-		st, err := fs.StatInto(pid, s.line[:])
+		st, err := s.pass.Stat(pid)
 		if err != nil {
 			continue // gone meanwhile, or hidden from us
 		}
@@ -103,8 +171,11 @@ func (s *sampler) readAll(fs procfs.FS) (err error) {
 	return nil
 }
 
-// tree sums up a process and its descendants.
-func (s *sampler) tree(fs procfs.FS, root int32, pageSize int64) (u supervise.Usage, used uint64) {
+// tree sums up a process and its descendants. looked says whether their descriptors were looked at, too, for which the budget must suffice.
+func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours func(fileID) bool) (u supervise.Usage, used uint64, looked bool) {
+	clear(s.seen)
+	from, all := len(s.sockets), *budget == lookedPerSample
+	looked = true
 	s.todo = append(s.todo[:0], root)
 	for len(s.todo) > 0 && int(u.Procs) <= len(s.stats) { // bounded: pids that change during the pass could make a circle
 		place := s.todo[len(s.todo)-1]
@@ -113,24 +184,61 @@ func (s *sampler) tree(fs procfs.FS, root int32, pageSize int64) (u supervise.Us
 		used += st.Ticks()
 		u.MemKB += st.RSS * pageSize >> 10
 		u.Procs++
-		if n, err := fs.FDs(st.PID); err == nil { // else gone, or not ours to count
-			u.FD += int32(n)
-		}
+		looked = looked && *budget > 0
+		u.FD += s.descriptors(st.PID, index, looked, budget, &u.Disk, ours)
 		for c := s.first[place]; c >= 0; c = s.next[c] {
 			s.todo = append(s.todo, c)
 		}
 	}
-	return u, used
+	looked = looked || all // one that is more than a sample can look at is measured in part
+	if !looked {
+		s.sockets = s.sockets[:from]
+	}
+	return u, used, looked
+}
+
+// descriptors counts those of one process and, when they are to be looked at, adds its files and notes its sockets.
+func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64, ours func(fileID) bool) int32 {
+	if !look {
+		n, err := s.pass.CountFDs(pid)
+		if err != nil { // gone, or not ours to count
+			return 0
+		}
+		return int32(n)
+	}
+	s.fds = s.fds[:0]
+	n, err := s.pass.FDs(pid, min(*budget, lookedPerProcess), &s.fds)
+	if err != nil {
+		return 0
+	}
+	*budget -= min(n, lookedPerProcess)
+	for _, fd := range s.fds {
+		if !fd.Socket && !fd.Write {
+			continue
+		}
+		id := fileID{fd.Dev, fd.Inode}
+		if _, ok := s.seen[id]; ok {
+			continue
+		}
+		s.seen[id] = struct{}{}
+		switch {
+		case fd.Socket:
+			s.sockets = append(s.sockets, socketOf{root, fd.Inode})
+		case !ours(id):
+			*disk += fd.Size
+		}
+	}
+	return int32(n)
 }
 
 // share computes the processor use since the previous sample of the same process, of the first one since its start. It can be low, never
 // negative, right after a member has left the tree.
-func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.Duration, cpus int) float32 {
+func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.Duration, cpus int) *rootSample {
 	r := s.roots[p]
 	if r == nil {
 		r = &rootSample{at: now, ticks: used, cpu: percent(used, age, cpus), round: s.round}
 		s.roots[p] = r
-		return r.cpu
+		return r
 	}
 	r.round = s.round
 	if elapsed := now.Sub(r.at); elapsed >= minWindow {
@@ -140,7 +248,7 @@ func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.D
 		}
 		r.at, r.ticks = now, used
 	}
-	return r.cpu
+	return r
 }
 
 // percent is of the whole machine.

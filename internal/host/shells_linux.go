@@ -7,11 +7,11 @@ import "sync"
 type shells struct {
 	starting sync.RWMutex // held for reading while a shell exists that is not in pids yet
 	mu       sync.Mutex
-	pids     map[int]bool
+	pids     map[int]*command
 }
 
-// start runs fn, which starts a shell and gives its pid. Many can start at the same time.
-func (s *shells) start(fn func() (int, error)) error {
+// start runs fn, which starts the shell of c and gives its pid. Many can start at the same time.
+func (s *shells) start(c *command, fn func() (int, error)) error {
 	s.starting.RLock()
 	defer s.starting.RUnlock()
 	pid, err := fn()
@@ -20,14 +20,17 @@ func (s *shells) start(fn func() (int, error)) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pids[pid] = true
+	s.pids[pid] = c
 	return nil
 }
 
-func (s *shells) ended(pid int) {
+// ended forgets the shell of c. Its pid may already be that of another.
+func (s *shells) ended(c *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.pids, pid)
+	if pid := c.cmd.Process.Pid; s.pids[pid] == c {
+		delete(s.pids, pid)
+	}
 }
 
 // has waits for starts under way, so that a shell which was seen elsewhere before is known here.
@@ -36,5 +39,5 @@ func (s *shells) has(pid int) bool {
 	defer s.starting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pids[pid]
+	return s.pids[pid] != nil
 }

@@ -154,25 +154,52 @@ func TestOnlySomeDamagedFilesAreKept(t *testing.T) {
 	}
 }
 
-// The golden file was written once by version 1 and must be readable for ever.
+// The golden files were written once, each by its version, and must be readable for ever.
 func TestGolden(t *testing.T) {
 	entries := []journal.Entry{{Type: 1, Body: []byte(`{"session":1}`)}, {Type: 200}, {Type: 3, Body: []byte("进程\x00\xff")}}
 	data := journal.Encode([16]byte{0xA1, 0xB2, 15: 0xFF}, 41, 43, entries...)
 	if *update {
-		must(t, os.WriteFile("testdata/v1.journal", data, 0o600))
-		newer := []byte("GOZZJRNL\x02\x00\x00\x00\x00\x00\x00\x00what a later version has to say")
+		must(t, os.WriteFile("testdata/v2.journal", data, 0o600))
+		newer := []byte("GOZZJRNL\x03\x00\x00\x00\x00\x00\x00\x00what a later version has to say")
 		copy(newer[12:], journal.Checksum(newer[:12]))
 		must(t, os.WriteFile("testdata/newer.journal", newer, 0o600))
 	}
-	golden, err := os.ReadFile("testdata/v1.journal")
+	golden, err := os.ReadFile("testdata/v2.journal")
 	must(t, err)
 	if d := cmp.Diff(golden, data); d != "" {
 		t.Errorf("what is written has changed; that needs a new format version (-golden +now):\n%s", d)
 	}
-	recs, end, lost := journal.Scan(golden)
 	want := []journal.Record{{LSN: 42, Type: 1, Body: entries[0].Body}, {LSN: 43, Type: 200, Body: []byte{}}, {LSN: 44, Type: 3, Body: entries[2].Body}}
-	if d := cmp.Diff(want, recs); d != "" || end != len(golden) || lost {
-		t.Errorf("end %d of %d, lost %v, records (-want +got):\n%s", end, len(golden), lost, d)
+	for _, name := range []string{"v1", "v2"} {
+		golden, err := os.ReadFile("testdata/" + name + ".journal")
+		must(t, err)
+		recs, end, lost := journal.Scan(golden)
+		if d := cmp.Diff(want, recs); d != "" || end != len(golden) || lost {
+			t.Errorf("%s: end %d of %d, lost %v, records (-want +got):\n%s", name, end, len(golden), lost, d)
+		}
+	}
+}
+
+// A journal of version 1 goes on under its id as one of this version: an agent of version 1 that is put back refuses it and does not touch it.
+func TestOlderFormatGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	old, err := os.ReadFile("testdata/v1.journal")
+	must(t, err)
+	file := filepath.Join(dir, "journal")
+	must(t, os.WriteFile(file, old, 0o600))
+	for i := range 2 {
+		j, recs := open(t, dir)
+		if len(recs) != 3+i || j.ID() != [16]byte{0xA1, 0xB2, 15: 0xFF} {
+			t.Fatalf("%d records, id %x", len(recs), j.ID())
+		}
+		_, err = j.Append(true, journal.Entry{Type: 11, Body: []byte("{}")})
+		must(t, err)
+		closeIt(t, j)
+	}
+	data, err := os.ReadFile(file)
+	must(t, err)
+	if data[8] != journal.FormatVersion {
+		t.Errorf("marked with version %d", data[8])
 	}
 }
 

@@ -11,7 +11,8 @@
 //	header   magic, format version, checksum | journal id, base lsn, checksum | mark, checksum      64 bytes
 //	record   body length, CRC-32C of everything else, lsn, type, body                               repeated, lsn by lsn
 //
-// The first 16 bytes have the same form in every version, so that an older program can refuse a newer file without touching it.
+// The first 16 bytes have the same form in every version, so that an older program can refuse a newer file without touching it. A file of an
+// older version is marked with this one when it is opened.
 //
 // # Torn or damaged
 //

@@ -6,8 +6,9 @@ import (
 	"hash/crc32"
 )
 
-// FormatVersion is written by this build. Older ones are read, newer ones are refused.
-const FormatVersion = 1
+// FormatVersion is written by this build. Older ones are read and marked as this one, newer ones are refused. Version 2 has the form of version 1 and
+// types of records that an agent of version 1 does not know.
+const FormatVersion = 2
 
 // MaxBody bounds the body of one record.
 const MaxBody = 8 << 20
@@ -89,7 +90,7 @@ func decodeHeader(b []byte) (h header, version uint32, ok bool) {
 		return header{}, 0, false
 	}
 	version = binary.LittleEndian.Uint32(b[8:])
-	if version != FormatVersion || len(b) < headerSize || binary.LittleEndian.Uint32(b[40:]) != checksum(b[16:40]) {
+	if version == 0 || version > FormatVersion || len(b) < headerSize || binary.LittleEndian.Uint32(b[40:]) != checksum(b[16:40]) {
 		return header{}, version, false
 	}
 	copy(h.id[:], b[16:])

@@ -268,7 +268,7 @@ func TestNewerFormatIsLeftAlone(t *testing.T) {
 	must(t, os.WriteFile(file, data, 0o600))
 	_, _, err = journal.Open(dir, journal.Options{})
 	var newer *journal.NewerError
-	if !errors.As(err, &newer) || newer.Version != 2 {
+	if !errors.As(err, &newer) || newer.Version != 3 {
 		t.Fatalf("got %v", err)
 	}
 	after, err := os.ReadFile(file)

@@ -27,21 +27,22 @@ func (j *Journal) load() ([]Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read journal: %w", err)
 	}
-	if _, version, _ := decodeHeader(data); version > FormatVersion {
+	_, version, _ := decodeHeader(data)
+	if version > FormatVersion {
 		return nil, &NewerError{Path: j.path(fileName), Version: version}
 	}
 	s := scan(data)
 	if s.lost {
 		err = j.salvage(&s, data)
 	} else {
-		err = j.resume(&s, len(data))
+		err = j.resume(&s, len(data), version)
 	}
 	return s.records, err
 }
 
 // resume goes on with a journal that has lost nothing, cutting off what a crash left half-written. What is only in the page cache is synced before
 // anybody acts on it.
-func (j *Journal) resume(s *scanned, size int) error {
+func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	f, err := os.OpenFile(j.path(fileName), os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("cannot open journal: %w", err)
@@ -52,6 +53,11 @@ func (j *Journal) resume(s *scanned, size int) error {
 		j.o.Log.Info("cut off a half-written record", "dir", j.dir, "lsn", s.last()+1, "bytes", size-s.end)
 		if err := f.Truncate(int64(s.end)); err != nil {
 			return fmt.Errorf("cannot cut off a half-written record: %w", err)
+		}
+	}
+	if version < FormatVersion { // sixteen bytes of one sector: there as a whole or not at all
+		if _, err := f.WriteAt(s.header.encode()[:preambleEnd], 0); err != nil {
+			return fmt.Errorf("cannot mark journal with its new version: %w", err)
 		}
 	}
 	if j.o.NoSync {

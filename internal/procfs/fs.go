@@ -74,6 +74,63 @@ func parseUIDs(status []byte) (realUID, effective uint32, err error) {
 	return 0, 0, errors.New("status has no readable Uid line")
 }
 
+// Credentials is whom a process acts as.
+type Credentials struct {
+	UIDs       [4]uint32 // real, effective, saved, of files
+	GIDs       [4]uint32
+	Groups     []uint32
+	NoNewPrivs bool
+}
+
+// Credentials reads whom a process acts as.
+func (f FS) Credentials(pid int) (Credentials, error) {
+	var c Credentials
+	b, err := readInto(f.path(pid, "status"), make([]byte, 64<<10)) // a process can have thousands of groups
+	if err != nil {
+		return c, f.fail(pid, err)
+	}
+	found := 0
+	for line := range strings.Lines(string(b)) {
+		name, rest, _ := strings.Cut(line, ":")
+		ids := strings.Fields(rest)
+		switch name {
+		case "Uid":
+			found += fourIDs(ids, &c.UIDs)
+		case "Gid":
+			found += fourIDs(ids, &c.GIDs)
+		case "Groups":
+			found++
+			for _, id := range ids {
+				n, err := strconv.ParseUint(id, 10, 32)
+				if err != nil {
+					return c, errors.New("status has no readable Groups line")
+				}
+				c.Groups = append(c.Groups, uint32(n))
+			}
+		case "NoNewPrivs":
+			c.NoNewPrivs = len(ids) == 1 && ids[0] == "1"
+		}
+	}
+	if found != 3 {
+		return c, errors.New("status has no readable Uid, Gid and Groups lines")
+	}
+	return c, nil
+}
+
+func fourIDs(text []string, ids *[4]uint32) int {
+	if len(text) != len(ids) {
+		return 0
+	}
+	for i := range ids {
+		n, err := strconv.ParseUint(text[i], 10, 32)
+		if err != nil {
+			return 0
+		}
+		ids[i] = uint32(n)
+	}
+	return 1
+}
+
 // Args gives the command line of a process, at most limit bytes of it. It is empty for kernel threads and zombies.
 func (f FS) Args(pid, limit int) ([]string, error) {
 	b, err := readInto(f.path(pid, "cmdline"), make([]byte, limit))

@@ -75,6 +75,26 @@ func (f FS) Cgroup2Mount() (string, error) {
 	return "", nil
 }
 
+// Cgroup1Mounts gives the folders where controllers of cgroup v1 are mounted, by controller.
+func (f FS) Cgroup1Mounts() (map[string]string, error) {
+	b, err := f.file("self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read mounts: %w", err)
+	}
+	mounts := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		before, after, ok := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if !ok || len(fields) < 5 || len(kind) < 3 || kind[0] != "cgroup" {
+			continue
+		}
+		for option := range strings.SplitSeq(kind[2], ",") { // the options of the file system: the controllers are among them
+			mounts[option] = unescape(fields[4])
+		}
+	}
+	return mounts, nil
+}
+
 // unescape undoes the octal escapes by which mountinfo writes blanks, tabs, line breaks and backslashes.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {

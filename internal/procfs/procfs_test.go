@@ -2,9 +2,11 @@ package procfs_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,6 +72,9 @@ func TestMachine(t *testing.T) {
 	cpus, err2 := f.CPUs()
 	boot, err3 := f.BootID()
 	mount, err4 := f.Cgroup2Mount()
+	if old, err := f.Cgroup1Mounts(); err != nil || old["cpu"] != "/sys/fs/cgroup/cpu" || old["memory"] != "" {
+		t.Errorf("controllers of version 1: %v %v", old, err)
+	}
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +149,103 @@ func TestThisProcess(t *testing.T) {
 	}
 }
 
+func TestPassSeesWhatSingleLooksSee(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no /proc")
+	}
+	f := procfs.New("/proc")
+	p := f.NewPass()
+	pids, err := p.PIDs(nil)
+	if err != nil || !slices.Contains(pids, os.Getpid()) || !slices.Contains(pids, os.Getppid()) {
+		t.Errorf("%v %v", pids, err)
+	}
+	one, err1 := f.Stat(os.Getpid())
+	many, err2 := p.Stat(os.Getpid())
+	if err := errors.Join(err1, err2); err != nil || one.PID != many.PID || one.Start != many.Start || one.PPID != many.PPID || one.Comm() != many.Comm() {
+		t.Errorf("%+v, %+v, %v", one, many, err)
+	}
+	if _, err := p.Stat(4194304); !errors.Is(err, procfs.ErrGone) {
+		t.Errorf("absent process: %v", err)
+	}
+	if _, err := p.FDs(4194304, 10, nil); !errors.Is(err, procfs.ErrGone) {
+		t.Errorf("descriptors of an absent process: %v", err)
+	}
+}
+
+func TestPassTellsDescriptorsApart(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no /proc")
+	}
+	path := filepath.Join(t.TempDir(), "f")
+	w, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.WriteString("12345"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := procfs.New("/proc").NewPass()
+	var fds []procfs.FD
+	n, err := p.FDs(os.Getpid(), 1000, &fds)
+	if err != nil || n < len(fds)+2 { // epoll and the folder itself are neither
+		t.Fatalf("%d of %d, %v", len(fds), n, err)
+	}
+	var writing, reading, sockets int
+	for _, fd := range fds {
+		switch {
+		case fd.Socket:
+			sockets++
+		case fd.Size == 5 && fd.Write:
+			writing++
+		case fd.Size == 5:
+			reading++
+		}
+	}
+	if writing != 1 || reading != 1 || sockets < 1 {
+		t.Errorf("%d for writing, %d for reading, %d sockets in %+v", writing, reading, sockets, fds)
+	}
+	few := fds[:0]
+	if m, err := p.FDs(os.Getpid(), 1, &few); err != nil || len(few) > 1 || m < 5 {
+		t.Errorf("looked at %d of %d, %v", len(few), m, err)
+	}
+	if m, err := p.CountFDs(os.Getpid()); err != nil || m < 5 {
+		t.Errorf("counted %d, %v", m, err)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "42/status", "Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nNoNewPrivs:\t1\n")
+	write(t, root, "43/status", "Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t \n")
+	write(t, root, "44/status", "Name:\tapp\nUid:\t1\t2\t3\nGid:\t5\t6\t7\t8\nGroups:\t\n")
+	f := procfs.New(root)
+	c, err := f.Credentials(42)
+	want := procfs.Credentials{UIDs: [4]uint32{1, 2, 3, 4}, GIDs: [4]uint32{5, 6, 7, 8}, Groups: []uint32{9, 10}, NoNewPrivs: true}
+	if d := cmp.Diff(want, c); d != "" || err != nil {
+		t.Error(d, err)
+	}
+	if c, err = f.Credentials(43); err != nil || len(c.Groups) != 0 || c.NoNewPrivs {
+		t.Errorf("%+v %v", c, err)
+	}
+	if c, err = f.Credentials(44); err == nil {
+		t.Errorf("half of it was taken: %+v", c)
+	}
+	if _, err = f.Credentials(45); !errors.Is(err, procfs.ErrGone) {
+		t.Error(err)
+	}
+}
+
 func BenchmarkStat(b *testing.B) {
 	f, pid := procfs.New("/proc"), os.Getpid()
 	var buf [1024]byte
@@ -151,6 +253,21 @@ func BenchmarkStat(b *testing.B) {
 	for b.Loop() {
 		if _, err := f.StatInto(pid, buf[:]); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkPass(b *testing.B) {
+	p := procfs.New("/proc").NewPass()
+	var pids []int
+	b.ReportAllocs()
+	for b.Loop() {
+		var err error
+		if pids, err = p.PIDs(pids[:0]); err != nil {
+			b.Fatal(err)
+		}
+		for _, pid := range pids {
+			_, _ = p.Stat(pid) // some end meanwhile
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 //	nothing           ends well and does nothing
 //	after 50ms        what the command does happens that long after it has ended
 //	exit-after 50ms 1 the started process exits with 1 (default 0) that long after its start
+//	front             stays in front as long as the process lives, and ends as it does
 //	stubborn          the started process ignores TERM
 //	cannot some text  cannot be run at all
 //
@@ -34,6 +35,7 @@ type script struct {
 	exitAfter time.Duration
 	exitCode  int
 	stubborn  bool
+	front     bool
 }
 
 func parseScript(text string) (script, error) {
@@ -69,6 +71,8 @@ func parseScript(text string) (script, error) {
 			}
 		case "stubborn":
 			s.stubborn = true
+		case "front":
+			s.front = true
 		case "cannot":
 			return s, fmt.Errorf("%s", rest)
 		}
@@ -91,6 +95,7 @@ type command struct {
 	settled bool // has its result
 	killed  bool
 	timer   *time.Timer
+	proc    *process // of one that stays in front
 }
 
 func (c *command) begin() {
@@ -103,6 +108,9 @@ func (c *command) begin() {
 	}
 	k.inFlight[c] = struct{}{}
 	switch {
+	case c.script.front && c.run.Action == gozzard.ActionStart:
+		c.proc = c.start()
+		c.proc.front = c
 	case c.script.hangs:
 	case c.script.takes > 0:
 		c.timer = time.AfterFunc(c.script.takes, func() {
@@ -150,6 +158,9 @@ func (c *command) kill() {
 	}
 	c.settle(supervise.Result{ExitCode: -1, Signal: "SIGKILL", Output: c.script.output})
 	delete(c.host.history(c.run.Key).inFlight, c)
+	if c.proc != nil {
+		c.host.end(c.proc, supervise.Exit{Known: true, Signal: "SIGKILL"})
+	}
 }
 
 func (c *command) effect() {
@@ -173,7 +184,26 @@ func (c *command) effect() {
 	}
 }
 
-func (c *command) start() {
+// left is when a command in front has run long enough to be taken for the process.
+func (c *command) left() bool {
+	if c.settled || c.proc == nil {
+		return false
+	}
+	delete(c.host.history(c.run.Key).inFlight, c)
+	return true
+}
+
+// followed ends a command in front together with its process.
+func (c *command) followed(e supervise.Exit) {
+	res := supervise.Result{ExitCode: e.Code, Signal: e.Signal, Output: c.script.output}
+	if e.Signal != "" {
+		res.ExitCode = -1
+	}
+	c.settle(res)
+	delete(c.host.history(c.run.Key).inFlight, c)
+}
+
+func (c *command) start() *process {
 	h := c.host
 	p := h.spawn(c.run.Key)
 	p.stubborn = c.script.stubborn
@@ -184,4 +214,5 @@ func (c *command) start() {
 			h.end(p, supervise.Exit{Known: true, Code: c.script.exitCode})
 		})
 	}
+	return p
 }

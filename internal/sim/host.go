@@ -19,6 +19,9 @@ type Host struct {
 	lastPID int
 	procs   map[int]*process
 	keys    map[gozzard.Key]*history
+
+	kernel    string // what Limit answers
+	kernelErr error
 }
 
 var _ supervise.Host = (*Host)(nil)
@@ -31,6 +34,7 @@ type process struct {
 	stubborn bool        // ignores TERM
 	ends     *time.Timer // of one that ends by itself
 	watches  map[*watch]struct{}
+	front    *command // that it is the process of
 }
 
 type watch struct{ exited func(supervise.Exit) }
@@ -41,13 +45,14 @@ type history struct {
 	started  int                    // processes made, by whomever
 	peak     int                    // the most that lived at the same time
 	usage    *supervise.Usage
+	limits   []gozzard.Resource    // what Limit was asked for
 	live     []*process            // oldest first
 	inFlight map[*command]struct{} // commands that still run or will still have an effect, given up ones included
 }
 
 // NewHost makes a machine on which nothing runs.
 func NewHost() *Host {
-	return &Host{boot: 1, lastPID: 1000, procs: make(map[int]*process), keys: make(map[gozzard.Key]*history)}
+	return &Host{kernel: "cgroup2", boot: 1, lastPID: 1000, procs: make(map[int]*process), keys: make(map[gozzard.Key]*history)}
 }
 
 // Find implements supervise.Host: the newest live process of the key.
@@ -151,6 +156,20 @@ func (h *Host) Sample(ids []supervise.Proc) []supervise.Usage {
 	return out
 }
 
+// Limit implements supervise.Host: it notes what was asked for and answers what SetKernel says.
+func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := h.history(key)
+	k.limits = append(k.limits, r)
+	return h.kernel, h.kernelErr
+}
+
+// ReadLog implements supervise.Host: nothing is kept of what commands print.
+func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
+	return gozzard.LogChunk{ID: q.ID, Error: "a simulated host keeps no logs"}
+}
+
 // Inspect implements supervise.Host.
 func (h *Host) Inspect(id supervise.Proc) (gozzard.Detail, error) {
 	h.mu.Lock()
@@ -204,6 +223,23 @@ func (h *Host) SetUsage(key gozzard.Key, u supervise.Usage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.history(key).usage = &u
+}
+
+// SetKernel says what Limit answers from now on.
+func (h *Host) SetKernel(mode string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kernel, h.kernelErr = mode, err
+}
+
+// Limits lists what the kernel was asked to hold a key's processes to.
+func (h *Host) Limits(key gozzard.Key) []gozzard.Resource {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k := h.keys[key]; k != nil {
+		return slices.Clone(k.limits)
+	}
+	return nil
 }
 
 // Live lists the live processes of a key, oldest first.
@@ -329,6 +365,9 @@ func (h *Host) end(p *process, e supervise.Exit) {
 		go w.exited(e) // ends by itself: supervise.Host asks for another goroutine
 	}
 	p.watches = nil
+	if p.front != nil {
+		p.front.followed(e)
+	}
 }
 
 // Run implements supervise.Host. See script for what commands can say.
@@ -341,17 +380,36 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	c.begin()
 	timeout := time.NewTimer(max(r.Timeout, 0))
 	defer timeout.Stop()
+	var front <-chan time.Time
+	if r.Front > 0 {
+		t := time.NewTimer(r.Front)
+		defer t.Stop()
+		front = t.C
+	}
+	return c.wait(ctx, front, timeout.C)
+}
+
+func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time) (supervise.Result, error) {
+	h := c.host
 	select {
 	case <-c.ended:
 		return c.result, nil
-	case <-timeout.C:
+	case <-front:
+		h.mu.Lock()
+		left := c.left()
+		h.mu.Unlock()
+		if left {
+			return supervise.Result{Front: true, Output: c.script.output}, nil
+		}
+		return c.wait(ctx, nil, timeout)
+	case <-timeout:
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if c.settled { // in the same moment
 			return c.result, nil
 		}
 		c.kill()
-		return supervise.Result{ExitCode: -1, TimedOut: true, Output: s.output}, nil
+		return supervise.Result{ExitCode: -1, TimedOut: true, Output: c.script.output}, nil
 	case <-ctx.Done():
 		return supervise.Result{}, ctx.Err() // the command goes on
 	}

@@ -131,3 +131,45 @@ func TestGivenUpCommandGoesOnUntilCleared(t *testing.T) {
 		}
 	})
 }
+
+func TestCommandInFront(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := sim.NewHost()
+		front := func(text string) supervise.Result {
+			res, err := h.Run(context.Background(), supervise.Run{
+				Key: key, Action: gozzard.ActionStart, Command: text, Timeout: time.Minute, Front: 2 * time.Second,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res
+		}
+		if res := front("front"); !res.Front || len(h.Live(key)) != 1 || h.InFlight(key) != 0 {
+			t.Errorf("%+v", res)
+		}
+		h.End(key, supervise.Exit{Known: true})
+		if res := front("front; exit-after 1s 3"); res.Front || res.ExitCode != 3 || h.InFlight(key) != 0 {
+			t.Errorf("%+v", res)
+		}
+		if res := front("hang"); res.Front || !res.TimedOut {
+			t.Errorf("%+v", res)
+		}
+		if res := run(t, h, gozzard.ActionStart, "front"); !res.TimedOut || len(h.Live(key)) != 0 { // a command must end
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
+func TestKernelAndLogsOfAMachineInMemory(t *testing.T) {
+	h := sim.NewHost()
+	if mode, err := h.Limit(key, gozzard.Resource{CPU: 5, Enforce: true}); mode == "" || err != nil || len(h.Limits(key)) != 1 {
+		t.Errorf("%q, %v", mode, err)
+	}
+	h.SetKernel("", errors.New("no"))
+	if mode, err := h.Limit(key, gozzard.Resource{}); mode != "" || err == nil {
+		t.Errorf("%q, %v", mode, err)
+	}
+	if c := h.ReadLog(gozzard.LogQuery{Key: key, Lines: 5}); c.Error == "" || len(c.Data) != 0 {
+		t.Errorf("%+v", c)
+	}
+}

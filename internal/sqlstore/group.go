@@ -18,7 +18,7 @@ var (
 			supplier_id = excluded.supplier_id`)
 
 	selectGroups = with(`SELECT g.agent_id, g.namespace, g.grp, g.cloud, g.ip, g.cpu_limit, g.mem_limit, g.cpu_weight, g.mem_weight, g.labels, g.supplier_id
-		FROM v JOIN process_groups g ON g.agent_id = v.a AND g.namespace = v.ns ORDER BY g.agent_id, g.grp`, "a TEXT", "ns TEXT")
+		FROM v JOIN process_groups g ON g.agent_id = v.a AND (v.ns = '' OR g.namespace = v.ns) ORDER BY g.agent_id, g.grp`, "a TEXT", "ns TEXT")
 )
 
 // SetGroups implements control.Store.

@@ -26,8 +26,11 @@ type actor struct {
 
 	// The rest belongs to the goroutine; it is handed on through mu.
 	state
-	operating bool        // an operation or pull-up is going on: what is seen meanwhile is its doing
-	timer     *time.Timer // wakes for a pull-up. It decides nothing: what is due is read from the state, so that a timer of an earlier run can do no harm
+	operating bool // an operation or pull-up is going on: what is seen meanwhile is its doing
+	holding   bool // a start command runs: events go to held
+	held      []gozzard.Event
+	slot      bool        // it holds one of Supervisor.pulls
+	timer     *time.Timer // wakes for what is planned. It decides nothing: what is due is read from the state, so that a timer of an earlier run can do no harm
 }
 
 // eventKind tells events apart.
@@ -39,15 +42,18 @@ const (
 	eventLook                          // somebody saw that the state is not true any more
 	eventVersion                       // the version command of run has ended
 	eventUsage                         // the usage has changed noticeably
+	eventLimit                         // samples have shown something about limits
+	eventHealth                        // a probe of the health command of run has ended
 	eventWake                          // time has come for something
 )
 
 // event is something that happened to the process. It is about one run of it where that matters and is ignored when another one has begun.
 type event struct {
-	kind eventKind
-	run  uint64
-	exit Exit
-	text string
+	kind   eventKind
+	run    uint64
+	exit   Exit
+	text   string
+	breach *breach
 }
 
 func newActor(s *Supervisor, key gozzard.Key) *actor {
@@ -89,8 +95,8 @@ func (a *actor) rouse() bool {
 // work goes on until there is nothing left to do.
 func (a *actor) work(ctx context.Context) {
 	for more := true; more && ctx.Err() == nil; {
-		if !a.s.guard(a.key.String(), func() { more = a.step(ctx) }) {
-			a.operating = false // and go on with what comes next
+		if !a.s.guard(&a.key, func() { more = a.step(ctx) }) {
+			a.operating, a.stopping, a.restoring = false, false, false // and go on with what comes next
 		}
 	}
 }
@@ -102,11 +108,20 @@ func (a *actor) step(ctx context.Context) (more bool) {
 		a.operate(ctx, op)
 		return true
 	}
-	if a.pullUpDue() {
+	switch {
+	case a.curbDue():
+		a.curb(ctx)
+	case a.cureDue():
+		a.cure(ctx)
+	case a.runDue():
+		a.runPlanned(ctx)
+	case a.pullUpDue():
 		a.pullUp(ctx)
-		return true
+	default:
+		a.probeHealth()
+		return !a.rest()
 	}
-	return !a.rest()
+	return true
 }
 
 func (a *actor) nextOp() (Op, bool) {
@@ -159,16 +174,18 @@ func (a *actor) drain() {
 		e := a.events[0]
 		a.events = a.events[1:]
 		a.mu.Unlock()
-		a.s.guard(a.key.String(), func() { a.handle(e) })
+		a.s.guard(&a.key, func() { a.handle(e) })
 	}
 }
 
 func (a *actor) handle(e event) {
 	switch e.kind {
 	case eventRestored:
+		a.restoring = true
 		if _, err := a.look(); err != nil {
 			a.message = clip(err.Error(), maxStatusBytes)
 		}
+		a.restoring = false
 		a.publish(true)
 	case eventExited:
 		if e.run == a.run && a.running() {
@@ -187,6 +204,10 @@ func (a *actor) handle(e event) {
 		}
 	case eventUsage:
 		a.publish(true)
+	case eventLimit:
+		a.overLimit(*e.breach)
+	case eventHealth:
+		a.probed(e.run, e.text)
 	case eventWake: // step looks what is due
 	}
 }
@@ -203,13 +224,34 @@ func (a *actor) pause(ctx context.Context, d time.Duration) {
 	a.drain()
 }
 
-// arm sets the timer for a pull-up that is not due yet.
+// arm sets the timer for what is planned first.
 func (a *actor) arm() {
 	a.disarm()
-	if a.pullAt.IsZero() {
-		return
+	if d, planned := a.untilNext(); planned {
+		a.timer = time.AfterFunc(d, func() { a.post(event{kind: eventWake}) })
 	}
-	a.timer = time.AfterFunc(time.Until(a.pullAt), func() { a.post(event{kind: eventWake}) })
+}
+
+// untilNext is how long there is nothing to do.
+func (a *actor) untilNext() (d time.Duration, planned bool) {
+	until := func(left time.Duration) {
+		if !planned || left < d {
+			d, planned = left, true
+		}
+	}
+	if !a.pullAt.IsZero() {
+		until(time.Until(a.pullAt))
+	}
+	if h := a.health; !h.at.IsZero() && !h.probing {
+		until(time.Until(h.at))
+	}
+	if h := a.health; !h.cureAt.IsZero() {
+		until(time.Until(h.cureAt))
+	}
+	if a.plan != nil && !a.plan.next.IsZero() {
+		until(a.plan.next.Sub(a.s.now()))
+	}
+	return d, planned
 }
 
 func (a *actor) disarm() {

@@ -37,6 +37,11 @@ func window(secs int) time.Duration {
 // there is: one second.
 func commandTimeout(p gozzard.Policy) time.Duration { return max(window(p.OpTimeout), time.Second) }
 
+// frontAfter is when a start command that still runs may be taken for the process itself: when the check is over, but before its time is.
+func frontAfter(p gozzard.Policy) time.Duration {
+	return min(max(window(p.StartCheckSecs), time.Second), commandTimeout(p)*9/10)
+}
+
 // standing is what the decision about a pull-up is made from.
 type standing struct {
 	hosted  bool
@@ -51,7 +56,7 @@ func pullUpWanted(s standing) (wanted bool, reason string) {
 		return false, ""
 	case s.spec == nil:
 		return false, "hosted, but its definition cannot be read"
-	case s.spec.Policy.Kind == gozzard.KindOneShot:
+	case mayEnd(s.spec.Policy):
 		return false, "" // it ended by itself, as it should
 	case s.spec.Control.Start == "":
 		return false, "hosted, but start_cmd is empty: it cannot be started"
@@ -106,6 +111,10 @@ func flagsAfter(f flags, a gozzard.Action, code gozzard.Code) flags {
 		return flags{false, f.wanted}
 	}
 	return f
+}
+
+func startsProcess(a gozzard.Action) bool {
+	return a == gozzard.ActionStart || a == gozzard.ActionRestart
 }
 
 // startsAnew reports whether an operation ends a crash loop in the sense that its count and its waiting begin again: somebody cares. Hosting what

@@ -40,6 +40,13 @@ type Host interface {
 	// Sample measures the trees of the given processes in one pass over the machine. The answer is aligned with procs; gone ones are zero.
 	Sample(procs []Proc) []Usage
 
+	// Limit sets what the kernel holds the process's cgroup to (CPU and Mem percent of the machine when Enforce, else nothing) and says in a word how:
+	// "cgroup2", "cgroup1" or "" when the kernel cannot here. It never makes a start fail.
+	Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error)
+
+	// ReadLog reads what the process and its commands printed, from the rotated files.
+	ReadLog(q gozzard.LogQuery) gozzard.LogChunk
+
 	// Inspect reads what a query reports beyond usage.
 	Inspect(p Proc) (gozzard.Detail, error)
 }
@@ -55,6 +62,9 @@ type Run struct {
 	// Keeps says that what the command starts belongs to the process and stays (start, restart, reload); otherwise its leftovers are cleared
 	// when it ends (stop, kill, version).
 	Keeps bool
+	// Front says that the command may be the process itself: when it still runs after this long and the process of the definition is found alive in its
+	// cgroup, Run returns with Result.Front and leaves it running. 0: a command must end.
+	Front time.Duration
 }
 
 // Result is how a command ended.
@@ -62,6 +72,7 @@ type Result struct {
 	ExitCode int // -1 when killed
 	Signal   string
 	TimedOut bool
+	Front    bool
 	Output   string // the last lines of stdout and stderr together, valid UTF-8, bounded
 }
 
@@ -88,6 +99,7 @@ type Exit struct {
 	Known  bool // false for processes that are not our children
 	Code   int
 	Signal string
+	Core   bool
 }
 
 // Signal is one of the two signals supervision sends.
@@ -106,4 +118,6 @@ type Usage struct {
 	MemKB int64
 	FD    int32
 	Procs int32
+	Disk  int64 // bytes of regular files it holds open for writing, each file once
+	Net   int64 // TCP bytes in and out since the sockets it holds were opened
 }

@@ -19,28 +19,38 @@ type move struct {
 	action gozzard.Action
 	start  string
 	stop   string
+	health string
+	act    gozzard.LimitAct
+	cpu    float32
 	wait   time.Duration
 }
 
 func (m move) String() string {
 	switch m.what {
 	case "operate":
-		return fmt.Sprintf("%s(start=%q stop=%q, then %s)", m.action, m.start, m.stop, m.wait)
+		return fmt.Sprintf("%s(start=%q stop=%q health=%q act=%q, then %s)", m.action, m.start, m.stop, m.health, m.act, m.wait)
+	case "usage":
+		return fmt.Sprintf("usage %g %%, then %s", m.cpu, m.wait)
 	}
 	return fmt.Sprintf("%s, then %s", m.what, m.wait)
 }
 
 func drawMove(t *rapid.T) move {
 	return move{
-		what: rapid.SampledFrom([]string{"operate", "operate", "operate", "operate", "exit", "agent", "by hand"}).Draw(t, "what"),
+		what: rapid.SampledFrom([]string{"operate", "operate", "operate", "operate", "exit", "agent", "by hand", "usage"}).Draw(t, "what"),
 		action: rapid.SampledFrom([]gozzard.Action{
 			gozzard.ActionStart, gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionKill,
 			gozzard.ActionHost, gozzard.ActionUnhost, gozzard.ActionRegister, gozzard.ActionUpdate, gozzard.ActionUnregister,
 		}).Draw(t, "action"),
 		start: rapid.SampledFrom([]string{
-			"ok", "ok", "ok", "sleep 3s", "after 2s", "fail 1 no", "nothing", "exit-after 1s", "exit-after 20s", "stubborn", "hang",
+			"ok", "ok", "ok", "sleep 3s", "after 2s", "fail 1 no", "nothing", "exit-after 1s", "exit-after 20s", "stubborn", "hang", "front",
 		}).Draw(t, "start"),
-		stop: rapid.SampledFrom([]string{"ok", "ok", "", "sleep 3s", "after 2s", "fail 1 no", "nothing", "hang"}).Draw(t, "stop"),
+		stop:   rapid.SampledFrom([]string{"ok", "ok", "", "sleep 3s", "after 2s", "fail 1 no", "nothing", "hang"}).Draw(t, "stop"),
+		health: rapid.SampledFrom([]string{"", "", "ok", "fail 1", "hang"}).Draw(t, "health"),
+		act: rapid.SampledFrom([]gozzard.LimitAct{
+			"", gozzard.ActAlert, gozzard.ActStop, gozzard.ActKill, gozzard.ActRestart,
+		}).Draw(t, "act"),
+		cpu:  rapid.SampledFrom([]float32{0, 99}).Draw(t, "cpu"),
 		wait: time.Duration(rapid.SampledFrom([]int{0, 0, 1, 100, 1500, 6000, 30000, 400000}).Draw(t, "wait")) * time.Millisecond,
 	}
 }
@@ -58,11 +68,15 @@ func (m *model) play(mv move) {
 	case "operate":
 		spec := definition(func(s *gozzard.Spec) {
 			s.Control.Start, s.Control.Stop = mv.start, mv.stop
+			s.Control.Health, s.Policy.HealthRestart, s.Policy.HealthInterval = mv.health, true, 5
+			s.Resource = gozzard.Resource{CPU: 50, Act: mv.act, Samples: 2}
 			s.Policy.OpTimeout, s.Policy.StartCheckSecs, s.Policy.StopCheckSecs = 10, 2, 1
 		})
 		m.pending = append(m.pending, m.apply(mv.action, game, spec))
 		m.actions = append(m.actions, mv.action)
 		m.byHand = false
+	case "usage":
+		m.machine.SetUsage(game, supervise.Usage{CPU: mv.cpu})
 	case "exit":
 		m.machine.End(game, supervise.Exit{Known: true, Code: 1})
 	case "agent":

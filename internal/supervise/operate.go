@@ -22,6 +22,7 @@ func (a *actor) operate(ctx context.Context, op Op) {
 		return
 	}
 	before, wasKnown := a.rec, a.known
+	waited := a.waits()
 	if refusal, refused := a.takeDefinition(op); refused {
 		refusal.Hosted = before.Hosted && wasKnown
 		op.Done(refusal, nil, false)
@@ -43,6 +44,14 @@ func (a *actor) operate(ctx context.Context, op Op) {
 	redefined := wasKnown && !bytes.Equal(before.Spec, a.rec.Spec)
 	if redefined || startsAnew(op.Action, wasKnown && before.Hosted) {
 		a.downs, a.pullAt = 0, time.Time{}
+		a.curbs, a.notes.limit, a.alerted = 0, "", false
+		a.health.cures, a.health.cureAt = 0, time.Time{}
+	}
+	if waited && !a.rec.Hosted {
+		a.announceCancel(op.Action)
+	}
+	if redefined && a.running() {
+		a.holdByKernel()
 	}
 	a.conclude(op.Action, out)
 	seen, now := a.show() // whoever learns the verdict must find a status that agrees with it
@@ -108,9 +117,12 @@ func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 		if !keepsMessage(action) {
 			a.message = ""
 		}
+		if startsProcess(action) && a.ended != nil && mayEnd(a.spec.Policy) {
+			a.message = clip(out.Message, maxStatusBytes)
+		}
 	case gozzard.CodeCommandFailed, gozzard.CodeCheckFailed:
 		a.message = clip(out.Message, maxStatusBytes)
-		if !a.running() && (action == gozzard.ActionStart || action == gozzard.ActionRestart) {
+		if !a.running() && startsProcess(action) {
 			a.countDown(0, out.Message)
 		}
 	}
@@ -120,9 +132,13 @@ func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 func (a *actor) forget(op Op) {
 	wasKnown := a.known
 	op.Done(ok(), nil, true)
+	if a.waits() {
+		a.announceCancel(op.Action)
+	}
+	a.letGoByKernel()
 	a.unwatch()
 	a.disarm()
-	a.state = state{run: a.run + 1}
+	a.state = state{run: a.run + 1, health: health{probing: a.health.probing}}
 	a.show()
 	if wasKnown {
 		a.s.removed(a.key)
@@ -133,49 +149,12 @@ func (a *actor) forget(op Op) {
 func (a *actor) attempt(f func() gozzard.Outcome) (out gozzard.Outcome) {
 	a.operating = true
 	defer func() {
-		a.operating = false
+		a.operating, a.stopping = false, false
+		a.tellHeld()
 		if v := recover(); v != nil {
 			a.log.Error("panic in an operation", "panic", v, "stack", string(debug.Stack()))
 			out = failed(gozzard.CodeCommandFailed, internalError)
 		}
 	}()
 	return f()
-}
-
-// command runs the definition's command of an action to its end while events are handled. An Outcome without a code means that ctx ended before.
-func (a *actor) command(ctx context.Context, id gozzard.OpID, action gozzard.Action) (Result, gozzard.Outcome) {
-	text := a.spec.Command(action)
-	if text == "" {
-		return Result{}, failed(gozzard.CodeCommandFailed, "%s is empty", commandName(action))
-	}
-	keeps := action != gozzard.ActionStop && action != gozzard.ActionKill
-	r := Run{Key: a.key, Spec: a.spec, Op: id, Action: action, Command: text, Timeout: commandTimeout(a.spec.Policy), Keeps: keeps}
-	type ended struct {
-		res      Result
-		err      error
-		panicked any
-	}
-	done := make(chan ended, 1)
-	go func() {
-		var e ended
-		defer func() {
-			e.panicked = recover()
-			done <- e
-		}()
-		e.res, e.err = a.s.host.Run(ctx, r)
-	}()
-	for {
-		select {
-		case <-a.wake:
-			a.drain()
-		case e := <-done:
-			if e.panicked != nil {
-				panic(e.panicked)
-			}
-			if e.err != nil && ctx.Err() != nil {
-				return Result{}, gozzard.Outcome{}
-			}
-			return e.res, judgeCommand(action, e.res, e.err, r.Timeout)
-		}
-	}
 }

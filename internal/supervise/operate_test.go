@@ -340,7 +340,9 @@ func TestHostileNumbers(t *testing.T) {
 func TestOneShotMayEnd(t *testing.T) {
 	bubble(t, func(r *rig) {
 		spec := definition(func(s *gozzard.Spec) { s.Policy.Kind, s.Control.Start = gozzard.KindOneShot, "exit-after 1s" })
-		r.want(gozzard.ActionStart, spec, gozzard.CodeCheckFailed, false)
+		if out := r.want(gozzard.ActionStart, spec, gozzard.CodeOK, true); out.Message != "the process exited with 0" {
+			t.Errorf("message %q", out.Message)
+		}
 		long := definition(func(s *gozzard.Spec) { s.Policy.Kind, s.Control.Start = gozzard.KindOneShot, "exit-after 10s" })
 		r.want(gozzard.ActionStart, long, gozzard.CodeOK, true)
 		r.after(time.Hour)

@@ -18,14 +18,29 @@ type state struct {
 	proc      Proc   // zero when it does not run
 	procStart time.Time
 	upSince   time.Time // monotonic
+	lookedAt  time.Time // after an exit
 	stopWatch func()    // nil: not watched
 	version   string
 	message   string
 	lastExit  string // how the newest run ended
+	ended     *Exit  // the same for programs; nil while no run has ended since the last start
+	notes     notes
+	restoring bool // the look after the agent came up
+	stopping  bool // the process is being ended on purpose
 
 	downs  int       // exits and failed starts in a row
 	pullAt time.Time // when the next pull-up is due; zero: none is waiting
+
+	breach   *breach // a limit that must be seen to
+	alerted  bool    // notes.limit is about now
+	curbs    int     // how often a limit was enforced since somebody last cared
+	enforced bool    // the kernel was asked to hold the process to its limits
+	health   health
+	plan     *plan // of a periodic process
 }
+
+// notes are what the status message says beside what happened last; each stands until it is not true any more.
+type notes struct{ limit, kernel, health, plan string }
 
 // view is what others may see of a process.
 type view struct {
@@ -37,6 +52,10 @@ type view struct {
 	usage   Usage
 	sampled bool
 	shown   Usage // as Changed told it last
+	strikes strikes
+	health  string
+	next    time.Time // of a periodic process
+	madeAt  time.Time
 }
 
 // restore sets the state that the journal has. A definition that cannot be read is kept as it is: it may be one of a newer version.
@@ -68,7 +87,7 @@ func (a *actor) look() (Found, error) {
 	case f.Proc.IsZero():
 		a.down(Exit{})
 	default:
-		a.adopt(f)
+		a.adopt(f, Exit{})
 	}
 	return f, nil
 }
@@ -77,6 +96,7 @@ func (a *actor) look() (Found, error) {
 func (a *actor) exited(e Exit) {
 	gone := a.proc
 	f, err := a.s.host.Find(a.key, a.spec)
+	a.lookedAt = time.Now()
 	switch {
 	case err != nil:
 		a.log.Warn("cannot look for the process after its exit", "error", err)
@@ -84,18 +104,24 @@ func (a *actor) exited(e Exit) {
 	case f.Proc.IsZero() || f.Proc == gone: // a watch that says gone is right
 		a.down(e)
 	default:
-		a.adopt(f)
+		a.adopt(f, e)
 	}
 }
 
-// adopt takes a found process for the one to look after.
-func (a *actor) adopt(f Found) {
+// adopt takes a found process for the one to look after; before tells how the one ended whose place it takes, if there was one.
+func (a *actor) adopt(f Found, before Exit) {
 	a.unwatch()
+	if a.running() {
+		a.announceExit(a.proc, before)
+	}
 	a.run++
+	a.ended = nil
+	a.renewHealth()
 	a.proc, a.procStart, a.upSince = f.Proc, f.StartedAt, time.Now()
 	if !a.operating {
 		a.message = ""
 	}
+	a.announceStart()
 	run := a.run
 	stop, err := a.s.host.Watch(f.Proc, func(e Exit) { a.post(event{kind: eventExited, run: run, exit: e}) })
 	switch {
@@ -107,6 +133,7 @@ func (a *actor) adopt(f Found) {
 		a.down(Exit{})
 		return
 	}
+	a.holdByKernel()
 	a.probeVersion()
 	a.publish(false)
 	a.s.sampleSoon(a)
@@ -119,7 +146,13 @@ func (a *actor) down(e Exit) {
 	}
 	up := time.Since(a.upSince)
 	a.unwatch()
+	a.announceExit(a.proc, e)
 	a.run++
+	a.ended = &e
+	a.renewHealth()
+	if a.alerted {
+		a.alerted, a.notes.limit = false, ""
+	}
 	a.proc, a.procStart = Proc{}, time.Time{}
 	a.lastExit = exitText(e)
 	if a.operating {
@@ -175,9 +208,12 @@ func (a *actor) show() (before, now view) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before = a.view
-	v := view{known: a.known, spec: a.spec, proc: a.proc, watched: a.stopWatch != nil, status: a.status()}
+	v := view{known: a.known, spec: a.spec, proc: a.proc, watched: a.stopWatch != nil, status: a.status(), health: a.health.text}
+	if a.plan != nil {
+		v.next, v.madeAt = a.plan.next, a.plan.madeAt
+	}
 	if v.proc == before.proc {
-		v.usage, v.sampled = before.usage, before.sampled
+		v.usage, v.sampled, v.strikes = before.usage, before.sampled, before.strikes
 	}
 	v.shown = v.usage
 	a.view = v
@@ -190,6 +226,13 @@ func (a *actor) snapshot() view {
 	return a.view
 }
 
+// present is the process that runs as far as others may know.
+func (a *actor) present() Proc {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.view.proc
+}
+
 func (a *actor) statusNow(now time.Time) (gozzard.Status, bool) {
 	v := a.snapshot()
 	return v.report(now), v.known
@@ -199,7 +242,7 @@ func (a *actor) statusNow(now time.Time) (gozzard.Status, bool) {
 func (a *actor) status() gozzard.Status {
 	st := gozzard.Status{
 		Key: a.key, Labels: a.rec.Labels, Wanted: a.rec.Wanted, State: gozzard.StateStopped, Hosted: a.rec.Hosted, PID: -1,
-		Version: a.version, Message: a.message, RegisteredAt: a.rec.RegisteredAt, StartedAt: a.rec.LastStart,
+		Version: a.version, Message: statusText(a.message, a.notes), RegisteredAt: a.rec.RegisteredAt, StartedAt: a.rec.LastStart,
 	}
 	if a.running() {
 		st.State, st.PID = gozzard.StateRunning, int32(a.proc.PID)
@@ -213,7 +256,7 @@ func (a *actor) status() gozzard.Status {
 func (v view) report(now time.Time) gozzard.Status {
 	st := v.status
 	st.ReportedAt = now.Unix()
-	st.CPU, st.Mem, st.FD = v.usage.CPU, v.usage.Mem, v.usage.FD
+	st.CPU, st.Mem, st.FD, st.Disk, st.Net = v.usage.CPU, v.usage.Mem, v.usage.FD, v.usage.Disk, v.usage.Net
 	return st
 }
 

@@ -81,6 +81,9 @@ func (s *Supervisor) detail(proc Proc, started time.Time, v view) gozzard.Detail
 		}
 	}
 	d.Hosted, d.Version = v.status.Hosted, v.status.Version
+	if d.PID > 0 && v.proc == proc {
+		d.Health = v.health
+	}
 	d.RegisteredAt, d.LastStart = v.status.RegisteredAt, max(v.status.StartedAt, d.StartedAt)
 	d.ReportedAt, d.ZoneOffset = now.Unix(), offset
 	return d

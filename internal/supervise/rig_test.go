@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,11 +30,13 @@ type rig struct {
 	s       *supervise.Supervisor
 	cancel  context.CancelFunc
 	ended   chan struct{}
+	skew    atomic.Int64 // of the clock that people see
 
 	mu      sync.Mutex
 	journal map[gozzard.Key]supervise.Record
 	changes []gozzard.Status
 	removed []gozzard.Key
+	told    []gozzard.Event
 }
 
 // bubble runs a test in virtual time; whatever is left running at its end fails the test.
@@ -63,6 +66,7 @@ func (r *rig) up() {
 	r.s = supervise.New(supervise.Options{
 		Host: r.host,
 		Rand: func() float64 { return 0.5 },
+		Now:  func() time.Time { return time.Now().Add(time.Duration(r.skew.Load())) },
 		Changed: func(s gozzard.Status) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -72,6 +76,11 @@ func (r *rig) up() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.removed = append(r.removed, k)
+		},
+		Event: func(e gozzard.Event) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.told = append(r.told, e)
 		},
 	})
 	r.mu.Lock()
@@ -147,6 +156,36 @@ func (r *rig) changed() []gozzard.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.changes)
+}
+
+// events gives the events since the last call, and checks what all of them must say.
+func (r *rig) events() []gozzard.Event {
+	r.t.Helper()
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	es := r.told
+	r.told = nil
+	for _, e := range es {
+		if e.Key != game || e.At == 0 || e.Seq != 0 || e.Message == "" {
+			r.t.Errorf("event %+v", e)
+		}
+	}
+	return es
+}
+
+// kinds checks the kinds of the events since the last call.
+func (r *rig) kinds(want ...gozzard.EventKind) []gozzard.Event {
+	r.t.Helper()
+	es := r.events()
+	var got []gozzard.EventKind
+	for _, e := range es {
+		got = append(got, e.Kind)
+	}
+	if !slices.Equal(got, want) {
+		r.t.Fatalf("events %+v, want %v", es, want)
+	}
+	return es
 }
 
 // after lets virtual time pass.

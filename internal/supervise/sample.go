@@ -9,6 +9,20 @@ import (
 
 const probeTimeout = 10 * time.Second
 
+// measuring is what one pass needs; the regular ones use it again and again.
+type measuring struct {
+	all     []*actor
+	running []*actor // those that are measured
+	procs   []Proc   // aligned with running
+}
+
+// release keeps the room and lets go of what is in it.
+func (m *measuring) release() {
+	clear(m.all)
+	clear(m.running)
+	m.all, m.running, m.procs = m.all[:0], m.running[:0], m.procs[:0]
+}
+
 // pass is the regular look at the machine: usage of all that runs in one sample, a look at what runs unwatched, and a search for what does not
 // run as far as we know but may have been started by somebody else.
 func (s *Supervisor) pass(ctx context.Context) {
@@ -16,13 +30,16 @@ func (s *Supervisor) pass(ctx context.Context) {
 		return
 	}
 	defer s.sampling.Store(false)
-	all := s.all()
-	s.sample(all)
-	for _, a := range all {
+	m := &s.regular
+	defer m.release()
+	m.all = s.list(m.all)
+	s.sample(m, true)
+	s.watchPools(m.all)
+	for _, a := range m.all {
 		if ctx.Err() != nil {
 			return
 		}
-		s.guard(a.key.String(), func() { s.check(a) })
+		s.guard(&a.key, func() { s.check(a) })
 	}
 }
 
@@ -31,6 +48,9 @@ func (s *Supervisor) check(a *actor) {
 	v, busy := a.idleView()
 	if busy || !v.known || v.spec == nil {
 		return
+	}
+	if now := s.now(); !v.next.IsZero() && (!now.Before(v.next) || now.Before(v.madeAt)) { // the clock was set: its timer knows nothing of that
+		a.post(event{kind: eventWake})
 	}
 	if !v.proc.IsZero() {
 		if !v.watched && !s.host.Alive(v.proc) {
@@ -53,35 +73,49 @@ func (a *actor) idleView() (v view, busy bool) {
 	return a.view, a.busy
 }
 
-// sample measures the running ones among the actors' processes in one pass.
-func (s *Supervisor) sample(actors []*actor) {
-	running := make([]*actor, 0, len(actors))
-	procs := make([]Proc, 0, len(actors))
-	for _, a := range actors {
-		if v := a.snapshot(); !v.proc.IsZero() {
-			running = append(running, a)
-			procs = append(procs, v.proc)
+// sample measures the running ones among the actors' processes in one pass. Only regular samples count for limits: what a process needs to come up
+// is no part of what it may use.
+func (s *Supervisor) sample(m *measuring, regular bool) {
+	for _, a := range m.all {
+		if p := a.present(); !p.IsZero() {
+			m.running = append(m.running, a)
+			m.procs = append(m.procs, p)
 		}
 	}
-	if len(procs) == 0 {
+	if len(m.procs) == 0 {
 		return
 	}
-	for i, u := range s.host.Sample(procs) {
-		if running[i].used(procs[i], u) {
-			running[i].post(event{kind: eventUsage})
+	for i, u := range s.host.Sample(m.procs) {
+		a := m.running[i]
+		tell, over := a.used(m.procs[i], u, regular)
+		if tell {
+			a.post(event{kind: eventUsage})
+		}
+		if over != nil {
+			a.post(event{kind: eventLimit, breach: over})
 		}
 	}
 }
 
-// used notes the usage of a process, if it is still the actor's; true: it is worth a message.
-func (a *actor) used(p Proc, u Usage) bool {
+// used notes the usage of a process, if it is still the actor's. It says whether that is worth a message, and what there is to say about limits.
+func (a *actor) used(p Proc, u Usage, regular bool) (tell bool, over *breach) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.view.proc != p {
-		return false
+	v := &a.view
+	if v.proc != p {
+		return false, nil
 	}
-	a.view.usage, a.view.sampled = u, true
-	return noticeable(a.view.shown, u)
+	v.usage, v.sampled = u, true
+	if regular && v.known && v.spec != nil {
+		next, b, due := v.strikes.after(u, v.spec.Resource)
+		v.strikes = next
+		if due {
+			b.proc = p
+			over = new(breach)
+			*over = b
+		}
+	}
+	return noticeable(v.shown, u), over
 }
 
 // sampleSoon has a process that has just begun measured before its turn, together with all others of this moment.
@@ -99,7 +133,7 @@ func (s *Supervisor) sampleFresh(context.Context) {
 	fresh := s.fresh
 	s.fresh = nil
 	s.mu.Unlock()
-	s.sample(fresh)
+	s.sample(&measuring{all: fresh}, false)
 }
 
 // probeVersion asks the running process's version command in the background; the actor hears of it by an event.

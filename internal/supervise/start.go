@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	firstPoll = 50 * time.Millisecond
+	firstPoll = 10 * time.Millisecond
 	slowPoll  = time.Second
+
+	justLooked = 2 * time.Millisecond // a pull-up right after an exit need not look twice
 )
 
 // launch is one way of bringing the process up.
@@ -18,6 +20,15 @@ type launch struct {
 	action gozzard.Action // whose command is run: start or restart
 	verb   gozzard.Action // what was asked for, if not that
 	pullUp bool           // nobody waits for a verdict
+}
+
+// attempt is one launch under way.
+type attempt struct {
+	launch
+	began time.Time
+	run   uint64 // the actor's when it began: still the same when no process was seen
+	res   Result
+	front bool // a process was seen while the command ran and was gone when it had ended
 }
 
 func (l launch) asked() gozzard.Action {
@@ -29,8 +40,10 @@ func (l launch) asked() gozzard.Action {
 
 // start brings the process up if it does not run.
 func (a *actor) start(ctx context.Context, l launch) gozzard.Outcome {
-	if _, err := a.look(); err != nil {
-		return failed(gozzard.CodeCommandFailed, "%v", err)
+	if a.running() || !l.pullUp || time.Since(a.lookedAt) > justLooked {
+		if _, err := a.look(); err != nil {
+			return failed(gozzard.CodeCommandFailed, "%v", err)
+		}
 	}
 	if a.running() {
 		return alreadyRunning(a.key, a.spec)
@@ -71,41 +84,56 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 			return failed(gozzard.CodeCommandFailed, "cannot clear what an earlier run of %s left behind: %v", a.key, err)
 		}
 	}
-	a.lastExit = ""
-	began := a.s.now().Unix()
-	res, out := a.command(ctx, l.id, l.action)
+	a.holdByKernel() // from its first moment on
+	a.lastExit, a.ended = "", nil
+	startedAt, t := a.s.now().Unix(), attempt{launch: l, began: time.Now(), run: a.run}
+	var out gozzard.Outcome
+	t.res, out = a.command(ctx, l.id, l.action)
+	t.front = a.goneWithCommand(t)
+	if t.front && a.ended != nil && !a.ended.Known {
+		a.endedAs(t.res)
+	}
+	a.tellHeld()
 	if out.Code == gozzard.CodeOK {
-		out = a.checkAlive(ctx, l, res.Output)
+		out = a.checkAlive(ctx, t)
 	} else if out.Code != "" {
-		if _, err := a.look(); err != nil { // whatever the command did, the status must be true
-			a.log.Warn("cannot look for the process", "error", err)
+		a.lookAgain()                                                // whatever the command did, the status must be true
+		if mayEnd(a.spec.Policy) && a.ended == nil && !a.running() { // the command was the work
+			a.announce(gozzard.Event{Kind: gozzard.EventRan, Code: t.res.ExitCode, Signal: t.res.Signal, Message: out.Message})
 		}
 	}
 	if out.Code == gozzard.CodeOK {
-		a.rec.LastStart = began
+		a.rec.LastStart = startedAt
 	}
 	return out
 }
 
 // checkAlive waits the start check out, since a process that dies within it has not started, and gives the verdict. What is found meanwhile is
 // watched and shown at once. A pull-up makes way for an operation that waits.
-func (a *actor) checkAlive(ctx context.Context, l launch, output string) gozzard.Outcome {
+func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 	check := window(a.spec.Policy.StartCheckSecs)
-	end := time.Now().Add(check)
-	latest := time.Now().Add(max(check, checkGrace))
+	commandEnded := time.Now()
+	end := commandEnded.Add(check)
+	if t.res.Front { // it has been up since the command began
+		end = t.began.Add(check)
+	}
+	latest := commandEnded.Add(max(check, checkGrace))
 	for poll := firstPoll; ctx.Err() == nil; poll = min(2*poll, slowPoll) {
-		makeWay := l.pullUp && a.opWaiting()
+		makeWay := t.pullUp && a.opWaiting()
 		over := makeWay || !time.Now().Before(end)
 		var f Found
 		var err error
 		if over || !a.running() {
 			f, err = a.look()
 		}
+		if out, ended := a.ranToItsEnd(t, time.Since(commandEnded)); ended {
+			return out
+		}
 		switch {
 		case over && a.running():
 			return ok()
 		case makeWay || !time.Now().Before(latest):
-			return notAlive(l.asked(), procName(a.key, a.spec), a.whyNot(f, err), output)
+			return notAlive(t.asked(), procName(a.key, a.spec), a.whyNot(f, err), t.res.Output)
 		case over:
 			a.pause(ctx, min(poll, time.Until(latest)))
 		case a.running():
@@ -115,6 +143,65 @@ func (a *actor) checkAlive(ctx context.Context, l launch, output string) gozzard
 		}
 	}
 	return gozzard.Outcome{}
+}
+
+// goneWithCommand looks at what was taken for the process while its start command ran: it may have been a script that starts it, or it was in front and
+// has ended with its command.
+func (a *actor) goneWithCommand(t attempt) bool {
+	if t.action != gozzard.ActionStart || t.res.Front || a.run == t.run {
+		return false
+	}
+	if !a.running() {
+		return true
+	}
+	f, err := a.s.host.Find(a.key, a.spec)
+	switch {
+	case err != nil:
+		a.log.Warn("cannot look for the process", "error", err)
+	case f.Proc.IsZero() && a.stopWatch == nil:
+		a.down(Exit{})
+		return true
+	case f.Proc.IsZero(): // its watch will say how it ended
+		return true
+	case f.Proc != a.proc:
+		a.adopt(f, Exit{})
+	}
+	return false
+}
+
+// endedAs takes the end of the command for the end of the process that was in front of it, when nothing better is known.
+func (a *actor) endedAs(res Result) {
+	e := Exit{Known: true, Code: res.ExitCode, Signal: res.Signal}
+	a.ended, a.lastExit = &e, exitText(e)
+	for i := range a.held {
+		if h := &a.held[i]; h.Kind != gozzard.EventStarted {
+			h.Code, h.Signal, h.Message = e.Code, e.Signal, "the process "+a.lastExit
+		}
+	}
+}
+
+// ranToItsEnd gives the verdict about a process that may end, as soon as it has ended and how is known. When it was gone before its command, or none
+// was seen at all, the command was the work, and it went well or there would have been a verdict before.
+func (a *actor) ranToItsEnd(t attempt, since time.Duration) (out gozzard.Outcome, ended bool) {
+	if a.running() || !mayEnd(a.spec.Policy) {
+		return out, false
+	}
+	out = ok()
+	switch {
+	case a.ended != nil && a.ended.Known && (a.ended.Code != 0 || a.ended.Signal != ""):
+		return notAlive(t.asked(), procName(a.key, a.spec), "the process "+a.lastExit, t.res.Output), true
+	case a.ended != nil && a.ended.Known:
+		out.Message = "the process " + a.lastExit
+	case t.front && a.ended != nil:
+		out.Message = commandDone
+	case a.run == t.run && since >= checkGrace:
+		a.ended = &Exit{Known: true}
+		a.announce(gozzard.Event{Kind: gozzard.EventRan, Message: commandDone})
+		out.Message = commandDone
+	default:
+		return gozzard.Outcome{}, false
+	}
+	return out, true
 }
 
 // whyNot says why the process is not there.
@@ -151,18 +238,18 @@ func (a *actor) pullUpDue() bool {
 
 // pullUp starts a hosted process that is down.
 func (a *actor) pullUp(ctx context.Context) {
-	a.pullAt = time.Time{}
-	out := a.attempt(func() gozzard.Outcome {
-		return a.start(ctx, launch{action: gozzard.ActionStart, pullUp: true})
-	})
-	switch out.Code {
-	case "": // given up
-		return
-	case gozzard.CodeOK, gozzard.CodeAlreadyRunning:
-		a.message = ""
-	default:
-		a.message = clip(out.Message, maxStatusBytes)
-		a.countDown(0, out.Message)
+	if !a.takeSlot(ctx) {
+		return // an operation comes first; the pull-up is still due
 	}
-	a.publish(false)
+	defer a.freeSlot()
+	a.pullAt = time.Time{}
+	a.restarted(a.attempt(func() gozzard.Outcome {
+		return a.start(ctx, launch{action: gozzard.ActionStart, pullUp: true})
+	}), "not running")
+}
+
+// waits reports whether a pull-up is planned.
+func (a *actor) waits() bool {
+	wanted, _ := a.pullUpWanted()
+	return wanted && !a.pullAt.IsZero()
 }

@@ -24,7 +24,7 @@ func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action
 	if a.running() {
 		return a.bringDown(ctx, id, action)
 	}
-	if waits, _ := a.pullUpWanted(); !waits {
+	if waits, _ := a.pullUpWanted(); !waits && !a.waitsForRun() {
 		return notRunning(action, a.key, a.spec)
 	}
 	out := a.cleared()
@@ -36,6 +36,8 @@ func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action
 
 // bringDown ends the running process and checks that it is gone, with everything it left in its cgroup.
 func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.Action) gozzard.Outcome {
+	a.stopping = true
+	defer func() { a.stopping = false }()
 	proc := a.proc
 	patience := max(window(a.spec.Policy.StopCheckSecs), checkGrace)
 	var res Result
@@ -111,6 +113,7 @@ func (a *actor) cleared() gozzard.Outcome {
 func (a *actor) waitGone(ctx context.Context, patience time.Duration) bool {
 	end := time.Now().Add(patience)
 	for poll := gonePoll; ; poll = min(2*poll, gonePollSlow) {
+		a.drain() // the watch knows how it ended, a look does not
 		if _, err := a.look(); err != nil {
 			a.log.Warn("cannot look for the process", "error", err)
 		} else if !a.running() {

@@ -19,6 +19,7 @@ const (
 	defaultSampleEvery = 10 * time.Second
 	freshSampleAfter   = 300 * time.Millisecond // a new process has opened its files by then
 	maxProbes          = 8                      // version commands at a time: a restarted agent has one for every process it finds
+	maxHealths         = 16                     // health commands at a time
 )
 
 // Options are what a Supervisor is built from.
@@ -29,6 +30,9 @@ type Options struct {
 	// Restore. It must not block. Calls about one process come one after the other.
 	Changed func(gozzard.Status)
 	Removed func(gozzard.Key) // no longer managed
+
+	// Event tells of something that happened to a process, in order for one process; numbering and keeping is the agent's. It must not block.
+	Event func(gozzard.Event)
 
 	SampleEvery time.Duration // default 10 s, all processes in one Host.Sample pass
 
@@ -42,6 +46,7 @@ type Supervisor struct {
 	host        Host
 	changed     func(gozzard.Status)
 	removed     func(gozzard.Key)
+	event       func(gozzard.Event) // may be nil
 	sampleEvery time.Duration
 	now         func() time.Time
 	rand        func() float64
@@ -49,7 +54,13 @@ type Supervisor struct {
 
 	wake     chan struct{} // capacity 1: there is something in ready
 	probes   chan struct{} // slots of version commands
+	healths  chan struct{} // slots of health commands
+	pulls    chan struct{} // slots of pull-ups
 	sampling atomic.Bool
+	regular  measuring // belongs to the pass that set sampling
+
+	poolMu sync.Mutex // before mu
+	pools  []pool
 
 	mu     sync.Mutex // before actor.mu
 	actors map[gozzard.Key]*actor
@@ -62,8 +73,9 @@ type Supervisor struct {
 // New builds a Supervisor; nothing happens before Run.
 func New(o Options) *Supervisor {
 	s := &Supervisor{
-		host: o.Host, changed: o.Changed, removed: o.Removed, sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
-		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), actors: make(map[gozzard.Key]*actor),
+		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
+		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: make(chan struct{}, maxHealths),
+		pulls: make(chan struct{}, maxPullUps), actors: make(map[gozzard.Key]*actor),
 	}
 	if s.changed == nil {
 		s.changed = func(gozzard.Status) {}
@@ -191,10 +203,17 @@ func (s *Supervisor) actor(key gozzard.Key) *actor {
 	return s.actors[key]
 }
 
-func (s *Supervisor) all() []*actor {
+func (s *Supervisor) all() []*actor { return s.list(nil) }
+
+// list appends all actors.
+func (s *Supervisor) list(to []*actor) []*actor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.actors))
+	to = slices.Grow(to, len(s.actors))
+	for _, a := range s.actors {
+		to = append(to, a)
+	}
+	return to
 }
 
 // spawn has Run start f on a goroutine of its own. Run waits for it; after Run's context ended nothing is started any more.
@@ -239,7 +258,7 @@ func (s *Supervisor) letGo() {
 }
 
 // guard runs f and survives its panic: one broken process must not take the others' supervision away. It reports whether f came to its end.
-func (s *Supervisor) guard(what string, f func()) (ended bool) {
+func (s *Supervisor) guard(what any, f func()) (ended bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.log.Error("panic in supervision", "in", what, "panic", v, "stack", string(debug.Stack()))

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,6 +16,7 @@ const (
 	maxVersionBytes = 64
 	maxStatusBytes  = 512 // of Status.Message: it is pushed and held in memory for the whole fleet
 	internalError   = "internal error"
+	commandDone     = "start_cmd exited with 0 and nothing of it runs any more"
 )
 
 func ok() gozzard.Outcome { return gozzard.Outcome{Code: gozzard.CodeOK} }
@@ -96,6 +98,9 @@ func exitText(e Exit) string {
 	case !e.Known:
 		return "ended by itself or by somebody else; how is not known"
 	case e.Signal != "":
+		if e.Core {
+			return "was ended by " + e.Signal + " (core dumped)"
+		}
 		return "was ended by " + e.Signal
 	}
 	return fmt.Sprintf("exited with %d", e.Code)
@@ -116,6 +121,98 @@ func spell(d time.Duration) string {
 	}
 	return fmt.Sprintf("%g s", d.Seconds())
 }
+
+// statusText is the message of a status: what happened last, then what else there is to know.
+func statusText(message string, n notes) string {
+	for _, note := range []string{n.limit, n.health, n.kernel, n.plan} {
+		switch {
+		case note == "":
+		case message == "":
+			message = note
+		default:
+			message += "; " + note
+		}
+	}
+	return clip(message, maxStatusBytes)
+}
+
+// restartText is what happened as the original service words it.
+func restartText(name, why, failure string) string {
+	if failure != "" {
+		return fmt.Sprintf("check %s %s, and restart it failed: %s", name, why, failure)
+	}
+	return fmt.Sprintf("check %s %s, and restart it success", name, why)
+}
+
+func cancelText(name string, by gozzard.Action) string {
+	return fmt.Sprintf("check %s not running, and cancel its restart because of %s", name, by)
+}
+
+// overText says which limit was passed, by how much and how often.
+func overText(limit int, used, allowed float64, samples int) string {
+	name := [limitCount]string{"cpu", "mem", "fd", "disk", "net"}[limit]
+	unit := [limitCount]string{" %", " %", "", " bytes", " bytes"}[limit]
+	return fmt.Sprintf("%s %s%s is over its limit of %s%s in %d samples in a row", name, amount(used), unit, amount(allowed), unit, samples)
+}
+
+func poolText(g gozzard.Group, resource string, sum, limit float64) string {
+	return fmt.Sprintf("the processes of pool %s in %s use %s %% %s of its limit of %s %% in %d samples in a row, and this one was chosen",
+		clip(g.ID, maxVersionBytes), g.Namespace, amount(sum), resource, amount(limit), gozzard.DefaultLimitSamples)
+}
+
+// amount writes percents with one digit and whole numbers as they are.
+func amount(v float64) string {
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+}
+
+// curbText says what was done about a process over a limit, and how often.
+func curbText(over string, act gozzard.LimitAct, out gozzard.Outcome, times int) string {
+	done := map[gozzard.LimitAct]string{gozzard.ActStop: "stopped", gozzard.ActKill: "killed", gozzard.ActRestart: "restarted"}[act]
+	switch {
+	case out.Code != gozzard.CodeOK:
+		done = "could not be " + done + ": " + out.Message
+	case out.Forced && act == gozzard.ActStop:
+		done = "killed, since it did not stop"
+	}
+	if times > 1 {
+		done += fmt.Sprintf(" (%d times)", times)
+	}
+	return over + "; " + done
+}
+
+// kernelText says why the kernel does not hold a process that it should; "" when it does.
+func kernelText(wanted bool, mode string, err error) string {
+	switch {
+	case err != nil && wanted:
+		return "its limits are not held by the kernel: " + err.Error()
+	case err != nil:
+		return "its old limits are still held by the kernel: " + err.Error()
+	case wanted && mode == "":
+		return "its limits are not held by the kernel: it cannot here"
+	}
+	return ""
+}
+
+// sickText says what is wrong by the end of a health command; "" when nothing is.
+func sickText(res Result, err error, timeout time.Duration) string {
+	output := versionText(res.Output)
+	switch {
+	case err != nil:
+		return "cannot run health_cmd: " + err.Error()
+	case res.TimedOut:
+		return "health_cmd did not end within " + spell(timeout)
+	case res.Signal != "":
+		return "health_cmd was ended by " + res.Signal + because(output)
+	case res.ExitCode != 0:
+		return fmt.Sprintf("health_cmd exited with %d%s", res.ExitCode, because(output))
+	}
+	return ""
+}
+
+// clock is a time as the status shows it.
+func clock(t time.Time) string { return t.Format("2006-01-02 15:04:05 -07:00") }
+
+func nextRunText(t time.Time) string { return "next run " + clock(t) }
 
 // versionText is the first line that a version command printed, made fit for a status.
 func versionText(output string) string {

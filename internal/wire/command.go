@@ -23,7 +23,14 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 	b = appendIDs(b, 6, c.Acked)
 	b = appendUint(b, 7, c.AckRound)
 	b = appendUint(b, 8, c.Beat)
-	return appendInt(b, 9, int64(c.Interval))
+	b = appendInt(b, 9, int64(c.Interval))
+	for i := range c.Groups {
+		b = appendGroup(b, 10, &c.Groups[i])
+	}
+	if c.Logs != nil {
+		b = appendLogQuery(b, 11, c.Logs)
+	}
+	return appendUint(b, 12, c.AckEvents)
 }
 
 // DecodeCommand reads what AppendCommand wrote. The result shares no memory with b.
@@ -33,7 +40,7 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 	for d.next() {
 		switch d.num {
 		case 2:
-			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandAck)))
+			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandLogs)))
 		case 3:
 			c.Session = d.uint()
 		case 4:
@@ -50,6 +57,17 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 			c.Beat = d.uint()
 		case 9:
 			c.Interval = time.Duration(d.int64())
+		case 10:
+			var g *gozzard.Group
+			c.Groups, g = grow(&d, c.Groups, MaxGroups)
+			d.adopt(decodeGroup(d.message("group"), g))
+		case 11:
+			if c.Logs == nil {
+				c.Logs = new(gozzard.LogQuery)
+			}
+			d.adopt(decodeLogQuery(d.message("log query"), c.Logs))
+		case 12:
+			c.AckEvents = d.uint()
 		case fieldVersion:
 			d.fail("comes twice")
 		default:

@@ -17,6 +17,9 @@ const (
 	MaxReports  = 64 << 10 // results, and open operations of a hello
 	MaxIDs      = 64 << 10 // cancelled, and acknowledged
 	MaxKeys     = 64 << 10 // removed processes
+	MaxGroups   = 4 << 10
+	MaxEvents   = 4 << 10
+	MaxLogBytes = 512 << 10
 	MaxAddrs    = 256
 	MaxDegraded = 64
 )

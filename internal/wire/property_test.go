@@ -91,10 +91,23 @@ var genStatus = rapid.Custom(func(t *rapid.T) gozzard.Status {
 	return s
 })
 
+var genEvent = rapid.Custom(func(t *rapid.T) gozzard.Event {
+	var e gozzard.Event
+	fill(t, &e)
+	e.Key, e.Kind = genKey.Draw(t, "key"), gozzard.EventKind(genText.Draw(t, "kind"))
+	return e
+})
+
+var genGroup = rapid.Custom(func(t *rapid.T) gozzard.Group {
+	var g gozzard.Group
+	fill(t, &g)
+	return g
+})
+
 var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 	r := new(gozzard.Report)
 	fill(t, r)
-	r.Version, r.Kind = 1, gozzard.ReportKind(rapid.IntRange(1, 4).Draw(t, "kind"))
+	r.Version, r.Kind = 1, gozzard.ReportKind(rapid.IntRange(1, 6).Draw(t, "kind"))
 	r.Journal = gozzard.JournalPos{ID: genID.Draw(t, "journal"), LSN: rapid.Uint64().Draw(t, "lsn")}
 	r.Results, r.Statuses = listOf(genOpReport).Draw(t, "results"), listOf(genStatus).Draw(t, "statuses")
 	r.Removed = listOf(genKey).Draw(t, "removed")
@@ -105,15 +118,30 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 		r.Hello.Host.Addrs = listOf(genAddr).Draw(t, "addrs")
 		r.Hello.Host.Degraded = listOf(genText).Draw(t, "degraded")
 	}
+	r.Events = listOf(genEvent).Draw(t, "events")
+	if rapid.Bool().Draw(t, "logs") {
+		r.Logs = new(gozzard.LogChunk)
+		fill(t, r.Logs)
+		r.Logs.ID = genOpID.Draw(t, "question")
+		if data := rapid.SliceOf(rapid.Byte()).Draw(t, "data"); len(data) > 0 {
+			r.Logs.Data = data
+		}
+	}
 	return r
 })
 
 var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 	c := new(gozzard.Command)
 	fill(t, c)
-	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 5).Draw(t, "kind"))
+	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 7).Draw(t, "kind"))
 	c.Interval = time.Duration(rapid.Int64().Draw(t, "interval"))
 	c.Cancel, c.Acked = listOf(genOpID).Draw(t, "cancel"), listOf(genOpID).Draw(t, "acked")
+	c.Groups = listOf(genGroup).Draw(t, "groups")
+	if rapid.Bool().Draw(t, "logs") {
+		c.Logs = new(gozzard.LogQuery)
+		fill(t, c.Logs)
+		c.Logs.ID, c.Logs.Key = genOpID.Draw(t, "question"), genKey.Draw(t, "key")
+	}
 	c.Ops = listOf(rapid.Custom(func(t *rapid.T) gozzard.Op {
 		op := gozzard.Op{
 			ID: genOpID.Draw(t, "id"), Ref: genRef.Draw(t, "ref"), Gen: rapid.Uint64().Draw(t, "gen"),

@@ -30,7 +30,14 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	b = appendUint(b, 10, r.Round)
 	b = appendUint(b, 11, uint64(r.Part))
 	b = appendUint(b, 12, uint64(r.Parts))
-	return appendUint(b, 13, r.Beat)
+	b = appendUint(b, 13, r.Beat)
+	for i := range r.Events {
+		b = appendEvent(b, 14, &r.Events[i])
+	}
+	if r.Logs != nil {
+		b = appendLogChunk(b, 15, r.Logs)
+	}
+	return b
 }
 
 // DecodeReport reads what AppendReport wrote. The result shares no memory with b; statuses with the same labels may share one map, which is for reading.
@@ -52,7 +59,7 @@ func DecodeReport(b []byte) (*gozzard.Report, error) {
 func decodeReportField(d *decoder, r *gozzard.Report) {
 	switch d.num {
 	case 2:
-		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportHeartbeat)))
+		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportLogs)))
 	case 3:
 		r.Session = d.uint()
 	case 4:
@@ -84,6 +91,15 @@ func decodeReportField(d *decoder, r *gozzard.Report) {
 		r.Parts = d.uint32()
 	case 13:
 		r.Beat = d.uint()
+	case 14:
+		var e *gozzard.Event
+		r.Events, e = grow(d, r.Events, MaxEvents)
+		d.adopt(decodeEvent(d.message("event"), e))
+	case 15:
+		if r.Logs == nil {
+			r.Logs = new(gozzard.LogChunk)
+		}
+		d.adopt(decodeLogChunk(d.message("log chunk"), r.Logs))
 	case fieldVersion:
 		d.fail("comes twice")
 	default:

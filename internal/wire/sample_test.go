@@ -33,6 +33,13 @@ func commands() map[string]*gozzard.Command {
 		}},
 		"cancel": {Version: 1, Kind: gozzard.CommandCancel, Session: 7, Cancel: []gozzard.OpID{opID(3), {}, opID(4)}},
 		"ack":    {Version: 1, Kind: gozzard.CommandAck, Session: 7, Acked: []gozzard.OpID{opID(5)}, AckRound: 11, Beat: 12},
+		"groups": {Version: 1, Kind: gozzard.CommandGroups, Session: 7, Groups: []gozzard.Group{
+			{Namespace: "gse", ID: "pool", CPULimit: 12.5, MemLimit: 30, CPUWeight: 1, MemWeight: -1}, {},
+		}},
+		"logs": {Version: 1, Kind: gozzard.CommandLogs, Session: 7, Logs: &gozzard.LogQuery{
+			ID: opID(7), Key: gozzard.Key{Namespace: "gse", Name: "网关"}, Lines: 100, Offset: -1, Max: 64 << 10,
+		}},
+		"ackevents": {Version: 1, Kind: gozzard.CommandAck, Session: 7, AckEvents: 1 << 40},
 	}
 }
 
@@ -65,6 +72,16 @@ func reports() map[string]*gozzard.Report {
 		}},
 		"status":    statusReport(3),
 		"heartbeat": {Version: 1, Kind: gozzard.ReportHeartbeat, Session: 8, Journal: journal, Beat: 99},
+		"events": {Version: 1, Kind: gozzard.ReportEvents, Session: 8, Journal: journal, Events: []gozzard.Event{
+			{
+				Seq: 5, Key: gozzard.Key{Namespace: "gse", Name: "网关"}, Kind: gozzard.EventExited, At: 1700000000123, PID: 77, Code: -1, Signal: "SIGSEGV",
+				Core: true, Message: "ended by SIGSEGV",
+			},
+			{Seq: 6, Kind: gozzard.EventLimitExceeded}, {},
+		}},
+		"logs": {Version: 1, Kind: gozzard.ReportLogs, Session: 8, Journal: journal, Logs: &gozzard.LogChunk{
+			ID: opID(7), Data: []byte("line\n\xff\x00"), Offset: 4096, Next: 4103, Error: "cut",
+		}},
 	}
 }
 

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// verdictWord is how bad a finding is.
+type verdictWord string
+
+const (
+	findOK   verdictWord = "OK"
+	findWarn verdictWord = "WARN" // the agent works, with less
+	findFail verdictWord = "FAIL" // the agent does not work, or not reliably
+)
+
+// finding is one thing that was looked at.
+type finding struct {
+	word verdictWord
+	what string
+	text string
+}
+
+// newDoctorCommand is `gozzard agent doctor`.
+func newDoctorCommand() *cobra.Command {
+	var data string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this host lacks for an agent",
+		Long: `Look at this host as an agent would find it and say in words what it lacks. Nothing is changed. Run it as the account that the agent runs as.
+The exit code is 1 when something is marked FAIL.`,
+		Example: `  gozzard agent doctor --data /var/lib/gozzard-agent`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return report(cmd.OutOrStdout(), examine(data))
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", "./agent", "folder of the agent's state")
+	return cmd
+}
+
+// report prints findings; the error is the exit code.
+func report(w io.Writer, all []finding) error {
+	bad := false
+	for _, f := range all {
+		bad = bad || f.word == findFail
+		if err := written(fmt.Fprintf(w, "%-4s  %-12s  %s\n", f.word, f.what, printable(f.text))); err != nil {
+			return err
+		}
+	}
+	if bad {
+		return &exitError{exitFailed, nil}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard/internal/journal"
+	"github.com/gozzard/gozzard/internal/procfs"
+)
+
+// What an agent should have.
+const (
+	wantedFiles  = 65536
+	neededFiles  = 1024
+	wantedSpace  = 256 << 20
+	neededSpace  = 16 << 20
+	tmpfsMagic   = 0x01021994
+	nfsMagic     = 0x6969
+	overlayMagic = 0x794c7630
+)
+
+// examine looks at this host.
+func examine(data string) []finding {
+	all := []finding{checkPidfd(), checkAccount()}
+	all = append(all, checkCgroups()...)
+	all = append(all, checkShell(), checkProc(), checkFiles(), checkClock(time.Now()))
+	return append(all, checkState(data)...)
+}
+
+func checkPidfd() finding {
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return finding{findWarn, "pidfd", fmt.Sprintf("the kernel does not give one (%v); Linux 5.3 or newer does: exits are noticed by looking again and again", err)}
+	}
+	_ = unix.Close(fd)
+	return finding{findOK, "pidfd", "exits are noticed at once"}
+}
+
+// checkAccount: an agent for other people's processes must be root with the powers of root.
+func checkAccount() finding {
+	if uid := os.Geteuid(); uid != 0 {
+		return finding{findWarn, "account", fmt.Sprintf("uid %d is not root: commands run as this account only, and other people's processes cannot be looked at or ended", uid)}
+	}
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return finding{findWarn, "account", fmt.Sprintf("root, but its powers cannot be read: %v", err)}
+	}
+	if lacks := missingCaps(string(b)); len(lacks) > 0 {
+		return finding{findWarn, "account", "root without " + strings.Join(lacks, ", ") + ": commands cannot run as other accounts, or their processes cannot be ended"}
+	}
+	return finding{findOK, "account", "root"}
+}
+
+// missingCaps lists what a status file of /proc says is not there of what is needed.
+func missingCaps(status string) (lacks []string) {
+	var have uint64
+	for line := range strings.Lines(status) {
+		if v, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			have, _ = strconv.ParseUint(strings.TrimSpace(v), 16, 64) // unreadable is none
+		}
+	}
+	for _, c := range []struct {
+		bit  int
+		name string
+	}{{unix.CAP_SETUID, "CAP_SETUID"}, {unix.CAP_SETGID, "CAP_SETGID"}, {unix.CAP_KILL, "CAP_KILL"}, {unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE"}} {
+		if have&(1<<c.bit) == 0 {
+			lacks = append(lacks, c.name)
+		}
+	}
+	return lacks
+}
+
+func checkCgroups() []finding {
+	const without = "processes are found by pid file only, and what a command leaves behind is not cleared with it"
+	root, err := procfs.New("/proc").Cgroup2Mount()
+	if err != nil || root == "" {
+		return []finding{{findWarn, "cgroup", "no cgroup v2 is mounted: " + without}}
+	}
+	probe := filepath.Join(root, "gozzard-doctor-"+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(probe, 0o755); err != nil {
+		return []finding{{findWarn, "cgroup", fmt.Sprintf("cgroup v2 at %s cannot be used (%v): %s", root, err, without)}}
+	}
+	_ = os.Remove(probe) // empty, and made just now
+	all := []finding{{findOK, "cgroup", "version 2 at " + root}}
+	b, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+	have := strings.Fields(string(b))
+	var lacks []string
+	for _, c := range []string{"cpu", "memory"} {
+		if !slices.Contains(have, c) {
+			lacks = append(lacks, c)
+		}
+	}
+	if err != nil || len(lacks) > 0 {
+		return append(all, finding{findWarn, "controllers", "cgroup v2 has no " + strings.Join(lacks, " and no ") +
+			" here: limits are measured and acted upon by the agent, the kernel cannot hold them (enforce)"})
+	}
+	return append(all, finding{findOK, "controllers", "cpu and memory: the kernel can hold limits (enforce)"})
+}
+
+func checkShell() finding {
+	if err := unix.Access("/bin/sh", unix.X_OK); err != nil {
+		return finding{findFail, "shell", fmt.Sprintf("/bin/sh cannot be run (%v): no command of a process can", err)}
+	}
+	return finding{findOK, "shell", "/bin/sh"}
+}
+
+func checkProc() finding {
+	if _, err := procfs.New("/proc").Stat(1); err != nil {
+		return finding{findWarn, "proc", fmt.Sprintf("other processes cannot be seen in /proc (%v), perhaps it is mounted with hidepid: adoption and measuring are limited", err)}
+	}
+	return finding{findOK, "proc", "all processes can be seen"}
+}
+
+func checkFiles() finding {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return finding{findWarn, "open files", fmt.Sprintf("the limit cannot be read: %v", err)}
+	}
+	text := fmt.Sprintf("%d may be open (hard limit %d)", l.Cur, l.Max)
+	switch {
+	case l.Max < neededFiles:
+		return finding{findFail, "open files", fmt.Sprintf("%s, at least %d are needed: each watched process needs one", text, neededFiles)}
+	case l.Cur < wantedFiles:
+		return finding{findWarn, "open files", fmt.Sprintf("%s, %d are advised: each watched process needs one", text, wantedFiles)}
+	}
+	return finding{findOK, "open files", text}
+}
+
+// checkClock: events and reports carry this host's time.
+func checkClock(now time.Time) finding {
+	if now.Year() < 2025 {
+		return finding{findFail, "clock", "says " + now.UTC().Format(time.RFC3339) + ", which is in the past: set it"}
+	}
+	var t unix.Timex
+	if state, err := unix.Adjtimex(&t); err != nil || state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0 {
+		return finding{findWarn, "clock", "the kernel does not know of any synchronisation: times of this host's events may be off"}
+	}
+	return finding{findOK, "clock", "synchronised"}
+}
+
+// checkState looks at the state folder, or at the one in which it will be made.
+func checkState(dir string) []finding {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return []finding{{findFail, "state", err.Error()}}
+	}
+	st, err := os.Lstat(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		above := abs
+		for errors.Is(err, fs.ErrNotExist) && above != "/" {
+			above = filepath.Dir(above)
+			_, err = os.Stat(above)
+		}
+		if err := unix.Access(above, unix.W_OK|unix.X_OK); err != nil {
+			return []finding{{findFail, "state", fmt.Sprintf("%s is not there and cannot be made in %s: %v", abs, above, err)}}
+		}
+		return append([]finding{{findOK, "state", abs + " will be made"}}, checkDisk(above)...)
+	}
+	if err != nil {
+		return []finding{{findFail, "state", err.Error()}}
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	switch {
+	case !st.IsDir():
+		return []finding{{findFail, "state", abs + " is not a folder"}}
+	case st.Mode().Perm()&0o077 != 0:
+		return []finding{{findFail, "state", fmt.Sprintf("%s can be entered by others (mode %04o); run: chmod 700 %s", abs, st.Mode().Perm(), abs)}}
+	case ok && int(sys.Uid) != os.Geteuid():
+		return []finding{{findFail, "state", fmt.Sprintf("%s belongs to uid %d, this is uid %d", abs, sys.Uid, os.Geteuid())}}
+	}
+	all := []finding{{findOK, "state", abs}}
+	switch v, err := journal.Version(abs); {
+	case err != nil:
+		all = append(all, finding{findFail, "journal", err.Error()})
+	case v > journal.FormatVersion:
+		all = append(all, finding{findFail, "journal", fmt.Sprintf("has format version %d, this program knows up to %d: it was written by a newer agent", v, journal.FormatVersion)})
+	case v > 0:
+		all = append(all, finding{findOK, "journal", fmt.Sprintf("format version %d", v)})
+	}
+	return append(all, checkDisk(abs)...)
+}
+
+func checkDisk(dir string) []finding {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return []finding{{findFail, "disk", fmt.Sprintf("cannot look at the file system of %s: %v", dir, err)}}
+	}
+	var all []finding
+	switch s.Type {
+	case tmpfsMagic:
+		all = append(all, finding{findWarn, "disk", dir + " is in memory: everything is forgotten at a reboot"})
+	case overlayMagic:
+		all = append(all, finding{findWarn, "disk", dir + " is in a container's own layer: everything is forgotten with the container"})
+	case nfsMagic:
+		all = append(all, finding{findFail, "disk", dir + " is on a network file system: the journal needs a local disk"})
+	}
+	free := uint64(s.Bavail) * uint64(s.Bsize)
+	switch {
+	case free < neededSpace:
+		all = append(all, finding{findFail, "space", fmt.Sprintf("%d MiB are free, at least %d are needed", free>>20, neededSpace>>20)})
+	case free < wantedSpace:
+		all = append(all, finding{findWarn, "space", fmt.Sprintf("%d MiB are free, %d are advised", free>>20, wantedSpace>>20)})
+	default:
+		all = append(all, finding{findOK, "space", fmt.Sprintf("%d MiB are free", free>>20)})
+	}
+	return all
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func words(all []finding, what string) (text string) {
+	for _, f := range all {
+		if f.what == what {
+			text += string(f.word) + " " + f.text + "\n"
+		}
+	}
+	return text
+}
+
+func TestDoctorLooksAtTheStateFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "agent")
+	if got := words(checkState(filepath.Join(dir, "below")), "state"); !strings.HasPrefix(got, "OK") || !strings.Contains(got, "will be made") {
+		t.Errorf("not there yet: %s", got)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := words(checkState(dir), "state"); !strings.HasPrefix(got, "OK") {
+		t.Errorf("good: %s", got)
+	}
+	journal := filepath.Join(dir, "journal")
+	newer, err := os.ReadFile(filepath.Join("..", "..", "internal", "journal", "testdata", "newer.journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(journal, newer, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := words(checkState(dir), "journal"); !strings.HasPrefix(got, "FAIL") || !strings.Contains(got, "newer agent") {
+		t.Errorf("newer journal: %s", got)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := words(checkState(dir), "state"); !strings.HasPrefix(got, "FAIL") || !strings.Contains(got, "chmod 700") {
+		t.Errorf("open to others: %s", got)
+	}
+	if got := words(checkState(journal), "state"); !strings.HasPrefix(got, "FAIL") {
+		t.Errorf("a file: %s", got)
+	}
+}
+
+func TestDoctorKnowsPowersAndTime(t *testing.T) {
+	if got := missingCaps("Name:\tx\nCapEff:\t000001ffffffffff\n"); len(got) != 0 {
+		t.Errorf("all: %v", got)
+	}
+	if got := missingCaps("CapEff:\t00000000a80425fb\n"); len(got) != 1 || got[0] != "CAP_SYS_PTRACE" { // what a container usually has
+		t.Errorf("container: %v", got)
+	}
+	if got := missingCaps(""); len(got) != 4 {
+		t.Errorf("none: %v", got)
+	}
+	if got := checkClock(time.Unix(0, 0)); got.word != findFail {
+		t.Errorf("1970: %+v", got)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	all := examine(filepath.Join(t.TempDir(), "agent"))
+	for _, what := range []string{"pidfd", "account", "cgroup", "shell", "proc", "open files", "clock", "state", "space"} {
+		if words(all, what) == "" {
+			t.Errorf("%s was not looked at", what)
+		}
+	}
+	var out bytes.Buffer
+	if err := report(&out, []finding{{findOK, "a", "good"}, {findWarn, "b", "less"}}); err != nil {
+		t.Errorf("warnings are not failures: %v", err)
+	}
+	var ex *exitError
+	if err := report(&out, []finding{{findFail, "c", "bad\x1b[31m"}}); !errors.As(err, &ex) || ex.code != exitFailed {
+		t.Errorf("%v", err)
+	}
+	if want := "OK    a             good\nWARN  b             less\nFAIL  c             bad[31m\n"; out.String() != want {
+		t.Errorf("%q", out.String())
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+)
+
+type eventOptions struct {
+	namespaces []string
+	hosts      []string
+	kinds      []string
+	since      string
+	limit      int
+	follow     bool
+	output     outputFlag
+}
+
+// newEventsCommand is `gozzard events`.
+func newEventsCommand(env *cliEnv) *cobra.Command {
+	var o eventOptions
+	cmd := &cobra.Command{
+		Use:   "events [NAME...]",
+		Short: "List what happened to processes",
+		Long: `List what happened to processes: started, exited, brought back, over a limit. The server keeps the newest events in memory; NAME may be a pattern: * is
+any text, ? is one character.`,
+		Example: `  gozzard events
+  gozzard events -n shop 'web-*' -f
+  gozzard events --kind exited --since 10m
+  gozzard events --host 0:10.0.0.1 -o json`,
+		ValidArgsFunction: env.completeNames,
+		RunE:              func(cmd *cobra.Command, names []string) error { return env.events(cmd.Context(), &o, names) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&o.namespaces, "namespace", "n", nil, "`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
+	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
+	f.StringArrayVar(&o.kinds, "kind", nil, "`KIND` of event, such as exited; may be repeated")
+	f.StringVar(&o.since, "since", "", "only what happened since then: a time such as 2026-01-02T15:04:05Z, or how long ago, such as 10m")
+	f.IntVar(&o.limit, "limit", 100, "list at most that many, the newest")
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens from now until Ctrl-C")
+	o.output.register(cmd, f, "table", "json")
+	return cmd
+}
+
+func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) error {
+	q := client.EventQuery{Namespaces: o.namespaces, Names: names, Hosts: o.hosts, Kinds: o.kinds}
+	if _, err := parseHostFlags(o.hosts); err != nil {
+		return err
+	}
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	if o.limit < 1 || o.limit > client.MaxPage {
+		return usage("--limit must be 1 to %d", client.MaxPage)
+	}
+	var err error
+	if q.Since, err = env.sinceFlag(o.since); err != nil {
+		return err
+	}
+	c, err := env.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	page, err := c.Events(ctx, q, o.limit)
+	if err != nil {
+		return served(err)
+	}
+	if o.output.structured() && !o.follow {
+		return o.output.write(env.out, page)
+	}
+	for i := range page.Events {
+		if err := env.printEvent(&page.Events[i], &o.output); err != nil {
+			return err
+		}
+	}
+	if !o.follow {
+		if len(page.Events) == 0 {
+			env.remark("no event found")
+		}
+		return nil
+	}
+	return env.followEvents(ctx, c, q, page.Next, &o.output)
+}
+
+func (env *cliEnv) sinceFlag(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return env.now().Add(-d), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return t, usage("--since %q: use a time such as 2026-01-02T15:04:05Z, or how long ago, such as 10m", s)
+	}
+	return t, nil
+}
+
+func (env *cliEnv) followEvents(ctx context.Context, c *client.Client, q client.EventQuery, after uint64, output *outputFlag) error {
+	var last error
+	for e, err := range c.FollowEvents(ctx, q, after) {
+		switch {
+		case errors.Is(err, client.ErrEventsLost):
+			env.remark("gozzard: %v", err)
+		case gozzard.KindOf(err) == gozzard.ErrUnavailable && err != nil:
+			if last == nil { // once: a server that restarts is waited for
+				env.remark("gozzard: %s; waiting for it", printable(err.Error()))
+			}
+			last = err
+			continue
+		case err != nil:
+			return served(err)
+		default:
+			if err := env.printEvent(&e, output); err != nil {
+				return err
+			}
+		}
+		last = nil
+	}
+	return nil
+}
+
+// printEvent writes one line: events come one by one, so there is no table to align.
+func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
+	if output.structured() {
+		return output.writeLine(env.out, e)
+	}
+	parts := []string{
+		time.UnixMilli(e.At).Format("2006-01-02 15:04:05.000"), hostName(e.Cloud, e.IP, string(e.Agent)), e.Namespace + "/" + e.Name, string(e.Kind),
+	}
+	if e.PID > 0 {
+		parts = append(parts, "pid "+strconv.Itoa(e.PID))
+	}
+	switch {
+	case e.Signal != "" && e.Core:
+		parts = append(parts, e.Signal+" (core dumped)")
+	case e.Signal != "":
+		parts = append(parts, e.Signal)
+	case e.Kind == gozzard.EventExited || e.Kind == gozzard.EventRan:
+		parts = append(parts, "code "+strconv.Itoa(e.Code))
+	}
+	if e.Message != "" {
+		parts = append(parts, e.Message)
+	}
+	for i, p := range parts {
+		parts[i] = printable(p)
+	}
+	return written(fmt.Fprintln(env.out, strings.Join(parts, "  ")))
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+)
+
+// followPause is between two looks at a log that has nothing new.
+const followPause = time.Second
+
+type logOptions struct {
+	namespace string
+	host      string
+	lines     int
+	follow    bool
+}
+
+// newLogsCommand is `gozzard logs`.
+func newLogsCommand(env *cliEnv) *cobra.Command {
+	var o logOptions
+	cmd := &cobra.Command{
+		Use:   "logs NAME",
+		Short: "Show what a process printed",
+		Long: `Show the last lines that a process and its commands printed, as its agent kept them on the host. Only one host is asked: give --host when the process is
+on several. What a process writes to its own log files is not here.`,
+		Example: `  gozzard logs web --host 0:10.0.0.1
+  gozzard logs web -n shop --host 10.0.0.1 --lines 500
+  gozzard logs web -f`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: env.completeNames,
+		RunE:              func(cmd *cobra.Command, args []string) error { return env.logs(cmd.Context(), &o, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.namespace, "namespace", "n", "", "`NAMESPACE` of the process; needed when several have one of that name")
+	f.StringVar(&o.host, "host", "", "`HOST` as cloud:ip, an IP address or an agent id; needed when the process is on several")
+	f.IntVar(&o.lines, "lines", 100, "show that many of the last lines")
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is printed from now until Ctrl-C")
+	return cmd
+}
+
+func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
+	if o.lines < 1 || o.lines > 10_000 {
+		return usage("--lines must be 1 to 10000")
+	}
+	if o.host != "" {
+		if _, err := parseHostFlag(o.host); err != nil {
+			return err
+		}
+	}
+	c, err := env.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	key, host := gozzard.Key{Namespace: o.namespace, Name: name}, o.host
+	if key.Namespace == "" || host == "" {
+		if key, host, err = findOne(ctx, c, o, name); err != nil {
+			return err
+		}
+	}
+	chunk, err := c.Log(ctx, key, host, o.lines, -1)
+	if err != nil {
+		return served(err)
+	}
+	if err := env.printLog(chunk.Text); err != nil || !o.follow {
+		return err
+	}
+	return env.followLog(ctx, c, key, host, chunk.Next)
+}
+
+// findOne finds the one process that is meant.
+func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) (gozzard.Key, string, error) {
+	q := client.ProcessQuery{Names: []string{name}}
+	if o.namespace != "" {
+		q.Namespaces = []string{o.namespace}
+	}
+	if o.host != "" {
+		q.Hosts = []string{o.host}
+	}
+	page, err := c.Processes(ctx, q, 0, 5)
+	switch {
+	case err != nil:
+		return gozzard.Key{}, "", served(err)
+	case page.Count == 0:
+		return gozzard.Key{}, "", &exitError{exitNoMatch, fmt.Errorf("no process %s found", printable(name))}
+	case page.Count > 1:
+		var found []string
+		for _, p := range page.Processes {
+			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+hostName(p.Cloud, p.IP, string(p.Agent)))
+		}
+		return gozzard.Key{}, "", usage("%d processes fit, such as %s: give -n and --host to name one", page.Count, strings.Join(found, ", "))
+	}
+	p := &page.Processes[0]
+	return gozzard.Key{Namespace: p.Namespace, Name: p.Name}, string(p.Agent), nil
+}
+
+// followLog shows what is added. A host or server that is away for a while is waited for.
+func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.Key, host string, at int64) error {
+	said := false
+	for {
+		chunk, err := c.Log(ctx, key, host, 0, at)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case gozzard.KindOf(err) == gozzard.ErrUnavailable && err != nil:
+			if !said {
+				env.remark("gozzard: %s; waiting", printable(err.Error()))
+			}
+			said = true
+		case err != nil:
+			return served(err)
+		default:
+			said = false
+			if chunk.Offset > at && at > 0 {
+				env.remark("gozzard: %d bytes are not kept any more", chunk.Offset-at)
+			}
+			if err := env.printLog(chunk.Text); err != nil {
+				return err
+			}
+			if more := chunk.Next > at && chunk.Text != ""; chunk.Next >= 0 {
+				at = chunk.Next
+				if more {
+					continue
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(followPause):
+		}
+	}
+}
+
+// printLog writes log text. A terminal obeys control characters, and the text is whatever a process printed: there they are left out.
+func (env *cliEnv) printLog(text string) error {
+	if env.screen {
+		text = strings.Map(func(r rune) rune {
+			if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+				return -1
+			}
+			return r
+		}, text)
+	}
+	return written(fmt.Fprint(env.out, text))
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// unitFile reads a systemd unit: section, key, values in order.
+func unitFile(t *testing.T, name string) map[string]map[string][]string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "packaging", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
+	unit, section := map[string]map[string][]string{}, ""
+	for n, line := range strings.Split(string(b), "\n") {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[' && strings.HasSuffix(line, "]"):
+			section = strings.Trim(line, "[]")
+			if unit[section] != nil {
+				t.Errorf("%s:%d: section %s comes twice", name, n+1, section)
+			}
+			unit[section] = map[string][]string{}
+		default:
+			k, v, ok := strings.Cut(line, "=")
+			if !ok || !key.MatchString(k) || section == "" {
+				t.Fatalf("%s:%d: %q is no setting", name, n+1, line)
+			}
+			if unit[section][k] != nil {
+				t.Errorf("%s:%d: %s comes twice", name, n+1, k)
+			}
+			unit[section][k] = append(unit[section][k], v)
+		}
+	}
+	return unit
+}
+
+func TestUnits(t *testing.T) {
+	for name, want := range map[string]map[string]string{
+		"gozzard-agent.service": {
+			"KillMode": "process", "Delegate": "yes", "Restart": "always", "RestartSec": "2", "OOMScoreAdjust": "-900", "LimitNOFILE": "65536", "UMask": "0077",
+			"NoNewPrivileges": "no", "ProtectKernelModules": "yes", "ProtectClock": "yes", "RestrictRealtime": "yes", "SystemCallArchitectures": "native",
+			"StateDirectory": "gozzard-agent", "StateDirectoryMode": "0700", "ExecReload": "/bin/kill -USR2 $MAINPID", "OOMPolicy": "continue",
+		},
+		"gozzard-server.service": {
+			"Restart": "always", "RestartSec": "2", "LimitNOFILE": "65536", "UMask": "0077", "NoNewPrivileges": "yes", "ProtectSystem": "strict",
+			"StateDirectory": "gozzard", "StateDirectoryMode": "0700", "SystemCallArchitectures": "native",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unit := unitFile(t, name)
+			for k, v := range want {
+				if got := strings.Join(unit["Service"][k], "\n"); got != v {
+					t.Errorf("%s=%s, want %s", k, got, v)
+				}
+			}
+			if unit["Install"]["WantedBy"] == nil || unit["Unit"]["Description"] == nil {
+				t.Error("cannot be enabled, or says nothing")
+			}
+			start := unit["Service"]["ExecStart"]
+			if len(start) != 1 || !strings.HasPrefix(start[0], "/usr/bin/gozzard ") {
+				t.Fatalf("ExecStart is %q", start)
+			}
+			cmd, flags, err := newRoot().Find(strings.Fields(start[0])[1:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.ParseFlags(flags); err != nil {
+				t.Errorf("ExecStart: %v", err)
+			}
+			verifyUnit(t, name)
+		})
+	}
+}
+
+// verifyUnit asks systemd itself, where it is installed, with a program in the place of ours that exists here.
+func verifyUnit(t *testing.T, name string) {
+	tool, err := exec.LookPath("systemd-analyze")
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Log("no systemd-analyze here")
+		return
+	}
+	b, err := os.ReadFile(filepath.Join("..", "..", "packaging", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(b), "/usr/bin/gozzard", "/bin/true")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(tool, "verify", "--recursive-errors=no", path).CombinedOutput()
+	for line := range strings.Lines(string(out)) { // other units of the machine are not ours
+		if strings.Contains(line, name) {
+			t.Errorf("systemd-analyze: %s", line)
+		}
+	}
+	t.Logf("systemd-analyze: %v %s", err, out)
+}

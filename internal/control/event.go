@@ -1,0 +1,156 @@
+package control
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Event is an event of the fleet. ID counts on this server and goes on over its restarts.
+type Event struct {
+	ID    uint64
+	Agent gozzard.AgentID
+	Addr  gozzard.HostAddr
+	gozzard.Event
+}
+
+// EventFilter chooses events; every field that is not empty must fit, and a list fits when one of its values does.
+type EventFilter struct {
+	Namespaces []string // patterns with * and ?
+	Names      []string // patterns with * and ?
+	Agents     []gozzard.AgentID
+	Kinds      []gozzard.EventKind
+	Since      time.Time // happened then or later
+}
+
+// Fits reports whether an event is chosen.
+func (f *EventFilter) Fits(e *Event) bool {
+	has := func(list []string, s string) bool {
+		return len(list) == 0 || slices.ContainsFunc(list, func(pattern string) bool {
+			ok, err := path.Match(pattern, s) // a malformed pattern fits nothing; names have no slashes
+			return ok && err == nil
+		})
+	}
+	return has(f.Namespaces, e.Key.Namespace) && has(f.Names, e.Key.Name) && (len(f.Agents) == 0 || slices.Contains(f.Agents, e.Agent)) &&
+		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, e.Kind)) && (f.Since.IsZero() || e.At >= f.Since.UnixMilli())
+}
+
+// EventPage is a part of the events, in the order in which they arrived.
+type EventPage struct {
+	Events []Event
+	Next   uint64 // where to go on: the number of the newest event that was looked at
+	Lost   bool   // some after the asked number may be missing: they are not kept any more
+}
+
+// EventRing keeps the newest events. Who follows it has a place in it and no buffer of its own, so a slow reader costs nothing.
+type EventRing struct {
+	mu      sync.Mutex
+	most    int
+	list    []Event // a circle once it is full
+	first   int     // of the circle
+	lastID  uint64
+	seen    map[gozzard.AgentID]uint64
+	changed chan struct{} // closed when something is added; nil when nobody waits
+}
+
+// NewEventRing makes an empty one. Numbers begin with the clock, so that a reader's place outlives the server.
+func NewEventRing(most int, now time.Time) *EventRing {
+	return &EventRing{most: most, lastID: uint64(max(1, now.UnixMicro())), seen: map[gozzard.AgentID]uint64{}}
+}
+
+// Add takes in what an agent tells; what it tells once more is passed over.
+func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []gozzard.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range events {
+		if e.Seq <= r.seen[agent] {
+			continue
+		}
+		r.seen[agent] = e.Seq
+		r.lastID++
+		// Cloned: a short string must not keep the whole message alive that it came in.
+		e.Message, e.Signal, e.Kind = strings.Clone(e.Message), strings.Clone(e.Signal), gozzard.EventKind(strings.Clone(string(e.Kind)))
+		e.Key = gozzard.Key{Namespace: strings.Clone(e.Key.Namespace), Name: strings.Clone(e.Key.Name)}
+		ev := Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
+		if len(r.list) < r.most {
+			r.list = append(r.list, ev)
+			continue
+		}
+		r.list[r.first] = ev
+		r.first = (r.first + 1) % len(r.list)
+	}
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+}
+
+func (r *EventRing) at(i int) *Event { return &r.list[(r.first+i)%len(r.list)] }
+
+// Newest gives the last events that fit, oldest first.
+func (r *EventRing) Newest(f EventFilter, limit int) EventPage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := EventPage{Next: r.lastID}
+	for i := len(r.list) - 1; i >= 0 && len(p.Events) < limit; i-- {
+		if e := r.at(i); f.Fits(e) {
+			p.Events = append(p.Events, *e)
+		}
+	}
+	slices.Reverse(p.Events)
+	return p
+}
+
+// After gives the first events that fit behind a number, and a channel that is closed when there may be more.
+func (r *EventRing) After(f EventFilter, id uint64, limit int) (EventPage, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if id > r.lastID { // of a server whose clock was ahead: begin here
+		id = r.lastID
+	}
+	p := EventPage{Next: id}
+	start, oldest := 0, r.lastID-uint64(len(r.list)) // numbers are without gaps
+	if id > oldest {
+		start = int(id - oldest)
+	} else if id < oldest {
+		p.Lost, p.Next = id != 0, oldest
+	}
+	for i := start; i < len(r.list) && len(p.Events) < limit; i++ {
+		e := r.at(i)
+		if p.Next = e.ID; f.Fits(e) {
+			p.Events = append(p.Events, *e)
+		}
+	}
+	if r.changed == nil {
+		r.changed = make(chan struct{})
+	}
+	return p, r.changed
+}
+
+// Events gives the newest events that fit, oldest first.
+func (p *Plane) Events(f EventFilter, limit int) EventPage { return p.events.Newest(f, limit) }
+
+// EventsAfter gives events that fit behind a number. The channel is closed when there may be more; with a full page there may be more at once.
+func (p *Plane) EventsAfter(f EventFilter, id uint64, limit int) (EventPage, <-chan struct{}) {
+	return p.events.After(f, id, limit)
+}
+
+// receiveEvents keeps events in memory and tells the agent that they have arrived.
+func (p *Plane) receiveEvents(from gozzard.AgentID, cloud int, r *gozzard.Report) {
+	if len(r.Events) == 0 || !slices.IsSortedFunc(r.Events, func(a, b gozzard.Event) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		p.refuse("events_order", from)
+		return
+	}
+	addr := gozzard.HostAddr{Cloud: cloud}
+	if h, ok := p.o.Live.Host(from); ok && len(h.Info.Addrs) > 0 {
+		addr = h.Info.Addrs[0]
+	}
+	p.events.Add(from, addr, r.Events)
+	last := r.Events[len(r.Events)-1].Seq
+	p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: r.Session, AckEvents: last})
+}

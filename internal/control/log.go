@@ -1,0 +1,105 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+const (
+	maxAsked  = 1024            // questions that wait for their answers
+	askAgain  = 2 * time.Second // a question may be lost on the way
+	maxLogAsk = 256 << 10       // bytes in one answer
+)
+
+// questions are those that agents have not answered yet.
+type questions struct {
+	mu   sync.Mutex
+	open map[gozzard.OpID]*question
+}
+
+type question struct {
+	agent  gozzard.AgentID
+	answer chan *gozzard.LogChunk // capacity 1
+}
+
+func (q *questions) add(id gozzard.OpID, agent gozzard.AgentID) (*question, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.open) >= maxAsked {
+		return nil, false
+	}
+	asked := &question{agent: agent, answer: make(chan *gozzard.LogChunk, 1)}
+	q.open[id] = asked
+	return asked, true
+}
+
+// take removes a question of an agent. Answers to what that agent was not asked are nobody's.
+func (q *questions) take(id gozzard.OpID, agent gozzard.AgentID) *question {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	asked := q.open[id]
+	if asked == nil || asked.agent != agent {
+		return nil
+	}
+	delete(q.open, id)
+	return asked
+}
+
+// Log reads what a process printed from its host. A host that is away is told at once, one that does not answer after a time.
+func (p *Plane) Log(ctx context.Context, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+	host, known := p.Resolve(t)
+	if !known {
+		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s", targetName(t))
+	}
+	agent := host.Info.Agent
+	s := p.onlineSession(agent)
+	if s.id == 0 {
+		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable, "the agent of %s is offline, last heard %s: its logs are on the host",
+			targetName(t), host.LastSeen.UTC().Format(time.RFC3339))
+	}
+	if q.Max <= 0 || q.Max > maxLogAsk {
+		q.Max = maxLogAsk
+	}
+	q.ID = gozzard.NewOpID()
+	asked, ok := p.questions.add(q.ID, agent)
+	if !ok {
+		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable, "%d logs are being read already: try again in a moment", maxAsked)
+	}
+	defer p.questions.take(q.ID, agent)
+	ctx, cancel := context.WithTimeout(ctx, p.o.Answer)
+	defer cancel()
+	for {
+		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandLogs, Session: s.id, Logs: &q})
+		select {
+		case c := <-asked.answer:
+			if c.Error != "" {
+				return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s", targetName(t), c.Error)
+			}
+			return *c, nil
+		case <-ctx.Done():
+			return gozzard.LogChunk{}, &gozzard.Error{Kind: gozzard.ErrUnavailable, Cause: ctx.Err(),
+				Message: fmt.Sprintf("the agent of %s did not answer within %s", targetName(t), p.o.Answer)}
+		case <-time.After(askAgain):
+			if now := p.onlineSession(agent); now.id != 0 {
+				s = now
+			}
+		}
+	}
+}
+
+func (p *Plane) receiveLogs(from gozzard.AgentID, r *gozzard.Report) {
+	if r.Logs == nil {
+		p.refuse("logs_empty", from)
+		return
+	}
+	asked := p.questions.take(r.Logs.ID, from)
+	if asked == nil { // too late, a second answer, or none that was asked for
+		p.refuse("logs_unasked", from)
+		return
+	}
+	asked.answer <- r.Logs // taken once: there is room
+}

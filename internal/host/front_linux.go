@@ -1,0 +1,177 @@
+package host
+
+import (
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+const (
+	frontEvery = 100 * time.Millisecond // how often a command that runs on is looked at
+	frontKept  = time.Minute            // how long it is known how a foreground process ended
+)
+
+// A start command that stays in front is the process itself: its shell has become it (exec), or waits for it. In the first case the agent is the
+// parent and so the one to collect it, but it is no shell of a command any more: it may be found, watched and signalled like any other process.
+
+// fronts are the shells that became processes.
+type fronts struct {
+	mu     sync.Mutex
+	byProc map[supervise.Proc]*front
+}
+
+type front struct {
+	c     *command
+	ended time.Time // zero while it runs
+}
+
+func (f *fronts) add(p supervise.Proc, c *command) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.byProc[p] = &front{c: c}
+}
+
+func (f *fronts) get(p supervise.Proc) *command {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.byProc[p]; x != nil {
+		return x.c
+	}
+	return nil
+}
+
+// has reports whether a pid is that of a front process, also of one that ended a while ago: nobody else may collect it.
+func (f *fronts) has(pid int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p := range f.byProc {
+		if p.PID == pid {
+			return true
+		}
+	}
+	return false
+}
+
+// tidy forgets those that ended a while ago: whoever wanted to know has asked.
+func (f *fronts) tidy() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p, x := range f.byProc {
+		select {
+		case <-x.c.exited:
+		default:
+			continue
+		}
+		if x.ended.IsZero() {
+			x.ended = time.Now()
+		} else if time.Since(x.ended) > frontKept {
+			delete(f.byProc, p)
+		}
+	}
+}
+
+// findFront looks for the process of the definition among what a running command has started, the shell included once it is another program.
+func (h *Host) findFront(c *command) supervise.Proc {
+	id := c.run.Spec.Identity
+	var owner *account
+	if id.User != "" {
+		owner = &c.who
+	}
+	hint := 0
+	if id.PIDPath != "" {
+		hint, _ = h.readPIDFile(id.PIDPath, owner)
+	}
+	var best supervise.Proc
+	for _, pid := range h.startedBy(c) {
+		if id.ProcName == "" && pid != hint || pid == c.cmd.Process.Pid && h.shellImage(c) != imageOther {
+			continue
+		}
+		st, _ := h.identify(pid, id.ProcName, owner)
+		if st.PID == 0 {
+			continue
+		}
+		if best.IsZero() || pid == hint || best.PID != hint && st.Start < best.Start {
+			best = supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}
+		}
+	}
+	return best
+}
+
+// startedBy lists what a running command consists of.
+func (h *Host) startedBy(c *command) []int {
+	if c.group != nil {
+		pids, err := treeProcs(c.group.dir, nil)
+		if err != nil {
+			h.log.Warn("cannot look at command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+		}
+		return pids
+	}
+	stats, err := h.sessionMembers(c.cmd.Process.Pid)
+	if err != nil {
+		h.log.Warn("cannot look at command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+	}
+	pids := make([]int, len(stats))
+	for i := range stats {
+		pids[i] = stats[i].PID
+	}
+	return pids
+}
+
+// image is what the shell of a command is now.
+type image uint8
+
+const (
+	imageUnknown image = iota // it has ended, or cannot be read
+	imageShell                // what we started
+	imageOther                // a program in its place, perhaps another shell
+)
+
+// shellImage tells by the arguments. A long text is compared as far as it is read.
+func (h *Host) shellImage(c *command) image {
+	args, err := h.proc.Args(c.cmd.Process.Pid, argBytes)
+	if err != nil || len(args) == 0 {
+		return imageUnknown
+	}
+	text := strings.Join(args, "\x00")
+	whole := strings.TrimRight(strings.Join(c.cmd.Args, "\x00"), "\x00")
+	if text == whole || len(text) >= argBytes-1 && strings.HasPrefix(whole, text) {
+		return imageShell
+	}
+	return imageOther
+}
+
+// handOver ends a command that has turned out to be the process: it runs on without time-out and is collected when it ends.
+func (h *Host) handOver(c *command, p supervise.Proc) supervise.Result {
+	res := supervise.Result{Front: true, Output: h.tail(c)}
+	if p.PID == c.cmd.Process.Pid {
+		h.fronts.add(p, c) // first: somebody always answers for it
+		h.shells.ended(c)
+	}
+	h.leave(c)
+	return res
+}
+
+// collectFront learns how a foreground process ended. ok is false for all others.
+func (h *Host) collectFront(p supervise.Proc) (e supervise.Exit, ok bool) {
+	c := h.fronts.get(p)
+	if c == nil {
+		return e, false
+	}
+	if h.Alive(p) {
+		return e, true
+	}
+	_ = c.wait() // that it ended badly is no error here
+	if c.cmd.ProcessState == nil {
+		return e, true
+	}
+	ws, isStatus := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !isStatus {
+		return e, true
+	}
+	return exitOf(unix.WaitStatus(ws)), true
+}

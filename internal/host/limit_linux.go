@@ -1,0 +1,293 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard"
+)
+
+const (
+	cpuPeriod   = 100_000 // microseconds, the kernel's own default
+	minCPUQuota = 1_000   // the least it takes
+	minMemory   = 1 << 20 // below this nothing can even start
+	maxTasks    = 4096    // of one process's tree: far above what a service has, far below what a fork bomb needs to hurt
+	noQuota     = "-1"
+)
+
+// The controllers that are used where the machine has them.
+const (
+	cpuController    = "cpu"
+	memoryController = "memory"
+	pidsController   = "pids"
+)
+
+// limits are what the kernel holds processes to. With version 2 they are set on the cgroup that a process has anyway. On many machines version 1
+// still owns the controllers: then a process also has a group of the same name in each of their trees, which its shell is started in.
+type limits struct {
+	cpus int
+	mem  int64
+	two  map[string]bool   // controllers of version 2
+	base string            // of version 2
+	one  map[string]string // controllers of version 1 and our folder in their tree
+
+	mu   sync.Mutex
+	want map[string]gozzard.Resource // what is enforced, by folder
+}
+
+// findLimits finds out which controllers can be used. Without cgroup v2 nothing says which processes belong together, and nothing is limited.
+func (h *Host) findLimits() *limits {
+	l := &limits{cpus: h.cpus, mem: h.mem, two: map[string]bool{}, one: map[string]string{}, want: map[string]gozzard.Resource{}}
+	if h.groups == nil {
+		return l
+	}
+	l.base = h.groups.base
+	mounts, err := h.proc.Cgroup1Mounts()
+	if err != nil {
+		h.log.Warn("cannot look for controllers", "err", err)
+	}
+	for _, c := range []string{cpuController, memoryController, pidsController} {
+		if delegate(l.base, c) {
+			l.two[c] = true
+		} else if root := mounts[c]; root != "" && unix.Access(root, unix.W_OK) == nil {
+			l.one[c] = filepath.Join(root, "gozzard", h.instance)
+		}
+	}
+	for _, c := range []string{cpuController, memoryController} {
+		if !l.two[c] && l.one[c] == "" {
+			h.lacks("no usable cgroup controller for %s: its limit is watched, but cannot be enforced by the kernel", c)
+		}
+	}
+	return l
+}
+
+// delegate has a controller of version 2 handed down to the groups in base, from the root through all between.
+func delegate(base, controller string) bool {
+	root := filepath.Dir(filepath.Dir(base))
+	for _, dir := range []string{root, filepath.Dir(base), base} {
+		b, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+		if err != nil || !hasWord(b, controller) {
+			return false
+		}
+		file := filepath.Join(dir, "cgroup.subtree_control")
+		if b, err := os.ReadFile(file); err == nil && hasWord(b, controller) {
+			continue
+		}
+		if writeExisting(file, "+"+controller) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func hasWord(b []byte, word string) bool {
+	for w := range strings.FieldsSeq(string(b)) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// Limit has the kernel hold a process's cgroup to its limits, at once and for all that is started later.
+func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error) {
+	l, folder := h.limits, keyFolder(key)
+	l.mu.Lock()
+	if r.Enforce && (r.CPU > 0 || r.Mem > 0) {
+		l.want[folder] = r
+	} else {
+		delete(l.want, folder)
+		r = gozzard.Resource{}
+	}
+	l.mu.Unlock()
+	mode, err = l.mode(r)
+	if err == nil && h.groups != nil {
+		err = l.apply(folder, r)
+	}
+	if err == nil && mode == "cgroup1" {
+		err = l.gather(h.groups, folder, key)
+	}
+	if err != nil {
+		return mode, fmt.Errorf("cannot limit %s: %w", key, err)
+	}
+	return mode, nil
+}
+
+// mode is the version that holds the limits, and the error when one of them cannot be held.
+func (l *limits) mode(r gozzard.Resource) (mode string, err error) {
+	for _, x := range []struct {
+		controller string
+		wanted     bool
+	}{{cpuController, r.CPU > 0}, {memoryController, r.Mem > 0}} {
+		switch {
+		case !x.wanted:
+		case l.one[x.controller] != "":
+			mode = "cgroup1"
+		case !l.two[x.controller]:
+			return "", fmt.Errorf("the kernel has no controller for %s here", x.controller)
+		case mode == "":
+			mode = "cgroup2"
+		}
+	}
+	return mode, nil
+}
+
+// prepare is called when the group of a process was made for a command: in version 2 the limits go with the group.
+func (l *limits) prepare(folder string) {
+	l.mu.Lock()
+	r, ok := l.want[folder]
+	l.mu.Unlock()
+	if l.two[pidsController] {
+		_ = writeExisting(filepath.Join(l.base, folder, "pids.max"), strconv.Itoa(maxTasks)) // no reason not to start
+	}
+	if ok {
+		_ = l.apply(folder, r) // nor is this; Limit has said what is wrong
+	}
+}
+
+// apply writes the limits of a process, 0 being none. A group that does not exist gets them when it is made.
+func (l *limits) apply(folder string, r gozzard.Resource) error {
+	var errs []error
+	if l.two[cpuController] {
+		errs = append(errs, l.set2(folder, "cpu.max", l.quota(r.CPU, "max")+" "+strconv.Itoa(cpuPeriod)))
+	}
+	if l.two[memoryController] {
+		high, limit := l.memory(r.Mem, "max")
+		errs = append(errs, l.set2(folder, "memory.high", high), l.set2(folder, "memory.max", limit))
+	}
+	if l.one[cpuController] != "" {
+		errs = append(errs, l.set1(cpuController, folder, r.CPU > 0, "cpu.cfs_quota_us", l.quota(r.CPU, noQuota)))
+	}
+	if l.one[memoryController] != "" {
+		soft, limit := l.memory(r.Mem, noQuota)
+		errs = append(errs, l.set1(memoryController, folder, r.Mem > 0, "memory.soft_limit_in_bytes", soft),
+			l.set1(memoryController, folder, r.Mem > 0, "memory.limit_in_bytes", limit))
+	}
+	return errors.Join(errs...)
+}
+
+// quota is the processor time per period for a percentage of the whole machine.
+func (l *limits) quota(percent float64, none string) string {
+	if percent <= 0 {
+		return none
+	}
+	return strconv.FormatInt(max(minCPUQuota, int64(percent/100*float64(l.cpus)*cpuPeriod)), 10)
+}
+
+// memory is where the kernel begins to slow a process down and take pages back, and where it ends it.
+func (l *limits) memory(percent float64, none string) (high, limit string) {
+	if percent <= 0 {
+		return none, none
+	}
+	n := max(minMemory, int64(percent/100*float64(l.mem)))
+	return strconv.FormatInt(n-n/10, 10), strconv.FormatInt(n, 10)
+}
+
+func (l *limits) set2(folder, file, text string) error {
+	if err := writeExisting(filepath.Join(l.base, folder, file), text); !isAbsent(err) {
+		return err
+	}
+	return nil
+}
+
+// set1 writes to a group of version 1, which is made when there is something to hold.
+func (l *limits) set1(controller, folder string, make bool, file, text string) error {
+	dir := filepath.Join(l.one[controller], folder)
+	if make {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := writeExisting(filepath.Join(dir, file), text); !isAbsent(err) {
+		return err
+	}
+	return nil
+}
+
+// tasks gives the files through which a thread enters the groups of version 1 that a process has. They are made when missing.
+func (l *limits) tasks(folder string) []string {
+	l.mu.Lock()
+	r := l.want[folder]
+	l.mu.Unlock()
+	var files []string
+	for controller, wanted := range map[string]bool{cpuController: r.CPU > 0, memoryController: r.Mem > 0, pidsController: true} {
+		if base := l.one[controller]; base != "" && wanted {
+			files = append(files, filepath.Join(base, folder, "tasks"))
+		}
+	}
+	if l.one[pidsController] != "" {
+		_ = l.set1(pidsController, folder, true, "pids.max", strconv.Itoa(maxTasks))
+	}
+	if r.Enforce {
+		_ = l.apply(folder, r)
+	}
+	return files
+}
+
+// gather moves the processes of a key into its groups of version 1. What they start follows them.
+func (l *limits) gather(groups *cgroups, folder string, key gozzard.Key) error {
+	pids, err := groups.members(key)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	r := l.want[folder]
+	l.mu.Unlock()
+	var errs []error
+	for controller, wanted := range map[string]bool{cpuController: r.CPU > 0, memoryController: r.Mem > 0} {
+		if base := l.one[controller]; base != "" && wanted {
+			errs = append(errs, move(filepath.Join(base, folder), pids))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// move does not mind processes that have ended.
+func move(dir string, pids []int) error {
+	inside, err := treeProcs(dir, nil)
+	if err != nil {
+		return err
+	}
+	has := map[int]bool{}
+	for _, pid := range inside {
+		has[pid] = true
+	}
+	for _, pid := range pids {
+		if has[pid] {
+			continue
+		}
+		if err := writeExisting(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid)); err != nil && !errors.Is(err, unix.ESRCH) && !isAbsent(err) {
+			return fmt.Errorf("cannot move pid %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// tidy removes the groups of version 1 whose processes are all gone.
+func (l *limits) tidy(groups *cgroups) {
+	for _, base := range l.one {
+		for _, folder := range folders(base) {
+			groups.mu.Lock() // no command begins meanwhile
+			if !groups.exists(folder, "") {
+				_ = removeTree(filepath.Join(base, folder)) // fails when members are left
+			}
+			groups.mu.Unlock()
+		}
+	}
+}
+
+// close removes the folders that are empty.
+func (l *limits) close(groups *cgroups) {
+	l.tidy(groups)
+	for _, base := range l.one {
+		_ = os.Remove(base)
+		_ = os.Remove(filepath.Dir(base)) // other agents may have theirs inside
+	}
+}

@@ -1,0 +1,165 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard"
+)
+
+// position is where the log ends now.
+func (p *procLog) position() (int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, err := p.size(); err != nil {
+		return 0, err
+	}
+	return p.end, nil
+}
+
+// read gives up to limit bytes from a position on. What is not kept any more is skipped: at says where the bytes begin.
+func (p *procLog) read(from int64, limit int) (b []byte, at int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fi, err := p.size()
+	if err != nil {
+		return nil, 0, err
+	}
+	parts, err := p.rotated()
+	if err != nil {
+		return nil, 0, err
+	}
+	parts = append(parts, part{path: p.current(), from: p.base, size: fi.Size()})
+	at = min(max(from, 0), p.end)
+	for _, x := range parts {
+		if at >= x.from+x.size || limit <= len(b) {
+			continue
+		}
+		if at+int64(len(b)) < x.from { // there is a gap before this one
+			if len(b) > 0 {
+				break
+			}
+			at = x.from
+		}
+		more, err := readPart(x, at+int64(len(b)), limit-len(b))
+		b = append(b, more...)
+		if err != nil {
+			return b, at, err
+		}
+	}
+	return b, at, nil
+}
+
+// tail is the end of what was printed since a position, fit to be shown.
+func (p *procLog) tail(since int64) (string, error) {
+	end, err := p.position()
+	if err != nil {
+		return "", err
+	}
+	from := max(since, end-outputBytes)
+	b, at, err := p.read(from, outputBytes)
+	return cleanOutput(b, at > since), err
+}
+
+func readPart(x part, from int64, limit int) ([]byte, error) {
+	f, err := os.OpenFile(x.path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b := make([]byte, min(int64(limit), x.from+x.size-from))
+	n, err := f.ReadAt(b, from-x.from)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return b[:n], err
+}
+
+// The bounds of what one question to a log gives.
+const (
+	chunkBytes    = 64 << 10
+	chunkMaxBytes = 256 << 10
+	chunkLines    = 100
+)
+
+// ReadLog reads what the process and its commands printed, as they printed it: the text is theirs and anything may be in it.
+func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
+	c := gozzard.LogChunk{ID: q.ID}
+	p, err := h.logs.find(keyFolder(q.Key))
+	if errors.Is(err, os.ErrNotExist) {
+		c.Error = fmt.Sprintf("%s has no log on this host", q.Key)
+		return c
+	}
+	limit := q.Max
+	if limit <= 0 {
+		limit = chunkBytes
+	}
+	limit = min(limit, chunkMaxBytes)
+	if err == nil {
+		if q.Offset >= 0 {
+			c.Data, c.Offset, err = p.read(q.Offset, limit)
+		} else {
+			c.Data, c.Offset, err = p.lastLines(q.Lines, limit)
+		}
+	}
+	if err != nil {
+		h.log.Warn("cannot read log", "ns", q.Key.Namespace, "proc", q.Key.Name, "err", err)
+		c.Data, c.Error = nil, "the log cannot be read"
+	}
+	c.Next = c.Offset + int64(len(c.Data))
+	return c
+}
+
+// lastLines gives the last lines, or the end of them when they are longer than all that may be given. One that is not ended yet counts.
+func (p *procLog) lastLines(lines, limit int) (b []byte, at int64, err error) {
+	if lines <= 0 {
+		lines = chunkLines
+	}
+	end, err := p.position()
+	if err != nil {
+		return nil, 0, err
+	}
+	from := max(0, end-int64(limit))
+	for at = from; ; { // over gaps that rotation has left
+		var more []byte
+		var start int64
+		if more, start, err = p.read(at, limit); err != nil || len(more) == 0 {
+			break
+		}
+		if start != at || len(b) == 0 {
+			b, from = nil, start
+		}
+		b = append(b, more...)
+		at = start + int64(len(more))
+		if at >= end {
+			break
+		}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if over := len(b) - limit; over > 0 { // it grew meanwhile
+		b, from = b[over:], from+int64(over)
+	}
+	return cutLines(b, from, lines)
+}
+
+func cutLines(b []byte, from int64, lines int) ([]byte, int64, error) {
+	i := len(b)
+	if i > 0 && b[i-1] == '\n' {
+		i--
+	}
+	for ; i > 0; i-- {
+		if b[i-1] != '\n' {
+			continue
+		}
+		if lines--; lines == 0 {
+			return b[i:], from + int64(i), nil
+		}
+	}
+	return b, from, nil
+}

@@ -1,0 +1,87 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard/internal/procfs"
+)
+
+const commandUmask = 0o022
+
+// spawn starts the shell of a command from a thread that was made to be what the shell is to inherit.
+func (h *Host) spawn(c *command) error {
+	tasks := h.limits.tasks(keyFolder(c.run.Key))
+	return onOwnThread(func() error {
+		// A strict container forbids this call; then the umask is that of the program, which sets the same when it starts.
+		if unix.Unshare(unix.CLONE_FS) == nil {
+			unix.Umask(commandUmask)
+		}
+		if c.who.uid != 0 && !h.setuid {
+			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+				return fmt.Errorf("cannot give up privileges: %w", os.NewSyscallError("prctl", err))
+			}
+		}
+		for _, file := range tasks { // 0 is the thread that writes, which costs no lock of the whole machine as moving another does
+			if err := writeExisting(file, "0"); err != nil {
+				h.log.Warn("command is started without limit", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+			}
+		}
+		return c.cmd.Start()
+	})
+}
+
+// onOwnThread runs fn on a thread that ends with it, so that what fn changes of the thread touches nothing else. The first thread cannot end:
+// while it waits here it is not chosen again.
+func onOwnThread(fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			done <- fn()
+			return // still locked: the thread ends
+		}
+		defer runtime.UnlockOSThread()
+		done <- onOwnThread(fn)
+	}()
+	return <-done
+}
+
+// checkCredentials looks whether a command that was just started for another account acts as that account and nobody else. Changing accounts
+// that failed is already an error of the start; this is for what nobody thought of. It can only be judged while the shell is what we started: a
+// program that it has become may have changed accounts by right. The reason is empty when all is well.
+func (h *Host) checkCredentials(c *command) string {
+	cred := c.cmd.SysProcAttr.Credential
+	if cred == nil || h.shellImage(c) != imageShell {
+		return ""
+	}
+	has, err := h.proc.Credentials(c.cmd.Process.Pid)
+	if err != nil || h.shellImage(c) != imageShell {
+		return "" // it has ended
+	}
+	return differs(has, cred.Uid, cred.Gid, cred.Groups, c.who.uid != 0 && !h.setuid)
+}
+
+func differs(has procfs.Credentials, uid, gid uint32, groups []uint32, confined bool) string {
+	switch {
+	case has.UIDs != [4]uint32{uid, uid, uid, uid}:
+		return fmt.Sprintf("the shell has the user ids %v", has.UIDs)
+	case has.GIDs != [4]uint32{gid, gid, gid, gid}:
+		return fmt.Sprintf("the shell has the group ids %v", has.GIDs)
+	case !slices.Equal(set(has.Groups), set(groups)):
+		return fmt.Sprintf("the shell has the groups %v, not %v", has.Groups, groups)
+	case confined && !has.NoNewPrivs:
+		return "the shell may gain privileges"
+	}
+	return ""
+}
+
+func set(ids []uint32) []uint32 {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,86 @@
+package supervise
+
+import (
+	"context"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// commandEnd is how a call of Host.Run came back.
+type commandEnd struct {
+	res      Result
+	err      error
+	panicked any
+}
+
+// command runs the definition's command of an action to its end while events are handled. An Outcome without a code means that ctx ended before.
+func (a *actor) command(ctx context.Context, id gozzard.OpID, action gozzard.Action) (Result, gozzard.Outcome) {
+	text := a.spec.Command(action)
+	if text == "" {
+		return Result{}, failed(gozzard.CodeCommandFailed, "%s is empty", commandName(action))
+	}
+	r := Run{Key: a.key, Spec: a.spec, Op: id, Action: action, Command: text, Timeout: commandTimeout(a.spec.Policy)}
+	r.Keeps = action != gozzard.ActionStop && action != gozzard.ActionKill
+	if action == gozzard.ActionStart { // while restart_cmd runs the old process may live: it must not be taken for the new one
+		r.Front = frontAfter(a.spec.Policy)
+	}
+	done := make(chan commandEnd, 1)
+	go func() {
+		var e commandEnd
+		defer func() {
+			e.panicked = recover()
+			done <- e
+		}()
+		e.res, e.err = a.s.host.Run(ctx, r)
+	}()
+	e := a.await(done, r.Front > 0)
+	switch {
+	case e.panicked != nil:
+		panic(e.panicked)
+	case e.err != nil && ctx.Err() != nil:
+		return Result{}, gozzard.Outcome{}
+	}
+	return e.res, judgeCommand(action, e.res, e.err, r.Timeout)
+}
+
+// await handles events until the command has ended. A command that stays in front is the process itself: peeking has it shown and watched before.
+func (a *actor) await(done <-chan commandEnd, peeking bool) commandEnd {
+	defer a.freeSlot()
+	a.holding = peeking // until the start is over its command
+	began := time.Now()
+	timer := time.NewTimer(firstPoll)
+	defer timer.Stop()
+	if !peeking {
+		timer.Stop()
+	}
+	for {
+		select {
+		case <-a.wake:
+			a.drain()
+		case <-timer.C:
+			if took := time.Since(began); a.peek(took) {
+				timer.Reset(min(took, slowPoll))
+			}
+		case e := <-done:
+			return e
+		}
+	}
+}
+
+// peek looks for the process while its start command still runs; true: look again.
+func (a *actor) peek(took time.Duration) bool {
+	if !a.running() {
+		a.lookAgain()
+	}
+	if a.running() || took >= slotHold {
+		a.freeSlot()
+	}
+	return !a.running()
+}
+
+func (a *actor) lookAgain() {
+	if _, err := a.look(); err != nil {
+		a.log.Warn("cannot look for the process", "error", err)
+	}
+}

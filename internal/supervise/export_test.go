@@ -1,0 +1,48 @@
+package supervise
+
+import (
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Strikes is the count of samples over limits, for tests of the decision alone.
+type Strikes = strikes
+
+// After counts one sample and tells what must be said of it.
+func (s strikes) After(u Usage, r gozzard.Resource) (next Strikes, text string, over, first, tell bool) {
+	next, b, tell := s.after(u, r)
+	return next, b.text, b.over, b.first, tell
+}
+
+// Member is one process of a pool.
+type Member struct {
+	Used, Limit float64
+	Hosted      bool
+}
+
+// Victim chooses among members.
+func Victim(members []Member, weight int) int {
+	ms := make([]member, len(members))
+	for i, m := range members {
+		ms[i] = member{used: m.Used, limit: m.Limit, hosted: m.Hosted}
+	}
+	return victim(ms, weight)
+}
+
+// NextRuns gives the times of a rule after t.
+func NextRuns(rule, zone string, t time.Time, n int) ([]time.Time, error) {
+	s, err := parseSchedule(rule, zone)
+	if err != nil {
+		return nil, err
+	}
+	var at []time.Time
+	for range n {
+		t = s.next(t)
+		at = append(at, t)
+	}
+	return at, nil
+}
+
+// MaxPullUps is how many start commands of pull-ups run at a time.
+const MaxPullUps = maxPullUps

@@ -1,0 +1,126 @@
+package supervise_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/sim"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+func TestForegroundProcess(t *testing.T) {
+	bubble(t, func(r *rig) {
+		began := time.Now()
+		done := r.apply(gozzard.ActionStart, game, start("front"))
+		r.after(100 * time.Millisecond)
+		if st := r.status(); st.State != 0 && st.PID < 0 {
+			t.Errorf("not shown while its command runs: %#v", st)
+		}
+		if out := <-done; out.Code != gozzard.CodeOK || time.Since(began) != 5*time.Second {
+			t.Fatalf("%+v after %s, want the check's 5 s", out, time.Since(began))
+		}
+		r.alive(1)
+		r.after(2 * time.Minute)
+		r.end(supervise.Exit{Known: true, Code: 7})
+		r.alive(1) // at once
+		r.after(100 * time.Millisecond)
+		if st := r.status(); st.State != gozzard.StateRunning || int(st.PID) != r.machine.Live(game)[0].PID {
+			t.Errorf("a pull-up is not shown before its check is over: %#v", st)
+		}
+		r.after(10 * time.Second)
+		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+		r.after(time.Minute)
+		if r.machine.InFlight(game) != 0 || r.machine.Peak(game) != 1 {
+			t.Error("something is left")
+		}
+	})
+}
+
+func TestForegroundProcessThatDies(t *testing.T) {
+	bubble(t, func(r *rig) {
+		out := r.want(gozzard.ActionStart, start("front; print cannot bind; exit-after 2s 3"), gozzard.CodeCommandFailed, false)
+		if out.Message != "cannot bind" {
+			t.Errorf("message %q", out.Message)
+		}
+		out = r.want(gozzard.ActionStart, start("front; print bye; exit-after 2s 0"), gozzard.CodeCheckFailed, false)
+		if !strings.Contains(out.Message, "the process exited with 0") || !strings.HasSuffix(out.Message, "; last output: bye") {
+			t.Errorf("message %q", out.Message)
+		}
+	})
+}
+
+func TestForegroundWindows(t *testing.T) {
+	for _, c := range []struct {
+		check, timeout int
+		want           time.Duration
+	}{
+		{0, 60, time.Second},
+		{5, 60, 5 * time.Second},
+		{30, 10, 30 * time.Second}, // its command is not killed for being the process, and the check is waited out
+		{5, 0, 5 * time.Second},
+	} {
+		bubble(t, func(r *rig) {
+			began := time.Now()
+			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) {
+				s.Control.Start, s.Policy.StartCheckSecs, s.Policy.OpTimeout = "front", c.check, c.timeout
+			}), gozzard.CodeOK, true)
+			if took := time.Since(began); took != c.want {
+				t.Errorf("%+v: took %s", c, took)
+			}
+			r.after(time.Hour)
+			r.alive(1)
+		})
+	}
+}
+
+func TestHangingCommandIsNoForegroundProcess(t *testing.T) {
+	bubble(t, func(r *rig) {
+		out := r.want(gozzard.ActionStart, start("hang"), gozzard.CodeCommandFailed, false)
+		if !strings.HasPrefix(out.Message, "start_cmd did not end within 60 s") {
+			t.Errorf("message %q", out.Message)
+		}
+	})
+}
+
+// scripted starts by a script that looks like the process itself while it runs.
+type scripted struct{ *sim.Host }
+
+func (s scripted) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
+	if r.Action != gozzard.ActionStart {
+		return s.Host.Run(ctx, r)
+	}
+	script := s.Launch(r.Key)
+	time.Sleep(300 * time.Millisecond)
+	s.Launch(r.Key)
+	return supervise.Result{}, s.Signal(script, supervise.SignalKill)
+}
+
+func TestStartScriptIsNotTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(h *sim.Host) supervise.Host { return scripted{h} })
+		r.up()
+		defer r.down()
+		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+		r.alive(1)
+		if es := r.kinds(gozzard.EventStarted); es[0].PID != r.machine.Live(game)[0].PID || es[0].PID != int(r.status().PID) {
+			t.Errorf("%+v", es)
+		}
+	})
+}
+
+func TestEndOfACommandInFrontIsTheEndOfItsProcess(t *testing.T) {
+	bubble(t, func(r *rig) {
+		spec := definition(func(s *gozzard.Spec) { s.Policy.Kind, s.Control.Start = gozzard.KindOneShot, "front" })
+		done := r.apply(gozzard.ActionStart, game, spec)
+		r.after(time.Second)
+		r.end(supervise.Exit{}) // nobody's child: only its command tells how it ended
+		if out := <-done; out.Code != gozzard.CodeOK {
+			t.Errorf("%+v", out)
+		}
+		r.kinds(gozzard.EventStarted, gozzard.EventRan)
+	})
+}
