@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 
 	// Whole fleets in one process, for tests and measurements.
 	"bench/spine":        {everything},
+	"bench/supervisors":  {everything},
 	"internal/faults":    {everything},
 	"internal/fleettest": {everything},
 	"internal/sim":       {everything},

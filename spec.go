@@ -64,7 +64,7 @@ const (
 )
 
 // DefaultLimitSamples is how many samples in a row must be over a limit.
-const DefaultLimitSamples = 3
+const DefaultLimitSamples = 2
 
 // Kind of a process: resident ones are kept, one-shot ones may end, periodic ones follow a rule.
 type Kind int

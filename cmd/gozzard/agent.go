@@ -28,7 +28,9 @@ type agentConfig struct {
 	IPs    []string
 	Cloud  int
 	Sample time.Duration
-	Log    *slog.Logger
+	// AllowSetuid lets commands of accounts other than root gain privileges.
+	AllowSetuid bool
+	Log         *slog.Logger
 }
 
 // newAgentCommand is `gozzard agent`.
@@ -73,6 +75,7 @@ environment, the environment over the file. The server must be on loopback until
 	f.StringVar(&secretFile, "secret-file", "", "file with the server's join secret")
 	f.StringSliceVar(&cfg.IPs, "ip", []string{"127.0.0.1"}, "addresses by which callers name this host; the first is shown")
 	f.IntVar(&cfg.Cloud, "cloud", 0, "cloud area of this host")
+	f.BoolVar(&cfg.AllowSetuid, "allow-setuid", false, "let commands of accounts other than root gain privileges, for example by sudo")
 	f.DurationVar(&cfg.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
 	logs.register(f, "info")
 	cmd.AddCommand(newDoctorCommand())
@@ -125,7 +128,7 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 		return nil, err
 	}
 	n := &agentNode{log: cfg.Log}
-	n.host, err = host.New(host.Options{Instance: string(id), StateDir: cfg.Data, Log: cfg.Log})
+	n.host, err = host.New(host.Options{Instance: string(id), StateDir: cfg.Data, Log: cfg.Log, AllowSetuid: cfg.AllowSetuid})
 	if err != nil {
 		return nil, err
 	}

@@ -107,6 +107,7 @@ func (h *Host) start(c *command) error {
 		}
 		return fmt.Errorf("cannot start shell: %w", err)
 	}
+	h.resetOOMScore(c.cmd.Process.Pid)
 	if c.group != nil {
 		_ = c.group.fd.Close() // was only there to be named at the start
 	}

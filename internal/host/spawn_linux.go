@@ -1,10 +1,13 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -33,6 +36,30 @@ func (h *Host) spawn(c *command) error {
 		}
 		return c.cmd.Start()
 	})
+}
+
+// resetOOMScore gives a command the kernel's normal place in line when memory runs out: the agent's own, which its service file may have set to be spared,
+// would be inherited by everything it starts.
+func (h *Host) resetOOMScore(pid int) {
+	if h.oomScore == 0 {
+		return
+	}
+	if err := writeExisting(fmt.Sprintf("/proc/%d/oom_score_adj", pid), "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		h.log.Warn("command keeps the agent's place when memory runs out", "pid", pid, "err", err)
+	}
+}
+
+// ownOOMScore reads this program's own place, 0 where that cannot be known.
+func ownOOMScore() int {
+	b, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // onOwnThread runs fn on a thread that ends with it, so that what fn changes of the thread touches nothing else. The first thread cannot end:

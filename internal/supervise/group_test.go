@@ -83,14 +83,14 @@ func TestPoolOverItsLimit(t *testing.T) {
 			for name, u := range c.use {
 				r.machine.SetUsage(keys[name], u)
 			}
-			r.after(15 * time.Second)
+			r.after(5 * time.Second)
 			for _, key := range keys {
 				if r.machine.Starts(key) != 1 {
 					t.Fatal("acted on a spike")
 				}
 			}
 			r.s.SetGroups([]gozzard.Group{c.group}) // the same again does not begin anew
-			r.after(17 * time.Second)
+			r.after(16 * time.Second)
 			for _, key := range keys {
 				r.machine.SetUsage(key, supervise.Usage{})
 			}
@@ -128,7 +128,7 @@ func TestPoolGoesAway(t *testing.T) {
 	poolRig(t, func(r *rig, keys map[string]gozzard.Key) {
 		r.s.SetGroups([]gozzard.Group{{Namespace: "pool", ID: "g1", CPULimit: 10}})
 		r.machine.SetUsage(keys["a"], supervise.Usage{CPU: 20})
-		r.after(15 * time.Second)
+		r.after(5 * time.Second)
 		r.s.SetGroups(nil)
 		r.after(time.Hour)
 		if r.machine.Starts(keys["a"]) != 1 {

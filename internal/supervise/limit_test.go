@@ -12,7 +12,7 @@ import (
 
 func TestStrikes(t *testing.T) {
 	calm, busy := supervise.Usage{CPU: 10}, supervise.Usage{CPU: 31}
-	r := gozzard.Resource{CPU: 30}
+	r := gozzard.Resource{CPU: 30, Samples: 3}
 	for _, c := range []struct {
 		name    string
 		limits  gozzard.Resource
@@ -24,12 +24,13 @@ func TestStrikes(t *testing.T) {
 		{"on the limit", r, []supervise.Usage{{CPU: 30}, {CPU: 30}, {CPU: 30}}, "..."},
 		{"no limit", gozzard.Resource{}, []supervise.Usage{busy, busy, busy}, "..."},
 		{"at once", gozzard.Resource{CPU: 30, Samples: 1}, []supervise.Usage{busy, calm, busy}, "!w!"},
-		{"hostile number", gozzard.Resource{CPU: 30, Samples: -1}, []supervise.Usage{busy, busy, busy}, "..!"},
+		{"hostile number", gozzard.Resource{CPU: 30, Samples: -1}, []supervise.Usage{busy, busy}, ".!"},
+		{"by default", gozzard.Resource{CPU: 30}, []supervise.Usage{busy, calm, busy, busy}, "...!"},
 		{"each limit for itself", gozzard.Resource{CPU: 30, Mem: 30}, []supervise.Usage{{CPU: 40}, {Mem: 40}, {CPU: 40}, {Mem: 40}}, "...."},
-		{"mem", gozzard.Resource{Mem: 5}, []supervise.Usage{{Mem: 6}, {Mem: 6}, {Mem: 6}}, "..!"},
-		{"fd", gozzard.Resource{FD: 100}, []supervise.Usage{{FD: 101}, {FD: 101}, {FD: 101}}, "..!"},
-		{"disk", gozzard.Resource{Disk: 100}, []supervise.Usage{{Disk: 101}, {Disk: 101}, {Disk: 101}}, "..!"},
-		{"net", gozzard.Resource{Net: 100}, []supervise.Usage{{Net: 101}, {Net: 101}, {Net: 101}}, "..!"},
+		{"mem", gozzard.Resource{Mem: 5, Samples: 3}, []supervise.Usage{{Mem: 6}, {Mem: 6}, {Mem: 6}}, "..!"},
+		{"fd", gozzard.Resource{FD: 100, Samples: 3}, []supervise.Usage{{FD: 101}, {FD: 101}, {FD: 101}}, "..!"},
+		{"disk", gozzard.Resource{Disk: 100, Samples: 3}, []supervise.Usage{{Disk: 101}, {Disk: 101}, {Disk: 101}}, "..!"},
+		{"net", gozzard.Resource{Net: 100, Samples: 3}, []supervise.Usage{{Net: 101}, {Net: 101}, {Net: 101}}, "..!"},
 	} {
 		var s supervise.Strikes
 		got := ""
@@ -88,7 +89,7 @@ func TestOverALimit(t *testing.T) {
 			pid := r.status().PID
 			r.after(2 * time.Minute)
 			r.machine.SetUsage(game, supervise.Usage{CPU: 45.25, FD: 3})
-			r.after(20 * time.Second)
+			r.after(10 * time.Second)
 			if r.status().PID != pid || r.machine.Starts(game) != 1 {
 				t.Fatalf("%s: acted too early", c.act)
 			}
@@ -97,7 +98,7 @@ func TestOverALimit(t *testing.T) {
 			r.events()
 			r.after(time.Minute)
 			st := r.status()
-			want := "cpu 45.2 % is over its limit of 30 % in 3 samples in a row; " + c.message
+			want := "cpu 45.2 % is over its limit of 30 % in 2 samples in a row; " + c.message
 			if st.PID == pid || !st.Hosted || st.State != gozzard.StateRunning || st.Message != want {
 				t.Errorf("%s: status %#v, want message %q", c.act, st, want)
 			}
@@ -125,7 +126,7 @@ func TestOverALimitIsAnEvent(t *testing.T) {
 		r.machine.SetUsage(game, supervise.Usage{})
 		r.after(10 * time.Second)
 		es := r.kinds(gozzard.EventExited, gozzard.EventLimitExceeded, gozzard.EventStarted, gozzard.EventRestartSuccess)
-		if es[1].PID != es[0].PID || es[1].Message != "cpu 45 % is over its limit of 30 % in 3 samples in a row; killed" {
+		if es[1].PID != es[0].PID || es[1].Message != "cpu 45 % is over its limit of 30 % in 2 samples in a row; killed" {
 			t.Errorf("%+v", es[1])
 		}
 	})
@@ -160,7 +161,7 @@ func TestAlertTouchesNothing(t *testing.T) {
 			r.events()
 			r.machine.SetUsage(game, supervise.Usage{CPU: 45})
 			r.after(10 * time.Minute)
-			if st := r.status(); st.Message != "cpu 45 % is over its limit of 30 % in 3 samples in a row" || r.machine.Starts(game) != 1 {
+			if st := r.status(); st.Message != "cpu 45 % is over its limit of 30 % in 2 samples in a row" || r.machine.Starts(game) != 1 {
 				t.Errorf("status %#v", st)
 			}
 			r.kinds(gozzard.EventLimitExceeded) // once, not with every sample
