@@ -1,0 +1,190 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxCount bounds what the command line can ask for; runit takes no more services in one folder.
+const maxCount = 1000
+
+// size says how much is measured.
+type size struct {
+	name     string
+	counts   []int
+	limit    time.Duration // of the whole run
+	settle   time.Duration // before idleness is measured
+	idle     time.Duration // over which it is measured
+	crashes  int           // samples of one process killed
+	twice    int           // samples of one killed twice
+	budget   time.Duration // of one kind of samples; slow peers give fewer
+	storms   int
+	statuses int
+	calm     time.Duration // how long nothing may change until a restarted supervisor counts as settled
+	rest     time.Duration // how long a process runs before its death is no crash loop for those that start one once a second at most
+	beside   int           // supervisors measured at the same time
+	patience time.Duration // how long the slowest thing may take that is waited for
+}
+
+func fullSize() size {
+	return size{
+		name: "full", counts: []int{1, 100, 1000}, limit: 90 * time.Minute, settle: 2 * time.Second, idle: 20 * time.Second, crashes: 100, twice: 10,
+		budget: 20 * time.Second, storms: 3, statuses: 20, calm: 4 * time.Second, rest: 1100 * time.Millisecond, beside: 1,
+		patience: 2 * time.Minute,
+	}
+}
+
+func quickSize() size {
+	return size{
+		name: "quick", counts: []int{1, 20}, limit: 2 * time.Minute, settle: 50 * time.Millisecond, idle: 200 * time.Millisecond, crashes: 2, twice: 1,
+		budget: time.Second, storms: 1, statuses: 2, calm: 300 * time.Millisecond, rest: 10 * time.Millisecond, beside: 7,
+		patience: 5 * time.Second,
+	}
+}
+
+type options struct {
+	size     size
+	only     []string // names of supervisors, none for all
+	binary   string   // "": build one
+	install  bool
+	progress io.Writer
+	command  string
+}
+
+// bench is one run.
+type bench struct {
+	options
+	dir   string
+	tools *tools
+	res   *results
+}
+
+// run measures everything asked for. Whatever happens, nothing that it started is left. The results are nil when it did not get that far.
+func run(ctx context.Context, o options) (_ *results, err error) {
+	b := &bench{options: o, res: newResults(o)}
+	if b.dir, err = os.MkdirTemp("", "gozzard-supervisors-"); err != nil {
+		return nil, fmt.Errorf("cannot make a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, sweepAway(b.dir), os.RemoveAll(b.dir)) }()
+	if err := b.gather(ctx); err != nil {
+		return nil, err
+	}
+	b.res.tools = b.tools
+	var wg sync.WaitGroup
+	for _, n := range o.size.counts {
+		wg.Go(func() { b.all(ctx, n) })
+		if o.size.beside == 1 {
+			wg.Wait()
+		}
+	}
+	wg.Wait()
+	return b.res, ctx.Err()
+}
+
+// all measures every supervisor with n processes. One that fails is noted; the others are measured all the same.
+func (b *bench) all(ctx context.Context, n int) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	slots := make(chan struct{}, b.size.beside)
+	for _, c := range candidates() {
+		if !b.wants(c.name) || b.tools.missing[c.name] != "" {
+			continue
+		}
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			return
+		}
+		b.say("%s with %d", c.name, n)
+		wg.Go(func() {
+			defer func() { <-slots }()
+			found, err := b.one(ctx, c, n)
+			b.res.add(n, c.name, found)
+			if err != nil && ctx.Err() == nil {
+				words := plain(strings.ReplaceAll(err.Error(), b.dir+"/", ""))
+				b.res.note("N = %d, %s: %s", n, c.name, words)
+				b.say("%s with %d: %s", c.name, n, words)
+			}
+		})
+	}
+}
+
+func (b *bench) wants(name string) bool { return len(b.only) == 0 || slices.Contains(b.only, name) }
+
+func (b *bench) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...) // progress that cannot be shown is no reason to stop
+}
+
+// one measures one supervisor with n processes: its life, then its death in a place of its own, then daemons where these are something else.
+func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
+	found := figures{}
+	err := b.at(ctx, c, n, c.only, found, b.measureLife)
+	for _, whole := range []bool{false, true} {
+		if _, known := found[rowDeathWhole]; known || ctx.Err() != nil {
+			break
+		}
+		death := func(ctx context.Context, s *site, p peer) error { return b.measureDeath(ctx, s, p, whole) }
+		err = errors.Join(err, b.at(ctx, c, n, c.only, found, death))
+	}
+	switch {
+	case ctx.Err() != nil || !c.daemons:
+	case c.only || c.name == "gozzard" && !b.tools.front: // what was measured were daemons
+		found[rowDaemon50], found[rowDaemon99] = found[rowCrash50], found[rowCrash99]
+		if c.only {
+			delete(found, rowCrash50)
+			delete(found, rowCrash99)
+		}
+	default:
+		err = errors.Join(err, b.at(ctx, c, n, true, found, b.measureDaemons))
+	}
+	return found, err
+}
+
+// at sets a supervisor up, measures it and takes everything away again.
+func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found figures, measure func(context.Context, *site, peer) error) (err error) {
+	s, err := newSite(b.dir, c.name, n, daemons, b.tools)
+	if err != nil {
+		return err
+	}
+	s.track, s.found, s.patience, s.throttled = newTracker(s.program(), n), found, b.size.patience, c.throttled
+	p := c.make(s)
+	defer func() {
+		p.end()
+		err = errors.Join(err, sweepAway(s.dir))
+		if g, ok := p.(*gozzardPeer); ok {
+			err = errors.Join(err, g.clean())
+		}
+		err = errors.Join(err, os.RemoveAll(filepath.Clean(s.dir)))
+	}()
+	if err := p.prepare(ctx); err != nil {
+		return err
+	}
+	// runsvdir does not look at a folder that was changed within the same second, so nobody is started in that.
+	if err := pause(ctx, b.size.rest); err != nil {
+		return err
+	}
+	s.track.forget()
+	began := time.Now()
+	if err := p.start(ctx); err != nil {
+		return err
+	}
+	ok, err := s.track.awaitAll(ctx, s.patience, nil)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		found.set(rowStart, longer(s.patience))
+		return fmt.Errorf("not all processes run after %s: %s", s.patience, s.words())
+	}
+	found.set(rowStart, millis(time.Since(began)))
+	return measure(ctx, s, p)
+}

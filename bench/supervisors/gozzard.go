@@ -1,0 +1,275 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// gozzardPeer is a server and an agent as anybody would run them; what is measured as the supervisor is the agent.
+type gozzardPeer struct {
+	*site
+	server *process
+	agents string // address for agents
+	url    string
+	auth   string
+	http   *http.Client
+}
+
+const (
+	opStart = 0
+	opStop  = 1
+)
+
+// prepare has the processes started by a call of the API, which is measured, and then takes agent and processes away as a power cut would: what must
+// run is known on the host's disk.
+func (p *gozzardPeer) prepare(ctx context.Context) error {
+	p.http = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * time.Minute}
+	if err := p.startServer(ctx); err != nil {
+		return err
+	}
+	if err := p.start(ctx); err != nil {
+		return err
+	}
+	if err := p.online(ctx); err != nil {
+		return err
+	}
+	if err := p.probeFront(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	task, err := p.operate(ctx, opStart, p.items())
+	if err != nil {
+		return err
+	}
+	ok, err := p.track.awaitAll(ctx, p.patience, nil)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("not all processes were started by the call: %s", p.proc.words())
+	}
+	p.found.set(rowStartCall, millis(time.Since(began)))
+	good, err := p.verdicts(ctx, task)
+	if err != nil {
+		return err
+	}
+	if !good {
+		return fmt.Errorf("not all starts have a good verdict: %s", p.proc.words())
+	}
+	p.proc.kill()
+	endAll(p.track.newest)
+	return nil
+}
+
+func (p *gozzardPeer) startServer(ctx context.Context) (err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("cannot find a port: %w", err)
+	}
+	p.agents = l.Addr().String()
+	if err := l.Close(); err != nil {
+		return fmt.Errorf("cannot free a port: %w", err)
+	}
+	data := p.path("server")
+	p.server, err = launch(p.dir, exec.Command(p.tools.path("gozzard"), "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", p.agents))
+	if err != nil {
+		return err
+	}
+	var text []byte
+	err = p.until(ctx, "the server's credentials", p.server, func() bool {
+		text, err = os.ReadFile(filepath.Join(data, "credentials.json"))
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	var c map[string]string
+	if err := json.Unmarshal(text, &c); err != nil {
+		return fmt.Errorf("cannot read credentials: %w", err)
+	}
+	p.url = c["url"]
+	delete(c, "url")
+	auth, err := json.Marshal(c)
+	p.auth = string(auth)
+	return err
+}
+
+func (p *gozzardPeer) start(context.Context) error {
+	return p.launch(p.tools.path("gozzard"), "agent", "--data", p.path("agent"), "--server", p.agents, "--ip", "127.0.0.1",
+		"--secret-file", p.path("server", "join.secret"))
+}
+
+// online waits until the server knows the agent.
+func (p *gozzardPeer) online(ctx context.Context) error {
+	return p.until(ctx, "the agent", p.proc, func() bool {
+		data, err := p.call(ctx, "get_agent_status", map[string]any{"hosts": p.hosts()})
+		return err == nil && strings.Contains(string(data), `"bk_agent_alive":1`)
+	})
+}
+
+// until waits for a condition while a program runs.
+func (p *gozzardPeer) until(ctx context.Context, words string, needs *process, cond func() bool) error {
+	for end := time.Now().Add(30 * time.Second); !cond(); time.Sleep(10 * time.Millisecond) {
+		select {
+		case <-needs.end:
+			return fmt.Errorf("%s ended: %s", needs.cmd.Path, needs.words())
+		case <-ctx.Done():
+			return ctx.Err()
+		default:
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%s does not come: %s", words, needs.words())
+		}
+	}
+	return nil
+}
+
+func (p *gozzardPeer) hosts() []map[string]any {
+	return []map[string]any{{"ip": "127.0.0.1", "bk_cloud_id": 0, "bk_supplier_id": 0}}
+}
+
+// item is an operation on one process, as a child of the agent or as a daemon.
+func (p *gozzardPeer) item(name, command, pidFile string, timeout int) map[string]any {
+	account := "root"
+	if u, err := user.Current(); err == nil {
+		account = u.Username
+	}
+	return map[string]any{
+		"meta": map[string]any{"namespace": "bench", "name": name, "labels": map[string]string{}}, "hosts": p.hosts(),
+		"spec": map[string]any{
+			"identity": map[string]any{
+				"proc_name": "sleep", "setup_path": p.dir, "pid_path": pidFile, "user": account, "index_key": "", "config_path": "", "log_path": "",
+			},
+			"control": map[string]any{"start_cmd": command},
+			"monitor_policy": map[string]any{
+				"auto_type": 1, "start_check_secs": 0, "stop_check_secs": 5, "start_retries": 100_000, "start_interval": 0, "op_timeout": timeout,
+			},
+		},
+	}
+}
+
+func (p *gozzardPeer) items() (list []map[string]any) {
+	for i := range p.n {
+		command := p.daemon(i)
+		if !p.daemons && p.tools.front {
+			command = "exec " + p.command(i)
+		}
+		list = append(list, p.item(p.site.process(i), command, p.pidFile(i), 30))
+	}
+	return list
+}
+
+// probeFront finds out whether this gozzard keeps commands that stay in front.
+func (p *gozzardPeer) probeFront(ctx context.Context) error {
+	if p.daemons {
+		return nil
+	}
+	p.tools.probing.Lock()
+	defer p.tools.probing.Unlock()
+	if p.tools.probed {
+		return nil
+	}
+	item := []map[string]any{p.item("probe", "exec "+p.program()+" 100", p.path("probe.pid"), 3)}
+	var err error
+	if p.tools.front, err = p.settled(ctx, opStart, item); err != nil {
+		return err
+	}
+	p.tools.probed = true
+	if p.tools.front {
+		_, err = p.settled(ctx, opStop, item)
+	}
+	return err
+}
+
+func (p *gozzardPeer) status(ctx context.Context) error {
+	for start := 0; start < p.n; start += 1000 {
+		page := map[string]any{"meta": map[string]any{"namespace": "bench"}, "page": map[string]any{"start": start, "limit": 1000}}
+		data, err := p.call(ctx, "sync_proc_status", page)
+		if err != nil {
+			return err
+		}
+		if len(data) < 100*min(p.n-start, 1000) {
+			return fmt.Errorf("sync_proc_status: only %d bytes: %.300s", len(data), data)
+		}
+	}
+	return nil
+}
+
+func (p *gozzardPeer) stopAll(ctx context.Context) error {
+	if err := p.online(ctx); err != nil {
+		return err
+	}
+	_, err := p.operate(ctx, opStop, p.items())
+	return err
+}
+
+func (p *gozzardPeer) end() {
+	p.site.end()
+	if p.server != nil {
+		p.server.kill()
+	}
+}
+
+// clean removes the agent's cgroups, which have no members any more.
+func (p *gozzardPeer) clean() error {
+	id, err := os.ReadFile(p.path("agent", "agent-id"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it did not get that far
+	}
+	name := strings.TrimSpace(string(id))
+	if err != nil || name == "" || name != filepath.Base(name) {
+		return fmt.Errorf("cannot remove cgroups of agent %q: %w", name, err)
+	}
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		dir := filepath.Join(root, "gozzard", name)
+		for range 50 { // what was just killed may need a moment to leave
+			if err = removeGroups(dir); err == nil {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot remove cgroups: %w", err)
+		}
+	}
+	return nil
+}
+
+func removeGroups(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeGroups(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Remove(dir)
+}
+
+// serverFigures words what the server costs beside the agent.
+func (p *gozzardPeer) serverFigures(cpu time.Duration, window time.Duration) string {
+	pid := p.server.cmd.Process.Pid
+	return fmt.Sprintf("N = %s: the gozzard server of the run, which may serve many agents, has %.1f MB PSS and %.0f ms CPU per minute idle.",
+		strconv.Itoa(p.n), float64(pssOf([]int{pid}))/(1<<20), perMinute(cpu, window))
+}

@@ -1,0 +1,103 @@
+//go:build linux
+
+// Command supervisors measures gozzard's agent beside other process supervisors (supervisord, monit, runit, s6, pm2 and Pebble) in one run on one
+// machine: how fast processes start, come back and stop, what watching them costs, and what becomes of them when the supervisor itself is killed.
+// Every supervisor has the same processes (a copy of sleep), its fastest settings, and is observed by the same eyes: the process table.
+//
+// Debian packages that are missing are installed when the run may (root); pm2 and Pebble are made in a temporary folder. A peer that cannot be had
+// is named in the results.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	quick := flag.Bool("quick", false, "N = 1 and 20 with few samples, to see that everything works; the figures mean nothing")
+	counts := flag.String("n", "1,100,1000", "how many processes are supervised, by commas")
+	only := flag.String("only", "", "measure only these, by commas: "+strings.Join(peerNames(), ","))
+	out := flag.String("out", "", "file for the table; default bench/supervisors/RESULTS.md, none with -quick or -only")
+	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
+	install := flag.Bool("install", true, "get peers that are missing")
+	flag.Parse()
+	o := options{size: fullSize(), binary: *binary, install: *install, progress: os.Stderr, command: "go run ./bench/supervisors"}
+	if len(os.Args) > 1 {
+		o.command += " " + strings.Join(os.Args[1:], " ")
+	}
+	err := o.choose(*counts, *only)
+	if err == nil && flag.NArg() > 0 {
+		err = fmt.Errorf("no arguments are taken")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "supervisors:", err)
+		os.Exit(2)
+	}
+	if *quick {
+		o.size = quickSize()
+	}
+	path := *out
+	if path == "" && !*quick && *only == "" {
+		path = "bench/supervisors/RESULTS.md"
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := measureTo(ctx, o, path); err != nil {
+		fmt.Fprintln(os.Stderr, "supervisors:", err)
+		os.Exit(1)
+	}
+}
+
+// choose reads the two lists of the command line.
+func (o *options) choose(counts, only string) error {
+	o.size.counts = nil
+	for s := range strings.SplitSeq(counts, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || n < 1 || n > maxCount {
+			return fmt.Errorf("-n: %q is no number from 1 to %d", s, maxCount)
+		}
+		o.size.counts = append(o.size.counts, n)
+	}
+	known := peerNames()
+	for s := range strings.SplitSeq(only, ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		if !slices.Contains(known, s) {
+			return fmt.Errorf("-only: no supervisor is called %q", s)
+		}
+		o.only = append(o.only, s)
+	}
+	return nil
+}
+
+// measureTo measures, prints the table and, when a path is given, writes it there. What was found before an error is printed too.
+func measureTo(ctx context.Context, o options, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, o.size.limit)
+	defer cancel()
+	began := time.Now()
+	res, err := run(ctx, o)
+	if res == nil {
+		return err
+	}
+	res.took = time.Since(began)
+	text := res.markdown()
+	fmt.Print(text)
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("cannot write the results: %w", err)
+		}
+	}
+	return nil
+}

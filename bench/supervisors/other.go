@@ -1,0 +1,14 @@
+//go:build !linux
+
+// Command supervisors measures the agent beside other process supervisors. It reads /proc and needs Linux.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	fmt.Fprintln(os.Stderr, "supervisors: needs Linux, for /proc and the peers")
+	os.Exit(1)
+}

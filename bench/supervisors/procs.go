@@ -1,0 +1,128 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// procPath is a file of a process in /proc.
+func procPath(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+
+// pids lists all processes of the machine.
+func pids() ([]int, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	var list []int
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n); err == nil {
+			list = append(list, pid)
+		}
+	}
+	return list, nil
+}
+
+// stat gives state and parent of a process; ok is false when there is none.
+func stat(pid int) (state byte, parent int, ok bool) {
+	b, err := os.ReadFile(procPath(pid, "stat"))
+	if err != nil {
+		return 0, 0, false
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(f) < 2 || len(f[0]) != 1 {
+		return 0, 0, false
+	}
+	parent, err = strconv.Atoi(string(f[1]))
+	return f[0][0], parent, err == nil
+}
+
+// lives reports whether a process runs; one that only waits to be collected does not.
+func lives(pid int) bool {
+	state, _, ok := stat(pid)
+	return ok && state != 'Z' && state != 'X'
+}
+
+// argv gives the command line of a process, nil when it has none (any more).
+func argv(pid int) []string {
+	b, err := os.ReadFile(procPath(pid, "cmdline"))
+	if err != nil || len(b) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+}
+
+// family gives root and all its descendants that live.
+func family(root int) ([]int, error) {
+	all, err := pids()
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]int{}
+	for _, pid := range all {
+		if state, parent, ok := stat(pid); ok && state != 'Z' && state != 'X' {
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	list := []int{root}
+	for i := 0; i < len(list); i++ {
+		list = append(list, children[list[i]]...)
+	}
+	return list, nil
+}
+
+// cpuOf is the time that processes have spent on a CPU. The scheduler's own count has nanoseconds where that of the statistics has 10 ms.
+func cpuOf(list []int) time.Duration {
+	var sum time.Duration
+	for _, pid := range list {
+		threads, err := filepath.Glob(procPath(pid, "task/*/schedstat"))
+		if err != nil {
+			continue // the pattern is a constant: it cannot be malformed
+		}
+		for _, t := range threads {
+			b, err := os.ReadFile(t)
+			if err != nil {
+				continue // the thread has ended meanwhile
+			}
+			if f := bytes.Fields(b); len(f) > 0 {
+				if ns, err := strconv.ParseInt(string(f[0]), 10, 64); err == nil {
+					sum += time.Duration(ns)
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// pssOf is the memory of processes in bytes, what they share with others divided among all.
+func pssOf(list []int) int64 {
+	var sum int64
+	for _, pid := range list {
+		b, err := os.ReadFile(procPath(pid, "smaps_rollup"))
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		for line := range strings.Lines(string(b)) {
+			rest, ok := strings.CutPrefix(line, "Pss:")
+			if !ok {
+				continue
+			}
+			if kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64); err == nil {
+				sum += kb << 10
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,244 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// row is something measured.
+type row int
+
+// The rows in the order of the table.
+const (
+	rowStart row = iota
+	rowStartCall
+	rowIdle
+	rowPSS
+	rowCrash50
+	rowCrash99
+	rowDaemon50
+	rowDaemon99
+	rowTwice
+	rowStorm
+	rowStatus
+	rowStop
+	rowDeath
+	rowDeathWhole
+	rowCount
+)
+
+func (r row) String() string {
+	return [...]string{
+		"start all: supervisor started → all run, ms", "start all by a call of the API, ms", "idle CPU, ms per minute", "memory (PSS), MB",
+		"killed → running again, ms p50", "killed → running again, ms p99", "the same for double-forked daemons, ms p50",
+		"the same for double-forked daemons, ms p99", "killed twice quickly, ms p50", "all killed at once → all back, ms", "status of all, ms",
+		"stop all, ms", "first process of the supervisor killed -9, started again: doubled / lost / restarted",
+		"all its processes killed -9, started again: doubled / lost / restarted",
+	}[r]
+}
+
+// figure is one cell; less is better in every row.
+type figure struct {
+	value  float64
+	digits int
+	text   string // in place of the value
+	count  int    // of samples, where few
+}
+
+func millis(d time.Duration) figure {
+	return figure{value: float64(d) / float64(time.Millisecond), digits: 1}
+}
+
+// longer is what did not end in time.
+func longer(d time.Duration) figure {
+	return figure{value: math.Inf(1), text: fmt.Sprintf("> %d", d.Milliseconds())}
+}
+
+func fate(doubled, lost, restarted int) figure {
+	return figure{value: float64(doubled + lost + restarted), text: fmt.Sprintf("%d / %d / %d", doubled, lost, restarted)}
+}
+
+func (f figure) String() string {
+	s := f.text
+	if s == "" {
+		s = fmt.Sprintf("%.*f", f.digits, f.value)
+		if f.value >= 100 {
+			s = fmt.Sprintf("%.0f", f.value)
+		}
+	}
+	if f.count > 0 {
+		s += fmt.Sprintf(" (%d samples)", f.count)
+	}
+	return s
+}
+
+// figures of one supervisor.
+type figures map[row]figure
+
+// set keeps the first figure: a supervisor is set up several times, and the first is the one before anything else happened.
+func (f figures) set(r row, x figure) {
+	if _, known := f[r]; !known {
+		f[r] = x
+	}
+}
+
+// fewSamples is below what a p99 means little, so the number is told.
+const fewSamples = 50
+
+func (f figures) latency(p50, p99 row, s samples) {
+	if len(s) == 0 {
+		return
+	}
+	f[p50], f[p99] = millis(s.at(0.5)), millis(s.at(0.99))
+	if len(s) < fewSamples {
+		few := f[p99]
+		few.count = len(s)
+		f[p99] = few
+	}
+}
+
+// samples are times of one kind.
+type samples []time.Duration
+
+func (s samples) at(q float64) time.Duration {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+// results is what the run found.
+type results struct {
+	options
+	at    time.Time
+	took  time.Duration
+	tools *tools
+
+	mu    sync.Mutex
+	found map[int]map[string]figures
+	notes []string
+}
+
+func newResults(o options) *results {
+	return &results{options: o, at: time.Now(), found: map[int]map[string]figures{}}
+}
+
+func (r *results) add(n int, name string, f figures) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.found[n] == nil {
+		r.found[n] = map[string]figures{}
+	}
+	r.found[n][name] = f
+}
+
+func (r *results) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes = append(r.notes, plain(fmt.Sprintf(format, args...)))
+}
+
+// standing compares ours with the best of the peers: the cell of the ratio, and a line when ours is not ahead.
+func standing(r row, found map[string]figures) (ratio, behind string) {
+	ours, ok := found["gozzard"][r]
+	best, who := figure{value: math.Inf(1)}, ""
+	for _, name := range peerNames()[1:] {
+		if f, known := found[name][r]; known && f.value < best.value {
+			best, who = f, name
+		}
+	}
+	switch {
+	case !ok || who == "":
+		return "", ""
+	case ours.value <= best.value && r >= rowDeath:
+		return "none better", ""
+	case r >= rowDeath || best.value < 0.05:
+		ratio = fmt.Sprintf("%+.1f beside %s", ours.value-best.value, who)
+	default:
+		ratio = fmt.Sprintf("%.2f× %s", ours.value/best.value, who)
+	}
+	if ours.value > best.value {
+		behind = fmt.Sprintf("%s: gozzard %s, %s %s (%s)", r, ours, who, best, ratio)
+	}
+	return ratio, behind
+}
+
+func (r *results) markdown() string {
+	var s strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&s, format+"\n", args...) }
+	p("# Supervisors beside each other\n")
+	p("Made by `%s` on %s in %s, %s/%s, %d CPUs shared by everything in the run and by whatever else the machine did.\n",
+		r.command, r.at.UTC().Format("2006-01-02"), r.took.Round(time.Second), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	p("Versions: %s.\n", r.versions())
+	p("Every supervisor has N copies of sleep and the fastest settings it allows: supervisord `startsecs=0`, monit looking every second, Pebble a back-off")
+	p("of 1 ms, pm2 without a bound of restarts, gozzard without start check and start interval, usage sampled every 10 s. All are seen by the same eyes,")
+	p("the process table. CPU and memory are of all the supervisor's own processes; for gozzard that is the agent. The ratio is gozzard's figure to that of")
+	p("the best peer: below 1 it leads. Empty: the peer cannot do that. p99 of few samples is their greatest. Status is asked over HTTP or a socket where")
+	p("the peer has that (gozzard: of the server), else by its command.")
+	for _, n := range r.size.counts {
+		r.table(p, n, r.found[n])
+	}
+	if len(r.notes) > 0 {
+		p("\n## Notes\n")
+		for _, n := range r.notes {
+			p("- %s", n)
+		}
+	}
+	return s.String()
+}
+
+func (r *results) table(p func(string, ...any), n int, found map[string]figures) {
+	var names []string
+	for _, name := range peerNames() {
+		if found[name] != nil {
+			names = append(names, name)
+		}
+	}
+	p("\n## N = %d\n", n)
+	p("| | %s | ratio |", strings.Join(names, " | "))
+	p("|---|%s---|", strings.Repeat("---|", len(names)))
+	var behind []string
+	for x := range rowCount {
+		var cells []string
+		for _, name := range names {
+			cell := ""
+			if f, ok := found[name][x]; ok {
+				cell = f.String()
+			}
+			cells = append(cells, cell)
+		}
+		ratio, line := standing(x, found)
+		p("| %s | %s | %s |", x, strings.Join(cells, " | "), ratio)
+		if line != "" {
+			behind = append(behind, line)
+		}
+	}
+	if len(behind) > 0 {
+		p("\nWhere gozzard does not lead:\n")
+		for _, line := range behind {
+			p("- %s", line)
+		}
+	}
+}
+
+// versions names what was measured, and what could not be had.
+func (r *results) versions() string {
+	list := []string{runtime.Version()}
+	for _, name := range peerNames() {
+		switch {
+		case r.tools.missing[name] != "":
+			list = append(list, fmt.Sprintf("%s not measured (%s)", name, plain(r.tools.missing[name])))
+		case r.tools.versions[name] != "":
+			list = append(list, name+" "+r.tools.versions[name])
+		}
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,171 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tools are the programs that are measured.
+type tools struct {
+	dir      string            // of those made here
+	paths    map[string]string // by name
+	versions map[string]string // by name of the supervisor
+	missing  map[string]string // why a supervisor cannot be measured
+	probing  sync.Mutex
+	front    bool // gozzard keeps commands that stay in front; else its processes are all daemons
+	probed   bool // front was found out
+}
+
+func (t *tools) path(name string) string { return t.paths[name] }
+
+// packages of Debian by supervisor.
+func packages() map[string]string {
+	return map[string]string{"supervisord": "supervisor", "monit": "monit", "runit": "runit", "s6": "s6"}
+}
+
+// gather finds the programs and gets what is missing where that is allowed and possible.
+func (b *bench) gather(ctx context.Context) error {
+	t := &tools{dir: filepath.Join(b.dir, "tools"), paths: map[string]string{}, versions: map[string]string{}, missing: map[string]string{}}
+	b.tools = t
+	if err := os.Mkdir(t.dir, 0o755); err != nil {
+		return fmt.Errorf("cannot make a folder: %w", err)
+	}
+	if b.install {
+		b.installPackages(ctx)
+	}
+	for _, c := range candidates() {
+		if c.needs == "" || !b.wants(c.name) {
+			continue
+		}
+		path, err := exec.LookPath(c.needs)
+		if err != nil && b.install {
+			path, err = b.fetch(ctx, c.needs)
+		}
+		if err != nil {
+			t.missing[c.name] = err.Error()
+			b.say("%s cannot be had: %v", c.name, err)
+			continue
+		}
+		t.paths[c.needs] = path
+		t.versions[c.name] = versionOf(ctx, c.name, path)
+	}
+	return b.gatherOwn(ctx)
+}
+
+// installPackages gets Debian's packages. What does not work is noticed when the program is looked for.
+func (b *bench) installPackages(ctx context.Context) {
+	var list []string
+	for _, c := range candidates() {
+		if name := packages()[c.name]; name != "" && b.wants(c.name) {
+			if _, err := exec.LookPath(c.needs); err != nil {
+				list = append(list, name)
+			}
+		}
+	}
+	if len(list) == 0 || os.Geteuid() != 0 {
+		return
+	}
+	b.say("installing %s", strings.Join(list, " "))
+	for _, args := range [][]string{{"-qq", "update"}, append([]string{"-qq", "install", "-y", "--no-install-recommends"}, list...)} {
+		cmd := exec.CommandContext(ctx, "apt-get", args...)
+		// No service of the machine is to come of it.
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.say("apt-get %s: %v: %.300s", args[1], err, out)
+			return
+		}
+	}
+}
+
+// fetch makes pm2 or Pebble in the folder of the run.
+func (b *bench) fetch(ctx context.Context, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	dir := filepath.Join(b.tools.dir, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", fmt.Errorf("cannot make a folder: %w", err)
+	}
+	var cmd *exec.Cmd
+	var path string
+	switch name {
+	case "pm2":
+		path = filepath.Join(dir, "node_modules/.bin/pm2")
+		cmd = exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--prefix", dir, "pm2")
+	case "pebble":
+		path = filepath.Join(dir, "bin", name)
+		mod := "module bench\n\ngo 1.26\n\nrequire github.com/canonical/pebble " + pebbleVersion + "\n"
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o644); err != nil {
+			return "", fmt.Errorf("cannot build pebble: %w", err)
+		}
+		cmd = exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", path, "github.com/canonical/pebble/cmd/pebble")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	default:
+		return "", fmt.Errorf("%s is not installed", name)
+	}
+	b.say("getting %s", name)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot get %s: %w: %.300s", name, err, out)
+	}
+	return path, nil
+}
+
+// versionOf words what is measured; a program that does not say its version is measured all the same.
+func versionOf(ctx context.Context, name, path string) string {
+	var cmd *exec.Cmd
+	switch {
+	case packages()[name] != "":
+		cmd = exec.CommandContext(ctx, "dpkg-query", "-W", "-f", "${Version}", packages()[name])
+	case name == "pm2":
+		cmd = exec.CommandContext(ctx, "node", "-p", "require(require('fs').realpathSync(process.argv[1])+'/../../package.json').version", path)
+	default: // Pebble says only what its builders told it; the build knows the module
+		cmd = exec.CommandContext(ctx, "go", "version", "-m", path)
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		return "of unknown version"
+	}
+	text := strings.TrimSpace(string(out))
+	if name != "pebble" {
+		return text
+	}
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 2 && (f[0] == "dep" || f[0] == "mod") && f[1] == "github.com/canonical/pebble" {
+			return f[2]
+		}
+	}
+	return "of unknown version"
+}
+
+// gatherOwn builds gozzard, without cgo and without symbols as it is shipped.
+func (b *bench) gatherOwn(ctx context.Context) error {
+	t := b.tools
+	t.versions["gozzard"] = "of this tree"
+	if b.binary != "" {
+		t.paths["gozzard"] = b.binary
+		return nil
+	}
+	if !b.wants("gozzard") {
+		return nil
+	}
+	b.say("building gozzard")
+	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return fmt.Errorf("cannot find the module: %w", err)
+	}
+	t.paths["gozzard"] = filepath.Join(t.dir, "gozzard")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", t.paths["gozzard"], "./cmd/gozzard")
+	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build gozzard: %w\n%s", err, out)
+	}
+	return nil
+}
