@@ -16,7 +16,7 @@ PACKAGES  ?= ./...
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
 build: ## static binary bin/gozzard
@@ -60,10 +60,15 @@ model: ## the delivery protocol, larger configurations (minutes)
 .PHONY: faults
 faults: ## crash, power-cut, silence and full-disk tests with their figures
 	go test -count=1 -timeout 60m -v ./internal/faults/... -faults.scale=$(SCALE)
+	go test -count=1 -timeout 60m -v -run 'TestP|TestTI2|TestTE4|TestTT4' ./internal/host -host.reuses=$$((1000 * $(SCALE)))
 
 .PHONY: bench
 bench: ## figures beside those of peers
 	go run ./bench/spine
+
+.PHONY: bench-supervisors
+bench-supervisors: ## the agent beside other supervisors, which it installs (half an hour and more)
+	go run ./bench/supervisors
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME
