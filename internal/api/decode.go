@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/esb"
 )
@@ -44,68 +42,10 @@ func readObject(body []byte, f *esb.Faults) (esb.Value, error) {
 	return doc.Root(f)
 }
 
-// only notes every member of an object that is none of the known ones, with the nearest of those.
-func only(v *esb.Value, known ...string) {
-	v.Members(func(name string, m esb.Value) {
-		if !slices.Contains(known, name) {
-			m.Fault("%s", unknown(name, known))
-		}
-	})
-}
-
-func unknown(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
-		return fmt.Sprintf("unknown, did you mean %q?", near)
-	}
-	return "unknown, known are " + strings.Join(known, ", ")
-}
-
-// nearest finds the known word that a misspelt one probably means, "" when none is near.
-func nearest(word string, known []string) string {
-	if len(word) > 64 {
-		return ""
-	}
-	far := 2 // letters, when it cannot be meant any more
-	if len(word) > 3 {
-		far = 1 + max(len(word)/3, 2)
-	}
-	best, at := "", far
-	for _, k := range known {
-		if d := distance(strings.ToLower(word), k); d < at {
-			best, at = k, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters to insert, remove or replace between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
 // checkName tells what is wrong with a namespace, a name or a part of a label; "" when nothing is.
 func checkName(s string) string {
-	if err := gozzard.ValidateName(s); err != nil {
+	if err := esb.CheckName(s); err != nil {
 		return err.Error()
-	}
-	if !norm.NFC.IsNormalString(s) {
-		return "must be in Unicode normal form C"
 	}
 	return ""
 }
@@ -142,7 +82,7 @@ func readQuery(r *http.Request, known ...string) (*query, error) {
 	q := &query{values: values, faults: new(esb.Faults)}
 	for name := range values {
 		if !slices.Contains(known, name) {
-			q.faults.Add(strings.ToValidUTF8(name, "\uFFFD"), "%s", unknown(name, known))
+			q.faults.Add(strings.ToValidUTF8(name, "\uFFFD"), "%s", esb.Unknown(name, known))
 		}
 	}
 	return q, nil

@@ -32,7 +32,8 @@ func TestLimitsAndHealth(t *testing.T) {
 			t.Errorf("%s: %d %s", resource, r.code, r.body)
 		}
 	}
-	for policy, want := range map[string]string{`{"time_zone":"Nowhere"}`: "spec.monitor_policy.time_zone", `{"overlap":"x"}`: "spec.monitor_policy.overlap"} {
+	for policy, want := range map[string]string{`{"time_zone":"Nowhere"}`: "spec.monitor_policy.time_zone", `{"overlap":"x"}`: "spec.monitor_policy.overlap",
+		`{"auto_type":0,"crontab_rule":"* * *"}`: "is not a crontab rule: it has 3 fields, not 5"} {
 		if r := s.put(`{}`, policy); r.code != http.StatusBadRequest || !strings.Contains(r.body, want) {
 			t.Errorf("%s: %d %s", policy, r.code, r.body)
 		}

@@ -26,13 +26,13 @@ var actions = []string{"start", "stop", "restart", "reload", "kill", "host", "un
 // postOperation starts, stops or otherwise drives processes.
 func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
-		only(root, "action", "namespace", "names", "hosts", "all", "spec", "labels", "when_offline", "wait_seconds")
+		root.Only("action", "namespace", "names", "hosts", "all", "spec", "labels", "when_offline", "wait_seconds")
 		item := gozzard.Item{Action: readAction(root)}
 		s := a.readSelector(root)
 		spec, labels := root.Get("spec"), root.Get("labels")
-		item.Labels = readLabels(&labels)
+		item.Labels = esb.ReadLabels(labels)
 		if spec.Given() {
-			item.Spec = readSpec(&spec)
+			item.Spec = readSpec(spec)
 			if !s.literal() || s.all {
 				spec.Fault("needs a namespace, names and hosts that are written out")
 			}
@@ -44,18 +44,18 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 // putProcess registers a process on hosts, or replaces its definition.
 func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
-		only(root, "namespace", "name", "labels", "hosts", "all", "spec", "when_offline", "wait_seconds")
+		root.Only("namespace", "name", "labels", "hosts", "all", "spec", "when_offline", "wait_seconds")
 		namespace, name, labels, spec := root.Get("namespace"), root.Get("name"), root.Get("labels"), root.Get("spec")
 		s := &selector{namespace: requireName(&namespace), names: []string{requireName(&name)}}
 		a.readHosts(root, s)
-		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: readLabels(&labels), Spec: readSpec(&spec)}, s
+		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: esb.ReadLabels(labels), Spec: readSpec(spec)}, s
 	})
 }
 
 // deleteProcesses makes hosts forget processes. What runs goes on running.
 func (a *api) deleteProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
-		only(root, "namespace", "names", "hosts", "all", "when_offline", "wait_seconds")
+		root.Only("namespace", "names", "hosts", "all", "when_offline", "wait_seconds")
 		return gozzard.Item{Action: gozzard.ActionUnregister}, a.readSelector(root)
 	})
 }
@@ -94,6 +94,9 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	return answer(w, http.StatusAccepted, accepted{TaskID: task.ID, Targets: task.Targets})
 }
 
+// readSpec reads a definition in the words that BlueKing callers use for it, and no others.
+func readSpec(v esb.Value) *gozzard.Spec { return esb.ReadSpec(v, esb.SpecRules{Strict: true}) }
+
 func readAction(root *esb.Value) gozzard.Action {
 	v := root.Get("action")
 	word := v.Str()
@@ -109,7 +112,7 @@ func readAction(root *esb.Value) gozzard.Action {
 			return action
 		}
 	}
-	if near := nearest(word, actions); near != "" {
+	if near := esb.Nearest(word, actions); near != "" {
 		v.Fault("%q is not an action, did you mean %q?", clip(word), near)
 	} else {
 		v.Fault("%q is not an action, known are %s", clip(word), strings.Join(actions, ", "))

@@ -47,7 +47,7 @@ func readHost(e *esb.Value, clouds *cloudFinder) (gozzard.Target, bool) {
 	if !e.Object() {
 		return gozzard.Target{}, false
 	}
-	only(e, "agent", "cloud", "ip")
+	e.Only("agent", "cloud", "ip")
 	agent, cloud, ip := e.Get("agent"), e.Get("cloud"), e.Get("ip")
 	if agent.Given() {
 		if cloud.Given() || ip.Given() {

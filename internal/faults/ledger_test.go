@@ -29,6 +29,8 @@ type ledger struct {
 	t   *testing.T
 	api *ft.API
 	dir string
+	// prefix tells the marks of several ledgers of one server apart.
+	prefix string
 
 	mu    sync.Mutex
 	tasks map[string]string // mark → task
@@ -99,6 +101,17 @@ type figures struct {
 func (f figures) String() string {
 	return fmt.Sprintf("%d operations acknowledged: %d lost, %d stuck, %d twice, %d wrong verdicts (%d ok, %d interrupted, %d not executed, %d failed)",
 		f.ops, f.lost, f.stuck, f.twice, f.wrong, f.ok, f.interrupted, f.never, f.failed)
+}
+
+// add sums up; the reasons are left out.
+func (f *figures) add(g figures) {
+	for _, p := range []struct {
+		to *int
+		n  int
+	}{{&f.ops, g.ops}, {&f.lost, g.lost}, {&f.stuck, g.stuck}, {&f.twice, g.twice}, {&f.wrong, g.wrong},
+		{&f.ok, g.ok}, {&f.failed, g.failed}, {&f.never, g.never}, {&f.interrupted, g.interrupted}} {
+		*p.to += p.n
+	}
 }
 
 // settle waits for every verdict and compares it with the effects.
@@ -191,5 +204,22 @@ func (l *ledger) load(callers, hosts, limit int) (stop func()) {
 			}
 		})
 	}
+	return func() { close(quit); wg.Wait() }
+}
+
+// steady sends one operation after the other with a pause in between until stop is called, which waits for the last one.
+func (l *ledger) steady(host int, pause time.Duration) (stop func()) {
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			l.send(fmt.Sprintf("%ss%d-%d", l.prefix, host, i), host, i%8, quit)
+			select {
+			case <-quit:
+				return
+			case <-time.After(pause):
+			}
+		}
+	})
 	return func() { close(quit); wg.Wait() }
 }

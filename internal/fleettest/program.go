@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -25,6 +26,7 @@ type Program struct {
 	args []string
 	env  []string
 	log  string
+	wrap []string
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -56,7 +58,8 @@ func (p *Program) Again() {
 		p.t.Fatal(err)
 	}
 	defer out.Close()
-	cmd := exec.Command(p.args[0], p.args[1:]...)
+	args := append(slices.Clone(p.wrap), p.args...)
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -71,6 +74,17 @@ func (p *Program) Again() {
 		_ = cmd.Wait()
 		close(end)
 	}()
+}
+
+// Through has the next Again start the program by another one that becomes it (exec), such as prlimit; nothing undoes that.
+func (p *Program) Through(wrap ...string) { p.wrap = wrap }
+
+// Flag is the value of a flag that the program was started with, "" without.
+func (p *Program) Flag(name string) string {
+	if i := slices.Index(p.args, name); i >= 0 && i+1 < len(p.args) {
+		return p.args[i+1]
+	}
+	return ""
 }
 
 // Kill sends a signal and waits until the process is gone (but for SIGSTOP and SIGCONT, which are only sent).

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -46,10 +47,15 @@ func (s *Server) answers() bool {
 // StartAgent runs `gozzard agent` as host 127.0.0.n, connecting to address "" for the server's own.
 func (s *Server) StartAgent(t testing.TB, n int, to string, env ...string) *Program {
 	t.Helper()
+	return s.StartAgentIn(t, n, t.TempDir(), to, env...)
+}
+
+// StartAgentIn is StartAgent with a state folder.
+func (s *Server) StartAgentIn(t testing.TB, n int, dir, to string, env ...string) *Program {
+	t.Helper()
 	if to == "" {
 		to = s.Agents
 	}
-	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +63,17 @@ func (s *Server) StartAgent(t testing.TB, n int, to string, env ...string) *Prog
 		"--secret-file", filepath.Join(s.Data, "join.secret"))
 	s.AwaitOnline(t, n)
 	return p
+}
+
+// Sessions counts the sessions that an agent has opened.
+func (p *Program) Sessions() int { return strings.Count(p.Output(), "session is open") }
+
+// AgainOnline starts an agent anew and waits until its new session is open: the server does not notice a short absence.
+func (s *Server) AgainOnline(t testing.TB, agent *Program) {
+	t.Helper()
+	before := agent.Sessions()
+	agent.Again()
+	Until(t, time.Minute, func() string { return "no new session: " + string(tail([]byte(agent.Output()), 2000)) }, func() bool { return agent.Sessions() > before })
 }
 
 // StartSim runs a simulated fleet of hosts.

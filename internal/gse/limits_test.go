@@ -32,16 +32,17 @@ func TestLimitsAndHealthAreRead(t *testing.T) {
 
 func TestLimitsAndHealthAreChecked(t *testing.T) {
 	for spec, want := range map[string]string{
-		`"resource":{"act":"explode"}`:                  "spec.resource.act: must be one of alert, stop, kill, restart",
-		`"resource":{"act":1}`:                          "spec.resource.act: must be a string",
-		`"resource":{"samples":-1}`:                     "spec.resource.samples: must be 0 to 1000",
-		`"resource":{"enforce":"yes"}`:                  "spec.resource.enforce: must be",
-		`"monitor_policy":{"time_zone":"Mars/Olympus"}`: "spec.monitor_policy.time_zone",
-		`"monitor_policy":{"time_zone":"../etc"}`:       "spec.monitor_policy.time_zone",
-		`"monitor_policy":{"time_zone":"Local"}`:        "spec.monitor_policy.time_zone",
-		`"monitor_policy":{"overlap":"both"}`:           "spec.monitor_policy.overlap: must be one of skip, kill",
-		`"monitor_policy":{"health_interval":86401}`:    "spec.monitor_policy.health_interval: must be 0 to 86400",
-		`"monitor_policy":{"health_restart":1}`:         "spec.monitor_policy.health_restart: must be",
+		`"resource":{"act":"explode"}`:                            "spec.resource.act: must be one of alert, stop, kill, restart",
+		`"resource":{"act":1}`:                                    "spec.resource.act: must be a string",
+		`"resource":{"samples":-1}`:                               "spec.resource.samples: must be 0 to 1000",
+		`"resource":{"enforce":"yes"}`:                            "spec.resource.enforce: must be",
+		`"monitor_policy":{"time_zone":"Mars/Olympus"}`:           "spec.monitor_policy.time_zone",
+		`"monitor_policy":{"time_zone":"../etc"}`:                 "spec.monitor_policy.time_zone",
+		`"monitor_policy":{"time_zone":"Local"}`:                  "spec.monitor_policy.time_zone",
+		`"monitor_policy":{"auto_type":0,"crontab_rule":"* * *"}`: `spec.monitor_policy.crontab_rule: "* * *" is not a crontab rule: it has 3 fields, not 5`,
+		`"monitor_policy":{"overlap":"both"}`:                     "spec.monitor_policy.overlap: must be one of skip, kill",
+		`"monitor_policy":{"health_interval":86401}`:              "spec.monitor_policy.health_interval: must be 0 to 86400",
+		`"monitor_policy":{"health_restart":1}`:                   "spec.monitor_policy.health_restart: must be",
 	} {
 		h, plane := newDoor(t)
 		if e := send(t, h, bus+"operate_proc/", operate(`spec={`+id+`,`+spec+`}`)); *e.Code != esb.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) != 0 {

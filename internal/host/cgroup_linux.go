@@ -173,6 +173,12 @@ func (c *cgroups) members(k gozzard.Key) ([]int, error) {
 	return pids, nil
 }
 
+// isEmpty reports whether nothing lives of what was started for a key.
+func (c *cgroups) isEmpty(k gozzard.Key) bool {
+	populated, err := isPopulated(filepath.Join(c.base, keyFolder(k)))
+	return err == nil && !populated
+}
+
 // clear kills everything of a key and removes its folder.
 func (c *cgroups) clear(k gozzard.Key) error {
 	dir := filepath.Join(c.base, keyFolder(k))
@@ -295,8 +301,13 @@ func removeTree(dir string) error {
 	return nil
 }
 
-// folders lists the groups below one; a group that has just gone has none.
+// folders lists the groups below one; a group that has just gone has none. Every group below counts as a link, so the usual case of none is known without
+// reading the folder with all its control files.
 func folders(dir string) []string {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil || st.Nlink == 2 {
+		return nil
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil

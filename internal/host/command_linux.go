@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,13 +32,17 @@ type command struct {
 	exited chan struct{}
 	unhook func() // ends the watch of the shell
 
-	waited sync.Once
-	err    error
+	waited    sync.Once
+	collected atomic.Bool // its pid may be that of another
+	err       error
 }
 
 // wait collects the shell, which has ended. Whoever comes first does it, and all learn how it ended.
 func (c *command) wait() error {
-	c.waited.Do(func() { c.err = c.cmd.Wait() })
+	c.waited.Do(func() {
+		c.collected.Store(true)
+		c.err = c.cmd.Wait()
+	})
 	return c.err
 }
 

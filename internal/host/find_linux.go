@@ -21,7 +21,7 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 	id := spec.Identity
 	var owner *account
 	if id.User != "" {
-		a, err := lookupAccount(id.User)
+		a, err := h.accounts.lookup(id.User)
 		if errors.Is(err, errNoUser) {
 			return supervise.Found{Reason: fmt.Sprintf("user %s: %v", id.User, errNoUser)}, nil
 		}
@@ -49,7 +49,7 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 		}
 	}
 	if st.PID == 0 {
-		return supervise.Found{Reason: joinReasons(groupReason, hintReason)}, nil
+		return supervise.Found{Reason: joinReasons(groupReason, hintReason), Empty: len(members) == 0 && h.groups != nil && h.groups.isEmpty(key)}, nil
 	}
 	boot, err := bootTime()
 	if err != nil {
@@ -86,13 +86,26 @@ func (h *Host) findMember(members []int, hint int, name string, owner *account) 
 	return best, fmt.Sprintf("of the started processes (%d running) none is %q", others, name)
 }
 
-// verify checks that a pid is a live process of that name and owner. Reading the start time before and after makes all that is read between of
+// verify checks that a pid is a live process of that name and owner, and no shell of ours that is still to become or to start it. Reading the start time before and after makes all that is read between of
 // one process. The reason is worded to follow "pid n,".
 func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string) {
-	if h.shells.has(pid) {
-		return procfs.Stat{}, "which is the shell of a running command"
+	c := h.shells.of(pid)
+	if c == nil {
+		return h.identify(pid, name, owner)
 	}
-	return h.identify(pid, name, owner)
+	const isShell = "which is the shell of a running command"
+	if c.run.Front <= 0 || h.shellImage(c) != imageOther {
+		return procfs.Stat{}, isShell
+	}
+	st, reason := h.identify(pid, name, owner)
+	switch {
+	case st.PID == 0:
+		return st, reason
+	case c.collected.Load(): // then all this may have been read of a later process with its pid
+		return procfs.Stat{}, isShell
+	}
+	h.fronts.add(supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}, c) // whoever finds it will want to know how it ended
+	return st, ""
 }
 
 // identify is verify for a pid that may be the shell of a command.

@@ -13,6 +13,7 @@ import (
 
 const (
 	frontEvery = 100 * time.Millisecond // how often a command that runs on is looked at
+	hurryEvery = 10 * time.Millisecond  // the same while somebody waits
 	frontKept  = time.Minute            // how long it is known how a foreground process ended
 )
 
@@ -33,7 +34,9 @@ type front struct {
 func (f *fronts) add(p supervise.Proc, c *command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.byProc[p] = &front{c: c}
+	if f.byProc[p] == nil {
+		f.byProc[p] = &front{c: c}
+	}
 }
 
 func (f *fronts) get(p supervise.Proc) *command {
@@ -149,7 +152,7 @@ func (h *Host) shellImage(c *command) image {
 func (h *Host) handOver(c *command, p supervise.Proc) supervise.Result {
 	res := supervise.Result{Front: true, Output: h.tail(c)}
 	if p.PID == c.cmd.Process.Pid {
-		h.fronts.add(p, c) // first: somebody always answers for it
+		h.fronts.add(p, c) // if it was not found before; first: somebody always answers for it
 		h.shells.ended(c)
 	}
 	h.leave(c)

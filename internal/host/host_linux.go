@@ -54,6 +54,8 @@ type Host struct {
 	fronts  fronts
 	sampler sampler
 
+	accounts accounts
+
 	ended      atomic.Bool // something has, since the groups were tidied
 	noExitInfo atomic.Bool // the kernel does not tell how processes of others ended
 

@@ -43,8 +43,10 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 		timeout = t.C
 	}
 	var front <-chan time.Time
+	var hurry <-chan struct{}
+	every := frontEvery
 	if r.Front > 0 && r.Keeps {
-		front = time.After(r.Front)
+		front, hurry = time.After(r.Front), r.Hurry
 	}
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
@@ -58,7 +60,9 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 			if p := h.findFront(c); !p.IsZero() {
 				return h.handOver(c, p), nil
 			}
-			front = time.After(frontEvery) // it may take longer to become what it is to be
+			front = time.After(every) // it may take longer to become what it is to be
+		case <-hurry:
+			hurry, every, front = nil, hurryEvery, time.After(0)
 		case <-ctx.Done():
 			h.leave(c)
 			return supervise.Result{}, fmt.Errorf("command was left running: %w", ctx.Err())

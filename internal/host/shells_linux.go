@@ -2,8 +2,8 @@ package host
 
 import "sync"
 
-// shells knows the shells of commands in flight. They belong to whoever waits for them: they are neither taken for the process nor collected
-// by anybody else.
+// shells knows the shells of commands in flight. They belong to whoever waits for them: they are not collected by anybody else, nor taken for the
+// process before they have become another program.
 type shells struct {
 	starting sync.RWMutex // held for reading while a shell exists that is not in pids yet
 	mu       sync.Mutex
@@ -33,11 +33,21 @@ func (s *shells) ended(c *command) {
 	}
 }
 
-// has waits for starts under way, so that a shell which was seen elsewhere before is known here.
-func (s *shells) has(pid int) bool {
+// of gives the command whose shell a pid is, nil for all others. It waits for starts under way, so that a shell which was seen elsewhere before is
+// known here.
+func (s *shells) of(pid int) *command {
+	if c := s.known(pid); c != nil {
+		return c
+	}
 	s.starting.Lock()
 	defer s.starting.Unlock()
+	return s.known(pid)
+}
+
+func (s *shells) known(pid int) *command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pids[pid] != nil
+	return s.pids[pid]
 }
+
+func (s *shells) has(pid int) bool { return s.of(pid) != nil }

@@ -61,7 +61,8 @@ func (h *Host) Find(key gozzard.Key, _ *gozzard.Spec) (supervise.Found, error) {
 	defer h.mu.Unlock()
 	p := h.newest(key)
 	if p == nil {
-		return supervise.Found{Reason: fmt.Sprintf("no process of %s on this machine", key)}, nil
+		k := h.keys[key]
+		return supervise.Found{Reason: fmt.Sprintf("no process of %s on this machine", key), Empty: k == nil || len(k.inFlight) == 0}, nil
 	}
 	return supervise.Found{Proc: p.id, StartedAt: p.started, ByCgroup: true}, nil
 }
@@ -386,22 +387,24 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 		defer t.Stop()
 		front = t.C
 	}
-	return c.wait(ctx, front, timeout.C)
+	return c.wait(ctx, front, timeout.C, r.Hurry)
 }
 
-func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time) (supervise.Result, error) {
+func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time, hurry <-chan struct{}) (supervise.Result, error) {
 	h := c.host
 	select {
 	case <-c.ended:
 		return c.result, nil
 	case <-front:
-		h.mu.Lock()
-		left := c.left()
-		h.mu.Unlock()
-		if left {
+		if c.leave() {
 			return supervise.Result{Front: true, Output: c.script.output}, nil
 		}
-		return c.wait(ctx, nil, timeout)
+		return c.wait(ctx, nil, timeout, nil)
+	case <-hurry:
+		if c.run.Front > 0 && c.leave() {
+			return supervise.Result{Front: true, Output: c.script.output}, nil
+		}
+		return c.wait(ctx, front, timeout, nil)
 	case <-timeout:
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -413,4 +416,11 @@ func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time) (su
 	case <-ctx.Done():
 		return supervise.Result{}, ctx.Err() // the command goes on
 	}
+}
+
+// leave is left for one who does not hold mu.
+func (c *command) leave() bool {
+	c.host.mu.Lock()
+	defer c.host.mu.Unlock()
+	return c.left()
 }

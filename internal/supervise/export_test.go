@@ -1,10 +1,6 @@
 package supervise
 
-import (
-	"time"
-
-	"github.com/gozzard/gozzard"
-)
+import "github.com/gozzard/gozzard"
 
 // Strikes is the count of samples over limits, for tests of the decision alone.
 type Strikes = strikes
@@ -28,20 +24,6 @@ func Victim(members []Member, weight int) int {
 		ms[i] = member{used: m.Used, limit: m.Limit, hosted: m.Hosted}
 	}
 	return victim(ms, weight)
-}
-
-// NextRuns gives the times of a rule after t.
-func NextRuns(rule, zone string, t time.Time, n int) ([]time.Time, error) {
-	s, err := parseSchedule(rule, zone)
-	if err != nil {
-		return nil, err
-	}
-	var at []time.Time
-	for range n {
-		t = s.next(t)
-		at = append(at, t)
-	}
-	return at, nil
 }
 
 // MaxPullUps is how many start commands of pull-ups run at a time.

@@ -65,6 +65,9 @@ type Run struct {
 	// Front says that the command may be the process itself: when it still runs after this long and the process of the definition is found alive in its
 	// cgroup, Run returns with Result.Front and leaves it running. 0: a command must end.
 	Front time.Duration
+	// Hurry, once it is closed, says that somebody waits for the end of Run: a command in front is handed over as soon as its process is found, before
+	// the time that Front gives. A command that must end, or whose process is not there yet, goes on as if nothing had been said.
+	Hurry <-chan struct{}
 }
 
 // Result is how a command ended.
@@ -92,6 +95,7 @@ type Found struct {
 	StartedAt time.Time
 	ByCgroup  bool
 	Reason    string // when Proc is zero
+	Empty     bool   // when Proc is zero: nothing that the process's commands started lives, so that none of it can still become the process
 }
 
 // Exit is how a watched process ended, as far as it can be known.

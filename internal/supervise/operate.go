@@ -97,7 +97,7 @@ func (a *actor) perform(ctx context.Context, op Op) gozzard.Outcome {
 	case gozzard.ActionRestart:
 		return a.restart(ctx, op.ID)
 	case gozzard.ActionReload:
-		_, out := a.command(ctx, op.ID, gozzard.ActionReload)
+		_, out := a.command(ctx, launch{id: op.ID, action: gozzard.ActionReload})
 		return out
 	case gozzard.ActionHost, gozzard.ActionUnhost:
 		return ok() // the flag is all of it; a pull-up follows by itself

@@ -2,24 +2,18 @@ package supervise
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
 )
 
-// periodic reports whether the process follows a rule. Callers send this kind without a rule for processes that simply stay; those are resident.
-func periodic(p gozzard.Policy) bool {
-	return p.Kind == gozzard.KindPeriodic && strings.TrimSpace(p.CrontabRule) != ""
-}
-
 // mayEnd reports whether it is in order that the process ends by itself.
-func mayEnd(p gozzard.Policy) bool { return p.Kind == gozzard.KindOneShot || periodic(p) }
+func mayEnd(p gozzard.Policy) bool { return p.Kind == gozzard.KindOneShot || p.Periodic() }
 
 // plan is when a periodic process runs. The times are those of the clock that people see: a timer is only a reason to look at it.
 type plan struct {
 	rule, zone string
-	schedule   *schedule // nil when the rule cannot be read
+	schedule   *gozzard.Schedule // nil when the rule cannot be read
 	next       time.Time
 	madeAt     time.Time // by the same clock
 }
@@ -27,7 +21,7 @@ type plan struct {
 // runDue reports whether a periodic process must run now, and keeps what the status says about its plan. Runs that nobody was there for are not
 // made up.
 func (a *actor) runDue() bool {
-	if !a.known || !a.rec.Hosted || a.spec == nil || !periodic(a.spec.Policy) {
+	if !a.known || !a.rec.Hosted || a.spec == nil || !a.spec.Policy.Periodic() {
 		if a.plan != nil {
 			a.plan, a.notes.plan = nil, ""
 			a.publish(false)
@@ -38,7 +32,7 @@ func (a *actor) runDue() bool {
 	if a.plan == nil || a.plan.rule != p.CrontabRule || a.plan.zone != p.TimeZone {
 		a.plan = &plan{rule: p.CrontabRule, zone: p.TimeZone}
 		var err error
-		if a.plan.schedule, err = parseSchedule(p.CrontabRule, p.TimeZone); err != nil {
+		if a.plan.schedule, err = gozzard.ParseSchedule(p.CrontabRule, p.TimeZone); err != nil {
 			a.notes.plan = "hosted, but it never runs: " + err.Error()
 			a.publish(false)
 		}
@@ -55,14 +49,14 @@ func (a *actor) runDue() bool {
 
 // planNext plans the first run after now.
 func (a *actor) planNext(now time.Time) {
-	a.plan.next, a.plan.madeAt = a.plan.schedule.next(now), now
+	a.plan.next, a.plan.madeAt = a.plan.schedule.Next(now), now
 	a.notes.plan = nextRunText(a.plan.next)
 	a.publish(false)
 }
 
 // waitsForRun reports whether the process is down and its rule will start it.
 func (a *actor) waitsForRun() bool {
-	return a.known && a.rec.Hosted && !a.running() && a.spec != nil && periodic(a.spec.Policy)
+	return a.known && a.rec.Hosted && !a.running() && a.spec != nil && a.spec.Policy.Periodic()
 }
 
 // runPlanned does the run that is due.

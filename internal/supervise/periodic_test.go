@@ -1,7 +1,6 @@
 package supervise_test
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -9,8 +8,6 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // planned makes a periodic definition. The clock of a bubble begins at midnight UTC of 2000-01-01.
 func planned(rule, cmd string, change func(*gozzard.Spec)) []byte {
@@ -122,7 +119,7 @@ func TestPeriodicMissedRunsAreNotMadeUp(t *testing.T) {
 func TestPeriodicRuleChanges(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionHost, planned("61 * * * *", "exit-after 1s", nil), gozzard.CodeOK, true)
-		if m := r.status().Message; !strings.HasPrefix(m, `hosted, but it never runs: cannot read crontab_rule "61 * * * *": minute "61"`) {
+		if m := r.status().Message; !strings.HasPrefix(m, `hosted, but it never runs: "61 * * * *" is not a crontab rule: minute "61"`) {
 			t.Errorf("message %q", m)
 		}
 		r.want(gozzard.ActionUpdate, planned("@every 45s", "exit-after 1s", nil), gozzard.CodeOK, true)

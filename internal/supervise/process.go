@@ -17,6 +17,7 @@ type state struct {
 	run       uint64 // raised whenever another process is taken for it, so that late events are recognised
 	proc      Proc   // zero when it does not run
 	procStart time.Time
+	byCgroup  bool      // how the newest one was found
 	upSince   time.Time // monotonic
 	lookedAt  time.Time // after an exit
 	stopWatch func()    // nil: not watched
@@ -117,7 +118,7 @@ func (a *actor) adopt(f Found, before Exit) {
 	a.run++
 	a.ended = nil
 	a.renewHealth()
-	a.proc, a.procStart, a.upSince = f.Proc, f.StartedAt, time.Now()
+	a.proc, a.procStart, a.byCgroup, a.upSince = f.Proc, f.StartedAt, f.ByCgroup, time.Now()
 	if !a.operating {
 		a.message = ""
 	}

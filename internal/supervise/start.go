@@ -11,7 +11,7 @@ const (
 	firstPoll = 10 * time.Millisecond
 	slowPoll  = time.Second
 
-	justLooked = 2 * time.Millisecond // a pull-up right after an exit need not look twice
+	justLooked = 2 * time.Millisecond // whoever goes on right after an exit need not look twice
 )
 
 // launch is one way of bringing the process up.
@@ -88,7 +88,7 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 	a.lastExit, a.ended = "", nil
 	startedAt, t := a.s.now().Unix(), attempt{launch: l, began: time.Now(), run: a.run}
 	var out gozzard.Outcome
-	t.res, out = a.command(ctx, l.id, l.action)
+	t.res, out = a.command(ctx, l)
 	t.front = a.goneWithCommand(t)
 	if t.front && a.ended != nil && !a.ended.Known {
 		a.endedAs(t.res)
@@ -126,13 +126,13 @@ func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 		if over || !a.running() {
 			f, err = a.look()
 		}
-		if out, ended := a.ranToItsEnd(t, time.Since(commandEnded)); ended {
+		if out, ended := a.ranToItsEnd(t, a.hopeless(t, f) || time.Since(commandEnded) >= checkGrace); ended {
 			return out
 		}
 		switch {
 		case over && a.running():
 			return ok()
-		case makeWay || !time.Now().Before(latest):
+		case makeWay || a.hopeless(t, f) || !time.Now().Before(latest):
 			return notAlive(t.asked(), procName(a.key, a.spec), a.whyNot(f, err), t.res.Output)
 		case over:
 			a.pause(ctx, min(poll, time.Until(latest)))
@@ -143,6 +143,15 @@ func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 		}
 	}
 	return gozzard.Outcome{}
+}
+
+// hopeless reports whether the process cannot appear any more after its command has ended: nothing that was started lives, and it was seen to be of that
+// kind, or could be found in no other way. What a command has other programs start, say a container, is known by its pid file alone, which may take a moment.
+func (a *actor) hopeless(t attempt, f Found) bool {
+	if !f.Empty || a.running() {
+		return false
+	}
+	return a.spec.Identity.PIDPath == "" || a.run != t.run && a.byCgroup
 }
 
 // goneWithCommand looks at what was taken for the process while its start command ran: it may have been a script that starts it, or it was in front and
@@ -181,8 +190,8 @@ func (a *actor) endedAs(res Result) {
 }
 
 // ranToItsEnd gives the verdict about a process that may end, as soon as it has ended and how is known. When it was gone before its command, or none
-// was seen at all, the command was the work, and it went well or there would have been a verdict before.
-func (a *actor) ranToItsEnd(t attempt, since time.Duration) (out gozzard.Outcome, ended bool) {
+// was seen at all and none can be expected any more, the command was the work, and it went well or there would have been a verdict before.
+func (a *actor) ranToItsEnd(t attempt, settled bool) (out gozzard.Outcome, ended bool) {
 	if a.running() || !mayEnd(a.spec.Policy) {
 		return out, false
 	}
@@ -194,7 +203,7 @@ func (a *actor) ranToItsEnd(t attempt, since time.Duration) (out gozzard.Outcome
 		out.Message = "the process " + a.lastExit
 	case t.front && a.ended != nil:
 		out.Message = commandDone
-	case a.run == t.run && since >= checkGrace:
+	case a.run == t.run && settled:
 		a.ended = &Exit{Known: true}
 		a.announce(gozzard.Event{Kind: gozzard.EventRan, Message: commandDone})
 		out.Message = commandDone

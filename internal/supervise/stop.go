@@ -45,7 +45,7 @@ func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.A
 	switch {
 	case a.spec.Command(action) != "":
 		var out gozzard.Outcome
-		if res, out = a.command(ctx, id, action); out.Code != gozzard.CodeOK {
+		if res, out = a.command(ctx, launch{id: id, action: action}); out.Code != gozzard.CodeOK {
 			return out
 		}
 	case action == gozzard.ActionKill:
@@ -109,14 +109,23 @@ func (a *actor) cleared() gozzard.Outcome {
 	return out
 }
 
+// watchedAlive reports whether a look can be spared because the process is there and its end will be told.
+func (a *actor) watchedAlive() bool {
+	return a.running() && a.stopWatch != nil && a.s.host.Alive(a.proc)
+}
+
+// justSeenGone reports whether a look can be spared because there was one when the process ended.
+func (a *actor) justSeenGone() bool { return !a.running() && time.Since(a.lookedAt) <= justLooked }
+
 // waitGone returns as soon as the process is gone, false when it is still there after the time given or when ctx ended.
 func (a *actor) waitGone(ctx context.Context, patience time.Duration) bool {
 	end := time.Now().Add(patience)
 	for poll := gonePoll; ; poll = min(2*poll, gonePollSlow) {
 		a.drain() // the watch knows how it ended, a look does not
-		if _, err := a.look(); err != nil {
-			a.log.Warn("cannot look for the process", "error", err)
-		} else if !a.running() {
+		if !a.watchedAlive() && !a.justSeenGone() {
+			a.lookAgain()
+		}
+		if !a.running() {
 			return true
 		}
 		left := time.Until(end)

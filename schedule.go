@@ -1,55 +1,74 @@
-package supervise
+package gozzard
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// schedule is a crontab rule: five fields (minute, hour, day of month, month, day of week) with lists, ranges, steps and English names, one of the
+// Schedule is a crontab rule: five fields (minute, hour, day of month, month, day of week) with lists, ranges, steps and English names, one of the
 // words @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually, or "@every 90s".
 //
 // When both day fields are restricted either is enough, as cron has it. A time that a clock change leaves out comes right after it, a time that
 // comes twice counts once; rules for every hour simply go on by the minute.
-type schedule struct {
+type Schedule struct {
 	minute, hour, dom, month, dow uint64 // a bit for each value
 	anyDOM, anyDOW                bool   // the field began with *
 	every                         time.Duration
 	zone                          *time.Location
 }
 
+// MaxRuleBytes bounds crontab rules.
+const MaxRuleBytes = 256
+
 const (
-	allHours    = 1<<24 - 1
-	searchDays  = 9 * 366 // there is a 29 February in any nine years but around 2100, where it comes eight years after the last
-	shortestRun = time.Second
-	maxRule     = 256
+	allHours     = 1<<24 - 1
+	searchMonths = 40*12 + 1 // a 29 February on a given day of the week comes 40 years after the last when a year such as 2100 lies between
+	shortestRun  = time.Second
 )
 
-// parseSchedule reads a rule; zone "" is the host's.
-func parseSchedule(rule, zone string) (*schedule, error) {
-	loc := time.Local
-	if zone != "" {
-		var err error
-		if loc, err = time.LoadLocation(zone); err != nil {
-			return nil, fmt.Errorf("cannot use time zone %q: %w", clip(zone, maxVersionBytes), err)
-		}
+// Periodic reports whether the process follows a rule. Callers send this kind without a rule for processes that simply stay; those are resident.
+func (p Policy) Periodic() bool {
+	return p.Kind == KindPeriodic && strings.TrimSpace(p.CrontabRule) != ""
+}
+
+// ParseZone reads the name of a time zone; "" is the host's, which has no other name: "Local" would be another zone on every host.
+func ParseZone(name string) (*time.Location, error) {
+	if name == "" {
+		return time.Local, nil
 	}
-	if len(rule) > maxRule {
-		return nil, fmt.Errorf("crontab_rule has %d characters, %d are possible", len(rule), maxRule)
+	loc, err := time.LoadLocation(name)
+	if err != nil || loc == time.Local {
+		return nil, fmt.Errorf("%+.64q is not a time zone such as Asia/Shanghai", name)
+	}
+	return loc, nil
+}
+
+// ParseSchedule reads a rule and the name of the time zone that it is meant in, as ParseZone has them.
+func ParseSchedule(rule, zone string) (*Schedule, error) {
+	loc, err := ParseZone(zone)
+	if err != nil {
+		return nil, err
+	}
+	if len(rule) > MaxRuleBytes {
+		return nil, fmt.Errorf("the crontab rule has %d bytes, at most %d are allowed", len(rule), MaxRuleBytes)
 	}
 	s, err := parseRule(strings.TrimSpace(rule))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read crontab_rule %q: %w", rule, err)
+	if err == nil {
+		s.zone = loc
+		if s.every == 0 && s.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, loc)).IsZero() {
+			err = errors.New("it names no day that exists")
+		}
 	}
-	s.zone = loc
-	if s.every == 0 && s.next(time.Date(2000, 1, 1, 0, 0, 0, 0, loc)).IsZero() {
-		return nil, fmt.Errorf("crontab_rule %q names no day that exists", rule)
+	if err != nil {
+		return nil, fmt.Errorf("%+q is not a crontab rule: %w", rule, err)
 	}
 	return s, nil
 }
 
-func parseRule(rule string) (*schedule, error) {
+func parseRule(rule string) (*Schedule, error) {
 	switch rule {
 	case "@hourly":
 		rule = "0 * * * *"
@@ -70,7 +89,7 @@ func parseRule(rule string) (*schedule, error) {
 		case d < shortestRun:
 			return nil, fmt.Errorf("%s is shorter than %s", d, shortestRun)
 		}
-		return &schedule{every: d}, nil
+		return &Schedule{every: d}, nil
 	}
 	if strings.HasPrefix(rule, "@") {
 		return nil, fmt.Errorf("%s is not known", rule)
@@ -79,7 +98,7 @@ func parseRule(rule string) (*schedule, error) {
 	if len(words) != 5 {
 		return nil, fmt.Errorf("it has %d fields, not 5", len(words))
 	}
-	s := &schedule{anyDOM: strings.HasPrefix(words[2], "*"), anyDOW: strings.HasPrefix(words[4], "*")}
+	s := &Schedule{anyDOM: strings.HasPrefix(words[2], "*"), anyDOW: strings.HasPrefix(words[4], "*")}
 	for i, f := range []field{
 		{"minute", 0, 59, nil, &s.minute},
 		{"hour", 0, 23, nil, &s.hour},
@@ -160,42 +179,43 @@ func (f field) value(text string) (int, error) {
 	return v, nil
 }
 
-// next is the first time after t; zero when there is none.
-func (s *schedule) next(t time.Time) time.Time {
+// Next is the first time after t.
+func (s *Schedule) Next(t time.Time) time.Time {
 	if s.every > 0 {
 		return t.Add(s.every)
 	}
 	t = t.In(s.zone)
-	y, m, d := t.Date()
-	for i := range searchDays {
-		noon := time.Date(y, m, d+i, 12, 0, 0, 0, s.zone) // exists on every day, whatever clocks do at night
-		if !s.onDay(noon) {
-			continue
+	y, m, from := t.Date()
+	for i := range searchMonths {
+		first := time.Date(y, m+time.Month(i), 1, 0, 0, 0, 0, time.UTC) // of the calendar only: clocks differ, weeks do not
+		if s.month>>int(first.Month())&1 == 1 {
+			for d, last := from, first.AddDate(0, 1, -1).Day(); d <= last; d++ {
+				if !s.onDay(d, (int(first.Weekday())+d-1)%7) {
+					continue
+				}
+				if at := s.nextOn(first.Year(), first.Month(), d, t); !at.IsZero() {
+					return at
+				}
+			}
 		}
-		if found := s.nextOn(noon, t); !found.IsZero() {
-			return found
-		}
+		from = 1
 	}
 	return time.Time{}
 }
 
-func (s *schedule) onDay(day time.Time) bool {
-	if s.month>>int(day.Month())&1 == 0 {
-		return false
-	}
-	dom, dow := s.dom>>day.Day()&1 == 1, s.dow>>int(day.Weekday())&1 == 1
+func (s *Schedule) onDay(day, weekday int) bool {
+	dom, dow := s.dom>>day&1 == 1, s.dow>>weekday&1 == 1
 	if s.anyDOM || s.anyDOW {
 		return dom && dow
 	}
 	return dom || dow
 }
 
-// nextOn is the first time of a day that is after t.
-func (s *schedule) nextOn(noon, t time.Time) time.Time {
+// nextOn is the first time of a day that is after t, zero when there is none.
+func (s *Schedule) nextOn(y int, m time.Month, d int, t time.Time) time.Time {
 	if s.hour == allHours {
-		return s.nextMinute(noon, t)
+		return s.nextMinute(y, m, d, t)
 	}
-	y, m, d := noon.Date()
 	for h := range 24 {
 		for mi := range 60 {
 			if s.hour>>h&1 == 0 || s.minute>>mi&1 == 0 {
@@ -212,7 +232,7 @@ func (s *schedule) nextOn(noon, t time.Time) time.Time {
 // clockTime is when a clock shows that time, the first of two; when it never does, the moment at which it is set past it.
 func clockTime(y int, m time.Month, d, h, mi int, zone *time.Location) time.Time {
 	at := time.Date(y, m, d, h, mi, 0, 0, zone)
-	if at.Hour() == h && at.Minute() == mi {
+	if at.Day() == d && at.Hour() == h && at.Minute() == mi {
 		return at
 	}
 	shown := time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), 0, 0, time.UTC)
@@ -224,8 +244,7 @@ func clockTime(y int, m time.Month, d, h, mi int, zone *time.Location) time.Time
 }
 
 // nextMinute goes on by real minutes, so that a repeated hour has its runs too.
-func (s *schedule) nextMinute(noon, t time.Time) time.Time {
-	y, m, d := noon.Date()
+func (s *Schedule) nextMinute(y int, m time.Month, d int, t time.Time) time.Time {
 	at := clockTime(y, m, d, 0, 0, s.zone)
 	if !at.After(t) {
 		at = t.Add(time.Minute - time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))

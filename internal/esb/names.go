@@ -1,0 +1,74 @@
+package esb
+
+import (
+	"fmt"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/gozzard/gozzard"
+)
+
+const maxLabels = 64
+
+// CheckName checks a namespace, a name or the name of a label. Other forms of the same text would be other names that look alike, so only NFC is
+// taken; it is never changed on the way.
+func CheckName(s string) error {
+	if err := gozzard.ValidateName(s); err != nil {
+		return err
+	}
+	if !norm.NFC.IsNormalString(s) {
+		return fmt.Errorf("%+q is not in Unicode normal form C", s)
+	}
+	return nil
+}
+
+// ReadLabels reads labels, none when there are none. One client sends a number for a value: its text is taken.
+func ReadLabels(v Value) map[string]string {
+	labels := map[string]string{}
+	n := 0
+	v.Members(func(name string, m Value) {
+		if n++; n > maxLabels {
+			return
+		}
+		if err := CheckName(name); err != nil {
+			m.Fault("the label's name %v", err)
+		}
+		s := m.Scalar()
+		switch {
+		case len(s) > gozzard.MaxNameBytes:
+			m.Fault("has %d bytes, at most %d are allowed", len(s), gozzard.MaxNameBytes)
+		case !plain(s):
+			m.Fault("%+q has control or direction characters", s)
+		case !norm.NFC.IsNormalString(s):
+			m.Fault("%+q is not in Unicode normal form C", s)
+		}
+		labels[name] = s
+	})
+	if n > maxLabels {
+		v.Fault("has %d labels, at most %d are allowed", n, maxLabels)
+	}
+	return labels
+}
+
+// line reads an optional text of one line.
+func line(v Value, most int) string {
+	s := v.OptStr()
+	switch {
+	case len(s) > most:
+		v.Fault("has %d bytes, at most %d are allowed", len(s), most)
+	case !plain(s):
+		v.Fault("%+q has control or direction characters", s)
+	}
+	return s
+}
+
+// plain reports whether a text shows what it is: no control characters, no line separators, nothing that changes the direction of writing.
+func plain(s string) bool {
+	for _, r := range s {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,86 @@
+package esb
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+)
+
+// maxInRow bounds how often in a row something must be seen before it counts.
+const maxInRow = 1000
+
+// policy reads how a process is watched. Missing and null fields are defaults; a 0 is a 0.
+func (r SpecRules) policy(v Value) gozzard.Policy {
+	p := gozzard.DefaultPolicy()
+	if !v.OptObject() {
+		return p
+	}
+	r.only(&v, "auto_type", "start_check_secs", "stop_check_secs", "start_retries", "start_interval", "crontab_rule", "op_timeout",
+		"time_zone", "overlap", "health_interval", "health_timeout", "health_threshold", "health_restart")
+	r.plan(&v, &p)
+	number := func(name string, field *int, most int64) {
+		x := v.Get(name)
+		*field = int(x.OptInt(int64(*field), 0, most))
+	}
+	number("start_check_secs", &p.StartCheckSecs, maxSeconds)
+	number("stop_check_secs", &p.StopCheckSecs, maxSeconds)
+	number("start_retries", &p.StartRetries, maxRetries)
+	number("start_interval", &p.StartInterval, maxSeconds)
+	number("op_timeout", &p.OpTimeout, maxSeconds)
+	// What this server knows beyond the documents.
+	number("health_interval", &p.HealthInterval, maxSeconds)
+	number("health_timeout", &p.HealthTimeout, maxSeconds)
+	number("health_threshold", &p.HealthThreshold, maxInRow)
+	restart := v.Get("health_restart")
+	p.HealthRestart = restart.OptBool(false)
+	return p
+}
+
+// plan reads when the process runs. A rule is only looked at where it will be followed: callers send all kinds of texts for processes that stay.
+func (r SpecRules) plan(v *Value, p *gozzard.Policy) {
+	before := v.faults.Len()
+	kind, rule, zone := v.Get("auto_type"), v.Get("crontab_rule"), v.Get("time_zone")
+	if !r.Strict { // the documents' own sample has it misspelt
+		rule = either(v, "crontab_rule", "crotab_rule")
+	}
+	p.Kind = gozzard.Kind(kind.OptInt(int64(p.Kind), 0, int64(gozzard.KindOneShot)))
+	p.CrontabRule = line(rule, gozzard.MaxRuleBytes)
+	if p.Periodic() && v.faults.Len() == before {
+		if _, err := gozzard.ParseSchedule(p.CrontabRule, ""); err != nil { // what is right in one zone is right in all
+			rule.Fault("%v", err)
+		}
+	}
+	before = v.faults.Len()
+	p.TimeZone = line(zone, maxShort)
+	if _, err := gozzard.ParseZone(p.TimeZone); err != nil && v.faults.Len() == before {
+		zone.Fault("%v", err)
+	}
+	p.Overlap = oneOf(v.Get("overlap"), gozzard.OverlapSkip, gozzard.OverlapKill)
+}
+
+// either picks the one of two names for the same thing that says something. Both at once would need a guess.
+func either(v *Value, a, b string) Value {
+	x, y := v.Get(a), v.Get(b)
+	switch {
+	case y.Hollow():
+		return x
+	case !x.Hollow():
+		y.Fault("is another name of %s: send one of them", a)
+	}
+	return y
+}
+
+// oneOf reads an optional word of a few.
+func oneOf[T ~string](v Value, known ...T) T {
+	s := T(v.OptStr())
+	if s != "" && !slices.Contains(known, s) {
+		names := make([]string, len(known))
+		for i, k := range known {
+			names[i] = string(k)
+		}
+		v.Fault("must be one of %s, is %+.40q", strings.Join(names, ", "), string(s))
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,180 @@
+package esb
+
+import (
+	"math"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Bounds of a definition.
+const (
+	maxCommand   = 16 << 10
+	maxPath      = 4096
+	maxShort     = 255
+	maxSeconds   = 86400
+	maxRetries   = 100_000
+	maxConfigMap = 1000
+	maxReportID  = 1 << 53 // the largest number that every client reads without loss
+)
+
+// SpecRules is how a door reads definitions. Without any, what real clients send is taken: most of an identity empty, names that nobody knows.
+type SpecRules struct {
+	// Complete is for definitions by which a command will run: what is needed for that must be there, and paths must be clean and absolute.
+	Complete bool
+	// Strict is for callers that were written for this server: unknown names are refused with the nearest known one, paths must be clean and
+	// absolute, and there must be a setup_path.
+	Strict bool
+}
+
+// ReadSpec reads a definition, nil when it is no object.
+func ReadSpec(v Value, rules SpecRules) *gozzard.Spec {
+	if !v.Object() {
+		return nil
+	}
+	rules.only(&v, "identity", "control", "resource", "monitor_policy", "alive_monitor_policy", "warn_report_policy", "configmap")
+	s := &gozzard.Spec{
+		Identity: rules.identity(v.Get("identity")),
+		Control:  rules.control(v.Get("control")),
+		Resource: rules.resource(v.Get("resource")),
+		Policy:   rules.policy(either(&v, "monitor_policy", "alive_monitor_policy")),
+	}
+	if report := v.Get("warn_report_policy"); report.OptObject() {
+		rules.only(&report, "report_id")
+		id := report.Get("report_id")
+		s.ReportID = id.OptInt(0, 0, maxReportID)
+	}
+	configs := v.Get("configmap")
+	configs.OptList(maxConfigMap, func(e *Value) {
+		if e.Object() {
+			rules.only(e, "path", "md5")
+			check := gozzard.ConfigCheck{Path: line(e.Get("path"), maxPath), MD5: line(e.Get("md5"), maxShort)}
+			if path := e.Get("path"); rules.Strict && !cleanPath(check.Path) {
+				path.Fault("%q is not a clean absolute path", check.Path)
+			}
+			s.ConfigMap = append(s.ConfigMap, check)
+		}
+	})
+	return s
+}
+
+// only refuses unknown members where that is the rule.
+func (r SpecRules) only(v *Value, known ...string) {
+	if r.Strict {
+		v.Only(known...)
+	}
+}
+
+func (r SpecRules) identity(v Value) gozzard.Identity {
+	if !v.Object() {
+		return gozzard.Identity{}
+	}
+	r.only(&v, "index_key", "proc_name", "setup_path", "pid_path", "config_path", "log_path", "user")
+	name, user := v.Get("proc_name"), v.Get("user")
+	id := gozzard.Identity{
+		IndexKey:   line(v.Get("index_key"), maxPath),
+		ProcName:   line(name, maxShort),
+		SetupPath:  r.path(v.Get("setup_path"), r.Complete || r.Strict),
+		PIDPath:    r.path(v.Get("pid_path"), r.Complete),
+		ConfigPath: r.path(v.Get("config_path"), false),
+		LogPath:    r.path(v.Get("log_path"), false),
+		User:       line(user, maxShort),
+	}
+	switch {
+	case id.ProcName == "" && (!name.Given() || name.IsString()):
+		name.Fault("required")
+	case r.Strict && strings.ContainsAny(id.ProcName, `/\`):
+		name.Fault("is the name of a program as its system shows it, not a path")
+	}
+	if id.User == "" && r.Complete && (!user.Given() || user.IsString()) {
+		user.Fault("required where a command is run")
+	}
+	return id
+}
+
+// path reads a path, which must be clean and absolute under any rule.
+func (r SpecRules) path(v Value, required bool) string {
+	p := line(v, maxPath)
+	switch {
+	case r == SpecRules{} || v.Given() && !v.IsString():
+	case p == "" && required && r.Complete:
+		v.Fault("required where a command is run")
+	case p == "" && required:
+		v.Fault("required")
+	case p != "" && !cleanPath(p):
+		v.Fault("%q is not a clean absolute path", p)
+	}
+	return p
+}
+
+// cleanPath accepts absolute paths of either system without empty, "." and ".." parts; one final separator is left to those who write folders so.
+func cleanPath(p string) bool {
+	rest, ok := strings.CutPrefix(p, "/")
+	cut := func(r rune) bool { return r == '/' }
+	if !ok {
+		if len(p) < 3 || !letter(p[0]) || p[1] != ':' || p[2] != '\\' && p[2] != '/' {
+			return false
+		}
+		rest = p[3:]
+		cut = func(r rune) bool { return r == '/' || r == '\\' }
+	}
+	for rest != "" {
+		part, tail := rest, ""
+		if i := strings.IndexFunc(rest, cut); i >= 0 {
+			part, tail = rest[:i], rest[i+1:]
+		}
+		if part == "" || part == "." || part == ".." {
+			return false
+		}
+		rest = tail
+	}
+	return true
+}
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+func (r SpecRules) control(v Value) gozzard.Control {
+	if !v.OptObject() {
+		return gozzard.Control{}
+	}
+	r.only(&v, "start_cmd", "stop_cmd", "restart_cmd", "reload_cmd", "kill_cmd", "version_cmd", "health_cmd")
+	cmd := func(name string) string {
+		c := v.Get(name)
+		s := c.OptStr()
+		switch {
+		case len(s) > maxCommand:
+			c.Fault("has %d bytes, at most %d are allowed", len(s), maxCommand)
+		case strings.ContainsRune(s, 0):
+			c.Fault("has a NUL character")
+		}
+		return s
+	}
+	return gozzard.Control{
+		Start: cmd("start_cmd"), Stop: cmd("stop_cmd"), Restart: cmd("restart_cmd"), Reload: cmd("reload_cmd"), Kill: cmd("kill_cmd"),
+		Version: cmd("version_cmd"), Health: cmd("health_cmd"),
+	}
+}
+
+func (r SpecRules) resource(v Value) gozzard.Resource {
+	if !v.OptObject() {
+		return gozzard.Resource{}
+	}
+	r.only(&v, "cpu", "mem", "fd", "disk", "net", "act", "samples", "enforce")
+	percent := func(name string) float64 {
+		x := v.Get(name)
+		return x.OptFloat(0, 0, 100)
+	}
+	count := func(name string, most int64) int64 {
+		x := v.Get(name)
+		return x.OptInt(0, 0, most)
+	}
+	enforce := v.Get("enforce")
+	return gozzard.Resource{
+		CPU: percent("cpu"), Mem: percent("mem"),
+		FD: count("fd", math.MaxInt64), Disk: count("disk", math.MaxInt64), Net: count("net", math.MaxInt64),
+		// What this server knows beyond the documents.
+		Act:     oneOf(v.Get("act"), gozzard.ActAlert, gozzard.ActStop, gozzard.ActKill, gozzard.ActRestart),
+		Samples: int(count("samples", maxInRow)),
+		Enforce: enforce.OptBool(false),
+	}
+}
