@@ -118,6 +118,16 @@ func (p *Program) ExitCode() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// Signal that ended the process that ended last, 0 when none did.
+func (p *Program) Signal() syscall.Signal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return ws.Signal()
+	}
+	return 0
+}
+
 // PID of the present process.
 func (p *Program) PID() int {
 	p.mu.Lock()

@@ -6,11 +6,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
-	"sync"
 	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // account is a user of this machine, as its passwd and group files say. Directories such as LDAP are seen only through these files, because the
@@ -24,68 +20,6 @@ type account struct {
 }
 
 var errNoUser = errors.New("no such user on this host")
-
-// accounts remembers look-ups for as long as the files they were made from stay as they are.
-type accounts struct {
-	mu     sync.Mutex
-	stamp  accountStamp
-	byName map[string]account
-}
-
-// accountStamp tells versions of the account files apart. The change time cannot be set by anybody, and who replaces a file makes another inode.
-type accountStamp [2]struct {
-	dev, ino uint64
-	size     int64
-	changed  unix.Timespec
-}
-
-// settleTime is how old a version must be to be remembered: what is changed twice within one tick of the file system's clock has one time.
-const settleTime = 2 * time.Second
-
-// stampAccounts is zero, false when there is nothing to go by.
-func stampAccounts() (s accountStamp, settled bool) {
-	for i, path := range []string{"/etc/passwd", "/etc/group"} {
-		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err != nil {
-			return accountStamp{}, false
-		}
-		s[i].dev, s[i].ino, s[i].size, s[i].changed = uint64(st.Dev), st.Ino, st.Size, st.Ctim
-		age := time.Since(time.Unix(st.Ctim.Unix()))
-		if age < settleTime {
-			return accountStamp{}, false
-		}
-	}
-	return s, true
-}
-
-// lookup finds an account. Only what exists is remembered, so that made-up names take no room.
-func (a *accounts) lookup(name string) (account, error) {
-	stamp, settled := stampAccounts()
-	if !settled {
-		return lookupAccount(name)
-	}
-	a.mu.Lock()
-	if a.stamp != stamp {
-		a.stamp, a.byName = stamp, map[string]account{}
-	}
-	found, ok := a.byName[name]
-	a.mu.Unlock()
-	if ok {
-		return found, nil
-	}
-	found, err := lookupAccount(name)
-	if err != nil {
-		return found, err
-	}
-	if after, _ := stampAccounts(); after == stamp { // both files were read in one version
-		a.mu.Lock()
-		if a.stamp == stamp {
-			a.byName[name] = found
-		}
-		a.mu.Unlock()
-	}
-	return found, nil
-}
 
 func lookupAccount(name string) (account, error) {
 	u, err := user.Lookup(name)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/procfs"
@@ -30,9 +31,10 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 		}
 		owner = &a
 	}
+	var written time.Time
 	hint, hintReason := 0, "no pid file is defined"
 	if id.PIDPath != "" {
-		hint, hintReason = h.readPIDFile(id.PIDPath, owner)
+		hint, written, hintReason = h.readPIDFile(id.PIDPath, owner)
 	}
 	var members []int
 	if h.groups != nil {
@@ -49,7 +51,8 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 		}
 	}
 	if st.PID == 0 {
-		return supervise.Found{Reason: joinReasons(groupReason, hintReason), Empty: len(members) == 0 && h.groups != nil && h.groups.isEmpty(key)}, nil
+		empty := len(members) == 0 && h.groups != nil && h.groups.isEmpty(key)
+		return supervise.Found{Reason: joinReasons(groupReason, hintReason), Empty: empty, PIDFileAt: written}, nil
 	}
 	boot, err := bootTime()
 	if err != nil {

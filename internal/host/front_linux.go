@@ -87,7 +87,7 @@ func (h *Host) findFront(c *command) supervise.Proc {
 	}
 	hint := 0
 	if id.PIDPath != "" {
-		hint, _ = h.readPIDFile(id.PIDPath, owner)
+		hint, _, _ = h.readPIDFile(id.PIDPath, owner)
 	}
 	var best supervise.Proc
 	for _, pid := range h.startedBy(c) {

@@ -54,7 +54,7 @@ type Host struct {
 	fronts  fronts
 	sampler sampler
 
-	accounts accounts
+	accounts *accounts
 
 	ended      atomic.Bool // something has, since the groups were tidied
 	noExitInfo atomic.Bool // the kernel does not tell how processes of others ended
@@ -78,7 +78,7 @@ func New(o Options) (*Host, error) {
 	h := &Host{
 		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()), self: ownAccount(), instance: o.Instance,
 		setuid: o.AllowSetuid, oomScore: ownOOMScore(), shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
-		closing: make(chan struct{}), tidied: make(chan struct{}),
+		accounts: newAccounts(), closing: make(chan struct{}), tidied: make(chan struct{}),
 	}
 	if err := h.learn(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,45 +19,45 @@ const (
 
 // readPIDFile reads the pid that a file names. Such files lie where services write, so everything about one is suspect: it must be a small
 // regular file of root, the agent or the definition's user. Opening never waits (a FIFO would) and never follows a link.
-func (h *Host) readPIDFile(path string, owner *account) (pid int, reason string) {
+func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
 	if !filepath.IsAbs(path) {
-		return 0, fmt.Sprintf("pid file %q is not an absolute path", path)
+		return 0, written, fmt.Sprintf("pid file %q is not an absolute path", path)
 	}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-		return 0, fmt.Sprintf("pid file %s does not exist", path)
+		return 0, written, fmt.Sprintf("pid file %s does not exist", path)
 	case errors.Is(err, unix.ELOOP):
-		return 0, fmt.Sprintf("pid file %s is a symbolic link", path)
+		return 0, written, fmt.Sprintf("pid file %s is a symbolic link", path)
 	case err != nil:
-		return 0, fmt.Sprintf("pid file %s cannot be opened: %v", path, err)
+		return 0, written, fmt.Sprintf("pid file %s cannot be opened: %v", path, err)
 	}
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return 0, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
+		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return 0, fmt.Sprintf("pid file %s is not a regular file", path)
+		return 0, written, fmt.Sprintf("pid file %s is not a regular file", path)
 	case st.Uid != 0 && st.Uid != h.self.uid && (owner == nil || st.Uid != owner.uid):
-		return 0, fmt.Sprintf("pid file %s belongs to uid %d, not to root or the process's user", path, st.Uid)
+		return 0, written, fmt.Sprintf("pid file %s belongs to uid %d, not to root or the process's user", path, st.Uid)
 	case st.Size == 0:
-		return 0, fmt.Sprintf("pid file %s is empty", path)
+		return 0, written, fmt.Sprintf("pid file %s is empty", path)
 	case st.Size > pidFileBytes:
-		return 0, fmt.Sprintf("pid file %s has %d bytes, at most %d are allowed", path, st.Size, pidFileBytes)
+		return 0, written, fmt.Sprintf("pid file %s has %d bytes, at most %d are allowed", path, st.Size, pidFileBytes)
 	}
 	buf := make([]byte, pidFileBytes)
 	n, err := f.Read(buf)
 	if err != nil {
-		return 0, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
+		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
 	pid, ok := parsePID(buf[:n])
 	if !ok {
-		return 0, fmt.Sprintf("pid file %s does not hold a process id", path)
+		return 0, written, fmt.Sprintf("pid file %s does not hold a process id", path)
 	}
-	return pid, ""
+	return pid, time.Unix(st.Mtim.Unix()), ""
 }
 
 // parsePID takes a plain decimal with blanks around it, as some programs pad it.

@@ -3,6 +3,7 @@ package supervise_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,5 +123,92 @@ func TestEndOfACommandInFrontIsTheEndOfItsProcess(t *testing.T) {
 			t.Errorf("%+v", out)
 		}
 		r.kinds(gozzard.EventStarted, gozzard.EventRan)
+	})
+}
+
+func TestOperationEndsTheWaitForAPullUpInFront(t *testing.T) {
+	bubble(t, func(r *rig) {
+		spec := start("front")
+		r.want(gozzard.ActionHost, spec, gozzard.CodeOK, true)
+		r.after(100 * time.Millisecond)
+		r.alive(1)
+		began := time.Now()
+		r.want(gozzard.ActionReload, nil, gozzard.CodeOK, true)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("waited %s", took)
+		}
+		r.alive(1) // nothing was killed for it
+		r.end(supervise.Exit{Known: true, Code: 1})
+		r.after(100 * time.Millisecond)
+		began = time.Now()
+		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("waited %s", took)
+		}
+		r.after(time.Minute)
+		r.alive(0)
+		if n := r.machine.InFlight(game); n != 0 {
+			t.Errorf("%d commands in flight", n)
+		}
+	})
+}
+
+func TestOperationDoesNotEndACommandOfAPullUpThatMustEnd(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.want(gozzard.ActionHost, start("sleep 3s"), gozzard.CodeOK, true)
+		r.after(100 * time.Millisecond)
+		began := time.Now()
+		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+		if took := time.Since(began); took != 2900*time.Millisecond {
+			t.Errorf("waited %s, want until the command has ended", took)
+		}
+		r.alive(0)
+	})
+}
+
+func TestStartFailsAtOnceWhenNothingIsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		command string
+		pidFile string
+		want    time.Duration
+	}{
+		"seen and gone":                    {"exit-after 1s 1", "/srv/pid", time.Second},
+		"never seen, no pid file":          {"nothing", "", 0},
+		"never seen, a pid file may come":  {"nothing", "/srv/pid", 5 * time.Second},
+		"something is still to come of it": {"after 6s", "", 5 * time.Second},
+	} {
+		bubble(t, func(r *rig) {
+			began := time.Now()
+			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Start, s.Identity.PIDPath = c.command, c.pidFile }), gozzard.CodeCheckFailed, false)
+			if took := time.Since(began); took != c.want {
+				t.Errorf("%s: failed after %s, want %s", name, took, c.want)
+			}
+		})
+	}
+}
+
+// searched counts how often the process is looked for.
+type searched struct {
+	*sim.Host
+	finds atomic.Int32
+}
+
+func (s *searched) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
+	s.finds.Add(1)
+	return s.Host.Find(key, spec)
+}
+
+func TestStopLooksNoMoreThanItMust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := &searched{}
+		r := newRig(t, func(h *sim.Host) supervise.Host { host.Host = h; return host })
+		r.up()
+		defer r.down()
+		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Stop = "" }), gozzard.CodeOK, true)
+		host.finds.Store(0)
+		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+		if n := host.finds.Load(); n > 2 { // before it, and when its watch has said that it is gone
+			t.Errorf("looked for %d times", n)
+		}
 	})
 }

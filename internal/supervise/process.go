@@ -19,7 +19,7 @@ type state struct {
 	procStart time.Time
 	byCgroup  bool      // how the newest one was found
 	upSince   time.Time // monotonic
-	lookedAt  time.Time // after an exit
+	lookedAt  time.Time // when it was last seen not to run
 	stopWatch func()    // nil: not watched
 	version   string
 	message   string
@@ -81,6 +81,9 @@ func (a *actor) look() (Found, error) {
 		return Found{Reason: "its definition cannot be read"}, nil
 	}
 	f, err := a.s.host.Find(a.key, a.spec)
+	if err == nil && f.Proc.IsZero() {
+		a.lookedAt = time.Now()
+	}
 	switch {
 	case err != nil:
 		return Found{}, fmt.Errorf("cannot look for %s: %w", a.key, err)

@@ -11,6 +11,8 @@ const (
 	firstPoll = 10 * time.Millisecond
 	slowPoll  = time.Second
 
+	fileTick = 10 * time.Millisecond // the clock of file systems may be behind by that much
+
 	justLooked = 2 * time.Millisecond // whoever goes on right after an exit need not look twice
 )
 
@@ -145,13 +147,14 @@ func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 	return gozzard.Outcome{}
 }
 
-// hopeless reports whether the process cannot appear any more after its command has ended: nothing that was started lives, and it was seen to be of that
-// kind, or could be found in no other way. What a command has other programs start, say a container, is known by its pid file alone, which may take a moment.
+// hopeless reports whether the process cannot appear any more after its command has ended: nothing that was started lives, and the new one was of that
+// kind, or could be found in no other way. What a command has other programs start, say a container, is known by its pid file alone: that one is waited for
+// unless it was written since the command began.
 func (a *actor) hopeless(t attempt, f Found) bool {
 	if !f.Empty || a.running() {
 		return false
 	}
-	return a.spec.Identity.PIDPath == "" || a.run != t.run && a.byCgroup
+	return a.spec.Identity.PIDPath == "" || a.byCgroup && !a.upSince.Before(t.began) || f.PIDFileAt.After(t.began.Add(-fileTick))
 }
 
 // goneWithCommand looks at what was taken for the process while its start command ran: it may have been a script that starts it, or it was in front and
