@@ -39,8 +39,9 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	if !opened {
 		p.mu.Lock()
 		s := p.sessions[h.from]
-		// The same number from another journal or another run of the agent is not a repeat: the agent has lost its count with its state.
-		again := s != nil && s.id == r.Session && rec.Journal.ID == r.Journal.ID && rec.Info.StartedAt == info.StartedAt
+		// The same number from another journal, another place in it or another run of the agent is not a repeat: the agent has lost its count with its
+		// state. An agent repeats its HELLO with the place at which it found its journal, which is the one recorded until the session is welcome.
+		again := s != nil && s.id == r.Session && rec.Journal == r.Journal && rec.Info.StartedAt == info.StartedAt
 		p.mu.Unlock()
 		switch {
 		case again: // our Welcome was lost

@@ -149,7 +149,7 @@ func mountOf(t *testing.T, kind string) string {
 	return ""
 }
 
-// groupV1 makes a version 1 group and puts a process into it. The process is put back before the group is removed.
+// groupV1 makes a version 1 group and puts a process into it, 0 for none. Its processes are put back before the group is removed.
 func groupV1(t *testing.T, controller string, pid int) string {
 	t.Helper()
 	root := mountOf(t, controller)
@@ -170,7 +170,9 @@ func groupV1(t *testing.T, controller string, pid int) string {
 		}
 		t.Errorf("cannot remove %s", dir)
 	})
-	control(t, filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
+	if pid > 0 {
+		control(t, filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
+	}
 	return dir
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -24,8 +25,9 @@ func TestA1Hosted(t *testing.T) {
 	for i := range kills {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
 		agent.Kill(syscall.SIGKILL)
-		if i%5 == 4 { // as often as not it does not even get to its session
+		if i%2 == 0 { // every other time it does not even get to its session
 			s.AgainOnline(t, agent)
+			time.Sleep(50 * time.Millisecond)
 		} else {
 			agent.Again()
 		}
@@ -72,6 +74,48 @@ func TestA4FrozenAgent(t *testing.T) {
 		t.Error("see the line above")
 	}
 	f.untouched("after the thaw")
+}
+
+// A5: the kernel kills the agent for its memory. It is not told, and started again it goes on.
+func TestA5AgentOutOfMemory(t *testing.T) {
+	needs(t)
+	s := ft.StartServer(t, "")
+	agent := s.StartAgent(t, 1, "")
+	f := startFleet(t, s, agent, "gzmem", 5)
+	agent.Kill(syscall.SIGKILL)
+	dir := groupV1(t, "memory", 0)
+	endFirst(t, agent)
+	l := newLedger(t, s.API)
+	stop := l.steady(1, 2*time.Millisecond)
+	rounds, killed := 2**scale, 0
+	var back []time.Duration
+	for i := range rounds {
+		control(t, filepath.Join(dir, "memory.limit_in_bytes"), fmt.Sprint((2+i%3)<<20))
+		agent.Through("sh", "-c", "echo $$ > '"+dir+"/cgroup.procs' && exec \"$@\"", "sh")
+		agent.Again()
+		select {
+		case <-agent.Done():
+			if agent.Signal() == syscall.SIGKILL {
+				killed++
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("it needs less memory than that")
+		}
+		agent.Through()
+		began := time.Now()
+		s.AgainOnline(t, agent)
+		back = append(back, time.Since(began))
+		time.Sleep(100 * time.Millisecond)
+		agent.Kill(syscall.SIGKILL)
+	}
+	s.AgainOnline(t, agent)
+	stop()
+	fmt.Printf("fault A5: agent killed for its memory %d of %d times, in session again at most %d ms after its start\n", killed, rounds, percentile(back, 1).Milliseconds())
+	if killed != rounds {
+		t.Error(agent.Output())
+	}
+	l.judge("A5")
+	f.untouched("after the agent was out of memory")
 }
 
 // A6: the program takes its own process over, and it is stopped and started. No process notices.
@@ -184,4 +228,35 @@ func TestA15AccountFull(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	f.untouched("beside an account that is full")
+}
+
+// A15: the agent's own group may have no more tasks. The Go runtime ends a program that can get no thread, so the agent may end by it; what must hold then
+// is what holds for every end: no process notices, and every operation is told truly.
+func TestA15AgentFull(t *testing.T) {
+	needs(t)
+	s := ft.StartServer(t, "")
+	agent := s.StartAgent(t, 1, "")
+	f := startFleet(t, s, agent, "gztask", 5)
+	l := newLedger(t, s.API)
+	l.mayFail = true
+	ends := 0
+	for i := range *scale {
+		l.prefix = fmt.Sprintf("full%d-", i)
+		dir := groupV1(t, "pids", agent.PID())
+		endFirst(t, agent)
+		stop := l.steady(1, 5*time.Millisecond)
+		control(t, filepath.Join(dir, "pids.max"), "1")
+		select {
+		case <-agent.Done():
+			ends++
+		case <-time.After(5 * time.Second):
+			agent.Kill(syscall.SIGKILL)
+		}
+		s.AgainOnline(t, agent) // not in that group
+		time.Sleep(200 * time.Millisecond)
+		stop()
+	}
+	fmt.Printf("fault A15: agent without a task to spare %d times: it ended by itself %d times\n", *scale, ends)
+	l.judge("A15")
+	f.untouched("after the agent ran out of tasks")
 }

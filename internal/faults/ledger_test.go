@@ -31,6 +31,8 @@ type ledger struct {
 	dir string
 	// prefix tells the marks of several ledgers of one server apart.
 	prefix string
+	// mayFail: the fault lets commands fail to start; then they must have had no effect.
+	mayFail bool
 
 	mu    sync.Mutex
 	tasks map[string]string // mark → task
@@ -165,7 +167,7 @@ func (l *ledger) settle() figures {
 			wrong = n != 0
 		default:
 			f.failed++
-			wrong = true // the command cannot fail
+			wrong = !l.mayFail || n != 0 // once started the command cannot fail
 		}
 		if wrong {
 			f.wrong++
