@@ -88,6 +88,7 @@ type JournalPos struct {
 
 // Hello opens a session: who the host is, and every operation the agent knows of whose verdict the server has not acknowledged.
 type Hello struct {
+	Run  uint64 // random for each run of the agent: tells a repeated HELLO from that of another run which reuses the number of a session
 	Host HostInfo
 	Open []OpReport
 }

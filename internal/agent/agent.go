@@ -57,6 +57,7 @@ type Agent struct {
 	log     *slog.Logger
 	journal *journal.Journal
 	sup     *supervise.Supervisor
+	run     uint64 // random: which run of the agent this is
 	contact contact
 	kick    chan struct{} // capacity 1: there is something for the loop
 	beatNow chan struct{} // capacity 1: a heartbeat is wanted at once
@@ -100,7 +101,7 @@ func New(o Options) (*Agent, error) {
 	}
 	o.fill()
 	a := &Agent{
-		o: o, info: o.Info, log: o.Log, kick: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), failed: make(chan error, 1), contact: contact{lease: o.Lease},
+		o: o, run: rand.Uint64(), info: o.Info, log: o.Log, kick: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), failed: make(chan error, 1), contact: contact{lease: o.Lease},
 		taken: map[gozzard.Key]uint64{}, buried: map[gozzard.OpID]*operation{}, changed: map[gozzard.Key]struct{}{},
 		questions: make(chan *gozzard.LogQuery, maxQuestions),
 	}

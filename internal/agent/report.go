@@ -146,7 +146,7 @@ func (a *Agent) sendHello(link Link) {
 		return
 	}
 	r := a.frame(gozzard.ReportHello)
-	r.Hello = &gozzard.Hello{Host: a.info, Open: open}
+	r.Hello = &gozzard.Hello{Run: a.run, Host: a.info, Open: open}
 	if err := link.Send(r); err != nil {
 		a.log.Debug("hello did not leave", "error", err)
 	}

@@ -39,9 +39,8 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	if !opened {
 		p.mu.Lock()
 		s := p.sessions[h.from]
-		// The same number from another journal, another place in it or another run of the agent is not a repeat: the agent has lost its count with its
-		// state. An agent repeats its HELLO with the place at which it found its journal, which is the one recorded until the session is welcome.
-		again := s != nil && s.id == r.Session && rec.Journal == r.Journal && rec.Info.StartedAt == info.StartedAt
+		// The same number from another run of the agent, or another journal, is not a repeat: the agent has lost its count with its state.
+		again := s != nil && s.id == r.Session && s.run == r.Hello.Run && rec.Journal.ID == r.Journal.ID
 		p.mu.Unlock()
 		switch {
 		case again: // our Welcome was lost
@@ -55,7 +54,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	}
 	p.mu.Lock()
 	if s := p.sessions[h.from]; s == nil || gozzard.MayOpenSession(s.id, r.Session) {
-		p.sessions[h.from] = &session{id: r.Session, cloud: h.cloud, heard: now, online: true}
+		p.sessions[h.from] = &session{id: r.Session, run: r.Hello.Run, cloud: h.cloud, heard: now, online: true}
 	}
 	p.mu.Unlock()
 	lost := p.lostState(h.from, r.Session, rec)

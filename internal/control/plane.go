@@ -106,6 +106,7 @@ type Plane struct {
 // session is an agent's open session as this server knows it.
 type session struct {
 	id     uint64
+	run    uint64 // of the agent
 	cloud  int
 	heard  time.Time
 	online bool

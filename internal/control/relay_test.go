@@ -104,11 +104,10 @@ func TestLostStateWithTheSameSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := gozzard.HostInfo{Agent: me, Addrs: []gozzard.HostAddr{{IP: ip}}}
-	again := func(pos gozzard.JournalPos, started int64) {
+	again := func(pos gozzard.JournalPos, run uint64) {
 		t.Helper()
-		info.StartedAt = started
 		n := len(r.commands(me, gozzard.CommandGreet))
-		r.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: pos, Hello: &gozzard.Hello{Host: info}})
+		r.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: pos, Hello: &gozzard.Hello{Run: run, Host: info}})
 		r.until("not asked for a new session", func() bool { return len(r.commands(me, gozzard.CommandGreet)) > n })
 	}
 	again(journalB, 0)

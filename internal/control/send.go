@@ -35,7 +35,7 @@ func (p *Plane) sendLoop(ctx context.Context) {
 }
 
 // nextBatch takes one turn: the flights to send now, and those whose session is not the agent's any more (they were never sent in it).
-func (p *Plane) nextBatch() (batch, stale []*flight) {
+func (p *Plane) nextBatch() (batch []*flight, stale []unsent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.ready) > 0 && len(batch)+len(stale) == 0 {
@@ -55,9 +55,16 @@ func (p *Plane) nextBatch() (batch, stale []*flight) {
 	return batch, stale
 }
 
+// unsent is a flight that was recorded as dispatched in a session and never left in it. The session is kept apart: the flight may be in another one by
+// the time that is undone.
+type unsent struct {
+	*flight
+	in uint64
+}
+
 // pick marks a flight as sent, its unsent predecessors on the same process first: operations on one process leave in the order of their tasks.
-func (p *Plane) pick(f *flight, batch, stale *[]*flight) {
-	if f.sent {
+func (p *Plane) pick(f *flight, batch *[]*flight, stale *[]unsent) {
+	if f.sent || f.state != gozzard.AttemptDispatched { // what waits again comes back when it is released
 		return
 	}
 	f.sent = true // before the predecessors: the chain has no cycles, but it may be long
@@ -72,7 +79,7 @@ func (p *Plane) pick(f *flight, batch, stale *[]*flight) {
 	s := p.sessions[f.agent]
 	if s == nil || s.id != f.session {
 		f.sent = false
-		*stale = append(*stale, f)
+		*stale = append(*stale, unsent{f, f.session})
 		return
 	}
 	f.cloud = s.cloud
@@ -121,13 +128,13 @@ func (p *Plane) tell(agent gozzard.AgentID, cloud int, cmd *gozzard.Command) {
 
 // backToPending undoes a dispatch that was recorded for a session which ended before anything was sent in it: nobody else knows of it, so the
 // attempt can wait for the agent's present session.
-func (p *Plane) backToPending(ctx context.Context, stale []*flight) {
+func (p *Plane) backToPending(ctx context.Context, stale []unsent) {
 	if len(stale) == 0 {
 		return
 	}
 	rows := make([]Settlement, len(stale))
-	for i, f := range stale {
-		rows[i] = Settlement{Ref: f.ref, Op: f.op.ID, Agent: f.agent, To: gozzard.AttemptPending, FromSession: f.session}
+	for i, u := range stale {
+		rows[i] = Settlement{Ref: u.ref, Op: u.op.ID, Agent: u.agent, To: gozzard.AttemptPending, FromSession: u.in}
 	}
 	moved, err := p.o.Store.Settle(ctx, rows)
 	if err != nil {
@@ -136,13 +143,16 @@ func (p *Plane) backToPending(ctx context.Context, stale []*flight) {
 	now := p.o.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, f := range stale {
-		if err != nil || !moved[i] {
+	for i, u := range stale {
+		f := u.flight
+		switch {
+		case p.flights[f.op.ID] != f || f.state != gozzard.AttemptDispatched || f.session != u.in: // a HELLO has decided about it
+		case err != nil || !moved[i]:
 			p.schedule(f, now.Add(p.o.Resend)) // the deadline or a HELLO decides
-			continue
+		default:
+			f.state, f.session, f.expires = gozzard.AttemptPending, 0, now.Add(p.o.Lease)
+			p.hold(f, now)
 		}
-		f.state, f.session, f.expires = gozzard.AttemptPending, 0, now.Add(p.o.Lease)
-		p.hold(f, now)
 	}
 }
 

@@ -139,7 +139,11 @@ func (p *Plane) settleOne(ctx context.Context, f *flight, row Settlement) {
 		p.mu.Unlock()
 		return
 	}
-	p.settled(&row, moved[0])
+	if !p.settled(&row, moved[0]) { // somebody else moved it meanwhile: look again
+		p.mu.Lock()
+		p.schedule(f, p.o.Now().Add(p.o.Resend))
+		p.mu.Unlock()
+	}
 }
 
 // processChange is what a successful action means for the recorded flags.

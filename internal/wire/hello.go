@@ -14,6 +14,7 @@ func appendHello(b []byte, num protowire.Number, h *gozzard.Hello) []byte {
 	for i := range h.Open {
 		b = appendOpReport(b, 2, &h.Open[i])
 	}
+	b = appendUint(b, 3, h.Run)
 	return end(b, start)
 }
 
@@ -26,6 +27,8 @@ func decodeHello(d decoder, h *gozzard.Hello) error {
 			var o *gozzard.OpReport
 			h.Open, o = grow(&d, h.Open, MaxReports)
 			d.adopt(decodeOpReport(d.message("open operation"), o))
+		case 3:
+			h.Run = d.uint()
 		default:
 			d.skip()
 		}
