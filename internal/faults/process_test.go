@@ -266,6 +266,7 @@ func TestP14HostilePIDFiles(t *testing.T) {
 		"folder":    func() error { return os.Mkdir(d.PIDFile(), 0o755) },
 		"the agent": func() error { return os.WriteFile(d.PIDFile(), fmt.Appendf(nil, "%d", os.Getpid()), 0o644) },
 	}
+	defer func() { _ = os.RemoveAll(d.PIDFile()) }() // a FIFO would have the clean-up wait for a writer
 	signalled, tried := 0, 0
 	for name, lay := range hostile {
 		for _, op := range []int{1, 9} {
