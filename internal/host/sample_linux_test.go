@@ -51,7 +51,8 @@ func TestSampleCountsFilesHeldForWritingOnce(t *testing.T) {
 	}
 	defer reading.Close()
 	after := f.Sample(procs)[0]
-	if got := after.Disk - before.Disk; got != 3<<20+5 {
+	// The log that go test has this program write grows now and then, by far less than what must not be counted.
+	if got := after.Disk - before.Disk; got < 3<<20+5 || got >= 4<<20 {
 		t.Errorf("%d bytes are held for writing", got)
 	}
 	if n, err := proc.FDs(os.Getpid()); err != nil || int(after.FD)-n < 0 || int(after.FD)-n > 2 { // a sample itself has a folder open
