@@ -126,9 +126,9 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 	})
 	t.Run("P16", func(t *testing.T) {
 		d := ft.NewDaemon(t, t.TempDir(), "gzhang")
-		d.Script("restart.sh", "(setsid sleep 7654321 &) ; sleep 7654321")
+		d.Script("restart.sh", "(setsid sleep 7654322 &) ; sleep 7654322")
 		e := operate(t, s.For(t), d, 7, d.Spec(ft.J{"op_timeout": 1}))
-		left := countArgs(t, "7654321")
+		left := ft.CountArgs(t, "7654322")
 		fmt.Printf("fault P16: a hanging command is %d, %d processes of it are left\n", e.Code, left)
 		if e.Code != 65535 || left != 0 {
 			t.Errorf("%+v, %d left", e, left)
@@ -191,7 +191,7 @@ func TestP4P5Stop(t *testing.T) {
 		must(t, operate(t, s.For(t), d, 1, spec), 0)
 		took := time.Since(began)
 		fmt.Printf("fault P4: a process that ignores TERM was stopped after %.1f s (stop_check_secs 1)\n", took.Seconds())
-		if n := countArgs(t, d.Dir); n != 0 {
+		if n := ft.CountArgs(t, d.Dir); n != 0 {
 			t.Errorf("%d left", n)
 		}
 	})
@@ -206,7 +206,7 @@ func TestP4P5Stop(t *testing.T) {
 		for range n {
 			must(t, operate(t, s.For(t), d, 0, d.Spec(nil)), 0)
 			must(t, operate(t, s.For(t), d, 1, d.Spec(nil)), 0)
-			left += d.Copies() + countArgs(t, "gzhelper\x001000000")
+			left += d.Copies() + ft.CountArgs(t, "gzhelper\x001000000")
 		}
 		fmt.Printf("fault P5: %d double-forked daemons with a helper each stopped, %d processes left\n", n, left)
 		if left > 0 {
@@ -320,21 +320,4 @@ func TestA16Cycles(t *testing.T) {
 		return agent.Descriptors() <= fds+5
 	})
 	fmt.Printf("fault A16: %d start/stop cycles: descriptors %d → %d, memory %d → %d KB\n", 10*n, fds, agent.Descriptors(), rss>>10, agent.RSS()>>10)
-}
-
-// countArgs counts processes whose arguments have a text, this test left out.
-func countArgs(t *testing.T, text string) int {
-	t.Helper()
-	dirs, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, e := range dirs {
-		b, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		if err == nil && strings.Contains(string(b), text) && !strings.Contains(string(b), "test.") {
-			n++
-		}
-	}
-	return n
 }

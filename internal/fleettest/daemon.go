@@ -138,3 +138,21 @@ func (d *Daemon) Spec(policy J) J {
 		"control":  control, "resource": J{"cpu": 90.0, "mem": 90.0}, "monitor_policy": p,
 	}
 }
+
+// CountArgs counts live processes whose arguments have a text, test programs left out. Packages are tested side by side on one machine, so a text belongs
+// to one test.
+func CountArgs(t testing.TB, text string) int {
+	t.Helper()
+	dirs, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range dirs {
+		b, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+		if err == nil && strings.Contains(string(b), text) && !strings.Contains(string(b), "-test.") {
+			n++
+		}
+	}
+	return n
+}

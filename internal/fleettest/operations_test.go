@@ -263,7 +263,7 @@ func TestOperations(t *testing.T) {
 		if !strings.Contains(e.Msg, "reload_cmd") {
 			t.Fatalf("%+v", e)
 		}
-		if n := countCmdline(t, "7654321"); n != 0 {
+		if n := ft.CountArgs(t, "7654321"); n != 0 {
 			t.Fatalf("%d processes of the timed-out command are left", n)
 		}
 	})
@@ -335,20 +335,3 @@ func kill(t *testing.T, pid int) {
 }
 
 func abs(n int64) int64 { return max(n, -n) }
-
-// countCmdline counts processes whose command line has a word.
-func countCmdline(t *testing.T, word string) int {
-	t.Helper()
-	dirs, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, e := range dirs {
-		b, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		if err == nil && strings.Contains(string(b), word) && !strings.Contains(string(b), "fleettest") {
-			n++
-		}
-	}
-	return n
-}
