@@ -12,6 +12,7 @@ TOOL      := go tool -modfile=tools/go.mod
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 FUZZTIME  ?= 20s
 SCALE     ?= 10
+CYCLES    ?= 100000
 PACKAGES  ?= ./...
 
 .PHONY: help
@@ -61,6 +62,10 @@ model: ## the delivery protocol, larger configurations (minutes)
 faults: ## crash, power-cut, silence and full-disk tests with their figures
 	go test -count=1 -timeout 60m -v ./internal/faults/... -faults.scale=$(SCALE)
 	go test -count=1 -timeout 60m -v -run 'TestP|TestTI2|TestTE4|TestTT4' ./internal/host -host.reuses=$$((1000 * $(SCALE)))
+
+.PHONY: cycles
+cycles: ## fault A16: 100,000 starts and stops on one agent, and what they leave behind (an hour)
+	go test -count=1 -timeout 180m -v -run TestA16Cycles ./internal/faults -faults.cycles=$(CYCLES)
 
 .PHONY: bench
 bench: ## figures beside those of peers

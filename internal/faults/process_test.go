@@ -292,32 +292,3 @@ func errorsFirst(errs ...error) error {
 	}
 	return nil
 }
-
-// A16: start and stop over and over; descriptors and memory of the agent stay flat.
-func TestA16Cycles(t *testing.T) {
-	s := ft.StartServer(t, "")
-	agent := s.StartAgent(t, 1, "")
-	ds := daemons(t, "gzcycle", 10)
-	cycle := func(n int) {
-		for range n {
-			startAll(t, s.API, ds, ft.J{"start_check_secs": 0})
-			var items []ft.J
-			for _, d := range ds {
-				items = append(items, ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 1, "spec": d.Spec(nil), "hosts": host1})
-			}
-			for k, e := range s.Await(s.Operate("operate_proc_multi", ft.J{"proc_operate_req": items})) {
-				if e.Code != 0 {
-					t.Fatalf("%s: %+v", k, e)
-				}
-			}
-		}
-	}
-	cycle(3)
-	fds, rss := agent.Descriptors(), agent.RSS()
-	n := 5 * *scale
-	cycle(n)
-	ft.Until(t, 20*time.Second, func() string { return fmt.Sprintf("%d descriptors, were %d", agent.Descriptors(), fds) }, func() bool {
-		return agent.Descriptors() <= fds+5
-	})
-	fmt.Printf("fault A16: %d start/stop cycles: descriptors %d → %d, memory %d → %d KB\n", 10*n, fds, agent.Descriptors(), rss>>10, agent.RSS()>>10)
-}
