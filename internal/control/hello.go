@@ -57,7 +57,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 		p.sessions[h.from] = &session{id: r.Session, run: r.Hello.Run, cloud: h.cloud, heard: now, online: true}
 	}
 	p.mu.Unlock()
-	lost := p.lostState(h.from, r.Session, rec)
+	lost := p.lostState(h.from, rec)
 	p.o.Live.PutHost(Host{Info: info, Session: r.Session, Online: true, LastSeen: now})
 	p.welcome(h)
 	p.sendGroups(ctx, []gozzard.AgentID{h.from})

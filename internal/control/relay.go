@@ -22,28 +22,33 @@ type relays struct {
 }
 
 // relay is one of them. What older operations are still about is laid down when those are decided: they know better what is wanted.
-type relay struct{ left []gozzard.ProcID }
+type relay struct {
+	left  []gozzard.ProcID
+	since uint64 // HostRecord.JournalSince of the journal that lacks them
+}
 
-// lostState lists what a host was known to have when it says HELLO with a journal that is not the one known: whatever it kept is not kept any more.
-// It is asked before the host reports, since that leaves nothing of what it does not have. A host that is new has nothing.
-func (p *Plane) lostState(agent gozzard.AgentID, session uint64, rec HostRecord) (ids []gozzard.ProcID) {
-	if rec.JournalSince != session {
+// lostState is what a host was known to have when it says HELLO with a journal that is not the one known: whatever it kept is not kept any more.
+// It is asked before the host reports, since that leaves nothing of what it does not have. The record remembers until it is done, whoever may have
+// died in between.
+func (p *Plane) lostState(agent gozzard.AgentID, rec HostRecord) *relay {
+	if rec.LaidDown == rec.JournalSince {
 		return nil
 	}
+	r := &relay{since: rec.JournalSince}
 	_, rows := p.o.Live.Find(Filter{Agents: []gozzard.AgentID{agent}}, 0, math.MaxInt)
 	for i := range rows {
-		ids = append(ids, gozzard.ProcID{Agent: agent, Key: rows[i].Status.Key})
+		r.left = append(r.left, gozzard.ProcID{Agent: agent, Key: rows[i].Status.Key})
 	}
-	return ids
+	return r
 }
 
 // relayLost has processes laid down again on a host that lost them.
-func (p *Plane) relayLost(agent gozzard.AgentID, ids []gozzard.ProcID) {
-	if len(ids) == 0 {
+func (p *Plane) relayLost(agent gozzard.AgentID, r *relay) {
+	if r == nil {
 		return
 	}
 	p.relays.mu.Lock()
-	p.relays.open[agent] = &relay{left: ids}
+	p.relays.open[agent] = r
 	p.relays.mu.Unlock()
 	select {
 	case p.relays.wake <- struct{}{}:
@@ -59,10 +64,13 @@ func (p *Plane) relayLoop(ctx context.Context) {
 		p.relays.mu.Unlock()
 		for agent, r := range open {
 			err := p.layDown(ctx, agent, r)
+			if err == nil && len(r.left) == 0 {
+				err = p.o.Store.LaidDown(ctx, agent, r.since)
+			}
 			if err != nil && ctx.Err() == nil {
 				p.o.Log.Error("cannot lay the definitions of a host down again, trying again", "agent", agent, "err", err)
 			}
-			if len(r.left) == 0 {
+			if err == nil && len(r.left) == 0 {
 				p.relays.mu.Lock()
 				if p.relays.open[agent] == r {
 					delete(p.relays.open, agent)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
 // A host that lost its state gets the record's copy again: what was hosted is hosted, of the rest the definition is known again.
@@ -117,4 +119,48 @@ func TestLostStateWithTheSameSession(t *testing.T) {
 	}
 	r.hello(me, 2, journalB)
 	r.relayed(1)
+}
+
+// The server may die between learning that a host lost its state and laying it down: the next one does it, though nothing is new to it.
+func TestLostStateIsRememberedByTheRecord(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	task := r.operate(gozzard.ActionStart, 0, me)
+	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
+	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+	r.stop()
+	store, err := sqlstore.OpenSQLite(t.Context(), r.path, sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All that a server did before it died.
+	_, opened, err := store.OpenSession(t.Context(), control.HostRecord{Info: gozzard.HostInfo{Agent: me}, Session: 2, Journal: journalB})
+	if err != nil || !opened {
+		t.Fatal(opened, err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.forget()
+	r.start()
+	r.hello(me, 3, journalB)
+	op := r.relayed(1)[key]
+	if op.Action != gozzard.ActionHost {
+		t.Errorf("%+v", op)
+	}
+	r.report(me, 3, done(op, gozzard.CodeOK))
+	r.until("it is not recorded", func() bool {
+		hosts, err := r.store.Hosts(t.Context())
+		return err == nil && len(hosts) == 1 && hosts[0].LaidDown == hosts[0].JournalSince
+	})
+	r.until("it is not settled", func() bool {
+		open, err := r.store.Open(t.Context(), me)
+		return err == nil && len(open) == 0
+	})
+	r.forget()
+	r.hello(me, 4, journalB)
+	time.Sleep(200 * time.Millisecond)
+	if n := len(r.relays()); n != 0 {
+		t.Errorf("%d laid down once more", n)
+	}
 }

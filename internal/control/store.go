@@ -38,8 +38,11 @@ type Store interface {
 
 	// OpenSession registers a session and the host's description if the session is newer than the one recorded (gozzard.MayOpenSession). It
 	// records since which session the agent has this journal (gozzard.JournalSince) and returns the host as it is recorded now; when the
-	// session was not registered, as it was.
+	// session was not registered, as it was. A host that is new has lost nothing: it counts as laid down.
 	OpenSession(ctx context.Context, h HostRecord) (now HostRecord, opened bool, err error)
+
+	// LaidDown records that a host which lost its journal has the server's copy of its processes again, unless it lost it once more since.
+	LaidDown(ctx context.Context, agent gozzard.AgentID, since uint64) error
 
 	// Hosts lists all hosts ever seen.
 	Hosts(ctx context.Context) ([]HostRecord, error)
@@ -124,7 +127,10 @@ type HostRecord struct {
 	Journal gozzard.JournalPos
 	// JournalSince is the first session in which the agent had this journal. Attempts of earlier sessions cannot be judged by it.
 	JournalSince uint64
-	LastSeen     time.Time
+	// LaidDown is the JournalSince for which the server's copy of its processes was laid down again, or need not be. Another value means that the host
+	// has lost them and does not have them back yet.
+	LaidDown uint64
+	LastSeen time.Time
 }
 
 // ProcessRecord is a registered process as recorded: the server's copy of definition and desired flags.

@@ -61,23 +61,24 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 }
 
 const (
-	selectHosts = `SELECT h.agent_id, h.session, h.last_seen, h.info, j.journal_id, j.lsn, j.since
+	selectHosts = `SELECT h.agent_id, h.session, h.last_seen, h.info, j.journal_id, j.lsn, j.since, j.laid
 		FROM hosts h JOIN host_journals j ON j.agent_id = h.agent_id`
 
 	// Not a join: SQLite plans a join anew for every argument, which takes longer than the rest.
 	selectHost = `SELECT h.agent_id, h.session, h.last_seen, h.info, (SELECT j.journal_id FROM host_journals j WHERE j.agent_id = h.agent_id),
-		(SELECT j.lsn FROM host_journals j WHERE j.agent_id = h.agent_id), (SELECT j.since FROM host_journals j WHERE j.agent_id = h.agent_id)
+		(SELECT j.lsn FROM host_journals j WHERE j.agent_id = h.agent_id), (SELECT j.since FROM host_journals j WHERE j.agent_id = h.agent_id),
+		(SELECT j.laid FROM host_journals j WHERE j.agent_id = h.agent_id)
 		FROM hosts h WHERE h.agent_id = $1`
 )
 
 func scanHost(scan func(...any) error) (h control.HostRecord, err error) {
 	var agent gozzard.AgentID
-	var session, lsn, since int64
+	var session, lsn, since, laid int64
 	var info, journal string
-	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since); err != nil {
+	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since, &laid); err != nil {
 		return h, err
 	}
-	h.Session, h.Journal.LSN, h.JournalSince = uint64(session), uint64(lsn), uint64(since)
+	h.Session, h.Journal.LSN, h.JournalSince, h.LaidDown = uint64(session), uint64(lsn), uint64(since), uint64(laid)
 	if h.Journal.ID, err = fromJournalID(journal); err != nil {
 		return h, err
 	}
@@ -134,13 +135,26 @@ func openSession(ctx context.Context, c *conn, h control.HostRecord, info string
 		return before, false, err
 	}
 	h.JournalSince = gozzard.JournalSince(before.Journal, before.JournalSince, h.Journal, h.Session)
-	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since) VALUES ($1, $2, $3, $4)
+	h.LaidDown = before.LaidDown
+	if before.Session == 0 {
+		h.LaidDown = h.JournalSince
+	}
+	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since, laid) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (agent_id) DO UPDATE SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since`,
-		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), counter(h.JournalSince))
+		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), counter(h.JournalSince), counter(h.LaidDown))
 	if err != nil {
 		return before, false, err
 	}
 	return h, true, putAddrs(ctx, c, agent, before.Info.Addrs, h.Info.Addrs)
+}
+
+// LaidDown implements control.Store.
+func (s *Store) LaidDown(ctx context.Context, agent gozzard.AgentID, since uint64) (err error) {
+	defer s.timed("laid_down", &err)()
+	return s.w.submit(ctx, &job{op: "a host's state", rows: 1, run: func(ctx context.Context, c *conn) error {
+		_, err := c.change(ctx, `UPDATE host_journals SET laid = since WHERE agent_id = $1 AND since = $2`, text(string(agent)), counter(since))
+		return err
+	}})
 }
 
 func putAddrs(ctx context.Context, c *conn, agent string, old, addrs []gozzard.HostAddr) error {

@@ -77,6 +77,27 @@ func sessionJournal(t *testing.T, s control.Store) {
 	open(10, 1, math.MaxUint64, 9)
 }
 
+// sessionLaidDown: a host that lost its journal is known as such until its processes were laid down again, whoever may have died in between.
+func sessionLaidDown(t *testing.T, s control.Store) {
+	open := func(session uint64, journal byte, laid uint64) {
+		t.Helper()
+		now, _, err := s.OpenSession(t.Context(), host("a", session, journal, session))
+		must(t, err)
+		equal(t, "laid down", now.LaidDown, laid)
+		hosts, err := s.Hosts(t.Context())
+		must(t, err)
+		equal(t, "recorded as laid down", hosts[0].LaidDown, laid)
+	}
+	open(1, 1, 1) // new: nothing to lose
+	open(2, 2, 1) // lost at 2
+	open(3, 2, 1)
+	must(t, s.LaidDown(t.Context(), "a", 1)) // of a loss before this one
+	open(4, 2, 1)
+	must(t, s.LaidDown(t.Context(), "a", 2))
+	open(5, 2, 2)
+	must(t, s.LaidDown(t.Context(), "nobody", 1))
+}
+
 func sessionDescription(t *testing.T, s control.Store) {
 	h := control.HostRecord{
 		Info: gozzard.HostInfo{Agent: "a", Hostname: "主机一", OS: "linux", Arch: "arm64", Version: "1.0", BootID: "boot", StartedAt: 1234567890,
@@ -86,7 +107,7 @@ func sessionDescription(t *testing.T, s control.Store) {
 	}
 	now, opened, err := s.OpenSession(t.Context(), h)
 	must(t, err)
-	h.JournalSince = 1
+	h.JournalSince, h.LaidDown = 1, 1
 	equal(t, "opened", opened, true)
 	equal(t, "host now", now, h)
 	hosts, err := s.Hosts(t.Context())
