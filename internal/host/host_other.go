@@ -323,6 +323,9 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 	return "", fmt.Errorf("cannot limit %s: limits are not enforced by %s", key, runtime.GOOS)
 }
 
+// OOMKills is not told here.
+func (h *Host) OOMKills(gozzard.Key) int { return 0 }
+
 // ReadLog has nothing to read: output is kept only while its command runs.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 	return gozzard.LogChunk{ID: q.ID, Error: "logs are not kept on " + runtime.GOOS}

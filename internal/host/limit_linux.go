@@ -120,6 +120,33 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 	return mode, nil
 }
 
+// OOMKills reads the kernel's count of the process's group.
+func (h *Host) OOMKills(key gozzard.Key) int {
+	l, folder := h.limits, keyFolder(key)
+	switch {
+	case l.one[memoryController] != "":
+		return countIn(filepath.Join(l.one[memoryController], folder, "memory.oom_control"))
+	case l.two[memoryController]:
+		return countIn(filepath.Join(l.base, folder, "memory.events"))
+	}
+	return 0
+}
+
+// countIn finds the line "oom_kill N"; a group that is not there has ended nothing.
+func countIn(path string) int {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if text, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, _ := strconv.Atoi(strings.TrimSpace(text)) // written by the kernel
+			return n
+		}
+	}
+	return 0
+}
+
 // mode is the version that holds the limits, and the error when one of them cannot be held.
 func (l *limits) mode(r gozzard.Resource) (mode string, err error) {
 	for _, x := range []struct {

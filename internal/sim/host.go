@@ -166,6 +166,9 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (string, error) {
 	return h.kernel, h.kernelErr
 }
 
+// OOMKills implements supervise.Host: nothing is ended for its memory but what Exit says.
+func (h *Host) OOMKills(gozzard.Key) int { return 0 }
+
 // ReadLog implements supervise.Host: nothing is kept of what commands print.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 	return gozzard.LogChunk{ID: q.ID, Error: "a simulated host keeps no logs"}

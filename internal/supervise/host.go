@@ -44,6 +44,9 @@ type Host interface {
 	// "cgroup2", "cgroup1" or "" when the kernel cannot here. It never makes a start fail.
 	Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error)
 
+	// OOMKills counts what the kernel has ended for its memory among all that belongs to the process, as far as it tells; the count may begin anew.
+	OOMKills(key gozzard.Key) int
+
 	// ReadLog reads what the process and its commands printed, from the rotated files.
 	ReadLog(q gozzard.LogQuery) gozzard.LogChunk
 
@@ -105,6 +108,7 @@ type Exit struct {
 	Code   int
 	Signal string
 	Core   bool
+	OOM    bool // the kernel ended it for its memory
 }
 
 // Signal is one of the two signals supervision sends.

@@ -19,6 +19,7 @@ type state struct {
 	procStart time.Time
 	byCgroup  bool      // how the newest one was found
 	upSince   time.Time // monotonic
+	oomKills  int       // of its group when it came up
 	lookedAt  time.Time // when it was last seen not to run
 	stopWatch func()    // nil: not watched
 	version   string
@@ -126,6 +127,7 @@ func (a *actor) adopt(f Found, before Exit) {
 		a.message = ""
 	}
 	a.announceStart()
+	a.oomKills = a.s.host.OOMKills(a.key)
 	run := a.run
 	stop, err := a.s.host.Watch(f.Proc, func(e Exit) { a.post(event{kind: eventExited, run: run, exit: e}) })
 	switch {
@@ -150,6 +152,9 @@ func (a *actor) down(e Exit) {
 	}
 	up := time.Since(a.upSince)
 	a.unwatch()
+	if !e.Known || e.Signal == "SIGKILL" {
+		e.OOM = e.OOM || a.s.host.OOMKills(a.key) > a.oomKills
+	}
 	a.announceExit(a.proc, e)
 	a.run++
 	a.ended = &e

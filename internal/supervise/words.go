@@ -95,6 +95,8 @@ func lastOutput(output string) string {
 // exitText says how a process ended, as far as that is known.
 func exitText(e Exit) string {
 	switch {
+	case e.OOM:
+		return "was ended by the kernel for its memory (oom)"
 	case !e.Known:
 		return "ended by itself or by somebody else; how is not known"
 	case e.Signal != "":
