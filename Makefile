@@ -67,6 +67,10 @@ faults: ## crash, power-cut, silence and full-disk tests with their figures
 cycles: ## fault A16: 100,000 starts and stops on one agent, and what they leave behind (an hour)
 	go test -count=1 -timeout 180m -v -run TestA16Cycles ./internal/faults -faults.cycles=$(CYCLES)
 
+.PHONY: idle
+idle: ## fault P11: an hour in which no limit may be seen as exceeded
+	go test -count=1 -timeout 90m -v -run TestP11Idle ./internal/faults -faults.idle=1h
+
 .PHONY: bench
 bench: ## figures beside those of peers
 	go run ./bench/spine
