@@ -66,6 +66,7 @@ environment, the environment over the file. The server must be on loopback until
 			if cfg.Secret, err = readSecret(secretFile); err != nil {
 				return failed(err)
 			}
+			nats.Quiet()
 			return failed(runUpgradable(cmd.Context(), log, func(ctx context.Context) error { return runAgent(ctx, cfg) }))
 		},
 	}

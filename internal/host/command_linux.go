@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type command struct {
 	run    supervise.Run
 	who    account
 	cmd    *exec.Cmd
+	plain  bool      // the program was started in place of the shell
 	group  *runGroup // nil without cgroups
 	out    *output
 	exited chan struct{}
@@ -79,6 +81,21 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
 	return c, nil
+}
+
+// withoutShell gives the same command without its shell, nil when it needs one: it does more than exec, or acts for another account, which is checked on
+// the shell while it is one.
+func (c *command) withoutShell() *exec.Cmd {
+	if c.run.Front <= 0 || c.cmd.SysProcAttr.Credential != nil {
+		return nil
+	}
+	args, ok := plainExec(c.run.Command)
+	if !ok {
+		return nil
+	}
+	plain := &exec.Cmd{Path: args[0], Args: args, Dir: c.cmd.Dir, Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr, SysProcAttr: c.cmd.SysProcAttr}
+	plain.Env = append(slices.Clip(c.cmd.Env), "PWD="+c.cmd.Dir) // as the shell does
+	return plain
 }
 
 // openOutput opens what a command prints to.

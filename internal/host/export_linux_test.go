@@ -49,3 +49,6 @@ func Accounts(files [2]string, find func(name string) (uid uint32, err error)) (
 		return x.uid, err
 	}
 }
+
+// PlainExec splits a command that needs no shell.
+func PlainExec(text string) ([]string, bool) { return plainExec(text) }

@@ -136,6 +136,9 @@ const (
 
 // shellImage tells by the arguments. A long text is compared as far as it is read.
 func (h *Host) shellImage(c *command) image {
+	if c.plain {
+		return imageOther
+	}
 	args, err := h.proc.Args(c.cmd.Process.Pid, argBytes)
 	if err != nil || len(args) == 0 {
 		return imageUnknown

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime"
 	"slices"
 	"sync"
@@ -21,8 +22,8 @@ import (
 // tidyEvery is how often output is trimmed and empty groups are removed.
 const tidyEvery = 2 * time.Second
 
-// orphansEvery is how often it is asked whether orphans have ended.
-const orphansEvery = 500 * time.Millisecond
+// orphansAfter is how long an orphan that has ended may wait to be taken in: many end at once, and one look is for all.
+const orphansAfter = 500 * time.Millisecond
 
 // tidyAll is how often it looks at all groups, though nothing is known to have ended: helpers of a process may have.
 const tidyAll = 30 * time.Second
@@ -220,16 +221,27 @@ func (h *Host) tidyLoop() {
 	defer close(h.tidied)
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
-	flood := time.NewTimer(tidyEvery)
-	defer flood.Stop()
-	orphans := time.NewTicker(orphansEvery)
-	defer orphans.Stop()
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGCHLD) // nothing is done, and nobody woken, while no child ends
+	defer signal.Stop(ended)
+	var orphans, flood <-chan time.Time
+	rotate := func() {
+		flood = nil
+		if h.rotateLogs() {
+			flood = time.After(floodEvery)
+		}
+	}
 	last := time.Now()
 	for {
 		select {
 		case <-h.closing:
 			return
-		case <-orphans.C:
+		case <-ended:
+			if orphans == nil {
+				orphans = time.After(orphansAfter)
+			}
+		case <-orphans:
+			orphans = nil
 			h.collectOrphans()
 		case <-tick.C:
 			all := time.Since(last) >= tidyAll
@@ -237,12 +249,9 @@ func (h *Host) tidyLoop() {
 				last = time.Now()
 			}
 			h.tidy(all)
-		case <-flood.C:
-			if h.rotateLogs() {
-				flood.Reset(floodEvery)
-			} else {
-				flood.Reset(tidyEvery)
-			}
+			rotate()
+		case <-flood:
+			rotate()
 		}
 	}
 }

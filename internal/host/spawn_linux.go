@@ -16,7 +16,7 @@ import (
 
 const commandUmask = 0o022
 
-// spawn starts the shell of a command from a thread that was made to be what the shell is to inherit.
+// spawn starts the shell of a command, or the program in its place, from a thread that was made to be what the shell is to inherit.
 func (h *Host) spawn(c *command) error {
 	tasks := h.limits.tasks(keyFolder(c.run.Key))
 	return onOwnThread(func() error {
@@ -34,6 +34,10 @@ func (h *Host) spawn(c *command) error {
 				h.log.Warn("command is started without limit", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 			}
 		}
+		if plain := c.withoutShell(); plain != nil && plain.Start() == nil {
+			c.cmd, c.plain = plain, true
+			return nil
+		} // what it is that cannot be started, the shell says better
 		return c.cmd.Start()
 	})
 }

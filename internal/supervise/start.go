@@ -13,7 +13,7 @@ const (
 
 	fileTick = 10 * time.Millisecond // the clock of file systems may be behind by that much
 
-	justLooked = 2 * time.Millisecond // whoever goes on right after an exit need not look twice
+	justLooked = 100 * time.Millisecond // whoever goes on right after an exit need not look twice, nor after a short wait for its turn in a storm
 )
 
 // launch is one way of bringing the process up.
