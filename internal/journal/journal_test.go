@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -275,5 +276,26 @@ func TestNewerFormatIsLeftAlone(t *testing.T) {
 	must(t, err)
 	if string(after) != string(data) {
 		t.Error("the file was touched")
+	}
+}
+
+// The lock of a program that has just been killed may stay for a moment: a child of it that was not yet another program has it too.
+func TestLockThatIsAboutToEnd(t *testing.T) {
+	dir := t.TempDir()
+	first, _, err := journal.Open(dir, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(200*time.Millisecond, func() {
+		if err := first.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	second, _, err := journal.Open(dir, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // InUseError says that another process has the folder.
@@ -51,6 +52,21 @@ func checkFile(path string) error {
 	return checkOwner(path, st)
 }
 
+// A program that was killed while it started another holds its lock until that one has become what it is to be: the file is its own until then. So the
+// lock of a dead program may be there for a moment, longer on a busy machine.
+const (
+	lockWait  = 2 * time.Second
+	lockEvery = 10 * time.Millisecond
+)
+
+func lockPatiently(f *os.File) error {
+	for end := time.Now().Add(lockWait); ; time.Sleep(lockEvery) {
+		if err := lockFile(f); !errors.Is(err, errLocked) || !time.Now().Before(end) {
+			return err
+		}
+	}
+}
+
 // lockDir takes the folder for this process. The lock ends with the file, so also with a crash.
 func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
@@ -61,7 +77,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock state folder: %w", err)
 	}
-	if err := lockFile(f); err != nil {
+	if err := lockPatiently(f); err != nil {
 		_ = f.Close()
 		if errors.Is(err, errLocked) {
 			b, _ := os.ReadFile(path) // only for the message
