@@ -138,10 +138,13 @@ func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
 	switch {
 	case ctx.Err() != nil || !c.daemons:
 	case c.only || c.name == "gozzard" && !b.tools.front: // what was measured were daemons
-		found[rowDaemon50], found[rowDaemon99] = found[rowCrash50], found[rowCrash99]
-		if c.only {
-			delete(found, rowCrash50)
-			delete(found, rowCrash99)
+		for from, to := range map[row]row{rowCrash50: rowDaemon50, rowCrash99: rowDaemon99} {
+			if f, ok := found[from]; ok {
+				found[to] = f
+			}
+			if c.only {
+				delete(found, from)
+			}
 		}
 	default:
 		err = errors.Join(err, b.at(ctx, c, n, true, found, b.measureDaemons))

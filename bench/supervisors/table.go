@@ -44,6 +44,25 @@ func (r row) String() string {
 	}[r]
 }
 
+// why says for what gozzard spends more than the best peer, where it does.
+func (r row) why() string {
+	switch r {
+	case rowStart, rowStorm:
+		return "each process gets a cgroup and a log of its own and is identified after its start, and the agent has a journal to open first; small C programs fork and exec"
+	case rowIdle:
+		return "the usage of every process tree is measured every 10 s and the server hears from the agent every 5 s; the best peers measure nothing and report to nobody"
+	case rowPSS:
+		return "a Go program with a connection, a journal and its own measurements beside C programs without"
+	case rowCrash50, rowCrash99, rowTwice:
+		return "the place of the dead process is looked at before another is put there"
+	case rowStatus:
+		return "the answer comes from the server over HTTP with credentials, and has all that is known of each process"
+	case rowStop:
+		return "stopped means that nothing of the process is left in its cgroup and that the verdict is on disk; the peer has sent a signal and seen its child end"
+	}
+	return ""
+}
+
 // figure is one cell; less is better in every row.
 type figure struct {
 	value  float64
@@ -167,6 +186,9 @@ func standing(r row, found map[string]figures) (ratio, behind string) {
 	}
 	if ours.value > best.value {
 		behind = fmt.Sprintf("%s: gozzard %s, %s %s (%s)", r, ours, who, best, ratio)
+		if why := r.why(); why != "" {
+			behind += ": " + why
+		}
 	}
 	return ratio, behind
 }
