@@ -1,0 +1,109 @@
+package gozzard
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// The bounds of an expression. A numeric range is one alternative, however long.
+const (
+	MaxExpressionBytes        = 1024
+	MaxExpressionAlternatives = 1000
+)
+
+// Expression is a compiled pattern for one field, such as 4[6, 8, 9] or gse*. Text stands for itself, * for any run of characters, ? for one
+// character, and brackets for a choice:
+//
+//	[!...]     one character that is none of these (a-c is a range of characters)
+//	[a, b, 3]  one of these, each again one of the forms below or above
+//	[a-c]      one character of the range
+//	[1-100]    an integer of the range, by value and without leading zeros
+//	[...]      anything else: the word itself, where * and ? keep their meaning
+//
+// It matches in time proportional to its length times that of the text.
+type Expression struct {
+	text     string
+	parts    []part
+	run      []token  // all of it, when there is no choice and no range of integers
+	literals []string // sorted; nil when they are many or not written out
+	all      bool
+}
+
+// part is one place of an expression: an alternative must fit. Alternatives without tokens fit the empty text.
+type part struct{ choices [][]token }
+
+// ExpressionError says where an expression is wrong.
+type ExpressionError struct {
+	Text   string // the expression, or its beginning when it is too long
+	Pos    int    // in characters, from 0
+	Reason string
+}
+
+func (e *ExpressionError) Error() string {
+	return fmt.Sprintf("expression %q: %s at character %d", e.Text, e.Reason, e.Pos+1)
+}
+
+// ParseExpression compiles an expression. Its error is an *ExpressionError.
+func ParseExpression(text string) (*Expression, error) {
+	if len(text) > MaxExpressionBytes {
+		head := text[:64]
+		for !utf8.ValidString(head) && len(head) > 60 { // a character may be cut in the middle
+			head = head[:len(head)-1]
+		}
+		reason := fmt.Sprintf("has %d bytes, at most %d are allowed; it goes on", len(text), MaxExpressionBytes)
+		return nil, &ExpressionError{Text: head, Pos: utf8.RuneCountInString(head), Reason: reason}
+	}
+	p := parser{text: []rune(text)}
+	if !utf8.ValidString(text) {
+		return nil, p.fail(slices.Index(p.text, utf8.RuneError), "is not valid UTF-8")
+	}
+	if err := p.parse(); err != nil {
+		return nil, err
+	}
+	e := &Expression{text: text}
+	var err error
+	if e.parts, err = p.compile(); err != nil {
+		return nil, err
+	}
+	if len(e.parts) == 1 && len(e.parts[0].choices) == 1 && !slices.ContainsFunc(e.parts[0].choices[0], token.numeric) {
+		e.run = e.parts[0].choices[0]
+	}
+	e.all = len(e.run) == 1 && e.run[0].kind == tokenStar
+	e.literals = literals(e.parts)
+	return e, nil
+}
+
+// Match reports whether the whole of s fits.
+func (e *Expression) Match(s string) bool {
+	switch {
+	case e.all:
+		return true
+	case e.literals != nil:
+		_, found := slices.BinarySearch(e.literals, s)
+		return found
+	case !utf8.ValidString(s):
+		s = string([]rune(s))
+	}
+	if e.run != nil {
+		return matchRun(e.run, s)
+	}
+	return matchParts(e.parts, s)
+}
+
+// All reports whether every text fits.
+func (e *Expression) All() bool { return e.all }
+
+// Literals lists the only texts that fit, sorted, when they are few and written out. The caller leaves the list as it is.
+func (e *Expression) Literals() ([]string, bool) { return e.literals, e.literals != nil }
+
+// Patterns are the shell-style patterns that the expression stands for, sorted, at most limit; ok is false when there are more.
+func (e *Expression) Patterns(limit int) (list []string, ok bool) {
+	p := parser{text: []rune(e.text)}
+	if p.parse() != nil { // it was parsed before
+		return nil, false
+	}
+	return p.patterns(limit, maxPatternBytes)
+}
+
+func (e *Expression) String() string { return e.text }

@@ -1,0 +1,232 @@
+package gozzard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// parser splits an expression into places, each with the choices that are written there.
+type parser struct {
+	text   []rune
+	places [][]choice // a run of text is a place with one choice
+
+	// A bracket that is left inside a word, or a negation of nothing, joins with what follows it: such an expression means what its patterns mean
+	// one by one. nested is where the first stands, -1 for none.
+	nested int
+}
+
+// choice is a shell-style pattern or a range of integers.
+type choice struct {
+	pattern string
+	pos     int // of the pattern's first character; a class begins with the bracket that may not be written there
+	numbers *numbers
+}
+
+func (p *parser) fail(pos int, format string, args ...any) *ExpressionError {
+	return &ExpressionError{Text: string(p.text), Pos: pos, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (p *parser) parse() error {
+	p.nested = -1
+	alternatives := 1
+	for i := 0; i < len(p.text); {
+		if p.text[i] != '[' {
+			end := index(p.text, '[', i)
+			if end < 0 {
+				end = len(p.text)
+			}
+			p.places = append(p.places, []choice{{pattern: string(p.text[i:end]), pos: i}})
+			i = end
+			continue
+		}
+		end := index(p.text, ']', i)
+		if end < 0 {
+			return p.fail(i, "[ without a ] after it")
+		}
+		choices := p.enum(i+1, end)
+		if alternatives *= len(choices); alternatives > MaxExpressionAlternatives {
+			return p.fail(i, "more than %d alternatives", MaxExpressionAlternatives)
+		}
+		p.places = append(p.places, choices)
+		i = end + 1
+	}
+	return nil
+}
+
+// enum reads the body of a pair of brackets.
+func (p *parser) enum(from, to int) []choice {
+	body := p.text[from:to]
+	if len(body) > 0 && body[0] == '!' || !slices.Contains(body, ',') {
+		return []choice{p.item(from, to)}
+	}
+	var list []choice
+	for begin := from; begin <= to; {
+		end := index(p.text[:to], ',', begin)
+		if end < 0 {
+			end = to
+		}
+		first, last := begin, end
+		for first < last && unicode.IsSpace(p.text[first]) {
+			first++
+		}
+		for last > first && unicode.IsSpace(p.text[last-1]) {
+			last--
+		}
+		item := p.item(first, last)
+		if !slices.ContainsFunc(list, item.same) {
+			list = append(list, item)
+		}
+		begin = end + 1
+	}
+	return list
+}
+
+// item reads a body without a list.
+func (p *parser) item(from, to int) choice {
+	body := p.text[from:to]
+	if len(body) > 0 && body[0] == '!' {
+		if len(body) == 1 {
+			p.nest(from)
+		}
+		return choice{pattern: "[" + string(body) + "]", pos: from - 1}
+	}
+	if dash := slices.Index(body, '-'); dash >= 0 && !slices.Contains(body[dash+1:], '-') {
+		if left, right := body[:dash], body[dash+1:]; letterRange(left, right) {
+			return choice{pattern: "[" + string(body) + "]", pos: from - 1}
+		} else if n := numberRange(left, right); n != nil {
+			return choice{numbers: n, pos: from}
+		}
+	}
+	if i := slices.Index(body, '['); i >= 0 {
+		p.nest(from + i)
+	}
+	return choice{pattern: string(body), pos: from}
+}
+
+func (p *parser) nest(pos int) {
+	if p.nested < 0 {
+		p.nested = pos
+	}
+}
+
+// same compares what two choices mean, wherever they stand.
+func (c choice) same(o choice) bool {
+	if c.numbers != nil && o.numbers != nil {
+		return *c.numbers == *o.numbers
+	}
+	return c.numbers == o.numbers && c.pattern == o.pattern
+}
+
+func letterRange(left, right []rune) bool {
+	if len(left) != 1 || len(right) != 1 {
+		return false
+	}
+	l, r := left[0], right[0]
+	return unicode.IsLetter(l) && unicode.IsLetter(r) && lower(l) == lower(r) && l < r
+}
+
+func lower(r rune) bool { return unicode.IsLower(r) || unicode.Is(unicode.Other_Lowercase, r) }
+
+// maxNestedBytes bounds the patterns of an expression with brackets inside brackets, which are matched one after the other.
+const maxNestedBytes = 8 << 10
+
+// compile makes the parts that are matched. Runs of text become one part, so an expression without a choice is one run of tokens.
+func (p *parser) compile() ([]part, error) {
+	if p.nested >= 0 {
+		return p.compileNested()
+	}
+	parts := []part{{choices: [][]token{nil}}}
+	for _, place := range p.places {
+		choices := make([][]token, 0, len(place))
+		for _, c := range place {
+			tokens, err := p.compileChoice(c)
+			if err != nil {
+				return nil, err
+			}
+			choices = append(choices, tokens)
+		}
+		if last := &parts[len(parts)-1]; len(last.choices) == 1 && len(choices) == 1 {
+			last.choices[0] = joinTokens(last.choices[0], choices[0])
+			continue
+		}
+		parts = append(parts, part{choices: choices})
+	}
+	return parts, nil
+}
+
+func (p *parser) compileChoice(c choice) ([]token, error) {
+	if c.numbers != nil {
+		return []token{{kind: tokenNumber, numbers: c.numbers}}, nil
+	}
+	tokens, wrong := compileGlob([]rune(c.pattern))
+	if wrong >= 0 {
+		return nil, p.fail(c.pos+wrong, "range of characters from the greater to the smaller")
+	}
+	return tokens, nil
+}
+
+func (p *parser) compileNested() ([]part, error) {
+	patterns, ok := p.patterns(MaxExpressionAlternatives, maxNestedBytes)
+	if !ok {
+		return nil, p.fail(p.nested, "[ inside of [ ] with more than %d bytes of alternatives", maxNestedBytes)
+	}
+	one := part{}
+	for _, pattern := range patterns {
+		tokens, wrong := compileGlob([]rune(pattern))
+		if wrong >= 0 {
+			return nil, p.fail(p.nested, "[ inside of [ ] makes %s, a range of characters from the greater to the smaller,", pattern)
+		}
+		one.choices = append(one.choices, tokens)
+	}
+	return []part{one}, nil
+}
+
+// maxPatternBytes bounds what Patterns writes out.
+const maxPatternBytes = 4 << 20
+
+// patterns writes out every combination. It is false when there are more than limit, or more than size bytes of them.
+func (p *parser) patterns(limit, size int) ([]string, bool) {
+	list := []string{""}
+	for _, place := range p.places {
+		var ends []string
+		for _, c := range place {
+			if c.numbers == nil {
+				ends = append(ends, c.pattern)
+				continue
+			}
+			digits, ok := c.numbers.patterns(size)
+			if !ok {
+				return nil, false
+			}
+			ends = append(ends, digits...)
+		}
+		if ends = unique(ends); !fits(list, ends, size) {
+			return nil, false
+		}
+		list = combine(list, ends)
+	}
+	if list = unique(list); len(list) > limit {
+		return list[:max(limit, 0)], false
+	}
+	return list, true
+}
+
+// fits reports whether every head followed by every end stays within size bytes, an empty one counting as one.
+func fits(heads, ends []string, size int) bool {
+	return (len(strings.Join(heads, ""))+len(heads))*len(ends)+(len(strings.Join(ends, ""))+len(ends))*len(heads) <= size
+}
+
+func unique(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// index finds r at or after from.
+func index(text []rune, r rune, from int) int {
+	if i := slices.Index(text[from:], r); i >= 0 {
+		return from + i
+	}
+	return -1
+}
