@@ -30,6 +30,7 @@ type Identity struct {
 
 // Control holds the caller's shell commands.
 type Control struct {
+	Shell   Shell  `json:"shell,omitempty"` // they are written for; "" is the one that the host's system has
 	Start   string `json:"start_cmd,omitempty"`
 	Stop    string `json:"stop_cmd,omitempty"`
 	Restart string `json:"restart_cmd,omitempty"`
@@ -37,6 +38,27 @@ type Control struct {
 	Kill    string `json:"kill_cmd,omitempty"`
 	Version string `json:"version_cmd,omitempty"`
 	Health  string `json:"health_cmd,omitempty"`
+}
+
+// Shell is what a definition's commands are written for.
+type Shell string
+
+// The shells. Those of Windows run nowhere else.
+const (
+	ShellSh  Shell = "sh"
+	ShellBat Shell = "bat"
+	ShellPS1 Shell = "ps1" // PowerShell
+)
+
+// RunsOn reports whether a system, named as Go names them, can have the shell.
+func (s Shell) RunsOn(system string) bool {
+	switch s {
+	case "", ShellSh:
+		return true
+	case ShellBat, ShellPS1:
+		return system == "windows"
+	}
+	return false
 }
 
 // Resource holds limits: CPU and Mem are percent of the whole machine, 0 is no limit.

@@ -54,6 +54,9 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	if strings.IndexByte(r.Command, 0) >= 0 {
 		return nil, errors.New("the command has a NUL character")
 	}
+	if err := checkShell(r.Spec.Control.Shell); err != nil {
+		return nil, err
+	}
 	dir, err := workDir(r.Spec.Identity.SetupPath)
 	if err != nil {
 		return nil, err

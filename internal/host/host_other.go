@@ -1,9 +1,8 @@
-//go:build !linux
+//go:build !linux && !windows
 
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -114,6 +111,9 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	if u := r.Spec.Identity.User; u != "" && u != h.self {
 		return supervise.Result{}, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts on %s", u, h.self, runtime.GOOS)
 	}
+	if err := checkShell(r.Spec.Control.Shell); err != nil {
+		return supervise.Result{}, err
+	}
 	dir := r.Spec.Identity.SetupPath
 	if dir != "" {
 		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || !filepath.IsAbs(dir) {
@@ -126,9 +126,9 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	}
 	defer func() {
 		_ = out.Close()
-		_ = os.Remove(out.Name()) // fails on Windows while a daemon writes; the folder is the agent's own
+		_ = os.Remove(out.Name())
 	}()
-	cmd := shellCommand(r.Command)
+	cmd := shellCommand(r.Spec.Control.Shell, r.Command)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
 	cmd.Env = append(baseEnv(), "GOZZARD_NAMESPACE="+r.Key.Namespace, "GOZZARD_NAME="+r.Key.Name, "GOZZARD_OP_ID="+r.Op.String())
 	if err := cmd.Start(); err != nil {
@@ -170,20 +170,6 @@ func wait(ctx context.Context, cmd *exec.Cmd, timeout time.Duration) (supervise.
 	return res, nil
 }
 
-func tail(f *os.File) (string, error) {
-	fi, err := f.Stat()
-	if err != nil {
-		return "", fmt.Errorf("cannot read output: %w", err)
-	}
-	from := max(0, fi.Size()-outputBytes)
-	b := make([]byte, fi.Size()-from)
-	n, err := f.ReadAt(b, from)
-	if err != nil {
-		return "", fmt.Errorf("cannot read output: %w", err)
-	}
-	return cleanOutput(b[:n], from > 0), nil
-}
-
 // Find looks for the process through its pid file.
 func (h *Host) Find(_ gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
 	none := func(format string, args ...any) (supervise.Found, error) {
@@ -193,37 +179,18 @@ func (h *Host) Find(_ gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) 
 	if path == "" {
 		return none("no pid file is defined, and %s has no other way to find a process", runtime.GOOS)
 	}
-	fi, err := os.Lstat(path)
-	if err != nil {
-		return none("pid file %s does not exist", path)
+	pid, _, reason := readPIDFile(path)
+	if reason != "" {
+		return none("%s", reason)
 	}
-	if !fi.Mode().IsRegular() || fi.Size() > 32 {
-		return none("pid file %s is not a small regular file", path)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return none("pid file %s cannot be read: %v", path, err)
-	}
-	pid, err := strconv.ParseUint(string(bytes.TrimSpace(b)), 10, 32)
-	if err != nil || pid < 2 || int(pid) == os.Getpid() {
-		return none("pid file %s does not hold a process id", path)
-	}
-	in, err := lookup(int(pid))
+	in, err := lookup(pid)
 	if err != nil {
 		return none("pid file %s names pid %d: %v", path, pid, err)
 	}
-	if !sameName(in.name, name) {
+	if !(names{comm: in.name}).match(name) {
 		return none("pid file %s names pid %d, whose command is %q, not %q", path, pid, cleanCmdline([]string{in.name}), name)
 	}
-	return supervise.Found{Proc: supervise.Proc{BootID: h.bootID, PID: int(pid), Start: in.start}, StartedAt: startTime(in.start)}, nil
-}
-
-// sameName compares names the way the system keeps them: cut, or with the ending of programs.
-func sameName(has, want string) bool {
-	if runtime.GOOS == "windows" {
-		return strings.EqualFold(strings.TrimSuffix(strings.ToLower(has), ".exe"), strings.TrimSuffix(strings.ToLower(want), ".exe"))
-	}
-	return names{comm: has}.match(want)
+	return supervise.Found{Proc: supervise.Proc{BootID: h.bootID, PID: pid, Start: in.start}, StartedAt: startTime(in.start)}, nil
 }
 
 // Alive reports whether that very process still runs.

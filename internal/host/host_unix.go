@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"github.com/gozzard/gozzard"
 )
 
-func shellCommand(text string) *exec.Cmd {
+func shellCommand(_ gozzard.Shell, text string) *exec.Cmd {
 	cmd := exec.Command("/bin/sh", "-c", text)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd

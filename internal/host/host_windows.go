@@ -1,60 +1,288 @@
 package host
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
+	"unicode/utf16"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-const stillActive = 259
+const (
+	tidyEvery  = 2 * time.Second  // how often ended commands and empty jobs are put away
+	sweepEvery = 30 * time.Second // the same for output that nobody writes to any more
+)
 
-// shellCommand hands the text to cmd.exe as it is.
-func shellCommand(text string) *exec.Cmd {
+// Host is this machine. Processes are held by handles and start time, and found through the job object that they were started in.
+type Host struct {
+	log      *slog.Logger
+	dir      string // of output
+	outBytes int64
+	self     string
+	bootID   string
+	cpus     int
+	mem      int64
+	flags    uint32 // of every start
+	degraded []string
+
+	jobs    *jobs
+	watch   *watcher
+	sampler *sampler
+
+	closeOnce sync.Once
+	closing   chan struct{}
+	tidied    chan struct{}
+
+	mu        sync.Mutex
+	shells    map[int]*command // by pid, until they have ended
+	abandoned []*command       // commands nobody waits for any more
+}
+
+var _ supervise.Host = (*Host)(nil)
+
+// New gets to know the machine.
+func New(o Options) (*Host, error) {
+	h, err := newHost(o)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use this host: %w", err)
+	}
+	h.watch = newWatcher()
+	go h.tidyLoop()
+	return h, nil
+}
+
+func newHost(o Options) (*Host, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	h := &Host{
+		log: o.Log, dir: filepath.Join(o.StateDir, "output"), outBytes: o.LogBytes, bootID: o.BootID, cpus: runtime.NumCPU(), sampler: newSampler(),
+		closing: make(chan struct{}), tidied: make(chan struct{}), shells: map[int]*command{},
+	}
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		return nil, err
+	}
+	u, err := user.Current()
+	if err != nil {
+		return nil, err
+	}
+	h.self = u.Username
+	if h.bootID == "" {
+		if h.bootID, err = bootID(); err != nil {
+			return nil, err
+		}
+	}
+	if h.mem, err = memoryTotal(); err != nil {
+		return nil, err
+	}
+	if h.jobs, err = newJobs(o.Instance); err != nil {
+		return nil, err
+	}
+	h.degraded = []string{
+		"windows: commands run as " + h.self + " only",
+		"windows: no signal asks a process to end: stopping needs a command, killing does not",
+		"windows: what processes print is not kept, disk and network use are not measured, the system holds no limits",
+	}
+	return h, h.leaveJob()
+}
+
+// leaveJob sees to it that processes do not end with whoever started the agent, as far as that one lets them go.
+func (h *Host) leaveJob() error {
+	in, err := inJob(windows.CurrentProcess())
+	if err != nil || !in {
+		return err
+	}
+	for _, h.flags = range []uint32{windows.CREATE_BREAKAWAY_FROM_JOB, 0} {
+		in, err = startsInJob(h.flags)
+		if !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot start a program from the job that the agent is in: %w", err)
+	}
+	if in {
+		h.degraded = append(h.degraded, "windows: the agent was started in a job that what it starts cannot leave: whoever ends that job ends the processes, too")
+	}
+	return nil
+}
+
+// startsInJob reports whether what is started with the given flags is in somebody's job from the beginning. It is tried: a job may be in others, and what
+// each allows cannot be asked.
+func startsInJob(flags uint32) (bool, error) {
+	cmd := shellCommand(gozzard.ShellBat, "exit")
+	cmd.SysProcAttr.CreationFlags = windows.CREATE_SUSPENDED | windows.CREATE_NO_WINDOW | flags
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	defer func() {
+		_ = cmd.Process.Kill() // it has not done anything
+		_ = cmd.Wait()
+	}()
+	process, err := openPID(cmd.Process.Pid, windows.PROCESS_QUERY_INFORMATION)
+	if err != nil {
+		return false, err
+	}
+	defer windows.CloseHandle(process)
+	return inJob(process)
+}
+
+// Close ends watching. It touches no process and no command in flight.
+func (h *Host) Close() error {
+	var err error
+	h.closeOnce.Do(func() {
+		close(h.closing)
+		<-h.tidied
+		err = errors.Join(h.watch.close(), h.jobs.close())
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, c := range h.abandoned {
+			c.discard()
+		}
+		h.abandoned = nil
+	})
+	return err
+}
+
+func (h *Host) isClosed() bool {
+	select {
+	case <-h.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Degraded says in words what this host lacks.
+func (h *Host) Degraded() []string { return slices.Clone(h.degraded) }
+
+// Facts says what the machine is. Agent, addresses, version and start are the agent's to add.
+func (h *Host) Facts() gozzard.HostInfo {
+	name, err := os.Hostname()
+	if err != nil {
+		h.log.Warn("host has no name", "err", err)
+	}
+	return gozzard.HostInfo{
+		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem, Degraded: h.Degraded(),
+	}
+}
+
+// Clear kills everything left in the process's job.
+func (h *Host) Clear(key gozzard.Key) error {
+	if err := h.jobs.clear(key); err != nil {
+		return fmt.Errorf("cannot clear %s: %w", key, err)
+	}
+	return nil
+}
+
+// Limit has nothing that holds limits here.
+func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error) {
+	if !r.Enforce || r.CPU <= 0 && r.Mem <= 0 {
+		return "", nil
+	}
+	return "", fmt.Errorf("cannot limit %s: limits are not enforced by windows", key)
+}
+
+// OOMKills is not told here.
+func (h *Host) OOMKills(gozzard.Key) int { return 0 }
+
+// ReadLog has nothing to read: output is kept only while its command runs.
+func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
+	return gozzard.LogChunk{ID: q.ID, Error: "logs are not kept on windows"}
+}
+
+func (h *Host) tidyLoop() {
+	defer close(h.tidied)
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	var swept time.Time
+	for {
+		h.finishAbandoned()
+		err := h.jobs.tidy()
+		if time.Since(swept) >= sweepEvery {
+			swept = time.Now()
+			err = errors.Join(err, h.sweepOutput())
+		}
+		if err != nil {
+			h.log.Warn("cannot tidy", "err", err)
+		}
+		select {
+		case <-h.closing:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sweepOutput removes output that nobody writes to any more, and empties that which has become too much. Whoever writes, writes at the end.
+func (h *Host) sweepOutput() error {
+	files, err := os.ReadDir(h.dir)
+	if err != nil {
+		return fmt.Errorf("cannot tidy output: %w", err)
+	}
+	for _, f := range files {
+		path := filepath.Join(h.dir, f.Name())
+		if os.Remove(path) == nil { // refused while it is open anywhere
+			continue
+		}
+		if fi, err := os.Stat(path); err == nil && fi.Size() > h.outBytes {
+			if err := os.Truncate(path, 0); err != nil {
+				return fmt.Errorf("cannot empty output: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// shellCommand hands the text to its shell as it is: to cmd.exe, to PowerShell in the encoding that needs no quotes, or to the sh of Cygwin.
+func shellCommand(shell gozzard.Shell, text string) *exec.Cmd {
+	switch shell {
+	case gozzard.ShellPS1:
+		cmd := exec.Command("powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-EncodedCommand", encodedCommand(text))
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+		return cmd
+	case gozzard.ShellSh:
+		cmd := exec.Command("sh.exe", "-c", text)
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+		return cmd
+	}
 	cmd := exec.Command("cmd.exe")
-	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd.exe /S /C "` + text + `"`, CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
+	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd.exe /S /C "` + text + `"`}
 	return cmd
 }
 
-// killTree kills the shell only: what it started goes on.
-func killTree(p *os.Process) error { return p.Kill() }
-
-func terminate(*os.Process) error { return errors.New("windows has no signal to ask a process to end") }
-
-// bootID need not tell boots apart, as start times are absolute here.
-func bootID() (string, error) { return "windows", nil }
-
-// baseEnv is the agent's own: programs do not start without half of it.
-func baseEnv() []string { return os.Environ() }
-
-func lookup(pid int) (info, error) {
-	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
-	if err != nil {
-		return info{}, fmt.Errorf("cannot open process: %w", err)
+// encodedCommand is the Base64 of the text in little-endian UTF-16.
+func encodedCommand(text string) string {
+	var b []byte
+	for _, u := range utf16.Encode([]rune(text)) {
+		b = binary.LittleEndian.AppendUint16(b, u)
 	}
-	defer windows.CloseHandle(handle)
-	var code uint32
-	if err := windows.GetExitCodeProcess(handle, &code); err != nil {
-		return info{}, fmt.Errorf("cannot read process: %w", err)
-	}
-	if code != stillActive {
-		return info{}, os.ErrProcessDone
-	}
-	var created, exited, kernel, used windows.Filetime
-	if err := windows.GetProcessTimes(handle, &created, &exited, &kernel, &used); err != nil {
-		return info{}, fmt.Errorf("cannot read process: %w", err)
-	}
-	buf := make([]uint16, windows.MAX_LONG_PATH)
-	n := uint32(len(buf))
-	if err := windows.QueryFullProcessImageName(handle, 0, &buf[0], &n); err != nil {
-		return info{}, fmt.Errorf("cannot read process: %w", err)
-	}
-	return info{start: uint64(created.Nanoseconds()), name: filepath.Base(windows.UTF16ToString(buf[:n]))}, nil
+	return base64.StdEncoding.EncodeToString(b)
 }
 
-func startTime(start uint64) time.Time { return time.Unix(0, int64(start)) }
+// baseEnv is the agent's own without what configures the agent: programs do not start without half of it.
+func baseEnv() []string {
+	return slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(strings.ToUpper(s), "GOZZARD_") })
+}
+
+// isSelf reports whether an account is the one the agent runs as, named with or without its domain.
+func (h *Host) isSelf(name string) bool {
+	_, short, _ := strings.Cut(h.self, `\`)
+	return strings.EqualFold(name, h.self) || short != "" && strings.EqualFold(name, short)
+}

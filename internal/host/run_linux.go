@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/procfs"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
@@ -18,6 +19,8 @@ import (
 const (
 	trimEvery = 250 * time.Millisecond // how often the output of a running command is trimmed
 	killWait  = 5 * time.Second        // how long killed processes may take to end
+
+	backgroundPoll = 5 * time.Millisecond // how soon what a command left behind is looked at again, at first
 )
 
 // Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left behind, or when the command has
@@ -53,6 +56,10 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	for {
 		select {
 		case <-c.exited:
+			if endsProcess(r) && !h.awaitBackground(ctx, c, timeout) {
+				h.leave(c)
+				return supervise.Result{}, errors.New("command was left running in the background")
+			}
 			return h.finish(c), nil
 		case <-timeout:
 			return h.cutOff(c), nil
@@ -75,6 +82,45 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 			}
 		}
 	}
+}
+
+// endsProcess reports whether a command is there to end the process. Callers write "./stop.sh &" and trust that it runs to its end.
+func endsProcess(r supervise.Run) bool {
+	return r.Action == gozzard.ActionStop || r.Action == gozzard.ActionKill
+}
+
+// awaitBackground waits until what a command has put into the background has ended, or its time is up. It is false when the host is closed or ctx
+// ended before: then the command is left alone.
+func (h *Host) awaitBackground(ctx context.Context, c *command, timeout <-chan time.Time) bool {
+	for pause := backgroundPoll; h.hasBackground(c); pause = min(2*pause, trimEvery) {
+		wait := time.NewTimer(pause)
+		select {
+		case <-wait.C:
+		case <-timeout:
+			wait.Stop()
+			return true
+		case <-ctx.Done():
+			wait.Stop()
+			return false
+		case <-h.closing:
+			wait.Stop()
+			return false
+		}
+		if err := c.out.trim(); err != nil {
+			h.log.Warn("cannot trim output of command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+		}
+	}
+	return true
+}
+
+// hasBackground reports whether anything lives of what a command has started; its shell has ended.
+func (h *Host) hasBackground(c *command) bool {
+	if c.group != nil {
+		populated, err := isPopulated(c.group.dir)
+		return err == nil && populated
+	}
+	members, err := h.sessionMembers(c.cmd.Process.Pid)
+	return err == nil && len(members) > 0
 }
 
 // cutOff kills a command that took too long, with all it started.

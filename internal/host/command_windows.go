@@ -1,0 +1,320 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+const (
+	killWait   = 5 * time.Second        // how long killed processes may take to end
+	frontEvery = 100 * time.Millisecond // how often a command that runs on is looked at
+	hurryEvery = 10 * time.Millisecond  // the same while somebody waits
+)
+
+// command is one run of a shell command.
+type command struct {
+	run    supervise.Run
+	cmd    *exec.Cmd
+	job    windows.Handle // of this run alone; below the one of the key when what it starts is kept
+	kept   bool           // the job of the key is claimed
+	out    *os.File       // what it prints to, always at the end
+	unhook func()         // ends the watch of the shell
+	exited chan struct{}
+}
+
+// Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left behind, or when the process of
+// the definition runs in front of it. When ctx ends first, the command is left alone and runs on: only a time-out kills.
+func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return supervise.Result{}, err
+	}
+	if h.isClosed() {
+		return supervise.Result{}, errClosed
+	}
+	if err := checkShell(r.Spec.Control.Shell); err != nil {
+		return supervise.Result{}, err
+	}
+	c, err := h.start(r)
+	if err != nil {
+		return supervise.Result{}, err
+	}
+	var timeout <-chan time.Time
+	if r.Timeout > 0 {
+		t := time.NewTimer(r.Timeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	var front <-chan time.Time
+	var hurry <-chan struct{}
+	every := frontEvery
+	if r.Front > 0 && r.Keeps {
+		front, hurry = time.After(r.Front), r.Hurry
+	}
+	for {
+		select {
+		case <-c.exited:
+			return h.finish(c), nil
+		case <-timeout:
+			return h.cutOff(c), nil
+		case <-front:
+			if h.hasFront(c) {
+				res := supervise.Result{Front: true, Output: h.tail(c)}
+				h.leave(c)
+				return res, nil
+			}
+			front = time.After(every) // it may take longer to be there
+		case <-hurry:
+			hurry, every, front = nil, hurryEvery, time.After(0)
+		case <-ctx.Done():
+			h.leave(c)
+			return supervise.Result{}, fmt.Errorf("command was left running: %w", ctx.Err())
+		case <-h.closing:
+			h.leave(c)
+			return supervise.Result{}, fmt.Errorf("command was left running: %w", errClosed)
+		}
+	}
+}
+
+// start checks a run, starts its shell and has its end noticed.
+func (h *Host) start(r supervise.Run) (*command, error) {
+	if strings.IndexByte(r.Command, 0) >= 0 {
+		return nil, errors.New("the command has a NUL character")
+	}
+	if u := r.Spec.Identity.User; u != "" && !h.isSelf(u) {
+		return nil, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts on windows", u, h.self)
+	}
+	dir := r.Spec.Identity.SetupPath
+	if dir != "" {
+		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || !filepath.IsAbs(dir) {
+			return nil, fmt.Errorf("setup_path %s: no such directory", dir)
+		}
+	}
+	c := &command{run: r, exited: make(chan struct{})}
+	var err error
+	if c.out, err = os.OpenFile(filepath.Join(h.dir, "run-"+gozzard.NewOpID().String()), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+		return nil, fmt.Errorf("cannot make file for output: %w", err)
+	}
+	if err := h.spawn(c, dir); err != nil {
+		h.release(c)
+		return nil, err
+	}
+	return c, nil
+}
+
+// spawn starts the shell in its jobs: it is made suspended, so that nothing of it can run, or start anything, outside of them.
+func (h *Host) spawn(c *command, dir string) (err error) {
+	if c.job, err = windows.CreateJobObject(nil, nil); err != nil {
+		return fmt.Errorf("cannot make job: %w", err)
+	}
+	var inherit []syscall.Handle
+	if c.run.Keeps {
+		handle, err := h.jobs.claim(c.run.Key)
+		if err != nil {
+			return err
+		}
+		defer windows.CloseHandle(handle)
+		c.kept, inherit = true, []syscall.Handle{syscall.Handle(handle)}
+	}
+	c.cmd = shellCommand(c.run.Spec.Control.Shell, c.run.Command)
+	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr, c.cmd.Env = dir, c.out, c.out, environment(c.run)
+	// A console of its own: closing the one that the agent was started in would end all who share it.
+	c.cmd.SysProcAttr.CreationFlags |= windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW | h.flags
+	c.cmd.SysProcAttr.AdditionalInheritedHandles = inherit
+	if err := c.cmd.Start(); err != nil {
+		return fmt.Errorf("cannot start shell: %w", err)
+	}
+	h.mu.Lock()
+	h.shells[c.cmd.Process.Pid] = c
+	h.mu.Unlock()
+	if err := h.admit(c); err != nil {
+		_ = c.cmd.Process.Kill() // it has not done anything yet
+		_ = c.cmd.Wait()
+		return fmt.Errorf("cannot start shell: %w", err)
+	}
+	return nil
+}
+
+// admit puts the suspended shell into its jobs, watches it and lets it go.
+func (h *Host) admit(c *command) error {
+	pid := c.cmd.Process.Pid // its own until it is waited for
+	process, err := openPID(pid, windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE|windows.PROCESS_SUSPEND_RESUME)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(process)
+	if c.kept {
+		err = h.jobs.assign(c.run.Key, process)
+	}
+	if err == nil {
+		err = windows.AssignProcessToJobObject(c.job, process)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot put it into its job: %w", err)
+	}
+	watched, err := openPID(pid, 0)
+	if err != nil {
+		return err
+	}
+	if c.unhook, err = h.watch.add(watched, func() { close(c.exited) }); err != nil {
+		return err
+	}
+	return resume(process)
+}
+
+func environment(r supervise.Run) []string {
+	env := append(baseEnv(), "GOZZARD_NAMESPACE="+r.Key.Namespace, "GOZZARD_NAME="+r.Key.Name)
+	if r.Op != (gozzard.OpID{}) {
+		env = append(env, "GOZZARD_OP_ID="+r.Op.String())
+	}
+	return env
+}
+
+// hasFront looks for the process of the definition among what a running command has started. The shell waits for it and is never it.
+func (h *Host) hasFront(c *command) bool {
+	id := c.run.Spec.Identity
+	hint := 0
+	if id.PIDPath != "" {
+		hint, _, _ = readPIDFile(id.PIDPath)
+	}
+	members, err := jobMembers(c.job)
+	if err != nil {
+		h.log.Warn("cannot look at command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+	}
+	for _, pid := range members {
+		if id.ProcName == "" && pid != hint {
+			continue
+		}
+		if p, _ := h.verify(pid, id.ProcName); !p.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// cutOff kills a command that took too long, with all it started.
+func (h *Host) cutOff(c *command) supervise.Result {
+	select {
+	case <-c.exited: // just in time
+		return h.finish(c)
+	default:
+	}
+	h.killRun(c)
+	wait := time.NewTimer(killWait)
+	defer wait.Stop()
+	select {
+	case <-c.exited:
+		res := h.finish(c)
+		res.TimedOut, res.ExitCode = true, -1
+		return res
+	case <-wait.C: // stuck in the kernel; it ends when that lets it go
+		res := supervise.Result{TimedOut: true, ExitCode: -1, Output: h.tail(c)}
+		h.leave(c)
+		return res
+	}
+}
+
+// killRun kills all that a run started.
+func (h *Host) killRun(c *command) {
+	if err := killJob(func() ([]int, error) { return terminateJob(c.job) }); err != nil {
+		h.log.Warn("command left processes behind", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+	}
+}
+
+// finish collects a shell that has ended.
+func (h *Host) finish(c *command) supervise.Result {
+	if !c.run.Keeps {
+		h.killRun(c)
+	}
+	_ = c.cmd.Wait() // that it ended badly is no error here
+	res := supervise.Result{ExitCode: -1, Output: h.tail(c)}
+	if c.cmd.ProcessState != nil {
+		res.ExitCode = c.cmd.ProcessState.ExitCode()
+	}
+	h.release(c)
+	return res
+}
+
+func (h *Host) tail(c *command) string {
+	f, err := os.Open(c.out.Name())
+	if err != nil {
+		h.log.Warn("cannot read output of command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+		return ""
+	}
+	defer f.Close()
+	s, err := tail(f)
+	if err != nil {
+		h.log.Warn("cannot read output of command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+	}
+	return s
+}
+
+// release gives back all that a command took, whether it was started or not. Its output goes once nobody writes to it.
+func (h *Host) release(c *command) {
+	if c.unhook != nil {
+		c.unhook()
+	}
+	if c.kept {
+		h.jobs.release(c.run.Key)
+	}
+	h.mu.Lock()
+	if c.cmd != nil && c.cmd.Process != nil && h.shells[c.cmd.Process.Pid] == c {
+		delete(h.shells, c.cmd.Process.Pid)
+	}
+	h.mu.Unlock()
+	c.discard()
+	_ = os.Remove(c.out.Name()) // refused while what it started prints to it; tidied later
+}
+
+// discard closes what the agent holds of a command and leaves the command alone.
+func (c *command) discard() {
+	if c.job != 0 {
+		_ = windows.CloseHandle(c.job)
+		c.job = 0
+	}
+	_ = c.out.Close()
+}
+
+// leave lets a command run on; it is collected by and by.
+func (h *Host) leave(c *command) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.abandoned = append(h.abandoned, c)
+}
+
+// finishAbandoned collects the abandoned commands that have ended.
+func (h *Host) finishAbandoned() {
+	h.mu.Lock()
+	var ended, running []*command
+	for _, c := range h.abandoned {
+		select {
+		case <-c.exited:
+			ended = append(ended, c)
+		default:
+			running = append(running, c)
+		}
+	}
+	h.abandoned = running
+	h.mu.Unlock()
+	for _, c := range ended {
+		h.finish(c)
+	}
+}
+
+// isShell reports whether a pid is that of a shell of ours.
+func (h *Host) isShell(pid int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.shells[pid] != nil
+}

@@ -1,0 +1,214 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+// bootID need not tell boots apart, as start times are absolute here.
+func bootID() (string, error) { return "windows", nil }
+
+func startTime(start uint64) time.Time { return time.Unix(0, int64(start)) }
+
+// open gives a handle of that very process, also of one that has ended and is held by somebody. As long as it is open the pid is not used again.
+func open(p supervise.Proc, access uint32) (windows.Handle, error) {
+	if p.IsZero() {
+		return 0, os.ErrProcessDone
+	}
+	h, err := openPID(p.PID, access)
+	if err != nil {
+		return 0, err
+	}
+	start, err := startOf(h)
+	if err == nil && start != p.Start {
+		err = os.ErrProcessDone
+	}
+	if err != nil {
+		return 0, errors.Join(err, windows.CloseHandle(h))
+	}
+	return h, nil
+}
+
+// openPID opens whoever has a pid now. Windows takes the three numbers behind a pid for the same, so it is asked back.
+func openPID(pid int, access uint32) (windows.Handle, error) {
+	h, err := windows.OpenProcess(access|windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
+	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) { // nobody has it
+		return 0, os.ErrProcessDone
+	}
+	if err != nil {
+		return 0, os.NewSyscallError("OpenProcess", err)
+	}
+	if id, err := windows.GetProcessId(h); err != nil || id != uint32(pid) {
+		return 0, errors.Join(os.ErrProcessDone, windows.CloseHandle(h))
+	}
+	return h, nil
+}
+
+// startOf is when a process began, in nanoseconds of Unix time.
+func startOf(h windows.Handle) (uint64, error) {
+	var created, exited, kernel, used windows.Filetime
+	if err := windows.GetProcessTimes(h, &created, &exited, &kernel, &used); err != nil {
+		return 0, os.NewSyscallError("GetProcessTimes", err)
+	}
+	if created == (windows.Filetime{}) { // seen under Wine; it would not be the same process a moment later
+		return 0, errors.New("it is just being made")
+	}
+	return uint64(created.Nanoseconds()), nil
+}
+
+// hasEnded asks the process itself: its exit code can be the one that means running.
+func hasEnded(h windows.Handle) bool {
+	event, err := windows.WaitForSingleObject(h, 0)
+	return err != nil || event != uint32(windows.WAIT_TIMEOUT)
+}
+
+// imageOf is the path of a process's program.
+func imageOf(h windows.Handle) (string, error) {
+	buf := make([]uint16, windows.MAX_LONG_PATH)
+	n := uint32(len(buf))
+	if err := windows.QueryFullProcessImageName(h, 0, &buf[0], &n); err != nil {
+		return "", os.NewSyscallError("QueryFullProcessImageName", err)
+	}
+	return windows.UTF16ToString(buf[:n]), nil
+}
+
+// argsOf reads the command line of a process. The text is in the buffer, behind the header that points to it.
+func argsOf(h windows.Handle) ([]string, error) {
+	const most = 64<<10 + unsafe.Sizeof(windows.NTUnicodeString{}) // what a command line can have
+	buf := make([]uintptr, most/unsafe.Sizeof(uintptr(0))+1)
+	size := uint32(len(buf)) * uint32(unsafe.Sizeof(uintptr(0)))
+	var n uint32
+	if err := windows.NtQueryInformationProcess(h, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]), size, &n); err != nil {
+		return nil, os.NewSyscallError("NtQueryInformationProcess", err)
+	}
+	args, err := windows.DecomposeCommandLine((*windows.NTUnicodeString)(unsafe.Pointer(&buf[0])).String())
+	if err != nil {
+		return nil, fmt.Errorf("cannot take command line apart: %w", err)
+	}
+	return args, nil
+}
+
+// Alive reports whether that very process still runs.
+func (h *Host) Alive(p supervise.Proc) bool {
+	if p.BootID != h.bootID {
+		return false
+	}
+	process, err := open(p, 0)
+	if err != nil {
+		return false
+	}
+	defer windows.CloseHandle(process)
+	return !hasEnded(process)
+}
+
+// Collect has nothing to wait for: a process that has ended is not listed any more, whoever holds it.
+func (h *Host) Collect(context.Context, supervise.Proc) {}
+
+// Signal kills that very process; there is no signal to ask it to end. One that has ended gives os.ErrProcessDone.
+func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
+	switch sig {
+	case supervise.SignalKill:
+	case supervise.SignalTerm:
+		return fmt.Errorf("cannot ask pid %d to end: windows has no signal for it, define a command to stop", p.PID)
+	default:
+		return fmt.Errorf("unknown signal %d", sig)
+	}
+	if err := h.kill(p); err != nil {
+		return fmt.Errorf("cannot kill pid %d: %w", p.PID, err)
+	}
+	return nil
+}
+
+func (h *Host) kill(p supervise.Proc) error {
+	if p.PID == os.Getpid() {
+		return errors.New("refused")
+	}
+	if p.BootID != h.bootID {
+		return os.ErrProcessDone
+	}
+	process, err := open(p, windows.PROCESS_TERMINATE)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(process)
+	if hasEnded(process) {
+		return os.ErrProcessDone
+	}
+	if err := windows.TerminateProcess(process, 1); err != nil {
+		if hasEnded(process) {
+			return os.ErrProcessDone
+		}
+		return os.NewSyscallError("TerminateProcess", err)
+	}
+	return nil
+}
+
+// Watch calls exited once, from the watching goroutine, when the process is gone; also when it is gone already. exited must be quick and must
+// not end its own watch; stop waits for a call that is under way. How it ended is known of every process that was there to be watched.
+func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func(), err error) {
+	var process windows.Handle
+	if p.BootID == h.bootID {
+		if process, err = open(p, 0); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
+		}
+	}
+	stop, err = h.watch.add(process, func() {
+		var code uint32
+		if process == 0 || windows.GetExitCodeProcess(process, &code) != nil {
+			exited(supervise.Exit{})
+			return
+		}
+		exited(supervise.Exit{Known: true, Code: int(code)})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
+	}
+	return stop, nil
+}
+
+// Inspect reads what a query reports of one process beyond the usage of its tree. One that has ended gives os.ErrProcessDone.
+func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
+	d := gozzard.Detail{PID: -1}
+	if p.BootID != h.bootID {
+		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, os.ErrProcessDone)
+	}
+	process, err := open(p, 0)
+	if err != nil {
+		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, err)
+	}
+	defer windows.CloseHandle(process)
+	st, err := h.sampler.one(p)
+	if err != nil || hasEnded(process) {
+		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, errors.Join(os.ErrProcessDone, err))
+	}
+	now, started := time.Now(), startTime(p.Start)
+	_, zone := now.Zone()
+	age := max(0, now.Sub(started))
+	d = gozzard.Detail{
+		PID: p.PID, Cmdline: cleanCmdline(h.cmdline(process)), Threads: st.threads,
+		UTime: int64(st.user.Seconds()), STime: int64(st.kernel.Seconds()),
+		CPUAvg: float64(percent(st.user+st.kernel, age, h.cpus)), MemKB: st.memory >> 10, Mem: 100 * float64(st.memory) / float64(h.mem),
+		StartedAt: started.Unix(), Elapsed: int64(age.Seconds()), ZoneOffset: zone,
+	}
+	return d, nil
+}
+
+// cmdline is as much as can be read: a stranger's may show its program only.
+func (h *Host) cmdline(process windows.Handle) []string {
+	if args, err := argsOf(process); err == nil && len(args) > 0 {
+		return args
+	}
+	if image, err := imageOf(process); err == nil {
+		return []string{image}
+	}
+	return nil
+}

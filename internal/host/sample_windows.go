@@ -1,0 +1,191 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+// minWindow is the shortest time over which a share of the processor is computed: the system counts in steps of up to 16 ms. Samples that follow
+// sooner repeat the last share.
+const minWindow = 200 * time.Millisecond
+
+// firstSize is how large the picture of all processes is taken to be at first, in words.
+const firstSize = 64 << 10
+
+// stat is what the system says of one process in its list of all.
+type stat struct {
+	pid, parent  int
+	start        uint64
+	user, kernel time.Duration
+	memory       int64
+	handles      int32
+	threads      int
+}
+
+// sampler keeps what a share is computed from, and the buffers of a pass, which grow to the size of the machine once.
+type sampler struct {
+	mu    sync.Mutex
+	roots map[supervise.Proc]*rootSample
+	round uint64
+
+	picture []uint64 // aligned as the system wants it
+	stats   []stat
+	at      map[int]int32 // pid → place in stats
+	first   []int32       // place of the first child, -1 without
+	next    []int32       // place of the next sibling
+	todo    []int32
+}
+
+type rootSample struct {
+	at    time.Time
+	used  time.Duration
+	cpu   float32
+	round uint64
+}
+
+func newSampler() *sampler {
+	return &sampler{roots: map[supervise.Proc]*rootSample{}, at: map[int]int32{}, picture: make([]uint64, firstSize)}
+}
+
+// Sample measures processes with all their descendants from one list of all processes that the system gives at once. Processor time is that of
+// the members which run: a child that ended between two samples takes its own along. Memory is the sum of working sets: pages that are shared
+// count for each process that has them. FD are handles of every kind.
+func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
+	usage := make([]supervise.Usage, len(procs))
+	s := h.sampler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.readAll(); err != nil {
+		h.log.Warn("cannot sample processes", "err", err)
+		return usage
+	}
+	s.round++
+	now := time.Now()
+	for i, p := range procs {
+		place, ok := s.at[p.PID]
+		if !ok || p.BootID != h.bootID || s.stats[place].start != p.Start {
+			continue
+		}
+		u, used := s.tree(place)
+		u.Mem = float32(100 * float64(u.MemKB) * 1024 / float64(h.mem))
+		u.CPU = s.share(p, used, now, h.cpus)
+		usage[i] = u
+	}
+	for p, r := range s.roots { // of processes nobody asks for any more
+		if s.round-r.round > 100 {
+			delete(s.roots, p)
+		}
+	}
+	return usage
+}
+
+// one reads a single process.
+func (s *sampler) one(p supervise.Proc) (stat, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.readAll(); err != nil {
+		return stat{}, err
+	}
+	place, ok := s.at[p.PID]
+	if !ok || s.stats[place].start != p.Start {
+		return stat{}, os.ErrProcessDone
+	}
+	return s.stats[place], nil
+}
+
+// readAll takes a picture of all processes and links children to parents.
+func (s *sampler) readAll() error {
+	if err := s.take(); err != nil {
+		return err
+	}
+	s.stats, s.first, s.next = s.stats[:0], s.first[:0], s.next[:0]
+	clear(s.at)
+	for at := uintptr(0); at+unsafe.Sizeof(windows.SYSTEM_PROCESS_INFORMATION{}) <= 8*uintptr(len(s.picture)); {
+		in := (*windows.SYSTEM_PROCESS_INFORMATION)(unsafe.Add(unsafe.Pointer(&s.picture[0]), at))
+		created := windows.Filetime{LowDateTime: uint32(in.CreateTime), HighDateTime: uint32(in.CreateTime >> 32)}
+		s.at[int(in.UniqueProcessID)] = int32(len(s.stats))
+		s.stats = append(s.stats, stat{
+			pid: int(in.UniqueProcessID), parent: int(in.InheritedFromUniqueProcessID), start: uint64(created.Nanoseconds()),
+			user: time.Duration(in.UserTime) * 100, kernel: time.Duration(in.KernelTime) * 100,
+			memory: int64(in.WorkingSetSize), handles: int32(in.HandleCount), threads: int(in.NumberOfThreads),
+		})
+		s.first, s.next = append(s.first, -1), append(s.next, -1)
+		if in.NextEntryOffset == 0 {
+			break
+		}
+		at += uintptr(in.NextEntryOffset)
+	}
+	for i := range s.stats {
+		parent, ok := s.at[s.stats[i].parent]
+		if ok && parent != int32(i) && s.stats[parent].start <= s.stats[i].start { // else the parent has ended, and its pid is now another's
+			s.next[i], s.first[parent] = s.first[parent], int32(i)
+		}
+	}
+	return nil
+}
+
+// take fills the picture.
+func (s *sampler) take() error {
+	for range 10 {
+		var need uint32
+		err := windows.NtQuerySystemInformation(windows.SystemProcessInformation, unsafe.Pointer(&s.picture[0]), uint32(8*len(s.picture)), &need)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, windows.STATUS_INFO_LENGTH_MISMATCH) {
+			return fmt.Errorf("cannot list processes: %w", err)
+		}
+		s.picture = make([]uint64, max(2*len(s.picture), int(need)/8+firstSize/4)) // there may be more in a moment
+	}
+	return errors.New("cannot list processes: they become more and more")
+}
+
+// tree sums up a process and its descendants.
+func (s *sampler) tree(root int32) (u supervise.Usage, used time.Duration) {
+	s.todo = append(s.todo[:0], root)
+	for len(s.todo) > 0 && int(u.Procs) <= len(s.stats) {
+		place := s.todo[len(s.todo)-1]
+		s.todo = s.todo[:len(s.todo)-1]
+		st := &s.stats[place]
+		used += st.user + st.kernel
+		u.MemKB += st.memory >> 10
+		u.FD += st.handles
+		u.Procs++
+		for c := s.first[place]; c >= 0; c = s.next[c] {
+			s.todo = append(s.todo, c)
+		}
+	}
+	return u, used
+}
+
+// share computes the processor use since the previous sample of the same process, of the first one since its start. It can be low, never
+// negative, right after a member has left the tree.
+func (s *sampler) share(p supervise.Proc, used time.Duration, now time.Time, cpus int) float32 {
+	r := s.roots[p]
+	if r == nil {
+		r = &rootSample{at: now, used: used, cpu: percent(used, now.Sub(startTime(p.Start)), cpus)}
+		s.roots[p] = r
+	}
+	r.round = s.round
+	if elapsed := now.Sub(r.at); elapsed >= minWindow {
+		r.cpu = percent(max(0, used-r.used), elapsed, cpus)
+		r.at, r.used = now, used
+	}
+	return r.cpu
+}
+
+// percent is of the whole machine.
+func percent(used, over time.Duration, cpus int) float32 {
+	if over <= 0 {
+		return 0
+	}
+	return float32(min(100, 100*used.Seconds()/(over.Seconds()*float64(cpus))))
+}
