@@ -63,7 +63,7 @@ type Run struct {
 	Command string
 	Timeout time.Duration
 	// Keeps says that what the command starts belongs to the process and stays (start, restart, reload); otherwise its leftovers are cleared
-	// when it ends (stop, kill, version).
+	// when it ends (stop, kill, version). What a stop or kill has put into the background may end first, within the time-out.
 	Keeps bool
 	// Front says that the command may be the process itself: when it still runs after this long and the process of the definition is found alive in its
 	// cgroup, Run returns with Result.Front and leaves it running. 0: a command must end.

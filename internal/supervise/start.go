@@ -121,8 +121,9 @@ func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 	}
 	latest := commandEnded.Add(max(check, checkGrace))
 	for poll := firstPoll; ctx.Err() == nil; poll = min(2*poll, slowPoll) {
+		now := time.Now() // once: what is not over must not be late a moment after, on a machine that is slow
 		makeWay := t.pullUp && a.opWaiting()
-		over := makeWay || !time.Now().Before(end)
+		over := makeWay || !now.Before(end)
 		var f Found
 		var err error
 		if over || !a.running() {
@@ -134,7 +135,7 @@ func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 		switch {
 		case over && a.running():
 			return ok()
-		case makeWay || a.hopeless(t, f) || !time.Now().Before(latest):
+		case makeWay || a.hopeless(t, f) || !now.Before(latest):
 			return notAlive(t.asked(), procName(a.key, a.spec), a.whyNot(f, err), t.res.Output)
 		case over:
 			a.pause(ctx, min(poll, time.Until(latest)))
