@@ -1,0 +1,53 @@
+package topology
+
+import "net/netip"
+
+// attribute is one attribute of a process under the name that documents give it: a text or a number.
+type attribute struct {
+	key    string
+	text   *string
+	number *int
+}
+
+// attributes are all of them, in the order of documents.
+func (p *Process) attributes() [16]attribute {
+	return [...]attribute{
+		{key: "id", number: &p.ID},
+		{key: "name", text: &p.Name},
+		{key: "func_name", text: &p.FuncName},
+		{key: "template_id", number: &p.Template},
+		{key: "proc_num", number: &p.Num},
+		{key: "priority", number: &p.Priority},
+		{key: "user", text: &p.User},
+		{key: "work_path", text: &p.WorkPath},
+		{key: "pid_file", text: &p.PIDFile},
+		{key: "start_cmd", text: &p.Start},
+		{key: "stop_cmd", text: &p.Stop},
+		{key: "restart_cmd", text: &p.Restart},
+		{key: "reload_cmd", text: &p.Reload},
+		{key: "face_stop_cmd", text: &p.ForceStop},
+		{key: "timeout", number: &p.Timeout},
+		{key: "start_check_secs", number: &p.StartCheckSecs},
+	}
+}
+
+// Clear empties the attribute that documents call key.
+func (p *Process) Clear(key string) {
+	for _, a := range p.attributes() {
+		switch {
+		case a.key != key:
+		case a.text != nil:
+			*a.text = ""
+		default:
+			*a.number = 0
+		}
+	}
+}
+
+// addrText is an address as documents have it, "" when there is none.
+func addrText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}

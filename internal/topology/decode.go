@@ -1,0 +1,282 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/document"
+)
+
+// decoder makes a business of the values of a document and notes everything that does not fit.
+type decoder struct {
+	texts  map[string]string // texts that were seen: most of a business are the same few
+	faults []located
+	bad    map[string]bool // paths that were told about
+}
+
+func (d *decoder) fault(n *document.Node, path, format string, args ...any) {
+	d.bad[path] = true
+	d.faults = append(d.faults, located{n.Line, gozzard.Fault{Path: path, Text: fmt.Sprintf(format, args...)}})
+}
+
+// mapping visits the members of a mapping that have a known key.
+func (d *decoder) mapping(n *document.Node, path string, known []string, take func(key string, v *document.Node, path string)) {
+	if n.Kind != document.Mapping {
+		d.fault(n, path, "must be a mapping, is %s", n.Kind)
+		return
+	}
+	for i := range n.Kids {
+		v := &n.Kids[i]
+		at := path
+		if path != "" {
+			at += "."
+		}
+		if !slices.Contains(known, v.Key) {
+			d.fault(v, at+shown(v.Key), "%s", unknown(v.Key, known))
+			continue
+		}
+		take(v.Key, v, at+v.Key)
+	}
+}
+
+// list reads a list; nothing is an empty one.
+func list[T any](d *decoder, n *document.Node, path string, read func(n *document.Node, path string) T) []T {
+	if n.Kind == document.Null {
+		return nil
+	}
+	if n.Kind != document.List {
+		d.fault(n, path, "must be a list, is %s", n.Kind)
+		return nil
+	}
+	if len(n.Kids) == 0 {
+		return nil
+	}
+	all := make([]T, len(n.Kids))
+	for i := range n.Kids {
+		all[i] = read(&n.Kids[i], path+"["+strconv.Itoa(i)+"]")
+	}
+	return all
+}
+
+// text reads a text. A number without quotes is taken as it is written: names and modes look like that.
+func (d *decoder) text(n *document.Node, path string) string {
+	_, truth := n.Bool()
+	switch {
+	case n.Kind == document.Null:
+		return ""
+	case truth:
+		d.fault(n, path, "must be a text: put %s in quotes", n.Text)
+		return ""
+	case n.Kind != document.Plain && n.Kind != document.Quoted:
+		d.fault(n, path, "must be a text, is %s", n.Kind)
+		return ""
+	}
+	if known, ok := d.texts[n.Text]; ok {
+		return known
+	}
+	text := strings.Clone(n.Text) // not the whole document with it
+	d.texts[text] = text
+	return text
+}
+
+// number reads a whole number; nothing is 0.
+func (d *decoder) number(n *document.Node, path string) int {
+	if n.Kind == document.Null {
+		return 0
+	}
+	i, ok := n.Int()
+	switch {
+	case ok:
+	case n.Kind == document.Plain || n.Kind == document.Quoted:
+		d.fault(n, path, "must be a whole number, is %.40q", n.Text)
+	default:
+		d.fault(n, path, "must be a whole number, is %s", n.Kind)
+	}
+	return i
+}
+
+func (d *decoder) addr(n *document.Node, path string) netip.Addr {
+	text := d.text(n, path)
+	if text == "" {
+		return netip.Addr{}
+	}
+	addr, err := gozzard.ParseIP(text)
+	if err != nil {
+		d.fault(n, path, "%v", err)
+	}
+	return addr
+}
+
+func (d *decoder) business(n *document.Node) *Business {
+	b := &Business{}
+	if n.Kind == document.Null {
+		d.fault(n, "", "the document is empty")
+		return b
+	}
+	known := []string{"biz", "name", "clouds", "sets", "config_templates"}
+	d.mapping(n, "", known, func(key string, v *document.Node, path string) {
+		switch key {
+		case "biz":
+			b.ID = d.number(v, path)
+		case "name":
+			b.Name = d.text(v, path)
+		case "clouds":
+			b.Clouds = list(d, v, path, d.cloud)
+		case "sets":
+			b.Sets = list(d, v, path, d.set)
+		case "config_templates":
+			b.Templates = list(d, v, path, d.template)
+		}
+	})
+	return b
+}
+
+func (d *decoder) cloud(n *document.Node, path string) (c Cloud) {
+	required := false
+	d.mapping(n, path, []string{"id", "name"}, func(key string, v *document.Node, path string) {
+		switch key {
+		case "id":
+			c.ID, required = d.number(v, path), v.Kind != document.Null
+		case "name":
+			c.Name = d.text(v, path)
+		}
+	})
+	if n.Kind == document.Mapping && !required { // 0 is an id here, so nothing must not be one
+		d.fault(n, path+".id", "required")
+	}
+	return c
+}
+
+func (d *decoder) set(n *document.Node, path string) (s Set) {
+	d.mapping(n, path, []string{"id", "name", "env", "modules"}, func(key string, v *document.Node, path string) {
+		switch key {
+		case "id":
+			s.ID = d.number(v, path)
+		case "name":
+			s.Name = d.text(v, path)
+		case "env":
+			s.Env = Env(d.number(v, path))
+		case "modules":
+			s.Modules = list(d, v, path, d.module)
+		}
+	})
+	return s
+}
+
+func (d *decoder) module(n *document.Node, path string) (m Module) {
+	d.mapping(n, path, []string{"id", "name", "service_template_id", "instances"}, func(key string, v *document.Node, path string) {
+		switch key {
+		case "id":
+			m.ID = d.number(v, path)
+		case "name":
+			m.Name = d.text(v, path)
+		case "service_template_id":
+			m.ServiceTemplate = d.number(v, path)
+		case "instances":
+			m.Instances = list(d, v, path, d.service)
+		}
+	})
+	return m
+}
+
+func (d *decoder) service(n *document.Node, path string) (s ServiceInstance) {
+	d.mapping(n, path, []string{"id", "name", "host", "processes"}, func(key string, v *document.Node, path string) {
+		switch key {
+		case "id":
+			s.ID = d.number(v, path)
+		case "name":
+			s.Name = d.text(v, path)
+		case "host":
+			s.Host = d.host(v, path)
+		case "processes":
+			s.Processes = list(d, v, path, d.process)
+		}
+	})
+	return s
+}
+
+func (d *decoder) host(n *document.Node, path string) (h Host) {
+	d.mapping(n, path, []string{"cloud", "ip", "ipv6", "agent_id"}, func(key string, v *document.Node, path string) {
+		switch key {
+		case "cloud":
+			h.Cloud = d.number(v, path)
+		case "ip":
+			h.IP = d.addr(v, path)
+		case "ipv6":
+			h.IPv6 = d.addr(v, path)
+		case "agent_id":
+			h.Agent = gozzard.AgentID(d.text(v, path))
+		}
+	})
+	return h
+}
+
+// processKeys are the names of a process's attributes.
+var processKeys = func() []string {
+	all := (&Process{}).attributes()
+	known := make([]string, len(all))
+	for i, a := range all {
+		known[i] = a.key
+	}
+	return known
+}()
+
+func (d *decoder) process(n *document.Node, path string) Process {
+	var p Process
+	all := p.attributes()
+	d.mapping(n, path, processKeys, func(key string, v *document.Node, path string) {
+		for _, a := range all {
+			switch {
+			case a.key != key:
+			case a.text != nil:
+				*a.text = d.text(v, path)
+			default:
+				*a.number = d.number(v, path)
+			}
+		}
+	})
+	return p
+}
+
+func (d *decoder) template(n *document.Node, path string) (t ConfigTemplate) {
+	known := []string{"id", "name", "file_name", "abs_path", "owner", "group", "mode", "bind"}
+	d.mapping(n, path, known, func(key string, v *document.Node, path string) {
+		switch key {
+		case "id":
+			t.ID = d.number(v, path)
+		case "name":
+			t.Name = d.text(v, path)
+		case "file_name":
+			t.FileName = d.text(v, path)
+		case "abs_path":
+			t.Path = d.text(v, path)
+		case "owner":
+			t.Owner = d.text(v, path)
+		case "group":
+			t.Group = d.text(v, path)
+		case "mode":
+			t.Mode = d.text(v, path)
+		case "bind":
+			d.bind(v, path, &t)
+		}
+	})
+	return t
+}
+
+func (d *decoder) bind(n *document.Node, path string, t *ConfigTemplate) {
+	if n.Kind == document.Null {
+		return
+	}
+	d.mapping(n, path, []string{"templates", "processes"}, func(key string, v *document.Node, path string) {
+		switch key {
+		case "templates":
+			t.Templates = list(d, v, path, d.number)
+		case "processes":
+			t.Processes = list(d, v, path, d.number)
+		}
+	})
+}
