@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // The live index's words, for doors that do not know package live.
@@ -22,6 +23,7 @@ type (
 // Options are the parts and settings of a Plane. Zero settings get their defaults.
 type Options struct {
 	Store    Store
+	Topology TopologyStore // nil: no businesses are kept
 	Dispatch Dispatcher
 	Live     *live.Index
 	Log      *slog.Logger
@@ -98,9 +100,10 @@ type Plane struct {
 	settles chan settle
 	quit    chan struct{} // closed when Run ends: nobody takes reports any more
 
-	events    *EventRing
-	questions questions
-	relays    relays
+	events     *EventRing
+	questions  questions
+	relays     relays
+	businesses businesses
 }
 
 // session is an agent's open session as this server knows it.
@@ -113,7 +116,8 @@ type session struct {
 	ready  bool // nothing older waits: operations may go straight to the agent
 }
 
-// New makes a Plane over a record: hosts and registered processes are read into the live index, open attempts are taken up again.
+// New makes a Plane over a record: hosts and registered processes are read into the live index, open attempts are taken up
+// again, and businesses are read.
 func New(ctx context.Context, o Options) (*Plane, error) {
 	o.setDefaults()
 	p := &Plane{
@@ -122,7 +126,8 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{}, waiting: map[gozzard.AgentID][]*flight{},
 		wake: make(chan struct{}, 1), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
 		quit: make(chan struct{}), events: NewEventRing(o.Events, o.Now()), questions: questions{open: map[gozzard.OpID]*question{}},
-		relays: relays{open: map[gozzard.AgentID]*relay{}, wake: make(chan struct{}, 1)},
+		relays:     relays{open: map[gozzard.AgentID]*relay{}, wake: make(chan struct{}, 1)},
+		businesses: businesses{index: topology.NewIndex(), heads: map[int]BusinessHead{}},
 	}
 	hosts, err := o.Store.Hosts(ctx)
 	if err != nil {
@@ -142,6 +147,12 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		return nil, fmt.Errorf("cannot read open attempts: %w", err)
 	}
 	p.takeUp(open)
+	if o.Topology != nil {
+		o.Live.Changed() // from here on changes are noted; what is loaded now is looked at whole
+	}
+	if err := p.loadTopology(ctx); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -158,6 +169,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	run(p.pruneLoop)
 	run(p.groupLoop)
 	run(p.relayLoop)
+	run(p.topologyLoop)
 	for range helloWorkers {
 		run(p.helloLoop)
 	}

@@ -48,7 +48,7 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	plane, err := control.New(r.t.Context(), control.Options{
-		Store: store, Dispatch: r, Live: live.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease,
+		Store: store, Topology: store, Dispatch: r, Live: live.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease,
 		Events: 50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 	})
 	if err != nil {

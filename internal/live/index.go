@@ -60,6 +60,7 @@ type Index struct {
 	labels   labelSets
 	states   [256]int
 	dropped  uint64
+	changes  changes
 }
 
 // host is a Host with what the index keeps about it.
@@ -68,6 +69,7 @@ type host struct {
 	place    uint32
 	known    bool // by PutHost; otherwise only rows were seen
 	reported bool
+	changed  bool     // noted in changes
 	rows     []uint32 // in key order
 	full     fullReport
 }
@@ -101,12 +103,16 @@ func (x *Index) PutHost(h Host) {
 	defer x.mu.Unlock()
 	e := x.hostFor(h.Info.Agent)
 	for _, a := range e.Info.Addrs {
-		if x.owns(e, a) {
+		if x.owns(e, a) && !slices.Contains(h.Info.Addrs, a) {
 			delete(x.byAddr, a)
+			x.noteAddr(a)
 		}
 	}
 	for _, a := range h.Info.Addrs {
-		x.byAddr[a] = e.place
+		if !x.owns(e, a) {
+			x.byAddr[a] = e.place
+			x.noteAddr(a)
+		}
 	}
 	if h.Session != e.Session {
 		e.full.forget()
@@ -114,6 +120,7 @@ func (x *Index) PutHost(h Host) {
 	if !e.known {
 		e.known = true
 		x.known++
+		x.noteHost(e.place)
 	}
 	x.setOnline(e, h.Online)
 	e.Host = h

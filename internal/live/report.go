@@ -132,6 +132,8 @@ func (x *Index) Rebind(from, to gozzard.AgentID) {
 			x.erase(id)
 			continue
 		}
+		x.noteHost(src.place)
+		x.noteHost(dst.place)
 		r.host, r.mark = dst.place, dst.full.mark
 		r.set(rowSeen, false) // not by its new host
 		dst.rows = slices.Insert(dst.rows, i, id)
@@ -185,6 +187,7 @@ func (x *Index) sweep(e *host) {
 
 // unmanage leaves of a row what the record knows: the host manages no such process.
 func (x *Index) unmanage(r *row) {
+	x.noteHost(r.host)
 	x.states[r.state]--
 	r.state = gozzard.StateUnregistered
 	x.states[r.state]++

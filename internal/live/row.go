@@ -96,6 +96,7 @@ func (x *Index) obtain(e *host, key gozzard.Key) *row {
 	x.spaces.at(r.space).push(r.seq, id)
 	x.states[r.state]++
 	x.count++
+	x.noteHost(e.place)
 	return r
 }
 
@@ -121,6 +122,7 @@ func (x *Index) erase(id uint32) {
 	x.labels.drop(r.labels)
 	x.states[r.state]--
 	x.count--
+	x.noteHost(r.host)
 	x.rows.release(id)
 }
 
@@ -137,6 +139,9 @@ func (x *Index) spaceFor(name string) uint32 {
 
 // store puts the values of a status into its row.
 func (x *Index) store(r *row, s *gozzard.Status) {
+	if r.state != s.State || s.Hosted != (r.flags&rowHosted != 0) {
+		x.noteHost(r.host)
+	}
 	x.labels.swap(&r.labels, s.Labels)
 	x.versions.swap(&r.version, clip(s.Version, maxVersionBytes))
 	x.messages.swap(&r.message, clip(s.Message, maxMessageBytes))

@@ -6,14 +6,16 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
 // databases runs a benchmark on each database there is.
-func databases(b *testing.B, run func(*testing.B, control.Store)) {
+func databases(b *testing.B, run func(*testing.B, *sqlstore.Store)) {
 	b.Run("sqlite", func(b *testing.B) {
 		run(b, openSQLite(b, filepath.Join(b.TempDir(), "record.db"), sqlstore.Options{}))
 	})
@@ -23,7 +25,7 @@ func databases(b *testing.B, run func(*testing.B, control.Store)) {
 }
 
 func BenchmarkAccept20000(b *testing.B) {
-	databases(b, func(b *testing.B, s control.Store) {
+	databases(b, func(b *testing.B, s *sqlstore.Store) {
 		t := benchTask(20_000)
 		for b.Loop() {
 			if _, err := s.Accept(b.Context(), t); err != nil {
@@ -34,7 +36,7 @@ func BenchmarkAccept20000(b *testing.B) {
 }
 
 func BenchmarkAcceptAndRegister20000(b *testing.B) {
-	databases(b, func(b *testing.B, s control.Store) {
+	databases(b, func(b *testing.B, s *sqlstore.Store) {
 		t := benchTask(20_000)
 		for i := range t.Attempts {
 			a := &t.Attempts[i]
@@ -50,7 +52,7 @@ func BenchmarkAcceptAndRegister20000(b *testing.B) {
 
 // BenchmarkSettle500 settles verdicts of 500 hosts a call, with their journals and flags.
 func BenchmarkSettle500(b *testing.B) {
-	databases(b, func(b *testing.B, s control.Store) {
+	databases(b, func(b *testing.B, s *sqlstore.Store) {
 		const batch = 500
 		pos := &gozzard.JournalPos{}
 		var rows []control.Settlement
@@ -90,7 +92,7 @@ func BenchmarkSettle500(b *testing.B) {
 }
 
 func BenchmarkAcceptSingle8Callers(b *testing.B) {
-	databases(b, func(b *testing.B, s control.Store) {
+	databases(b, func(b *testing.B, s *sqlstore.Store) {
 		var failed atomic.Int64
 		b.SetParallelism(4) // of two cores
 		b.ResetTimer()
@@ -109,7 +111,7 @@ func BenchmarkAcceptSingle8Callers(b *testing.B) {
 }
 
 func BenchmarkAttempts20000(b *testing.B) {
-	databases(b, func(b *testing.B, s control.Store) {
+	databases(b, func(b *testing.B, s *sqlstore.Store) {
 		t := benchTask(20_000)
 		if _, err := s.Accept(b.Context(), t); err != nil {
 			b.Fatal(err)
@@ -118,6 +120,60 @@ func BenchmarkAttempts20000(b *testing.B) {
 			if list, err := s.Attempts(b.Context(), t.Task.Seq); err != nil || len(list) != 20_000 {
 				b.Fatal(err)
 			}
+		}
+	})
+}
+
+func BenchmarkSaveBusiness50000(b *testing.B) {
+	databases(b, func(b *testing.B, s *sqlstore.Store) {
+		c := benchBusiness(50_000)
+		for b.Loop() {
+			c.Biz++
+			if _, err := s.SaveBusiness(b.Context(), c, control.SourceFile, topologyAudit()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkBusiness50000(b *testing.B) {
+	databases(b, func(b *testing.B, s *sqlstore.Store) {
+		if _, err := s.SaveBusiness(b.Context(), benchBusiness(50_000), control.SourceFile, topologyAudit()); err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if rec, err := s.Business(b.Context(), 2); err != nil || len(rec.Numbers) != 50_000 {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkJob50000 creates a job, gives its tasks their verdicts and reads a page of them.
+func BenchmarkJob50000(b *testing.B) {
+	databases(b, func(b *testing.B, s *sqlstore.Store) {
+		j, tasks := benchJob(50_000)
+		var create, save, page time.Duration
+		for b.Loop() {
+			start := time.Now()
+			if err := s.CreateJob(b.Context(), &j, tasks); err != nil {
+				b.Fatal(err)
+			}
+			create += time.Since(start)
+			start = time.Now()
+			if err := s.SaveTasks(b.Context(), nil, tasks); err != nil {
+				b.Fatal(err)
+			}
+			save += time.Since(start)
+			start = time.Now()
+			p, err := s.Tasks(b.Context(), rollout.TaskFilter{Job: j.ID, Modules: []int{7}, Limit: 100})
+			if err != nil || p.Total != 1000 || len(p.Tasks) != 100 {
+				b.Fatal(p.Total, err)
+			}
+			page += time.Since(start)
+		}
+		for name, d := range map[string]time.Duration{"create-ms/op": create, "save-ms/op": save, "page-ms/op": page} {
+			b.ReportMetric(float64(d.Milliseconds())/float64(b.N), name)
 		}
 	})
 }

@@ -27,7 +27,19 @@ func openSQLite(t testing.TB, path string, o sqlstore.Options) *sqlstore.Store {
 }
 
 func TestSQLiteContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) control.Store {
+	open := func(t *testing.T) *sqlstore.Store {
 		return openSQLite(t, filepath.Join(t.TempDir(), "记录 #1?.db"), sqlstore.Options{})
+	}
+	contract(t, open)
+}
+
+// contract runs every contract that a store keeps.
+func contract(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+	storetest.Run(t, func(t *testing.T) control.Store { return open(t) })
+	t.Run("topology", func(t *testing.T) {
+		storetest.RunTopology(t, func(t *testing.T) storetest.TopologyRecord { return open(t) })
+	})
+	t.Run("rollout", func(t *testing.T) {
+		storetest.RunRollout(t, func(t *testing.T) storetest.RolloutRecord { return open(t) })
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -109,6 +110,10 @@ func TestDiskFull(t *testing.T) {
 	}
 	path := filepath.Join(dir, "record.db")
 	s := openSQLite(t, path, sqlstore.Options{})
+	job, tasks := benchJob(20)
+	if err := s.CreateJob(t.Context(), &job, tasks); err != nil {
+		t.Fatal(err)
+	}
 	acked := fill(t, s)
 	t.Logf("%d tasks acknowledged before the disk was full", len(acked))
 	if len(acked) == 0 {
@@ -116,6 +121,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	there(t, s, acked)
 	settleAll(t, s, acked[0])
+	refusesGrowth(t, s, job, tasks)
 	if err := s.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +148,28 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	there(t, openSQLite(t, path, sqlstore.Options{}), extra) // checked as a whole when opened
+}
+
+// refusesGrowth: without room no business and no job is taken, and a job that is under way comes to its end.
+func refusesGrowth(t *testing.T, s *sqlstore.Store, j rollout.Job, tasks []rollout.Task) {
+	t.Helper()
+	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), control.SourceFile, topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
+		t.Fatalf("a business without room: %v", err)
+	}
+	more, list := benchJob(1)
+	if err := s.CreateJob(t.Context(), &more, list); gozzard.KindOf(err) != gozzard.ErrStorageFull || more.ID != 0 {
+		t.Fatalf("a job without room: %d, %v", more.ID, err)
+	}
+	for i := range tasks {
+		tasks[i].State = rollout.Succeeded
+	}
+	j.State, j.Ended = rollout.Succeeded, time.Now()
+	if err := s.SaveTasks(t.Context(), &j, tasks); err != nil {
+		t.Fatalf("the end of a job found no room: %v", err)
+	}
+	if err := s.Reopen(t.Context(), &j, nil, topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
+		t.Fatalf("a retry without room: %v", err)
+	}
 }
 
 // TestOpenOnFullDisk: the reserve is enough to come up again on a disk that is full to the last byte.

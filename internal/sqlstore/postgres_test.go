@@ -23,7 +23,6 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/sqlstore"
-	"github.com/gozzard/gozzard/internal/storetest"
 )
 
 // startPostgres starts a server of its own in a folder of its own, on a Unix socket only, and returns how to reach it. fsync is "off" for tests
@@ -169,7 +168,7 @@ func TestPostgres(t *testing.T) {
 	address := startPostgres(t, "off")
 	var n atomic.Int64
 	t.Run("contract", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) control.Store {
+		contract(t, func(t *testing.T) *sqlstore.Store {
 			return openPostgres(t, address, fmt.Sprintf("s%d", n.Add(1)), sqlstore.Options{})
 		})
 	})

@@ -42,14 +42,8 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, 
 			return 0, err
 		}
 	}
-	for more := true; more; {
-		scrap := func(ctx context.Context, c *conn) (err error) {
-			more, err = scrapAttempts(ctx, c)
-			return err
-		}
-		if err := s.w.submit(ctx, &job{op: "the removal of attempts", rows: pruneRows, run: scrap}); err != nil {
-			return n, err
-		}
+	if err := s.scrapAll(ctx, &scrapsOfTasks); err != nil {
+		return n, err
 	}
 	return n, s.sweep(ctx)
 }
@@ -74,19 +68,45 @@ func discardTask(ctx context.Context, c *conn, old []int64) (int, error) {
 	return len(gone), c.put(ctx, dropKeys, len(gone), one)
 }
 
-// scrapAttempts removes some rows of discarded tasks.
-func scrapAttempts(ctx context.Context, c *conn) (more bool, err error) {
+// scraps are the rows of what is gone for readers.
+type scraps struct {
+	next string   // finds one
+	rows []string // remove at most so many rows of it, each of a table
+	done string   // forgets it
+}
+
+var scrapsOfTasks = scraps{
+	next: `SELECT task_seq FROM garbage ORDER BY task_seq LIMIT 1`,
+	rows: []string{
+		`DELETE FROM attempts WHERE task_seq = $1 AND idx IN (SELECT idx FROM attempts WHERE task_seq = $1 ORDER BY idx LIMIT $2)`,
+		`DELETE FROM items WHERE task_seq = $1 AND item IN (SELECT item FROM items WHERE task_seq = $1 ORDER BY item LIMIT $2)`,
+	},
+	done: `DELETE FROM garbage WHERE task_seq = $1`,
+}
+
+// scrapAll removes scraps in steps until none are left.
+func (s *Store) scrapAll(ctx context.Context, of *scraps) error {
+	for more := true; more; {
+		scrap := func(ctx context.Context, c *conn) (err error) {
+			more, err = scrapSome(ctx, c, of)
+			return err
+		}
+		if err := s.w.submit(ctx, &job{op: "the removal of what is gone", rows: pruneRows, run: scrap}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scrapSome(ctx context.Context, c *conn, of *scraps) (more bool, err error) {
 	for left := int64(pruneRows); left > 0; {
-		var seq int64
-		found, err := c.one(ctx, `SELECT task_seq FROM garbage ORDER BY task_seq LIMIT 1`, nil, &seq)
+		var id int64
+		found, err := c.one(ctx, of.next, nil, &id)
 		if err != nil || !found {
 			return false, err
 		}
-		for _, q := range [...]string{
-			`DELETE FROM attempts WHERE task_seq = $1 AND idx IN (SELECT idx FROM attempts WHERE task_seq = $1 ORDER BY idx LIMIT $2)`,
-			`DELETE FROM items WHERE task_seq = $1 AND item IN (SELECT item FROM items WHERE task_seq = $1 ORDER BY item LIMIT $2)`,
-		} {
-			n, err := c.change(ctx, q, seq, left)
+		for _, q := range of.rows {
+			n, err := c.change(ctx, q, id, left)
 			if err != nil {
 				return false, err
 			}
@@ -94,7 +114,7 @@ func scrapAttempts(ctx context.Context, c *conn) (more bool, err error) {
 				return true, nil
 			}
 		}
-		if _, err := c.change(ctx, `DELETE FROM garbage WHERE task_seq = $1`, seq); err != nil {
+		if _, err := c.change(ctx, of.done, id); err != nil {
 			return false, err
 		}
 		left--

@@ -73,6 +73,19 @@ func (r *reader) ask(ctx context.Context, b *bulk, n int, args func(i int, to []
 	})
 }
 
+// whole runs several queries on one state of the record: what is committed meanwhile is not seen.
+func (r *reader) whole(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}) // SQLite knows no other
+	if err != nil {
+		return err
+	}
+	err = errors.Join(f(tx), tx.Rollback())
+	if err != nil && ctx.Err() != nil { // which the driver may have noticed first, in words of its own
+		return ctx.Err()
+	}
+	return err
+}
+
 func (r *reader) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -45,6 +45,8 @@ func openLocked(ctx context.Context, path string, o Options, unlock func() error
 		begin:    "BEGIN IMMEDIATE",
 		place:    func(int) string { return "?" }, // in order; the driver looks numbered ones up by name, which is slow for thousands
 		sessions: selectSessions(""),
+		numbers:  func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
+		words:    func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
 		reading:  context.WithoutCancel, // to watch a context the driver starts a goroutine for each statement, and these take microseconds
 		classify: classifySQLite(path),
 	}

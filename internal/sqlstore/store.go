@@ -1,4 +1,4 @@
-// Package sqlstore is the record on SQL: control.Store with one SQL text for SQLite and PostgreSQL.
+// Package sqlstore is the record on SQL: control.Store, control.TopologyStore and rollout.Store with one SQL text for SQLite and PostgreSQL.
 //
 // What differs between the two is in sqlite.go and postgres.go. All writes go through one goroutine, which puts the calls that wait into one
 // transaction and commits once (writer.go); reads have their own connections and never wait for it.
@@ -15,6 +15,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/rollout"
 )
 
 // Options of a store. All fields may be zero.
@@ -39,13 +40,19 @@ type Store struct {
 	closeErr  error
 }
 
-var _ control.Store = (*Store)(nil)
+var (
+	_ control.Store         = (*Store)(nil)
+	_ control.TopologyStore = (*Store)(nil)
+	_ rollout.Store         = (*Store)(nil)
+)
 
 // dialect is what differs between the databases after a store is open.
 type dialect struct {
 	begin     string                                // opens a write transaction
 	forUpdate string                                // ends a SELECT whose rows are about to be changed
 	sessions  *bulk                                 // selectSessions
+	numbers   func(arg string) string               // the integers of a JSON list as a query
+	words     func(arg string) string               // the texts of one
 	place     func(i int) string                    // stands for argument i, from 1, in a bulk statement
 	reading   func(context.Context) context.Context // the context of a short read: whether its caller is still there was looked at before
 	classify  func(error) failure

@@ -1,0 +1,173 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+// applyTries bounds how often a change starts over because another server was faster.
+const applyTries = 5
+
+// ApplyTopology makes a business what the request says, in one transaction, and answers with what changed. Applying the same once more changes
+// nothing. Processes go on as they are: a changed definition counts from the next operation on.
+//
+// Instances that leave the business (their process is gone, or has another alias or host, or fewer of them) must not be hosted: their agents would
+// keep alive what nobody sees any more. They are refused with ErrConflict, or with Prune unregistered once the change is recorded. Nor does a document
+// replace what comes from CMDB, or the other way round, unless TakeOver says that it is meant. What CMDB does not tell stays as it is recorded.
+func (p *Plane) ApplyTopology(ctx context.Context, req ApplyRequest) (ApplyAnswer, error) {
+	if p.o.Topology == nil {
+		return ApplyAnswer{}, errNoTopology()
+	}
+	req.Business.Sort()
+	p.businesses.applying.Lock()
+	defer p.businesses.applying.Unlock()
+	for try := 1; ; try++ {
+		d, err := p.draftChange(ctx, &req)
+		if err != nil || req.DryRun || !d.any {
+			return d.answer, err
+		}
+		err = p.recordChange(ctx, &req, d)
+		if err == nil {
+			return d.answer, p.letGo(ctx, &req, d)
+		}
+		if gozzard.KindOf(err) != gozzard.ErrConflict || try == applyTries {
+			return ApplyAnswer{}, fmt.Errorf("cannot record business %d: %w", req.Business.ID, err)
+		}
+	}
+}
+
+// change is a request worked out against the record.
+type change struct {
+	any     bool // there is something to do
+	topo    topology.Change
+	numbers []topology.Numbers
+	leaving []leaving
+	answer  ApplyAnswer
+}
+
+// draftChange works a request out. Its error says why it is refused; a dry run is refused nothing that the answer tells.
+func (p *Plane) draftChange(ctx context.Context, req *ApplyRequest) (*change, error) {
+	d := &change{}
+	b := req.Business
+	old, err := p.recorded(ctx, b.ID)
+	if err != nil {
+		return d, err
+	}
+	var was *topology.Business
+	if old.Version > 0 {
+		was = &old.Business
+	}
+	if req.Base != nil && *req.Base != old.Version {
+		return d, gozzard.Errorf(gozzard.ErrConflict, "business %d is at version %d, not %d: somebody changed it meanwhile", b.ID, old.Version, *req.Base)
+	}
+	if was != nil && req.Source == SourceCMDB {
+		b.Keep(was)
+	}
+	if d.numbers, err = topology.Number(old.Numbers, b); err != nil {
+		return d, err
+	}
+	d.topo, d.answer.Plan = topology.Compare(was, old.Numbers, b, d.numbers)
+	d.topo.Base = old.Version
+	d.any = was == nil || old.Source != req.Source || changes(&d.topo, was)
+	if d.leaving, err = p.leavingRegistered(ctx, was, &d.topo); err != nil {
+		return d, err
+	}
+	d.answer.Version = old.Version
+	d.answer.Hosted, d.answer.Named = nameHosted(d.leaving)
+	if was != nil && old.Source != req.Source {
+		item := topology.Item{Kind: "business", ID: b.ID, Name: old.Name, Fields: []string{"source: " + old.Source + " -> " + req.Source}}
+		d.answer.Plan.Changed = append([]topology.Item{item}, d.answer.Plan.Changed...)
+	}
+	if req.DryRun {
+		return d, nil
+	}
+	return d, refuseChange(req, &old, d)
+}
+
+// recorded reads a business; one that is not recorded has version 0.
+func (p *Plane) recorded(ctx context.Context, biz int) (BusinessRecord, error) {
+	old, err := p.o.Topology.Business(ctx, biz)
+	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
+		return BusinessRecord{}, nil
+	}
+	if err != nil {
+		return BusinessRecord{}, fmt.Errorf("cannot read business %d: %w", biz, err)
+	}
+	return old, nil
+}
+
+// changes reports whether a change says anything new.
+func changes(c *topology.Change, was *topology.Business) bool {
+	lists := len(c.PutSets) + len(c.PutModules) + len(c.PutServices) + len(c.DropSets) + len(c.DropModules) + len(c.DropServices) +
+		len(c.PutNumbers) + len(c.DropNumbers)
+	return lists > 0 || c.Name != was.Name || !sameList(c.Clouds, was.Clouds) || !sameList(c.Templates, was.Templates)
+}
+
+func sameList[T any](a, b []T) bool { return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b) }
+
+// refuseChange says why a change is not made without a word more.
+func refuseChange(req *ApplyRequest, old *BusinessRecord, d *change) error {
+	if old.Version > 0 && old.Source != req.Source && !req.TakeOver {
+		return gozzard.Errorf(gozzard.ErrConflict, "business %d is kept by %s, not by %s: say that it is to be taken over",
+			req.Business.ID, old.Source, req.Source)
+	}
+	if d.answer.Hosted > 0 && !req.Prune {
+		words := fmt.Sprintf("%d of the instances to be removed are hosted: stop or unhost them first, or prune them, which leaves them running unwatched",
+			d.answer.Hosted)
+		if n := len(d.answer.Named); n < d.answer.Hosted {
+			words += fmt.Sprintf("; the first %d are", n)
+		}
+		return &gozzard.Error{Kind: gozzard.ErrConflict, Message: words, Faults: d.answer.Named}
+	}
+	if n := len(d.leaving); n > MaxTargets && req.Prune {
+		return gozzard.Errorf(gozzard.ErrInvalid, "%d instances would be unregistered, at most %d are allowed at a time", n, MaxTargets)
+	}
+	return nil
+}
+
+// recordChange writes a change and takes it into memory.
+func (p *Plane) recordChange(ctx context.Context, req *ApplyRequest, d *change) error {
+	b, now := req.Business, p.o.Now()
+	plan := &d.answer.Plan
+	audit := AuditRow{
+		At: now, Caller: req.Caller, Act: "topology:apply:" + strconv.Itoa(b.ID), RequestHash: req.Hash,
+		Targets: len(plan.Added) + len(plan.Changed) + len(plan.Removed),
+	}
+	version, err := p.o.Topology.SaveBusiness(ctx, d.topo, req.Source, audit)
+	if err != nil {
+		return err
+	}
+	d.answer.Version, d.answer.Applied = version, true
+	p.putBusiness(BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b, d.numbers)
+	return nil
+}
+
+// letGo has agents forget the instances that left. It comes after the change is recorded: what is not in a business can be unregistered again, what is
+// must not be.
+func (p *Plane) letGo(ctx context.Context, req *ApplyRequest, d *change) error {
+	if !req.Prune || len(d.leaving) == 0 {
+		return nil
+	}
+	op := &gozzard.Operation{
+		Caller: req.Caller, Door: "topology", RequestHash: req.Hash,
+		IdempotencyKey: fmt.Sprintf("topology·%d:%d", req.Business.ID, d.answer.Version),
+		WaitOffline:    p.o.Keep, // a host that is away would come back with it
+	}
+	for i := range d.leaving {
+		l := &d.leaving[i]
+		op.Items = append(op.Items, gozzard.Item{Action: gozzard.ActionUnregister, Key: l.id.Key,
+			Targets: []gozzard.Target{{Agent: l.id.Agent, ResultKey: string(l.id.Agent) + ":" + l.id.Key.String()}}})
+	}
+	task, err := p.Operate(ctx, op)
+	if err != nil {
+		return fmt.Errorf("business %d is at version %d now, but %d processes that left it could not be unregistered: %w",
+			req.Business.ID, d.answer.Version, len(d.leaving), err)
+	}
+	d.answer.Pruned = task.ID
+	return nil
+}

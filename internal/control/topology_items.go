@@ -1,0 +1,89 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+// TopologyItems makes every instance of processes ready to be operated, in the order of the rows: with the definition that the record has now, under
+// the key and labels by which every door knows it.
+func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]TopologyItem, error) {
+	if p.o.Topology == nil {
+		return nil, errNoTopology()
+	}
+	defs, err := p.definitions(ctx, biz, rows)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for i := range rows {
+		n += len(rows[i].Instances)
+	}
+	items := make([]TopologyItem, 0, n)
+	for i := range rows {
+		r := &rows[i]
+		def := defs[r.Process]
+		var missing []string
+		if def != nil {
+			missing = topology.Missing(def, a)
+		}
+		labels := map[string]string{"bk_process_name": r.Name, "bk_process_id": strconv.Itoa(r.Process)}
+		for j, in := range r.Instances {
+			it := TopologyItem{Row: r, Instance: j, Missing: missing, Item: gozzard.Item{Action: a, Key: topology.Key(biz, r.Name, in.Local), Labels: labels}}
+			it.Item.Targets = []gozzard.Target{p.targetOn(r.Host, it.Item.Key)}
+			switch {
+			case a == gozzard.ActionUnregister:
+			case def == nil: // gone since it was found
+				it.Item.Refused = &gozzard.Outcome{Code: gozzard.CodeNoDefinition, Message: fmt.Sprintf("process %d is in business %d no more", r.Process, biz)}
+			default:
+				it.Item.Spec = topology.Define(def, topology.Naming{SetName: r.SetName, ModuleName: r.ModuleName, Alias: r.Name, Local: in.Local, Inst: in.Inst})
+			}
+			items = append(items, it)
+		}
+	}
+	return items, nil
+}
+
+// definitions reads the processes of rows, by id. One whose alias changed since it was found is left out: it is another process to the fleet.
+func (p *Plane) definitions(ctx context.Context, biz int, rows []topology.Row) (map[int]*topology.Process, error) {
+	alias := make(map[int]string, len(rows))
+	ids := make([]int, 0, len(rows))
+	for i := range rows {
+		alias[rows[i].Process] = rows[i].Name
+		ids = append(ids, rows[i].Service)
+	}
+	slices.Sort(ids)
+	services, err := p.o.Topology.Services(ctx, biz, slices.Compact(ids))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the definitions of business %d: %w", biz, err)
+	}
+	defs := make(map[int]*topology.Process, len(rows))
+	for i := range services {
+		for j := range services[i].Processes {
+			def := &services[i].Processes[j]
+			if name, asked := alias[def.ID]; asked && name == def.Name {
+				defs[def.ID] = def
+			}
+		}
+	}
+	return defs, nil
+}
+
+// targetOn names a host of a business to the fleet: by its agent where that is one of ours, else by its address. CMDB may know the agent of another
+// fleet manager there.
+func (p *Plane) targetOn(h topology.Host, key gozzard.Key) gozzard.Target {
+	addr := h.Addr()
+	t := gozzard.Target{Addr: addr, ResultKey: addr.String() + ":" + key.String()}
+	if _, ours := p.o.Live.Host(h.Agent); h.Agent != "" && (ours || !addr.IP.IsValid()) {
+		t.Addr, t.Agent = gozzard.HostAddr{}, h.Agent
+		if !addr.IP.IsValid() {
+			t.ResultKey = string(h.Agent) + ":" + key.String()
+		}
+	}
+	return t
+}

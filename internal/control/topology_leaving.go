@@ -1,0 +1,110 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+// namedHosted bounds how many hosted instances an answer names.
+const namedHosted = 20
+
+// leaving is an instance that a change takes out of its business though the fleet knows it.
+type leaving struct {
+	id     gozzard.ProcID
+	name   string // of its process, dotted
+	host   string
+	hosted bool // by its agent's word or by the record
+}
+
+// leavingRegistered finds the instances that are registered and no more in the business after a change. Service instances that stay as they are have
+// none: an alias is unique on its host.
+func (p *Plane) leavingRegistered(ctx context.Context, was *topology.Business, c *topology.Change) ([]leaving, error) {
+	if was == nil || len(c.PutServices)+len(c.DropServices) == 0 {
+		return nil, nil
+	}
+	touched := make(map[int]struct{}, len(c.PutServices)+len(c.DropServices))
+	for _, id := range c.DropServices {
+		touched[id] = struct{}{}
+	}
+	stay := make(map[gozzard.ProcID]struct{})
+	for i := range c.PutServices {
+		s := &c.PutServices[i].Service
+		touched[s.ID] = struct{}{}
+		p.eachInstance(c.Biz, s, func(id gozzard.ProcID, _ *topology.Process) { stay[id] = struct{}{} })
+	}
+	var list []leaving
+	for i := range was.Sets {
+		set := &was.Sets[i]
+		for j := range set.Modules {
+			m := &set.Modules[j]
+			for k := range m.Instances {
+				s := &m.Instances[k]
+				if _, ok := touched[s.ID]; !ok {
+					continue
+				}
+				p.eachInstance(c.Biz, s, func(id gozzard.ProcID, proc *topology.Process) {
+					if _, ok := stay[id]; !ok {
+						list = append(list, leaving{id: id, host: s.Host.Addr().String(),
+							name: fmt.Sprintf("%s.%s.%s.%s.%d", set.Name, m.Name, s.Name, proc.Name, proc.ID)})
+					}
+				})
+			}
+		}
+	}
+	return p.keepRegistered(ctx, list)
+}
+
+// eachInstance calls f for every instance of a service on a host that the fleet knows: on others nothing is registered.
+func (p *Plane) eachInstance(biz int, s *topology.ServiceInstance, f func(id gozzard.ProcID, proc *topology.Process)) {
+	h, known := p.o.Live.Host(s.Host.Agent)
+	if !known {
+		if h, known = p.o.Live.HostByAddr(s.Host.Addr()); !known {
+			return
+		}
+	}
+	for i := range s.Processes {
+		proc := &s.Processes[i]
+		for local := 1; local <= proc.Count(); local++ {
+			f(gozzard.ProcID{Agent: h.Info.Agent, Key: topology.Key(biz, proc.Name, local)}, proc)
+		}
+	}
+}
+
+// keepRegistered leaves those that an agent or the record has.
+func (p *Plane) keepRegistered(ctx context.Context, list []leaving) ([]leaving, error) {
+	ids := make([]gozzard.ProcID, len(list))
+	for i := range list {
+		ids[i] = list[i].id
+	}
+	recs, err := p.records(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var kept []leaving
+	for _, l := range list {
+		rec, recorded := recs[l.id]
+		row, reported := p.o.Live.Get(l.id.Agent, l.id.Key)
+		if recorded || reported {
+			l.hosted = rec.Hosted || row.Status.Hosted
+			kept = append(kept, l)
+		}
+	}
+	return kept, nil
+}
+
+// nameHosted counts the hosted ones and names the first.
+func nameHosted(list []leaving) (n int, named []gozzard.Fault) {
+	for i := range list {
+		l := &list[i]
+		if !l.hosted {
+			continue
+		}
+		if n++; n <= namedHosted {
+			named = append(named, gozzard.Fault{Path: l.name, Text: fmt.Sprintf("%s is hosted on %s", l.id.Key, l.host)})
+		}
+	}
+	return n, named
+}

@@ -1,0 +1,97 @@
+package live
+
+import (
+	"sync/atomic"
+
+	"github.com/gozzard/gozzard"
+)
+
+// changes are the hosts whose processes came, went, or changed their state or hosting since somebody asked. They are noted from the first question
+// on, so that an index that nobody asks remembers nothing.
+type changes struct {
+	any   atomic.Bool // something is noted: asked without the lock
+	noted bool        // somebody asks
+	hosts []uint32    // each once: host.changed says so
+	addrs map[gozzard.HostAddr]struct{}
+}
+
+// Brief is what most questions about a process are about.
+type Brief struct {
+	State      gozzard.RunState
+	Hosted     bool
+	PID        int32 // -1 when not running
+	ReportedAt int64 // Unix seconds; 0: never
+	Stale      bool  // its host is not known, offline, or has not reported since the server started
+}
+
+// Changed gives, once, the hosts whose processes came, went, or changed their state or hosting since the last call: by agent, and by every address
+// that they own or that has another owner now. The first call gives nothing, and begins the noting. It is for one asker.
+func (x *Index) Changed() (agents []gozzard.AgentID, addrs []gozzard.HostAddr) {
+	if x.changes.noted && !x.changes.any.Load() { // noted is written by the asker only
+		return nil, nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c := &x.changes
+	agents = make([]gozzard.AgentID, 0, len(c.hosts))
+	addrs = make([]gozzard.HostAddr, 0, len(c.hosts)+len(c.addrs))
+	for _, at := range c.hosts {
+		e := x.hosts[at]
+		e.changed = false
+		agents = append(agents, e.Info.Agent)
+		for _, a := range e.Info.Addrs {
+			if x.owns(e, a) {
+				addrs = append(addrs, a)
+			}
+		}
+	}
+	for a := range c.addrs {
+		addrs = append(addrs, a)
+	}
+	c.hosts, c.addrs, c.noted = nil, nil, true
+	c.any.Store(false)
+	return agents, addrs
+}
+
+// Look tells what is known of processes of one host, under one lock: of the agent if it is known, else of the host that owns the address. It calls f
+// for every key, in order; f must be quick and ask the index nothing.
+func (x *Index) Look(agent gozzard.AgentID, addr gozzard.HostAddr, keys []gozzard.Key, f func(i int, b Brief)) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	e := x.knownHost(agent)
+	if at, ok := x.byAddr[addr]; ok && e == nil {
+		e = x.hosts[at]
+	}
+	for i, k := range keys {
+		b := Brief{PID: -1, Stale: e == nil || !e.Online || !e.reported}
+		if e != nil {
+			if r := x.find(e, k); r != nil {
+				b.State, b.Hosted, b.PID, b.ReportedAt = r.state, r.flags&rowHosted != 0, r.pid, r.reported
+			}
+		}
+		f(i, b)
+	}
+}
+
+// noteHost remembers that something about a host's processes changed.
+func (x *Index) noteHost(at uint32) {
+	e := x.hosts[at]
+	if !x.changes.noted || e.changed {
+		return
+	}
+	e.changed = true
+	x.changes.hosts = append(x.changes.hosts, at)
+	x.changes.any.Store(true)
+}
+
+// noteAddr remembers that an address has another owner, or none: it means other processes now.
+func (x *Index) noteAddr(a gozzard.HostAddr) {
+	if !x.changes.noted {
+		return
+	}
+	if x.changes.addrs == nil {
+		x.changes.addrs = make(map[gozzard.HostAddr]struct{})
+	}
+	x.changes.addrs[a] = struct{}{}
+	x.changes.any.Store(true)
+}

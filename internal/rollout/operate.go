@@ -1,0 +1,202 @@
+package rollout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// Door is the door of the operations: who asks for their results asks for GSEKit's.
+const Door = "gsekit"
+
+// send makes one operation of tasks and records which. The operation is not sent twice: until its id is recorded with the tasks its idempotency key
+// stands for it, so a server that died in between is given the id of the same operation again.
+func (r *Runner) send(ctx context.Context, j *Job, part []*Task) error {
+	op, err := operation(j, part)
+	if err == nil {
+		var task gozzard.Task
+		if task, err = r.operate(ctx, op); err == nil {
+			for _, t := range part {
+				t.State, t.Task, t.Started = Running, task.ID, r.o.Now()
+			}
+			return r.save(ctx, nil, part)
+		}
+		if ended(ctx, err) {
+			return err
+		}
+	}
+	reason, message := ReasonInternal, "the operation could not be recorded"
+	var known *gozzard.Error
+	if errors.As(err, &known) {
+		public := gozzard.Error{Message: known.Message, Faults: known.Faults} // the cause is for the log
+		reason, message = ReasonRefused, public.Error()
+	}
+	r.o.Log.Error("cannot operate for a job", "job", j.ID, "group", part[0].Group, "wave", part[0].Wave, "err", err)
+	for _, t := range part {
+		t.State, t.Reason, t.Message, t.Ended = Failed, reason, message, r.o.Now()
+	}
+	return r.save(ctx, nil, part)
+}
+
+// operate repeats an operation only while it is not known what came of it. What is refused for want of room is refused: nobody wants a process
+// started hours later, when there is room.
+func (r *Runner) operate(ctx context.Context, op *gozzard.Operation) (task gozzard.Task, err error) {
+	select {
+	case <-ctx.Done():
+		return task, ctx.Err()
+	case r.sending <- struct{}{}:
+	}
+	defer func() { <-r.sending }()
+	var refused error
+	err = r.insist(ctx, "an operation", func() error {
+		var err error
+		if task, err = r.o.Plane.Operate(ctx, op); isKind(err, gozzard.ErrUnavailable) || ctx.Err() != nil {
+			return err
+		}
+		refused = err
+		return nil
+	})
+	return task, errors.Join(err, refused)
+}
+
+// operation makes the operation of tasks. It must come out the same after a restart.
+func operation(j *Job, part []*Task) (*gozzard.Operation, error) {
+	first := part[0]
+	op := &gozzard.Operation{
+		Caller: j.Caller, Door: Door, Items: make([]gozzard.Item, len(part)), IdempotencyKey: idempotencyKey(first),
+	}
+	specs := map[string]*gozzard.Spec{}
+	hash := sha256.New()
+	enc := json.NewEncoder(hash)
+	for i, t := range part {
+		spec, known := specs[string(t.Spec)]
+		if !known && len(t.Spec) > 0 {
+			var err error
+			if spec, err = gozzard.DecodeSpec(t.Spec); err != nil {
+				return nil, fmt.Errorf("definition of %s: %w", t.Key, err)
+			}
+			specs[string(t.Spec)] = spec
+		}
+		target := targetOf(t)
+		op.Items[i] = gozzard.Item{Action: j.Action, Key: t.Key, Labels: t.Labels, Spec: spec, Targets: []gozzard.Target{target}}
+		if err := enc.Encode([]any{t.ID, j.Action.String(), t.Agent, target.ResultKey, t.Labels, t.Spec}); err != nil {
+			return nil, fmt.Errorf("digest of %s: %w", t.Key, err)
+		}
+	}
+	hash.Sum(op.RequestHash[:0])
+	return op, nil
+}
+
+func targetOf(t *Task) gozzard.Target {
+	target := gozzard.Target{Agent: t.Agent, ResultKey: string(t.Agent) + ":" + t.Key.String()}
+	if t.Addr.IP.IsValid() {
+		target.ResultKey = t.Addr.String() + ":" + t.Key.String()
+	}
+	if t.Agent == "" {
+		target.Addr = t.Addr
+	}
+	return target
+}
+
+// idempotencyKey names an operation for good. Parts of a wave are told apart by their first task. The sign in it is one that doors do not take in
+// keys of callers, so nobody else can have used it.
+func idempotencyKey(first *Task) string {
+	return fmt.Sprintf("rollout·%d:%d:%s:%d:%d", first.Job, first.Round, first.Group, first.Wave, first.ID)
+}
+
+// await waits for the verdicts of an operation and records them as they come. What has none in time has failed; that it may still be done is said.
+func (r *Runner) await(ctx context.Context, j *Job, op []*Task) error {
+	limit := r.limit(j, op)
+	pause := time.Second + time.Duration(len(op))*100*time.Microsecond // reading a large one takes time
+	for {
+		asked := time.Now()
+		wait := max(0, min(pause, limit.Sub(r.o.Now())))
+		var res control.TaskResults
+		err := r.insist(ctx, "results of an operation", func() (err error) {
+			res, err = r.o.Plane.Await(ctx, j.Caller, op[0].Task, wait)
+			return err
+		})
+		if err != nil && !isKind(err, gozzard.ErrNotFound) {
+			return err
+		}
+		lost := ""
+		switch {
+		case err != nil:
+			lost = "the results of the operation are gone"
+		case !fits(op, res.Attempts):
+			lost = "the results of the operation are not those of these processes"
+		}
+		news, open := r.settle(op, res.Attempts, lost, !r.o.Now().Before(limit))
+		if err := r.save(ctx, nil, news); err != nil || open == 0 {
+			return err
+		}
+		if early := wait - time.Since(asked); early > 0 && !r.sleep(ctx, early) { // another server knows of it
+			return ctx.Err()
+		}
+	}
+}
+
+// settle gives tasks that are open the verdicts that there are. It returns those that are final now, and how many are not.
+func (r *Runner) settle(op []*Task, attempts []gozzard.Attempt, lost string, late bool) (news []*Task, open int) {
+	for i, t := range op {
+		if t.State.Final() {
+			continue
+		}
+		switch {
+		case lost != "":
+			t.State, t.Reason, t.Message = Failed, ReasonInternal, lost
+		case attempts[i].State.Final():
+			judge(t, &attempts[i])
+		case late:
+			t.State, t.Reason, t.Message = Failed, ReasonTimeout, attempts[i].Outcome.Message
+			if t.Message == "" {
+				t.Message = "no verdict in time; it may still be done"
+			}
+		default:
+			open++
+			continue
+		}
+		t.Ended = r.o.Now()
+		news = append(news, t)
+	}
+	return news, open
+}
+
+// fits reports whether attempts are those of the tasks, one each and in their order.
+func fits(op []*Task, attempts []gozzard.Attempt) bool {
+	if len(op) != len(attempts) {
+		return false
+	}
+	for i, t := range op {
+		if attempts[i].Key != t.Key {
+			return false
+		}
+	}
+	return true
+}
+
+// limit is when an operation is not waited for any longer. After a restart its hosts get some time to come back.
+func (r *Runner) limit(j *Job, op []*Task) time.Time {
+	budget := time.Duration(0)
+	var last []byte
+	for _, t := range op {
+		if len(t.Spec) == 0 || len(last) > 0 && &last[0] == &t.Spec[0] { // equal ones are the same bytes
+			continue
+		}
+		last = t.Spec
+		if s, err := gozzard.DecodeSpec(t.Spec); err == nil { // it was decoded before it was sent
+			budget = max(budget, s.Budget(j.Action))
+		}
+	}
+	end, now := op[0].Started.Add(budget), r.o.Now()
+	if end.Before(now) {
+		end = now
+	}
+	return end.Add(r.o.Timeout)
+}

@@ -1,0 +1,142 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// perform takes a job from where the record has it to its end. All that decides what comes next is in the record, so it does not matter whether this
+// is the first time.
+func (r *Runner) perform(ctx context.Context, ref jobRef) error {
+	j, tasks, err := r.load(ctx, ref)
+	if err != nil || j.State.Final() {
+		return err
+	}
+	if j.State == Pending {
+		j.State = Running
+		if err := r.save(ctx, &j, nil); err != nil {
+			return err
+		}
+	}
+	if err := r.runGroups(ctx, &j, groupsOf(tasks)); err != nil {
+		return err
+	}
+	var page TaskPage
+	err = r.insist(ctx, "counts of a job", func() (err error) {
+		page, err = r.o.Store.Tasks(ctx, TaskFilter{Job: j.ID}) // all of them: a retry may have left some out
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if page.Counts[Pending]+page.Counts[Running] > 0 { // a retry that came by another server
+		r.add(ref)
+		return nil
+	}
+	j.State, j.Ended = Succeeded, r.o.Now()
+	if page.Counts[Failed] > 0 {
+		j.State = Failed
+	}
+	r.o.Log.Info("job ended", "job", j.ID, "biz", j.Biz, "action", j.Action, "state", j.State, "failed", page.Counts[Failed])
+	return r.save(ctx, &j, nil)
+}
+
+func (r *Runner) load(ctx context.Context, ref jobRef) (j Job, tasks []Task, err error) {
+	err = r.insist(ctx, "a job", func() (err error) {
+		j, err = r.o.Store.Job(ctx, ref.biz, ref.id)
+		return err
+	})
+	if err != nil || j.State.Final() {
+		return j, nil, err
+	}
+	err = r.insist(ctx, "tasks of a job", func() error {
+		page, err := r.o.Store.Tasks(ctx, TaskFilter{Job: ref.id, Limit: -1, Definitions: true})
+		tasks = page.Tasks
+		return err
+	})
+	return j, tasks, err
+}
+
+// runGroups runs the groups side by side. Each ends for itself.
+func (r *Runner) runGroups(ctx context.Context, j *Job, groups [][]wave) error {
+	var wg sync.WaitGroup
+	todo := make(chan []wave)
+	errs := make([]error, min(len(groups), maxGroups))
+	for i := range errs {
+		wg.Go(func() {
+			for waves := range todo {
+				if err := r.runGroup(ctx, j, waves); err != nil && errs[i] == nil {
+					errs[i] = err
+				}
+			}
+		})
+	}
+	for _, waves := range groups {
+		todo <- waves
+	}
+	close(todo)
+	wg.Wait()
+	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if i < 0 {
+		return nil
+	}
+	return errs[i] // they all have the same reason: this run or the record has ended
+}
+
+// runGroup runs the waves of one group, each when the one before has gone well.
+func (r *Runner) runGroup(ctx context.Context, j *Job, waves []wave) error {
+	for i, w := range waves {
+		if err := r.runWave(ctx, j, w); err != nil {
+			return err
+		}
+		failed := w.failed()
+		if failed == nil {
+			continue
+		}
+		var held []*Task
+		for _, t := range slices.Concat(waves[i+1:]...) {
+			if !t.State.Final() {
+				t.State, t.Reason, t.Message, t.Ended = Failed, ReasonEarlier, holdBack(failed), r.o.Now()
+				held = append(held, t)
+			}
+		}
+		return r.save(ctx, nil, held)
+	}
+	return nil
+}
+
+// runWave sends what is not sent and waits for what is.
+func (r *Runner) runWave(ctx context.Context, j *Job, w wave) error {
+	for part := range slices.Chunk(w.unsent(), r.most) {
+		if err := r.send(ctx, j, part); err != nil {
+			return err
+		}
+	}
+	for _, op := range w.operations() {
+		if err := r.await(ctx, j, op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// save records tasks as they are now, and the job when it is not nil.
+func (r *Runner) save(ctx context.Context, j *Job, tasks []*Task) error {
+	if j == nil && len(tasks) == 0 {
+		return nil
+	}
+	rows := make([]Task, len(tasks))
+	for i, t := range tasks {
+		rows[i] = *t
+	}
+	return r.insist(ctx, "the state of a job", func() error { return r.o.Store.SaveTasks(ctx, j, rows) })
+}
+
+// ended reports whether an error only says that this run is over.
+func ended(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, control.ErrStopped)
+}

@@ -1,0 +1,74 @@
+package rollout
+
+import (
+	"context"
+	"time"
+
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// Store is the record of jobs, durable when a call returns.
+type Store interface {
+	// CreateJob records a job with its tasks and draws their ids; both are filled in.
+	CreateJob(ctx context.Context, j *Job, tasks []Task) error
+
+	// Job reads one of a business. ErrNotFound for an unknown or foreign one.
+	Job(ctx context.Context, biz int, id int64) (Job, error)
+
+	// Jobs lists jobs of a business, newest first; total is how many fit.
+	Jobs(ctx context.Context, f JobFilter) (total int, jobs []Job, err error)
+
+	// Tasks lists the tasks of a job by id; total is how many fit, and counts are those of the whole job.
+	Tasks(ctx context.Context, f TaskFilter) (TaskPage, error)
+
+	// OpenJobs lists jobs of all businesses that are not final, oldest first.
+	OpenJobs(ctx context.Context) ([]Job, error)
+
+	// SaveTasks writes state, reason, code, message, round, operation and times of tasks, and those of the job when j is not nil, in one transaction.
+	// Tasks that are in a newer round by now are left as they are.
+	SaveTasks(ctx context.Context, j *Job, tasks []Task) error
+
+	// Reopen is SaveTasks for a retry, with its audit row. ErrConflict when the job is not final: somebody else was faster, and nothing is changed.
+	Reopen(ctx context.Context, j *Job, tasks []Task, audit control.AuditRow) error
+
+	// PruneJobs removes at most limit final jobs that ended before a time, with their tasks.
+	PruneJobs(ctx context.Context, before time.Time, limit int) (int, error)
+
+	// HasJobs tells whether a business ever had a job.
+	HasJobs(ctx context.Context, biz int) (bool, error)
+}
+
+// JobFilter chooses jobs of one business. Empty fields fit all.
+type JobFilter struct {
+	Biz     int
+	IDs     []int64
+	Actions []string // gozzard.Action.String
+	Users   []string
+	States  []State
+	From    time.Time // of Started
+	Until   time.Time
+	Start   int
+	Limit   int // < 0: all
+}
+
+// TaskFilter chooses tasks of one job. Empty fields fit all.
+type TaskFilter struct {
+	Job       int64
+	IDs       []int64
+	Sets      []int
+	Modules   []int
+	Processes []int
+	Names     []string
+	States    []State
+	Start     int
+	Limit     int // < 0: all
+
+	Definitions bool // with Labels and Spec, and without Info
+}
+
+// TaskPage is an answer to TaskFilter.
+type TaskPage struct {
+	Total  int
+	Tasks  []Task
+	Counts map[State]int // of all tasks of the job
+}
