@@ -47,7 +47,7 @@ type received struct {
 // Credentials are usually inside the body, so a long body cannot be judged by its size alone. With an app's credentials in headers they are
 // checked before anything is read. Without, the first MaxBodyUnknown bytes must hold them at the top level (all known clients put them there:
 // they send sorted or credentials-first bodies); the rest is read only when the app is proven by then.
-func receive(book *auth.Book, r *http.Request, access Access, limit int64) (*received, error) {
+func receive(book *auth.Book, r *http.Request, route *Route) (*received, error) {
 	if err := checkHeaders(r.Header); err != nil {
 		return nil, err
 	}
@@ -61,15 +61,18 @@ func receive(book *auth.Book, r *http.Request, access Access, limit int64) (*rec
 		body, err = queryBody(r.URL.RawQuery)
 	case head.App != "" && head.Secret != "":
 		if _, err = book.CheckApp(head); err == nil {
-			body, err = read(r.Body, limit)
+			body, err = read(r.Body, route.MaxBody)
 		}
 	default:
-		body, err = readKnown(book, head, r.Body, limit)
+		body, err = readKnown(book, head, r.Body, route.MaxBody)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return identify(book, r, access, head, body)
+	if len(body) == 0 && route.Bodiless {
+		body = []byte("{}")
+	}
+	return identify(book, r, route.Access, head, body)
 }
 
 // readKnown reads a body whose beginning must prove the app before the rest is read.

@@ -7,7 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -28,14 +29,17 @@ type Door struct {
 	Prefixes []Prefix
 	Routes   []Route
 	Numbers  func(gozzard.ErrorKind) Number // nil: NumberOf
-	Auth     *auth.Book
-	Log      *slog.Logger
-	Observe  func(route string, code int, d time.Duration) // nil: nobody watches
+	// Tell words an error that ends a call, for doors with numbers and a language of their own; nil: Numbers and Text.
+	Tell    func(r *http.Request, err error) (Number, string)
+	Quiet   bool // success has no message
+	Auth    *auth.Book
+	Log     *slog.Logger
+	Observe func(route string, code int, d time.Duration) // nil: nobody watches
 }
 
 // Prefix is one folder of paths. Its Family picks the routes that live there.
 type Prefix struct {
-	Path    string // such as /api/v2/proc
+	Path    string // such as /api/v2/proc; may have parameters as routes have
 	Family  string
 	Gateway bool // the HTTP status tells the kind of an error; elsewhere it is 200
 }
@@ -43,9 +47,12 @@ type Prefix struct {
 // Route is one call.
 type Route struct {
 	Name     string
+	Path     string // below the prefix; "" is Name. A part in braces, such as job/{job_id}/retry, is a number that the call gets by that name
 	Families []string
 	Access   Access
-	Read     bool // changes nothing: GET with query parameters is served too
+	Read     bool     // changes nothing: GET with query parameters is served too
+	Methods  []string // nil: POST, and GET when it reads
+	Bodiless bool     // an empty body is an empty object
 	MaxBody  int64
 	Handle   func(ctx context.Context, c *Call) (any, error)
 }
@@ -57,19 +64,46 @@ type Call struct {
 	Body           Value
 	Faults         *Faults
 	IdempotencyKey string
-	// Hash is of the call's name and the body: the same body sent to another call is another request.
+	// Hash is of the call's name, its path's numbers and the body: the same body sent to another call is another request.
 	Hash [sha256.Size]byte
+	// Request is what was sent, for its query and headers; its body has been read.
+	Request *http.Request
+	numbers []number
+}
+
+// number is a parameter in a path.
+type number struct {
+	name  string
+	value int64
+}
+
+// Number is the parameter of the path with this name; ok is false on paths that have none.
+func (c *Call) Number(name string) (value int64, ok bool) {
+	for _, n := range c.numbers {
+		if n.name == name {
+			return n.value, true
+		}
+	}
+	return 0, false
+}
+
+// Query is the query string as the object that it would be as a body.
+func (c *Call) Query() (Value, error) {
+	body, err := queryBody(c.Request.URL.RawQuery)
+	if err != nil {
+		return Value{}, err
+	}
+	doc, err := Parse(body)
+	if err != nil {
+		return Value{}, err
+	}
+	return doc.Root(c.Faults)
 }
 
 // Handler serves a door.
 type Handler struct {
 	door  Door
-	table map[string]served
-}
-
-type served struct {
-	route   *Route
-	gateway bool
+	table paths
 }
 
 // New makes the handler of a door. A route without access, size or handler is a mistake in the program and panics.
@@ -80,25 +114,21 @@ func New(d Door) *Handler {
 	if d.Numbers == nil {
 		d.Numbers = NumberOf
 	}
+	if d.Tell == nil {
+		d.Tell = func(_ *http.Request, err error) (Number, string) { return d.Numbers(gozzard.KindOf(err)), Text(err) }
+	}
 	if d.Observe == nil {
 		d.Observe = func(string, int, time.Duration) {}
 	}
-	h := &Handler{door: d, table: make(map[string]served)}
+	h := &Handler{door: d, table: paths{}}
 	for i := range d.Routes {
 		r := &d.Routes[i]
 		if r.Name == "" || r.Access == 0 || r.MaxBody <= 0 || r.Handle == nil || len(r.Families) == 0 {
 			panic(fmt.Sprintf("esb: route %q does not say its access, size, families and handler", r.Name))
 		}
 		for _, p := range d.Prefixes {
-			for _, family := range r.Families {
-				if p.Family != family {
-					continue
-				}
-				path := p.Path + "/" + r.Name
-				if _, twice := h.table[path]; twice {
-					panic("esb: two routes at " + path)
-				}
-				h.table[path] = served{route: r, gateway: p.Gateway}
+			if slices.Contains(r.Families, p.Family) {
+				h.table.add(p, r)
 			}
 		}
 	}
@@ -108,29 +138,8 @@ func New(d Door) *Handler {
 // Owns reports whether the door serves a path, so that a server with several doors can choose. It must be asked before http.ServeMux sees the
 // request: that one redirects double slashes, and a redirect drops the body.
 func (h *Handler) Owns(r *http.Request) bool {
-	_, ok := h.find(r)
+	_, _, ok := h.table.find(r)
 	return ok
-}
-
-// find looks a path up: empty segments do not count; anything encoded, "." and ".." match nothing.
-func (h *Handler) find(r *http.Request) (served, bool) {
-	escaped := r.URL.EscapedPath()
-	if strings.ContainsAny(escaped, "%\x00") {
-		return served{}, false
-	}
-	var path strings.Builder
-	for segment := range strings.SplitSeq(escaped, "/") {
-		switch segment {
-		case "":
-		case ".", "..":
-			return served{}, false
-		default:
-			path.WriteByte('/')
-			path.WriteString(segment)
-		}
-	}
-	s, ok := h.table[path.String()]
-	return s, ok
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -148,35 +157,33 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		code := a.send(w, h.door)
 		h.door.Observe(name, code, time.Since(began))
 	}()
-	s, ok := h.find(r)
+	s, numbers, ok := h.table.find(r)
 	if !ok {
 		a.fail(http.StatusNotFound, h.door.Numbers(gozzard.ErrNotFound).Code, notFoundText)
 		return
 	}
-	name = s.route.Name
-	if r.Method != http.MethodPost && (r.Method != http.MethodGet || !s.route.Read) {
-		w.Header().Set("Allow", s.route.methods())
-		a.fail(http.StatusMethodNotAllowed, h.door.Numbers(gozzard.ErrInvalid).Code, name+" takes "+s.route.methods())
+	route := s.route(r.Method)
+	if route == nil {
+		name = s.routes[0].Name
+		w.Header().Set("Allow", s.methods())
+		a.fail(http.StatusMethodNotAllowed, h.door.Numbers(gozzard.ErrInvalid).Code, name+" takes "+s.methods())
 		return
 	}
-	data, err := h.serve(r, s.route)
+	name = route.Name
+	data, err := h.serve(r, route, numbers)
 	if err != nil {
 		drain(r)
-		h.failed(&a, s, err)
+		h.failed(&a, r, route, s.gateway, err)
 		return
 	}
-	a.envelope = Envelope{Result: true, Code: CodeOK, Message: "success", Data: data}
-}
-
-func (r *Route) methods() string {
-	if r.Read {
-		return "GET, POST"
+	a.envelope = Envelope{Result: true, Code: CodeOK, Data: data}
+	if !h.door.Quiet {
+		a.envelope.Message = "success"
 	}
-	return "POST"
 }
 
-func (h *Handler) serve(r *http.Request, route *Route) (any, error) {
-	in, err := receive(h.door.Auth, r, route.Access, route.MaxBody)
+func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, error) {
+	in, err := receive(h.door.Auth, r, route)
 	if err != nil {
 		return nil, err
 	}
@@ -191,26 +198,28 @@ func (h *Handler) serve(r *http.Request, route *Route) (any, error) {
 	}
 	sum := sha256.New()
 	sum.Write([]byte(route.Name))
+	for _, n := range numbers {
+		sum.Write(strconv.AppendInt([]byte{'/'}, n.value, 10))
+	}
 	sum.Write([]byte{0})
 	sum.Write(in.body)
-	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key}
+	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key, Request: r, numbers: numbers}
 	sum.Sum(c.Hash[:0])
 	return route.Handle(r.Context(), c)
 }
 
 // failed turns an error into an answer. What the caller cannot mend is logged with its cause; what he can is only told.
-func (h *Handler) failed(a *answer, s served, err error) {
-	kind := gozzard.KindOf(err)
-	n := h.door.Numbers(kind)
-	switch kind {
+func (h *Handler) failed(a *answer, r *http.Request, route *Route, gateway bool, err error) {
+	switch gozzard.KindOf(err) {
 	case gozzard.ErrInternal, gozzard.ErrUnavailable, gozzard.ErrStorageFull:
-		h.door.Log.Error("request failed", "route", s.route.Name, "request_id", a.id, "error", err.Error())
+		h.door.Log.Error("request failed", "route", route.Name, "request_id", a.id, "error", err.Error())
 	}
+	n, text := h.door.Tell(r, err)
 	status := http.StatusOK
-	if s.gateway {
+	if gateway {
 		status = n.Status
 	}
-	a.fail(status, n.Code, Text(err))
+	a.fail(status, n.Code, text)
 }
 
 // answer is what will be sent.

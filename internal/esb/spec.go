@@ -137,23 +137,41 @@ func (r SpecRules) control(v Value) gozzard.Control {
 	if !v.OptObject() {
 		return gozzard.Control{}
 	}
-	r.only(&v, "start_cmd", "stop_cmd", "restart_cmd", "reload_cmd", "kill_cmd", "version_cmd", "health_cmd")
-	cmd := func(name string) string {
-		c := v.Get(name)
-		s := c.OptStr()
-		switch {
-		case len(s) > maxCommand:
-			c.Fault("has %d bytes, at most %d are allowed", len(s), maxCommand)
-		case strings.ContainsRune(s, 0):
-			c.Fault("has a NUL character")
-		}
-		return s
+	r.only(&v, "shell", "start_cmd", "stop_cmd", "restart_cmd", "reload_cmd", "kill_cmd", "version_cmd", "health_cmd")
+	cmd := func(name string) string { return ReadCommand(v.Get(name)) }
+	shell := gozzard.Shell("")
+	if r.Strict { // a word of ours
+		shell = oneOf(v.Get("shell"), gozzard.ShellSh, gozzard.ShellBat, gozzard.ShellPS1)
 	}
 	return gozzard.Control{
-		Start: cmd("start_cmd"), Stop: cmd("stop_cmd"), Restart: cmd("restart_cmd"), Reload: cmd("reload_cmd"), Kill: cmd("kill_cmd"),
+		Shell: shell, Start: cmd("start_cmd"), Stop: cmd("stop_cmd"), Restart: cmd("restart_cmd"), Reload: cmd("reload_cmd"), Kill: cmd("kill_cmd"),
 		Version: cmd("version_cmd"), Health: cmd("health_cmd"),
 	}
 }
+
+// ReadCommand reads an optional shell command.
+func ReadCommand(v Value) string {
+	s := v.OptStr()
+	switch {
+	case len(s) > maxCommand:
+		v.Fault("has %d bytes, at most %d are allowed", len(s), maxCommand)
+	case strings.ContainsRune(s, 0):
+		v.Fault("has a NUL character")
+	}
+	return s
+}
+
+// ReadPath reads an optional path, which must be clean and absolute.
+func ReadPath(v Value) string {
+	p := line(v, maxPath)
+	if p != "" && !cleanPath(p) {
+		v.Fault("%q is not a clean absolute path", clip(p))
+	}
+	return p
+}
+
+// ReadLine reads an optional text of one line.
+func ReadLine(v Value, most int) string { return line(v, most) }
 
 func (r SpecRules) resource(v Value) gozzard.Resource {
 	if !v.OptObject() {

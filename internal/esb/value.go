@@ -100,6 +100,26 @@ func (v *Value) IsString() bool { return v.kind() == kindString }
 // IsObject reports whether the value is an object.
 func (v *Value) IsObject() bool { return v.kind() == kindObject }
 
+// IsNull reports whether there is a null.
+func (v *Value) IsNull() bool { return v.kind() == kindNull }
+
+// IsNumber reports whether the value is a number.
+func (v *Value) IsNumber() bool { return v.kind() == kindNumber }
+
+// IsBool reports whether the value is true or false.
+func (v *Value) IsBool() bool { return v.kind() == kindTrue || v.kind() == kindFalse }
+
+// IsList reports whether the value is a list.
+func (v *Value) IsList() bool { return v.kind() == kindArray }
+
+// Text is the content of a string or the literal of a number, "" for anything else.
+func (v *Value) Text() string {
+	if k := v.kind(); k != kindString && k != kindNumber {
+		return ""
+	}
+	return v.doc.text(v.at)
+}
+
 // Faults is where this document's faults are collected.
 func (v *Value) Faults() *Faults { return v.faults }
 

@@ -206,7 +206,7 @@ func (s *server) listAgentInfo(_ context.Context, c *esb.Call) (any, error) {
 			StartTime: host.Info.StartedAt, RunMode: runModeAgent,
 		}
 		if !known {
-			r.Code, r.Message = numAgentAbnormal, "no such agent"
+			r.Code, r.Message = esb.EntryAgentAbnormal, "no such agent"
 		}
 		if !host.LastSeen.IsZero() {
 			r.ReportTime = host.LastSeen.UnixMilli()

@@ -21,7 +21,7 @@ func TestAppendedAnswers(t *testing.T) {
 			Flag: rapid.Int().Draw(t, "flag"), Status: rapid.Int().Draw(t, "status"), IsAuto: rapid.Bool().Draw(t, "auto"),
 			Message: odd.Draw(t, "message"), PID: rapid.Int32().Draw(t, "pid"), Version: odd.Draw(t, "version"),
 			RegisterTime: rapid.Int64().Draw(t, "registered"), LastStartTime: rapid.Int64().Draw(t, "started"), ReportTime: rapid.Int64().Draw(t, "reported"),
-			CPUUsage: finite(number.Draw(t, "cpu")), MemUsage: finite(number.Draw(t, "mem")),
+			CPUUsage: esb.Finite(number.Draw(t, "cpu")), MemUsage: esb.Finite(number.Draw(t, "mem")),
 			FD: rapid.Int32().Draw(t, "fd"), Disk: rapid.Int64().Draw(t, "disk"), Net: rapid.Int64().Draw(t, "net"),
 		}
 	})

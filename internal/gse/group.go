@@ -60,7 +60,7 @@ func (s *server) setGroups(ctx context.Context, c *esb.Call) (any, error) {
 	out := make(map[string]entry, len(answers))
 	for i := range answers {
 		a := gozzard.Attempt{State: gozzard.AttemptOK, Action: gozzard.ActionUpdate, Outcome: answers[i].Outcome}
-		number, text := verdict(&a, "")
+		number, text := esb.Verdict(&a, "")
 		out[answers[i].Target.ResultKey] = entry{ErrorCode: number, ErrorMsg: text}
 	}
 	return out, nil

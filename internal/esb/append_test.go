@@ -1,0 +1,27 @@
+package esb_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// FuzzAppendString: what is written fast is what encoding/json writes.
+func FuzzAppendString(f *testing.F) {
+	for _, s := range []string{"", "plain", "管控平台.gse_agent", "a\"b\\c\n\r\t", "\x00\x1f\x7f", "\u2028\u2029", "\xff", "é\xc3", "<&>", "😀\"é", "�"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var want bytes.Buffer
+		enc := json.NewEncoder(&want)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(s); err != nil {
+			t.Fatal(err)
+		}
+		if got := esb.AppendString([]byte("before"), s); string(got) != "before"+string(bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
+			t.Errorf("%q: %s, want %s", s, got, &want)
+		}
+	})
+}

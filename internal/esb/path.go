@@ -1,0 +1,116 @@
+package esb
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// paths is the table of what is served: by path, with {} for every part that is a number.
+type paths map[string]served
+
+type served struct {
+	routes  []*Route // one for each method
+	names   []string // of the numbers, in the order of the path
+	gateway bool
+}
+
+// add puts a route under a prefix. Two routes for one method of one path, and fixed parts that look like numbers, are mistakes in the program.
+func (t paths) add(p Prefix, r *Route) {
+	whole := p.Path + "/" + cmp.Or(r.Path, r.Name)
+	var path strings.Builder
+	s := served{gateway: p.Gateway}
+	for part := range strings.SplitSeq(strings.Trim(whole, "/"), "/") {
+		path.WriteByte('/')
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			s.names = append(s.names, strings.TrimSuffix(name, "}"))
+			path.WriteString("{}")
+			continue
+		}
+		if _, ok := parseNumber(part); ok {
+			panic("esb: a fixed number in " + whole)
+		}
+		path.WriteString(part)
+	}
+	if have, ok := t[path.String()]; ok {
+		s.routes = have.routes
+	}
+	for _, m := range r.methods() {
+		if s.route(m) != nil {
+			panic("esb: two routes at " + whole)
+		}
+	}
+	s.routes = append(s.routes[:len(s.routes):len(s.routes)], r)
+	t[path.String()] = s
+}
+
+// find looks a path up: empty parts do not count; anything encoded, "." and ".." match nothing.
+func (t paths) find(r *http.Request) (served, []number, bool) {
+	escaped := r.URL.EscapedPath()
+	if strings.ContainsAny(escaped, "%\x00") {
+		return served{}, nil, false
+	}
+	var path strings.Builder
+	var numbers []number
+	for part := range strings.SplitSeq(escaped, "/") {
+		switch n, ok := parseNumber(part); {
+		case part == "":
+		case part == "." || part == "..":
+			return served{}, nil, false
+		case ok:
+			numbers = append(numbers, number{value: n})
+			path.WriteString("/{}")
+		default:
+			path.WriteByte('/')
+			path.WriteString(part)
+		}
+	}
+	s, ok := t[path.String()]
+	if !ok {
+		return served{}, nil, false
+	}
+	for i := range numbers { // as many as there are names: the path would not be known otherwise
+		numbers[i].name = s.names[i]
+	}
+	return s, numbers, true
+}
+
+// parseNumber reads a part of a path that is a number as people write it: "007" is none.
+func parseNumber(s string) (int64, bool) {
+	if s == "" || s[0] < '0' || s[0] > '9' || len(s) > 1 && s[0] == '0' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+func (r *Route) methods() []string {
+	switch {
+	case r.Methods != nil:
+		return r.Methods
+	case r.Read:
+		return []string{http.MethodGet, http.MethodPost}
+	}
+	return []string{http.MethodPost}
+}
+
+// route is the one for a method, nil when there is none.
+func (s *served) route(method string) *Route {
+	for _, r := range s.routes {
+		if slices.Contains(r.methods(), method) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *served) methods() string {
+	var all []string
+	for _, r := range s.routes {
+		all = append(all, r.methods()...)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,112 @@
+package esb
+
+import (
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+)
+
+// The numbers of an entry's error_code, the same for every door to the agents.
+const (
+	EntryOK                = 0
+	EntryInWork            = 115
+	EntryAgentAbnormal     = 117
+	EntryAlreadyRunning    = 828
+	EntryNotRunning        = 829
+	EntryUnknownOpType     = 832
+	EntryCheckFailed       = 836
+	EntryAlreadyRegistered = 850
+	EntryFailed            = 65535
+)
+
+// EntryNumber is the table of codes.
+func EntryNumber(code gozzard.Code) int {
+	switch code {
+	case gozzard.CodeOK:
+		return EntryOK
+	case gozzard.CodeAlreadyRunning:
+		return EntryAlreadyRunning
+	case gozzard.CodeNotRunning:
+		return EntryNotRunning
+	case gozzard.CodeUnknownAction:
+		return EntryUnknownOpType
+	case gozzard.CodeCheckFailed:
+		return EntryCheckFailed
+	case gozzard.CodeAlreadyRegistered:
+		return EntryAlreadyRegistered
+	case gozzard.CodeUnreachable, gozzard.CodeExpired:
+		return EntryAgentAbnormal
+	}
+	return EntryFailed // command_failed, no_definition, refused, interrupted, superseded and what is not known here
+}
+
+// Verdict is the number and the text of an attempt's entry.
+func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
+	switch a.State {
+	case gozzard.AttemptPending, gozzard.AttemptDispatched:
+		return EntryInWork, "handling"
+	case gozzard.AttemptUnknown:
+		return EntryAgentAbnormal, with("the agent did not answer in time: the outcome is not known yet and will be corrected here once it is", a.Outcome.Message)
+	case gozzard.AttemptInterrupted:
+		return EntryFailed, with("interrupted: agent or host died in the middle, the operation was done at most once and is not repeated by itself", a.Outcome.Message)
+	}
+	code := a.Outcome.Code
+	switch {
+	case code == gozzard.CodeOK && a.State == gozzard.AttemptOK, forgiven(a.Action, code):
+		return EntryOK, "success"
+	case code == gozzard.CodeOK: // never to be: the state says that it did not go well
+		return EntryFailed, fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
+	}
+	return EntryNumber(code), textOf(a, procName)
+}
+
+// forgiven are outcomes that callers of this API know as success: asking after, or forgetting, what was never registered.
+func forgiven(action gozzard.Action, code gozzard.Code) bool {
+	switch action {
+	case gozzard.ActionQuery:
+		return code == gozzard.CodeNoDefinition
+	case gozzard.ActionUnregister:
+		return code == gozzard.CodeNoDefinition || code == gozzard.CodeNotRunning
+	}
+	return false
+}
+
+// textOf words an outcome as clients of this API know it; one of them decides by the first word of a failed check.
+func textOf(a *gozzard.Attempt, procName string) string {
+	code, message := a.Outcome.Code, a.Outcome.Message
+	switch code {
+	case gozzard.CodeAlreadyRunning:
+		return fmt.Sprintf("no need to start the process %s(%s) repeatedly that is already running", procName, a.Key.Name)
+	case gozzard.CodeNotRunning:
+		return fmt.Sprintf("no need to %s the process(%s) that is not running", a.Action, procName)
+	case gozzard.CodeAlreadyRegistered:
+		return "Fail to register, for the process info already exists."
+	case gozzard.CodeCheckFailed:
+		seen := "not alive"
+		if a.Action == gozzard.ActionStop || a.Action == gozzard.ActionKill {
+			seen = "still alive"
+		}
+		return with(fmt.Sprintf("%s process (%s) failed, for post-check status %s", a.Action, procName, seen), message)
+	case gozzard.CodeSuperseded:
+		return with("not executed: a newer operation on the same process came first", message)
+	case gozzard.CodeExpired:
+		return with("not executed: the host did not come back in time", message)
+	}
+	switch {
+	case message != "":
+		return message
+	case code == gozzard.CodeUnreachable:
+		return "the agent is not reachable"
+	case code == gozzard.CodeNoDefinition:
+		return "nothing is registered under this name and no spec was sent"
+	}
+	return fmt.Sprintf("%s failed: %s", a.Action, code)
+}
+
+// with adds what is known beyond the fixed words.
+func with(text, message string) string {
+	if message == "" {
+		return text
+	}
+	return text + ": " + message
+}

@@ -1,0 +1,88 @@
+package job
+
+import (
+	"math"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// form is what sets one of the operating calls apart from the others.
+type form struct {
+	door     string // kept with the task
+	action   func(opType int64) gozzard.Action
+	words    string                                             // of op_type, for those who sent another
+	define   func(r *request, v *esb.Value, spec *gozzard.Spec) // completes a definition that has its identity and limits
+	owner    string                                             // the field that names who answers for the process
+	account  bool                                               // whether the caller may choose one
+	cpu, mem int64                                              // limits for those who ask for more than there is
+}
+
+const operations = "0 start, 1 stop, 2 query, 3 host, 4 unhost, 7 restart, 8 reload, 9 kill"
+
+// operateProc composes its commands of what it knows of the process.
+func operateProc() form {
+	return form{
+		door: "job.operate_proc", action: operateAction, words: operations, define: (*request).compose, owner: "contact", account: true, cpu: 50, mem: 30,
+	}
+}
+
+// operateProcess brings its commands.
+func operateProcess() form {
+	return form{
+		door: "job.operate_process", action: operateAction, words: operations, define: (*request).bring, owner: "contact", account: true, cpu: 50, mem: 30,
+	}
+}
+
+// manageProc hosts and unhosts.
+func manageProc() form {
+	return form{door: "job.manage_proc", action: manageAction, words: "1 host, 2 unhost", define: (*request).bring, owner: "proc_owner"}
+}
+
+func operateAction(opType int64) gozzard.Action {
+	switch opType {
+	case 0:
+		return gozzard.ActionStart
+	case 1:
+		return gozzard.ActionStop
+	case 2:
+		return gozzard.ActionQuery
+	case 3:
+		return gozzard.ActionHost
+	case 4:
+		return gozzard.ActionUnhost
+	case 7:
+		return gozzard.ActionRestart
+	case 8:
+		return gozzard.ActionReload
+	case 9:
+		return gozzard.ActionKill
+	}
+	return gozzard.ActionNone
+}
+
+// manageAction has the numbers of the call's document. Job's own service passed them on as they were, where they mean stop and query.
+func manageAction(opType int64) gozzard.Action {
+	switch opType {
+	case 1:
+		return gozzard.ActionHost
+	case 2:
+		return gozzard.ActionUnhost
+	}
+	return gozzard.ActionNone
+}
+
+// action reads op_type, which must be there.
+func (r *request) action() gozzard.Action {
+	v := r.c.Body.Get("op_type")
+	before := r.c.Faults.Len()
+	n := v.Int(math.MinInt64, math.MaxInt64)
+	if r.c.Faults.Len() > before {
+		return gozzard.ActionNone
+	}
+	action := r.form.action(n)
+	if action == gozzard.ActionNone {
+		r.violate(&v, "%d is no operation (%s)", n, r.form.words)
+	}
+	return action
+}

@@ -1,0 +1,79 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// The numbers of Job itself; all others are the bus's.
+const (
+	codeGSE       = 1210001 // what is behind Job failed
+	codeViolation = 1241002 // the request breaks a rule of Job's own
+)
+
+// Plane is what this door needs of the control plane.
+type Plane interface {
+	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
+	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error)
+	Resolve(t gozzard.Target) (control.Host, bool)
+}
+
+// Options are the parts and settings of the door.
+type Options struct {
+	Plane    Plane
+	Auth     *auth.Book
+	Log      *slog.Logger
+	Observe  func(route string, code int, d time.Duration) // nil: nobody watches
+	MaxHosts int                                           // in one request; 100,000
+}
+
+type server struct {
+	plane    Plane
+	maxHosts int
+}
+
+// New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
+func New(o Options) *esb.Handler {
+	if o.MaxHosts == 0 {
+		o.MaxHosts = control.MaxTargets
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{plane: o.Plane, maxHosts: o.MaxHosts}
+	return esb.New(esb.Door{
+		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth, Log: o.Log, Observe: o.Observe,
+	})
+}
+
+// numberOf is the table of error kinds: the bus's, but for what fails behind Job.
+func numberOf(kind gozzard.ErrorKind) esb.Number {
+	switch kind {
+	case gozzard.ErrInternal, gozzard.ErrUnavailable, gozzard.ErrStorageFull:
+		return esb.Number{Code: codeGSE, Status: http.StatusInternalServerError}
+	}
+	return esb.NumberOf(kind)
+}
+
+func tell(_ *http.Request, err error) (esb.Number, string) {
+	var v *violation
+	if errors.As(err, &v) {
+		return esb.Number{Code: codeViolation, Status: http.StatusBadRequest}, esb.Text(err)
+	}
+	return numberOf(gozzard.KindOf(err)), esb.Text(err)
+}
+
+// violation is a request that is well formed and breaks nothing but Job's rules.
+type violation struct{ err error }
+
+func (v *violation) Error() string { return v.err.Error() }
+
+func (v *violation) Unwrap() error { return v.err }

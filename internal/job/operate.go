@@ -1,0 +1,113 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+type taskData struct {
+	TaskID gozzard.TaskID `json:"bk_gse_taskid"`
+}
+
+// handler serves one of the operating calls.
+func (s *server) handler(f form) func(ctx context.Context, c *esb.Call) (any, error) {
+	return func(ctx context.Context, c *esb.Call) (any, error) {
+		items, err := (&reader{request: request{s: s, c: c, form: f}, seen: map[procOnHost]*gozzard.Spec{}}).read()
+		if err != nil {
+			return nil, err
+		}
+		task, err := s.plane.Operate(ctx, &gozzard.Operation{
+			Caller: c.Caller, Door: f.door, Items: items, IdempotencyKey: c.IdempotencyKey, RequestHash: c.Hash,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return taskData{TaskID: task.ID}, nil
+	}
+}
+
+// reader reads the processes of one request.
+type reader struct {
+	request
+	items []gozzard.Item
+	seen  map[procOnHost]*gozzard.Spec
+	total int
+}
+
+type procOnHost struct {
+	key  gozzard.Key
+	addr gozzard.HostAddr
+}
+
+func (r *reader) read() ([]gozzard.Item, error) {
+	biz, action := r.business(), r.action()
+	list := r.c.Body.Get("process_infos")
+	if !list.Given() || list.IsList() && list.Len() == 0 {
+		r.violate(&list, "at least one process is required")
+	} else {
+		list.List(r.s.maxHosts, func(v *esb.Value) { r.process(v, biz, action) })
+	}
+	if r.total > r.s.maxHosts {
+		list.Fault("name %d hosts together, at most %d are allowed", r.total, r.s.maxHosts)
+	}
+	return r.items, r.err()
+}
+
+// process reads one process and the hosts it is meant on.
+func (r *reader) process(v *esb.Value, biz int64, action gozzard.Action) {
+	if !v.Object() {
+		return
+	}
+	before := r.c.Faults.Len()
+	p := r.definitionOf(v)
+	hosts := r.hosts(v.Get("ip_list"))
+	if r.c.Faults.Len() > before {
+		return
+	}
+	it := gozzard.Item{Action: action, Key: p.key(biz), Labels: p.labels, Spec: p.spec}
+	for _, h := range hosts {
+		if r.again(v, it.Key, h, p.spec) {
+			continue
+		}
+		t := gozzard.Target{Addr: h.addr, ResultKey: p.valueKey + ":" + h.name()}
+		if action.RunsCommand() {
+			t.Refused = r.s.refuse(t, p.spec.Control.Shell)
+		}
+		it.Targets = append(it.Targets, t)
+	}
+	if r.total += len(it.Targets); r.total > r.s.maxHosts || len(it.Targets) == 0 {
+		return // too many is told when all is read
+	}
+	r.items = append(r.items, it)
+}
+
+// again reports whether an earlier process of the request was the same on the same host: one attempt is enough. The same with another definition has
+// no order, so it is refused.
+func (r *reader) again(v *esb.Value, key gozzard.Key, h host, spec *gozzard.Spec) bool {
+	id := procOnHost{key, h.addr}
+	first, known := r.seen[id]
+	if !known {
+		r.seen[id] = spec
+		return false
+	}
+	if first != spec && !bytes.Equal(gozzard.EncodeSpec(first), gozzard.EncodeSpec(spec)) {
+		v.Fault("is defined in another way for %s by an earlier process of the same path and name", h.name())
+	}
+	return true
+}
+
+// refuse gives the verdict on scripts for a system that the host is known not to have. Hosts that are not known have theirs anyway.
+func (s *server) refuse(t gozzard.Target, shell gozzard.Shell) *gozzard.Outcome {
+	if shell != gozzard.ShellBat && shell != gozzard.ShellPS1 {
+		return nil
+	}
+	host, known := s.plane.Resolve(t)
+	if !known || host.Info.OS == "" || shell.RunsOn(host.Info.OS) {
+		return nil
+	}
+	return &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf("cmd_shell_ext %s is for windows, this host has %s", shell, host.Info.OS)}
+}

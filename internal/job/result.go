@@ -1,0 +1,109 @@
+package job
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// result polls a task. An unknown id, another app's, another business's and nonsense get the same words.
+func (s *server) result(ctx context.Context, c *esb.Call) (any, error) {
+	r := request{s: s, c: c}
+	biz, id := r.business(), c.Body.Get("bk_gse_taskid")
+	task := ""
+	if r.required(id) {
+		task = id.AnyStr()
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	res, err := s.plane.Results(ctx, c.Caller, gozzard.TaskID(task))
+	if err == nil && !ours(&res, biz) || err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
+		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return render(&res), nil
+}
+
+// ours reports whether a task came in by this door for a business.
+func ours(res *control.TaskResults, biz int64) bool {
+	if !strings.HasPrefix(res.Task.Door, family+".") {
+		return false
+	}
+	return !slices.ContainsFunc(res.Attempts, func(a gozzard.Attempt) bool { return a.Key.Namespace != namespace(biz) })
+}
+
+// procResult is what a poll answers: the status of the whole and an entry for each process on each host.
+type procResult struct {
+	status  int
+	entries map[string]entry
+}
+
+// entry is the result of one process on one host. Its content is an object here.
+type entry struct {
+	code    int
+	text    string
+	content []byte // JSON; nil while it is in work
+}
+
+func render(res *control.TaskResults) procResult {
+	out := procResult{status: esb.EntryOK, entries: make(map[string]entry, len(res.Attempts))}
+	var specs esb.Identities
+	for i := range res.Attempts {
+		a := &res.Attempts[i]
+		id := specs.Of(a)
+		if id.ProcName == "" {
+			id.ProcName = a.Key.Name
+		}
+		number, text := esb.Verdict(a, id.ProcName)
+		e := entry{code: number, text: text}
+		if number == esb.EntryInWork {
+			out.status = esb.EntryInWork
+		} else {
+			e.content = content(a, id, text)
+		}
+		out.entries[a.ResultKey] = e
+	}
+	return out
+}
+
+func content(a *gozzard.Attempt, id gozzard.Identity, text string) []byte {
+	if a.Action == gozzard.ActionQuery {
+		return esb.EncodeContent(esb.NewQueryContent(a, id.ProcName, id.ProcName))
+	}
+	v := esb.ControlValue{
+		ProcName: id.ProcName, SetupPath: id.SetupPath, FuncID: a.Labels["func_id"], InstanceID: a.Labels["instance_id"], Result: text,
+	}
+	return esb.EncodeContent(esb.ControlContent{Value: [1]esb.ControlValue{v}})
+}
+
+// AppendJSON implements esb.Appender.
+func (p procResult) AppendJSON(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"status":`...), int64(p.status), 10)
+	b = append(b, `,"result":{`...)
+	for i, key := range slices.Sorted(maps.Keys(p.entries)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		e := p.entries[key]
+		b = append(esb.AppendString(b, key), `:{"error_code":`...)
+		b = strconv.AppendInt(b, int64(e.code), 10)
+		b = esb.AppendString(append(b, `,"error_msg":`...), e.text)
+		b = append(b, `,"content":`...)
+		if e.content == nil {
+			b = append(b, `""`...)
+		} else {
+			b = append(b, e.content...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, `}}`...)
+}

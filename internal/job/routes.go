@@ -1,0 +1,31 @@
+package job
+
+import "github.com/gozzard/gozzard/internal/esb"
+
+// family: the calls are the same in every folder.
+const family = "job"
+
+// prefixes are those of the bus, those by which the bus calls Job, and those of Job's own service, of both generations.
+func prefixes() []esb.Prefix {
+	return []esb.Prefix{
+		{Path: "/api/c/compapi/v2/job", Family: family},
+		{Path: "/api/c/compapi/v2/jobv3", Family: family},
+		{Path: "/api/c/compapi/job", Family: family},
+		{Path: "/api/job/v2/job-execute", Family: family},
+		{Path: "/api/job/v3/job-execute", Family: family},
+		{Path: "/api/v2", Family: family},
+		{Path: "/esb/api/v2", Family: family},
+		{Path: "/esb/api/v3", Family: family},
+	}
+}
+
+func (s *server) routes() []esb.Route {
+	all := []string{family}
+	const user, small, large = esb.AccessUser, esb.MaxBody, esb.MaxBodyMulti
+	return []esb.Route{
+		{Name: "operate_proc", Families: all, Access: user, MaxBody: large, Handle: s.handler(operateProc())},
+		{Name: "operate_process", Families: all, Access: user, MaxBody: large, Handle: s.handler(operateProcess())},
+		{Name: "manage_proc", Families: all, Access: user, MaxBody: large, Handle: s.handler(manageProc())},
+		{Name: "get_proc_result", Families: all, Access: user, MaxBody: small, Read: true, Handle: s.result},
+	}
+}
