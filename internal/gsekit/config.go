@@ -1,0 +1,118 @@
+package gsekit
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+type configPage struct {
+	Count int          `json:"count"`
+	List  []configInfo `json:"list"`
+}
+
+// configInfo is a template of a configuration file. Versions and releases are not kept here; the topology has no authors.
+type configInfo struct {
+	ID            int              `json:"config_template_id"`
+	Biz           int              `json:"bk_biz_id"`
+	Name          string           `json:"template_name"`
+	FileName      string           `json:"file_name"`
+	Path          string           `json:"abs_path"`
+	Owner         string           `json:"owner"`
+	Group         string           `json:"group"`
+	Mode          string           `json:"filemode"`
+	LineSeparator string           `json:"line_separator"`
+	Relations     relations        `json:"relation_count"`
+	IsBound       bool             `json:"is_bound"`
+	HasRelease    bool             `json:"has_release"`
+	HasVersion    bool             `json:"has_version"`
+	Permission    configPermission `json:"permission"`
+	CreatedAt     *string          `json:"created_at"`
+	CreatedBy     *string          `json:"created_by"`
+	UpdatedAt     *string          `json:"updated_at"` // of the topology that has it
+	UpdatedBy     *string          `json:"updated_by"`
+}
+
+type relations struct {
+	Instance int `json:"INSTANCE"`
+	Template int `json:"TEMPLATE"`
+}
+
+// configPermission: templates are changed with the topology, not here.
+type configPermission struct {
+	Edit   bool `json:"edit_config_template"`
+	Delete bool `json:"delete_config_template"`
+}
+
+// business reads a business; one that is unknown has nothing.
+func (s *server) business(ctx context.Context, biz int) (control.BusinessRecord, error) {
+	rec, err := s.plane.Business(ctx, biz)
+	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
+		return control.BusinessRecord{}, nil
+	}
+	return rec, err
+}
+
+// configTemplateList pages through the templates of a business, the newest first unless asked otherwise.
+func (s *server) configTemplateList(ctx context.Context, r *request) (any, error) {
+	start, limit := r.page(false)
+	search, _ := opt(r.form, "search", text)
+	order, _ := opt(r.form, "ordering", text)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	rec, err := s.business(ctx, r.biz)
+	if err != nil {
+		return nil, err
+	}
+	terms := strings.FieldsFunc(strings.ToLower(search), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
+	var fit []topology.ConfigTemplate
+	for _, t := range rec.Business.Templates {
+		name, file := strings.ToLower(t.Name), strings.ToLower(t.FileName)
+		if !slices.ContainsFunc(terms, func(term string) bool { return !strings.Contains(name, term) && !strings.Contains(file, term) }) {
+			fit = append(fit, t)
+		}
+	}
+	sortTemplates(fit, order)
+	out := configPage{Count: len(fit), List: []configInfo{}}
+	updated := clock{timeLocal, s.zone}.show(rec.At)
+	for _, t := range fit[min(start, len(fit)):min(start+limit, len(fit))] {
+		out.List = append(out.List, configInfo{
+			ID: t.ID, Biz: r.biz, Name: t.Name, FileName: t.FileName, Path: t.Path, Owner: t.Owner, Group: t.Group, Mode: t.Mode, LineSeparator: "LF",
+			Relations: relations{len(t.Processes), len(t.Templates)}, IsBound: len(t.Processes)+len(t.Templates) > 0, UpdatedAt: updated,
+		})
+	}
+	return out, nil
+}
+
+// sortTemplates orders by keys with commas between; unknown ones are ignored, and the newest are first where the keys leave a choice.
+func sortTemplates(list []topology.ConfigTemplate, order string) {
+	slices.SortFunc(list, func(a, b topology.ConfigTemplate) int {
+		for key := range strings.SplitSeq(order, ",") {
+			key, descending := strings.CutPrefix(strings.TrimSpace(key), "-")
+			var by int
+			switch key {
+			case "config_template_id":
+				by = cmp.Compare(a.ID, b.ID)
+			case "template_name":
+				by = cmp.Compare(a.Name, b.Name)
+			case "file_name":
+				by = cmp.Compare(a.FileName, b.FileName)
+			case "abs_path":
+				by = cmp.Compare(a.Path, b.Path)
+			}
+			if descending {
+				by = -by
+			}
+			if by != 0 {
+				return by
+			}
+		}
+		return cmp.Compare(b.ID, a.ID)
+	})
+}

@@ -1,0 +1,121 @@
+package gsekit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/rollout"
+)
+
+// The objects of jobs.
+const (
+	objectProcess = "process"
+	objectConfig  = "configfile"
+)
+
+// actions are the words for what can be done to a process.
+var actions = []struct {
+	word   string
+	action gozzard.Action
+}{
+	{"start", gozzard.ActionStart}, {"stop", gozzard.ActionStop}, {"restart", gozzard.ActionRestart}, {"reload", gozzard.ActionReload},
+	{"force_stop", gozzard.ActionKill}, {"set_auto", gozzard.ActionHost}, {"unset_auto", gozzard.ActionUnhost},
+}
+
+func actionOf(word string) (gozzard.Action, bool) {
+	for _, a := range actions {
+		if a.word == word {
+			return a.action, true
+		}
+	}
+	return gozzard.ActionNone, false
+}
+
+func wordOf(action gozzard.Action) string {
+	for _, a := range actions {
+		if a.action == action {
+			return a.word
+		}
+	}
+	return action.String()
+}
+
+// actionWord reads an action, those on configuration files included: they are refused with a number of their own.
+func actionWord() kindOf[string] {
+	words := []string{"generate", "release", "diff"}
+	for _, a := range actions {
+		words = append(words, a.word)
+	}
+	return choice(words...)
+}
+
+type created struct {
+	JobID int64 `json:"job_id"`
+}
+
+// createJob starts a job on what a scope chooses.
+func (s *server) createJob(ctx context.Context, r *request) (any, error) {
+	object := must(r.form, "job_object", choice(objectConfig, objectProcess))
+	word := must(r.form, "job_action", actionWord())
+	sel := r.selection(r.biz)
+	r.nest("extra_data", func(in *form) {
+		in.nest("extra_filter_conditions", func(in *form) { in.narrow(&sel.query) })
+	})
+	return s.create(ctx, r, object, word, sel)
+}
+
+// operateProcess is createJob on processes with its filters beside the scope.
+func (s *server) operateProcess(ctx context.Context, r *request) (any, error) {
+	word := must(r.form, "op_type", actionWord())
+	sel := r.selection(r.biz)
+	r.narrow(&sel.query)
+	return s.create(ctx, r, objectProcess, word, sel)
+}
+
+func (s *server) create(ctx context.Context, r *request, object, word string, sel *selection) (any, error) {
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	action, ok := actionOf(word)
+	if !ok || object != objectProcess {
+		return nil, fail(codeJobAction, r.lang.say(sayConfigJob, object, word))
+	}
+	var asked requested
+	shown := sel.expression
+	if sel.scope == nil {
+		asked.Scope = encode(resolved{Env: shown.Env, IsExpression: true})
+	} else {
+		asked.Scope, shown = encode(sel.scope), s.describe(sel)
+	}
+	asked.ExpressionScope = encode(shown)
+	job, err := s.jobs.Create(ctx, rollout.Request{
+		Caller: r.Caller, Biz: r.biz, Action: action, Query: sel.query, Expression: shown.String(), Raw: encode(asked),
+		Granularity: s.granularity, Info: picture,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return created{JobID: job.ID}, nil
+}
+
+// requested is what a job keeps of its request, to be shown again.
+type requested struct {
+	Scope           json.RawMessage `json:"scope"`
+	ExpressionScope json.RawMessage `json:"expression_scope"`
+}
+
+// resolved is the scope of a job that was asked for by expression.
+type resolved struct {
+	Env          string `json:"bk_set_env"`
+	IsExpression bool   `json:"is_expression"`
+}
+
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // strings and numbers only
+		panic(fmt.Errorf("cannot encode %T: %w", v, err))
+	}
+	return b
+}

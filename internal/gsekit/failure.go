@@ -1,0 +1,77 @@
+package gsekit
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/esb"
+)
+
+// The numbers of errors: 41, two digits for the part, three for the error.
+const (
+	codeInvalid       = 4100001
+	codeUnreachable   = 4100015
+	codeForbidden     = 4100403
+	codeNotFound      = 4100404
+	codeRateLimited   = 4100429
+	codeInternal      = 4100500
+	codeJobAction     = 4102002
+	codeNoJob         = 4102005
+	codeNoTask        = 4102006
+	codeNothing       = 4102007
+	codeRetryRefused  = 4102008
+	codeTimeout       = 4103001
+	codeGSE           = 4103002
+	codeEarlierFailed = 4103003
+	codeMissing       = 4104002
+	codeExpression    = 4111001
+)
+
+// failure is an error with a number of this API, in the caller's language.
+type failure struct {
+	code int
+	text string
+	kind gozzard.ErrorKind
+}
+
+func fail(code int, text string) *failure {
+	return &failure{code: code, text: text, kind: gozzard.ErrInvalid}
+}
+
+func (f *failure) Error() string { return fmt.Sprintf("[%d] %s", f.code, f.text) }
+
+// Unwrap lets the kind be found: what the caller can mend is not logged.
+func (f *failure) Unwrap() error { return gozzard.Errorf(f.kind, "%s", f.text) }
+
+// numberOf is the table of error kinds.
+func numberOf(kind gozzard.ErrorKind) esb.Number {
+	switch kind {
+	case gozzard.ErrInvalid, gozzard.ErrConflict:
+		return esb.Number{Code: codeInvalid, Status: http.StatusBadRequest}
+	case gozzard.ErrUnauthenticated, gozzard.ErrOperatorRequired, gozzard.ErrUserForbidden, gozzard.ErrAppForbidden:
+		return esb.Number{Code: codeForbidden, Status: http.StatusForbidden}
+	case gozzard.ErrNotFound:
+		return esb.Number{Code: codeNotFound, Status: http.StatusNotFound}
+	case gozzard.ErrRateLimited:
+		return esb.Number{Code: codeRateLimited, Status: http.StatusTooManyRequests}
+	case gozzard.ErrUnavailable:
+		return esb.Number{Code: codeUnreachable, Status: http.StatusServiceUnavailable}
+	}
+	return esb.Number{Code: codeInternal, Status: http.StatusInternalServerError}
+}
+
+// tell words the errors of this door in the caller's language. Those of the parts behind it and of reading a body have words of their own.
+func tell(r *http.Request, err error) (esb.Number, string) {
+	n := numberOf(gozzard.KindOf(err))
+	var f *failure
+	if errors.As(err, &f) {
+		n.Code = f.code
+		return n, f.text
+	}
+	if n.Code == codeInternal {
+		return n, languageOf(r).say(sayInternal)
+	}
+	return n, esb.Text(err)
+}

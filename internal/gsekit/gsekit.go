@@ -1,0 +1,104 @@
+package gsekit
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/rollout"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+// Plane is what this door needs of the control plane.
+type Plane interface {
+	FindProcesses(q topology.Query) (total int, rows []topology.Row)
+	Business(ctx context.Context, biz int) (control.BusinessRecord, error)
+	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error)
+	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error)
+}
+
+// Jobs is what this door needs of the rollouts.
+type Jobs interface {
+	Create(ctx context.Context, r rollout.Request) (rollout.Job, error)
+	Job(ctx context.Context, biz int, id int64) (rollout.Job, error)
+	Jobs(ctx context.Context, f rollout.JobFilter) (total int, jobs []rollout.Job, err error)
+	Tasks(ctx context.Context, biz int, f rollout.TaskFilter) (rollout.TaskPage, error)
+	Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (rollout.Job, error)
+	HasJobs(ctx context.Context, biz int) (bool, error)
+}
+
+// Options are the parts and settings of the door.
+type Options struct {
+	Plane Plane
+	Jobs  Jobs
+	// Flush brings a business up to date with its source before it returns; nil: there is no source but the record, which is always up to date.
+	Flush       func(ctx context.Context, caller gozzard.Caller, biz int) error
+	Auth        *auth.Book
+	Log         *slog.Logger
+	Observe     func(route string, code int, d time.Duration) // nil: nobody watches
+	Granularity rollout.Granularity                           // of jobs; ByBusiness
+	SyncWait    time.Duration                                 // how long sync_process_status waits for agents; 10 s
+	Zone        *time.Location                                // of times without one; time.Local
+}
+
+type server struct {
+	plane       Plane
+	jobs        Jobs
+	flush       func(ctx context.Context, caller gozzard.Caller, biz int) error
+	granularity rollout.Granularity
+	syncWait    time.Duration
+	zone        *time.Location
+}
+
+// New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
+func New(o Options) *esb.Handler {
+	if o.Granularity == "" {
+		o.Granularity = rollout.ByBusiness
+	}
+	if o.SyncWait == 0 {
+		o.SyncWait = 10 * time.Second
+	}
+	if o.Zone == nil {
+		o.Zone = time.Local
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Flush == nil {
+		o.Flush = func(context.Context, gozzard.Caller, int) error { return nil }
+	}
+	s := &server{plane: o.Plane, jobs: o.Jobs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait, zone: o.Zone}
+	return esb.New(esb.Door{
+		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth, Log: o.Log, Observe: o.Observe,
+	})
+}
+
+// request is one call with its form.
+type request struct {
+	*esb.Call
+	*form
+	biz int
+}
+
+type handler func(ctx context.Context, r *request) (any, error)
+
+// about makes the handler of a call on a business, which is in the path of the app's own form and in the body elsewhere.
+func about(handle handler) handler {
+	return func(ctx context.Context, r *request) (any, error) {
+		r.biz = int(r.pathInt(r.Call, "bk_biz_id"))
+		return handle(ctx, r)
+	}
+}
+
+func (h handler) serve(ctx context.Context, c *esb.Call) (any, error) {
+	f, err := newForm(c)
+	if err != nil {
+		return nil, err
+	}
+	return h(ctx, &request{Call: c, form: f})
+}

@@ -1,0 +1,259 @@
+package gsekit
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/rollout"
+)
+
+// jobInfo is a job.
+type jobInfo struct {
+	ID              int64               `json:"id"`
+	Biz             int                 `json:"bk_biz_id"`
+	Expression      string              `json:"expression"`
+	Scope           json.RawMessage     `json:"scope"`
+	ExpressionScope json.RawMessage     `json:"expression_scope"`
+	Object          string              `json:"job_object"`
+	Action          string              `json:"job_action"`
+	Status          rollout.State       `json:"status"`
+	CreatedBy       string              `json:"created_by"`
+	IsReady         bool                `json:"is_ready"` // its tasks are made; ours are when the job is
+	StartTime       *string             `json:"start_time"`
+	EndTime         *string             `json:"end_time"`
+	PipelineID      string              `json:"pipeline_id"` // there is no workflow engine behind
+	Granularity     rollout.Granularity `json:"task_granularity"`
+	ExtraData       jobExtra            `json:"extra_data"`
+	AppCode         string              `json:"bk_app_code"`
+}
+
+type jobExtra struct {
+	FailedReason string `json:"failed_reason,omitempty"`
+}
+
+// The two ways in which times are told, by call.
+const (
+	timeUTC   = "2006-01-02 15:04:05.000000-07:00"
+	timeLocal = "2006-01-02 15:04:05-0700"
+)
+
+// clock writes times of one call; zero ones are null.
+type clock struct {
+	layout string
+	zone   *time.Location
+}
+
+func (c clock) show(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := t.In(c.zone).Format(c.layout)
+	return &s
+}
+
+func (l language) job(j *rollout.Job, c clock) jobInfo {
+	var asked requested
+	if json.Unmarshal(j.Request, &asked) != nil { // made by another door
+		asked = requested{}
+	}
+	info := jobInfo{
+		ID: j.ID, Biz: j.Biz, Expression: j.Expression, Scope: kept(asked.Scope), ExpressionScope: kept(asked.ExpressionScope),
+		Object: objectProcess, Action: wordOf(j.Action), Status: j.State, CreatedBy: j.Caller.User, IsReady: true,
+		StartTime: c.show(j.Started), EndTime: c.show(j.Ended), Granularity: j.Granularity, AppCode: j.Caller.App,
+	}
+	switch j.Reason {
+	case rollout.ReasonNone:
+	case rollout.ReasonNothing: // says all
+		info.ExtraData.FailedReason = l.reason(j.Reason, "", j.Action, "")
+	default:
+		info.ExtraData.FailedReason = l.reason(j.Reason, "", j.Action, j.Message)
+	}
+	return info
+}
+
+// find reads the job that a request names.
+func (s *server) find(ctx context.Context, r *request) (rollout.Job, error) {
+	id := r.pathInt(r.Call, "job_id")
+	if err := r.err(); err != nil {
+		return rollout.Job{}, err
+	}
+	job, err := s.jobs.Job(ctx, r.biz, id)
+	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
+		return job, fail(codeNoJob, r.lang.say(sayNoJob, id))
+	}
+	return job, err
+}
+
+type jobStatus struct {
+	Job    jobInfo    `json:"job_info"`
+	Tasks  []taskInfo `json:"job_tasks"`
+	Count  int        `json:"count"`
+	Counts counter    `json:"status_counter"`
+}
+
+// counter tells tasks by state; each state is always there.
+type counter struct {
+	Pending   int `json:"pending"`
+	Running   int `json:"running"`
+	Succeeded int `json:"succeeded"`
+	Failed    int `json:"failed"`
+	Ignored   int `json:"ignored"`
+}
+
+func count(m map[rollout.State]int) counter {
+	return counter{m[rollout.Pending], m[rollout.Running], m[rollout.Succeeded], m[rollout.Failed], m[rollout.Ignored]}
+}
+
+func (c counter) total() int { return c.Pending + c.Running + c.Succeeded + c.Failed + c.Ignored }
+
+// jobStatus is a job with the tasks asked for, all when none are.
+func (s *server) jobStatus(ctx context.Context, r *request) (any, error) {
+	ids := list(r.form, "job_task_id_list", anyInt())
+	job, err := s.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.jobs.Tasks(ctx, r.biz, rollout.TaskFilter{Job: job.ID, IDs: ids, Limit: -1})
+	if err != nil {
+		return nil, err
+	}
+	utc := clock{timeUTC, time.UTC}
+	out := jobStatus{Job: r.lang.job(&job, utc), Tasks: make([]taskInfo, len(page.Tasks)), Counts: count(page.Counts)}
+	for i := range page.Tasks {
+		out.Tasks[i] = r.lang.task(&job, &page.Tasks[i], utc)
+	}
+	out.Count = out.Counts.total()
+	return out, nil
+}
+
+func (s *server) jobRetrieve(ctx context.Context, r *request) (any, error) {
+	job, err := s.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return r.lang.job(&job, clock{timeLocal, s.zone}), nil
+}
+
+type jobPage struct {
+	Count int       `json:"count"`
+	List  []jobInfo `json:"list"`
+}
+
+// jobList pages through jobs, the newest first unless asked otherwise.
+func (s *server) jobList(ctx context.Context, r *request) (any, error) {
+	start, limit := r.page(false)
+	f, none := r.jobFilter(s.zone)
+	f.Biz = r.biz
+	order, _ := opt(r.form, "ordering", text)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	out := jobPage{List: []jobInfo{}}
+	if none {
+		return out, nil
+	}
+	total, jobs, err := s.ordered(ctx, f, order, start, limit)
+	if err != nil {
+		return nil, err
+	}
+	out.Count = total
+	for i := range jobs {
+		out.List = append(out.List, r.lang.job(&jobs[i], clock{timeLocal, s.zone}))
+	}
+	return out, nil
+}
+
+// ordered reads one page of jobs. The record has them by their start, the newest first; by their end they are sorted here.
+func (s *server) ordered(ctx context.Context, f rollout.JobFilter, order string, start, limit int) (int, []rollout.Job, error) {
+	switch order {
+	case "start_time":
+		f.Limit = 1 // only the count
+		total, _, err := s.jobs.Jobs(ctx, f)
+		if err != nil || start >= total {
+			return total, nil, err
+		}
+		end := total - start
+		f.Start = max(end-limit, 0)
+		f.Limit = end - f.Start
+		_, jobs, err := s.jobs.Jobs(ctx, f)
+		slices.Reverse(jobs)
+		return total, jobs, err
+	case "end_time", "-end_time":
+		f.Limit = -1
+		total, jobs, err := s.jobs.Jobs(ctx, f)
+		slices.SortStableFunc(jobs, func(a, b rollout.Job) int {
+			if order == "-end_time" {
+				a, b = b, a
+			}
+			return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.ID, b.ID))
+		})
+		return total, jobs[min(start, len(jobs)):min(start+limit, len(jobs))], err
+	}
+	f.Start, f.Limit = start, limit
+	return s.jobs.Jobs(ctx, f)
+}
+
+// jobFilter reads the filters of a list: each exact, or with __in one of several with commas between. None is true when nothing can fit.
+func (f *form) jobFilter(zone *time.Location) (q rollout.JobFilter, none bool) {
+	each := func(name string, take func(word string) bool) {
+		for _, suffix := range []string{"", "__in"} {
+			s, given := opt(f, name+suffix, text)
+			if !given || s == "" {
+				continue
+			}
+			words := []string{s}
+			if suffix != "" {
+				words = strings.Split(s, ",")
+			}
+			fits := false
+			for _, w := range words {
+				fits = take(strings.TrimSpace(w)) || fits
+			}
+			none = none || !fits
+		}
+	}
+	each("id", func(w string) bool {
+		n, ok := canonical(w)
+		q.IDs = append(q.IDs, n)
+		return ok
+	})
+	each("job_object", func(w string) bool { return w == objectProcess })
+	each("job_action", func(w string) bool {
+		a, ok := actionOf(w)
+		if ok {
+			q.Actions = append(q.Actions, a.String())
+		}
+		return ok
+	})
+	each("created_by", func(w string) bool { q.Users = append(q.Users, w); return true })
+	each("status", func(w string) bool { q.States = append(q.States, rollout.State(w)); return true })
+	if t, given := opt(f, "start_time__gte", moment(zone)); given {
+		q.From = t
+	}
+	if t, given := opt(f, "start_time__lte", moment(zone)); given {
+		q.Until = t
+	}
+	return q, none
+}
+
+// moment reads a time in the forms that callers use; without a zone it is one of the server's.
+func moment(zone *time.Location) kindOf[time.Time] {
+	return func(l language, v *esb.Value) (time.Time, string) {
+		s, _ := text(l, v)
+		layouts := []string{
+			timeLocal, "2006-01-02 15:04:05Z07:00", time.RFC3339, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", time.DateOnly,
+		}
+		for _, layout := range layouts {
+			if t, err := time.ParseInLocation(layout, s, zone); err == nil {
+				return t, ""
+			}
+		}
+		return time.Time{}, l.say(sayWantTime, l.show(v))
+	}
+}

@@ -1,0 +1,149 @@
+package gsekit
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// language is what messages are written in: that of the request, Chinese when it names none.
+type language uint8
+
+const (
+	chinese language = iota
+	english
+)
+
+// languageOf looks where the tools of this platform say it, then where browsers do.
+func languageOf(r *http.Request) language {
+	tag := r.Header.Get("Blueking-Language")
+	if cookie, err := r.Cookie("blueking_language"); tag == "" && err == nil {
+		tag = cookie.Value
+	}
+	if tag == "" {
+		tag = r.Header.Get("Accept-Language")
+	}
+	tag, _, _ = strings.Cut(strings.TrimSpace(tag), ",")
+	if len(tag) >= 2 && strings.EqualFold(tag[:2], "en") && (len(tag) == 2 || strings.ContainsRune("-_; ", rune(tag[2]))) {
+		return english
+	}
+	return chinese
+}
+
+// phrase is one thing that is said.
+type phrase uint8
+
+const (
+	sayRequired phrase = iota
+	sayNull
+	sayBlank
+	sayWantInt
+	sayRange
+	sayWantBool
+	sayWantString
+	sayWantList
+	sayWantObject
+	sayWantTime
+	sayChoice
+	sayTooMany
+	sayNoOrder
+	sayAtLeastOne
+	sayTooManyPatterns
+	sayInternal
+	sayConfigJob
+	sayNoJob
+	sayNoTask
+	sayRetryRefused
+	sayAList
+	sayAnObject
+
+	sayPending
+	sayRunning
+	saySucceeded
+	sayFailed
+	sayIgnored
+	sayOther
+
+	sayAgentAbnormal
+	sayAlreadyRunning
+	sayNotRunning
+	sayUnknownOp
+	sayStartCheck
+	sayStopCheck
+	sayCommandFailed
+	sayGSEOther
+
+	sayNothing
+	sayTimeout
+	sayGSEError
+	sayEarlier
+	sayMissing
+
+	sayHintAttribute
+	sayHintTemplate
+	sayHintScript
+	sayHintAdmin
+)
+
+// phrases is everything this door says, in both languages. Expressions have one: see expressionFault.
+var phrases = [...][2]string{
+	sayRequired:        {"该字段必填。", "This field is required."},
+	sayNull:            {"该字段不能为 null。", "This field may not be null."},
+	sayBlank:           {"该字段不能为空白。", "This field may not be blank."},
+	sayWantInt:         {"应为整数，实际为 %s。", "A whole number is expected, not %s."},
+	sayRange:           {"应在 %d 至 %d 之间，实际为 %s。", "A number from %d to %d is expected, not %s."},
+	sayWantBool:        {"应为布尔值，实际为 %s。", "A boolean is expected, not %s."},
+	sayWantString:      {"应为字符串，实际为 %s。", "A string is expected, not %s."},
+	sayWantList:        {"应为列表，实际为 %s。", "A list is expected, not %s."},
+	sayWantObject:      {"应为对象，实际为 %s。", "An object is expected, not %s."},
+	sayWantTime:        {"应为时间（如 2006-01-02 15:04:05），实际为 %s。", "A time such as 2006-01-02 15:04:05 is expected, not %s."},
+	sayChoice:          {"“%s” 不是合法选项。", "“%s” is not a valid choice."},
+	sayTooMany:         {"有 %d 项，最多允许 %d 项。", "There are %d items, at most %d are allowed."},
+	sayNoOrder:         {"不支持按 id 排序，请使用 bk_process_id。", "Ordering by id is not supported, use bk_process_id."},
+	sayAtLeastOne:      {"scope, expression_scope required at least one.", "scope, expression_scope required at least one."},
+	sayTooManyPatterns: {"表达式展开后超过 %d 项。", "The expression stands for more than %d patterns."},
+	sayInternal:        {"系统异常，请凭 request_id 联系管理员查看日志", "internal error, the log has it under this request id"},
+	sayConfigJob: {
+		"不支持的任务动作：job_object=%s, job_action=%s；目前仅支持对进程的 start, stop, restart, reload, force_stop, set_auto, unset_auto",
+		"job_object %s with job_action %s is not supported: only start, stop, restart, reload, force_stop, set_auto and unset_auto of process are",
+	},
+	sayNoJob:        {"任务 %d 不存在", "job %d does not exist"},
+	sayNoTask:       {"任务 %d 中没有可重试的指定子任务：%s", "job %d has no such tasks to retry: %s"},
+	sayRetryRefused: {"任务 %d 不能重试：%s", "job %d cannot be retried: %s"},
+	sayAList:        {"列表", "a list"},
+	sayAnObject:     {"对象", "an object"},
+
+	sayPending:   {"等待执行", "waiting"},
+	sayRunning:   {"正在执行", "running"},
+	saySucceeded: {"执行成功", "succeeded"},
+	sayFailed:    {"执行失败", "failed"},
+	sayIgnored:   {"已忽略", "ignored"},
+	sayOther:     {"其它错误", "other error"},
+
+	sayAgentAbnormal:  {"Agent 异常或不存在", "the agent is abnormal or does not exist"},
+	sayAlreadyRunning: {"进程已在运行，无需启动", "the process runs already, there is no need to start it"},
+	sayNotRunning:     {"进程未在运行，无需操作", "the process does not run, there is nothing to do"},
+	sayUnknownOp:      {"非法的操作类型", "illegal kind of operation"},
+	sayStartCheck:     {"启动失败，进程未在运行", "start failed, the process does not run"},
+	sayStopCheck:      {"停止失败，进程仍在运行", "stop failed, the process still runs"},
+	sayCommandFailed:  {"命令执行失败", "the command failed"},
+	sayGSEOther:       {"执行失败，详见错误码与错误信息", "failed, see the code and the message"},
+
+	sayNothing:  {"没有符合条件的进程实例，无任务可执行", "no process instance fits, there are no tasks to run"},
+	sayTimeout:  {"任务执行超时", "timed out"},
+	sayGSEError: {"下发操作失败", "the operation was not accepted"},
+	sayEarlier:  {"前序优先级执行失败，本任务未执行", "an earlier priority failed, this task was not run"},
+	sayMissing:  {"进程必填属性为空", "required attributes of the process are empty"},
+
+	sayHintAttribute: {"请在进程属性中补全缺少的属性，然后同步", "fill in the missing attributes of the process, then sync"},
+	sayHintTemplate:  {"若进程来自服务模板，请在 CMDB 服务模板中补全后同步到服务实例", "if it comes from a service template, fill them in there and sync the service instances"},
+	sayHintScript:    {"请检查启停脚本能否在超时时间内退出", "check that the script ends in time"},
+	sayHintAdmin:     {"若脚本正常，请联系管理员", "if the script is right, ask an administrator"},
+}
+
+func (l language) say(p phrase, args ...any) string {
+	if len(args) == 0 {
+		return phrases[p][l]
+	}
+	return fmt.Sprintf(phrases[p][l], args...)
+}

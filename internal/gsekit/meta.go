@@ -1,0 +1,73 @@
+package gsekit
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gozzard/gozzard"
+)
+
+type overview struct {
+	Process    bool `json:"process"`
+	ConfigFile bool `json:"configfile"`
+	IsAccess   bool `json:"is_access"`
+}
+
+// accessOverview tells what a business uses.
+func (s *server) accessOverview(ctx context.Context, r *request) (any, error) {
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	used, err := s.jobs.HasJobs(ctx, r.biz)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := s.business(ctx, r.biz)
+	if err != nil {
+		return nil, err
+	}
+	templates := len(rec.Business.Templates) > 0
+	return overview{Process: used, ConfigFile: templates, IsAccess: used || templates}, nil
+}
+
+// maxPatterns bounds what an expression is written out to.
+const maxPatterns = 10_000
+
+type matched struct {
+	Patterns []string `json:"exps_with_unix_shell_style"`
+	Results  []string `json:"filter_results"`
+}
+
+// expressionMatch tries an expression on texts.
+func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
+	source := must(r.form, "expression", filled)
+	candidates := list(r.form, "candidates", text)
+	if v := r.get("candidates"); !v.Exists() {
+		r.fault("candidates", r.lang.say(sayRequired))
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	e, err := gozzard.ParseExpression(source)
+	if err != nil {
+		return nil, fail(codeExpression, expressionFault("expression", err))
+	}
+	patterns, ok := e.Patterns(maxPatterns)
+	if !ok {
+		r.fault("expression", r.lang.say(sayTooManyPatterns, maxPatterns))
+		return nil, r.err()
+	}
+	out := matched{Patterns: patterns, Results: []string{}}
+	seen := map[string]bool{}
+	for _, c := range candidates {
+		if err := ctx.Err(); err != nil { // nobody waits for the rest
+			return nil, err
+		}
+		if !seen[c] && e.Match(c) {
+			out.Results = append(out.Results, c)
+		}
+		seen[c] = true
+	}
+	slices.Sort(out.Patterns)
+	return out, nil
+}

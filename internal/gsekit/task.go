@@ -1,0 +1,204 @@
+package gsekit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/rollout"
+)
+
+// taskInfo is one process instance of a job.
+type taskInfo struct {
+	ID         int64          `json:"id"`
+	JobID      int64          `json:"job_id"`
+	Process    int            `json:"bk_process_id"`
+	Status     rollout.State  `json:"status"`
+	ErrCode    int            `json:"err_code"`
+	StartTime  *string        `json:"start_time"`
+	EndTime    *string        `json:"end_time"`
+	PipelineID gozzard.TaskID `json:"pipeline_id"` // the operation that carried it, by which the GSE door shows its result
+	ExtraData  taskExtra      `json:"extra_data"`
+}
+
+type taskExtra struct {
+	Inst         int             `json:"inst_id"`
+	Local        int             `json:"local_inst_id"`
+	ErrCode      int             `json:"err_code"` // of an ignored task, why
+	Retryable    bool            `json:"retryable"`
+	Solutions    []solution      `json:"solutions"`
+	FailedReason string          `json:"failed_reason"`
+	ProcessInfo  json.RawMessage `json:"process_info"`
+	TopoLevel    topoLevel       `json:"topo_level_info"`
+}
+
+type solution struct {
+	HTML string `json:"html"`
+}
+
+type topoLevel struct {
+	Biz    int `json:"bk_biz_id"`
+	Set    int `json:"bk_set_id"`
+	Module int `json:"bk_module_id"`
+}
+
+func (l language) task(j *rollout.Job, t *rollout.Task, c clock) taskInfo {
+	started := t.Started
+	if started.IsZero() { // it has not run yet; callers know the time when it was made
+		started = j.Started
+	}
+	info := taskInfo{
+		ID: t.ID, JobID: t.Job, Process: t.Process, Status: t.State, ErrCode: errCode(t), StartTime: c.show(started), EndTime: c.show(t.Ended),
+		PipelineID: t.Task,
+		ExtraData: taskExtra{
+			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: t.Reason != rollout.ReasonMissing, Solutions: l.solutions(t.Reason),
+			ProcessInfo: kept(t.Info), TopoLevel: topoLevel{t.Biz, t.Set, t.Module},
+		},
+	}
+	reason, code := t.Reason, t.Code
+	if t.State == rollout.Ignored { // there is one way to have nothing to do
+		reason, code = rollout.ReasonVerdict, gozzard.CodeNotRunning
+	}
+	if reason != rollout.ReasonNone {
+		info.ExtraData.ErrCode = reasonCode(reason, code)
+		info.ExtraData.FailedReason = l.reason(reason, code, j.Action, t.Message)
+	}
+	return info
+}
+
+type taskPage struct {
+	List   []taskInfo `json:"list"`
+	Count  int        `json:"count"`
+	Counts counter    `json:"status_counter"`
+}
+
+// jobTask pages through the tasks of a job. Count and counter are of all that fit.
+func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
+	start, limit := r.page(true)
+	f := rollout.TaskFilter{
+		Sets: r.ids("bk_set_ids"), Modules: r.ids("bk_module_ids"), Processes: r.ids("bk_process_ids"), Names: list(r.form, "bk_process_names", filled),
+	}
+	for _, word := range list(r.form, "statuses", choice(stateWords()...)) {
+		f.States = append(f.States, rollout.State(word))
+	}
+	code, byCode := opt(r.form, "err_code", anyInt())
+	job, err := s.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	f.Job = job.ID
+	out := taskPage{List: []taskInfo{}}
+	utc := clock{timeUTC, time.UTC}
+	counts := map[rollout.State]int{}
+	err = s.eachTask(ctx, r.biz, f, func(t *rollout.Task) {
+		if byCode && int64(errCode(t)) != code {
+			return
+		}
+		if out.Count >= start && out.Count < start+limit {
+			out.List = append(out.List, r.lang.task(&job, t, utc))
+		}
+		out.Count++
+		counts[t.State]++
+	})
+	out.Counts = count(counts)
+	return out, err
+}
+
+// eachTask goes over tasks in pages, so that a large job is never in memory whole.
+func (s *server) eachTask(ctx context.Context, biz int, f rollout.TaskFilter, do func(t *rollout.Task)) error {
+	f.Start, f.Limit = 0, maxPage
+	for {
+		page, err := s.jobs.Tasks(ctx, biz, f)
+		if err != nil {
+			return err
+		}
+		for i := range page.Tasks {
+			do(&page.Tasks[i])
+		}
+		f.Start += len(page.Tasks)
+		if len(page.Tasks) == 0 || f.Start >= page.Total {
+			return nil
+		}
+	}
+}
+
+type statistic struct {
+	ErrCode int    `json:"err_code"`
+	Count   int    `json:"count"`
+	Message string `json:"message"`
+}
+
+// jobTaskStatistics counts tasks by error code: those waiting, running and ignored first.
+func (s *server) jobTaskStatistics(ctx context.Context, r *request) (any, error) {
+	job, err := s.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[int]int{}
+	if err := s.eachTask(ctx, r.biz, rollout.TaskFilter{Job: job.ID}, func(t *rollout.Task) { counts[errCode(t)]++ }); err != nil {
+		return nil, err
+	}
+	out := []statistic{}
+	first := []int{errPending, errRunning, errIgnored}
+	for _, code := range append(first, slices.Sorted(maps.Keys(counts))...) {
+		if n := counts[code]; n > 0 {
+			out = append(out, statistic{code, n, r.lang.codeText(code)})
+			delete(counts, code)
+		}
+	}
+	return out, nil
+}
+
+// searchIP lists the hosts of a job's tasks, each once.
+func (s *server) searchIP(ctx context.Context, r *request) (any, error) {
+	status, _ := opt(r.form, "status", text)
+	job, err := s.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	f := rollout.TaskFilter{Job: job.ID}
+	if status != "" {
+		f.States = []rollout.State{rollout.State(status)}
+	}
+	hosts, seen := []hostInfo{}, map[hostInfo]bool{}
+	err = s.eachTask(ctx, r.biz, f, func(t *rollout.Task) {
+		host := hostInfo{Cloud: t.Addr.Cloud, IP: ipText(t.Addr.IP), Agent: string(t.Agent)}
+		var info processInfo
+		if json.Unmarshal(t.Info, &info) == nil && info.Host != (hostInfo{}) {
+			host = info.Host
+		}
+		if !seen[host] {
+			seen[host] = true
+			hosts = append(hosts, host)
+		}
+	})
+	return hosts, err
+}
+
+// retry repeats the operation on the failed tasks, or on those of them that are named.
+func (s *server) retry(ctx context.Context, r *request) (any, error) {
+	ids := list(r.form, "job_task_id_list", anyInt())
+	job, err := s.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.jobs.Retry(ctx, r.Caller, r.biz, job.ID, ids)
+	if err == nil {
+		return nil, nil
+	}
+	switch gozzard.KindOf(err) {
+	case gozzard.ErrConflict, gozzard.ErrInvalid:
+		return nil, fail(codeRetryRefused, r.lang.say(sayRetryRefused, job.ID, err.Error()))
+	case gozzard.ErrNotFound:
+		return nil, fail(codeNoTask, r.lang.say(sayNoTask, job.ID, fmt.Sprint(ids)))
+	}
+	return nil, err
+}
+
+func stateWords() []string {
+	return []string{string(rollout.Pending), string(rollout.Running), string(rollout.Succeeded), string(rollout.Failed), string(rollout.Ignored)}
+}

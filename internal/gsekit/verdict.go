@@ -1,0 +1,126 @@
+package gsekit
+
+import (
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/rollout"
+)
+
+// The numbers of a task without trouble of its own; others are those of GSE or of this API.
+const (
+	errSucceeded = 0
+	errPending   = 1
+	errRunning   = 2
+	errFailed    = 3
+	errIgnored   = 4
+	errOther     = -1
+)
+
+// errCode is the number of a task.
+func errCode(t *rollout.Task) int {
+	switch t.State {
+	case rollout.Pending:
+		return errPending
+	case rollout.Running:
+		return errRunning
+	case rollout.Succeeded:
+		return errSucceeded
+	case rollout.Ignored:
+		return errIgnored
+	}
+	return reasonCode(t.Reason, t.Code)
+}
+
+// reasonCode is the table of reasons.
+func reasonCode(reason rollout.Reason, code gozzard.Code) int {
+	switch reason {
+	case rollout.ReasonNone:
+		return errFailed
+	case rollout.ReasonVerdict:
+		return esb.EntryNumber(code)
+	case rollout.ReasonMissing:
+		return codeMissing
+	case rollout.ReasonEarlier:
+		return codeEarlierFailed
+	case rollout.ReasonNothing:
+		return codeNothing
+	case rollout.ReasonTimeout:
+		return codeTimeout
+	case rollout.ReasonRefused:
+		return codeGSE
+	}
+	return errOther
+}
+
+// codeText is what a number of a task means.
+func (l language) codeText(code int) string {
+	switch code {
+	case errSucceeded:
+		return l.say(saySucceeded)
+	case errPending:
+		return l.say(sayPending)
+	case errRunning:
+		return l.say(sayRunning)
+	case errFailed:
+		return l.say(sayFailed)
+	case errIgnored:
+		return l.say(sayIgnored)
+	case esb.EntryAgentAbnormal:
+		return l.say(sayAgentAbnormal)
+	case esb.EntryAlreadyRunning:
+		return l.say(sayAlreadyRunning)
+	case esb.EntryNotRunning:
+		return l.say(sayNotRunning)
+	case esb.EntryUnknownOpType:
+		return l.say(sayUnknownOp)
+	case esb.EntryCheckFailed:
+		return l.say(sayStartCheck)
+	case esb.EntryFailed:
+		return l.say(sayCommandFailed)
+	case esb.EntryAlreadyRegistered:
+		return l.say(sayGSEOther)
+	case codeNothing:
+		return l.say(sayNothing)
+	case codeTimeout:
+		return l.say(sayTimeout)
+	case codeGSE:
+		return l.say(sayGSEError)
+	case codeEarlierFailed:
+		return l.say(sayEarlier)
+	case codeMissing:
+		return l.say(sayMissing)
+	}
+	return l.say(sayOther)
+}
+
+// reason says why a task or job did not succeed, in the form that callers know for each source.
+func (l language) reason(reason rollout.Reason, code gozzard.Code, action gozzard.Action, message string) string {
+	number := reasonCode(reason, code)
+	text := l.codeText(number)
+	if reason == rollout.ReasonVerdict {
+		if number == esb.EntryCheckFailed && (action == gozzard.ActionStop || action == gozzard.ActionKill) {
+			text = l.say(sayStopCheck)
+		}
+		if message == "" {
+			message = string(code)
+		}
+		return fmt.Sprintf("[GSE_ERROR-%d]: %s (detail: %s)", number, text, message)
+	}
+	if message == "" {
+		return fmt.Sprintf("[%d] %s", number, text)
+	}
+	return fmt.Sprintf("[%d] %s: %s", number, text, message)
+}
+
+// solutions are hints for people.
+func (l language) solutions(reason rollout.Reason) []solution {
+	switch reason {
+	case rollout.ReasonMissing:
+		return []solution{{l.say(sayHintAttribute)}, {l.say(sayHintTemplate)}}
+	case rollout.ReasonTimeout:
+		return []solution{{l.say(sayHintScript)}, {l.say(sayHintAdmin)}}
+	}
+	return []solution{}
+}
