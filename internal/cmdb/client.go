@@ -1,0 +1,202 @@
+package cmdb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Options say where CMDB is and how hard it may be asked.
+type Options struct {
+	URL    string // of the bus, such as https://paas.example.com
+	App    string
+	Secret string
+	User   string // on whose behalf CMDB is read
+
+	HTTP     *http.Client  // nil: a plain one; redirects are never followed, whoever would get the credentials then
+	Parallel int           // calls at a time; 0 is 8
+	Timeout  time.Duration // of one call; 0 is 30 s
+	Whole    time.Duration // of reading a business; 0 is 10 min
+	Pause    time.Duration // the first one after a refused call, doubled with each; 0 is 1 s
+	Log      *slog.Logger
+}
+
+// Bounds of what is asked and taken.
+const (
+	maxAnswer    = 32 << 20
+	maxTries     = 4  // of a call that fails
+	maxRefusals  = 12 // of a call that is refused by a rate limit
+	maxPause     = time.Minute
+	pathPrefix   = "/api/c/compapi/v2/cc/"
+	maxMessage   = 200 // bytes of CMDB's words in an error
+	authorizedBy = "X-Bkapi-Authorization"
+)
+
+// Client reads CMDB.
+type Client struct {
+	base string
+	auth string
+	http *http.Client
+	o    Options
+	pace pace
+}
+
+// New makes a client.
+func New(o Options) (*Client, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is not the address of a CMDB, such as https://paas.example.com", o.URL)
+	}
+	if o.App == "" || o.Secret == "" || o.User == "" {
+		return nil, errors.New("CMDB needs an app code, its secret and a user")
+	}
+	auth, err := json.Marshal(map[string]string{"bk_app_code": o.App, "bk_app_secret": o.Secret, "bk_username": o.User})
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the credentials: %w", err)
+	}
+	o.Parallel = cmp.Or(o.Parallel, 8)
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	o.Whole = cmp.Or(o.Whole, 10*time.Minute)
+	o.Pause = cmp.Or(o.Pause, time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	client := http.Client{}
+	if o.HTTP != nil {
+		client = *o.HTTP
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{base: strings.TrimSuffix(u.String(), "/") + pathPrefix, auth: string(auth), http: &client, o: o}, nil
+}
+
+// refusal is an answer that says to ask later.
+type refusal struct {
+	after time.Duration // 0: it does not say when
+	err   error
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+
+// temporary is a failure that another try may not have.
+type temporary struct{ error }
+
+func (t temporary) Unwrap() error { return t.error }
+
+// call asks once and again: refused calls wait with all others, failed ones for themselves.
+func (c *Client) call(ctx context.Context, name string, body, data any) error {
+	request, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("cannot write a call of %s: %w", name, err)
+	}
+	for refused, failed := 0, 0; ; {
+		if err := c.pace.wait(ctx); err != nil {
+			return unavailable(name, err)
+		}
+		err := c.once(ctx, name, request, data)
+		if err == nil {
+			return nil
+		}
+		var r *refusal
+		var t temporary
+		switch {
+		case ctx.Err() != nil:
+			return unavailable(name, ctx.Err())
+		case errors.As(err, &r) && refused < maxRefusals:
+			refused++
+			c.pace.pause(max(r.after, backOff(c.o.Pause, refused)))
+		case errors.As(err, &t) && failed < maxTries-1:
+			failed++
+			if err := sleep(ctx, backOff(c.o.Pause, failed)); err != nil {
+				return unavailable(name, err)
+			}
+		default:
+			return unavailable(name, err)
+		}
+	}
+}
+
+func unavailable(name string, err error) error {
+	return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "cannot read CMDB: " + name, Cause: err}
+}
+
+// once makes one call.
+func (c *Client) once(ctx context.Context, name string, request []byte, data any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+name+"/", bytes.NewReader(request))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(authorizedBy, c.auth)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return temporary{err}
+	}
+	defer resp.Body.Close() // nothing is written
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return temporary{fmt.Errorf("cannot read the answer: %w", err)}
+	case len(body) > maxAnswer:
+		return fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return &refusal{after: retryAfter(resp.Header), err: errors.New("too many calls")}
+	case resp.StatusCode >= 500:
+		return temporary{fmt.Errorf("answered with status %d", resp.StatusCode)}
+	}
+	return open(resp.StatusCode, body, data)
+}
+
+// envelope is the outside of every answer. Some gateways write codes as texts.
+type envelope struct {
+	Result  bool            `json:"result"`
+	Code    number          `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// The codes of the bus's rate limits: of the app and of the call.
+const (
+	codeAppLimit  = 1642902
+	codeCallLimit = 1642903
+)
+
+// open takes the data out of an answer.
+func open(status int, body []byte, data any) error {
+	var e envelope
+	if err := json.Unmarshal(body, &e); err != nil {
+		return fmt.Errorf("answered with status %d and no JSON: %w", status, err)
+	}
+	switch {
+	case e.Code == codeAppLimit || e.Code == codeCallLimit:
+		return &refusal{err: fmt.Errorf("too many calls, code %d", e.Code)}
+	case !e.Result || e.Code != 0 || status != http.StatusOK:
+		return fmt.Errorf("answered with status %d, code %d: %.*q", status, e.Code, maxMessage, e.Message)
+	}
+	if err := json.Unmarshal(e.Data, data); err != nil {
+		return fmt.Errorf("answered with data of another form: %w", err)
+	}
+	return nil
+}
+
+// retryAfter is how long an answer says to wait, in seconds; dates are not looked at.
+func retryAfter(h http.Header) time.Duration {
+	secs, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || secs < 0 {
+		return 0
+	}
+	return min(time.Duration(secs)*time.Second, maxPause)
+}
