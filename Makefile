@@ -74,6 +74,7 @@ idle: ## fault P11: an hour in which no limit may be seen as exceeded
 .PHONY: bench
 bench: ## figures beside those of peers
 	go run ./bench/spine
+	go run ./bench/topology
 
 .PHONY: bench-supervisors
 bench-supervisors: ## the agent beside other supervisors, which it installs (half an hour and more)

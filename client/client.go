@@ -9,6 +9,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -120,7 +121,7 @@ func (c *Client) change(ctx context.Context, method, path, key string, in any) (
 	}
 	var out Accepted
 	for _, pause := range append(retries(), -1) {
-		err = c.do(ctx, method, path, key, body, &out)
+		err = c.do(ctx, call{method: method, path: path, key: key, body: body}, &out)
 		if gozzard.KindOf(err) != gozzard.ErrUnavailable || err == nil || pause < 0 {
 			break
 		}
@@ -138,35 +139,53 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, out any) er
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	return c.do(ctx, http.MethodGet, path, "", nil, out)
+	return c.do(ctx, call{method: http.MethodGet, path: path}, out)
 }
 
-func (c *Client) do(ctx context.Context, method, path, key string, body []byte, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.base.String()+path, bytes.NewReader(body))
+// call is one request. What is sent and wanted is JSON unless it says otherwise.
+type call struct {
+	method, path string
+	key          string // Idempotency-Key
+	body         []byte
+	kind, accept string
+}
+
+// send gives the answer to a call as it is.
+func (c *Client) send(ctx context.Context, what call) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, what.method, c.base.String()+what.path, bytes.NewReader(what.body))
 	if err != nil {
-		return fmt.Errorf("cannot make the request: %w", err)
+		return nil, fmt.Errorf("cannot make the request: %w", err)
 	}
+	const asJSON = "application/json"
 	req.Header.Set("X-Bkapi-Authorization", c.header)
-	req.Header.Set("Accept", "application/json")
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", cmp.Or(what.accept, asJSON))
+	if what.body != nil {
+		req.Header.Set("Content-Type", cmp.Or(what.kind, asJSON))
 	}
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
+	if what.key != "" {
+		req.Header.Set("Idempotency-Key", what.key)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return c.transportError(ctx, err)
+		return nil, c.transportError(ctx, err)
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return c.transportError(ctx, err)
+		return nil, c.transportError(ctx, err)
 	case len(answer) > maxAnswer:
-		return gozzard.Errorf(gozzard.ErrInternal, "the answer of %s has more than %d MiB", c.base.Host, maxAnswer>>20)
+		return nil, gozzard.Errorf(gozzard.ErrInternal, "the answer of %s has more than %d MiB", c.base.Host, maxAnswer>>20)
 	case res.StatusCode >= 300:
-		return errorOf(res.StatusCode, answer)
+		return nil, errorOf(res.StatusCode, answer)
+	}
+	return answer, nil
+}
+
+func (c *Client) do(ctx context.Context, what call, out any) error {
+	answer, err := c.send(ctx, what)
+	if err != nil {
+		return err
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
 		return &gozzard.Error{Kind: gozzard.ErrInternal, Message: fmt.Sprintf("%s does not answer like a gozzard server", c.base.Host), Cause: err}

@@ -127,6 +127,9 @@ func TestAllProcessesTurnsPages(t *testing.T) {
 		for i := start; i < min(total, start+client.MaxPage); i++ {
 			page.Processes = append(page.Processes, client.Process{PID: int32(i)})
 		}
+		if next := start + len(page.Processes); next < total {
+			page.Next = next
+		}
 		_ = json.NewEncoder(w).Encode(page)
 	})
 	n := 0

@@ -36,10 +36,13 @@ type Process struct {
 	FD           int32             `json:"fd"`
 	Disk         int64             `json:"disk"`
 	Net          int64             `json:"net"`
+	Topology     *Place            `json:"topology,omitempty"` // when processes of a business were asked for
 }
 
-// ProcessQuery chooses processes. Every field that is not empty must fit, and a field fits when one of its values does.
+// ProcessQuery chooses processes. Every field that is not empty must fit, and a field fits when one of its values does. With a Scope processes of a
+// business are chosen, a row for each of their instances: names are aliases then, there are no namespaces, and pages are counted in processes.
 type ProcessQuery struct {
+	Scope
 	Namespaces []string // patterns with * and ?
 	Names      []string // patterns with * and ?
 	Hosts      []string // cloud:ip, an IP address, or an agent id
@@ -52,10 +55,12 @@ type ProcessQuery struct {
 type ProcessPage struct {
 	Count     int       `json:"count"` // that fit, not only on this page
 	Processes []Process `json:"processes"`
+	Next      int       `json:"next,omitempty"` // where the next page starts; 0: this is the last
 }
 
 func (q *ProcessQuery) values(start, limit int) url.Values {
 	v := page(start, limit)
+	q.Scope.add(v)
 	for name, list := range map[string][]string{"namespace": q.Namespaces, "name": q.Names, "host": q.Hosts, "state": q.States} {
 		for _, s := range list {
 			v.Add(name, s)
@@ -80,7 +85,7 @@ func (c *Client) Processes(ctx context.Context, q ProcessQuery, start, limit int
 // AllProcesses goes through everything that fits, page by page.
 func (c *Client) AllProcesses(ctx context.Context, q ProcessQuery) iter.Seq2[Process, error] {
 	return func(yield func(Process, error) bool) {
-		for start := 0; ; start += MaxPage {
+		for start := 0; ; {
 			p, err := c.Processes(ctx, q, start, MaxPage)
 			if err != nil {
 				yield(Process{}, err)
@@ -91,7 +96,7 @@ func (c *Client) AllProcesses(ctx context.Context, q ProcessQuery) iter.Seq2[Pro
 					return
 				}
 			}
-			if len(p.Processes) < MaxPage {
+			if start = p.Next; start == 0 {
 				return
 			}
 		}

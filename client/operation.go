@@ -17,10 +17,12 @@ type Host struct {
 }
 
 // Selection says which processes are meant. Namespace and names may be patterns with * and ?; an empty namespace is any. Hosts are listed, or All is
-// set for every host that has the process.
+// set for every host that has the process. With a Scope processes of a business are meant: Names (aliases then) and Hosts may narrow them, Namespace
+// and All are not for it.
 type Selection struct {
+	Scope
 	Namespace string   `json:"namespace,omitempty"`
-	Names     []string `json:"names"`
+	Names     []string `json:"names,omitempty"`
 	Hosts     []Host   `json:"hosts,omitempty"`
 	All       bool     `json:"all,omitempty"`
 }

@@ -26,6 +26,7 @@ import (
 // fakePlane settles every target at once by a rule of the test, over a real live index.
 type fakePlane struct {
 	*live.Index
+	*businesses
 	mu      sync.Mutex
 	tasks   map[gozzard.TaskID]control.TaskResults
 	outcome func(a *gozzard.Attempt)
@@ -86,6 +87,15 @@ func (p *fakePlane) Await(ctx context.Context, caller gozzard.Caller, id gozzard
 		}
 	}
 	return r, err
+}
+
+func (p *fakePlane) Status(key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
+	rows := make([]control.StatusRow, len(targets))
+	for i, t := range targets {
+		rows[i].Host, rows[i].HostKnown = p.Resolve(t)
+		rows[i].Row, rows[i].ProcKnown = p.Get(rows[i].Host.Info.Agent, key)
+	}
+	return rows
 }
 
 func (p *fakePlane) Resolve(t gozzard.Target) (control.Host, bool) {

@@ -49,7 +49,8 @@ const (
 )
 
 func (env *cliEnv) clientCommands() []*cobra.Command {
-	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env), newEventsCommand(env), newLogsCommand(env)}
+	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env), newEventsCommand(env), newLogsCommand(env),
+		newTopologyCommand(env)}
 	drive := append([]*cobra.Command{newRegisterCommand(env), newUnregisterCommand(env)}, newOperateCommands(env)...)
 	for _, c := range watch {
 		c.GroupID = groupWatch
@@ -60,6 +61,9 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 	all := append(watch, drive...)
 	for _, c := range all {
 		f := c.Flags()
+		if c.HasSubCommands() {
+			f = c.PersistentFlags()
+		}
 		f.StringVar(&env.url, "url", "", "`URL` of the server ($GOZZARD_URL; else the one in the credentials file)")
 		f.StringVar(&env.credentials, "credentials", "", "JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username ($GOZZARD_CREDENTIALS; else ./data/dev.json)")
 	}

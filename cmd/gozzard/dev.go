@@ -61,6 +61,7 @@ Ctrl-C ends gozzard and leaves the processes running; starting again finds them.
 	f.IntVar(&cfg.Hosts, "hosts", 1, "how many hosts to be")
 	f.IntVar(&cfg.Cloud, "cloud", 0, "cloud area of the hosts")
 	f.DurationVar(&cfg.Interval, "report-interval", 30*time.Second, "how often each agent reports everything")
+	cfg.CMDB.register(f)
 	logs.register(f, "warn")
 	return cmd
 }

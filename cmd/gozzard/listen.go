@@ -56,15 +56,26 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Lo
 	return nil
 }
 
-// doors sends each request to its API by prefix. http.ServeMux is not used here: it answers double slashes with a redirect, and a redirect drops the
-// body of a POST.
-func doors(native, gse http.Handler) http.Handler {
+// door is an API that knows its own paths.
+type door interface {
+	http.Handler
+	Owns(r *http.Request) bool
+}
+
+// doors sends each request to its API: ours by prefix, the others by who knows the path, and what nobody knows to the last. http.ServeMux is not used
+// here: it answers double slashes with a redirect, and a redirect drops the body of a POST.
+func doors(native http.Handler, others ...door) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := r.URL.Path
 		if strings.HasPrefix(p, "/api/v1/") || p == "/healthz" || p == "/readyz" || p == "/metrics" {
 			native.ServeHTTP(w, r)
 			return
 		}
-		gse.ServeHTTP(w, r)
+		for i, d := range others {
+			if i == len(others)-1 || d.Owns(r) {
+				d.ServeHTTP(w, r)
+				return
+			}
+		}
 	})
 }

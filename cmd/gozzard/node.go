@@ -15,10 +15,14 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/cmdb"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/gse"
+	"github.com/gozzard/gozzard/internal/gsekit"
+	"github.com/gozzard/gozzard/internal/job"
 	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -31,6 +35,7 @@ type nodeConfig struct {
 	Auth        auth.Config
 	Interval    time.Duration
 	Keep        time.Duration
+	CMDB        cmdbConfig
 	Log         *slog.Logger
 }
 
@@ -41,6 +46,8 @@ type node struct {
 	broker   *nats.Broker
 	hub      *nats.Hub
 	plane    *control.Plane
+	rollouts *rollout.Runner
+	cmdb     *cmdb.Sync // nil: businesses come from documents only
 	listener net.Listener
 	handler  http.Handler
 	stopping chan struct{} // closed when run ends
@@ -71,7 +78,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	index := live.New()
 	late := &lateDispatcher{observe: metrics.ObserveFabric}
 	n.plane, err = control.New(ctx, control.Options{
-		Store: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval, Keep: cfg.Keep,
+		Store: n.store, Topology: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval, Keep: cfg.Keep,
 		Observe: control.Observer{Accepted: metrics.TaskAccepted, Settled: metrics.AttemptSettled, Refused: metrics.ReportRefused},
 	})
 	if err != nil {
@@ -82,20 +89,39 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 		return nil, err
 	}
 	late.hub = n.hub
-	book, err := auth.New(cfg.Auth)
-	if err != nil {
-		return nil, err
-	}
 	metrics.Watch(index, func() api.FabricCounts {
 		c := n.hub.Stats()
 		return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped, Malformed: c.Malformed, Newer: c.Newer}
 	})
-	n.handler = doors(
-		api.New(api.Options{Plane: n.plane, Auth: book, Metrics: metrics, Ready: n.plane.Ready, Log: cfg.Log, Stopping: n.stopping}),
-		gse.New(gse.Options{Plane: n.plane, Auth: book, Log: cfg.Log, Observe: metrics.ObserveRequest}),
-	)
+	n.rollouts = rollout.New(rollout.Options{Store: n.store, Plane: n.plane, Log: cfg.Log})
+	if n.cmdb, err = cfg.CMDB.open(n.plane, cfg.Log); err != nil {
+		return nil, err
+	}
+	if err := n.openDoors(metrics); err != nil {
+		return nil, err
+	}
 	n.listener, err = listenLoopback(cfg.Listen)
 	return n, err
+}
+
+// openDoors makes the APIs.
+func (n *node) openDoors(metrics *api.Metrics) error {
+	book, err := auth.New(n.cfg.Auth)
+	if err != nil {
+		return err
+	}
+	log, observe := n.cfg.Log, metrics.ObserveRequest
+	kit := gsekit.Options{Plane: n.plane, Jobs: n.rollouts, Auth: book, Log: log, Observe: observe}
+	if n.cmdb != nil {
+		kit.Flush = flusher(n.plane, n.cmdb)
+	}
+	n.handler = doors(
+		api.New(api.Options{Plane: n.plane, Auth: book, Metrics: metrics, Ready: n.plane.Ready, Log: log, Stopping: n.stopping}),
+		job.New(job.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
+		gsekit.New(kit),
+		gse.New(gse.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
+	)
+	return nil
 }
 
 // URL is where the API is served.
@@ -107,11 +133,18 @@ func (n *node) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	errs := make([]error, 3)
 	context.AfterFunc(ctx, func() { close(n.stopping) })
-	wg.Go(func() { defer cancel(); errs[0] = n.plane.Run(ctx) })
-	wg.Go(func() { defer cancel(); errs[1] = n.hub.Run(ctx) })
-	wg.Go(func() { defer cancel(); errs[2] = serveHTTP(ctx, n.listener, n.handler, n.cfg.Log) })
+	parts := []func(context.Context) error{
+		n.plane.Run, n.hub.Run, n.rollouts.Run,
+		func(ctx context.Context) error { return serveHTTP(ctx, n.listener, n.handler, n.cfg.Log) },
+	}
+	if n.cmdb != nil && len(n.cfg.CMDB.businesses) > 0 { // with none it has nothing to do but to answer
+		parts = append(parts, n.cmdb.Run)
+	}
+	errs := make([]error, len(parts))
+	for i, run := range parts {
+		wg.Go(func() { defer cancel(); errs[i] = run(ctx) })
+	}
 	wg.Wait()
 	return errors.Join(errs...)
 }

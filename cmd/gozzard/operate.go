@@ -12,6 +12,7 @@ import (
 
 // targetFlags say on which processes and hosts something is done.
 type targetFlags struct {
+	scopeFlags
 	namespace string
 	hosts     []string
 	allHosts  bool
@@ -21,16 +22,40 @@ func (t *targetFlags) register(f *pflag.FlagSet) {
 	f.StringVarP(&t.namespace, "namespace", "n", "", "`NAMESPACE`, or a pattern; without it, every namespace that has the name")
 	f.StringArrayVar(&t.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 	f.BoolVar(&t.allHosts, "all-hosts", false, "every host that has the process")
+	t.scopeFlags.register(f)
 }
 
-func (t *targetFlags) selection(names []string) (client.Selection, error) {
+// check looks at what can be told without a server, and gives everything but the scope.
+func (t *targetFlags) check(names []string) (client.Selection, error) {
 	s := client.Selection{Namespace: t.namespace, Names: names, All: t.allHosts}
-	if t.allHosts == (len(t.hosts) > 0) {
+	switch {
+	case t.given() && (t.namespace != "" || t.allHosts):
+		return s, usage("--namespace and --all-hosts are not for a business: its processes are known by it")
+	case t.given() && !t.narrow() && len(names)+len(t.hosts) == 0:
+		return s, usage("say which processes of the business: -e, --set, --module, --host or NAME; -e '*.*.*.*.*' is every one (see --help)")
+	case !t.given() && len(names) == 0:
+		return s, usage("say which processes: NAME..., or -e EXPRESSION; '*' is every one (see --help)")
+	case !t.given() && t.allHosts == (len(t.hosts) > 0):
 		return s, usage("say where: --host HOST (may be repeated), or --all-hosts")
 	}
 	var err error
 	s.Hosts, err = parseHostFlags(t.hosts)
 	return s, err
+}
+
+// run has something done to the selection that the flags and names make.
+func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what string, names []string,
+	ask func(*client.Client, client.Selection) (client.Accepted, error)) error {
+	s, err := t.check(names)
+	if err != nil {
+		return err
+	}
+	return env.task(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
+		if s.Scope, err = t.scope(ctx, c); err != nil {
+			return client.Accepted{}, err
+		}
+		return ask(c, s)
+	})
 }
 
 // taskFlags say how a task is waited for.
@@ -82,13 +107,13 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 	for _, v := range verbs() {
 		var o operateOptions
 		cmd := &cobra.Command{
-			Use:   v.action + " NAME...",
+			Use:   v.action + " [NAME...]",
 			Short: v.short,
-			Long:  v.long + exitHelp,
+			Long:  v.long + scopeHelp + exitHelp,
 			Example: "  gozzard " + v.action + " web -n shop --all-hosts\n" +
 				"  gozzard " + v.action + " web worker -n shop --host 10.0.0.1 --host 0:10.0.0.2\n" +
-				"  gozzard " + v.action + " 'game-*' --all-hosts --wait-offline 1h --detach",
-			Args:              needNames,
+				"  gozzard " + v.action + " 'game-*' --all-hosts --wait-offline 1h --detach\n" +
+				"  gozzard " + v.action + " --biz 2 -e 'front.*.*.nginx.*'",
 			ValidArgsFunction: env.completeNames,
 			RunE: func(cmd *cobra.Command, names []string) error {
 				return env.operate(cmd.Context(), v.action, &o, names)
@@ -103,40 +128,24 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 }
 
 func (env *cliEnv) operate(ctx context.Context, action string, o *operateOptions, names []string) error {
-	s, err := o.selection(names)
-	if err != nil {
-		return err
-	}
-	return env.task(ctx, &o.taskFlags, action, func(c *client.Client) (client.Accepted, error) {
+	return o.run(ctx, env, &o.taskFlags, action, names, func(c *client.Client, s client.Selection) (client.Accepted, error) {
 		return c.Operate(ctx, client.Operation{Action: action, Selection: s, Offline: client.Offline{Wait: o.waitOffline}})
 	})
-}
-
-// needNames asks for the processes that are meant; nothing is done to all of them by leaving them out.
-func needNames(cmd *cobra.Command, names []string) error {
-	if len(names) == 0 {
-		return usage("say which processes: %s; '*' is every one (see --help)", cmd.UseLine())
-	}
-	return nil
 }
 
 // newUnregisterCommand is `gozzard unregister`.
 func newUnregisterCommand(env *cliEnv) *cobra.Command {
 	var o operateOptions
 	cmd := &cobra.Command{
-		Use:   "unregister NAME...",
+		Use:   "unregister [NAME...]",
 		Short: "Have hosts forget processes",
-		Long:  "Have hosts forget processes. What runs goes on running, unwatched: stop it first if it should not." + exitHelp,
+		Long:  "Have hosts forget processes. What runs goes on running, unwatched: stop it first if it should not." + scopeHelp + exitHelp,
 		Example: `  gozzard unregister web -n shop --all-hosts
-  gozzard unregister web -n shop --host 10.0.0.1`,
-		Args:              needNames,
+  gozzard unregister web -n shop --host 10.0.0.1
+  gozzard unregister --biz 2 --module web`,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			s, err := o.selection(names)
-			if err != nil {
-				return err
-			}
-			return env.task(cmd.Context(), &o.taskFlags, "unregister", func(c *client.Client) (client.Accepted, error) {
+			return o.run(cmd.Context(), env, &o.taskFlags, "unregister", names, func(c *client.Client, s client.Selection) (client.Accepted, error) {
 				return c.Unregister(cmd.Context(), s)
 			})
 		},

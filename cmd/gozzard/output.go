@@ -99,11 +99,17 @@ func newTable(header ...string) *sheet {
 
 type sheet struct{ t table.Writer }
 
-func (s *sheet) add(cells ...string) {
+func (s *sheet) add(cells ...string) { s.addBehind("", cells...) }
+
+// addBehind is add with the lines of a drawing before the first cell.
+func (s *sheet) addBehind(drawing string, cells ...string) {
 	row := make(table.Row, len(cells))
 	for i, c := range cells {
 		if c = printable(c); c == "" {
 			c = "-"
+		}
+		if i == 0 {
+			c = drawing + c
 		}
 		row[i] = c
 	}

@@ -43,11 +43,12 @@ func (p *processFlags) query(names []string) (client.ProcessQuery, error) {
 
 // asksAll reports whether nothing narrows the question.
 func asksAll(q *client.ProcessQuery) bool {
-	return len(q.Namespaces)+len(q.Names)+len(q.Hosts)+len(q.States) == 0 && q.Hosted == nil
+	return len(q.Namespaces)+len(q.Names)+len(q.Hosts)+len(q.States)+q.Biz == 0 && q.Hosted == nil
 }
 
 type psOptions struct {
 	processFlags
+	scopeFlags
 	output   outputFlag
 	limit    int
 	watch    bool
@@ -61,12 +62,14 @@ func newPsCommand(env *cliEnv) *cobra.Command {
 		Use:   "ps [NAME...]",
 		Short: "List processes of the fleet",
 		Long: `List processes with what was last heard of them. NAME may be a pattern: * is any text, ? is one character.
-A star behind the state marks a host that is silent: the row is the last that was heard from it.`,
+A star behind the state marks a host that is silent: the row is the last that was heard from it.` + scopeHelp,
 		Example: `  gozzard ps
   gozzard ps 'web-*' -n shop --state stopped
   gozzard ps --host 0:10.0.0.1 -o wide
   gozzard ps --hosted=false -o json
-  gozzard ps -n shop --watch`,
+  gozzard ps -n shop --watch
+  gozzard ps --biz 2 -e 'front.web.10\.0\.0\.[1-9]_web.*.*'
+  gozzard ps --set front --env formal --state stopped`,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return env.ps(cmd.Context(), &o, names)
@@ -74,6 +77,7 @@ A star behind the state marks a host that is silent: the row is the last that wa
 	}
 	f := cmd.Flags()
 	o.processFlags.register(f)
+	o.scopeFlags.register(f)
 	f.StringArrayVar(&o.states, "state", nil, "`STATE` running, stopped or unregistered; may be repeated")
 	f.BoolVar(&o.hosted, "hosted", true, "only processes that their agent keeps alive; --hosted=false for the others")
 	f.IntVar(&o.limit, "limit", 1000, "list at most that many; 0 lists all")
@@ -99,6 +103,9 @@ func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
 		return err
 	}
 	defer c.Close()
+	if q.Scope, err = o.scope(ctx, c); err != nil {
+		return err
+	}
 	for {
 		err := env.psOnce(ctx, c, o, q)
 		if !o.watch {
@@ -116,26 +123,31 @@ func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
 }
 
 func (env *cliEnv) psOnce(ctx context.Context, c *client.Client, o *psOptions, q client.ProcessQuery) error {
-	count, rows, err := fetch(ctx, c, q, o.limit)
+	found, err := fetch(ctx, c, q, o.limit)
 	if err != nil {
 		return served(err)
 	}
+	count, rows := found.Count, found.Processes
 	if o.watch && env.screen {
 		if err := written(fmt.Fprint(env.out, "\x1b[H\x1b[2J")); err != nil {
 			return err
 		}
 	}
 	if o.output.structured() {
-		if err := o.output.write(env.out, client.ProcessPage{Count: count, Processes: rows}); err != nil {
+		if err := o.output.write(env.out, found); err != nil {
 			return err
 		}
 	} else if len(rows) > 0 {
-		if err := env.processTable(rows, o.output.format == "wide").write(env.out); err != nil {
+		table := env.processTable
+		if q.Biz != 0 {
+			table = env.instanceTable
+		}
+		if err := table(rows, o.output.format == "wide").write(env.out); err != nil {
 			return err
 		}
 	}
-	if len(rows) < count {
-		env.remark("%d of %d processes; --limit 0 lists all", len(rows), count)
+	if found.Next > 0 {
+		env.remark("%d of %d processes; --limit 0 lists all", found.Next, count)
 	}
 	if count == 0 {
 		env.remark("no process found")
@@ -146,21 +158,22 @@ func (env *cliEnv) psOnce(ctx context.Context, c *client.Client, o *psOptions, q
 	return nil
 }
 
-// fetch reads at most limit processes; 0 reads all.
-func fetch(ctx context.Context, c *client.Client, q client.ProcessQuery, limit int) (count int, rows []client.Process, err error) {
-	rows = []client.Process{}
+// fetch reads at most limit processes; 0 reads all. Next says where it stopped, 0 at the end.
+func fetch(ctx context.Context, c *client.Client, q client.ProcessQuery, limit int) (client.ProcessPage, error) {
+	all := client.ProcessPage{Processes: []client.Process{}}
 	for {
 		n := client.MaxPage
 		if limit > 0 {
-			n = min(n, limit-len(rows))
+			n = min(n, limit-all.Next)
 		}
-		page, err := c.Processes(ctx, q, len(rows), n)
+		page, err := c.Processes(ctx, q, all.Next, n)
 		if err != nil {
-			return 0, nil, err
+			return all, err
 		}
-		rows = append(rows, page.Processes...)
-		if len(page.Processes) < n || len(rows) == limit {
-			return max(page.Count, len(rows)), rows, nil
+		all.Processes = append(all.Processes, page.Processes...)
+		all.Count, all.Next = page.Count, page.Next
+		if page.Next == 0 || page.Next == limit {
+			return all, nil
 		}
 	}
 }
@@ -179,6 +192,32 @@ func (env *cliEnv) processTable(rows []client.Process, wide bool) *sheet {
 		}
 		if wide {
 			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)), ago(age(env.now(), p.ReportedAt)), string(p.Agent), labelText(p.Labels), p.Message)
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+// instanceTable is processTable for processes of a business, a row for each instance.
+func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *sheet {
+	header := []string{"SET", "MODULE", "PROCESS", "ID", "HOST", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "UP"}
+	if wide {
+		header = append(header, "ENV", "SERVICE", "INST", "PRIORITY", "VERSION", "WANTED", "FD", "REPORTED", "AGENT", "MESSAGE")
+	}
+	t := newTable(header...)
+	for i := range rows {
+		p, at := &rows[i], rows[i].Topology
+		if at == nil { // not of a server that knows businesses
+			at = &client.Place{}
+		}
+		host := hostName(p.Cloud, p.IP, string(p.Agent))
+		cells := []string{at.SetName, at.ModuleName, p.Name, strconv.Itoa(at.Process), host, stateWord(p), "", yesNo(p.Hosted), "", "", ""}
+		if p.State == "running" {
+			cells[6], cells[8], cells[9], cells[10] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem), age(env.now(), p.StartedAt)
+		}
+		if wide {
+			cells = append(cells, envWord(at.Env), at.ServiceName, strconv.Itoa(at.Inst), strconv.Itoa(at.Priority), p.Version, p.Wanted, strconv.Itoa(int(p.FD)),
+				ago(age(env.now(), p.ReportedAt)), string(p.Agent), p.Message)
 		}
 		t.add(cells...)
 	}

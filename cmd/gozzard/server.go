@@ -32,6 +32,10 @@ At the first start the server makes in its data folder, readable by its owner on
   apps.json          which apps may call (hashes of their secrets only)
   join.secret        what agents need to join: gozzard agent --secret-file DIR/join.secret
 
+With --cmdb-url businesses are read from BlueKing CMDB: those of --cmdb-biz again and again, others when a caller asks (flush_process). A
+business that was applied from a document is left alone. A process that is gone from CMDB and still hosted is not removed: it is named in the
+log, and the business stays as it was, until the process is stopped or unhosted, or --cmdb-prune says otherwise.
+
 Callers and agents are served on loopback only until enrolment and TLS are set up.`,
 		Example: `  gozzard server --data /var/lib/gozzard
   gozzard agent  --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
@@ -54,6 +58,7 @@ Callers and agents are served on loopback only until enrolment and TLS are set u
 	f.StringVar(&cfg.AgentListen, "agent-listen", "127.0.0.1:4230", "address that agents connect to")
 	f.DurationVar(&cfg.Interval, "report-interval", 30*time.Second, "how often each agent reports everything")
 	f.DurationVar(&cfg.Keep, "keep-results", 24*time.Hour, "how long results of tasks are kept at least")
+	cfg.CMDB.register(f)
 	logs.register(f, "info")
 	return cmd
 }

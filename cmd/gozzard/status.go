@@ -58,13 +58,14 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 		return err
 	}
 	defer c.Close()
-	count, rows, err := fetch(ctx, c, q, 0)
+	found, err := fetch(ctx, c, q, 0)
 	if err != nil {
 		return served(err)
 	}
+	rows := found.Processes
 	switch {
 	case o.output.structured():
-		err = o.output.write(env.out, client.ProcessPage{Count: count, Processes: rows})
+		err = o.output.write(env.out, found)
 	case len(rows) == 1:
 		err = env.describe(&rows[0])
 	case len(rows) > 1:

@@ -109,8 +109,12 @@ func encode(v any) ([]byte, error) {
 
 // send writes an answer. An error here means that the caller has gone, which nobody can be told.
 func send(w http.ResponseWriter, status int, body []byte) {
+	sendAs(w, status, "application/json; charset=utf-8", body)
+}
+
+func sendAs(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")

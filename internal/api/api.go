@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // Plane is the control plane as this API needs it.
@@ -25,6 +26,14 @@ type Plane interface {
 	Events(f control.EventFilter, limit int) control.EventPage
 	EventsAfter(f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{})
 	Log(ctx context.Context, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error)
+	Status(key gozzard.Key, targets []gozzard.Target) []control.StatusRow
+
+	ApplyTopology(ctx context.Context, req control.ApplyRequest) (control.ApplyAnswer, error)
+	Business(ctx context.Context, biz int) (control.BusinessRecord, error)
+	Businesses() []control.BusinessHead
+	FindProcesses(q topology.Query) (total int, rows []topology.Row)
+	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error)
+	TopologyTree(biz int, env topology.Env) []topology.SetCount
 }
 
 // Options are the parts of the API.
@@ -69,6 +78,10 @@ func routes() []route {
 		{http.MethodGet, "/api/v1/events", accessCaller, (*api).getEvents},
 		{http.MethodGet, "/api/v1/events/stream", accessCaller, (*api).streamEvents},
 		{http.MethodGet, "/api/v1/logs", accessCaller, (*api).getLog},
+		{http.MethodGet, "/api/v1/topology", accessCaller, (*api).getBusinesses},
+		{http.MethodGet, "/api/v1/topology/{biz}", accessCaller, (*api).getTopology},
+		{http.MethodPut, "/api/v1/topology/{biz}", accessCaller, (*api).putTopology},
+		{http.MethodGet, "/api/v1/topology/{biz}/tree", accessCaller, (*api).getTree},
 		{http.MethodGet, "/healthz", accessOpen, (*api).getHealth},
 		{http.MethodGet, "/readyz", accessOpen, (*api).getReady},
 		{http.MethodGet, "/metrics", accessLoopbackOrKnown, (*api).getMetrics},

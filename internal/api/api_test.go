@@ -23,6 +23,7 @@ import (
 // plane is a control plane that remembers what it was asked and answers as it is told, over a real live index.
 type plane struct {
 	*live.Index
+	*businesses
 	mu      sync.Mutex
 	ops     []*gozzard.Operation
 	refuse  error
@@ -61,6 +62,15 @@ func (p *plane) Results(_ context.Context, caller gozzard.Caller, id gozzard.Tas
 func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (control.TaskResults, error) {
 	p.awaited = max
 	return p.Results(ctx, caller, id)
+}
+
+func (p *plane) Status(key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
+	rows := make([]control.StatusRow, len(targets))
+	for i, t := range targets {
+		rows[i].Host, rows[i].HostKnown = p.Resolve(t)
+		rows[i].Row, rows[i].ProcKnown = p.Get(rows[i].Host.Info.Agent, key)
+	}
+	return rows
 }
 
 func (p *plane) Resolve(t gozzard.Target) (control.Host, bool) {
@@ -193,7 +203,7 @@ func (r reply) decode(t *testing.T, v any) {
 func TestNothingIsServedToStrangers(t *testing.T) {
 	s := newServer(t)
 	for _, path := range []string{"POST /api/v1/operations", "GET /api/v1/tasks/GSETASK:20240102030405:7", "GET /api/v1/processes", "PUT /api/v1/processes",
-		"DELETE /api/v1/processes", "GET /api/v1/hosts", "GET /metrics"} {
+		"DELETE /api/v1/processes", "GET /api/v1/hosts", "GET /metrics", "GET /api/v1/topology", "GET /api/v1/topology/2", "PUT /api/v1/topology/2", "GET /api/v1/topology/2/tree"} {
 		method, path, _ := strings.Cut(path, " ")
 		for name, auth := range map[string]string{"none": "", "wrong": `{"bk_app_code":"app","bk_app_secret":"wrong","bk_username":"me"}`, "no user": `{"bk_app_code":"app","bk_app_secret":"` + secret + `"}`} {
 			r := s.call(method, path, `{"action":"start","names":["web"],"all":true}`, header("X-Bkapi-Authorization", auth))

@@ -16,8 +16,12 @@ type cloudFinder struct {
 	clouds map[netip.Addr][]int
 }
 
-// of gives the only cloud that has the address; 0 for an address that none has, so that it is answered for like any unknown host.
+// of gives the only cloud that has the address; 0 for an address that none has, so that it is answered for like any unknown host. A nil finder gives
+// 0: its asker means every cloud.
 func (c *cloudFinder) of(ip netip.Addr) (int, error) {
+	if c == nil {
+		return 0, nil
+	}
 	if c.clouds == nil {
 		c.clouds = make(map[netip.Addr][]int)
 		for _, h := range c.plane.Hosts() {

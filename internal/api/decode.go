@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // maxList bounds every list of names or hosts in a request.
@@ -19,10 +20,19 @@ const maxList = 100_000
 
 // readBody reads the whole body of a request whose caller is known.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	return readUpTo(w, r, esb.MaxBody)
+}
+
+// readLongBody is readBody for documents of a whole business.
+func readLongBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	return readUpTo(w, r, topology.MaxDocument)
+}
+
+func readUpTo(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "Content-Encoding is not accepted: send the body as it is")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, esb.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
@@ -115,6 +125,27 @@ func (q *query) number(name string, def, low, high int) int {
 		return def
 	}
 	return n
+}
+
+// flag is true or false; without it, false.
+func (q *query) flag(name string) bool {
+	s := q.one(name)
+	if s != "true" && s != "false" && q.values.Has(name) {
+		q.faults.Add(name, `must be "true" or "false", is %q`, clip(s))
+	}
+	return s == "true"
+}
+
+// env is an environment; without it, all.
+func (q *query) env() topology.Env {
+	if !q.values.Has("env") {
+		return topology.EnvAny
+	}
+	env, fault := parseEnv(q.one("env"))
+	if fault != "" {
+		q.faults.Add("env", "%s", fault)
+	}
+	return env
 }
 
 // each calls f for every value of a parameter that may be repeated; what f returns is the value's fault.

@@ -26,9 +26,12 @@ var actions = []string{"start", "stop", "restart", "reload", "kill", "host", "un
 // postOperation starts, stops or otherwise drives processes.
 func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
-		root.Only("action", "namespace", "names", "hosts", "all", "spec", "labels", "when_offline", "wait_seconds")
+		root.Only("action", "namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "spec", "labels", "when_offline", "wait_seconds")
 		item := gozzard.Item{Action: readAction(root)}
 		s := a.readSelector(root)
+		if s.scope != nil {
+			return item, s
+		}
 		spec, labels := root.Get("spec"), root.Get("labels")
 		item.Labels = esb.ReadLabels(labels)
 		if spec.Given() {
@@ -55,7 +58,7 @@ func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.
 // deleteProcesses makes hosts forget processes. What runs goes on running.
 func (a *api) deleteProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
-		root.Only("namespace", "names", "hosts", "all", "when_offline", "wait_seconds")
+		root.Only("namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "when_offline", "wait_seconds")
 		return gozzard.Item{Action: gozzard.ActionUnregister}, a.readSelector(root)
 	})
 }
@@ -80,7 +83,7 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	items, err := a.items(s, item)
+	items, err := a.items(r.Context(), s, item)
 	if err != nil {
 		return err
 	}
@@ -121,7 +124,10 @@ func readAction(root *esb.Value) gozzard.Action {
 }
 
 func (a *api) readSelector(root *esb.Value) *selector {
-	s := &selector{}
+	s := &selector{scope: a.bodyScope(root)}
+	if s.scope != nil {
+		return s
+	}
 	namespace, names := root.Get("namespace"), root.Get("names")
 	if s.namespace = namespace.OptStr(); s.namespace != "" {
 		if fault := checkGlob(s.namespace); fault != "" {

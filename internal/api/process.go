@@ -19,6 +19,7 @@ const (
 type processesBody struct {
 	Count     int           `json:"count"` // that fit, not only on this page
 	Processes []processBody `json:"processes"`
+	Next      int           `json:"next,omitempty"` // where the next page starts; 0: this is the last
 }
 
 type processBody struct {
@@ -43,13 +44,17 @@ type processBody struct {
 	FD           int32             `json:"fd"`
 	Disk         int64             `json:"disk"`
 	Net          int64             `json:"net"`
+	Topology     *placeBody        `json:"topology,omitempty"` // where in its business it is, when that was asked
 }
 
-// getProcesses lists what fits the query, in a stable order.
+// getProcesses lists what fits the query, in a stable order. With biz, processes of a business are listed, also those that no agent has heard of.
 func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
-	q, err := readQuery(r, "namespace", "name", "host", "cloud", "state", "hosted", "start", "limit")
+	q, err := readQuery(r, append([]string{"namespace", "name", "host", "cloud", "state", "hosted", "start", "limit"}, scopeParams...)...)
 	if err != nil {
 		return err
+	}
+	if s := a.queryScope(q); s != nil {
+		return a.getScope(w, q, s)
 	}
 	var f control.Filter
 	pattern := func(list *[]string) func(string) string {
@@ -60,26 +65,8 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, _ gozzard.Cal
 	}
 	q.each("namespace", pattern(&f.Namespaces))
 	q.each("name", pattern(&f.Names))
-	q.each("cloud", func(s string) string {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 || n > math.MaxInt32 {
-			return "must be the number of a cloud, is " + strconv.Quote(clip(s))
-		}
-		f.Clouds = append(f.Clouds, n)
-		return ""
-	})
-	q.each("state", func(s string) string {
-		state, fault := parseState(s)
-		f.States = append(f.States, state)
-		return fault
-	})
-	if s := q.one("hosted"); s != "" {
-		hosted := s == "true"
-		if !hosted && s != "false" {
-			q.faults.Add("hosted", `must be "true" or "false", is %q`, clip(s))
-		}
-		f.Hosted = &hosted
-	}
+	q.each("cloud", numbers(&f.Clouds))
+	f.States, f.Hosted = q.states(), q.hosted()
 	start, limit := q.number("start", 0, 0, math.MaxInt32), q.number("limit", defaultPage, 1, maxPage)
 	none := a.hostFilter(q, &f)
 	if err := q.faults.Err(); err != nil {
@@ -92,8 +79,46 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, _ gozzard.Cal
 		for i := range rows {
 			body.Processes = append(body.Processes, renderProcess(&rows[i]))
 		}
+		body.turn(start, len(rows))
 	}
 	return answer(w, http.StatusOK, body)
+}
+
+// turn says where the next page starts.
+func (b *processesBody) turn(start, shown int) {
+	if next := start + shown; shown > 0 && next < b.Count {
+		b.Next = next
+	}
+}
+
+// numbers reads the numbers of clouds.
+func numbers(list *[]int) func(string) string {
+	return func(s string) string {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 || n > math.MaxInt32 {
+			return "must be the number of a cloud, is " + strconv.Quote(clip(s))
+		}
+		*list = append(*list, n)
+		return ""
+	}
+}
+
+func (q *query) states() (list []gozzard.RunState) {
+	q.each("state", func(s string) string {
+		state, fault := parseState(s)
+		list = append(list, state)
+		return fault
+	})
+	return list
+}
+
+// hosted is nil when it does not matter.
+func (q *query) hosted() *bool {
+	if q.one("hosted") == "" {
+		return nil
+	}
+	hosted := q.flag("hosted")
+	return &hosted
 }
 
 func parseState(s string) (gozzard.RunState, string) {

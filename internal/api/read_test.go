@@ -77,6 +77,7 @@ func TestTask(t *testing.T) {
 
 type processes struct {
 	Count     int
+	Next      int
 	Processes []struct {
 		Agent, IP, Namespace, Name, Wanted, State, Version, Message string
 		Cloud                                                       int

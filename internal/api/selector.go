@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -16,6 +17,7 @@ type selector struct {
 	names     []string
 	hosts     []gozzard.Target
 	all       bool
+	scope     *scope // of a business, instead of all these
 }
 
 // literal reports whether namespace and names are written out, so that processes nobody has registered can be meant.
@@ -90,8 +92,11 @@ func distinct(list []gozzard.Target) []gozzard.Target {
 	})
 }
 
-// items makes the items of an operation: what is written out, or what is registered and fits.
-func (a *api) items(s *selector, item gozzard.Item) ([]gozzard.Item, error) {
+// items makes the items of an operation: what is written out, what is registered and fits, or what a business has.
+func (a *api) items(ctx context.Context, s *selector, item gozzard.Item) ([]gozzard.Item, error) {
+	if s.scope != nil {
+		return a.scopeItems(ctx, s.scope, item.Action)
+	}
 	if s.literal() && !s.all {
 		return a.writtenItems(s, item)
 	}

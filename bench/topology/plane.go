@@ -1,0 +1,98 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+// server is the part of ours that answers: a plane over SQLite and the live index. No host is connected to it; what they would report is put into the
+// live index as their reports are.
+type server struct {
+	plane *control.Plane
+	live  *live.Index
+	store *sqlstore.Store
+}
+
+// startServer makes a server. Its businesses are in the store, or in what is given instead.
+func startServer(ctx context.Context, dir string, l *live.Index, instead control.TopologyStore) (*server, error) {
+	log := slog.New(slog.DiscardHandler)
+	var failed error
+	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(dir, "gozzard.db"), sqlstore.Options{Log: log, Fatal: func(err error) { failed = err }})
+	if err != nil {
+		return nil, err
+	}
+	o := control.Options{Store: store, Topology: store, Dispatch: nobody{}, Live: l, Log: log}
+	if instead != nil {
+		o.Topology = instead
+	}
+	plane, err := control.New(ctx, o)
+	if err != nil {
+		return nil, errors.Join(err, failed, store.Close())
+	}
+	return &server{plane: plane, live: l, store: store}, nil
+}
+
+// nobody is where commands go.
+type nobody struct{}
+
+func (nobody) Send(to gozzard.AgentID, _ int, _ *gozzard.Command) error {
+	return fmt.Errorf("no host is connected, %s neither", to)
+}
+
+// report puts a host's processes into the live index, all of them in one state if it is given.
+func (s *server) report(list []place, round uint64, all *gozzard.RunState) {
+	host := list[0].service.Host
+	rows := make([]gozzard.Status, 0, len(list))
+	now := time.Now().Unix()
+	for _, l := range list {
+		state, hosted := statusOf(l.process.ID)
+		if all != nil {
+			state = *all
+		}
+		if state == gozzard.StateUnregistered {
+			continue
+		}
+		st := gozzard.Status{Key: topology.Key(biz, l.process.Name, 1), Wanted: state, State: state, Hosted: hosted, PID: -1, RegisteredAt: now, ReportedAt: now}
+		if state == gozzard.StateRunning {
+			st.PID = int32(l.process.ID)
+		}
+		rows = append(rows, st)
+	}
+	s.live.Full(host.Agent, round, 0, 1, rows)
+}
+
+// join makes a host known.
+func (s *server) join(h topology.Host) {
+	s.live.PutHost(live.Host{Info: gozzard.HostInfo{Agent: h.Agent, Addrs: []gozzard.HostAddr{h.Addr()}}, Session: 1, Online: true, LastSeen: time.Now()})
+}
+
+// record is a business that is kept in memory, since SQL is not what is asked.
+type record struct{ control.BusinessRecord }
+
+func (r *record) Businesses(context.Context) ([]control.BusinessHead, error) {
+	return []control.BusinessHead{r.BusinessHead}, nil
+}
+
+func (r *record) Business(context.Context, int) (control.BusinessRecord, error) {
+	return r.BusinessRecord, nil
+}
+
+func (r *record) SaveBusiness(context.Context, topology.Change, string, control.AuditRow) (int64, error) {
+	return 0, errors.New("this business is only for questions")
+}
+
+func (r *record) Services(context.Context, int, []int) ([]topology.ServiceInstance, error) {
+	return nil, errors.New("this business is only for questions")
+}

@@ -1,0 +1,34 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Figures are not looked at: they are of a busy machine. What must be so is that every measurement works and both sides answer the same.
+func TestQuickRun(t *testing.T) {
+	res, err := run(t.Context(), options{size: quickSize(), progress: t.Output()})
+	if errors.Is(err, errNoPostgres) && os.Getenv("GOZZARD_TEST_POSTGRES") != "require" {
+		t.Skipf("not run: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.fault(); err != nil {
+		t.Error(err)
+	}
+	text := res.markdown()
+	t.Log("\n" + text)
+	for _, want := range []string{
+		"process_status over 4000 processes", "at a random place", "expression of five fields", "five filters", "bytes a process", "A business of 1000 instances applied",
+		"nothing to do", "PostgreSQL ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the results do not have %q", want)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// scopeHelp explains how processes are chosen within a business.
+const scopeHelp = `
+
+Within a business (see gozzard topology), processes are chosen by where they are, and NAME is an alias:
+  --biz 2                            the business; may be left out while there is only one
+  --set, --module                    ids or names; each may be repeated
+  --env 3                            1 test, 2 experience, 3 formal; without it, all
+  -e SET.MODULE.SERVICE.NAME.ID      an expression: five fields with dots between them, each a pattern of its own
+      *  any text       [a,b]  one of these      [1-9]   a number from 1 to 9      [!a]  one character but a
+      ?  one character  [a-c]  a, b or c         [0:2]   as the last field: the first two by process id
+    A dot that belongs to a name is written \. or stands within brackets, so a service instance called 10.0.0.1_web is 10\.0\.0\.1_web.`
+
+// scopeFlags choose processes within a business.
+type scopeFlags struct {
+	biz        int
+	env        string
+	sets       []string
+	modules    []string
+	expression string
+}
+
+func (s *scopeFlags) register(f *pflag.FlagSet) {
+	f.IntVar(&s.biz, "biz", 0, "`ID` of the business whose processes are meant")
+	f.StringVar(&s.env, "env", "", "`ENV` of the business: 1 or test, 2 or experience, 3 or formal (default: all)")
+	f.StringArrayVar(&s.sets, "set", nil, "`SET` of the business, by id or name; may be repeated")
+	f.StringArrayVar(&s.modules, "module", nil, "`MODULE` of the business, by id or name; may be repeated")
+	f.StringVarP(&s.expression, "expression", "e", "", "`EXPRESSION` of five fields such as 'front.*.*.nginx.*'; a dot in a name is written \\.")
+}
+
+// given reports whether processes of a business are meant.
+func (s *scopeFlags) given() bool { return s.biz != 0 || s.env != "" || s.narrow() }
+
+// narrow reports whether the flags say more than which business and environment.
+func (s *scopeFlags) narrow() bool { return len(s.sets)+len(s.modules) > 0 || s.expression != "" }
+
+// scope completes the flags: with the only business there is, where none is named.
+func (s *scopeFlags) scope(ctx context.Context, c *client.Client) (client.Scope, error) {
+	if !s.given() {
+		return client.Scope{}, nil
+	}
+	biz := s.biz
+	if biz == 0 {
+		var err error
+		if biz, err = onlyBusiness(ctx, c); err != nil {
+			return client.Scope{}, err
+		}
+	}
+	return client.Scope{Biz: biz, Env: s.env, Sets: s.sets, Modules: s.modules, Expression: s.expression}, nil
+}
+
+// onlyBusiness finds the business that needs no name.
+func onlyBusiness(ctx context.Context, c *client.Client) (int, error) {
+	list, err := c.Businesses(ctx)
+	if err != nil {
+		return 0, served(err)
+	}
+	const few = 10
+	var names []string
+	for i, b := range list.Businesses {
+		if i == few {
+			names = append(names, "...")
+			break
+		}
+		names = append(names, fmt.Sprintf("%d (%s)", b.ID, printable(b.Name)))
+	}
+	switch len(list.Businesses) {
+	case 0:
+		return 0, &exitError{exitNoMatch, fmt.Errorf("no business is known: apply one with gozzard topology apply -f FILE")}
+	case 1:
+		return list.Businesses[0].ID, nil
+	}
+	return 0, usage("say which business is meant: %s", strings.Join(names, ", "))
+}

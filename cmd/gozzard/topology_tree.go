@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// newTreeCommand is `gozzard topology tree`.
+func newTreeCommand(env *cliEnv) *cobra.Command {
+	var output outputFlag
+	var envName string
+	cmd := &cobra.Command{
+		Use:   "tree [BIZ]",
+		Short: "Draw a business with how its processes are now",
+		Long: `Draw the sets and modules of a business with the numbers of their processes: running when all instances are, unregistered when no agent has
+heard of any, stopped otherwise; hosted when agents keep all instances alive. BIZ may be left out while there is only one business.`,
+		Example: `  gozzard topology tree 2
+  gozzard topology tree 2 --env formal -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.withBusiness(cmd.Context(), args, &output, func(ctx context.Context, c *client.Client, biz int) error {
+				return env.tree(ctx, c, &output, biz, envName)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&envName, "env", "", "only sets of this `ENV`: 1 or test, 2 or experience, 3 or formal (default: all)")
+	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
+
+func (env *cliEnv) tree(ctx context.Context, c *client.Client, output *outputFlag, biz int, envName string) error {
+	tree, err := c.Tree(ctx, biz, envName)
+	if err != nil {
+		return served(err)
+	}
+	if output.structured() {
+		return output.write(env.out, tree)
+	}
+	return treeTable(&tree).write(env.out)
+}
+
+func treeTable(tree *client.Tree) *sheet {
+	t := newTable("BUSINESS", "ID", "ENV", "SERVICES", "PROCESSES", "RUNNING", "STOPPED", "UNREGISTERED", "HOSTED")
+	services := 0
+	for _, s := range tree.Sets {
+		services += servicesOf(&s)
+	}
+	t.add(treeCells(tree.Name, tree.Biz, "", services, tree.Counts)...)
+	for i := range tree.Sets {
+		s := &tree.Sets[i]
+		knot, below := branch(i, len(tree.Sets))
+		t.addBehind(knot, treeCells(s.Name, s.ID, envWord(s.Env), servicesOf(s), s.Counts)...)
+		for j := range s.Modules {
+			m := &s.Modules[j]
+			knot, _ := branch(j, len(s.Modules))
+			t.addBehind(below+knot, treeCells(m.Name, m.ID, "", m.Services, m.Counts)...)
+		}
+	}
+	return t
+}
+
+// branch draws what stands before the i-th of n, and before everything below it.
+func branch(i, n int) (knot, below string) {
+	if i == n-1 {
+		return "└─ ", "   "
+	}
+	return "├─ ", "│  "
+}
+
+func treeCells(name string, id int, env string, services int, n client.TreeCount) []string {
+	cells := []string{name, strconv.Itoa(id), env}
+	for _, x := range []int{services, n.Processes, n.Running, n.Stopped, n.Unregistered, n.Hosted} {
+		cells = append(cells, strconv.Itoa(x))
+	}
+	return cells
+}
+
+func servicesOf(s *client.TreeSet) int {
+	n := 0
+	for i := range s.Modules {
+		n += s.Modules[i].Services
+	}
+	return n
+}
+
+func envWord(env int) string {
+	switch env {
+	case 1:
+		return "test"
+	case 2:
+		return "experience"
+	case 3:
+		return "formal"
+	}
+	return strconv.Itoa(env)
+}
