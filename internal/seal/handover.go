@@ -1,0 +1,56 @@
+package seal
+
+import (
+	"crypto/ed25519"
+	"encoding/binary"
+	"fmt"
+)
+
+const handOverMagic = "GZH1"
+
+// handOver introduces a key by the word of the one before it.
+type handOver struct {
+	to        Key
+	signature [ed25519.SignatureSize]byte
+}
+
+const handOverBytes = 8 + ed25519.PublicKeySize + ed25519.SignatureSize
+
+// maxHandOvers bounds what an envelope carries; an agent that missed more rotations is given the key by hand.
+const maxHandOvers = 16
+
+// handOverText is what is signed. The key before is named, so that a record proves nothing to an agent that trusts another one.
+func handOverText(from KeyID, to Key) []byte {
+	b := append(make([]byte, 0, 64), handOverMagic...)
+	b = append(b, from[:]...)
+	b = binary.BigEndian.AppendUint64(b, to.Epoch)
+	return append(b, to.Public[:]...)
+}
+
+func signHandOver(from ed25519.PrivateKey, id KeyID, to Key) handOver {
+	return handOver{to: to, signature: [ed25519.SignatureSize]byte(ed25519.Sign(from, handOverText(id, to)))}
+}
+
+func (h *handOver) append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, h.to.Epoch)
+	b = append(b, h.to.Public[:]...)
+	return append(b, h.signature[:]...)
+}
+
+func readHandOver(b []byte) (h handOver) {
+	h.to.Epoch = binary.BigEndian.Uint64(b)
+	copy(h.to.Public[:], b[8:])
+	copy(h.signature[:], b[8+len(h.to.Public):])
+	return h
+}
+
+// follow gives the key that comes after another one.
+func (h *handOver) follow(from Key) (Key, error) {
+	if h.to.Epoch != from.Epoch+1 {
+		return Key{}, fmt.Errorf("hand-over to epoch %d does not follow epoch %d", h.to.Epoch, from.Epoch)
+	}
+	if !from.verify(handOverText(from.ID(), h.to), h.signature[:]) {
+		return Key{}, fmt.Errorf("hand-over to epoch %d was not signed by key %s", h.to.Epoch, from.ID())
+	}
+	return h.to, nil
+}

@@ -1,0 +1,144 @@
+package seal
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+const signerVersion = 1
+
+// signerFile is what the server keeps: its keys in the order of their epochs, and of the last one the secret.
+type signerFile struct {
+	Version int         `json:"version"`
+	Keys    []signerKey `json:"keys"`
+	Seed    []byte      `json:"seed"`
+}
+
+type signerKey struct {
+	Key      string    `json:"key"`
+	Made     time.Time `json:"made"`
+	HandOver []byte    `json:"hand_over,omitempty"` // of the key before; the oldest kept has none
+
+	parsed Key
+}
+
+func firstKey(now time.Time) signerFile {
+	return signerFile{Version: signerVersion}.with(newSeed(), 1, now)
+}
+
+func newSeed() ed25519.PrivateKey {
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		panic(err) // the system's randomness does not fail: it ends the program instead
+	}
+	return private
+}
+
+func publicOf(private ed25519.PrivateKey, epoch uint64) Key {
+	return Key{Epoch: epoch, Public: [ed25519.PublicKeySize]byte(private[ed25519.SeedSize:])}
+}
+
+// with adds a key that is not yet introduced.
+func (f signerFile) with(private ed25519.PrivateKey, epoch uint64, now time.Time) signerFile {
+	k := publicOf(private, epoch)
+	f.Keys = append(slices.Clone(f.Keys), signerKey{Key: k.String(), Made: now.UTC().Truncate(time.Second), parsed: k})
+	f.Seed = private.Seed()
+	return f
+}
+
+func (f signerFile) newest() Key {
+	if len(f.Keys) == 0 {
+		return Key{}
+	}
+	return f.Keys[len(f.Keys)-1].parsed
+}
+
+func (f signerFile) rotate(now time.Time) (signerFile, error) {
+	old := f.newest()
+	next := f.with(newSeed(), old.Epoch+1, now)
+	h := signHandOver(ed25519.NewKeyFromSeed(f.Seed), old.ID(), next.newest())
+	next.Keys[len(next.Keys)-1].HandOver = h.signature[:]
+	if extra := len(next.Keys) - maxHandOvers - 1; extra > 0 {
+		next.Keys = next.Keys[extra:]
+		next.Keys[0].HandOver = nil
+	}
+	return next, next.check()
+}
+
+func (f signerFile) signer(now func() time.Time) *Signer {
+	s := &Signer{private: ed25519.NewKeyFromSeed(f.Seed), key: f.newest(), id: f.newest().ID(), now: now}
+	for i, k := range f.Keys {
+		s.history = append(s.history, Made{Key: k.parsed, At: k.Made})
+		if i > 0 {
+			h := handOver{to: k.parsed, signature: [ed25519.SignatureSize]byte(k.HandOver)}
+			s.handOvers = h.append(s.handOvers)
+		}
+	}
+	return s
+}
+
+func (f signerFile) encode() []byte {
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		panic(err) // there is nothing in it that could fail
+	}
+	return append(b, '\n')
+}
+
+// readSigner refuses whatever is not whole: signing with half a history would cut agents off.
+func readSigner(path string) (signerFile, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return signerFile{}, fmt.Errorf("cannot read the signing key: %w", err)
+	}
+	if err := onlyOwner(path); err != nil {
+		return signerFile{}, err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	var f signerFile
+	if err := d.Decode(&f); err != nil {
+		return signerFile{}, fmt.Errorf("cannot read the signing key in %s: %w", path, err)
+	}
+	if err := f.check(); err != nil {
+		return signerFile{}, fmt.Errorf("cannot use the signing key in %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// check also parses the keys.
+func (f signerFile) check() error {
+	if f.Version != signerVersion {
+		return fmt.Errorf("it is of version %d, this program knows %d", f.Version, signerVersion)
+	}
+	if len(f.Keys) == 0 || len(f.Keys) > maxHandOvers+1 || len(f.Seed) != ed25519.SeedSize {
+		return errors.New("it is not whole")
+	}
+	for i := range f.Keys {
+		k := &f.Keys[i]
+		var err error
+		if k.parsed, err = ParseKey(k.Key); err != nil {
+			return err
+		}
+		if i == 0 {
+			continue
+		}
+		if len(k.HandOver) != ed25519.SignatureSize {
+			return fmt.Errorf("nothing introduces epoch %d", k.parsed.Epoch)
+		}
+		h := handOver{to: k.parsed, signature: [ed25519.SignatureSize]byte(k.HandOver)}
+		if _, err := h.follow(f.Keys[i-1].parsed); err != nil {
+			return err
+		}
+	}
+	if publicOf(ed25519.NewKeyFromSeed(f.Seed), f.newest().Epoch) != f.newest() {
+		return errors.New("its secret does not belong to its newest key")
+	}
+	return nil
+}
