@@ -1,0 +1,164 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/document"
+)
+
+// MaxSize of a policy file.
+const MaxSize = 64 << 10
+
+// Parse reads a policy. Settings that are not in it are those of Default; what is not understood is an error that names its line, all of them at once:
+// a policy that is guessed at protects nobody. File is how refusals name it.
+func Parse(file string, src []byte) (*Policy, error) {
+	if len(src) > MaxSize {
+		return nil, fmt.Errorf("policy %s has %d bytes, at most %d are allowed", file, len(src), MaxSize)
+	}
+	root, err := document.Parse(src)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", file, err)
+	}
+	d := decoder{p: Default()}
+	d.p.file = file
+	switch root.Kind {
+	case document.Null: // comments only: the defaults
+	case document.Mapping:
+		for i := range root.Kids {
+			d.setting(&root.Kids[i])
+		}
+	default:
+		d.fault(root, "the policy", "must be a mapping, is %s", root.Kind)
+	}
+	if len(d.faults) > 0 {
+		return nil, fmt.Errorf("policy %s: %w", file, errors.Join(d.faults...))
+	}
+	return d.p, nil
+}
+
+// decoder makes a policy and notes everything that does not fit.
+type decoder struct {
+	p      *Policy
+	faults []error
+}
+
+func (d *decoder) fault(n *document.Node, what, format string, args ...any) {
+	d.faults = append(d.faults, fmt.Errorf("line %d: %s %s", n.Line, what, fmt.Sprintf(format, args...)))
+}
+
+func (d *decoder) setting(n *document.Node) {
+	switch n.Key {
+	case setAllowRoot:
+		d.truth(n, &d.p.AllowRoot)
+	case setTrustedPaths:
+		d.truth(n, &d.p.TrustedPaths)
+	case setShell:
+		d.truth(n, &d.p.Shell)
+	case setUsers:
+		d.p.Users = entries(d, n, d.user)
+	case setPathPrefixes:
+		d.p.PathPrefixes = entries(d, n, d.prefix)
+	case setOps:
+		d.p.Ops = entries(d, n, d.op)
+	case setDenyUIDs:
+		d.p.DenyUIDs = d.ranges(n)
+	case setMaxProcesses:
+		i, ok := n.Int()
+		if !ok || i < 0 || i > maxProcesses {
+			d.fault(n, n.Key, "must be a whole number up to %d", maxProcesses)
+		}
+		d.p.MaxProcesses = i
+	default:
+		d.fault(n, strconv.Quote(n.Key), "is no setting; there are %s", strings.Join([]string{setAllowRoot, setUsers, setDenyUIDs, setPathPrefixes,
+			setTrustedPaths, setShell, setOps, setMaxProcesses}, ", "))
+	}
+}
+
+func (d *decoder) truth(n *document.Node, to *bool) {
+	v, ok := n.Bool()
+	if !ok {
+		d.fault(n, n.Key, "must be true or false")
+	}
+	*to = v
+}
+
+// entries reads a list. A setting without a value is no list: somebody has forgotten something.
+func entries[T any](d *decoder, n *document.Node, read func(key string, n *document.Node) T) []T {
+	if n.Kind != document.List {
+		d.fault(n, n.Key, "must be a list, is %s; [] is an empty one", n.Kind)
+		return nil
+	}
+	if len(n.Kids) > maxListed {
+		d.fault(n, n.Key, "has %d entries, at most %d are allowed", len(n.Kids), maxListed)
+		return nil
+	}
+	all := make([]T, len(n.Kids))
+	for i := range n.Kids {
+		all[i] = read(n.Key, &n.Kids[i])
+	}
+	return all
+}
+
+func text(n *document.Node) (string, bool) {
+	_, truth := n.Bool()
+	ok := n.Kind == document.Quoted || n.Kind == document.Plain && !truth
+	return strings.Clone(n.Text), ok && n.Text != ""
+}
+
+func (d *decoder) user(key string, n *document.Node) string {
+	name, ok := text(n)
+	bare := strings.TrimPrefix(name, "@")
+	if !ok || bare == "" || bare == anyone && bare != name || strings.ContainsAny(bare, " \t:@,/") {
+		d.fault(n, key, "must name accounts, groups behind @, or * for all accounts")
+	}
+	return name
+}
+
+func (d *decoder) prefix(key string, n *document.Node) string {
+	path, ok := text(n)
+	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != strings.TrimSuffix(path, string(filepath.Separator)) && filepath.Clean(path) != path {
+		d.fault(n, key, "must name folders by clean absolute paths")
+		return ""
+	}
+	return filepath.Clean(path)
+}
+
+func (d *decoder) op(key string, n *document.Node) gozzard.Action {
+	name, _ := text(n)
+	a, err := gozzard.ParseAction(name)
+	if err != nil || !slices.Contains(judged, a) {
+		d.fault(n, key, "can have %s", list(judged, gozzard.Action.String))
+	}
+	return a
+}
+
+// ranges reads "1-999, 65534".
+func (d *decoder) ranges(n *document.Node) (all []UIDRange) {
+	if n.Kind != document.Plain && n.Kind != document.Quoted {
+		d.fault(n, n.Key, `must be a text such as "1-999, 65534"; "" denies none`)
+		return nil
+	}
+	if strings.TrimSpace(n.Text) == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(n.Text, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		f, err1 := strconv.ParseUint(first, 10, 32)
+		l, err2 := strconv.ParseUint(last, 10, 32)
+		if err1 != nil || err2 != nil || f > l || len(all) == maxListed {
+			d.fault(n, n.Key, `must be a text such as "1-999, 65534"; "" denies none`)
+			return nil
+		}
+		all = append(all, UIDRange{uint32(f), uint32(l)})
+	}
+	return all
+}
