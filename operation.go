@@ -15,6 +15,8 @@ type Caller struct {
 	App      string `json:"app"`
 	User     string `json:"user"`
 	Asserted bool   `json:"asserted"` // User is only the app's word
+
+	Rights *Rights `json:"-"` // nil: none
 }
 
 // Operation is one request for one or many processes on one or many hosts. Its targets are disjoint: one attempt per (host, process).
@@ -25,6 +27,7 @@ type Operation struct {
 	IdempotencyKey string
 	RequestHash    [32]byte      // of the request's body, so that a key cannot be used for another request
 	WaitOffline    time.Duration // how long attempts may wait for a host that is offline; 0 gives the verdict at once
+	Confirm        int           // how many processes the caller says that it takes down; 0: he does not say
 }
 
 // Item is one action on one process on many hosts.
