@@ -1,0 +1,292 @@
+package enrol_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/wire"
+)
+
+// attacker is a bare client with the certificate of an agent.
+type attacker struct {
+	*natsgo.Conn
+	mu     sync.Mutex
+	denied int
+}
+
+func (a *attacker) count() int {
+	_ = a.Flush()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.denied
+}
+
+func (r *rig) attack(c *tls.Config, opts ...natsgo.Option) (*attacker, error) {
+	a := new(attacker)
+	opts = append(opts, natsgo.Secure(c), natsgo.TLSHandshakeFirst(), natsgo.NoReconnect(), natsgo.Timeout(5*time.Second),
+		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			if strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
+				a.denied++
+			}
+		}))
+	conn, err := natsgo.Connect("nats://"+r.broker.Addr(), opts...)
+	if err != nil {
+		return nil, err
+	}
+	r.t.Cleanup(conn.Close)
+	a.Conn = conn
+	return a, nil
+}
+
+// TestTI4EnrolledAgent: with a certificate an agent hears and says only what is its own, whatever it calls itself.
+func TestTI4EnrolledAgent(t *testing.T) {
+	r := newRig(t)
+	victim := r.link(r.member("victim", 1), "machine")
+	eventually(t, "the victim", victim.isUp)
+	evil := enrol.NewKeeper(r.member("evil", 2), "machine", nil)
+	a, err := r.attack(evil.TLS(), natsgo.UserInfo("0.victim", "x"), natsgo.Name("machine/1")) // the name that it gives does not count
+	must(t, err)
+	var heard []string
+	n := 0
+	for _, s := range []string{">", "*.>", "op.>", "op.*.*", "op.0.*", "op.0.victim", "op.1.evil", "res.>", "st.0.victim", "_INBOX.>", "$SYS.>", "$JS.>", "$JS.API.>"} {
+		for _, queue := range []string{"", "workers", "op.0.evil", ">"} {
+			listen := func(m *natsgo.Msg) { a.mu.Lock(); heard = append(heard, m.Subject); a.mu.Unlock() }
+			if queue == "" {
+				_, err = a.Subscribe(s, listen)
+			} else {
+				_, err = a.QueueSubscribe(s, queue, listen)
+			}
+			if errors.Is(err, natsgo.ErrBadQueueName) {
+				continue
+			}
+			must(t, err)
+			n++
+			eventually(t, s+" in "+queue+" to be refused", func() bool { return a.count() == n })
+		}
+	}
+	report := wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportResults})
+	for _, s := range []string{"res.0.victim", "st.0.victim", "op.0.victim", "op.0.evil", "res.1.evil", "_INBOX.x", "$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
+		must(t, a.Publish(s, report))
+		n++
+		eventually(t, s+" to be refused", func() bool { return a.count() == n })
+	}
+	must(t, a.Publish("res.0.evil", report))
+	eventually(t, "its own report", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.reports) == 1 && r.reports[0] == "evil" })
+	must(t, r.hub.Send("victim", 0, &gozzard.Command{Kind: gozzard.CommandAck}))
+	eventually(t, "the command", func() bool { victim.mu.Lock(); defer victim.mu.Unlock(); return victim.got == 1 })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(heard) != 0 {
+		t.Errorf("heard %q", heard)
+	}
+}
+
+// TestTS1FabricCredentials: without the right certificate nobody comes in.
+func TestTS1FabricCredentials(t *testing.T) {
+	r := newRig(t)
+	m := r.member("a", 1)
+	other := newRig(t)
+	foreign := other.member("a", 1)
+	good := enrol.NewKeeper(m, "machine", nil).TLS()
+	with := func(change func(*tls.Config)) *tls.Config {
+		c := good.Clone()
+		change(c)
+		return c
+	}
+	foreignTLS := enrol.NewKeeper(foreign, "machine", nil).TLS()
+	for what, c := range map[string]*tls.Config{
+		"no certificate":  with(func(c *tls.Config) { c.GetClientCertificate = nil }),
+		"another fleet's": with(func(c *tls.Config) { c.GetClientCertificate = foreignTLS.GetClientCertificate }),
+		"TLS 1.2":         with(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 }),
+		"the server's own": with(func(c *tls.Config) {
+			cert, err := r.authority.ServerCertificate(nil)
+			must(t, err)
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
+		}),
+	} {
+		if _, err := r.attack(c, natsgo.Name("machine/1")); err == nil {
+			t.Errorf("%s: came in", what)
+		}
+	}
+	if _, err := natsgo.Connect("nats://"+r.broker.Addr(), natsgo.UserInfo("hub", "x"), natsgo.NoReconnect(), natsgo.Timeout(time.Second)); err == nil {
+		t.Error("came in without TLS")
+	}
+	if _, err := r.attack(good, natsgo.Name("machine/1")); err != nil {
+		t.Errorf("the right one: %v", err)
+	}
+	if _, err := nats.NewLink(nats.LinkOptions{URL: "10.0.0.1:4230", Agent: "a", Secret: "x", Command: func(*gozzard.Command) {}}); err == nil {
+		t.Error("a secret would leave the machine")
+	}
+}
+
+// TestRevocation: who is revoked is out within five seconds and stays out.
+func TestRevocation(t *testing.T) {
+	r := newRig(t)
+	m := r.member("a", 1)
+	e := r.link(m, "machine")
+	eventually(t, "the agent", e.isUp)
+	begin := time.Now()
+	_, err := r.desk.SetState(t.Context(), admin(), "a", enrol.StateRevoked)
+	must(t, err)
+	eventually(t, "the cut", func() bool { return !e.isUp() })
+	took := time.Since(begin)
+	t.Logf("cut after %s", took)
+	if took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	eventually(t, "the refusal", func() bool { return r.refusals("revoked") > 0 })
+	if err := e.keep.Renew(t.Context()); gozzard.KindOf(errors.Unwrap(err)) != gozzard.ErrUnauthenticated {
+		t.Errorf("renewal: got %v", err)
+	}
+	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
+	wantKind(t, "approve", err, gozzard.ErrConflict)
+	rows, err := r.store.Audit(t.Context(), 10)
+	must(t, err)
+	if len(rows) != 3 || rows[0].Act != "enrol:revoke:a" || rows[0].Caller.User != "root" || rows[1].Act != "enrol:join:a" {
+		t.Errorf("the audit has %+v", rows)
+	}
+}
+
+func TestApproval(t *testing.T) {
+	r := newRig(t)
+	m, err := r.join(r.token(enrol.TokenWish{Approve: true}), "a", 1, t.TempDir())
+	must(t, err)
+	if m.State() != enrol.StatePending {
+		t.Errorf("is %s", m.State())
+	}
+	if _, err := r.attack(enrol.NewKeeper(m, "machine", nil).TLS(), natsgo.Name("machine/1")); err == nil {
+		t.Error("came in without approval")
+	}
+	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
+	must(t, err)
+	if _, err := r.attack(enrol.NewKeeper(m, "machine", nil).TLS(), natsgo.Name("machine/1")); err != nil {
+		t.Errorf("approved: %v", err)
+	}
+}
+
+// TestTS7Clone: two programs with one identity are both put out, and neither an agent that starts again nor one that reconnects is taken for two.
+func TestTS7Clone(t *testing.T) {
+	r := newRig(t)
+	m := r.member("a", 1)
+	keep := enrol.NewKeeper(m, "machine", nil)
+	for _, run := range []string{"1", "1", "2", "2", "3"} { // starts again while the connection before has not been noticed to be dead
+		if _, err := r.attack(keep.TLS(), natsgo.Name("machine/"+run)); err != nil {
+			t.Fatalf("run %s: %v", run, err)
+		}
+	}
+	first, second := r.link(m, "machine"), r.link(m, "machine")
+	eventually(t, "quarantine", func() bool { return r.desk.StateOf("a") == enrol.StateQuarantined })
+	eventually(t, "both to be out", func() bool { return !first.isUp() && !second.isUp() })
+	eventually(t, "the record", func() bool {
+		list, err := r.store.Members(t.Context())
+		must(t, err)
+		return list[0].State == enrol.StateQuarantined && strings.Contains(list[0].Reason, "twice")
+	})
+	if r.refusals("clone") != 1 {
+		t.Errorf("counted %d times", r.refusals("clone"))
+	}
+	again, err := enrol.NewDesk(t.Context(), enrol.DeskOptions{Store: r.store, Authority: r.authority})
+	must(t, err)
+	if s := again.StateOf("a"); s != enrol.StateQuarantined {
+		t.Errorf("after a start of the server it is %s", s)
+	}
+}
+
+// TestTS7OtherMachine: a state folder that was copied to another machine is found out by the first connection.
+func TestTS7OtherMachine(t *testing.T) {
+	r := newRig(t)
+	m := r.member("a", 1)
+	e := r.link(m, "machine")
+	eventually(t, "the agent", e.isUp)
+	if _, err := r.attack(enrol.NewKeeper(m, "other", nil).TLS(), natsgo.Name("other/1")); err == nil {
+		t.Error("another machine came in")
+	}
+	eventually(t, "the cut", func() bool { return !e.isUp() })
+	if s := r.desk.StateOf("a"); s != enrol.StateQuarantined {
+		t.Errorf("it is %s", s)
+	}
+}
+
+func TestRenewal(t *testing.T) {
+	r := newRig(t)
+	dir := t.TempDir()
+	m, err := r.join(r.token(enrol.TokenWish{}), "a", 1, dir)
+	must(t, err)
+	copied := t.TempDir()
+	b, err := os.ReadFile(filepath.Join(dir, "enrolment.json"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(copied, "enrolment.json"), b, 0o600))
+	keep := enrol.NewKeeper(m, "machine", nil)
+	r.clock.forward(20 * 24 * time.Hour) // long over: the host was off
+	before := keep.NotAfter()
+	must(t, keep.Renew(t.Context()))
+	if !keep.NotAfter().After(before.Add(19 * 24 * time.Hour)) {
+		t.Errorf("valid until %s, before until %s", keep.NotAfter(), before)
+	}
+	kept, err := enrol.LoadMembership(dir)
+	must(t, err)
+	if !kept.NotAfter().Equal(keep.NotAfter()) || kept.Identity == string(b) {
+		t.Error("the new certificate is not kept")
+	}
+	must(t, keep.Renew(t.Context()))
+	must(t, keep.Renew(t.Context()))
+	old, err := enrol.LoadMembership(copied)
+	must(t, err)
+	if err := enrol.NewKeeper(old, "machine", nil).Renew(t.Context()); err == nil {
+		t.Error("an old copy of the state folder was renewed")
+	}
+	if s := r.desk.StateOf("a"); s != enrol.StateQuarantined {
+		t.Errorf("it is %s", s)
+	}
+	r.clock.forward(32 * 24 * time.Hour)
+	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
+	must(t, err)
+	wantKind(t, "a renewal after a month", errors.Unwrap(keep.Renew(t.Context())), gozzard.ErrUnauthenticated)
+}
+
+// TestLostAnswer: a renewal whose answer is lost leaves the host with a certificate that still counts.
+func TestLostAnswer(t *testing.T) {
+	r := newRig(t)
+	m := r.member("a", 1)
+	same := *m
+	must(t, enrol.NewKeeper(&same, "machine", nil).Renew(t.Context())) // the host never hears of it
+	keep := enrol.NewKeeper(m, "machine", nil)
+	e := r.link(m, "machine")
+	eventually(t, "the agent", e.isUp)
+	must(t, keep.Renew(t.Context()))
+	if s := r.desk.StateOf("a"); s != enrol.StateActive {
+		t.Errorf("it is %s", s)
+	}
+}
+
+// TestN12Expiry: a certificate that is over ends the connection that was made with it and lets nobody in; it can still be renewed.
+func TestN12Expiry(t *testing.T) {
+	r := newRig(t)
+	r.clock.forward(3*time.Second - enrol.CertLife) // what is signed now is over in three seconds
+	m := r.member("a", 1)
+	r.clock.forward(enrol.CertLife - 3*time.Second)
+	e := r.link(m, "machine")
+	eventually(t, "the agent", e.isUp)
+	eventually(t, "the end of the certificate", func() bool { return !e.isUp() })
+	if over := e.keep.NotAfter(); time.Now().Before(over.Add(-time.Second)) {
+		t.Errorf("cut at %s, the certificate is over at %s", time.Now(), over)
+	}
+	if _, err := r.attack(e.keep.TLS(), natsgo.Name("machine/1")); err == nil {
+		t.Error("came in with a certificate that is over")
+	}
+	must(t, e.keep.Renew(t.Context()))
+	eventually(t, "the agent with a new certificate", e.isUp)
+}

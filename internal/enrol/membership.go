@@ -1,0 +1,94 @@
+package enrol
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+const membershipFile = "enrolment.json"
+
+// Membership is what a host keeps of its enrolment, in one file of the agent's state folder that only its owner may read.
+type Membership struct {
+	Server    string          `json:"server"`  // URL of the API
+	Address   string          `json:"address"` // of the fabric
+	Agent     gozzard.AgentID `json:"agent"`
+	Cloud     int             `json:"cloud"`
+	IPs       []netip.Addr    `json:"ips"`
+	Authority string          `json:"authority"` // PEM
+	Identity  string          `json:"identity"`  // PEM: key and certificate
+
+	state State // as the server told it when it was joined
+	path  string
+	pair  *tls.Certificate
+	roots *x509.CertPool
+}
+
+// State is what the server said when the host joined.
+func (m *Membership) State() State { return m.state }
+
+// LoadMembership reads the membership of a state folder; fs.ErrNotExist when the host was not enrolled.
+func LoadMembership(dir string) (*Membership, error) {
+	path := filepath.Join(dir, membershipFile)
+	b, err := readPrivate(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the enrolment: %w", err)
+	}
+	m := &Membership{path: path}
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("cannot read the enrolment in %s: %w", path, err)
+	}
+	if err := m.parse(); err != nil {
+		return nil, fmt.Errorf("cannot use the enrolment in %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// parse makes the keys of the texts.
+func (m *Membership) parse() error {
+	if err := m.Agent.Validate(); err != nil {
+		return err
+	}
+	cert, key, err := parsePair([]byte(m.Identity))
+	if err != nil {
+		return err
+	}
+	m.roots = x509.NewCertPool()
+	if !m.roots.AppendCertsFromPEM([]byte(m.Authority)) {
+		return errors.New("it has no authority")
+	}
+	_, err = cert.Verify(x509.VerifyOptions{Roots: m.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: cert.NotAfter})
+	if err != nil {
+		return fmt.Errorf("the certificate is not of the authority: %w", err)
+	}
+	m.pair = &tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}
+	return nil
+}
+
+func (m *Membership) save() error {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", m.path, err)
+	}
+	return writePrivate(m.path, append(b, '\n'))
+}
+
+// NotAfter is when the certificate is over.
+func (m *Membership) NotAfter() time.Time { return m.pair.Leaf.NotAfter }
+
+// renewAt is when two thirds of the certificate's life are over.
+func (m *Membership) renewAt() time.Time {
+	leaf := m.pair.Leaf
+	return leaf.NotAfter.Add(-leaf.NotAfter.Sub(leaf.NotBefore.Add(clockSkew)) / 3)
+}

@@ -1,0 +1,198 @@
+package enrol_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 30 * time.Second
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !cond(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+func admin() gozzard.Caller {
+	return gozzard.Caller{App: "app", User: "root", Rights: gozzard.Everything()}
+}
+
+// clock is a time that tests move.
+type clock struct {
+	mu     sync.Mutex
+	offset time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.offset)
+}
+
+func (c *clock) forward(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset += d
+}
+
+// rig is a server that enrols: record, authority, desk, API over TLS, and the fabric.
+type rig struct {
+	t         *testing.T
+	clock     clock
+	dir       string
+	store     *sqlstore.Store
+	authority *enrol.Authority
+	desk      *enrol.Desk
+	broker    *nats.Broker
+	hub       *nats.Hub
+	url       string
+
+	mu      sync.Mutex
+	refused map[string]int
+	reports []gozzard.AgentID
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, refused: map[string]int{}}
+	dir := t.TempDir()
+	r.dir = dir
+	var err error
+	r.store, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "r.db"), sqlstore.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, r.store.Close()) })
+	r.authority, err = enrol.OpenAuthority(dir, r.clock.now)
+	must(t, err)
+	signer, err := seal.OpenSigner(dir, nil)
+	must(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	r.url = "https://" + l.Addr().String()
+	r.desk, err = enrol.NewDesk(t.Context(), enrol.DeskOptions{Store: r.store, Authority: r.authority, Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now,
+		Refused: func(rule string) { r.mu.Lock(); r.refused[rule]++; r.mu.Unlock() }})
+	must(t, err)
+	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", TLS: r.authority.FabricTLS(), Gate: r.desk})
+	must(t, err)
+	t.Cleanup(r.broker.Close)
+	r.desk.OnCut(r.broker.Cut)
+	r.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker, Receive: func(from gozzard.AgentID, _ int, _ *gozzard.Report) {
+		r.mu.Lock()
+		r.reports = append(r.reports, from)
+		r.mu.Unlock()
+	}})
+	must(t, err)
+	run(t, r.hub.Run)
+	run(t, r.desk.Run)
+	book, err := auth.New(auth.Config{})
+	must(t, err)
+	srv := &http.Server{Handler: api.New(api.Options{Enrol: r.desk, Auth: book}), ReadHeaderTimeout: patience}
+	done := make(chan struct{})
+	go func() { _ = srv.Serve(tls.NewListener(l, r.authority.APITLS([]string{"127.0.0.1"}, nil))); close(done) }()
+	t.Cleanup(func() { _ = srv.Close(); <-done })
+	return r
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (r *rig) refusals(rule string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused[rule]
+}
+
+func (r *rig) token(w enrol.TokenWish) enrol.Token {
+	r.t.Helper()
+	if w.TTL == 0 {
+		w.TTL = time.Hour
+	}
+	if w.Uses == 0 {
+		w.Uses = 1
+	}
+	token, _, err := r.desk.CreateToken(r.t.Context(), admin(), w)
+	must(r.t, err)
+	return token
+}
+
+// join enrols an agent that answers as 10.0.0.n.
+func (r *rig) join(token enrol.Token, agent gozzard.AgentID, n byte, dir string) (*enrol.Membership, error) {
+	return enrol.Join(r.t.Context(), enrol.JoinOptions{Server: r.url, Token: token, Dir: dir, Agent: agent, IPs: []netip.Addr{ip(n)}, Machine: "machine"})
+}
+
+func ip(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
+
+// member enrols with a fresh token.
+func (r *rig) member(agent gozzard.AgentID, n byte) *enrol.Membership {
+	r.t.Helper()
+	m, err := r.join(r.token(enrol.TokenWish{}), agent, n, r.t.TempDir())
+	must(r.t, err)
+	return m
+}
+
+// end is an agent's end of the fabric.
+type end struct {
+	link *nats.Link
+	keep *enrol.Keeper
+
+	mu  sync.Mutex
+	up  bool
+	ups int
+	got int
+}
+
+func (r *rig) link(m *enrol.Membership, machine string) *end {
+	r.t.Helper()
+	e := &end{keep: enrol.NewKeeper(m, machine, nil)}
+	var err error
+	e.link, err = nats.NewLink(nats.LinkOptions{URL: m.Address, Agent: m.Agent, Cloud: m.Cloud, TLS: e.keep.TLS(), Machine: machine,
+		Command: func(*gozzard.Command) { e.mu.Lock(); e.got++; e.mu.Unlock() },
+		Up:      func() { e.mu.Lock(); e.up, e.ups = true, e.ups+1; e.mu.Unlock() },
+		Down:    func() { e.mu.Lock(); e.up = false; e.mu.Unlock() }})
+	must(r.t, err)
+	run(r.t, e.link.Run)
+	return e
+}
+
+func (e *end) isUp() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.up
+}
