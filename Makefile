@@ -10,7 +10,9 @@ LDFLAGS   := -s -w -X main.version=$(VERSION)
 GOBUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 TOOL      := go tool -modfile=tools/go.mod
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
-FUZZTIME  ?= 20s
+FUZZTIME  ?= 60s
+FUZZTEST  ?= 10s
+DIST      ?= dist
 SCALE     ?= 10
 CYCLES    ?= 100000
 PACKAGES  ?= ./...
@@ -28,23 +30,24 @@ run: build ## server and one agent in one process, on 127.0.0.1:8080
 	bin/gozzard dev
 
 .PHONY: test
-test: deps-test ## vet and all tests with the race detector
+test: deps-test ## vet and all tests with the race detector; every fuzz target tries random inputs for FUZZTEST
 	go vet $(PACKAGES)
 	@race=-race; command -v gcc >/dev/null || { race=; echo "test: no C compiler, so without the race detector"; }; \
-	go test $$race -timeout 14m $(PACKAGES) | .ci/summary
+	GOZZARD_FUZZ_TIME=$(FUZZTEST) go test $$race -timeout 14m $(PACKAGES) | .ci/summary
 
 .PHONY: deps-test
 deps-test: ## Debian packages that tests need, when missing
 	@.ci/deps
 
 .PHONY: check
-check: ## gofmt, vet, staticcheck, govulncheck
+check: ## gofmt, vet, staticcheck, licences, govulncheck
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
 	if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi; echo "gofmt: ok"
 	go vet ./...
 	@echo "vet: ok"
 	$(TOOL) staticcheck ./...
 	@echo "staticcheck: ok"
+	go run ./internal/supply licences -platforms '$(PLATFORMS)' ./cmd/gozzard
 	@.ci/vulncheck $(TOOL) govulncheck ./...
 
 .PHONY: cross
@@ -53,6 +56,14 @@ cross: ## build for every platform
 		out=bin/gozzard-$${p%/*}-$${p#*/}; [ $${p%/*} = windows ] && out=$$out.exe; \
 		echo "$$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GOBUILD) -o $$out ./cmd/gozzard; \
 	done
+
+.PHONY: release
+release: ## reproducible binaries with bills of materials, licences and checksums in DIST; RELEASE_KEY=FILE signs them
+	@.ci/release '$(VERSION)' '$(DIST)' $(PLATFORMS)
+
+.PHONY: verify
+verify: ## check the signature and checksums of DIST with the public key RELEASE_PUB=FILE
+	go run ./internal/supply verify -key '$(RELEASE_PUB)' '$(DIST)'
 
 .PHONY: model
 model: ## the delivery protocol, larger configurations (minutes)
@@ -71,6 +82,10 @@ cycles: ## fault A16: 100,000 starts and stops on one agent, and what they leave
 idle: ## fault P11: an hour in which no limit may be seen as exceeded
 	go test -count=1 -timeout 90m -v -run TestP11Idle ./internal/faults -faults.idle=1h
 
+.PHONY: flood
+flood: ## threat TD1: 2,000 slow connections and 1,000 wrong logins a second beside valid callers
+	go test -count=1 -timeout 20m -v -run TestTD1Flood ./internal/faults -faults.slow=2000 -faults.bad=1000 -faults.flood=15s
+
 .PHONY: bench
 bench: ## figures beside those of peers
 	go run ./bench/spine
@@ -81,7 +96,7 @@ bench-supervisors: ## the agent beside other supervisors, which it installs (hal
 	go run ./bench/supervisors
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## every fuzz target for FUZZTIME, guided by coverage
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 		for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go | cut -c6-); do \
 			echo "$$dir $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$dir; \
@@ -90,4 +105,4 @@ fuzz: ## every fuzz target for FUZZTIME
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin $(DIST)

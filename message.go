@@ -28,7 +28,7 @@ type Command struct {
 	Cancel   []OpID
 	Acked    []OpID
 	AckRound uint64        // of a full report
-	Beat     uint64        // heartbeat that is answered
+	Beat     uint64        // heartbeat that is answered; Welcome: Run of the HELLO that is answered
 	Interval time.Duration // Welcome: how often a full report is wanted
 
 	Groups    []Group   // CommandGroups

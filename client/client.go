@@ -12,6 +12,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -30,19 +32,33 @@ import (
 // maxAnswer bounds what is read of one answer: the attempts of the largest task fit.
 const maxAnswer = 256 << 20
 
-// Credentials say who is asking: an app, and the user it asks for, by a token or by name where the app may do that.
+// Credentials say who is asking: an app, and the user it asks for, by a token or by name where the app may do that. A person without an app has a token
+// only.
 type Credentials struct {
 	AppCode   string `json:"bk_app_code"`
 	AppSecret string `json:"bk_app_secret"`
 	Username  string `json:"bk_username,omitempty"`
 	Token     string `json:"bk_token,omitempty"`
+
+	// CA is the authority, in PEM, that an https server must have its certificate from; "": those that this system trusts.
+	CA string `json:"-"`
 }
 
 // Client talks to one server. It is safe for concurrent use.
 type Client struct {
 	base   *url.URL
 	header string
+	bearer string // of a person without an app
 	http   *http.Client
+}
+
+// authorize says who is asking.
+func (c *Client) authorize(req *http.Request) {
+	if c.bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+c.bearer)
+		return
+	}
+	req.Header.Set("X-Bkapi-Authorization", c.header)
 }
 
 // New makes a client. The secret is not sent in the clear: a URL of http must be on this machine.
@@ -55,13 +71,25 @@ func New(rawURL string, c Credentials) (*Client, error) {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%s would carry the app's secret in the clear: use https beyond this machine", rawURL)
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
+	var trust *tls.Config
+	if c.CA != "" {
+		trust = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+		if !trust.RootCAs.AppendCertsFromPEM([]byte(c.CA)) {
+			return nil, gozzard.Errorf(gozzard.ErrInvalid, "the authority in the credentials is no certificate in PEM")
+		}
+	}
 	header, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode credentials: %w", err)
 	}
-	return &Client{base: u, header: asciiJSON(header), http: &http.Client{
+	bearer := ""
+	if c.AppCode == "" {
+		bearer = c.Token
+	}
+	return &Client{base: u, header: asciiJSON(header), bearer: bearer, http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+			TLSClientConfig:       trust,
 			TLSHandshakeTimeout:   10 * time.Second,
 			ResponseHeaderTimeout: 90 * time.Second, // above the longest poll
 			MaxIdleConnsPerHost:   16,
@@ -157,7 +185,7 @@ func (c *Client) send(ctx context.Context, what call) ([]byte, error) {
 		return nil, fmt.Errorf("cannot make the request: %w", err)
 	}
 	const asJSON = "application/json"
-	req.Header.Set("X-Bkapi-Authorization", c.header)
+	c.authorize(req)
 	req.Header.Set("Accept", cmp.Or(what.accept, asJSON))
 	if what.body != nil {
 		req.Header.Set("Content-Type", cmp.Or(what.kind, asJSON))

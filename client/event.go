@@ -101,7 +101,7 @@ func (c *Client) followOnce(ctx context.Context, q EventQuery, after *uint64, yi
 	if err != nil {
 		return true, err
 	}
-	req.Header.Set("X-Bkapi-Authorization", c.header)
+	c.authorize(req)
 	req.Header.Set("Accept", "text/event-stream")
 	if *after > 0 {
 		req.Header.Set("Last-Event-ID", strconv.FormatUint(*after, 10))

@@ -116,6 +116,7 @@ type HostInfo struct {
 	StartedAt int64           `json:"started_at"`
 	CPUs      int             `json:"cpus"`
 	MemBytes  int64           `json:"mem_bytes"`
+	Trust     string          `json:"trust,omitempty"`    // of an enrolled host: pending, active, quarantined, revoked or removed
 	Degraded  []string        `json:"degraded,omitempty"` // what this host lacks, in words
 }
 

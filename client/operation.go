@@ -44,6 +44,7 @@ type Operation struct {
 	Action string
 	Selection
 	Offline        Offline
+	Confirm        int    // how many processes are meant to go down; needed for many, see the server's limits
 	IdempotencyKey string // drawn when empty
 }
 
@@ -92,7 +93,8 @@ func (c *Client) Operate(ctx context.Context, op Operation) (Accepted, error) {
 		Selection
 		WhenOffline string `json:"when_offline,omitempty"`
 		WaitSeconds int    `json:"wait_seconds,omitempty"`
-	}{op.Action, op.Selection, when, seconds})
+		Confirm     int    `json:"confirm,omitempty"`
+	}{op.Action, op.Selection, when, seconds, op.Confirm})
 }
 
 // Register defines a process on hosts, or replaces its definition there.

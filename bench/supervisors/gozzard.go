@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gozzard/gozzard/internal/policy"
 )
 
 // gozzardPeer is a server and an agent as anybody would run them; what is measured as the supervisor is the agent.
@@ -85,7 +87,8 @@ func (p *gozzardPeer) startServer(ctx context.Context) (err error) {
 		return fmt.Errorf("cannot free a port: %w", err)
 	}
 	data := p.path("server")
-	p.server, err = launch(p.dir, exec.Command(p.tools.path("gozzard"), "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", p.agents))
+	p.server, err = launch(p.dir, exec.Command(p.tools.path("gozzard"), "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", p.agents,
+		"--rate-app=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0"))
 	if err != nil {
 		return err
 	}
@@ -109,8 +112,12 @@ func (p *gozzardPeer) startServer(ctx context.Context) (err error) {
 }
 
 func (p *gozzardPeer) start(context.Context) error {
+	rules := p.path("policy.yaml")
+	if err := os.WriteFile(rules, []byte(policy.Permissive), 0o600); err != nil {
+		return fmt.Errorf("cannot write policy: %w", err)
+	}
 	return p.launch(p.tools.path("gozzard"), "agent", "--data", p.path("agent"), "--server", p.agents, "--ip", "127.0.0.1",
-		"--secret-file", p.path("server", "join.secret"))
+		"--secret-file", p.path("server", "join.secret"), "--policy", rules)
 }
 
 // online waits until the server knows the agent.

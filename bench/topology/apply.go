@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/topology"
@@ -53,7 +52,7 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 		next := makeBusiness(b.size.applied)
 		step.change(next)
 		began := time.Now()
-		a, err := s.plane.ApplyTopology(ctx, control.ApplyRequest{Caller: gozzard.Caller{}, Business: next, Source: control.SourceFile})
+		a, err := s.plane.ApplyTopology(ctx, control.ApplyRequest{Caller: everybody, Business: next, Source: control.SourceFile})
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
@@ -63,7 +62,7 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 		}
 	}
 	began = time.Now()
-	total, _ := s.plane.FindProcesses(topology.Query{Biz: biz, Limit: 1000})
+	total, _ := s.plane.FindProcesses(everybody, topology.Query{Biz: biz, Limit: 1000})
 	t.add("first page of 1,000 rows after that", span(time.Since(began)), "", "", "")
 	if total != n {
 		b.res.addFault("%d processes are found after applying %d", total, n)

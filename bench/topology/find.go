@@ -206,7 +206,7 @@ func (b *bench) ask(ctx context.Context, pg *postgres, s *server, t *table, q qu
 			q.query.Start = rand.IntN(max(total-q.query.Limit, 1))
 		}
 		began := time.Now()
-		n, rows := s.plane.FindProcesses(q.query)
+		n, rows := s.plane.FindProcesses(everybody, q.query)
 		took := time.Since(began)
 		began = time.Now()
 		want, peer, err := pg.find(ctx, q.where, q.args, q.query.Start, q.query.Limit)
@@ -269,7 +269,7 @@ func (b *bench) reports(ctx context.Context, pg *postgres, s *server, t *table, 
 		q := topology.Query{Biz: biz, IPs: []netip.Addr{host.IP}, States: []gozzard.RunState{state}, Limit: 100}
 		began := time.Now()
 		s.report(list, uint64(2+i), &state)
-		n, _ := s.plane.FindProcesses(q)
+		n, _ := s.plane.FindProcesses(everybody, q)
 		ours = append(ours, time.Since(began))
 		began = time.Now()
 		if err := pg.report(ctx, host.IP.String(), ids, int(state)); err != nil {

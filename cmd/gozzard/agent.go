@@ -15,8 +15,10 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/seal"
 )
 
 // agentConfig is what an agent needs to know.
@@ -25,11 +27,15 @@ type agentConfig struct {
 	Server string       // "" with Broker
 	Broker *nats.Broker // of this process
 	Secret string
-	IPs    []string
-	Cloud  int
-	Sample time.Duration
+	Member *enrol.Membership // of a host that was enrolled: it says server, cloud and identity
+	// ServerKey is named by whoever operates this host; zero: the one kept in Data.
+	ServerKey seal.Key
+	IPs       []string
+	Cloud     int
+	Sample    time.Duration
 	// AllowSetuid lets commands of accounts other than root gain privileges.
 	AllowSetuid bool
+	Policy      policyConfig
 	Log         *slog.Logger
 }
 
@@ -47,10 +53,16 @@ kept also while the server cannot be reached. Ending the agent never touches a p
 To upgrade, replace the program's file and send SIGUSR2: the new program takes the agent's process over, and no supervised process notices. Stopping the
 agent and starting the new program does the same with a gap in which nothing is watched.
 
+What the server may have done here is said by a policy file of this host that the server cannot change: accounts, folders, operations. The first start writes
+one in the state folder that refuses the account root unless --allow-root is given. Edit it to allow more or less; "gozzard agent doctor" says what it means.
+
 Every flag can also be set by the environment (--secret-file is GOZZARD_SECRET_FILE) or in the YAML file named by --config; a flag wins over the
-environment, the environment over the file. The server must be on loopback until enrolment and TLS are set up.`,
-		Example: `  gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
-		Args:    cobra.NoArgs,
+environment, the environment over the file.
+
+A host that has joined a server ("gozzard agent join") needs nothing but --data. With --secret-file an agent serves a server on its own machine.`,
+		Example: `  gozzard agent --data /var/lib/gozzard-agent
+  gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := layer(cmd); err != nil {
 				return err
@@ -61,9 +73,11 @@ environment, the environment over the file. The server must be on loopback until
 			}
 			cfg.Log = log
 			if secretFile == "" {
-				return errors.New("--secret-file is needed: the file join.secret of the server's data folder")
+				err = cfg.membership(cmd.Flags().Changed("ip"))
+			} else {
+				cfg.Secret, cfg.ServerKey, err = readJoin(secretFile)
 			}
-			if cfg.Secret, err = readSecret(secretFile); err != nil {
+			if err != nil {
 				return failed(err)
 			}
 			nats.Quiet()
@@ -77,22 +91,12 @@ environment, the environment over the file. The server must be on loopback until
 	f.StringSliceVar(&cfg.IPs, "ip", []string{"127.0.0.1"}, "addresses by which callers name this host; the first is shown")
 	f.IntVar(&cfg.Cloud, "cloud", 0, "cloud area of this host")
 	f.BoolVar(&cfg.AllowSetuid, "allow-setuid", false, "let commands of accounts other than root gain privileges, for example by sudo")
+	f.StringVar(&cfg.Policy.File, "policy", "", "policy of this host (default policy.yaml in the state folder, which is written at the first start)")
+	f.BoolVar(&cfg.Policy.AllowRoot, "allow-root", false, "allow the account root in the policy that is written at the first start")
 	f.DurationVar(&cfg.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
 	logs.register(f, "info")
-	cmd.AddCommand(newDoctorCommand())
+	cmd.AddCommand(newJoinCommand(), newDoctorCommand())
 	return cmd
-}
-
-// readSecret reads a secret that must exist.
-func readSecret(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the join secret: %w", err)
-	}
-	if err := onlyOwner(path); err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(b)), nil
 }
 
 // runAgent keeps processes until ctx ends.
@@ -110,6 +114,8 @@ type agentNode struct {
 	host  *host.Host
 	agent *agent.Agent
 	link  *nats.Link
+	keep  *enrol.Keeper // nil: not enrolled
+	acts  *actLog
 	log   *slog.Logger
 }
 
@@ -124,12 +130,23 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 	if cfg.Data, err = filepath.Abs(cfg.Data); err != nil {
 		return nil, fmt.Errorf("cannot find the state folder: %w", err)
 	}
-	id, err := agent.Identity(cfg.Data)
+	id, err := cfg.identity()
+	if err != nil {
+		return nil, err
+	}
+	ring, err := openRing(cfg.Data, cfg.ServerKey)
 	if err != nil {
 		return nil, err
 	}
 	n := &agentNode{log: cfg.Log}
-	n.host, err = host.New(host.Options{Instance: string(id), StateDir: cfg.Data, Log: cfg.Log, AllowSetuid: cfg.AllowSetuid})
+	if err := cfg.Policy.checkOwn(cfg.Data); err != nil {
+		return nil, err
+	}
+	rules, err := cfg.Policy.open(cfg.Data, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	n.host, err = host.New(host.Options{Instance: string(id), StateDir: cfg.Data, Log: cfg.Log, AllowSetuid: cfg.AllowSetuid, Permit: rules.Folder})
 	if err != nil {
 		return nil, err
 	}
@@ -138,19 +155,37 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 			n.close()
 		}
 	}()
+	if n.acts, err = openActs(cfg.Data, cfg.Log); err != nil {
+		return nil, err
+	}
 	prepareProcess(n.host, cfg.Log)
 	info := n.host.Facts()
 	info.Agent, info.Addrs, info.Version, info.StartedAt = id, addrs, version, time.Now().Unix()
 	n.agent, err = agent.New(agent.Options{
-		Dir: cfg.Data, Info: info, Host: n.host, Log: cfg.Log, Fatal: fatal(cfg.Log), SampleEvery: cfg.Sample, Failpoint: failpoint(),
+		Dir: cfg.Data, Info: info, Host: n.host, Policy: rules, Log: cfg.Log, Fatal: fatal(cfg.Log), SampleEvery: cfg.Sample, Failpoint: failpoint(),
+		Acted: n.acts.acted,
 	})
 	if err != nil {
 		return nil, err
 	}
-	n.link, err = nats.NewLink(nats.LinkOptions{
+	lo := nats.LinkOptions{
 		URL: cfg.Server, Broker: cfg.Broker, Agent: id, Cloud: cfg.Cloud, Secret: cfg.Secret, Log: cfg.Log,
-		Command: n.agent.Receive, Up: n.agent.Connected, Down: n.agent.Disconnected,
-	})
+		Open: func(b []byte) ([]byte, error) {
+			cmd, err := ring.Open(id, b)
+			n.acts.opened(b, ring.Key().ID())
+			return cmd, err
+		},
+		Command: func(cmd *gozzard.Command) {
+			n.acts.told(cmd)
+			n.agent.Receive(cmd)
+		},
+		Up: n.agent.Connected, Down: n.agent.Disconnected,
+	}
+	if cfg.Member != nil {
+		n.keep = enrol.NewKeeper(cfg.Member, enrol.Machine(), cfg.Log)
+		lo.TLS, lo.Machine = n.keep.TLS(), enrol.Machine()
+	}
+	n.link, err = nats.NewLink(lo)
 	return n, err
 }
 
@@ -170,14 +205,20 @@ func (n *agentNode) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	errs := make([]error, 2)
+	errs := make([]error, 3)
 	wg.Go(func() { defer cancel(); errs[0] = n.agent.Run(ctx, n.link) })
 	wg.Go(func() { defer cancel(); errs[1] = n.link.Run(ctx) })
+	if n.keep != nil {
+		wg.Go(func() { defer cancel(); errs[2] = n.keep.Run(ctx) })
+	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
 func (n *agentNode) close() {
+	if n.acts != nil {
+		n.acts.close()
+	}
 	if n.host != nil {
 		if err := n.host.Close(); err != nil {
 			n.log.Error("cannot close the host", "err", err)

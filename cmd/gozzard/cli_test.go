@@ -34,15 +34,21 @@ type fakePlane struct {
 	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
 }
 
-func (p *fakePlane) Events(f control.EventFilter, limit int) control.EventPage {
-	return p.ring.Newest(f, limit)
+func (p *fakePlane) Find(caller gozzard.Caller, f control.Filter, start, limit int) (int, []control.Row) {
+	return p.Index.Find(caller.Rights, f, start, limit)
 }
 
-func (p *fakePlane) EventsAfter(f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{}) {
-	return p.ring.After(f, id, limit)
+func (p *fakePlane) Hosts(caller gozzard.Caller) []control.Host { return p.Index.Hosts(caller.Rights) }
+
+func (p *fakePlane) Events(_ gozzard.Caller, f control.EventFilter, limit int) control.EventPage {
+	return p.ring.Newest(f, seesAll, limit)
 }
 
-func (p *fakePlane) Log(_ context.Context, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+func (p *fakePlane) EventsAfter(_ gozzard.Caller, f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{}) {
+	return p.ring.After(f, seesAll, id, limit)
+}
+
+func (p *fakePlane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
 	return p.log(t, q)
 }
 
@@ -54,7 +60,7 @@ func (p *fakePlane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.T
 	for _, it := range op.Items {
 		for _, t := range it.Targets {
 			a := gozzard.Attempt{Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action, State: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
-			if h, ok := p.Resolve(t); ok {
+			if h, ok := p.Resolve(gozzard.Caller{}, t); ok {
 				a.Agent, a.Addr = h.Info.Agent, h.Info.Addrs[0]
 			}
 			if p.outcome != nil {
@@ -89,16 +95,16 @@ func (p *fakePlane) Await(ctx context.Context, caller gozzard.Caller, id gozzard
 	return r, err
 }
 
-func (p *fakePlane) Status(key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
+func (p *fakePlane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
 	rows := make([]control.StatusRow, len(targets))
 	for i, t := range targets {
-		rows[i].Host, rows[i].HostKnown = p.Resolve(t)
+		rows[i].Host, rows[i].HostKnown = p.Resolve(gozzard.Caller{}, t)
 		rows[i].Row, rows[i].ProcKnown = p.Get(rows[i].Host.Info.Agent, key)
 	}
 	return rows
 }
 
-func (p *fakePlane) Resolve(t gozzard.Target) (control.Host, bool) {
+func (p *fakePlane) Resolve(_ gozzard.Caller, t gozzard.Target) (control.Host, bool) {
 	if t.Agent != "" {
 		return p.Host(t.Agent)
 	}
@@ -153,7 +159,7 @@ func (c *cli) run(ctx context.Context, args ...string) (stdout, stderr string, c
 	env.out, env.errs = &out, &errs
 	path := env.credentials
 	root := &cobra.Command{Use: "gozzard", SilenceUsage: true, SilenceErrors: true}
-	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupDrive, Title: "d"})
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupDrive, Title: "d"}, &cobra.Group{ID: groupEnter, Title: "e"})
 	root.AddCommand(env.clientCommands()...)
 	root.AddCommand(newVersionCommand(&env))
 	root.SetArgs(args)
@@ -392,3 +398,8 @@ func TestCompletion(t *testing.T) {
 	c := newCLI(t)
 	c.want(0, "web\tshop\n", "__complete", "start", "w")
 }
+
+func seesAll(*control.Event) bool { return true }
+
+// everybody is a caller who may do everything.
+var everybody = gozzard.Caller{Rights: gozzard.Everything()}

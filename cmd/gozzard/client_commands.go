@@ -29,6 +29,7 @@ type cliEnv struct {
 
 	url         string
 	credentials string
+	ca          string // of the server that was connected to
 }
 
 // addClientCommands adds the commands that talk to a server.
@@ -38,27 +39,33 @@ func addClientCommands(root *cobra.Command) {
 		terminal: isatty.IsTerminal(os.Stderr.Fd()) && os.Getenv("TERM") != "dumb",
 		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
 	}
-	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "See what is running where:"}, &cobra.Group{ID: groupDrive, Title: "Drive processes:"})
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "See what is running where:"}, &cobra.Group{ID: groupDrive, Title: "Drive processes:"},
+		&cobra.Group{ID: groupEnter, Title: "Say who may come in:"})
 	root.AddCommand(env.clientCommands()...)
-	root.AddCommand(newVersionCommand(env))
+	root.AddCommand(newKeyCommand(env), newVersionCommand(env))
 }
 
 const (
 	groupWatch = "watch"
 	groupDrive = "drive"
+	groupEnter = "enter"
 )
 
 func (env *cliEnv) clientCommands() []*cobra.Command {
 	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env), newEventsCommand(env), newLogsCommand(env),
-		newTopologyCommand(env)}
+		newTopologyCommand(env), newAuditCommand(env)}
 	drive := append([]*cobra.Command{newRegisterCommand(env), newUnregisterCommand(env)}, newOperateCommands(env)...)
+	enter := []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env), newGrantCommand(env)}
+	for _, c := range enter {
+		c.GroupID = groupEnter
+	}
 	for _, c := range watch {
 		c.GroupID = groupWatch
 	}
 	for _, c := range drive {
 		c.GroupID = groupDrive
 	}
-	all := append(watch, drive...)
+	all := append(append(watch, drive...), enter...)
 	for _, c := range all {
 		f := c.Flags()
 		if c.HasSubCommands() {
@@ -72,6 +79,11 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 
 // connect finds the server and the credentials: flag before environment before file.
 func (env *cliEnv) connect() (*client.Client, error) {
+	return env.dial(false)
+}
+
+// dial is connect; with anonymous for somebody who is yet to log in, who needs an address only.
+func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
 	path, url := env.credentials, env.url
 	if v, ok := env.lookup("GOZZARD_CREDENTIALS"); ok && path == "" {
 		path = v
@@ -84,6 +96,9 @@ func (env *cliEnv) connect() (*client.Client, error) {
 		path = filepath.Join("data", "dev.json")
 	}
 	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named && anonymous && url != "" {
+		b, err = []byte("{}"), nil
+	}
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return nil, usage("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder of `gozzard dev`, which has ./data/dev.json")
 	}
@@ -97,10 +112,16 @@ func (env *cliEnv) connect() (*client.Client, error) {
 	if url == "" {
 		url = file.URL
 	}
-	if url == "" || file.AppCode == "" || file.Secret == "" {
-		return nil, usage("credentials in %s: url, bk_app_code and bk_app_secret are required", path)
+	who := client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username, Token: file.Token, CA: file.CA}
+	complete := who.AppCode != "" && who.AppSecret != "" || who.AppCode == "" && who.Token != ""
+	if url == "" || !complete && !anonymous {
+		return nil, usage("credentials in %s: url, and bk_app_code with bk_app_secret or bk_token alone are required", path)
 	}
-	c, err := client.New(url, client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username})
+	if anonymous {
+		who = client.Credentials{CA: file.CA}
+	}
+	env.ca = file.CA
+	c, err := client.New(url, who)
 	return c, served(err)
 }
 

@@ -95,6 +95,7 @@ func (c *cmdbConfig) applier(plane *control.Plane, log *slog.Logger) func(contex
 			log.Warn("a business is kept by a document, CMDB is not asked about it", "biz", b.ID)
 			return nil
 		}
+		caller.Rights = gozzard.Everything() // who asked for it was asked for his; what comes is the source's word
 		done, err := plane.ApplyTopology(ctx, control.ApplyRequest{Caller: caller, Business: b, Source: control.SourceCMDB, Prune: c.prune})
 		if err != nil {
 			return err
@@ -119,7 +120,7 @@ func flusher(plane *control.Plane, sync *cmdb.Sync) func(context.Context, gozzar
 }
 
 func fromDocument(plane *control.Plane, biz int) bool {
-	for _, h := range plane.Businesses() {
+	for _, h := range plane.Businesses(gozzard.Caller{Rights: gozzard.Everything()}) {
 		if h.ID == biz {
 			return h.Source == control.SourceFile
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/seal"
 )
 
 // fakeCMDB speaks the calls that a read needs, about business 2 with one process for each id.
@@ -68,12 +69,19 @@ func newCMDBNode(t *testing.T, cmdbURL string, edit func(*nodeConfig)) *node {
 		t.Fatal(err)
 	}
 	cfg := nodeConfig{
-		Data: dir, Listen: "127.0.0.1:0", JoinSecret: strings.Repeat("x", 32), Auth: appConfig("app", "secret"), Log: slog.New(slog.DiscardHandler),
+		Data: dir, Listen: "127.0.0.1:0", JoinSecret: strings.Repeat("x", 32), Log: slog.New(slog.DiscardHandler),
 		CMDB: cmdbConfig{url: cmdbURL, credentials: file, interval: time.Hour},
 	}
 	edit(&cfg)
+	var err error
+	if cfg.Signer, err = seal.OpenSigner(dir, nil); err != nil {
+		t.Fatal(err)
+	}
 	n, err := newNode(t.Context(), cfg)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.devAccounts(t.Context(), "app", "secret"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -110,7 +118,7 @@ func TestBusinessesFromCMDB(t *testing.T) {
 	t.Cleanup(srv.Close)
 	n := newCMDBNode(t, srv.URL, func(cfg *nodeConfig) { cfg.CMDB.businesses = []int{2} })
 	count := func() int {
-		sets := n.plane.TopologyTree(2, 0)
+		sets := n.plane.TopologyTree(everybody, 2, 0)
 		if len(sets) != 1 {
 			return -1
 		}
@@ -125,7 +133,7 @@ func TestBusinessesFromCMDB(t *testing.T) {
 	if answer := flush(t, n, 2); !strings.Contains(answer, `"result":true`) || count() != 2 {
 		t.Errorf("%d processes after %s", count(), answer)
 	}
-	heads := n.plane.Businesses()
+	heads := n.plane.Businesses(everybody)
 	if len(heads) != 1 || heads[0].Source != control.SourceCMDB {
 		t.Errorf("%+v", heads)
 	}
@@ -151,7 +159,7 @@ func TestBusinessesFromDocumentsAreLeftAlone(t *testing.T) {
 	if answer := flush(t, n, 2); !strings.Contains(answer, `"result":true`) {
 		t.Error(answer)
 	}
-	if heads := n.plane.Businesses(); len(heads) != 1 || heads[0].Source != control.SourceFile || heads[0].Version != 1 {
+	if heads := n.plane.Businesses(everybody); len(heads) != 1 || heads[0].Source != control.SourceFile || heads[0].Version != 1 {
 		t.Errorf("%+v", heads)
 	}
 }

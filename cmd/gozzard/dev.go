@@ -12,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/policy"
+	"github.com/gozzard/gozzard/internal/seal"
 )
 
 // devConfig is what `gozzard dev` takes.
@@ -77,9 +80,16 @@ func runDev(ctx context.Context, cfg devConfig) error {
 	if err != nil {
 		return err
 	}
-	cfg.JoinSecret, cfg.Auth = secret, appConfig(devApp, secret)
+	if cfg.Signer, err = seal.OpenSigner(cfg.Data, nil); err != nil {
+		return err
+	}
+	cfg.JoinSecret = secret
 	n, err := newNode(ctx, cfg.nodeConfig)
 	if err != nil {
+		return err
+	}
+	if err := n.devAccounts(ctx, devApp, secret); err != nil {
+		n.close()
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -111,8 +121,8 @@ func newDevAgents(cfg devConfig, n *node, secret string) ([]*agentNode, error) {
 	for i := range cfg.Hosts {
 		ip := "127.0.0." + strconv.Itoa(i+1)
 		a, err := newAgentNode(agentConfig{
-			Data: filepath.Join(cfg.Data, "hosts", ip), Broker: n.broker, Secret: secret, IPs: []string{ip}, Cloud: cfg.Cloud,
-			Sample: 5 * time.Second, Log: cfg.Log.With("host", ip),
+			Data: filepath.Join(cfg.Data, "hosts", ip), Broker: n.broker, Secret: secret, ServerKey: cfg.Signer.Key(), IPs: []string{ip}, Cloud: cfg.Cloud,
+			Sample: 5 * time.Second, Policy: policyConfig{Rules: policy.Everything()}, Log: cfg.Log.With("host", ip),
 		})
 		if err != nil {
 			for _, a := range agents {
@@ -127,7 +137,7 @@ func newDevAgents(cfg devConfig, n *node, secret string) ([]*agentNode, error) {
 
 // announce waits until every host has reported, then writes the credentials and says what to do next.
 func announce(ctx context.Context, cfg devConfig, n *node, secret string) error {
-	if err := awaitHosts(ctx, n.plane, cfg.Hosts); err != nil {
+	if err := awaitHosts(ctx, n.plane.Plane, cfg.Hosts); err != nil {
 		return nil // ended before it was ready: whoever ended it knows why
 	}
 	path := filepath.Join(cfg.Data, "dev.json")
@@ -151,7 +161,7 @@ func tryLine(path string) string {
 func awaitHosts(ctx context.Context, p *control.Plane, want int) error {
 	for {
 		online := 0
-		for _, h := range p.Hosts() {
+		for _, h := range p.Hosts(gozzard.Caller{Rights: gozzard.Everything()}) {
 			if h.Online {
 				online++
 			}

@@ -25,7 +25,7 @@ type finding struct {
 
 // newDoctorCommand is `gozzard agent doctor`.
 func newDoctorCommand() *cobra.Command {
-	var data string
+	var data, policy string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this host lacks for an agent",
@@ -34,10 +34,11 @@ The exit code is 1 when something is marked FAIL.`,
 		Example: `  gozzard agent doctor --data /var/lib/gozzard-agent`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return report(cmd.OutOrStdout(), examine(data))
+			return report(cmd.OutOrStdout(), append(examine(data), checkPolicy(data, policy)))
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "./agent", "folder of the agent's state")
+	cmd.Flags().StringVar(&policy, "policy", "", "policy of this host (default policy.yaml in the state folder)")
 	return cmd
 }
 

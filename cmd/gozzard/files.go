@@ -62,7 +62,9 @@ func writePrivateJSON(path string, v any) error {
 // credentials is the file by which a caller finds and uses a server.
 type credentials struct {
 	URL      string `json:"url"`
-	AppCode  string `json:"bk_app_code"`
-	Secret   string `json:"bk_app_secret"`
-	Username string `json:"bk_username"`
+	AppCode  string `json:"bk_app_code,omitempty"`
+	Secret   string `json:"bk_app_secret,omitempty"`
+	Username string `json:"bk_username,omitempty"`
+	Token    string `json:"bk_token,omitempty"` // of a person, with an app or without
+	CA       string `json:"ca,omitempty"`       // whom the server's certificate is from, in PEM; "": those that the system trusts
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,8 @@ func newHostsCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts",
 		Short: "List the hosts of the fleet",
-		Long:  "List every host whose agent has ever reported, by cloud and address, with what its agent lacks there.",
+		Long: `List every host whose agent has ever reported, by cloud and address, with what its agent lacks there; also those that were enrolled and have not been
+let in. TRUST is whether an enrolled host is active, pending (waits for approval), quarantined or revoked.`,
 		Example: `  gozzard hosts
   gozzard hosts -o wide
   gozzard hosts -o json`,
@@ -25,6 +27,7 @@ func newHostsCommand(env *cliEnv) *cobra.Command {
 		},
 	}
 	output.register(cmd, cmd.Flags(), "table", "wide", "json", "yaml")
+	cmd.AddCommand(newMemberCommands(env)...)
 	return cmd
 }
 
@@ -52,15 +55,23 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 	if output.structured() {
 		return output.write(env.out, all)
 	}
-	if len(all.Hosts) == 0 {
+	hosts, err := withMembers(ctx, c, all.Hosts)
+	if err != nil {
+		return served(err)
+	}
+	if len(hosts) == 0 {
 		env.remark("no host has reported yet")
 		return nil
 	}
-	return env.hostTable(all.Hosts, output.format == "wide").write(env.out)
+	return env.hostTable(hosts, output.format == "wide").write(env.out)
 }
 
 func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 	header := []string{"HOST", "ONLINE", "SEEN", "NAME", "SYSTEM", "AGENT VERSION"}
+	enrolled := slices.ContainsFunc(hosts, func(h client.HostInfo) bool { return h.Trust != "" })
+	if enrolled {
+		header = append(header, "TRUST")
+	}
 	if wide {
 		header = append(header, "AGENT", "OTHER ADDRESSES", "LACKS")
 	}
@@ -78,7 +89,14 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 		if h.LastSeen != nil {
 			seen = span(env.now().Sub(*h.LastSeen)) + " ago"
 		}
-		cells := []string{addrs[0], yesNo(h.Online), seen, h.Hostname, h.OS + "/" + h.Arch, h.Version}
+		system := h.OS + "/" + h.Arch
+		if h.OS == "" {
+			system = ""
+		}
+		cells := []string{addrs[0], yesNo(h.Online), seen, h.Hostname, system, h.Version}
+		if enrolled {
+			cells = append(cells, h.Trust)
+		}
 		if wide {
 			cells = append(cells, string(h.Agent), strings.Join(addrs[1:], ","), strings.Join(h.Degraded, "; "))
 		}

@@ -7,33 +7,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 )
-
-// listenLoopback opens the API's listener. Until TLS is set up the API is served on loopback only: its requests carry secrets.
-func listenLoopback(addr string) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("--listen %q: use ADDRESS:PORT, such as 127.0.0.1:8080", addr)
-	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("--listen %s: the API can only be served on loopback until TLS is set up; use 127.0.0.1 and a TLS proxy on this host", addr)
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("cannot serve the API: %w", err)
-	}
-	return l, nil
-}
 
 // serveHTTP serves until ctx ends, then lets requests under way finish for a moment.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	srv := &http.Server{
 		Handler:           h,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       60 * time.Second,
+		ReadHeaderTimeout: 5 * time.Second, // the guard bounds the time of bodies and answers
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),

@@ -19,10 +19,12 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/gse"
 	"github.com/gozzard/gozzard/internal/gsekit"
+	"github.com/gozzard/gozzard/internal/guard"
 	"github.com/gozzard/gozzard/internal/job"
 	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/rollout"
+	"github.com/gozzard/gozzard/internal/seal"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -32,9 +34,12 @@ type nodeConfig struct {
 	Listen      string
 	AgentListen string // "": agents in this process only
 	JoinSecret  string
-	Auth        auth.Config
+	Signer      *seal.Signer
+	Trust       trustConfig
+	Login       loginConfig
 	Interval    time.Duration
 	Keep        time.Duration
+	Guard       guardConfig
 	CMDB        cmdbConfig
 	Log         *slog.Logger
 }
@@ -43,10 +48,12 @@ type nodeConfig struct {
 type node struct {
 	cfg      nodeConfig
 	store    *sqlstore.Store
+	trust    trust
 	broker   *nats.Broker
 	hub      *nats.Hub
-	plane    *control.Plane
+	plane    *guardedPlane
 	rollouts *rollout.Runner
+	accounts *auth.Accounts
 	cmdb     *cmdb.Sync // nil: businesses come from documents only
 	listener net.Listener
 	handler  http.Handler
@@ -71,20 +78,28 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: cfg.AgentListen, Secret: cfg.JoinSecret, Log: cfg.Log})
+	if err := n.openTrust(ctx, metrics.ReportRefused); err != nil {
+		return nil, err
+	}
+	n.broker, err = nats.StartBroker(n.brokerOptions())
 	if err != nil {
 		return nil, err
 	}
+	if n.trust.desk != nil {
+		n.trust.desk.OnCut(n.broker.Cut)
+	}
 	index := live.New()
 	late := &lateDispatcher{observe: metrics.ObserveFabric}
-	n.plane, err = control.New(ctx, control.Options{
-		Store: n.store, Topology: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval, Keep: cfg.Keep,
+	cfg.Guard.Refused = metrics.ReportRefused
+	n.plane = &guardedPlane{guard: guard.New(cfg.Guard.Options)}
+	n.plane.Plane, err = control.New(ctx, control.Options{
+		Store: n.store, Topology: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval, Keep: cfg.Keep, Quota: cfg.Guard.InFlight,
 		Observe: control.Observer{Accepted: metrics.TaskAccepted, Settled: metrics.AttemptSettled, Refused: metrics.ReportRefused},
 	})
 	if err != nil {
 		return nil, err
 	}
-	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.plane.Receive, Log: cfg.Log})
+	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer.Append, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -93,39 +108,52 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 		c := n.hub.Stats()
 		return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped, Malformed: c.Malformed, Newer: c.Newer}
 	})
-	n.rollouts = rollout.New(rollout.Options{Store: n.store, Plane: n.plane, Log: cfg.Log})
-	if n.cmdb, err = cfg.CMDB.open(n.plane, cfg.Log); err != nil {
+	if n.accounts, err = cfg.Login.openAccounts(ctx, n.store, metrics.ReportRefused); err != nil {
+		return nil, err
+	}
+	n.rollouts = rollout.New(rollout.Options{Store: n.store, Plane: n.plane, Rights: n.accounts.Book().RightsOf, Log: cfg.Log})
+	if n.cmdb, err = cfg.CMDB.open(n.plane.Plane, cfg.Log); err != nil {
 		return nil, err
 	}
 	if err := n.openDoors(metrics); err != nil {
 		return nil, err
 	}
-	n.listener, err = listenLoopback(cfg.Listen)
+	n.listener, err = listenAPI(cfg.Listen, n.trust.api)
 	return n, err
 }
 
 // openDoors makes the APIs.
 func (n *node) openDoors(metrics *api.Metrics) error {
-	book, err := auth.New(n.cfg.Auth)
+	provider, err := n.cfg.Login.provider()
 	if err != nil {
 		return err
 	}
+	book := n.accounts.Book()
 	log, observe := n.cfg.Log, metrics.ObserveRequest
 	kit := gsekit.Options{Plane: n.plane, Jobs: n.rollouts, Auth: book, Log: log, Observe: observe}
 	if n.cmdb != nil {
-		kit.Flush = flusher(n.plane, n.cmdb)
+		kit.Flush = flusher(n.plane.Plane, n.cmdb)
 	}
-	n.handler = doors(
-		api.New(api.Options{Plane: n.plane, Auth: book, Metrics: metrics, Ready: n.plane.Ready, Log: log, Stopping: n.stopping}),
+	n.handler = n.plane.guard.Handler(doors(
+		api.New(api.Options{Plane: n.plane, Auth: book, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Audit: n.store, Stopping: n.stopping}),
 		job.New(job.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
 		gsekit.New(kit),
 		gse.New(gse.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
-	)
+	))
 	return nil
 }
 
-// URL is where the API is served.
-func (n *node) URL() string { return "http://" + n.listener.Addr().String() }
+// URL is where the API is served, as this machine reaches it.
+func (n *node) URL() string {
+	addr := n.listener.Addr().String()
+	if host, port, err := net.SplitHostPort(addr); err == nil && net.ParseIP(host).IsUnspecified() {
+		addr = net.JoinHostPort("127.0.0.1", port)
+	}
+	if n.trust.api != nil {
+		return "https://" + addr
+	}
+	return "http://" + addr
+}
 
 // run serves until ctx ends.
 func (n *node) run(ctx context.Context) error {
@@ -136,10 +164,15 @@ func (n *node) run(ctx context.Context) error {
 	context.AfterFunc(ctx, func() { close(n.stopping) })
 	parts := []func(context.Context) error{
 		n.plane.Run, n.hub.Run, n.rollouts.Run,
-		func(ctx context.Context) error { return serveHTTP(ctx, n.listener, n.handler, n.cfg.Log) },
+		func(ctx context.Context) error {
+			return serveHTTP(ctx, n.trust.wrap(n.plane.guard.Listener(n.listener)), n.handler, n.cfg.Log)
+		},
 	}
 	if n.cmdb != nil && len(n.cfg.CMDB.businesses) > 0 { // with none it has nothing to do but to answer
 		parts = append(parts, n.cmdb.Run)
+	}
+	if n.trust.desk != nil {
+		parts = append(parts, n.trust.desk.Run)
 	}
 	errs := make([]error, len(parts))
 	for i, run := range parts {

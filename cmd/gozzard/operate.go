@@ -76,6 +76,7 @@ type operateOptions struct {
 	targetFlags
 	taskFlags
 	waitOffline time.Duration
+	confirm     int
 }
 
 // verb is one action as people read of it.
@@ -122,6 +123,9 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 		o.targetFlags.register(cmd.Flags())
 		o.taskFlags.register(cmd)
 		cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0, "wait that long for hosts that are offline, such as 1h (default: they fail at once)")
+		if v.action == "stop" || v.action == "kill" || v.action == "restart" {
+			cmd.Flags().IntVar(&o.confirm, "confirm", 0, "the `NUMBER` of processes that are meant; the server wants it for many of them and says how many there are")
+		}
 		cmds = append(cmds, cmd)
 	}
 	return cmds
@@ -129,7 +133,7 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 
 func (env *cliEnv) operate(ctx context.Context, action string, o *operateOptions, names []string) error {
 	return o.run(ctx, env, &o.taskFlags, action, names, func(c *client.Client, s client.Selection) (client.Accepted, error) {
-		return c.Operate(ctx, client.Operation{Action: action, Selection: s, Offline: client.Offline{Wait: o.waitOffline}})
+		return c.Operate(ctx, client.Operation{Action: action, Selection: s, Offline: client.Offline{Wait: o.waitOffline}, Confirm: o.confirm})
 	})
 }
 

@@ -34,7 +34,7 @@ anything else works.`,
 				return errors.New("--secret-file is needed: the file join.secret of the server's data folder")
 			}
 			o.Log, o.Fatal = log, fatal(log)
-			if o.Secret, err = readSecret(secretFile); err != nil {
+			if o.Secret, o.ServerKey, err = readJoin(secretFile); err != nil {
 				return failed(err)
 			}
 			return failed(sim.RunFleet(cmd.Context(), o))

@@ -19,22 +19,24 @@ func (b *businesses) ApplyTopology(ctx context.Context, req control.ApplyRequest
 	return b.real.ApplyTopology(ctx, req)
 }
 
-func (b *businesses) Business(ctx context.Context, biz int) (control.BusinessRecord, error) {
-	return b.real.Business(ctx, biz)
+func (b *businesses) Business(ctx context.Context, caller gozzard.Caller, biz int) (control.BusinessRecord, error) {
+	return b.real.Business(ctx, caller, biz)
 }
 
-func (b *businesses) Businesses() []control.BusinessHead { return b.real.Businesses() }
+func (b *businesses) Businesses(caller gozzard.Caller) []control.BusinessHead {
+	return b.real.Businesses(caller)
+}
 
-func (b *businesses) FindProcesses(q topology.Query) (int, []topology.Row) {
-	return b.real.FindProcesses(q)
+func (b *businesses) FindProcesses(caller gozzard.Caller, q topology.Query) (int, []topology.Row) {
+	return b.real.FindProcesses(caller, q)
 }
 
 func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error) {
 	return b.real.TopologyItems(ctx, biz, rows, a)
 }
 
-func (b *businesses) TopologyTree(biz int, env topology.Env) []topology.SetCount {
-	return b.real.TopologyTree(biz, env)
+func (b *businesses) TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []topology.SetCount {
+	return b.real.TopologyTree(caller, biz, env)
 }
 
 // newBusinessCLI is newCLI with a place for businesses, over the same fleet.

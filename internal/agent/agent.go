@@ -22,11 +22,21 @@ type Link interface {
 	Send(*gozzard.Report) error
 }
 
+// Policy is what the host's owner lets the server do. Its errors are what callers are told: one line that says where it is written.
+type Policy interface {
+	Action(gozzard.Action) error    // may that be asked for
+	Definition(*gozzard.Spec) error // may a process be run like that
+	Processes(n int) error          // may so many be kept
+}
+
 // Options of an agent. Dir and Host are required.
 type Options struct {
 	Dir  string           // state folder: journal and identity
 	Info gozzard.HostInfo // Agent may be empty: then the id is made at the first start and kept in Dir
 	Host supervise.Host
+
+	// Policy is asked before an operation takes effect, and before anything is done for a process that nobody asks for. Nil allows everything.
+	Policy Policy
 
 	Heartbeat   time.Duration // default 5 s
 	Lease       time.Duration // default 15 s
@@ -39,6 +49,9 @@ type Options struct {
 
 	// Fatal is called when the journal cannot be trusted any more; the program is expected to exit. Run ends with the error in any case.
 	Fatal func(error)
+
+	// Acted is told what came of every operation that changes something, when it is durable. It may be nil.
+	Acted func(Act)
 
 	// Failpoint is nil in production. Crash tests are told when an operation passes "intent", "after-intent", "after-effect" and "after-done".
 	Failpoint func(name string)
@@ -70,6 +83,7 @@ type Agent struct {
 	mu      sync.Mutex // of what follows; held while records are written, not while they are synced (compaction apart) or reports are sent
 	state   *state
 	taken   map[gozzard.Key]uint64      // newest generation admitted and not yet begun
+	coming  map[gozzard.Key]struct{}    // begun and not managed yet: they count as processes of the host
 	buried  map[gozzard.OpID]*operation // acknowledged tombstones of this session
 	fresh   []*operation                // to be told next
 	unsaved []unsaved                   // ends of operations that found no room
@@ -102,7 +116,7 @@ func New(o Options) (*Agent, error) {
 	o.fill()
 	a := &Agent{
 		o: o, run: rand.Uint64(), info: o.Info, log: o.Log, kick: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), failed: make(chan error, 1), contact: contact{lease: o.Lease},
-		taken: map[gozzard.Key]uint64{}, buried: map[gozzard.OpID]*operation{}, changed: map[gozzard.Key]struct{}{},
+		taken: map[gozzard.Key]uint64{}, coming: map[gozzard.Key]struct{}{}, buried: map[gozzard.OpID]*operation{}, changed: map[gozzard.Key]struct{}{},
 		questions: make(chan *gozzard.LogQuery, maxQuestions),
 	}
 	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync}
@@ -118,10 +132,14 @@ func New(o Options) (*Agent, error) {
 		return nil, errors.Join(err, j.Close())
 	}
 	a.lastSeq = a.state.events.last()
-	a.sup = supervise.New(supervise.Options{
+	so := supervise.Options{
 		Host: o.Host, Changed: func(st gozzard.Status) { a.mark(st.Key) }, Removed: a.mark, Event: a.note,
 		SampleEvery: o.SampleEvery, Now: o.Now, Rand: o.Rand, Log: o.Log,
-	})
+	}
+	if o.Policy != nil {
+		so.Permit = o.Policy.Definition
+	}
+	a.sup = supervise.New(so)
 	a.sup.SetGroups(slices.Clone(a.state.groups))
 	a.sup.Restore(a.state.records())
 	return a, nil

@@ -260,10 +260,16 @@ func (a *Agent) openSession(floor uint64) {
 	p.session, p.hello, p.helloTries = now.Add(helloFirst), now, 0
 }
 
-// welcome opens the session for operations and reports. The record about it is not waited for: until it is durable the old position is told.
+// welcome opens the session for operations and reports. The record about it is not waited for: until it is durable the old position is told. It must
+// answer the HELLO of this very run: an agent that lost its state counts its sessions anew, and whoever kept the Welcome and the operations of its earlier
+// life could play them again.
 func (a *Agent) welcome(cmd *gozzard.Command) {
 	now := a.o.Now()
 	if !a.contact.answerable(cmd.Session, now) {
+		return
+	}
+	if cmd.Beat != a.run {
+		a.log.Warn("welcome was refused: it answers another run of this agent", "session", cmd.Session)
 		return
 	}
 	a.mu.Lock()

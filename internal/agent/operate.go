@@ -122,12 +122,23 @@ func refusal(in *gozzard.Op) (out gozzard.Outcome, refused bool) {
 // task is the operation as the supervisor runs it.
 func (a *Agent) task(op *operation, in *gozzard.Op) supervise.Op {
 	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec}
+	spec := in.Spec
 	if op.action.ReadOnly() {
+		t.Begin = func() error { return a.judge(op, spec) }
 		t.Done = func(out gozzard.Outcome, _ *supervise.Record, _ bool) { a.answered(op, out) }
 		return t
 	}
-	t.Begin = func() error { return a.begin(op) }
-	t.Done = func(out gozzard.Outcome, rec *supervise.Record, removed bool) { a.done(op, out, rec, removed) }
+	t.Begin = func() error {
+		if err := a.judge(op, spec); err != nil {
+			return err
+		}
+		err := a.begin(op)
+		if err != nil {
+			a.giveRoom(op.key)
+		}
+		return err
+	}
+	t.Done = a.acted(in, func(out gozzard.Outcome, rec *supervise.Record, removed bool) { a.done(op, out, rec, removed) })
 	return t
 }
 
@@ -203,6 +214,9 @@ func (a *Agent) end(op *operation, e entry) uint64 {
 		return 0
 	}
 	lsn, err := a.write(true, recordDone, &e)
+	if err == nil {
+		delete(a.coming, op.key)
+	}
 	switch {
 	case errors.Is(err, journal.ErrNoSpace):
 		a.unsaved = append(a.unsaved, unsaved{op, e})
@@ -224,6 +238,7 @@ func (a *Agent) saveEnds() (left bool) {
 			return true
 		}
 		a.unsaved = a.unsaved[1:]
+		delete(a.coming, u.op.key)
 		a.tell(u.op)
 	}
 	a.unsaved = nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/journal"
 )
 
@@ -251,10 +252,11 @@ func TestGoldenRecords(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
+	z := fuzztest.New(f)
 	for _, rec := range golden() {
-		f.Add(uint8(rec.Type), rec.Body)
+		z.Add(uint8(rec.Type), rec.Body)
 	}
-	f.Fuzz(func(t *testing.T, typ uint8, body []byte) {
+	z.Fuzz(func(t *testing.T, typ uint8, body []byte) {
 		first, err := agent.Decode(journal.Type(typ), body)
 		if err != nil {
 			return

@@ -107,7 +107,7 @@ func (r *rig) Send(rep *gozzard.Report) error {
 	cmd := &gozzard.Command{Version: 1, Session: rep.Session, Kind: gozzard.CommandAck}
 	switch rep.Kind {
 	case gozzard.ReportHello:
-		cmd.Kind, cmd.Interval = gozzard.CommandWelcome, r.interval
+		cmd.Kind, cmd.Beat, cmd.Interval = gozzard.CommandWelcome, rep.Hello.Run, r.interval
 	case gozzard.ReportHeartbeat:
 		if r.noBeats {
 			return nil

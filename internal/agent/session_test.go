@@ -295,3 +295,29 @@ func TestLateAnswerRenewsLittle(t *testing.T) {
 		}
 	})
 }
+
+// An agent that lost its state counts its sessions anew. What answered its first life must not open the first session of its second.
+func TestTT2WelcomeOfAnotherRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.mute = true
+		r.start()
+		r.connect()
+		hello := r.hello()
+		op := r.op(gozzard.ActionStart, "ok")
+		for _, run := range []uint64{0, hello.Hello.Run + 1} {
+			r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandWelcome, Session: hello.Session, Beat: run})
+			r.do(op)
+		}
+		pass(time.Second)
+		if n := r.host.Starts(key); n != 0 {
+			t.Fatalf("%d processes were started in a session that nobody opened", n)
+		}
+		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandWelcome, Session: hello.Session, Beat: hello.Hello.Run})
+		r.do(op)
+		pass(time.Second)
+		if n := r.host.Starts(key); n != 1 {
+			t.Fatalf("%d processes were started in an open session", n)
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -20,20 +21,20 @@ type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (control.TaskResults, error)
-	Find(f control.Filter, start, limit int) (int, []control.Row)
-	Hosts() []control.Host
-	Resolve(t gozzard.Target) (control.Host, bool)
-	Events(f control.EventFilter, limit int) control.EventPage
-	EventsAfter(f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{})
-	Log(ctx context.Context, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error)
-	Status(key gozzard.Key, targets []gozzard.Target) []control.StatusRow
+	Find(caller gozzard.Caller, f control.Filter, start, limit int) (int, []control.Row)
+	Hosts(caller gozzard.Caller) []control.Host
+	Resolve(caller gozzard.Caller, t gozzard.Target) (control.Host, bool)
+	Events(caller gozzard.Caller, f control.EventFilter, limit int) control.EventPage
+	EventsAfter(caller gozzard.Caller, f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{})
+	Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error)
+	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow
 
 	ApplyTopology(ctx context.Context, req control.ApplyRequest) (control.ApplyAnswer, error)
-	Business(ctx context.Context, biz int) (control.BusinessRecord, error)
-	Businesses() []control.BusinessHead
-	FindProcesses(q topology.Query) (total int, rows []topology.Row)
+	Business(ctx context.Context, caller gozzard.Caller, biz int) (control.BusinessRecord, error)
+	Businesses(caller gozzard.Caller) []control.BusinessHead
+	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
 	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error)
-	TopologyTree(biz int, env topology.Env) []topology.SetCount
+	TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []topology.SetCount
 }
 
 // Options are the parts of the API.
@@ -43,6 +44,13 @@ type Options struct {
 	Metrics *Metrics                    // told of every request and served at /metrics; nil keeps none
 	Ready   func(context.Context) error // asked by /readyz; nil is always ready
 	Log     *slog.Logger
+
+	Accounts *auth.Accounts // changed by admins; nil: not here
+	Provider *auth.Provider // of logins; nil: there is none
+
+	Enrol *enrol.Desk // nil: no host is enrolled here
+
+	Audit Audit // nil: none is kept
 
 	Stopping <-chan struct{} // closed when the server ends, so that streams end too; nil never is
 }
@@ -56,7 +64,9 @@ type access uint8
 const (
 	accessCaller          access = iota + 1 // credentials of an app, with a user
 	accessOpen                              // anybody
-	accessLoopbackOrKnown                   // anybody on this machine, others with credentials
+	accessLoopbackOrKnown                   // anybody on this machine, others with credentials and sight of the whole fleet
+	accessAdmin                             // credentials of somebody who may do everything
+	accessHost                              // a host that enrols or renews: by its token or its certificate, over TLS 1.3
 )
 
 type route struct {
@@ -82,6 +92,36 @@ func routes() []route {
 		{http.MethodGet, "/api/v1/topology/{biz}", accessCaller, (*api).getTopology},
 		{http.MethodPut, "/api/v1/topology/{biz}", accessCaller, (*api).putTopology},
 		{http.MethodGet, "/api/v1/topology/{biz}/tree", accessCaller, (*api).getTree},
+		{http.MethodPost, enrol.JoinPath, accessHost, (*api).postJoin},
+		{http.MethodPost, enrol.RenewPath, accessHost, (*api).postRenew},
+		{http.MethodGet, "/api/v1/enrol/tokens", accessCaller, (*api).getEnrolTokens},
+		{http.MethodPost, "/api/v1/enrol/tokens", accessCaller, (*api).postEnrolToken},
+		{http.MethodDelete, "/api/v1/enrol/tokens/{id}", accessCaller, (*api).deleteEnrolToken},
+		{http.MethodGet, "/api/v1/enrol/agents", accessCaller, (*api).getMembers},
+		{http.MethodPut, "/api/v1/enrol/agents/{agent}", accessCaller, (*api).putMember},
+		{http.MethodGet, "/api/v1/whoami", accessCaller, (*api).getWho},
+		{http.MethodGet, "/api/v1/apps", accessAdmin, (*api).getApps},
+		{http.MethodPost, "/api/v1/apps", accessAdmin, (*api).postApp},
+		{http.MethodPut, "/api/v1/apps/{code}", accessAdmin, (*api).putApp},
+		{http.MethodDelete, "/api/v1/apps/{code}", accessAdmin, (*api).deleteApp},
+		{http.MethodPost, "/api/v1/apps/{code}/secrets", accessAdmin, (*api).postSecret},
+		{http.MethodDelete, "/api/v1/apps/{code}/secrets", accessAdmin, (*api).deleteSecrets},
+		{http.MethodGet, "/api/v1/users", accessAdmin, (*api).getUsers},
+		{http.MethodPost, "/api/v1/users", accessAdmin, (*api).postUser},
+		{http.MethodPut, "/api/v1/users/{name}", accessAdmin, (*api).putUser},
+		{http.MethodDelete, "/api/v1/users/{name}", accessAdmin, (*api).deleteUser},
+		{http.MethodPut, "/api/v1/users/{name}/password", accessCaller, (*api).putPassword},
+		{http.MethodGet, "/api/v1/users/{name}/tokens", accessCaller, (*api).getTokens},
+		{http.MethodPost, "/api/v1/users/{name}/tokens", accessCaller, (*api).postToken},
+		{http.MethodDelete, "/api/v1/users/{name}/tokens/{id}", accessCaller, (*api).deleteToken},
+		{http.MethodGet, "/api/v1/grants", accessAdmin, (*api).getGrants},
+		{http.MethodPost, "/api/v1/grants", accessAdmin, (*api).postGrant},
+		{http.MethodDelete, "/api/v1/grants", accessAdmin, (*api).deleteGrant},
+		{http.MethodPost, "/api/v1/login", accessOpen, (*api).postLogin},
+		{http.MethodPost, "/api/v1/logout", accessCaller, (*api).postLogout},
+		{http.MethodGet, "/login/oidc", accessOpen, (*api).getProviderLogin},
+		{http.MethodGet, "/login/oidc/callback", accessOpen, (*api).getProviderCallback},
+		{http.MethodGet, "/api/v1/audit", accessCaller, (*api).getAudit},
 		{http.MethodGet, "/healthz", accessOpen, (*api).getHealth},
 		{http.MethodGet, "/readyz", accessOpen, (*api).getReady},
 		{http.MethodGet, "/metrics", accessLoopbackOrKnown, (*api).getMetrics},
@@ -153,8 +193,17 @@ func (a *api) admit(r *http.Request, need access) (gozzard.Caller, error) {
 	if need == accessOpen || need == accessLoopbackOrKnown && fromLoopback(r) {
 		return gozzard.Caller{}, nil
 	}
+	if need == accessHost {
+		return gozzard.Caller{}, a.admitHost(r)
+	}
 	// No body: credentials of this API are in headers, so that nothing of a stranger is read.
 	caller, _, err := esb.Authenticate(a.Auth, r, nil)
+	if err == nil && need == accessAdmin && !caller.Rights.All() {
+		return gozzard.Caller{}, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role admin on everything")
+	}
+	if err == nil && need == accessLoopbackOrKnown && !caller.Rights.SeesAll() { // it counts the whole fleet
+		return gozzard.Caller{}, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs a role that sees the whole fleet")
+	}
 	return caller, err
 }
 

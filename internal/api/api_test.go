@@ -64,31 +64,37 @@ func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.Tas
 	return p.Results(ctx, caller, id)
 }
 
-func (p *plane) Status(key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
+func (p *plane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
 	rows := make([]control.StatusRow, len(targets))
 	for i, t := range targets {
-		rows[i].Host, rows[i].HostKnown = p.Resolve(t)
+		rows[i].Host, rows[i].HostKnown = p.Resolve(gozzard.Caller{}, t)
 		rows[i].Row, rows[i].ProcKnown = p.Get(rows[i].Host.Info.Agent, key)
 	}
 	return rows
 }
 
-func (p *plane) Resolve(t gozzard.Target) (control.Host, bool) {
+func (p *plane) Resolve(_ gozzard.Caller, t gozzard.Target) (control.Host, bool) {
 	if t.Agent != "" {
 		return p.Host(t.Agent)
 	}
 	return p.HostByAddr(t.Addr)
 }
 
-func (p *plane) Events(f control.EventFilter, limit int) control.EventPage {
-	return p.ring.Newest(f, limit)
+func (p *plane) Find(caller gozzard.Caller, f control.Filter, start, limit int) (int, []control.Row) {
+	return p.Index.Find(caller.Rights, f, start, limit)
 }
 
-func (p *plane) EventsAfter(f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{}) {
-	return p.ring.After(f, id, limit)
+func (p *plane) Hosts(caller gozzard.Caller) []control.Host { return p.Index.Hosts(caller.Rights) }
+
+func (p *plane) Events(_ gozzard.Caller, f control.EventFilter, limit int) control.EventPage {
+	return p.ring.Newest(f, seesAll, limit)
 }
 
-func (p *plane) Log(_ context.Context, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+func (p *plane) EventsAfter(_ gozzard.Caller, f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{}) {
+	return p.ring.After(f, seesAll, id, limit)
+}
+
+func (p *plane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
 	return p.log(t, q)
 }
 
@@ -109,7 +115,7 @@ type server struct {
 	metrics *api.Metrics
 }
 
-func newServer(t *testing.T) *server {
+func newServer(t testing.TB) *server {
 	t.Helper()
 	book, err := auth.New(auth.Config{Apps: []auth.App{
 		{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true},
@@ -290,3 +296,8 @@ func TestErrorsOfThePlane(t *testing.T) {
 		}
 	}
 }
+
+func seesAll(*control.Event) bool { return true }
+
+// everybody is a caller who may do everything.
+var everybody = gozzard.Caller{Rights: gozzard.Everything()}

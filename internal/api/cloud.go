@@ -10,9 +10,11 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// cloudFinder finds the cloud of an address that was given without one. The fleet is looked through once, and only when somebody asks.
+// cloudFinder finds the cloud of an address that was given without one. What the caller may see of the fleet is looked through once, and
+// only when somebody asks.
 type cloudFinder struct {
 	plane  Plane
+	caller gozzard.Caller
 	clouds map[netip.Addr][]int
 }
 
@@ -24,7 +26,7 @@ func (c *cloudFinder) of(ip netip.Addr) (int, error) {
 	}
 	if c.clouds == nil {
 		c.clouds = make(map[netip.Addr][]int)
-		for _, h := range c.plane.Hosts() {
+		for _, h := range c.plane.Hosts(c.caller) {
 			for _, a := range h.Info.Addrs {
 				if !slices.Contains(c.clouds[a.IP], a.Cloud) {
 					c.clouds[a.IP] = append(c.clouds[a.IP], a.Cloud)

@@ -46,20 +46,20 @@ type eventBody struct {
 }
 
 // getEvents lists the newest events that fit, oldest first.
-func (a *api) getEvents(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+func (a *api) getEvents(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, "since", "namespace", "name", "host", "kind", "limit")
 	if err != nil {
 		return err
 	}
 	limit := q.number("limit", defaultPage, 1, maxPage)
-	f, none := a.eventFilter(q)
+	f, none := a.eventFilter(caller, q)
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
 	if none {
 		limit = 0
 	}
-	page := a.Plane.Events(f, limit)
+	page := a.Plane.Events(caller, f, limit)
 	body := eventsBody{Events: []eventBody{}, Next: page.Next}
 	for i := range page.Events {
 		body.Events = append(body.Events, renderEvent(&page.Events[i]))
@@ -68,7 +68,7 @@ func (a *api) getEvents(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 }
 
 // eventFilter reads what both event routes have in common. none: hosts are named and not one of them is known.
-func (a *api) eventFilter(q *query) (f control.EventFilter, none bool) {
+func (a *api) eventFilter(caller gozzard.Caller, q *query) (f control.EventFilter, none bool) {
 	pattern := func(list *[]string) func(string) string {
 		return func(s string) string {
 			*list = append(*list, s)
@@ -91,7 +91,7 @@ func (a *api) eventFilter(q *query) (f control.EventFilter, none bool) {
 		}
 	}
 	var hosts control.Filter
-	none = a.hostFilter(q, &hosts)
+	none = a.hostFilter(caller, q, &hosts)
 	f.Agents = hosts.Agents
 	return f, none
 }
@@ -115,13 +115,13 @@ func renderEvent(e *control.Event) eventBody {
 
 // streamEvents sends events as they come, as server-sent events. A client that was away goes on behind Last-Event-ID; it is told when something may be
 // missing. There is no buffer per client: each reads from the common ring at its own pace.
-func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, "since", "namespace", "name", "host", "kind")
 	if err != nil {
 		return err
 	}
-	f, none := a.eventFilter(q)
-	at := a.Plane.Events(f, 0).Next
+	f, none := a.eventFilter(caller, q)
+	at := a.Plane.Events(caller, f, 0).Next
 	if !f.Since.IsZero() {
 		at = 0
 	}
@@ -149,17 +149,17 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, _ gozzard.Cal
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if err := a.follow(r, s, f, at); err != nil { // the client has gone or takes nothing; the answer is under way, so nobody can be told
+	if err := a.follow(r, caller, s, f, at); err != nil { // the client has gone or takes nothing; the answer is under way, so nobody can be told
 		a.Log.DebugContext(r.Context(), "event stream ended", "err", err)
 	}
 	return nil
 }
 
-func (a *api) follow(r *http.Request, s *stream, f control.EventFilter, at uint64) error {
+func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f control.EventFilter, at uint64) error {
 	beat := time.NewTicker(streamBeat)
 	defer beat.Stop()
 	for {
-		page, changed := a.Plane.EventsAfter(f, at, streamPage)
+		page, changed := a.Plane.EventsAfter(caller, f, at, streamPage)
 		at = page.Next
 		if page.Lost {
 			s.buf.WriteString("event: lost\ndata: {}\n\n")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/enrol"
 )
 
 type hostsBody struct {
@@ -27,6 +28,7 @@ type hostBody struct {
 	CPUs      int             `json:"cpus"`
 	MemBytes  int64           `json:"mem_bytes"`
 	Degraded  []string        `json:"degraded,omitempty"`
+	Trust     enrol.State     `json:"trust,omitempty"` // of a host that was enrolled
 }
 
 type hostAddr struct {
@@ -34,8 +36,8 @@ type hostAddr struct {
 	IP    string `json:"ip"`
 }
 
-// getHosts lists every host that was ever seen, by cloud and address.
-func (a *api) getHosts(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+// getHosts lists every host that was ever seen and the caller may see, by cloud and address.
+func (a *api) getHosts(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, "start", "limit")
 	if err != nil {
 		return err
@@ -44,11 +46,15 @@ func (a *api) getHosts(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
-	hosts := a.Plane.Hosts()
+	hosts := a.Plane.Hosts(caller)
 	body := hostsBody{Count: len(hosts), Hosts: []hostBody{}}
 	first := min(start, len(hosts))
 	for i := range hosts[first:min(len(hosts), first+limit)] {
-		body.Hosts = append(body.Hosts, renderHost(&hosts[first+i]))
+		h := renderHost(&hosts[first+i])
+		if a.Enrol != nil {
+			h.Trust = a.Enrol.StateOf(h.Agent)
+		}
+		body.Hosts = append(body.Hosts, h)
 	}
 	return answer(w, http.StatusOK, body)
 }

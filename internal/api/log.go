@@ -22,7 +22,7 @@ type logBody struct {
 }
 
 // getLog reads what one process on one host printed, through its agent.
-func (a *api) getLog(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+func (a *api) getLog(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, "namespace", "name", "host", "lines", "offset")
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (a *api) getLog(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) e
 		}
 	}
 	var target gozzard.Target
-	clouds := cloudFinder{plane: a.Plane}
+	clouds := cloudFinder{plane: a.Plane, caller: caller}
 	if s := q.one("host"); s == "" {
 		q.faults.Add("host", "required: cloud:ip, an address, or an agent id")
 	} else if target, err = parseHost(s, &clouds); err != nil {
@@ -44,7 +44,7 @@ func (a *api) getLog(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) e
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
-	chunk, err := a.Plane.Log(r.Context(), target, query)
+	chunk, err := a.Plane.Log(r.Context(), caller, target, query)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func NewMetrics() *Metrics {
 		tasks:    prometheus.NewCounter(prometheus.CounterOpts{Namespace: "gozzard", Name: "tasks_accepted_total", Help: "Tasks accepted and recorded."}),
 		attempts: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "gozzard", Name: "attempts_accepted_total", Help: "Attempts of accepted tasks."}),
 		settled:  counter("attempts_settled_total", "Attempts that got a verdict, by state and code.", "state", "code"),
-		refused:  counter("security_refused_total", "Messages of agents that were not believed, by rule.", "rule"),
+		refused:  counter("security_refused_total", "Requests of callers and messages of agents that were refused for security, by rule.", "rule"),
 		store:    histogram("store_seconds", "Time of calls to the record.", "call"),
 		failed:   counter("store_errors_total", "Calls to the record that failed.", "call"),
 		fabric:   histogram("fabric_seconds", "Time of calls to the fabric.", "call"),

@@ -26,9 +26,9 @@ var actions = []string{"start", "stop", "restart", "reload", "kill", "host", "un
 // postOperation starts, stops or otherwise drives processes.
 func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
-		root.Only("action", "namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "spec", "labels", "when_offline", "wait_seconds")
+		root.Only("action", "namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "spec", "labels", "when_offline", "wait_seconds", "confirm")
 		item := gozzard.Item{Action: readAction(root)}
-		s := a.readSelector(root)
+		s := a.readSelector(caller, root)
 		if s.scope != nil {
 			return item, s
 		}
@@ -50,7 +50,7 @@ func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.
 		root.Only("namespace", "name", "labels", "hosts", "all", "spec", "when_offline", "wait_seconds")
 		namespace, name, labels, spec := root.Get("namespace"), root.Get("name"), root.Get("labels"), root.Get("spec")
 		s := &selector{namespace: requireName(&namespace), names: []string{requireName(&name)}}
-		a.readHosts(root, s)
+		a.readHosts(caller, root, s)
 		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: esb.ReadLabels(labels), Spec: readSpec(spec)}, s
 	})
 }
@@ -59,7 +59,7 @@ func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.
 func (a *api) deleteProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
 		root.Only("namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "when_offline", "wait_seconds")
-		return gozzard.Item{Action: gozzard.ActionUnregister}, a.readSelector(root)
+		return gozzard.Item{Action: gozzard.ActionUnregister}, a.readSelector(caller, root)
 	})
 }
 
@@ -79,16 +79,17 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return err
 	}
 	item, s := read(&root)
-	wait := readWait(&root)
+	wait, confirm := readWait(&root), root.Get("confirm")
+	confirmed := int(confirm.OptInt(0, 1, maxList))
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	items, err := a.items(r.Context(), s, item)
+	items, err := a.items(r.Context(), caller, s, item)
 	if err != nil {
 		return err
 	}
 	task, err := a.Plane.Operate(r.Context(), &gozzard.Operation{
-		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body), WaitOffline: wait,
+		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body), WaitOffline: wait, Confirm: confirmed,
 	})
 	if err != nil {
 		return err
@@ -123,8 +124,8 @@ func readAction(root *esb.Value) gozzard.Action {
 	return gozzard.ActionNone
 }
 
-func (a *api) readSelector(root *esb.Value) *selector {
-	s := &selector{scope: a.bodyScope(root)}
+func (a *api) readSelector(caller gozzard.Caller, root *esb.Value) *selector {
+	s := &selector{scope: a.bodyScope(caller, root)}
 	if s.scope != nil {
 		return s
 	}
@@ -150,7 +151,7 @@ func (a *api) readSelector(root *esb.Value) *selector {
 	}); n == 0 && names.Given() {
 		names.Fault(`required, is empty; "*" is every name`)
 	}
-	a.readHosts(root, s)
+	a.readHosts(caller, root, s)
 	return s
 }
 

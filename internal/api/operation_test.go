@@ -61,7 +61,9 @@ func TestOperations(t *testing.T) {
 			if a.TaskID != "GSETASK:20240102030405:7" || a.Targets != len(c.want) || r.header.Get("Location") != "/api/v1/tasks/"+a.TaskID {
 				t.Errorf("answer is %+v, location %s", a, r.header.Get("Location"))
 			}
-			if op := s.last(t); op.Caller != (gozzard.Caller{App: "app", User: "me", Asserted: true}) || op.Door != "api" || op.WaitOffline != 0 {
+			op := s.last(t)
+			want := gozzard.Caller{App: "app", User: "me", Asserted: true, Rights: op.Caller.Rights}
+			if op.Caller != want || !want.Rights.All() || op.Door != "api" || op.WaitOffline != 0 {
 				t.Errorf("operation is %+v", op)
 			}
 		})

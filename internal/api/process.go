@@ -48,13 +48,13 @@ type processBody struct {
 }
 
 // getProcesses lists what fits the query, in a stable order. With biz, processes of a business are listed, also those that no agent has heard of.
-func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, append([]string{"namespace", "name", "host", "cloud", "state", "hosted", "start", "limit"}, scopeParams...)...)
 	if err != nil {
 		return err
 	}
-	if s := a.queryScope(q); s != nil {
-		return a.getScope(w, q, s)
+	if s := a.queryScope(caller, q); s != nil {
+		return a.getScope(w, caller, q, s)
 	}
 	var f control.Filter
 	pattern := func(list *[]string) func(string) string {
@@ -68,13 +68,13 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, _ gozzard.Cal
 	q.each("cloud", numbers(&f.Clouds))
 	f.States, f.Hosted = q.states(), q.hosted()
 	start, limit := q.number("start", 0, 0, math.MaxInt32), q.number("limit", defaultPage, 1, maxPage)
-	none := a.hostFilter(q, &f)
+	none := a.hostFilter(caller, q, &f)
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
 	body := processesBody{Processes: []processBody{}}
 	if !none {
-		count, rows := a.Plane.Find(f, start, limit)
+		count, rows := a.Plane.Find(caller, f, start, limit)
 		body.Count = count
 		for i := range rows {
 			body.Processes = append(body.Processes, renderProcess(&rows[i]))

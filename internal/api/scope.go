@@ -142,9 +142,9 @@ func (s *scope) finishHosts() {
 }
 
 // host takes a host in that was found by its agent, or named by its address.
-func (a *api) scopeHost(t gozzard.Target, anyCloud bool) (scopeHost, string) {
+func (a *api) scopeHost(caller gozzard.Caller, t gozzard.Target, anyCloud bool) (scopeHost, string) {
 	if t.Agent != "" {
-		h, ok := a.Plane.Resolve(t)
+		h, ok := a.Plane.Resolve(caller, t)
 		if !ok || len(h.Info.Addrs) == 0 {
 			return scopeHost{}, fmt.Sprintf("no agent %q has ever reported", t.Agent)
 		}
@@ -157,7 +157,7 @@ func (a *api) scopeHost(t gozzard.Target, anyCloud bool) (scopeHost, string) {
 }
 
 // queryScope reads a scope from the parameters of a GET; nil when none is there.
-func (a *api) queryScope(q *query) *scope {
+func (a *api) queryScope(caller gozzard.Caller, q *query) *scope {
 	if !slices.ContainsFunc(scopeParams, q.values.Has) {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (a *api) queryScope(q *query) *scope {
 				return err.Error()
 			}
 		}
-		h, fault := a.scopeHost(t, anyCloud)
+		h, fault := a.scopeHost(caller, t, anyCloud)
 		s.hosts = append(s.hosts, h)
 		return fault
 	})
@@ -193,7 +193,7 @@ func (a *api) queryScope(q *query) *scope {
 }
 
 // bodyScope reads a scope from a body; nil when there is none.
-func (a *api) bodyScope(root *esb.Value) *scope {
+func (a *api) bodyScope(caller gozzard.Caller, root *esb.Value) *scope {
 	get := func(name string) esb.Value { return root.Get(name) }
 	biz, env, sets, modules, expression := get("biz"), get("env"), get("sets"), get("modules"), get("expression")
 	if !biz.Given() && !env.Given() && !sets.Given() && !modules.Given() && !expression.Given() {
@@ -216,7 +216,7 @@ func (a *api) bodyScope(root *esb.Value) *scope {
 	if expression.Given() {
 		s.expression(expression.Str())
 	}
-	a.bodyTargets(root, s)
+	a.bodyTargets(caller, root, s)
 	s.finish()
 	if all := get("all"); all.OptBool(false) {
 		all.Fault(`is not for a business: "expression": "*.*.*.*.*" is every process of it`)
@@ -232,7 +232,7 @@ func (a *api) bodyScope(root *esb.Value) *scope {
 }
 
 // bodyTargets reads the names and hosts that narrow a scope.
-func (a *api) bodyTargets(root *esb.Value, s *scope) {
+func (a *api) bodyTargets(caller gozzard.Caller, root *esb.Value, s *scope) {
 	names, hosts := root.Get("names"), root.Get("hosts")
 	names.OptList(maxList, func(e *esb.Value) {
 		name := e.Str()
@@ -247,7 +247,7 @@ func (a *api) bodyTargets(root *esb.Value, s *scope) {
 		if !ok {
 			return
 		}
-		h, fault := a.scopeHost(t, t.Agent == "" && !cloud.Given())
+		h, fault := a.scopeHost(caller, t, t.Agent == "" && !cloud.Given())
 		if fault != "" {
 			e.Fault("%s", fault)
 		}
@@ -256,12 +256,12 @@ func (a *api) bodyTargets(root *esb.Value, s *scope) {
 }
 
 // scopeItems makes the items of an operation on processes of a business. An instance that lacks what the action needs fails for itself.
-func (a *api) scopeItems(ctx context.Context, s *scope, action gozzard.Action) ([]gozzard.Item, error) {
+func (a *api) scopeItems(ctx context.Context, caller gozzard.Caller, s *scope, action gozzard.Action) ([]gozzard.Item, error) {
 	s.Limit = control.MaxTargets
-	total, rows := a.Plane.FindProcesses(s.Query)
+	total, rows := a.Plane.FindProcesses(caller, s.Query)
 	switch {
 	case total == 0:
-		return nil, a.nothingFits(s.Biz)
+		return nil, a.nothingFits(caller, s.Biz)
 	case total > control.MaxTargets:
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation", total, control.MaxTargets)
 	}
@@ -280,8 +280,8 @@ func (a *api) scopeItems(ctx context.Context, s *scope, action gozzard.Action) (
 	return items, nil
 }
 
-func (a *api) nothingFits(biz int) error {
-	if !slices.ContainsFunc(a.Plane.Businesses(), func(h control.BusinessHead) bool { return h.ID == biz }) {
+func (a *api) nothingFits(caller gozzard.Caller, biz int) error {
+	if !slices.ContainsFunc(a.Plane.Businesses(caller), func(h control.BusinessHead) bool { return h.ID == biz }) {
 		return unknownBusiness(biz)
 	}
 	return gozzard.Errorf(gozzard.ErrNotFound, "no process of business %d fits", biz)

@@ -29,7 +29,7 @@ type placeBody struct {
 }
 
 // getScope lists processes of a business by their ids, a row for each instance. Start, limit and count are in processes.
-func (a *api) getScope(w http.ResponseWriter, q *query, s *scope) error {
+func (a *api) getScope(w http.ResponseWriter, caller gozzard.Caller, q *query, s *scope) error {
 	if q.values.Has("namespace") {
 		q.faults.Add("namespace", "is not for a business: its processes are in one of their own")
 	}
@@ -44,7 +44,7 @@ func (a *api) getScope(w http.ResponseWriter, q *query, s *scope) error {
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
-	count, rows := a.Plane.FindProcesses(s.Query)
+	count, rows := a.Plane.FindProcesses(caller, s.Query)
 	body := processesBody{Count: count, Processes: []processBody{}}
 	shown := 0
 	for i := range rows {
@@ -52,7 +52,7 @@ func (a *api) getScope(w http.ResponseWriter, q *query, s *scope) error {
 			break
 		}
 		for j := range rows[i].Instances {
-			body.Processes = append(body.Processes, a.renderInstance(&rows[i], j))
+			body.Processes = append(body.Processes, a.renderInstance(caller, &rows[i], j))
 		}
 		shown++
 	}
@@ -61,11 +61,11 @@ func (a *api) getScope(w http.ResponseWriter, q *query, s *scope) error {
 }
 
 // renderInstance is one instance as it was found, with the rest of what is known of it.
-func (a *api) renderInstance(r *topology.Row, i int) processBody {
+func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, i int) processBody {
 	in := &r.Instances[i]
 	key := topology.Key(r.Biz, r.Name, in.Local)
 	b := processBody{Agent: r.Host.Agent, Namespace: key.Namespace, Name: key.Name, Wanted: gozzard.StateUnregistered.String()}
-	if row := a.Plane.Status(key, []gozzard.Target{a.hostOf(r.Host)})[0]; row.ProcKnown {
+	if row := a.Plane.Status(caller, key, []gozzard.Target{a.hostOf(caller, r.Host)})[0]; row.ProcKnown {
 		b = renderProcess(&row.Row)
 	} else if row.HostKnown {
 		b.Agent = row.Host.Info.Agent
@@ -84,9 +84,9 @@ func (a *api) renderInstance(r *topology.Row, i int) processBody {
 }
 
 // hostOf names a host of a business: by its agent where that is known here.
-func (a *api) hostOf(h topology.Host) gozzard.Target {
+func (a *api) hostOf(caller gozzard.Caller, h topology.Host) gozzard.Target {
 	if h.Agent != "" {
-		if _, ok := a.Plane.Resolve(gozzard.Target{Agent: h.Agent}); ok {
+		if _, ok := a.Plane.Resolve(caller, gozzard.Target{Agent: h.Agent}); ok {
 			return gozzard.Target{Agent: h.Agent}
 		}
 	}

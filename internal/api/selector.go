@@ -26,14 +26,14 @@ func (s *selector) literal() bool {
 }
 
 // readHosts reads "hosts" or "all", of which a request must have one.
-func (a *api) readHosts(root *esb.Value, s *selector) {
+func (a *api) readHosts(caller gozzard.Caller, root *esb.Value, s *selector) {
 	hosts, all := root.Get("hosts"), root.Get("all")
 	s.all = all.OptBool(false)
 	if s.all == hosts.Given() {
 		hosts.Fault(`give a list of hosts, or "all": true for every host that has the process`)
 		return
 	}
-	clouds := cloudFinder{plane: a.Plane}
+	clouds := cloudFinder{plane: a.Plane, caller: caller}
 	if n := hosts.OptList(maxList, func(e *esb.Value) {
 		if t, ok := readHost(e, &clouds); ok {
 			s.hosts = append(s.hosts, t)
@@ -93,14 +93,14 @@ func distinct(list []gozzard.Target) []gozzard.Target {
 }
 
 // items makes the items of an operation: what is written out, what is registered and fits, or what a business has.
-func (a *api) items(ctx context.Context, s *selector, item gozzard.Item) ([]gozzard.Item, error) {
+func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selector, item gozzard.Item) ([]gozzard.Item, error) {
 	if s.scope != nil {
-		return a.scopeItems(ctx, s.scope, item.Action)
+		return a.scopeItems(ctx, caller, s.scope, item.Action)
 	}
 	if s.literal() && !s.all {
 		return a.writtenItems(s, item)
 	}
-	return a.foundItems(s, item)
+	return a.foundItems(caller, s, item)
 }
 
 func (a *api) writtenItems(s *selector, item gozzard.Item) ([]gozzard.Item, error) {
@@ -120,14 +120,14 @@ func (a *api) writtenItems(s *selector, item gozzard.Item) ([]gozzard.Item, erro
 	return items, nil
 }
 
-func (a *api) foundItems(s *selector, item gozzard.Item) ([]gozzard.Item, error) {
+func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) ([]gozzard.Item, error) {
 	f := control.Filter{Names: s.names}
 	if s.namespace != "" {
 		f.Namespaces = []string{s.namespace}
 	}
 	var faults []gozzard.Fault
 	for i, t := range s.hosts {
-		h, ok := a.Plane.Resolve(t)
+		h, ok := a.Plane.Resolve(caller, t)
 		if !ok {
 			faults = append(faults, gozzard.Fault{Path: fmt.Sprintf("hosts[%d]", i), Text: "no agent has ever reported from it"})
 			continue
@@ -137,7 +137,7 @@ func (a *api) foundItems(s *selector, item gozzard.Item) ([]gozzard.Item, error)
 	if len(faults) > 0 {
 		return nil, &gozzard.Error{Kind: gozzard.ErrNotFound, Message: "a host is not known", Faults: faults}
 	}
-	total, rows := a.Plane.Find(f, 0, control.MaxTargets)
+	total, rows := a.Plane.Find(caller, f, 0, control.MaxTargets)
 	switch {
 	case total == 0:
 		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no registered process fits")
@@ -171,14 +171,14 @@ func resultKey(t gozzard.Target, k gozzard.Key) string {
 }
 
 // hostFilter turns the names of hosts in a query into the agents of a filter. A host is "cloud:ip", an address, or an agent id.
-func (a *api) hostFilter(q *query, f *control.Filter) (none bool) {
-	clouds := cloudFinder{plane: a.Plane}
+func (a *api) hostFilter(caller gozzard.Caller, q *query, f *control.Filter) (none bool) {
+	clouds := cloudFinder{plane: a.Plane, caller: caller}
 	q.each("host", func(s string) string {
 		t, err := parseHost(s, &clouds)
 		if err != nil {
 			return err.Error()
 		}
-		if h, ok := a.Plane.Resolve(t); ok {
+		if h, ok := a.Plane.Resolve(caller, t); ok {
 			f.Agents = append(f.Agents, h.Info.Agent)
 		}
 		return ""

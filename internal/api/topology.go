@@ -88,7 +88,7 @@ type countsBody struct {
 }
 
 // getBusinesses lists the businesses, by id.
-func (a *api) getBusinesses(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+func (a *api) getBusinesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (a *api) getBusinesses(w http.ResponseWriter, r *http.Request, _ gozzard.Ca
 		return err
 	}
 	body := businessesBody{Businesses: []businessBody{}}
-	for _, h := range a.Plane.Businesses() {
+	for _, h := range a.Plane.Businesses(caller) {
 		body.Businesses = append(body.Businesses, businessBody{Biz: h.ID, Name: h.Name, Version: h.Version, Source: h.Source, At: h.At.UTC()})
 	}
 	body.Count = len(body.Businesses)
@@ -154,7 +154,7 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 }
 
 // getTopology gives the document of a business: YAML if the caller accepts that and not JSON.
-func (a *api) getTopology(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+func (a *api) getTopology(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (a *api) getTopology(w http.ResponseWriter, r *http.Request, _ gozzard.Call
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
-	rec, err := a.Plane.Business(r.Context(), biz)
+	rec, err := a.Plane.Business(r.Context(), caller, biz)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (a *api) getTopology(w http.ResponseWriter, r *http.Request, _ gozzard.Call
 }
 
 // getTree counts the processes of a business by set and module, as they are now.
-func (a *api) getTree(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+func (a *api) getTree(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, "env")
 	if err != nil {
 		return err
@@ -194,9 +194,9 @@ func (a *api) getTree(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) 
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
-	for _, h := range a.Plane.Businesses() {
+	for _, h := range a.Plane.Businesses(caller) {
 		if h.ID == biz {
-			return answer(w, http.StatusOK, renderTree(h, a.Plane.TopologyTree(biz, env)))
+			return answer(w, http.StatusOK, renderTree(h, a.Plane.TopologyTree(caller, biz, env)))
 		}
 	}
 	return unknownBusiness(biz)

@@ -23,26 +23,28 @@ func (b *businesses) ApplyTopology(ctx context.Context, req control.ApplyRequest
 	return b.real.ApplyTopology(ctx, req)
 }
 
-func (b *businesses) Business(ctx context.Context, biz int) (control.BusinessRecord, error) {
-	return b.real.Business(ctx, biz)
+func (b *businesses) Business(ctx context.Context, caller gozzard.Caller, biz int) (control.BusinessRecord, error) {
+	return b.real.Business(ctx, caller, biz)
 }
 
-func (b *businesses) Businesses() []control.BusinessHead { return b.real.Businesses() }
+func (b *businesses) Businesses(caller gozzard.Caller) []control.BusinessHead {
+	return b.real.Businesses(caller)
+}
 
-func (b *businesses) FindProcesses(q topology.Query) (int, []topology.Row) {
-	return b.real.FindProcesses(q)
+func (b *businesses) FindProcesses(caller gozzard.Caller, q topology.Query) (int, []topology.Row) {
+	return b.real.FindProcesses(caller, q)
 }
 
 func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error) {
 	return b.real.TopologyItems(ctx, biz, rows, a)
 }
 
-func (b *businesses) TopologyTree(biz int, env topology.Env) []topology.SetCount {
-	return b.real.TopologyTree(biz, env)
+func (b *businesses) TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []topology.SetCount {
+	return b.real.TopologyTree(caller, biz, env)
 }
 
 // newBusinessServer is newServer with a place for businesses, over the same fleet.
-func newBusinessServer(t *testing.T) *server {
+func newBusinessServer(t testing.TB) *server {
 	t.Helper()
 	s := newServer(t)
 	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
@@ -98,7 +100,7 @@ sets:
 func yamlBody(r *http.Request) { r.Header.Set("Content-Type", "application/yaml") }
 
 // put applies the shop and reports one of its processes.
-func (s *server) putShop(t *testing.T) {
+func (s *server) putShop(t testing.TB) {
 	t.Helper()
 	if r := s.call("PUT", "/api/v1/topology/2", shop, yamlBody); r.code != 200 {
 		t.Fatalf("answers %d %s", r.code, r.body)
@@ -266,7 +268,7 @@ func TestBadTopologyChangesNothing(t *testing.T) {
 			if r.code != c.code || !strings.Contains(text, c.want) {
 				t.Errorf("answers %d %s\nwant %d %s", r.code, text, c.code, c.want)
 			}
-			if len(s.Businesses()) != 0 {
+			if len(s.Businesses(everybody)) != 0 {
 				t.Error("something was applied")
 			}
 		})

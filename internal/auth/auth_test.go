@@ -50,7 +50,7 @@ func TestCheck(t *testing.T) {
 		{"digest for secret", auth.Credentials{App: "plain", Secret: text(auth.Hash("s")), Token: "t1"}, gozzard.Caller{}, gozzard.ErrUnauthenticated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, app, err := book.Check(c.cred)
+			got, app, err := book.Check(t.Context(), c.cred)
 			if c.kind != "" {
 				if err == nil || gozzard.KindOf(err) != c.kind {
 					t.Fatalf("error %v, want kind %s", err, c.kind)
@@ -63,7 +63,10 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got != c.want || app.Code != c.cred.App {
+			if !got.Rights.All() {
+				t.Fatal("an app without a list of grants is not an admin")
+			}
+			if got.Rights = nil; got != c.want || app.Code != c.cred.App {
 				t.Fatalf("got %+v of %q, want %+v", got, app.Code, c.want)
 			}
 		})
@@ -80,8 +83,8 @@ func TestUnknownAppAndWrongSecretLookTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, unknown := book.Check(auth.Credentials{App: "nobody", Secret: "x", User: "u"})
-	_, _, wrong := book.Check(auth.Credentials{App: "plain", Secret: "x", User: "u"})
+	_, _, unknown := book.Check(t.Context(), auth.Credentials{App: "nobody", Secret: "x", User: "u"})
+	_, _, wrong := book.Check(t.Context(), auth.Credentials{App: "plain", Secret: "x", User: "u"})
 	if unknown.Error() != wrong.Error() {
 		t.Fatalf("%q differs from %q", unknown, wrong)
 	}

@@ -1,56 +1,93 @@
 package auth
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/gozzard/gozzard"
 )
 
-// maxSecrets is how many secrets of one app are valid at once: the new one and the one it replaces.
-const maxSecrets = 2
-
 // Credentials is what a request brought, not yet believed.
 type Credentials struct {
-	App    string
-	Secret string
-	Token  string // of a user
-	User   string // named by the app
+	App       string
+	Secret    string
+	Signature *Signature // instead of the secret
+	Token     string     // of a user
+	User      string     // named by the app
 }
 
-// Book answers who is asking. It does not change once made and is safe for concurrent use.
+// TokenVerifier asks somebody else whose login a bk_token is. An empty name and no error is a token that is not valid.
+type TokenVerifier interface {
+	Verify(ctx context.Context, token string) (user string, err error)
+}
+
+// Options are the parts of a book. All may be zero.
+type Options struct {
+	Verify  TokenVerifier     // for tokens that are not ours; nil: there are none
+	Refused func(rule string) // told of every refusal, with a word of the program
+	Now     func() time.Time  // time.Now
+}
+
+// Book answers who is asking and what he may see and do. It is safe for concurrent use; changes of Accounts apply to the next request.
 type Book struct {
+	o       Options
+	absent  *entry // stands in for every unknown app, so that both cost the same
+	nonces  nonces
+	started time.Time
+
+	mu     sync.RWMutex
 	apps   map[string]*entry
-	absent *entry // stands in for every unknown app, so that both cost the same
-	tokens map[Digest]string
+	users  map[string]*person
+	tokens map[Digest]Token
+	joint  map[pair]*gozzard.Rights // of known people by apps, made when first needed; given up at every change
 }
 
 // entry always has maxSecrets digests; those not configured are random and match nothing.
 type entry struct {
-	app     App
-	digests [maxSecrets]Digest
+	app      App             // without its keys
+	rights   *gozzard.Rights // shared by all its callers
+	digests  [maxSecrets]Digest
+	signKeys []string
 }
 
-// New makes a book.
-func New(c Config) (*Book, error) {
+type person struct {
+	user   User
+	rights *gozzard.Rights
+}
+
+// pair is a person behind an app.
+type pair struct{ app, user string }
+
+// New makes a book that does not change.
+func New(c Config) (*Book, error) { return newBook(c, Options{}) }
+
+func newBook(c Config, o Options) (*Book, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot read credentials: %w", err)
 	}
-	b := &Book{apps: make(map[string]*entry, len(c.Apps)), absent: newEntry(App{}), tokens: make(map[Digest]string, len(c.Tokens))}
-	for _, a := range c.Apps {
-		b.apps[a.Code] = newEntry(a)
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	for _, t := range c.Tokens {
-		b.tokens[t.Digest] = t.User
+	if o.Refused == nil {
+		o.Refused = func(string) {}
 	}
+	b := &Book{o: o, absent: newEntry(App{}), started: o.Now(), apps: make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
+		tokens: make(map[Digest]Token, len(c.Tokens)), joint: map[pair]*gozzard.Rights{}}
+	b.apply(&Change{Apps: c.Apps, Users: c.Users, Tokens: c.Tokens})
 	return b, nil
 }
 
 func newEntry(a App) *entry {
-	a.Secrets = slices.Clone(a.Secrets)
-	e := &entry{app: a}
+	e := &entry{signKeys: slices.Clone(a.SignKeys)}
+	a.Secrets, a.Grants, a.SignKeys = slices.Clone(a.Secrets), slices.Clone(a.Grants), nil
+	e.app, e.rights = a, a.Rights()
 	for i := range e.digests {
 		_, _ = rand.Read(e.digests[i][:])
 	}
@@ -58,17 +95,103 @@ func newEntry(a App) *entry {
 	return e
 }
 
+// apply makes a change visible.
+func (b *Book) apply(c *Change) {
+	now := b.o.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.joint)
+	for _, code := range c.DropApps {
+		delete(b.apps, code)
+	}
+	for _, name := range c.DropUsers {
+		delete(b.users, name)
+	}
+	maps.DeleteFunc(b.tokens, func(d Digest, t Token) bool {
+		return t.expired(now) || slices.Contains(c.DropTokens, d) || slices.Contains(c.DropUsers, t.User)
+	})
+	for _, a := range c.Apps {
+		b.apps[a.Code] = newEntry(a)
+	}
+	for _, u := range c.Users {
+		u.Grants = slices.Clone(u.Grants)
+		b.users[u.Name] = &person{user: u, rights: &gozzard.Rights{Grants: u.Grants}}
+	}
+	for _, t := range c.Tokens {
+		b.tokens[t.Digest] = t
+	}
+}
+
+// personApp is the app of a caller who came without one. No app can have this code: a colon is no part of a name.
+const personApp = "user:"
+
+// RightsOf tells what a caller that was proven earlier may see and do now: none once the app or the person is gone.
+//
+// An app acts within its own grants. When the person behind it is known here, by a login or by the app's word, it acts within that person's as well.
+func (b *Book) RightsOf(c gozzard.Caller) *gozzard.Rights {
+	b.mu.RLock()
+	p, known := b.users[c.User]
+	e := b.apps[c.App]
+	rights, cached := b.joint[pair{c.App, c.User}]
+	b.mu.RUnlock()
+	switch {
+	case known && p.user.Disabled:
+		return nil
+	case strings.HasPrefix(c.App, personApp):
+		if !known || c.App != personApp+c.User {
+			return nil
+		}
+		return p.rights
+	case e == nil:
+		return nil
+	case !known:
+		return e.rights
+	case cached:
+		return rights
+	}
+	return b.join(pair{c.App, c.User})
+}
+
+// maxJoint bounds what is kept of join: a white-listed app can name every person there is.
+const maxJoint = 10_000
+
+func (b *Book) join(k pair) *gozzard.Rights {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, p := b.apps[k.app], b.users[k.user]
+	if e == nil || p == nil { // changed meanwhile
+		return nil
+	}
+	rights := &gozzard.Rights{Grants: Intersect(e.rights.Grants, p.rights.Grants)}
+	if len(b.joint) >= maxJoint {
+		clear(b.joint)
+	}
+	b.joint[k] = rights
+	return rights
+}
+
+// refuse counts a refusal and gives it back.
+func (b *Book) refuse(rule string, kind gozzard.ErrorKind, format string, args ...any) error {
+	b.o.Refused(rule)
+	return gozzard.Errorf(kind, format, args...)
+}
+
 // CheckApp proves the app alone. Unknown apps and wrong secrets give the same error after the same work.
 func (b *Book) CheckApp(c Credentials) (App, error) {
 	if c.App == "" {
-		return App{}, gozzard.Errorf(gozzard.ErrUnauthenticated, "bk_app_code: required")
+		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "bk_app_code: required")
 	}
-	if c.Secret == "" {
-		return App{}, gozzard.Errorf(gozzard.ErrUnauthenticated, "bk_app_secret: required")
+	if c.Secret == "" && c.Signature == nil {
+		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "bk_app_secret: required")
 	}
+	b.mu.RLock()
 	e, known := b.apps[c.App]
+	b.mu.RUnlock()
 	if !known {
 		e = b.absent
+	}
+	if c.Secret == "" {
+		return b.checkSignature(e, c.App, c.Signature)
 	}
 	given := Hash(c.Secret)
 	match := 0
@@ -76,32 +199,109 @@ func (b *Book) CheckApp(c Credentials) (App, error) {
 		match |= subtle.ConstantTimeCompare(given[:], e.digests[i][:])
 	}
 	if match != 1 || !known {
-		return App{}, gozzard.Errorf(gozzard.ErrUnauthenticated, "bk_app_code or bk_app_secret is wrong")
+		return App{}, b.refuse("app_secret", gozzard.ErrUnauthenticated, "bk_app_code or bk_app_secret is wrong")
 	}
 	return e.app, nil
 }
 
 // Check proves the app, then the user: a valid token wins; else the app's word counts if the app is on the white list.
-func (b *Book) Check(c Credentials) (gozzard.Caller, App, error) {
+func (b *Book) Check(ctx context.Context, c Credentials) (gozzard.Caller, App, error) {
 	app, err := b.CheckApp(c)
 	if err != nil {
 		return gozzard.Caller{}, App{}, err
 	}
-	// Looked up by digest: what an attacker could learn from the time of the look-up is the digest of a guess, which he knows.
-	user, valid := b.tokens[Hash(c.Token)]
+	caller := gozzard.Caller{App: app.Code}
+	caller.User, caller.Asserted, err = b.user(ctx, &app, &c)
+	if err != nil {
+		return gozzard.Caller{}, App{}, err
+	}
+	if err := b.enabled(caller.User); err != nil {
+		return gozzard.Caller{}, App{}, err
+	}
+	caller.Rights = b.RightsOf(caller)
+	return caller, app, nil
+}
+
+// user finds out for whom an app acts.
+func (b *Book) user(ctx context.Context, app *App, c *Credentials) (name string, asserted bool, err error) {
+	var unsure error
+	if c.Token != "" {
+		name, err := b.tokenUser(ctx, c.Token)
+		if name != "" {
+			return name, false, nil
+		}
+		unsure = err
+	}
 	switch {
-	case c.Token != "" && valid:
-		return gozzard.Caller{App: app.Code, User: user}, app, nil
 	case c.User != "" && app.AssertsUsers:
 		if err := gozzard.ValidateName(c.User); err != nil {
-			return gozzard.Caller{}, App{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "bk_username", Text: err.Error()}}}
+			return "", false, &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "bk_username", Text: err.Error()}}}
 		}
-		return gozzard.Caller{App: app.Code, User: c.User, Asserted: true}, app, nil
+		return c.User, true, nil
+	case unsure != nil:
+		return "", false, unsure
 	case c.Token != "":
-		return gozzard.Caller{}, App{}, gozzard.Errorf(gozzard.ErrUnauthenticated, "bk_token is not valid")
+		return "", false, b.refuse("user_token", gozzard.ErrUnauthenticated, "bk_token is not valid")
 	case c.User != "":
-		return gozzard.Caller{}, App{}, gozzard.Errorf(gozzard.ErrUserForbidden,
+		return "", false, b.refuse("user_name", gozzard.ErrUserForbidden,
 			"app %s may not name a user by bk_username: it is not on the white list, send bk_token", app.Code)
 	}
-	return gozzard.Caller{}, App{}, gozzard.Errorf(gozzard.ErrOperatorRequired, "bk_token or bk_username: one is required")
+	return "", false, b.refuse("user_missing", gozzard.ErrOperatorRequired, "bk_token or bk_username: one is required")
 }
+
+// tokenUser finds whose token it is: one of ours, or one that the login service knows. An empty name without an error is nobody's.
+func (b *Book) tokenUser(ctx context.Context, token string) (string, error) {
+	if t, ok := b.token(token); ok {
+		return t.User, nil
+	}
+	if b.o.Verify == nil {
+		return "", nil
+	}
+	name, err := b.o.Verify.Verify(ctx, token)
+	if err != nil || name == "" {
+		return "", err
+	}
+	if err := gozzard.ValidateName(name); err != nil {
+		return "", &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the login service gives a name that cannot be used", Cause: err}
+	}
+	return name, nil
+}
+
+// token looks a token of ours up by its digest: what the time of that could tell an attacker is the digest of his guess, which he knows.
+func (b *Book) token(secret string) (Token, bool) {
+	if secret == "" {
+		return Token{}, false
+	}
+	d := Hash(secret)
+	b.mu.RLock()
+	t, ok := b.tokens[d]
+	b.mu.RUnlock()
+	return t, ok && !t.expired(b.o.Now())
+}
+
+func (b *Book) enabled(name string) error {
+	b.mu.RLock()
+	p := b.users[name]
+	b.mu.RUnlock()
+	if p != nil && p.user.Disabled {
+		return b.refuse("user_disabled", gozzard.ErrUserForbidden, "user %s is disabled", name)
+	}
+	return nil
+}
+
+// CheckPerson proves a person who comes without an app, by a token of ours.
+func (b *Book) CheckPerson(token string) (gozzard.Caller, error) {
+	t, ok := b.token(token)
+	if !ok {
+		return gozzard.Caller{}, b.refuse("user_token", gozzard.ErrUnauthenticated, "the token is not valid")
+	}
+	if err := b.enabled(t.User); err != nil {
+		return gozzard.Caller{}, err
+	}
+	caller := gozzard.Caller{App: personApp + t.User, User: t.User}
+	caller.Rights = b.RightsOf(caller)
+	return caller, nil
+}
+
+// Alone tells whether a caller came without an app, as CheckPerson proves him.
+func Alone(c gozzard.Caller) bool { return c.User != "" && c.App == personApp+c.User }

@@ -6,14 +6,16 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	"github.com/gozzard/gozzard"
 )
 
-// Config is everything the book is made of. It holds digests only, so reading it gives nobody a secret; it still belongs in a file of mode 0600,
-// because who may edit it decides who may ask.
+// Config is everything the book is made of. It holds digests only, so reading it gives nobody a secret, with one exception: the keys of apps that sign
+// (App.SignKeys). It belongs in a place of mode 0600 anyway, because who may edit it decides who may ask.
 type Config struct {
 	Apps   []App   `json:"apps" yaml:"apps"`
+	Users  []User  `json:"users,omitempty" yaml:"users,omitempty"`
 	Tokens []Token `json:"tokens,omitempty" yaml:"tokens,omitempty"`
 }
 
@@ -25,13 +27,42 @@ type App struct {
 	AssertsUsers bool `json:"asserts_users,omitempty" yaml:"asserts_users,omitempty"`
 	// MissingOpTypeMeansStart is for one old client that leaves out an op_type of 0. Off, a forgotten field never starts a fleet.
 	MissingOpTypeMeansStart bool `json:"missing_op_type_means_start,omitempty" yaml:"missing_op_type_means_start,omitempty"`
+	// Grants are what the app may see and do. Without the list at all, as apps of older versions are written, that is everything; an empty one is nothing.
+	Grants []gozzard.Grant `json:"grants,omitzero" yaml:"grants,omitempty"`
+	// SignKeys are the secrets themselves, in the order of Secrets, of an app that may prove itself by bk_signature: that form cannot be checked with
+	// a digest. Apps that do not sign have none.
+	SignKeys []string `json:"sign_keys,omitempty" yaml:"sign_keys,omitempty"`
 }
 
-// Token is the login of one user.
-type Token struct {
-	User   string `json:"user" yaml:"user"`
-	Digest Digest `json:"sha256" yaml:"sha256"`
+// Rights are what the app may see and do.
+func (a *App) Rights() *gozzard.Rights {
+	if a.Grants == nil {
+		return gozzard.Everything()
+	}
+	return &gozzard.Rights{Grants: a.Grants}
 }
+
+// User is a person.
+type User struct {
+	Name     string          `json:"name" yaml:"name"`
+	Password string          `json:"password,omitempty" yaml:"password,omitempty"` // as HashPassword makes it; "" is no login by password
+	Subject  string          `json:"subject,omitempty" yaml:"subject,omitempty"`   // who it is to the login provider, fixed by the first login there
+	Disabled bool            `json:"disabled,omitempty" yaml:"disabled,omitempty"`
+	Grants   []gozzard.Grant `json:"grants,omitempty" yaml:"grants,omitempty"`
+}
+
+// Token is a login of one user.
+type Token struct {
+	User    string    `json:"user" yaml:"user"`
+	Digest  Digest    `json:"sha256" yaml:"sha256"`
+	ID      string    `json:"id,omitempty" yaml:"id,omitempty"` // by which it is revoked
+	Note    string    `json:"note,omitempty" yaml:"note,omitempty"`
+	Session bool      `json:"session,omitempty" yaml:"session,omitempty"` // of a login, not made on purpose
+	Created time.Time `json:"created,omitzero" yaml:"created,omitempty"`
+	Expires time.Time `json:"expires,omitzero" yaml:"expires,omitempty"` // zero: never
+}
+
+func (t *Token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
 // Digest is the SHA-256 of a secret. A plain hash is enough because secrets are 256 random bits (NewSecret): there is nothing to guess.
 type Digest [sha256.Size]byte
@@ -61,45 +92,3 @@ func (d *Digest) UnmarshalText(text []byte) error {
 
 // IsZero reports whether no digest is set.
 func (d Digest) IsZero() bool { return d == Digest{} }
-
-// Validate reports the first thing that would make the configuration mean something else than it says.
-func (c Config) Validate() error {
-	apps := make(map[string]bool, len(c.Apps))
-	for i, a := range c.Apps {
-		if err := a.validate(); err != nil {
-			return fmt.Errorf("apps[%d]: %w", i, err)
-		}
-		if apps[a.Code] {
-			return fmt.Errorf("apps[%d]: code %q is used twice", i, a.Code)
-		}
-		apps[a.Code] = true
-	}
-	tokens := make(map[Digest]bool, len(c.Tokens))
-	for i, t := range c.Tokens {
-		switch err := gozzard.ValidateName(t.User); {
-		case err != nil:
-			return fmt.Errorf("tokens[%d].user: %w", i, err)
-		case t.Digest.IsZero():
-			return fmt.Errorf("tokens[%d].sha256: required", i)
-		case tokens[t.Digest]:
-			return fmt.Errorf("tokens[%d].sha256: the same token is given twice", i)
-		}
-		tokens[t.Digest] = true
-	}
-	return nil
-}
-
-func (a App) validate() error {
-	if err := gozzard.ValidateName(a.Code); err != nil {
-		return fmt.Errorf("code: %w", err)
-	}
-	if n := len(a.Secrets); n < 1 || n > maxSecrets {
-		return fmt.Errorf("secrets: has %d digests, want 1 or %d", n, maxSecrets)
-	}
-	for i, d := range a.Secrets {
-		if d.IsZero() {
-			return fmt.Errorf("secrets[%d]: required", i)
-		}
-	}
-	return nil
-}

@@ -2,7 +2,6 @@ package control
 
 import (
 	"cmp"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -32,8 +31,7 @@ type EventFilter struct {
 func (f *EventFilter) Fits(e *Event) bool {
 	has := func(list []string, s string) bool {
 		return len(list) == 0 || slices.ContainsFunc(list, func(pattern string) bool {
-			ok, err := path.Match(pattern, s) // a malformed pattern fits nothing; names have no slashes
-			return ok && err == nil
+			return gozzard.MatchGlob(pattern, s)
 		})
 	}
 	return has(f.Namespaces, e.Key.Namespace) && has(f.Names, e.Key.Name) && (len(f.Agents) == 0 || slices.Contains(f.Agents, e.Agent)) &&
@@ -92,13 +90,13 @@ func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []g
 
 func (r *EventRing) at(i int) *Event { return &r.list[(r.first+i)%len(r.list)] }
 
-// Newest gives the last events that fit, oldest first.
-func (r *EventRing) Newest(f EventFilter, limit int) EventPage {
+// Newest gives the last events that fit and may be seen, oldest first.
+func (r *EventRing) Newest(f EventFilter, sees func(*Event) bool, limit int) EventPage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := EventPage{Next: r.lastID}
 	for i := len(r.list) - 1; i >= 0 && len(p.Events) < limit; i-- {
-		if e := r.at(i); f.Fits(e) {
+		if e := r.at(i); f.Fits(e) && sees(e) {
 			p.Events = append(p.Events, *e)
 		}
 	}
@@ -106,8 +104,8 @@ func (r *EventRing) Newest(f EventFilter, limit int) EventPage {
 	return p
 }
 
-// After gives the first events that fit behind a number, and a channel that is closed when there may be more.
-func (r *EventRing) After(f EventFilter, id uint64, limit int) (EventPage, <-chan struct{}) {
+// After gives the first events that fit and may be seen behind a number, and a channel that is closed when there may be more.
+func (r *EventRing) After(f EventFilter, sees func(*Event) bool, id uint64, limit int) (EventPage, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if id > r.lastID { // of a server whose clock was ahead: begin here
@@ -122,7 +120,7 @@ func (r *EventRing) After(f EventFilter, id uint64, limit int) (EventPage, <-cha
 	}
 	for i := start; i < len(r.list) && len(p.Events) < limit; i++ {
 		e := r.at(i)
-		if p.Next = e.ID; f.Fits(e) {
+		if p.Next = e.ID; f.Fits(e) && sees(e) {
 			p.Events = append(p.Events, *e)
 		}
 	}
@@ -132,12 +130,19 @@ func (r *EventRing) After(f EventFilter, id uint64, limit int) (EventPage, <-cha
 	return p, r.changed
 }
 
-// Events gives the newest events that fit, oldest first.
-func (p *Plane) Events(f EventFilter, limit int) EventPage { return p.events.Newest(f, limit) }
+// Events gives the newest events that fit and the caller may see, oldest first.
+func (p *Plane) Events(caller gozzard.Caller, f EventFilter, limit int) EventPage {
+	return p.events.Newest(f, p.eventSight(caller), limit)
+}
 
 // EventsAfter gives events that fit behind a number. The channel is closed when there may be more; with a full page there may be more at once.
-func (p *Plane) EventsAfter(f EventFilter, id uint64, limit int) (EventPage, <-chan struct{}) {
-	return p.events.After(f, id, limit)
+func (p *Plane) EventsAfter(caller gozzard.Caller, f EventFilter, id uint64, limit int) (EventPage, <-chan struct{}) {
+	return p.events.After(f, p.eventSight(caller), id, limit)
+}
+
+func (p *Plane) eventSight(caller gozzard.Caller) func(*Event) bool {
+	sees := p.sight(caller.Rights)
+	return func(e *Event) bool { return sees(e.Agent, e.Addr, e.Key.Namespace) }
 }
 
 // receiveEvents keeps events in memory and tells the agent that they have arrived.

@@ -36,7 +36,7 @@ func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
 		{control.EventFilter{Agents: []gozzard.AgentID{other}}, 1}, {control.EventFilter{Kinds: []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited}}, 3},
 		{control.EventFilter{Since: time.UnixMilli(1_700_000_000_009)}, 2},
 	} {
-		if got := r.plane.Events(c.f, 100); len(got.Events) != c.want {
+		if got := r.plane.Events(caller, c.f, 100); len(got.Events) != c.want {
 			t.Errorf("%+v: %d events, want %d", c.f, len(got.Events), c.want)
 		}
 	}
@@ -44,7 +44,7 @@ func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
 	if len(acks) != 2 || acks[0].AckEvents != 9 || acks[1].AckEvents != 10 {
 		t.Errorf("%+v", acks)
 	}
-	page := r.plane.Events(control.EventFilter{}, 2)
+	page := r.plane.Events(caller, control.EventFilter{}, 2)
 	if len(page.Events) != 2 || page.Events[0].Key.Name != "db" || !page.Events[0].Addr.IP.IsValid() {
 		t.Errorf("the newest two: %+v", page.Events)
 	}
@@ -55,7 +55,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	r.hello(me, 1, journalA)
 	r.events(me, 1, event(1, "web", gozzard.EventExited), event(2, "db", gozzard.EventExited))
 	f := control.EventFilter{Names: []string{"web"}}
-	page, changed := r.plane.EventsAfter(f, 0, 10)
+	page, changed := r.plane.EventsAfter(caller, f, 0, 10)
 	if len(page.Events) != 1 || page.Lost {
 		t.Fatalf("%+v", page)
 	}
@@ -66,14 +66,14 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 	r.events(me, 1, event(3, "db", gozzard.EventExited), event(4, "web", gozzard.EventStarted))
 	<-changed
-	page, _ = r.plane.EventsAfter(f, page.Next, 10)
+	page, _ = r.plane.EventsAfter(caller, f, page.Next, 10)
 	if len(page.Events) != 1 || page.Events[0].Seq != 4 || page.Lost {
 		t.Fatalf("%+v", page)
 	}
-	if again, _ := r.plane.EventsAfter(f, page.Next, 10); len(again.Events) != 0 || again.Next != page.Next {
+	if again, _ := r.plane.EventsAfter(caller, f, page.Next, 10); len(again.Events) != 0 || again.Next != page.Next {
 		t.Fatalf("%+v", again)
 	}
-	if ahead, _ := r.plane.EventsAfter(f, page.Next+1000, 10); ahead.Next != page.Next {
+	if ahead, _ := r.plane.EventsAfter(caller, f, page.Next+1000, 10); ahead.Next != page.Next {
 		t.Fatalf("%+v", ahead)
 	}
 }
@@ -83,11 +83,11 @@ func TestOldEventsMakeRoom(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	r.events(me, 1, event(1, "web", gozzard.EventExited))
-	first := r.plane.Events(control.EventFilter{}, 1).Next
+	first := r.plane.Events(caller, control.EventFilter{}, 1).Next
 	for i := range uint64(120) {
 		r.events(me, 1, event(2+i, "web", gozzard.EventExited))
 	}
-	page, _ := r.plane.EventsAfter(control.EventFilter{}, first, 1000)
+	page, _ := r.plane.EventsAfter(caller, control.EventFilter{}, first, 1000)
 	if len(page.Events) != 50 || !page.Lost || page.Events[0].Seq != 72 || page.Events[49].Seq != 121 {
 		t.Fatalf("%d events, lost %v", len(page.Events), page.Lost)
 	}
@@ -142,7 +142,7 @@ func TestLogIsAskedFromItsHost(t *testing.T) {
 		r.forget()
 		got := make(chan answer, 1)
 		go func() {
-			c, err := r.plane.Log(ctx, gozzard.Target{Agent: me}, gozzard.LogQuery{Key: key, Lines: 5, Offset: -1})
+			c, err := r.plane.Log(ctx, caller, gozzard.Target{Agent: me}, gozzard.LogQuery{Key: key, Lines: 5, Offset: -1})
 			got <- answer{c, err}
 		}()
 		r.until("not asked", func() bool { return len(r.commands(me, gozzard.CommandLogs)) > 0 })
@@ -173,7 +173,7 @@ func TestLogIsAskedFromItsHost(t *testing.T) {
 	if a := <-got; !errors.Is(a.err, context.Canceled) {
 		t.Fatalf("%+v", a)
 	}
-	if _, err := r.plane.Log(t.Context(), gozzard.Target{Agent: "nobody"}, gozzard.LogQuery{}); gozzard.KindOf(err) != gozzard.ErrNotFound {
+	if _, err := r.plane.Log(t.Context(), caller, gozzard.Target{Agent: "nobody"}, gozzard.LogQuery{}); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Fatal(err)
 	}
 }

@@ -20,6 +20,7 @@ type flight struct {
 	expires  time.Time
 	task     *taskState
 
+	seated   bool // counts for its app, see seats
 	sent     bool
 	inWindow bool    // sent, and the agent has not answered nor been repeated to
 	begun    bool    // the agent has it; no need to repeat
@@ -32,6 +33,7 @@ type flight struct {
 // taskState is a task with open attempts, in memory.
 type taskState struct {
 	seq      gozzard.TaskSeq
+	app      string
 	open     int
 	queue    []*flight // not sent yet
 	inWindow int       // sent and not answered yet
@@ -39,17 +41,18 @@ type taskState struct {
 	done     chan struct{}
 }
 
-func (p *Plane) newFlight(a *gozzard.Attempt) *flight {
+// newFlight takes up an open attempt, for which its app has a seat.
+func (p *Plane) newFlight(a *gozzard.Attempt, app string) *flight {
 	t := p.tasks[a.Ref.Task]
 	if t == nil {
-		t = &taskState{seq: a.Ref.Task, done: make(chan struct{})}
+		t = &taskState{seq: a.Ref.Task, app: app, done: make(chan struct{})}
 		p.tasks[a.Ref.Task] = t
 	}
 	t.open++
 	return &flight{
 		ref: a.Ref, agent: a.Agent, cloud: a.Addr.Cloud, state: a.State, session: a.Session, deadline: a.Deadline, expires: a.Expires,
-		task: t,
-		op:   gozzard.Op{ID: a.Op, Ref: a.Ref, Gen: a.Generation(), Action: a.Action, Key: a.Key, Labels: a.Labels, Spec: a.Spec},
+		task: t, seated: a.State != gozzard.AttemptUnknown,
+		op: gozzard.Op{ID: a.Op, Ref: a.Ref, Gen: a.Generation(), Action: a.Action, Key: a.Key, Labels: a.Labels, Spec: a.Spec},
 	}
 }
 
@@ -87,6 +90,7 @@ func (p *Plane) drop(f *flight) {
 		delete(p.unsent, id)
 	}
 	p.schedule(f, time.Time{})
+	p.vacate(f)
 	f.task.open--
 	if f.task.open == 0 {
 		delete(p.tasks, f.task.seq)

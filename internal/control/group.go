@@ -30,15 +30,19 @@ type GroupAnswer struct {
 	Outcome gozzard.Outcome
 }
 
-// SetGroups records pools for every known host of a request; unknown ones are told so.
+// SetGroups records pools for every known host of a request; unknown ones are told so. It takes the right to change definitions of the namespace.
 func (p *Plane) SetGroups(ctx context.Context, req GroupRequest) ([]GroupAnswer, error) {
 	answers := make([]GroupAnswer, len(req.Targets))
 	var rows []GroupRecord
 	for i, t := range req.Targets {
 		answers[i] = GroupAnswer{Target: t, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
-		h, ok := p.Resolve(t)
+		h, ok := p.Resolve(req.Caller, t)
 		if !ok || t.Refused != nil {
 			answers[i].Outcome = gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}
+			continue
+		}
+		if !req.Caller.Rights.May(gozzard.ActionUpdate, req.Namespace, h.Info.Addrs) {
+			answers[i].Outcome = *notPermitted(req.Caller, gozzard.ActionUpdate, req.Namespace)
 			continue
 		}
 		for _, g := range req.Groups {
@@ -63,11 +67,11 @@ func (p *Plane) SetGroups(ctx context.Context, req GroupRequest) ([]GroupAnswer,
 	return answers, nil
 }
 
-// Groups lists the pools of a namespace on the hosts named.
-func (p *Plane) Groups(ctx context.Context, namespace string, targets []gozzard.Target) ([]GroupRecord, error) {
+// Groups lists the pools of a namespace on the hosts named, where the caller may see it.
+func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace string, targets []gozzard.Target) ([]GroupRecord, error) {
 	var agents []gozzard.AgentID
 	for _, t := range targets {
-		if h, ok := p.Resolve(t); ok {
+		if h, ok := p.Resolve(caller, t); ok && caller.Rights.Sees(namespace, h.Info.Addrs) {
 			agents = append(agents, h.Info.Agent)
 		}
 	}
@@ -77,11 +81,15 @@ func (p *Plane) Groups(ctx context.Context, namespace string, targets []gozzard.
 	return p.o.Store.Groups(ctx, namespace, agents)
 }
 
-// Rebind gives what is recorded for other agents at an address to the agent that lives there now.
+// Rebind gives what is recorded for other agents at an address to the agent that lives there now. That may be of any namespace, so it takes a right to
+// the host as a whole.
 func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID, requestHash [32]byte) error {
 	h, ok := p.o.Live.HostByAddr(addr)
-	if !ok {
+	if !ok || !caller.Rights.SeesHost([]gozzard.HostAddr{addr}) {
 		return gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from host %s", addr)
+	}
+	if !caller.Rights.MayHost([]gozzard.HostAddr{addr}) {
+		return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not rebind host %s", caller.App, addr)
 	}
 	if h.Info.Agent != agent {
 		return gozzard.Errorf(gozzard.ErrConflict, "host %s is served by agent %s, not %s", addr, h.Info.Agent, agent)
@@ -89,7 +97,7 @@ func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.
 	if err := p.o.Store.Rebind(ctx, addr, agent); err != nil {
 		return err
 	}
-	for _, old := range p.o.Live.Hosts() {
+	for _, old := range p.o.Live.Hosts(gozzard.Everything()) {
 		if old.Info.Agent == agent {
 			continue
 		}

@@ -106,7 +106,7 @@ func (p *Plane) makeReady(ctx context.Context, agent gozzard.AgentID) {
 
 func (p *Plane) welcome(h hello) {
 	p.tell(h.from, h.cloud, &gozzard.Command{
-		Version: gozzard.ProtocolVersion, Kind: gozzard.CommandWelcome, Session: h.report.Session, Interval: p.o.Interval,
+		Version: gozzard.ProtocolVersion, Kind: gozzard.CommandWelcome, Session: h.report.Session, Beat: h.report.Hello.Run, Interval: p.o.Interval,
 	})
 }
 
@@ -161,6 +161,10 @@ func (p *Plane) reconcile(ctx context.Context, h hello, rec HostRecord) error {
 func (p *Plane) forget(h hello, open map[gozzard.OpID]bool) {
 	cmd := &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: h.report.Session}
 	for _, rep := range h.report.Hello.Open {
+		if p.foreign(rep.ID, h.from) {
+			p.forged("foreign_operation", h.from)
+			continue
+		}
 		if _, decided := gozzard.Finalise(rep.Phase, rep.Outcome.Code); decided && !open[rep.ID] {
 			cmd.Acked = append(cmd.Acked, rep.ID)
 		}
@@ -168,6 +172,14 @@ func (p *Plane) forget(h hello, open map[gozzard.OpID]bool) {
 	if len(cmd.Acked) > 0 {
 		p.tell(h.from, h.cloud, cmd)
 	}
+}
+
+// foreign reports whether an operation under way is another agent's.
+func (p *Plane) foreign(id gozzard.OpID, from gozzard.AgentID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.flights[id]
+	return f != nil && f.agent != from
 }
 
 // requeue puts attempts that provably never began back to pending; release sends them in the new session.

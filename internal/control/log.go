@@ -50,8 +50,8 @@ func (q *questions) take(id gozzard.OpID, agent gozzard.AgentID) *question {
 }
 
 // Log reads what a process printed from its host. A host that is away is told at once, one that does not answer after a time.
-func (p *Plane) Log(ctx context.Context, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
-	host, known := p.Resolve(t)
+func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+	host, known := p.Resolve(caller, t)
 	if !known {
 		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s", targetName(t))
 	}
@@ -60,6 +60,9 @@ func (p *Plane) Log(ctx context.Context, t gozzard.Target, q gozzard.LogQuery) (
 	if s.id == 0 {
 		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable, "the agent of %s is offline, last heard %s: its logs are on the host",
 			targetName(t), host.LastSeen.UTC().Format(time.RFC3339))
+	}
+	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Addrs) { // in the agent's words for a process that it does not have
+		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s has no log on this host", targetName(t), q.Key)
 	}
 	if q.Max <= 0 || q.Max > maxLogAsk {
 		q.Max = maxLogAsk

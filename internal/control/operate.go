@@ -27,8 +27,15 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 			return gozzard.Task{}, err
 		}
 	}
+	seats, err := p.reserve(d.task)
+	if err != nil {
+		return gozzard.Task{}, err
+	}
 	d.task.Committed = func() { p.launch(d.task) }
 	acc, err := p.o.Store.Accept(ctx, d.task)
+	if err != nil || acc.Known {
+		p.giveBack(op.Caller.App, seats)
+	}
 	if err != nil {
 		return gozzard.Task{}, err
 	}
@@ -69,12 +76,13 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 	}}
 	seen := make(map[gozzard.ProcID]string, n)
 	for i := range op.Items {
-		p.draftItem(d, &op.Items[i], op.WaitOffline, now, seen)
+		p.draftItem(d, op, &op.Items[i], now, seen)
 	}
+	d.task.Audit.HostsHash = gozzard.HashHosts(d.task.Attempts)
 	return d, p.fillDefinitions(ctx, d)
 }
 
-func (p *Plane) draftItem(d *draft, it *gozzard.Item, wait time.Duration, now time.Time, seen map[gozzard.ProcID]string) {
+func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now time.Time, seen map[gozzard.ProcID]string) {
 	var spec []byte
 	budget := p.budgetOf(it.Action, it.Spec)
 	if it.Spec != nil {
@@ -86,7 +94,7 @@ func (p *Plane) draftItem(d *draft, it *gozzard.Item, wait time.Duration, now ti
 			Op: gozzard.NewOpID(), Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action, ResultKey: t.ResultKey, Labels: it.Labels,
 			Spec: spec, Deadline: now.Add(budget), Expires: now.Add(budget),
 		}
-		out, host := p.admit(&a, it, t, wait, now)
+		out, host := p.admit(&a, op, it, t, now)
 		if out == nil {
 			id := gozzard.ProcID{Agent: a.Agent, Key: a.Key}
 			if first, twice := seen[id]; twice {
@@ -117,16 +125,22 @@ func registers(a gozzard.Action) bool {
 
 // admit decides how an attempt begins: with a verdict (the outcome), waiting, or dispatched in the host's session. An attempt on a host that is online is
 // recorded as dispatched from the start: nobody can have seen it as pending, so the compare-and-set would be a second commit for nothing.
-func (p *Plane) admit(a *gozzard.Attempt, it *gozzard.Item, t gozzard.Target, wait time.Duration, now time.Time) (*gozzard.Outcome, Host) {
+//
+// A host that the caller may not see is answered for like one that nobody knows. What he may do is decided by names, so a refusal tells nothing of what
+// is there.
+func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Item, t gozzard.Target, now time.Time) (*gozzard.Outcome, Host) {
 	switch {
 	case t.Refused != nil:
 		return t.Refused, Host{}
 	case it.Refused != nil:
 		return it.Refused, Host{}
 	}
-	host, known := p.Resolve(t)
+	host, known := p.Resolve(op.Caller, t)
 	if !known {
 		return &gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, Host{}
+	}
+	if !op.Caller.Rights.May(it.Action, it.Key.Namespace, host.Info.Addrs) {
+		return notPermitted(op.Caller, it.Action, it.Key.Namespace), Host{}
 	}
 	a.Agent = host.Info.Agent
 	if len(host.Info.Addrs) > 0 && !a.Addr.IP.IsValid() {
@@ -138,6 +152,7 @@ func (p *Plane) admit(a *gozzard.Attempt, it *gozzard.Item, t gozzard.Target, wa
 		return nil, host
 	}
 	// A session that is being reconciled sends older operations first; and when this server has just started, hosts are on their way back.
+	wait := op.WaitOffline
 	if wait == 0 && (s.id != 0 || now.Sub(p.started) < p.o.Lease) {
 		wait = p.o.Lease
 	}
@@ -147,6 +162,10 @@ func (p *Plane) admit(a *gozzard.Attempt, it *gozzard.Item, t gozzard.Target, wa
 	}
 	return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
 		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t), host.LastSeen.UTC().Format(time.RFC3339))}, Host{}
+}
+
+func notPermitted(caller gozzard.Caller, a gozzard.Action, namespace string) *gozzard.Outcome {
+	return &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf("not permitted: app %s may not %s processes of %s here", caller.App, a, namespace)}
 }
 
 func targetName(t gozzard.Target) string {
@@ -235,7 +254,7 @@ func (p *Plane) launch(t *NewTask) {
 		if a.State.Final() {
 			continue
 		}
-		f := p.newFlight(a)
+		f := p.newFlight(a, t.Task.Caller.App)
 		p.track(f)
 		if a.State == gozzard.AttemptDispatched {
 			p.enqueue(f)

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -36,6 +37,7 @@ type Options struct {
 	Resend   time.Duration // between repeats of what an agent has not answered; 1 s
 	Keep     time.Duration // results stay at least that long; 24 h
 	Window   int           // attempts of one task on their way at a time; 4096
+	Quota    int           // attempts of one app without a verdict at a time; 0: any number
 	Events   int           // events kept in memory, the newest; 100,000
 	Refresh  time.Duration // between repeats of what agents are told anyway, such as pools; 5 min
 	Answer   time.Duration // an agent may take to answer a question, such as one for a log; 10 s
@@ -87,6 +89,7 @@ type Plane struct {
 	sessions map[gozzard.AgentID]*session
 	tasks    map[gozzard.TaskSeq]*taskState
 	flights  map[gozzard.OpID]*flight
+	seats    seats
 	byAgent  map[gozzard.AgentID]map[gozzard.OpID]*flight
 	unsent   map[gozzard.ProcID]*flight
 	waiting  map[gozzard.AgentID][]*flight // pending attempts of hosts that are expected back
@@ -94,6 +97,8 @@ type Plane struct {
 	ready    []*taskState // tasks with something to send, in turn
 
 	readying [64]sync.Mutex // by agent: who opens its session or sends what waits for it, one at a time
+
+	forgeries atomic.Uint64 // reports of an agent that spoke for another one
 
 	wake    chan struct{} // sender
 	hellos  chan hello
@@ -124,7 +129,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		o: o, started: o.Now(), seed: maphash.MakeSeed(),
 		sessions: map[gozzard.AgentID]*session{}, tasks: map[gozzard.TaskSeq]*taskState{}, flights: map[gozzard.OpID]*flight{},
 		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{}, waiting: map[gozzard.AgentID][]*flight{},
-		wake: make(chan struct{}, 1), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
+		seats: seats{}, wake: make(chan struct{}, 1), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
 		quit: make(chan struct{}), events: NewEventRing(o.Events, o.Now()), questions: questions{open: map[gozzard.OpID]*question{}},
 		relays:     relays{open: map[gozzard.AgentID]*relay{}, wake: make(chan struct{}, 1)},
 		businesses: businesses{index: topology.NewIndex(), heads: map[int]BusinessHead{}},
@@ -146,7 +151,11 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read open attempts: %w", err)
 	}
-	p.takeUp(open)
+	apps, err := p.seatOpen(ctx, open)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read tasks: %w", err)
+	}
+	p.takeUp(open, apps)
 	if o.Topology != nil {
 		o.Live.Changed() // from here on changes are noted; what is loaded now is looked at whole
 	}
@@ -187,12 +196,12 @@ func seedStatus(rec *ProcessRecord) gozzard.Status {
 
 // takeUp puts attempts that a former run of the server left open back to work: nothing is sent before their agents say HELLO, which decides about
 // them; what does not come back in time is given up by the timer.
-func (p *Plane) takeUp(open []gozzard.Attempt) {
+func (p *Plane) takeUp(open []gozzard.Attempt, apps map[gozzard.TaskSeq]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range open {
 		a := &open[i]
-		f := p.newFlight(a)
+		f := p.newFlight(a, apps[a.Ref.Task])
 		p.track(f)
 		if a.State == gozzard.AttemptPending {
 			p.hold(f, a.Expires)

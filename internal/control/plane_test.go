@@ -59,7 +59,7 @@ func TestOfflineAndUnknownHosts(t *testing.T) {
 	r := newRigWith(t, 600*time.Millisecond)
 	r.hello(me, 1, journalA)
 	r.until("the lease does not end", func() bool {
-		h, ok := r.plane.Resolve(gozzard.Target{Agent: me})
+		h, ok := r.plane.Resolve(caller, gozzard.Target{Agent: me})
 		return ok && !h.Online
 	})
 	task := r.operate(gozzard.ActionStart, 0, me, other)
@@ -74,7 +74,7 @@ func TestWaitingForAHost(t *testing.T) {
 	r := newRigWith(t, 600*time.Millisecond)
 	r.hello(me, 1, journalA)
 	r.until("the lease does not end", func() bool {
-		h, _ := r.plane.Resolve(gozzard.Target{Agent: me})
+		h, _ := r.plane.Resolve(caller, gozzard.Target{Agent: me})
 		return !h.Online
 	})
 	expired := r.operate(gozzard.ActionReload, 50*time.Millisecond, me)
@@ -200,7 +200,7 @@ func TestRegister(t *testing.T) {
 	op := r.op(me, 1, task)
 	r.report(me, 1, done(op, gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
-	if rows := r.plane.Status(key, []gozzard.Target{{Agent: me}}); !rows[0].ProcKnown || rows[0].Row.Status.State != gozzard.StateStopped {
+	if rows := r.plane.Status(caller, key, []gozzard.Target{{Agent: me}}); !rows[0].ProcKnown || rows[0].Row.Status.State != gozzard.StateStopped {
 		t.Fatalf("%+v", rows)
 	}
 	again := r.operate(gozzard.ActionRegister, 0, me)
@@ -209,7 +209,7 @@ func TestRegister(t *testing.T) {
 	op = r.op(me, 1, gone)
 	r.report(me, 1, done(op, gozzard.CodeOK))
 	r.verdict(gone, me, gozzard.AttemptOK, gozzard.CodeOK)
-	if rows := r.plane.Status(key, []gozzard.Target{{Agent: me}}); rows[0].ProcKnown {
+	if rows := r.plane.Status(caller, key, []gozzard.Target{{Agent: me}}); rows[0].ProcKnown {
 		t.Fatalf("%+v", rows)
 	}
 }

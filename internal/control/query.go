@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -24,7 +25,8 @@ func (r *TaskResults) Open() int {
 	return n
 }
 
-// Results reads a task of the caller's app. Another app's task does not exist for it.
+// Results reads a task of the caller's app. Another app's task does not exist for it, nor does what another person did by the same app where the caller may
+// not see all of it.
 func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (TaskResults, error) {
 	unknown := func() (TaskResults, error) {
 		return TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
@@ -47,7 +49,15 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 	if err != nil {
 		return TaskResults{}, err
 	}
+	if task.Caller.User != caller.User && !p.seesAttempts(caller.Rights, attempts) {
+		return unknown()
+	}
 	return TaskResults{Task: task, Attempts: attempts}, nil
+}
+
+func (p *Plane) seesAttempts(rights *gozzard.Rights, attempts []gozzard.Attempt) bool {
+	sees := p.sight(rights)
+	return !slices.ContainsFunc(attempts, func(a gozzard.Attempt) bool { return !sees(a.Agent, a.Addr, a.Key.Namespace) })
 }
 
 // Await is Results once every attempt is final, or after a time.
@@ -69,37 +79,55 @@ type StatusRow struct {
 	Row       Row
 }
 
-// Status answers for each target, known or not.
-func (p *Plane) Status(key gozzard.Key, targets []gozzard.Target) []StatusRow {
+// Status answers for each target, known or not. What the caller may not see is not known.
+func (p *Plane) Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []StatusRow {
 	rows := make([]StatusRow, len(targets))
 	for i, t := range targets {
 		rows[i].Target = t
 		if t.Refused != nil {
 			continue
 		}
-		h, ok := p.Resolve(t)
+		h, ok := p.Resolve(caller, t)
 		if !ok {
 			continue
 		}
 		rows[i].HostKnown, rows[i].Host = true, h
-		rows[i].Row, rows[i].ProcKnown = p.o.Live.Get(h.Info.Agent, key)
+		if caller.Rights.Sees(key.Namespace, h.Info.Addrs) {
+			rows[i].Row, rows[i].ProcKnown = p.o.Live.Get(h.Info.Agent, key)
+		}
 	}
 	return rows
 }
 
-// Page lists a namespace in a stable order.
-func (p *Plane) Page(namespace string, start, limit int) (int, []Row) {
-	return p.o.Live.Page(namespace, start, limit)
+// Page lists what the caller may see of a namespace, in a stable order.
+func (p *Plane) Page(caller gozzard.Caller, namespace string, start, limit int) (int, []Row) {
+	return p.o.Live.Page(caller.Rights, namespace, start, limit)
 }
 
-// Find lists what a filter matches.
-func (p *Plane) Find(f Filter, start, limit int) (int, []Row) { return p.o.Live.Find(f, start, limit) }
+// Find lists what a filter matches and the caller may see.
+func (p *Plane) Find(caller gozzard.Caller, f Filter, start, limit int) (int, []Row) {
+	return p.o.Live.Find(caller.Rights, f, start, limit)
+}
 
-// Hosts lists every host ever seen.
-func (p *Plane) Hosts() []Host { return p.o.Live.Hosts() }
+// Hosts lists every host that was ever seen and the caller may see.
+func (p *Plane) Hosts(caller gozzard.Caller) []Host { return p.o.Live.Hosts(caller.Rights) }
 
-// Resolve finds the host a target names.
-func (p *Plane) Resolve(t gozzard.Target) (Host, bool) {
+// Resolve finds the host a target names. One that the caller may not see is not found.
+func (p *Plane) Resolve(caller gozzard.Caller, t gozzard.Target) (Host, bool) {
+	h, known := p.resolve(t)
+	if !known || !caller.Rights.SeesHost(h.Info.Addrs) {
+		return Host{}, false
+	}
+	return h, true
+}
+
+// May reports whether a caller may do something to a process on a host that he may see.
+func (p *Plane) May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool {
+	h, known := p.Resolve(caller, t)
+	return known && caller.Rights.May(a, key.Namespace, h.Info.Addrs)
+}
+
+func (p *Plane) resolve(t gozzard.Target) (Host, bool) {
 	if t.Agent != "" {
 		return p.o.Live.Host(t.Agent)
 	}

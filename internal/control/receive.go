@@ -23,6 +23,10 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 			p.refuse("hello_empty", from)
 			return
 		}
+		if claimed := r.Hello.Host.Agent; claimed != "" && claimed != from {
+			p.forged("hello_agent", from)
+			return
+		}
 		select {
 		case p.hellos <- hello{from, cloud, r}:
 		default: // the agent says it again
@@ -86,6 +90,14 @@ func (p *Plane) refuse(rule string, from gozzard.AgentID) {
 	}
 }
 
+// forged refuses what an agent has no business to say: it speaks for another one. Said ever more rarely, as a log must not grow because somebody wants it to.
+func (p *Plane) forged(rule string, from gozzard.AgentID) {
+	p.refuse(rule, from)
+	if n := p.forgeries.Add(1); n&(n-1) == 0 {
+		p.o.Log.Warn("agent speaks for another agent and is not believed", "agent", from, "rule", rule, "forgeries", n)
+	}
+}
+
 func (p *Plane) receiveStatus(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	if r.Round == 0 {
 		p.o.Live.Apply(from, r.Statuses, r.Removed)
@@ -120,7 +132,7 @@ func (p *Plane) fold(from gozzard.AgentID, res *gozzard.OpReport, pos gozzard.Jo
 	if f != nil {
 		if f.agent != from {
 			p.mu.Unlock()
-			p.refuse("foreign_operation", from)
+			p.forged("foreign_operation", from)
 			return settle{}, false
 		}
 		ref, action, key = f.ref, f.op.Action, f.op.Key

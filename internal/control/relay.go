@@ -35,7 +35,7 @@ func (p *Plane) lostState(agent gozzard.AgentID, rec HostRecord) *relay {
 		return nil
 	}
 	r := &relay{since: rec.JournalSince}
-	_, rows := p.o.Live.Find(Filter{Agents: []gozzard.AgentID{agent}}, 0, math.MaxInt)
+	_, rows := p.o.Live.Find(gozzard.Everything(), Filter{Agents: []gozzard.AgentID{agent}}, 0, math.MaxInt)
 	for i := range rows {
 		r.left = append(r.left, gozzard.ProcID{Agent: agent, Key: rows[i].Status.Key})
 	}
@@ -131,7 +131,7 @@ func (p *Plane) layDownSome(ctx context.Context, agent gozzard.AgentID, ids []go
 		return nil
 	}
 	task, err := p.Operate(ctx, &gozzard.Operation{
-		Caller: gozzard.Caller{App: "gozzard", User: "system"}, Door: "relay", Items: items, WaitOffline: p.o.Lease,
+		Caller: gozzard.Caller{App: "gozzard", User: "system", Rights: gozzard.Everything()}, Door: "relay", Items: items, WaitOffline: p.o.Lease,
 	})
 	if err != nil {
 		return err

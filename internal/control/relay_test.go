@@ -50,7 +50,7 @@ func TestWaitingOperationComesBeforeTheCopy(t *testing.T) {
 	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
 	r.until("the lease does not end", func() bool {
-		h, _ := r.plane.Resolve(gozzard.Target{Agent: me})
+		h, _ := r.plane.Resolve(caller, gozzard.Target{Agent: me})
 		return !h.Online
 	})
 	stop := r.operate(gozzard.ActionStop, time.Minute, me)

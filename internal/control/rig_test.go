@@ -18,23 +18,40 @@ type rig struct {
 	t     *testing.T
 	path  string
 	lease time.Duration
+	quota int
 	store *sqlstore.Store
 	plane *control.Plane
 	stop  func()
 
 	mu   sync.Mutex
 	sent map[gozzard.AgentID][]*gozzard.Command
+
+	refused sync.Map // rules by which a report was refused
 }
 
 const me, other = gozzard.AgentID("agent-1"), gozzard.AgentID("agent-2")
 
-var caller = gozzard.Caller{App: "app", User: "admin", Asserted: true}
+var caller = gozzard.Caller{App: "app", User: "admin", Asserted: true, Rights: gozzard.Everything()}
+
+// bare is a caller as the record has him: rights are those of the moment.
+func bare(c gozzard.Caller) gozzard.Caller {
+	c.Rights = nil
+	return c
+}
 
 func newRig(t *testing.T) *rig { return newRigWith(t, time.Minute) }
 
 // newRigWith has a lease of its own: a short one for tests of silence.
 func newRigWith(t *testing.T, lease time.Duration) *rig {
 	r := &rig{t: t, lease: lease, path: filepath.Join(t.TempDir(), "gozzard.db"), sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	r.start()
+	t.Cleanup(func() { r.stop() })
+	return r
+}
+
+// newRigQuota is for tests of how much an app may have under way.
+func newRigQuota(t *testing.T, quota int) *rig {
+	r := &rig{t: t, lease: time.Minute, quota: quota, path: filepath.Join(t.TempDir(), "gozzard.db"), sent: map[gozzard.AgentID][]*gozzard.Command{}}
 	r.start()
 	t.Cleanup(func() { r.stop() })
 	return r
@@ -48,8 +65,9 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	plane, err := control.New(r.t.Context(), control.Options{
-		Store: store, Topology: store, Dispatch: r, Live: live.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease,
+		Store: store, Topology: store, Dispatch: r, Live: live.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
 		Events: 50, Refresh: time.Second, Answer: 500 * time.Millisecond,
+		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
 	})
 	if err != nil {
 		r.t.Fatal(err)

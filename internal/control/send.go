@@ -3,7 +3,10 @@ package control
 import (
 	"cmp"
 	"context"
+	"maps"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -11,6 +14,7 @@ import (
 
 const (
 	sendTurn    = 256       // flights of one task per turn, so that a large task does not hold up a small one
+	sendShare   = 32        // agents from which on another processor helps
 	opsPerSend  = 64        // operations in one command
 	bytesToSend = 256 << 10 // specs in one command
 )
@@ -98,24 +102,38 @@ func (p *Plane) nextLook(f *flight) time.Time {
 	return at
 }
 
-// send hands flights to the fabric, grouped by agent. Errors are not handled: an attempt that did not arrive is repeated.
+// send hands flights to the fabric, grouped by agent, on all processors: each command is signed. Errors are not handled: an attempt that did not arrive
+// is repeated.
 func (p *Plane) send(batch []*flight) {
 	byAgent := map[gozzard.AgentID][]*flight{}
 	for _, f := range batch {
 		byAgent[f.agent] = append(byAgent[f.agent], f)
 	}
-	for agent, fs := range byAgent {
-		for len(fs) > 0 {
-			n, bytes := 0, 0
-			cmd := &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate, Session: fs[0].session}
-			for n < len(fs) && n < opsPerSend && (n == 0 || bytes+len(fs[n].op.Spec) < bytesToSend) && fs[n].session == cmd.Session {
-				bytes += len(fs[n].op.Spec)
-				cmd.Ops = append(cmd.Ops, fs[n].op)
-				n++
+	groups := slices.Collect(maps.Values(byAgent))
+	workers := min(runtime.GOMAXPROCS(0), (len(groups)+sendShare-1)/sendShare)
+	var wg sync.WaitGroup
+	for i := range workers {
+		wg.Go(func() {
+			for g := i; g < len(groups); g += workers {
+				p.sendTo(groups[g])
 			}
-			p.tell(agent, fs[0].cloud, cmd)
-			fs = fs[n:]
+		})
+	}
+	wg.Wait()
+}
+
+// sendTo sends the flights of one agent, in their order.
+func (p *Plane) sendTo(fs []*flight) {
+	for len(fs) > 0 {
+		n, bytes := 0, 0
+		cmd := &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate, Session: fs[0].session}
+		for n < len(fs) && n < opsPerSend && (n == 0 || bytes+len(fs[n].op.Spec) < bytesToSend) && fs[n].session == cmd.Session {
+			bytes += len(fs[n].op.Spec)
+			cmd.Ops = append(cmd.Ops, fs[n].op)
+			n++
 		}
+		p.tell(fs[0].agent, fs[0].cloud, cmd)
+		fs = fs[n:]
 	}
 }
 

@@ -158,12 +158,12 @@ type GroupRecord struct {
 }
 
 // AuditRow says who asked for what.
-type AuditRow struct {
-	Seq         int64 // filled in by the store
-	At          time.Time
-	Caller      gozzard.Caller
-	Act         string // such as "operate:start,stop"
-	TaskID      gozzard.TaskID
-	RequestHash [32]byte
-	Targets     int
+type AuditRow = gozzard.AuditRow
+
+// AuditStore reads the chain of the audit. Stores chain every row that they are given, in the transaction that writes what it is about.
+type AuditStore interface {
+	// AuditAfter lists at most limit rows after a number, in the order of the chain.
+	AuditAfter(ctx context.Context, seq int64, limit int) ([]gozzard.AuditLink, error)
+	// AuditHead is the newest row, zero before the first.
+	AuditHead(ctx context.Context) (gozzard.AuditHead, error)
 }

@@ -134,6 +134,7 @@ func (p *Plane) giveUp(ctx context.Context, fs []*flight) {
 		p.leaveWindow(f)
 		if err == nil && moved[i] {
 			f.state, f.tries, f.sent = gozzard.AttemptUnknown, 0, true
+			p.vacate(f)
 			cancel[f.agent] = append(cancel[f.agent], f)
 		}
 		p.schedule(f, p.o.Now().Add(p.o.Resend))

@@ -23,6 +23,9 @@ func (p *Plane) ApplyTopology(ctx context.Context, req ApplyRequest) (ApplyAnswe
 	if p.o.Topology == nil {
 		return ApplyAnswer{}, errNoTopology()
 	}
+	if biz := req.Business.ID; !req.Caller.Rights.MayBusiness(biz) {
+		return ApplyAnswer{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d", req.Caller.App, biz)
+	}
 	req.Business.Sort()
 	p.businesses.applying.Lock()
 	defer p.businesses.applying.Unlock()

@@ -19,7 +19,7 @@ func TestFindProcessesTellsThisMoment(t *testing.T) {
 	find := func(q topology.Query) []topology.Row {
 		t.Helper()
 		q.Biz, q.Limit = 2, -1
-		n, rows := r.plane.FindProcesses(q)
+		n, rows := r.plane.FindProcesses(caller, q)
 		if n != len(rows) {
 			t.Fatalf("%d rows of %d", len(rows), n)
 		}
@@ -46,11 +46,11 @@ func TestFindProcessesTellsThisMoment(t *testing.T) {
 	if rows = find(topology.Query{States: []gozzard.RunState{gozzard.StateRunning}}); len(rows) != 0 {
 		t.Fatalf("one was killed: %+v", rows)
 	}
-	tree := r.plane.TopologyTree(2, topology.EnvAny)
+	tree := r.plane.TopologyTree(caller, 2, topology.EnvAny)
 	if len(tree) != 1 || tree[0].Processes != 2 || tree[0].Stopped != 1 || tree[0].Unregistered != 1 || tree[0].Hosted != 1 || len(tree[0].Modules) != 1 {
 		t.Fatalf("%+v", tree)
 	}
-	if tree := r.plane.TopologyTree(2, topology.EnvTest); len(tree) != 0 {
+	if tree := r.plane.TopologyTree(caller, 2, topology.EnvTest); len(tree) != 0 {
 		t.Fatalf("%+v", tree)
 	}
 }
@@ -61,17 +61,17 @@ func TestStatusAfterApplyAndRestart(t *testing.T) {
 	r.hello(me, 1, journalA)
 	r.statuses(me, 1, running("java", 1))
 	r.mustApply(business(process(46, "java", 1)))
-	if _, rows := r.plane.FindProcesses(topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateRunning {
+	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateRunning {
 		t.Fatalf("%+v", rows)
 	}
 	r.stop()
 	r.start()
-	if _, rows := r.plane.FindProcesses(topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateUnregistered || !rows[0].Stale {
+	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateUnregistered || !rows[0].Stale {
 		t.Fatalf("nothing was heard yet, and nothing is recorded: %+v", rows)
 	}
 	r.hello(me, 2, journalA)
 	r.statuses(me, 2, running("java", 1))
-	if _, rows := r.plane.FindProcesses(topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateRunning || rows[0].Stale {
+	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateRunning || rows[0].Stale {
 		t.Fatalf("%+v", rows)
 	}
 }
@@ -90,7 +90,7 @@ func TestQuestionsWhileTheFleetChanges(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
-				if _, rows := r.plane.FindProcesses(topology.Query{Biz: 2, Limit: 1}); rows[0].State != s.State {
+				if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != s.State {
 					t.Errorf("round %d: %s, want %s", i, rows[0].State, s.State)
 				}
 			})
@@ -108,7 +108,7 @@ func TestTopologyItems(t *testing.T) {
 	b.Sets[0].Modules[0].Instances[0].Host.Agent = me
 	b.Sets[0].Modules[0].Instances[1].Host.Agent = "of-another-manager"
 	r.mustApply(b)
-	_, rows := r.plane.FindProcesses(topology.Query{Biz: 2, Limit: -1})
+	_, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: -1})
 	items, err := r.plane.TopologyItems(t.Context(), 2, rows, gozzard.ActionStop)
 	if err != nil || len(items) != 3 {
 		t.Fatalf("%d items: %v", len(items), err)
@@ -161,7 +161,7 @@ func TestOtherServersAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.until("the business is not seen", func() bool {
-		n, _ := r.plane.FindProcesses(topology.Query{Biz: 2, Limit: 1})
+		n, _ := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1})
 		return n == 1
 	})
 	if done := r.mustApply(business(process(46, "java", 1))); done.Applied || done.Version != 1 {

@@ -113,19 +113,29 @@ func (p *Plane) lookAt(h topology.Host, keys []gozzard.Key, out []topology.Statu
 	p.o.Live.Look(h.Agent, h.Addr(), keys, func(i int, b live.Brief) { out[i] = topology.Status(b) })
 }
 
-// Businesses lists the businesses that are known, by id.
-func (p *Plane) Businesses() []BusinessHead {
+// Businesses lists the businesses that are known and the caller may see, by id.
+func (p *Plane) Businesses(caller gozzard.Caller) []BusinessHead {
 	p.businesses.mu.RLock()
-	defer p.businesses.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(p.businesses.heads), func(a, b BusinessHead) int { return cmp.Compare(a.ID, b.ID) })
+	list := slices.Collect(maps.Values(p.businesses.heads))
+	p.businesses.mu.RUnlock()
+	list = slices.DeleteFunc(list, func(h BusinessHead) bool { return !caller.Rights.SeesBusiness(h.ID) })
+	slices.SortFunc(list, func(a, b BusinessHead) int { return cmp.Compare(a.ID, b.ID) })
+	return list
 }
 
-// Business reads a business from the record.
-func (p *Plane) Business(ctx context.Context, biz int) (BusinessRecord, error) {
+// Business reads what the caller may see of a business from the record.
+func (p *Plane) Business(ctx context.Context, caller gozzard.Caller, biz int) (BusinessRecord, error) {
 	if p.o.Topology == nil {
 		return BusinessRecord{}, errNoTopology()
 	}
-	return p.o.Topology.Business(ctx, biz)
+	if !caller.Rights.SeesBusiness(biz) {
+		return BusinessRecord{}, gozzard.Errorf(gozzard.ErrNotFound, "there is no business %d", biz)
+	}
+	rec, err := p.o.Topology.Business(ctx, biz)
+	if err == nil {
+		rec.leaveOut(p.hostSight(caller.Rights, biz))
+	}
+	return rec, err
 }
 
 func errNoTopology() error {
@@ -133,7 +143,12 @@ func errNoTopology() error {
 }
 
 // FindProcesses lists the processes of a business that fit a question, with what is known of them at this moment. total is how many fit.
-func (p *Plane) FindProcesses(q topology.Query) (total int, rows []topology.Row) {
+// What the caller may not see does not fit.
+func (p *Plane) FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row) {
+	if !caller.Rights.SeesBusiness(q.Biz) {
+		return 0, nil
+	}
+	q.Visible = p.hostSight(caller.Rights, q.Biz)
 	p.catchUp()
 	total, rows = p.businesses.index.Find(q)
 	var keys []gozzard.Key
@@ -163,8 +178,11 @@ func (p *Plane) complete(r *topology.Row, keys []gozzard.Key) []gozzard.Key {
 	return keys
 }
 
-// TopologyTree counts the processes of a business by set and module, as they are at this moment.
-func (p *Plane) TopologyTree(biz int, env topology.Env) []topology.SetCount {
+// TopologyTree counts the processes of a business that the caller may see by set and module, as they are at this moment.
+func (p *Plane) TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []topology.SetCount {
+	if !caller.Rights.SeesBusiness(biz) {
+		return nil
+	}
 	p.catchUp()
-	return p.businesses.index.Tree(biz, env)
+	return p.businesses.index.Tree(biz, env, p.hostSight(caller.Rights, biz))
 }

@@ -11,17 +11,19 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/gozzard/gozzard/internal/document"
+	"github.com/gozzard/gozzard/internal/fuzztest"
 )
 
 // FuzzParse: any bytes are a tree or an error with a line, and what is JSON is read as JSON.
 func FuzzParse(f *testing.F) {
+	z := fuzztest.New(f)
 	for _, seed := range []string{
 		"a: 1\nb: [x, {y: z}]\nc:\n- d: 'e'\n  f: \"g\\n\"\n- |\n  h\n",
 		`{"a": [1, -2.5e3, {"b": null}], "c": "\ud83d\ude00\"\/"}`, "- - a\n  - b\n-\n  c: d # e\n", "---\na: |-\n  b\n\n c\n...\n",
 	} {
-		f.Add([]byte(seed))
+		z.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, src []byte) {
+	z.Fuzz(func(t *testing.T, src []byte) {
 		n, err := document.Parse(src)
 		var other any
 		d := json.NewDecoder(bytes.NewReader(src))

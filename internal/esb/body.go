@@ -145,11 +145,17 @@ func identify(book *auth.Book, r *http.Request, access Access, head auth.Credent
 	}
 	in := &received{body: body, doc: doc}
 	c = cookieCredentials(c, r)
+	if c.Secret == "" {
+		if err := addSignature(&c, r, body); err != nil {
+			return nil, err
+		}
+	}
 	if access == AccessApp {
 		in.app, err = book.CheckApp(c)
 		in.caller = gozzard.Caller{App: in.app.Code}
+		in.caller.Rights = book.RightsOf(in.caller)
 	} else {
-		in.caller, in.app, err = book.Check(c)
+		in.caller, in.app, err = book.Check(r.Context(), c)
 	}
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package esb
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -14,11 +15,27 @@ const maxCredential = 4096
 // AuthorizationHeader carries credentials as JSON text and wins over all other places.
 const AuthorizationHeader = "X-Bkapi-Authorization"
 
-// Authenticate finds out who sends a request. The body may be nil; credentials in headers win over those in it.
-func Authenticate(book *auth.Book, r *http.Request, body []byte) (gozzard.Caller, auth.App, error) {
+// Authenticate finds out who sends a request. The body may be nil; credentials in headers win over those in it. A person may come without an app, by
+// a token of ours in the header Authorization.
+func Authenticate(book *auth.Book, r *http.Request, body []byte) (caller gozzard.Caller, app auth.App, err error) {
+	err = guarded(r, func() (auth.App, error) {
+		caller, app, err = authenticate(book, r, body)
+		return app, err
+	})
+	if err != nil {
+		return gozzard.Caller{}, auth.App{}, err
+	}
+	return caller, app, nil
+}
+
+func authenticate(book *auth.Book, r *http.Request, body []byte) (gozzard.Caller, auth.App, error) {
 	c, err := headerCredentials(r)
 	if err != nil {
 		return gozzard.Caller{}, auth.App{}, err
+	}
+	if token := BearerToken(r); token != "" && c.App == "" {
+		caller, err := book.CheckPerson(token)
+		return caller, auth.App{Code: caller.App}, err
 	}
 	if len(body) > 0 {
 		doc, err := Parse(body)
@@ -29,7 +46,24 @@ func Authenticate(book *auth.Book, r *http.Request, body []byte) (gozzard.Caller
 			return gozzard.Caller{}, auth.App{}, err
 		}
 	}
-	return book.Check(cookieCredentials(c, r))
+	return book.Check(r.Context(), cookieCredentials(c, r))
+}
+
+// Login lets a person who proves himself in some other way pass the gate that Authenticate has.
+func Login(r *http.Request, prove func() (user string, err error)) error {
+	return guarded(r, func() (auth.App, error) {
+		user, err := prove()
+		return auth.App{Code: "login:" + user}, err
+	})
+}
+
+// BearerToken is the token in the header Authorization, "" when there is none.
+func BearerToken(r *http.Request) string {
+	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") || len(token) > maxCredential {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }
 
 // merge takes from b what a lacks. A user is taken whole: the name from one place and the token from another would be two people.

@@ -183,7 +183,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, error) {
-	in, err := receive(h.door.Auth, r, route)
+	var in *received
+	err := guarded(r, func() (app auth.App, err error) {
+		if in, err = receive(h.door.Auth, r, route); err == nil {
+			app = in.app
+		}
+		return app, err
+	})
 	if err != nil {
 		return nil, err
 	}

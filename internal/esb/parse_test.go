@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/fuzztest"
 )
 
 func TestParseRefuses(t *testing.T) {
@@ -220,10 +221,11 @@ func excused(err error) bool {
 }
 
 func FuzzParse(f *testing.F) {
+	z := fuzztest.New(f)
 	for _, s := range []string{`{}`, `{"a":[1,{"b":"\ud83d\ude00"}]}`, "{\"a\":1,}", `[[[[`, "\xef\xbb\xbf{}"} {
-		f.Add([]byte(s))
+		z.Add([]byte(s))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
+	z.Fuzz(func(t *testing.T, b []byte) {
 		_, err := esb.Parse(b)
 		if err == nil && !json.Valid(b) {
 			t.Fatalf("accepted what is not JSON")

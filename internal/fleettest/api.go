@@ -16,8 +16,9 @@ import (
 
 // API calls a server as a BlueKing client does.
 type API struct {
-	t    testing.TB
-	Cred struct {
+	t      testing.TB
+	Client *http.Client // nil: the default one
+	Cred   struct {
 		URL      string `json:"url"`
 		AppCode  string `json:"bk_app_code"`
 		Secret   string `json:"bk_app_secret"`
@@ -60,7 +61,11 @@ func (a *API) Post(path string, body []byte, header http.Header) (Answer, error)
 		return Answer{}, err
 	}
 	maps.Copy(req.Header, header)
-	res, err := http.DefaultClient.Do(req)
+	client := a.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -3,12 +3,15 @@
 package fleettest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gozzard/gozzard/internal/policy"
 )
 
 // Server is a running `gozzard server`.
@@ -26,11 +29,18 @@ func StartServer(t testing.TB, data string, extra ...string) *Server {
 		data = t.TempDir()
 	}
 	s := &Server{Data: data, API: &API{t: t}, Agents: "127.0.0.1:" + strconv.Itoa(FreePort(t))}
-	args := append([]string{"server", "--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(FreePort(t)), "--agent-listen", s.Agents}, extra...)
+	args := append([]string{"server", "--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(FreePort(t)), "--agent-listen", s.Agents}, noLimits()...)
+	args = append(args, extra...)
 	s.Program = Start(t, "server", nil, args...)
 	awaitCredentials(s.Program, s.API, filepath.Join(data, "credentials.json"))
 	s.AwaitReady()
 	return s
+}
+
+// noLimits are the flags of a server that may be asked anything at any pace, as tests do; later flags win.
+func noLimits() []string {
+	return []string{"--rate-app=0", "--max-failed-logins=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0",
+		"--destructive-quota=0"}
 }
 
 // AwaitReady waits until the server answers (after Again, too).
@@ -59,10 +69,32 @@ func (s *Server) StartAgentIn(t testing.TB, n int, dir, to string, env ...string
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	AllowEverything(t, dir)
 	p := Start(t, "agent"+strconv.Itoa(n), env, "agent", "--data", dir, "--server", to, "--ip", "127.0.0."+strconv.Itoa(n),
 		"--secret-file", filepath.Join(s.Data, "join.secret"))
 	s.AwaitOnline(t, n)
 	return p
+}
+
+// AllowEverything writes a policy into an agent's state folder that refuses nothing, unless there is one.
+func AllowEverything(t testing.TB, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, policy.FileName)
+	if _, err := os.Lstat(path); err == nil {
+		return
+	}
+	if err := os.WriteFile(path, []byte(policy.Permissive), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, dir} { // some of these folders have their power cut
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Sessions counts the sessions that an agent has opened.

@@ -4,6 +4,9 @@ package fleettest_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,12 +47,21 @@ func TestTwoThousandHosts(t *testing.T) {
 		"monitor_policy": ft.J{"auto_type": 1, "start_check_secs": 0}}
 	registered := map[string]ft.Entry{}
 	s.OK("update_proc_info", ft.J{"meta": meta, "hosts": hosts, "spec": spec}, &registered)
+	// A fleet and its server on two slow cores may need longer than an answer waits: then it is not known yet, and becomes known.
+	notYet := func(e ft.Entry) bool {
+		return e.Code == 115 || e.Code == 117 && strings.Contains(e.Msg, "not known yet")
+	}
 	for k, e := range registered {
-		if e.Code != 0 && e.Code != 115 {
+		if e.Code != 0 && !notYet(e) {
 			t.Fatalf("%s: %+v", k, e)
 		}
 	}
-	res := s.Await(s.Operate("operate_proc", ft.J{"meta": meta, "op_type": 0, "hosts": hosts}))
+	task := s.Operate("operate_proc", ft.J{"meta": meta, "op_type": 0, "hosts": hosts})
+	res := s.Await(task)
+	ft.Until(t, 2*time.Minute, func() string { return "some verdicts stay unknown" }, func() bool {
+		res = s.Results(task)
+		return !slices.ContainsFunc(slices.Collect(maps.Values(res)), notYet)
+	})
 	if len(res) != n {
 		t.Fatalf("%d entries", len(res))
 	}

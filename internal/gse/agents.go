@@ -62,7 +62,7 @@ func (s *server) upgrade(ctx context.Context, c *esb.Call) (any, error) {
 			continue
 		}
 		switch gozzard.KindOf(err) {
-		case gozzard.ErrNotFound, gozzard.ErrConflict, gozzard.ErrInvalid:
+		case gozzard.ErrNotFound, gozzard.ErrConflict, gozzard.ErrInvalid, gozzard.ErrAppForbidden:
 			out.Failed = append(out.Failed, b.name(formV2))
 		default:
 			return nil, err
@@ -85,7 +85,7 @@ func (s *server) agentStatus(_ context.Context, c *esb.Call) (any, error) {
 	out := make(map[string]agentAlive, len(places))
 	for i := range places {
 		p := &places[i]
-		host, known := s.plane.Resolve(p.target)
+		host, known := s.plane.Resolve(c.Caller, p.target)
 		at := p.shown(host)
 		a := agentAlive{IP: at.IP, Cloud: at.Cloud}
 		if known && host.Online {
@@ -120,7 +120,7 @@ func (s *server) agentInfo(_ context.Context, c *esb.Call) (any, error) {
 	out := make(map[string]agentVersion, len(places))
 	for i := range places {
 		p := &places[i]
-		host, _ := s.plane.Resolve(p.target)
+		host, _ := s.plane.Resolve(c.Caller, p.target)
 		at := p.shown(host)
 		out[p.name(formV2)] = agentVersion{IP: at.IP, Cloud: at.Cloud, Version: host.Info.Version}
 	}
@@ -154,7 +154,7 @@ func (s *server) listAgentState(_ context.Context, c *esb.Call) (any, error) {
 	out := make([]agentState, len(places))
 	for i := range places {
 		p := &places[i]
-		host, known := s.plane.Resolve(p.target)
+		host, known := s.plane.Resolve(c.Caller, p.target)
 		code, _ := stateOf(host, known)
 		out[i] = agentState{AgentID: p.agentID(host), Cloud: p.shown(host).Cloud, Version: host.Info.Version, RunMode: runModeAgent, StatusCode: code}
 	}
@@ -199,7 +199,7 @@ func (s *server) listAgentInfo(_ context.Context, c *esb.Call) (any, error) {
 	out := make([]agentRow, len(places))
 	for i := range places {
 		p := &places[i]
-		host, known := s.plane.Resolve(p.target)
+		host, known := s.plane.Resolve(c.Caller, p.target)
 		at := p.shown(host)
 		r := agentRow{
 			Message: "OK", AgentID: p.agentID(host), Cloud: at.Cloud, HostIP: at.IP, OSType: host.Info.OS, Version: host.Info.Version,

@@ -104,7 +104,7 @@ func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID
 	for _, it := range f.last.Items {
 		for _, t := range it.Targets {
 			a := gozzard.Attempt{Key: it.Key, Action: it.Action, ResultKey: t.ResultKey, State: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
-			h, known := f.Resolve(t)
+			h, known := f.Resolve(gozzard.Caller{}, t)
 			switch {
 			case !known || !h.Online:
 				a.State, a.Outcome = gozzard.AttemptNotExecuted, gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "the agent is offline"}
@@ -131,7 +131,7 @@ func fleet() []control.Host {
 		host(agentD, false, addr(0, "10.0.0.9")), host(agentE, true, addr(0, "2001:db8::1"))}
 }
 
-func (f *fake) Resolve(t gozzard.Target) (control.Host, bool) {
+func (f *fake) Resolve(_ gozzard.Caller, t gozzard.Target) (control.Host, bool) {
 	for _, h := range f.hosts {
 		if t.Agent != "" && h.Info.Agent == t.Agent || t.Agent == "" && t.Addr == h.Info.Addrs[0] {
 			return h, true
@@ -148,7 +148,7 @@ func row(agent string, a gozzard.HostAddr, key gozzard.Key) control.Row {
 }
 
 // Status knows processes by name: "none" is nowhere, "odd" is what a hostile agent could report, "stopped" does not run.
-func (f *fake) Status(key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
+func (f *fake) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
 	f.calls = append(f.calls, call{Call: "status", Args: key.String(), At: show(targets)})
 	out := make([]control.StatusRow, len(targets))
 	for i, t := range targets {
@@ -156,7 +156,7 @@ func (f *fake) Status(key gozzard.Key, targets []gozzard.Target) []control.Statu
 		if t.Refused != nil {
 			continue
 		}
-		h, ok := f.Resolve(t)
+		h, ok := f.Resolve(gozzard.Caller{}, t)
 		if !ok {
 			continue
 		}
@@ -177,7 +177,7 @@ func (f *fake) Status(key gozzard.Key, targets []gozzard.Target) []control.Statu
 	return out
 }
 
-func (f *fake) Page(namespace string, start, limit int) (int, []control.Row) {
+func (f *fake) Page(_ gozzard.Caller, namespace string, start, limit int) (int, []control.Row) {
 	f.calls = append(f.calls, call{Call: "page", Args: fmt.Sprint(namespace, " ", start, " ", limit)})
 	if namespace != "gse" {
 		return 0, nil
@@ -194,7 +194,7 @@ func (f *fake) SetGroups(_ context.Context, req control.GroupRequest) ([]control
 	var out []control.GroupAnswer
 	for _, t := range req.Targets {
 		a := control.GroupAnswer{Target: t, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
-		if _, ok := f.Resolve(t); !ok {
+		if _, ok := f.Resolve(gozzard.Caller{}, t); !ok {
 			a.Outcome = gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "no agent has ever reported from it"}
 		}
 		out = append(out, a)
@@ -202,10 +202,10 @@ func (f *fake) SetGroups(_ context.Context, req control.GroupRequest) ([]control
 	return out, f.err
 }
 
-func (f *fake) Groups(_ context.Context, namespace string, targets []gozzard.Target) ([]control.GroupRecord, error) {
+func (f *fake) Groups(_ context.Context, _ gozzard.Caller, namespace string, targets []gozzard.Target) ([]control.GroupRecord, error) {
 	var out []control.GroupRecord
 	for _, t := range targets {
-		if h, ok := f.Resolve(t); ok {
+		if h, ok := f.Resolve(gozzard.Caller{}, t); ok {
 			out = append(out, control.GroupRecord{Agent: h.Info.Agent, Addr: h.Info.Addrs[0], Namespace: namespace, Group: "gse", CPULimit: 20, MemLimit: 20.5, CPUWeight: 1})
 		}
 	}
@@ -214,7 +214,7 @@ func (f *fake) Groups(_ context.Context, namespace string, targets []gozzard.Tar
 
 func (f *fake) Rebind(_ context.Context, _ gozzard.Caller, a gozzard.HostAddr, agent gozzard.AgentID, _ [32]byte) error {
 	f.calls = append(f.calls, call{Call: "rebind", Args: a.String() + " " + string(agent)})
-	h, ok := f.Resolve(gozzard.Target{Addr: a})
+	h, ok := f.Resolve(gozzard.Caller{}, gozzard.Target{Addr: a})
 	switch {
 	case f.err != nil:
 		return f.err

@@ -105,13 +105,13 @@ func (s *server) groups(ctx context.Context, c *esb.Call) (any, error) {
 		return nil, err
 	}
 	asked := groupTargets(places, m.key.Namespace)
-	records, err := s.plane.Groups(ctx, m.key.Namespace, asked)
+	records, err := s.plane.Groups(ctx, c.Caller, m.key.Namespace, asked)
 	if err != nil {
 		return nil, err
 	}
 	byAgent := make(map[gozzard.AgentID]*place, len(places))
 	for i := range places {
-		if h, ok := s.plane.Resolve(asked[i]); ok && places[i].ip != "" {
+		if h, ok := s.plane.Resolve(c.Caller, asked[i]); ok && places[i].ip != "" {
 			byAgent[h.Info.Agent] = &places[i]
 		}
 	}

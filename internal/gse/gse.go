@@ -16,11 +16,11 @@ type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error)
-	Status(key gozzard.Key, targets []gozzard.Target) []control.StatusRow
-	Page(namespace string, start, limit int) (total int, rows []control.Row)
+	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow
+	Page(caller gozzard.Caller, namespace string, start, limit int) (total int, rows []control.Row)
 	SetGroups(ctx context.Context, req control.GroupRequest) ([]control.GroupAnswer, error)
-	Groups(ctx context.Context, namespace string, targets []gozzard.Target) ([]control.GroupRecord, error)
-	Resolve(t gozzard.Target) (control.Host, bool)
+	Groups(ctx context.Context, caller gozzard.Caller, namespace string, targets []gozzard.Target) ([]control.GroupRecord, error)
+	Resolve(caller gozzard.Caller, t gozzard.Target) (control.Host, bool)
 	Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID, requestHash [32]byte) error
 }
 

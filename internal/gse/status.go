@@ -62,7 +62,7 @@ func (s *server) status(_ context.Context, c *esb.Call) (any, error) {
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
-	rows := s.plane.Status(m.key, targets(places, formV1, m.key))
+	rows := s.plane.Status(c.Caller, m.key, targets(places, formV1, m.key))
 	out := procInfos{Infos: make([]procInfo, len(rows))}
 	for i := range rows {
 		out.Infos[i] = askedRow(&rows[i], &places[i], m.key)
@@ -167,7 +167,7 @@ func (s *server) sync(_ context.Context, c *esb.Call) (any, error) {
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
-	total, rows := s.plane.Page(namespace, int(start), int(limit))
+	total, rows := s.plane.Page(c.Caller, namespace, int(start), int(limit))
 	out := procPage{Count: total, Infos: make([]procInfo, len(rows))}
 	for i := range rows {
 		out.Infos[i] = liveRow(&rows[i])

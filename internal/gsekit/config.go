@@ -50,8 +50,8 @@ type configPermission struct {
 }
 
 // business reads a business; one that is unknown has nothing.
-func (s *server) business(ctx context.Context, biz int) (control.BusinessRecord, error) {
-	rec, err := s.plane.Business(ctx, biz)
+func (s *server) business(ctx context.Context, r *request) (control.BusinessRecord, error) {
+	rec, err := s.plane.Business(ctx, r.Caller, r.biz)
 	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
 		return control.BusinessRecord{}, nil
 	}
@@ -66,7 +66,7 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	rec, err := s.business(ctx, r.biz)
+	rec, err := s.business(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 	if sel.scope == nil {
 		asked.Scope = encode(resolved{Env: shown.Env, IsExpression: true})
 	} else {
-		asked.Scope, shown = encode(sel.scope), s.describe(sel)
+		asked.Scope, shown = encode(sel.scope), s.describe(r.Caller, sel)
 	}
 	asked.ExpressionScope = encode(shown)
 	job, err := s.jobs.Create(ctx, rollout.Request{

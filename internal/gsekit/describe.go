@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -12,7 +13,7 @@ import (
 const maxShown = 100
 
 // describe is a scope as an expression, for people: the names of what was chosen by id, * for what was not narrowed.
-func (s *server) describe(sel *selection) *expressionScope {
+func (s *server) describe(caller gozzard.Caller, sel *selection) *expressionScope {
 	c := sel.scope
 	base := topology.Query{Biz: sel.query.Biz, Env: sel.query.Env, Limit: 1}
 	names := func(ids []int, narrow func(q *topology.Query, id int), name func(r *topology.Row) string) string {
@@ -20,7 +21,7 @@ func (s *server) describe(sel *selection) *expressionScope {
 		for _, id := range ids[:min(len(ids), maxShown+1)] {
 			q := base
 			narrow(&q, id)
-			if _, rows := s.plane.FindProcesses(q); len(rows) > 0 {
+			if _, rows := s.plane.FindProcesses(caller, q); len(rows) > 0 {
 				found = append(found, name(&rows[0]))
 			}
 		}

@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gozzard/gozzard/internal/fuzztest"
 )
 
 // FuzzBody sends bodies to all calls: every answer is an envelope with a number of this API, and nothing is done for a stranger.
 func FuzzBody(f *testing.F) {
+	z := fuzztest.New(f)
 	paths := []string{
 		"/api/2/process/process_status", "/api/2/process/operate_process", "/api/2/job", "/api/2/job/158/job_status", "/api/2/job/158/job_task", "/api/2/job/158/retry",
 		"/api/2/meta/expression_match", bus + "process/process_status", bus + "job/create_job", bus + "job/job_status", bus + "config_template/config_template_list",
@@ -30,12 +33,12 @@ func FuzzBody(f *testing.F) {
 		if err := json.Unmarshal(raw, &g); err != nil {
 			f.Fatal(err)
 		}
-		f.Add(uint8(i), true, []byte(g.Body))
+		z.Add(uint8(i), true, []byte(g.Body))
 	}
-	f.Add(uint8(0), false, []byte(`{"scope":{"bk_set_env":"9","bk_process_ids":[1e9,"x",null,-1]},"page":0,"pagesize":9999,"searches":[""],"fields":["\u0000"]}`))
-	f.Add(uint8(0), true, []byte(`{"expression_scope":{"bk_set_env":3,"bk_set_name":"[[a,b]][!9-1]","bk_process_id":"[0:2]"},"page":1,"pagesize":1}`))
+	z.Add(uint8(0), false, []byte(`{"scope":{"bk_set_env":"9","bk_process_ids":[1e9,"x",null,-1]},"page":0,"pagesize":9999,"searches":[""],"fields":["\u0000"]}`))
+	z.Add(uint8(0), true, []byte(`{"expression_scope":{"bk_set_env":3,"bk_set_name":"[[a,b]][!9-1]","bk_process_id":"[0:2]"},"page":1,"pagesize":1}`))
 	r := newRig(f)
-	f.Fuzz(func(t *testing.T, which uint8, known bool, body []byte) {
+	z.Fuzz(func(t *testing.T, which uint8, known bool, body []byte) {
 		r.plane.calls, r.jobs.calls, r.flushed = nil, nil, nil
 		req := httptest.NewRequest(http.MethodPost, paths[int(which)%len(paths)], bytes.NewReader(body))
 		if known {

@@ -15,8 +15,8 @@ import (
 
 // Plane is what this door needs of the control plane.
 type Plane interface {
-	FindProcesses(q topology.Query) (total int, rows []topology.Row)
-	Business(ctx context.Context, biz int) (control.BusinessRecord, error)
+	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
+	Business(ctx context.Context, caller gozzard.Caller, biz int) (control.BusinessRecord, error)
 	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error)
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error)
@@ -25,11 +25,11 @@ type Plane interface {
 // Jobs is what this door needs of the rollouts.
 type Jobs interface {
 	Create(ctx context.Context, r rollout.Request) (rollout.Job, error)
-	Job(ctx context.Context, biz int, id int64) (rollout.Job, error)
-	Jobs(ctx context.Context, f rollout.JobFilter) (total int, jobs []rollout.Job, err error)
-	Tasks(ctx context.Context, biz int, f rollout.TaskFilter) (rollout.TaskPage, error)
+	Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (rollout.Job, error)
+	Jobs(ctx context.Context, caller gozzard.Caller, f rollout.JobFilter) (total int, jobs []rollout.Job, err error)
+	Tasks(ctx context.Context, caller gozzard.Caller, biz int, f rollout.TaskFilter) (rollout.TaskPage, error)
 	Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (rollout.Job, error)
-	HasJobs(ctx context.Context, biz int) (bool, error)
+	HasJobs(ctx context.Context, caller gozzard.Caller, biz int) (bool, error)
 }
 
 // Options are the parts and settings of the door.

@@ -83,7 +83,7 @@ func (s *server) find(ctx context.Context, r *request) (rollout.Job, error) {
 	if err := r.err(); err != nil {
 		return rollout.Job{}, err
 	}
-	job, err := s.jobs.Job(ctx, r.biz, id)
+	job, err := s.jobs.Job(ctx, r.Caller, r.biz, id)
 	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
 		return job, fail(codeNoJob, r.lang.say(sayNoJob, id))
 	}
@@ -119,7 +119,7 @@ func (s *server) jobStatus(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.jobs.Tasks(ctx, r.biz, rollout.TaskFilter{Job: job.ID, IDs: ids, Limit: -1})
+	page, err := s.jobs.Tasks(ctx, r.Caller, r.biz, rollout.TaskFilter{Job: job.ID, IDs: ids, Limit: -1})
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (s *server) jobList(ctx context.Context, r *request) (any, error) {
 	if none {
 		return out, nil
 	}
-	total, jobs, err := s.ordered(ctx, f, order, start, limit)
+	total, jobs, err := s.ordered(ctx, r.Caller, f, order, start, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -170,23 +170,23 @@ func (s *server) jobList(ctx context.Context, r *request) (any, error) {
 }
 
 // ordered reads one page of jobs. The record has them by their start, the newest first; by their end they are sorted here.
-func (s *server) ordered(ctx context.Context, f rollout.JobFilter, order string, start, limit int) (int, []rollout.Job, error) {
+func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f rollout.JobFilter, order string, start, limit int) (int, []rollout.Job, error) {
 	switch order {
 	case "start_time":
 		f.Limit = 1 // only the count
-		total, _, err := s.jobs.Jobs(ctx, f)
+		total, _, err := s.jobs.Jobs(ctx, caller, f)
 		if err != nil || start >= total {
 			return total, nil, err
 		}
 		end := total - start
 		f.Start = max(end-limit, 0)
 		f.Limit = end - f.Start
-		_, jobs, err := s.jobs.Jobs(ctx, f)
+		_, jobs, err := s.jobs.Jobs(ctx, caller, f)
 		slices.Reverse(jobs)
 		return total, jobs, err
 	case "end_time", "-end_time":
 		f.Limit = -1
-		total, jobs, err := s.jobs.Jobs(ctx, f)
+		total, jobs, err := s.jobs.Jobs(ctx, caller, f)
 		slices.SortStableFunc(jobs, func(a, b rollout.Job) int {
 			if order == "-end_time" {
 				a, b = b, a
@@ -196,7 +196,7 @@ func (s *server) ordered(ctx context.Context, f rollout.JobFilter, order string,
 		return total, jobs[min(start, len(jobs)):min(start+limit, len(jobs))], err
 	}
 	f.Start, f.Limit = start, limit
-	return s.jobs.Jobs(ctx, f)
+	return s.jobs.Jobs(ctx, caller, f)
 }
 
 // jobFilter reads the filters of a list: each exact, or with __in one of several with commas between. None is true when nothing can fit.

@@ -146,7 +146,7 @@ func TestWhatAJobKeeps(t *testing.T) {
 	if got := string(r.jobs.last.Raw); got != want {
 		t.Errorf("%s", got)
 	}
-	_, rows := r.plane.FindProcesses(r.jobs.last.Query)
+	_, rows := r.plane.FindProcesses(everybody, r.jobs.last.Query)
 	if len(rows) != 1 || rows[0].Process != 46 {
 		t.Fatalf("%+v", rows)
 	}

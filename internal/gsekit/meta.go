@@ -18,11 +18,11 @@ func (s *server) accessOverview(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	used, err := s.jobs.HasJobs(ctx, r.biz)
+	used, err := s.jobs.HasJobs(ctx, r.Caller, r.biz)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := s.business(ctx, r.biz)
+	rec, err := s.business(ctx, r)
 	if err != nil {
 		return nil, err
 	}

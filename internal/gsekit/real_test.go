@@ -72,7 +72,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	must(err)
 	send.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker, Receive: r.plane.Receive, Log: log})
 	must(err)
-	runner := rollout.New(rollout.Options{Store: store, Plane: r.plane, Log: log})
+	runner := rollout.New(rollout.Options{Store: store, Plane: r.plane, Log: log, Rights: func(gozzard.Caller) *gozzard.Rights { return everybody.Rights }})
 	for _, run := range []func(context.Context) error{r.plane.Run, send.hub.Run, runner.Run} {
 		r.wg.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
@@ -89,7 +89,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	})
 	b, err := topology.Parse([]byte(document))
 	must(err)
-	_, err = r.plane.ApplyTopology(ctx, control.ApplyRequest{Business: b, Source: control.SourceFile})
+	_, err = r.plane.ApplyTopology(ctx, control.ApplyRequest{Caller: everybody, Business: b, Source: control.SourceFile})
 	must(err)
 	options.Plane, options.Jobs, options.Auth = r.plane, runner, book(t)
 	r.Handler = gsekit.New(options)
@@ -124,7 +124,7 @@ func (r *real) addHost() *sim.Host {
 	r.wg.Go(func() { _ = a.Run(r.ctx, link) })
 	r.wg.Go(func() { _ = link.Run(r.ctx) })
 	r.until("host "+string(id)+" is online", func() bool {
-		h, known := r.plane.Resolve(gozzard.Target{Agent: id})
+		h, known := r.plane.Resolve(everybody, gozzard.Target{Agent: id})
 		return known && h.Online
 	})
 	return host

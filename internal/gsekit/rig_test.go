@@ -77,7 +77,7 @@ func look(_ topology.Host, keys []gozzard.Key, out []topology.Status) {
 	}
 }
 
-func (p *plane) FindProcesses(q topology.Query) (int, []topology.Row) {
+func (p *plane) FindProcesses(_ gozzard.Caller, q topology.Query) (int, []topology.Row) {
 	n, rows := p.index.Find(q)
 	for i := range rows {
 		if rows[i].State != gozzard.StateUnregistered {
@@ -88,7 +88,7 @@ func (p *plane) FindProcesses(q topology.Query) (int, []topology.Row) {
 	return n, rows
 }
 
-func (p *plane) Business(_ context.Context, biz int) (control.BusinessRecord, error) {
+func (p *plane) Business(_ context.Context, _ gozzard.Caller, biz int) (control.BusinessRecord, error) {
 	if biz != p.rec.ID {
 		return control.BusinessRecord{}, gozzard.Errorf(gozzard.ErrNotFound, "no business %d", biz)
 	}
@@ -141,7 +141,7 @@ func (j *jobs) Create(_ context.Context, r rollout.Request) (rollout.Job, error)
 	return rollout.Job{ID: 158}, err
 }
 
-func (j *jobs) Job(_ context.Context, biz int, id int64) (rollout.Job, error) {
+func (j *jobs) Job(_ context.Context, _ gozzard.Caller, biz int, id int64) (rollout.Job, error) {
 	for _, job := range j.list {
 		if job.ID == id && job.Biz == biz {
 			return job, nil
@@ -150,7 +150,7 @@ func (j *jobs) Job(_ context.Context, biz int, id int64) (rollout.Job, error) {
 	return rollout.Job{}, gozzard.Errorf(gozzard.ErrNotFound, "no such job")
 }
 
-func (j *jobs) Jobs(_ context.Context, f rollout.JobFilter) (int, []rollout.Job, error) {
+func (j *jobs) Jobs(_ context.Context, _ gozzard.Caller, f rollout.JobFilter) (int, []rollout.Job, error) {
 	b, err := json.Marshal(f)
 	j.calls = append(j.calls, fmt.Sprintf("jobs %s", b))
 	var fit []rollout.Job
@@ -166,7 +166,7 @@ func (j *jobs) Jobs(_ context.Context, f rollout.JobFilter) (int, []rollout.Job,
 	return len(fit), slices.Clone(fit[from:to]), err
 }
 
-func (j *jobs) Tasks(_ context.Context, biz int, f rollout.TaskFilter) (rollout.TaskPage, error) {
+func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f rollout.TaskFilter) (rollout.TaskPage, error) {
 	has := func(n int, list []int) bool { return len(list) == 0 || slices.Contains(list, n) }
 	page := rollout.TaskPage{Counts: map[rollout.State]int{}}
 	for _, t := range j.tasks[f.Job] {
@@ -188,7 +188,9 @@ func (j *jobs) Retry(_ context.Context, caller gozzard.Caller, biz int, id int64
 	return rollout.Job{}, j.err
 }
 
-func (j *jobs) HasJobs(_ context.Context, biz int) (bool, error) { return biz == 2, nil }
+func (j *jobs) HasJobs(_ context.Context, _ gozzard.Caller, biz int) (bool, error) {
+	return biz == 2, nil
+}
 
 // rig is a door before fakes.
 type rig struct {
@@ -263,3 +265,6 @@ func (r *rig) post(t testing.TB, path, body string, headers ...string) envelope 
 	t.Helper()
 	return r.do(t, http.MethodPost, path, body, headers...)
 }
+
+// everybody is a caller who may do everything.
+var everybody = gozzard.Caller{Rights: gozzard.Everything()}

@@ -32,7 +32,7 @@ func (s *server) processStatus(_ context.Context, r *request) (any, error) {
 	}
 	q.Start, q.Limit = start, limit
 	page := processPage{columns: columnsOf(fields)}
-	page.total, page.rows = s.plane.FindProcesses(q)
+	page.total, page.rows = s.plane.FindProcesses(r.Caller, q)
 	return page, nil
 }
 

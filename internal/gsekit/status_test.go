@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -251,7 +252,7 @@ func TestRows(t *testing.T) {
 // BenchmarkPage is a page of 1,000 rows, without the index behind it.
 func BenchmarkPage(b *testing.B) {
 	r := newRig(b)
-	_, rows := r.plane.FindProcesses(topology.Query{Biz: 2, Processes: []int{46}, Limit: 1})
+	_, rows := r.plane.FindProcesses(everybody, topology.Query{Biz: 2, Processes: []int{46}, Limit: 1})
 	full := &fullPlane{plane: r.plane, rows: slices.Repeat(rows, 1000)}
 	door := gsekit.New(gsekit.Options{Plane: full, Jobs: r.jobs, Auth: book(b)})
 	b.ReportAllocs()
@@ -269,4 +270,6 @@ type fullPlane struct {
 	rows []topology.Row
 }
 
-func (p *fullPlane) FindProcesses(topology.Query) (int, []topology.Row) { return len(p.rows), p.rows }
+func (p *fullPlane) FindProcesses(gozzard.Caller, topology.Query) (int, []topology.Row) {
+	return len(p.rows), p.rows
+}

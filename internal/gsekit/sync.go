@@ -13,10 +13,14 @@ import (
 // doorSync marks the operations by which agents are asked for their processes.
 const doorSync = "gsekit.sync"
 
-// flushProcess brings the topology up to date with its source.
+// flushProcess brings the topology up to date with its source. What is operated next may be something else then, so it takes the right to change definitions
+// of the whole business.
 func (s *server) flushProcess(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
+	}
+	if !r.Caller.Rights.May(gozzard.ActionUpdate, topology.Namespace(r.biz), nil) {
+		return nil, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d", r.Caller.App, r.biz)
 	}
 	return nil, s.flush(ctx, r.Caller, r.biz)
 }
@@ -32,7 +36,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 		return nil, err
 	}
 	began := time.Now()
-	_, rows := s.plane.FindProcesses(topology.Query{Biz: r.biz, Limit: -1})
+	_, rows := s.plane.FindProcesses(r.Caller, topology.Query{Biz: r.biz, Limit: -1})
 	if len(rows) == 0 {
 		return synced{}, nil
 	}

@@ -94,7 +94,7 @@ func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 	out := taskPage{List: []taskInfo{}}
 	utc := clock{timeUTC, time.UTC}
 	counts := map[rollout.State]int{}
-	err = s.eachTask(ctx, r.biz, f, func(t *rollout.Task) {
+	err = s.eachTask(ctx, r, f, func(t *rollout.Task) {
 		if byCode && int64(errCode(t)) != code {
 			return
 		}
@@ -109,10 +109,10 @@ func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 }
 
 // eachTask goes over tasks in pages, so that a large job is never in memory whole.
-func (s *server) eachTask(ctx context.Context, biz int, f rollout.TaskFilter, do func(t *rollout.Task)) error {
+func (s *server) eachTask(ctx context.Context, r *request, f rollout.TaskFilter, do func(t *rollout.Task)) error {
 	f.Start, f.Limit = 0, maxPage
 	for {
-		page, err := s.jobs.Tasks(ctx, biz, f)
+		page, err := s.jobs.Tasks(ctx, r.Caller, r.biz, f)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (s *server) jobTaskStatistics(ctx context.Context, r *request) (any, error)
 		return nil, err
 	}
 	counts := map[int]int{}
-	if err := s.eachTask(ctx, r.biz, rollout.TaskFilter{Job: job.ID}, func(t *rollout.Task) { counts[errCode(t)]++ }); err != nil {
+	if err := s.eachTask(ctx, r, rollout.TaskFilter{Job: job.ID}, func(t *rollout.Task) { counts[errCode(t)]++ }); err != nil {
 		return nil, err
 	}
 	out := []statistic{}
@@ -165,7 +165,7 @@ func (s *server) searchIP(ctx context.Context, r *request) (any, error) {
 		f.States = []rollout.State{rollout.State(status)}
 	}
 	hosts, seen := []hostInfo{}, map[hostInfo]bool{}
-	err = s.eachTask(ctx, r.biz, f, func(t *rollout.Task) {
+	err = s.eachTask(ctx, r, f, func(t *rollout.Task) {
 		host := hostInfo{Cloud: t.Addr.Cloud, IP: ipText(t.Addr.IP), Agent: string(t.Agent)}
 		var info processInfo
 		if json.Unmarshal(t.Info, &info) == nil && info.Host != (hostInfo{}) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +26,7 @@ const (
 type command struct {
 	run    supervise.Run
 	who    account
+	dir    *folder // open until the shell is in it
 	cmd    *exec.Cmd
 	plain  bool      // the program was started in place of the shell
 	group  *runGroup // nil without cgroups
@@ -57,19 +57,20 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	if err := checkShell(r.Spec.Control.Shell); err != nil {
 		return nil, err
 	}
-	dir, err := workDir(r.Spec.Identity.SetupPath)
-	if err != nil {
-		return nil, err
-	}
 	who, cred, err := h.actAs(r.Spec.Identity.User)
 	if err != nil {
 		return nil, err
 	}
-	c := &command{run: r, who: who, exited: make(chan struct{})}
+	dir, err := h.openFolder(r.Spec.Identity.SetupPath, who.name, cred)
+	if err != nil {
+		return nil, err
+	}
+	c := &command{run: r, who: who, dir: dir, exited: make(chan struct{})}
 	name := runName(r)
 	attr := &syscall.SysProcAttr{Setsid: true, Credential: cred}
 	if h.groups != nil {
 		if c.group, err = h.groups.begin(r.Key, name); err != nil {
+			h.discard(c)
 			return nil, err
 		}
 		attr.UseCgroupFD, attr.CgroupFD = true, int(c.group.fd.Fd())
@@ -80,7 +81,7 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		return nil, err
 	}
 	c.cmd = &exec.Cmd{
-		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir, Env: environment(r, who),
+		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(), Env: environment(r, who),
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
 	return c, nil
@@ -97,7 +98,7 @@ func (c *command) withoutShell() *exec.Cmd {
 		return nil
 	}
 	plain := &exec.Cmd{Path: args[0], Args: args, Dir: c.cmd.Dir, Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr, SysProcAttr: c.cmd.SysProcAttr}
-	plain.Env = append(slices.Clip(c.cmd.Env), "PWD="+c.cmd.Dir) // as the shell does
+	plain.Env = append(slices.Clip(c.cmd.Env), "PWD="+c.dir.real) // as the shell does
 	return plain
 }
 
@@ -128,11 +129,12 @@ func (h *Host) start(c *command) error {
 	if err != nil {
 		h.discard(c)
 		if errors.Is(err, unix.EACCES) {
-			return fmt.Errorf("setup_path %s: user %s may not enter it", c.cmd.Dir, c.who.name)
+			return fmt.Errorf("setup_path %s: user %s may not enter it", c.dir.name, c.who.name)
 		}
 		return fmt.Errorf("cannot start shell: %w", err)
 	}
 	h.resetOOMScore(c.cmd.Process.Pid)
+	_ = c.dir.file.Close()
 	if c.group != nil {
 		_ = c.group.fd.Close() // was only there to be named at the start
 	}
@@ -171,6 +173,7 @@ func (h *Host) admit(c *command) error {
 
 // discard gives back what prepare took.
 func (h *Host) discard(c *command) {
+	_ = c.dir.file.Close()
 	if c.group != nil {
 		_ = c.group.fd.Close()
 		h.groups.release(c.group)
@@ -192,28 +195,6 @@ func runName(r supervise.Run) string {
 		return prefix + token()
 	}
 	return prefix + r.Op.String() + "-" + token()
-}
-
-// workDir checks where a command is to run. Without a setup path that is the root folder.
-func workDir(path string) (string, error) {
-	if path == "" {
-		return "/", nil
-	}
-	if clean := filepath.Clean(path); !filepath.IsAbs(path) || clean != path && clean+"/" != path {
-		return "", fmt.Errorf("setup_path %q: not a clean absolute path", path)
-	}
-	fi, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("setup_path %s: no such directory", path)
-	case errors.Is(err, os.ErrPermission):
-		return "", fmt.Errorf("setup_path %s: permission denied", path)
-	case err != nil:
-		return "", fmt.Errorf("setup_path %s: %w", path, errors.Unwrap(err))
-	case !fi.IsDir():
-		return "", fmt.Errorf("setup_path %s: not a directory", path)
-	}
-	return path, nil
 }
 
 // environment is the same for every command of a user, whatever the agent itself was started with.

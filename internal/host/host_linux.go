@@ -42,7 +42,8 @@ type Host struct {
 	self     account
 	hasPidfd bool
 	setuid   bool // may be gained by commands of others than root
-	oomScore int  // of this program
+	permit   func(user, dir string) error
+	oomScore int // of this program
 	instance string
 	degraded []string
 
@@ -78,7 +79,7 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{
 		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()), self: ownAccount(), instance: o.Instance,
-		setuid: o.AllowSetuid, oomScore: ownOOMScore(), shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
+		setuid: o.AllowSetuid, permit: o.Permit, oomScore: ownOOMScore(), shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
 		accounts: newAccounts(), closing: make(chan struct{}), tidied: make(chan struct{}),
 	}
 	if err := h.learn(); err != nil {

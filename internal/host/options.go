@@ -27,6 +27,9 @@ type Options struct {
 	// AllowSetuid lets commands of accounts other than root gain privileges through set-uid programs such as sudo. Otherwise the kernel ignores
 	// those marks for all that such a command starts.
 	AllowSetuid bool
+	// Permit judges the folder in which a command of an account is about to run, by its real path; nil allows every one. Only Linux asks it: elsewhere
+	// commands run as the agent's own account.
+	Permit func(user, dir string) error
 	// BootID stands in for the id of this boot in tests.
 	BootID string
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -18,38 +17,40 @@ const (
 )
 
 // readPIDFile reads the pid that a file names. Such files lie where services write, so everything about one is suspect: it must be a small
-// regular file of root, the agent or the definition's user. Opening never waits (a FIFO would) and never follows a link.
+// regular file of root, the agent or the definition's user, with no other name: a link to a file of root would lend its word. Nothing is opened to be read
+// before that is known, since opening a device may do something and opening a FIFO waits, and no link is followed.
 func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
 	if !filepath.IsAbs(path) {
 		return 0, written, fmt.Sprintf("pid file %q is not an absolute path", path)
 	}
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return 0, written, fmt.Sprintf("pid file %s does not exist", path)
-	case errors.Is(err, unix.ELOOP):
-		return 0, written, fmt.Sprintf("pid file %s is a symbolic link", path)
 	case err != nil:
 		return 0, written, fmt.Sprintf("pid file %s cannot be opened: %v", path, err)
 	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
+	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
 	switch {
+	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
+		return 0, written, fmt.Sprintf("pid file %s is a symbolic link", path)
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return 0, written, fmt.Sprintf("pid file %s is not a regular file", path)
 	case st.Uid != 0 && st.Uid != h.self.uid && (owner == nil || st.Uid != owner.uid):
 		return 0, written, fmt.Sprintf("pid file %s belongs to uid %d, not to root or the process's user", path, st.Uid)
+	case st.Nlink > 1:
+		return 0, written, fmt.Sprintf("pid file %s has %d names, one is allowed", path, st.Nlink)
 	case st.Size == 0:
 		return 0, written, fmt.Sprintf("pid file %s is empty", path)
 	case st.Size > pidFileBytes:
 		return 0, written, fmt.Sprintf("pid file %s has %d bytes, at most %d are allowed", path, st.Size, pidFileBytes)
 	}
 	buf := make([]byte, pidFileBytes)
-	n, err := f.Read(buf)
+	n, err := readOpened(fd, buf)
 	if err != nil {
 		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
@@ -58,6 +59,16 @@ func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.T
 		return 0, written, fmt.Sprintf("pid file %s does not hold a process id", path)
 	}
 	return pid, time.Unix(st.Mtim.Unix()), ""
+}
+
+// readOpened reads the file behind a descriptor that cannot be read through, and no other.
+func readOpened(fd int, buf []byte) (int, error) {
+	in, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(in)
+	return unix.Read(in, buf)
 }
 
 // parsePID takes a plain decimal with blanks around it, as some programs pad it.

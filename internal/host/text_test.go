@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/host"
 )
 
@@ -29,9 +30,10 @@ func TestOutputIsCleaned(t *testing.T) {
 }
 
 func FuzzCleanOutput(f *testing.F) {
-	f.Add([]byte("a\nb"), false)
-	f.Add([]byte("\xff\x80\x1b[31m"), true)
-	f.Fuzz(func(t *testing.T, b []byte, cut bool) {
+	z := fuzztest.New(f)
+	z.Add([]byte("a\nb"), false)
+	z.Add([]byte("\xff\x80\x1b[31m"), true)
+	z.Fuzz(func(t *testing.T, b []byte, cut bool) {
 		s := host.CleanOutput(b, cut)
 		if !utf8.ValidString(s) || len(s) > 4<<10 || strings.Count(s, "\n") > 19 || strings.ContainsAny(s, "\x00\x1b\r") {
 			t.Fatalf("%q", s)

@@ -69,7 +69,7 @@ func (f *fake) Results(_ context.Context, caller gozzard.Caller, id gozzard.Task
 	return r, nil
 }
 
-func (f *fake) Resolve(t gozzard.Target) (control.Host, bool) {
+func (f *fake) Resolve(_ gozzard.Caller, t gozzard.Target) (control.Host, bool) {
 	system := map[gozzard.HostAddr]string{addr(0, "10.0.0.1"): "linux", addr(0, "10.0.0.2"): "linux", addr(0, "10.0.0.9"): "windows"}[t.Addr]
 	return control.Host{Info: gozzard.HostInfo{OS: system}}, system != ""
 }

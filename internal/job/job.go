@@ -23,7 +23,7 @@ const (
 type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error)
-	Resolve(t gozzard.Target) (control.Host, bool)
+	Resolve(caller gozzard.Caller, t gozzard.Target) (control.Host, bool)
 }
 
 // Options are the parts and settings of the door.

@@ -75,7 +75,7 @@ func (r *reader) process(v *esb.Value, biz int64, action gozzard.Action) {
 		}
 		t := gozzard.Target{Addr: h.addr, ResultKey: p.valueKey + ":" + h.name()}
 		if action.RunsCommand() {
-			t.Refused = r.s.refuse(t, p.spec.Control.Shell)
+			t.Refused = r.s.refuse(r.c.Caller, t, p.spec.Control.Shell)
 		}
 		it.Targets = append(it.Targets, t)
 	}
@@ -101,11 +101,11 @@ func (r *reader) again(v *esb.Value, key gozzard.Key, h host, spec *gozzard.Spec
 }
 
 // refuse gives the verdict on scripts for a system that the host is known not to have. Hosts that are not known have theirs anyway.
-func (s *server) refuse(t gozzard.Target, shell gozzard.Shell) *gozzard.Outcome {
+func (s *server) refuse(caller gozzard.Caller, t gozzard.Target, shell gozzard.Shell) *gozzard.Outcome {
 	if shell != gozzard.ShellBat && shell != gozzard.ShellPS1 {
 		return nil
 	}
-	host, known := s.plane.Resolve(t)
+	host, known := s.plane.Resolve(caller, t)
 	if !known || host.Info.OS == "" || shell.RunsOn(host.Info.OS) {
 		return nil
 	}

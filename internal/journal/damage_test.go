@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/journal"
 )
 
@@ -204,14 +205,15 @@ func TestOlderFormatGoesOn(t *testing.T) {
 }
 
 func FuzzScan(f *testing.F) {
+	z := fuzztest.New(f)
 	golden, err := os.ReadFile("testdata/v1.journal")
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(golden)
-	f.Add(golden[:len(golden)-3])
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, data []byte) {
+	z.Add(golden)
+	z.Add(golden[:len(golden)-3])
+	z.Add([]byte{})
+	z.Fuzz(func(t *testing.T, data []byte) {
 		recs, end, _ := journal.Scan(data)
 		if end > len(data) {
 			t.Fatalf("valid prefix of %d in %d bytes", end, len(data))

@@ -68,12 +68,12 @@ func BenchmarkIndex(b *testing.B) {
 	b.Run("page100", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			x.Page("", rng.IntN(x.Len()-100), 100)
+			x.Page(all, "", rng.IntN(x.Len()-100), 100)
 		}
 	})
 	b.Run("page100namespace", func(b *testing.B) {
 		for b.Loop() {
-			x.Page("space-7", rng.IntN(*benchRows/50-100), 100)
+			x.Page(all, "space-7", rng.IntN(*benchRows/50-100), 100)
 		}
 	})
 	b.Run("lookup", func(b *testing.B) {
@@ -99,17 +99,17 @@ func BenchmarkIndex(b *testing.B) {
 	b.Run("findHost", func(b *testing.B) {
 		for b.Loop() {
 			h := rng.IntN(hosts)
-			x.Find(live.Filter{Clouds: []int{h % 4}, IPs: []netip.Addr{addr(h%4, h).IP}}, 0, 100)
+			x.Find(all, live.Filter{Clouds: []int{h % 4}, IPs: []netip.Addr{addr(h%4, h).IP}}, 0, 100)
 		}
 	})
 	b.Run("findGlobEverywhere", func(b *testing.B) {
 		for b.Loop() {
-			x.Find(live.Filter{Names: []string{"*_host_*7"}}, 0, 100)
+			x.Find(all, live.Filter{Names: []string{"*_host_*7"}}, 0, 100)
 		}
 	})
 	b.Run("findStopped", func(b *testing.B) {
 		for b.Loop() {
-			x.Find(live.Filter{States: []gozzard.RunState{gozzard.StateStopped}}, 0, 100)
+			x.Find(all, live.Filter{States: []gozzard.RunState{gozzard.StateStopped}}, 0, 100)
 		}
 	})
 }

@@ -165,12 +165,13 @@ func (x *Index) HostByAddr(a gozzard.HostAddr) (Host, bool) {
 	return Host{}, false
 }
 
-// Hosts lists all known hosts, sorted by cloud and address, then agent.
-func (x *Index) Hosts() []Host {
+// Hosts lists the known hosts that the rights show, sorted by cloud and address, then agent.
+func (x *Index) Hosts(rights *gozzard.Rights) []Host {
+	all := rights.SeesAll()
 	x.mu.RLock()
 	list := make([]Host, 0, x.known)
 	for _, e := range x.hosts {
-		if e.known {
+		if e.known && (all || rights.SeesHost(e.Info.Addrs)) {
 			list = append(list, e.Host)
 		}
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/gozzard/gozzard/internal/live"
 )
 
+// all is who sees everything.
+var all = gozzard.Everything()
+
 func agentName(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("agent-%d", i)) }
 
 func addr(cloud, i int) gozzard.HostAddr {
@@ -112,22 +115,22 @@ func TestPageKeepsItsOrder(t *testing.T) {
 	changed := status("ns", "a")
 	changed.State, changed.Message = gozzard.StateStopped, "gone"
 	x.Apply("a1", []gozzard.Status{changed, status("ns", "d"), status("other", "z")}, nil)
-	total, rows := x.Page("ns", 0, 10)
+	total, rows := x.Page(all, "ns", 0, 10)
 	if total != 4 || names(rows) != "c a b d" {
 		t.Errorf("page is %d: %s", total, names(rows))
 	}
 	x.Apply("a1", nil, []gozzard.Key{{Namespace: "ns", Name: "a"}})
 	x.Apply("a1", []gozzard.Status{status("ns", "a")}, nil)
-	if total, rows := x.Page("ns", 1, 2); total != 4 || names(rows) != "b d" {
+	if total, rows := x.Page(all, "ns", 1, 2); total != 4 || names(rows) != "b d" {
 		t.Errorf("second page is %d: %s", total, names(rows))
 	}
-	if total, rows := x.Page("ns", 9, 2); total != 4 || len(rows) != 0 {
+	if total, rows := x.Page(all, "ns", 9, 2); total != 4 || len(rows) != 0 {
 		t.Errorf("page past the end is %d: %s", total, names(rows))
 	}
-	if total, rows := x.Page("", 0, 10); total != 5 || names(rows) != "c b d z a" {
+	if total, rows := x.Page(all, "", 0, 10); total != 5 || names(rows) != "c b d z a" {
 		t.Errorf("page of all is %d: %s", total, names(rows))
 	}
-	if total, _ := x.Page("none", 0, 10); total != 0 {
+	if total, _ := x.Page(all, "none", 0, 10); total != 0 {
 		t.Errorf("a namespace of nothing has %d", total)
 	}
 }
@@ -148,7 +151,7 @@ func TestFullReport(t *testing.T) {
 	if !x.Full("a1", 7, 0, 2, []gozzard.Status{status("ns", "more")}) {
 		t.Error("not complete after both parts")
 	}
-	if _, rows := x.Page("ns", 0, 10); names(rows) != "stays recorded awaited meanwhile more" {
+	if _, rows := x.Page(all, "ns", 0, 10); names(rows) != "stays recorded awaited meanwhile more" {
 		t.Errorf("rows are %s", names(rows))
 	}
 	if r, _ := x.Get("a1", gozzard.Key{Namespace: "ns", Name: "recorded"}); r.Status.State != gozzard.StateUnregistered || r.Status.PID != -1 {
@@ -167,7 +170,7 @@ func TestFullReport(t *testing.T) {
 	if !x.Full("a1", 7, 0, 1, nil) {
 		t.Error("not complete with its only part")
 	}
-	if _, rows := x.Page("ns", 0, 10); names(rows) != "recorded awaited" {
+	if _, rows := x.Page(all, "ns", 0, 10); names(rows) != "recorded awaited" {
 		t.Errorf("rows are %s", names(rows))
 	}
 	x.Remove("a1", gozzard.Key{Namespace: "ns", Name: "recorded"})
@@ -241,18 +244,18 @@ func TestReadersAndWritersTogether(t *testing.T) {
 					return
 				default:
 				}
-				if total, rows := x.Page("ns1", 3, 50); len(rows) > total {
+				if total, rows := x.Page(all, "ns1", 3, 50); len(rows) > total {
 					t.Errorf("%d rows of %d", len(rows), total)
 				}
-				_, rows := x.Find(live.Filter{Names: []string{"p1*"}, Agents: []gozzard.AgentID{agentName(1), agentName(2)}}, 0, 100)
+				_, rows := x.Find(all, live.Filter{Names: []string{"p1*"}, Agents: []gozzard.AgentID{agentName(1), agentName(2)}}, 0, 100)
 				for _, r := range rows {
 					if !strings.HasPrefix(r.Status.Name, "p1") {
 						t.Errorf("found %s", r.Status.Key)
 					}
 				}
-				x.Find(live.Filter{Names: []string{"*9"}}, 0, 100)
+				x.Find(all, live.Filter{Names: []string{"*9"}}, 0, 100)
 				x.CountByState()
-				x.Hosts()
+				x.Hosts(all)
 				time.Sleep(time.Millisecond) // the machine has few cores; writers shall get on
 			}
 		}()
@@ -293,11 +296,11 @@ func TestPagesSurviveChurn(t *testing.T) {
 		x.Apply("a1", nil, removed)
 
 		start := rng.IntN(len(want) + 1)
-		total, page := x.Page("ns", start, len(want))
+		total, page := x.Page(all, "ns", start, len(want))
 		if total != len(want) || names(page) != strings.Join(want[start:], " ") {
 			t.Fatalf("round %d: page from %d has %d of %d rows, want %d of %d", round, start, len(page), total, len(want)-start, len(want))
 		}
-		if total, found := x.Find(live.Filter{Names: []string{"*7"}}, 0, 1<<20); total != len(found) || names(found) != names(lookUp(x, want)) {
+		if total, found := x.Find(all, live.Filter{Names: []string{"*7"}}, 0, 1<<20); total != len(found) || names(found) != names(lookUp(x, want)) {
 			t.Fatalf("round %d: a search finds %d of %d", round, len(found), total)
 		}
 	}

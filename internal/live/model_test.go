@@ -323,13 +323,13 @@ func compare(t *rapid.T, x *live.Index, m *model) {
 	}
 	start, limit := rapid.IntRange(0, 6).Draw(t, "start"), rapid.IntRange(0, 6).Draw(t, "limit")
 	ns := rapid.OneOf(genSpace, rapid.Just("")).Draw(t, "page")
-	total, rows := x.Page(ns, start, limit)
+	total, rows := x.Page(all, ns, start, limit)
 	wantTotal, wantRows := m.query(func(r *modelRow) bool { return ns == "" || r.s.Namespace == ns }, start, limit)
 	same("page total", wantTotal, total)
 	same("page", wantRows, rows)
 
 	f := genFilter.Draw(t, "filter")
-	total, rows = x.Find(f, start, limit)
+	total, rows = x.Find(all, f, start, limit)
 	wantTotal, wantRows = m.query(func(r *modelRow) bool { return m.fits(f, r) }, start, limit)
 	same("found total", wantTotal, total)
 	same("found", wantRows, rows)

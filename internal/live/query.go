@@ -23,8 +23,11 @@ func (x *Index) Get(agent gozzard.AgentID, key gozzard.Key) (Row, bool) {
 }
 
 // Page lists the processes of a namespace, or of all with "", in the order in which they came: a change of status moves nothing, new rows come at
-// the end. total is how many there are.
-func (x *Index) Page(namespace string, start, limit int) (total int, rows []Row) {
+// the end. total is how many there are. What the rights do not show is neither listed nor counted.
+func (x *Index) Page(rights *gozzard.Rights, namespace string, start, limit int) (total int, rows []Row) {
+	if !rights.SeesAll() && (namespace == "" || !rights.SeesSpace(namespace)) {
+		return x.newQuery(rights, Filter{}, max(start, 0), limit).scan(namespace)
+	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	o := x.orderOf(namespace)
@@ -39,10 +42,10 @@ func (x *Index) Page(namespace string, start, limit int) (total int, rows []Row)
 	return o.n, rows
 }
 
-// Find lists the processes that fit a filter, in the order of Page. total is how many fit. The fleet goes on changing while it is searched: each
-// row is as it was at some moment of the search.
-func (x *Index) Find(f Filter, start, limit int) (total int, rows []Row) {
-	q := x.newQuery(f, max(start, 0), limit)
+// Find lists the processes that fit a filter, in the order of Page. total is how many fit and the rights show. The fleet goes on changing while it is
+// searched: each row is as it was at some moment of the search.
+func (x *Index) Find(rights *gozzard.Rights, f Filter, start, limit int) (total int, rows []Row) {
+	q := x.newQuery(rights, f, max(start, 0), limit)
 	if q.hosts != nil && q.narrow {
 		return q.byHost()
 	}
@@ -87,6 +90,7 @@ func (x *Index) orderOf(namespace string) *order {
 // query is one search at work.
 type query struct {
 	x            *Index
+	sight        *sight // nil: everything is visible
 	start, limit int
 	spaces       globs
 	names        globs
@@ -107,8 +111,8 @@ const (
 	failing
 )
 
-func (x *Index) newQuery(f Filter, start, limit int) *query {
-	q := &query{x: x, start: start, limit: limit, spaces: f.Namespaces, names: f.Names, anyState: len(f.States) == 0, hosted: f.Hosted}
+func (x *Index) newQuery(rights *gozzard.Rights, f Filter, start, limit int) *query {
+	q := &query{x: x, sight: newSight(x, rights), start: start, limit: limit, spaces: f.Namespaces, names: f.Names, anyState: len(f.States) == 0, hosted: f.Hosted}
 	for _, s := range f.States {
 		q.states[s] = true
 	}
@@ -170,6 +174,9 @@ func (q *query) fits(r *row) bool {
 		if _, ok := q.hosts[r.host]; !ok {
 			return false
 		}
+	}
+	if q.sight != nil && !q.sight.sees(r) {
+		return false
 	}
 	return q.spaces.match(q.x.spaces.at(r.space).name) && (len(q.names) == 0 || q.nameFits(r.name))
 }

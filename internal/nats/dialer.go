@@ -7,15 +7,19 @@ import (
 	"syscall"
 )
 
-// dialer connects to loopback addresses only, and closes what it opened when its link ends: the library waits for a silent server as long as its
-// time-out says.
+// dialer connects to loopback addresses only unless TLS goes over it, and closes what it opened when its link ends: the library waits for a silent
+// server as long as its time-out says.
 type dialer struct {
-	atEnd func(f func()) (cancel func() bool)
+	anywhere bool
+	atEnd    func(f func()) (cancel func() bool)
 }
 
 // Dial makes it a natsgo.CustomDialer.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
-	nd := net.Dialer{Timeout: dialTimeout, Control: onlyLoopback}
+	nd := net.Dialer{Timeout: dialTimeout}
+	if !d.anywhere {
+		nd.Control = onlyLoopback
+	}
 	conn, err := nd.Dial(network, address)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,11 @@ type HubOptions struct {
 	Broker    *Broker
 	Receive   func(from gozzard.AgentID, cloud int, r *gozzard.Report)
 	Malformed func(from gozzard.AgentID, err error) // a report that could not be read; wire.ErrNewer for one of a newer protocol; may be nil
-	Log       *slog.Logger
+
+	// Seal appends what an agent's Open undoes around the bytes of a command that write appends. nil: commands go as they are, for tests.
+	Seal func(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte
+
+	Log *slog.Logger
 }
 
 // HubStats counts since the start.
@@ -70,6 +74,11 @@ func NewHub(o HubOptions) (*Hub, error) {
 	}
 	if o.Malformed == nil {
 		o.Malformed = func(gozzard.AgentID, error) {}
+	}
+	if o.Seal == nil {
+		o.Seal = func(b []byte, _ gozzard.AgentID, _ gozzard.CommandKind, write func([]byte) []byte) []byte {
+			return write(b)
+		}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -124,7 +133,9 @@ func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 	if err != nil {
 		return fmt.Errorf("cannot send to agent: %w", err)
 	}
-	err = h.out.publish(h.conn, subjectOp+p.String(), func(b []byte) []byte { return wire.AppendCommand(b, cmd) })
+	err = h.out.publish(h.conn, subjectOp+p.String(), func(b []byte) []byte {
+		return h.opts.Seal(b, to, cmd.Kind, func(b []byte) []byte { return wire.AppendCommand(b, cmd) })
+	})
 	if err != nil {
 		return fmt.Errorf("cannot send to agent %s: %w", to, err)
 	}

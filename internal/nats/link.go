@@ -2,6 +2,8 @@ package nats
 
 import (
 	"context"
+	cryptorand "crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,11 +28,19 @@ const (
 
 // LinkOptions says whom a link serves and where it connects: to URL, or to a broker of this process.
 type LinkOptions struct {
-	URL    string // nats://host:port or host:port, on loopback
+	URL    string // nats://host:port or host:port, on loopback unless there is TLS
 	Broker *Broker
 	Agent  gozzard.AgentID
 	Cloud  int
 	Secret string
+
+	// TLS is how a server is reached that asks for certificates; then the secret is not used. Machine is told to it, to find copies of this agent.
+	TLS     *tls.Config
+	Machine string
+
+	// Open gives the bytes of a command out of what arrived, or says why it is not from the server. Nothing is read before. nil: commands come as
+	// they are, for tests.
+	Open func([]byte) ([]byte, error)
 
 	Command func(*gozzard.Command) // called in the order of arrival, one at a time
 	Up      func()                 // after each connect, when commands can arrive and reports be sent; may be nil
@@ -44,6 +54,7 @@ type LinkStats struct {
 	Received  uint64
 	Malformed uint64
 	Newer     uint64 // commands of a newer protocol
+	Refused   uint64 // what Open refused
 	Connects  uint64
 }
 
@@ -51,6 +62,7 @@ type LinkStats struct {
 type Link struct {
 	opts    LinkOptions
 	name    string
+	run     string // of this program, for the server
 	url     string
 	conn    atomic.Pointer[natsgo.Conn]
 	refused atomic.Bool // the newest failure was about the secret
@@ -58,7 +70,7 @@ type Link struct {
 	said    onceEach
 	out     outbox
 
-	sent, received, malformed, newer, connects atomic.Uint64
+	sent, received, malformed, newer, unopened, connects atomic.Uint64
 }
 
 // NewLink checks the options; Run connects.
@@ -67,7 +79,7 @@ func NewLink(o LinkOptions) (*Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a link: %w", err)
 	}
-	if o.Secret == "" {
+	if o.Secret == "" && o.TLS == nil {
 		return nil, errors.New("cannot make a link: no join secret")
 	}
 	if o.Command == nil {
@@ -76,11 +88,14 @@ func NewLink(o LinkOptions) (*Link, error) {
 	if (o.URL == "") == (o.Broker == nil) {
 		return nil, errors.New("cannot make a link: it needs either the server's address or a broker of this process")
 	}
-	l := &Link{opts: o, name: p.String()}
+	l := &Link{opts: o, name: p.String(), run: cryptorand.Text()}
 	if o.Broker == nil {
-		if l.url, err = serverAddr(o.URL); err != nil {
+		if l.url, err = serverAddr(o.URL, o.TLS != nil); err != nil {
 			return nil, err
 		}
+	}
+	if o.Open == nil {
+		l.opts.Open = func(b []byte) ([]byte, error) { return b, nil }
 	}
 	if o.Up == nil {
 		l.opts.Up = func() {}
@@ -128,7 +143,8 @@ func (l *Link) Send(r *gozzard.Report) error {
 // Stats returns the counts so far.
 func (l *Link) Stats() LinkStats {
 	return LinkStats{
-		Sent: l.sent.Load(), Received: l.received.Load(), Malformed: l.malformed.Load(), Newer: l.newer.Load(), Connects: l.connects.Load(),
+		Sent: l.sent.Load(), Received: l.received.Load(), Malformed: l.malformed.Load(), Newer: l.newer.Load(),
+		Refused: l.unopened.Load(), Connects: l.connects.Load(),
 	}
 }
 
@@ -215,13 +231,11 @@ func flush(ctx context.Context, conn *natsgo.Conn) error {
 
 func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 	opts := append(commonOptions(),
-		natsgo.Name("agent"),
-		natsgo.UserInfo(l.name, l.opts.Secret),
 		natsgo.RetryOnFailedConnect(true),
 		natsgo.CustomReconnectDelay(func(attempts int) time.Duration {
 			refused := l.refused.Load()
 			if refused {
-				l.opts.Log.Warn("the server refuses this agent's join secret", "agent", l.opts.Agent, "cloud", l.opts.Cloud)
+				l.opts.Log.Warn(l.refusal(), "agent", l.opts.Agent, "cloud", l.opts.Cloud)
 			}
 			return retryDelay(attempts, refused)
 		}),
@@ -237,10 +251,23 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { l.failed(err) }),
 		natsgo.ClosedHandler(func(*natsgo.Conn) { close(ev.gone) }),
 	)
+	if l.opts.TLS != nil {
+		opts = append(opts, natsgo.Name(l.opts.Machine+"/"+l.run), natsgo.Secure(l.opts.TLS), natsgo.TLSHandshakeFirst())
+	} else {
+		opts = append(opts, natsgo.Name("agent"), natsgo.UserInfo(l.name, l.opts.Secret))
+	}
 	if l.opts.Broker != nil {
 		return append(opts, natsgo.InProcessServer(l.opts.Broker.server))
 	}
-	return append(opts, natsgo.SetCustomDialer(dialer{atEnd: func(f func()) func() bool { return context.AfterFunc(life, f) }}))
+	return append(opts, natsgo.SetCustomDialer(dialer{anywhere: l.opts.TLS != nil, atEnd: func(f func()) func() bool { return context.AfterFunc(life, f) }}))
+}
+
+// refusal says what the server does not believe.
+func (l *Link) refusal() string {
+	if l.opts.TLS != nil {
+		return "the server does not let this agent in: it waits for approval, is in quarantine, or was revoked (gozzard hosts says which)"
+	}
+	return "the server refuses this agent's join secret"
 }
 
 // failed notes why there is no connection.
@@ -257,7 +284,14 @@ func (l *Link) failed(err error) {
 
 func (l *Link) receive(m *natsgo.Msg) {
 	l.received.Add(1)
-	cmd, err := wire.DecodeCommand(m.Data)
+	data, err := l.opts.Open(m.Data)
+	if err != nil {
+		if n := l.unopened.Add(1); n&(n-1) == 0 { // ever more rarely: whoever sends such things can send many
+			l.opts.Log.Warn("command was refused: it is not from this agent's server", "why", err, "refused", n)
+		}
+		return
+	}
+	cmd, err := wire.DecodeCommand(data)
 	switch {
 	case errors.Is(err, wire.ErrNewer):
 		l.newer.Add(1)

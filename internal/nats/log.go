@@ -3,6 +3,7 @@ package nats
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
 // brokerLog hands the broker's lines to slog. Its notices are about its own start and stop, which our log says better: they go to debug.
@@ -16,10 +17,18 @@ func (l *brokerLog) line(level func(string, ...any), format string, args []any) 
 }
 
 func (l *brokerLog) Noticef(format string, args ...any) { l.line(l.log.Debug, format, args) }
-func (l *brokerLog) Warnf(format string, args ...any)   { l.line(l.log.Warn, format, args) }
 func (l *brokerLog) Errorf(format string, args ...any)  { l.line(l.log.Error, format, args) }
 func (l *brokerLog) Debugf(format string, args ...any)  { l.line(l.log.Debug, format, args) }
 func (l *brokerLog) Tracef(format string, args ...any)  { l.line(l.log.Debug, format, args) }
+
+// Warnf leaves out what is as it should be: clients other than ours cannot connect.
+func (l *brokerLog) Warnf(format string, args ...any) {
+	if strings.Contains(format, "TLS Handshake First") {
+		l.line(l.log.Debug, format, args)
+		return
+	}
+	l.line(l.log.Warn, format, args)
+}
 
 // Fatalf does not end the program: the start fails with the text instead.
 func (l *brokerLog) Fatalf(format string, args ...any) {

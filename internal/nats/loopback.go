@@ -30,19 +30,20 @@ func loopback(hostport string) (host string, port int, ok bool, err error) {
 	return addr.Unmap().String(), port, true, nil
 }
 
-func listenAddr(listen string) (host string, port int, err error) {
+// listenAddr reads where to listen: anywhere with TLS, otherwise on loopback.
+func listenAddr(listen string, anywhere bool) (host string, port int, err error) {
 	host, port, ok, err := loopback(listen)
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot listen on %q: %w", listen, err)
 	}
-	if !ok {
+	if !ok && !anywhere {
 		return "", 0, fmt.Errorf("agents can only be served on loopback until enrolment and TLS are set up: %s is not a loopback address", listen)
 	}
 	return host, port, nil
 }
 
-// serverAddr reads the address of a server as agents are given it: nats://host:port or host:port.
-func serverAddr(raw string) (string, error) {
+// serverAddr reads the address of a server as agents are given it: nats://host:port or host:port. Without TLS it must be on loopback.
+func serverAddr(raw string, anywhere bool) (string, error) {
 	hostport := raw
 	if strings.Contains(raw, "://") {
 		u, err := url.Parse(raw)
@@ -58,7 +59,7 @@ func serverAddr(raw string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read the server's address: %w", err)
 	}
-	if !ok {
+	if !ok && !anywhere {
 		return "", fmt.Errorf("a server can only be joined on loopback until enrolment and TLS are set up: %s is not a loopback address", hostport)
 	}
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port)), nil

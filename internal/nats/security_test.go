@@ -56,7 +56,7 @@ func (a *attacker) deniedCount(t *testing.T) int {
 	return n
 }
 
-func TestAnAgentCannotPublishAsAnother(t *testing.T) {
+func TestTS6AnAgentCannotPublishAsAnother(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	var in inbox
 	h := hub(t, nats.HubOptions{Broker: b, Receive: in.receive})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/procfs"
 )
 
@@ -51,9 +52,10 @@ func TestStatRefusesWhatIsNone(t *testing.T) {
 }
 
 func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("42 (sleep)" + statTail))
-	f.Add([]byte("1 (a) b) S"))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	z := fuzztest.New(f)
+	z.Add([]byte("42 (sleep)" + statTail))
+	z.Add([]byte("1 (a) b) S"))
+	z.Fuzz(func(t *testing.T, b []byte) {
 		if st, err := procfs.ParseStat(b); err == nil && len(st.Comm()) > 64 {
 			t.Fatal("name out of bounds")
 		}

@@ -46,6 +46,9 @@ func (r *Runner) Create(ctx context.Context, q Request) (Job, error) {
 	default:
 		return Job{}, gozzard.Errorf(gozzard.ErrInvalid, "%+.32q is not a granularity: it must be BIZ, SET, MODULE or HOST", string(q.Granularity))
 	}
+	if !q.Caller.Rights.MaySpace(q.Action, topology.Namespace(q.Biz)) { // by its name only, so it does not tell whether there is such a business
+		return Job{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s processes of business %d", q.Caller.App, q.Action, q.Biz)
+	}
 	now := r.o.Now()
 	tasks, err := r.tasksFor(ctx, &q, now)
 	if err != nil {
@@ -72,7 +75,7 @@ func (r *Runner) Create(ctx context.Context, q Request) (Job, error) {
 func (r *Runner) tasksFor(ctx context.Context, q *Request, now time.Time) ([]Task, error) {
 	find := q.Query
 	find.Biz, find.Order, find.Start, find.Limit = q.Biz, nil, 0, MaxTasks
-	total, rows := r.o.Plane.FindProcesses(find)
+	total, rows := r.o.Plane.FindProcesses(q.Caller, find)
 	instances := 0
 	for i := range rows {
 		instances += len(rows[i].Instances)
@@ -129,7 +132,7 @@ func newTask(q *Request, it *control.TopologyItem, now time.Time) Task {
 // Retry repeats the operation on the failed tasks of a job that has ended: on those named, or on all with nil. It is that of the job's creation; a
 // process that lacked an attribute then fails again.
 func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, ids []int64) (Job, error) {
-	j, err := r.o.Store.Job(ctx, biz, id)
+	j, err := r.Job(ctx, caller, biz, id)
 	if err != nil {
 		return Job{}, err
 	}
@@ -144,6 +147,9 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 	if err != nil {
 		return Job{}, err
 	}
+	if err := r.permit(caller, j.Action, chosen); err != nil {
+		return Job{}, err
+	}
 	now := r.o.Now()
 	again(chosen, roundOf(page.Tasks)+1, now)
 	j.State, j.Reason, j.Message, j.Ended = Pending, ReasonNone, "", time.Time{}
@@ -153,6 +159,16 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 	}
 	r.add(jobRef{j.Biz, j.ID})
 	return j, nil
+}
+
+// permit refuses a retry to who may not do himself what the job does: it goes on with the rights of who created it.
+func (r *Runner) permit(caller gozzard.Caller, a gozzard.Action, tasks []Task) error {
+	for i := range tasks {
+		if t := &tasks[i]; !caller.Rights.All() && !r.o.Plane.May(caller, a, t.Key, targetOf(t)) {
+			return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s all of these processes", caller.App, a)
+		}
+	}
+	return nil
 }
 
 // choose picks the tasks of a retry: what failed or was never done, of those named.

@@ -69,7 +69,7 @@ func TestRefusedRequests(t *testing.T) {
 	r.rows[0].Instances = make([]topology.RowInstance, rollout.MaxTasks+1)
 	_, err = r.runner.Create(t.Context(), rollout.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStart})
 	wantKind(t, err, gozzard.ErrInvalid)
-	if has, err := r.runner.HasJobs(t.Context(), biz); has || err != nil {
+	if has, err := r.runner.HasJobs(t.Context(), caller, biz); has || err != nil {
 		t.Fatalf("something was recorded: %v, %v", has, err)
 	}
 }
@@ -192,13 +192,13 @@ func TestNothingFits(t *testing.T) {
 	if err != nil || j.State != rollout.Failed || j.Reason != rollout.ReasonNothing || j.Ended.IsZero() {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	got, err := r.runner.Job(t.Context(), biz, j.ID)
-	if err != nil || got.Expression != "*.*.*.*.*" || string(got.Request) != "{}" || got.Caller != caller {
+	got, err := r.runner.Job(t.Context(), caller, biz, j.ID)
+	if err != nil || got.Expression != "*.*.*.*.*" || string(got.Request) != "{}" || got.Caller != bare(caller) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	_, err = r.runner.Retry(t.Context(), caller, biz, j.ID, nil)
 	wantKind(t, err, gozzard.ErrInvalid)
-	_, err = r.runner.Tasks(t.Context(), biz+1, rollout.TaskFilter{Job: j.ID})
+	_, err = r.runner.Tasks(t.Context(), caller, biz+1, rollout.TaskFilter{Job: j.ID})
 	wantKind(t, err, gozzard.ErrNotFound)
 }
 

@@ -56,6 +56,7 @@ func (r *Runner) operate(ctx context.Context, op *gozzard.Operation) (task gozza
 	var refused error
 	err = r.insist(ctx, "an operation", func() error {
 		var err error
+		op.Caller.Rights = r.o.Rights(op.Caller)
 		if task, err = r.o.Plane.Operate(ctx, op); isKind(err, gozzard.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}

@@ -24,7 +24,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const biz = 2
 
-var caller = gozzard.Caller{App: "bk_sops", User: "admin", Asserted: true}
+var caller = gozzard.Caller{App: "bk_sops", User: "admin", Asserted: true, Rights: gozzard.Everything()}
+
+// bare is a caller as the record has him: rights are those of the moment.
+func bare(c gozzard.Caller) gozzard.Caller {
+	c.Rights = nil
+	return c
+}
 
 // rig is a runner over a real record. The fleet is the test's: operations are recorded as the control plane does it, with their idempotency keys, and
 // the verdicts are the script's.
@@ -63,7 +69,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	r.store = store
-	r.o = rollout.Options{Store: store, Plane: r}
+	r.o = rollout.Options{Store: store, Plane: r, Rights: func(gozzard.Caller) *gozzard.Rights { return caller.Rights }}
 	t.Cleanup(func() {
 		if r.kill != nil {
 			r.end()
@@ -109,8 +115,13 @@ func (r *rig) process(id int, row topology.Row) {
 	r.rows = append(r.rows, row)
 }
 
+// May implements rollout.Plane.
+func (r *rig) May(c gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool {
+	return c.Rights.May(a, key.Namespace, []gozzard.HostAddr{t.Addr})
+}
+
 // FindProcesses implements rollout.Plane.
-func (r *rig) FindProcesses(q topology.Query) (int, []topology.Row) {
+func (r *rig) FindProcesses(_ gozzard.Caller, q topology.Query) (int, []topology.Row) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var rows []topology.Row

@@ -14,18 +14,22 @@ import (
 
 // Plane is what rollouts need of the control plane.
 type Plane interface {
-	FindProcesses(q topology.Query) (total int, rows []topology.Row)
+	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
 	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error)
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error)
+	May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool
 }
 
 // Options are the parts and settings of a Runner. Zero settings get their defaults.
 type Options struct {
 	Store Store
 	Plane Plane
-	Log   *slog.Logger
-	Now   func() time.Time
+	// Rights tells what the creator of a job may do at the moment; nil: nothing, so that no job does anything. A job outlives the request that made it,
+	// and what its creator may do no longer it does no longer.
+	Rights func(caller gozzard.Caller) *gozzard.Rights
+	Log    *slog.Logger
+	Now    func() time.Time
 
 	Keep    time.Duration // jobs stay that long after their end; 7 days
 	Timeout time.Duration // an operation may take beyond the time of its commands until it counts as failed; 1 min
@@ -72,6 +76,9 @@ func New(o Options) *Runner {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Rights == nil {
+		o.Rights = func(gozzard.Caller) *gozzard.Rights { return nil }
 	}
 	if o.Keep == 0 {
 		o.Keep = 7 * 24 * time.Hour
@@ -224,27 +231,4 @@ func (r *Runner) insist(ctx context.Context, what string, f func() error) error 
 func isKind(err error, kind gozzard.ErrorKind) bool {
 	var e *gozzard.Error
 	return errors.As(err, &e) && e.Kind == kind
-}
-
-// Job reads one of a business. ErrNotFound for an unknown or foreign one.
-func (r *Runner) Job(ctx context.Context, biz int, id int64) (Job, error) {
-	return r.o.Store.Job(ctx, biz, id)
-}
-
-// Jobs lists jobs of a business, newest first.
-func (r *Runner) Jobs(ctx context.Context, f JobFilter) (total int, jobs []Job, err error) {
-	return r.o.Store.Jobs(ctx, f)
-}
-
-// Tasks lists tasks of a job of a business.
-func (r *Runner) Tasks(ctx context.Context, biz int, f TaskFilter) (TaskPage, error) {
-	if _, err := r.o.Store.Job(ctx, biz, f.Job); err != nil {
-		return TaskPage{}, err
-	}
-	return r.o.Store.Tasks(ctx, f)
-}
-
-// HasJobs tells whether a business ever had a job.
-func (r *Runner) HasJobs(ctx context.Context, biz int) (bool, error) {
-	return r.o.Store.HasJobs(ctx, biz)
 }

@@ -43,6 +43,7 @@ type JobFilter struct {
 	Biz     int
 	IDs     []int64
 	Actions []string // gozzard.Action.String
+	Apps    []string `json:",omitempty"` // only by the Runner
 	Users   []string
 	States  []State
 	From    time.Time // of Started

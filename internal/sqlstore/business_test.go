@@ -95,12 +95,38 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// firstSchema takes from a record what later versions of the schema added.
+func firstSchema(t *testing.T, path string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT IN ('schema_version', 'counters',
+		'tasks', 'items', 'attempts', 'specs', 'idempotency', 'garbage', 'audit', 'hosts', 'host_journals', 'host_addrs', 'processes', 'process_groups')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{`PRAGMA foreign_keys = 0`}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, `DROP TABLE `+name)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	raw(t, path, append(texts, `ALTER TABLE host_journals DROP COLUMN laid`, `ALTER TABLE audit DROP COLUMN hash`, `ALTER TABLE audit DROP COLUMN hosts_hash`,
+		`DELETE FROM counters WHERE name <> 'number'`, `DELETE FROM schema_version WHERE version_id > 1`)...)
+}
+
 // TestUpgrade: a record of the first schema is opened with all it has, and takes businesses and jobs.
 func TestUpgrade(t *testing.T) {
 	path := filled(t)
-	raw(t, path, `DROP TABLE businesses`, `DROP TABLE business_versions`, `DROP TABLE services`, `DROP TABLE modules`, `DROP TABLE sets`, `DROP TABLE numbers`,
-		`DROP TABLE jobs`, `DROP TABLE job_businesses`, `DROP TABLE job_tasks`, `DROP TABLE job_details`, `DROP TABLE job_specs`, `DROP TABLE job_garbage`,
-		`DELETE FROM counters WHERE name <> 'number'`, `ALTER TABLE host_journals DROP COLUMN laid`, `DELETE FROM schema_version WHERE version_id > 1`)
+	firstSchema(t, path)
 	s := openSQLite(t, path, sqlstore.Options{})
 	for seq := range gozzard.TaskSeq(5) {
 		if list, err := s.Attempts(t.Context(), seq+1); err != nil || len(list) != 200 {

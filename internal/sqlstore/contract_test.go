@@ -42,4 +42,13 @@ func contract(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 	t.Run("rollout", func(t *testing.T) {
 		storetest.RunRollout(t, func(t *testing.T) storetest.RolloutRecord { return open(t) })
 	})
+	t.Run("enrol", func(t *testing.T) {
+		storetest.RunEnrol(t, func(t *testing.T) storetest.EnrolRecord { return open(t) })
+	})
+	t.Run("audit", func(t *testing.T) {
+		storetest.RunAudit(t, func(t *testing.T) storetest.AuditRecord { return open(t) })
+	})
+	t.Run("accounts", func(t *testing.T) {
+		storetest.RunAccounts(t, func(t *testing.T) storetest.AccountRecord { return open(t) })
+	})
 }

@@ -28,7 +28,8 @@ func schema() (int64, error) {
 		return 0, fmt.Errorf("cannot list the migrations: %w", err)
 	}
 	number, _, _ := strings.Cut(path.Base(names[len(names)-1]), "_")
-	return strconv.ParseInt(number, 10, 64)
+	newest, err := strconv.ParseInt(number, 10, 64)
+	return max(newest, auditVersion), err
 }
 
 // checkVersion refuses a database that a newer build has written. It changes nothing.
@@ -53,7 +54,8 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words *stri
 	if err != nil {
 		return err
 	}
-	opts = append(opts, goose.WithTableName(versionTable), goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true))
+	opts = append(opts, goose.WithTableName(versionTable), goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(auditMigration(words)))
 	p, err := goose.NewProvider(dialect, db, wordsFS{fs: dir, words: words}, opts...)
 	if err != nil {
 		return fmt.Errorf("cannot read the migrations: %w", err)

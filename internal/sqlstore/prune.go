@@ -3,8 +3,11 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"math"
 	"time"
+
+	"github.com/gozzard/gozzard"
 )
 
 // Steps of pruning, each a transaction of its own: small, so that nobody waits for it and so that it fits into the reserve of a full disk.
@@ -20,7 +23,8 @@ const selectFinished = `SELECT seq FROM tasks WHERE accepted_at < $1 AND seq NOT
 	ORDER BY accepted_at, seq LIMIT $2`
 
 var (
-	removeTasks  = with(`DELETE FROM tasks WHERE seq IN (SELECT t FROM v) RETURNING seq`, "t BIGINT")
+	removeTasks = with(`DELETE FROM tasks WHERE seq IN (SELECT t FROM v) RETURNING seq, task_id, app, caller, asserted, door, accepted_at, targets`,
+		"t BIGINT")
 	discardTasks = insert("garbage", "task_seq", " ON CONFLICT (task_seq) DO NOTHING")
 	dropKeys     = with(`DELETE FROM idempotency WHERE task_seq IN (SELECT t FROM v)`, "t BIGINT")
 )
@@ -35,7 +39,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, 
 	}
 	if len(old) > 0 {
 		discard := func(ctx context.Context, c *conn) (err error) {
-			n, err = discardTask(ctx, c, old)
+			n, err = s.discardTask(ctx, c, old)
 			return err
 		}
 		if err := s.w.submit(ctx, &job{op: "the removal of tasks", rows: len(old), run: discard}); err != nil {
@@ -53,15 +57,21 @@ func scanSeq(r *sql.Rows, to *[]int64) error {
 	return r.Scan(&(*to)[len(*to)-1])
 }
 
-// discardTask takes tasks out of sight, with their idempotency keys. It returns how many: another server may have been faster.
-func discardTask(ctx context.Context, c *conn, old []int64) (int, error) {
-	var gone []int64
-	err := c.putEach(ctx, removeTasks, len(old), func(i int, to []any) []any { return append(to, old[i]) },
-		func(r *sql.Rows) error { return scanSeq(r, &gone) })
+// discardTask takes tasks out of sight, with their idempotency keys; what came of them stays in the audit. It returns how many: another server may have
+// been faster.
+func (s *Store) discardTask(ctx context.Context, c *conn, old []int64) (int, error) {
+	var gone []gozzard.Task
+	err := c.putEach(ctx, removeTasks, len(old), func(i int, to []any) []any { return append(to, old[i]) }, func(r *sql.Rows) error {
+		gone = append(gone, gozzard.Task{})
+		return r.Scan(taskInto(&gone[len(gone)-1])...)
+	})
 	if err != nil {
 		return 0, err
 	}
-	one := func(i int, to []any) []any { return append(to, gone[i]) }
+	if err := auditVerdicts(ctx, c, gone, s.o.Now()); err != nil {
+		return 0, fmt.Errorf("verdicts: %w", err)
+	}
+	one := func(i int, to []any) []any { return append(to, int64(gone[i].Seq)) }
 	if err := c.put(ctx, discardTasks, len(gone), one); err != nil {
 		return 0, err
 	}

@@ -136,6 +136,7 @@ func (s *Store) jobsWhere(f *rollout.JobFilter) *where {
 		actions = append(actions, int(a))
 	}
 	w.in("action", s.d.numbers, len(actions), actions)
+	w.in("app", s.d.words, len(f.Apps), texts(f.Apps))
 	w.in("caller", s.d.words, len(f.Users), texts(f.Users))
 	w.in("state", s.d.words, len(f.States), texts(f.States))
 	if !f.From.IsZero() {

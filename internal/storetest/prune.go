@@ -69,7 +69,7 @@ func prune(t *testing.T, s control.Store) {
 	equal(t, "the key of a pruned task is known", acc.Known, false)
 	rows, err := s.Audit(t.Context(), 100)
 	must(t, err)
-	equal(t, "audit rows", len(rows), 6)
+	equal(t, "audit rows: of each task, and of what came of those that went", len(rows), 6+3)
 
 	settle(t, s, []bool{true}, settlement(open.Attempts[1], gozzard.AttemptInterrupted))
 	step(10, 1)

@@ -70,6 +70,13 @@ func (a *actor) probeHealth() {
 	if h.probing || time.Now().Before(h.at) {
 		return
 	}
+	if err := a.s.permit(a.spec); err != nil { // nothing is known, which is not to be unhealthy
+		a.renewHealth()
+		a.health.at = time.Now().Add(orDefault(a.spec.Policy.HealthInterval, healthEvery))
+		a.notes.health = "health_cmd is not run: " + err.Error()
+		a.publish(false)
+		return
+	}
 	h.probing = true
 	run, spec := a.run, a.spec
 	a.s.spawn(func(ctx context.Context) {
@@ -139,6 +146,10 @@ func (a *actor) cureDue() bool {
 func (a *actor) cure(ctx context.Context) {
 	why := a.notes.health
 	a.health.cureAt = time.Time{}
+	if err := a.s.permit(a.spec); err != nil { // before anything is stopped that could not be started again
+		a.restarted(failed(gozzard.CodeRefused, "%v", err), why)
+		return
+	}
 	out := a.attempt(func() gozzard.Outcome { return a.restart(ctx, gozzard.OpID{}) })
 	a.restarted(out, why)
 }

@@ -107,6 +107,11 @@ func (a *actor) curb(ctx context.Context) {
 	b := *a.breach
 	a.breach = nil
 	act := limitAct(a.spec.Resource.Act, a.rec.Hosted)
+	if act != gozzard.ActAlert {
+		if err := a.s.permit(a.spec); err != nil {
+			act, b.text = gozzard.ActAlert, b.text+"; nothing is done about it: "+err.Error()
+		}
+	}
 	kind := gozzard.EventLimitExceeded
 	if b.pool {
 		kind = gozzard.EventGroupLimitExceeded

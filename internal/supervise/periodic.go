@@ -68,6 +68,9 @@ func (a *actor) runPlanned(ctx context.Context) {
 	due := a.plan.next
 	a.planNext(a.s.now())
 	out := a.attempt(func() gozzard.Outcome {
+		if err := a.s.permit(a.spec); err != nil {
+			return failed(gozzard.CodeRefused, "the run of %s was left out: %v", clock(due), err)
+		}
 		if _, err := a.look(); err != nil {
 			return failed(gozzard.CodeCommandFailed, "%v", err)
 		}

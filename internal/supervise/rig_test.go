@@ -31,6 +31,7 @@ type rig struct {
 	cancel  context.CancelFunc
 	ended   chan struct{}
 	skew    atomic.Int64 // of the clock that people see
+	forbids atomic.Bool  // the policy, everything
 
 	mu      sync.Mutex
 	journal map[gozzard.Key]supervise.Record
@@ -66,7 +67,13 @@ func (r *rig) up() {
 	r.s = supervise.New(supervise.Options{
 		Host: r.host,
 		Rand: func() float64 { return 0.5 },
-		Now:  func() time.Time { return time.Now().Add(time.Duration(r.skew.Load())) },
+		Permit: func(*gozzard.Spec) error {
+			if r.forbids.Load() {
+				return errForbidden
+			}
+			return nil
+		},
+		Now: func() time.Time { return time.Now().Add(time.Duration(r.skew.Load())) },
 		Changed: func(s gozzard.Status) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -227,4 +234,7 @@ func start(text string) []byte {
 	return definition(func(s *gozzard.Spec) { s.Control.Start = text })
 }
 
-var errCancelled = errors.New("cancelled")
+var (
+	errCancelled = errors.New("cancelled")
+	errForbidden = errors.New("permission: account root is not allowed by local policy")
+)

@@ -150,6 +150,10 @@ func (a *actor) probeVersion() {
 		case <-ctx.Done():
 			return
 		}
+		if err := a.s.permit(spec); err != nil {
+			a.log.Debug("version_cmd is not run", "error", err)
+			return
+		}
 		res, err := a.s.host.Run(ctx, Run{
 			Key: a.key, Spec: spec, Action: gozzard.ActionQuery, Command: spec.Control.Version,
 			Timeout: min(commandTimeout(spec.Policy), probeTimeout),

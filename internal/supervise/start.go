@@ -257,6 +257,9 @@ func (a *actor) pullUp(ctx context.Context) {
 	defer a.freeSlot()
 	a.pullAt = time.Time{}
 	a.restarted(a.attempt(func() gozzard.Outcome {
+		if err := a.s.permit(a.spec); err != nil { // tried again like any start that fails: the policy may be changed
+			return failed(gozzard.CodeRefused, "%v", err)
+		}
 		return a.start(ctx, launch{action: gozzard.ActionStart, pullUp: true})
 	}), "not running")
 }

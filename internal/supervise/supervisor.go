@@ -34,6 +34,10 @@ type Options struct {
 	// Event tells of something that happened to a process, in order for one process; numbering and keeping is the agent's. It must not block.
 	Event func(gozzard.Event)
 
+	// Permit judges a definition before anything is done for it that nobody asks for: pull-ups, planned runs, restarts of the unhealthy, acts on limits and
+	// probes. What operations ask for is judged by who passes them on. Nil: everything is permitted.
+	Permit func(*gozzard.Spec) error
+
 	SampleEvery time.Duration // default 10 s, all processes in one Host.Sample pass
 
 	Now  func() time.Time // of times that are shown; waiting goes by the monotonic clock, so a clock that jumps delays nothing
@@ -47,6 +51,7 @@ type Supervisor struct {
 	changed     func(gozzard.Status)
 	removed     func(gozzard.Key)
 	event       func(gozzard.Event) // may be nil
+	permit      func(*gozzard.Spec) error
 	sampleEvery time.Duration
 	now         func() time.Time
 	rand        func() float64
@@ -73,7 +78,7 @@ type Supervisor struct {
 // New builds a Supervisor; nothing happens before Run.
 func New(o Options) *Supervisor {
 	s := &Supervisor{
-		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
+		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, permit: o.Permit, sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
 		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: make(chan struct{}, maxHealths),
 		pulls: make(chan struct{}, maxPullUps), actors: make(map[gozzard.Key]*actor),
 	}
@@ -82,6 +87,9 @@ func New(o Options) *Supervisor {
 	}
 	if s.removed == nil {
 		s.removed = func(gozzard.Key) {}
+	}
+	if s.permit == nil {
+		s.permit = func(*gozzard.Spec) error { return nil }
 	}
 	if s.sampleEvery <= 0 {
 		s.sampleEvery = defaultSampleEvery
@@ -170,6 +178,19 @@ func (s *Supervisor) Status(key gozzard.Key) (gozzard.Status, bool) {
 		return gozzard.Status{}, false
 	}
 	return a.statusNow(s.now())
+}
+
+// Definition is how a process is defined now; nil when it is not managed or its definition cannot be read. It must not be changed.
+func (s *Supervisor) Definition(key gozzard.Key) *gozzard.Spec {
+	a := s.actor(key)
+	if a == nil {
+		return nil
+	}
+	v := a.snapshot()
+	if !v.known {
+		return nil
+	}
+	return v.spec
 }
 
 // Statuses tells of all processes, sorted by key. The labels are shared and must not be changed.

@@ -9,12 +9,14 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // FuzzParse: any bytes are a business without faults, which is read again from its own document, or an error that people can act on.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(sample))
+	z := fuzztest.New(f)
+	z.Add([]byte(sample))
 	files, err := filepath.Glob(filepath.Join("testdata", "faults", "*.yaml"))
 	if err != nil {
 		f.Fatal(err)
@@ -24,9 +26,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(doc)
+		z.Add(doc)
 	}
-	f.Fuzz(func(t *testing.T, doc []byte) {
+	z.Fuzz(func(t *testing.T, doc []byte) {
 		b, err := topology.Parse(doc)
 		if err != nil {
 			var e *gozzard.Error

@@ -49,10 +49,10 @@ func (c *columns) choose(q *Query, s *scratch) (all bool) {
 	if q.Expression == nil || q.Expression.Slice == nil {
 		return newSieve(c, s, q).pick()
 	}
-	named, rest := Query{Env: q.Env, Expression: new(Expression)}, *q
+	named, rest := Query{Env: q.Env, Visible: q.Visible, Expression: new(Expression)}, *q
 	*named.Expression = *q.Expression
 	named.Expression.Slice = nil
-	rest.Env, rest.Expression = EnvAny, nil
+	rest.Env, rest.Visible, rest.Expression = EnvAny, nil, nil
 	if newSieve(c, s, &named).pick() {
 		s.rows = s.rows.resize(len(c.ids), true)
 	}

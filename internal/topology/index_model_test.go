@@ -150,6 +150,9 @@ func (m *naive) find(q topology.Query) (int, []topology.Row) {
 }
 
 func naiveNamed(q *topology.Query, r *topology.Row) bool {
+	if q.Visible != nil && !q.Visible(&r.Host) {
+		return false
+	}
 	if q.Env != topology.EnvAny && q.Env != r.Env {
 		return false
 	}

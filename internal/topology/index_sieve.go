@@ -259,7 +259,8 @@ func (t *nameTest) words() ([]string, bool) {
 type hostTest struct {
 	asks    bool
 	c       *columns
-	clouds  []int // sorted; nil: all
+	visible func(h *Host) bool // nil: all are
+	clouds  []int              // sorted; nil: all
 	ips     map[netip.Addr]struct{}
 	terms   []string
 	inCloud [][]bool // whether a term is part of a cloud's name, by term and cloud
@@ -267,7 +268,7 @@ type hostTest struct {
 }
 
 func newHostTest(c *columns, s *scratch, q *Query) hostTest {
-	t := hostTest{asks: len(q.Clouds)+len(q.IPs)+len(q.Searches) > 0, c: c, clouds: sortedIDs(q.Clouds), terms: q.Searches}
+	t := hostTest{asks: len(q.Clouds)+len(q.IPs)+len(q.Searches) > 0 || q.Visible != nil, c: c, visible: q.Visible, clouds: sortedIDs(q.Clouds), terms: q.Searches}
 	if !t.asks {
 		return t
 	}
@@ -309,6 +310,9 @@ func (t *hostTest) ask(h *hostEntry) bool {
 		if _, ok := t.ips[h.IP]; !ok {
 			return false
 		}
+	}
+	if t.visible != nil && !t.visible(&h.Host) {
+		return false
 	}
 	if len(t.terms) == 0 {
 		return true

@@ -177,7 +177,7 @@ func askAtOnce(t *testing.T, x *topology.Index, processes int) {
 		}
 	}
 	n := 0
-	for _, s := range x.Tree(1, topology.EnvAny) {
+	for _, s := range x.Tree(1, topology.EnvAny, nil) {
 		n += s.Running + s.Stopped + s.Unregistered
 	}
 	if n != processes && n != processes+200 {
@@ -238,7 +238,7 @@ func BenchmarkIndex(b *testing.B) {
 	})
 	b.Run("tree", func(b *testing.B) {
 		for b.Loop() {
-			x.Tree(1, topology.EnvAny)
+			x.Tree(1, topology.EnvAny, nil)
 		}
 	})
 	word := func(text string) *gozzard.Expression {

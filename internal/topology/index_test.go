@@ -118,6 +118,7 @@ func (w *world) refreshBusiness(t *rapid.T) {
 func (w *world) find(t *rapid.T) {
 	for range 10 {
 		q := drawQuery(t)
+		q.Visible = drawSight(t)
 		total, rows := w.x.Find(q)
 		wantTotal, want := w.m.find(q)
 		if total != wantTotal {
@@ -134,9 +135,39 @@ func (w *world) find(t *rapid.T) {
 
 func (w *world) tree(t *rapid.T) {
 	biz, env := drawBiz(t), topology.Env(rapid.IntRange(0, 4).Draw(t, "env"))
-	if diff := gocmp.Diff(w.m.tree(biz, env), w.x.Tree(biz, env)); diff != "" {
+	if diff := gocmp.Diff(w.m.tree(biz, env), w.x.Tree(biz, env, nil)); diff != "" {
 		t.Fatalf("wrong tree (- wanted, + found):\n%s", diff)
 	}
+	sees := drawSight(t)
+	if sees == nil || env > topology.EnvFormal {
+		return
+	}
+	want, _ := w.m.find(topology.Query{Biz: biz, Env: env, Visible: sees})
+	for _, set := range w.x.Tree(biz, env, sees) {
+		sum := 0
+		for _, m := range set.Modules {
+			sum += m.Processes
+			if m.Services == 0 {
+				t.Fatalf("module %d is shown with nothing in it", m.ID)
+			}
+		}
+		if sum != set.Processes || len(set.Modules) == 0 {
+			t.Fatalf("wrong counts: %+v", set)
+		}
+		want -= sum
+	}
+	if want != 0 {
+		t.Fatalf("the tree lacks %d processes", want)
+	}
+}
+
+// drawSight hides the hosts of a cloud, or none.
+func drawSight(t *rapid.T) func(h *topology.Host) bool {
+	hidden := rapid.IntRange(-3, 2).Draw(t, "hidden cloud")
+	if hidden < 0 {
+		return nil
+	}
+	return func(h *topology.Host) bool { return h.Cloud != hidden }
 }
 
 // Few values, so that questions hit something.

@@ -37,12 +37,14 @@ type ModuleCount struct {
 	Counts
 }
 
-// Tree lists the sets of a business that are in an environment, EnvAny for all, by id.
-func (x *Index) Tree(biz int, env Env) []SetCount {
+// Tree lists the sets of a business that are in an environment, EnvAny for all, by id. What is on hosts that are not visible is not counted, and modules
+// and sets that have nothing else are left out; with nil all hosts are.
+func (x *Index) Tree(biz int, env Env, visible func(h *Host) bool) []SetCount {
 	c := x.business(biz)
 	if c == nil {
 		return nil
 	}
+	shown := c.visibleHosts(visible)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var tree []SetCount
@@ -53,18 +55,47 @@ func (x *Index) Tree(biz int, env Env) []SetCount {
 		}
 		set := SetCount{ID: s.id, Name: s.name, Env: s.env, Modules: make([]ModuleCount, 0, s.modules.to-s.modules.from)}
 		for _, m := range c.modules[s.modules.from:s.modules.to] {
-			n := c.countRows(m.services)
+			services, n := c.countRows(m.services, shown)
+			if services == 0 && shown != nil {
+				continue
+			}
 			set.add(n)
-			set.Modules = append(set.Modules, ModuleCount{
-				ID: m.id, Name: c.moduleNames[m.name], ServiceTemplate: m.template, Services: int(m.services.to - m.services.from), Counts: n,
-			})
+			set.Modules = append(set.Modules, ModuleCount{ID: m.id, Name: c.moduleNames[m.name], ServiceTemplate: m.template, Services: services, Counts: n})
 		}
-		tree = append(tree, set)
+		if len(set.Modules) > 0 || shown == nil {
+			tree = append(tree, set)
+		}
 	}
 	return tree
 }
 
-func (c *columns) countRows(services span) Counts {
+// visibleHosts are the hosts that are visible, by place; nil when all are.
+func (c *columns) visibleHosts(visible func(h *Host) bool) []bool {
+	if visible == nil {
+		return nil
+	}
+	shown := make([]bool, len(c.hosts))
+	for i := range c.hosts {
+		shown[i] = visible(&c.hosts[i].Host)
+	}
+	return shown
+}
+
+// countRows counts the services on hosts that are shown, and their rows.
+func (c *columns) countRows(of span, shown []bool) (services int, n Counts) {
+	if shown == nil {
+		return int(of.to - of.from), c.countSome(of)
+	}
+	for s := of.from; s < of.to; s++ {
+		if shown[c.services[s].host] {
+			services++
+			n.add(c.countSome(span{s, s + 1}))
+		}
+	}
+	return services, n
+}
+
+func (c *columns) countSome(services span) Counts {
 	var n Counts
 	for _, row := range c.serviceRows.items[c.serviceRows.start[services.from]:c.serviceRows.start[services.to]] {
 		state, hosted := c.together(row)

@@ -28,6 +28,9 @@ type Query struct {
 	// Expression chooses by names instead; nil matches all.
 	Expression *Expression
 
+	// Visible leaves hosts out as if they were not there, before anything else is looked at; nil: all are. It is asked at most once for each host.
+	Visible func(h *Host) bool `json:"-"`
+
 	Order []Order
 	Start int
 	Limit int // < 0: all

@@ -5,15 +5,17 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
 // Whatever is taken in can be written and read again without change, and equal messages have equal bytes.
 func FuzzDecodeCommand(f *testing.F) {
+	z := fuzztest.New(f)
 	for _, c := range commands() {
-		f.Add(wire.AppendCommand(nil, c))
+		z.Add(wire.AppendCommand(nil, c))
 	}
-	f.Fuzz(func(t *testing.T, in []byte) {
+	z.Fuzz(func(t *testing.T, in []byte) {
 		c, err := wire.DecodeCommand(in)
 		if (c == nil) == (err == nil) {
 			t.Fatalf("got %v, %v", c, err)
@@ -33,10 +35,11 @@ func FuzzDecodeCommand(f *testing.F) {
 }
 
 func FuzzDecodeReport(f *testing.F) {
+	z := fuzztest.New(f)
 	for _, r := range reports() {
-		f.Add(wire.AppendReport(nil, r))
+		z.Add(wire.AppendReport(nil, r))
 	}
-	f.Fuzz(func(t *testing.T, in []byte) {
+	z.Fuzz(func(t *testing.T, in []byte) {
 		r, err := wire.DecodeReport(in)
 		if (r == nil) == (err == nil) {
 			t.Fatalf("got %v, %v", r, err)

@@ -1,0 +1,70 @@
+package client
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// AuditRow is a row of the audit: who asked for what, and where.
+type AuditRow struct {
+	Seq         int64             `json:"seq"`
+	At          string            `json:"at"` // RFC 3339, milliseconds
+	App         string            `json:"app"`
+	User        string            `json:"user"`
+	Asserted    bool              `json:"asserted"` // the user is only the app's word
+	Act         string            `json:"act"`
+	TaskID      gozzard.TaskID    `json:"task_id"`
+	RequestHash string            `json:"request_hash"`
+	Targets     int               `json:"targets"`
+	HostsHash   string            `json:"hosts_hash"`
+	Hash        gozzard.AuditHash `json:"hash"`
+}
+
+// AuditPage is a part of the audit in the order of its chain. Head is the newest row of all.
+type AuditPage struct {
+	Rows []AuditRow        `json:"rows"`
+	Head gozzard.AuditHead `json:"head"`
+}
+
+// Audit lists at most limit rows after a number.
+func (c *Client) Audit(ctx context.Context, after int64, limit int) (page AuditPage, err error) {
+	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(limit)}}
+	return page, c.get(ctx, "/api/v1/audit", q, &page)
+}
+
+// NewAuditRow is a link of the record as a row.
+func NewAuditRow(l *gozzard.AuditLink) AuditRow {
+	at := ""
+	if !l.At.IsZero() {
+		at = l.At.UTC().Format(time.RFC3339Nano)
+	}
+	return AuditRow{
+		Seq: l.Seq, At: at, App: l.Caller.App, User: l.Caller.User, Asserted: l.Caller.Asserted, Act: l.Act, TaskID: l.TaskID,
+		RequestHash: hex.EncodeToString(l.RequestHash[:]), Targets: l.Targets, HostsHash: hex.EncodeToString(l.HostsHash[:]), Hash: l.Hash,
+	}
+}
+
+// Link is the row as it is chained, for gozzard.AuditCheck.
+func (r *AuditRow) Link() (l gozzard.AuditLink, err error) {
+	l.Seq, l.Act, l.TaskID, l.Targets, l.Hash = r.Seq, r.Act, r.TaskID, r.Targets, r.Hash
+	l.Caller = gozzard.Caller{App: r.App, User: r.User, Asserted: r.Asserted}
+	if r.At != "" {
+		if l.At, err = time.Parse(time.RFC3339Nano, r.At); err != nil {
+			return l, fmt.Errorf("audit row %d: %w", r.Seq, err)
+		}
+	}
+	for to, text := range map[*[32]byte]string{&l.RequestHash: r.RequestHash, &l.HostsHash: r.HostsHash} {
+		b, err := hex.DecodeString(text)
+		if err != nil || len(b) != len(to) {
+			return l, fmt.Errorf("audit row %d: %.70q is not a hash", r.Seq, text)
+		}
+		copy(to[:], b)
+	}
+	return l, nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/journal"
+	"github.com/gozzard/gozzard/internal/seal"
+)
+
+const (
+	actsFile  = "acts.log"
+	actsBytes = 64 << 20
+	actsText  = 1 << 10 // of a command's output
+)
+
+// actLog is the host's own record of what it was told to do and did: lines of JSON in acts.log of the state folder, 64 MiB at most. The envelope of every
+// command that asks for operations is kept as it came, so that its signature can be shown to whoever says that it was never sent. It is written after the
+// fact and not synced: the journal is what the agent relies on.
+type actLog struct {
+	ring   *journal.Ring
+	log    *slog.Logger
+	now    func() time.Time
+	failed atomic.Bool
+
+	// Of the command under way: the link opens an envelope and hands its command over, one at a time.
+	envelope []byte
+	key      seal.KeyID
+}
+
+func openActs(dir string, log *slog.Logger) (*actLog, error) {
+	ring, err := journal.OpenRing(filepath.Join(dir, actsFile), actsBytes)
+	if err != nil {
+		return nil, err
+	}
+	return &actLog{ring: ring, log: log, now: time.Now}, nil
+}
+
+// toldLine is a command as it came.
+type toldLine struct {
+	At       time.Time `json:"at"`
+	Kind     string    `json:"kind"` // "told"
+	Key      string    `json:"key"`  // that signed it
+	Ops      []string  `json:"ops"`
+	Envelope []byte    `json:"envelope"` // base64 in JSON
+}
+
+// actLine is what came of an operation.
+type actLine struct {
+	At        time.Time       `json:"at"`
+	Kind      string          `json:"kind"` // "ran"
+	Op        string          `json:"op"`
+	Task      gozzard.TaskSeq `json:"task"`
+	Action    string          `json:"action"`
+	Namespace string          `json:"namespace"`
+	Name      string          `json:"name"`
+	SpecHash  string          `json:"spec_hash"`
+	Code      gozzard.Code    `json:"code"`
+	Message   string          `json:"message,omitempty"` // such as the exit code and the end of what the command said
+}
+
+// opened remembers the envelope of the command that comes next.
+func (l *actLog) opened(envelope []byte, key seal.KeyID) { l.envelope, l.key = envelope, key }
+
+// told notes a command that asks for operations, before it is obeyed.
+func (l *actLog) told(cmd *gozzard.Command) {
+	if cmd.Kind == gozzard.CommandOperate {
+		line := toldLine{At: l.now().UTC(), Kind: "told", Key: l.key.String(), Envelope: l.envelope}
+		for i := range cmd.Ops {
+			line.Ops = append(line.Ops, cmd.Ops[i].ID.String())
+		}
+		l.write(line)
+	}
+	l.envelope = nil
+}
+
+// acted notes what came of an operation.
+func (l *actLog) acted(a agent.Act) {
+	text := a.Outcome.Message
+	if len(text) > actsText {
+		text = strings.ToValidUTF8(text[len(text)-actsText:], "")
+	}
+	l.write(actLine{
+		At: l.now().UTC(), Kind: "ran", Op: a.Op.String(), Task: a.Ref.Task, Action: a.Action.String(), Namespace: a.Key.Namespace, Name: a.Key.Name,
+		SpecHash: hex.EncodeToString(a.Spec[:]), Code: a.Outcome.Code, Message: text,
+	})
+}
+
+func (l *actLog) write(v any) {
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = l.ring.Append(b)
+	}
+	if err != nil {
+		if !l.failed.Swap(true) { // once: a full disk is told of by others again and again
+			l.log.Error("what was run cannot be noted", "err", err)
+		}
+		return
+	}
+	l.failed.Store(false)
+}
+
+func (l *actLog) close() {
+	if err := l.ring.Close(); err != nil {
+		l.log.Error("cannot close the record of acts", "err", err)
+	}
+}

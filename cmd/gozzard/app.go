@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// newAppCommand is `gozzard app`.
+func newAppCommand(env *cliEnv) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "app",
+		Short: "Manage the programs that may call",
+		Long: `Manage apps: programs that call with a code and a secret. An app may do what it was granted (gozzard grant) and nothing else; changes apply to its
+next request. Needs the role admin on everything.`,
+	}
+	cmd.AddCommand(newAppListCommand(env), newAppCreateCommand(env), newAppChangeCommand(env), newAppRotateCommand(env),
+		env.accountCommand("retire CODE", "End every secret of an app but its newest",
+			"End the secret that the last rotation has left valid, once every caller has the new one.", "  gozzard app retire shop",
+			func(ctx context.Context, c *client.Client, code string) error { return c.RetireAppSecrets(ctx, code) }),
+		env.accountCommand("delete CODE", "Make an app unknown", "Make an app unknown. Its next request is refused; tasks it has begun go on.", "  gozzard app delete shop",
+			func(ctx context.Context, c *client.Client, code string) error { return c.DeleteApp(ctx, code) }))
+	return cmd
+}
+
+// accountCommand is a command on one account that answers with nothing.
+func (env *cliEnv) accountCommand(use, short, long, example string, f func(context.Context, *client.Client, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.withClient(func(c *client.Client) error { return f(cmd.Context(), c, args[0]) })
+		},
+	}
+}
+
+// withClient runs something with a connection to the server.
+func (env *cliEnv) withClient(f func(*client.Client) error) error {
+	c, err := env.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return served(f(c))
+}
+
+func newAppListCommand(env *cliEnv) *cobra.Command {
+	var output outputFlag
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the apps",
+		Long:  "List the apps with their switches and how many of their secrets are valid. Secrets are not shown: the server does not have them.",
+		Example: `  gozzard app list
+  gozzard app list -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := output.check(); err != nil {
+				return err
+			}
+			return env.withClient(func(c *client.Client) error {
+				list, err := c.Apps(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if output.structured() {
+					return output.write(env.out, list)
+				}
+				t := newTable("APP", "SECRETS", "NAMES USERS", "SIGNS", "GRANTS")
+				for _, a := range list.Apps {
+					t.add(a.Code, strconv.Itoa(a.Secrets), yesNo(a.AssertsUsers), yesNo(a.Signs), grantsText(a.Grants))
+				}
+				return t.write(env.out)
+			})
+		},
+	}
+	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
+
+func newAppCreateCommand(env *cliEnv) *cobra.Command {
+	var app client.NewApp
+	var grant grantFlags
+	var file string
+	cmd := &cobra.Command{
+		Use:   "create CODE",
+		Short: "Make an app and its secret",
+		Long: `Make an app. Its secret is printed once and cannot be shown again; with --out it goes into a credentials file that only its owner can read, for
+"gozzard --credentials". Without --role the app may do nothing until it is granted something.
+
+--asserts-users puts the app on the white list: it names the users it acts for without their login (bk_username). Give it to programs that check their
+users themselves. --signs lets it prove itself by bk_signature; that cannot be checked with a hash, so the server then keeps the secret itself.`,
+		Example: `  gozzard app create shop --role operator --biz 2
+  gozzard app create monitor --role viewer --asserts-users --out monitor.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			app.Code = args[0]
+			if grant.role != "" {
+				app.Grants = []client.Grant{grant.grant()}
+			} else if grant.narrowed() {
+				return usage("--role is needed with the flags that narrow it")
+			}
+			return env.withClient(func(c *client.Client) error {
+				s, err := c.CreateApp(cmd.Context(), app)
+				if err != nil {
+					return err
+				}
+				return env.tellSecret(c, s, file)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&app.AssertsUsers, "asserts-users", false, "the app may name users without their login")
+	f.BoolVar(&app.MissingOpTypeMeansStart, "missing-op-type-means-start", false, "for one old client that leaves out an op_type of 0")
+	f.BoolVar(&app.Signs, "signs", false, "the app may prove itself by bk_signature; the server keeps its secret")
+	f.StringVar(&file, "out", "", "write credentials to this `FILE` instead of printing the secret")
+	grant.register(f)
+	return cmd
+}
+
+// tellSecret hands a new secret over, by a private file or on the output.
+func (env *cliEnv) tellSecret(c *client.Client, s client.AppSecret, file string) error {
+	if file == "" {
+		return written(fmt.Fprintln(env.out, s.Secret))
+	}
+	if err := writePrivateJSON(file, credentials{URL: c.URL(), AppCode: s.Code, Secret: s.Secret, CA: env.ca}); err != nil {
+		return failed(fmt.Errorf("the secret could not be kept and is lost, make another one (gozzard app rotate): %w", err))
+	}
+	env.remark("credentials of app %s are in %s", s.Code, file)
+	return nil
+}
+
+func newAppChangeCommand(env *cliEnv) *cobra.Command {
+	var asserts, missing bool
+	cmd := &cobra.Command{
+		Use:     "change CODE",
+		Short:   "Change the switches of an app",
+		Long:    "Change whether an app may name users without their login, and what a missing op_type means to it. What is not given stays as it is.",
+		Example: `  gozzard app change monitor --asserts-users=false`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			given := func(name string, v *bool) *bool {
+				if !cmd.Flags().Changed(name) {
+					return nil
+				}
+				return v
+			}
+			a, m := given("asserts-users", &asserts), given("missing-op-type-means-start", &missing)
+			if a == nil && m == nil {
+				return usage("nothing to change: give --asserts-users or --missing-op-type-means-start, with =true or =false")
+			}
+			return env.withClient(func(c *client.Client) error { return c.SetAppFlags(cmd.Context(), args[0], a, m) })
+		},
+	}
+	cmd.Flags().BoolVar(&asserts, "asserts-users", false, "the app may name users without their login")
+	cmd.Flags().BoolVar(&missing, "missing-op-type-means-start", false, "for one old client that leaves out an op_type of 0")
+	return cmd
+}
+
+func newAppRotateCommand(env *cliEnv) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "rotate CODE",
+		Short: "Give an app its next secret",
+		Long: `Give an app a new secret. The one before stays valid, so callers can change over one by one; "gozzard app retire" ends it. A third secret ends the
+oldest.`,
+		Example: `  gozzard app rotate shop
+  gozzard app rotate shop --out shop.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.withClient(func(c *client.Client) error {
+				s, err := c.AddAppSecret(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return env.tellSecret(c, s, file)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "out", "", "write credentials to this `FILE` instead of printing the secret")
+	return cmd
+}

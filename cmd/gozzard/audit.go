@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+)
+
+// auditFlags say where the audit is read.
+type auditFlags struct {
+	data string
+}
+
+// newAuditCommand is `gozzard audit`.
+func newAuditCommand(env *cliEnv) *cobra.Command {
+	var flags auditFlags
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "See and verify who asked for what",
+		Long: `The audit has a row for every act that changes something: which app and user asked (a user that was only named by the app is marked), for what, with
+which request, on how many and which hosts. It is written in the transaction of the act itself. When the results of a task are removed, a second row says
+how many of its attempts ended how.
+
+Every row has a hash over itself and the hash of the row before it: a row that is changed, removed or put in breaks the chain from there on.
+
+It is read from a server, by who may do everything there, or with --data from the data folder of a server, running or not.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.PersistentFlags().StringVar(&flags.data, "data", "", "read it in the data `FOLDER` of a server on this machine, without asking the server")
+	cmd.AddCommand(newAuditListCommand(env, &flags), newAuditVerifyCommand(env, &flags), newAuditExportCommand(env, &flags))
+	return cmd
+}
+
+func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
+	var output outputFlag
+	var last int
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the newest acts",
+		Long:    "List the newest acts, oldest first.",
+		Example: "  gozzard audit list\n  gozzard audit list --last 1000 -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := output.check(); err != nil {
+				return err
+			}
+			if last < 1 || last > 1_000_000 {
+				return usage("--last %d: use 1 to 1000000", last)
+			}
+			rows, err := env.lastAudit(cmd.Context(), flags, last)
+			if err != nil {
+				return served(err)
+			}
+			if output.structured() {
+				return output.write(env.out, rows)
+			}
+			t := newTable("ROW", "AT", "APP", "USER", "ACT", "TARGETS", "TASK")
+			for i := range rows {
+				r := &rows[i]
+				user := r.User
+				if r.Asserted {
+					user += " (app's word)"
+				}
+				t.add(strconv.FormatInt(r.Seq, 10), r.At, r.App, user, r.Act, strconv.Itoa(r.Targets), string(r.TaskID))
+			}
+			return t.write(env.out)
+		},
+	}
+	cmd.Flags().IntVar(&last, "last", 50, "how many `ROWS`, the newest")
+	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
+
+// lastAudit keeps the newest rows of all.
+func (env *cliEnv) lastAudit(ctx context.Context, flags *auditFlags, last int) ([]client.AuditRow, error) {
+	rows := make([]client.AuditRow, 0, last)
+	_, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
+		if len(rows) == 2*last { // half of it goes at once, so that a long audit is not moved row by row
+			rows = append(rows[:0], rows[last:]...)
+		}
+		rows = append(rows, *r)
+		return nil
+	})
+	return rows[max(0, len(rows)-last):], err
+}
+
+func newAuditVerifyCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
+	var expect string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Follow the chain of all acts and find where it is broken",
+		Long: `Follow the chain from the first row to the newest and end with exit code 1 where it is broken.
+
+The last line that is printed names the newest row and its hash. Kept somewhere else, and given with --expect later, it shows that nothing before it was
+changed since, not even by somebody who could write the whole chain anew.`,
+		Example: "  gozzard audit verify\n  gozzard audit verify --data /var/lib/gozzard\n  gozzard audit verify --expect 4711:6f0c…",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			want, err := parseAuditHead(expect)
+			if err != nil {
+				return usage("--expect: %w", err)
+			}
+			return env.verifyAudit(cmd.Context(), flags, want)
+		},
+	}
+	cmd.Flags().StringVar(&expect, "expect", "", "`ROW:HASH` that an earlier verify printed")
+	return cmd
+}
+
+// parseAuditHead reads ROW:HASH; "" is none.
+func parseAuditHead(s string) (head gozzard.AuditHead, err error) {
+	if s == "" {
+		return head, nil
+	}
+	row, hash, _ := strings.Cut(s, ":")
+	if head.Seq, err = strconv.ParseInt(row, 10, 64); err != nil || head.Seq <= 0 {
+		return head, fmt.Errorf("%q is not of the form ROW:HASH", s)
+	}
+	return head, head.Hash.UnmarshalText([]byte(hash))
+}
+
+func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want gozzard.AuditHead) error {
+	var check gozzard.AuditCheck
+	found := want.Seq == 0
+	head, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
+		l, err := r.Link()
+		if err != nil {
+			return failed(err)
+		}
+		if err := check.Follow(&l); err != nil {
+			return failed(err)
+		}
+		if l.Seq == want.Seq {
+			if l.Hash != want.Hash {
+				return failed(fmt.Errorf("audit row %d has another hash than was expected: it, or something before it, is not what it was", l.Seq))
+			}
+			found = true
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return served(err)
+	case !found:
+		return failed(fmt.Errorf("audit row %d is expected and is not there", want.Seq))
+	}
+	if err := check.End(head); err != nil {
+		return failed(err)
+	}
+	_, err = fmt.Fprintf(env.out, "%d rows, all of them as they were written\nnewest: %d:%s\n", check.Rows, check.Head.Seq, check.Head.Hash)
+	return err
+}
+
+func newAuditExportCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "export",
+		Short:   "Write all acts as lines of JSON",
+		Long:    "Write every row as a line of JSON, oldest first, with all that its hash covers: whoever has the lines can follow the chain.",
+		Example: "  gozzard audit export > audit.jsonl",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w := bufio.NewWriter(env.out)
+			_, err := env.eachAudit(cmd.Context(), flags, func(r *client.AuditRow) error {
+				b, err := json.Marshal(r)
+				if err != nil {
+					return err
+				}
+				_, err = w.Write(append(escapeControls(b), '\n'))
+				return err
+			})
+			return served(errors.Join(err, w.Flush()))
+		},
+	}
+}
+
+// eachAudit calls f for every row and gives the newest one as it was known at the beginning. Rows that come later are left out.
+func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags, f func(*client.AuditRow) error) (head gozzard.AuditHead, err error) {
+	read, end, err := env.openAudit(ctx, flags)
+	if err != nil {
+		return head, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	after, first := int64(0), true
+	for {
+		page, err := read(after)
+		if err != nil {
+			return head, err
+		}
+		if first {
+			head, first = page.Head, false
+		}
+		for i := range page.Rows {
+			if page.Rows[i].Seq > head.Seq {
+				return head, nil
+			}
+			if err := f(&page.Rows[i]); err != nil {
+				return head, err
+			}
+			after = page.Rows[i].Seq
+		}
+		if len(page.Rows) == 0 {
+			return head, nil
+		}
+	}
+}
+
+// openAudit finds the audit: in a data folder or at the server.
+func (env *cliEnv) openAudit(ctx context.Context, flags *auditFlags) (read func(after int64) (client.AuditPage, error), end func() error, err error) {
+	if flags.data == "" {
+		c, err := env.connect()
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(after int64) (client.AuditPage, error) { return c.Audit(ctx, after, client.MaxPage) }, func() error { c.Close(); return nil }, nil
+	}
+	file, err := sqlstore.OpenAuditFile(ctx, filepath.Join(flags.data, "gozzard.db"))
+	if err != nil {
+		return nil, nil, failed(err)
+	}
+	return func(after int64) (page client.AuditPage, err error) {
+		if page.Head, err = file.AuditHead(ctx); err != nil {
+			return page, failed(err)
+		}
+		links, err := file.AuditAfter(ctx, after, client.MaxPage)
+		for i := range links {
+			page.Rows = append(page.Rows, client.NewAuditRow(&links[i]))
+		}
+		return page, failed(err)
+	}, file.Close, nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+)
+
+// newTokenCommand is `gozzard token`.
+func newTokenCommand(env *cliEnv) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke the tokens that bring hosts into the fleet",
+		Long: `A token lets a host join the fleet ("gozzard agent join"). It is shown once; the server keeps a digest. Revoking a token does not touch the hosts that it
+brought in: "gozzard hosts revoke" does.`,
+	}
+	cmd.AddCommand(newTokenCreateCommand(env), newTokenListCommand(env), newTokenRevokeCommand(env))
+	return cmd
+}
+
+func newTokenCreateCommand(env *cliEnv) *cobra.Command {
+	var output outputFlag
+	var wish client.EnrolTokenWish
+	var ttl time.Duration
+	var agent string
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token and print it",
+		Long: `Make a token and print it, alone on one line. Whoever has it can bring in as many hosts as it has uses, so keep it in a file that only its owner can read.
+
+With --approve a host that joins waits until somebody approves it. With --agent the token is for one agent that was enrolled before and lost its key, was
+quarantined or revoked: it is let in again, and whatever certificates it had are worthless.`,
+		Example: `  gozzard token create > token
+  gozzard token create --ttl 8h --uses 200 --cloud 3 --cidr 10.3.0.0/16 --approve`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := output.check(); err != nil {
+				return err
+			}
+			c, err := env.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			wish.TTL, wish.Agent = ttl.String(), gozzard.AgentID(agent)
+			t, err := c.CreateEnrolToken(cmd.Context(), wish)
+			if err != nil {
+				return served(err)
+			}
+			if output.structured() {
+				return output.write(env.out, t)
+			}
+			env.remark("valid until %s, for %d host(s) of cloud %d", t.Expires.Format(time.RFC3339), t.Uses, t.Cloud)
+			return written(fmt.Fprintln(env.out, t.Token))
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&ttl, "ttl", time.Hour, "how long it is valid")
+	f.IntVar(&wish.Uses, "uses", 1, "how many hosts it can bring in")
+	f.IntVar(&wish.Cloud, "cloud", 0, "cloud area of those hosts")
+	f.StringSliceVar(&wish.CIDRs, "cidr", nil, "networks that they must come from")
+	f.BoolVar(&wish.Approve, "approve", false, "let them wait for approval")
+	f.StringVar(&agent, "agent", "", "let this agent in again")
+	output.register(cmd, f, "table", "json", "yaml")
+	return cmd
+}
+
+func newTokenListCommand(env *cliEnv) *cobra.Command {
+	var output outputFlag
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the tokens, newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := output.check(); err != nil {
+				return err
+			}
+			c, err := env.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			list, err := c.EnrolTokens(cmd.Context())
+			if err != nil {
+				return served(err)
+			}
+			if output.structured() {
+				return output.write(env.out, map[string]any{"tokens": list})
+			}
+			t := newTable("ID", "STATE", "EXPIRES", "USED", "CLOUD", "FROM", "BY")
+			for _, k := range list {
+				from := strings.Join(k.CIDRs, ",")
+				if k.Agent != "" {
+					from = "agent " + string(k.Agent)
+				}
+				t.add(k.ID, k.State, k.Expires.Format(time.RFC3339), fmt.Sprintf("%d/%d", k.Used, k.Uses), strconv.Itoa(k.Cloud), from, k.CreatedBy)
+			}
+			return t.write(env.out)
+		},
+	}
+	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
+
+func newTokenRevokeCommand(env *cliEnv) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID...",
+		Short: "Make tokens worthless",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := env.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			var errs []error
+			for _, id := range args {
+				if err := c.RevokeEnrolToken(cmd.Context(), id); err != nil {
+					errs = append(errs, fmt.Errorf("token %s: %w", id, err))
+				}
+			}
+			return served(errors.Join(errs...))
+		},
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// grantFlags describe one grant.
+type grantFlags struct {
+	role       string
+	businesses []int
+	namespaces []string
+	clouds     []int
+	nets       []string
+	actions    []string
+}
+
+func (g *grantFlags) register(f *pflag.FlagSet) {
+	f.StringVar(&g.role, "role", "", "`ROLE`: viewer, operator, admin or enroller")
+	f.IntSliceVar(&g.businesses, "biz", nil, "only this `BUSINESS`; may be repeated")
+	f.StringSliceVar(&g.namespaces, "namespace", nil, "only namespaces like this `PATTERN` with * and ?; may be repeated")
+	f.IntSliceVar(&g.clouds, "cloud", nil, "only hosts of this `CLOUD` area; may be repeated")
+	f.StringSliceVar(&g.nets, "net", nil, "only hosts with an address in this `NETWORK` such as 10.1.0.0/16; may be repeated")
+	f.StringSliceVar(&g.actions, "action", nil, "only this `ACTION` of an operator, such as start; may be repeated")
+}
+
+func (g *grantFlags) narrowed() bool {
+	return len(g.businesses)+len(g.namespaces)+len(g.clouds)+len(g.nets)+len(g.actions) > 0
+}
+
+func (g *grantFlags) grant() client.Grant {
+	return client.Grant{Role: g.role, Businesses: g.businesses, Namespaces: g.namespaces, Clouds: g.clouds, Nets: g.nets, Actions: g.actions}
+}
+
+// newGrantCommand is `gozzard grant`.
+func newGrantCommand(env *cliEnv) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "grant",
+		Short: "Manage who may see and do what",
+		Long: `Manage grants. A grant is a role on a part of the fleet: some businesses or namespaces, on hosts of some cloud areas or networks; what is not named is
+not narrowed. What nobody granted does not exist for the caller.
+
+  viewer     sees processes, hosts and events
+  operator   sees and operates; --action narrows that, so starting and stopping can be given apart
+  admin      everything, and on the whole fleet also accounts and the audit
+  enroller   brings hosts in, and nothing else
+
+An app acts within its own grants. When the person behind it is a user here, it acts within that user's as well. Needs the role admin on everything.`,
+	}
+	cmd.AddCommand(newGrantListCommand(env),
+		newGrantChangeCommand(env, "add", "Give a grant to an app or a user", (*client.Client).AddGrant),
+		newGrantChangeCommand(env, "remove", "Take a grant back, named by the flags it was given with", (*client.Client).RemoveGrant))
+	return cmd
+}
+
+func newGrantChangeCommand(env *cliEnv, word, short string, change func(*client.Client, context.Context, client.HeldGrant) error) *cobra.Command {
+	var grant grantFlags
+	var app, user string
+	cmd := &cobra.Command{
+		Use:   word,
+		Short: short,
+		Example: fmt.Sprintf(`  gozzard grant %[1]s --app shop --role operator --biz 2
+  gozzard grant %[1]s --user alice --role operator --namespace 'shop*' --net 10.1.0.0/16 --action start,restart`, word),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (app == "") == (user == "") {
+				return usage("say whose grant it is: --app CODE or --user NAME")
+			}
+			if grant.role == "" {
+				return usage("--role is needed: viewer, operator, admin or enroller")
+			}
+			return env.withClient(func(c *client.Client) error {
+				return change(c, cmd.Context(), client.HeldGrant{App: app, User: user, Grant: grant.grant()})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&app, "app", "", "`CODE` of the app")
+	cmd.Flags().StringVar(&user, "user", "", "`NAME` of the user")
+	grant.register(cmd.Flags())
+	return cmd
+}
+
+func newGrantListCommand(env *cliEnv) *cobra.Command {
+	var output outputFlag
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List all grants",
+		Example: `  gozzard grant list
+  gozzard grant list -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := output.check(); err != nil {
+				return err
+			}
+			return env.withClient(func(c *client.Client) error {
+				list, err := c.Grants(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if output.structured() {
+					return output.write(env.out, list)
+				}
+				t := newTable("WHO", "GRANT")
+				for _, g := range list.Grants {
+					who := "app " + g.App
+					if g.User != "" {
+						who = "user " + g.User
+					}
+					t.add(who, grantsText([]client.Grant{g.Grant}))
+				}
+				return t.write(env.out)
+			})
+		},
+	}
+	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
+
+// grantsText is grants in one cell.
+func grantsText(list []client.Grant) string {
+	words := make([]string, 0, len(list))
+	for _, g := range list {
+		text := g.Role
+		add := func(name string, n int, values any) {
+			if n > 0 {
+				text += " " + name + "=" + strings.ReplaceAll(strings.Trim(fmt.Sprint(values), "[]"), " ", ",")
+			}
+		}
+		add("biz", len(g.Businesses), g.Businesses)
+		add("namespace", len(g.Namespaces), g.Namespaces)
+		add("cloud", len(g.Clouds), g.Clouds)
+		add("net", len(g.Nets), g.Nets)
+		add("action", len(g.Actions), g.Actions)
+		words = append(words, text)
+	}
+	return strings.Join(words, "; ")
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/guard"
+)
+
+// guardConfig is the limits of a server. The zero value has none, which is what `gozzard dev` has.
+type guardConfig struct {
+	guard.Options
+	InFlight int
+}
+
+func (c *guardConfig) register(f *pflag.FlagSet) {
+	d := guard.Default()
+	c.Options = d
+	f.Float64Var(&c.AppRate, "rate-app", d.AppRate, "requests a second of one app; 0: any number")
+	f.IntVar(&c.AppBurst, "rate-app-burst", d.AppBurst, "requests of one app at once, above its rate")
+	f.IntVar(&c.Failures, "max-failed-logins", d.Failures, "requests with wrong credentials in a minute from one address, then it has to wait; 0: any number")
+	f.IntVar(&c.Connections, "max-connections", d.Connections, "connections of one address to the API; 0: any number")
+	f.BoolVar(&c.Proxy, "behind-proxy", false, "callers on this machine are a proxy: believe the last address of its X-Forwarded-For")
+	f.IntVar(&c.InFlight, "max-in-flight", 100_000, "attempts of one app without a verdict; 0: any number")
+	f.IntVar(&c.Blast.Targets, "confirm-above", d.Blast.Targets, "stopping, killing or restarting more processes than that has to be confirmed; 0: never")
+	f.IntVar(&c.Blast.Percent, "confirm-above-percent", d.Blast.Percent, "and so has more than this part of what the caller sees, from 50 on; 0: never")
+	f.IntVar(&c.Blast.Quota, "destructive-quota", d.Blast.Quota,
+		"processes that one app may stop, kill or restart in an hour by BlueKing's APIs, unless it may do everything; 0: any number")
+	f.StringToIntVar(&c.Blast.Quotas, "destructive-quota-of", nil, "another quota for an `APP=NUMBER`; may be repeated")
+}
+
+// guardedPlane has the guard look at every operation, whichever way it came.
+type guardedPlane struct {
+	*control.Plane
+	guard *guard.Guard
+}
+
+// Operate accepts an operation that is not too much.
+func (p *guardedPlane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
+	err := p.guard.Operation(op, op.Door == api.Door, func() int {
+		n, _ := p.Find(op.Caller, control.Filter{}, 0, 0)
+		return n
+	})
+	if err != nil {
+		return gozzard.Task{}, err
+	}
+	return p.Plane.Operate(ctx, op)
+}

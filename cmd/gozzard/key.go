@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/internal/seal"
+)
+
+// newKeyCommand is `gozzard key`.
+func newKeyCommand(env *cliEnv) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "List and rotate the key that a server signs commands with",
+		Long: `Agents obey only what their server signed. These commands work on the server's data folder, on the server's machine and as its user; the server may
+be running.`,
+	}
+	cmd.AddCommand(newKeyListCommand(env), newKeyRotateCommand(env))
+	return cmd
+}
+
+func newKeyListCommand(env *cliEnv) *cobra.Command {
+	var output outputFlag
+	var data string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the signing keys of a server, the newest last",
+		Example: `  gozzard key list --data /var/lib/gozzard
+  gozzard key list --data /var/lib/gozzard -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := output.check(); err != nil {
+				return err
+			}
+			return failed(env.listKeys(data, &output))
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", "./data", "the server's data folder")
+	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
+
+// keyRow is one key as it is listed.
+type keyRow struct {
+	Epoch uint64    `json:"epoch"`
+	ID    string    `json:"id"`
+	Made  time.Time `json:"made"`
+	Signs bool      `json:"signs"` // from the server's next start on at the latest
+	Key   string    `json:"key"`
+}
+
+func (env *cliEnv) listKeys(data string, output *outputFlag) error {
+	keys, err := seal.Keys(data)
+	if err != nil {
+		return err
+	}
+	rows := make([]keyRow, 0, len(keys))
+	for i, k := range keys {
+		rows = append(rows, keyRow{Epoch: k.Key.Epoch, ID: k.Key.ID().String(), Made: k.At, Signs: i == len(keys)-1, Key: k.Key.String()})
+	}
+	if output.structured() {
+		return output.write(env.out, map[string][]keyRow{"keys": rows})
+	}
+	t := newTable("EPOCH", "ID", "MADE", "SIGNS")
+	for _, r := range rows {
+		t.add(fmt.Sprint(r.Epoch), r.ID, r.Made.Format(time.RFC3339), yesNo(r.Signs))
+	}
+	return t.write(env.out)
+}
+
+func newKeyRotateCommand(env *cliEnv) *cobra.Command {
+	var data string
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Make the next signing key of a server",
+		Long: `Make a new signing key, have the present one introduce it, and forget the secret of the present one. The server uses the new key from its next start on;
+agents accept it when they connect, and refuse the old one from then on. Processes do not notice.
+
+An agent that is away finds its way over up to 16 rotations. After more, or when an old key was stolen and used before the agents knew the new one, give
+agents the new key by hand: stop the agent, remove server.key in its state folder, and start it with the present join.secret.`,
+		Example: `  gozzard key rotate --data /var/lib/gozzard && systemctl restart gozzard-server`,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			old, next, err := seal.Rotate(data, nil)
+			if err != nil {
+				return failed(err)
+			}
+			return written(fmt.Fprintf(env.out, "key %s of epoch %d follows %s; start the server again to use it\n", next.ID(), next.Epoch, old.ID()))
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", "./data", "the server's data folder")
+	return cmd
+}

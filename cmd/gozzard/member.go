@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+)
+
+// newMemberCommands are the commands that change whether a host belongs to the fleet.
+func newMemberCommands(env *cliEnv) []*cobra.Command {
+	list := make([]*cobra.Command, 0, 3)
+	for _, c := range []struct{ use, state, short, long string }{
+		{"approve", "active", "Let hosts in that wait for approval or are in quarantine", `Let hosts in that joined with a token made with --approve, or that were put into quarantine.
+An agent is put into quarantine when two programs run with its identity, or when it shows a certificate that was replaced: somebody copied its state folder.
+Find the copy and remove it first; what is approved and still runs twice is in quarantine again a moment later.`},
+		{"revoke", "revoked", "Put hosts out of the fleet and cut their connections", `Put hosts out of the fleet: their connections are cut at once and none is accepted any more. Their
+processes go on. A revoked host is let in again only with a token made for it: gozzard token create --agent ID.`},
+		{"remove", "removed", "Put hosts out for ever", `Put hosts out for ever: like revoke, and the agent id is never let in again. A host that is set up anew joins as a new agent.`},
+	} {
+		list = append(list, &cobra.Command{
+			Use: c.use + " HOST...", Short: c.short, Long: c.long + "\n\nHOST is an agent id, an address that only one enrolled host has, or cloud:ip.",
+			Example: "  gozzard hosts " + c.use + " 0:10.0.0.2", Args: cobra.MinimumNArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error { return env.setMembers(cmd.Context(), args, c.state) },
+		})
+	}
+	return list
+}
+
+func (env *cliEnv) setMembers(ctx context.Context, hosts []string, state string) error {
+	c, err := env.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	members, err := c.Members(ctx)
+	if err != nil {
+		return served(err)
+	}
+	agents := make([]gozzard.AgentID, 0, len(hosts))
+	for _, h := range hosts { // all are found before one is touched
+		id, err := findMember(members, h)
+		if err != nil {
+			return err
+		}
+		agents = append(agents, id)
+	}
+	for _, id := range agents {
+		m, err := c.SetMember(ctx, id, state)
+		if err != nil {
+			return served(err)
+		}
+		if err := written(fmt.Fprintf(env.out, "agent %s is %s\n", m.Agent, m.State)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withMembers adds the hosts that were enrolled and have not reported, and leaves out those that were removed.
+func withMembers(ctx context.Context, c *client.Client, hosts []client.HostInfo) ([]client.HostInfo, error) {
+	members, err := c.Members(ctx)
+	if gozzard.KindOf(err) == gozzard.ErrNotFound && err != nil { // a server that knows no enrolment
+		return hosts, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[gozzard.AgentID]bool, len(hosts))
+	for i := range hosts {
+		seen[hosts[i].Agent] = true
+	}
+	for _, m := range members {
+		if seen[m.Agent] {
+			continue
+		}
+		h := client.HostInfo{Agent: m.Agent, Hostname: m.Hostname, Trust: m.State}
+		for _, ip := range m.IPs {
+			h.Addrs = append(h.Addrs, client.HostAddr{Cloud: m.Cloud, IP: ip})
+		}
+		hosts = append(hosts, h)
+	}
+	return slices.DeleteFunc(hosts, func(h client.HostInfo) bool { return h.Trust == "removed" }), nil
+}
+
+// findMember gives the only member that is meant.
+func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
+	h, err := parseHostFlag(s)
+	if err != nil {
+		return "", err
+	}
+	var found []gozzard.AgentID
+	for _, m := range members {
+		byIP := h.IP != "" && slices.Contains(m.IPs, h.IP) && (h.Cloud == nil || *h.Cloud == m.Cloud) && m.State != "removed"
+		if m.Agent == h.Agent && h.Agent != "" || byIP {
+			found = append(found, m.Agent)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", &exitError{exitNoMatch, fmt.Errorf("no enrolled host is %s", printable(s))}
+	}
+	return "", usage("%d enrolled hosts are %s: name one by its agent id (gozzard hosts -o wide)", len(found), printable(s))
+}

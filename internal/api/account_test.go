@@ -1,0 +1,279 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/fleettest"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+)
+
+// desk is the API with accounts in a real record. The app admin has the secret of newServer.
+type desk struct {
+	t       *testing.T
+	store   *sqlstore.Store
+	handler http.Handler
+}
+
+func newDesk(t *testing.T, provider *auth.Provider) *desk {
+	t.Helper()
+	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), sqlstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	acc, err := auth.Open(t.Context(), store, auth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apps := []auth.App{{Code: "admin", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true}}
+	if err := acc.Import(t.Context(), auth.Config{Apps: apps}); err != nil {
+		t.Fatal(err)
+	}
+	return &desk{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(), Auth: acc.Book(), Accounts: acc, Provider: provider})}
+}
+
+// as is how a caller says who he is.
+type as func(*http.Request)
+
+func app(code, secret string) as {
+	return func(r *http.Request) {
+		b, _ := json.Marshal(map[string]string{"bk_app_code": code, "bk_app_secret": secret, "bk_username": "me"}) // three strings
+		r.Header.Set("X-Bkapi-Authorization", string(b))
+	}
+}
+
+func person(token string) as {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+}
+
+func nobody(*http.Request) {}
+
+var admin = app("admin", secret)
+
+// do calls and wants a status; into may be nil.
+func (d *desk) do(who as, method, path, body string, status int, into any) string {
+	d.t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	who(r)
+	w := httptest.NewRecorder()
+	d.handler.ServeHTTP(w, r)
+	if w.Code != status {
+		d.t.Fatalf("%s %s: %d %s, want %d", method, path, w.Code, w.Body, status)
+	}
+	if into != nil {
+		if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+			d.t.Fatalf("%s %s: %v", method, path, err)
+		}
+	}
+	return w.Body.String()
+}
+
+type secretAnswer struct{ Code, Secret, Token, ID string }
+
+func TestAppsOverTheAPI(t *testing.T) {
+	d := newDesk(t, nil)
+	var made, next secretAnswer
+	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"actions":["start"]}]}`, 201, &made)
+	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop"}`, 409, nil)
+	shop := app("shop", made.Secret)
+	list := d.do(admin, "GET", "/api/v1/apps", "", 200, nil)
+	if strings.Contains(list, made.Secret) || !strings.Contains(list, `"actions":["start"]`) || !strings.Contains(list, `"secrets":1`) {
+		t.Fatalf("the apps are %s", list)
+	}
+	if who := d.do(shop, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"businesses":[2]`) || !strings.Contains(who, `"asserted":true`) {
+		t.Fatalf("shop is %s", who)
+	}
+	d.do(admin, "POST", "/api/v1/apps/shop/secrets", "", 201, &next)
+	d.do(app("shop", next.Secret), "GET", "/api/v1/whoami", "", 200, nil)
+	d.do(shop, "GET", "/api/v1/whoami", "", 200, nil)
+	d.do(admin, "DELETE", "/api/v1/apps/shop/secrets", "", 200, nil)
+	d.do(shop, "GET", "/api/v1/whoami", "", 401, nil)
+	d.do(admin, "PUT", "/api/v1/apps/shop", `{"asserts_users":false}`, 200, nil)
+	d.do(app("shop", next.Secret), "GET", "/api/v1/whoami", "", 403, nil)
+	d.do(admin, "DELETE", "/api/v1/apps/shop", "", 200, nil)
+	d.do(app("shop", next.Secret), "GET", "/api/v1/whoami", "", 401, nil)
+	d.do(admin, "DELETE", "/api/v1/apps/shop", "", 404, nil)
+	d.do(admin, "DELETE", "/api/v1/apps/admin", "", 409, nil)
+
+	rows, err := d.store.Audit(t.Context(), 10)
+	if err != nil || len(rows) != 6 || rows[0].Act != "app:delete shop" || rows[0].Caller.App != "admin" || rows[0].Caller.User != "me" {
+		t.Fatalf("%v, the audit is %+v", err, rows)
+	}
+}
+
+func TestUsersOverTheAPI(t *testing.T) {
+	d := newDesk(t, nil)
+	d.do(admin, "POST", "/api/v1/users", `{"name":"alice","password":"a long password","grants":[{"role":"viewer","nets":["10.0.0.0/8"]}]}`, 201, nil)
+	d.do(admin, "POST", "/api/v1/users", `{"name":"bob"}`, 201, nil)
+	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"a wrong password"}`, 401, nil)
+	d.do(nobody, "POST", "/api/v1/login", `{"user":"bob","password":""}`, 401, nil)
+	var session, token, other secretAnswer
+	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"a long password"}`, 200, &session)
+	alice := person(session.Token)
+	if who := d.do(alice, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"app":"user:alice","user":"alice","asserted":false`) {
+		t.Fatalf("alice is %s", who)
+	}
+	d.do(alice, "POST", "/api/v1/users/alice/tokens", `{"days":1,"note":"laptop"}`, 201, &token)
+	d.do(person(token.Token), "GET", "/api/v1/whoami", "", 200, nil)
+	if list := d.do(alice, "GET", "/api/v1/users/alice/tokens", "", 200, nil); !strings.Contains(list, token.ID) || strings.Contains(list, token.Token) {
+		t.Fatalf("the tokens are %s", list)
+	}
+	// Nobody sees to somebody else's login, and an app that speaks for alice is not alice.
+	d.do(admin, "POST", "/api/v1/users/bob/tokens", `{}`, 201, &other)
+	bob := person(other.Token)
+	var shop secretAnswer
+	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop","grants":[{"role":"viewer"}]}`, 201, &shop)
+	delegate := func(r *http.Request) {
+		b, _ := json.Marshal(map[string]string{"bk_app_code": "shop", "bk_app_secret": shop.Secret, "bk_token": token.Token}) // three strings
+		r.Header.Set("X-Bkapi-Authorization", string(b))
+	}
+	d.do(delegate, "GET", "/api/v1/whoami", "", 200, nil)
+	for _, who := range []as{bob, delegate} {
+		d.do(who, "GET", "/api/v1/users/alice/tokens", "", 403, nil)
+		d.do(who, "POST", "/api/v1/users/alice/tokens", `{}`, 403, nil)
+		d.do(who, "DELETE", "/api/v1/users/alice/tokens/"+token.ID, "", 403, nil)
+		d.do(who, "PUT", "/api/v1/users/alice/password", `{"password":"another password"}`, 403, nil)
+	}
+	d.do(alice, "DELETE", "/api/v1/users/alice/tokens/"+token.ID, "", 200, nil)
+	d.do(person(token.Token), "GET", "/api/v1/whoami", "", 401, nil)
+	d.do(alice, "PUT", "/api/v1/users/alice/password", `{"password":"another password"}`, 401, nil)
+	d.do(alice, "PUT", "/api/v1/users/alice/password", `{"old":"a long password","password":"another password"}`, 200, nil)
+	d.do(alice, "GET", "/api/v1/whoami", "", 401, nil)
+	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"another password"}`, 200, &session)
+	d.do(person(session.Token), "POST", "/api/v1/logout", "", 200, nil)
+	d.do(person(session.Token), "GET", "/api/v1/whoami", "", 401, nil)
+	if list := d.do(admin, "GET", "/api/v1/users", "", 200, nil); !strings.Contains(list, `"count":2`) || strings.Contains(list, "argon2id") {
+		t.Fatalf("the users are %s", list)
+	}
+	d.do(admin, "PUT", "/api/v1/users/bob", `{"disabled":true}`, 200, nil)
+	d.do(bob, "GET", "/api/v1/whoami", "", 403, nil)
+	d.do(admin, "DELETE", "/api/v1/users/bob", "", 200, nil)
+	d.do(bob, "GET", "/api/v1/whoami", "", 401, nil)
+}
+
+func TestGrantsOverTheAPI(t *testing.T) {
+	d := newDesk(t, nil)
+	d.do(admin, "POST", "/api/v1/users", `{"name":"alice"}`, 201, nil)
+	const grant = `{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`
+	d.do(admin, "POST", "/api/v1/grants", grant, 200, nil)
+	if list := d.do(admin, "GET", "/api/v1/grants", "", 200, nil); !strings.Contains(list, `{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`) {
+		t.Fatalf("the grants are %s", list)
+	}
+	d.do(admin, "DELETE", "/api/v1/grants", grant, 200, nil)
+	d.do(admin, "DELETE", "/api/v1/grants", grant, 404, nil)
+	for _, bad := range []string{`{}`, `{"user":"alice"}`, `{"user":"a","app":"b","grant":{"role":"viewer"}}`, `{"user":"alice","grant":{"role":"king"}}`,
+		`{"user":"alice","grant":{"role":"viewer","nets":["10.0.0.1/8"]}}`, `{"user":"alice","grant":{"role":"operator","actions":["none"]}}`,
+		`{"user":"alice","grant":{"role":"viewer","busineses":[2]}}`, `[]`, `{`} {
+		d.do(admin, "POST", "/api/v1/grants", bad, 400, nil)
+	}
+}
+
+// TestAccountsNeedAnAdmin walks over every path of accounts with callers who are no admins of everything.
+func TestAccountsNeedAnAdmin(t *testing.T) {
+	d := newDesk(t, nil)
+	var near, far, token secretAnswer
+	d.do(admin, "POST", "/api/v1/apps", `{"code":"near","asserts_users":true,"grants":[{"role":"admin","businesses":[2]},{"role":"enroller"},{"role":"operator"}]}`, 201, &near)
+	d.do(admin, "POST", "/api/v1/apps", `{"code":"far","asserts_users":true}`, 201, &far)
+	d.do(admin, "POST", "/api/v1/users", `{"name":"alice","grants":[{"role":"operator"}]}`, 201, nil)
+	d.do(admin, "POST", "/api/v1/users/alice/tokens", `{}`, 201, &token)
+	before := d.do(admin, "GET", "/api/v1/grants", "", 200, nil)
+	paths := []string{"GET /api/v1/apps", "POST /api/v1/apps", "PUT /api/v1/apps/near", "DELETE /api/v1/apps/far", "POST /api/v1/apps/near/secrets",
+		"DELETE /api/v1/apps/near/secrets", "GET /api/v1/users", "POST /api/v1/users", "PUT /api/v1/users/alice", "DELETE /api/v1/users/alice",
+		"GET /api/v1/grants", "POST /api/v1/grants", "DELETE /api/v1/grants"}
+	body := `{"code":"evil","name":"evil","app":"near","grant":{"role":"admin"},"disabled":true}`
+	for _, p := range paths {
+		method, path, _ := strings.Cut(p, " ")
+		d.do(nobody, method, path, body, 401, nil)
+		d.do(app("near", "guess"), method, path, body, 401, nil)
+		d.do(person("guess"), method, path, body, 401, nil)
+		for _, who := range []as{app("near", near.Secret), app("far", far.Secret), person(token.Token)} {
+			d.do(who, method, path, body, 403, nil)
+		}
+	}
+	if after := d.do(admin, "GET", "/api/v1/grants", "", 200, nil); after != before {
+		t.Fatalf("refused requests had effects: %s", after)
+	}
+}
+
+func TestAccountsNotKept(t *testing.T) {
+	s := newServer(t)
+	if r := s.call("GET", "/api/v1/apps", ""); r.code != 404 || r.failure(t).Error.Kind != gozzard.ErrNotFound {
+		t.Fatalf("%d %s", r.code, r.body)
+	}
+}
+
+// TestProviderLogin walks a person with a browser through a login at a provider.
+func TestProviderLogin(t *testing.T) {
+	there := fleettest.NewProvider(t)
+	var handler http.Handler
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	t.Cleanup(srv.Close)
+	p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", ClientSecret: "s", RedirectURL: srv.URL + "/login/oidc/callback"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDesk(t, p)
+	handler = d.handler
+	browse := func(b *http.Client, address string) (*http.Response, secretAnswer) {
+		t.Helper()
+		res, err := b.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var a secretAnswer
+		if err := json.NewDecoder(res.Body).Decode(&a); err != nil && res.StatusCode == http.StatusOK {
+			t.Fatal(err)
+		}
+		return res, a
+	}
+	newBrowser := func() *http.Client {
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	login := func(b, back *http.Client) (int, secretAnswer) {
+		res, _ := browse(b, srv.URL+"/login/oidc")
+		state := there.Visit(res.Header.Get("Location"))
+		res, a := browse(back, srv.URL+"/login/oidc/callback?"+url.Values{"state": {state}, "code": {fleettest.ProviderCode}}.Encode())
+		return res.StatusCode, a
+	}
+	b := newBrowser()
+	if code, _ := login(b, b); code != http.StatusForbidden {
+		t.Fatalf("somebody who is not known here gets %d", code)
+	}
+	d.do(admin, "POST", "/api/v1/users", `{"name":"a@example.com","grants":[{"role":"viewer"}]}`, 201, nil)
+	code, session := login(b, b)
+	if code != http.StatusOK {
+		t.Fatalf("a login gets %d", code)
+	}
+	if who := d.do(person(session.Token), "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"user":"a@example.com"`) {
+		t.Fatalf("the session is of %s", who)
+	}
+	if code, _ := login(newBrowser(), newBrowser()); code != http.StatusUnauthorized {
+		t.Fatalf("a login that another browser began gets %d", code)
+	}
+	there.Claims = func(c map[string]any) { c["sub"] = "somebody else" }
+	if code, _ := login(b, b); code != http.StatusForbidden {
+		t.Fatalf("somebody else with the same address gets %d", code)
+	}
+	d.do(nobody, "GET", "/login/oidc/callback?error=access_denied", "", 401, nil)
+	d.do(nobody, "GET", "/login/oidc/callback", "", 401, nil)
+	newDesk(t, nil).do(nobody, "GET", "/login/oidc", "", 404, nil)
+}

@@ -1,0 +1,127 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/auth"
+)
+
+// heldAudit is an audit of two rows.
+type heldAudit []gozzard.AuditLink
+
+func newAudit() heldAudit {
+	var prev gozzard.AuditHash
+	var list heldAudit
+	for i, act := range []string{"operate:stop", "operate:kill"} {
+		l := gozzard.AuditLink{AuditRow: gozzard.AuditRow{Seq: int64(i + 1), At: time.UnixMilli(1_800_000_000_123).UTC(), Act: act, Targets: 7,
+			Caller: gozzard.Caller{App: "a", User: "张三", Asserted: true}, TaskID: "GSETASK:20260101000000:1", RequestHash: [32]byte{1}, HostsHash: [32]byte{2}}}
+		l.Hash = l.Chain(prev)
+		prev = l.Hash
+		list = append(list, l)
+	}
+	return list
+}
+
+func (h heldAudit) AuditAfter(_ context.Context, seq int64, limit int) ([]gozzard.AuditLink, error) {
+	seq = min(seq, int64(len(h)))
+	return h[seq:min(int(seq)+limit, len(h))], nil
+}
+
+func (h heldAudit) AuditHead(context.Context) (gozzard.AuditHead, error) {
+	last := h[len(h)-1]
+	return gozzard.AuditHead{Seq: last.Seq, Hash: last.Hash}, nil
+}
+
+// auditServer has an app that may do everything and one that may not.
+func auditServer(t *testing.T) *server {
+	t.Helper()
+	book, err := auth.New(auth.Config{Apps: []auth.App{
+		{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true, Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}},
+		{Code: "part", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true, Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin, Clouds: []int{0}}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{plane: newPlane(), handler: api.New(api.Options{Plane: newPlane(), Auth: book, Audit: newAudit()})}
+}
+
+func TestAudit(t *testing.T) {
+	s := auditServer(t)
+	res := s.call(http.MethodGet, "/api/v1/audit?limit=1", "")
+	var page client.AuditPage
+	if err := json.Unmarshal([]byte(res.body), &page); err != nil || res.code != 200 || len(page.Rows) != 1 || page.Head.Seq != 2 {
+		t.Fatalf("%d %s, %v", res.code, res.body, err)
+	}
+	var check gozzard.AuditCheck
+	for check.Head != page.Head { // whoever reads it can follow the chain himself
+		l, err := page.Rows[0].Link()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := check.Follow(&l); err != nil {
+			t.Fatal(err)
+		}
+		if check.Rows == 2 {
+			break
+		}
+		res = s.call(http.MethodGet, "/api/v1/audit?after=1", "")
+		if err := json.Unmarshal([]byte(res.body), &page); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := check.End(page.Head); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"after=-1", "limit=0", "limit=1001", "before=1"} {
+		if res := s.call(http.MethodGet, "/api/v1/audit?"+bad, ""); res.code != 400 {
+			t.Errorf("%s: %d %s", bad, res.code, res.body)
+		}
+	}
+}
+
+func TestAuditIsForAdminsOfEverything(t *testing.T) {
+	s := auditServer(t)
+	as := func(code, key string) func(*http.Request) {
+		return header("X-Bkapi-Authorization", `{"bk_app_code":"`+code+`","bk_app_secret":"`+key+`","bk_username":"me"}`)
+	}
+	if res := s.call(http.MethodGet, "/api/v1/audit", "", as("part", secret)); res.code != 403 {
+		t.Errorf("an admin of a part: %d %s", res.code, res.body)
+	}
+	if res := s.call(http.MethodGet, "/api/v1/audit", "", as("app", "wrong")); res.code != 401 {
+		t.Errorf("a stranger: %d %s", res.code, res.body)
+	}
+}
+
+// TestTI5: what tells of the inside is for this machine or for known callers, and there is no profiler.
+func TestTI5InsideIsNotShown(t *testing.T) {
+	s := newServer(t)
+	stranger := header("X-Bkapi-Authorization", "")
+	if res := s.call(http.MethodGet, "/metrics", "", stranger); res.code != 401 {
+		t.Errorf("metrics for a stranger: %d", res.code)
+	}
+	if res := s.call(http.MethodGet, "/metrics", ""); res.code != 200 {
+		t.Errorf("metrics for a caller: %d", res.code)
+	}
+	local := func(r *http.Request) { r.RemoteAddr = "127.0.0.1:1" }
+	if res := s.call(http.MethodGet, "/metrics", "", stranger, local); res.code != 200 {
+		t.Errorf("metrics on this machine: %d", res.code)
+	}
+	if res := s.call(http.MethodGet, "/metrics", "", stranger, local, header("X-Forwarded-For", "192.0.2.1")); res.code != 401 {
+		t.Errorf("metrics by a proxy on this machine: %d", res.code)
+	}
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/vars", "/api/v1/debug"} {
+		if res := s.call(http.MethodGet, path, "", local); res.code != 404 {
+			t.Errorf("%s: %d", path, res.code)
+		}
+	}
+	if res := s.call(http.MethodGet, "/healthz", "", stranger); res.code != 200 || res.body != "{\"status\":\"ok\"}\n" {
+		t.Errorf("healthz says more than it should: %s", res.body)
+	}
+}

@@ -1,0 +1,143 @@
+package auth
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+)
+
+// maxApps bounds what an admin's script can make by mistake.
+const maxApps = 10_000
+
+// Apps lists the apps by their codes, without keys.
+func (a *Accounts) Apps() []App {
+	a.book.mu.RLock()
+	defer a.book.mu.RUnlock()
+	list := make([]App, 0, len(a.book.apps))
+	for _, e := range a.book.apps {
+		list = append(list, e.app)
+	}
+	slices.SortFunc(list, func(x, y App) int { return strings.Compare(x.Code, y.Code) })
+	return list
+}
+
+// Signs tells whether an app may prove itself by bk_signature.
+func (a *Accounts) Signs(code string) bool {
+	a.book.mu.RLock()
+	defer a.book.mu.RUnlock()
+	e := a.book.apps[code]
+	return e != nil && len(e.signKeys) > 0
+}
+
+// app is an app as it is recorded. The caller holds writing.
+func (a *Accounts) app(code string) (App, bool) {
+	a.book.mu.RLock()
+	defer a.book.mu.RUnlock()
+	e := a.book.apps[code]
+	if e == nil {
+		return App{}, false
+	}
+	app := e.app
+	app.SignKeys = e.signKeys
+	return app, true
+}
+
+// CreateApp makes an app and gives its secret, which nobody can be told again. With signs the secret itself is kept, so that bk_signature can be checked.
+func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, signs bool) (secret string, err error) {
+	secret = NewSecret()
+	app.Secrets, app.SignKeys = []Digest{Hash(secret)}, nil
+	if signs {
+		app.SignKeys = []string{secret}
+	}
+	if app.Grants == nil {
+		app.Grants = []gozzard.Grant{} // nil would be everything
+	}
+	if err := app.validate(); err != nil {
+		return "", gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
+	}
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	if _, ok := a.app(app.Code); ok {
+		return "", gozzard.Errorf(gozzard.ErrConflict, "app %q is there already", app.Code)
+	}
+	if len(a.Apps()) >= maxApps {
+		return "", gozzard.Errorf(gozzard.ErrConflict, "there are %d apps, which is the most", maxApps)
+	}
+	return secret, a.change(ctx, Change{By: by, Act: "app:create " + app.Code, Apps: []App{app}})
+}
+
+// Flags are the switches of an app; nil leaves one as it is.
+type Flags struct {
+	AssertsUsers            *bool
+	MissingOpTypeMeansStart *bool
+}
+
+// SetFlags changes switches of an app.
+func (a *Accounts) SetFlags(ctx context.Context, by gozzard.Caller, code string, f Flags) error {
+	return a.changeApp(ctx, by, code, "app:change "+code, func(app *App) error {
+		if f.AssertsUsers != nil {
+			app.AssertsUsers = *f.AssertsUsers
+		}
+		if f.MissingOpTypeMeansStart != nil {
+			app.MissingOpTypeMeansStart = *f.MissingOpTypeMeansStart
+		}
+		return nil
+	})
+}
+
+// AddSecret gives an app one more secret. The one before stays valid, older ones go; RetireSecrets ends the change.
+func (a *Accounts) AddSecret(ctx context.Context, by gozzard.Caller, code string) (secret string, err error) {
+	secret = NewSecret()
+	return secret, a.changeApp(ctx, by, code, "app:secret "+code, func(app *App) error {
+		app.Secrets = append([]Digest{Hash(secret)}, app.Secrets[0])
+		if len(app.SignKeys) > 0 {
+			app.SignKeys = append([]string{secret}, app.SignKeys[0])
+		}
+		return nil
+	})
+}
+
+// RetireSecrets leaves an app its newest secret only.
+func (a *Accounts) RetireSecrets(ctx context.Context, by gozzard.Caller, code string) error {
+	return a.changeApp(ctx, by, code, "app:retire "+code, func(app *App) error {
+		app.Secrets = app.Secrets[:1]
+		app.SignKeys = app.SignKeys[:min(len(app.SignKeys), 1)]
+		return nil
+	})
+}
+
+// ReplaceApp puts an app as it is, whether or not it was there: for a program that is its own first caller.
+func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) error {
+	app.Grants = app.Rights().Grants
+	if err := app.validate(); err != nil {
+		return gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
+	}
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	return a.change(ctx, Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app}})
+}
+
+// DropApp makes an app unknown.
+func (a *Accounts) DropApp(ctx context.Context, by gozzard.Caller, code string) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	if _, ok := a.app(code); !ok {
+		return notFound("app", code)
+	}
+	return a.change(ctx, Change{By: by, Act: "app:delete " + code, DropApps: []string{code}})
+}
+
+func (a *Accounts) changeApp(ctx context.Context, by gozzard.Caller, code, act string, f func(*App) error) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	app, ok := a.app(code)
+	if !ok {
+		return notFound("app", code)
+	}
+	if err := f(&app); err != nil {
+		return err
+	}
+	return a.change(ctx, Change{By: by, Act: act, Apps: []App{app}})
+}

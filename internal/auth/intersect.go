@@ -1,0 +1,140 @@
+package auth
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Intersect gives grants that allow what both lists allow. Where that cannot be said in grants (two patterns that overlap) it is less, never more.
+func Intersect(a, b []gozzard.Grant) []gozzard.Grant {
+	both := []gozzard.Grant{}
+	for i := range a {
+		for j := range b {
+			if g, ok := intersect(&a[i], &b[j]); ok && len(both) < maxGrants*maxGrants {
+				both = append(both, g)
+			}
+		}
+	}
+	return both
+}
+
+func intersect(a, b *gozzard.Grant) (g gozzard.Grant, ok bool) {
+	if g.Role, ok = lesser(a.Role, b.Role); !ok {
+		return g, false
+	}
+	if g.Businesses, g.Namespaces, ok = spaces(a, b); !ok {
+		return g, false
+	}
+	if g.Clouds, ok = common(a.Clouds, b.Clouds); !ok {
+		return g, false
+	}
+	if g.Nets, ok = nets(a.Nets, b.Nets); !ok {
+		return g, false
+	}
+	g.Actions, ok = common(a.Actions, b.Actions)
+	if g.Role == gozzard.RoleViewer { // who may only look is not narrowed by actions, even when they have none in common
+		g.Actions, ok = nil, true
+	}
+	return g, ok
+}
+
+// lesser is the role that both have.
+func lesser(a, b gozzard.Role) (gozzard.Role, bool) {
+	if a == b || b == gozzard.RoleAdmin {
+		return a, true
+	}
+	if a == gozzard.RoleAdmin {
+		return b, true
+	}
+	if a == gozzard.RoleEnroller || b == gozzard.RoleEnroller {
+		return "", false
+	}
+	return gozzard.RoleViewer, true // of viewer and operator
+}
+
+// common is what two lists share; an empty list stands for everything.
+func common[T comparable](a, b []T) ([]T, bool) {
+	if len(a) == 0 {
+		return slices.Clone(b), true
+	}
+	if len(b) == 0 {
+		return slices.Clone(a), true
+	}
+	var both []T
+	for _, x := range a {
+		if slices.Contains(b, x) {
+			both = append(both, x)
+		}
+	}
+	return both, len(both) > 0
+}
+
+// nets: of two networks one holds the other, or they share nothing.
+func nets(a, b []netip.Prefix) ([]netip.Prefix, bool) {
+	if len(a) == 0 || len(b) == 0 {
+		return common(a, b)
+	}
+	var both []netip.Prefix
+	for _, x := range a {
+		for _, y := range b {
+			if !x.Overlaps(y) {
+				continue
+			}
+			narrow := x
+			if y.Bits() > x.Bits() {
+				narrow = y
+			}
+			if !slices.Contains(both, narrow) {
+				both = append(both, narrow)
+			}
+		}
+	}
+	return both, len(both) > 0
+}
+
+// spaces intersects businesses and namespaces, of which one must fit in each grant.
+func spaces(a, b *gozzard.Grant) (businesses []int, namespaces []string, ok bool) {
+	if len(a.Businesses)+len(a.Namespaces) == 0 {
+		return slices.Clone(b.Businesses), slices.Clone(b.Namespaces), true
+	}
+	if len(b.Businesses)+len(b.Namespaces) == 0 {
+		return slices.Clone(a.Businesses), slices.Clone(a.Namespaces), true
+	}
+	for _, pair := range [][2]*gozzard.Grant{{a, b}, {b, a}} {
+		for _, biz := range pair[0].Businesses {
+			if coversBusiness(pair[1], biz) && !slices.Contains(businesses, biz) {
+				businesses = append(businesses, biz)
+			}
+		}
+		for _, p := range pair[0].Namespaces {
+			if coversPattern(pair[1], p) && !slices.Contains(namespaces, p) {
+				namespaces = append(namespaces, p)
+			}
+		}
+	}
+	return businesses, namespaces, len(businesses)+len(namespaces) > 0
+}
+
+// coversBusiness: every namespace of the business fits.
+func coversBusiness(g *gozzard.Grant, biz int) bool {
+	n := strconv.Itoa(biz)
+	return slices.Contains(g.Businesses, biz) || coversPattern(g, "GSEKIT_BIZ_"+n) && coversPattern(g, "JOB_BIZ_"+n)
+}
+
+// coversPattern: everything that fits the pattern fits the grant too, as far as that is plain to see.
+func coversPattern(g *gozzard.Grant, p string) bool {
+	if !strings.ContainsAny(p, "*?") {
+		if biz, ok := gozzard.BusinessOf(p); ok && slices.Contains(g.Businesses, biz) {
+			return true
+		}
+		return slices.ContainsFunc(g.Namespaces, func(q string) bool { return gozzard.MatchGlob(q, p) })
+	}
+	return slices.ContainsFunc(g.Namespaces, func(q string) bool {
+		head, open := strings.CutSuffix(q, "*")
+		return p == q || open && !strings.ContainsAny(head, "*?") && strings.HasPrefix(p, head)
+	})
+}

@@ -1,0 +1,149 @@
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/gozzard/gozzard"
+)
+
+// ProviderOptions are how people log in at an OpenID Connect provider.
+type ProviderOptions struct {
+	Issuer       string
+	ClientID     string
+	ClientSecret string
+	RedirectURL  string // ends in /login/oidc/callback
+	Claim        string // which says the name of the user; "" is email
+	Client       *http.Client
+}
+
+// Provider logs people in by the authorization code flow with PKCE. It is safe for concurrent use.
+type Provider struct {
+	o ProviderOptions
+
+	mu       sync.Mutex
+	found    *oidc.Provider
+	verifier *oidc.IDTokenVerifier
+	asking   bool // somebody is finding it
+}
+
+// Attempt is a login under way. It stays with the browser that began it and is worth nothing to others.
+type Attempt struct {
+	State    string
+	Nonce    string
+	Verifier string
+}
+
+const providerTimeout = 10 * time.Second
+
+// NewProvider makes one. The provider itself is asked when the first person logs in: the server starts without it.
+func NewProvider(o ProviderOptions) (*Provider, error) {
+	if o.Claim == "" {
+		o.Claim = "email"
+	}
+	for name, address := range map[string]string{"issuer": o.Issuer, "redirect address": o.RedirectURL} {
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+			return nil, fmt.Errorf("%s %q: use https, beyond this machine", name, address)
+		}
+	}
+	if o.ClientID == "" {
+		return nil, fmt.Errorf("the client id of the login provider is required")
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{}
+	}
+	own := *o.Client
+	own.Timeout = providerTimeout
+	o.Client = &own
+	return &Provider{o: o}, nil
+}
+
+// discover finds the provider once. A failure is not kept; while one person waits for an answer, others are told to come back.
+func (p *Provider) discover(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVerifier, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found == nil {
+		if p.asking {
+			return nil, nil, gozzard.Errorf(gozzard.ErrUnavailable, "the login provider does not answer yet: try again in a moment")
+		}
+		p.asking = true
+		p.mu.Unlock()
+		// The provider keeps the context for its keys, so it must not end with this request; the client's time-out ends each call.
+		found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.o.Client), p.o.Issuer)
+		p.mu.Lock()
+		p.asking = false
+		if err != nil {
+			return nil, nil, &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the login provider cannot be reached", Cause: err}
+		}
+		p.found, p.verifier = found, found.Verifier(&oidc.Config{ClientID: p.o.ClientID})
+	}
+	return &oauth2.Config{ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, RedirectURL: p.o.RedirectURL, Endpoint: p.found.Endpoint(),
+		Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}, p.verifier, nil
+}
+
+// Begin gives the address to send a person to.
+func (p *Provider) Begin(ctx context.Context) (address string, a Attempt, err error) {
+	c, _, err := p.discover(ctx)
+	if err != nil {
+		return "", a, err
+	}
+	a = Attempt{State: NewSecret(), Nonce: NewSecret(), Verifier: oauth2.GenerateVerifier()}
+	return c.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), a, nil
+}
+
+// Finish proves who has come back: the name by which he is known here and who he is to the provider.
+func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (name, subject string, err error) {
+	refused := func(text string, cause error) error {
+		return &gozzard.Error{Kind: gozzard.ErrUnauthenticated, Message: text, Cause: cause}
+	}
+	if a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
+		return "", "", refused("this login was not begun here, or too long ago: begin again at /login/oidc", nil)
+	}
+	c, verifier, err := p.discover(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	ctx = oidc.ClientContext(ctx, p.o.Client)
+	tokens, err := c.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return "", "", refused("the login provider does not take the code", err)
+	}
+	raw, ok := tokens.Extra("id_token").(string)
+	if !ok {
+		return "", "", refused("the login provider gives no ID token", nil)
+	}
+	id, err := verifier.Verify(ctx, raw)
+	if err != nil {
+		return "", "", refused("the login provider's ID token is not valid", err)
+	}
+	if a.Nonce == "" || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
+		return "", "", refused("the login provider's ID token is for another login", nil)
+	}
+	name, err = p.name(id)
+	return name, id.Subject, err
+}
+
+// name reads the claim that says who it is. An address counts only when the provider has checked it.
+func (p *Provider) name(id *oidc.IDToken) (string, error) {
+	var claims map[string]any
+	if err := id.Claims(&claims); err != nil {
+		return "", fmt.Errorf("cannot read the claims of an ID token: %w", err)
+	}
+	name, ok := claims[p.o.Claim].(string)
+	if p.o.Claim == "email" && claims["email_verified"] != true {
+		ok = false
+	}
+	if !ok || gozzard.ValidateName(name) != nil {
+		return "", gozzard.Errorf(gozzard.ErrUserForbidden, "the login provider does not say a usable %s", p.o.Claim)
+	}
+	return name, nil
+}

@@ -1,0 +1,168 @@
+package auth
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/gozzard/gozzard"
+)
+
+// What one account may hold.
+const (
+	maxSecrets     = 2 // valid at once: the new one and the one it replaces
+	maxGrants      = 100
+	maxGrantValues = 1000 // of each list in a grant
+	maxNoteBytes   = 200
+	maxSubject     = 255
+)
+
+// Validate reports the first thing that would make the configuration mean something else than it says.
+func (c Config) Validate() error {
+	apps := make(map[string]bool, len(c.Apps))
+	for i, a := range c.Apps {
+		if err := a.validate(); err != nil {
+			return fmt.Errorf("apps[%d]: %w", i, err)
+		}
+		if apps[a.Code] {
+			return fmt.Errorf("apps[%d]: code %q is used twice", i, a.Code)
+		}
+		apps[a.Code] = true
+	}
+	users := make(map[string]bool, len(c.Users))
+	for i, u := range c.Users {
+		if err := u.validate(); err != nil {
+			return fmt.Errorf("users[%d]: %w", i, err)
+		}
+		if users[u.Name] {
+			return fmt.Errorf("users[%d]: name %q is used twice", i, u.Name)
+		}
+		users[u.Name] = true
+	}
+	return c.validateTokens()
+}
+
+func (c Config) validateTokens() error {
+	tokens := make(map[Digest]bool, len(c.Tokens))
+	for i, t := range c.Tokens {
+		switch err := gozzard.ValidateName(t.User); {
+		case err != nil:
+			return fmt.Errorf("tokens[%d].user: %w", i, err)
+		case t.Digest.IsZero():
+			return fmt.Errorf("tokens[%d].sha256: required", i)
+		case tokens[t.Digest]:
+			return fmt.Errorf("tokens[%d].sha256: the same token is given twice", i)
+		}
+		tokens[t.Digest] = true
+	}
+	return nil
+}
+
+func (a App) validate() error {
+	if err := gozzard.ValidateName(a.Code); err != nil {
+		return fmt.Errorf("code: %w", err)
+	}
+	if n := len(a.Secrets); n < 1 || n > maxSecrets {
+		return fmt.Errorf("secrets: has %d digests, want 1 or %d", n, maxSecrets)
+	}
+	for i, d := range a.Secrets {
+		if d.IsZero() {
+			return fmt.Errorf("secrets[%d]: required", i)
+		}
+	}
+	if n := len(a.SignKeys); n != 0 && n != len(a.Secrets) {
+		return fmt.Errorf("sign_keys: has %d keys, want none or one for each secret", n)
+	}
+	for i, k := range a.SignKeys {
+		if Hash(k) != a.Secrets[i] {
+			return fmt.Errorf("sign_keys[%d]: is not the secret whose digest is given", i)
+		}
+	}
+	return validateGrants(a.Grants)
+}
+
+func (u User) validate() error {
+	if err := gozzard.ValidateName(u.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	if u.Password != "" {
+		if _, err := parsePassword(u.Password); err != nil {
+			return fmt.Errorf("password: %w", err)
+		}
+	}
+	if len(u.Subject) > maxSubject || !utf8.ValidString(u.Subject) {
+		return fmt.Errorf("subject: must be UTF-8 of at most %d bytes", maxSubject)
+	}
+	return validateGrants(u.Grants)
+}
+
+func validateGrants(list []gozzard.Grant) error {
+	if len(list) > maxGrants {
+		return fmt.Errorf("grants: there are %d, at most %d are allowed", len(list), maxGrants)
+	}
+	for i := range list {
+		if err := ValidateGrant(&list[i]); err != nil {
+			return fmt.Errorf("grants[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+// ValidateGrant reports the first thing wrong with a grant, beginning with the name of its field.
+func ValidateGrant(g *gozzard.Grant) error {
+	if !g.Role.Valid() {
+		return fmt.Errorf("role: there is no role %q (viewer, operator, admin, enroller)", string(g.Role))
+	}
+	for name, n := range map[string]int{"businesses": len(g.Businesses), "namespaces": len(g.Namespaces), "clouds": len(g.Clouds),
+		"nets": len(g.Nets), "actions": len(g.Actions)} {
+		if n > maxGrantValues {
+			return fmt.Errorf("%s: has %d values, at most %d are allowed", name, n, maxGrantValues)
+		}
+	}
+	for i, b := range g.Businesses {
+		if b <= 0 {
+			return fmt.Errorf("businesses[%d]: %d is no business", i, b)
+		}
+	}
+	for i, p := range g.Namespaces {
+		if err := validatePattern(p); err != nil {
+			return fmt.Errorf("namespaces[%d]: %w", i, err)
+		}
+	}
+	for i, c := range g.Clouds {
+		if c < 0 {
+			return fmt.Errorf("clouds[%d]: %d is no cloud area", i, c)
+		}
+	}
+	for i, n := range g.Nets {
+		if !n.IsValid() || n != n.Masked() {
+			return fmt.Errorf("nets[%d]: %s is no network; one is written like 10.1.0.0/16", i, n)
+		}
+	}
+	return validateActions(g)
+}
+
+func validateActions(g *gozzard.Grant) error {
+	if len(g.Actions) > 0 && g.Role != gozzard.RoleOperator {
+		return fmt.Errorf("actions: only the role operator is narrowed to actions")
+	}
+	for i, a := range g.Actions {
+		if a == gozzard.ActionNone || a > gozzard.ActionUnregister {
+			return fmt.Errorf("actions[%d]: there is no such action", i)
+		}
+	}
+	return nil
+}
+
+// validatePattern checks a namespace in which * and ? may stand anywhere.
+func validatePattern(p string) error {
+	if p == "" || len(p) > gozzard.MaxNameBytes {
+		return fmt.Errorf("must have 1 to %d bytes", gozzard.MaxNameBytes)
+	}
+	for _, r := range p {
+		if !slices.Contains([]rune("*?- .@+"), r) && gozzard.ValidateName("x"+string(r)) != nil {
+			return fmt.Errorf("%q may not stand in a pattern (letters, digits, _ - . @ + and blanks; * for any text, ? for one character)", r)
+		}
+	}
+	return nil
+}

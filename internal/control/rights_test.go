@@ -1,0 +1,90 @@
+package control_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// TestTI3Operate: a host that is not seen is not known, one that is seen refuses by name, and neither is told anything.
+func TestTI3Operate(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	r.hello(other, 1, journalB)
+	someone := func(user string, g gozzard.Grant) gozzard.Caller {
+		g.Nets = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		return gozzard.Caller{App: "app", User: user, Rights: &gozzard.Rights{Grants: []gozzard.Grant{g}}}
+	}
+	operator := someone("op", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"gse"}, Actions: []gozzard.Action{gozzard.ActionStart}})
+	item := func(a gozzard.Action, namespace string, agents ...gozzard.AgentID) gozzard.Item {
+		it := gozzard.Item{Action: a, Key: gozzard.Key{Namespace: namespace, Name: "p"}, Spec: spec(60)}
+		for _, agent := range agents {
+			it.Targets = append(it.Targets, gozzard.Target{Agent: agent})
+		}
+		return it
+	}
+	task, err := r.plane.Operate(t.Context(), &gozzard.Operation{Caller: operator, Items: []gozzard.Item{
+		item(gozzard.ActionStart, "gse", me, other, "nobody"), item(gozzard.ActionStop, "gse", me), item(gozzard.ActionStart, "else", me),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
+	res, err := r.plane.Await(t.Context(), operator, task.ID, 20e9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"", "no agent has ever reported from agent agent-2", "no agent has ever reported from agent nobody", "not permitted: app app may not stop processes of gse here",
+		"not permitted: app app may not start processes of else here"}
+	codes := []gozzard.Code{gozzard.CodeOK, gozzard.CodeUnreachable, gozzard.CodeUnreachable, gozzard.CodeRefused, gozzard.CodeRefused}
+	for i, a := range res.Attempts {
+		if a.Outcome.Code != codes[i] || a.Outcome.Message != want[i] {
+			t.Errorf("attempt %d: %+v", i, a.Outcome)
+		}
+	}
+	if n := len(r.commands(other, gozzard.CommandOperate)); n > 0 {
+		t.Errorf("a hidden host was told %d times", n)
+	}
+	for rec, err := range r.store.Processes(t.Context(), nil) {
+		if err != nil || rec.ID != (gozzard.ProcID{Agent: me, Key: gozzard.Key{Namespace: "gse", Name: "p"}}) {
+			t.Errorf("%+v is recorded: %v", rec.ID, err)
+		}
+	}
+
+	// By the same app, another person reads it only if he sees all of it.
+	if _, err := r.plane.Results(t.Context(), someone("blind", gozzard.Grant{Role: gozzard.RoleViewer}), task.ID); gozzard.KindOf(err) != gozzard.ErrNotFound {
+		t.Error(err)
+	}
+	if _, err := r.plane.Results(t.Context(), gozzard.Caller{App: "app", User: "boss", Rights: gozzard.Everything()}, task.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.plane.Results(t.Context(), gozzard.Caller{App: "b", User: "op", Rights: gozzard.Everything()}, task.ID); gozzard.KindOf(err) != gozzard.ErrNotFound {
+		t.Error(err)
+	}
+}
+
+// TestTE6WholesNeedWholeRights: what concerns all of a host or a business is not for who has a part.
+func TestTE6WholesNeedWholeRights(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	addr := gozzard.HostAddr{IP: netip.MustParseAddr("127.0.0.1")}
+	part := gozzard.Caller{App: "part", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin, Businesses: []int{2}, Clouds: []int{0}}}}}
+	if err := r.plane.Rebind(t.Context(), part, addr, me, [32]byte{}); gozzard.KindOf(err) != gozzard.ErrAppForbidden {
+		t.Error(err)
+	}
+	if err := r.plane.Rebind(t.Context(), gozzard.Caller{App: "none"}, addr, me, [32]byte{}); gozzard.KindOf(err) != gozzard.ErrNotFound {
+		t.Error(err)
+	}
+	if err := r.plane.Rebind(t.Context(), caller, addr, me, [32]byte{}); err != nil {
+		t.Error(err)
+	}
+	_, err := r.apply(business(process(46, "java", 1)), func(req *control.ApplyRequest) { req.Caller = part })
+	if gozzard.KindOf(err) != gozzard.ErrAppForbidden || !strings.Contains(err.Error(), "may not change business 2") {
+		t.Error(err)
+	}
+	part.Rights.Grants[0].Clouds = nil
+	r.mustApply(business(process(46, "java", 1)), func(req *control.ApplyRequest) { req.Caller = part })
+}

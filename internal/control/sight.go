@@ -1,0 +1,34 @@
+package control
+
+import "github.com/gozzard/gozzard"
+
+// sight tells what may be seen of things that happened on hosts, deciding once for each host and each namespace. A host is asked for its addresses of
+// today, as for its processes; what happened on one that is not known goes by the address that was noted.
+func (p *Plane) sight(rights *gozzard.Rights) func(agent gozzard.AgentID, addr gozzard.HostAddr, namespace string) bool {
+	if rights.SeesAll() {
+		return func(gozzard.AgentID, gozzard.HostAddr, string) bool { return true }
+	}
+	type place struct {
+		agent gozzard.AgentID
+		addr  gozzard.HostAddr
+	}
+	hosts, spaces := map[place]gozzard.Marks{}, map[string]gozzard.Marks{}
+	return func(agent gozzard.AgentID, addr gozzard.HostAddr, namespace string) bool {
+		space, ok := spaces[namespace]
+		if !ok {
+			space = rights.MarkSpace(namespace)
+			spaces[namespace] = space
+		}
+		at := place{agent, addr}
+		host, ok := hosts[at]
+		if !ok {
+			addrs := []gozzard.HostAddr{addr}
+			if h, known := p.o.Live.Host(agent); known {
+				addrs = h.Info.Addrs
+			}
+			host = rights.MarkHost(addrs)
+			hosts[at] = host
+		}
+		return space.Meet(host)
+	}
+}

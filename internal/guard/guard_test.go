@@ -1,0 +1,341 @@
+package guard_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/guard"
+)
+
+// rig is a door behind a guard, with a clock of its own.
+type rig struct {
+	t       *testing.T
+	handler http.Handler
+	mu      sync.Mutex
+	now     time.Time
+	refused []string
+}
+
+func newRig(t *testing.T, o guard.Options) *rig {
+	r := &rig{t: t, now: time.Unix(1_800_000_000, 0)}
+	o.Now = func() time.Time { r.mu.Lock(); defer r.mu.Unlock(); return r.now }
+	o.Refused = func(rule string) { r.mu.Lock(); defer r.mu.Unlock(); r.refused = append(r.refused, rule) }
+	one := func(code string) auth.App {
+		return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash("s-" + code)}, AssertsUsers: true}
+	}
+	book, err := auth.New(auth.Config{Apps: []auth.App{one("a"), one("b")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	door := esb.New(esb.Door{
+		Prefixes: []esb.Prefix{{Path: "/bus", Family: "f"}, {Path: "/gate", Family: "f", Gateway: true}},
+		Routes: []esb.Route{{Name: "who", Families: []string{"f"}, Access: esb.AccessUser, MaxBody: esb.MaxBody,
+			Handle: func(_ context.Context, c *esb.Call) (any, error) { return c.Caller.App, nil }}},
+		Auth: book, Log: slog.New(slog.DiscardHandler),
+	})
+	r.handler = guard.New(o).Handler(door)
+	return r
+}
+
+func (r *rig) pass(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.now.Add(d)
+}
+
+// ask sends a call from an address and gives its code.
+func (r *rig) ask(path, from, app, secret string, headers ...string) (code int, res *httptest.ResponseRecorder) {
+	r.t.Helper()
+	body := fmt.Sprintf(`{"bk_app_code":%q,"bk_app_secret":%q,"bk_username":"u"}`, app, secret)
+	req := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	req.RemoteAddr = net.JoinHostPort(from, "999")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res = httptest.NewRecorder()
+	r.handler.ServeHTTP(res, req)
+	var e esb.Envelope
+	if err := json.Unmarshal(res.Body.Bytes(), &e); err != nil {
+		r.t.Fatalf("%v in %s", err, res.Body)
+	}
+	return e.Code, res
+}
+
+// TestTS2: an address that guesses is refused, the right guess too; another address and, after a while, the same one are not.
+func TestTS2GuessesAreLimited(t *testing.T) {
+	r := newRig(t, guard.Default())
+	for i := range 10 {
+		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "guess"+strconv.Itoa(i)); code != esb.CodeGeneral {
+			t.Fatalf("guess %d: code %d", i, code)
+		}
+	}
+	for _, secret := range []string{"another", "s-a"} {
+		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", secret); code != esb.CodeRateLimited {
+			t.Fatalf("secret %s: code %d", secret, code)
+		}
+	}
+	code, res := r.ask("/gate/who", "10.0.0.1", "a", "s-a")
+	if code != esb.CodeRateLimited || res.Code != http.StatusTooManyRequests || res.Header().Get("Retry-After") == "" {
+		t.Fatalf("code %d, status %d, retry after %q", code, res.Code, res.Header().Get("Retry-After"))
+	}
+	if code, _ := r.ask("/bus/who", "10.0.0.2", "a", "s-a"); code != 0 {
+		t.Fatalf("another address: code %d", code)
+	}
+	r.pass(7 * time.Second)
+	if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
+		t.Fatalf("after a while: code %d", code)
+	}
+	if !slices.Contains(r.refused, guard.RuleFailures) {
+		t.Fatalf("counted %v", r.refused)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for name, c := range map[string]struct {
+		proxy          bool
+		first, second  string
+		forwardedFirst string
+		forwardedThen  string
+		same           bool
+	}{
+		"one network of IPv6":             {first: "2001:db8::1", second: "2001:db8::ffff:2", same: true},
+		"two networks of IPv6":            {first: "2001:db8::1", second: "2001:db8:0:1::1"},
+		"IPv4 in two forms":               {first: "10.0.0.1", second: "::ffff:10.0.0.1", same: true},
+		"a header that nobody believes":   {first: "127.0.0.1", second: "127.0.0.1", forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2", same: true},
+		"a proxy's callers":               {proxy: true, first: "127.0.0.1", second: "127.0.0.1", forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2"},
+		"what the caller says of himself": {proxy: true, first: "127.0.0.1", second: "127.0.0.1", forwardedFirst: "1.1.1.1, 10.0.0.1", forwardedThen: "2.2.2.2, 10.0.0.1", same: true},
+		"a header from elsewhere":         {proxy: true, first: "10.0.0.9", second: "10.0.0.9", forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2", same: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := guard.Default()
+			o.Failures, o.Proxy = 1, c.proxy
+			r := newRig(t, o)
+			r.ask("/bus/who", c.first, "a", "wrong", "X-Forwarded-For", c.forwardedFirst)
+			code, _ := r.ask("/bus/who", c.second, "a", "s-a", "X-Forwarded-For", c.forwardedThen)
+			if limited := code == esb.CodeRateLimited; limited != c.same {
+				t.Fatalf("code %d", code)
+			}
+		})
+	}
+}
+
+// TestTD2: an app that asks too often is refused, another one is not, and time heals.
+func TestTD2RateOfAnApp(t *testing.T) {
+	r := newRig(t, guard.Options{AppRate: 10, AppBurst: 20})
+	ok := 0
+	for range 100 {
+		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code == 0 {
+			ok++
+		} else if code != esb.CodeRateLimited {
+			t.Fatalf("code %d", code)
+		}
+	}
+	if ok != 20 {
+		t.Fatalf("%d of 100 went through", ok)
+	}
+	if code, _ := r.ask("/bus/who", "10.0.0.1", "b", "s-b"); code != 0 {
+		t.Fatalf("another app: code %d", code)
+	}
+	r.pass(time.Second)
+	for range 10 {
+		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
+			t.Fatalf("a second later: code %d", code)
+		}
+	}
+}
+
+func TestNoLimits(t *testing.T) {
+	r := newRig(t, guard.Options{})
+	for range 300 {
+		r.ask("/bus/who", "10.0.0.1", "a", "wrong")
+		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
+			t.Fatalf("code %d", code)
+		}
+	}
+}
+
+// TestSecurityHeaders: on every answer, also on errors and unknown paths; nothing of CORS, whoever asks.
+func TestSecurityHeaders(t *testing.T) {
+	r := newRig(t, guard.Default())
+	for _, path := range []string{"/bus/who", "/nothing/here"} {
+		_, res := r.ask(path, "10.0.0.1", "a", "s-a", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "POST")
+		h := res.Header()
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "X-Frame-Options": "DENY",
+			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Referrer-Policy": "no-referrer"} {
+			if got := h.Get(name); got != want {
+				t.Errorf("%s: %s is %q", path, name, got)
+			}
+		}
+		for name := range h {
+			if strings.HasPrefix(name, "Access-Control-") {
+				t.Errorf("%s: %s is sent", path, name)
+			}
+		}
+		if h.Get("Strict-Transport-Security") != "" {
+			t.Errorf("%s: HSTS without TLS", path)
+		}
+	}
+}
+
+// serve runs a handler behind a guard on a real listener.
+func serve(t *testing.T, g *guard.Guard, h http.Handler) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: g.Handler(h), ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(g.Listener(l)) }()
+	t.Cleanup(func() { _ = srv.Close(); <-done })
+	return l.Addr().String()
+}
+
+// TestTD1: one address has so many connections; the next is closed at once, and one that ends makes room.
+func TestTD1Connections(t *testing.T) {
+	addr := serve(t, guard.New(guard.Options{Connections: 3}), http.NotFoundHandler())
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	answers := func(c net.Conn) bool {
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			return false
+		}
+		n, _ := c.Read(make([]byte, 100))
+		return n > 0
+	}
+	first := []net.Conn{dial(), dial(), dial()}
+	for _, c := range first {
+		if !answers(c) {
+			t.Fatal("a connection within the limit is not served")
+		}
+	}
+	if answers(dial()) {
+		t.Fatal("a connection above the limit is served")
+	}
+	_ = first[0].Close()
+	for end := time.Now().Add(20 * time.Second); !answers(dial()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no room was made")
+		}
+	}
+}
+
+// TestLongWait: nothing is cut while the server thinks, with and without a body.
+func TestLongBodyAndLongWait(t *testing.T) {
+	addr := serve(t, guard.New(guard.Options{}), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+		fmt.Fprint(w, len(b))
+	}))
+	for _, size := range []int{0, 1, 10 << 20} {
+		res, err := http.Post("http://"+addr, "application/json", bytes.NewReader(make([]byte, size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || string(b) != strconv.Itoa(size) {
+			t.Fatalf("%d bytes: %q, %v", size, b, err)
+		}
+	}
+}
+
+func TestBlastRadius(t *testing.T) {
+	everything, some := gozzard.Everything(), &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleOperator}}}
+	op := func(action gozzard.Action, n, confirm int, rights *gozzard.Rights) *gozzard.Operation {
+		return &gozzard.Operation{Caller: gozzard.Caller{App: "a", Rights: rights}, Confirm: confirm,
+			Items: []gozzard.Item{{Action: action, Targets: make([]gozzard.Target, n)}}}
+	}
+	for name, c := range map[string]struct {
+		op      *gozzard.Operation
+		native  bool
+		visible int
+		kind    gozzard.ErrorKind
+	}{
+		"few":                         {op(gozzard.ActionStop, 49, 0, some), true, 49, ""},
+		"a part":                      {op(gozzard.ActionStop, 60, 0, some), true, 200, ""},
+		"a large part":                {op(gozzard.ActionStop, 61, 0, some), true, 200, gozzard.ErrInvalid},
+		"a large part, confirmed":     {op(gozzard.ActionStop, 61, 61, some), true, 200, ""},
+		"confirmed for less":          {op(gozzard.ActionStop, 61, 60, some), true, 200, gozzard.ErrInvalid},
+		"confirmed for more":          {op(gozzard.ActionKill, 3, 4, some), true, 200, gozzard.ErrInvalid},
+		"500":                         {op(gozzard.ActionRestart, 500, 0, some), true, 100_000, ""},
+		"501":                         {op(gozzard.ActionRestart, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
+		"501 of an admin":             {op(gozzard.ActionKill, 501, 0, everything), true, 100_000, gozzard.ErrInvalid},
+		"501 started":                 {op(gozzard.ActionStart, 501, 0, some), true, 501, ""},
+		"compatible, within quota":    {op(gozzard.ActionStop, 10_000, 0, some), false, 10_000, ""},
+		"compatible, above quota":     {op(gozzard.ActionStop, 10_001, 0, some), false, 10_001, gozzard.ErrRateLimited},
+		"compatible, of an admin":     {op(gozzard.ActionStop, 50_000, 0, everything), false, 50_000, ""},
+		"compatible, without rights":  {op(gozzard.ActionStop, 50_000, 0, nil), false, 50_000, gozzard.ErrRateLimited},
+		"compatible, many to a start": {op(gozzard.ActionStart, 50_000, 0, some), false, 50_000, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := guard.New(guard.Default())
+			err := g.Operation(c.op, c.native, func() int { return c.visible })
+			if c.kind == "" && err != nil || c.kind != "" && (err == nil || gozzard.KindOf(err) != c.kind) {
+				t.Fatalf("got %v, want %q", err, c.kind)
+			}
+		})
+	}
+}
+
+// TestQuota: it is of an app and an hour, and one app can have another one.
+func TestDestructiveQuota(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	g := guard.New(guard.Options{Blast: guard.Blast{Quota: 100, Quotas: map[string]int{"big": 1000, "free": 0}}, Now: func() time.Time { return now }})
+	stop := func(app string, n int) error {
+		return g.Operation(&gozzard.Operation{Caller: gozzard.Caller{App: app}, Items: []gozzard.Item{{Action: gozzard.ActionStop, Targets: make([]gozzard.Target, n)}}},
+			false, func() int { return n })
+	}
+	for range 2 {
+		if err := stop("a", 50); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stop("a", 1) == nil {
+		t.Fatal("more than its quota")
+	}
+	if err := stop("big", 1000); err != nil {
+		t.Fatal(err)
+	}
+	if err := stop("free", 90_000); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(30 * time.Minute)
+	if err := stop("a", 50); err != nil {
+		t.Fatal(err)
+	}
+	if stop("a", 10) == nil {
+		t.Fatal("more than half of its quota in half an hour")
+	}
+}

@@ -1,0 +1,87 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// folder is where a command is to run, held open: whatever its path comes to mean meanwhile, it is the one that was judged and the one that is entered.
+type folder struct {
+	name string // as the definition has it
+	real string
+	file *os.File
+}
+
+// openFolder opens the folder of a command with the rights of its account, so that a way that the account may not go is not gone for it, and has the
+// owner of the host judge what was found. Without a setup path it is the root folder.
+func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder, error) {
+	if path == "" {
+		path = "/"
+	}
+	if clean := filepath.Clean(path); !filepath.IsAbs(path) || clean != path && clean+"/" != path {
+		return nil, fmt.Errorf("setup_path %q: not a clean absolute path", path)
+	}
+	fd := -1
+	open := func() (err error) {
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); { // a file system of the network may be interrupted
+			fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		}
+		return err
+	}
+	err := asAccount(cred, open)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil, fmt.Errorf("setup_path %s: no such directory", path)
+	case errors.Is(err, unix.EACCES) && cred != nil:
+		return nil, fmt.Errorf("setup_path %s: user %s may not enter it", path, user)
+	case errors.Is(err, unix.EACCES):
+		return nil, fmt.Errorf("setup_path %s: permission denied", path)
+	case errors.Is(err, unix.ENOTDIR):
+		return nil, fmt.Errorf("setup_path %s: not a directory", path)
+	case err != nil:
+		return nil, fmt.Errorf("setup_path %s: %w", path, err)
+	}
+	d := &folder{name: path, file: os.NewFile(uintptr(fd), path)}
+	if d.real, err = os.Readlink(d.path()); err == nil && h.permit != nil {
+		err = h.permit(user, d.real)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.file.Close())
+	}
+	return d, nil
+}
+
+// path leads to the folder in this process and in a child that has yet to become its program.
+func (d *folder) path() string { return "/proc/self/fd/" + strconv.Itoa(int(d.file.Fd())) }
+
+// asAccount runs fn with an account's rights to files, on a thread that ends with it.
+func asAccount(cred *syscall.Credential, fn func() error) error {
+	if cred == nil {
+		return fn()
+	}
+	return onOwnThread(func() error {
+		groups := make([]int, len(cred.Groups))
+		for i, g := range cred.Groups {
+			groups[i] = int(g)
+		}
+		if err := unix.Setgroups(groups); err != nil { // of this thread only, as the next two
+			return os.NewSyscallError("setgroups", err)
+		}
+		if err := unix.Setfsgid(int(cred.Gid)); err != nil {
+			return os.NewSyscallError("setfsgid", err)
+		}
+		if err := unix.Setfsuid(int(cred.Uid)); err != nil { // gives up the powers of root over files, too
+			return os.NewSyscallError("setfsuid", err)
+		}
+		if now, err := unix.SetfsuidRetUid(-1); err != nil || now != int(cred.Uid) { // the call before has no error to tell
+			return fmt.Errorf("cannot act as uid %d", cred.Uid)
+		}
+		return fn()
+	})
+}

@@ -1,0 +1,27 @@
+package host_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/internal/host"
+)
+
+// FuzzPIDFile: only the plain decimal of a pid that a service can have is one, whoever wrote the file.
+func FuzzPIDFile(f *testing.F) {
+	z := fuzztest.New(f)
+	for _, s := range []string{"4437\n", " 4437 ", "1", "0", "-1", "+4437", "004437", "4194304", "4194305", "4437\n1", "4437\x00", "0x1155", "٤٤٣٧", "99999999999999999999", ""} {
+		z.Add([]byte(s))
+	}
+	z.Fuzz(func(t *testing.T, text []byte) {
+		pid, ok := host.ParsePID(text)
+		if !ok {
+			return
+		}
+		if pid < 2 || pid > 4194304 || strconv.Itoa(pid) != strings.Trim(string(text), " \t\r\n") {
+			t.Fatalf("%q is pid %d", text, pid)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package live_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/live"
+)
+
+// TestSight compares pages and counts for callers who see a part with what is left of everything when the rest is taken away.
+func TestSight(t *testing.T) {
+	x := live.New()
+	rng := rand.New(rand.NewPCG(7, 7))
+	addrs := map[gozzard.AgentID][]gozzard.HostAddr{}
+	for h := range 40 {
+		agent := gozzard.AgentID(fmt.Sprintf("h%d", h))
+		addrs[agent] = []gozzard.HostAddr{{Cloud: h % 3, IP: netip.AddrFrom4([4]byte{10, byte(h % 4), 0, byte(h)})}}
+		if h%10 > 0 { // of some hosts only rows are known
+			x.PutHost(live.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs[agent]}})
+		} else {
+			addrs[agent] = nil
+		}
+		for p := range 200 {
+			x.Seed(agent, gozzard.Status{Key: gozzard.Key{Namespace: fmt.Sprintf("ns%d", rng.IntN(6)), Name: fmt.Sprintf("p%d", p)}, PID: -1})
+		}
+	}
+	net := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
+	for name, r := range map[string]*gozzard.Rights{
+		"nobody":     nil,
+		"namespaces": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"ns1", "ns[2]", "ns2"}}}},
+		"hosts":      {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Nets: net}}},
+		"both":       {Grants: []gozzard.Grant{{Role: gozzard.RoleOperator, Namespaces: []string{"ns1"}, Nets: net}, {Role: gozzard.RoleViewer, Namespaces: []string{"ns3"}}}},
+		"enroller":   {Grants: []gozzard.Grant{{Role: gozzard.RoleEnroller}}},
+	} {
+		for _, namespace := range []string{"", "ns1", "ns2", "ns3", "none"} {
+			_, everything := x.Page(all, namespace, 0, 1<<20)
+			var want []live.Row
+			for _, row := range everything {
+				if r.Sees(row.Status.Namespace, addrs[row.Agent]) {
+					want = append(want, row)
+				}
+			}
+			start, limit := rng.IntN(50), rng.IntN(60)
+			part := want[min(start, len(want)):]
+			part = part[:min(limit, len(part))]
+			total, rows := x.Page(r, namespace, start, limit)
+			if total != len(want) || !cmp.Equal(names(rows), names(part)) {
+				t.Errorf("%s: page of %q has %d of %d, want %d of %d", name, namespace, len(rows), total, len(part), len(want))
+			}
+			f := live.Filter{Namespaces: []string{namespace + "*"}}
+			if namespace != "none" && namespace != "" {
+				f.Namespaces = []string{namespace}
+			}
+			if total, rows = x.Find(r, f, start, limit); total != len(want) || !cmp.Equal(names(rows), names(part)) {
+				t.Errorf("%s: find of %q has %d of %d, want %d of %d", name, namespace, len(rows), total, len(part), len(want))
+			}
+		}
+		for _, h := range x.Hosts(r) {
+			if !r.SeesHost(h.Info.Addrs) {
+				t.Errorf("%s sees host %s", name, h.Info.Agent)
+			}
+		}
+	}
+}

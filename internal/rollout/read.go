@@ -1,0 +1,56 @@
+package rollout
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+// A job tells what was done on hosts all over its business. Who may see the business on every host sees all its jobs; who may see it on some hosts sees
+// his own, which were made of what he could see.
+
+// Job reads one of a business. ErrNotFound for an unknown or foreign one.
+func (r *Runner) Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (Job, error) {
+	j, err := r.o.Store.Job(ctx, biz, id)
+	if err == nil && !sees(caller, &j) {
+		return Job{}, gozzard.Errorf(gozzard.ErrNotFound, "business %d has no job %d; jobs are kept for a limited time", biz, id)
+	}
+	return j, err
+}
+
+func sees(caller gozzard.Caller, j *Job) bool {
+	own := caller.App == j.Caller.App && caller.User == j.Caller.User
+	return caller.Rights.SeesSpace(topology.Namespace(j.Biz)) || own && caller.Rights.SeesBusiness(j.Biz)
+}
+
+// Jobs lists jobs of a business, newest first.
+func (r *Runner) Jobs(ctx context.Context, caller gozzard.Caller, f JobFilter) (total int, jobs []Job, err error) {
+	if !caller.Rights.SeesBusiness(f.Biz) {
+		return 0, nil, nil
+	}
+	if !caller.Rights.SeesSpace(topology.Namespace(f.Biz)) {
+		if len(f.Users) > 0 && !slices.Contains(f.Users, caller.User) {
+			return 0, nil, nil
+		}
+		f.Apps, f.Users = []string{caller.App}, []string{caller.User}
+	}
+	return r.o.Store.Jobs(ctx, f)
+}
+
+// Tasks lists tasks of a job of a business.
+func (r *Runner) Tasks(ctx context.Context, caller gozzard.Caller, biz int, f TaskFilter) (TaskPage, error) {
+	if _, err := r.Job(ctx, caller, biz, f.Job); err != nil {
+		return TaskPage{}, err
+	}
+	return r.o.Store.Tasks(ctx, f)
+}
+
+// HasJobs tells whether a business ever had a job.
+func (r *Runner) HasJobs(ctx context.Context, caller gozzard.Caller, biz int) (bool, error) {
+	if !caller.Rights.SeesBusiness(biz) {
+		return false, nil
+	}
+	return r.o.Store.HasJobs(ctx, biz)
+}

@@ -1,0 +1,90 @@
+package rollout_test
+
+import (
+	"testing"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/rollout"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+func with(g gozzard.Grant) gozzard.Caller {
+	return gozzard.Caller{App: "other", User: "eve", Rights: &gozzard.Rights{Grants: []gozzard.Grant{g}}}
+}
+
+// TestTE6JobsNeedRights: who may not do something himself has no job do it, be it a new one or another's.
+func TestTE6JobsNeedRights(t *testing.T) {
+	r := newRig(t)
+	r.process(1, topology.Row{})
+	r.gives["p1_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeCommandFailed, Message: "no"}
+	now := &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleOperator, Businesses: []int{biz}}}}
+	r.o.Rights = func(c gozzard.Caller) *gozzard.Rights {
+		same(t, "whose rights", c.App, caller.App)
+		return now
+	}
+	r.run()
+	j, err := r.runner.Create(t.Context(), rollout.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, tasks := r.finish(j.ID)
+	same(t, "job", j.State, rollout.Failed)
+	same(t, "rights of the operation", r.sent[0].op.Caller.Rights, now)
+
+	viewer, foreign := with(gozzard.Grant{Role: gozzard.RoleViewer}), with(gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{biz + 1}})
+	starter := with(gozzard.Grant{Role: gozzard.RoleOperator, Actions: []gozzard.Action{gozzard.ActionStart}})
+	for _, who := range []gozzard.Caller{viewer, foreign, starter, {App: caller.App, User: caller.User}} {
+		_, err = r.runner.Create(t.Context(), rollout.Request{Caller: who, Biz: biz, Action: gozzard.ActionStop})
+		wantKind(t, err, gozzard.ErrAppForbidden)
+	}
+	for _, who := range []gozzard.Caller{viewer, starter} {
+		_, err = r.runner.Retry(t.Context(), who, biz, j.ID, nil)
+		wantKind(t, err, gozzard.ErrAppForbidden)
+		if _, err := r.runner.Job(t.Context(), who, biz, j.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, who := range []gozzard.Caller{foreign, {App: caller.App, User: caller.User}} {
+		_, err = r.runner.Retry(t.Context(), who, biz, j.ID, []int64{tasks[0].ID})
+		wantKind(t, err, gozzard.ErrNotFound)
+		_, err = r.runner.Tasks(t.Context(), who, biz, rollout.TaskFilter{Job: j.ID})
+		wantKind(t, err, gozzard.ErrNotFound)
+		if n, _, err := r.runner.Jobs(t.Context(), who, rollout.JobFilter{Biz: biz, Limit: -1}); n != 0 || err != nil {
+			t.Errorf("%s sees %d jobs: %v", who.User, n, err)
+		}
+		if has, err := r.runner.HasJobs(t.Context(), who, biz); has || err != nil {
+			t.Errorf("%s is told of jobs: %v", who.User, err)
+		}
+	}
+	same(t, "operations", len(r.sent), 1)
+}
+
+// TestTI3JobsOfSomeHosts: who sees a business on some hosts sees his own jobs only.
+func TestTI3JobsOfSomeHosts(t *testing.T) {
+	r := newRig(t)
+	r.process(1, topology.Row{})
+	r.run()
+	j, err := r.runner.Create(t.Context(), rollout.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.finish(j.ID)
+	some := with(gozzard.Grant{Role: gozzard.RoleOperator, Clouds: []int{7}})
+	_, err = r.runner.Job(t.Context(), some, biz, j.ID)
+	wantKind(t, err, gozzard.ErrNotFound)
+	own, err := r.runner.Create(t.Context(), rollout.Request{Caller: some, Biz: biz, Action: gozzard.ActionStop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.finish(own.ID)
+	n, jobs, err := r.runner.Jobs(t.Context(), some, rollout.JobFilter{Biz: biz, Limit: -1})
+	if err != nil || n != 1 || jobs[0].ID != own.ID {
+		t.Errorf("%d jobs: %+v %v", n, jobs, err)
+	}
+	if n, _, err := r.runner.Jobs(t.Context(), some, rollout.JobFilter{Biz: biz, Users: []string{caller.User}, Limit: -1}); n != 0 || err != nil {
+		t.Errorf("%d jobs of another: %v", n, err)
+	}
+	if n, _, err := r.runner.Jobs(t.Context(), caller, rollout.JobFilter{Biz: biz, Limit: -1}); n != 2 || err != nil {
+		t.Errorf("%d jobs of all: %v", n, err)
+	}
+}

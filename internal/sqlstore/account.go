@@ -1,0 +1,202 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+var _ auth.Store = (*Store)(nil)
+
+var (
+	upsertApps = insert("apps", "code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants",
+		` ON CONFLICT (code) DO UPDATE SET secrets = excluded.secrets, sign_keys = excluded.sign_keys, asserts_users = excluded.asserts_users,
+			missing_op_type_means_start = excluded.missing_op_type_means_start, grants = excluded.grants`)
+	upsertUsers = insert("users", "name, password, subject, disabled, grants",
+		` ON CONFLICT (name) DO UPDATE SET password = excluded.password, subject = excluded.subject, disabled = excluded.disabled, grants = excluded.grants`)
+	upsertTokens = insert("user_tokens", "digest, id, owner, note, session, created, expires",
+		` ON CONFLICT (digest) DO UPDATE SET id = excluded.id, owner = excluded.owner, note = excluded.note, session = excluded.session,
+			created = excluded.created, expires = excluded.expires`)
+)
+
+// LoadAccounts implements auth.Store.
+func (s *Store) LoadAccounts(ctx context.Context) (c auth.Config, known bool, err error) {
+	defer s.timed("load_accounts", &err)()
+	err = s.read.whole(ctx, func(tx *sql.Tx) error {
+		var changes int64
+		if err := tx.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'accounts'`).Scan(&changes); err != nil {
+			return err
+		}
+		known = changes > 0
+		rows, err := tx.QueryContext(ctx, `SELECT code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants FROM apps ORDER BY code`)
+		if err := scanAll(rows, err, func(r *sql.Rows) error { return scanApp(r, &c.Apps) }); err != nil {
+			return err
+		}
+		rows, err = tx.QueryContext(ctx, `SELECT name, password, subject, disabled, grants FROM users ORDER BY name`)
+		if err := scanAll(rows, err, func(r *sql.Rows) error { return scanUser(r, &c.Users) }); err != nil {
+			return err
+		}
+		rows, err = tx.QueryContext(ctx, `SELECT digest, id, owner, note, session, created, expires FROM user_tokens ORDER BY digest`)
+		return scanAll(rows, err, func(r *sql.Rows) error { return scanToken(r, &c.Tokens) })
+	})
+	return c, known, s.readError("accounts", err)
+}
+
+func scanApp(r *sql.Rows, to *[]auth.App) error {
+	var a auth.App
+	var secrets, keys, grants string
+	if err := r.Scan(&a.Code, &secrets, &keys, &a.AssertsUsers, &a.MissingOpTypeMeansStart, &grants); err != nil {
+		return err
+	}
+	err := errors.Join(json.Unmarshal([]byte(secrets), &a.Secrets), json.Unmarshal([]byte(keys), &a.SignKeys), json.Unmarshal([]byte(grants), &a.Grants))
+	if err != nil {
+		return fmt.Errorf("app %q is not readable: %w", a.Code, err)
+	}
+	if a.Grants == nil {
+		a.Grants = []gozzard.Grant{} // nothing is granted; nil would be everything
+	}
+	*to = append(*to, a)
+	return nil
+}
+
+func scanUser(r *sql.Rows, to *[]auth.User) error {
+	var u auth.User
+	var grants string
+	if err := r.Scan(&u.Name, &u.Password, &u.Subject, &u.Disabled, &grants); err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(grants), &u.Grants); err != nil {
+		return fmt.Errorf("user %q is not readable: %w", u.Name, err)
+	}
+	*to = append(*to, u)
+	return nil
+}
+
+func scanToken(r *sql.Rows, to *[]auth.Token) error {
+	var t auth.Token
+	var digest []byte
+	if err := r.Scan(&digest, &t.ID, &t.User, &t.Note, &t.Session, (*stamp)(&t.Created), (*stamp)(&t.Expires)); err != nil {
+		return err
+	}
+	if len(digest) != len(t.Digest) {
+		return fmt.Errorf("a token of user %q has a digest of %d bytes", t.User, len(digest))
+	}
+	copy(t.Digest[:], digest)
+	*to = append(*to, t)
+	return nil
+}
+
+// accountRows are the JSON texts of a change.
+type accountRows struct {
+	secrets, keys, appGrants, userGrants []string
+}
+
+func newAccountRows(c *auth.Change) (r accountRows, err error) {
+	add := func(to *[]string, v any) {
+		b, e := json.Marshal(v)
+		if e != nil {
+			err = fmt.Errorf("cannot encode accounts: %w", e)
+		}
+		*to = append(*to, string(b))
+	}
+	for i := range c.Apps {
+		add(&r.secrets, c.Apps[i].Secrets)
+		add(&r.keys, c.Apps[i].SignKeys)
+		add(&r.appGrants, c.Apps[i].Grants)
+	}
+	for i := range c.Users {
+		add(&r.userGrants, c.Users[i].Grants)
+	}
+	return r, err
+}
+
+// ChangeAccounts implements auth.Store.
+func (s *Store) ChangeAccounts(ctx context.Context, c auth.Change) (err error) {
+	defer s.timed("change_accounts", &err)()
+	rows, err := newAccountRows(&c)
+	if err != nil {
+		return err
+	}
+	n := len(c.Apps) + len(c.Users) + len(c.Tokens)
+	return s.w.submit(ctx, &job{op: "a change of accounts", rows: n + 1, grows: n > 0, run: func(ctx context.Context, w *conn) error {
+		if err := auditAccounts(ctx, w, &c, &rows); err != nil {
+			return err
+		}
+		if _, err := w.change(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'accounts'`); err != nil {
+			return err
+		}
+		if err := dropAccounts(ctx, w, &c); err != nil {
+			return err
+		}
+		return putAccounts(ctx, w, &c, &rows)
+	}})
+}
+
+// auditAccounts records the act. The hash is of what was put, with digests in place of secrets.
+func auditAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows) error {
+	n, err := draw(ctx, w)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	for _, list := range [][]string{rows.secrets, rows.appGrants, rows.userGrants} {
+		for _, s := range list {
+			sum.Write([]byte(s))
+			sum.Write([]byte{0})
+		}
+	}
+	row := control.AuditRow{Seq: n, At: c.At, Caller: c.By, Act: c.Act}
+	sum.Sum(row.RequestHash[:0])
+	return insertAudit(ctx, w, &row)
+}
+
+func dropAccounts(ctx context.Context, w *conn, c *auth.Change) error {
+	for _, code := range c.DropApps {
+		if _, err := w.change(ctx, `DELETE FROM apps WHERE code = $1`, text(code)); err != nil {
+			return err
+		}
+	}
+	for _, name := range c.DropUsers {
+		if _, err := w.change(ctx, `DELETE FROM user_tokens WHERE owner = $1`, text(name)); err != nil {
+			return err
+		}
+		if _, err := w.change(ctx, `DELETE FROM users WHERE name = $1`, text(name)); err != nil {
+			return err
+		}
+	}
+	for i := range c.DropTokens {
+		if _, err := w.change(ctx, `DELETE FROM user_tokens WHERE digest = $1`, c.DropTokens[i][:]); err != nil {
+			return err
+		}
+	}
+	_, err := w.change(ctx, `DELETE FROM user_tokens WHERE expires > 0 AND expires <= $1`, millis(c.At))
+	return err
+}
+
+func putAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows) error {
+	err := w.put(ctx, upsertApps, len(c.Apps), func(i int, to []any) []any {
+		a := &c.Apps[i]
+		return append(to, text(a.Code), rows.secrets[i], rows.keys[i], a.AssertsUsers, a.MissingOpTypeMeansStart, rows.appGrants[i])
+	})
+	if err != nil {
+		return err
+	}
+	err = w.put(ctx, upsertUsers, len(c.Users), func(i int, to []any) []any {
+		u := &c.Users[i]
+		return append(to, text(u.Name), u.Password, text(u.Subject), u.Disabled, rows.userGrants[i])
+	})
+	if err != nil {
+		return err
+	}
+	return w.put(ctx, upsertTokens, len(c.Tokens), func(i int, to []any) []any {
+		t := &c.Tokens[i]
+		return append(to, t.Digest[:], t.ID, text(t.User), text(t.Note), t.Session, millis(t.Created), millis(t.Expires))
+	})
+}

@@ -1,0 +1,153 @@
+package sqlstore_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+)
+
+// follow verifies an audit as `gozzard audit verify` does.
+func follow(t *testing.T, s control.AuditStore) (gozzard.AuditCheck, error) {
+	t.Helper()
+	var check gozzard.AuditCheck
+	head, err := s.AuditHead(t.Context())
+	if err != nil {
+		return check, err
+	}
+	for {
+		page, err := s.AuditAfter(t.Context(), check.Head.Seq, 100)
+		if err != nil {
+			return check, err
+		}
+		for i := range page {
+			if err := check.Follow(&page[i]); err != nil {
+				return check, err
+			}
+		}
+		if len(page) == 0 {
+			return check, check.End(head)
+		}
+	}
+}
+
+// recorded makes a record with some tasks and closes it.
+func recorded(t *testing.T, tasks int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gozzard.db")
+	s, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range tasks {
+		if _, err := s.Accept(t.Context(), benchTask(2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestTR1 changes the audit behind the server's back, in every column and place.
+func TestTR1AuditChainFindsChanges(t *testing.T) {
+	changes := map[string]string{
+		"first row removed":   `DELETE FROM audit WHERE seq = 1`,
+		"middle row removed":  `DELETE FROM audit WHERE seq = 4`,
+		"last row removed":    `DELETE FROM audit WHERE seq = 8`,
+		"all rows removed":    `DELETE FROM audit`,
+		"two rows exchanged":  `UPDATE audit SET seq = CASE seq WHEN 3 THEN -4 ELSE -3 END WHERE seq IN (3, 4); UPDATE audit SET seq = -seq WHERE seq < 0`,
+		"row added":           `INSERT INTO audit SELECT 9, at, app, caller, asserted, act, task_id, request_hash, targets, hosts_hash, hash FROM audit WHERE seq = 8`,
+		"head removed":        `DELETE FROM audit_head`,
+		"head and last moved": `DELETE FROM audit WHERE seq = 8; UPDATE audit_head SET seq = 7`,
+	}
+	for _, column := range []string{"app", "caller", "act", "task_id"} {
+		changes[column] = `UPDATE audit SET ` + column + ` = 'somebody else' WHERE seq = 5`
+	}
+	for _, column := range []string{"at", "targets"} {
+		changes[column] = `UPDATE audit SET ` + column + ` = ` + column + ` + 1 WHERE seq = 8`
+	}
+	for _, column := range []string{"request_hash", "hosts_hash", "hash"} {
+		changes[column] = `UPDATE audit SET ` + column + ` = x'0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20' WHERE seq = 1`
+		changes[column+" emptied"] = `UPDATE audit SET ` + column + ` = x'' WHERE seq = 2`
+	}
+	changes["asserted"] = `UPDATE audit SET asserted = NOT asserted WHERE seq = 3`
+	for name, change := range changes {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			path := recorded(t, 8)
+			raw(t, path, change)
+			f, err := sqlstore.OpenAuditFile(t.Context(), path)
+			if err == nil {
+				defer func() { _ = f.Close() }()
+				_, err = follow(t, f)
+			}
+			if err == nil {
+				t.Fatal("not found")
+			}
+		})
+	}
+}
+
+// TestTR1Recalculated: who owns the database can make the whole chain anew. A head that was noted elsewhere finds that.
+func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
+	path := recorded(t, 5)
+	s := openSQLite(t, path, sqlstore.Options{})
+	before, err := follow(t, s)
+	if err != nil || before.Rows != 5 {
+		t.Fatal(before, err)
+	}
+	page, err := s.AuditAfter(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var prev gozzard.AuditHash
+	for i := range page {
+		page[i].Caller.User = "mallory"
+		prev = page[i].Chain(prev)
+	}
+	if prev == before.Head.Hash {
+		t.Fatal("another history has the same head")
+	}
+}
+
+func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
+	path := recorded(t, 3)
+	// As a program of before the chain left it.
+	raw(t, path, `ALTER TABLE audit DROP COLUMN hash; ALTER TABLE audit DROP COLUMN hosts_hash; DROP TABLE audit_head; DELETE FROM schema_version WHERE version_id = 6`)
+	if _, err := sqlstore.OpenAuditFile(t.Context(), path); err == nil {
+		t.Fatal("a record without a chain was taken for one with")
+	}
+	s := openSQLite(t, path, sqlstore.Options{})
+	if _, err := s.Accept(t.Context(), benchTask(1)); err != nil {
+		t.Fatal(err)
+	}
+	check, err := follow(t, s)
+	if err != nil || check.Rows != 4 {
+		t.Fatalf("%d rows: %v", check.Rows, err)
+	}
+}
+
+// TestTT6: a database whose pages were damaged is refused by the server and by who reads its audit.
+func TestTT6DamagedDatabaseIsRefused(t *testing.T) {
+	path := recorded(t, 200)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(b[len(b)/2/4096*4096:], bytes.Repeat([]byte{0xA5}, 4096))
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{}); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Fatalf("server: %v", err)
+	}
+	if _, err := sqlstore.OpenAuditFile(t.Context(), path); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Fatalf("audit: %v", err)
+	}
+}

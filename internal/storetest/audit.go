@@ -1,0 +1,125 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+)
+
+// AuditRecord is a store with its audit.
+type AuditRecord interface {
+	control.Store
+	control.AuditStore
+}
+
+// RunAudit runs the contract of control.AuditStore. open gives a new, empty store and closes it at the end of the test.
+func RunAudit(t *testing.T, open func(t *testing.T) AuditRecord) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, AuditRecord)
+	}{
+		{"empty", auditEmpty},
+		{"every row is chained", auditChained},
+		{"many at once", auditConcurrent},
+		{"verdicts outlive their task", auditOfVerdicts},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+	}
+}
+
+func auditEmpty(t *testing.T, s AuditRecord) {
+	head, err := s.AuditHead(t.Context())
+	must(t, err)
+	equal(t, "head", head, gozzard.AuditHead{})
+	equal(t, "rows", len(followAudit(t, s)), 0)
+}
+
+// followAudit reads the whole audit in small pages and wants its chain to be whole.
+func followAudit(t *testing.T, s AuditRecord) (all []gozzard.AuditLink) {
+	t.Helper()
+	head, err := s.AuditHead(t.Context())
+	must(t, err)
+	var check gozzard.AuditCheck
+	for {
+		page, err := s.AuditAfter(t.Context(), check.Head.Seq, 7)
+		must(t, err)
+		for i := range page {
+			must(t, check.Follow(&page[i]))
+		}
+		all = append(all, page...)
+		if len(page) == 0 {
+			must(t, check.End(head))
+			return all
+		}
+	}
+}
+
+func auditChained(t *testing.T, s AuditRecord) {
+	var want []string
+	for i := range 10 {
+		n := newTask(attempts(3))
+		n.Audit.HostsHash = gozzard.HashHosts(n.Attempts)
+		n.Audit.Act = strings.Repeat("作", i) + "\x00\xff"
+		n.Audit.At = start.Add(time.Duration(i) * 333 * time.Microsecond) // finer than the record keeps
+		_, err := s.Accept(t.Context(), n)
+		must(t, err)
+		want = append(want, string(n.Task.ID))
+	}
+	must(t, s.SetGroups(t.Context(), nil, control.AuditRow{At: start, Act: "set_groups"}))
+	links := followAudit(t, s)
+	equal(t, "rows", len(links), 11)
+	got := make([]string, 0, len(links))
+	for i := range links[:10] {
+		got = append(got, string(links[i].TaskID))
+		if links[i].HostsHash == [32]byte{} {
+			t.Error("a row does not say on which hosts")
+		}
+	}
+	equal(t, "tasks in order", got, want)
+	newest, err := s.Audit(t.Context(), 100)
+	must(t, err)
+	slices.Reverse(newest)
+	for i := range newest {
+		equal(t, "the same row", newest[i], links[i].AuditRow)
+	}
+}
+
+func auditConcurrent(t *testing.T, s AuditRecord) {
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				if _, err := s.Accept(t.Context(), newTask(attempts(1))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	equal(t, "rows", len(followAudit(t, s)), 160)
+}
+
+func auditOfVerdicts(t *testing.T, s AuditRecord) {
+	n := newTask(attempts(5))
+	n.Task.At = start.Add(-2 * time.Hour)
+	for i, state := range []gozzard.AttemptState{gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptOK, gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted} {
+		n.Attempts[i].State = state
+	}
+	_, err := s.Accept(t.Context(), n)
+	must(t, err)
+	pruned, err := s.Prune(t.Context(), start.Add(-time.Hour), 10)
+	must(t, err)
+	equal(t, "pruned", pruned, 1)
+	links := followAudit(t, s)
+	equal(t, "rows", len(links), 2)
+	last := links[1]
+	equal(t, "act", last.Act, "verdicts:ok=2,failed=1,not_executed=1,interrupted=1")
+	equal(t, "task", last.TaskID, n.Task.ID)
+	equal(t, "caller", last.Caller, n.Task.Caller)
+	equal(t, "targets", last.Targets, 5)
+}

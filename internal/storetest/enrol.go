@@ -1,0 +1,158 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/enrol"
+)
+
+// EnrolRecord is a store of members that keeps an audit.
+type EnrolRecord interface {
+	enrol.Store
+	Audit(ctx context.Context, limit int) ([]control.AuditRow, error)
+}
+
+// RunEnrol runs the contract of enrol.Store.
+func RunEnrol(t *testing.T, open func(*testing.T) EnrolRecord) {
+	for name, f := range map[string]func(*testing.T, EnrolRecord){
+		"tokens": enrolTokens, "one use": enrolOnce, "refused": enrolRefused, "change": enrolChange,
+	} {
+		t.Run(name, func(t *testing.T) { f(t, open(t)) })
+	}
+}
+
+func enrolToken(id string, uses int) enrol.TokenRecord {
+	return enrol.TokenRecord{ID: id, Digest: sha256.Sum256([]byte(id)), Created: start, Expires: start.Add(time.Hour), Uses: uses, Cloud: 3,
+		Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}, Approve: true, Agent: "agent-1", CreatedBy: "admin/me"}
+}
+
+func enrolled(id gozzard.AgentID) enrol.AgentRecord {
+	return enrol.AgentRecord{Agent: id, Cloud: 3, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Machine: "m", Hostname: "主机", State: enrol.StatePending,
+		Reason: "r", Serial: "01", Previous: "00", NotAfter: start.Add(time.Hour), Enrolled: start, Changed: start, Token: "t"}
+}
+
+func enrolAct(what string) enrol.Act {
+	return enrol.Act{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what}
+}
+
+func enrolTokens(t *testing.T, s EnrolRecord) {
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("a", 1), enrolAct("enrol:token:a")))
+	later := enrolToken("b", 5)
+	later.Created, later.Nets, later.Approve, later.Agent = start.Add(time.Second), nil, false, ""
+	must(t, s.AddEnrolToken(t.Context(), later, enrolAct("")))
+	list, err := s.EnrolTokens(t.Context())
+	must(t, err)
+	if len(list) != 2 || list[0].ID != "b" || len(list[0].Nets) != 0 {
+		t.Fatalf("got %+v", list)
+	}
+	if got, want := list[1], enrolToken("a", 1); got.Digest != want.Digest || !got.Expires.Equal(want.Expires) || len(got.Nets) != 2 || got.Nets[1] != want.Nets[1] ||
+		!got.Approve || got.Agent != want.Agent || got.CreatedBy != want.CreatedBy || got.Revoked || got.Cloud != 3 {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	must(t, s.RevokeEnrolToken(t.Context(), "a", enrolAct("enrol:untoken:a")))
+	wantKind(t, s.RevokeEnrolToken(t.Context(), "nobody", enrolAct("enrol:untoken:nobody")), gozzard.ErrNotFound)
+	list, err = s.EnrolTokens(t.Context())
+	must(t, err)
+	if !list[1].Revoked || list[0].Revoked {
+		t.Errorf("got %+v", list)
+	}
+	rows, err := s.Audit(t.Context(), 10)
+	must(t, err)
+	if len(rows) != 2 || rows[1].Act != "enrol:token:a" || rows[0].Act != "enrol:untoken:a" || rows[0].Caller.User != "me" {
+		t.Errorf("the audit has %+v", rows)
+	}
+}
+
+// enrolOnce: of many who use the last use of a token at once, one gets it.
+func enrolOnce(t *testing.T, s EnrolRecord) {
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("once", 1), enrolAct("")))
+	used := errors.New("used up")
+	var wg sync.WaitGroup
+	var won, lost atomic.Int64
+	for i := range 50 {
+		wg.Go(func() {
+			id := agentID(i)
+			_, err := s.Enrol(t.Context(), "once", id, func(k enrol.TokenRecord, known enrol.AgentRecord) (enrol.AgentRecord, error) {
+				if k.Used >= k.Uses {
+					return enrol.AgentRecord{}, used
+				}
+				return enrolled(id), nil
+			}, enrolAct("enrol:join"))
+			switch {
+			case err == nil:
+				won.Add(1)
+			case errors.Is(err, used):
+				lost.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 || lost.Load() != 49 {
+		t.Errorf("%d got in, %d did not", won.Load(), lost.Load())
+	}
+	list, err := s.Members(t.Context())
+	must(t, err)
+	rows, err := s.Audit(t.Context(), 100)
+	must(t, err)
+	if len(list) != 1 || len(rows) != 1 {
+		t.Errorf("%d agents, %d audit rows", len(list), len(rows))
+	}
+}
+
+// enrolRefused: what is refused changes nothing, and unknown tokens and agents are zero records.
+func enrolRefused(t *testing.T, s EnrolRecord) {
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("k", 2), enrolAct("")))
+	no := errors.New("no")
+	_, err := s.Enrol(t.Context(), "unknown", "agent-1", func(k enrol.TokenRecord, known enrol.AgentRecord) (enrol.AgentRecord, error) {
+		if k.ID != "" || known.Agent != "" {
+			t.Errorf("got %+v and %+v", k, known)
+		}
+		return enrol.AgentRecord{}, no
+	}, enrolAct("enrol:join"))
+	if !errors.Is(err, no) {
+		t.Errorf("got %v", err)
+	}
+	_, err = s.ChangeMember(t.Context(), "agent-1", func(a enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }, enrolAct("x"))
+	wantKind(t, err, gozzard.ErrNotFound)
+	list, err := s.EnrolTokens(t.Context())
+	must(t, err)
+	rows, err := s.Audit(t.Context(), 100)
+	must(t, err)
+	if list[0].Used != 0 || len(rows) != 0 {
+		t.Errorf("used %d times, %d audit rows", list[0].Used, len(rows))
+	}
+}
+
+func enrolChange(t *testing.T, s EnrolRecord) {
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("k", 2), enrolAct("")))
+	want := enrolled("agent-1")
+	put := func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) { return want, nil }
+	_, err := s.Enrol(t.Context(), "k", "agent-1", put, enrolAct("enrol:join"))
+	must(t, err)
+	got, err := s.ChangeMember(t.Context(), "agent-1", func(a enrol.AgentRecord) (enrol.AgentRecord, error) {
+		a.State, a.Reason, a.Serial, a.Previous = enrol.StateRevoked, "", "02", "01"
+		return a, nil
+	}, enrolAct("enrol:revoke"))
+	must(t, err)
+	want.State, want.Reason, want.Serial, want.Previous = enrol.StateRevoked, "", "02", "01"
+	list, err := s.Members(t.Context())
+	must(t, err)
+	for _, a := range append(list, got) {
+		if a.IPs[0] != want.IPs[0] || !a.NotAfter.Equal(want.NotAfter) || !a.Enrolled.Equal(want.Enrolled) || !a.Changed.Equal(want.Changed) {
+			t.Errorf("got %+v, want %+v", a, want)
+		}
+		a.IPs, a.NotAfter, a.Enrolled, a.Changed = want.IPs, want.NotAfter, want.Enrolled, want.Changed
+		equal(t, "agent", a, want)
+	}
+}

@@ -1,0 +1,166 @@
+package tenants_test
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/rollout"
+)
+
+var (
+	requests = flag.Int("requests", 500, "how many random requests tenants send")
+	seed     = flag.Uint64("seed", 1, "of the requests")
+)
+
+// TestTI3TwoTenants has two tenants send random requests to every call of every door of one server. What A is answered must be, to the letter, what a
+// server answers that has nothing but what A may see: no foreign row, no foreign count, no other word for what is hidden than for what is not there. And
+// nothing is done for anybody on what is not his.
+func TestTI3TwoTenants(t *testing.T) {
+	whole, part := newWorld(t, ""), newWorld(t, "A")
+	m := newMaker(whole, *seed)
+	asked := map[string]int{}
+	ok := 0
+	for i := range *requests {
+		r := m.next()
+		app := "A"
+		if m.IntN(4) == 0 {
+			app = "B"
+		}
+		code, got := whole.send(app, r)
+		whole.settle()
+		for _, seen := range []string{"A", "B", "AB", "N"} {
+			if !strings.Contains(seen, app) && strings.Contains(got, tag(seen)) {
+				t.Fatalf("request %d, seed %d: %s is shown what %s may see:\n%s\n%d %s", i, *seed, app, seen, r, code, got)
+			}
+		}
+		if app == "A" {
+			wantCode, want := part.send(app, r)
+			if diff := cmp.Diff(want, got); diff != "" || code != wantCode {
+				t.Fatalf("request %d, seed %d: %s\nis answered %d; with nothing foreign %d (-without +with foreign):\n%s", i, *seed, r, code, wantCode, diff)
+			}
+			asked[strings.SplitN(r.path, "?", 2)[0]]++
+		}
+		m.given(app, whole, part)
+		part.keepUp(whole)
+		if code < 300 && !strings.Contains(got, `"result":false`) {
+			ok++
+		}
+		m.jobs = len(whole.jobs.sizes)
+	}
+	whole.checkEffects(t)
+	if ok < *requests/4 || len(asked) < 50 {
+		t.Fatalf("only %d of %d requests were good, to %d paths: nothing is proven", ok, *requests, len(asked))
+	}
+	t.Logf("%d requests to %d paths of A, %d good, %d operations carried out", *requests, len(asked), ok, len(whole.did))
+}
+
+// given notes the tasks that a request made, by the name under which requests and answers have them. B's are not in the world of A: there they have a
+// number that none has.
+func (m *maker) given(app string, whole, part *world) {
+	for _, id := range whole.newTasks() {
+		name := fmt.Sprintf("task-%d", m.tasks)
+		whole.names.set(name, id)
+		other := fmt.Sprintf("GSETASK:20260701020304:%d", 1_000_000_000+m.tasks)
+		if app == "A" {
+			other = part.newTasks()[0]
+		}
+		part.names.set(name, other)
+		m.tasks++
+	}
+}
+
+// keepUp draws the numbers that another world's jobs have.
+func (w *world) keepUp(other *world) {
+	w.t.Helper()
+	w.settle()
+	for len(w.jobs.sizes) < len(other.jobs.sizes) {
+		j := rollout.Job{Biz: 77, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "filler"}, State: rollout.Failed}
+		tasks := make([]rollout.Task, other.jobs.sizes[len(w.jobs.sizes)])
+		for i := range tasks {
+			tasks[i] = rollout.Task{Biz: 77, State: rollout.Failed}
+		}
+		if err := w.jobs.CreateJob(w.t.Context(), &j, tasks); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// checkEffects looks at all that agents were told and all that is recorded: each operation on what is its caller's, and each definition of who may
+// change it.
+func (w *world) checkEffects(t *testing.T) {
+	t.Helper()
+	w.mu.Lock()
+	did := w.did
+	w.mu.Unlock()
+	byApp := map[string]int{}
+	for _, d := range did {
+		task, err := w.store.Task(t.Context(), d.op.Ref.Task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if app := task.Caller.App; app != "admin" && !owns(app, d.agent, d.op.Key.Namespace) {
+			t.Errorf("%s did %s to %s on %s", app, d.op.Action, d.op.Key, d.agent)
+		}
+		byApp[task.Caller.App]++
+	}
+	if byApp["A"] == 0 || byApp["B"] == 0 {
+		t.Errorf("nothing was done by one of them: %v", byApp)
+	}
+	// TE6: what nobody may change is as it was.
+	kept := map[gozzard.ProcID]bool{}
+	for rec, err := range w.store.Processes(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[rec.ID] = true
+		mine := owns("A", rec.ID.Agent, rec.ID.Namespace) || owns("B", rec.ID.Agent, rec.ID.Namespace)
+		if s, err := gozzard.DecodeSpec(rec.Spec); !mine && (err != nil || s.Control.Start != "./"+tag("N") || rec.Labels["tag"] != tag("N")) {
+			t.Errorf("the definition of %s on %s was changed: %+v %v", rec.ID.Key, rec.ID.Agent, s, err)
+		}
+	}
+	for _, p := range procs() {
+		if p.seen == "N" && !kept[gozzard.ProcID{Agent: p.agent, Key: p.key}] {
+			t.Errorf("%s on %s is registered no more", p.key, p.agent)
+		}
+	}
+	var agents []gozzard.AgentID
+	for _, h := range places() {
+		agents = append(agents, h.agent)
+	}
+	groups, err := w.store.Groups(t.Context(), "", agents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		if !owns("A", g.Agent, g.Namespace) && !owns("B", g.Agent, g.Namespace) {
+			t.Errorf("a pool was set for %s on %s", g.Namespace, g.Agent)
+		}
+	}
+	for _, biz := range []int{2, 3} {
+		if rec, err := w.plane.Business(t.Context(), everybody, biz); err != nil || rec.Version != 1 {
+			t.Errorf("business %d is at version %d: %v", biz, rec.Version, err)
+		}
+	}
+	if n, _ := w.plane.Find(everybody, control.Filter{Agents: []gozzard.AgentID{"host-n1"}}, 0, 10); n != 1 {
+		t.Errorf("%d processes on a host that is nobody's", n)
+	}
+}
+
+// owns says in words of its own who may do what.
+func owns(app string, agent gozzard.AgentID, namespace string) bool {
+	switch app {
+	case "A":
+		return (agent == "host-a1" || agent == "host-a2" || agent == "host-s1") &&
+			(strings.HasPrefix(namespace, "alpha-") || namespace == "GSEKIT_BIZ_2" || namespace == "JOB_BIZ_2")
+	case "B":
+		return (agent == "host-b1" || agent == "host-b2" || agent == "host-s1") &&
+			(strings.HasPrefix(namespace, "beta-") || namespace == "GSEKIT_BIZ_3" || namespace == "JOB_BIZ_3")
+	}
+	panic(fmt.Sprint("no tenant ", app))
+}

@@ -1,0 +1,423 @@
+package tenants_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/gse"
+	"github.com/gozzard/gozzard/internal/gsekit"
+	"github.com/gozzard/gozzard/internal/job"
+	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/rollout"
+	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The fleet of these tests. Everything in it says who may see it: by its name, or by a tag in a place where answers show it. A is the first tenant, B the
+// second; what has neither letter is nobody's.
+type place struct {
+	agent gozzard.AgentID
+	ip    string
+	seen  string
+}
+
+func places() []place {
+	return []place{{"host-a1", "10.1.0.1", "A"}, {"host-a2", "10.1.0.2", "A"}, {"host-s1", "10.3.0.1", "AB"}, {"host-b1", "10.2.0.1", "B"},
+		{"host-b2", "10.2.0.2", "B"}, {"host-n1", "10.9.0.1", "N"}}
+}
+
+type proc struct {
+	agent gozzard.AgentID
+	key   gozzard.Key
+	seen  string
+}
+
+// procs has each tenant's processes on his own hosts, on the shared one, and where he must not see them: on hosts that are not his.
+func procs() []proc {
+	p := func(agent gozzard.AgentID, namespace, name, seen string) proc {
+		return proc{agent, gozzard.Key{Namespace: namespace, Name: name}, seen}
+	}
+	return []proc{
+		p("host-a1", "alpha-1", "web", "A"), p("host-b1", "beta-1", "web", "B"), p("host-a1", "alpha-2", "db", "A"), p("host-a1", "beta-1", "web", "N"),
+		p("host-a2", "alpha-1", "web", "A"), p("host-s1", "beta-1", "web", "B"), p("host-s1", "alpha-1", "web", "A"), p("host-s1", "common", "web", "N"),
+		p("host-b1", "alpha-1", "web", "N"), p("host-b2", "beta-2", "db", "B"), p("host-n1", "alpha-1", "web", "N"), p("host-s1", "JOB_BIZ_3", "x", "B"),
+		p("host-s1", "JOB_BIZ_2", "x", "A"), p("host-a1", "GSEKIT_BIZ_2", "java_1", "A"), p("host-s1", "GSEKIT_BIZ_2", "java_1", "A"),
+		p("host-b2", "GSEKIT_BIZ_2", "java_1", "N"), p("host-b1", "GSEKIT_BIZ_3", "java_1", "B"), p("host-s1", "GSEKIT_BIZ_3", "java_1", "B"),
+		p("host-a2", "GSEKIT_BIZ_3", "java_1", "N"),
+	}
+}
+
+// tag is a word that no request has in it.
+func tag(seen string) string { return "qq" + seen + "qq" }
+
+// document is a business with a module that is partly, and a set that is wholly, on hosts that its tenant does not see.
+func document(biz int, own, shared, foreign, seen string, whole bool) string {
+	instance := func(id int, ip, seen string) string {
+		return fmt.Sprintf(`{id: %d, name: %s-%d, host: {ip: %s, cloud: 0}, processes: [{id: %d, name: java, user: root, work_path: /data,
+          pid_file: /run/java.pid, start_cmd: ./%s, stop_cmd: ./stop}]}`, id, tag(seen), id, ip, 40+id, tag(seen))
+	}
+	instances := []string{instance(1, own, seen), instance(2, shared, seen)}
+	hiddenSet, hiddenTemplate := "", ""
+	if whole {
+		instances = append(instances, instance(3, foreign, "N"))
+		hiddenSet = fmt.Sprintf("\n  - {id: 8, name: %s, env: 3, modules: [{id: 81, name: %[1]s, instances: [%s]}]}", tag("N"),
+			strings.ReplaceAll(instance(4, "10.9.0.1", "N"), "name: java", "name: other"))
+		hiddenTemplate = fmt.Sprintf("\n  - {id: 2, name: %s, file_name: f, abs_path: /etc, owner: root, group: root, mode: \"0644\", bind: {processes: [43]}}", tag("N"))
+	}
+	return fmt.Sprintf(`biz: %d
+name: %s
+clouds: [{id: 0, name: default}]
+sets:
+  - {id: 5, name: %[2]s, env: 3, modules: [{id: 21, name: %[2]s, instances: [%[3]s]}]}%[4]s
+config_templates:
+  - {id: 1, name: %[2]s, file_name: f, abs_path: /etc, owner: root, group: root, mode: "0644", bind: {processes: [41]}}%[5]s
+`, biz, tag(seen), strings.Join(instances, ", "), hiddenSet, hiddenTemplate)
+}
+
+func nets(list ...string) (out []netip.Prefix) {
+	for _, s := range list {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
+
+// apps are the callers. The secret of each is its code and "-secret".
+func apps() auth.Config {
+	app := func(code string, grants ...gozzard.Grant) auth.App {
+		return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(code + "-secret")}, AssertsUsers: true, Grants: grants}
+	}
+	hosts := nets("10.1.0.0/16", "10.3.0.0/16")
+	return auth.Config{Apps: []auth.App{
+		app("admin", gozzard.Grant{Role: gozzard.RoleAdmin}),
+		app("A", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"alpha-*"}, Businesses: []int{2}, Nets: hosts}),
+		app("B", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"beta-*"}, Nets: nets("10.2.0.0/16", "10.3.0.0/16")},
+			gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{3}, Nets: nets("10.2.0.0/16", "10.3.0.0/16")}),
+		app("viewer", gozzard.Grant{Role: gozzard.RoleViewer}),
+		app("enroller", gozzard.Grant{Role: gozzard.RoleEnroller}),
+		{Code: "nobody", Secrets: []auth.Digest{auth.Hash("nobody-secret")}, AssertsUsers: true, Grants: []gozzard.Grant{}},
+		{Code: "plain", Secrets: []auth.Digest{auth.Hash("plain-secret")}, Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}},
+	}, Tokens: []auth.Token{
+		{User: "u", Digest: auth.Hash("good"), ID: "t1"}, {User: "u", Digest: auth.Hash("expired"), ID: "t2", Expires: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)},
+	}}
+}
+
+// done is an operation that an agent carried out.
+type done struct {
+	agent gozzard.AgentID
+	op    gozzard.Op
+}
+
+// world is a server with all doors. Its agents do at once what they are told.
+type world struct {
+	t        testing.TB
+	store    *sqlstore.Store
+	plane    *control.Plane
+	runner   *rollout.Runner
+	jobs     *countedJobs
+	book     *auth.Book
+	accounts *auth.Accounts
+	native   http.Handler
+	doors    []*esb.Handler
+	metrics  *api.Metrics
+
+	mu     sync.Mutex
+	given  []gozzard.Task
+	did    []done
+	looked int // tasks that were waited for
+	told   int // tasks that newTasks told
+	names  names
+	inbox  chan func()
+}
+
+// names are the task ids of one world: the same task of two worlds has the same name.
+type names struct{ ids, names map[string]string }
+
+func (n *names) set(name, id string) { n.ids[name], n.names[id] = id, name }
+
+var taskID, taskName = regexp.MustCompile(`GSETASK:\d+:\d+`), regexp.MustCompile(`task-\d+`)
+
+// put puts ids in the places of names.
+func (n *names) put(s string) string {
+	return taskName.ReplaceAllStringFunc(s, func(name string) string { return n.ids[name] })
+}
+
+// take puts names in the places of ids. What was made just now has none yet.
+func (n *names) take(s string, made []gozzard.Task) string {
+	return taskID.ReplaceAllStringFunc(s, func(id string) string {
+		if slices.ContainsFunc(made, func(t gozzard.Task) bool { return string(t.ID) == id }) {
+			return "a new task"
+		}
+		return cmp.Or(n.names[id], id)
+	})
+}
+
+// countedTasks is the record of one world, which notes the numbers it gives.
+type countedTasks struct {
+	*sqlstore.Store
+	w *world
+}
+
+func (c *countedTasks) Accept(ctx context.Context, t *control.NewTask) (control.Accepted, error) {
+	a, err := c.Store.Accept(ctx, t)
+	if err == nil && !a.Known {
+		c.w.mu.Lock()
+		c.w.given = append(c.w.given, a.Task)
+		c.w.mu.Unlock()
+	}
+	return a, err
+}
+
+type countedJobs struct {
+	*sqlstore.Store
+	sizes []int // tasks of each job
+}
+
+func (c *countedJobs) CreateJob(ctx context.Context, j *rollout.Job, tasks []rollout.Task) error {
+	c.sizes = append(c.sizes, len(tasks))
+	return c.Store.CreateJob(ctx, j, tasks)
+}
+
+var everybody = gozzard.Caller{App: "admin", User: "root", Rights: gozzard.Everything()}
+
+// newWorld makes the whole world, or only what one tenant may see of it.
+func newWorld(t testing.TB, only string) *world {
+	t.Helper()
+	w := &world{t: t, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}}, metrics: api.NewMetrics()}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	w.store, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	must(err)
+	now := time.Date(2026, 7, 1, 2, 3, 4, 0, time.UTC) // nothing becomes late, and both worlds tell the same times
+	w.plane, err = control.New(t.Context(), control.Options{
+		Store: &countedTasks{w.store, w}, Topology: w.store, Dispatch: w, Live: live.New(), Now: func() time.Time { return now },
+	})
+	must(err)
+	w.accounts, err = auth.Open(t.Context(), w.store, auth.Options{})
+	must(err)
+	must(w.accounts.Import(t.Context(), apps()))
+	w.book = w.accounts.Book()
+	w.jobs = &countedJobs{Store: w.store}
+	w.runner = rollout.New(rollout.Options{Store: w.jobs, Plane: w.plane, Rights: w.book.RightsOf, Now: func() time.Time { return now }})
+	w.native = api.New(api.Options{Plane: w.plane, Auth: w.book, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(), Metrics: w.metrics})
+	w.doors = []*esb.Handler{
+		job.New(job.Options{Plane: w.plane, Auth: w.book}),
+		gsekit.New(gsekit.Options{Plane: w.plane, Jobs: w.runner, Auth: w.book, Zone: time.UTC}),
+		gse.New(gse.Options{Plane: w.plane, Auth: w.book}),
+	}
+	w.run()
+	w.populate(only)
+	w.newTasks()
+	return w
+}
+
+// desk enrols hosts.
+func (w *world) desk() *enrol.Desk {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	ca, err := enrol.OpenAuthority(dir, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	signer, err := seal.OpenSigner(dir, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	d, err := enrol.NewDesk(w.t.Context(), enrol.DeskOptions{Store: w.store, Authority: ca, Address: func() string { return "127.0.0.1:1" }, Key: signer.Key, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+func (w *world) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := w.plane.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
+	wg.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case f := <-w.inbox:
+				f()
+			}
+		}
+	})
+	w.t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		if err := w.store.Close(); err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// populate brings in what one tenant may see, in the order of the whole.
+func (w *world) populate(only string) {
+	w.t.Helper()
+	whole := only == ""
+	for _, h := range places() {
+		if !whole && !strings.Contains(h.seen, only) {
+			continue
+		}
+		info := gozzard.HostInfo{Agent: h.agent, Addrs: []gozzard.HostAddr{{IP: netip.MustParseAddr(h.ip)}}, Hostname: tag(h.seen), OS: "linux", Version: tag(h.seen)}
+		w.plane.Receive(h.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: gozzard.JournalPos{ID: [16]byte{1}, LSN: 1},
+			Hello: &gozzard.Hello{Host: info}})
+		w.until("a host is there", func() bool { _, ok := w.plane.Resolve(everybody, gozzard.Target{Agent: h.agent}); return ok })
+	}
+	seq := map[gozzard.AgentID]uint64{}
+	for _, p := range procs() {
+		if !whole && !strings.Contains(p.seen, only) {
+			continue
+		}
+		seq[p.agent]++
+		text := tag(p.seen)
+		w.define(p)
+		w.plane.Receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1, Statuses: []gozzard.Status{{
+			Key: p.key, Labels: map[string]string{"tag": text}, State: gozzard.StateRunning, Wanted: gozzard.StateRunning, Hosted: true, PID: 4711,
+			Version: text, Message: text, ReportedAt: 1700000000}}})
+		w.plane.Receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1, Events: []gozzard.Event{
+			{Seq: seq[p.agent], Key: p.key, Kind: gozzard.EventStarted, At: 1700000000000, Message: text}}})
+	}
+	w.settle()
+	for _, doc := range []string{
+		document(2, "10.1.0.1", "10.3.0.1", "10.2.0.2", "A", whole), document(3, "10.2.0.1", "10.3.0.1", "10.1.0.2", "B", whole),
+	} {
+		b, err := topology.Parse([]byte(doc))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if whole || strings.Contains(b.Name, tag(only)) {
+			if _, err := w.plane.ApplyTopology(w.t.Context(), control.ApplyRequest{Caller: everybody, Business: b, Source: control.SourceFile}); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// define records a process, as whoever owns it did once.
+func (w *world) define(p proc) {
+	w.t.Helper()
+	spec := &gozzard.Spec{Identity: gozzard.Identity{ProcName: "p", SetupPath: "/data", PIDPath: "/run/p.pid", User: "root"},
+		Control: gozzard.Control{Start: "./" + tag(p.seen)}, Policy: gozzard.DefaultPolicy()}
+	w.operate(gozzard.Item{Action: gozzard.ActionUpdate, Key: p.key, Labels: map[string]string{"tag": tag(p.seen)}, Spec: spec,
+		Targets: []gozzard.Target{{Agent: p.agent, ResultKey: "x"}}})
+}
+
+func (w *world) operate(it gozzard.Item) {
+	w.t.Helper()
+	if _, err := w.plane.Operate(w.t.Context(), &gozzard.Operation{Caller: everybody, Door: "api", Items: []gozzard.Item{it}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Send is the fabric and the agents behind it.
+func (w *world) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
+	r := &gozzard.Report{Version: 1, Session: cmd.Session}
+	switch cmd.Kind {
+	case gozzard.CommandOperate:
+		r.Kind, r.Journal = gozzard.ReportResults, gozzard.JournalPos{ID: [16]byte{1}, LSN: 1}
+		w.mu.Lock()
+		for _, op := range cmd.Ops {
+			w.did = append(w.did, done{to, op})
+			r.Results = append(r.Results, gozzard.OpReport{ID: op.ID, Ref: op.Ref, Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}})
+		}
+		w.mu.Unlock()
+	case gozzard.CommandLogs:
+		r.Kind, r.Logs = gozzard.ReportLogs, &gozzard.LogChunk{ID: cmd.Logs.ID, Error: cmd.Logs.Key.String() + " has no log on this host"}
+		for _, p := range procs() {
+			if p.agent == to && p.key == cmd.Logs.Key {
+				r.Logs.Error, r.Logs.Data, r.Logs.Next = "", []byte(tag(p.seen)), 5
+			}
+		}
+	default:
+		return nil
+	}
+	w.inbox <- func() { w.plane.Receive(to, cloud, r) }
+	return nil
+}
+
+func (w *world) until(what string, cond func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func (w *world) tasks() []gozzard.Task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.given
+}
+
+// newTasks are the ids of tasks since it was asked last.
+func (w *world) newTasks() (ids []string) {
+	for _, t := range w.tasks()[w.told:] {
+		ids = append(ids, string(t.ID))
+		w.told++
+	}
+	return ids
+}
+
+// settle waits until every task has its verdicts, so that two worlds can be compared.
+func (w *world) settle() {
+	w.t.Helper()
+	for _, task := range w.tasks()[w.looked:] {
+		w.looked++
+		w.until(fmt.Sprintf("task %d has its verdicts", task.Seq), func() bool {
+			attempts, err := w.store.Attempts(w.t.Context(), task.Seq)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			res := control.TaskResults{Attempts: attempts}
+			return res.Open() == 0
+		})
+	}
+}
+
+// ServeHTTP sends a request to its door, as the program does.
+func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if p := r.URL.Path; strings.HasPrefix(p, "/api/v1/") || p == "/healthz" || p == "/readyz" || p == "/metrics" {
+		w.native.ServeHTTP(rw, r)
+		return
+	}
+	for i, d := range w.doors {
+		if i == len(w.doors)-1 || d.Owns(r) {
+			d.ServeHTTP(rw, r)
+			return
+		}
+	}
+}
