@@ -102,7 +102,7 @@ func (id TaskID) Seq() (TaskSeq, bool) {
 		return 0, false
 	}
 	at, num, ok := strings.Cut(rest, ":")
-	if !ok || len(at) != 14 {
+	if !ok || len(at) != 14 || strings.Trim(at, "0123456789") != "" {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(num, 10, 64)

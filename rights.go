@@ -1,6 +1,7 @@
 package gozzard
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -32,7 +33,37 @@ type Grant struct {
 	Namespaces []string       `json:"namespaces,omitempty"` // patterns with * and ?
 	Clouds     []int          `json:"clouds,omitempty"`
 	Nets       []netip.Prefix `json:"nets,omitempty"`
-	Actions    []Action       `json:"actions,omitempty"` // of an operator
+	Actions    Actions        `json:"actions,omitempty"` // of an operator
+}
+
+// Actions is a list that is kept as words: numbers would be bytes to encoding/json, and would bind what is recorded to the order of a list in a program.
+type Actions []Action
+
+// MarshalJSON writes the words.
+func (l Actions) MarshalJSON() ([]byte, error) {
+	words := make([]string, len(l))
+	for i, a := range l {
+		words[i] = a.String()
+	}
+	return json.Marshal(words)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (l *Actions) UnmarshalJSON(b []byte) error {
+	var words []string
+	if err := json.Unmarshal(b, &words); err != nil {
+		return err
+	}
+	list := make(Actions, len(words))
+	for i, w := range words {
+		a, err := ParseAction(w)
+		if err != nil {
+			return err
+		}
+		list[i] = a
+	}
+	*l = list
+	return nil
 }
 
 // Rights are all grants of one caller. Nil or none is no right at all: what is not granted does not exist.

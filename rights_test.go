@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/gozzard/gozzard"
@@ -115,5 +116,21 @@ func TestMatchGlob(t *testing.T) {
 		if got := gozzard.MatchGlob(c.pattern, c.text); got != c.want {
 			t.Errorf("%q on %q: %v", c.pattern, c.text, got)
 		}
+	}
+}
+
+// Grants are recorded as JSON: their actions as words, which stay what they are when a program has more of them.
+func TestActionsAreKeptAsWords(t *testing.T) {
+	g := gozzard.Grant{Role: gozzard.RoleOperator, Actions: gozzard.Actions{gozzard.ActionStart, gozzard.ActionKill}}
+	b, err := json.Marshal(g)
+	if want := `{"role":"operator","actions":["start","kill"]}`; err != nil || string(b) != want {
+		t.Fatalf("%s, %v", b, err)
+	}
+	var again gozzard.Grant
+	if err := json.Unmarshal(b, &again); err != nil || !slices.Equal(again.Actions, g.Actions) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if err := json.Unmarshal([]byte(`{"role":"operator","actions":["explode"]}`), &again); err == nil {
+		t.Errorf("%+v", again)
 	}
 }

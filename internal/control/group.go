@@ -42,7 +42,7 @@ func (p *Plane) SetGroups(ctx context.Context, req GroupRequest) ([]GroupAnswer,
 			continue
 		}
 		if !req.Caller.Rights.May(gozzard.ActionUpdate, req.Namespace, h.Info.Addrs) {
-			answers[i].Outcome = *notPermitted(req.Caller, gozzard.ActionUpdate, req.Namespace)
+			answers[i].Outcome = *p.notPermitted(req.Caller, gozzard.ActionUpdate, req.Namespace)
 			continue
 		}
 		for _, g := range req.Groups {

@@ -140,7 +140,7 @@ func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 		return &gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, Host{}
 	}
 	if !op.Caller.Rights.May(it.Action, it.Key.Namespace, host.Info.Addrs) {
-		return notPermitted(op.Caller, it.Action, it.Key.Namespace), Host{}
+		return p.notPermitted(op.Caller, it.Action, it.Key.Namespace), Host{}
 	}
 	a.Agent = host.Info.Agent
 	if len(host.Info.Addrs) > 0 && !a.Addr.IP.IsValid() {
@@ -164,7 +164,11 @@ func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t), host.LastSeen.UTC().Format(time.RFC3339))}, Host{}
 }
 
-func notPermitted(caller gozzard.Caller, a gozzard.Action, namespace string) *gozzard.Outcome {
+// notPermitted is the verdict on what a caller sees and may not do.
+func (p *Plane) notPermitted(caller gozzard.Caller, a gozzard.Action, namespace string) *gozzard.Outcome {
+	if p.o.Observe.Refused != nil {
+		p.o.Observe.Refused("not_permitted")
+	}
 	return &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf("not permitted: app %s may not %s processes of %s here", caller.App, a, namespace)}
 }
 

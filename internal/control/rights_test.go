@@ -88,3 +88,38 @@ func TestTE6WholesNeedWholeRights(t *testing.T) {
 	part.Rights.Grants[0].Clouds = nil
 	r.mustApply(business(process(46, "java", 1)), func(req *control.ApplyRequest) { req.Caller = part })
 }
+
+// TestTI3Pools: pools are seen only where the processes that share them are.
+func TestTI3Pools(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	r.hello(other, 1, journalB)
+	targets := []gozzard.Target{{Agent: me}, {Agent: other}}
+	for _, ns := range []string{"mine", "theirs"} {
+		if _, err := r.plane.SetGroups(t.Context(), control.GroupRequest{Caller: caller, Namespace: ns, Targets: targets, Groups: []control.Group{{ID: "pool", CPULimit: 20}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	viewer := gozzard.Caller{App: "a", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"mine"}}}}}
+	for _, tt := range []struct {
+		who       gozzard.Caller
+		namespace string
+		want      int
+	}{{caller, "mine", 2}, {caller, "theirs", 2}, {viewer, "mine", 2}, {viewer, "theirs", 0}, {gozzard.Caller{App: "none"}, "mine", 0}} {
+		if got, err := r.plane.Groups(t.Context(), tt.who, tt.namespace, targets); err != nil || len(got) != tt.want {
+			t.Errorf("app %s sees %d pools of %s: %v", tt.who.App, len(got), tt.namespace, err)
+		}
+	}
+	answers, err := r.plane.SetGroups(t.Context(), control.GroupRequest{Caller: viewer, Namespace: "mine", Targets: targets, Groups: []control.Group{{ID: "pool", CPULimit: 90}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range answers {
+		if a.Outcome.Code != gozzard.CodeRefused {
+			t.Errorf("%+v", a)
+		}
+	}
+	if got, err := r.plane.Groups(t.Context(), caller, "mine", targets); err != nil || len(got) != 2 || got[0].CPULimit != 20 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
