@@ -72,7 +72,7 @@ model: ## the delivery protocol, larger configurations (minutes)
 .PHONY: faults
 faults: ## crash, power-cut, silence and full-disk tests with their figures
 	go test -count=1 -timeout 60m -v ./internal/faults/... -faults.scale=$(SCALE)
-	go test -count=1 -timeout 60m -v -run 'TestP|TestTI2|TestTE4|TestTT4' ./internal/host -host.reuses=$$((1000 * $(SCALE)))
+	go test -count=1 -timeout 60m -v -run 'TestP|TestTI2|TestTE|TestTT4' ./internal/host -host.reuses=$$((1000 * $(SCALE)))
 
 .PHONY: cycles
 cycles: ## fault A16: 100,000 starts and stops on one agent, and what they leave behind (an hour)
@@ -85,6 +85,10 @@ idle: ## fault P11: an hour in which no limit may be seen as exceeded
 .PHONY: flood
 flood: ## threat TD1: 2,000 slow connections and 1,000 wrong logins a second beside valid callers
 	go test -count=1 -timeout 20m -v -run TestTD1Flood ./internal/faults -faults.slow=2000 -faults.bad=1000 -faults.flood=15s
+
+.PHONY: tenants
+tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside another
+	go test -count=1 -timeout 20m -v -run TestTI3 ./internal/tenants -requests 10000
 
 .PHONY: bench
 bench: ## figures beside those of peers

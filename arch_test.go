@@ -55,6 +55,7 @@ var mayImport = map[string][]string{
 	"internal/wire":      {"."},
 
 	// Whole fleets in one process, for tests and measurements.
+	"bench/sheet":        {},
 	"bench/spine":        {everything},
 	"bench/supervisors":  {everything},
 	"bench/topology":     {everything},

@@ -121,7 +121,7 @@ func (b *bench) lookThroughLogs() {
 	for _, path := range b.server {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			b.res.addFault("cannot read a server's log: %v", err)
+			b.res.AddFault("cannot read a server's log: %v", err)
 			continue
 		}
 		n, first := 0, ""
@@ -133,7 +133,7 @@ func (b *bench) lookThroughLogs() {
 			}
 		}
 		if n > 0 {
-			b.res.addFault("a server warned %d times, first: %s", n, first)
+			b.res.AddFault("a server warned %d times, first: %s", n, first)
 		}
 	}
 }

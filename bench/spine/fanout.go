@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/sheet"
 )
 
 // measureFleet starts the large fleet and measures what needs it.
@@ -17,10 +19,10 @@ func (b *bench) measureFleet(ctx context.Context) error {
 		return err
 	}
 	defer f.stop()
-	b.res.note("Fleet of %d simulated hosts (the real agent and link over machines in memory), all in one process; all online %s after its start. Their "+
+	b.res.Note("Fleet of %d simulated hosts (the real agent and link over machines in memory), all in one process; all online %s after its start. Their "+
 		"journals are on tmpfs: on one disk each operation would cost it two fsyncs of the agents', which in a fleet are spread over as many disks. The "+
 		"server's record is on the disk.", b.size.hosts, span(f.joined))
-	b.res.note("Memory of the server: %s resident without hosts, %s when all have joined, %d KB a host (goal ≤ 45, with TLS).", megabytes(f.empty),
+	b.res.Note("Memory of the server: %s resident without hosts, %s when all have joined, %d KB a host (goal ≤ 45, with TLS).", megabytes(f.empty),
 		megabytes(f.full), (f.full-f.empty)>>10/int64(b.size.hosts))
 	if b.wants("fanout") {
 		if err := b.measureFanOut(ctx, f); err != nil {
@@ -86,21 +88,21 @@ func (b *bench) measureFanOut(ctx context.Context, f *fleet) error {
 		return err
 	}
 	t := b.tellFanOut(len(f.hosts), &ours, &two, &three)
-	t.add("CPU of all simulated hosts per operation, heartbeats included", each(hosts, ours.ops), "", "", "")
-	t.add("server CPU while idle, per second", span(time.Duration(float64(idle)/idleWall.Seconds())), "", "", "")
-	b.res.note("Bare NATS: an embedded server and the sender of requests in one process, connected inside it as our hub is; a connection for each agent, all "+
+	t.Add("CPU of all simulated hosts per operation, heartbeats included", each(hosts, ours.ops), "", "", "")
+	t.Add("server CPU while idle, per second", span(time.Duration(float64(idle)/idleWall.Seconds())), "", "", "")
+	b.res.Note("Bare NATS: an embedded server and the sender of requests in one process, connected inside it as our hub is; a connection for each agent, all "+
 		"in another process; %d bytes down and %d up, the sizes of our command with one operation and of our result. It neither checks, records nor answers.", down, up)
 	return nil
 }
 
-func (b *bench) tellFanOut(hosts int, ours, two, three *fanOutTimes) *table {
-	t := b.res.table(fmt.Sprintf("One task on %d hosts, %d rounds", hosts, len(ours.whole)), "whole path, durable", "bare NATS, nothing durable")
-	t.add("all verdicts durable and read (bare: all replies back), p50 / p99", ours.whole.quantiles(), two.whole.quantiles(),
+func (b *bench) tellFanOut(hosts int, ours, two, three *fanOutTimes) *sheet.Table {
+	t := b.res.Table(fmt.Sprintf("One task on %d hosts, %d rounds", hosts, len(ours.whole)), "whole path, durable", "bare NATS, nothing durable")
+	t.Add("all verdicts durable and read (bare: all replies back), p50 / p99", ours.whole.quantiles(), two.whole.quantiles(),
 		ratio(ours.whole.at(0.5), two.whole.at(0.5)), "")
-	t.add("of it until the task was accepted, p50 / p99", ours.accepted.quantiles(), "", "", "")
-	t.add("operations a second", perSecond(ours.ops, ours.wall), perSecond(two.ops, two.wall), ratio(two.wall, ours.wall), "")
-	t.add("server CPU per operation", each(ours.cpu, ours.ops), each(two.cpu, two.ops), ratio(ours.cpu, two.cpu), "≤ 2.5×")
-	t.add("server CPU per operation; bare: with an acknowledgement to the agent, as ours has", each(ours.cpu, ours.ops), each(three.cpu, three.ops),
+	t.Add("of it until the task was accepted, p50 / p99", ours.accepted.quantiles(), "", "", "")
+	t.Add("operations a second", perSecond(ours.ops, ours.wall), perSecond(two.ops, two.wall), ratio(two.wall, ours.wall), "")
+	t.Add("server CPU per operation", each(ours.cpu, ours.ops), each(two.cpu, two.ops), ratio(ours.cpu, two.cpu), "≤ 2.5×")
+	t.Add("server CPU per operation; bare: with an acknowledgement to the agent, as ours has", each(ours.cpu, ours.ops), each(three.cpu, three.ops),
 		ratio(ours.cpu, three.cpu), "")
 	return t
 }
@@ -129,7 +131,7 @@ func (b *bench) fanOutOurs(ctx context.Context, f *fleet, body []byte, rounds in
 				return err
 			}
 			if n.Done != len(f.hosts) || n.Targets != len(f.hosts) {
-				b.res.addFault("fan-out: of %d targets %d done, %d failed, %d never ended", n.Targets, n.Done, n.Failed, n.Running)
+				b.res.AddFault("fan-out: of %d targets %d done, %d failed, %d never ended", n.Targets, n.Done, n.Failed, n.Running)
 			}
 			t.accepted, t.whole = append(t.accepted, accepted), append(t.whole, accepted+settled)
 		}

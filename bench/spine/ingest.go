@@ -173,12 +173,12 @@ func (b *bench) measureIngest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := b.res.table(fmt.Sprintf("Status reports of %d processes (%d bytes), %d links in one process, each waits for its acknowledgement", perReport, size, n),
+	t := b.res.Table(fmt.Sprintf("Status reports of %d processes (%d bytes), %d links in one process, each waits for its acknowledgement", perReport, size, n),
 		"decoded into the live index", "the same bytes on bare NATS")
-	t.add("reports a second", perSecond(reports, oursWall), perSecond(reports, bareWall), ratio(bareWall, oursWall), "")
-	t.add("rows a second", perSecond(reports*perReport, oursWall), "", "", "")
-	t.add("server CPU per report", each(ours, reports), each(bare, reports), ratio(ours, bare), "42 to 63 µs in all")
-	t.add("a core carries, reporting every 60 s", fmt.Sprintf("%.0f hosts", 60*float64(reports)/ours.Seconds()), "", "", "")
+	t.Add("reports a second", perSecond(reports, oursWall), perSecond(reports, bareWall), ratio(bareWall, oursWall), "")
+	t.Add("rows a second", perSecond(reports*perReport, oursWall), "", "", "")
+	t.Add("server CPU per report", each(ours, reports), each(bare, reports), ratio(ours, bare), "42 to 63 µs in all")
+	t.Add("a core carries, reporting every 60 s", fmt.Sprintf("%.0f hosts", 60*float64(reports)/ours.Seconds()), "", "", "")
 	return nil
 }
 

@@ -33,14 +33,14 @@ func (b *bench) measurePages(ctx context.Context, f *fleet) error {
 		return err
 	}
 	if want := known + b.size.names*len(f.hosts); total != want {
-		b.res.addFault("pages: %d rows are listed after registering, not %d", total, want)
+		b.res.AddFault("pages: %d rows are listed after registering, not %d", total, want)
 	}
 	after, err := memoryOf(ctx, f)
 	if err != nil {
 		return err
 	}
 	rows := int64(max(total-known, 1))
-	b.res.note("Memory of the server: %s resident (%s heap kept at the last collection) with %d hosts and %d rows, %s (%s) with %d rows: %d (%d) bytes a row. "+
+	b.res.Note("Memory of the server: %s resident (%s heap kept at the last collection) with %d hosts and %d rows, %s (%s) with %d rows: %d (%d) bytes a row. "+
 		"Resident memory has the garbage of registering in it.", megabytes(before.rss), megabytes(before.heap), len(f.hosts), known, megabytes(after.rss),
 		megabytes(after.heap), total, (after.rss-before.rss)/rows, (after.heap-before.heap)/rows)
 	if err := b.comparePages(ctx, f, total); err != nil {
@@ -81,13 +81,13 @@ func (b *bench) register(ctx context.Context, f *fleet) error {
 		return err
 	}
 	if bad.Load() > 0 {
-		b.res.addFault("registering: %d of %d entries are no success", bad.Load(), n)
+		b.res.AddFault("registering: %d of %d entries are no success", bad.Load(), n)
 	}
-	t := b.res.table(fmt.Sprintf("Registering %d names on %d hosts with update_proc_info, %d calls at a time", b.size.names, len(f.hosts), registrars), "measured", "")
-	t.add("definitions a second, durable on server and agent", perSecond(n, wall), "", "", "")
-	t.add("in all", span(wall), "", "", "")
-	t.add("a call, p50 / p99", took.quantiles(), "", "", "")
-	t.add("server CPU per definition", each(cpu, n), "", "", "")
+	t := b.res.Table(fmt.Sprintf("Registering %d names on %d hosts with update_proc_info, %d calls at a time", b.size.names, len(f.hosts), registrars), "measured", "")
+	t.Add("definitions a second, durable on server and agent", perSecond(n, wall), "", "", "")
+	t.Add("in all", span(wall), "", "", "")
+	t.Add("a call, p50 / p99", took.quantiles(), "", "", "")
+	t.Add("server CPU per definition", each(cpu, n), "", "", "")
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (b *bench) comparePages(ctx context.Context, f *fleet, total int) error {
 	if err != nil {
 		return err
 	}
-	t := b.res.table(fmt.Sprintf("sync_proc_status over HTTP, pages at random places of %d rows", total), "live index", "SQLite table by its key, LIMIT OFFSET")
+	t := b.res.Table(fmt.Sprintf("sync_proc_status over HTTP, pages at random places of %d rows", total), "live index", "SQLite table by its key, LIMIT OFFSET")
 	for _, limit := range []int{1000, 100} {
 		var ours, theirs samples
 		for range b.size.pages {
@@ -124,9 +124,9 @@ func (b *bench) comparePages(ctx context.Context, f *fleet, total int) error {
 				*side.took = append(*side.took, took)
 			}
 		}
-		t.add(fmt.Sprintf("%d rows, p50 / p99", limit), ours.quantiles(), theirs.quantiles(), ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
+		t.Add(fmt.Sprintf("%d rows, p50 / p99", limit), ours.quantiles(), theirs.quantiles(), ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
 	}
-	b.res.note("The table has the same columns and answers the same JSON over HTTP; it is told the total instead of counting, and nobody writes to it, while " +
+	b.res.Note("The table has the same columns and answers the same JSON over HTTP; it is told the total instead of counting, and nobody writes to it, while " +
 		"the hosts go on reporting all their processes to the live index every 30 s.")
 	return nil
 }
@@ -182,9 +182,9 @@ func (b *bench) askStatus(ctx context.Context, f *fleet) error {
 	if err != nil {
 		return err
 	}
-	t := b.res.table(fmt.Sprintf("get_proc_status of one process on %d hosts in one call", len(f.hosts)), "measured", "")
-	t.add("p50 / p99", times.quantiles(), "", "", "")
-	t.add("server CPU per row, hosts reporting meanwhile", each(cpu, n*len(f.hosts)), "", "", "")
+	t := b.res.Table(fmt.Sprintf("get_proc_status of one process on %d hosts in one call", len(f.hosts)), "measured", "")
+	t.Add("p50 / p99", times.quantiles(), "", "", "")
+	t.Add("server CPU per row, hosts reporting meanwhile", each(cpu, n*len(f.hosts)), "", "", "")
 	return nil
 }
 

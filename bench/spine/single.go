@@ -104,15 +104,15 @@ func (b *bench) singleBlock(ctx context.Context, s *single) error {
 
 func (b *bench) tellSingle(s *single) {
 	n := len(s.ours.whole)
-	t := b.res.table(fmt.Sprintf("One host, one operation a task, %d callers, %d operations", len(s.bodies), n),
+	t := b.res.Table(fmt.Sprintf("One host, one operation a task, %d callers, %d operations", len(s.bodies), n),
 		"whole path, durable on server and agent", "bare part")
-	t.add("operations a second; bare: SQLite commits of one row, synchronous=FULL", perSecond(n, s.wall), perSecond(n, s.commits), ratio(s.commits, s.wall), "")
-	t.add("operations a second; bare: NATS request and reply", perSecond(n, s.wall), perSecond(n, s.bareWall), ratio(s.bareWall, s.wall), "")
-	t.add("accept answered, p50 / p99", s.ours.accepted.quantiles(), "", "", "")
-	t.add("accept to verdict read, p50 / p99", s.ours.settled.quantiles(), "", "", "p99 < 250 ms")
-	t.add("request to verdict read, p50 / p99; bare: NATS", s.ours.whole.quantiles(), s.pairs.quantiles(), ratio(s.ours.whole.at(0.5), s.pairs.at(0.5)), "")
-	t.add("server CPU per operation, two HTTP calls included; bare: NATS", each(s.cpu, n), each(s.bareCPU, n), ratio(s.cpu, s.bareCPU), "")
-	b.res.note("One host: the server's record and the agent's journal are both on the disk of the machine; each operation is fsynced at accept, on the " +
+	t.Add("operations a second; bare: SQLite commits of one row, synchronous=FULL", perSecond(n, s.wall), perSecond(n, s.commits), ratio(s.commits, s.wall), "")
+	t.Add("operations a second; bare: NATS request and reply", perSecond(n, s.wall), perSecond(n, s.bareWall), ratio(s.bareWall, s.wall), "")
+	t.Add("accept answered, p50 / p99", s.ours.accepted.quantiles(), "", "", "")
+	t.Add("accept to verdict read, p50 / p99", s.ours.settled.quantiles(), "", "", "p99 < 250 ms")
+	t.Add("request to verdict read, p50 / p99; bare: NATS", s.ours.whole.quantiles(), s.pairs.quantiles(), ratio(s.ours.whole.at(0.5), s.pairs.at(0.5)), "")
+	t.Add("server CPU per operation, two HTTP calls included; bare: NATS", each(s.cpu, n), each(s.bareCPU, n), ratio(s.cpu, s.bareCPU), "")
+	b.res.Note("One host: the server's record and the agent's journal are both on the disk of the machine; each operation is fsynced at accept, on the " +
 		"agent before and after its effect, and at its verdict. Callers POST operate_proc_v2, then wait with GET /api/v1/tasks/{id}?wait=30s.")
 }
 
@@ -149,7 +149,7 @@ func (b *bench) singles(ctx context.Context, f *fleet, bodies [][][]byte, rounds
 		return 0, nil
 	})
 	if bad.Failed+bad.Running > 0 {
-		b.res.addFault("one host: %d operations failed, %d never ended", bad.Failed, bad.Running)
+		b.res.AddFault("one host: %d operations failed, %d never ended", bad.Failed, bad.Running)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ func TestQuickRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := res.fault(); err != nil {
+	if err := res.Fault(); err != nil {
 		t.Error(err)
 	}
 	text := res.markdown()

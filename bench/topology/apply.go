@@ -33,12 +33,12 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t := b.res.table(fmt.Sprintf("A business of %d instances applied, over SQLite with every commit on the disk", n), "measured", "")
+	t := b.res.Table(fmt.Sprintf("A business of %d instances applied, over SQLite with every commit on the disk", n), "measured", "")
 	began := time.Now()
 	if _, err := topology.Parse(doc); err != nil {
 		return fmt.Errorf("cannot read what was written: %w", err)
 	}
-	t.add(fmt.Sprintf("document read and checked (%.1f MB of YAML)", float64(len(doc))/1e6), span(time.Since(began)), "", "", "")
+	t.Add(fmt.Sprintf("document read and checked (%.1f MB of YAML)", float64(len(doc))/1e6), span(time.Since(began)), "", "", "")
 	for _, step := range []struct {
 		what    string
 		change  func(*topology.Business)
@@ -56,16 +56,16 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
-		t.add(step.what, span(time.Since(began)), "", "", "")
+		t.Add(step.what, span(time.Since(began)), "", "", "")
 		if a.Applied != step.applied {
-			b.res.addFault("%s: applied is %v", step.what, a.Applied)
+			b.res.AddFault("%s: applied is %v", step.what, a.Applied)
 		}
 	}
 	began = time.Now()
 	total, _ := s.plane.FindProcesses(everybody, topology.Query{Biz: biz, Limit: 1000})
-	t.add("first page of 1,000 rows after that", span(time.Since(began)), "", "", "")
+	t.Add("first page of 1,000 rows after that", span(time.Since(began)), "", "", "")
 	if total != n {
-		b.res.addFault("%d processes are found after applying %d", total, n)
+		b.res.AddFault("%d processes are found after applying %d", total, n)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/bench/sheet"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/topology"
@@ -43,11 +44,11 @@ func (b *bench) measureFind(ctx context.Context) (err error) {
 			return fmt.Errorf("%d processes: %w", n, err)
 		}
 	}
-	b.res.note("Ours is what process_status asks of the server before it writes JSON: what was reported until then is taken in, the page and the exact count are "+
+	b.res.Note("Ours is what process_status asks of the server before it writes JSON: what was reported until then is taken in, the page and the exact count are "+
 		"found, and every row gets the newest status, pid and report time of its instances from the live index, which holds as many processes. PostgreSQL is asked "+
 		"over its Unix socket for the count and the page in one round trip, then for the instances of the page; its text is in the order of bytes, it has %s of "+
 		"buffers, an index for every filter that narrows, its tables were vacuumed, and until hosts change nobody writes to it.", b.size.buffers)
-	b.res.note("One business has all the processes: 20 on a host in four service instances, 40 aliases; a thirtieth is stopped.")
+	b.res.Note("One business has all the processes: 20 on a host in four service instances, 40 aliases; a thirtieth is stopped.")
 	return nil
 }
 
@@ -70,7 +71,7 @@ func (b *bench) compare(ctx context.Context, pg *postgres, n int) error {
 	if err != nil {
 		return err
 	}
-	t := b.res.table(fmt.Sprintf("process_status over %d processes", len(numbers)), "from memory, p50 / p90", "PostgreSQL, p50 / p90")
+	t := b.res.Table(fmt.Sprintf("process_status over %d processes", len(numbers)), "from memory, p50 / p90", "PostgreSQL, p50 / p90")
 	for _, q := range questions() {
 		b.say("%s", q.what)
 		if err := b.ask(ctx, pg, s, t, q); err != nil {
@@ -84,8 +85,8 @@ func (b *bench) compare(ctx context.Context, pg *postgres, n int) error {
 	if err != nil {
 		return errors.Join(err, s.store.Close())
 	}
-	t.add("bytes a process; PostgreSQL: tables and indexes", fmt.Sprintf("%.0f", perProcess), fmt.Sprintf("%.0f", float64(size)/float64(len(numbers))), "", "75 to 150")
-	t.add("put into the index", span(built), "", "", "")
+	t.Add("bytes a process; PostgreSQL: tables and indexes", fmt.Sprintf("%.0f", perProcess), fmt.Sprintf("%.0f", float64(size)/float64(len(numbers))), "", "75 to 150")
+	t.Add("put into the index", span(built), "", "", "")
 	return s.store.Close()
 }
 
@@ -198,7 +199,7 @@ func setsNamed(numbers ...int) (names []string) {
 }
 
 // ask asks both sides, in turn, and checks that they say the same.
-func (b *bench) ask(ctx context.Context, pg *postgres, s *server, t *table, q question) error {
+func (b *bench) ask(ctx context.Context, pg *postgres, s *server, t *sheet.Table, q question) error {
 	var ours, theirs samples
 	total := 0
 	for round := range b.size.rounds + 1 {
@@ -217,12 +218,12 @@ func (b *bench) ask(ctx context.Context, pg *postgres, s *server, t *table, q qu
 			ours, theirs = append(ours, took), append(theirs, time.Since(began))
 		}
 		if why := differ(n, rows, want, peer); why != "" {
-			b.res.addFault("%s: %s", q.what, why)
+			b.res.AddFault("%s: %s", q.what, why)
 			break
 		}
 		total = n
 	}
-	t.add(fmt.Sprintf("%s; %d fit", q.what, total), ours.quantiles(), theirs.quantiles(), ratio(theirs.at(0.5), ours.at(0.5))+" as fast", q.goal)
+	t.Add(fmt.Sprintf("%s; %d fit", q.what, total), ours.quantiles(), theirs.quantiles(), ratio(theirs.at(0.5), ours.at(0.5))+" as fast", q.goal)
 	return nil
 }
 
@@ -255,7 +256,7 @@ func differ(total int, rows []topology.Row, want int, peer []*row) string {
 }
 
 // reports changes all processes of a host, and asks for them.
-func (b *bench) reports(ctx context.Context, pg *postgres, s *server, t *table, hosts [][]place) error {
+func (b *bench) reports(ctx context.Context, pg *postgres, s *server, t *sheet.Table, hosts [][]place) error {
 	b.say("reports of hosts")
 	var ours, theirs samples
 	for i := range b.size.rounds {
@@ -281,11 +282,11 @@ func (b *bench) reports(ctx context.Context, pg *postgres, s *server, t *table, 
 		}
 		theirs = append(theirs, time.Since(began))
 		if n != want || n != len(list) {
-			b.res.addFault("after a report %d of %d processes are stopped, %d in PostgreSQL", n, len(list), want)
+			b.res.AddFault("after a report %d of %d processes are stopped, %d in PostgreSQL", n, len(list), want)
 			break
 		}
 	}
-	t.add(fmt.Sprintf("all %d processes of a host change, and are asked for by address and state", perHost), ours.quantiles(), theirs.quantiles(),
+	t.Add(fmt.Sprintf("all %d processes of a host change, and are asked for by address and state", perHost), ours.quantiles(), theirs.quantiles(),
 		ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
 	return nil
 }

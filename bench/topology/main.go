@@ -47,7 +47,7 @@ func measureTo(ctx context.Context, o options, path string) error {
 	began := time.Now()
 	res, err := run(ctx, o)
 	if res != nil {
-		res.took = time.Since(began)
+		res.Took = time.Since(began)
 		fmt.Print(res.markdown())
 	}
 	if err != nil {
@@ -58,5 +58,5 @@ func measureTo(ctx context.Context, o options, path string) error {
 			return fmt.Errorf("cannot write the results: %w", err)
 		}
 	}
-	return res.fault()
+	return res.Fault()
 }

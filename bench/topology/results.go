@@ -3,119 +3,31 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/sheet"
 )
 
 // results is what the run found.
 type results struct {
+	sheet.Sheet
 	size     size
-	at       time.Time
-	took     time.Duration
 	postgres string // its version
-	tables   []*table
-	notes    []string
-	faults   []string
 }
 
-// table sets figures beside those of a peer; peer is "" when there is none.
-type table struct {
-	title, ours, peer string
-	lines             [][5]string // what, ours, peer, ratio, goal
-}
-
-func newResults(s size) *results { return &results{size: s, at: time.Now()} }
-
-func (r *results) table(title, ours, peer string) *table {
-	t := &table{title: title, ours: ours, peer: peer}
-	r.tables = append(r.tables, t)
-	return t
-}
-
-func (t *table) add(what, ours, peer, ratio, goal string) {
-	t.lines = append(t.lines, [5]string{what, ours, peer, ratio, goal})
-}
-
-func (r *results) note(format string, args ...any) {
-	r.notes = append(r.notes, fmt.Sprintf(format, args...))
-}
-
-func (r *results) addFault(format string, args ...any) {
-	r.faults = append(r.faults, fmt.Sprintf(format, args...))
-}
-
-// fault is an error when something did not go as it must.
-func (r *results) fault() error {
-	if len(r.faults) == 0 {
-		return nil
-	}
-	return errors.New("not all went well:\n  " + strings.Join(r.faults, "\n  "))
-}
+func newResults(s size) *results { return &results{size: s, Sheet: sheet.Sheet{At: time.Now()}} }
 
 func (r *results) markdown() string {
-	var s strings.Builder
-	p := func(format string, args ...any) { fmt.Fprintf(&s, format+"\n", args...) }
 	command := "go run ./bench/topology"
 	if r.size.name != "full" {
 		command += " -" + r.size.name
 	}
-	p("# Businesses beside PostgreSQL\n")
-	p("Made by `%s` on %s in %s, %s/%s, %d CPUs shared by everything in the run.", command, r.at.UTC().Format("2006-01-02"), r.took.Round(time.Second),
-		runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	p("%s.\n", r.versions())
-	p("Read the ratios: both sides of a line were measured in the same run, question by question in turn, and gave the same answers.")
-	for _, t := range r.tables {
-		p("\n## %s\n", t.title)
-		if t.peer == "" {
-			p("| | %s |\n|---|---|", t.ours)
-		} else {
-			p("| | %s | %s | ratio | goal |\n|---|---|---|---|---|", t.ours, t.peer)
-		}
-		for _, l := range t.lines {
-			if t.peer == "" {
-				p("| %s | %s |", l[0], l[1])
-			} else {
-				p("| %s |", strings.Join(l[:], " | "))
-			}
-		}
-	}
-	section(p, "Notes", r.notes)
-	section(p, "What went wrong", r.faults)
-	return s.String()
-}
-
-func section(p func(format string, args ...any), title string, lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	p("\n## %s\n", title)
-	for _, l := range lines {
-		p("- %s", l)
-	}
-}
-
-// versions names what was measured.
-func (r *results) versions() string {
-	list := []string{runtime.Version()}
-	if r.postgres != "" {
-		list = append(list, r.postgres)
-	}
-	info, _ := debug.ReadBuildInfo()
-	for _, want := range []string{"github.com/jackc/pgx/v5", "modernc.org/sqlite"} {
-		version := "of unknown version"
-		if info != nil {
-			if i := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == want }); i >= 0 {
-				version = info.Deps[i].Version
-			}
-		}
-		list = append(list, want+" "+version)
-	}
-	return strings.Join(list, ", ")
+	return r.Markdown(sheet.Head{
+		Title: "Businesses beside PostgreSQL", Command: command, Versions: sheet.Versions(r.postgres, "github.com/jackc/pgx/v5", "modernc.org/sqlite"),
+		Read: "Read the ratios: both sides of a line were measured in the same run, question by question in turn, and gave the same answers.",
+	})
 }
 
 // samples are times of one kind.
