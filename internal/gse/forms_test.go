@@ -15,6 +15,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/internal/goldentest"
 	"github.com/gozzard/gozzard/internal/gse"
 )
 
@@ -226,12 +227,12 @@ func TestTypesHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var g golden
+		var g goldentest.Case
 		if err := json.Unmarshal(raw, &g); err != nil {
 			t.Fatal(err)
 		}
 		door, _ := newDoor(t)
-		_, answer := g.send(door)
+		_, answer := g.Send(door)
 		var walk func(path string, v any)
 		walk = func(path string, v any) {
 			switch v := v.(type) {
@@ -332,7 +333,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		var g golden
+		var g goldentest.Case
 		if err := json.Unmarshal(raw, &g); err != nil {
 			f.Fatal(err)
 		}

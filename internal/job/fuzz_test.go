@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/internal/goldentest"
 )
 
 // FuzzBody sends bodies to all calls: every answer is an envelope, never an internal error, and nothing reaches the plane without a proven caller.
@@ -25,7 +26,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		var g golden
+		var g goldentest.Case
 		if err := json.Unmarshal(raw, &g); err != nil {
 			f.Fatal(err)
 		}

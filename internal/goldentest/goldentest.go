@@ -1,0 +1,98 @@
+// Package goldentest holds a door to its golden files: a request each, with what the control plane is asked for it and what is answered.
+package goldentest
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write what is answered into the golden files")
+
+// Case is one request with what the plane is asked for it and what is answered.
+type Case struct {
+	About   string            `json:"about"`
+	Method  string            `json:"method,omitempty"`
+	Path    string            `json:"path"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Body    json.RawMessage   `json:"body,omitempty"`
+	Plane   json.RawMessage   `json:"plane"`
+	Status  int               `json:"status"`
+	Answer  json.RawMessage   `json:"answer"`
+}
+
+// Run sends the request of every golden file, of which there are at least so many, to a door of its own. asked is what that door has asked the plane for.
+func Run(t *testing.T, least int, open func(t *testing.T) (door http.Handler, asked func() any)) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) < least {
+		t.Fatalf("%d golden files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var g Case
+			if err := json.Unmarshal(raw, &g); err != nil {
+				t.Fatal(err)
+			}
+			door, calls := open(t)
+			status, answer := g.Send(door)
+			asked := pretty(t, calls())
+			if *update {
+				g.Plane, g.Status, g.Answer = asked, status, answer
+				if err := os.WriteFile(file, append(pretty(t, g), '\n'), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if status != g.Status {
+				t.Errorf("HTTP %d, want %d", status, g.Status)
+			}
+			if d := cmp.Diff(string(pretty(t, g.Answer)), string(pretty(t, answer))); d != "" {
+				t.Errorf("answer (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(string(pretty(t, g.Plane)), string(asked)); d != "" {
+				t.Errorf("plane (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// Send sends the request; the id of the request is taken out of the answer.
+func (g *Case) Send(h http.Handler) (int, json.RawMessage) {
+	method := g.Method
+	if method == "" {
+		method = http.MethodPost
+	}
+	r := httptest.NewRequest(method, g.Path, bytes.NewReader(g.Body))
+	for k, v := range g.Headers {
+		r.Header.Set(k, v)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	id := w.Header().Get("X-Bkapi-Request-Id")
+	return w.Code, bytes.ReplaceAll(bytes.TrimSpace(w.Body.Bytes()), []byte(id), []byte(strings.Repeat("0", 32)))
+}
+
+func pretty(t *testing.T, v any) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
