@@ -144,7 +144,9 @@ func identify(book *auth.Book, r *http.Request, access Access, head auth.Credent
 		return nil, err
 	}
 	in := &received{body: body, doc: doc}
-	c = cookieCredentials(c, r)
+	if c, err = cookieCredentials(c, r); err != nil {
+		return nil, err
+	}
 	if c.Secret == "" {
 		if err := addSignature(&c, r, body); err != nil {
 			return nil, err

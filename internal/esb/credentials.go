@@ -46,7 +46,10 @@ func authenticate(book *auth.Book, r *http.Request, body []byte) (gozzard.Caller
 			return gozzard.Caller{}, auth.App{}, err
 		}
 	}
-	return book.Check(r.Context(), cookieCredentials(c, r))
+	if c, err = cookieCredentials(c, r); err != nil {
+		return gozzard.Caller{}, auth.App{}, err
+	}
+	return book.Check(r.Context(), c)
 }
 
 // Login lets a person who proves himself in some other way pass the gate that Authenticate has.
@@ -141,15 +144,23 @@ func documentCredentials(c auth.Credentials, doc *Document) (auth.Credentials, e
 	return merge(c, found), faults.Err()
 }
 
-// cookieCredentials adds the login of a browser, the last place that is looked at.
-func cookieCredentials(c auth.Credentials, r *http.Request) auth.Credentials {
+// sameSite is what a browser must say of a request before its cookies count.
+var sameSite http.CrossOriginProtection
+
+// cookieCredentials adds the login of a browser, the last place that is looked at. A browser sends it with what a page of any site makes it ask for, so it
+// counts only when that page is of this very address, or when nothing can be changed.
+func cookieCredentials(c auth.Credentials, r *http.Request) (auth.Credentials, error) {
 	cookie, err := r.Cookie("bk_token")
-	if err != nil || len(cookie.Value) > maxCredential {
-		return c
+	if err != nil || len(cookie.Value) > maxCredential || c.Token != "" || c.User != "" {
+		return c, nil
+	}
+	if sameSite.Check(r) != nil {
+		return c, gozzard.Errorf(gozzard.ErrUnauthenticated, "the bk_token of a browser's cookie is not taken from a page of another site: send it in %s or in the body",
+			AuthorizationHeader)
 	}
 	token := cookie.Value
 	if plain, err := url.QueryUnescape(token); err == nil {
 		token = plain
 	}
-	return merge(c, auth.Credentials{Token: token})
+	return merge(c, auth.Credentials{Token: token}), nil
 }

@@ -182,6 +182,42 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// TE9: a page of another site can make a browser send its login along, but not make it count.
+func TestTE9CookiesOfOtherSites(t *testing.T) {
+	h, _ := door(t, io.Discard)
+	ask := func(method string, headers ...string) int {
+		r := httptest.NewRequest(method, "http://fleet.example/bus/x/who?bk_app_code=plain&bk_app_secret=secret2", nil)
+		if method == http.MethodPost {
+			r = post("http://fleet.example/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`)
+		}
+		r.Header.Set("Cookie", "bk_token=tok%2Fen%3D")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		return do(t, h, r).code()
+	}
+	for name, headers := range map[string][]string{
+		"no browser": nil, "own page": {"Sec-Fetch-Site", "same-origin", "Origin", "http://fleet.example"}, "typed in": {"Sec-Fetch-Site", "none"},
+		"own page of an old browser": {"Origin", "http://fleet.example"},
+	} {
+		if code := ask(http.MethodPost, headers...); code != 0 {
+			t.Errorf("%s: code %d", name, code)
+		}
+	}
+	for name, headers := range map[string][]string{
+		"another site": {"Sec-Fetch-Site", "cross-site"}, "a sister": {"Sec-Fetch-Site", "same-site"}, "an old browser": {"Origin", "https://evil.example"},
+		"a sandbox": {"Origin", "null"}, "another port": {"Origin", "http://fleet.example:8081"},
+	} {
+		if code := ask(http.MethodPost, headers...); code != esb.CodeGeneral {
+			t.Errorf("%s: code %d", name, code)
+		}
+	}
+	r := post("http://fleet.example/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"tok/en="}`, "Origin", "https://portal.example", "Cookie", "bk_token=other")
+	if got := do(t, h, r); got.code() != 0 { // what no browser sends by itself counts from anywhere
+		t.Errorf("a token in the body beside a cookie: code %d %q", got.code(), got.message())
+	}
+}
+
 func TestGatewayCarriesTheStatus(t *testing.T) {
 	var log bytes.Buffer
 	h, observed := door(t, &log)

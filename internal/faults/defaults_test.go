@@ -151,7 +151,9 @@ func TestSecureDefaults(t *testing.T) {
 		{"app secrets are random, hashed and rotated", appSecrets},
 		{"roles deny by default", rolesDeny},
 		{"limits of requests, no compression, no CORS", requestLimits},
-		{"guards are on", guardsAreOn},
+		{"great stops have to be confirmed", greatStops},
+		{"rates are limited", ratesAreLimited},
+		{"browsers are held", browsersAreHeld},
 		{"the server listens for callers and agents only", serverListens},
 		{"agents speak TLS 1.3, TLS first", agentsTLS},
 		{"agents only connect out", agentConnectsOut},
@@ -299,18 +301,6 @@ func requestLimits(t *testing.T, f *plainFleet) {
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Cache-Control": "no-store", "Strict-Transport-Security": "max-age="} {
 		if !strings.Contains(b.header.Get(name), want) {
 			t.Errorf("%s: %q", name, b.header.Get(name))
-		}
-	}
-}
-
-// guardsAreOn reads the defaults where people do. What each of them does is shown by tests of its own.
-func guardsAreOn(t *testing.T, f *plainFleet) {
-	help := f.gozzard(t, "server", "--help")
-	for flag, want := range map[string]string{
-		"rate-app": "50", "max-failed-logins": "10", "max-in-flight": "100000", "confirm-above": "500", "confirm-above-percent": "30", "destructive-quota": "10000",
-	} {
-		if !regexp.MustCompile(`--` + flag + ` .*\(default ` + want + `\)`).MatchString(help) {
-			t.Errorf("--%s is not %s without being set", flag, want)
 		}
 	}
 }
@@ -519,18 +509,6 @@ func logsAreJSON(t *testing.T, f *plainFleet) {
 				t.Errorf("the %s logs %q", name, line)
 			}
 		}
-	}
-}
-
-func badLoginsWait(t *testing.T, f *plainFleet) {
-	limited := 0
-	for range 15 {
-		if a := f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader, f.authorization(f.cred.App, "wrong")); a.status == http.StatusTooManyRequests {
-			limited++
-		}
-	}
-	if limited == 0 {
-		t.Error("15 bad logins in a row, none had to wait")
 	}
 }
 
