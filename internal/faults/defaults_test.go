@@ -159,6 +159,7 @@ func TestSecureDefaults(t *testing.T) {
 		{"agents only connect out", agentConnectsOut},
 		{"enrolment tokens are short and used once", enrolmentTokens},
 		{"the server is pinned and nothing switches that off", serverIsPinned},
+		{"an agent's key opens its own subjects only", ownSubjectsOnly},
 		{"every operation is signed", operationsAreSigned},
 		{"the policy of a host", defaultPolicy},
 		{"the state is the agent's alone", stateIsPrivate},
@@ -421,19 +422,6 @@ func serverIsPinned(t *testing.T, f *plainFleet) {
 	dir := filepath.Join(t.TempDir(), "agent")
 	if out, err := f.try("agent", "join", "--server", f.cred.URL, "--token-file", token, "--data", dir, "--ip", "127.0.0.2"); err == nil {
 		t.Errorf("joined a server of another pin: %s", out)
-	}
-}
-
-func operationsAreSigned(t *testing.T, f *plainFleet) {
-	key, err := os.Stat(filepath.Join(f.data, "signing.key"))
-	if err != nil || key.Mode().Perm() != 0o600 {
-		t.Errorf("the signing key: %v, %v", key, err)
-	}
-	if out := f.gozzard(t, "key", "list", "--data", f.data); !strings.Contains(out, "1") {
-		t.Errorf("keys: %s", out)
-	}
-	if where := filesWith(t, f.state, "BEGIN"); len(where) == 0 {
-		t.Error("the agent keeps no identity")
 	}
 }
 
