@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // ErrorKind is what a person or program can do about an error. Each door maps kinds to its numbers in one table.
@@ -30,6 +31,7 @@ type Error struct {
 	Message string
 	Faults  []Fault // all faults of one request, with their places
 	Cause   error
+	Retry   time.Duration // of ErrRateLimited: when it is worth asking again
 }
 
 // Fault is one thing wrong with a request.

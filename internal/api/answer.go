@@ -77,6 +77,9 @@ func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", esb.AuthorizationHeader)
 	}
+	if retry := esb.RetryAfter(err); retry != "" {
+		w.Header().Set("Retry-After", retry)
+	}
 	send(w, status, body)
 }
 

@@ -226,12 +226,14 @@ func (h *Handler) failed(a *answer, r *http.Request, route *Route, gateway bool,
 		status = n.Status
 	}
 	a.fail(status, n.Code, text)
+	a.retry = RetryAfter(err)
 }
 
 // answer is what will be sent.
 type answer struct {
 	id       string
 	status   int
+	retry    string // header Retry-After
 	envelope Envelope
 }
 
@@ -251,6 +253,9 @@ func (a *answer) send(w http.ResponseWriter, d Door) int {
 		if body, err = a.envelope.Encode(); err != nil { // two strings and a number
 			panic(err)
 		}
+	}
+	if a.retry != "" {
+		w.Header().Set("Retry-After", a.retry)
 	}
 	write(w, a.status, a.id, body)
 	return a.envelope.Code

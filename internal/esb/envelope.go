@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -112,4 +113,13 @@ func write(w http.ResponseWriter, status int, requestID string, body []byte) {
 	h.Set("X-Bkapi-Request-Id", requestID)
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
+}
+
+// RetryAfter is the header of that name for an error, "" when there is none: whoever asks too much is told when to come back.
+func RetryAfter(err error) string {
+	var e *gozzard.Error
+	if !errors.As(err, &e) || e.Kind != gozzard.ErrRateLimited {
+		return ""
+	}
+	return strconv.Itoa(max(1, int(math.Ceil(e.Retry.Seconds()))))
 }

@@ -1,6 +1,9 @@
 package guard
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/gozzard/gozzard"
 )
 
@@ -62,13 +65,17 @@ func confirm(format string, args ...any) error {
 }
 
 func (g *Guard) takeQuota(op *gozzard.Operation, n int, verb string) error {
-	quota := g.o.Blast.quota(op.Caller.App)
-	if quota <= 0 || op.Caller.Rights.All() || g.quotas.take(op.Caller.App, n, g.o.Now()) {
+	app, now := op.Caller.App, g.o.Now()
+	quota := g.o.Blast.quota(app)
+	if quota <= 0 || op.Caller.Rights.All() || g.quotas.take(app, n, now) {
 		return nil
 	}
-	g.o.Refused(RuleQuota)
-	return gozzard.Errorf(gozzard.ErrRateLimited, "%s concerns %d processes, and app %s may stop, kill or restart %d an hour: try again later, or have its quota raised",
-		verb, n, op.Caller.App, quota)
+	text := fmt.Sprintf("%s concerns %d processes, and app %s may stop, kill or restart %d an hour", verb, n, app, quota)
+	if n > quota { // no wait is long enough
+		g.o.Refused(RuleQuota)
+		return &gozzard.Error{Kind: gozzard.ErrRateLimited, Message: text + ": ask for fewer at once, or have its quota raised", Retry: time.Hour}
+	}
+	return g.refuse(RuleQuota, g.quotas.wait(app, n, now), text)
 }
 
 // destructive counts the processes that an operation takes down.

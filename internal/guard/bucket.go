@@ -37,15 +37,15 @@ func (b *buckets[K]) take(key K, n int, now time.Time) bool {
 	return l.AllowN(now, n)
 }
 
-// wait is how long it takes until one token is there; 0 when it is.
-func (b *buckets[K]) wait(key K, now time.Time) time.Duration {
+// wait is how long it takes until n tokens are there; 0 when they are.
+func (b *buckets[K]) wait(key K, n int, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.all[key]
 	if l == nil {
 		return 0
 	}
-	lack := 1 - l.TokensAt(now)
+	lack := float64(n) - l.TokensAt(now)
 	if lack <= 0 || l.Limit() <= 0 {
 		return 0
 	}

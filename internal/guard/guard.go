@@ -1,7 +1,7 @@
 package guard
 
 import (
-	"math"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -78,14 +78,13 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header(), r)
 		pace(w, r)
-		next.ServeHTTP(w, r.WithContext(esb.WithGate(r.Context(), &gate{g: g, w: w, from: g.address(r)})))
+		next.ServeHTTP(w, r.WithContext(esb.WithGate(r.Context(), &gate{g: g, from: g.address(r)})))
 	})
 }
 
 // gate is the guard before one request.
 type gate struct {
 	g    *Guard
-	w    http.ResponseWriter
 	from netip.Prefix
 }
 
@@ -94,11 +93,11 @@ func (t *gate) Enter() error {
 	if t.g.o.Failures <= 0 {
 		return nil
 	}
-	wait := t.g.failures.wait(t.from, t.g.o.Now())
+	wait := t.g.failures.wait(t.from, 1, t.g.o.Now())
 	if wait <= 0 {
 		return nil
 	}
-	return t.refuse(RuleFailures, wait, "too many requests with wrong credentials came from this address")
+	return t.g.refuse(RuleFailures, wait, "too many requests with wrong credentials came from this address")
 }
 
 // Known implements esb.Gate.
@@ -110,7 +109,7 @@ func (t *gate) Known(app string) error {
 	if t.g.apps.take(app, 1, now) {
 		return nil
 	}
-	return t.refuse(RuleApp, t.g.apps.wait(app, now), "app "+app+" asks more than "+strconv.FormatFloat(t.g.o.AppRate, 'g', -1, 64)+" times a second")
+	return t.g.refuse(RuleApp, t.g.apps.wait(app, 1, now), "app "+app+" asks more than "+strconv.FormatFloat(t.g.o.AppRate, 'g', -1, 64)+" times a second")
 }
 
 // Failed implements esb.Gate.
@@ -120,11 +119,11 @@ func (t *gate) Failed() {
 	}
 }
 
-func (t *gate) refuse(rule string, wait time.Duration, text string) error {
-	t.g.o.Refused(rule)
-	seconds := max(1, int(math.Ceil(wait.Seconds())))
-	t.w.Header().Set("Retry-After", strconv.Itoa(seconds))
-	return gozzard.Errorf(gozzard.ErrRateLimited, "%s: try again in %d s", text, seconds)
+// refuse says when it is worth asking again.
+func (g *Guard) refuse(rule string, wait time.Duration, text string) error {
+	g.o.Refused(rule)
+	wait = max(time.Second, (wait + time.Second - 1).Truncate(time.Second))
+	return &gozzard.Error{Kind: gozzard.ErrRateLimited, Message: fmt.Sprintf("%s: try again in %s", text, wait), Retry: wait}
 }
 
 // address is who asks. Of IPv6 the network counts: everybody there has as many addresses as he likes.

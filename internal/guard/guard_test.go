@@ -335,7 +335,17 @@ func TestDestructiveQuota(t *testing.T) {
 	if err := stop("a", 50); err != nil {
 		t.Fatal(err)
 	}
-	if stop("a", 10) == nil {
+	err := stop("a", 10)
+	if err == nil {
 		t.Fatal("more than half of its quota in half an hour")
+	}
+	seconds, _ := strconv.Atoi(esb.RetryAfter(err))
+	now = now.Add(time.Duration(seconds-1) * time.Second)
+	if stop("a", 10) == nil {
+		t.Fatalf("told to come back after %d s, and %d were enough", seconds, seconds-1)
+	}
+	now = now.Add(time.Second)
+	if err := stop("a", 10); err != nil {
+		t.Fatalf("came back after %d s as told: %v", seconds, err)
 	}
 }
