@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,73 +91,6 @@ func (env *cliEnv) lastAudit(ctx context.Context, flags *auditFlags, last int) (
 		return nil
 	})
 	return rows[max(0, len(rows)-last):], err
-}
-
-func newAuditVerifyCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
-	var expect string
-	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Follow the chain of all acts and find where it is broken",
-		Long: `Follow the chain from the first row to the newest and end with exit code 1 where it is broken.
-
-The last line that is printed names the newest row and its hash. Kept somewhere else, and given with --expect later, it shows that nothing before it was
-changed since, not even by somebody who could write the whole chain anew.`,
-		Example: "  gozzard audit verify\n  gozzard audit verify --data /var/lib/gozzard\n  gozzard audit verify --expect 4711:6f0c…",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			want, err := parseAuditHead(expect)
-			if err != nil {
-				return usage("--expect: %w", err)
-			}
-			return env.verifyAudit(cmd.Context(), flags, want)
-		},
-	}
-	cmd.Flags().StringVar(&expect, "expect", "", "`ROW:HASH` that an earlier verify printed")
-	return cmd
-}
-
-// parseAuditHead reads ROW:HASH; "" is none.
-func parseAuditHead(s string) (head gozzard.AuditHead, err error) {
-	if s == "" {
-		return head, nil
-	}
-	row, hash, _ := strings.Cut(s, ":")
-	if head.Seq, err = strconv.ParseInt(row, 10, 64); err != nil || head.Seq <= 0 {
-		return head, fmt.Errorf("%q is not of the form ROW:HASH", s)
-	}
-	return head, head.Hash.UnmarshalText([]byte(hash))
-}
-
-func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want gozzard.AuditHead) error {
-	var check gozzard.AuditCheck
-	found := want.Seq == 0
-	head, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
-		l, err := r.Link()
-		if err != nil {
-			return failed(err)
-		}
-		if err := check.Follow(&l); err != nil {
-			return failed(err)
-		}
-		if l.Seq == want.Seq {
-			if l.Hash != want.Hash {
-				return failed(fmt.Errorf("audit row %d has another hash than was expected: it, or something before it, is not what it was", l.Seq))
-			}
-			found = true
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return served(err)
-	case !found:
-		return failed(fmt.Errorf("audit row %d is expected and is not there", want.Seq))
-	}
-	if err := check.End(head); err != nil {
-		return failed(err)
-	}
-	_, err = fmt.Fprintf(env.out, "%d rows, all of them as they were written\nnewest: %d:%s\n", check.Rows, check.Head.Seq, check.Head.Hash)
-	return err
 }
 
 func newAuditExportCommand(env *cliEnv, flags *auditFlags) *cobra.Command {

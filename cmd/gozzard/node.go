@@ -39,6 +39,7 @@ type nodeConfig struct {
 	Login       loginConfig
 	Interval    time.Duration
 	Keep        time.Duration
+	Checkpoint  time.Duration // how often the audit's newest row is signed; 0: never
 	Guard       guardConfig
 	CMDB        cmdbConfig
 	Log         *slog.Logger
@@ -54,7 +55,8 @@ type node struct {
 	plane    *guardedPlane
 	rollouts *rollout.Runner
 	accounts *auth.Accounts
-	cmdb     *cmdb.Sync // nil: businesses come from documents only
+	cmdb     *cmdb.Sync   // nil: businesses come from documents only
+	points   *checkpoints // nil: none are signed
 	listener net.Listener
 	handler  http.Handler
 	stopping chan struct{} // closed when run ends
@@ -115,6 +117,9 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if n.cmdb, err = cfg.CMDB.open(n.plane.Plane, cfg.Log); err != nil {
 		return nil, err
 	}
+	if n.points, err = newCheckpoints(&cfg, n.store); err != nil {
+		return nil, err
+	}
 	if err := n.openDoors(metrics); err != nil {
 		return nil, err
 	}
@@ -170,6 +175,9 @@ func (n *node) run(ctx context.Context) error {
 	}
 	if n.cmdb != nil && len(n.cfg.CMDB.businesses) > 0 { // with none it has nothing to do but to answer
 		parts = append(parts, n.cmdb.Run)
+	}
+	if n.points != nil {
+		parts = append(parts, n.points.Run)
 	}
 	if n.trust.desk != nil {
 		parts = append(parts, n.trust.desk.Run)

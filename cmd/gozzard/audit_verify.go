@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/seal"
+)
+
+func newAuditVerifyCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
+	var v auditExpectation
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Follow the chain of all acts and find where it is broken",
+		Long: `Follow the chain from the first row to the newest and end with exit code 1 where it is broken.
+
+The last line that is printed names the newest row and its hash. Kept somewhere else, and given with --expect later, it shows that nothing before it was
+changed since, not even by somebody who could write the whole chain anew.
+
+The server does that by itself: every hour (--audit-checkpoint) it signs its newest row into audit.checkpoints of its data folder and into its log. With --data the
+checkpoints there are checked too; with --checkpoints those of any file, such as a log that was collected elsewhere, by the keys of --data or --key.`,
+		Example: `  gozzard audit verify
+  gozzard audit verify --data /var/lib/gozzard
+  gozzard audit verify --expect 4711:6f0c…
+  gozzard audit verify --checkpoints collected.log --key gzk1.1.kYx…`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			want, err := v.heads(flags)
+			if err != nil {
+				return err
+			}
+			return env.verifyAudit(cmd.Context(), flags, want)
+		},
+	}
+	cmd.Flags().StringVar(&v.expect, "expect", "", "`ROW:HASH` that an earlier verify printed")
+	cmd.Flags().StringSliceVar(&v.files, "checkpoints", nil, "`FILE` with checkpoints among its lines; may be repeated")
+	cmd.Flags().StringSliceVar(&v.keys, "key", nil, "`KEY` that signs checkpoints, as \"gozzard key list -o json\" shows it; may be repeated")
+	return cmd
+}
+
+// auditExpectation is what an audit must have, by the word of whoever verifies it.
+type auditExpectation struct {
+	expect string
+	files  []string
+	keys   []string
+}
+
+// heads are the rows that must be there, with their hashes.
+func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash, error) {
+	head, err := parseAuditHead(v.expect)
+	if err != nil {
+		return nil, usage("--expect: %w", err)
+	}
+	noted, err := v.signed(flags)
+	if err != nil {
+		return nil, err
+	}
+	if head.Seq > 0 {
+		noted = append(noted, head)
+	}
+	want := make(map[int64]gozzard.AuditHash, len(noted))
+	for _, h := range noted {
+		if hash, ok := want[h.Seq]; ok && hash != h.Hash {
+			return nil, failed(fmt.Errorf("audit row %d was noted with two different hashes: there were two audits", h.Seq))
+		}
+		want[h.Seq] = h.Hash
+	}
+	return want, nil
+}
+
+// signed are the rows of the checkpoints.
+func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error) {
+	files := v.files
+	if flags.data != "" {
+		own, err := ownCheckpoints(flags.data)
+		if err != nil {
+			return nil, failed(err)
+		}
+		files = append(own, files...)
+	}
+	if len(files) == 0 {
+		return nil, nil
+	}
+	keys, err := v.signers(flags)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := readCheckpoints(keys, files...)
+	return heads, failed(err)
+}
+
+// signers are the keys that checkpoints may be signed with.
+func (v *auditExpectation) signers(flags *auditFlags) (keys []seal.Key, err error) {
+	for _, text := range v.keys {
+		k, err := seal.ParseKey(text)
+		if err != nil {
+			return nil, usage("--key: %w", err)
+		}
+		keys = append(keys, k)
+	}
+	if flags.data != "" && len(keys) == 0 {
+		made, err := seal.Keys(flags.data)
+		if err != nil {
+			return nil, failed(err)
+		}
+		for _, m := range made {
+			keys = append(keys, m.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, usage("--checkpoints: give the key that signed them with --key")
+	}
+	return keys, nil
+}
+
+// parseAuditHead reads ROW:HASH; "" is none.
+func parseAuditHead(s string) (head gozzard.AuditHead, err error) {
+	if s == "" {
+		return head, nil
+	}
+	row, hash, _ := strings.Cut(s, ":")
+	if head.Seq, err = strconv.ParseInt(row, 10, 64); err != nil || head.Seq <= 0 {
+		return head, fmt.Errorf("%q is not of the form ROW:HASH", s)
+	}
+	return head, head.Hash.UnmarshalText([]byte(hash))
+}
+
+func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[int64]gozzard.AuditHash) error {
+	var check gozzard.AuditCheck
+	noted := len(want)
+	head, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
+		l, err := r.Link()
+		if err != nil {
+			return failed(err)
+		}
+		if err := check.Follow(&l); err != nil {
+			return failed(err)
+		}
+		if hash, ok := want[l.Seq]; ok && l.Hash != hash {
+			return failed(fmt.Errorf("audit row %d has another hash than was expected: it, or something before it, is not what it was", l.Seq))
+		}
+		delete(want, l.Seq)
+		return nil
+	})
+	if err != nil {
+		return served(err)
+	}
+	for row := range want {
+		return failed(fmt.Errorf("audit row %d is expected and is not there", row))
+	}
+	if err := check.End(head); err != nil {
+		return failed(err)
+	}
+	text := fmt.Sprintf("%d rows, all of them as they were written\n", check.Rows)
+	if noted > 0 {
+		text += fmt.Sprintf("%d of them as they were noted\n", noted)
+	}
+	return written(fmt.Fprintf(env.out, "%snewest: %d:%s\n", text, check.Head.Seq, check.Head.Hash))
+}
