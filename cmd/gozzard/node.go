@@ -101,7 +101,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer.Append, Log: cfg.Log})
+	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func commonOptions() []natsgo.Option {
 	}
 }
 
-// outbox lends the buffers that messages are written into.
+// outbox lends the buffers that reports are written into.
 type outbox struct{ buffers sync.Pool }
 
 // publish writes a message and sends it; the library copies it before it returns.

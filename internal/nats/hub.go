@@ -33,8 +33,8 @@ type HubOptions struct {
 	Receive   func(from gozzard.AgentID, cloud int, r *gozzard.Report)
 	Malformed func(from gozzard.AgentID, err error) // a report that could not be read; wire.ErrNewer for one of a newer protocol; may be nil
 
-	// Seal appends what an agent's Open undoes around the bytes of a command that write appends. nil: commands go as they are, for tests.
-	Seal func(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte
+	// Seal is how agents know whose command it is. nil: commands go as they are, for tests.
+	Seal Sealer
 
 	Log *slog.Logger
 }
@@ -58,13 +58,13 @@ type Hub struct {
 	results  *lanes
 	statuses *lanes
 	said     onceEach
-	out      outbox
+	post     *post
 
 	stop     chan struct{}
 	stopOnce sync.Once
 	running  sync.Mutex // held by Run
 
-	sent, resultsIn, statusesIn, dropped, malformed, newer atomic.Uint64
+	resultsIn, statusesIn, dropped, malformed, newer atomic.Uint64
 }
 
 // NewHub connects to the broker and begins to collect reports; Run hands them on. Commands can be sent at once.
@@ -74,11 +74,6 @@ func NewHub(o HubOptions) (*Hub, error) {
 	}
 	if o.Malformed == nil {
 		o.Malformed = func(gozzard.AgentID, error) {}
-	}
-	if o.Seal == nil {
-		o.Seal = func(b []byte, _ gozzard.AgentID, _ gozzard.CommandKind, write func([]byte) []byte) []byte {
-			return write(b)
-		}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -92,6 +87,8 @@ func NewHub(o HubOptions) (*Hub, error) {
 		return nil, fmt.Errorf("cannot connect to the broker: %w", err)
 	}
 	h.conn = conn
+	h.post = newPost(conn, o.Seal, h.stop, o.Log)
+	go h.post.run()
 	if err := h.subscribe(); err != nil {
 		h.Close()
 		return nil, fmt.Errorf("cannot subscribe at the broker: %w", err)
@@ -127,26 +124,23 @@ func (h *Hub) Close() {
 	defer h.running.Unlock()
 }
 
-// Send hands a command to the fabric. It does not wait for the agent, nor know whether there is one.
+// Send hands a command to the fabric. It does not wait for the agent, nor know whether there is one; what is sent to one agent stays in order.
 func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 	p, err := newPeer(cloud, to)
 	if err != nil {
 		return fmt.Errorf("cannot send to agent: %w", err)
 	}
-	err = h.out.publish(h.conn, subjectOp+p.String(), func(b []byte) []byte {
-		return h.opts.Seal(b, to, cmd.Kind, func(b []byte) []byte { return wire.AppendCommand(b, cmd) })
-	})
+	err = h.post.hand(to, subjectOp+p.String(), cmd.Kind, func(b []byte) []byte { return wire.AppendCommand(b, cmd) })
 	if err != nil {
 		return fmt.Errorf("cannot send to agent %s: %w", to, err)
 	}
-	h.sent.Add(1)
 	return nil
 }
 
 // Stats returns the counts so far.
 func (h *Hub) Stats() HubStats {
 	return HubStats{
-		Sent: h.sent.Load(), Results: h.resultsIn.Load(), Statuses: h.statusesIn.Load(), Dropped: h.dropped.Load(),
+		Sent: h.post.sent.Load(), Results: h.resultsIn.Load(), Statuses: h.statusesIn.Load(), Dropped: h.dropped.Load(),
 		Malformed: h.malformed.Load(), Newer: h.newer.Load(),
 	}
 }
@@ -200,6 +194,7 @@ func (h *Hub) subscribe() error {
 // shut ends the connection and all work.
 func (h *Hub) shut() {
 	h.stopOnce.Do(func() { close(h.stop) })
+	<-h.post.done
 	h.conn.Close()
 	<-h.gone
 	h.subsDone.Wait()

@@ -8,6 +8,7 @@
 // then on refuses every older one, so neither a stolen old key nor a server restored from an old copy commands anybody.
 //
 // An envelope is, all numbers big-endian: "GZS1", key id (8 bytes), epoch (8), not after (8, seconds since 1970), length of the agent id (1) and the id,
-// count of hand-overs (1) and each of them (epoch 8, public key 32, signature 64), length of the command (4) and the command, and the Ed25519
-// signature (64) of everything before it. A hand-over signs "GZH1", the id of the key before (8), the new epoch (8) and the new public key (32).
+// count of hand-overs (1) and each of them (epoch 8, public key 32, signature 64), a random salt (16), length of the command (4) and the command. Up to there
+// it is a leaf of a hash tree (see batch.go). Count of steps to the root (1) and each of them (side 1, hash 32) follow, and the Ed25519 signature (64) of
+// "GZR1" and the root. A hand-over signs "GZH1", the id of the key before (8), the new epoch (8) and the new public key (32).
 package seal

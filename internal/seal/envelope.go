@@ -50,7 +50,8 @@ type envelope struct {
 	agent     gozzard.AgentID
 	handOvers []byte
 	payload   []byte
-	signed    []byte
+	signed    []byte // all before the steps
+	steps     []byte // to the root that is signed
 	signature []byte
 }
 
@@ -64,8 +65,11 @@ func Unproven(b []byte) ([]byte, error) {
 	return e.payload, nil
 }
 
+// saltBytes hide an envelope from whoever gets the hash of it as a step of his own: without them he could try what it may say.
+const saltBytes = 16
+
 // appendHead writes everything before the command but for its length.
-func appendHead(b []byte, k KeyID, epoch uint64, notAfter int64, to gozzard.AgentID, handOvers []byte) []byte {
+func appendHead(b []byte, k KeyID, epoch uint64, notAfter int64, to gozzard.AgentID, handOvers, salt []byte) []byte {
 	b = append(b, envelopeMagic...)
 	b = append(b, k[:]...)
 	b = binary.BigEndian.AppendUint64(b, epoch)
@@ -73,7 +77,8 @@ func appendHead(b []byte, k KeyID, epoch uint64, notAfter int64, to gozzard.Agen
 	b = append(b, byte(len(to)))
 	b = append(b, to...)
 	b = append(b, byte(len(handOvers)/handOverBytes))
-	return append(b, handOvers...)
+	b = append(b, handOvers...)
+	return append(b, salt...)
 }
 
 var errShort = errors.New("command is not in an envelope, or its envelope is cut off")
@@ -102,8 +107,14 @@ func parse(b []byte) (e envelope, err error) {
 		return envelope{}, fmt.Errorf("envelope has %d hand-overs, at most %d are allowed", count, maxHandOvers)
 	}
 	e.handOvers = take(count * handOverBytes)
+	take(saltBytes)
 	e.payload = take(int(binary.BigEndian.Uint32(take(4))))
 	e.signed = b[:len(b)-len(rest)]
+	steps, wrong := takeSteps(take)
+	if wrong != nil {
+		return envelope{}, wrong
+	}
+	e.steps = steps
 	e.signature = take(ed25519.SignatureSize)
 	if err != nil {
 		return envelope{}, err
@@ -112,4 +123,18 @@ func parse(b []byte) (e envelope, err error) {
 		return envelope{}, fmt.Errorf("envelope is followed by %d bytes", len(rest))
 	}
 	return e, nil
+}
+
+func takeSteps(take func(int) []byte) ([]byte, error) {
+	count := int(take(1)[0])
+	if count > maxSteps {
+		return nil, fmt.Errorf("envelope has %d steps, at most %d are allowed", count, maxSteps)
+	}
+	steps := take(count * stepBytes)
+	for i := 0; i+stepBytes <= len(steps); i += stepBytes {
+		if steps[i] > 1 {
+			return nil, errors.New("envelope has a step to neither side")
+		}
+	}
+	return steps, nil
 }

@@ -122,7 +122,7 @@ func (r *Ring) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 	switch {
 	case e.key != id:
 		return nil, refuse(RuleKey, "command of key %s in epoch %d, this host obeys key %s: it is another server", e.key, e.epoch, id)
-	case !key.verify(e.signed, e.signature):
+	case !e.proven(key):
 		return nil, refuse(RuleSignature, "command was not signed by key %s", id)
 	case e.agent != me:
 		return nil, refuse(RuleAgent, "command is for agent %s", e.agent)

@@ -2,6 +2,7 @@ package seal
 
 import (
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -57,8 +58,15 @@ func (s *Signer) Key() Key { return s.key }
 // History lists the keys from the oldest kept to the one that signs.
 func (s *Signer) History() []Made { return append([]Made(nil), s.history...) }
 
-// Append adds an envelope for one agent around what write appends. What may be the first thing that an agent hears in a session also introduces the key.
+// Append adds an envelope for one agent around what write appends.
 func (s *Signer) Append(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
+	body := s.Begin(nil, to, kind, write)
+	s.Sign([]*[]byte{&body})
+	return append(b, body...)
+}
+
+// Begin adds an envelope that lacks its end, which Sign gives it. What may be the first thing that an agent hears in a session also introduces the key.
+func (s *Signer) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
 	if len(to) > math.MaxUint8 {
 		panic("agent id of an envelope is too long") // Validate of the root allows far less
 	}
@@ -66,12 +74,22 @@ func (s *Signer) Append(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, 
 	if kind == gozzard.CommandWelcome || kind == gozzard.CommandGreet {
 		handOvers = s.handOvers
 	}
-	start := len(b)
-	b = appendHead(b, s.id, s.key.Epoch, s.now().Add(Life).Unix(), to, handOvers)
+	var salt [saltBytes]byte
+	_, _ = rand.Read(salt[:]) // never fails
+	b = appendHead(b, s.id, s.key.Epoch, s.now().Add(Life).Unix(), to, handOvers, salt[:])
 	at := len(b)
 	b = write(append(b, 0, 0, 0, 0))
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
-	return append(b, ed25519.Sign(s.private, b[start:])...)
+	return b
+}
+
+// Sign ends envelopes that were begun, each in a slice of its own, with one signature for up to MaxBatch of them.
+func (s *Signer) Sign(begun []*[]byte) {
+	for len(begun) > 0 {
+		n := min(len(begun), MaxBatch)
+		proofs(begun[:n], func(text []byte) []byte { return ed25519.Sign(s.private, text) })
+		begun = begun[n:]
+	}
 }
 
 // Rotate makes the next key of a data folder and has the present one introduce it; the present one is forgotten. A server that runs goes on with the
