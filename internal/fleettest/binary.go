@@ -12,21 +12,37 @@ import (
 	"testing"
 )
 
-var build = sync.OnceValues(func() (string, error) {
+// build builds the program that is tested, with the race detector when the tests have it. crowd is the same without: thousands of simulated hosts in one process
+// are there to load a server, and under the detector they load the machine most of all. What they run is the agent, which other tests do look at.
+var (
+	build = sync.OnceValues(func() (string, error) { return buildProgram(raceBuild) })
+	crowd = sync.OnceValues(func() (string, error) { return buildProgram(false) })
+)
+
+// built are folders to be removed.
+var (
+	builtMu sync.Mutex
+	built   []string
+)
+
+func buildProgram(race bool) (string, error) {
 	dir, err := os.MkdirTemp("", "gozzard-bin-")
 	if err != nil {
 		return "", err
 	}
+	builtMu.Lock()
+	built = append(built, dir)
+	builtMu.Unlock()
 	out := filepath.Join(dir, "gozzard")
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
 	}
 	args := []string{"build", "-tags=failpoint", "-o", out}
-	env := append(os.Environ(), "CGO_ENABLED=0")
-	if raceBuild {
+	env := os.Environ() // as vet and the tests themselves build, so that most of it is there already
+	if race {
 		args = append(args, "-race")
-		env = append(os.Environ(), "CGO_ENABLED=1")
+		env = append(env, "CGO_ENABLED=1")
 	}
 	cmd := exec.Command("go", append(args, "./cmd/gozzard")...)
 	cmd.Dir, cmd.Env = root, env
@@ -34,10 +50,12 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("go build: %w\n%s", err, b)
 	}
 	return out, nil
-})
+}
 
 // Binary builds the program once per test process. GOZZARD_BINARY names one that is built already.
-func Binary(t testing.TB) string {
+func Binary(t testing.TB) string { return binary(t, build) }
+
+func binary(t testing.TB, build func() (string, error)) string {
 	t.Helper()
 	if p := os.Getenv("GOZZARD_BINARY"); p != "" {
 		return p
@@ -52,10 +70,8 @@ func Binary(t testing.TB) string {
 // Main runs tests and removes the built program afterwards; for TestMain.
 func Main(m *testing.M) {
 	code := m.Run()
-	if os.Getenv("GOZZARD_BINARY") == "" {
-		if p, err := build(); err == nil {
-			_ = os.RemoveAll(filepath.Dir(p))
-		}
+	for _, dir := range built {
+		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)
 }

@@ -93,7 +93,7 @@ func (n *Network) Run(i int, args ...string) (string, error) {
 // Start is Start in a namespace.
 func (n *Network) Start(i int, name string, args ...string) *Program {
 	n.t.Helper()
-	return start(n.t, name, n.enter(i), nil, args...)
+	return start(n.t, name, Binary(n.t), n.enter(i), nil, args...)
 }
 
 // dial connects from inside a namespace. A socket belongs to the namespace of the thread that made it; the thread is given up afterwards.

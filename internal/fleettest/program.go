@@ -36,13 +36,13 @@ type Program struct {
 // Start runs gozzard with arguments. Its output goes to a file that is shown when the test fails. It is killed at the end of the test.
 func Start(t testing.TB, name string, env []string, args ...string) *Program {
 	t.Helper()
-	return start(t, name, nil, env, args...)
+	return start(t, name, Binary(t), nil, env, args...)
 }
 
 // start is Start by another program that becomes this one.
-func start(t testing.TB, name string, wrap, env []string, args ...string) *Program {
+func start(t testing.TB, name, program string, wrap, env []string, args ...string) *Program {
 	t.Helper()
-	p := &Program{t: t, args: append([]string{Binary(t)}, args...), env: env, wrap: wrap, log: filepath.Join(t.TempDir(), name+".log")}
+	p := &Program{t: t, args: append([]string{program}, args...), env: env, wrap: wrap, log: filepath.Join(t.TempDir(), name+".log")}
 	t.Cleanup(func() {
 		p.Kill(syscall.SIGKILL)
 		if t.Failed() {

@@ -119,7 +119,7 @@ func (s *Server) StartSim(t testing.TB, hosts int, extra ...string) *Program {
 	}
 	args := append([]string{"sim", "--server", s.Agents, "--secret-file", filepath.Join(s.Data, "join.secret"),
 		"--hosts", strconv.Itoa(hosts), "--data", dir}, extra...)
-	return Start(t, "sim", nil, args...)
+	return start(t, "sim", binary(t, crowd), nil, nil, args...)
 }
 
 // Online tells whether host 127.0.0.n is online.

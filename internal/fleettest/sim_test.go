@@ -39,7 +39,7 @@ func TestTwoThousandHosts(t *testing.T) {
 		}
 		return alive
 	}
-	ft.Until(t, 2*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) }, func() bool { return online() == n })
+	ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) }, func() bool { return online() == n })
 
 	meta := ft.J{"namespace": "sim", "name": "game"}
 	spec := ft.J{"identity": ft.J{"proc_name": "game", "setup_path": "/srv/game", "pid_path": "/srv/game/pid", "user": "root"},
@@ -61,7 +61,7 @@ func TestTwoThousandHosts(t *testing.T) {
 	for try := 1; len(ask) > 0; try++ {
 		task := s.Operate("operate_proc", ft.J{"meta": meta, "op_type": 0, "hosts": ask})
 		res := s.Await(task)
-		ft.Until(t, 2*time.Minute, func() string { return "some verdicts stay unknown" }, func() bool {
+		ft.Until(t, 5*time.Minute, func() string { return "some verdicts stay unknown" }, func() bool {
 			res = s.Results(task)
 			return !slices.ContainsFunc(slices.Collect(maps.Values(res)), notYet)
 		})
@@ -74,7 +74,7 @@ func TestTwoThousandHosts(t *testing.T) {
 		}
 		if len(ask) > 0 {
 			t.Logf("%d hosts were out of reach at try %d", len(ask), try)
-			ft.Until(t, 2*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) }, func() bool { return online() == n })
+			ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) }, func() bool { return online() == n })
 		}
 	}
 	rows := s.Status("sim", "game", hosts...)
