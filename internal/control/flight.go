@@ -113,7 +113,7 @@ func (p *Plane) enqueue(f *flight) {
 func (p *Plane) markReady(t *taskState) {
 	if !t.queued && len(t.queue) > 0 && t.inWindow < p.o.Window {
 		t.queued = true
-		p.ready = append(p.ready, t)
+		p.ready.add(t)
 		select {
 		case p.wake <- struct{}{}:
 		default:

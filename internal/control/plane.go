@@ -94,7 +94,7 @@ type Plane struct {
 	unsent   map[gozzard.ProcID]*flight
 	waiting  map[gozzard.AgentID][]*flight // pending attempts of hosts that are expected back
 	due      dueHeap
-	ready    []*taskState // tasks with something to send, in turn
+	ready    turns // tasks with something to send, in turn
 
 	readying [64]sync.Mutex // by agent: who opens its session or sends what waits for it, one at a time
 

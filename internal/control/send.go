@@ -3,10 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
-	"maps"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -14,12 +11,11 @@ import (
 
 const (
 	sendTurn    = 256       // flights of one task per turn, so that a large task does not hold up a small one
-	sendShare   = 32        // agents from which on another processor helps
 	opsPerSend  = 64        // operations in one command
 	bytesToSend = 256 << 10 // specs in one command
 )
 
-// sendLoop sends what the record has as dispatched, task by task in turn.
+// sendLoop sends what the record has as dispatched, app by app and task by task in turn.
 func (p *Plane) sendLoop(ctx context.Context) {
 	for {
 		select {
@@ -42,10 +38,11 @@ func (p *Plane) sendLoop(ctx context.Context) {
 func (p *Plane) nextBatch() (batch []*flight, stale []unsent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.ready) > 0 && len(batch)+len(stale) == 0 {
-		t := p.ready[0]
-		p.ready[0] = nil
-		p.ready = p.ready[1:]
+	for len(batch)+len(stale) == 0 {
+		t := p.ready.next()
+		if t == nil {
+			break
+		}
 		t.queued = false
 		n := 0
 		for n < len(t.queue) && n < sendTurn && t.inWindow < p.o.Window {
@@ -102,24 +99,15 @@ func (p *Plane) nextLook(f *flight) time.Time {
 	return at
 }
 
-// send hands flights to the fabric, grouped by agent, on all processors: each command is signed. Errors are not handled: an attempt that did not arrive
-// is repeated.
+// send hands flights to the fabric, grouped by agent. Errors are not handled: an attempt that did not arrive is repeated.
 func (p *Plane) send(batch []*flight) {
 	byAgent := map[gozzard.AgentID][]*flight{}
 	for _, f := range batch {
 		byAgent[f.agent] = append(byAgent[f.agent], f)
 	}
-	groups := slices.Collect(maps.Values(byAgent))
-	workers := min(runtime.GOMAXPROCS(0), (len(groups)+sendShare-1)/sendShare)
-	var wg sync.WaitGroup
-	for i := range workers {
-		wg.Go(func() {
-			for g := i; g < len(groups); g += workers {
-				p.sendTo(groups[g])
-			}
-		})
+	for _, fs := range byAgent {
+		p.sendTo(fs)
 	}
-	wg.Wait()
 }
 
 // sendTo sends the flights of one agent, in their order.

@@ -1,0 +1,53 @@
+package control
+
+import (
+	"slices"
+	"testing"
+)
+
+// TD2: an app that floods the server with tasks waits for itself, not others for it.
+func TestTD2AppsTakeTurns(t *testing.T) {
+	var q turns
+	add := func(app string, n int) {
+		for range n {
+			q.add(&taskState{app: app})
+		}
+	}
+	take := func(n int) (apps []string) {
+		for range n {
+			apps = append(apps, q.next().app)
+		}
+		return apps
+	}
+	add("flood", 1000)
+	add("a", 2)
+	add("b", 1)
+	if got := take(6); !slices.Equal(got, []string{"flood", "a", "b", "flood", "a", "flood"}) {
+		t.Fatalf("%q", got)
+	}
+	add("late", 1) // behind one turn of the flood, not behind 997
+	if got := take(2); !slices.Equal(got, []string{"flood", "late"}) {
+		t.Fatalf("%q", got)
+	}
+	if got := take(996); slices.ContainsFunc(got, func(app string) bool { return app != "flood" }) {
+		t.Fatalf("%q", got)
+	}
+	if left := q.next(); left != nil || len(q.apps) != 0 {
+		t.Fatalf("%v, %d apps", left, len(q.apps))
+	}
+}
+
+// The tasks of one app keep their order, and one that comes back is behind the others.
+func TestTasksOfAnAppTakeTurns(t *testing.T) {
+	var q turns
+	one, two := &taskState{app: "a"}, &taskState{app: "a"}
+	q.add(one)
+	q.add(two)
+	if q.next() != one {
+		t.Fatal("not in order")
+	}
+	q.add(one)
+	if q.next() != two || q.next() != one || q.next() != nil {
+		t.Fatal("not in turn")
+	}
+}
