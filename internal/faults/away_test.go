@@ -96,6 +96,7 @@ func killAll(t *testing.T, list string) {
 
 // P7: a process that takes no signal, as one that waits for a dead disk. Stop and kill say so in time, and no second copy is started.
 func TestP7Frozen(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	needs(t)
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")

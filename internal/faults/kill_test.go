@@ -141,6 +141,7 @@ func TestV1ServerKilledUnderLoad(t *testing.T) {
 
 // N2: an agent that is frozen, and one whose cable is pulled. Nobody else waits, and what was under way is told truly in the end.
 func TestN2SilentAgent(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	cable := ft.NewProxy(t, s.Agents)

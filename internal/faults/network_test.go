@@ -29,6 +29,7 @@ type netFleet struct {
 
 // TestNetwork: three agents in three network namespaces join a server in a fourth over TLS, operate, lose the network, come back, are cloned and revoked.
 func TestNetwork(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	needs(t, "ip", "nsenter")
 	f := &netFleet{t: t, Network: ft.NewNetwork(t, 3)}
 	f.s = f.StartServer()

@@ -216,6 +216,7 @@ func TestP4P5Stop(t *testing.T) {
 }
 
 func TestP8CrashLoop(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	d := ft.NewDaemon(t, t.TempDir(), "gzloop")
