@@ -17,7 +17,8 @@ const applyTries = 5
 // nothing. Processes go on as they are: a changed definition counts from the next operation on.
 //
 // Instances that leave the business (their process is gone, or has another alias or host, or fewer of them) must not be hosted: their agents would
-// keep alive what nobody sees any more. They are refused with ErrConflict, or with Prune unregistered once the change is recorded. Nor does a document
+// keep alive what nobody sees any more. They are refused with ErrConflict, or with Prune unregistered once the change is recorded; whatever an earlier one
+// left behind, because its host was away too long or the server died in between, goes with them. Nor does a document
 // replace what comes from CMDB, or the other way round, unless TakeOver says that it is meant. What CMDB does not tell stays as it is recorded.
 func (p *Plane) ApplyTopology(ctx context.Context, req ApplyRequest) (ApplyAnswer, error) {
 	if p.o.Topology == nil {
@@ -79,6 +80,11 @@ func (p *Plane) draftChange(ctx context.Context, req *ApplyRequest) (*change, er
 	d.any = was == nil || old.Source != req.Source || changes(&d.topo, was)
 	if d.leaving, err = p.leavingRegistered(ctx, was, &d.topo); err != nil {
 		return d, err
+	}
+	if req.Prune {
+		strays := p.strays(b, d.leaving)
+		d.leaving = append(d.leaving, strays...)
+		d.any = d.any || len(strays) > 0
 	}
 	d.answer.Version = old.Version
 	d.answer.Hosted, d.answer.Named = nameHosted(d.leaving)

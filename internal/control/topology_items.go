@@ -10,6 +10,12 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
+// The labels of every instance of a process of a business.
+const (
+	processNameLabel = "bk_process_name"
+	processLabel     = "bk_process_id"
+)
+
 // TopologyItems makes every instance of processes ready to be operated, in the order of the rows: with the definition that the record has now, under
 // the key and labels by which every door knows it.
 func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]TopologyItem, error) {
@@ -32,7 +38,7 @@ func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
 		if def != nil {
 			missing = topology.Missing(def, a)
 		}
-		labels := map[string]string{"bk_process_name": r.Name, "bk_process_id": strconv.Itoa(r.Process)}
+		labels := map[string]string{processNameLabel: r.Name, processLabel: strconv.Itoa(r.Process)}
 		for j, in := range r.Instances {
 			it := TopologyItem{Row: r, Instance: j, Missing: missing, Item: gozzard.Item{Action: a, Key: topology.Key(biz, r.Name, in.Local), Labels: labels}}
 			it.Item.Targets = []gozzard.Target{p.targetOn(r.Host, it.Item.Key)}

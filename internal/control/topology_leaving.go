@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/topology"
@@ -55,6 +56,34 @@ func (p *Plane) leavingRegistered(ctx context.Context, was *topology.Business, c
 		}
 	}
 	return p.keepRegistered(ctx, list)
+}
+
+// strays finds what agents keep for a business though it is not in it, and is not among those that leave it now either. Processes that somebody registered by hand
+// in the namespace of a business lack the label of its instances and are left alone.
+func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
+	known := make(map[gozzard.ProcID]struct{}, len(leave))
+	for i := range leave {
+		known[leave[i].id] = struct{}{}
+	}
+	for i := range b.Sets {
+		for j := range b.Sets[i].Modules {
+			m := &b.Sets[i].Modules[j]
+			for k := range m.Instances {
+				p.eachInstance(b.ID, &m.Instances[k], func(id gozzard.ProcID, _ *topology.Process) { known[id] = struct{}{} })
+			}
+		}
+	}
+	_, rows := p.o.Live.Page(gozzard.Everything(), topology.Namespace(b.ID), 0, math.MaxInt)
+	for i := range rows {
+		r := &rows[i]
+		id := gozzard.ProcID{Agent: r.Agent, Key: r.Status.Key}
+		process := r.Status.Labels[processLabel]
+		if _, ok := known[id]; ok || process == "" {
+			continue
+		}
+		list = append(list, leaving{id: id, name: r.Status.Labels[processNameLabel] + "." + process, host: r.Addr.String(), hosted: r.Status.Hosted})
+	}
+	return list
 }
 
 // eachInstance calls f for every instance of a service on a host that the fleet knows: on others nothing is registered.

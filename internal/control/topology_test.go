@@ -307,3 +307,31 @@ func TestWhatIsNotHostedGoesWithoutAWord(t *testing.T) {
 		t.Fatal("the host is gone")
 	}
 }
+
+// TestPruneFindsWhatWasLeftBehind: a server that died before it let an instance go, or a host that was away too long, leaves something that no business has.
+func TestPruneFindsWhatWasLeftBehind(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	r.mustApply(business(process(46, "java", 1)))
+	mine, left, manual := running("java", 1), running("java", 9), running("by-hand", 1)
+	mine.Labels = map[string]string{"bk_process_name": "java", "bk_process_id": "46"}
+	left.Labels = mine.Labels
+	r.statuses(me, 1, mine, left, manual)
+	if done := r.mustApply(business(process(46, "java", 1))); done.Applied || done.Pruned != "" {
+		t.Fatalf("nothing was to be done: %+v", done)
+	}
+	if planned := r.mustApply(business(process(46, "java", 1)), prune, dryRun); planned.Hosted != 1 || planned.Named[0].Path != "java.46" {
+		t.Fatalf("%+v", planned)
+	}
+	pruned := r.mustApply(business(process(46, "java", 1)), prune)
+	res, err := r.plane.Results(t.Context(), caller, pruned.Pruned)
+	if err != nil || len(res.Attempts) != 1 || res.Attempts[0].Key != left.Key || res.Attempts[0].Action != gozzard.ActionUnregister {
+		t.Fatalf("%+v %v", res, err)
+	}
+	r.report(me, 1, done(r.op(me, 1, res.Task), gozzard.CodeOK))
+	r.verdict(res.Task, gozzard.AgentID(res.Attempts[0].ResultKey), gozzard.AttemptOK, gozzard.CodeOK)
+	r.until("it stays", func() bool {
+		again := r.mustApply(business(process(46, "java", 1)), prune)
+		return !again.Applied && again.Pruned == ""
+	})
+}
