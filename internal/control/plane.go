@@ -74,7 +74,7 @@ func (o *Options) setDefaults() {
 type Observer struct {
 	Accepted func(targets int)
 	Settled  func(state gozzard.AttemptState, code gozzard.Code)
-	Refused  func(rule string) // a message of an agent that was not believed
+	Refused  func(rule string) // what was not believed or not permitted, by its rule
 }
 
 // Plane is the control plane of one server.

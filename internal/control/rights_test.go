@@ -123,3 +123,13 @@ func TestTI3Pools(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestRefusalsOfHostsAreCounted: what the policy of a host would not do is seen by who watches the server.
+func TestRefusalsOfHostsAreCounted(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	task := r.operate(gozzard.ActionStart, 0, me)
+	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeRefused))
+	r.verdict(task, me, gozzard.AttemptFailed, gozzard.CodeRefused)
+	r.until("not counted", func() bool { _, counted := r.refused.Load("refused_by_host"); return counted })
+}

@@ -110,6 +110,9 @@ func (p *Plane) settled(row *Settlement, moved bool) (final bool) {
 	if moved && row.To.Final() && p.o.Observe.Settled != nil {
 		p.o.Observe.Settled(row.To, row.Outcome.Code)
 	}
+	if moved && row.Outcome.Code == gozzard.CodeRefused && p.o.Observe.Refused != nil {
+		p.o.Observe.Refused("refused_by_host") // by its policy, for the most part
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.flights[row.Op]
