@@ -133,3 +133,17 @@ func TestRefusalsOfHostsAreCounted(t *testing.T) {
 	r.verdict(task, me, gozzard.AttemptFailed, gozzard.CodeRefused)
 	r.until("not counted", func() bool { _, counted := r.refused.Load("refused_by_host"); return counted })
 }
+
+// TestTI3Logs: what one may not see has no log, and its host is not even asked.
+func TestTI3Logs(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	viewer := gozzard.Caller{App: "app", User: "u", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"mine"}}}}}
+	_, err := r.plane.Log(t.Context(), viewer, gozzard.Target{Agent: me}, gozzard.LogQuery{Key: key})
+	if gozzard.KindOf(err) != gozzard.ErrNotFound {
+		t.Errorf("%v", err)
+	}
+	if asked := r.commands(me, gozzard.CommandLogs); len(asked) > 0 {
+		t.Errorf("the host was asked %d times", len(asked))
+	}
+}

@@ -225,6 +225,7 @@ func newWorld(t testing.TB, only string) *world {
 	w.book = w.accounts.Book()
 	w.jobs = &countedJobs{Store: w.store}
 	w.runner = rollout.New(rollout.Options{Store: w.jobs, Plane: w.plane, Rights: w.book.RightsOf, Now: func() time.Time { return now }})
+	w.enrolled(only, now)
 	w.native = api.New(api.Options{Plane: w.plane, Auth: w.book, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(), Metrics: w.metrics})
 	w.doors = []*esb.Handler{
 		job.New(job.Options{Plane: w.plane, Auth: w.book}),

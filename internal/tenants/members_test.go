@@ -1,0 +1,31 @@
+package tenants_test
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard/internal/enrol"
+)
+
+// enrolled makes every host of the world a member, as if it had joined with a token of its own.
+func (w *world) enrolled(only string, at time.Time) {
+	w.t.Helper()
+	for _, h := range places() {
+		if !strings.Contains(h.seen, only) {
+			continue
+		}
+		id := "token-" + string(h.agent)
+		err := w.store.AddEnrolToken(w.t.Context(), enrol.TokenRecord{ID: id, Created: at, Expires: at.Add(time.Hour), Uses: 1}, enrol.Act{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		_, err = w.store.Enrol(w.t.Context(), id, h.agent, func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) {
+			return enrol.AgentRecord{Agent: h.agent, IPs: []netip.Addr{netip.MustParseAddr(h.ip)}, Hostname: tag(h.seen), State: enrol.StateActive, Serial: "1",
+				NotAfter: at.Add(24 * time.Hour), Enrolled: at, Changed: at, Token: id}, nil
+		}, enrol.Act{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
