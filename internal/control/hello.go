@@ -227,7 +227,7 @@ func reconciled(next gozzard.AttemptState, rep *gozzard.OpReport) gozzard.Outcom
 	switch next {
 	case gozzard.AttemptInterrupted:
 		return gozzard.Outcome{Code: gozzard.CodeInterrupted,
-			Message: "interrupted: the host lost its journal, so it is not known whether this was done; it was done at most once and is not repeated by itself"}
+			Message: "interrupted: the host lost its journal or the server its record, so it is not known whether this was done; it was done at most once and is not repeated by itself"}
 	case gozzard.AttemptNotExecuted:
 		return gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "not executed: it never reached the host"}
 	}

@@ -171,6 +171,7 @@ type identity struct {
 	agent  gozzard.AgentID
 	cloud  int
 	serial string
+	issued time.Time
 	until  time.Time
 }
 
@@ -196,7 +197,7 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 	if err != nil || cloud < 0 {
 		return identity{}, errors.New("the certificate names no cloud area")
 	}
-	out := identity{agent: gozzard.AgentID(id), cloud: cloud, serial: serialText(cert.SerialNumber), until: cert.NotAfter}
+	out := identity{agent: gozzard.AgentID(id), cloud: cloud, serial: serialText(cert.SerialNumber), issued: cert.NotBefore.Add(clockSkew), until: cert.NotAfter}
 	return out, out.agent.Validate()
 }
 

@@ -153,6 +153,7 @@ func (d *Desk) Join(ctx context.Context, from netip.Addr, r JoinRequest) (Answer
 	d.mu.Lock()
 	d.take(rec)
 	delete(d.clones, rec.Agent)
+	delete(d.heard, rec.Agent)
 	cut := d.cut
 	d.mu.Unlock()
 	cut(rec.Agent, rec.Cloud) // who enrols again starts afresh; whoever had the old certificate is out
@@ -227,7 +228,7 @@ func (d *Desk) Renew(ctx context.Context, cs *tls.ConnectionState, r RenewReques
 		return Answer{}, denied
 	}
 	rec, err := d.o.Store.ChangeMember(ctx, id.agent, func(a AgentRecord) (AgentRecord, error) {
-		a.Previous, a.Serial, a.NotAfter = id.serial, serialText(serial), d.o.Now().Add(CertLife)
+		a.Previous, a.Serial, a.NotAfter, a.Restored = id.serial, serialText(serial), d.o.Now().Add(CertLife), time.Time{}
 		return a, nil
 	}, Act{})
 	if err != nil {
@@ -237,6 +238,7 @@ func (d *Desk) Renew(ctx context.Context, cs *tls.ConnectionState, r RenewReques
 	if m := d.members[rec.Agent]; m.State != rec.State { // put into quarantine meanwhile, which is not written down yet
 		rec.State, rec.Reason = m.State, m.Reason
 	}
+	delete(d.heard, rec.Agent)
 	d.take(rec)
 	d.mu.Unlock()
 	return d.answer(rec, csr, serial)

@@ -45,7 +45,8 @@ type Desk struct {
 	members map[gozzard.AgentID]AgentRecord
 	owners  map[gozzard.HostAddr]gozzard.AgentID
 	cut     func(agent gozzard.AgentID, cloud int)
-	clones  map[gozzard.AgentID]string // quarantined in memory, not yet in the record; with the reason
+	clones  map[gozzard.AgentID]string   // quarantined in memory, not yet in the record; with the reason
+	heard   map[gozzard.AgentID]identity // of members of a restored record, not yet in it
 	wake    chan struct{}
 }
 
@@ -61,7 +62,7 @@ func NewDesk(ctx context.Context, o DeskOptions) (*Desk, error) {
 		o.Refused = func(string) {}
 	}
 	d := &Desk{o: o, members: map[gozzard.AgentID]AgentRecord{}, owners: map[gozzard.HostAddr]gozzard.AgentID{}, clones: map[gozzard.AgentID]string{},
-		cut: func(gozzard.AgentID, int) {}, wake: make(chan struct{}, 1)}
+		heard: map[gozzard.AgentID]identity{}, cut: func(gozzard.AgentID, int) {}, wake: make(chan struct{}, 1)}
 	list, err := o.Store.Members(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the members of the fleet: %w", err)
@@ -111,6 +112,9 @@ func (d *Desk) Admit(cs *tls.ConnectionState, machine string) (gozzard.AgentID, 
 	}
 	d.mu.Lock()
 	rule, err := d.standing(id, machine)
+	if err == nil {
+		d.hear(id)
+	}
 	d.mu.Unlock()
 	if err != nil {
 		return "", 0, time.Time{}, d.refuse(rule, id.agent, err)
@@ -126,7 +130,7 @@ func (d *Desk) standing(id identity, machine string) (rule string, err error) {
 		return "not_enrolled", fmt.Errorf("agent %s is not enrolled", id.agent)
 	case m.State != StateActive:
 		return string(m.State), fmt.Errorf("agent %s is %s", id.agent, m.State)
-	case id.serial != m.Serial && id.serial != m.Previous:
+	case id.serial != m.Serial && id.serial != m.Previous && !m.forgot(id):
 		d.isolate(id.agent, "showed a certificate that was replaced: its state folder was copied or restored")
 		return "old_certificate", fmt.Errorf("agent %s showed a certificate that was replaced", id.agent)
 	case m.Machine != "" && machine != m.Machine:
@@ -154,17 +158,22 @@ func (d *Desk) isolate(agent gozzard.AgentID, reason string) {
 	m.State, m.Reason, m.Changed = StateQuarantined, reason, d.o.Now()
 	d.take(m)
 	d.clones[agent] = reason
+	d.nudge()
+}
+
+// nudge has Run look at what is to be recorded.
+func (d *Desk) nudge() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Run records quarantines until ctx ends.
+// Run records quarantines, and who was heard of after a restore, until ctx ends.
 func (d *Desk) Run(ctx context.Context) error {
 	for {
 		var retry <-chan time.Time
-		if !d.recordClones(ctx) {
+		if clones, heard := d.recordClones(ctx), d.recordHeard(ctx); !clones || !heard {
 			retry = time.After(time.Second)
 		}
 		select {

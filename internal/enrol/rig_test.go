@@ -76,9 +76,14 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, refused: map[string]int{}}
-	dir := t.TempDir()
-	r.dir = dir
+	return newRigIn(t, t.TempDir(), 0)
+}
+
+// newRigIn is a rig on a data folder, with a clock that is ahead.
+func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
+	t.Helper()
+	r := &rig{t: t, refused: map[string]int{}, dir: dir}
+	r.clock.forward(ahead)
 	var err error
 	r.store, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "r.db"), sqlstore.Options{})
 	must(t, err)

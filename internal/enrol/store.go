@@ -18,6 +18,7 @@ const (
 	StateQuarantined State = "quarantined" // runs twice, or shows a certificate that was replaced
 	StateRevoked     State = "revoked"
 	StateRemoved     State = "removed"
+	StateRestored    State = "restored" // was active when a backup was taken; whether it was put out since is not known, so it waits for an admin
 )
 
 // AgentRecord is one member.
@@ -35,6 +36,8 @@ type AgentRecord struct {
 	Enrolled time.Time
 	Changed  time.Time
 	Token    string // id of the token that brought it in
+	// Restored is when the backup was taken that this came from, until the agent is heard again; else zero. Certificates of later are not in the record.
+	Restored time.Time
 }
 
 // Act is who does something, for the audit.

@@ -15,12 +15,12 @@ var _ enrol.Store = (*Store)(nil)
 
 const (
 	enrolTokenColumns = "id, digest, created, expires, uses, used, cloud, nets, approve, agent_id, revoked, created_by"
-	memberColumns     = "agent_id, cloud, ips, machine, hostname, state, reason, serial, previous, not_after, enrolled, changed, token"
+	memberColumns     = "agent_id, cloud, ips, machine, hostname, state, reason, serial, previous, not_after, enrolled, changed, token, restored"
 
-	upsertMember = `INSERT INTO enrol_agents (` + memberColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+	upsertMember = `INSERT INTO enrol_agents (` + memberColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 		ON CONFLICT (agent_id) DO UPDATE SET cloud = excluded.cloud, ips = excluded.ips, machine = excluded.machine, hostname = excluded.hostname,
 		state = excluded.state, reason = excluded.reason, serial = excluded.serial, previous = excluded.previous, not_after = excluded.not_after,
-		enrolled = excluded.enrolled, changed = excluded.changed, token = excluded.token`
+		enrolled = excluded.enrolled, changed = excluded.changed, token = excluded.token, restored = excluded.restored`
 )
 
 // enrolAct writes the audit row of an act, if it has one.
@@ -99,7 +99,7 @@ func (s *Store) RevokeEnrolToken(ctx context.Context, id string, act enrol.Act) 
 func scanMember(scan func(...any) error) (a enrol.AgentRecord, err error) {
 	var ips string
 	err = scan(&a.Agent, &a.Cloud, &ips, &a.Machine, &a.Hostname, &a.State, &a.Reason, &a.Serial, &a.Previous, (*stamp)(&a.NotAfter), (*stamp)(&a.Enrolled),
-		(*stamp)(&a.Changed), &a.Token)
+		(*stamp)(&a.Changed), &a.Token, (*stamp)(&a.Restored))
 	if err != nil {
 		return a, err
 	}
@@ -123,7 +123,7 @@ func putMember(ctx context.Context, c *conn, a *enrol.AgentRecord) error {
 		return fmt.Errorf("cannot encode the addresses of agent %s: %w", a.Agent, err)
 	}
 	_, err = c.change(ctx, upsertMember, text(string(a.Agent)), a.Cloud, string(ips), text(a.Machine), text(a.Hostname), string(a.State), text(a.Reason),
-		a.Serial, a.Previous, millis(a.NotAfter), millis(a.Enrolled), millis(a.Changed), a.Token)
+		a.Serial, a.Previous, millis(a.NotAfter), millis(a.Enrolled), millis(a.Changed), a.Token, millis(a.Restored))
 	return err
 }
 

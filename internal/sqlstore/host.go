@@ -136,11 +136,11 @@ func openSession(ctx context.Context, c *conn, h control.HostRecord, info string
 	}
 	h.JournalSince = gozzard.JournalSince(before.Journal, before.JournalSince, h.Journal, h.Session)
 	h.LaidDown = before.LaidDown
-	if before.Session == 0 {
+	if before.Session == 0 { // new, or of a record that was restored
 		h.LaidDown = h.JournalSince
 	}
 	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since, laid) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (agent_id) DO UPDATE SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since`,
+		ON CONFLICT (agent_id) DO UPDATE SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since, laid = excluded.laid`,
 		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), counter(h.JournalSince), counter(h.LaidDown))
 	if err != nil {
 		return before, false, err

@@ -141,8 +141,7 @@ func prepareSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := createPrivate(path); err != nil {
 		return nil, fmt.Errorf("cannot make the database: %w", err)
 	}
-	db, err := sql.Open("sqlite", dsn(path, "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(0)", "cache_size(-16000)",
-		"journal_size_limit(67108864)")+"&_auto_vacuum=incremental")
+	db, err := sql.Open("sqlite", writerDSN(path))
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +169,14 @@ func dsn(path string, pragmas ...string) string {
 		q += "&_pragma=" + p
 	}
 	return q
+}
+
+// writerSync: a commit is on the disk when it returns.
+const writerSync = "synchronous(FULL)"
+
+// writerDSN is the name of the connection that writes.
+func writerDSN(path string) string {
+	return dsn(path, "journal_mode(WAL)", writerSync, "wal_autocheckpoint(0)", "cache_size(-16000)", "journal_size_limit(67108864)") + "&_auto_vacuum=incremental"
 }
 
 // classifySQLite tells errors apart by their result codes.

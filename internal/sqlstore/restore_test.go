@@ -1,0 +1,114 @@
+package sqlstore_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+)
+
+// TestCopyWhileWritten: copies of a record that is being written to are whole, each as the record was at one moment.
+func TestCopyWhileWritten(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "gozzard.db")
+	s := openSQLite(t, path, sqlstore.Options{})
+	stop, done := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		for ; ; n++ {
+			select {
+			case <-stop:
+				done <- n
+				return
+			default:
+			}
+			if _, err := s.Accept(t.Context(), benchTask(5)); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	var before int
+	for i := range 3 {
+		to := filepath.Join(dir, "copy"+string(rune('0'+i)))
+		if err := sqlstore.Copy(t.Context(), path, to); err != nil {
+			t.Fatal(err)
+		}
+		v, err := sqlstore.Look(t.Context(), to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sqlstore.Verify(t.Context(), to, v.Audit); err != nil {
+			t.Error(err)
+		}
+		if v.Open != 5*v.Tasks || v.AuditRows != v.Tasks || v.Tasks < before {
+			t.Errorf("copy %d is of no one moment: %+v", i, v)
+		}
+		before = v.Tasks
+		if err := sqlstore.Verify(t.Context(), to, gozzard.AuditHead{Seq: v.Audit.Seq + 1, Hash: v.Audit.Hash}); err == nil {
+			t.Error("a copy with another audit than was noted is taken")
+		}
+		if err := sqlstore.Copy(t.Context(), path, to); err == nil {
+			t.Error("a copy is written over another one")
+		}
+	}
+	close(stop)
+	if n := <-done; n < 3 {
+		t.Errorf("%d tasks were accepted beside three copies", n)
+	}
+	if level, err := sqlstore.Synchronous(t.Context(), path); err != nil || level != sqlstore.FullSync {
+		t.Errorf("synchronous %d, %v", level, err)
+	}
+}
+
+// TestRestoredRecordSendsNothing: what was open in a backup may have been done since, so it is neither sent nor told as never done; new tasks come after
+// every task that the server made after the backup.
+func TestRestoredRecordSendsNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gozzard.db")
+	s := openSQLite(t, path, sqlstore.Options{})
+	task := benchTask(2)
+	agent := task.Attempts[0].Agent
+	journal := gozzard.JournalPos{ID: [16]byte{7}, LSN: 9}
+	old := control.HostRecord{Info: gozzard.HostInfo{Agent: agent}, Session: 5, Journal: journal, LastSeen: time.Now()}
+	if _, opened, err := s.OpenSession(t.Context(), old); err != nil || !opened {
+		t.Fatal(opened, err)
+	}
+	before, err := s.Accept(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.MarkRestored(t.Context(), time.Now().Add(-time.Hour), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+
+	open, err := s.Open(t.Context(), agent)
+	if err != nil || len(open) != 1 || open[0].State != gozzard.AttemptDispatched || open[0].Session != 0 {
+		t.Fatalf("open: %+v, %v", open, err)
+	}
+	now, opened, err := s.OpenSession(t.Context(), control.HostRecord{Info: old.Info, Session: 9, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 40}, LastSeen: time.Now()})
+	if err != nil || !opened || now.JournalSince != 9 || now.LaidDown != 9 {
+		t.Fatalf("the host is not met as for the first time: %+v, %v, %v", now, opened, err)
+	}
+	again, opened, err := s.OpenSession(t.Context(), control.HostRecord{Info: old.Info, Session: 10, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 41}, LastSeen: time.Now()})
+	if err != nil || !opened || again.JournalSince != 9 || again.LaidDown != 9 {
+		t.Fatalf("at its second session the host is told its old definitions: %+v, %v, %v", again, opened, err)
+	}
+	c := gozzard.Contact{Session: 9, Phase: gozzard.PhaseAbsent, SameJournal: gozzard.SameJournal(open[0].Session, now.JournalSince)}
+	if next, ok := gozzard.Reconcile(open[0].State, open[0].Session, false, c, ""); !ok || next != gozzard.AttemptInterrupted {
+		t.Errorf("an operation that the host does not remember is %v, %v", next, ok)
+	}
+	c.Phase = gozzard.PhaseDone
+	if next, ok := gozzard.Reconcile(open[0].State, open[0].Session, false, c, gozzard.CodeOK); !ok || next != gozzard.AttemptOK {
+		t.Errorf("an operation that the host remembers is %v, %v", next, ok)
+	}
+	after, err := s.Accept(t.Context(), benchTask(1))
+	if err != nil || after.Task.Seq < before.Task.Seq+1<<40 {
+		t.Errorf("the next task is %d after %d: agents refuse it as old (%v)", after.Task.Seq, before.Task.Seq, err)
+	}
+	v, err := sqlstore.Look(t.Context(), path)
+	if err != nil || v.Restored.IsZero() || sqlstore.Verify(t.Context(), path, v.Audit) != nil {
+		t.Errorf("after the restore: %+v, %v", v, err)
+	}
+}
