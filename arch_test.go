@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"internal/agent":      {".", "internal/supervise", "internal/journal"},
 	"internal/api":        {".", "internal/control", "internal/auth", "internal/enrol", "internal/esb", "internal/topology"},
 	"internal/auth":       {"."},
+	"internal/backup":     {".", "internal/enrol", "internal/seal", "internal/sqlstore"},
 	"internal/cmdb":       {".", "internal/topology"},
 	"internal/control":    {".", "internal/live", "internal/topology"},
 	"internal/document":   {},

@@ -16,6 +16,7 @@ var decoders = []string{
 	".",                 // expressions, task ids, addresses, names, schedules
 	"internal/agent",    // records of the journal
 	"internal/api",      // requests of every route
+	"internal/backup",   // files that a restore takes out
 	"internal/cmdb",     // answers of CMDB
 	"internal/document", // YAML and JSON documents
 	"internal/enrol",    // enrolment tokens

@@ -1,0 +1,284 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+)
+
+const (
+	workPrefix = ".backup-" // of the folder with the copies, inside the data folder: nobody else may read that
+	workStale  = 24 * time.Hour
+
+	// spareSpace stays free on the disk of the record when a copy is made.
+	spareSpace = 64 << 20
+
+	noteFile = "backup.json"
+)
+
+// Progress is told how much of a step is done. total is 0 where it is not known.
+type Progress func(step string, done, total int64)
+
+// CreateOptions say what to back up and for whom. Data, To and Recipients are required.
+type CreateOptions struct {
+	Data       string // of a server, which may be running
+	To         string // a file that is not there yet
+	Recipients []age.Recipient
+	Program    string // version of this program
+	Progress   Progress
+	Now        func() time.Time
+}
+
+// Note is what is remembered of the last backup in the data folder.
+type Note struct {
+	Taken time.Time `json:"taken"`
+	File  string    `json:"file"`
+	Bytes int64     `json:"bytes"`
+}
+
+// Create writes a backup. The file appears whole or not at all, readable by its owner only.
+func Create(ctx context.Context, o CreateOptions) (m Manifest, note Note, err error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	if o.To, err = filepath.Abs(o.To); err != nil {
+		return m, note, err
+	}
+	if _, err := os.Lstat(o.To); !errors.Is(err, fs.ErrNotExist) {
+		return m, note, fmt.Errorf("cannot write %s: %w", o.To, errors.Join(err, existing(err)))
+	}
+	work, err := workFolder(o.Data, o.Now())
+	if err != nil {
+		return m, note, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if m, err = collect(ctx, o, work); err != nil {
+		return m, note, err
+	}
+	note = Note{Taken: m.Taken, File: o.To}
+	if note.Bytes, err = encrypt(ctx, o, &m, work); err != nil {
+		return m, note, fmt.Errorf("cannot write the backup %s: %w", o.To, err)
+	}
+	b, err := json.Marshal(note)
+	if err != nil {
+		return m, note, err
+	}
+	return m, note, writePrivate(filepath.Join(o.Data, noteFile), append(b, '\n'))
+}
+
+func existing(err error) error {
+	if err != nil {
+		return nil
+	}
+	return errors.New("it exists, and a backup is not written over anything")
+}
+
+// workFolder makes the folder for the copies and clears those that killed programs have left.
+func workFolder(data string, now time.Time) (string, error) {
+	old, err := filepath.Glob(filepath.Join(escapeGlob(data), workPrefix+"*"))
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range old {
+		if st, err := os.Lstat(dir); err == nil && st.IsDir() && now.Sub(st.ModTime()) > workStale {
+			if err := os.RemoveAll(dir); err != nil {
+				return "", fmt.Errorf("cannot remove what an earlier backup has left: %w", err)
+			}
+		}
+	}
+	dir, err := os.MkdirTemp(data, workPrefix)
+	if err != nil {
+		return "", fmt.Errorf("cannot make a folder for the copy of the record: %w", err)
+	}
+	return dir, nil
+}
+
+func escapeGlob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+}
+
+// collect copies everything of one moment, or of a little later: of keys the newest are best.
+func collect(ctx context.Context, o CreateOptions, work string) (m Manifest, err error) {
+	m = Manifest{Version: formatVersion, Taken: o.Now().UTC().Truncate(time.Millisecond), Program: o.Program}
+	record := filepath.Join(o.Data, RecordFile)
+	if _, err := os.Stat(record); err != nil {
+		return m, fmt.Errorf("%s is not the data folder of a server: %w", o.Data, err)
+	}
+	if err := roomForCopy(o.Data, record); err != nil {
+		return m, err
+	}
+	o.Progress("copying the record", 0, 0)
+	if err := sqlstore.Copy(ctx, record, filepath.Join(work, RecordFile)); err != nil {
+		return m, err
+	}
+	v, err := sqlstore.Look(ctx, filepath.Join(work, RecordFile))
+	if err != nil {
+		return m, err
+	}
+	m.Audit = v.Audit
+	for _, name := range known[1:] {
+		if err := copySecret(filepath.Join(o.Data, name), filepath.Join(work, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return m, err
+		}
+	}
+	keys, err := seal.Keys(work)
+	if err != nil {
+		return m, fmt.Errorf("cannot back up %s: %w", filepath.Join(o.Data, SigningFile), err)
+	}
+	m.Epoch = keys[len(keys)-1].Key.Epoch
+	for _, name := range known {
+		f, err := describe(filepath.Join(work, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return m, err
+		}
+		m.Files = append(m.Files, f)
+	}
+	return m, m.check()
+}
+
+// roomForCopy: a copy that fills the disk would stop the server.
+func roomForCopy(data, record string) error {
+	need := int64(spareSpace)
+	for _, name := range []string{record, record + "-wal"} {
+		if st, err := os.Stat(name); err == nil {
+			need += st.Size()
+		}
+	}
+	free, err := FreeSpace(data)
+	if err != nil {
+		return fmt.Errorf("cannot look for room for a copy of the record: %w", err)
+	}
+	if free < uint64(need) {
+		return fmt.Errorf("%d MiB are free in %s, and a copy of the record needs %d for a while", free>>20, data, need>>20)
+	}
+	return nil
+}
+
+func copySecret(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	b, err := io.ReadAll(io.LimitReader(in, maxSecret+1))
+	if err != nil {
+		return err
+	}
+	if len(b) == 0 || len(b) > maxSecret {
+		return fmt.Errorf("cannot back up %s: it has %d bytes or more, from 1 to %d are right", from, len(b), maxSecret)
+	}
+	return os.WriteFile(to, b, 0o600)
+}
+
+func describe(path string) (File, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return File{}, err
+	}
+	defer in.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, in)
+	return File{Name: filepath.Base(path), Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
+}
+
+// encrypt puts the copies into the file.
+func encrypt(ctx context.Context, o CreateOptions, m *Manifest, work string) (size int64, err error) {
+	f, err := os.CreateTemp(filepath.Dir(o.To), "."+filepath.Base(o.To)+"-*") // made with mode 0600
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreMissing(os.Remove(f.Name())))
+		}
+	}()
+	w, err := age.Encrypt(f, o.Recipients...)
+	if err != nil {
+		return 0, errors.Join(err, f.Close())
+	}
+	var done int64
+	total := m.Bytes()
+	whole := writerFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return w.Write(p)
+	})
+	err = pack(whole, m, work, func(n int) {
+		done += int64(n)
+		o.Progress("encrypting", min(done, total), total)
+	})
+	err = errors.Join(err, w.Close(), f.Sync())
+	if st, e := f.Stat(); e == nil {
+		size = st.Size()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, err
+	}
+	if err := os.Rename(f.Name(), o.To); err != nil {
+		return 0, err
+	}
+	return size, syncFolder(filepath.Dir(o.To))
+}
+
+// writerFunc is a function to write to.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// writePrivate replaces a file in one step, readable by its owner only.
+func writePrivate(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, errors.Join(err, ignoreMissing(os.Remove(f.Name()))))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// LastNote reads what a data folder remembers of its last backup; fs.ErrNotExist when there was none.
+func LastNote(data string) (n Note, err error) {
+	f, err := os.Open(filepath.Join(data, noteFile))
+	if err != nil {
+		return n, err
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, maxManifest)).Decode(&n); err != nil {
+		return Note{}, fmt.Errorf("cannot read %s: %w", f.Name(), err)
+	}
+	return n, nil
+}
