@@ -43,7 +43,7 @@ type Member struct {
 	Cloud    int             `json:"cloud"`
 	IPs      []string        `json:"ips"`
 	Hostname string          `json:"hostname"`
-	State    string          `json:"state"` // pending, active, quarantined, revoked or removed
+	State    string          `json:"state"` // pending, active, quarantined, restored, revoked or removed
 	Reason   string          `json:"reason,omitempty"`
 	NotAfter time.Time       `json:"not_after"` // of its certificate
 	Enrolled time.Time       `json:"enrolled"`
@@ -84,6 +84,24 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 func (c *Client) SetMember(ctx context.Context, agent gozzard.AgentID, state string) (m Member, err error) {
 	err = c.write(ctx, http.MethodPut, "/api/v1/enrol/agents/"+url.PathEscape(string(agent)), map[string]string{"state": state}, &m)
 	return m, err
+}
+
+// Restore says whether the server's record came out of a backup, and how many hosts are kept out until that is confirmed.
+type Restore struct {
+	From    *time.Time `json:"from"` // when the backup was taken; nil: there is nothing to confirm
+	Waiting int        `json:"waiting"`
+}
+
+// Restore asks whether a restore waits to be confirmed.
+func (c *Client) Restore(ctx context.Context) (r Restore, err error) {
+	err = c.get(ctx, "/api/v1/restore", nil, &r)
+	return r, err
+}
+
+// ConfirmRestore lets the hosts of a restored record in, if as many wait as are said.
+func (c *Client) ConfirmRestore(ctx context.Context, waiting int) error {
+	var out struct{}
+	return c.write(ctx, http.MethodPost, "/api/v1/restore/confirm", map[string]int{"confirm": waiting}, &out)
 }
 
 // write sends a value that is not a task. It is not repeated: what came of it can be read.

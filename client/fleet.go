@@ -130,6 +130,8 @@ type HostAddr struct {
 type HostPage struct {
 	Count int        `json:"count"`
 	Hosts []HostInfo `json:"hosts"`
+	// RestoredFrom is when the backup was taken that the server's record came from, while hosts wait for ConfirmRestore.
+	RestoredFrom *time.Time `json:"restored_from,omitempty"`
 }
 
 // Hosts lists a page of at most MaxPage hosts, by cloud and address.

@@ -42,7 +42,7 @@ func addClientCommands(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "See what is running where:"}, &cobra.Group{ID: groupDrive, Title: "Drive processes:"},
 		&cobra.Group{ID: groupEnter, Title: "Say who may come in:"})
 	root.AddCommand(env.clientCommands()...)
-	root.AddCommand(newKeyCommand(env), newVersionCommand(env))
+	root.AddCommand(newKeyCommand(env), newBackupCommand(env), newServerDoctorCommand(env), newVersionCommand(env))
 }
 
 const (

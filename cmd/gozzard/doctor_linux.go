@@ -25,9 +25,15 @@ const (
 	wantedSpace  = 256 << 20
 	neededSpace  = 16 << 20
 	tmpfsMagic   = 0x01021994
-	nfsMagic     = 0x6969
 	overlayMagic = 0x794c7630
+	fuseMagic    = 0x65735546
 )
+
+// networkFS are file systems whose locks and syncs are only as good as a network and another machine, by the numbers that statfs gives.
+var networkFS = map[int64]string{
+	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph", 0x5346414f: "AFS", 0x6b414653: "AFS",
+	0x0bd00bd0: "Lustre", 0x47504653: "GPFS", 0x01161970: "GFS2", 0x7461636f: "OCFS2",
+}
 
 // examine looks at this host.
 func examine(data string) []finding {
@@ -195,15 +201,7 @@ func checkDisk(dir string) []finding {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return []finding{{findFail, "disk", fmt.Sprintf("cannot look at the file system of %s: %v", dir, err)}}
 	}
-	var all []finding
-	switch s.Type {
-	case tmpfsMagic:
-		all = append(all, finding{findWarn, "disk", dir + " is in memory: everything is forgotten at a reboot"})
-	case overlayMagic:
-		all = append(all, finding{findWarn, "disk", dir + " is in a container's own layer: everything is forgotten with the container"})
-	case nfsMagic:
-		all = append(all, finding{findFail, "disk", dir + " is on a network file system: the journal needs a local disk"})
-	}
+	all := checkFileSystem(int64(s.Type), dir, "the journal")
 	free := uint64(s.Bavail) * uint64(s.Bsize)
 	switch {
 	case free < neededSpace:
@@ -214,4 +212,32 @@ func checkDisk(dir string) []finding {
 		all = append(all, finding{findOK, "space", fmt.Sprintf("%d MiB are free", free>>20)})
 	}
 	return all
+}
+
+// checkFileSystem says what a kind of file system means for something that must survive; nothing when it is as it should be.
+func checkFileSystem(kind int64, dir, what string) []finding {
+	name, network := networkFS[kind]
+	switch {
+	case network:
+		return []finding{{findFail, "disk", fmt.Sprintf("%s is on a network file system (%s): %s needs a local disk, move it to one", dir, name, what)}}
+	case kind == tmpfsMagic:
+		return []finding{{findWarn, "disk", dir + " is in memory: everything is forgotten at a reboot"}}
+	case kind == overlayMagic:
+		return []finding{{findWarn, "disk", dir + " is in a container's own layer: everything is forgotten with the container"}}
+	case kind == fuseMagic:
+		return []finding{{findWarn, "disk", fmt.Sprintf("%s is on a file system in user space (FUSE): whether it keeps what was synced is not known, and %s relies on that", dir, what)}}
+	}
+	return nil
+}
+
+// checkServerDisk looks at the file system of a record.
+func checkServerDisk(dir string) []finding {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return []finding{{findFail, "disk", fmt.Sprintf("cannot look at the file system of %s: %v", dir, err)}}
+	}
+	if bad := checkFileSystem(int64(s.Type), dir, "the record"); bad != nil {
+		return bad
+	}
+	return []finding{{findOK, "disk", dir + " is on a disk of this machine"}}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,8 @@ func newHostsCommand(env *cliEnv) *cobra.Command {
 		Use:   "hosts",
 		Short: "List the hosts of the fleet",
 		Long: `List every host whose agent has ever reported, by cloud and address, with what its agent lacks there; also those that were enrolled and have not been
-let in. TRUST is whether an enrolled host is active, pending (waits for approval), quarantined or revoked.`,
+let in. TRUST is whether an enrolled host is active, pending (waits for approval), quarantined, revoked, or restored (kept out since the record came out of a
+backup, see confirm-restore).`,
 		Example: `  gozzard hosts
   gozzard hosts -o wide
   gozzard hosts -o json`,
@@ -28,6 +30,7 @@ let in. TRUST is whether an enrolled host is active, pending (waits for approval
 	}
 	output.register(cmd, cmd.Flags(), "table", "wide", "json", "yaml")
 	cmd.AddCommand(newMemberCommands(env)...)
+	cmd.AddCommand(newConfirmRestoreCommand(env))
 	return cmd
 }
 
@@ -47,7 +50,7 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 			return served(err)
 		}
 		all.Hosts = append(all.Hosts, page.Hosts...)
-		all.Count = page.Count
+		all.Count, all.RestoredFrom = page.Count, page.RestoredFrom
 		if len(page.Hosts) < client.MaxPage {
 			break
 		}
@@ -58,6 +61,10 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 	hosts, err := withMembers(ctx, c, all.Hosts)
 	if err != nil {
 		return served(err)
+	}
+	if all.RestoredFrom != nil {
+		env.remark("the record was restored from a backup of %s: hosts are kept out until an admin has looked (gozzard hosts confirm-restore)",
+			all.RestoredFrom.Format(time.RFC3339))
 	}
 	if len(hosts) == 0 {
 		env.remark("no host has reported yet")

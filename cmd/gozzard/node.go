@@ -15,8 +15,10 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/backup"
 	"github.com/gozzard/gozzard/internal/cmdb"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/gse"
 	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/guard"
@@ -42,6 +44,7 @@ type nodeConfig struct {
 	Checkpoint  time.Duration // how often the audit's newest row is signed; 0: never
 	Guard       guardConfig
 	CMDB        cmdbConfig
+	Backup      backupConfig
 	Log         *slog.Logger
 }
 
@@ -50,6 +53,8 @@ type node struct {
 	cfg      nodeConfig
 	store    *sqlstore.Store
 	trust    trust
+	restore  *enrol.Restore
+	backups  *backup.Keeper // nil: none are made by the server itself
 	broker   *nats.Broker
 	hub      *nats.Hub
 	plane    *guardedPlane
@@ -59,6 +64,7 @@ type node struct {
 	points   *checkpoints // nil: none are signed
 	listener net.Listener
 	handler  http.Handler
+	refused  func(rule string)
 	stopping chan struct{} // closed when run ends
 }
 
@@ -74,6 +80,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
 	}
 	metrics := api.NewMetrics()
+	n.refused = metrics.ReportRefused
 	n.store, err = sqlstore.OpenSQLite(ctx, filepath.Join(cfg.Data, "gozzard.db"), sqlstore.Options{
 		Log: cfg.Log, Fatal: fatal(cfg.Log), Observe: metrics.ObserveStore,
 	})
@@ -81,6 +88,12 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 		return nil, err
 	}
 	if err := n.openTrust(ctx, metrics.ReportRefused); err != nil {
+		return nil, err
+	}
+	if n.restore, err = n.openRestore(ctx); err != nil {
+		return nil, err
+	}
+	if n.backups, err = cfg.Backup.open(cfg, metrics); err != nil {
 		return nil, err
 	}
 	n.broker, err = nats.StartBroker(n.brokerOptions())
@@ -140,7 +153,7 @@ func (n *node) openDoors(metrics *api.Metrics) error {
 		kit.Flush = flusher(n.plane.Plane, n.cmdb)
 	}
 	n.handler = n.plane.guard.Handler(doors(
-		api.New(api.Options{Plane: n.plane, Auth: book, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Audit: n.store, Stopping: n.stopping}),
+		api.New(api.Options{Plane: n.plane, Auth: book, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Restore: n.restore, Audit: n.store, Stopping: n.stopping}),
 		job.New(job.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
 		gsekit.New(kit),
 		gse.New(gse.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
@@ -181,6 +194,9 @@ func (n *node) run(ctx context.Context) error {
 	}
 	if n.trust.desk != nil {
 		parts = append(parts, n.trust.desk.Run)
+	}
+	if n.backups != nil {
+		parts = append(parts, n.backups.Run)
 	}
 	errs := make([]error, len(parts))
 	for i, run := range parts {

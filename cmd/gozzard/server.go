@@ -33,7 +33,9 @@ business that was applied from a document is left alone. A process that is gone 
 log, and the business stays as it was, until the process is stopped or unhosted, or --cmdb-prune says otherwise.
 
 On loopback callers and agents are served in the clear. Elsewhere everything is TLS: the server makes an authority of its own in its data folder (ca.pem),
-agents come with certificates that it gave them, and hosts enter by tokens ("gozzard token create", then "gozzard agent join" on the host).`,
+agents come with certificates that it gave them, and hosts enter by tokens ("gozzard token create", then "gozzard agent join" on the host).
+
+With --backup-to and --backup-recipient the server makes encrypted backups by itself ("gozzard backup --help"). It has the public key only.`,
 		Example: `  gozzard server --data /var/lib/gozzard
   gozzard agent  --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret
   gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230`,
@@ -61,6 +63,7 @@ agents come with certificates that it gave them, and hosts enter by tokens ("goz
 	cfg.Trust.register(f)
 	cfg.Guard.register(f)
 	cfg.CMDB.register(f)
+	cfg.Backup.register(f)
 	logs.register(f, "info")
 	return cmd
 }

@@ -104,6 +104,10 @@ func (n *node) brokerOptions() nats.BrokerOptions {
 
 // receive hands reports on. Which addresses an enrolled agent may have is not for it to say alone.
 func (n *node) receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
+	if n.restore.Holds() { // it will say HELLO again
+		n.refused("restored")
+		return
+	}
 	if n.trust.desk != nil && r.Hello != nil {
 		r.Hello.Host.Addrs = n.trust.desk.Addrs(from, r.Hello.Host.Addrs)
 	}

@@ -48,7 +48,8 @@ type Options struct {
 	Accounts *auth.Accounts // changed by admins; nil: not here
 	Provider *auth.Provider // of logins; nil: there is none
 
-	Enrol *enrol.Desk // nil: no host is enrolled here
+	Enrol   *enrol.Desk    // nil: no host is enrolled here
+	Restore *enrol.Restore // nil: the record cannot come out of a backup
 
 	Audit Audit // nil: none is kept
 
@@ -99,6 +100,8 @@ func routes() []route {
 		{http.MethodDelete, "/api/v1/enrol/tokens/{id}", accessCaller, (*api).deleteEnrolToken},
 		{http.MethodGet, "/api/v1/enrol/agents", accessCaller, (*api).getMembers},
 		{http.MethodPut, "/api/v1/enrol/agents/{agent}", accessCaller, (*api).putMember},
+		{http.MethodGet, "/api/v1/restore", accessAdmin, (*api).getRestore},
+		{http.MethodPost, "/api/v1/restore/confirm", accessAdmin, (*api).postRestore},
 		{http.MethodGet, "/api/v1/whoami", accessCaller, (*api).getWho},
 		{http.MethodGet, "/api/v1/apps", accessAdmin, (*api).getApps},
 		{http.MethodPost, "/api/v1/apps", accessAdmin, (*api).postApp},

@@ -13,6 +13,8 @@ import (
 type hostsBody struct {
 	Count int        `json:"count"`
 	Hosts []hostBody `json:"hosts"`
+	// RestoredFrom is when the backup was taken that the record came from, while hosts wait for an admin to confirm them.
+	RestoredFrom *time.Time `json:"restored_from,omitempty"`
 }
 
 type hostBody struct {
@@ -47,7 +49,7 @@ func (a *api) getHosts(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 		return err
 	}
 	hosts := a.Plane.Hosts(caller)
-	body := hostsBody{Count: len(hosts), Hosts: []hostBody{}}
+	body := hostsBody{Count: len(hosts), Hosts: []hostBody{}, RestoredFrom: a.restoredFrom()}
 	first := min(start, len(hosts))
 	for i := range hosts[first:min(len(hosts), first+limit)] {
 		h := renderHost(&hosts[first+i])

@@ -25,6 +25,8 @@ type Metrics struct {
 	store    *prometheus.HistogramVec
 	failed   *prometheus.CounterVec
 	fabric   *prometheus.HistogramVec
+	backups  *prometheus.CounterVec
+	backedUp prometheus.Gauge
 }
 
 // NewMetrics makes the metrics in a registry of their own, with those of the Go runtime and the process.
@@ -48,8 +50,11 @@ func NewMetrics() *Metrics {
 		store:    histogram("store_seconds", "Time of calls to the record.", "call"),
 		failed:   counter("store_errors_total", "Calls to the record that failed.", "call"),
 		fabric:   histogram("fabric_seconds", "Time of calls to the fabric.", "call"),
+		backups:  counter("backups_total", "Backups that the server made by itself, by whether they failed.", "result"),
+		backedUp: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gozzard", Name: "backup_last_success_timestamp_seconds",
+			Help: "When the newest backup was begun that the server made by itself; 0 before the first."}),
 	}
-	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed, m.fabric,
+	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed, m.fabric, m.backups, m.backedUp,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
 	return m
@@ -90,6 +95,19 @@ func (m *Metrics) ObserveStore(call string, took time.Duration, err error) {
 func (m *Metrics) ObserveFabric(call string, took time.Duration) {
 	m.fabric.WithLabelValues(call).Observe(took.Seconds())
 }
+
+// BackedUp counts a backup that was begun at a time.
+func (m *Metrics) BackedUp(at time.Time, err error) {
+	if err != nil {
+		m.backups.WithLabelValues("failed").Inc()
+		return
+	}
+	m.backups.WithLabelValues("ok").Inc()
+	m.LastBackup(at)
+}
+
+// LastBackup tells of one that an earlier run of the server made.
+func (m *Metrics) LastBackup(at time.Time) { m.backedUp.Set(float64(at.UnixMilli()) / 1000) }
 
 // Fleet is asked for the sizes of the fleet when metrics are read.
 type Fleet interface {

@@ -165,6 +165,8 @@ func TestSecureDefaults(t *testing.T) {
 		{"the state is the agent's alone", stateIsPrivate},
 		{"audit is on and chained", auditIsOn},
 		{"logs are JSON without control characters", logsAreJSON},
+		{"the record is synced in full, doctor warns, backups are encrypted", recordAndBackups},
+		{"after a restore hosts wait for the admin", hostsWaitAfterARestore},
 		{"the supply chain", supplyChain},
 		{"too many bad logins have to wait", badLoginsWait}, // last: it is this address that waits
 	} {

@@ -84,7 +84,7 @@ func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.Act) 
 			return err
 		}
 		if have != waiting {
-			return gozzard.Errorf(gozzard.ErrConflict, "%d hosts wait to be let in, not %d: look at them again", have, waiting)
+			return gozzard.Errorf(gozzard.ErrConflict, "%d host(s) wait to be let in, not %d: look at them again", have, waiting)
 		}
 		err := c.each(ctx, `SELECT `+memberColumns+` FROM enrol_agents WHERE state = 'restored' ORDER BY agent_id`+c.d.forUpdate, nil, func(r *sql.Rows) error {
 			a, err := scanMember(r.Scan)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -79,10 +80,22 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	waves := rollout.Job{Biz: 2, Action: gozzard.ActionRestart, State: rollout.Running, Started: time.Now()}
+	steps := []rollout.Task{{State: rollout.Succeeded}, {State: rollout.Running, Task: before.Task.ID}, {State: rollout.Pending, Wave: 1}}
+	if err := s.CreateJob(t.Context(), &waves, steps); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.MarkRestored(t.Context(), time.Now().Add(-time.Hour), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 
+	if jobs, err := s.OpenJobs(t.Context()); err != nil || len(jobs) > 0 {
+		t.Errorf("jobs go on by themselves: %+v, %v", jobs, err)
+	}
+	page, err := s.Tasks(t.Context(), rollout.TaskFilter{Job: waves.ID, Limit: -1})
+	if err != nil || page.Counts[rollout.Succeeded] != 1 || page.Counts[rollout.Failed] != 2 {
+		t.Errorf("steps of a job: %+v, %v", page.Counts, err)
+	}
 	open, err := s.Open(t.Context(), agent)
 	if err != nil || len(open) != 1 || open[0].State != gozzard.AttemptDispatched || open[0].Session != 0 {
 		t.Fatalf("open: %+v, %v", open, err)

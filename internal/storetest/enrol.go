@@ -18,13 +18,15 @@ import (
 // EnrolRecord is a store of members that keeps an audit.
 type EnrolRecord interface {
 	enrol.Store
+	enrol.RestoreStore
+	MarkRestored(ctx context.Context, taken, now time.Time) error
 	Audit(ctx context.Context, limit int) ([]control.AuditRow, error)
 }
 
 // RunEnrol runs the contract of enrol.Store.
 func RunEnrol(t *testing.T, open func(*testing.T) EnrolRecord) {
 	for name, f := range map[string]func(*testing.T, EnrolRecord){
-		"tokens": enrolTokens, "one use": enrolOnce, "refused": enrolRefused, "change": enrolChange,
+		"tokens": enrolTokens, "one use": enrolOnce, "refused": enrolRefused, "change": enrolChange, "restore": enrolRestore,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, open(t)) })
 	}
@@ -154,5 +156,59 @@ func enrolChange(t *testing.T, s EnrolRecord) {
 		}
 		a.IPs, a.NotAfter, a.Enrolled, a.Changed = want.IPs, want.NotAfter, want.Enrolled, want.Changed
 		equal(t, "agent", a, want)
+	}
+}
+
+// enrolRestore: members that were active in a backup wait until they are confirmed, by their number; nobody else is let in by that.
+func enrolRestore(t *testing.T, s EnrolRecord) {
+	states := map[gozzard.AgentID]enrol.State{"a": enrol.StateActive, "b": enrol.StateActive, "p": enrol.StatePending, "q": enrol.StateQuarantined, "r": enrol.StateRevoked}
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("t", 10), enrolAct("")))
+	for id, state := range states {
+		a := enrolled(id)
+		a.State = state
+		_, err := s.Enrol(t.Context(), "t", id, func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }, enrolAct(""))
+		must(t, err)
+	}
+	from, waiting, err := s.RestoredFrom(t.Context())
+	if must(t, err); !from.IsZero() || waiting != 0 {
+		t.Fatalf("restored from %v, %d wait, before any restore", from, waiting)
+	}
+	must(t, s.MarkRestored(t.Context(), start, start.Add(time.Hour)))
+	from, waiting, err = s.RestoredFrom(t.Context())
+	if must(t, err); !from.Equal(start) || waiting != 2 {
+		t.Fatalf("restored from %v, %d wait", from, waiting)
+	}
+	tokens, err := s.EnrolTokens(t.Context())
+	if must(t, err); len(tokens) != 1 || !tokens[0].Revoked {
+		t.Errorf("tokens of before the restore: %+v", tokens)
+	}
+	compare := func(when string, want map[gozzard.AgentID]enrol.State) {
+		t.Helper()
+		list, err := s.Members(t.Context())
+		must(t, err)
+		for _, m := range list {
+			if m.State != want[m.Agent] || !m.Restored.Equal(start) {
+				t.Errorf("%s: %s is %s of %v, want %s", when, m.Agent, m.State, m.Restored, want[m.Agent])
+			}
+		}
+	}
+	held := map[gozzard.AgentID]enrol.State{"a": enrol.StateRestored, "b": enrol.StateRestored, "p": enrol.StatePending, "q": enrol.StateQuarantined, "r": enrol.StateRevoked}
+	compare("restored", held)
+	if _, err := s.ConfirmRestore(t.Context(), 3, enrolAct("restore:confirm")); gozzard.KindOf(err) != gozzard.ErrConflict {
+		t.Errorf("a wrong number: %v", err)
+	}
+	compare("refused", held)
+	list, err := s.ConfirmRestore(t.Context(), 2, enrolAct("restore:confirm"))
+	if must(t, err); len(list) != 2 || list[0].Agent != "a" || list[0].State != enrol.StateActive {
+		t.Errorf("confirmed %+v", list)
+	}
+	compare("confirmed", states)
+	from, _, err = s.RestoredFrom(t.Context())
+	if must(t, err); !from.IsZero() {
+		t.Errorf("still restored from %v", from)
+	}
+	audit, err := s.Audit(t.Context(), 2)
+	if must(t, err); len(audit) != 2 || audit[0].Act != "restore:confirm" || audit[0].Targets != 2 || audit[1].Act != "restore:"+start.UTC().Format(time.RFC3339) {
+		t.Errorf("audit: %+v", audit)
 	}
 }
