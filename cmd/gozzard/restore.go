@@ -18,7 +18,8 @@ func newConfirmRestoreCommand(env *cliEnv) *cobra.Command {
 		Short: "Let the hosts of a restored record in",
 		Long: `After "gozzard backup restore" the hosts are kept out: what was revoked or removed after the backup was taken is a member again in the restored record, and
 only people know. Without --confirm this lists the hosts that wait. Revoke or remove those that must not come back ("gozzard hosts revoke HOST"), then say
-how many are left with --confirm. All of them are let in at once; "gozzard hosts approve HOST" does it one by one. Needs the role admin on everything.`,
+how many are left with --confirm. All of them are let in at once; "gozzard hosts approve HOST" does it one by one, and --confirm 0 then says
+that it was all. Needs the role admin on everything.`,
 		Example: `  gozzard hosts confirm-restore
   gozzard hosts revoke 0:10.0.0.9
   gozzard hosts confirm-restore --confirm 41`,

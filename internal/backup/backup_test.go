@@ -2,6 +2,8 @@ package backup_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -151,6 +153,15 @@ func TestKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
+	part, work := filepath.Join(dir, ".gozzard-20200101T000000.000Z.age-123"), filepath.Join(r.data, ".backup-1") // of programs that were killed
+	if err := errors.Join(os.WriteFile(part, []byte("x"), 0o600), os.Mkdir(work, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{part, work} {
+		if err := os.Chtimes(name, now.Add(-48*time.Hour), now.Add(-48*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	k, err := backup.NewKeeper(backup.KeeperOptions{Data: r.data, Dir: dir, Every: time.Hour, Keep: 2, Recipients: r.recipients, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
@@ -171,10 +182,51 @@ func TestKeeper(t *testing.T) {
 	if err != nil || len(files) != 2 {
 		t.Errorf("kept %v, %v", files, err)
 	}
+	for _, name := range []string{part, work} {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
 	if _, err := os.Stat(foreign); err != nil {
 		t.Errorf("a file that is not the keeper's: %v", err)
 	}
 	if _, err := backup.NewKeeper(backup.KeeperOptions{Data: r.data, Dir: foreign}); err == nil {
 		t.Error("a file is taken for a folder")
 	}
+}
+
+// TestKeeperTellsOfFailures: a backup that fails is told, and one that goes well afterwards too.
+func TestKeeperTellsOfFailures(t *testing.T) {
+	r := newRig(t)
+	told := make(chan error)
+	ctx, cancel := context.WithCancel(t.Context())
+	run := func(data string) (end func()) {
+		k, err := backup.NewKeeper(backup.KeeperOptions{Data: data, Dir: t.TempDir(), Every: time.Hour, Keep: 1, Recipients: r.recipients, Done: func(_ time.Time, err error) {
+			select {
+			case told <- err:
+			case <-ctx.Done():
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- k.Run(ctx) }()
+		return func() {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	endBad := run(t.TempDir())
+	if err := <-told; err == nil || !strings.Contains(err.Error(), "not the data folder of a server") {
+		t.Errorf("told %v", err)
+	}
+	endGood := run(r.data)
+	if err := <-told; err != nil {
+		t.Errorf("told %v", err)
+	}
+	cancel()
+	endBad()
+	endGood()
 }

@@ -24,7 +24,10 @@ const (
 	longestSleep = 10 * time.Minute
 )
 
-var namePattern = regexp.MustCompile(`^gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age$`)
+var (
+	namePattern = regexp.MustCompile(`^gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age$`)
+	partPattern = regexp.MustCompile(`^\.gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age-[0-9]+$`) // on its way to such a name
+)
 
 // KeeperOptions say where backups go and how many stay. Data, Dir, Every, Keep and Recipients are required.
 type KeeperOptions struct {
@@ -123,6 +126,9 @@ func (k *Keeper) Once(ctx context.Context) error {
 		return err
 	}
 	k.last = at
+	if err := k.sweep(); err != nil {
+		return err
+	}
 	k.o.Log.Info("a backup was made", "file", note.File, "bytes", note.Bytes)
 	names, err := list(k.o.Dir)
 	if err != nil {
@@ -134,6 +140,24 @@ func (k *Keeper) Once(ctx context.Context) error {
 		}
 		if err := os.Remove(filepath.Join(k.o.Dir, old)); err != nil {
 			return fmt.Errorf("cannot remove an old backup: %w", err)
+		}
+	}
+	return nil
+}
+
+// sweep removes what a server that was killed in the middle of a backup has left.
+func (k *Keeper) sweep() error {
+	all, err := os.ReadDir(k.o.Dir)
+	if err != nil {
+		return fmt.Errorf("cannot list the backups: %w", err)
+	}
+	for _, e := range all {
+		st, err := e.Info()
+		if err != nil || !partPattern.MatchString(e.Name()) || !st.Mode().IsRegular() || k.o.Now().Sub(st.ModTime()) < workStale {
+			continue
+		}
+		if err := os.Remove(filepath.Join(k.o.Dir, e.Name())); err != nil {
+			return fmt.Errorf("cannot remove what is left of a backup: %w", err)
 		}
 	}
 	return nil

@@ -275,6 +275,8 @@ func (d *Desk) SetState(ctx context.Context, caller gozzard.Caller, agent gozzar
 	defer d.enrolling.Unlock()
 	a, err := d.o.Store.ChangeMember(ctx, agent, func(a AgentRecord) (AgentRecord, error) {
 		switch {
+		case a.State == StateRestored && !mayExclude(caller.Rights, m.Cloud, hostNets(m.IPs)): // whether it was put out is for those to say who could
+			return a, gozzard.Errorf(gozzard.ErrUserForbidden, "agent %s waits since the record was restored from a backup: letting it in needs the role admin", agent)
 		case a.State == StateRemoved:
 			return a, gozzard.Errorf(gozzard.ErrNotFound, "no agent %s is enrolled", agent)
 		case to == StateActive && a.State == StateRevoked:

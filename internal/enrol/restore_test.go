@@ -74,6 +74,10 @@ func TestRestoredMembers(t *testing.T) {
 		}
 	}
 
+	helper := gozzard.Caller{App: "app", User: "helper", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleEnroller}}}}
+	if _, err := r2.desk.SetState(t.Context(), helper, "revoked", enrol.StateActive); gozzard.KindOf(err) != gozzard.ErrUserForbidden {
+		t.Errorf("who may only enrol lets a restored host in: %v", err)
+	}
 	_, err = r2.desk.SetState(t.Context(), admin(), "revoked", enrol.StateRevoked) // the admin remembers
 	must(t, err)
 	if _, err := restore.Confirm(t.Context(), admin(), 4); gozzard.KindOf(err) != gozzard.ErrConflict {
