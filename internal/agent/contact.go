@@ -24,6 +24,8 @@ type contact struct {
 	over       bool      // the lease was over once: this session will not be used again
 	helloAt    time.Time // when HELLO was sent last
 	heard      time.Time // when the newest thing that the server answered was sent
+	opened     time.Time // when a session was last opened for operations
+	lastHeard  time.Time // heard, also when another session was begun since
 	beat       uint64
 	sent       [beatsKept]time.Time
 }
@@ -83,13 +85,14 @@ func (c *contact) answerable(session uint64, now time.Time) bool {
 }
 
 // welcome opens the session for operations. lsn is that of the record about it.
-func (c *contact) welcome(session, lsn uint64) {
+func (c *contact) welcome(session, lsn uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if session != c.session || c.welcomed {
 		return
 	}
 	c.welcomed, c.welcomeLSN, c.heard = true, lsn, c.helloAt
+	c.opened, c.lastHeard = now, c.heard
 }
 
 // nextBeat numbers a heartbeat; 0 when none is to be sent.
@@ -112,7 +115,7 @@ func (c *contact) answered(session, beat uint64, now time.Time) {
 		return
 	}
 	if at := c.sent[beat%beatsKept]; at.After(c.heard) {
-		c.heard = at
+		c.heard, c.lastHeard = at, at
 	}
 }
 

@@ -286,7 +286,7 @@ func (a *Agent) welcome(cmd *gozzard.Command) {
 		a.log.Warn("welcome was not recorded", "error", err)
 		return // HELLO is repeated
 	}
-	a.contact.welcome(cmd.Session, lsn)
+	a.contact.welcome(cmd.Session, lsn, now)
 	nudge(a.beatNow) // the lease counts from HELLO, which may have waited long for its answer
 	for _, op := range a.state.ops {
 		op.tries, op.due = 0, now.Add(resendWelcome)

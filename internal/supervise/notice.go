@@ -66,6 +66,7 @@ func (a *actor) restarted(out gozzard.Outcome, why string) {
 		a.message = ""
 	case gozzard.CodeOK:
 		a.message = ""
+		a.restarts++
 		a.announce(gozzard.Event{Kind: gozzard.EventRestartSuccess, PID: a.proc.PID, Message: restartText(name, why, "")})
 	default:
 		a.message = clip(out.Message, maxStatusBytes)

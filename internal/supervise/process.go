@@ -21,6 +21,8 @@ type state struct {
 	upSince   time.Time // monotonic
 	oomKills  int       // of its group when it came up
 	lookedAt  time.Time // when it was last seen not to run
+	since     time.Time // when it came to run, or was first seen not to
+	restarts  int       // that nobody asked for, since the agent began
 	stopWatch func()    // nil: not watched
 	version   string
 	message   string
@@ -58,6 +60,9 @@ type view struct {
 	health  string
 	next    time.Time // of a periodic process
 	madeAt  time.Time
+
+	since    time.Time
+	restarts int
 }
 
 // restore sets the state that the journal has. A definition that cannot be read is kept as it is: it may be one of a newer version.
@@ -89,6 +94,9 @@ func (a *actor) look() (Found, error) {
 	case err != nil:
 		return Found{}, fmt.Errorf("cannot look for %s: %w", a.key, err)
 	case f.Proc == a.proc:
+		if a.since.IsZero() {
+			a.since = a.s.now()
+		}
 	case f.Proc.IsZero():
 		a.down(Exit{})
 	default:
@@ -123,6 +131,9 @@ func (a *actor) adopt(f Found, before Exit) {
 	a.ended = nil
 	a.renewHealth()
 	a.proc, a.procStart, a.byCgroup, a.upSince = f.Proc, f.StartedAt, f.ByCgroup, time.Now()
+	if a.since = f.StartedAt; a.since.IsZero() {
+		a.since = a.s.now()
+	}
 	if !a.operating {
 		a.message = ""
 	}
@@ -162,7 +173,7 @@ func (a *actor) down(e Exit) {
 	if a.alerted {
 		a.alerted, a.notes.limit = false, ""
 	}
-	a.proc, a.procStart = Proc{}, time.Time{}
+	a.proc, a.procStart, a.since = Proc{}, time.Time{}, a.s.now()
 	a.lastExit = exitText(e)
 	if a.operating {
 		return
@@ -217,7 +228,7 @@ func (a *actor) show() (before, now view) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before = a.view
-	v := view{known: a.known, spec: a.spec, proc: a.proc, watched: a.stopWatch != nil, status: a.status(), health: a.health.text}
+	v := view{known: a.known, spec: a.spec, proc: a.proc, watched: a.stopWatch != nil, status: a.status(), health: a.health.text, since: a.since, restarts: a.restarts}
 	if a.plan != nil {
 		v.next, v.madeAt = a.plan.next, a.plan.madeAt
 	}
