@@ -11,6 +11,7 @@ import (
 // server as long as its time-out says.
 type dialer struct {
 	anywhere bool
+	made     func(*linkConn) // is told of every connection
 	atEnd    func(f func()) (cancel func() bool)
 }
 
@@ -25,7 +26,9 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 		return nil, err
 	}
 	cancel := d.atEnd(func() { _ = conn.Close() }) // its reader learns of it
-	return &linkConn{Conn: conn, cancel: cancel}, nil
+	c := &linkConn{Conn: conn, cancel: cancel}
+	d.made(c)
+	return c, nil
 }
 
 // onlyLoopback sees the address that is really connected to, after any resolution.

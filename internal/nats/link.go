@@ -65,6 +65,9 @@ type Link struct {
 	run     string // of this program, for the server
 	url     string
 	conn    atomic.Pointer[natsgo.Conn]
+	socket  atomic.Pointer[linkConn] // the newest that was dialled
+	fault   atomic.Pointer[string]   // why there is no connection; nil: there is one, or nothing was tried yet
+	up      atomic.Bool
 	refused atomic.Bool // the newest failure was about the secret
 	faulty  atomic.Bool // a failure was logged since the last connect
 	said    onceEach
@@ -140,6 +143,36 @@ func (l *Link) Send(r *gozzard.Report) error {
 	return nil
 }
 
+// Reconnect drops the connection, if there is one, and connects anew without waiting for the next attempt that is planned. It returns at once.
+func (l *Link) Reconnect() error {
+	conn := l.conn.Load()
+	if conn == nil {
+		return fmt.Errorf("cannot connect anew: %w", ErrDown)
+	}
+	// The socket first: where the network has gone away the library may be in the middle of a write, with its lock held, and comes out of it only so.
+	if s := l.socket.Load(); s != nil {
+		_ = s.Close() // who reads it learns of it
+	}
+	if conn.IsConnected() && l.opts.Broker == nil { // its reader has yet to see the end, and will connect by itself
+		return nil
+	}
+	if err := conn.ForceReconnect(); err != nil {
+		return fmt.Errorf("cannot connect anew: %w", err)
+	}
+	return nil
+}
+
+// State tells whether there is a connection, and the newest reason when there is none.
+func (l *Link) State() (up bool, fault string) {
+	if l.up.Load() {
+		return true, ""
+	}
+	if f := l.fault.Load(); f != nil {
+		fault = *f
+	}
+	return false, fault
+}
+
 // Stats returns the counts so far.
 func (l *Link) Stats() LinkStats {
 	return LinkStats{
@@ -187,7 +220,7 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 	up := false
 	defer func() {
 		if up {
-			l.opts.Down()
+			l.down()
 		}
 	}()
 	for {
@@ -204,7 +237,7 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 		for _, connected := range ev.drain() {
 			if up {
 				up = false
-				l.opts.Down()
+				l.down()
 			}
 			if !connected || ctx.Err() != nil {
 				continue
@@ -215,11 +248,18 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 			}
 			l.refused.Store(false)
 			l.faulty.Store(false)
+			l.fault.Store(nil)
 			l.connects.Add(1)
 			up = true
+			l.up.Store(true)
 			l.opts.Up()
 		}
 	}
+}
+
+func (l *Link) down() {
+	l.up.Store(false)
+	l.opts.Down()
 }
 
 // flush returns when the broker has done all that was asked of it: the subscription is in place.
@@ -244,6 +284,7 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 		natsgo.DisconnectErrHandler(func(_ *natsgo.Conn, err error) {
 			if err != nil {
 				l.opts.Log.Info("link to the server was cut", "err", err)
+				l.blame(err.Error())
 			}
 			ev.add(false)
 		}),
@@ -259,7 +300,7 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 	if l.opts.Broker != nil {
 		return append(opts, natsgo.InProcessServer(l.opts.Broker.server))
 	}
-	return append(opts, natsgo.SetCustomDialer(dialer{anywhere: l.opts.TLS != nil, atEnd: func(f func()) func() bool { return context.AfterFunc(life, f) }}))
+	return append(opts, natsgo.SetCustomDialer(dialer{anywhere: l.opts.TLS != nil, made: l.socket.Store, atEnd: func(f func()) func() bool { return context.AfterFunc(life, f) }}))
 }
 
 // refusal says what the server does not believe.
@@ -275,12 +316,16 @@ func (l *Link) failed(err error) {
 	refused := errors.Is(err, natsgo.ErrAuthorization)
 	l.refused.Store(refused)
 	if refused {
-		return // said when the next attempt is planned
+		l.blame(l.refusal())
+		return // logged when the next attempt is planned
 	}
+	l.blame(err.Error())
 	if !l.faulty.Swap(true) {
 		l.opts.Log.Warn("link to the server has a fault", "err", err)
 	}
 }
+
+func (l *Link) blame(why string) { l.fault.Store(&why) }
 
 func (l *Link) receive(m *natsgo.Msg) {
 	l.received.Add(1)

@@ -1,0 +1,143 @@
+package nats_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gozzard/gozzard/internal/nats"
+)
+
+// Somebody on the host has the link made anew: it is dropped and comes back, as often as it is asked for.
+func TestReconnect(t *testing.T) {
+	ways(t, func(t *testing.T, _ *nats.Broker, o nats.LinkOptions) {
+		o.Agent = agentID(1)
+		e := link(t, o)
+		for n := 1; n <= 3; n++ {
+			eventually(t, "the connection", func() bool { return e.upCount() == n && e.isUp() })
+			if up, fault := e.State(); !up || fault != "" {
+				t.Errorf("connected, and the state is %v %q", up, fault)
+			}
+			if err := e.Reconnect(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Where there is no server the link says why, and asking does no harm.
+func TestReconnectWithoutAServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e := link(t, nats.LinkOptions{URL: addr, Agent: agentID(1)})
+	eventually(t, "the reason", func() bool { up, fault := e.State(); return !up && strings.Contains(fault, "refused") })
+	for range 20 {
+		if err := e.Reconnect(); err != nil && !errors.Is(err, nats.ErrDown) {
+			t.Fatal(err)
+		}
+	}
+	broker(t, addr)
+	eventually(t, "the server that came later", e.isUp)
+}
+
+// The network has gone away without a word, as it does when a host moves: nothing arrives and nothing fails. The link is made anew at once, not when the
+// silence is noticed.
+func TestReconnectOverADeadNetwork(t *testing.T) {
+	b := broker(t, "127.0.0.1:0")
+	w := newCable(t, b.Addr())
+	e := link(t, nats.LinkOptions{URL: w.addr, Agent: agentID(1)})
+	eventually(t, "the connection", e.isUp)
+	w.freeze()
+	if err := e.Reconnect(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a new connection", func() bool { return w.made() > 1 && e.upCount() == 2 && e.isUp() })
+}
+
+// cable carries connections to a server until it is frozen; those that come later are carried again.
+type cable struct {
+	addr string
+
+	mu     sync.Mutex
+	n      int
+	frozen int // connections up to this one carry nothing
+}
+
+func newCable(t *testing.T, to string) *cable {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &cable{addr: l.Addr().String()}
+	var wg sync.WaitGroup
+	var open sync.Map
+	t.Cleanup(func() {
+		_ = l.Close()
+		open.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
+		wg.Wait()
+	})
+	wg.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			open.Store(near, nil)
+			open.Store(far, nil)
+			w.mu.Lock()
+			w.n++
+			n := w.n
+			w.mu.Unlock()
+			wg.Go(func() { w.carry(n, far, near) })
+			wg.Go(func() { w.carry(n, near, far) })
+		}
+	})
+	return w
+}
+
+func (w *cable) carry(n int, to, from net.Conn) {
+	buf := make([]byte, 4096)
+	for {
+		k, err := from.Read(buf)
+		w.mu.Lock()
+		dead := n <= w.frozen
+		w.mu.Unlock()
+		if dead { // not even the end of a connection is told
+			_, _ = io.Copy(io.Discard, from)
+			return
+		}
+		if err != nil {
+			_ = to.Close()
+			return
+		}
+		if _, err := to.Write(buf[:k]); err != nil {
+			return
+		}
+	}
+}
+
+func (w *cable) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frozen = w.n
+}
+
+func (w *cable) made() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.n
+}
