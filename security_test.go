@@ -26,6 +26,7 @@ var decoders = []string{
 	"internal/host",     // pid files, output of commands
 	"internal/job",      // bodies of every call
 	"internal/journal",  // the journal's frames
+	"internal/local",    // requests on the local socket
 	"internal/policy",   // policy files
 	"internal/procfs",   // /proc
 	"internal/seal",     // signed envelopes

@@ -1,0 +1,40 @@
+package local_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/internal/local"
+)
+
+// FuzzRequest: whatever a member sends, nothing is done, and a stranger's request that came past the gate is answered with nothing but a refusal.
+func FuzzRequest(f *testing.F) {
+	z := fuzztest.New(f)
+	for _, line := range []string{"GET /status", "GET /processes", "POST /reconnect", "POST /status", "POST //reconnect", "POST /./reconnect", "POST /%72econnect", "OPTIONS *"} {
+		z.Add([]byte(line + " HTTP/1.1\r\nHost: agent\r\n\r\n"))
+		z.Add([]byte(line + " HTTP/1.0\r\nContent-Length: 2\r\nX-HTTP-Method-Override: POST\r\n\r\n{}"))
+	}
+	z.Fuzz(func(t *testing.T, in []byte) {
+		s := local.New(local.Options{
+			Status: func() local.Status { return local.Status{} }, Processes: func(int) ([]local.Process, int) { return nil, 0 },
+			Reconnect: func() error { t.Error("the link was made anew"); return nil }, Log: slog.New(slog.DiscardHandler),
+		})
+		for who, ctx := range []context.Context{local.AsStranger(), local.AsMember()} {
+			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(in)))
+			if err != nil {
+				return
+			}
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r.WithContext(ctx))
+			if w.Code < 300 && who == 0 {
+				t.Errorf("a stranger is answered with %d", w.Code)
+			}
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package local
+
+import "github.com/gozzard/gozzard"
+
+// MaxProcesses is how many processes one answer lists.
+const MaxProcesses = 10_000
+
+// Status is how an agent stands. Times are Unix seconds, 0 when there is none.
+type Status struct {
+	Agent       gozzard.AgentID `json:"agent"`
+	Version     string          `json:"version"`
+	PID         int             `json:"pid"`
+	UID         int             `json:"uid"`
+	StartedAt   int64           `json:"started_at"`
+	Hostname    string          `json:"hostname"`
+	Cloud       int             `json:"cloud"`
+	IPs         []string        `json:"ips"`
+	Server      string          `json:"server"`
+	Session     Session         `json:"session"`
+	Link        Link            `json:"link"`
+	Certificate int64           `json:"certificate_until,omitempty"` // of an enrolled host
+	Key         Key             `json:"server_key"`
+	Policy      Policy          `json:"policy"`
+	Degraded    []string        `json:"degraded"` // what this host lacks, in words
+	Journal     Journal         `json:"journal"`
+	Processes   int             `json:"processes"`
+	Refused     uint64          `json:"refused"` // connections of strangers to this socket
+}
+
+// Session is whether operations are taken in.
+type Session struct {
+	Open    bool   `json:"open"`
+	Number  uint64 `json:"number"`
+	Since   int64  `json:"since"`    // when it was opened; without one, since when there is none
+	HeardAt int64  `json:"heard_at"` // when the server last answered
+}
+
+// Link is the connection to the server.
+type Link struct {
+	Up       bool   `json:"up"`
+	Connects uint64 `json:"connects"`
+	Fault    string `json:"fault,omitempty"` // why it is not up
+}
+
+// Key is the server's key that is obeyed.
+type Key struct {
+	ID    string `json:"id"`
+	Epoch uint64 `json:"epoch"`
+}
+
+// Policy is what the host lets the server do.
+type Policy struct {
+	File      string `json:"file"`
+	AllowRoot bool   `json:"allow_root"`
+	Text      string `json:"text"`
+}
+
+// Journal is how far everything is durable.
+type Journal struct {
+	ID  string `json:"id"`
+	LSN uint64 `json:"lsn"`
+}
+
+// Process is one that the agent keeps.
+type Process struct {
+	Namespace string  `json:"namespace"`
+	Name      string  `json:"name"`
+	State     string  `json:"state"` // running or stopped
+	Wanted    string  `json:"wanted"`
+	Hosted    bool    `json:"hosted"`
+	PID       int32   `json:"pid"` // -1 when not running
+	Since     int64   `json:"since"`
+	Restarts  int     `json:"restarts"` // that nobody asked for, since the agent began
+	Version   string  `json:"version,omitempty"`
+	Message   string  `json:"message,omitempty"`
+	CPU       float32 `json:"cpu"` // percent of the whole machine, process tree
+	Mem       float32 `json:"mem"`
+	FD        int32   `json:"fd"`
+	Disk      int64   `json:"disk"`
+	Net       int64   `json:"net"`
+}
+
+// Processes are the first ones by name, MaxProcesses at most, and how many there are.
+type Processes struct {
+	Count     int       `json:"count"`
+	Processes []Process `json:"processes"`
+}
+
+// fault is the answer to what is refused.
+type fault struct {
+	Error string `json:"error"`
+}
