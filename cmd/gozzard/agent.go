@@ -17,6 +17,7 @@ import (
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/internal/local"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/seal"
 )
@@ -36,6 +37,7 @@ type agentConfig struct {
 	// AllowSetuid lets commands of accounts other than root gain privileges.
 	AllowSetuid bool
 	Policy      policyConfig
+	Socket      socketConfig
 	Log         *slog.Logger
 }
 
@@ -56,6 +58,10 @@ agent and starting the new program does the same with a gap in which nothing is 
 What the server may have done here is said by a policy file of this host that the server cannot change: accounts, folders, operations. The first start writes
 one in the state folder that refuses the account root unless --allow-root is given. Edit it to allow more or less; "gozzard agent doctor" says what it means.
 
+Whoever is on this host as root or as the agent's account can ask the agent itself, also while no server answers: "gozzard agent status", "gozzard agent ps"
+and "gozzard agent reconnect", over a unix socket in the state folder. With --socket and --socket-group the members of a group may look, too. Processes are
+started and stopped by signed commands of the server only, never over this socket.
+
 Every flag can also be set by the environment (--secret-file is GOZZARD_SECRET_FILE) or in the YAML file named by --config; a flag wins over the
 environment, the environment over the file.
 
@@ -72,6 +78,9 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 				return err
 			}
 			cfg.Log = log
+			if err := cfg.Socket.settle(cfg.Data, cmd.Flags().Changed("socket")); err != nil {
+				return err
+			}
 			if secretFile == "" {
 				err = cfg.membership(cmd.Flags().Changed("ip"))
 			} else {
@@ -93,9 +102,11 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 	f.BoolVar(&cfg.AllowSetuid, "allow-setuid", false, "let commands of accounts other than root gain privileges, for example by sudo")
 	f.StringVar(&cfg.Policy.File, "policy", "", "policy of this host (default policy.yaml in the state folder, which is written at the first start)")
 	f.BoolVar(&cfg.Policy.AllowRoot, "allow-root", false, "allow the account root in the policy that is written at the first start")
+	cfg.Socket.register(f)
 	f.DurationVar(&cfg.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
 	logs.register(f, "info")
 	cmd.AddCommand(newJoinCommand(), newDoctorCommand())
+	addLocalCommands(cmd)
 	return cmd
 }
 
@@ -115,6 +126,7 @@ type agentNode struct {
 	agent *agent.Agent
 	link  *nats.Link
 	keep  *enrol.Keeper // nil: not enrolled
+	local *local.Server // nil: nobody on this host is answered
 	acts  *actLog
 	log   *slog.Logger
 }
@@ -185,8 +197,11 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 		n.keep = enrol.NewKeeper(cfg.Member, enrol.Machine(), cfg.Log)
 		lo.TLS, lo.Machine = n.keep.TLS(), enrol.Machine()
 	}
-	n.link, err = nats.NewLink(lo)
-	return n, err
+	if n.link, err = nats.NewLink(lo); err != nil {
+		return nil, err
+	}
+	n.openLocal(cfg, ring, rules)
+	return n, nil
 }
 
 func hostAddrs(cfg agentConfig) (addrs []gozzard.HostAddr, err error) {
@@ -205,11 +220,14 @@ func (n *agentNode) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	errs := make([]error, 3)
+	errs := make([]error, 4)
 	wg.Go(func() { defer cancel(); errs[0] = n.agent.Run(ctx, n.link) })
 	wg.Go(func() { defer cancel(); errs[1] = n.link.Run(ctx) })
 	if n.keep != nil {
 		wg.Go(func() { defer cancel(); errs[2] = n.keep.Run(ctx) })
+	}
+	if n.local != nil {
+		wg.Go(func() { defer cancel(); errs[3] = n.local.Run(ctx) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

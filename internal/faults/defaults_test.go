@@ -157,6 +157,7 @@ func TestSecureDefaults(t *testing.T) {
 		{"the server listens for callers and agents only", serverListens},
 		{"agents speak TLS 1.3, TLS first", agentsTLS},
 		{"agents only connect out", agentConnectsOut},
+		{"the agent's socket is for root and itself", localSocket},
 		{"enrolment tokens are short and used once", enrolmentTokens},
 		{"the server is pinned and nothing switches that off", serverIsPinned},
 		{"an agent's key opens its own subjects only", ownSubjectsOnly},

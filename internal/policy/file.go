@@ -43,6 +43,9 @@ func Open(path string, log *slog.Logger) (*File, error) {
 	return &File{path: path, log: log, seen: fi, now: p}, nil
 }
 
+// Path is where the policy is written.
+func (f *File) Path() string { return f.path }
+
 // Action judges what is asked for.
 func (f *File) Action(a gozzard.Action) error { return f.Current().Action(a) }
 

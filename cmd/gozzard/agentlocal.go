@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/internal/local"
+)
+
+// localOptions are what the commands have in common that ask the agent of this host.
+type localOptions struct {
+	data   string
+	socket string
+	output outputFlag
+}
+
+// localHelp is what all of them should say.
+const localHelp = `
+
+The agent of this host is asked over its unix socket, so this works without a server. Root and the account of the agent may; members of the group that the
+agent was given (--socket-group) may look. Processes are started and stopped over the server only, by signed commands.`
+
+// addLocalCommands adds the commands that ask the agent of this host.
+func addLocalCommands(agent *cobra.Command) {
+	env := &cliEnv{out: os.Stdout, errs: os.Stderr, lookup: os.LookupEnv, now: time.Now}
+	agent.AddCommand(
+		env.localCommand(&cobra.Command{
+			Use:   "status",
+			Short: "Say how the agent of this host stands",
+			Long: `Say how the agent of this host stands: who it is, whether it has a session with its server and since when not, why its link is down, which key and which policy
+it obeys, what the host lacks. The exit code is 3 when no agent runs, and 0 when one does, with a server or without.` + localHelp,
+			Example: `  gozzard agent status --data /var/lib/gozzard-agent
+  gozzard agent status --socket /run/gozzard/agent.sock -o json`,
+		}, (*cliEnv).localStatus, "table", "json", "yaml"),
+		env.localCommand(&cobra.Command{
+			Use:   "ps",
+			Short: "List what the agent of this host keeps",
+			Long: `List the processes that the agent of this host keeps, as it sees them now. SINCE is for how long a process has run, or has not; RESTARTS is how often the
+agent has brought it back by itself since the agent began.` + localHelp,
+			Example: `  gozzard agent ps --data /var/lib/gozzard-agent
+  gozzard agent ps --data /var/lib/gozzard-agent -o wide`,
+		}, (*cliEnv).localPs, "table", "wide", "json", "yaml"),
+		env.localCommand(&cobra.Command{
+			Use:   "reconnect",
+			Short: "Have the agent of this host connect to its server anew",
+			Long: `Have the agent of this host drop the link to its server, if there is one, and connect anew at once: after a change of the network it would otherwise wait until
+the silence is noticed, and then for its next attempt. Processes and operations are not touched. It takes root or the account of the agent.` + localHelp,
+			Example: `  gozzard agent reconnect --data /var/lib/gozzard-agent`,
+		}, (*cliEnv).localReconnect),
+	)
+}
+
+// localCommand completes a command that asks the agent; known are the forms of its output, none for no output.
+func (env *cliEnv) localCommand(cmd *cobra.Command, run func(*cliEnv, context.Context, *local.Client, *outputFlag) error, known ...string) *cobra.Command {
+	var o localOptions
+	cmd.Args = cobra.NoArgs
+	cmd.Flags().StringVar(&o.data, "data", "./agent", "folder of the agent's state")
+	cmd.Flags().StringVar(&o.socket, "socket", socketName, "`PATH` of the agent's socket, a mere name being in the state folder")
+	if len(known) > 0 {
+		o.output.register(cmd, cmd.Flags(), known...)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		path, err := socketPath(o.data, o.socket)
+		if err != nil {
+			return failed(err)
+		}
+		if path == "" {
+			return usage("--socket %q: give the path of the agent's socket", o.socket)
+		}
+		if len(known) > 0 {
+			if err := o.output.check(); err != nil {
+				return err
+			}
+		}
+		return told(run(env, cmd.Context(), local.NewClient(path), &o.output))
+	}
+	return cmd
+}
+
+// told gives an error of the agent's socket its exit code; nil stays nil.
+func told(err error) error {
+	var done *exitError
+	switch {
+	case err == nil, errors.As(err, &done):
+		return err
+	case errors.Is(err, local.ErrNotRunning):
+		return &exitError{exitNotRunning, err}
+	case errors.Is(err, local.ErrNotAllowed):
+		return &exitError{exitNotAllowed, errors.New(printable(err.Error()))}
+	}
+	return &exitError{exitFailed, errors.New(printable(err.Error()))}
+}
+
+func (env *cliEnv) localReconnect(ctx context.Context, c *local.Client, _ *outputFlag) error {
+	if err := c.Reconnect(ctx); err != nil {
+		return err
+	}
+	return written(fmt.Fprintln(env.out, "the agent connects to its server anew; gozzard agent status says what came of it"))
+}
+
+func (env *cliEnv) localPs(ctx context.Context, c *local.Client, o *outputFlag) error {
+	found, err := c.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	if o.structured() {
+		return o.write(env.out, found)
+	}
+	if found.Count == 0 {
+		env.remark("the agent keeps no process")
+		return nil
+	}
+	wide := o.format == "wide"
+	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "SINCE", "RESTARTS"}
+	if wide {
+		header = append(header, "VERSION", "WANTED", "FD")
+	}
+	t := newTable(append(header, "MESSAGE")...)
+	for i := range found.Processes {
+		p := &found.Processes[i]
+		cells := []string{p.Namespace, p.Name, p.State, "", yesNo(p.Hosted), "", "", age(env.now(), p.Since), strconv.Itoa(p.Restarts)}
+		if p.State == "running" {
+			cells[3], cells[5], cells[6] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem)
+		}
+		if wide {
+			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)))
+		}
+		t.add(append(cells, p.Message)...)
+	}
+	if err := t.write(env.out); err != nil {
+		return err
+	}
+	if n := len(found.Processes); n < found.Count {
+		env.remark("%d of %d processes", n, found.Count)
+	}
+	return nil
+}
+
+func (env *cliEnv) localStatus(ctx context.Context, c *local.Client, o *outputFlag) error {
+	st, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if o.structured() {
+		return o.write(env.out, st)
+	}
+	var b strings.Builder
+	for _, l := range env.statusLines(&st) {
+		if v := printable(l[1]); v != "" {
+			fmt.Fprintf(&b, "%-11s %s\n", l[0], v)
+		}
+	}
+	return written(fmt.Fprint(env.out, b.String()))
+}
+
+// statusLines puts a status into words; empty ones are left out.
+func (env *cliEnv) statusLines(st *local.Status) [][2]string {
+	now := env.now()
+	session := fmt.Sprintf("open for %s (number %d)", age(now, st.Session.Since), st.Session.Number)
+	if !st.Session.Open {
+		session = "none for " + age(now, st.Session.Since)
+		if st.Session.HeardAt == 0 {
+			session += ", since the agent began"
+		}
+	}
+	link := "up"
+	if !st.Link.Up {
+		link = "down"
+		if st.Link.Fault != "" {
+			link += ": " + st.Link.Fault
+		}
+	}
+	root := "root refused"
+	if st.Policy.AllowRoot {
+		root = "root allowed"
+	}
+	rules := ""
+	if st.Policy.File != "" {
+		rules = st.Policy.File + " (" + root + ")"
+	}
+	refused := ""
+	if st.Refused > 0 {
+		refused = strconv.FormatUint(st.Refused, 10) + " connections of strangers to the local socket"
+	}
+	lines := [][2]string{
+		{"agent", string(st.Agent)},
+		{"version", st.Version},
+		{"pid", fmt.Sprintf("%d (uid %d), up for %s", st.PID, st.UID, age(now, st.StartedAt))},
+		{"host", fmt.Sprintf("%s, cloud %d, %s", st.Hostname, st.Cloud, strings.Join(st.IPs, ", "))},
+		{"server", st.Server},
+		{"session", session},
+		{"link", link},
+		{"heard", moment(st.Session.HeardAt)},
+		{"key", fmt.Sprintf("%s, epoch %d", st.Key.ID, st.Key.Epoch)},
+		{"certificate", untilText(st.Certificate)},
+		{"policy", rules},
+		{"processes", strconv.Itoa(st.Processes)},
+		{"journal", fmt.Sprintf("%s at %d", st.Journal.ID, st.Journal.LSN)},
+		{"refused", refused},
+	}
+	for _, d := range st.Degraded {
+		lines = append(lines, [2]string{"degraded", d})
+	}
+	return lines
+}
+
+func untilText(unix int64) string {
+	if unix <= 0 {
+		return ""
+	}
+	return "until " + moment(unix)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gozzard/gozzard/internal/local"
+	"github.com/gozzard/gozzard/internal/policy"
+	"github.com/gozzard/gozzard/internal/seal"
+)
+
+const (
+	socketName = "agent.sock"
+	noSocket   = "none"
+)
+
+// socketConfig is where people on this host find an agent.
+type socketConfig struct {
+	Path  string // "": nowhere
+	Group string
+}
+
+func (c *socketConfig) register(f *pflag.FlagSet) {
+	f.StringVar(&c.Path, "socket", socketName, "`PATH` of the unix socket for people on this host, a mere name being in the state folder; none for no socket")
+	f.StringVar(&c.Group, "socket-group", "", "`GROUP` whose members may look (needs --socket in a folder that they can enter and not write, such as /run/gozzard/agent.sock)")
+}
+
+// settle makes the flags a path. Given says that somebody chose it.
+func (c *socketConfig) settle(data string, given bool) error {
+	path, err := socketPath(data, c.Path)
+	if err != nil {
+		return failed(err)
+	}
+	if !local.Supported {
+		if given && path != "" {
+			return usage("--socket %s: an agent has no local socket on this system", c.Path)
+		}
+		path = ""
+	}
+	own, err := socketPath(data, socketName)
+	if err != nil {
+		return failed(err)
+	}
+	if c.Group != "" && (path == "" || filepath.Dir(path) == filepath.Dir(own)) {
+		return usage("--socket-group %s: its members cannot enter the state folder; give --socket in a folder that they can enter and not write, such as /run/gozzard/%s", c.Group, socketName)
+	}
+	c.Path = path
+	return nil
+}
+
+// socketPath is where the socket of the agent of a state folder is; "" when there is none.
+func socketPath(data, given string) (string, error) {
+	if given == "" || given == noSocket {
+		return "", nil
+	}
+	if !strings.ContainsRune(given, filepath.Separator) {
+		given = filepath.Join(data, given)
+	}
+	path, err := filepath.Abs(given)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the socket: %w", err)
+	}
+	return path, nil
+}
+
+// openLocal makes the door for people on this host.
+func (n *agentNode) openLocal(cfg agentConfig, ring *seal.Ring, rules hostPolicy) {
+	if cfg.Socket.Path == "" {
+		return
+	}
+	n.local = local.New(local.Options{
+		Path: cfg.Socket.Path, Group: cfg.Socket.Group, Log: cfg.Log,
+		Status:    func() local.Status { return n.localStatus(cfg, ring, rules) },
+		Processes: n.localProcesses,
+		Reconnect: n.link.Reconnect,
+	})
+}
+
+// localStatus says how the agent stands.
+func (n *agentNode) localStatus(cfg agentConfig, ring *seal.Ring, rules hostPolicy) local.Status {
+	s := n.agent.Standing()
+	key := ring.Key()
+	up, fault := n.link.State()
+	st := local.Status{
+		Agent: s.Host.Agent, Version: s.Host.Version, PID: os.Getpid(), UID: os.Geteuid(), StartedAt: s.Host.StartedAt, Hostname: s.Host.Hostname,
+		Cloud: cfg.Cloud, IPs: cfg.IPs, Server: cfg.Server,
+		Session:  local.Session{Open: s.Open, Number: s.Session, Since: s.Host.StartedAt, HeardAt: unixOf(s.Heard)},
+		Link:     local.Link{Up: up, Connects: n.link.Stats().Connects, Fault: fault},
+		Key:      local.Key{ID: key.ID().String(), Epoch: key.Epoch},
+		Degraded: append([]string{}, s.Host.Degraded...), Processes: n.agent.Processes(),
+		Journal: local.Journal{ID: hex.EncodeToString(s.Journal.ID[:]), LSN: s.Journal.LSN},
+	}
+	switch {
+	case s.Open:
+		st.Session.Since = s.Opened.Unix()
+	case !s.Heard.IsZero():
+		st.Session.Since = s.Heard.Unix()
+	}
+	if n.keep != nil {
+		st.Certificate = unixOf(n.keep.NotAfter())
+	}
+	if f, ok := rules.(*policy.File); ok {
+		p := f.Current()
+		st.Policy = local.Policy{File: f.Path(), AllowRoot: p.AllowRoot, Text: p.String()}
+	}
+	return st
+}
+
+// localProcesses says what the agent keeps.
+func (n *agentNode) localProcesses(most int) ([]local.Process, int) {
+	lives, total := n.agent.Lives(most)
+	rows := make([]local.Process, len(lives))
+	for i, l := range lives {
+		rows[i] = local.Process{
+			Namespace: l.Namespace, Name: l.Name, State: l.State.String(), Wanted: l.Wanted.String(), Hosted: l.Hosted, PID: l.PID,
+			Since: l.Since, Restarts: l.Restarts, Version: l.Version, Message: l.Message,
+			CPU: l.CPU, Mem: l.Mem, FD: l.FD, Disk: l.Disk, Net: l.Net,
+		}
+	}
+	return rows, total
+}
+
+func unixOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
