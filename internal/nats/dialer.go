@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,24 +11,27 @@ import (
 // dialer connects to loopback addresses only unless TLS goes over it, and closes what it opened when its link ends: the library waits for a silent
 // server as long as its time-out says.
 type dialer struct {
-	anywhere bool
-	made     func(*linkConn) // is told of every connection
-	atEnd    func(f func()) (cancel func() bool)
+	link  *Link
+	atEnd func(f func()) (cancel func() bool)
 }
 
 // Dial makes it a natsgo.CustomDialer.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	nd := net.Dialer{Timeout: dialTimeout}
-	if !d.anywhere {
+	if d.link.opts.TLS == nil {
 		nd.Control = onlyLoopback
 	}
-	conn, err := nd.Dial(network, address)
+	ctx, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
+	d.link.dialling.Store(&giveUp)
+	conn, err := nd.DialContext(ctx, network, address)
+	d.link.dialling.Store(nil)
 	if err != nil {
 		return nil, err
 	}
 	cancel := d.atEnd(func() { _ = conn.Close() }) // its reader learns of it
 	c := &linkConn{Conn: conn, cancel: cancel}
-	d.made(c)
+	d.link.socket.Store(c)
 	return c, nil
 }
 

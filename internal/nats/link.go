@@ -60,18 +60,19 @@ type LinkStats struct {
 
 // Link is the agent's end of the fabric. Up and Down are called from the goroutine of Run, Command from another.
 type Link struct {
-	opts    LinkOptions
-	name    string
-	run     string // of this program, for the server
-	url     string
-	conn    atomic.Pointer[natsgo.Conn]
-	socket  atomic.Pointer[linkConn] // the newest that was dialled
-	fault   atomic.Pointer[string]   // why there is no connection; nil: there is one, or nothing was tried yet
-	up      atomic.Bool
-	refused atomic.Bool // the newest failure was about the secret
-	faulty  atomic.Bool // a failure was logged since the last connect
-	said    onceEach
-	out     outbox
+	opts     LinkOptions
+	name     string
+	run      string // of this program, for the server
+	url      string
+	conn     atomic.Pointer[natsgo.Conn]
+	socket   atomic.Pointer[linkConn]           // the newest that was dialled
+	dialling atomic.Pointer[context.CancelFunc] // gives up the dial that is under way
+	fault    atomic.Pointer[string]             // why there is no connection; nil: there is one, or nothing was tried yet
+	up       atomic.Bool
+	refused  atomic.Bool // the newest failure was about the secret
+	faulty   atomic.Bool // a failure was logged since the last connect
+	said     onceEach
+	out      outbox
 
 	sent, received, malformed, newer, unopened, connects atomic.Uint64
 }
@@ -143,17 +144,24 @@ func (l *Link) Send(r *gozzard.Report) error {
 	return nil
 }
 
-// Reconnect drops the connection, if there is one, and connects anew without waiting for the next attempt that is planned. It returns at once.
+// Reconnect drops the connection, if there is one, gives up the attempt that is under way, if there is one, and connects anew without waiting for the next one
+// that is planned. It does not wait for the new connection.
 func (l *Link) Reconnect() error {
-	conn := l.conn.Load()
-	if conn == nil {
-		return fmt.Errorf("cannot connect anew: %w", ErrDown)
+	// First what the library may be waiting for with its lock held: a dial, an answer or a write to where the network has gone away.
+	dialling := l.dialling.Load()
+	if dialling != nil {
+		(*dialling)()
 	}
-	// The socket first: where the network has gone away the library may be in the middle of a write, with its lock held, and comes out of it only so.
 	if s := l.socket.Load(); s != nil {
 		_ = s.Close() // who reads it learns of it
 	}
-	if conn.IsConnected() && l.opts.Broker == nil { // its reader has yet to see the end, and will connect by itself
+	conn := l.conn.Load()
+	switch {
+	case conn == nil && dialling != nil: // the first attempt; the next one comes by itself
+		return nil
+	case conn == nil:
+		return fmt.Errorf("cannot connect anew: %w", ErrDown)
+	case conn.IsConnected() && l.opts.Broker == nil: // its reader has yet to see the end, and will connect by itself
 		return nil
 	}
 	if err := conn.ForceReconnect(); err != nil {
@@ -300,7 +308,7 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 	if l.opts.Broker != nil {
 		return append(opts, natsgo.InProcessServer(l.opts.Broker.server))
 	}
-	return append(opts, natsgo.SetCustomDialer(dialer{anywhere: l.opts.TLS != nil, made: l.socket.Store, atEnd: func(f func()) func() bool { return context.AfterFunc(life, f) }}))
+	return append(opts, natsgo.SetCustomDialer(dialer{link: l, atEnd: func(f func()) func() bool { return context.AfterFunc(life, f) }}))
 }
 
 // refusal says what the server does not believe.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/nats"
@@ -61,6 +63,46 @@ func TestReconnectOverADeadNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "a new connection", func() bool { return w.made() > 1 && e.upCount() == 2 && e.isUp() })
+}
+
+// The network swallows what is sent, and the attempt to connect would wait for long. It is given up, and the next one finds the server.
+func TestReconnectGivesUpADial(t *testing.T) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeFD := sync.OnceFunc(func() { _ = syscall.Close(fd) })
+	defer closeFD()
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	sa, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(sa.(*syscall.SockaddrInet4).Port))
+	queued, err := net.Dial("tcp", addr) // nobody accepts, and there is room for one
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer queued.Close()
+	e := link(t, nats.LinkOptions{URL: addr, Agent: agentID(1)})
+	eventually(t, "an attempt that is given up", func() bool {
+		if err := e.Reconnect(); err != nil && !errors.Is(err, nats.ErrDown) {
+			t.Fatal(err)
+		}
+		_, fault := e.State()
+		return strings.Contains(fault, "canceled")
+	})
+	closeFD()
+	_ = queued.Close()
+	var b *nats.Broker
+	eventually(t, "the port", func() bool {
+		b, err = nats.StartBroker(nats.BrokerOptions{Listen: addr, Secret: secret})
+		return err == nil
+	})
+	t.Cleanup(b.Close)
+	eventually(t, "the server", e.isUp)
 }
 
 // cable carries connections to a server until it is frozen; those that come later are carried again.
