@@ -39,20 +39,28 @@ func (g *gate) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		p, err := peerOf(c)
-		if err != nil {
-			g.log.Warn("connection to the local socket was closed", "err", err)
-			_ = c.Close() // nobody is there to be told
-			continue
+		who := stranger
+		if err == nil {
+			who = judge(p, g.own, g.group)
 		}
-		who := judge(p, g.own, g.group)
 		if who == stranger {
-			if n := g.refused.Add(1); n&(n-1) == 0 { // ever more rarely: whoever is refused can come again
-				g.log.Warn("the local socket refused somebody who is neither root nor the agent's account nor in its group", "uid", p.uid, "gid", p.gid, "pid", p.pid, "refused", n)
-			}
+			g.refuse(p, err)
 		} else if g.enter(who, p.uid) {
 			return &conn{UnixConn: c, peer: p, rank: who, leave: sync.OnceFunc(func() { g.leave(who, p.uid) })}, nil
 		}
 		_ = c.Close() // without an answer
+	}
+}
+
+// refuse counts a stranger and tells of him, ever more rarely: whoever is refused can come again.
+func (g *gate) refuse(p peer, unknown error) {
+	n := g.refused.Add(1)
+	switch {
+	case n&(n-1) != 0:
+	case unknown != nil:
+		g.log.Warn("the local socket refused somebody", "err", unknown, "refused", n)
+	default:
+		g.log.Warn("the local socket refused somebody who is neither root nor the agent's account nor in its group", "uid", p.uid, "gid", p.gid, "pid", p.pid, "refused", n)
 	}
 }
 
