@@ -90,3 +90,25 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// An agent whose socket cannot be made does its work all the same, and has the socket when it can.
+func TestAgentWithoutItsSocket(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "agent.sock")
+	if err := os.WriteFile(path, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := ft.StartServer(t, "")
+	agent := s.StartAgentIn(t, 1, dir, "")
+	ft.Until(t, time.Minute, agent.Output, func() bool { return strings.Contains(agent.Output(), path+" is there and is no socket") })
+	if b, err := os.ReadFile(path); string(b) != "kept" || err != nil {
+		t.Fatalf("%q, %v", b, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	ft.Until(t, time.Minute, agent.Output, func() bool { return strings.Contains(agent.Output(), "local socket is served") })
+	if st, err := local.NewClient(path).Status(t.Context()); err != nil || st.PID != agent.PID() {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
