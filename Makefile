@@ -83,8 +83,9 @@ idle: ## fault P11: an hour in which no limit may be seen as exceeded
 	go test -count=1 -timeout 90m -v -run TestP11Idle ./internal/faults -faults.idle=1h
 
 .PHONY: flood
-flood: ## threat TD1: 2,000 slow connections and 1,000 wrong logins a second beside valid callers
+flood: ## threats TD1 and TD3: 2,000 slow connections and 1,000 wrong logins a second beside valid callers; one agent that floods beside 999
 	go test -count=1 -timeout 20m -v -run TestTD1Flood ./internal/faults -faults.slow=2000 -faults.bad=1000 -faults.flood=15s
+	go test -count=1 -timeout 20m -v -run TestTD3AgentFlood ./internal/faults -faults.hosts=999 -faults.agentflood=30s
 
 .PHONY: tenants
 tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside another

@@ -118,6 +118,7 @@ type HostInfo struct {
 	MemBytes  int64           `json:"mem_bytes"`
 	Trust     string          `json:"trust,omitempty"`    // of an enrolled host: pending, active, quarantined, revoked or removed
 	Degraded  []string        `json:"degraded,omitempty"` // what this host lacks, in words
+	Flag      string          `json:"flag,omitempty"`     // what the server holds against its agent, in words: it floods the fabric, and is muted
 }
 
 // HostAddr is an address inside a cloud area.

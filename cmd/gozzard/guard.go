@@ -9,12 +9,15 @@ import (
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/guard"
+	"github.com/gozzard/gozzard/internal/nats"
 )
 
 // guardConfig is the limits of a server. The zero value has none, which is what `gozzard dev` has.
 type guardConfig struct {
 	guard.Options
-	InFlight int
+	InFlight  int
+	Agent     nats.Limits
+	HelloRate float64
 }
 
 func (c *guardConfig) register(f *pflag.FlagSet) {
@@ -26,6 +29,11 @@ func (c *guardConfig) register(f *pflag.FlagSet) {
 	f.IntVar(&c.Connections, "max-connections", d.Connections, "connections of one address to the API; 0: any number")
 	f.BoolVar(&c.Proxy, "behind-proxy", false, "callers on this machine are a proxy: believe the last address of its X-Forwarded-For")
 	f.IntVar(&c.InFlight, "max-in-flight", 100_000, "attempts of one app without a verdict; 0: any number")
+	c.Agent = nats.DefaultLimits()
+	f.Float64Var(&c.Agent.Messages, "rate-agent", c.Agent.Messages, "messages a second of one agent, above which they are dropped and it is muted; -1: any number")
+	f.Float64Var(&c.Agent.Bytes, "rate-agent-bytes", c.Agent.Bytes, "and bytes a second; -1: any number")
+	f.DurationVar(&c.Agent.Mute, "mute-agent", c.Agent.Mute, "how long an agent is not listened to that sends too much or what cannot be read, at first")
+	f.Float64Var(&c.HelloRate, "rate-hello", 500, "sessions of agents opened in a second; others repeat their HELLO. -1: any number")
 	f.IntVar(&c.Blast.Targets, "confirm-above", d.Blast.Targets, "stopping, killing or restarting more processes than that has to be confirmed; 0: never")
 	f.IntVar(&c.Blast.Percent, "confirm-above-percent", d.Blast.Percent, "and so has more than this part of what the caller sees, from 50 on; 0: never")
 	f.IntVar(&c.Blast.Quota, "destructive-quota", d.Blast.Quota,

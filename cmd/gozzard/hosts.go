@@ -19,7 +19,7 @@ func newHostsCommand(env *cliEnv) *cobra.Command {
 		Short: "List the hosts of the fleet",
 		Long: `List every host whose agent has ever reported, by cloud and address, with what its agent lacks there; also those that were enrolled and have not been
 let in. TRUST is whether an enrolled host is active, pending (waits for approval), quarantined, revoked, or restored (kept out since the record came out of a
-backup, see confirm-restore).`,
+backup, see confirm-restore). FLAG is there when an agent sent far more than agents do, or what cannot be read: until when it is not listened to.`,
 		Example: `  gozzard hosts
   gozzard hosts -o wide
   gozzard hosts -o json`,
@@ -79,6 +79,10 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 	if enrolled {
 		header = append(header, "TRUST")
 	}
+	flagged := slices.ContainsFunc(hosts, func(h client.HostInfo) bool { return h.Flag != "" })
+	if flagged {
+		header = append(header, "FLAG")
+	}
 	if wide {
 		header = append(header, "AGENT", "OTHER ADDRESSES", "LACKS")
 	}
@@ -103,6 +107,9 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 		cells := []string{addrs[0], yesNo(h.Online), seen, h.Hostname, system, h.Version}
 		if enrolled {
 			cells = append(cells, h.Trust)
+		}
+		if flagged {
+			cells = append(cells, h.Flag)
 		}
 		if wide {
 			cells = append(cells, string(h.Agent), strings.Join(addrs[1:], ","), strings.Join(h.Degraded, "; "))

@@ -96,7 +96,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if n.backups, err = cfg.Backup.open(cfg, metrics); err != nil {
 		return nil, err
 	}
-	n.broker, err = nats.StartBroker(n.brokerOptions())
+	n.broker, err = nats.StartBroker(n.brokerOptions(metrics.ReportRefused))
 	if err != nil {
 		return nil, err
 	}
@@ -109,19 +109,20 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	n.plane = &guardedPlane{guard: guard.New(cfg.Guard.Options)}
 	n.plane.Plane, err = control.New(ctx, control.Options{
 		Store: n.store, Topology: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval, Keep: cfg.Keep, Quota: cfg.Guard.InFlight,
-		Observe: control.Observer{Accepted: metrics.TaskAccepted, Settled: metrics.AttemptSettled, Refused: metrics.ReportRefused},
+		HelloRate: cfg.Guard.HelloRate,
+		Observe:   control.Observer{Accepted: metrics.TaskAccepted, Settled: metrics.AttemptSettled, Refused: metrics.ReportRefused},
 	})
 	if err != nil {
 		return nil, err
 	}
-	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer, Log: cfg.Log})
+	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer, Limits: cfg.Guard.Agent, Refused: metrics.ReportRefused, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
 	late.hub = n.hub
 	metrics.Watch(index, func() api.FabricCounts {
 		c := n.hub.Stats()
-		return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped, Malformed: c.Malformed, Newer: c.Newer}
+		return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped, Malformed: c.Malformed, Newer: c.Newer, Flooded: c.Flooded}
 	})
 	if n.accounts, err = cfg.Login.openAccounts(ctx, n.store, metrics.ReportRefused); err != nil {
 		return nil, err
@@ -153,7 +154,8 @@ func (n *node) openDoors(metrics *api.Metrics) error {
 		kit.Flush = flusher(n.plane.Plane, n.cmdb)
 	}
 	n.handler = n.plane.guard.Handler(doors(
-		api.New(api.Options{Plane: n.plane, Auth: book, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Restore: n.restore, Audit: n.store, Stopping: n.stopping}),
+		api.New(api.Options{Plane: n.plane, Auth: book, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Restore: n.restore,
+			Audit: n.store, Flag: n.hub.Flag, Stopping: n.stopping}),
 		job.New(job.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
 		gsekit.New(kit),
 		gse.New(gse.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),

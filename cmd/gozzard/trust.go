@@ -94,8 +94,8 @@ func (n *node) agentAddress() string {
 }
 
 // brokerOptions says how agents are served.
-func (n *node) brokerOptions() nats.BrokerOptions {
-	o := nats.BrokerOptions{Listen: n.cfg.AgentListen, Secret: n.cfg.JoinSecret, Log: n.cfg.Log}
+func (n *node) brokerOptions(refused func(rule string)) nats.BrokerOptions {
+	o := nats.BrokerOptions{Listen: n.cfg.AgentListen, Secret: n.cfg.JoinSecret, Refused: refused, Log: n.cfg.Log}
 	if n.trust.desk != nil {
 		o.TLS, o.Gate, o.Secret = n.trust.authority.FabricTLS(), n.trust.desk, ""
 	}

@@ -53,6 +53,8 @@ type Options struct {
 
 	Audit Audit // nil: none is kept
 
+	Flag func(gozzard.AgentID) string // what is held against an agent, "" for nothing; nil: nothing ever is
+
 	Stopping <-chan struct{} // closed when the server ends, so that streams end too; nil never is
 }
 

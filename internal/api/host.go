@@ -31,6 +31,7 @@ type hostBody struct {
 	MemBytes  int64           `json:"mem_bytes"`
 	Degraded  []string        `json:"degraded,omitempty"`
 	Trust     enrol.State     `json:"trust,omitempty"` // of a host that was enrolled
+	Flag      string          `json:"flag,omitempty"`  // what the server holds against its agent, in words
 }
 
 type hostAddr struct {
@@ -55,6 +56,9 @@ func (a *api) getHosts(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 		h := renderHost(&hosts[first+i])
 		if a.Enrol != nil {
 			h.Trust = a.Enrol.StateOf(h.Agent)
+		}
+		if a.Flag != nil {
+			h.Flag = a.Flag(h.Agent)
 		}
 		body.Hosts = append(body.Hosts, h)
 	}

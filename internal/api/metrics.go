@@ -124,6 +124,7 @@ type FabricCounts struct {
 	Dropped   uint64 // thrown away because too much was waiting
 	Malformed uint64
 	Newer     uint64 // of a newer protocol
+	Flooded   uint64 // thrown away because their agent sends too much
 }
 
 // Watch adds the sizes of the fleet and the counts of the fabric, both read when metrics are. It is called once; fabric may be nil.
@@ -168,7 +169,7 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	f := c.fabric()
-	for what, n := range map[string]uint64{"sent": f.Sent, "results": f.Results, "statuses": f.Statuses, "dropped": f.Dropped, "malformed": f.Malformed, "newer": f.Newer} {
+	for what, n := range map[string]uint64{"sent": f.Sent, "results": f.Results, "statuses": f.Statuses, "dropped": f.Dropped, "malformed": f.Malformed, "newer": f.Newer, "flooded": f.Flooded} {
 		put(c.messages, prometheus.CounterValue, float64(n), what)
 	}
 }

@@ -38,9 +38,12 @@ type Options struct {
 	Keep     time.Duration // results stay at least that long; 24 h
 	Window   int           // attempts of one task on their way at a time; 4096
 	Quota    int           // attempts of one app without a verdict at a time; 0: any number
-	Events   int           // events kept in memory, the newest; 100,000
-	Refresh  time.Duration // between repeats of what agents are told anyway, such as pools; 5 min
-	Answer   time.Duration // an agent may take to answer a question, such as one for a log; 10 s
+
+	HelloRate float64 // sessions opened in a second; 500, below 0 any number
+
+	Events  int           // events kept in memory, the newest; 100,000
+	Refresh time.Duration // between repeats of what agents are told anyway, such as pools; 5 min
+	Answer  time.Duration // an agent may take to answer a question, such as one for a log; 10 s
 }
 
 func (o *Options) setDefaults() {
@@ -58,6 +61,9 @@ func (o *Options) setDefaults() {
 	def(&o.Answer, 10*time.Second)
 	if o.Events == 0 {
 		o.Events = 100_000
+	}
+	if o.HelloRate == 0 {
+		o.HelloRate = 500
 	}
 	if o.Window == 0 {
 		o.Window = 4096
@@ -101,6 +107,7 @@ type Plane struct {
 	forgeries atomic.Uint64 // reports of an agent that spoke for another one
 
 	wake    chan struct{} // sender
+	door    *admission
 	hellos  chan hello
 	settles chan settle
 	quit    chan struct{} // closed when Run ends: nobody takes reports any more
@@ -129,11 +136,12 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		o: o, started: o.Now(), seed: maphash.MakeSeed(),
 		sessions: map[gozzard.AgentID]*session{}, tasks: map[gozzard.TaskSeq]*taskState{}, flights: map[gozzard.OpID]*flight{},
 		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{}, waiting: map[gozzard.AgentID][]*flight{},
-		seats: seats{}, wake: make(chan struct{}, 1), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
+		seats: seats{}, wake: make(chan struct{}, 1), door: newAdmission(o.HelloRate), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
 		quit: make(chan struct{}), events: NewEventRing(o.Events, o.Now()), questions: questions{open: map[gozzard.OpID]*question{}},
 		relays:     relays{open: map[gozzard.AgentID]*relay{}, wake: make(chan struct{}, 1)},
 		businesses: businesses{index: topology.NewIndex(), heads: map[int]BusinessHead{}},
 	}
+	o.Live.OnLeftOut(p.leftOut)
 	hosts, err := o.Store.Hosts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read hosts: %w", err)

@@ -27,6 +27,10 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 			p.forged("hello_agent", from)
 			return
 		}
+		if rule := p.door.refuses(from, p.o.Now()); rule != "" { // the agent says it again
+			p.refuse(rule, from)
+			return
+		}
 		select {
 		case p.hellos <- hello{from, cloud, r}:
 		default: // the agent says it again
@@ -87,6 +91,16 @@ func (p *Plane) refuse(rule string, from gozzard.AgentID) {
 	p.o.Log.Debug("report refused", "agent", from, "rule", rule)
 	if p.o.Observe.Refused != nil {
 		p.o.Observe.Refused(rule)
+	}
+}
+
+// leftOut counts processes that the live index does not take in.
+func (p *Plane) leftOut(from gozzard.AgentID, tooMany, badKeys int) {
+	if tooMany > 0 {
+		p.refuse("too_many_processes", from)
+	}
+	if badKeys > 0 {
+		p.refuse("process_name", from)
 	}
 }
 

@@ -19,9 +19,11 @@ type rig struct {
 	path  string
 	lease time.Duration
 	quota int
-	store *sqlstore.Store
-	plane *control.Plane
-	stop  func()
+	// helloRate is how many sessions are opened in a second; 0 is the default.
+	helloRate float64
+	store     *sqlstore.Store
+	plane     *control.Plane
+	stop      func()
 
 	mu   sync.Mutex
 	sent map[gozzard.AgentID][]*gozzard.Command
@@ -66,7 +68,8 @@ func (r *rig) start() {
 	}
 	plane, err := control.New(r.t.Context(), control.Options{
 		Store: store, Topology: store, Dispatch: r, Live: live.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
-		Events: 50, Refresh: time.Second, Answer: 500 * time.Millisecond,
+		HelloRate: r.helloRate,
+		Events:    50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
 	})
 	if err != nil {

@@ -153,6 +153,7 @@ func TestSecureDefaults(t *testing.T) {
 		{"limits of requests, no compression, no CORS", requestLimits},
 		{"great stops have to be confirmed", greatStops},
 		{"rates are limited", ratesAreLimited},
+		{"what an agent may send is limited", agentsAreLimited},
 		{"browsers are held", browsersAreHeld},
 		{"the server listens for callers and agents only", serverListens},
 		{"agents speak TLS 1.3, TLS first", agentsTLS},

@@ -81,6 +81,34 @@ func (a *API) Post(path string, body []byte, header http.Header) (Answer, error)
 	return ans, nil
 }
 
+// Get asks our own API with the credentials in the header.
+func (a *API) Get(t testing.TB, path string) (status int, body string) {
+	t.Helper()
+	cred, err := json.Marshal(J{"bk_app_code": a.Cred.AppCode, "bk_app_secret": a.Cred.Secret, "bk_username": a.Cred.Username})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(a.Cred.URL, "/")+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Bkapi-Authorization", string(cred))
+	client := a.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
 // Try calls an ESB endpoint with credentials in the body.
 func (a *API) Try(name string, body J) (Answer, error) {
 	return a.TryWith("/api/c/compapi/v2/gse/"+name+"/", body, nil)

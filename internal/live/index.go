@@ -60,6 +60,7 @@ type Index struct {
 	labels   labelSets
 	states   [256]int
 	dropped  uint64
+	leftOut  func(agent gozzard.AgentID, tooMany, badKeys int) // nil: nobody is told
 	changes  changes
 }
 

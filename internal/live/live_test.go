@@ -199,9 +199,15 @@ func TestHostileReportsAreBounded(t *testing.T) {
 	for i := range live.MaxRowsPerHost + 10 {
 		rows = append(rows, status("ns", fmt.Sprintf("q%06d", i)))
 	}
+	var left []int
+	x.OnLeftOut(func(agent gozzard.AgentID, tooMany, badKeys int) { left = append(left, tooMany, badKeys) })
 	x.Apply("a1", rows, nil)
 	if x.Len() != live.MaxRowsPerHost {
 		t.Errorf("one host has %d rows", x.Len())
+	}
+	x.Full("a2", 1, 0, 1, []gozzard.Status{status("ns", "../x")})
+	if !slices.Equal(left, []int{11, 0, 0, 1}) {
+		t.Errorf("left out %v", left)
 	}
 	x.Apply("a2", []gozzard.Status{status("ns", "p")}, nil)
 	if x.Len() != live.MaxRowsPerHost+1 {
@@ -276,7 +282,7 @@ func TestPagesSurviveChurn(t *testing.T) {
 	next := 0
 	for round := range 12 {
 		var rows []gozzard.Status
-		for range 2500 {
+		for range 2000 { // with what stays of those before, never more than one host may have
 			n := fmt.Sprintf("p%06d", next)
 			next++
 			rows = append(rows, status("ns", n))

@@ -148,17 +148,28 @@ func (x *Index) Dropped() uint64 {
 	return x.dropped
 }
 
+// OnLeftOut has f told of reported rows that are left out: how many because their host has too many, and how many because their key cannot be one. It is
+// called under the lock, so f must be quick and ask the index nothing. To be called once, before anything is reported.
+func (x *Index) OnLeftOut(f func(agent gozzard.AgentID, tooMany, badKeys int)) { x.leftOut = f }
+
 func (x *Index) report(e *host, rows []gozzard.Status) {
+	tooMany, badKeys := 0, 0
+	defer func() {
+		x.dropped += uint64(tooMany + badKeys)
+		if tooMany+badKeys > 0 && x.leftOut != nil {
+			x.leftOut(e.Info.Agent, tooMany, badKeys)
+		}
+	}()
 	for i := range rows {
 		s := &rows[i]
 		var r *row
 		if len(e.rows) < MaxRowsPerHost {
-			r = x.obtain(e, s.Key)
-		} else {
-			r = x.find(e, s.Key)
-		}
-		if r == nil {
-			x.dropped++
+			if r = x.obtain(e, s.Key); r == nil {
+				badKeys++
+				continue
+			}
+		} else if r = x.find(e, s.Key); r == nil {
+			tooMany++
 			continue
 		}
 		x.store(r, s)

@@ -9,9 +9,10 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Bounds on what an agent can make the server remember. They are far above what a host has; what is beyond is left out or cut.
+// Bounds on what an agent can make the server remember. They are far above what a host has (its own policy allows 2,000 processes unless it says otherwise);
+// what is beyond is left out or cut. What the record has of a host is always there.
 const (
-	MaxRowsPerHost  = 1 << 16
+	MaxRowsPerHost  = 5000
 	maxVersionBytes = 256
 	maxMessageBytes = 1024
 )

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,13 +34,21 @@ type doorman struct {
 	gate   Gate              // nil: the secret counts
 	server *server.Server    // set before the first connection
 
+	refused func(rule string)
+
 	mu     sync.Mutex
-	guests map[string]*guest // by name; of agents with certificates
+	guests map[string]*guest    // by name; of agents with certificates
+	joined map[string][]uint64  // by name; connections of agents with the secret, of which some may be gone
+	sweep  int                  // how many names may be in joined before those without a connection are looked for
+	out    map[string]time.Time // by name; who is kept out until when
 }
 
 func newDoorman(secret string, gate Gate) (d *doorman, hubPassword string) {
 	hubPassword = rand.Text() + rand.Text()
-	return &doorman{hub: sha256.Sum256([]byte(hubPassword)), agents: sha256.Sum256([]byte(secret)), gate: gate, guests: map[string]*guest{}}, hubPassword
+	return &doorman{
+		hub: sha256.Sum256([]byte(hubPassword)), agents: sha256.Sum256([]byte(secret)), gate: gate, refused: func(string) {},
+		guests: map[string]*guest{}, joined: map[string][]uint64{}, out: map[string]time.Time{}, sweep: sweepAt,
+	}, hubPassword
 }
 
 // Check is called by the broker for every connection, before anything else is accepted from it.
@@ -66,6 +75,27 @@ func (d *doorman) Check(c server.ClientAuthentication) bool {
 	if err != nil {
 		return false
 	}
+	return d.join(c, p)
+}
+
+// join lets an agent in that has the secret.
+func (d *doorman) join(c server.ClientAuthentication, p peer) bool {
+	name := p.String()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isOut(name, time.Now()) {
+		return false
+	}
+	if len(d.joined) >= d.sweep { // whoever has the secret can take any name, one after the other
+		for n, ids := range d.joined {
+			if !slices.ContainsFunc(ids, d.lives) {
+				delete(d.joined, n)
+			}
+		}
+		d.sweep = max(sweepAt, 2*len(d.joined))
+	}
+	ids := slices.DeleteFunc(d.joined[name], func(id uint64) bool { return !d.lives(id) })
+	d.joined[name] = append(ids, c.GetID())
 	c.RegisterUser(userOf(p, time.Time{}))
 	return true
 }
@@ -97,6 +127,9 @@ func (d *doorman) checkCertificate(c server.ClientAuthentication) bool {
 	if err != nil {
 		return false
 	}
+	if d.isOut(p.String(), time.Now()) {
+		return false
+	}
 	g := d.guests[p.String()]
 	if g == nil {
 		g = new(guest)
@@ -115,7 +148,9 @@ func (d *doorman) checkCertificate(c server.ClientAuthentication) bool {
 	return true
 }
 
-func (d *doorman) alive(g *guest) bool { return g.conn != 0 && d.server.GetClient(g.conn) != nil }
+func (d *doorman) alive(g *guest) bool { return g.conn != 0 && d.lives(g.conn) }
+
+func (d *doorman) lives(conn uint64) bool { return d.server.GetClient(conn) != nil }
 
 func (d *doorman) kick(g *guest) {
 	if g.conn != 0 {
@@ -132,4 +167,38 @@ func (d *doorman) cut(p peer) {
 		d.kick(g)
 		delete(d.guests, p.String())
 	}
+}
+
+// isOut reports whether an agent is kept out now. mu is held.
+func (d *doorman) isOut(name string, now time.Time) bool {
+	until, ok := d.out[name]
+	if !ok {
+		return false
+	}
+	if now.Before(until) {
+		d.refused(RuleKeptOut)
+		return true
+	}
+	delete(d.out, name)
+	return false
+}
+
+// keepOut ends the connections of an agent and lets it in again after a while. What it was seen to run is remembered: this is no decision of a person.
+func (d *doorman) keepOut(name string, long time.Duration) {
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for n, until := range d.out {
+		if !now.Before(until) {
+			delete(d.out, n)
+		}
+	}
+	d.out[name] = now.Add(long)
+	if g := d.guests[name]; g != nil {
+		d.kick(g)
+	}
+	for _, id := range d.joined[name] {
+		_ = d.server.DisconnectClientByID(id) // the only error is that it is gone already
+	}
+	delete(d.joined, name)
 }

@@ -41,6 +41,8 @@ type BrokerOptions struct {
 	Secret string // agents join with it; at least MinSecret bytes. Not used with TLS
 	Log    *slog.Logger
 
+	Refused func(rule string) // told of agents that are kept out; may be nil
+
 	// TLS and Gate go together: agents show a certificate, and the gate decides. TLS 1.3 and a certificate are demanded whatever the configuration says.
 	TLS  *tls.Config
 	Gate Gate
@@ -66,6 +68,9 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	guard, hubPassword := newDoorman(o.Secret, o.Gate)
+	if o.Refused != nil {
+		guard.refused = o.Refused
+	}
 	opts, err := brokerOptions(o, guard)
 	if err != nil {
 		return nil, err
@@ -75,7 +80,7 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 		return nil, fmt.Errorf("cannot set up the broker: %w", err)
 	}
 	guard.server = s
-	log := &brokerLog{log: o.Log, fatal: make(chan string, 1)}
+	log := newBrokerLog(o.Log)
 	s.SetLoggerV2(log, false, false, false)
 	s.Start()
 	b := &Broker{server: s, guard: guard, hubPassword: hubPassword}
@@ -136,6 +141,9 @@ func (b *Broker) Cut(agent gozzard.AgentID, cloud int) {
 		b.guard.cut(p)
 	}
 }
+
+// keepOut ends the connections of a peer and lets it in again after a while.
+func (b *Broker) keepOut(name string, long time.Duration) { b.guard.keepOut(name, long) }
 
 // Close cuts all connections and waits until the broker is gone.
 func (b *Broker) Close() {

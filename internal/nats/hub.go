@@ -36,6 +36,9 @@ type HubOptions struct {
 	// Seal is how agents know whose command it is. nil: commands go as they are, for tests.
 	Seal Sealer
 
+	Limits  Limits            // of one agent
+	Refused func(rule string) // told of every message that was refused by Limits, and of those that cannot be read; may be nil
+
 	Log *slog.Logger
 }
 
@@ -47,6 +50,7 @@ type HubStats struct {
 	Dropped   uint64 // thrown away because too much was waiting
 	Malformed uint64
 	Newer     uint64 // of a newer protocol
+	Flooded   uint64 // thrown away because their agent sends too much
 }
 
 // Hub is the server's end of the fabric.
@@ -57,6 +61,7 @@ type Hub struct {
 	subsDone sync.WaitGroup
 	results  *lanes
 	statuses *lanes
+	gate     *floodgate
 	said     onceEach
 	post     *post
 
@@ -64,7 +69,7 @@ type Hub struct {
 	stopOnce sync.Once
 	running  sync.Mutex // held by Run
 
-	resultsIn, statusesIn, dropped, malformed, newer atomic.Uint64
+	resultsIn, statusesIn, dropped, malformed, newer, flooded atomic.Uint64
 }
 
 // NewHub connects to the broker and begins to collect reports; Run hands them on. Commands can be sent at once.
@@ -75,12 +80,15 @@ func NewHub(o HubOptions) (*Hub, error) {
 	if o.Malformed == nil {
 		o.Malformed = func(gozzard.AgentID, error) {}
 	}
+	if o.Refused == nil {
+		o.Refused = func(string) {}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
 		opts: o, gone: make(chan struct{}), stop: make(chan struct{}),
-		results: newLanes(resultsPerAgent, resultsTotal), statuses: newLanes(statusPerAgent, statusTotal),
+		results: newLanes(resultsPerAgent, resultsTotal), statuses: newLanes(statusPerAgent, statusTotal), gate: newFloodgate(o.Limits),
 	}
 	conn, err := natsgo.Connect("", h.connOptions()...)
 	if err != nil {
@@ -108,6 +116,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		workers.Go(func() { h.work(h.results) })
 		workers.Go(func() { h.work(h.statuses) })
 	}
+	workers.Go(func() { h.watch(h.stop) })
 	select {
 	case <-ctx.Done():
 	case <-h.stop:
@@ -130,6 +139,9 @@ func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 	if err != nil {
 		return fmt.Errorf("cannot send to agent: %w", err)
 	}
+	if cmd.Kind == gozzard.CommandLogs {
+		h.gate.asked(p.String())
+	}
 	err = h.post.hand(to, subjectOp+p.String(), cmd.Kind, func(b []byte) []byte { return wire.AppendCommand(b, cmd) })
 	if err != nil {
 		return fmt.Errorf("cannot send to agent %s: %w", to, err)
@@ -141,7 +153,7 @@ func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 func (h *Hub) Stats() HubStats {
 	return HubStats{
 		Sent: h.post.sent.Load(), Results: h.resultsIn.Load(), Statuses: h.statusesIn.Load(), Dropped: h.dropped.Load(),
-		Malformed: h.malformed.Load(), Newer: h.newer.Load(),
+		Malformed: h.malformed.Load(), Newer: h.newer.Load(), Flooded: h.flooded.Load(),
 	}
 }
 
@@ -171,9 +183,13 @@ func (h *Hub) subscribe() error {
 		subject string
 		queue   *lanes
 		in      *atomic.Uint64
-	}{{subjectResult, h.results, &h.resultsIn}, {subjectStatus, h.statuses, &h.statusesIn}} {
+		soft    bool
+	}{{subjectResult, h.results, &h.resultsIn, false}, {subjectStatus, h.statuses, &h.statusesIn, true}} {
 		sub, err := h.conn.Subscribe(s.subject+"*.*", func(m *natsgo.Msg) {
 			s.in.Add(1)
+			if !h.letIn(m.Subject, len(m.Data), s.soft) {
+				return
+			}
 			if !s.queue.push(m.Subject, m.Data) {
 				h.drop(m.Subject)
 			}
@@ -235,6 +251,7 @@ func (h *Hub) receive(subject string, data []byte) {
 			h.opts.Log.Warn("report cannot be read", "agent", from.agent, "cloud", from.cloud, "err", err)
 		}
 		h.opts.Malformed(from.agent, err)
+		h.unreadable(name)
 	default:
 		h.opts.Receive(from.agent, from.cloud, r)
 	}
