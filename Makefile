@@ -87,6 +87,10 @@ flood: ## threats TD1 and TD3: 2,000 slow connections and 1,000 wrong logins a s
 	go test -count=1 -timeout 20m -v -run TestTD1Flood ./internal/faults -faults.slow=2000 -faults.bad=1000 -faults.flood=15s
 	go test -count=1 -timeout 20m -v -run TestTD3AgentFlood ./internal/faults -faults.hosts=999 -faults.agentflood=30s
 
+.PHONY: reconnect
+reconnect: ## threat TD5, fault N9: 2,000 hosts come back all at once
+	go test -count=1 -timeout 20m -v -run TestN9 ./internal/faults -faults.comeback=2000
+
 .PHONY: tenants
 tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside another
 	go test -count=1 -timeout 20m -v -run TestTI3 ./internal/tenants -requests 10000

@@ -28,6 +28,7 @@ type Keeper struct {
 	log     *slog.Logger
 	now     func() time.Time
 	machine string
+	tickets ticketCache
 
 	mu sync.Mutex
 	m  *Membership
@@ -41,8 +42,15 @@ func NewKeeper(m *Membership, machine string, log *slog.Logger) *Keeper {
 	return &Keeper{m: m, machine: machine, log: log, now: time.Now}
 }
 
-// TLS is how the fabric is reached: with the certificate as it is at that moment.
+// TLS is how the fabric is reached: with the certificate as it is at that moment, or by the ticket of the last connection that was made with it.
 func (k *Keeper) TLS() *tls.Config {
+	c := k.callTLS()
+	c.ClientSessionCache = &k.tickets
+	return c
+}
+
+// callTLS is how the API is reached: with the certificate as it is at that moment.
+func (k *Keeper) callTLS() *tls.Config {
 	k.mu.Lock()
 	roots := k.m.roots
 	k.mu.Unlock()
@@ -114,7 +122,7 @@ func (k *Keeper) Renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := post(ctx, k.TLS(), base, RenewPath, RenewRequest{Machine: k.machine, CSR: csr})
+	answer, err := post(ctx, k.callTLS(), base, RenewPath, RenewRequest{Machine: k.machine, CSR: csr})
 	if err != nil {
 		return fmt.Errorf("cannot renew at %s: %w", base.Host, err)
 	}
@@ -130,5 +138,6 @@ func (k *Keeper) Renew(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.m = &m
+	k.tickets.clear()
 	return nil
 }

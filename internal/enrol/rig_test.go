@@ -72,6 +72,20 @@ type rig struct {
 	mu      sync.Mutex
 	refused map[string]int
 	reports []gozzard.AgentID
+	resumed map[bool]int // connections that the desk was asked about, by whether they came by a ticket
+}
+
+// watchedGate is the desk, and notes who came by a ticket.
+type watchedGate struct {
+	*enrol.Desk
+	r *rig
+}
+
+func (g *watchedGate) Admit(cs *tls.ConnectionState, machine string) (gozzard.AgentID, int, time.Time, error) {
+	g.r.mu.Lock()
+	g.r.resumed[cs.DidResume]++
+	g.r.mu.Unlock()
+	return g.Desk.Admit(cs, machine)
 }
 
 func newRig(t *testing.T) *rig {
@@ -82,7 +96,7 @@ func newRig(t *testing.T) *rig {
 // newRigIn is a rig on a data folder, with a clock that is ahead.
 func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	t.Helper()
-	r := &rig{t: t, refused: map[string]int{}, dir: dir}
+	r := &rig{t: t, refused: map[string]int{}, resumed: map[bool]int{}, dir: dir}
 	r.clock.forward(ahead)
 	var err error
 	r.store, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "r.db"), sqlstore.Options{})
@@ -98,7 +112,7 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	r.desk, err = enrol.NewDesk(t.Context(), enrol.DeskOptions{Store: r.store, Authority: r.authority, Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now,
 		Refused: func(rule string) { r.mu.Lock(); r.refused[rule]++; r.mu.Unlock() }})
 	must(t, err)
-	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", TLS: r.authority.FabricTLS(), Gate: r.desk})
+	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", TLS: r.authority.FabricTLS(), Gate: &watchedGate{Desk: r.desk, r: r}})
 	must(t, err)
 	t.Cleanup(r.broker.Close)
 	r.desk.OnCut(r.broker.Cut)

@@ -44,11 +44,12 @@ func (a *Authority) APITLS(names []string, given func() (*tls.Certificate, error
 	}
 }
 
-// FabricTLS is how the fabric is served: to agents with a certificate of the authority only.
+// FabricTLS is how the fabric is served: to agents with a certificate of the authority only, which may resume.
 func (a *Authority) FabricTLS() *tls.Config {
-	own := &presenter{authority: a}
+	own, resume := &presenter{authority: a}, &tickets{authority: a}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool(),
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.get() },
+		WrapSession:    resume.wrap, UnwrapSession: resume.unwrap,
 	}
 }

@@ -100,15 +100,28 @@ func (f *flooder) guess(worker int, every time.Duration) {
 	}
 }
 
-// valid measures callers that may ask; every request must succeed.
+// valid measures callers that may ask, for a while; every request must succeed.
 func valid(t *testing.T, s *ft.Server, d time.Duration) (p50, p99 time.Duration, n int) {
+	t.Helper()
+	stop := make(chan struct{})
+	time.AfterFunc(d, func() { close(stop) })
+	return validUntil(t, s, stop)
+}
+
+// validUntil is valid until stop is closed.
+func validUntil(t *testing.T, s *ft.Server, stop <-chan struct{}) (p50, p99 time.Duration, n int) {
 	t.Helper()
 	var mu sync.Mutex
 	var all []time.Duration
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			for ; ; time.Sleep(5 * time.Millisecond) {
+				select {
+				case <-stop:
+					return
+				default:
+				}
 				began := time.Now()
 				ans, err := s.Try("get_proc_status", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"}, "hosts": []ft.J{ft.Host(1)}})
 				took := time.Since(began)

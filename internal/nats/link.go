@@ -19,6 +19,7 @@ import (
 )
 
 const (
+	shortestTry = 10 * time.Millisecond
 	firstRetry  = 250 * time.Millisecond
 	slowestTry  = 8 * time.Second
 	refusedTry  = 30 * time.Second // the secret will not become right by itself
@@ -314,9 +315,9 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 // refusal says what the server does not believe.
 func (l *Link) refusal() string {
 	if l.opts.TLS != nil {
-		return "the server does not let this agent in: it waits for approval, is in quarantine, or was revoked (gozzard hosts says which)"
+		return "the server does not let this agent in: it waits for approval, is in quarantine, was revoked, or is muted for what it sent (gozzard hosts says which)"
 	}
-	return "the server refuses this agent's join secret"
+	return "the server refuses this agent's join secret, or has muted it for what it sent"
 }
 
 // failed notes why there is no connection.
@@ -361,13 +362,13 @@ func (l *Link) receive(m *natsgo.Msg) {
 	}
 }
 
-// retryDelay doubles from the first to the slowest, and is spread over its upper half so that a fleet does not come back in step.
+// retryDelay is spread over all of a time that doubles from the first to the slowest, so that a fleet does not come back in step. Who was refused waits
+// for half of it at least.
 func retryDelay(attempts int, refused bool) time.Duration {
-	d := refusedTry
-	if !refused {
-		d = min(firstRetry<<min(max(attempts-1, 0), 10), slowestTry)
+	if refused {
+		return refusedTry/2 + rand.N(refusedTry/2)
 	}
-	return d/2 + rand.N(d/2)
+	return shortestTry + rand.N(min(firstRetry<<min(max(attempts-1, 0), 10), slowestTry))
 }
 
 // events keeps the order of connects and disconnects for the goroutine that follows them.

@@ -1,0 +1,108 @@
+package enrol
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"crypto/tls"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const ticketDay = 24 * time.Hour // a key makes tickets for a day, and opens them for one more
+
+// tickets lets agents resume their connections instead of proving themselves anew, which is most of what a fleet that comes back all at once costs. The keys
+// are derived from the authority's: a server that was started again opens the tickets of the run before. A ticket says whose certificate was shown and
+// nothing about whether he may still come in; the desk is asked about every connection, and a certificate that is over is not resumed.
+type tickets struct {
+	authority *Authority
+
+	mu   sync.Mutex
+	day  int64
+	keys *tls.Config // only has keys
+}
+
+func (t *tickets) wrap(cs tls.ConnectionState, s *tls.SessionState) ([]byte, error) {
+	keys, err := t.current()
+	if err != nil {
+		return nil, err
+	}
+	return keys.EncryptTicket(cs, s)
+}
+
+func (t *tickets) unwrap(ticket []byte, cs tls.ConnectionState) (*tls.SessionState, error) {
+	keys, err := t.current()
+	if err != nil {
+		return nil, err
+	}
+	return keys.DecryptTicket(ticket, cs)
+}
+
+// current has the keys of today and yesterday.
+func (t *tickets) current() (*tls.Config, error) {
+	day := t.authority.now().Unix() / int64(ticketDay.Seconds())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.keys != nil && t.day == day {
+		return t.keys, nil
+	}
+	today, err := t.authority.ticketKey(day)
+	if err != nil {
+		return nil, err
+	}
+	yesterday, err := t.authority.ticketKey(day - 1)
+	if err != nil {
+		return nil, err
+	}
+	keys := new(tls.Config)
+	keys.SetSessionTicketKeys([][32]byte{today, yesterday})
+	t.keys, t.day = keys, day
+	return keys, nil
+}
+
+// ticketKey derives the key of one day.
+func (a *Authority) ticketKey(day int64) (key [32]byte, err error) {
+	secret, err := a.key.ECDH()
+	if err != nil {
+		return key, fmt.Errorf("cannot derive a key for tickets: %w", err)
+	}
+	b, err := hkdf.Key(sha256.New, secret.Bytes(), nil, "gozzard fabric tickets "+strconv.FormatInt(day, 10), len(key))
+	if err != nil {
+		return key, fmt.Errorf("cannot derive a key for tickets: %w", err)
+	}
+	copy(key[:], b)
+	return key, nil
+}
+
+// ticketCache is where a member keeps the newest ticket, in memory. A ticket stands for the certificate that it was given for, so a new one begins without.
+type ticketCache struct {
+	mu    sync.Mutex
+	cache tls.ClientSessionCache
+}
+
+// Get implements tls.ClientSessionCache.
+func (c *ticketCache) Get(server string) (*tls.ClientSessionState, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cache == nil {
+		return nil, false
+	}
+	return c.cache.Get(server)
+}
+
+// Put implements tls.ClientSessionCache.
+func (c *ticketCache) Put(server string, s *tls.ClientSessionState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cache == nil {
+		c.cache = tls.NewLRUClientSessionCache(1)
+	}
+	c.cache.Put(server, s)
+}
+
+func (c *ticketCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cache = nil
+}
