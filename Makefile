@@ -87,6 +87,10 @@ flood: ## threats TD1 and TD3: 2,000 slow connections and 1,000 wrong logins a s
 	go test -count=1 -timeout 20m -v -run TestTD1Flood ./internal/faults -faults.slow=2000 -faults.bad=1000 -faults.flood=15s
 	go test -count=1 -timeout 20m -v -run TestTD3AgentFlood ./internal/faults -faults.hosts=999 -faults.agentflood=30s
 
+.PHONY: network
+network: ## faults N1 to N3 and A10 between network namespaces, with 1,000 operations sent while one direction is lost
+	go test -count=1 -timeout 20m -v -run TestNetwork ./internal/faults -faults.scale=20
+
 .PHONY: reconnect
 reconnect: ## threat TD5, fault N9: 2,000 hosts come back all at once
 	go test -count=1 -timeout 20m -v -run TestN9 ./internal/faults -faults.comeback=2000

@@ -38,7 +38,7 @@ func newIngestServer() (*ingestServer, error) {
 	if s.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: ingestSecret}); err != nil {
 		return nil, err
 	}
-	s.hub, err = nats.NewHub(nats.HubOptions{Broker: s.broker, Receive: func(from gozzard.AgentID, cloud int, r *gozzard.Report) {
+	s.hub, err = nats.NewHub(nats.HubOptions{Broker: s.broker, Limits: nats.Limits{Messages: -1, Bytes: -1}, Receive: func(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 		if s.index.Full(from, r.Round, r.Part, r.Parts, r.Statuses) && s.hub.Send(from, cloud, ackOf(r)) != nil {
 			s.lost.Add(1)
 		}

@@ -31,6 +31,8 @@ type ledger struct {
 	dir string
 	// prefix tells the marks of several ledgers of one server apart.
 	prefix string
+	// addr is the address of a host; nil for those of loopback.
+	addr func(host int) string
 	// mayFail: the fault lets commands fail to start; then they must have had no effect.
 	mayFail bool
 
@@ -49,8 +51,11 @@ func (l *ledger) send(mark string, host int, proc int, stop <-chan struct{}) {
 		"identity": ft.J{"proc_name": "gzledger", "setup_path": l.dir, "pid_path": l.dir + "/none.pid", "user": "root"},
 		"control":  ft.J{"reload_cmd": fmt.Sprintf("echo %s >> ledger-%d-%s", mark, host, name)},
 	}
-	body := ft.J{"meta": ft.J{"namespace": "faults", "name": name}, "op_type": 8, "spec": spec,
-		"hosts": []ft.J{{"ip": fmt.Sprintf("127.0.0.%d", host), "bk_cloud_id": 0}}}
+	ip := fmt.Sprintf("127.0.0.%d", host)
+	if l.addr != nil {
+		ip = l.addr(host)
+	}
+	body := ft.J{"meta": ft.J{"namespace": "faults", "name": name}, "op_type": 8, "spec": spec, "hosts": []ft.J{{"ip": ip, "bk_cloud_id": 0}}}
 	for {
 		ans, err := l.api.TryWith("/api/c/compapi/v2/gse/operate_proc_v2/", body, http.Header{"Idempotency-Key": {mark}})
 		if err == nil && ans.Code == 0 {

@@ -25,6 +25,7 @@ type netFleet struct {
 	dirs   [4]string
 	agents [4]*ft.Program
 	ds     [4]*ft.Daemon
+	many   *ledger // operations that were sent while one direction was lost
 }
 
 // TestNetwork: three agents in three network namespaces join a server in a fourth over TLS, operate, lose the network, come back, are cloned and revoked.
@@ -45,7 +46,10 @@ func TestNetwork(t *testing.T) {
 		must(t, f.Operate(f.s, i, f.ds[i], 0), 0)
 	}
 	t.Run("N1", f.cutCleanly)
+	f.many = newLedger(t, f.s.API)
+	f.many.addr = f.Addr
 	t.Run("N2N3", f.lose)
+	t.Run("N3Many", f.judgeMany)
 	t.Run("A10TS7", f.clone)
 	t.Run("Revoked", f.revoke)
 	for i := 1; i <= 3; i++ { // whatever happened to the network, no process noticed
@@ -87,6 +91,8 @@ func (f *netFleet) cutCleanly(t *testing.T) {
 
 // N2 and N3: nothing passes, or nothing in one direction. The server notices, says so at once to who asks, and every verdict that it gives is true.
 func (f *netFleet) lose(t *testing.T) {
+	sent := f.sendMany(max(60, 50**scale), 15*time.Second)
+	time.Sleep(time.Second) // some are under way when it happens
 	f.In(0, "link", "set", f.Port(1), "down")
 	f.In(0, "neigh", "replace", f.Addr(2), "lladdr", "02:00:00:00:00:99", "dev", "br0", "nud", "permanent")  // the server is not heard
 	f.In(3, "neigh", "replace", f.Addr(0), "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent") // the host is not heard
@@ -108,6 +114,7 @@ func (f *netFleet) lose(t *testing.T) {
 			t.Errorf("host %d: an operation got %+v after %s", i, e, time.Since(asked))
 		}
 	}
+	sent()
 	time.Sleep(max(0, 25*time.Second-time.Since(begin))) // long enough for the server to give the link to host 2 up
 	f.In(0, "link", "set", f.Port(1), "up")
 	f.In(0, "neigh", "del", f.Addr(2), "dev", "br0")
@@ -127,6 +134,32 @@ func (f *netFleet) lose(t *testing.T) {
 		f.ds[2] = ft.NewDaemon(t, openDir(f.t), "gznet2b")
 		must(t, f.Operate(f.s, 2, f.ds[2], 0), 0)
 	}
+}
+
+// sendMany asks for operations on the hosts that hear without being heard and are heard without hearing, spread over a while. The func that it returns waits for
+// the last one to be accepted.
+func (f *netFleet) sendMany(n int, over time.Duration) (wait func()) {
+	const callers, processes = 8, 16
+	var wg sync.WaitGroup
+	quit := make(chan struct{})
+	for c := range callers {
+		wg.Go(func() {
+			for i := c; i < n; i += callers {
+				f.many.send("n"+strconv.Itoa(i), 2+i%2, i/2%processes, quit)
+				time.Sleep(over / time.Duration(n/callers+1))
+			}
+		})
+	}
+	return wg.Wait
+}
+
+// N3: whatever became of the operations that were sent while one direction was lost, what is said of them is true.
+func (f *netFleet) judgeMany(t *testing.T) {
+	if len(f.many.tasks) < max(60, 50**scale) {
+		t.Errorf("only %d operations were accepted", len(f.many.tasks))
+	}
+	f.many.t = t
+	f.many.judge("N3")
 }
 
 // A10: a copy of a state folder runs in another namespace. Both are put out, nothing is executed by either, and the admin decides.

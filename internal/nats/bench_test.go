@@ -39,7 +39,7 @@ func benchReport() *gozzard.Report {
 func fanOutGozzard(b *testing.B, n int) {
 	br := broker(b, "127.0.0.1:0")
 	var back sync.WaitGroup
-	h := hub(b, nats.HubOptions{Broker: br, Receive: func(gozzard.AgentID, int, *gozzard.Report) { back.Done() }})
+	h := hub(b, nats.HubOptions{Broker: br, Limits: nats.Limits{Messages: -1, Bytes: -1}, Receive: func(gozzard.AgentID, int, *gozzard.Report) { back.Done() }})
 	report, up := benchReport(), make(chan struct{}, n)
 	for i := range n {
 		var l *nats.Link

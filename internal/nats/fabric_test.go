@@ -206,7 +206,8 @@ func TestFloodOfStatus(t *testing.T) {
 	stuck, release := make(chan struct{}), make(chan struct{})
 	var results, normal atomic.Uint64
 	var once atomic.Bool
-	h := hub(t, nats.HubOptions{Broker: b, Receive: func(from gozzard.AgentID, _ int, r *gozzard.Report) {
+	// Without limits: this is about what happens behind them.
+	h := hub(t, nats.HubOptions{Broker: b, Limits: nats.Limits{Messages: -1, Bytes: -1}, Receive: func(from gozzard.AgentID, _ int, r *gozzard.Report) {
 		switch {
 		case r.Kind == gozzard.ReportResults:
 			results.Add(1)

@@ -43,7 +43,9 @@ func (w *world) sendAs(credentials string, r *request) (int, string) {
 	}
 	req := httptest.NewRequestWithContext(ctx, r.method, w.names.put(r.path), body)
 	req.RemoteAddr = "192.0.2.7:4711"
-	if credentials != "" {
+	if strings.HasPrefix(credentials, "Bearer ") {
+		req.Header.Set("Authorization", credentials)
+	} else if credentials != "" {
 		req.Header.Set("X-Bkapi-Authorization", credentials)
 	}
 	if r.key != "" {

@@ -20,21 +20,26 @@ import (
 func TestTS1Walk(t *testing.T) {
 	w := newWorld(t, "")
 	m := newMaker(w, *seed)
+	other := newWorld(t, "") // another server, that has the same apps with other secrets
+	ours, theirs := w.newApp("twin"), other.newApp("twin")
 	before := w.picture(t)
 	header := func(app, secret, rest string) string {
 		return fmt.Sprintf(`{"bk_app_code":%q,"bk_app_secret":%q%s}`, app, secret, rest)
 	}
+	pairs := 0
 	for name, credentials := range map[string]string{
 		"none": "", "no secret": header("admin", "", `,"bk_username":"u"`), "wrong secret": header("admin", "admin-secreT", `,"bk_username":"u"`),
 		"unknown app": header("stranger", "admin-secret", `,"bk_username":"u"`), "another app's secret": header("admin", "A-secret", `,"bk_username":"u"`),
 		"no user": header("admin", "admin-secret", ""), "user not proven": header("plain", "plain-secret", `,"bk_username":"u"`),
 		"wrong token": header("plain", "plain-secret", `,"bk_token":"gooD"`), "expired token": header("plain", "plain-secret", `,"bk_token":"expired"`),
-		"malformed": `{"bk_app_code":`,
+		"malformed": `{"bk_app_code":`, "another server's secret": header("twin", theirs, `,"bk_username":"u"`),
+		"bearer of nothing": "Bearer ", "bearer of a guess": "Bearer gooD", "bearer of an expired token": "Bearer expired", "bearer of an app's secret": "Bearer " + ours,
 	} {
 		for _, rt := range m.routes {
 			if rt.open {
 				continue
 			}
+			pairs++
 			r := m.to(rt)
 			code, got := w.sendAs(credentials, r)
 			if !isRefusal(rt, code, got) {
@@ -44,6 +49,12 @@ func TestTS1Walk(t *testing.T) {
 	}
 	if code, got := w.sendAs(header("plain", "plain-secret", `,"bk_token":"good"`), &request{method: "GET", path: "/api/v1/hosts"}); code != 200 {
 		t.Errorf("the right token: %d %s", code, got)
+	}
+	if code, got := w.sendAs(header("twin", ours, `,"bk_username":"u"`), &request{method: "GET", path: "/api/v1/hosts"}); code != 200 {
+		t.Errorf("our own secret: %d %s", code, got)
+	}
+	if !t.Failed() {
+		fmt.Printf("threat TS1: %d pairs of route and credentials that are missing, wrong, expired or another server's: all refused\n", pairs)
 	}
 	if n := len(w.newTasks()); n > 0 {
 		t.Errorf("strangers made %d tasks", n)
@@ -70,6 +81,17 @@ func TestTS1Walk(t *testing.T) {
 			t.Errorf("%s did something (-before +after):\n%s", app, diff)
 		}
 	}
+}
+
+// newApp makes an app that may do everything and tells its secret.
+func (w *world) newApp(code string) string {
+	w.t.Helper()
+	status, got := w.send("admin", &request{method: "POST", path: "/api/v1/apps", body: fmt.Sprintf(`{"code":%q,"asserts_users":true,"grants":[{"role":"admin"}]}`, code)})
+	m := regexp.MustCompile(`"secret":\s*"([^"]+)"`).FindStringSubmatch(got)
+	if status >= 300 || m == nil {
+		w.t.Fatalf("%d %s", status, got)
+	}
+	return m[1]
 }
 
 var (
