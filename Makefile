@@ -83,8 +83,9 @@ idle: ## fault P11: an hour in which no limit may be seen as exceeded
 	go test -count=1 -timeout 90m -v -run TestP11Idle ./internal/faults -faults.idle=1h
 
 .PHONY: flood
-flood: ## threats TD1 and TD3: 2,000 slow connections and 1,000 wrong logins a second beside valid callers; one agent that floods beside 999
+flood: ## threats TD1, TD3 and TS2: 2,000 slow connections and 1,000 wrong logins a second beside valid callers; one agent that floods beside 999; 100,000 guesses
 	go test -count=1 -timeout 20m -v -run TestTD1Flood ./internal/faults -faults.slow=2000 -faults.bad=1000 -faults.flood=15s
+	go test -count=1 -timeout 20m -v -run TestTS2Many ./internal/guard -guard.guesses=100000
 	go test -count=1 -timeout 20m -v -run TestTD3AgentFlood ./internal/faults -faults.hosts=999 -faults.agentflood=30s
 
 .PHONY: network
@@ -94,6 +95,10 @@ network: ## faults N1 to N3 and A10 between network namespaces, with 1,000 opera
 .PHONY: reconnect
 reconnect: ## threat TD5, fault N9: 2,000 hosts come back all at once
 	go test -count=1 -timeout 20m -v -run TestN9 ./internal/faults -faults.comeback=2000
+
+.PHONY: swaps
+swaps: ## threat TT4: a million swaps of links in a minute or more, while commands start and stop
+	go test -count=1 -timeout 30m -v -run TestTT4Swapped ./internal/host -host.reuses=8000 -host.swaps=1000000 -host.swapfor=60s
 
 .PHONY: tenants
 tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside another

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -103,6 +104,38 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 	}
 	if !slices.Contains(r.refused, guard.RuleFailures) {
 		t.Fatalf("counted %v", r.refused)
+	}
+}
+
+var manyGuesses = flag.Int("guard.guesses", 20_000, "guesses of TestTS2ManyGuesses; the threat table has 100000")
+
+// TestTS2ManyGuesses: of guesses at 10,000 a second from one address so many are looked at as the limit says; the right secret among the others is not.
+func TestTS2ManyGuesses(t *testing.T) {
+	r := newRig(t, guard.Default())
+	const perSecond = 10_000
+	guesses := *manyGuesses
+	looked, limited, right := 0, 0, 0
+	for i := range guesses {
+		secret := "guess" + strconv.Itoa(i)
+		if i%1000 == 999 {
+			secret = "s-a"
+		}
+		switch code, _ := r.ask("/bus/who", "10.0.0.1", "a", secret); code {
+		case esb.CodeGeneral:
+			looked++
+		case esb.CodeRateLimited:
+			limited++
+		case 0:
+			right++
+		default:
+			t.Fatalf("guess %d: code %d", i, code)
+		}
+		r.pass(time.Second / perSecond)
+	}
+	most := 10 + guesses/perSecond*10/60 + 1 // the burst, and ten a minute since
+	fmt.Printf("threat TS2: of %d guesses at %d a second %d were looked at, %d were limited, the right one among them came in %d times\n", guesses, perSecond, looked, limited, right)
+	if looked > most || looked < 10 || looked+limited != guesses {
+		t.Errorf("%d were looked at, at most %d may be", looked, most)
 	}
 }
 

@@ -3,6 +3,7 @@ package host_test
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -193,6 +194,11 @@ func swapper(t *testing.T, path string, swaps []func(tmp string) error) (stop fu
 	}, swapped
 }
 
+var (
+	fewestSwaps = flag.Int64("host.swaps", 0, "swaps of links at least, in TestTT4SwappedFolderStaysInside")
+	swapFor     = flag.Duration("host.swapfor", 0, "how long they go on at least")
+)
+
 // TT4: a link that is swapped while commands start never brings one into a folder that the policy does not allow.
 func TestTT4SwappedFolderStaysInside(t *testing.T) {
 	needsRoot(t)
@@ -222,13 +228,18 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 	stop, swapped := swapper(t, s.Identity.SetupPath, []func(string) error{link("app"), link(out), link("../out"), link(in)})
 	k := f.key("a")
 	refused, late, entered := 0, 0, 0
-	for i := 0; entered < *reuses/4 && i < 1000**reuses; i++ {
+	begin := time.Now()
+	enough := func() bool {
+		return entered >= *reuses/4 && swapped.Load() >= *fewestSwaps && time.Since(begin) >= *swapFor
+	}
+	for i := 0; !enough() && (i < 1000**reuses || time.Since(begin) < *swapFor || swapped.Load() < *fewestSwaps); i++ {
 		// As the agent does: the definition is judged before the operation, the folder when its command starts.
 		if err := p.Definition(s); err != nil {
 			refused++
 			continue
 		}
-		res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "touch made-" + strconv.Itoa(i), Timeout: 20 * time.Second})
+		res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop}[entered%2],
+			Command: "touch made-" + strconv.Itoa(i), Timeout: 20 * time.Second})
 		switch {
 		case err == nil && res.ExitCode == 0:
 			entered++
@@ -247,7 +258,8 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("TT4: %d writes outside in %d commands (%d refused, %d more when they started) during %d swaps", len(outside), entered, refused, late, swapped.Load())
+	fmt.Printf("threat TT4: %d writes outside in %d starts and stops (%d refused, %d more when they started) during %d swaps in %s\n", len(outside), entered, refused, late,
+		swapped.Load(), time.Since(begin).Round(time.Second))
 	if len(outside) != 0 || len(inside) != entered || entered < *reuses/4 || refused == 0 {
 		t.Errorf("%d outside, %d inside of %d, %d refused", len(outside), len(inside), entered, refused)
 	}
