@@ -31,6 +31,11 @@ const (
 	handshakeRate  = 500
 	handshakeBurst = 1000
 
+	// And so many of one address: an agent that is put out and tries again without end, or somebody without a certificate, must not take the turns of all. Behind
+	// one address there may be a fleet, so it is a fifth.
+	handshakesPerAddr = handshakeRate / 5
+	addrBurst         = 2 * handshakesPerAddr
+
 	// A link has one subscription and the hub two; without a bound an agent could fill the broker's memory with copies of its own.
 	maxSubs = 16
 )
@@ -155,11 +160,14 @@ func (b *Broker) Close() {
 func admission(base *tls.Config) *tls.Config {
 	c := base.Clone()
 	c.MinVersion, c.ClientAuth = tls.VersionTLS13, tls.RequireAndVerifyClientCert
-	limit := rate.NewLimiter(handshakeRate, handshakeBurst)
+	limit, each := rate.NewLimiter(handshakeRate, handshakeBurst), newTurns()
 	inner := c.Clone()
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		ctx, cancel := context.WithTimeout(hello.Context(), dialTimeout)
 		defer cancel()
+		if err := each.of(hello.Conn.RemoteAddr()).Wait(ctx); err != nil {
+			return nil, fmt.Errorf("too many agents connect at once from one address: %w", err)
+		}
 		if err := limit.Wait(ctx); err != nil {
 			return nil, fmt.Errorf("too many agents connect at once: %w", err)
 		}
