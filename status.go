@@ -56,5 +56,6 @@ type HostInfo struct {
 	StartedAt int64 // of the agent
 	CPUs      int
 	MemBytes  int64
+	Mode      AgentMode
 	Degraded  []string // what this host lacks, in words; empty when nothing
 }

@@ -116,6 +116,7 @@ type HostInfo struct {
 	StartedAt int64           `json:"started_at"`
 	CPUs      int             `json:"cpus"`
 	MemBytes  int64           `json:"mem_bytes"`
+	Mode      string          `json:"mode,omitempty"`     // of the agent: root, cap (may act for other accounts) or user (its own only)
 	Trust     string          `json:"trust,omitempty"`    // of an enrolled host: pending, active, quarantined, revoked or removed
 	Degraded  []string        `json:"degraded,omitempty"` // what this host lacks, in words
 	Flag      string          `json:"flag,omitempty"`     // what the server holds against its agent, in words: it floods the fabric, and is muted

@@ -19,7 +19,9 @@ func newHostsCommand(env *cliEnv) *cobra.Command {
 		Short: "List the hosts of the fleet",
 		Long: `List every host whose agent has ever reported, by cloud and address, with what its agent lacks there; also those that were enrolled and have not been
 let in. TRUST is whether an enrolled host is active, pending (waits for approval), quarantined, revoked, or restored (kept out since the record came out of a
-backup, see confirm-restore). FLAG is there when an agent sent far more than agents do, or what cannot be read: until when it is not listened to.`,
+backup, see confirm-restore). FLAG is there when an agent sent far more than agents do, or what cannot be read: until when it is not listened to. MODE
+(-o wide) is how far the rights of its agent reach: root, cap (commands of other accounts, without the rest of root's powers) or user (commands of the
+agent's own account).`,
 		Example: `  gozzard hosts
   gozzard hosts -o wide
   gozzard hosts -o json`,
@@ -84,7 +86,7 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 		header = append(header, "FLAG")
 	}
 	if wide {
-		header = append(header, "AGENT", "OTHER ADDRESSES", "LACKS")
+		header = append(header, "AGENT", "MODE", "OTHER ADDRESSES", "LACKS")
 	}
 	t := newTable(header...)
 	for i := range hosts {
@@ -112,7 +114,7 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 			cells = append(cells, h.Flag)
 		}
 		if wide {
-			cells = append(cells, string(h.Agent), strings.Join(addrs[1:], ","), strings.Join(h.Degraded, "; "))
+			cells = append(cells, string(h.Agent), h.Mode, strings.Join(addrs[1:], ","), strings.Join(h.Degraded, "; "))
 		}
 		t.add(cells...)
 	}

@@ -29,6 +29,7 @@ type hostBody struct {
 	StartedAt int64           `json:"started_at"`
 	CPUs      int             `json:"cpus"`
 	MemBytes  int64           `json:"mem_bytes"`
+	Mode      string          `json:"mode,omitempty"` // root, cap or user; left out while the agent has not said
 	Degraded  []string        `json:"degraded,omitempty"`
 	Trust     enrol.State     `json:"trust,omitempty"` // of a host that was enrolled
 	Flag      string          `json:"flag,omitempty"`  // what the server holds against its agent, in words
@@ -68,7 +69,7 @@ func (a *api) getHosts(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 func renderHost(h *control.Host) hostBody {
 	i := &h.Info
 	b := hostBody{Agent: i.Agent, Addrs: []hostAddr{}, Online: h.Online, Hostname: i.Hostname, OS: i.OS, Arch: i.Arch, Version: i.Version,
-		StartedAt: i.StartedAt, CPUs: i.CPUs, MemBytes: i.MemBytes, Degraded: i.Degraded}
+		StartedAt: i.StartedAt, CPUs: i.CPUs, MemBytes: i.MemBytes, Mode: i.Mode.String(), Degraded: i.Degraded}
 	if !h.LastSeen.IsZero() {
 		seen := h.LastSeen.UTC()
 		b.LastSeen = &seen

@@ -26,6 +26,7 @@ type hostDoc struct {
 	CPUs      int       `json:"cpus,omitempty"`
 	MemBytes  int64     `json:"mem_bytes,omitempty"`
 	Degraded  []string  `json:"degraded,omitempty"`
+	Mode      string    `json:"mode,omitempty"`
 }
 
 type addrDoc struct {
@@ -35,7 +36,7 @@ type addrDoc struct {
 
 func encodeHost(h *gozzard.HostInfo) (string, error) {
 	d := hostDoc{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID, StartedAt: h.StartedAt, CPUs: h.CPUs,
-		MemBytes: h.MemBytes, Degraded: h.Degraded}
+		MemBytes: h.MemBytes, Degraded: h.Degraded, Mode: h.Mode.String()}
 	for _, a := range h.Addrs {
 		d.Addrs = append(d.Addrs, addrDoc{Cloud: a.Cloud, IP: ipText(a.IP)})
 	}
@@ -49,7 +50,7 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 		return gozzard.HostInfo{}, fmt.Errorf("description of host %s: %w", agent, err)
 	}
 	h := gozzard.HostInfo{Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version, BootID: d.BootID, StartedAt: d.StartedAt,
-		CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded}
+		CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded, Mode: gozzard.ParseAgentMode(d.Mode)}
 	for _, a := range d.Addrs {
 		addr, err := hostAddr(int64(a.Cloud), a.IP)
 		if err != nil {

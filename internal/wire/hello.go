@@ -53,6 +53,7 @@ func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
 	for _, s := range h.Degraded {
 		b = appendText(b, 11, s)
 	}
+	b = appendUint(b, 12, uint64(h.Mode))
 	return end(b, start)
 }
 
@@ -85,6 +86,11 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 			var s *string
 			h.Degraded, s = grow(&d, h.Degraded, MaxDegraded)
 			*s = d.string()
+		case 12:
+			h.Mode = 0
+			if m := d.uint(); m <= uint64(gozzard.ModeUser) {
+				h.Mode = gozzard.AgentMode(m)
+			}
 		default:
 			d.skip()
 		}

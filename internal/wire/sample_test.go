@@ -50,7 +50,7 @@ func reports() map[string]*gozzard.Report {
 		"hello": {Version: 1, Kind: gozzard.ReportHello, Session: 8, Journal: journal, Hello: &gozzard.Hello{
 			Host: gozzard.HostInfo{
 				Agent: "0a1b", Hostname: "web-1", OS: "linux", Arch: "amd64", Version: "0.1.0", BootID: "b00t", StartedAt: 1700000000, CPUs: 8,
-				MemBytes: 32 << 30, Degraded: []string{"no cgroup v2", ""},
+				MemBytes: 32 << 30, Degraded: []string{"no cgroup v2", ""}, Mode: gozzard.ModeCap,
 				Addrs: []gozzard.HostAddr{
 					{Cloud: 1, IP: netip.MustParseAddr("10.0.0.1")}, {IP: netip.MustParseAddr("2001:db8::1")}, {Cloud: -3},
 				},

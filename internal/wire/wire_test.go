@@ -122,6 +122,19 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A mode that this build does not know was said by a newer agent: the rest of its greeting counts.
+func TestModeOfANewerAgent(t *testing.T) {
+	b := wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportHello})
+	b = append(b, 6<<3|2, 6, 1<<3|2, 4, 12<<3, 99, 9<<3, 4)
+	r, err := wire.DecodeReport(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := r.Hello.Host; h.Mode != gozzard.ModeUnknown || h.CPUs != 2 {
+		t.Errorf("got %+v", h)
+	}
+}
+
 // What the writer lets out is always taken in by the reader: a refused result would be repeated for ever.
 func TestHostileTextIsRepairedOnTheWayOut(t *testing.T) {
 	long := strings.Repeat("鹅", wire.MaxString/3+5)
