@@ -7,6 +7,8 @@ import (
 	"os/user"
 	"strconv"
 	"syscall"
+
+	"github.com/gozzard/gozzard"
 )
 
 // account is a user of this machine, as its passwd and group files say. Directories such as LDAP are seen only through these files, because the
@@ -66,8 +68,12 @@ func ownAccount() account {
 	return account{name: strconv.Itoa(uid), home: "/", uid: uint32(uid), gid: uint32(os.Getegid())}
 }
 
-// actAs finds out whom to run as. The credential is nil when that is the agent itself.
+// actAs finds out whom to run as. The credential is nil when that is the agent itself. Callers who name nobody mean root; an agent that cannot become root
+// takes that for itself, and whether that is wanted is the policy's to say.
 func (h *Host) actAs(name string) (account, *syscall.Credential, error) {
+	if name == "" && h.mode == gozzard.ModeCap {
+		name = "root"
+	}
 	if name == "" || name == h.self.name {
 		return h.self, nil, nil
 	}
@@ -75,11 +81,11 @@ func (h *Host) actAs(name string) (account, *syscall.Credential, error) {
 	if err != nil {
 		return a, nil, fmt.Errorf("cannot run as %s: %w", name, err)
 	}
-	if a.uid == h.self.uid && h.self.uid != 0 {
+	if a.uid == h.self.uid && h.mode != gozzard.ModeRoot {
 		return a, nil, nil
 	}
-	if h.self.uid != 0 {
-		return a, nil, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts", name, h.self.name)
+	if h.mode == gozzard.ModeUser {
+		return a, nil, fmt.Errorf("cannot run as %s: the agent runs as %s in mode user and may not change accounts", name, h.self.name)
 	}
 	return a, &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: a.groups}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,7 +34,8 @@ const (
 // that one which took too long is cleared alone while the process that an earlier start left runs on. No controller is used: on many machines
 // version 1 owns them all, and membership, events and killing need none.
 type cgroups struct {
-	base string
+	base   string
+	shared bool // the agent itself is in the group above, so that no controller can be handed down from there
 
 	mu    sync.Mutex      // orders making and removing folders
 	inUse map[string]bool // run folders of commands in flight, which may be empty for a moment
@@ -46,15 +48,8 @@ type runGroup struct {
 }
 
 // openCgroups makes the instance's folder and proves that a program can be started inside. The error says what is missing.
-func openCgroups(root, instance string) (*cgroups, error) {
-	var sfs unix.Statfs_t
-	if err := unix.Statfs(root, &sfs); err != nil {
-		return nil, fmt.Errorf("cannot use %s: %w", root, err)
-	}
-	if sfs.Type != cgroup2Magic {
-		return nil, fmt.Errorf("%s is no cgroup v2 mount", root)
-	}
-	c := &cgroups{base: filepath.Join(root, "gozzard", instance), inUse: map[string]bool{}}
+func openCgroups(p subtree, instance string) (*cgroups, error) {
+	c := &cgroups{base: filepath.Join(p.top, "gozzard", instance), shared: p.shared, inUse: map[string]bool{}}
 	err := os.MkdirAll(c.base, 0o755)
 	for range 10 {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +76,7 @@ func (c *cgroups) probe() error {
 	cmd := exec.Command(shell, "-c", ":")
 	cmd.Env = []string{"PATH=" + defaultPath}
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.fd.Fd())}
-	err = cmd.Run()
+	err = onOwnThread(func() error { return errors.Join(dropPowers(), cmd.Run()) })
 	g.fd.Close()
 	c.release(g)
 	return err
@@ -241,11 +236,33 @@ func killMembers(dir string) error {
 		return err
 	}
 	for _, pid := range pids {
-		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := killMember(dir, pid); err != nil {
 			return fmt.Errorf("pid %d: %w", pid, err)
 		}
 	}
 	return nil
+}
+
+// killMember kills a process if it is a member still when it is held: the number alone may have become that of another meanwhile.
+func killMember(dir string, pid int) error {
+	fd, err := openPidfd(pid)
+	defer closeFD(fd)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	now, lookErr := treeProcs(dir, nil)
+	if lookErr != nil || !slices.Contains(now, pid) {
+		return lookErr
+	}
+	if fd < 0 {
+		err = unix.Kill(pid, unix.SIGKILL) // Linux before 5.3, or no descriptor is left
+	} else {
+		err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
 }
 
 // writeExisting writes to a control file and never makes one.

@@ -133,7 +133,7 @@ func (h *Host) start(c *command) error {
 		}
 		return fmt.Errorf("cannot start shell: %w", err)
 	}
-	h.resetOOMScore(c.cmd.Process.Pid)
+	h.resetOOMScore(c)
 	_ = c.dir.file.Close()
 	if c.group != nil {
 		_ = c.group.fd.Close() // was only there to be named at the start

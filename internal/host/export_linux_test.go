@@ -52,3 +52,9 @@ func Accounts(files [2]string, find func(name string) (uid uint32, err error)) (
 
 // PlainExec splits a command that needs no shell.
 func PlainExec(text string) ([]string, bool) { return plainExec(text) }
+
+// ModeOf judges a number of an account and its effective capabilities.
+func ModeOf(uid uint32, effective uint64) gozzard.AgentMode { return modeOf(uid, effective) }
+
+// KillMembers kills the processes that a folder lists.
+func KillMembers(dir string) error { return killMembers(dir) }

@@ -40,6 +40,7 @@ type Host struct {
 	mem      int64
 	pageSize int64
 	self     account
+	mode     gozzard.AgentMode
 	hasPidfd bool
 	setuid   bool // may be gained by commands of others than root
 	permit   func(user, dir string) error
@@ -79,23 +80,27 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{
 		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()), self: ownAccount(), instance: o.Instance,
-		setuid: o.AllowSetuid, permit: o.Permit, oomScore: ownOOMScore(), shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
+		setuid: o.AllowSetuid, permit: o.Permit, oomScore: oomScore("/proc/self/oom_score_adj"), shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
 		accounts: newAccounts(), closing: make(chan struct{}), tidied: make(chan struct{}),
 	}
 	if err := h.learn(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+	own, err := OwnStanding()
+	if err != nil {
+		return nil, fmt.Errorf("cannot use this host: %w", err)
+	}
+	h.mode = own.Mode
 	h.findMeans(o.CgroupRoot)
 	if err := h.closeInherited(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
 	h.sampler = newSampler(h.proc)
 	h.limits = h.findLimits()
-	var err error
 	if h.logs, err = openLogs(o.StateDir, o.LogBytes, o.LogAge); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
-	if h.outputs, err = openOutputs(o.StateDir); err != nil {
+	if h.outputs, err = openOutputs(o.StateDir, h.mode == gozzard.ModeRoot); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
 	if h.watch, err = newWatcher(); err != nil {
@@ -127,8 +132,11 @@ func (h *Host) findMeans(cgroupRoot string) {
 		closeFD(fd)
 		h.hasPidfd = true
 	}
-	if h.self.uid != 0 {
-		h.lacks("not root: commands run as %s only, and other people's processes cannot be inspected or signalled", h.self.name)
+	switch h.mode {
+	case gozzard.ModeUser:
+		h.lacks("mode user: commands run as %s only, and other people's processes cannot be inspected or signalled", h.self.name)
+	case gozzard.ModeCap:
+		h.lacks("mode cap: open files, disk and network use of other accounts' processes cannot be measured, so limits on them do not act")
 	}
 	const without = "processes are found by pid file only, and what a command starts in sessions of its own is not cleared with it"
 	if cgroupRoot == "" {
@@ -139,7 +147,12 @@ func (h *Host) findMeans(cgroupRoot string) {
 		}
 		cgroupRoot = root
 	}
-	groups, err := openCgroups(cgroupRoot, h.instance)
+	own, err := ownSubtree(h.proc, cgroupRoot)
+	if err != nil {
+		h.lacks("no usable cgroup v2 (%v): %s", err, without)
+		return
+	}
+	groups, err := openCgroups(own, h.instance)
 	if err != nil {
 		h.lacks("no usable cgroup v2 (%v): %s", err, without)
 		return
@@ -202,7 +215,7 @@ func (h *Host) Facts() gozzard.HostInfo {
 		h.log.Warn("host has no name", "err", err)
 	}
 	return gozzard.HostInfo{
-		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem, Degraded: h.Degraded(),
+		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem, Mode: h.mode, Degraded: h.Degraded(),
 	}
 }
 

@@ -103,7 +103,8 @@ func (h *Host) Facts() gozzard.HostInfo {
 	if err != nil {
 		h.log.Warn("host has no name", "err", err)
 	}
-	return gozzard.HostInfo{Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: runtime.NumCPU(), Degraded: h.Degraded()}
+	return gozzard.HostInfo{Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: runtime.NumCPU(), Mode: gozzard.ModeUser,
+		Degraded: h.Degraded()}
 }
 
 // Run runs one shell command to its end or its time-out. Its output goes to a file, so that what it leaves behind can go on writing.

@@ -179,7 +179,7 @@ func (h *Host) Facts() gozzard.HostInfo {
 		h.log.Warn("host has no name", "err", err)
 	}
 	return gozzard.HostInfo{
-		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem, Degraded: h.Degraded(),
+		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem, Mode: gozzard.ModeUser, Degraded: h.Degraded(),
 	}
 }
 

@@ -54,11 +54,14 @@ func (h *Host) findLimits() *limits {
 		h.log.Warn("cannot look for controllers", "err", err)
 	}
 	for _, c := range []string{cpuController, memoryController, pidsController} {
-		if delegate(l.base, c) {
+		if !h.groups.shared && delegate(l.base, c) {
 			l.two[c] = true
 		} else if root := mounts[c]; root != "" && unix.Access(root, unix.W_OK) == nil {
 			l.one[c] = filepath.Join(root, "gozzard", h.instance)
 		}
+	}
+	if !l.two[pidsController] && l.one[pidsController] == "" {
+		h.lacks("no usable cgroup controller for pids: the number of a process's tasks is not bounded")
 	}
 	for _, c := range []string{cpuController, memoryController} {
 		if !l.two[c] && l.one[c] == "" {

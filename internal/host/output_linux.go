@@ -30,15 +30,16 @@ const (
 )
 
 type outputs struct {
-	dir string
+	dir   string
+	gives bool // files may be given to other accounts
 }
 
-func openOutputs(stateDir string) (*outputs, error) {
+func openOutputs(stateDir string, gives bool) (*outputs, error) {
 	dir := filepath.Join(stateDir, "output")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make folder for output: %w", err)
 	}
-	return &outputs{dir: dir}, nil
+	return &outputs{dir: dir, gives: gives}, nil
 }
 
 // output is the file of one command: its own, or the log of its process.
@@ -57,8 +58,12 @@ func (o *outputs) create(name string, a account, named bool) (*output, error) {
 		return nil, fmt.Errorf("cannot make file for output: %w", err)
 	}
 	out := &output{path: path, file: f}
-	if int(a.uid) != os.Geteuid() {
+	switch {
+	case int(a.uid) == os.Geteuid():
+	case o.gives:
 		err = f.Chown(int(a.uid), int(a.gid))
+	default:
+		err = f.Chmod(0o622) // as with logs: nobody else finds a way to it
 	}
 	if err == nil && !named {
 		err = out.remove()

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard"
 )
 
 const (
@@ -16,10 +19,25 @@ const (
 	maxPID       = 4194304 // the kernel's own limit
 )
 
-// readPIDFile reads the pid that a file names. Such files lie where services write, so everything about one is suspect: it must be a small
+// readPIDFile reads the pid that a file names, by the rights of the definition's user where the agent's own do not reach as far.
+func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
+	if h.mode != gozzard.ModeCap || owner == nil || owner.uid == h.self.uid {
+		return h.openPIDFile(path, owner)
+	}
+	err := asAccount(&syscall.Credential{Uid: owner.uid, Gid: owner.gid, Groups: owner.groups}, func() error {
+		pid, written, reason = h.openPIDFile(path, owner)
+		return nil
+	})
+	if err != nil {
+		return 0, written, fmt.Sprintf("pid file %s cannot be read as %s: %v", path, owner.name, err)
+	}
+	return pid, written, reason
+}
+
+// openPIDFile opens and reads a pid file. Such files lie where services write, so everything about one is suspect: it must be a small
 // regular file of root, the agent or the definition's user, with no other name: a link to a file of root would lend its word. Nothing is opened to be read
 // before that is known, since opening a device may do something and opening a FIFO waits, and no link is followed.
-func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
+func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
 	if !filepath.IsAbs(path) {
 		return 0, written, fmt.Sprintf("pid file %q is not an absolute path", path)
 	}

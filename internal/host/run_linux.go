@@ -148,7 +148,9 @@ func (h *Host) cutOff(c *command) supervise.Result {
 
 // finish collects a shell that has ended.
 func (h *Host) finish(c *command) supervise.Result {
-	if !c.run.Keeps {
+	if c.run.Keeps {
+		h.resetOOMScore(c)
+	} else {
 		h.killRun(c) // before the shell is collected: until then its pid, and so its session's number, is not used again
 	}
 	c.unhook()

@@ -8,13 +8,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/procfs"
 )
 
-const commandUmask = 0o022
+const (
+	commandUmask = 0o022
+	oomPatience  = time.Second
+	oomMembers   = 100 // of a command, that are looked after: one that forks without end must not hold up its start
+)
 
 // spawn starts the shell of a command, or the program in its place, from a thread that was made to be what the shell is to inherit.
 func (h *Host) spawn(c *command) error {
@@ -23,6 +30,9 @@ func (h *Host) spawn(c *command) error {
 		// A strict container forbids this call; then the umask is that of the program, which sets the same when it starts.
 		if unix.Unshare(unix.CLONE_FS) == nil {
 			unix.Umask(commandUmask)
+		}
+		if err := dropPowers(); err != nil {
+			return err
 		}
 		if c.who.uid != 0 && !h.setuid {
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -43,19 +53,65 @@ func (h *Host) spawn(c *command) error {
 }
 
 // resetOOMScore gives a command the kernel's normal place in line when memory runs out: the agent's own, which its service file may have set to be spared,
-// would be inherited by everything it starts.
-func (h *Host) resetOOMScore(pid int) {
+// would be inherited by everything it starts. What the command has started before its own place was changed has inherited it already, and what it was starting
+// just then is seen a little later: so this is done once more when the command has ended. Who has chosen a place for himself keeps it.
+func (h *Host) resetOOMScore(c *command) {
 	if h.oomScore == 0 {
 		return
 	}
-	if err := writeExisting(fmt.Sprintf("/proc/%d/oom_score_adj", pid), "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		h.log.Warn("command keeps the agent's place when memory runs out", "pid", pid, "err", err)
+	var as *syscall.Credential
+	if h.mode == gozzard.ModeCap {
+		as = c.cmd.SysProcAttr.Credential // whose files these are
+	}
+	err := asAccount(as, func() error {
+		var todo []int
+		if !c.collected.Load() {
+			todo = append(todo, c.cmd.Process.Pid)
+		}
+		for done := map[int]bool{}; len(done) < oomMembers; {
+			for _, pid := range todo {
+				if err := h.resetScore(pid); err != nil {
+					return err
+				}
+				done[pid] = true
+			}
+			if c.group == nil {
+				break
+			}
+			if todo = slices.DeleteFunc(h.startedBy(c), func(pid int) bool { return done[pid] }); len(todo) == 0 {
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		h.log.Warn("command keeps the agent's place when memory runs out", "pid", c.cmd.Process.Pid, "err", err)
 	}
 }
 
-// ownOOMScore reads this program's own place, 0 where that cannot be known.
-func ownOOMScore() int {
-	b, err := os.ReadFile("/proc/self/oom_score_adj")
+// resetScore tries for a while: for an instant of a program's start its files are root's, as those of a process that has ended are.
+func (h *Host) resetScore(pid int) error {
+	file := fmt.Sprintf("/proc/%d/oom_score_adj", pid)
+	for end := time.Now().Add(oomPatience); ; time.Sleep(time.Millisecond) {
+		if oomScore(file) != h.oomScore {
+			return nil
+		}
+		err := writeExisting(file, "0")
+		switch {
+		case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ESRCH): // it has ended
+			return nil
+		case !errors.Is(err, unix.EACCES) || time.Now().After(end):
+			return err
+		}
+		if st, err := h.proc.Stat(pid); err != nil || st.Dead() {
+			return nil
+		}
+	}
+}
+
+// oomScore reads a place, 0 where that cannot be known.
+func oomScore(file string) int {
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return 0
 	}
@@ -87,12 +143,15 @@ func onOwnThread(fn func() error) error {
 // program that it has become may have changed accounts by right. The reason is empty when all is well.
 func (h *Host) checkCredentials(c *command) string {
 	cred := c.cmd.SysProcAttr.Credential
-	if cred == nil || h.shellImage(c) != imageShell {
+	if cred == nil && h.mode != gozzard.ModeCap || h.shellImage(c) != imageShell {
 		return ""
 	}
 	has, err := h.proc.Credentials(c.cmd.Process.Pid)
 	if err != nil || h.shellImage(c) != imageShell {
 		return "" // it has ended
+	}
+	if cred == nil {
+		return hasPowers(has, c.who.uid)
 	}
 	return differs(has, cred.Uid, cred.Gid, cred.Groups, c.who.uid != 0 && !h.setuid)
 }
@@ -107,6 +166,14 @@ func differs(has procfs.Credentials, uid, gid uint32, groups []uint32, confined 
 		return fmt.Sprintf("the shell has the groups %v, not %v", has.Groups, groups)
 	case confined && !has.NoNewPrivs:
 		return "the shell may gain privileges"
+	}
+	return hasPowers(has, uid)
+}
+
+// hasPowers: no account but root has any, whatever the agent has.
+func hasPowers(has procfs.Credentials, uid uint32) string {
+	if all := has.Effective | has.Permitted | has.Inheritable | has.Ambient; uid != 0 && all != 0 {
+		return fmt.Sprintf("the shell has the capabilities %#x", all)
 	}
 	return ""
 }

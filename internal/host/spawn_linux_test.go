@@ -177,3 +177,36 @@ func ownSignals(t *testing.T, name string) string {
 	t.Fatalf("no %s", name)
 	return ""
 }
+
+// An agent that the kernel is asked to spare does not have what it starts spared, too, however soon that starts something itself.
+func TestCommandsTakeTheirNormalPlace(t *testing.T) {
+	needsRoot(t)
+	const own = "/proc/self/oom_score_adj"
+	if err := os.WriteFile(own, []byte("500"), 0); err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		if err := os.WriteFile(own, []byte("0"), 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	f := newHost(t)
+	f.needsCgroups()
+	s := f.spec("x")
+	s.Identity.User = "nobody"
+	for i := range 40 {
+		k := f.key(fmt.Sprint(i))
+		res := f.run(k, s, true, "sleep 300 </dev/null >/dev/null 2>&1 & echo $!")
+		if got := content(t, "/proc/"+strings.TrimSpace(res.Output)+"/oom_score_adj"); got != "0" {
+			t.Errorf("the place is %s", got)
+		}
+		if err := f.Clear(k); err != nil {
+			t.Error(err)
+		}
+	}
+	s.Identity.User = "root"
+	res := f.run(f.key("chosen"), s, true, "sh -c 'echo 300 >/proc/self/oom_score_adj; exec sleep 300' </dev/null >/dev/null 2>&1 & until grep -qx 300 /proc/$!/oom_score_adj; do sleep 0.01; done; echo $!")
+	if got := content(t, "/proc/"+strings.TrimSpace(res.Output)+"/oom_score_adj"); got != "300" {
+		t.Errorf("a place that a process has chosen became %s", got)
+	}
+}

@@ -80,6 +80,9 @@ type Credentials struct {
 	GIDs       [4]uint32
 	Groups     []uint32
 	NoNewPrivs bool
+
+	// Capabilities, one bit each: what it has, what it may have, and what programs are given that it becomes.
+	Effective, Permitted, Inheritable, Ambient uint64
 }
 
 // Credentials reads whom a process acts as.
@@ -109,6 +112,12 @@ func (f FS) Credentials(pid int) (Credentials, error) {
 			}
 		case "NoNewPrivs":
 			c.NoNewPrivs = len(ids) == 1 && ids[0] == "1"
+		case "CapEff", "CapPrm", "CapInh", "CapAmb":
+			bits, err := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
+			if err != nil {
+				return c, fmt.Errorf("status has no readable %s line", name)
+			}
+			*map[string]*uint64{"CapEff": &c.Effective, "CapPrm": &c.Permitted, "CapInh": &c.Inheritable, "CapAmb": &c.Ambient}[name] = bits
 		}
 	}
 	if found != 3 {

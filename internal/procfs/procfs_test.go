@@ -228,12 +228,13 @@ func TestPassTellsDescriptorsApart(t *testing.T) {
 
 func TestCredentials(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, "42/status", "Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nNoNewPrivs:\t1\n")
+	write(t, root, "42/status", "Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nNoNewPrivs:\t1\nCapInh:\t0000000000000001\nCapPrm:\t000001fffeffffff\nCapEff:\t00000000000000e0\nCapAmb:\t0000000000000080\n")
 	write(t, root, "43/status", "Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t \n")
 	write(t, root, "44/status", "Name:\tapp\nUid:\t1\t2\t3\nGid:\t5\t6\t7\t8\nGroups:\t\n")
 	f := procfs.New(root)
 	c, err := f.Credentials(42)
-	want := procfs.Credentials{UIDs: [4]uint32{1, 2, 3, 4}, GIDs: [4]uint32{5, 6, 7, 8}, Groups: []uint32{9, 10}, NoNewPrivs: true}
+	want := procfs.Credentials{UIDs: [4]uint32{1, 2, 3, 4}, GIDs: [4]uint32{5, 6, 7, 8}, Groups: []uint32{9, 10}, NoNewPrivs: true,
+		Inheritable: 1, Permitted: 0x1fffeffffff, Effective: 0xe0, Ambient: 0x80}
 	if d := cmp.Diff(want, c); d != "" || err != nil {
 		t.Error(d, err)
 	}
@@ -242,6 +243,10 @@ func TestCredentials(t *testing.T) {
 	}
 	if c, err = f.Credentials(44); err == nil {
 		t.Errorf("half of it was taken: %+v", c)
+	}
+	write(t, root, "46/status", "Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t\nCapEff:\tall\n")
+	if c, err = f.Credentials(46); err == nil {
+		t.Errorf("capabilities that cannot be read are none: %+v", c)
 	}
 	if _, err = f.Credentials(45); !errors.Is(err, procfs.ErrGone) {
 		t.Error(err)
