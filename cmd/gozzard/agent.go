@@ -62,6 +62,10 @@ Whoever is on this host as root or as the agent's account can ask the agent itse
 and "gozzard agent reconnect", over a unix socket in the state folder. With --socket and --socket-group the members of a group may look, too. Processes are
 started and stopped by signed commands of the server only, never over this socket.
 
+The agent works in one of three modes, by whom it is started as: root, for processes of every account; cap, an ordinary account with CAP_SETUID, CAP_SETGID and
+CAP_KILL, which does the same with less power over files and needs a --policy that only root can write; user, an ordinary account without, for processes of
+that account alone. Log, "gozzard hosts -o wide" and "gozzard agent doctor" say which one it is.
+
 Every flag can also be set by the environment (--secret-file is GOZZARD_SECRET_FILE) or in the YAML file named by --config; a flag wins over the
 environment, the environment over the file.
 
@@ -116,7 +120,8 @@ func runAgent(ctx context.Context, cfg agentConfig) error {
 	if err != nil {
 		return err
 	}
-	cfg.Log.Info("keeping", "agent", a.agent.ID(), "cloud", cfg.Cloud, "ip", strings.Join(cfg.IPs, ","), "version", version)
+	cfg.Log.Info("keeping", "agent", a.agent.ID(), "cloud", cfg.Cloud, "ip", strings.Join(cfg.IPs, ","), "version", version,
+		"mode", a.own.Mode.String(), "account", a.own.Account)
 	return a.run(ctx)
 }
 
@@ -128,6 +133,7 @@ type agentNode struct {
 	keep  *enrol.Keeper // nil: not enrolled
 	local *local.Server // nil: nobody on this host is answered
 	acts  *actLog
+	own   host.Standing
 	log   *slog.Logger
 }
 
@@ -150,11 +156,15 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &agentNode{log: cfg.Log}
-	if err := cfg.Policy.checkOwn(cfg.Data); err != nil {
+	own, err := host.OwnStanding()
+	if err != nil {
 		return nil, err
 	}
-	rules, err := cfg.Policy.open(cfg.Data, cfg.Log)
+	n := &agentNode{log: cfg.Log, own: own}
+	if err := cfg.Policy.checkOwn(cfg.Data, own.Mode); err != nil {
+		return nil, err
+	}
+	rules, err := cfg.Policy.open(cfg.Data, own, cfg.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/internal/host"
 )
 
 // verdictWord is how bad a finding is.
@@ -34,7 +36,11 @@ The exit code is 1 when something is marked FAIL.`,
 		Example: `  gozzard agent doctor --data /var/lib/gozzard-agent`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return report(cmd.OutOrStdout(), append(examine(data), checkPolicy(data, policy)))
+			own, err := host.OwnStanding()
+			if err != nil {
+				return failed(err)
+			}
+			return report(cmd.OutOrStdout(), append(examine(data, own), checkPolicy(data, policy, own)))
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "./agent", "folder of the agent's state")

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/procfs"
 )
@@ -36,8 +38,8 @@ var networkFS = map[int64]string{
 }
 
 // examine looks at this host.
-func examine(data string) []finding {
-	all := []finding{checkPidfd(), checkAccount()}
+func examine(data string, own host.Standing) []finding {
+	all := []finding{checkPidfd(), checkMode(own)}
 	all = append(all, checkCgroups()...)
 	all = append(all, checkShell(), checkProc(), checkFiles(), checkClock(time.Now()))
 	return append(all, checkState(data)...)
@@ -52,45 +54,22 @@ func checkPidfd() finding {
 	return finding{findOK, "pidfd", "exits are noticed at once"}
 }
 
-// checkAccount: an agent for other people's processes must be root with the powers of root.
-func checkAccount() finding {
-	if uid := os.Geteuid(); uid != 0 {
-		return finding{findWarn, "account", fmt.Sprintf("uid %d is not root: commands run as this account only, and other people's processes cannot be looked at or ended", uid)}
+// checkMode: which of the three ways to run this is, and what that means.
+func checkMode(own host.Standing) finding {
+	switch own.Mode {
+	case gozzard.ModeRoot:
+		return finding{findOK, "mode", "root: commands run as any account that the policy allows"}
+	case gozzard.ModeCap:
+		return finding{findOK, "mode", fmt.Sprintf("cap, as %s: commands run as any account that the policy allows, which is all that keeps the agent from root; open files, disk and network use of other accounts' processes cannot be measured", own.Account)}
 	}
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return finding{findWarn, "account", fmt.Sprintf("root, but its powers cannot be read: %v", err)}
-	}
-	if lacks := missingCaps(string(b)); len(lacks) > 0 {
-		return finding{findWarn, "account", "root without " + strings.Join(lacks, ", ") + ": commands cannot run as other accounts, or their processes cannot be ended"}
-	}
-	return finding{findOK, "account", "root"}
-}
-
-// missingCaps lists what a status file of /proc says is not there of what is needed.
-func missingCaps(status string) (lacks []string) {
-	var have uint64
-	for line := range strings.Lines(status) {
-		if v, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			have, _ = strconv.ParseUint(strings.TrimSpace(v), 16, 64) // unreadable is none
-		}
-	}
-	for _, c := range []struct {
-		bit  int
-		name string
-	}{{unix.CAP_SETUID, "CAP_SETUID"}, {unix.CAP_SETGID, "CAP_SETGID"}, {unix.CAP_KILL, "CAP_KILL"}, {unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE"}} {
-		if have&(1<<c.bit) == 0 {
-			lacks = append(lacks, c.name)
-		}
-	}
-	return lacks
+	return finding{findWarn, "mode", fmt.Sprintf("user, as %s: commands run as this account only, and other people's processes cannot be looked at or ended; CAP_SETUID, CAP_SETGID and CAP_KILL (gozzard-agent-cap.service) or root (gozzard-agent.service) are needed for more", own.Account)}
 }
 
 func checkCgroups() []finding {
 	const without = "processes are found by pid file only, and what a command leaves behind is not cleared with it"
-	root, err := procfs.New("/proc").Cgroup2Mount()
-	if err != nil || root == "" {
-		return []finding{{findWarn, "cgroup", "no cgroup v2 is mounted: " + without}}
+	root, controllers, err := host.CgroupSubtree()
+	if err != nil {
+		return []finding{{findWarn, "cgroup", fmt.Sprintf("no usable cgroup v2 (%v): %s", err, without)}}
 	}
 	probe := filepath.Join(root, "gozzard-doctor-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(probe, 0o755); err != nil {
@@ -98,6 +77,9 @@ func checkCgroups() []finding {
 	}
 	_ = os.Remove(probe) // empty, and made just now
 	all := []finding{{findOK, "cgroup", "version 2 at " + root}}
+	if !controllers {
+		return append(all, finding{findWarn, "controllers", root + " has the agent itself as a member, so the kernel cannot hold limits (enforce) below it; DelegateSubgroup=agent in the unit changes that (systemd 254)"})
+	}
 	b, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	have := strings.Fields(string(b))
 	var lacks []string

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/host"
 )
 
 func words(all []finding, what string) (text string) {
@@ -53,14 +56,14 @@ func TestDoctorLooksAtTheStateFolder(t *testing.T) {
 }
 
 func TestDoctorKnowsPowersAndTime(t *testing.T) {
-	if got := missingCaps("Name:\tx\nCapEff:\t000001ffffffffff\n"); len(got) != 0 {
-		t.Errorf("all: %v", got)
-	}
-	if got := missingCaps("CapEff:\t00000000a80425fb\n"); len(got) != 1 || got[0] != "CAP_SYS_PTRACE" { // what a container usually has
-		t.Errorf("container: %v", got)
-	}
-	if got := missingCaps(""); len(got) != 4 {
-		t.Errorf("none: %v", got)
+	for mode, want := range map[gozzard.AgentMode]string{
+		gozzard.ModeRoot: "OK root: commands run as any account", gozzard.ModeCap: "OK cap, as svc: commands run as any account that the policy allows",
+		gozzard.ModeUser: "WARN user, as svc: commands run as this account only",
+	} {
+		got := checkMode(host.Standing{Mode: mode, Account: "svc", UID: 990})
+		if text := string(got.word) + " " + got.text; got.what != "mode" || !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %s", mode, text)
+		}
 	}
 	if got := checkClock(time.Unix(0, 0)); got.word != findFail {
 		t.Errorf("1970: %+v", got)
@@ -68,8 +71,8 @@ func TestDoctorKnowsPowersAndTime(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
-	all := examine(filepath.Join(t.TempDir(), "agent"))
-	for _, what := range []string{"pidfd", "account", "cgroup", "shell", "proc", "open files", "clock", "state", "space"} {
+	all := examine(filepath.Join(t.TempDir(), "agent"), host.Standing{Mode: gozzard.ModeRoot})
+	for _, what := range []string{"pidfd", "mode", "cgroup", "shell", "proc", "open files", "clock", "state", "space"} {
 		if words(all, what) == "" {
 			t.Errorf("%s was not looked at", what)
 		}

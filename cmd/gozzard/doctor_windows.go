@@ -4,13 +4,16 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/gozzard/gozzard/internal/host"
 )
 
 // examine looks at this host.
-func examine(string) []finding {
+func examine(_ string, own host.Standing) []finding {
 	return []finding{
+		{findWarn, "mode", "user, as " + own.Account + ": commands run as this account only"},
 		checkJobs(),
-		{findWarn, "system", "windows: commands run as the agent's account only, stopping needs a command, what processes print is not kept, the system holds no limits"},
+		{findWarn, "system", "windows: stopping needs a command, what processes print is not kept, the system holds no limits"},
 	}
 }
 

@@ -9,29 +9,28 @@ import (
 	"os/user"
 	"path/filepath"
 
-	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/policy"
 )
 
-// hostPolicy is what an agent and its host ask.
-type hostPolicy interface {
-	agent.Policy
-	Folder(user, dir string) error
-}
-
 // policyConfig is how an agent finds its policy.
 type policyConfig struct {
-	File      string     // "": the one in the state folder, which is made when it is not there
-	AllowRoot bool       // written into a policy that is made
-	Rules     hostPolicy // of a fleet that needs no file
+	File      string       // "": the one in the state folder, which is made when it is not there
+	AllowRoot bool         // written into a policy that is made
+	Rules     policy.Rules // of a fleet that needs no file
 }
 
-// open reads the policy of the agent whose state is in a folder.
-func (c policyConfig) open(data string, log *slog.Logger) (hostPolicy, error) {
+// open reads the policy of the agent whose state is in a folder, and holds it to what that agent is able to do.
+func (c policyConfig) open(data string, own host.Standing, log *slog.Logger) (*policy.Reach, error) {
+	reach := &policy.Reach{Rules: c.Rules, Mode: own.Mode, Account: own.Account, UID: own.UID}
 	if c.Rules != nil {
-		return c.Rules, nil
+		return reach, nil
 	}
 	path := c.File
+	if path == "" && own.Mode == gozzard.ModeCap && own.UID != 0 {
+		return nil, fmt.Errorf("cannot run in mode cap without --policy: %s", noOwnPolicy)
+	}
 	if path == "" {
 		path = filepath.Join(data, policy.FileName)
 		made, err := firstPolicy(data, c.AllowRoot)
@@ -42,7 +41,7 @@ func (c policyConfig) open(data string, log *slog.Logger) (hostPolicy, error) {
 			log.Warn("this host had no policy, one was written", "file", path, "allow_root", c.AllowRoot)
 		}
 	}
-	f, err := policy.Open(path, log)
+	f, err := policy.Open(path, policy.TrustBounds(own.Mode), log)
 	if err != nil {
 		return nil, err
 	}
@@ -51,22 +50,26 @@ func (c policyConfig) open(data string, log *slog.Logger) (hostPolicy, error) {
 	if c.AllowRoot && !p.AllowRoot {
 		log.Warn("--allow-root changes no policy that exists: set allow_root in it", "file", path)
 	}
-	return f, nil
+	reach.Rules = f
+	return reach, nil
 }
 
+// noOwnPolicy: the policy bounds whom an agent with capabilities can become, so it must not lie where the agent's account can replace it.
+const noOwnPolicy = "the agent can become other accounts, so its policy must be a file that only root can write, such as /etc/gozzard/policy.yaml, and not one in its state folder"
+
 // checkOwn refuses to work with a state folder or a program that others can change: whoever can is the agent.
-func (c policyConfig) checkOwn(data string) error {
+func (c policyConfig) checkOwn(data string, mode gozzard.AgentMode) error {
 	if c.Rules != nil {
 		return nil
 	}
-	if err := policy.Trusted(data); err != nil {
+	if err := policy.TrustState(mode).Check(data); err != nil {
 		return fmt.Errorf("cannot use the state folder: %w", err)
 	}
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program: %w", err)
 	}
-	if err := policy.Trusted(program); err != nil {
+	if err := policy.TrustBounds(mode).Check(program); err != nil {
 		return fmt.Errorf("cannot trust this program: %w", err)
 	}
 	return nil
@@ -86,12 +89,15 @@ func firstPolicy(data string, allowRoot bool) (made bool, err error) {
 }
 
 // checkPolicy says what the policy of a state folder is.
-func checkPolicy(data, file string) finding {
+func checkPolicy(data, file string, own host.Standing) finding {
 	path := file
+	if path == "" && own.Mode == gozzard.ModeCap && own.UID != 0 {
+		return finding{findFail, "policy", "none is named with --policy: " + noOwnPolicy}
+	}
 	if path == "" {
 		path = filepath.Join(data, policy.FileName)
 	}
-	p, err := policy.Load(path)
+	p, err := policy.Load(path, policy.TrustBounds(own.Mode))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && file == "":
 		return finding{findOK, "policy", path + " will be made: root refused unless the agent is started with --allow-root"}

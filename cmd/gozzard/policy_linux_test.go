@@ -7,8 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/policy"
 )
+
+var asRoot = host.Standing{Mode: gozzard.ModeRoot, Account: "root"}
 
 // The choice is made once, when a host is set up, and belongs to its owner from then on.
 func TestPolicyIsWrittenOnce(t *testing.T) {
@@ -17,10 +21,10 @@ func TestPolicyIsWrittenOnce(t *testing.T) {
 	for _, allow := range []bool{false, true} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, policy.FileName)
-		if got := checkPolicy(dir, ""); got.word != findOK || !strings.Contains(got.text, "will be made: root refused unless") {
+		if got := checkPolicy(dir, "", asRoot); got.word != findOK || !strings.Contains(got.text, "will be made: root refused unless") {
 			t.Errorf("before: %+v", got)
 		}
-		if _, err := (policyConfig{AllowRoot: allow}).open(dir, log); err != nil {
+		if _, err := (policyConfig{AllowRoot: allow}).open(dir, asRoot, log); err != nil {
 			t.Fatal(err)
 		}
 		fi, err := os.Stat(path)
@@ -28,14 +32,14 @@ func TestPolicyIsWrittenOnce(t *testing.T) {
 			t.Fatalf("%v %v", fi, err)
 		}
 		want := map[bool]string{false: ": root refused; ", true: ": root allowed; "}[allow]
-		if got := checkPolicy(dir, ""); got.word != findOK || !strings.Contains(got.text, path+want) {
+		if got := checkPolicy(dir, "", asRoot); got.word != findOK || !strings.Contains(got.text, path+want) {
 			t.Errorf("allow %v: %+v", allow, got)
 		}
 		out.Reset()
-		if _, err := (policyConfig{AllowRoot: true}).open(dir, log); err != nil {
+		if _, err := (policyConfig{AllowRoot: true}).open(dir, asRoot, log); err != nil {
 			t.Fatal(err)
 		}
-		if p, err := policy.Load(path); err != nil || p.AllowRoot != allow {
+		if p, err := policy.Load(path, policy.TrustOwn); err != nil || p.AllowRoot != allow {
 			t.Errorf("a later start has changed it: %+v %v", p, err)
 		}
 		if said := strings.Contains(out.String(), "changes no policy that exists"); said == allow {
@@ -50,10 +54,10 @@ func TestPolicyThatIsNotGood(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	fails := func(file, words string) {
 		t.Helper()
-		if got := checkPolicy(dir, file); got.word != findFail || !strings.Contains(got.text, words) {
+		if got := checkPolicy(dir, file, asRoot); got.word != findFail || !strings.Contains(got.text, words) {
 			t.Errorf("doctor: %+v", got)
 		}
-		if _, err := (policyConfig{File: file}).open(dir, log); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := (policyConfig{File: file}).open(dir, asRoot, log); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("start: %v", err)
 		}
 	}
@@ -76,13 +80,13 @@ func TestAgentRefusesAFolderThatOthersCanWrite(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := (policyConfig{}).checkOwn(dir); err != nil {
+	if err := (policyConfig{}).checkOwn(dir, gozzard.ModeRoot); err != nil {
 		t.Errorf("good: %v", err)
 	}
 	if err := os.Chmod(dir, 0o770); err != nil {
 		t.Fatal(err)
 	}
-	if err := (policyConfig{}).checkOwn(dir); err == nil || !strings.Contains(err.Error(), "agent is writable by others (mode 0770)") {
+	if err := (policyConfig{}).checkOwn(dir, gozzard.ModeRoot); err == nil || !strings.Contains(err.Error(), "agent is writable by others (mode 0770)") {
 		t.Errorf("of a group: %v", err)
 	}
 }

@@ -70,7 +70,7 @@ func socketPath(data, given string) (string, error) {
 }
 
 // openLocal makes the door for people on this host.
-func (n *agentNode) openLocal(cfg agentConfig, ring *seal.Ring, rules hostPolicy) {
+func (n *agentNode) openLocal(cfg agentConfig, ring *seal.Ring, rules *policy.Reach) {
 	if cfg.Socket.Path == "" {
 		return
 	}
@@ -83,7 +83,7 @@ func (n *agentNode) openLocal(cfg agentConfig, ring *seal.Ring, rules hostPolicy
 }
 
 // localStatus says how the agent stands.
-func (n *agentNode) localStatus(cfg agentConfig, ring *seal.Ring, rules hostPolicy) local.Status {
+func (n *agentNode) localStatus(cfg agentConfig, ring *seal.Ring, rules *policy.Reach) local.Status {
 	s := n.agent.Standing()
 	key := ring.Key()
 	up, fault := n.link.State()
@@ -105,7 +105,7 @@ func (n *agentNode) localStatus(cfg agentConfig, ring *seal.Ring, rules hostPoli
 	if n.keep != nil {
 		st.Certificate = unixOf(n.keep.NotAfter())
 	}
-	if f, ok := rules.(*policy.File); ok {
+	if f, ok := rules.Rules.(*policy.File); ok {
 		p := f.Current()
 		st.Policy = local.Policy{File: f.Path(), AllowRoot: p.AllowRoot, Text: p.String()}
 	}

@@ -144,7 +144,7 @@ func (s *socket) clear(nest string) error {
 
 // trustedFolder opens a folder in which nobody but root and this account decides what is called what.
 func trustedFolder(path string) (*folder, error) {
-	if err := policy.Trusted(path); err != nil {
+	if err := policy.TrustOwnWay.Check(path); err != nil {
 		return nil, fmt.Errorf("cannot use the socket's folder: %w", err)
 	}
 	f, err := openFolder(path)

@@ -22,25 +22,26 @@ const FileName = "policy.yaml"
 // File is a policy that follows its file: a change counts from the next operation on. While the file cannot be read, or others can write it, the last
 // policy that could stays in force, so that a slip of the pen neither opens a host nor stops it; the log says so. At the start it is an error.
 type File struct {
-	path string
-	log  *slog.Logger
+	path  string
+	trust Trust
+	log   *slog.Logger
 
 	mu   sync.Mutex
 	seen fs.FileInfo // nil: could not be looked at
 	now  *Policy
 }
 
-// Open reads a policy file and keeps following it.
-func Open(path string, log *slog.Logger) (*File, error) {
+// Open reads a policy file and keeps following it. It is refused, then and later, when others can change it than are trusted.
+func Open(path string, trust Trust, log *slog.Logger) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find policy: %w", err)
 	}
-	p, fi, err := load(path)
+	p, fi, err := load(path, trust)
 	if err != nil {
 		return nil, err
 	}
-	return &File{path: path, log: log, seen: fi, now: p}, nil
+	return &File{path: path, trust: trust, log: log, seen: fi, now: p}, nil
 }
 
 // Path is where the policy is written.
@@ -58,6 +59,9 @@ func (f *File) Definition(s *gozzard.Spec) error { return f.Current().Definition
 // Folder judges the folder in which a command of an account is about to run.
 func (f *File) Folder(user, real string) error { return f.Current().Folder(user, real) }
 
+// Names reports whether an account is listed by its name.
+func (f *File) Names(account string) bool { return f.Current().Names(account) }
+
 // Current is the policy in force.
 func (f *File) Current() *Policy {
 	f.mu.Lock()
@@ -73,7 +77,7 @@ func (f *File) Current() *Policy {
 	if f.seen != nil && same(fi, f.seen) {
 		return f.now
 	}
-	p, read, err := load(f.path)
+	p, read, err := load(f.path, f.trust)
 	if err != nil {
 		f.seen = fi
 		f.log.Error("policy file is not good, the last one stays in force", "file", f.path, "err", err)
@@ -88,14 +92,14 @@ func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
-// Load reads a policy file once. It is refused when others than root and this account can write it or a folder that leads to it.
-func Load(path string) (*Policy, error) {
-	p, _, err := load(path)
+// Load reads a policy file once. It is refused when others than are trusted can write it or a folder that leads to it.
+func Load(path string, trust Trust) (*Policy, error) {
+	p, _, err := load(path, trust)
 	return p, err
 }
 
-func load(path string) (*Policy, fs.FileInfo, error) {
-	real, err := trusted(path)
+func load(path string, trust Trust) (*Policy, fs.FileInfo, error) {
+	real, err := trust.follow(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read policy: %w", err)
 	}
@@ -117,37 +121,6 @@ func load(path string) (*Policy, fs.FileInfo, error) {
 	}
 	p, err := Parse(path, src)
 	return p, fi, err
-}
-
-// Trusted refuses a file or folder of the agent that others than root and its own account can change, by itself or through a folder that leads to it.
-func Trusted(path string) error {
-	_, err := trusted(path)
-	return err
-}
-
-func trusted(path string) (real string, err error) {
-	type step struct {
-		path string
-		info fs.FileInfo
-	}
-	var way []step
-	real, err = walk(path, func(path string, fi fs.FileInfo) error {
-		way = append(way, step{path, fi})
-		return nil
-	})
-	if err != nil {
-		return "", err
-	}
-	for _, s := range way {
-		// Folders further up are looked at for an agent of root: what one of an ordinary account could do, whoever shares its folders can do anyway.
-		if self() != 0 && s.path != real && s.path != filepath.Dir(real) {
-			continue
-		}
-		if err := onlyOf(s.path, s.info, self()); err != nil {
-			return "", fmt.Errorf("%s is refused: %w; only root and the agent's account may be able to write it and the folders that lead to it", path, err)
-		}
-	}
-	return real, nil
 }
 
 // Choice is what somebody says when a host is set up.

@@ -27,6 +27,9 @@ func (p *Policy) folder(who account, path string) error {
 		trust = onlyRoot
 	}
 	real, err := walk(path, trust)
+	if errors.Is(err, fs.ErrPermission) && !who.root {
+		err = nil // an agent that is not root sees less than the account may: what is entered in the end is judged again by its real path
+	}
 	var open *openError
 	switch {
 	case errors.As(err, &open):
@@ -55,7 +58,8 @@ func inside(path, folder string) bool {
 }
 
 // walk follows a path from the root through all its links and returns what it really is. Visit sees every folder and link on the way and what is at the end,
-// before it is gone through; whoever may write one of the folders decides where the path leads. What does not exist is taken as it is written.
+// before it is gone through; whoever may write one of the folders decides where the path leads. What does not exist is taken as it is written, and what may
+// not be seen, too, with an error that says so.
 func walk(path string, visit func(path string, fi fs.FileInfo) error) (real string, err error) {
 	volume := filepath.VolumeName(path)
 	sep := string(filepath.Separator)
@@ -79,6 +83,9 @@ func walk(path string, visit func(path string, fi fs.FileInfo) error) (real stri
 		fi, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) {
 			return filepath.Join(append([]string{next}, rest...)...), nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return filepath.Join(append([]string{next}, rest...)...), err
 		}
 		if err != nil {
 			return "", err

@@ -43,8 +43,9 @@ type Policy struct {
 	Ops          []gozzard.Action
 	MaxProcesses int
 
-	file string // that it was read from, for refusals
-	book *book
+	ownFleet bool   // of somebody who runs a fleet for himself: no account is his own
+	file     string // that it was read from, for refusals
+	book     *book
 }
 
 // UIDRange is First to Last, both included.
@@ -68,7 +69,7 @@ func Default() *Policy {
 func Everything() *Policy {
 	return &Policy{
 		AllowRoot: true, Users: []string{anyone}, PathPrefixes: []string{rootFolder()}, Shell: true, Ops: slices.Clone(judged), MaxProcesses: maxProcesses,
-		file: "no file", book: &book{},
+		ownFleet: true, file: "no file", book: &book{},
 	}
 }
 
@@ -132,6 +133,9 @@ func (p *Policy) Folder(user, real string) error {
 	}
 	return p.folder(who, real)
 }
+
+// Names reports whether an account is listed by its name, which says more than to be one of a group or of all.
+func (p *Policy) Names(account string) bool { return p.ownFleet || slices.Contains(p.Users, account) }
 
 // String says in one line what is allowed.
 func (p *Policy) String() string {

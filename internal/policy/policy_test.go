@@ -252,7 +252,7 @@ func TestFileOthersCanWriteIsRefused(t *testing.T) {
 		if err := tt.do(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := policy.Open(path, slog.New(slog.DiscardHandler))
+		_, err := policy.Open(path, policy.TrustOwn, slog.New(slog.DiscardHandler))
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -278,7 +278,7 @@ func TestFileIsFollowed(t *testing.T) {
 	}
 	write("ops: [start]\n")
 	var log strings.Builder
-	f, err := policy.Open(path, slog.New(slog.NewTextHandler(&log, nil)))
+	f, err := policy.Open(path, policy.TrustOwn, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestCreate(t *testing.T) {
 		if err != nil || !made {
 			t.Fatalf("%v %v", made, err)
 		}
-		p, err := policy.Load(path)
+		p, err := policy.Load(path, policy.TrustOwn)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package policy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/policy"
+)
+
+// What an owner allows does not make an agent able to do it, and what it is able to do it may not because of that.
+func TestReachOfModes(t *testing.T) {
+	const all = `{users: ["*"], deny_uids: "", path_prefixes: ["/"]}`
+	const root = `{allow_root: true, users: ["*"], deny_uids: "", path_prefixes: ["/"], trusted_paths: false}`
+	const outside = "this agent runs as nobody in mode user; name that account, or run the agent as root (gozzard-agent.service) or with capabilities (gozzard-agent-cap.service)"
+	for _, tt := range []struct {
+		mode              gozzard.AgentMode
+		rules, user, want string
+	}{
+		{gozzard.ModeUser, all, "nobody", ""},
+		{gozzard.ModeUser, root, "root", "permission: account root cannot be used: " + outside},
+		{gozzard.ModeUser, root, "daemon", "permission: account daemon cannot be used: " + outside},
+		{gozzard.ModeUser, root, "no-such\naccount", `permission: account "no-such\naccount" cannot be used: ` + outside},
+		{gozzard.ModeUser, root, strings.Repeat("é", 4000), outside},
+		{gozzard.ModeUser, root, "", "permission: no account is named, which means root: " + outside},
+		{gozzard.ModeUser, `{users: [daemon], path_prefixes: ["/"]}`, "nobody", "account nobody is not allowed by local policy (users in"},
+		{gozzard.ModeCap, all, "daemon", ""},
+		{gozzard.ModeCap, all, "root", "account root is not allowed by local policy (allow_root in"},
+		{gozzard.ModeCap, all, "", "account root is not allowed by local policy (allow_root in"},
+		{gozzard.ModeCap, root, "root", ""},
+		{gozzard.ModeCap, root, "", ""},
+		{gozzard.ModeCap, root, "nobody", "permission: account nobody is the agent's own, in mode cap"},
+		{gozzard.ModeCap, `{users: ["@nogroup"], path_prefixes: ["/"]}`, "nobody", "is the agent's own"},
+		{gozzard.ModeCap, `{users: [nobody], path_prefixes: ["/"]}`, "nobody", ""}, // its owner has said so
+		{gozzard.ModeCap, `{users: [nobody], path_prefixes: ["/"]}`, "", "(allow_root in"},
+		{gozzard.ModeRoot, all, "nobody", ""},
+		{gozzard.ModeRoot, all, "root", "(allow_root in"},
+	} {
+		r := policy.Reach{Rules: parse(t, "%s", tt.rules), Mode: tt.mode, Account: "nobody", UID: 65534}
+		err := r.Definition(spec(tt.user, "/", ""))
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) || err != nil && strings.ContainsRune(err.Error(), '\n') {
+			t.Errorf("%s %s as %.20q: %v, want %s", tt.mode, tt.rules, tt.user, err, tt.want)
+		}
+	}
+	self := policy.Reach{Rules: policy.Everything(), Mode: gozzard.ModeUser, Account: "nobody", UID: 65534}
+	if os.Geteuid() == 0 { // to name nobody is to name oneself, in a fleet of one's own
+		if err := self.Definition(spec("", "/", "")); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := self.Definition(spec("daemon", "/", "")); err == nil {
+		t.Error("another account is out of reach there, too")
+	}
+}
+
+// In mode cap the policy bounds what the agent's own account can become, so that account must have no hand in it.
+func TestTrust(t *testing.T) {
+	needsRoot(t)
+	if policy.TrustBounds(gozzard.ModeCap) != policy.TrustRoot || policy.TrustState(gozzard.ModeCap) != policy.TrustOwnWay ||
+		policy.TrustBounds(gozzard.ModeUser) != policy.TrustOwn || policy.TrustState(gozzard.ModeRoot) != policy.TrustOwn {
+		t.Error("modes trust others than they should")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "in", policy.FileName)
+	if err := errorsJoin(os.Mkdir(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := policy.TrustRoot.Check(path); err != nil {
+		t.Errorf("of root: %v", err)
+	}
+	for _, theirs := range []string{path, filepath.Dir(path), dir} {
+		if err := os.Chown(theirs, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		if err := policy.TrustRoot.Check(path); err == nil || !strings.Contains(err.Error(), theirs+" belongs to uid 65534; only root may be able") {
+			t.Errorf("%s: %v", theirs, err)
+		}
+		if err := os.Chown(theirs, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
