@@ -2,12 +2,16 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gozzard/gozzard/internal/policy"
 )
 
 // unitFile reads a systemd unit: section, key, values in order.
@@ -43,13 +47,24 @@ func unitFile(t *testing.T, name string) map[string]map[string][]string {
 	return unit
 }
 
+// agentUnit is what the units of an agent have, whatever its mode, and what is special to one.
+func agentUnit(special map[string]string) map[string]string {
+	want := map[string]string{
+		"KillMode": "process", "Delegate": "yes", "Restart": "always", "RestartSec": "2", "OOMScoreAdjust": "-900", "LimitNOFILE": "65536", "UMask": "0077",
+		"ProtectKernelModules": "yes", "ProtectClock": "yes", "RestrictRealtime": "yes", "SystemCallArchitectures": "native",
+		"StateDirectory": "gozzard-agent", "StateDirectoryMode": "0700", "ExecReload": "/bin/kill -USR2 $MAINPID", "OOMPolicy": "continue",
+	}
+	maps.Copy(want, special)
+	return want
+}
+
 func TestUnits(t *testing.T) {
+	const caps = "CAP_SETUID CAP_SETGID CAP_KILL"
 	for name, want := range map[string]map[string]string{
-		"gozzard-agent.service": {
-			"KillMode": "process", "Delegate": "yes", "Restart": "always", "RestartSec": "2", "OOMScoreAdjust": "-900", "LimitNOFILE": "65536", "UMask": "0077",
-			"NoNewPrivileges": "no", "ProtectKernelModules": "yes", "ProtectClock": "yes", "RestrictRealtime": "yes", "SystemCallArchitectures": "native",
-			"StateDirectory": "gozzard-agent", "StateDirectoryMode": "0700", "ExecReload": "/bin/kill -USR2 $MAINPID", "OOMPolicy": "continue",
-		},
+		"gozzard-agent.service": agentUnit(map[string]string{"User": "root", "NoNewPrivileges": "no"}),
+		"gozzard-agent-cap.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes", "AmbientCapabilities": caps, "CapabilityBoundingSet": caps,
+			"ExecStart": "/usr/bin/gozzard agent --config /etc/gozzard/agent.yaml --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml"}),
+		"gozzard-agent-user.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes", "AmbientCapabilities": "", "CapabilityBoundingSet": ""}),
 		"gozzard-server.service": {
 			"Restart": "always", "RestartSec": "2", "LimitNOFILE": "65536", "UMask": "0077", "NoNewPrivileges": "yes", "ProtectSystem": "strict",
 			"StateDirectory": "gozzard", "StateDirectoryMode": "0700", "SystemCallArchitectures": "native",
@@ -58,7 +73,7 @@ func TestUnits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			unit := unitFile(t, name)
 			for k, v := range want {
-				if got := strings.Join(unit["Service"][k], "\n"); got != v {
+				if got, ok := unit["Service"][k]; !ok || strings.Join(got, "\n") != v {
 					t.Errorf("%s=%s, want %s", k, got, v)
 				}
 			}
@@ -78,6 +93,21 @@ func TestUnits(t *testing.T) {
 			}
 			verifyUnit(t, name)
 		})
+	}
+}
+
+// The policy beside the units is the one that a host gets by itself.
+func TestPackagedPolicy(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "packaging", policy.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := policy.Parse(policy.FileName, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := policy.Default(); got.String() != want.String() || !slices.Equal(got.DenyUIDs, want.DenyUIDs) || got.TrustedPaths != want.TrustedPaths {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
