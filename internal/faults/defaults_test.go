@@ -165,6 +165,10 @@ func TestSecureDefaults(t *testing.T) {
 		{"every operation is signed", operationsAreSigned},
 		{"the policy of a host", defaultPolicy},
 		{"the state is the agent's alone", stateIsPrivate},
+		{"least-privilege modes", leastPrivilege},
+		{"the unit", unitIsAsPromised},
+		{"children get exactly what they should", childrenGetNoMore},
+		{"signals go through pidfds", signalsByPidfd},
 		{"audit is on and chained", auditIsOn},
 		{"logs are JSON without control characters", logsAreJSON},
 		{"the record is synced in full, doctor warns, backups are encrypted", recordAndBackups},
@@ -448,12 +452,16 @@ func defaultPolicy(t *testing.T, f *plainFleet) {
 	}
 }
 
-// stateIsPrivate: an agent whose folder or policy others could change does not start.
+// stateIsPrivate: an agent whose folder, policy or program others could change does not start.
 func stateIsPrivate(t *testing.T, f *plainFleet) {
 	if info, err := os.Stat(f.state); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
 	}
-	for name, path := range map[string]string{"folder": f.state, "policy": filepath.Join(f.state, "policy.yaml")} {
+	program := filepath.Join(ft.Lodge(t, "root").Dir, "gozzard")
+	f.agent.Through("sh", "-c", `shift; exec "`+program+`" "$@"`, "sh")
+	for name, path := range map[string]string{
+		"folder": f.state, "policy": filepath.Join(f.state, "policy.yaml"), "program": program, "folder of the program": filepath.Dir(program),
+	} {
 		f.agent.Kill(syscall.SIGKILL)
 		before, err := os.Stat(path)
 		if err != nil {
@@ -473,10 +481,18 @@ func stateIsPrivate(t *testing.T, f *plainFleet) {
 		if !ended || f.agent.ExitCode() == 0 || f.agent.Sessions() != sessions {
 			t.Errorf("an agent with a %s that others may write runs", name)
 		}
+		if !strings.Contains(f.agent.Output(), path+" is writable by others (mode") {
+			t.Errorf("a %s that others may write: not said", name)
+		}
 		if err := os.Chmod(path, before.Mode().Perm()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	sessions := f.agent.Sessions()
+	f.agent.Again() // the copy starts as it was
+	ft.Until(t, time.Minute, f.agent.Output, func() bool { return f.agent.Sessions() > sessions })
+	f.agent.Kill(syscall.SIGKILL)
+	f.agent.Through()
 	f.agent.Again()
 }
 

@@ -27,6 +27,7 @@ type Program struct {
 	env  []string
 	log  string
 	wrap []string
+	attr syscall.SysProcAttr // whom it runs as, and where
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -42,16 +43,23 @@ func Start(t testing.TB, name string, env []string, args ...string) *Program {
 // start is Start by another program that becomes this one.
 func start(t testing.TB, name, program string, wrap, env []string, args ...string) *Program {
 	t.Helper()
-	p := &Program{t: t, args: append([]string{program}, args...), env: env, wrap: wrap, log: filepath.Join(t.TempDir(), name+".log")}
-	t.Cleanup(func() {
+	p := &Program{t: t, args: append([]string{program}, args...), env: env, wrap: wrap}
+	p.first(name)
+	return p
+}
+
+// first starts a program for the first time.
+func (p *Program) first(name string) {
+	p.t.Helper()
+	p.log = filepath.Join(p.t.TempDir(), name+".log")
+	p.Again()
+	p.t.Cleanup(func() {
 		p.Kill(syscall.SIGKILL)
-		if t.Failed() {
+		if p.t.Failed() {
 			b, _ := os.ReadFile(p.log)
-			t.Logf("--- output of %s %v\n%s", name, args, tail(b, 4000))
+			p.t.Logf("--- output of %s %v\n%s", name, p.args[1:], tail(b, 4000))
 		}
 	})
-	p.Again()
-	return p
 }
 
 func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
@@ -68,7 +76,9 @@ func (p *Program) Again() {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), p.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	attr := p.attr
+	attr.Setsid = true
+	cmd.SysProcAttr = &attr
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
