@@ -31,10 +31,13 @@ func newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this host lacks for an agent",
-		Long: `Look at this host as an agent would find it and say in words what it lacks. Nothing is changed. Run it as the account that the agent runs as.
+		Long: `Look at this host as an agent would find it and say in words what it lacks. Nothing is changed. Run it as the account that the agent runs as,
+with the capabilities that it has: they are what decides about its mode.
 The exit code is 1 when something is marked FAIL.`,
-		Example: `  gozzard agent doctor --data /var/lib/gozzard-agent`,
-		Args:    cobra.NoArgs,
+		Example: `  gozzard agent doctor --data /var/lib/gozzard-agent
+  setpriv --reuid gozzard --regid gozzard --init-groups --inh-caps +setuid,+setgid,+kill --ambient-caps +setuid,+setgid,+kill \
+    gozzard agent doctor --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			own, err := host.OwnStanding()
 			if err != nil {
