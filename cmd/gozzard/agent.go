@@ -94,7 +94,7 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 				return failed(err)
 			}
 			nats.Quiet()
-			return failed(runUpgradable(cmd.Context(), log, func(ctx context.Context) error { return runAgent(ctx, cfg) }))
+			return failed(runUpgradable(cmd.Context(), log, trustProgram, func(ctx context.Context) error { return runAgent(ctx, cfg) }))
 		},
 	}
 	f := cmd.Flags()

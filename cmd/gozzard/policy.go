@@ -75,6 +75,27 @@ func (c policyConfig) checkOwn(data string, mode gozzard.AgentMode) error {
 	return nil
 }
 
+// trustProgram refuses a program file that others could have put in the place of this one.
+func trustProgram(file string) error {
+	own, err := host.OwnStanding()
+	if err != nil {
+		return err
+	}
+	return policy.TrustBounds(own.Mode).Check(file)
+}
+
+// checkProgram says whether an agent would start from the program file that this one is.
+func checkProgram() finding {
+	file, err := os.Executable()
+	if err == nil {
+		err = trustProgram(file)
+	}
+	if err != nil {
+		return finding{findFail, "program", err.Error()}
+	}
+	return finding{findOK, "program", file + " " + version}
+}
+
 // firstPolicy writes the policy of a new state folder; one that is there stays.
 func firstPolicy(data string, allowRoot bool) (made bool, err error) {
 	choice := policy.Choice{AllowRoot: allowRoot, OwnUID: os.Geteuid()}

@@ -23,8 +23,8 @@ var errUpgrade = errors.New("a new program takes over")
 const upgradeCheck = 10 * time.Second
 
 // runUpgradable runs until ctx ends. On SIGUSR2 the program file, which may have been replaced, takes this very process over with the same arguments: pid
-// and children stay, so nothing that is supervised notices. A file that cannot even tell its version is refused and the old program goes on.
-func runUpgradable(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
+// and children stay, so nothing that is supervised notices. A file that is not trusted, or cannot even tell its version, is refused and the old program goes on.
+func runUpgradable(ctx context.Context, log *slog.Logger, trust func(file string) error, run func(context.Context) error) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program's file: %w", err)
@@ -40,7 +40,11 @@ func runUpgradable(ctx context.Context, log *slog.Logger, run func(context.Conte
 				return
 			case <-asked:
 			}
-			said, err := tryProgram(ctx, self)
+			var said string
+			err := trust(self)
+			if err == nil { // it is run with all that this program may
+				said, err = tryProgram(ctx, self)
+			}
 			if err == nil {
 				log.Info("the program on disk takes over", "file", self, "running", version, "new", said)
 				end(errUpgrade)

@@ -271,6 +271,7 @@ func modeCap(t *testing.T) {
 	if err := os.Chmod(d.Dir, 0o700); err != nil { // the agent's own account may not look into it
 		t.Fatal(err)
 	}
+	d.Script("stop.sh", "set -e; echo bye >/dev/stdout\necho stop >> calls\nkill $(cat "+d.PIDFile()+")") // its output is not its own file, and opens all the same
 	// As the unit does; and its place when memory is short is not its commands'.
 	l.Through("sh", "-c", `echo 500 >/proc/self/oom_score_adj; exec setpriv --no-new-privs -- "$@"`, "sh")
 	if group := l.delegated("agent"); group != nil {
@@ -285,6 +286,13 @@ func modeCap(t *testing.T) {
 		t.Fatal(err)
 	}
 	ft.Until(t, time.Minute, l.Output, func() bool { return l.Sessions() > sessions })
+	program := filepath.Join(l.Dir, "gozzard")
+	l.Give(t, program) // and one that the agent's account could have put there does not take over
+	if err := syscall.Kill(l.PID(), syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	ft.Until(t, time.Minute, l.Output, func() bool { return strings.Contains(l.Output(), "upgrade was refused") })
+	ft.Give(t, program, "root")
 	l.WriteRules(t, rules(true)) // the policy alone keeps it from root
 	r := l.daemon("gzcaproot", "root")
 	must(t, operate(t, l.s.API, r, 0, r.Spec(nil)), 0)
@@ -301,7 +309,7 @@ func modeCap(t *testing.T) {
 		}
 	}
 	t.Run("no policy of its own account", theirs(l.Rules))
-	t.Run("no program of its own account", theirs(filepath.Join(l.Dir, "gozzard")))
+	t.Run("no program of its own account", theirs(program))
 	t.Run("no folder of its own account on the way", theirs(l.Dir))
 	if out := l.doctor(ft.AgentCaps); !strings.Contains(out, "FAIL  policy        none is named with --policy") {
 		t.Errorf("doctor: %s", out)

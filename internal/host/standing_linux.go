@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -40,13 +41,17 @@ func modeOf(uid uint32, effective uint64) gozzard.AgentMode {
 // dropPowers takes from the calling thread what its children would be given of the agent's powers. Its own stay, since it needs them to become another
 // account, and end with that program's start; so does what the rest of the agent hands to a new version of itself.
 func dropPowers() error {
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	if err != nil && !errors.Is(err, unix.EINVAL) { // Linux before 4.3 has none
 		return fmt.Errorf("cannot keep capabilities from commands: %w", os.NewSyscallError("prctl", err))
 	}
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&head, &data[0]); err != nil {
 		return fmt.Errorf("cannot keep capabilities from commands: %w", os.NewSyscallError("capget", err))
+	}
+	if data[0].Inheritable|data[1].Inheritable == 0 {
+		return nil
 	}
 	data[0].Inheritable, data[1].Inheritable = 0, 0
 	if err := unix.Capset(&head, &data[0]); err != nil {
