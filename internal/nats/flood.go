@@ -23,7 +23,7 @@ type Limits struct {
 // some 400 messages a second; and 2,000 processes that change at once, each with a message of several kilobytes, are within the burst. To read a full
 // megabyte of status costs the server some ten milliseconds.
 func DefaultLimits() Limits {
-	return Limits{Messages: 500, MessageBurst: 5000, Bytes: 2 << 20, ByteBurst: 16 << 20, Mute: time.Minute}
+	return Limits{Messages: 500, MessageBurst: 8000, Bytes: 2 << 20, ByteBurst: 16 << 20, Mute: time.Minute}
 }
 
 // The rules by which an agent is refused, as they are counted.
@@ -92,6 +92,7 @@ type floodgate struct {
 type sender struct {
 	messages, bytes bucket
 	heard           time.Time
+	arrived         said // since the talkers were looked at
 
 	dropped      int // beyond the limits, since it last kept them
 	droppedBytes int
@@ -138,6 +139,8 @@ func (g *floodgate) admit(name string, size int, soft bool) ruling {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.sender(name, now)
+	s.arrived.messages++
+	s.arrived.bytes += int64(size)
 	if now.Before(s.mutedUntil) {
 		s.muted++
 		s.mutedBytes += size
@@ -201,6 +204,16 @@ func (g *floodgate) unreadable(name string) time.Duration {
 		return 0
 	}
 	return g.mute(name, s, "sends what cannot be read", now)
+}
+
+// arrivedSince is how much of an agent has come in since this was asked last.
+func (g *floodgate) arrivedSince(name string) (n said) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s := g.senders[name]; s != nil {
+		n, s.arrived = s.arrived, said{}
+	}
+	return n
 }
 
 // loud is about an agent that was found to say more than it may without being heard; it tells for how long that one is to be put out.

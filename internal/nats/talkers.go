@@ -18,10 +18,12 @@ type talkers struct {
 	said map[uint64]said // by connection
 }
 
+// said is how much an agent has sent.
 type said struct{ messages, bytes int64 }
 
-// look returns the names of agents that have said more than the limits allow since the last look.
-func (t *talkers) look(s *server.Server, l Limits, now time.Time) (loud []string) {
+// look returns the names of agents that have said more beside the hub than the limits allow since the last look.
+func (t *talkers) look(s *server.Server, g *floodgate, now time.Time) (loud []string) {
+	l := &g.limits
 	conns, err := s.Connz(&server.ConnzOptions{Sort: server.ByInMsgs, Limit: talkersKept, Username: true})
 	if err != nil { // only of options that are wrong
 		return nil
@@ -33,13 +35,14 @@ func (t *talkers) look(s *server.Server, l Limits, now time.Time) (loud []string
 			continue
 		}
 		is := said{c.InMsgs, c.InBytes}
-		was := t.said[c.Cid]
+		was, known := t.said[c.Cid]
 		seen[c.Cid] = is
-		if l.Messages > 0 && float64(is.messages-was.messages) > l.Messages*span+float64(l.MessageBurst) ||
-			l.Bytes > 0 && float64(is.bytes-was.bytes) > l.Bytes*span+float64(l.ByteBurst) {
-			if was == (said{}) && c.Start.Before(t.at) {
-				continue // it has been here for long and is among the first now: what it said before the last look is not known
-			}
+		heard := g.arrivedSince(c.AuthorizedUser) // what came in at the hub is judged there
+		if !known && c.Start.Before(t.at) {
+			continue // it has been here for long and is among the first now: what it said before the last look is not known
+		}
+		if l.Messages > 0 && float64(is.messages-was.messages-heard.messages) > l.Messages*span+float64(l.MessageBurst) ||
+			l.Bytes > 0 && float64(is.bytes-was.bytes-heard.bytes) > l.Bytes*span+float64(l.ByteBurst) {
 			loud = append(loud, c.AuthorizedUser)
 		}
 	}
@@ -58,7 +61,7 @@ func (h *Hub) watch(stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		for _, name := range t.look(h.opts.Broker.server, h.gate.limits, h.gate.now()) {
+		for _, name := range t.look(h.opts.Broker.server, h.gate, h.gate.now()) {
 			out := h.gate.loud(name)
 			h.opts.Refused(RuleFlood)
 			h.opts.Broker.keepOut(name, out)
