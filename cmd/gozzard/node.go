@@ -109,13 +109,13 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	n.plane = &guardedPlane{guard: guard.New(cfg.Guard.Options)}
 	n.plane.Plane, err = control.New(ctx, control.Options{
 		Store: n.store, Topology: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval, Keep: cfg.Keep, Quota: cfg.Guard.InFlight,
-		HelloRate: cfg.Guard.HelloRate,
+		HelloRate: offBelowZero(cfg.Guard.HelloRate),
 		Observe:   control.Observer{Accepted: metrics.TaskAccepted, Settled: metrics.AttemptSettled, Refused: metrics.ReportRefused},
 	})
 	if err != nil {
 		return nil, err
 	}
-	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer, Limits: cfg.Guard.Agent, Refused: metrics.ReportRefused, Log: cfg.Log})
+	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer, Limits: cfg.Guard.agentLimits(), Refused: metrics.ReportRefused, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}

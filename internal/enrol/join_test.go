@@ -67,11 +67,16 @@ func TestTS4Tokens(t *testing.T) {
 	_, err = r.join(wrong, "f", 6, t.TempDir())
 	wantKind(t, "unknown", err, gozzard.ErrUnauthenticated)
 
+	foreign := newRig(t).token(enrol.TokenWish{})
+	foreign.Pin = once.Pin // or the host would not even send it
+	_, err = r.join(foreign, "g", 7, t.TempDir())
+	wantKind(t, "another server's", err, gozzard.ErrUnauthenticated)
+
 	if n := len(r.desk.Agents()); n != 2 {
 		t.Errorf("%d members, want 2", n)
 	}
-	if n := r.refusals("join"); n != 6 {
-		t.Errorf("%d refusals were counted, want 6", n)
+	if n := r.refusals("join"); n != 7 {
+		t.Errorf("%d refusals were counted, want 7", n)
 	}
 }
 
