@@ -14,6 +14,8 @@ const usage = `usage:
   supply licences [-platforms "GOOS/GOARCH ..."] PACKAGE      list the licence of every module in the build; fails on one that is not allowed
   supply texts    [-platforms "GOOS/GOARCH ..."] PACKAGE      print the licence texts of everything in the build
   supply sbom     [-version VERSION] BINARY                   print the bill of materials of a binary as CycloneDX JSON
+  supply manifest -version VERSION [-days N] FOLDER           write FOLDER/release.json, by which agents update themselves; it ends after a year, or N days
+  supply signmanifest -key PRIVATE.pem FOLDER                 sign FOLDER/release.json with an Ed25519 key, before the sums are made
   supply sums     FOLDER                                      write FOLDER/SHA256SUMS over its files
   supply sign     -key PRIVATE.pem FOLDER                     sign FOLDER/SHA256SUMS with an Ed25519 key
   supply verify   -key PUBLIC.pem FOLDER                      check the signature and every checksum of a folder
@@ -37,6 +39,7 @@ func run(args []string, out io.Writer) error {
 	platforms := flags.String("platforms", "", "")
 	version := flags.String("version", "", "")
 	key := flags.String("key", "", "")
+	days := flags.String("days", "365", "")
 	if err := flags.Parse(args[1:]); err != nil || flags.NArg() != 1 {
 		return errUsage
 	}
@@ -48,6 +51,10 @@ func run(args []string, out io.Writer) error {
 		return printTexts(out, strings.Fields(*platforms), what)
 	case "sbom":
 		return printBill(out, *version, what)
+	case "manifest":
+		return writeManifest(*version, *days, what, out)
+	case "signmanifest":
+		return signManifest(*key, what)
 	case "sums":
 		return writeSums(what)
 	case "sign":

@@ -70,13 +70,9 @@ func writeSums(dir string) error {
 }
 
 func sign(keyFile, dir string) error {
-	key, err := readKey(keyFile, "PRIVATE KEY", x509.ParsePKCS8PrivateKey)
+	private, err := signingKey(keyFile)
 	if err != nil {
 		return err
-	}
-	private, ok := key.(ed25519.PrivateKey)
-	if !ok {
-		return fmt.Errorf("%s is not an Ed25519 key", keyFile)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, sumsFile))
 	if err != nil {
@@ -112,6 +108,9 @@ func verify(keyFile, dir string, out io.Writer) error {
 	}
 	if !bytes.Equal(found, text) {
 		return fmt.Errorf("%s has other files than were signed: %s", dir, firstDifference(string(text), string(found)))
+	}
+	if err := verifyManifest(public, dir); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(out, "verified: %d files\n", bytes.Count(text, []byte("\n")))
 	return err

@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard/internal/release"
 )
 
 const (
@@ -187,5 +190,50 @@ func write(t *testing.T, path string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTE8Manifest: the manifest of a release names every program, ends, and is part of what is verified.
+func TestTE8Manifest(t *testing.T) {
+	private, public := keyPair(t, t.TempDir(), "release")
+	dir := t.TempDir()
+	for _, name := range []string{"gozzard-linux-amd64", "gozzard-windows-amd64.exe", "gozzard-linux-amd64.cdx.json", "LICENSE"} {
+		write(t, filepath.Join(dir, name), []byte("file "+name))
+	}
+	do := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := run(args, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if out := do("manifest", "-version", "abc1234", dir); !strings.Contains(out, "no manifest") {
+		t.Error(out)
+	}
+	do("signmanifest", "-key", private, dir)
+	do("manifest", "-version", "1.2.3", "-days", "10", dir)
+	do("signmanifest", "-key", private, dir)
+	do("sums", dir)
+	do("sign", "-key", private, dir)
+	do("verify", "-key", public, dir)
+	text, err := os.ReadFile(filepath.Join(dir, release.ManifestName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := release.Parse(text)
+	if err != nil || len(m.Files) != 2 || m.Files[1].Platform != "windows/amd64" || m.Expires.Sub(m.Created) != 240*time.Hour {
+		t.Errorf("%+v, %v", m, err)
+	}
+	write(t, filepath.Join(dir, release.SignatureName), make([]byte, ed25519.SignatureSize)) // as if the sums had been made for it
+	do("sums", dir)
+	do("sign", "-key", private, dir)
+	if err := run([]string{"verify", "-key", public, dir}, new(bytes.Buffer)); err == nil {
+		t.Error("a manifest that is not signed was verified")
+	}
+	for _, args := range [][]string{{"manifest", "-version", "1.2.3", t.TempDir()}, {"manifest", "-version", "1.2.3", "-days", "0", dir}, {"signmanifest", "-key", public, dir}} {
+		if err := run(args, new(bytes.Buffer)); err == nil {
+			t.Errorf("%q did something", args)
+		}
 	}
 }
