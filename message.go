@@ -17,6 +17,7 @@ const (
 	CommandAck                            // verdicts of Acked are durable; report round AckRound has arrived; the lease is renewed
 	CommandGroups                         // the pools of this host are Groups, all of them
 	CommandLogs                           // answer Logs
+	CommandUpdate                         // become the release of Update, or say why not
 )
 
 // Command is the only message that goes down.
@@ -34,6 +35,8 @@ type Command struct {
 	Groups    []Group   // CommandGroups
 	Logs      *LogQuery // CommandLogs
 	AckEvents uint64    // CommandAck: events up to this Seq have arrived; 0 none
+
+	Update *UpdateOrder // CommandUpdate
 }
 
 // Op is one attempt on its way to the agent.
@@ -58,6 +61,7 @@ const (
 	ReportHeartbeat
 	ReportEvents
 	ReportLogs
+	ReportUpdate
 )
 
 // Report is the only message that goes up. Who sent it is known from the connection, never from its content.
@@ -78,6 +82,8 @@ type Report struct {
 
 	Events []Event   // ReportEvents, in the order of Seq
 	Logs   *LogChunk // ReportLogs
+
+	Update *UpdateReport // ReportUpdate
 }
 
 // JournalPos tells which journal an agent writes and how far it is; a lost or rolled-back journal is noticed by it.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,8 @@ type actLog struct {
 	// Of the command under way: the link opens an envelope and hands its command over, one at a time.
 	envelope []byte
 	key      seal.KeyID
+
+	roll uint64 // whose order to update was noted: it is given again and again
 }
 
 func openActs(dir string, log *slog.Logger) (*actLog, error) {
@@ -69,7 +72,7 @@ type actLine struct {
 // opened remembers the envelope of the command that comes next.
 func (l *actLog) opened(envelope []byte, key seal.KeyID) { l.envelope, l.key = envelope, key }
 
-// told notes a command that asks for operations, before it is obeyed.
+// told notes a command that asks for operations or for an update, before it is obeyed.
 func (l *actLog) told(cmd *gozzard.Command) {
 	if cmd.Kind == gozzard.CommandOperate {
 		line := toldLine{At: l.now().UTC(), Kind: "told", Key: l.key.String(), Envelope: l.envelope}
@@ -77,6 +80,10 @@ func (l *actLog) told(cmd *gozzard.Command) {
 			line.Ops = append(line.Ops, cmd.Ops[i].ID.String())
 		}
 		l.write(line)
+	}
+	if o := cmd.Update; cmd.Kind == gozzard.CommandUpdate && o != nil && o.Roll != l.roll {
+		l.roll = o.Roll
+		l.write(toldLine{At: l.now().UTC(), Kind: "told", Key: l.key.String(), Ops: []string{fmt.Sprintf("update to release %.80q", o.Version)}, Envelope: l.envelope})
 	}
 	l.envelope = nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/gozzard/gozzard/internal/local"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/update"
 )
 
 // agentConfig is what an agent needs to know.
@@ -38,6 +39,7 @@ type agentConfig struct {
 	AllowSetuid bool
 	Policy      policyConfig
 	Socket      socketConfig
+	Updates     *update.Updater // nil: this program is not replaced by itself
 	Log         *slog.Logger
 }
 
@@ -46,6 +48,7 @@ func newAgentCommand() *cobra.Command {
 	var cfg agentConfig
 	var logs logFlags
 	var secretFile string
+	var trial time.Duration
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Keep this host's processes",
@@ -53,7 +56,8 @@ func newAgentCommand() *cobra.Command {
 kept also while the server cannot be reached. Ending the agent never touches a process.
 
 To upgrade, replace the program's file and send SIGUSR2: the new program takes the agent's process over, and no supervised process notices. Stopping the
-agent and starting the new program does the same with a gap in which nothing is watched.
+agent and starting the new program does the same with a gap in which nothing is watched. The agent updates itself to a release ("gozzard release roll" on the
+server, "gozzard agent update" here) if it is signed by the key in release.pub of the state folder; see "gozzard agent update --help".
 
 What the server may have done here is said by a policy file of this host that the server cannot change: accounts, folders, operations. The first start writes
 one in the state folder that refuses the account root unless --allow-root is given. Edit it to allow more or less; "gozzard agent doctor" says what it means.
@@ -74,27 +78,36 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
   gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := layer(cmd); err != nil {
-				return err
-			}
+			wrong := layer(cmd)
 			log, err := logs.logger(os.Stderr)
-			if err != nil {
-				return err
+			if err != nil { // looked at below: a program on trial gives way also for this
+				wrong, log = errors.Join(wrong, err), slog.New(slog.NewJSONHandler(os.Stderr, nil))
 			}
 			cfg.Log = log
-			if err := cfg.Socket.settle(cfg.Data, cmd.Flags().Changed("socket")); err != nil {
-				return err
-			}
-			if secretFile == "" {
-				err = cfg.membership(cmd.Flags().Changed("ip"))
-			} else {
-				cfg.Secret, cfg.ServerKey, err = readJoin(secretFile)
-			}
-			if err != nil {
+			wrong = errors.Join(wrong, cfg.Socket.settle(cfg.Data, cmd.Flags().Changed("socket")))
+			if err := cfg.beginUpdates(trial, os.Args[1:]); err != nil {
 				return failed(err)
 			}
 			nats.Quiet()
-			return failed(runUpgradable(cmd.Context(), log, trustProgram, func(ctx context.Context) error { return runAgent(ctx, cfg) }))
+			err = runUpgradable(cmd.Context(), log, cfg.Updates, func(ctx context.Context) error {
+				if wrong != nil {
+					return wrong
+				}
+				var err error
+				if secretFile == "" {
+					err = cfg.membership(cmd.Flags().Changed("ip"))
+				} else {
+					cfg.Secret, cfg.ServerKey, err = readJoin(secretFile)
+				}
+				if err != nil {
+					return err
+				}
+				return runAgent(ctx, cfg)
+			})
+			if wrong != nil && errors.Is(err, wrong) {
+				return wrong
+			}
+			return failed(err)
 		},
 	}
 	f := cmd.Flags()
@@ -108,8 +121,9 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 	f.BoolVar(&cfg.Policy.AllowRoot, "allow-root", false, "allow the account root in the policy that is written at the first start")
 	cfg.Socket.register(f)
 	f.DurationVar(&cfg.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
+	f.DurationVar(&trial, "update-trial", update.DefaultLimit, "how long a release that this agent was updated to may take to be welcomed by the server")
 	logs.register(f, "info")
-	cmd.AddCommand(newJoinCommand(), newDoctorCommand())
+	cmd.AddCommand(newJoinCommand(), newDoctorCommand(), newUpdateCommand())
 	addLocalCommands(cmd)
 	return cmd
 }
@@ -135,6 +149,8 @@ type agentNode struct {
 	acts  *actLog
 	own   host.Standing
 	log   *slog.Logger
+
+	updates *update.Updater // nil: it is not updated
 }
 
 func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
@@ -160,7 +176,7 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &agentNode{log: cfg.Log, own: own}
+	n := &agentNode{log: cfg.Log, own: own, updates: cfg.Updates}
 	if err := cfg.Policy.checkOwn(cfg.Data, own.Mode); err != nil {
 		return nil, err
 	}
@@ -185,7 +201,7 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 	info.Agent, info.Addrs, info.Version, info.StartedAt = id, addrs, version, time.Now().Unix()
 	n.agent, err = agent.New(agent.Options{
 		Dir: cfg.Data, Info: info, Host: n.host, Policy: rules, Log: cfg.Log, Fatal: fatal(cfg.Log), SampleEvery: cfg.Sample, Failpoint: failpoint(),
-		Acted: n.acts.acted,
+		Acted: n.acts.acted, Update: cfg.update(), Welcomed: cfg.welcomed(),
 	})
 	if err != nil {
 		return nil, err
@@ -230,7 +246,7 @@ func (n *agentNode) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	errs := make([]error, 4)
+	errs := make([]error, 5)
 	wg.Go(func() { defer cancel(); errs[0] = n.agent.Run(ctx, n.link) })
 	wg.Go(func() { defer cancel(); errs[1] = n.link.Run(ctx) })
 	if n.keep != nil {
@@ -238,6 +254,9 @@ func (n *agentNode) run(ctx context.Context) error {
 	}
 	if n.local != nil {
 		wg.Go(func() { defer cancel(); errs[3] = n.local.Run(ctx) })
+	}
+	if n.updates != nil {
+		wg.Go(func() { defer cancel(); errs[4] = n.updates.Run(ctx, n.releaseSource) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

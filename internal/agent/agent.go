@@ -53,6 +53,12 @@ type Options struct {
 	// Acted is told what came of every operation that changes something, when it is durable. It may be nil.
 	Acted func(Act)
 
+	// Update takes an order of the server to become a release and says how far that is, without waiting. Nil refuses.
+	Update func(gozzard.UpdateOrder) gozzard.UpdateReport
+
+	// Welcomed is told of every session that the server opens. It may be nil.
+	Welcomed func()
+
 	// Failpoint is nil in production. Crash tests are told when an operation passes "intent", "after-intent", "after-effect" and "after-done".
 	Failpoint func(name string)
 

@@ -31,6 +31,8 @@ type agenda struct {
 	ends       time.Time // next try to save ends
 	events     time.Time // when events are told
 	eventTries int
+	welcomed   bool                  // to be told
+	update     *gozzard.UpdateReport // to be told
 }
 
 // Receive takes in a command. It never blocks: the fabric calls it from its reader.
@@ -123,6 +125,10 @@ func (a *Agent) loop(ctx context.Context, link Link) error {
 func (a *Agent) step(link Link) time.Time {
 	a.obey()
 	p := &a.plan
+	if p.welcomed && a.o.Welcomed != nil {
+		a.o.Welcomed()
+	}
+	p.welcomed = false
 	now := a.o.Now()
 	var wait waiting
 	v := a.contact.view(now)
@@ -152,6 +158,7 @@ func (a *Agent) step(link Link) time.Time {
 	if v.ready {
 		wait.until(v.leaseEnds)
 		a.report(link, now, &wait)
+		a.sendUpdate(link)
 	}
 	a.compact()
 	return wait.at
@@ -228,6 +235,8 @@ func (a *Agent) obey() {
 			a.setGroups(cmd)
 		case gozzard.CommandLogs:
 			a.askLogs(cmd)
+		case gozzard.CommandUpdate:
+			a.update(cmd)
 		default:
 			a.log.Warn("command of unknown kind was ignored", "kind", cmd.Kind)
 		}
@@ -294,6 +303,7 @@ func (a *Agent) welcome(cmd *gozzard.Command) {
 	p.resend = now.Add(resendWelcome)
 	p.round, p.ackedFrom = now, 0
 	p.events, p.eventTries = time.Time{}, 0
+	p.welcomed = true
 	a.log.Info("session is open", "session", cmd.Session)
 }
 

@@ -149,6 +149,13 @@ func (d *Desk) Clone(agent gozzard.AgentID, _ int) {
 	d.o.Log.Error("an agent runs twice and was put into quarantine", "agent", agent)
 }
 
+// Downgraded puts an agent into quarantine that speaks an older protocol than it did: a program without the newer checks was put in its place.
+func (d *Desk) Downgraded(agent gozzard.AgentID, said, known uint32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.isolate(agent, fmt.Sprintf("speaks protocol %d after %d: an older program was put in its place; install a newer one, then approve it", said, known))
+}
+
 // isolate takes effect at once; Run writes it down. mu is held.
 func (d *Desk) isolate(agent gozzard.AgentID, reason string) {
 	m := d.members[agent]

@@ -220,6 +220,18 @@ func TestTS7OtherMachine(t *testing.T) {
 	}
 }
 
+// TestTT3Quarantine: an agent that speaks an older protocol than before is put out, with the reason.
+func TestTT3Quarantine(t *testing.T) {
+	r := newRig(t)
+	e := r.link(r.member("a", 1), "machine")
+	eventually(t, "the agent", e.isUp)
+	r.desk.Downgraded("a", 1, 2)
+	eventually(t, "the cut", func() bool { return !e.isUp() })
+	if list := r.desk.Agents(); len(list) != 1 || list[0].State != enrol.StateQuarantined || !strings.Contains(list[0].Reason, "speaks protocol 1 after 2") {
+		t.Errorf("%+v", list)
+	}
+}
+
 func TestRenewal(t *testing.T) {
 	r := newRig(t)
 	dir := t.TempDir()

@@ -19,20 +19,24 @@ var (
 	crowd = sync.OnceValues(func() (string, error) { return buildProgram(false) })
 )
 
-// built are folders to be removed.
-var (
-	builtMu sync.Mutex
-	built   []string
-)
+// leftovers are folders that Main removes.
+var leftovers struct {
+	sync.Mutex
+	folders []string
+}
+
+func removeAtEnd(dir string) {
+	leftovers.Lock()
+	defer leftovers.Unlock()
+	leftovers.folders = append(leftovers.folders, dir)
+}
 
 func buildProgram(race bool) (string, error) {
 	dir, err := os.MkdirTemp("", "gozzard-bin-")
 	if err != nil {
 		return "", err
 	}
-	builtMu.Lock()
-	built = append(built, dir)
-	builtMu.Unlock()
+	removeAtEnd(dir)
 	out := filepath.Join(dir, "gozzard")
 	root, err := moduleRoot()
 	if err != nil {
@@ -70,7 +74,9 @@ func binary(t testing.TB, build func() (string, error)) string {
 // Main runs tests and removes the built program afterwards; for TestMain.
 func Main(m *testing.M) {
 	code := m.Run()
-	for _, dir := range built {
+	leftovers.Lock()
+	defer leftovers.Unlock()
+	for _, dir := range leftovers.folders {
 		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)

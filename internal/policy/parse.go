@@ -60,6 +60,10 @@ func (d *decoder) setting(n *document.Node) {
 		d.truth(n, &d.p.TrustedPaths)
 	case setShell:
 		d.truth(n, &d.p.Shell)
+	case setDowngrade:
+		d.truth(n, &d.p.AllowDowngrade)
+	case setReleaseKey:
+		d.p.ReleaseKey = d.file(n)
 	case setUsers:
 		d.p.Users = entries(d, n, d.user)
 	case setPathPrefixes:
@@ -76,7 +80,7 @@ func (d *decoder) setting(n *document.Node) {
 		d.p.MaxProcesses = i
 	default:
 		d.fault(n, strconv.Quote(n.Key), "is no setting; there are %s", strings.Join([]string{setAllowRoot, setUsers, setDenyUIDs, setPathPrefixes,
-			setTrustedPaths, setShell, setOps, setMaxProcesses}, ", "))
+			setTrustedPaths, setShell, setOps, setMaxProcesses, setReleaseKey, setDowngrade}, ", "))
 	}
 }
 
@@ -127,6 +131,15 @@ func (d *decoder) prefix(key string, n *document.Node) string {
 		return ""
 	}
 	return filepath.Clean(path)
+}
+
+func (d *decoder) file(n *document.Node) string {
+	path, ok := text(n)
+	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		d.fault(n, n.Key, "must name a file by its clean absolute path")
+		return ""
+	}
+	return path
 }
 
 func (d *decoder) op(key string, n *document.Node) gozzard.Action {

@@ -74,6 +74,7 @@ func TestParseRefusesWithLines(t *testing.T) {
 		{"allow_root: \"true\"\n", []string{"line 1: allow_root must be true or false"}},
 		{"shell:\n", []string{"line 1: shell must be true or false"}},
 		{"# a\nalow_root: true\n", []string{`line 2: "alow_root" is no setting; there are allow_root, users,`}},
+		{"release_key: release.pub\nallow_downgrade: 1\n", []string{"line 1: release_key must name a file", "line 2: allow_downgrade must be true or false"}},
 		{"users: root\n", []string{"line 1: users must be a list, is a text"}},
 		{"users:\n", []string{"line 1: users must be a list, is nothing"}},
 		{"users:\n  - a b\n  - '@'\n  - '@*'\n  - true\n", []string{"line 2: users must", "line 3: users must", "line 4: users must", "line 5: users must"}},

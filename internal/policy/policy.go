@@ -20,6 +20,8 @@ const (
 	setShell        = "shell"
 	setOps          = "ops"
 	setMaxProcesses = "max_processes"
+	setReleaseKey   = "release_key"
+	setDowngrade    = "allow_downgrade"
 )
 
 // Bounds of a policy.
@@ -42,6 +44,10 @@ type Policy struct {
 	Shell        bool
 	Ops          []gozzard.Action
 	MaxProcesses int
+
+	// What the agent's own program may be replaced by: releases of this key, and none that is older unless the owner says so.
+	ReleaseKey     string // file; "": release.pub in the state folder
+	AllowDowngrade bool
 
 	ownFleet bool   // of somebody who runs a fleet for himself: no account is his own
 	file     string // that it was read from, for refusals

@@ -2,7 +2,9 @@ package policy
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/gozzard/gozzard"
@@ -71,4 +73,25 @@ func (t Trust) follow(path string) (real string, err error) {
 		}
 	}
 	return real, nil
+}
+
+// Read reads a file that Check accepts, with at most max bytes.
+func (t Trust) Read(path string, max int64) ([]byte, error) {
+	real, err := t.follow(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(real)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() || fi.Size() > max {
+		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", path, max)
+	}
+	return io.ReadAll(io.LimitReader(f, max))
 }

@@ -30,7 +30,11 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 	if c.Logs != nil {
 		b = appendLogQuery(b, 11, c.Logs)
 	}
-	return appendUint(b, 12, c.AckEvents)
+	b = appendUint(b, 12, c.AckEvents)
+	if c.Update != nil {
+		b = appendUpdateOrder(b, 13, c.Update)
+	}
+	return b
 }
 
 // DecodeCommand reads what AppendCommand wrote. The result shares no memory with b.
@@ -40,7 +44,7 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 	for d.next() {
 		switch d.num {
 		case 2:
-			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandLogs)))
+			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandUpdate)))
 		case 3:
 			c.Session = d.uint()
 		case 4:
@@ -68,6 +72,11 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 			d.adopt(decodeLogQuery(d.message("log query"), c.Logs))
 		case 12:
 			c.AckEvents = d.uint()
+		case 13:
+			if c.Update == nil {
+				c.Update = new(gozzard.UpdateOrder)
+			}
+			d.adopt(decodeUpdateOrder(d.message("update"), c.Update))
 		case fieldVersion:
 			d.fail("comes twice")
 		default:

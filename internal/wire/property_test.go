@@ -107,7 +107,7 @@ var genGroup = rapid.Custom(func(t *rapid.T) gozzard.Group {
 var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 	r := new(gozzard.Report)
 	fill(t, r)
-	r.Version, r.Kind = 1, gozzard.ReportKind(rapid.IntRange(1, 6).Draw(t, "kind"))
+	r.Version, r.Kind = 1, gozzard.ReportKind(rapid.IntRange(1, 7).Draw(t, "kind"))
 	r.Journal = gozzard.JournalPos{ID: genID.Draw(t, "journal"), LSN: rapid.Uint64().Draw(t, "lsn")}
 	r.Results, r.Statuses = listOf(genOpReport).Draw(t, "results"), listOf(genStatus).Draw(t, "statuses")
 	r.Removed = listOf(genKey).Draw(t, "removed")
@@ -121,6 +121,7 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 	}
 	r.Events = listOf(genEvent).Draw(t, "events")
 	if rapid.Bool().Draw(t, "logs") {
+		r.Update = &gozzard.UpdateReport{Version: "1.2.3", State: gozzard.UpdateDone}
 		r.Logs = new(gozzard.LogChunk)
 		fill(t, r.Logs)
 		r.Logs.ID = genOpID.Draw(t, "question")
@@ -134,11 +135,13 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 	c := new(gozzard.Command)
 	fill(t, c)
-	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 7).Draw(t, "kind"))
+	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 8).Draw(t, "kind"))
 	c.Interval = time.Duration(rapid.Int64().Draw(t, "interval"))
 	c.Cancel, c.Acked = listOf(genOpID).Draw(t, "cancel"), listOf(genOpID).Draw(t, "acked")
 	c.Groups = listOf(genGroup).Draw(t, "groups")
 	if rapid.Bool().Draw(t, "logs") {
+		c.Update = new(gozzard.UpdateOrder)
+		fill(t, c.Update)
 		c.Logs = new(gozzard.LogQuery)
 		fill(t, c.Logs)
 		c.Logs.ID, c.Logs.Key = genOpID.Draw(t, "question"), genKey.Draw(t, "key")

@@ -37,6 +37,9 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	if r.Logs != nil {
 		b = appendLogChunk(b, 15, r.Logs)
 	}
+	if r.Update != nil {
+		b = appendUpdateReport(b, 16, r.Update)
+	}
 	return b
 }
 
@@ -59,7 +62,7 @@ func DecodeReport(b []byte) (*gozzard.Report, error) {
 func decodeReportField(d *decoder, r *gozzard.Report) {
 	switch d.num {
 	case 2:
-		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportLogs)))
+		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportUpdate)))
 	case 3:
 		r.Session = d.uint()
 	case 4:
@@ -100,6 +103,11 @@ func decodeReportField(d *decoder, r *gozzard.Report) {
 			r.Logs = new(gozzard.LogChunk)
 		}
 		d.adopt(decodeLogChunk(d.message("log chunk"), r.Logs))
+	case 16:
+		if r.Update == nil {
+			r.Update = new(gozzard.UpdateReport)
+		}
+		d.adopt(decodeUpdateReport(d.message("update"), r.Update))
 	case fieldVersion:
 		d.fail("comes twice")
 	default:

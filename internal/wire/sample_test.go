@@ -39,6 +39,9 @@ func commands() map[string]*gozzard.Command {
 		"logs": {Version: 1, Kind: gozzard.CommandLogs, Session: 7, Logs: &gozzard.LogQuery{
 			ID: opID(7), Key: gozzard.Key{Namespace: "gse", Name: "网关"}, Lines: 100, Offset: -1, Max: 64 << 10,
 		}},
+		"update": {Version: 1, Kind: gozzard.CommandUpdate, Session: 7, Update: &gozzard.UpdateOrder{
+			Roll: 3, Version: "1.2.3-rc.1", Manifest: [32]byte{1, 2, 3, 31: 0xff},
+		}},
 		"ackevents": {Version: 1, Kind: gozzard.CommandAck, Session: 7, AckEvents: 1 << 40},
 	}
 }
@@ -78,6 +81,9 @@ func reports() map[string]*gozzard.Report {
 				Core: true, Message: "ended by SIGSEGV",
 			},
 			{Seq: 6, Kind: gozzard.EventLimitExceeded}, {},
+		}},
+		"update": {Version: 1, Kind: gozzard.ReportUpdate, Session: 8, Journal: journal, Update: &gozzard.UpdateReport{
+			Roll: 3, Version: "1.2.3-rc.1", State: gozzard.UpdateRolledBack, Reason: "not welcomed within 1m0s",
 		}},
 		"logs": {Version: 1, Kind: gozzard.ReportLogs, Session: 8, Journal: journal, Logs: &gozzard.LogChunk{
 			ID: opID(7), Data: []byte("line\n\xff\x00"), Offset: 4096, Next: 4103, Error: "cut",

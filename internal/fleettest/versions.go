@@ -1,0 +1,91 @@
+//go:build linux
+
+package fleettest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// The versions of the program that ProgramOf has.
+const (
+	OldVersion    = "1.0.0"
+	NewVersion    = "1.1.0"
+	BrokenVersion = "1.2.0" // a release with a real fault, see below
+)
+
+// fault takes the place of a file of the program in the broken release: that hangs where an agent puts its parts together, or ends there when the file that
+// GOZZARD_BROKEN names says so.
+const fault = `//go:build !failpoint
+
+package main
+
+import "os"
+
+func failpoint() func(string) {
+	if b, _ := os.ReadFile(os.Getenv("GOZZARD_BROKEN")); string(b) == "exit" {
+		os.Exit(3)
+	}
+	select {}
+}
+`
+
+// versions are built once per test process, in a folder that Main removes.
+type versions struct {
+	once  sync.Once
+	dir   string
+	err   error
+	built map[string]string
+}
+
+var built versions
+
+// ProgramOf is the program with a version of its own, as a release has it.
+func ProgramOf(t testing.TB, version string) string {
+	t.Helper()
+	built.once.Do(func() { built.err = built.build() })
+	if built.err != nil {
+		t.Fatalf("cannot build the versions of the program: %v", built.err)
+	}
+	return built.built[version]
+}
+
+func (v *versions) build() (err error) {
+	if v.dir, err = os.MkdirTemp("", "gozzard-versions-"); err != nil {
+		return err
+	}
+	removeAtEnd(v.dir)
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	source := filepath.Join(root, "cmd", "gozzard", "failpoint_off.go")
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: filepath.Join(v.dir, "fault.go.txt")}})
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{"fault.go.txt": []byte(fault), "overlay.json": overlay} {
+		if err := os.WriteFile(filepath.Join(v.dir, name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	v.built = map[string]string{}
+	for _, name := range []string{OldVersion, NewVersion, BrokenVersion} {
+		args := []string{"build", "-ldflags", "-s -w -X main.version=" + name, "-o", filepath.Join(v.dir, name)}
+		if name == BrokenVersion {
+			args = append(args, "-overlay", filepath.Join(v.dir, "overlay.json"))
+		}
+		cmd := exec.Command("go", append(args, "./cmd/gozzard")...)
+		cmd.Dir = root
+		if b, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go build of %s: %w\n%s", name, err, b)
+		}
+		v.built[name] = filepath.Join(v.dir, name)
+	}
+	return nil
+}

@@ -1,0 +1,12 @@
+//go:build !unix
+
+package update
+
+import "os"
+
+// InPlace is false: a program cannot take its own process over here, and one that runs cannot be replaced.
+const InPlace = false
+
+func lockFile(*os.File, bool) error { return nil }
+
+func syncFolder(string) error { return nil }

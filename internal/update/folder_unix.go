@@ -1,0 +1,41 @@
+//go:build unix
+
+package update
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// InPlace says that a program here can take its own process over.
+const InPlace = true
+
+func lockFile(f *os.File, wait bool) error {
+	how := syscall.LOCK_EX
+	if !wait {
+		how |= syscall.LOCK_NB
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), how)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return ErrBusy
+		}
+		return fmt.Errorf("cannot lock the state of updates: %w", err)
+	}
+}
+
+// syncFolder makes the names in a folder survive a power cut.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
