@@ -29,6 +29,7 @@ var decoders = []string{
 	"internal/local",    // requests on the local socket
 	"internal/policy",   // policy files
 	"internal/procfs",   // /proc
+	"internal/release",  // manifests
 	"internal/seal",     // signed envelopes
 	"internal/topology", // documents of businesses
 	"internal/wire",     // commands and reports

@@ -159,7 +159,8 @@ func (c *cli) run(ctx context.Context, args ...string) (stdout, stderr string, c
 	env.out, env.errs = &out, &errs
 	path := env.credentials
 	root := &cobra.Command{Use: "gozzard", SilenceUsage: true, SilenceErrors: true}
-	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupDrive, Title: "d"}, &cobra.Group{ID: groupEnter, Title: "e"})
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupDrive, Title: "d"}, &cobra.Group{ID: groupEnter, Title: "e"},
+		&cobra.Group{ID: groupKeep, Title: "k"})
 	root.AddCommand(env.clientCommands()...)
 	root.AddCommand(newVersionCommand(&env))
 	root.SetArgs(args)

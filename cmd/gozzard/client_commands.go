@@ -40,7 +40,7 @@ func addClientCommands(root *cobra.Command) {
 		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
 	}
 	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "See what is running where:"}, &cobra.Group{ID: groupDrive, Title: "Drive processes:"},
-		&cobra.Group{ID: groupEnter, Title: "Say who may come in:"})
+		&cobra.Group{ID: groupEnter, Title: "Say who may come in:"}, &cobra.Group{ID: groupKeep, Title: "Keep the fleet up to date:"})
 	root.AddCommand(env.clientCommands()...)
 	root.AddCommand(newKeyCommand(env), newBackupCommand(env), newServerDoctorCommand(env), newVersionCommand(env))
 }
@@ -49,6 +49,7 @@ const (
 	groupWatch = "watch"
 	groupDrive = "drive"
 	groupEnter = "enter"
+	groupKeep  = "keep"
 )
 
 func (env *cliEnv) clientCommands() []*cobra.Command {
@@ -56,6 +57,8 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 		newTopologyCommand(env), newAuditCommand(env)}
 	drive := append([]*cobra.Command{newRegisterCommand(env), newUnregisterCommand(env)}, newOperateCommands(env)...)
 	enter := []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env), newGrantCommand(env)}
+	keep := newReleaseCommand(env)
+	keep.GroupID = groupKeep
 	for _, c := range enter {
 		c.GroupID = groupEnter
 	}
@@ -65,7 +68,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 	for _, c := range drive {
 		c.GroupID = groupDrive
 	}
-	all := append(append(watch, drive...), enter...)
+	all := append(append(append(watch, drive...), enter...), keep)
 	for _, c := range all {
 		f := c.Flags()
 		if c.HasSubCommands() {

@@ -25,6 +25,7 @@ import (
 	"github.com/gozzard/gozzard/internal/job"
 	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/seal"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -45,6 +46,7 @@ type nodeConfig struct {
 	Guard       guardConfig
 	CMDB        cmdbConfig
 	Backup      backupConfig
+	Release     releaseConfig
 	Log         *slog.Logger
 }
 
@@ -62,6 +64,7 @@ type node struct {
 	accounts *auth.Accounts
 	cmdb     *cmdb.Sync   // nil: businesses come from documents only
 	points   *checkpoints // nil: none are signed
+	releases *roll.Runner // nil: no host is enrolled here
 	listener net.Listener
 	handler  http.Handler
 	refused  func(rule string)
@@ -110,9 +113,13 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	n.plane.Plane, err = control.New(ctx, control.Options{
 		Store: n.store, Topology: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval, Keep: cfg.Keep, Quota: cfg.Guard.InFlight,
 		HelloRate: offBelowZero(cfg.Guard.HelloRate),
-		Observe:   control.Observer{Accepted: metrics.TaskAccepted, Settled: metrics.AttemptSettled, Refused: metrics.ReportRefused},
+		Observe: control.Observer{Accepted: metrics.TaskAccepted, Settled: metrics.AttemptSettled, Refused: metrics.ReportRefused, Update: n.updateAnswered,
+			Downgraded: n.downgraded},
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := n.openReleases(ctx); err != nil {
 		return nil, err
 	}
 	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer, Limits: cfg.Guard.agentLimits(), Refused: metrics.ReportRefused, Log: cfg.Log})
@@ -155,7 +162,7 @@ func (n *node) openDoors(metrics *api.Metrics) error {
 	}
 	n.handler = n.plane.guard.Handler(doors(
 		api.New(api.Options{Plane: n.plane, Auth: book, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Restore: n.restore,
-			Audit: n.store, Flag: n.hub.Flag, Stopping: n.stopping}),
+			Audit: n.store, Flag: n.hub.Flag, Releases: n.releases, Stopping: n.stopping}),
 		job.New(job.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
 		gsekit.New(kit),
 		gse.New(gse.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
@@ -195,7 +202,7 @@ func (n *node) run(ctx context.Context) error {
 		parts = append(parts, n.points.Run)
 	}
 	if n.trust.desk != nil {
-		parts = append(parts, n.trust.desk.Run)
+		parts = append(parts, n.trust.desk.Run, n.releases.Run)
 	}
 	if n.backups != nil {
 		parts = append(parts, n.backups.Run)

@@ -64,6 +64,7 @@ With --backup-to and --backup-recipient the server makes encrypted backups by it
 	cfg.Guard.register(f)
 	cfg.CMDB.register(f)
 	cfg.Backup.register(f)
+	cfg.Release.register(f)
 	logs.register(f, "info")
 	return cmd
 }

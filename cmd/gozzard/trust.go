@@ -114,6 +114,13 @@ func (n *node) receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	n.plane.Receive(from, cloud, r)
 }
 
+// downgraded puts an enrolled agent into quarantine that came back with an older protocol.
+func (n *node) downgraded(agent gozzard.AgentID, said, known uint32) {
+	if n.trust.desk != nil {
+		n.trust.desk.Downgraded(agent, said, known)
+	}
+}
+
 // serverNames are all names by which this machine knows itself, and those given.
 func serverNames(cfg nodeConfig) []string {
 	names := append([]string{"localhost", "127.0.0.1", "::1"}, cfg.Trust.Names...)

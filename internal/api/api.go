@@ -13,6 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -54,6 +55,8 @@ type Options struct {
 	Audit Audit // nil: none is kept
 
 	Flag func(gozzard.AgentID) string // what is held against an agent, "" for nothing; nil: nothing ever is
+
+	Releases *roll.Runner // nil: none are kept
 
 	Stopping <-chan struct{} // closed when the server ends, so that streams end too; nil never is
 }
@@ -104,6 +107,14 @@ func routes() []route {
 		{http.MethodPut, "/api/v1/enrol/agents/{agent}", accessCaller, (*api).putMember},
 		{http.MethodGet, "/api/v1/restore", accessAdmin, (*api).getRestore},
 		{http.MethodPost, "/api/v1/restore/confirm", accessAdmin, (*api).postRestore},
+		{http.MethodGet, enrol.ReleasePath + "/{version}/{file}", accessHost, (*api).getReleaseFile},
+		{http.MethodGet, "/api/v1/releases", accessAdmin, (*api).getReleases},
+		{http.MethodPost, "/api/v1/releases", accessAdmin, (*api).postRelease},
+		{http.MethodDelete, "/api/v1/releases/{version}", accessAdmin, (*api).deleteRelease},
+		{http.MethodPut, "/api/v1/releases/{version}/files/{file}", accessAdmin, (*api).putReleaseFile},
+		{http.MethodGet, "/api/v1/rolls", accessAdmin, (*api).getRolls},
+		{http.MethodPost, "/api/v1/rolls", accessAdmin, (*api).postRoll},
+		{http.MethodPut, "/api/v1/rolls/{version}", accessAdmin, (*api).putRoll},
 		{http.MethodGet, "/api/v1/whoami", accessCaller, (*api).getWho},
 		{http.MethodGet, "/api/v1/apps", accessAdmin, (*api).getApps},
 		{http.MethodPost, "/api/v1/apps", accessAdmin, (*api).postApp},

@@ -26,9 +26,14 @@ func (a *api) admitHost(r *http.Request) error {
 	return nil
 }
 
-// readEnrol reads a body strictly.
+// readEnrol reads a short body strictly.
 func readEnrol(w http.ResponseWriter, r *http.Request, out any) error {
-	body, err := readUpTo(w, r, maxEnrolBody)
+	return readStrict(w, r, maxEnrolBody, out)
+}
+
+// readStrict reads a body strictly.
+func readStrict(w http.ResponseWriter, r *http.Request, limit int64, out any) error {
+	body, err := readUpTo(w, r, limit)
 	if err != nil {
 		return err
 	}

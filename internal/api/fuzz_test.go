@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,8 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/internal/release"
+	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/seal"
 )
 
@@ -49,6 +52,26 @@ func (still) ChangeMember(_ context.Context, _ gozzard.AgentID, change func(enro
 func (still) AuditAfter(context.Context, int64, int) ([]gozzard.AuditLink, error) { return nil, nil }
 func (still) AuditHead(context.Context) (gozzard.AuditHead, error)                { return gozzard.AuditHead{}, nil }
 
+func (still) AddRelease(context.Context, roll.Release, roll.Act) error          { return errKept }
+func (still) RemoveRelease(context.Context, string, roll.Act) error             { return errKept }
+func (still) AddRoll(context.Context, *roll.Roll, roll.Act) error               { return errKept }
+func (still) SaveRoll(context.Context, *roll.Roll, []roll.Host, roll.Act) error { return errKept }
+func (still) Rolls(context.Context, int) ([]roll.Roll, error)                   { return nil, nil }
+
+func (still) Releases(context.Context) ([]roll.Release, error) {
+	return []roll.Release{{Version: "1.2.3", Manifest: []byte(manifest), Signature: make([]byte, 64)}}, nil
+}
+
+const manifest = `{"gozzard_release":1,"version":"1.2.3","created":"2026-01-01T00:00:00Z","expires":"2099-01-01T00:00:00Z","files":[{"platform":"linux/amd64",` +
+	`"name":"gozzard","size":1,"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}`
+
+// noFleet has no hosts.
+type noFleet struct{}
+
+func (noFleet) Members() []gozzard.AgentID                 { return nil }
+func (noFleet) Look(gozzard.AgentID) roll.Seen             { return roll.Seen{} }
+func (noFleet) Order(gozzard.AgentID, gozzard.UpdateOrder) {}
+
 type stillPlane struct{ *plane }
 
 func (stillPlane) ApplyTopology(context.Context, control.ApplyRequest) (control.ApplyAnswer, error) {
@@ -71,7 +94,15 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 		f.Fatal(err)
 	}
 	s.plane.log = func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error) { return gozzard.LogChunk{}, nil }
-	return api.New(api.Options{Plane: stillPlane{s.plane}, Auth: accounts.Book(), Accounts: accounts, Enrol: desk, Audit: keep})
+	shelf, err := release.OpenShelf(f.TempDir())
+	if err != nil {
+		f.Fatal(err)
+	}
+	releases, err := roll.New(f.Context(), roll.Options{Store: keep, Shelf: shelf, Fleet: noFleet{}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return api.New(api.Options{Plane: stillPlane{s.plane}, Auth: accounts.Book(), Accounts: accounts, Enrol: desk, Audit: keep, Releases: releases})
 }
 
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
@@ -101,6 +132,12 @@ func FuzzRequest(f *testing.F) {
 		{"/api/v1/login", "", "", `{"user":"me","password":"x"}`},
 		{"/login/oidc/callback", "", "code=x&state=y", ""},
 		{"/api/v1/audit", "", "after=0&limit=10", ""},
+		{"/api/v1/releases", "", "", `{"manifest":"` + base64.StdEncoding.EncodeToString([]byte(manifest)) + `","signature":"` + strings.Repeat("A", 85) + `A="}`},
+		{"/api/v1/releases/{version}", "1.2.3", "", ""},
+		{"/api/v1/releases/{version}/files/{file}", "1.2.3", "", "x"},
+		{enrol.ReleasePath + "/{version}/{file}", "1.2.3", "", ""},
+		{"/api/v1/rolls", "", "limit=5", `{"version":"1.2.3","stages":[1,10,100],"agents":["a-1"]}`},
+		{"/api/v1/rolls/{version}", "1.2.3", "", `{"state":"approved"}`},
 	} {
 		for i, rt := range routes {
 			if rt.Path == seed[0] {

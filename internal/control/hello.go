@@ -32,9 +32,13 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	info.Agent = h.from
 	info.Addrs = slices.DeleteFunc(slices.Clone(info.Addrs), func(a gozzard.HostAddr) bool { return a.Cloud != h.cloud || !a.IP.IsValid() })
 	now := p.o.Now()
-	rec, opened, err := p.o.Store.OpenSession(ctx, HostRecord{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now})
+	rec, opened, err := p.o.Store.OpenSession(ctx, HostRecord{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version})
 	if err != nil {
 		return err
+	}
+	if !opened && r.Version < rec.Protocol {
+		p.downgraded(h.from, r.Version, rec.Protocol)
+		return nil
 	}
 	if !opened {
 		p.mu.Lock()
@@ -54,7 +58,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	}
 	p.mu.Lock()
 	if s := p.sessions[h.from]; s == nil || gozzard.MayOpenSession(s.id, r.Session) {
-		p.sessions[h.from] = &session{id: r.Session, run: r.Hello.Run, cloud: h.cloud, heard: now, online: true}
+		p.sessions[h.from] = &session{id: r.Session, run: r.Hello.Run, cloud: h.cloud, heard: now, online: true, protocol: max(rec.Protocol, lowestProtocol)}
 	}
 	p.mu.Unlock()
 	lost := p.lostState(h.from, rec)

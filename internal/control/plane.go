@@ -81,6 +81,9 @@ type Observer struct {
 	Accepted func(targets int)
 	Settled  func(state gozzard.AttemptState, code gozzard.Code)
 	Refused  func(rule string) // what was not believed or not permitted, by its rule
+	Update   func(from gozzard.AgentID, r gozzard.UpdateReport)
+
+	Downgraded func(agent gozzard.AgentID, said, known uint32) // an agent came back with an older protocol and was not let in
 }
 
 // Plane is the control plane of one server.
@@ -104,12 +107,14 @@ type Plane struct {
 
 	readying [64]sync.Mutex // by agent: who opens its session or sends what waits for it, one at a time
 
-	forgeries atomic.Uint64 // reports of an agent that spoke for another one
+	forgeries  atomic.Uint64 // reports of an agent that spoke for another one
+	downgrades atomic.Uint64 // HELLOs of an older protocol than before
 
 	wake    chan struct{} // sender
 	door    *admission
 	hellos  chan hello
 	settles chan settle
+	raises  chan raise
 	quit    chan struct{} // closed when Run ends: nobody takes reports any more
 
 	events     *EventRing
@@ -126,6 +131,8 @@ type session struct {
 	heard  time.Time
 	online bool
 	ready  bool // nothing older waits: operations may go straight to the agent
+
+	protocol uint32 // the highest that is on record
 }
 
 // New makes a Plane over a record: hosts and registered processes are read into the live index, open attempts are taken up
@@ -137,7 +144,8 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		sessions: map[gozzard.AgentID]*session{}, tasks: map[gozzard.TaskSeq]*taskState{}, flights: map[gozzard.OpID]*flight{},
 		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{}, waiting: map[gozzard.AgentID][]*flight{},
 		seats: seats{}, wake: make(chan struct{}, 1), door: newAdmission(o.HelloRate), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
-		quit: make(chan struct{}), events: NewEventRing(o.Events, o.Now()), questions: questions{open: map[gozzard.OpID]*question{}},
+		raises: make(chan raise, 1024),
+		quit:   make(chan struct{}), events: NewEventRing(o.Events, o.Now()), questions: questions{open: map[gozzard.OpID]*question{}},
 		relays:     relays{open: map[gozzard.AgentID]*relay{}, wake: make(chan struct{}, 1)},
 		businesses: businesses{index: topology.NewIndex(), heads: map[int]BusinessHead{}},
 	}
@@ -186,6 +194,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	run(p.pruneLoop)
 	run(p.groupLoop)
 	run(p.relayLoop)
+	run(p.protocolLoop)
 	run(p.topologyLoop)
 	for range helloWorkers {
 		run(p.helloLoop)

@@ -55,6 +55,10 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 		if p.heard(from, cloud, r.Session) {
 			p.receiveLogs(from, r)
 		}
+	case gozzard.ReportUpdate:
+		if p.heard(from, cloud, r.Session) {
+			p.receiveUpdate(from, r)
+		}
 	default:
 		p.refuse("report_kind", from)
 	}
@@ -118,6 +122,7 @@ func (p *Plane) receiveStatus(from gozzard.AgentID, cloud int, r *gozzard.Report
 		return
 	}
 	if p.o.Live.Full(from, r.Round, r.Part, r.Parts, r.Statuses) {
+		p.speaks(from, r)
 		p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: r.Session, AckRound: r.Round})
 	}
 }

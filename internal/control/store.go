@@ -38,8 +38,12 @@ type Store interface {
 
 	// OpenSession registers a session and the host's description if the session is newer than the one recorded (gozzard.MayOpenSession). It
 	// records since which session the agent has this journal (gozzard.JournalSince) and returns the host as it is recorded now; when the
-	// session was not registered, as it was. A host that is new has lost nothing: it counts as laid down.
+	// session was not registered, as it was. A host that is new has lost nothing: it counts as laid down. h.Protocol is what the agent speaks now: below
+	// the one recorded no session is registered.
 	OpenSession(ctx context.Context, h HostRecord) (now HostRecord, opened bool, err error)
+
+	// RaiseProtocol records the version of the protocol that an agent speaks, if it is above the one recorded.
+	RaiseProtocol(ctx context.Context, agent gozzard.AgentID, version uint32) error
 
 	// LaidDown records that a host which lost its journal has the server's copy of its processes again, unless it lost it once more since.
 	LaidDown(ctx context.Context, agent gozzard.AgentID, since uint64) error
@@ -131,6 +135,7 @@ type HostRecord struct {
 	// has lost them and does not have them back yet.
 	LaidDown uint64
 	LastSeen time.Time
+	Protocol uint32 // the highest version that the agent has spoken and was welcomed with
 }
 
 // ProcessRecord is a registered process as recorded: the server's copy of definition and desired flags.

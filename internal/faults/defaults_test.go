@@ -174,6 +174,7 @@ func TestSecureDefaults(t *testing.T) {
 		{"the record is synced in full, doctor warns, backups are encrypted", recordAndBackups},
 		{"after a restore hosts wait for the admin", hostsWaitAfterARestore},
 		{"the supply chain", supplyChain},
+		{"updates are signed, newer and reversible", updatesAreSigned},
 		{"too many bad logins have to wait", badLoginsWait}, // last: it is this address that waits
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, f) })

@@ -45,6 +45,9 @@ func contract(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 	t.Run("enrol", func(t *testing.T) {
 		storetest.RunEnrol(t, func(t *testing.T) storetest.EnrolRecord { return open(t) })
 	})
+	t.Run("releases", func(t *testing.T) {
+		storetest.RunReleases(t, func(t *testing.T) storetest.ReleaseRecord { return open(t) })
+	})
 	t.Run("audit", func(t *testing.T) {
 		storetest.RunAudit(t, func(t *testing.T) storetest.AuditRecord { return open(t) })
 	})

@@ -62,24 +62,26 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 }
 
 const (
-	selectHosts = `SELECT h.agent_id, h.session, h.last_seen, h.info, j.journal_id, j.lsn, j.since, j.laid
+	hostProtocol = `COALESCE((SELECT p.protocol FROM host_protocols p WHERE p.agent_id = h.agent_id), 0)`
+
+	selectHosts = `SELECT h.agent_id, h.session, h.last_seen, h.info, j.journal_id, j.lsn, j.since, j.laid, ` + hostProtocol + `
 		FROM hosts h JOIN host_journals j ON j.agent_id = h.agent_id`
 
 	// Not a join: SQLite plans a join anew for every argument, which takes longer than the rest.
 	selectHost = `SELECT h.agent_id, h.session, h.last_seen, h.info, (SELECT j.journal_id FROM host_journals j WHERE j.agent_id = h.agent_id),
 		(SELECT j.lsn FROM host_journals j WHERE j.agent_id = h.agent_id), (SELECT j.since FROM host_journals j WHERE j.agent_id = h.agent_id),
-		(SELECT j.laid FROM host_journals j WHERE j.agent_id = h.agent_id)
+		(SELECT j.laid FROM host_journals j WHERE j.agent_id = h.agent_id), ` + hostProtocol + `
 		FROM hosts h WHERE h.agent_id = $1`
 )
 
 func scanHost(scan func(...any) error) (h control.HostRecord, err error) {
 	var agent gozzard.AgentID
-	var session, lsn, since, laid int64
+	var session, lsn, since, laid, protocol int64
 	var info, journal string
-	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since, &laid); err != nil {
+	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since, &laid, &protocol); err != nil {
 		return h, err
 	}
-	h.Session, h.Journal.LSN, h.JournalSince, h.LaidDown = uint64(session), uint64(lsn), uint64(since), uint64(laid)
+	h.Session, h.Journal.LSN, h.JournalSince, h.LaidDown, h.Protocol = uint64(session), uint64(lsn), uint64(since), uint64(laid), uint32(protocol)
 	if h.Journal.ID, err = fromJournalID(journal); err != nil {
 		return h, err
 	}
@@ -126,9 +128,10 @@ func openSession(ctx context.Context, c *conn, h control.HostRecord, info string
 		before, err = scanHost(r.Scan)
 		return err
 	})
-	if err != nil || !gozzard.MayOpenSession(before.Session, h.Session) {
+	if err != nil || !gozzard.MayOpenSession(before.Session, h.Session) || h.Protocol < before.Protocol {
 		return before, false, err
 	}
+	h.Protocol = before.Protocol
 	n, err := c.change(ctx, `INSERT INTO hosts (agent_id, session, last_seen, info) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (agent_id) DO UPDATE SET session = excluded.session, last_seen = excluded.last_seen, info = excluded.info
 		WHERE hosts.session < excluded.session`, agent, counter(h.Session), millis(h.LastSeen), info)
@@ -147,6 +150,16 @@ func openSession(ctx context.Context, c *conn, h control.HostRecord, info string
 		return before, false, err
 	}
 	return h, true, putAddrs(ctx, c, agent, before.Info.Addrs, h.Info.Addrs)
+}
+
+// RaiseProtocol implements control.Store.
+func (s *Store) RaiseProtocol(ctx context.Context, agent gozzard.AgentID, version uint32) (err error) {
+	defer s.timed("raise_protocol", &err)()
+	return s.w.submit(ctx, &job{op: "a host's protocol", rows: 1, run: func(ctx context.Context, c *conn) error {
+		_, err := c.change(ctx, `INSERT INTO host_protocols (agent_id, protocol) VALUES ($1, $2)
+			ON CONFLICT (agent_id) DO UPDATE SET protocol = excluded.protocol WHERE host_protocols.protocol < excluded.protocol`, text(string(agent)), int64(version))
+		return err
+	}})
 }
 
 // LaidDown implements control.Store.

@@ -98,6 +98,31 @@ func sessionLaidDown(t *testing.T, s control.Store) {
 	must(t, s.LaidDown(t.Context(), "nobody", 1))
 }
 
+// sessionProtocol: below the highest protocol that was recorded for a host no session is registered.
+func sessionProtocol(t *testing.T, s control.Store) {
+	open := func(session uint64, protocol uint32, want bool, known uint32) {
+		t.Helper()
+		h := host("a", session, 1, session)
+		h.Protocol = protocol
+		now, opened, err := s.OpenSession(t.Context(), h)
+		must(t, err)
+		equal(t, "opened", opened, want)
+		equal(t, "protocol now", now.Protocol, known)
+	}
+	open(1, 2, true, 0) // said, not recorded
+	open(2, 1, true, 0)
+	must(t, s.RaiseProtocol(t.Context(), "a", 2))
+	must(t, s.RaiseProtocol(t.Context(), "a", 1)) // never lowered
+	must(t, s.RaiseProtocol(t.Context(), "nobody", 9))
+	open(3, 1, false, 2)
+	open(3, 2, true, 2)
+	open(4, 3, true, 2)
+	hosts, err := s.Hosts(t.Context())
+	must(t, err)
+	equal(t, "recorded", hosts[0].Protocol, uint32(2))
+	equal(t, "session", hosts[0].Session, uint64(4))
+}
+
 func sessionDescription(t *testing.T, s control.Store) {
 	h := control.HostRecord{
 		Info: gozzard.HostInfo{Agent: "a", Hostname: "主机一", OS: "linux", Arch: "arm64", Version: "1.0", BootID: "boot", StartedAt: 1234567890,

@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"session: newer only", sessionNewer},
 		{"session: since when the journal is known", sessionJournal},
 		{"session: whether lost state was laid down", sessionLaidDown},
+		{"session: never below the recorded protocol", sessionProtocol},
 		{"session: description", sessionDescription},
 		{"open: of one and of all", openAttempts},
 		{"processes: register and list", processesList},

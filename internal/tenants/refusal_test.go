@@ -123,12 +123,18 @@ var mayWrite = map[string][]string{"enroller": {"POST /api/v1/enrol/tokens", "DE
 
 // unproven are routes that an admin's requests of this test do not succeed at either, and why. That they refuse is seen here all the same.
 var unproven = map[string]string{
-	"POST " + enrol.JoinPath:                  "by a token and over TLS: internal/enrol TestTS4Tokens",
-	"POST " + enrol.RenewPath:                 "by a certificate: internal/enrol TestRenewal",
-	"POST /api/v1/logout":                     "ends a session, and an app has none",
-	"PUT /api/v1/enrol/agents/{agent}":        "no host is enrolled here: internal/enrol TestRightsOfEnrollers",
-	"DELETE /api/v1/enrol/tokens/{id}":        "its tokens have other names: internal/enrol TestRightsOfEnrollers",
-	"DELETE /api/v1/users/{name}/tokens/{id}": "its tokens have other names: internal/api",
+	"POST " + enrol.JoinPath:                      "by a token and over TLS: internal/enrol TestTS4Tokens",
+	"POST " + enrol.RenewPath:                     "by a certificate: internal/enrol TestRenewal",
+	"POST /api/v1/logout":                         "ends a session, and an app has none",
+	"PUT /api/v1/enrol/agents/{agent}":            "of other states than these hosts can get into: internal/enrol TestRightsOfEnrollers",
+	"POST /api/v1/restore/confirm":                "nothing was restored here: internal/faults TestSecureDefaults",
+	"POST /api/v1/releases":                       "by a signed manifest: internal/fleettest TestTE8ServerUpdate",
+	"DELETE /api/v1/releases/{version}":           "one that is rolled out stays: internal/roll",
+	"PUT /api/v1/releases/{version}/files/{file}": "what is there already stays: internal/fleettest TestTE8ServerUpdate",
+	"POST /api/v1/rolls":                          "to hosts that are online by certificate: internal/fleettest TestTE8ServerUpdate",
+	"PUT /api/v1/rolls/{version}":                 "of a roll, see there",
+	"DELETE /api/v1/enrol/tokens/{id}":            "its tokens have other names: internal/enrol TestRightsOfEnrollers",
+	"DELETE /api/v1/users/{name}/tokens/{id}":     "its tokens have other names: internal/api",
 }
 
 // accountRequests change accounts, one of each kind, for the k-th role.

@@ -198,6 +198,10 @@ func (m *maker) fill(path string) string {
 			return m.task()
 		case p == "{agent}":
 			return m.agent()
+		case p == "{version}":
+			return released
+		case p == "{file}":
+			return pick(m, "manifest", "signature", releasedDigest)
 		}
 		return pick(m, "A", "B", "admin", "u", "nobody")
 	})
@@ -300,6 +304,10 @@ func (m *maker) native(rt route, r *request) {
 		body = object{"namespace": m.namespace(), "name": m.name(), "hosts": m.some(hosts), "spec": spec}
 	case strings.HasPrefix(rt.path, "/api/v1/topology/"):
 		r.body = strings.ReplaceAll(document(m.biz(), "10.1.0.1", "10.3.0.1", "", "A", false), tag("A"), "mine")
+	case strings.HasPrefix(rt.path, "/api/v1/rolls/"):
+		body = object{"state": pick(m, "approved", "stopped")}
+	case strings.HasPrefix(rt.path, "/api/v1/rolls"):
+		body = object{"version": released, "stages": []any{100}}
 	case strings.HasPrefix(rt.path, "/api/v1/grants"), strings.HasPrefix(rt.path, "/api/v1/apps"), strings.HasPrefix(rt.path, "/api/v1/users"):
 		body = object{"app": "A", "user": "u", "code": "A", "name": "u", "password": "0123456789abcdef", "role": "admin", "grants": []any{object{"role": "admin"}}}
 	}

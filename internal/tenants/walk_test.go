@@ -134,6 +134,15 @@ func (w *world) picture(t *testing.T) (lines []string) {
 	for _, h := range w.plane.Businesses(everybody) {
 		lines = append(lines, fmt.Sprintf("%+v", h))
 	}
+	rolls, err := w.releases.Rolls(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	published, err := w.releases.Releases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = append(lines, fmt.Sprintf("%d releases, rolls %+v", len(published), rolls))
 	accounts, _, err := w.store.LoadAccounts(t.Context())
 	if err != nil {
 		t.Fatal(err)

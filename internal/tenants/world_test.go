@@ -27,6 +27,8 @@ import (
 	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/job"
 	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/release"
+	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/seal"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -135,6 +137,7 @@ type world struct {
 	store    *sqlstore.Store
 	plane    *control.Plane
 	runner   *rollout.Runner
+	releases *roll.Runner
 	jobs     *countedJobs
 	book     *auth.Book
 	accounts *auth.Accounts
@@ -226,7 +229,8 @@ func newWorld(t testing.TB, only string) *world {
 	w.jobs = &countedJobs{Store: w.store}
 	w.runner = rollout.New(rollout.Options{Store: w.jobs, Plane: w.plane, Rights: w.book.RightsOf, Now: func() time.Time { return now }})
 	w.enrolled(only, now)
-	w.native = api.New(api.Options{Plane: w.plane, Auth: w.book, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(), Metrics: w.metrics})
+	w.releases = w.release()
+	w.native = api.New(api.Options{Plane: w.plane, Auth: w.book, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(), Metrics: w.metrics, Releases: w.releases})
 	w.doors = []*esb.Handler{
 		job.New(job.Options{Plane: w.plane, Auth: w.book}),
 		gsekit.New(gsekit.Options{Plane: w.plane, Jobs: w.runner, Auth: w.book, Zone: time.UTC}),
@@ -237,6 +241,45 @@ func newWorld(t testing.TB, only string) *world {
 	w.newTasks()
 	return w
 }
+
+// A release that was published, and waits for nobody but somebody who may roll it.
+const (
+	released       = "1.2.3"
+	releasedDigest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of "x"
+)
+
+func (w *world) release() *roll.Runner {
+	w.t.Helper()
+	shelf, err := release.OpenShelf(w.t.TempDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r, err := roll.New(w.t.Context(), roll.Options{Store: w.store, Shelf: shelf, Fleet: oneHost{}, TwoPerson: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m := &release.Manifest{Version: released, Created: time.Now(), Expires: time.Now().Add(time.Hour), Files: []release.File{
+		{Platform: "linux/amd64", Name: "gozzard", Size: 1, SHA256: releasedDigest},
+	}}
+	text, err := m.Encode()
+	if err == nil {
+		_, err = r.Publish(w.t.Context(), everybody, text, make([]byte, 64))
+	}
+	if err == nil {
+		err = r.Upload(released, releasedDigest, strings.NewReader("x"))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// oneHost is a fleet of one host that is never told anything: nothing runs the rolls.
+type oneHost struct{}
+
+func (oneHost) Members() []gozzard.AgentID                 { return []gozzard.AgentID{"host-a1"} }
+func (oneHost) Look(gozzard.AgentID) roll.Seen             { return roll.Seen{Online: true} }
+func (oneHost) Order(gozzard.AgentID, gozzard.UpdateOrder) {}
 
 // desk enrols hosts.
 func (w *world) desk() *enrol.Desk {

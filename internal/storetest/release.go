@@ -1,0 +1,92 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/roll"
+)
+
+// ReleaseRecord is a store of releases that keeps an audit.
+type ReleaseRecord interface {
+	roll.Store
+	Audit(ctx context.Context, limit int) ([]control.AuditRow, error)
+}
+
+// RunReleases runs the contract of roll.Store.
+func RunReleases(t *testing.T, open func(*testing.T) ReleaseRecord) {
+	for name, f := range map[string]func(*testing.T, ReleaseRecord){"releases": releases, "rolls": rolls} {
+		t.Run(name, func(t *testing.T) { f(t, open(t)) })
+	}
+}
+
+func releaseAct(what string) roll.Act {
+	return roll.Act{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what, Targets: 3}
+}
+
+func releases(t *testing.T, s ReleaseRecord) {
+	rel := roll.Release{Version: "1.0.0", Manifest: []byte("{}\x00"), Signature: []byte{1, 2}, Published: start, By: "user me"}
+	must(t, s.AddRelease(t.Context(), rel, releaseAct("release:publish:1.0.0")))
+	must(t, s.AddRelease(t.Context(), rel, releaseAct("release:publish:1.0.0"))) // changes nothing
+	other := rel
+	other.Manifest = []byte("{}")
+	wantKind(t, s.AddRelease(t.Context(), other, releaseAct("x")), gozzard.ErrConflict)
+	other.Version, other.Published = "1.1.0", start.Add(time.Hour)
+	must(t, s.AddRelease(t.Context(), other, releaseAct("")))
+	list, err := s.Releases(t.Context())
+	must(t, err)
+	if len(list) != 2 || list[0].Version != "1.1.0" || string(list[1].Manifest) != "{}\x00" || string(list[1].Signature) != "\x01\x02" || !list[1].Published.Equal(start) || list[1].By != "user me" {
+		t.Errorf("got %+v", list)
+	}
+	must(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("release:remove:1.1.0")))
+	wantKind(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("x")), gozzard.ErrNotFound)
+	must(t, s.AddRoll(t.Context(), &roll.Roll{Version: "1.0.0", Stages: []int{100}, State: roll.StateWaiting, Created: start, Changed: start}, releaseAct("")))
+	wantKind(t, s.RemoveRelease(t.Context(), "1.0.0", releaseAct("x")), gozzard.ErrConflict)
+	rows, err := s.Audit(t.Context(), 10)
+	must(t, err)
+	if len(rows) != 2 || rows[1].Act != "release:publish:1.0.0" || rows[0].Act != "release:remove:1.1.0" || rows[0].Targets != 3 || rows[0].Caller.User != "me" {
+		t.Errorf("the audit has %+v", rows)
+	}
+}
+
+func rolls(t *testing.T, s ReleaseRecord) {
+	first := &roll.Roll{Version: "1.0.0", Stages: []int{1, 100}, State: roll.StateWaiting, Created: start, Changed: start, By: "app a", Hosts: []roll.Host{
+		{Agent: "z", State: roll.HostWaiting}, {Agent: "a", Stage: 1, State: roll.HostWaiting}, {Agent: "主机", Stage: 1, State: roll.HostWaiting},
+	}}
+	must(t, s.AddRoll(t.Context(), first, releaseAct("release:roll:1.0.0")))
+	second := &roll.Roll{Version: "1.1.0", Stages: []int{100}, State: roll.StateRunning, Created: start, Changed: start}
+	wantKind(t, s.AddRoll(t.Context(), second, releaseAct("x")), gozzard.ErrConflict)
+	first.State, first.Approved, first.Changed = roll.StateRunning, "user me", start.Add(time.Minute)
+	must(t, s.SaveRoll(t.Context(), first, []roll.Host{{Agent: "a", Stage: 1, State: roll.HostFailed, Reason: "refused: no", Asked: start}}, releaseAct("release:approve:1.0.0")))
+	list, err := s.Rolls(t.Context(), 5)
+	must(t, err)
+	if len(list) != 1 {
+		t.Fatalf("got %+v", list)
+	}
+	got := list[0]
+	if got.ID != first.ID || got.ID == 0 || got.State != roll.StateRunning || got.Approved != "user me" || got.By != "app a" || !got.Changed.Equal(start.Add(time.Minute)) ||
+		len(got.Stages) != 2 || got.Stages[0] != 1 || len(got.Hosts) != 3 || got.Hosts[0].Agent != "z" || got.Hosts[2].Agent != "主机" {
+		t.Errorf("got %+v", got)
+	}
+	if h := got.Hosts[1]; h.Agent != "a" || h.Stage != 1 || h.State != roll.HostFailed || h.Reason != "refused: no" || !h.Asked.Equal(start) {
+		t.Errorf("got %+v", h)
+	}
+	first.State, first.Reason = roll.StateStopped, "why"
+	must(t, s.SaveRoll(t.Context(), first, nil, releaseAct("")))
+	first.State = roll.StateRunning
+	wantKind(t, s.SaveRoll(t.Context(), first, nil, releaseAct("x")), gozzard.ErrConflict)
+	must(t, s.AddRoll(t.Context(), second, releaseAct("")))
+	list, err = s.Rolls(t.Context(), 1)
+	must(t, err)
+	if len(list) != 1 || list[0].ID != second.ID || second.ID <= first.ID {
+		t.Errorf("got %+v", list)
+	}
+	rows, err := s.Audit(t.Context(), 10)
+	must(t, err)
+	if len(rows) != 2 || rows[0].Act != "release:approve:1.0.0" || rows[1].Act != "release:roll:1.0.0" {
+		t.Errorf("the audit has %+v", rows)
+	}
+}
