@@ -29,11 +29,12 @@ build: ## static binary bin/gozzard
 run: build ## server and one agent in one process, on 127.0.0.1:8080
 	bin/gozzard dev
 
+# Under the race detector every program that ends waits a second for late reports; these tests start hundreds.
 .PHONY: test
 test: deps-test ## vet and all tests with the race detector; every fuzz target tries random inputs for FUZZTEST
 	go vet $(PACKAGES)
 	@race=-race; command -v gcc >/dev/null || { race=; echo "test: no C compiler, so without the race detector"; }; \
-	GOZZARD_FUZZ_TIME=$(FUZZTEST) go test $$race -parallel 4 -timeout 25m $(PACKAGES) | .ci/summary
+	GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) go test $$race -parallel 4 -timeout 25m $(PACKAGES) | .ci/summary
 
 .PHONY: deps-test
 deps-test: ## Debian packages that tests need, when missing

@@ -192,7 +192,7 @@ func (env *cliEnv) statusLines(st *local.Status) [][2]string {
 	lines := [][2]string{
 		{"agent", string(st.Agent)},
 		{"version", st.Version},
-		{"pid", fmt.Sprintf("%d (uid %d), up for %s", st.PID, st.UID, age(now, st.StartedAt))},
+		{"pid", fmt.Sprintf("%d (uid %d, mode %s), up for %s", st.PID, st.UID, st.Mode, age(now, st.StartedAt))},
 		{"host", fmt.Sprintf("%s, cloud %d, %s", st.Hostname, st.Cloud, strings.Join(st.IPs, ", "))},
 		{"server", st.Server},
 		{"session", session},

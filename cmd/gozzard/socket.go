@@ -88,7 +88,7 @@ func (n *agentNode) localStatus(cfg agentConfig, ring *seal.Ring, rules *policy.
 	key := ring.Key()
 	up, fault := n.link.State()
 	st := local.Status{
-		Agent: s.Host.Agent, Version: s.Host.Version, PID: os.Getpid(), UID: os.Geteuid(), StartedAt: s.Host.StartedAt, Hostname: s.Host.Hostname,
+		Agent: s.Host.Agent, Version: s.Host.Version, PID: os.Getpid(), UID: os.Geteuid(), Mode: n.own.Mode.String(), StartedAt: s.Host.StartedAt, Hostname: s.Host.Hostname,
 		Cloud: cfg.Cloud, IPs: cfg.IPs, Server: cfg.Server,
 		Session:  local.Session{Open: s.Open, Number: s.Session, Since: s.Host.StartedAt, HeardAt: unixOf(s.Heard)},
 		Link:     local.Link{Up: up, Connects: n.link.Stats().Connects, Fault: fault},

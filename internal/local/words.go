@@ -11,6 +11,7 @@ type Status struct {
 	Version     string          `json:"version"`
 	PID         int             `json:"pid"`
 	UID         int             `json:"uid"`
+	Mode        string          `json:"mode"` // root, cap or user
 	StartedAt   int64           `json:"started_at"`
 	Hostname    string          `json:"hostname"`
 	Cloud       int             `json:"cloud"`
