@@ -11,6 +11,7 @@ import (
 // lose their parents become ours, so that their exit codes are known and no dead one stays in the process table.
 func prepareProcess(h *host.Host, log *slog.Logger) {
 	syscall.Umask(0o022)
+	heedSignals()
 	if err := h.BecomeSubreaper(); err != nil {
 		log.Warn("exit codes of daemons will not be known", "err", err)
 	}

@@ -33,7 +33,7 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "", "SECRET_OF_THE_AGENT=x", "LD_LIBRARY_PATH=/tmp", "BASH_ENV=/tmp/x", "TZ=Asia/Shanghai")
 	agent.Kill(syscall.SIGKILL)
-	agent.Through("sh", "-c", `umask 0; exec 7</etc/passwd 8</etc/hostname; exec "$@"`, "sh")
+	agent.Through("sh", "-c", `umask 0; exec 7</etc/passwd 8</etc/hostname; exec env --ignore-signal=HUP --ignore-signal=INT --ignore-signal=RTMIN+3 "$@"`, "sh")
 	s.AgainOnline(t, agent)
 	d := ft.NewDaemon(t, openDir(t), "gzchild")
 	d.User = "nobody"

@@ -169,15 +169,25 @@ func (p *Program) CPU() time.Duration {
 	return time.Duration(u+s) * 10 * time.Millisecond
 }
 
-// FreePort finds a loopback port that nobody listens on.
+// given are the ports that FreePort has found: what was told once is somebody's, also while nobody listens there yet.
+var given sync.Map
+
+// FreePort finds a loopback port that nobody listens on, another one each time.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, known := given.LoadOrStore(port, true); !known {
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // Until waits for a condition and fails the test with words when it does not come.
