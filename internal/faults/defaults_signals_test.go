@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozzard/gozzard/client"
 	ft "github.com/gozzard/gozzard/internal/fleettest"
 )
 
@@ -65,15 +64,7 @@ func withoutPidfd(t *testing.T, s *ft.Server, agent *ft.Program, d *ft.Daemon) {
 	t.Helper()
 	traced(t, agent, "pidfd_open:error=ENOSYS")
 	s.AgainOnline(t, agent)
-	c, err := client.New(s.Cred.URL, client.Credentials{AppCode: s.Cred.AppCode, AppSecret: s.Cred.Secret, Username: s.Cred.Username})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	page, err := c.Hosts(t.Context(), 0, 10)
-	if err != nil || len(page.Hosts) != 1 || !strings.Contains(strings.Join(page.Hosts[0].Degraded, "; "), "no pidfd") {
-		t.Errorf("not told: %+v, %v", page, err)
-	}
+	toldToLack(t, s, "no pidfd")
 	must(t, operate(t, s.API, d, 0, d.Spec(nil)), 0)
 	cameBack(t, d)
 	must(t, operate(t, s.API, d, 9, d.Spec(nil)), 0)

@@ -26,15 +26,7 @@ func TestH3Degraded(t *testing.T) {
 			agent.Kill(syscall.SIGKILL)
 			agent.Through("unshare", "--mount", "--propagation", "private", "sh", "-c", lack+" && exec \"$@\"", "sh")
 			s.AgainOnline(t, agent)
-			c, err := client.New(s.Cred.URL, client.Credentials{AppCode: s.Cred.AppCode, AppSecret: s.Cred.Secret, Username: s.Cred.Username})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			page, err := c.Hosts(t.Context(), 0, 10)
-			if err != nil || len(page.Hosts) != 1 || !strings.Contains(strings.Join(page.Hosts[0].Degraded, " "), "cgroup") {
-				t.Fatalf("not told: %+v, %v", page, err)
-			}
+			lacks := toldToLack(t, s, "cgroup")
 			f := startFleet(t, s, agent, "gzpoor", 5)
 			done := 0
 			for _, op := range []int{8, 7, 1, 0, 9, 0} { // reload, restart, stop, start, kill, start
@@ -47,7 +39,22 @@ func TestH3Degraded(t *testing.T) {
 			s.AgainOnline(t, agent)
 			f.untouched("after the agent was killed")
 			cameBack(t, f.ds[0])
-			fmt.Printf("fault H3 %s: %q; %d operations done, what died came back, what runs was found again\n", name, page.Hosts[0].Degraded, done)
+			fmt.Printf("fault H3 %s: %q; %d operations done, what died came back, what runs was found again\n", name, lacks, done)
 		})
 	}
+}
+
+// toldToLack: the only host of a server is listed with what it lacks.
+func toldToLack(t *testing.T, s *ft.Server, what string) []string {
+	t.Helper()
+	c, err := client.New(s.Cred.URL, client.Credentials{AppCode: s.Cred.AppCode, AppSecret: s.Cred.Secret, Username: s.Cred.Username})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	page, err := c.Hosts(t.Context(), 0, 10)
+	if err != nil || len(page.Hosts) != 1 || !strings.Contains(strings.Join(page.Hosts[0].Degraded, "; "), what) {
+		t.Fatalf("not told: %+v, %v", page, err)
+	}
+	return page.Hosts[0].Degraded
 }

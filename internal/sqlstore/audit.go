@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -148,16 +147,9 @@ type AuditFile struct {
 
 // OpenAuditFile opens the record at a path for reading its audit. A record that is damaged is refused.
 func OpenAuditFile(ctx context.Context, path string) (*AuditFile, error) {
-	path, err := filepath.Abs(path)
+	db, err := openToRead(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the database: %w", err)
-	}
-	if err := inspect(ctx, path); err != nil {
 		return nil, err
-	}
-	db, err := sql.Open("sqlite", uri(path)+"?mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)")
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
 	f := &AuditFile{db: db}
 	if _, err := f.AuditHead(ctx); err != nil {
