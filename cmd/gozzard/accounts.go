@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/private"
 )
 
 // loginConfig is how people prove themselves elsewhere.
@@ -56,7 +57,7 @@ func (c *loginConfig) provider() (*auth.Provider, error) {
 	}
 	o := auth.ProviderOptions{Issuer: c.Issuer, ClientID: c.ClientID, RedirectURL: c.Redirect, Claim: c.Claim}
 	if c.Secret != "" {
-		if err := onlyOwner(c.Secret); err != nil {
+		if err := private.Check(c.Secret); err != nil {
 			return nil, err
 		}
 		b, err := os.ReadFile(c.Secret)

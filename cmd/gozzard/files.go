@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
+
+	"github.com/gozzard/gozzard/internal/private"
 )
 
 // keptSecret reads a secret from a file that only its owner may read, and makes it at the first start.
@@ -19,12 +20,12 @@ func keptSecret(path string) (string, error) {
 		raw := make([]byte, 32)
 		_, _ = rand.Read(raw) // never fails: it ends the program instead
 		secret := hex.EncodeToString(raw)
-		return secret, writePrivate(path, []byte(secret+"\n"))
+		return secret, private.Write(path, []byte(secret+"\n"))
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot read the secret: %w", err)
 	}
-	if err := onlyOwner(path); err != nil {
+	if err := private.Check(path); err != nil {
 		return "", err
 	}
 	secret := strings.TrimSpace(string(b))
@@ -34,29 +35,12 @@ func keptSecret(path string) (string, error) {
 	return secret, nil
 }
 
-// writePrivate replaces a file in one step, readable by its owner only.
-func writePrivate(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // made with mode 0600
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
-	}
-	return nil
-}
-
 func writePrivateJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	return writePrivate(path, append(b, '\n'))
+	return private.Write(path, append(b, '\n'))
 }
 
 // credentials is the file by which a caller finds and uses a server.

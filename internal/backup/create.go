@@ -16,6 +16,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/gozzard/gozzard/internal/private"
 	"github.com/gozzard/gozzard/internal/seal"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
@@ -80,7 +81,7 @@ func Create(ctx context.Context, o CreateOptions) (m Manifest, note Note, err er
 	if err != nil {
 		return m, note, err
 	}
-	return m, note, writePrivate(filepath.Join(o.Data, noteFile), append(b, '\n'))
+	return m, note, private.Write(filepath.Join(o.Data, noteFile), append(b, '\n'))
 }
 
 func existing(err error) error {
@@ -238,7 +239,7 @@ func encrypt(ctx context.Context, o CreateOptions, m *Manifest, work string) (si
 	if err := os.Rename(f.Name(), o.To); err != nil {
 		return 0, err
 	}
-	return size, syncFolder(filepath.Dir(o.To))
+	return size, private.SyncFolder(filepath.Dir(o.To))
 }
 
 // writerFunc is a function to write to.
@@ -251,23 +252,6 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-// writePrivate replaces a file in one step, readable by its owner only.
-func writePrivate(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, errors.Join(err, ignoreMissing(os.Remove(f.Name()))))
-	}
-	return syncFolder(filepath.Dir(path))
 }
 
 // LastNote reads what a data folder remembers of its last backup; fs.ErrNotExist when there was none.

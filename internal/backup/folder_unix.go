@@ -3,20 +3,8 @@
 package backup
 
 import (
-	"errors"
-	"os"
-
 	"golang.org/x/sys/unix"
 )
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
 
 // FreeSpace is how many bytes this account can still write in a folder.
 func FreeSpace(dir string) (uint64, error) {

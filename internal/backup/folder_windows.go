@@ -2,9 +2,6 @@ package backup
 
 import "golang.org/x/sys/windows"
 
-// syncFolder has nothing to do: folders cannot be flushed here, the file system journals names.
-func syncFolder(string) error { return nil }
-
 // FreeSpace is how many bytes this account can still write in a folder.
 func FreeSpace(dir string) (free uint64, err error) {
 	p, err := windows.UTF16PtrFromString(dir)

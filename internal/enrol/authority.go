@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/private"
 )
 
 const (
@@ -94,7 +95,7 @@ func makeAuthority(path string, now func() time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writePrivate(path, b); err != nil {
+	if err := private.Write(path, b); err != nil {
 		return nil, err
 	}
 	cert, err := x509.ParseCertificate(der)
@@ -268,21 +269,4 @@ func readPrivate(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s can be read by others (mode %04o); run: chmod 600 %s", path, st.Mode().Perm(), path)
 	}
 	return os.ReadFile(path)
-}
-
-// writePrivate replaces a file in one step, durable when it returns and readable by its owner only.
-func writePrivate(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // made with mode 0600
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
-	}
-	return syncFolder(filepath.Dir(path))
 }

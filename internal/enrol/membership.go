@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/private"
 )
 
 const membershipFile = "enrolment.json"
@@ -81,7 +82,7 @@ func (m *Membership) save() error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", m.path, err)
 	}
-	return writePrivate(m.path, append(b, '\n'))
+	return private.Write(m.path, append(b, '\n'))
 }
 
 // NotAfter is when the certificate is over.

@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/private"
 )
 
 // FileName is what a policy is called in an agent's state folder.
@@ -147,22 +147,10 @@ func Create(path string, c Choice) (made bool, err error) {
 	if errors.Is(err, fs.ErrExist) {
 		return false, gone
 	}
-	if err = errors.Join(err, gone, syncFolder(filepath.Dir(path))); err != nil {
+	if err = errors.Join(err, gone, private.SyncFolder(filepath.Dir(path))); err != nil {
 		return false, fmt.Errorf("cannot write policy: %w", err)
 	}
 	return true, nil
-}
-
-// syncFolder makes the name of a new file durable: a policy that is gone after a power cut would be made anew as one that refuses root.
-func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" { // has no such call, and needs none
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // text is the policy as people find it.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/gozzard/gozzard/internal/private"
 )
 
 const signerVersion = 1
@@ -97,7 +99,7 @@ func readSigner(path string) (signerFile, error) {
 	if err != nil {
 		return signerFile{}, fmt.Errorf("cannot read the signing key: %w", err)
 	}
-	if err := onlyOwner(path); err != nil {
+	if err := private.Check(path); err != nil {
 		return signerFile{}, err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))

@@ -8,5 +8,3 @@ import "os"
 const InPlace = false
 
 func lockFile(*os.File, bool) error { return nil }
-
-func syncFolder(string) error { return nil }

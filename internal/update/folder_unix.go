@@ -30,12 +30,3 @@ func lockFile(f *os.File, wait bool) error {
 		return fmt.Errorf("cannot lock the state of updates: %w", err)
 	}
 }
-
-// syncFolder makes the names in a folder survive a power cut.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/gozzard/gozzard/internal/private"
 )
 
 const (
@@ -140,27 +142,7 @@ func (s *State) write(dir string, before []byte) error {
 	if string(b) == string(before) {
 		return nil
 	}
-	path := filepath.Join(dir, stateFile)
-	if err := replaceFile(path, append(b, '\n')); err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	return nil
-}
-
-// replaceFile puts a private file in place in one step that survives a power cut.
-func replaceFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // made with mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncFolder(filepath.Dir(path))
+	return private.Write(filepath.Join(dir, stateFile), append(b, '\n'))
 }
 
 func clip(s string) string {

@@ -1,4 +1,5 @@
-package seal
+// Package private keeps small files that are nobody else's: keys, secrets, identities. They are there whole or not at all, also after a power cut.
+package private
 
 import (
 	"errors"
@@ -8,13 +9,11 @@ import (
 	"path/filepath"
 )
 
-// writePrivate replaces a file in one step that survives a power cut, readable by its owner only.
-func writePrivate(path string, b []byte) error {
-	return viaTemp(path, b, os.Rename)
-}
+// Write replaces a file in one step, durable when it returns and readable by its owner only.
+func Write(path string, b []byte) error { return viaTemp(path, b, os.Rename) }
 
-// createPrivate makes a file that must not exist: of two that try, one gets fs.ErrExist.
-func createPrivate(path string, b []byte) error {
+// Create makes a file that must not exist: of two that try, one gets fs.ErrExist.
+func Create(path string, b []byte) error {
 	return viaTemp(path, b, func(temp, path string) error {
 		if err := os.Link(temp, path); err != nil {
 			return err
@@ -26,7 +25,7 @@ func createPrivate(path string, b []byte) error {
 func viaTemp(path string, b []byte, put func(temp, path string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // made with mode 0600
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	_, err = f.Write(b)
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -34,13 +33,13 @@ func viaTemp(path string, b []byte, put func(temp, path string) error) error {
 		err = put(f.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(err, ignoreMissing(os.Remove(f.Name())))
+		return fmt.Errorf("cannot write %s: %w", path, errors.Join(err, ignoreMissing(os.Remove(f.Name()))))
 	}
-	return syncDir(filepath.Dir(path))
+	return SyncFolder(filepath.Dir(path))
 }
 
-// replacePrivate replaces a file by what depends on its content. Its lock is the file that will take its place, so two of them do not lose a change.
-func replacePrivate(path string, next func() ([]byte, error)) error {
+// Replace replaces a file by what depends on its content. Its lock is the file that will take its place, so two of them do not lose a change.
+func Replace(path string, next func() ([]byte, error)) error {
 	lock := path + ".new"
 	f, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -60,7 +59,7 @@ func replacePrivate(path string, next func() ([]byte, error)) error {
 	if err != nil {
 		return errors.Join(err, ignoreMissing(os.Remove(lock)))
 	}
-	return syncDir(filepath.Dir(path))
+	return SyncFolder(filepath.Dir(path))
 }
 
 func ignoreMissing(err error) error {
