@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/internal/goldentest"
 )
 
 // FuzzBody sends bodies to all calls: every answer is an envelope with a number of this API, and nothing is done for a stranger.
@@ -29,7 +30,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		var g golden
+		var g goldentest.Case
 		if err := json.Unmarshal(raw, &g); err != nil {
 			f.Fatal(err)
 		}

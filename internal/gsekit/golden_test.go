@@ -1,111 +1,48 @@
 package gsekit_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"flag"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/goldentest"
 	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-var update = flag.Bool("update", false, "write what is answered into the golden files")
-
-// golden is one request with what the parts behind the door are asked for it and what is answered.
-type golden struct {
-	About   string            `json:"about"`
-	Method  string            `json:"method,omitempty"`
-	Path    string            `json:"path"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Body    json.RawMessage   `json:"body,omitempty"`
-	Asked   []string          `json:"asked,omitempty"`
-	Status  int               `json:"status"`
-	Answer  json.RawMessage   `json:"answer"`
-}
-
 var costTime = regexp.MustCompile(`"cost_time":[0-9.]+`)
 
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d golden files, %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var g golden
-			if err := json.Unmarshal(raw, &g); err != nil {
-				t.Fatal(err)
-			}
-			r := newRig(t)
-			status, answer := g.send(t, r)
-			var asked []string
-			asked = append(append(append(asked, r.flushed...), r.plane.calls...), r.jobs.calls...)
-			if *update {
-				g.Asked, g.Status, g.Answer = asked, status, answer
-				if err := os.WriteFile(file, append(pretty(t, g), '\n'), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if status != g.Status {
-				t.Errorf("HTTP %d, want %d", status, g.Status)
-			}
-			if d := cmp.Diff(string(pretty(t, g.Answer)), string(pretty(t, answer))); d != "" {
-				t.Errorf("answer (-want +got):\n%s", d)
-			}
-			if d := cmp.Diff(g.Asked, asked); d != "" {
-				t.Errorf("asked (-want +got):\n%s", d)
-			}
-		})
-	}
+	goldentest.Run(t, 20, func(t *testing.T) (http.Handler, func() any) {
+		r := newRig(t)
+		return timeless{t, r}, func() any {
+			return append(append(append([]string(nil), r.flushed...), r.plane.calls...), r.jobs.calls...)
+		}
+	})
 }
 
-func (g *golden) send(t *testing.T, r *rig) (int, json.RawMessage) {
-	t.Helper()
-	method := g.Method
-	if method == "" {
-		method = http.MethodPost
-	}
-	req := httptest.NewRequest(method, g.Path, bytes.NewReader(g.Body))
-	for k, v := range g.Headers {
-		req.Header.Set(k, v)
-	}
-	if !r.Owns(req) {
-		t.Fatalf("%s is not owned", g.Path)
-	}
-	w := httptest.NewRecorder()
-	r.ServeHTTP(w, req)
-	id := w.Header().Get("X-Bkapi-Request-Id")
-	body := bytes.ReplaceAll(bytes.TrimSpace(w.Body.Bytes()), []byte(id), []byte(strings.Repeat("0", 32)))
-	return w.Code, costTime.ReplaceAll(body, []byte(`"cost_time":0`))
+// timeless is a door whose answers do not say how long they took.
+type timeless struct {
+	t *testing.T
+	r *rig
 }
 
-func pretty(t *testing.T, v any) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		t.Fatal(err)
+func (d timeless) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if !d.r.Owns(req) {
+		d.t.Errorf("%s is not owned", req.URL.Path)
 	}
-	return bytes.TrimSpace(b.Bytes())
+	rec := httptest.NewRecorder()
+	d.r.ServeHTTP(rec, req)
+	maps.Copy(w.Header(), rec.Header())
+	w.WriteHeader(rec.Code)
+	if _, err := w.Write(costTime.ReplaceAll(rec.Body.Bytes(), []byte(`"cost_time":0`))); err != nil {
+		d.t.Error(err)
+	}
 }
 
 // The jobs of these tests.
