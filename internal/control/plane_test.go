@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -189,7 +190,15 @@ func TestForeignResultsAreRefused(t *testing.T) {
 	forged := done(op, gozzard.CodeOK)
 	forged.ID = gozzard.NewOpID()
 	r.report(me, 1, forged)
-	time.Sleep(100 * time.Millisecond)
+	r.until("a foreign result is not refused", func() bool { _, ok := r.refused.Load("foreign_operation"); return ok })
+	r.until("a result of nothing is not forgotten", func() bool { // it is taken for one of long ago, and comes behind the foreign one
+		for _, c := range r.commands(me, gozzard.CommandAck) {
+			if slices.Contains(c.Acked, forged.ID) {
+				return true
+			}
+		}
+		return false
+	})
 	r.verdict(task, me, gozzard.AttemptDispatched, "")
 }
 
