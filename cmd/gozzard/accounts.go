@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/private"
 )
 
 // loginConfig is how people prove themselves elsewhere.
@@ -57,7 +57,7 @@ func (c *loginConfig) provider() (*auth.Provider, error) {
 	}
 	o := auth.ProviderOptions{Issuer: c.Issuer, ClientID: c.ClientID, RedirectURL: c.Redirect, Claim: c.Claim}
 	if c.Secret != "" {
-		if err := private.Check(c.Secret); err != nil {
+		if err := atomicfile.Check(c.Secret); err != nil {
 			return nil, err
 		}
 		b, err := os.ReadFile(c.Secret)

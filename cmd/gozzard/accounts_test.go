@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/private"
 	"github.com/gozzard/gozzard/internal/seal"
 )
 
@@ -52,7 +52,7 @@ func TestFirstAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var c credentials
-	if err := json.Unmarshal(b, &c); err != nil || c.Secret == "" || private.Check(path) != nil {
+	if err := json.Unmarshal(b, &c); err != nil || c.Secret == "" || atomicfile.Check(path) != nil {
 		t.Fatalf("%v, the credentials are for everybody or nobody", err)
 	}
 	caller, _, err := n.accounts.Book().Check(t.Context(), auth.Credentials{App: c.AppCode, Secret: c.Secret, User: c.Username})

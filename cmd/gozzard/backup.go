@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/backup"
-	"github.com/gozzard/gozzard/internal/private"
 )
 
 // newBackupCommand is `gozzard backup`.
@@ -121,7 +121,7 @@ func backupRecipients(words []string, pass string) ([]backup.Recipient, error) {
 
 // readSecret reads a small file that only its owner may read.
 func readSecret(path string) ([]byte, error) {
-	if err := private.Check(path); err != nil {
+	if err := atomicfile.Check(path); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(path)

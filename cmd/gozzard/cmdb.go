@@ -15,9 +15,9 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/cmdb"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/private"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -76,7 +76,7 @@ func (c *cmdbConfig) readCredentials() (client.Credentials, error) {
 	if c.credentials == "" {
 		return who, errors.New("--cmdb-url needs --cmdb-credentials FILE")
 	}
-	if err := private.Check(c.credentials); err != nil {
+	if err := atomicfile.Check(c.credentials); err != nil {
 		return who, err
 	}
 	b, err := os.ReadFile(c.credentials)

@@ -10,7 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 // keptSecret reads a secret from a file that only its owner may read, and makes it at the first start.
@@ -20,12 +20,12 @@ func keptSecret(path string) (string, error) {
 		raw := make([]byte, 32)
 		_, _ = rand.Read(raw) // never fails: it ends the program instead
 		secret := hex.EncodeToString(raw)
-		return secret, private.Write(path, []byte(secret+"\n"))
+		return secret, atomicfile.Write(path, []byte(secret+"\n"))
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot read the secret: %w", err)
 	}
-	if err := private.Check(path); err != nil {
+	if err := atomicfile.Check(path); err != nil {
 		return "", err
 	}
 	secret := strings.TrimSpace(string(b))
@@ -40,7 +40,7 @@ func writePrivateJSON(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	return private.Write(path, append(b, '\n'))
+	return atomicfile.Write(path, append(b, '\n'))
 }
 
 // credentials is the file by which a caller finds and uses a server.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/private"
 )
 
 // joinConfig is what `gozzard agent join` takes.
@@ -104,7 +104,7 @@ func readToken(path string) (enrol.Token, error) {
 	if err != nil {
 		return enrol.Token{}, fmt.Errorf("cannot read the token: %w", err)
 	}
-	if err := private.Check(path); err != nil {
+	if err := atomicfile.Check(path); err != nil {
 		return enrol.Token{}, err
 	}
 	return enrol.ParseToken(string(b))

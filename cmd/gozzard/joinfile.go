@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/seal"
 )
 
@@ -24,7 +24,7 @@ func keptJoin(path string, key seal.Key) (string, error) {
 	if strings.TrimSpace(known) == key.String() {
 		return secret, nil
 	}
-	return secret, private.Write(path, []byte(secret+" "+key.String()+"\n"))
+	return secret, atomicfile.Write(path, []byte(secret+" "+key.String()+"\n"))
 }
 
 // readJoin reads a join file that must exist.
@@ -33,7 +33,7 @@ func readJoin(path string) (secret string, key seal.Key, err error) {
 	if err != nil {
 		return "", seal.Key{}, fmt.Errorf("cannot read the join secret: %w", err)
 	}
-	if err := private.Check(path); err != nil {
+	if err := atomicfile.Check(path); err != nil {
 		return "", seal.Key{}, err
 	}
 	secret, word, _ := strings.Cut(strings.TrimSpace(string(b)), " ")

@@ -16,7 +16,7 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/seal"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
@@ -81,7 +81,7 @@ func Create(ctx context.Context, o CreateOptions) (m Manifest, note Note, err er
 	if err != nil {
 		return m, note, err
 	}
-	return m, note, private.Write(filepath.Join(o.Data, noteFile), append(b, '\n'))
+	return m, note, atomicfile.Write(filepath.Join(o.Data, noteFile), append(b, '\n'))
 }
 
 func existing(err error) error {
@@ -239,7 +239,7 @@ func encrypt(ctx context.Context, o CreateOptions, m *Manifest, work string) (si
 	if err := os.Rename(f.Name(), o.To); err != nil {
 		return 0, err
 	}
-	return size, private.SyncFolder(filepath.Dir(o.To))
+	return size, atomicfile.SyncFolder(filepath.Dir(o.To))
 }
 
 // writerFunc is a function to write to.

@@ -13,8 +13,8 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/private"
 	"github.com/gozzard/gozzard/internal/seal"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
@@ -177,7 +177,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 			return r, fmt.Errorf("cannot put %s in its place, and what is in %s is not whole: %w", f.Name, o.Data, err)
 		}
 	}
-	return r, private.SyncFolder(o.Data)
+	return r, atomicfile.SyncFolder(o.Data)
 }
 
 func emptyFolder(dir string) error {

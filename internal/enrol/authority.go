@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 const (
@@ -95,7 +95,7 @@ func makeAuthority(path string, now func() time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := private.Write(path, b); err != nil {
+	if err := atomicfile.Write(path, b); err != nil {
 		return nil, err
 	}
 	cert, err := x509.ParseCertificate(der)

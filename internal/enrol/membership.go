@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 const membershipFile = "enrolment.json"
@@ -82,7 +82,7 @@ func (m *Membership) save() error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", m.path, err)
 	}
-	return private.Write(m.path, append(b, '\n'))
+	return atomicfile.Write(m.path, append(b, '\n'))
 }
 
 // NotAfter is when the certificate is over.

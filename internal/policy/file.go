@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 // FileName is what a policy is called in an agent's state folder.
@@ -147,7 +147,7 @@ func Create(path string, c Choice) (made bool, err error) {
 	if errors.Is(err, fs.ErrExist) {
 		return false, gone
 	}
-	if err = errors.Join(err, gone, private.SyncFolder(filepath.Dir(path))); err != nil {
+	if err = errors.Join(err, gone, atomicfile.SyncFolder(filepath.Dir(path))); err != nil {
 		return false, fmt.Errorf("cannot write policy: %w", err)
 	}
 	return true, nil

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 // RingFile is the name of the trusted key in an agent's state folder.
@@ -49,7 +49,7 @@ func OpenRing(dir string, now func() time.Time) (*Ring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the server's key: %w", err)
 	}
-	if err := private.Check(r.path); err != nil {
+	if err := atomicfile.Check(r.path); err != nil {
 		return nil, err
 	}
 	k, err := ParseKey(strings.TrimSpace(string(b)))
@@ -91,7 +91,7 @@ func (r *Ring) Trust(k Key) error {
 
 // keep makes a key durable, then trusts it. mu is held.
 func (r *Ring) keep(k Key) error {
-	if err := private.Write(r.path, []byte(k.String()+"\n")); err != nil {
+	if err := atomicfile.Write(r.path, []byte(k.String()+"\n")); err != nil {
 		return fmt.Errorf("cannot keep the server's key: %w", err)
 	}
 	r.set(k)

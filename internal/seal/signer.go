@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 // SignerFile is the name of the server's signing key in its data folder.
@@ -42,7 +42,7 @@ func OpenSigner(dir string, now func() time.Time) (*Signer, error) {
 	path := filepath.Join(dir, SignerFile)
 	f, err := readSigner(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := private.Create(path, firstKey(now()).encode()); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := atomicfile.Create(path, firstKey(now()).encode()); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("cannot keep the signing key: %w", err)
 		}
 		f, err = readSigner(path)
@@ -100,7 +100,7 @@ func Rotate(dir string, now func() time.Time) (old, next Key, err error) {
 		now = time.Now
 	}
 	path := filepath.Join(dir, SignerFile)
-	err = private.Replace(path, func() ([]byte, error) {
+	err = atomicfile.Replace(path, func() ([]byte, error) {
 		f, err := readSigner(path)
 		if err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 const signerVersion = 1
@@ -99,7 +99,7 @@ func readSigner(path string) (signerFile, error) {
 	if err != nil {
 		return signerFile{}, fmt.Errorf("cannot read the signing key: %w", err)
 	}
-	if err := private.Check(path); err != nil {
+	if err := atomicfile.Check(path); err != nil {
 		return signerFile{}, err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))

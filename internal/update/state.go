@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 const (
@@ -142,7 +142,7 @@ func (s *State) write(dir string, before []byte) error {
 	if string(b) == string(before) {
 		return nil
 	}
-	return private.Write(filepath.Join(dir, stateFile), append(b, '\n'))
+	return atomicfile.Write(filepath.Join(dir, stateFile), append(b, '\n'))
 }
 
 func clip(s string) string {

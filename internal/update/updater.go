@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/release"
 )
 
@@ -181,7 +181,7 @@ func (u *Updater) RollBack(reason string) error {
 	if err := os.Rename(u.previous(), u.o.Program); err != nil {
 		return fmt.Errorf("cannot roll release %s back: %w", u.o.Version, err)
 	}
-	if err := private.SyncFolder(filepath.Dir(u.o.Program)); err != nil {
+	if err := atomicfile.SyncFolder(filepath.Dir(u.o.Program)); err != nil {
 		u.o.Log.Error("cannot sync the folder of the program", "err", err)
 	}
 	u.o.Log.Error("this program is rolled back", "version", u.o.Version, "reason", reason)
@@ -213,13 +213,13 @@ func (u *Updater) place(m *release.Manifest, staged string) error {
 	before := s
 	s.Program = u.o.Program
 	s.Trial = &Trial{Version: m.Version, From: u.o.Version, Placed: u.o.Now().UTC()}
-	if err := errors.Join(private.SyncFolder(folder), s.write(u.o.Dir, nil)); err != nil {
+	if err := errors.Join(atomicfile.SyncFolder(folder), s.write(u.o.Dir, nil)); err != nil {
 		return err
 	}
 	if err := os.Rename(staged, u.o.Program); err != nil {
 		return errors.Join(fmt.Errorf("cannot put the new program in place: %w", err), before.write(u.o.Dir, nil))
 	}
-	return private.SyncFolder(folder)
+	return atomicfile.SyncFolder(folder)
 }
 
 // stage writes the program of a release beside the one that runs, checked to the last bit.

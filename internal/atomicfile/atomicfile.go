@@ -1,5 +1,5 @@
-// Package private keeps small files that are nobody else's: keys, secrets, identities. They are there whole or not at all, also after a power cut.
-package private
+// Package atomicfile keeps small files that are nobody else's: keys, secrets, identities. They are there whole or not at all, also after a power cut.
+package atomicfile
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package private_test
+package atomicfile_test
 
 import (
 	"errors"
@@ -12,24 +12,24 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/private"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "key")
 	for _, text := range []string{"one", "two"} {
-		if err := private.Write(path, []byte(text)); err != nil {
+		if err := atomicfile.Write(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if b, err := os.ReadFile(path); err != nil || string(b) != text || private.Check(path) != nil {
-			t.Fatalf("%q, %v, %v", b, err, private.Check(path))
+		if b, err := os.ReadFile(path); err != nil || string(b) != text || atomicfile.Check(path) != nil {
+			t.Fatalf("%q, %v, %v", b, err, atomicfile.Check(path))
 		}
 	}
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := private.Write(filepath.Join(dir, "folder"), nil); err == nil {
+	if err := atomicfile.Write(filepath.Join(dir, "folder"), nil); err == nil {
 		t.Error("a folder was replaced")
 	}
 	if all, err := os.ReadDir(dir); err != nil || len(all) != 2 {
@@ -44,7 +44,7 @@ func TestCreate(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			switch err := private.Create(path, []byte(strings.Repeat(string(rune('a'+i)), 1000))); {
+			switch err := atomicfile.Create(path, []byte(strings.Repeat(string(rune('a'+i)), 1000))); {
 			case err == nil:
 				made.Add(1)
 			case errors.Is(err, fs.ErrExist):
@@ -64,15 +64,15 @@ func TestCreate(t *testing.T) {
 
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
-	if err := private.Write(path, []byte("old")); err != nil {
+	if err := atomicfile.Write(path, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
 	no := errors.New("no")
-	if err := private.Replace(path, func() ([]byte, error) { return nil, no }); !errors.Is(err, no) {
+	if err := atomicfile.Replace(path, func() ([]byte, error) { return nil, no }); !errors.Is(err, no) {
 		t.Errorf("%v", err)
 	}
-	inner := private.Replace(path, func() ([]byte, error) {
-		if err := private.Replace(path, func() ([]byte, error) { return []byte("lost"), nil }); err == nil {
+	inner := atomicfile.Replace(path, func() ([]byte, error) {
+		if err := atomicfile.Replace(path, func() ([]byte, error) { return []byte("lost"), nil }); err == nil {
 			t.Error("two at once")
 		}
 		return []byte("new"), nil
@@ -84,13 +84,13 @@ func TestReplace(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
-	if err := private.Check(path); !errors.Is(err, fs.ErrNotExist) {
+	if err := atomicfile.Check(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 	if err := os.WriteFile(path, nil, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if err := private.Check(path); err == nil || !strings.Contains(err.Error(), "can be read by others (mode 0640)") {
+	if err := atomicfile.Check(path); err == nil || !strings.Contains(err.Error(), "can be read by others (mode 0640)") {
 		t.Errorf("%v", err)
 	}
 	if os.Geteuid() != 0 {
@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 	if err := errors.Join(os.Chmod(path, 0o600), os.Chown(path, 65534, 65534)); err != nil {
 		t.Fatal(err)
 	}
-	if err := private.Check(path); err == nil || !strings.Contains(err.Error(), "belongs to uid 65534") {
+	if err := atomicfile.Check(path); err == nil || !strings.Contains(err.Error(), "belongs to uid 65534") {
 		t.Errorf("%v", err)
 	}
 }
