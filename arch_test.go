@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"internal/job":        {".", "internal/control", "internal/auth", "internal/esb"},
 	"internal/journal":    {"."},
 	"internal/live":       {"."},
-	"internal/local":      {".", "internal/policy"},
+	"internal/agentsock":  {".", "internal/policy"},
 	"internal/nats":       {".", "internal/wire"},
 	"internal/policy":     {".", "internal/document", "internal/atomicfile"},
 	"internal/atomicfile": {},

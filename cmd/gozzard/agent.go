@@ -15,9 +15,9 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/agentsock"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/host"
-	"github.com/gozzard/gozzard/internal/local"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/seal"
 	"github.com/gozzard/gozzard/internal/update"
@@ -144,8 +144,8 @@ type agentNode struct {
 	host  *host.Host
 	agent *agent.Agent
 	link  *nats.Link
-	keep  *enrol.Keeper // nil: not enrolled
-	local *local.Server // nil: nobody on this host is answered
+	keep  *enrol.Keeper     // nil: not enrolled
+	local *agentsock.Server // nil: nobody on this host is answered
 	acts  *actLog
 	own   host.Standing
 	log   *slog.Logger

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gozzard/gozzard/internal/local"
+	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
 // localOptions are what the commands have in common that ask the agent of this host.
@@ -58,7 +58,7 @@ the silence is noticed, and then for its next attempt. Processes and operations 
 }
 
 // localCommand completes a command that asks the agent; known are the forms of its output, none for no output.
-func (env *cliEnv) localCommand(cmd *cobra.Command, run func(*cliEnv, context.Context, *local.Client, *outputFlag) error, known ...string) *cobra.Command {
+func (env *cliEnv) localCommand(cmd *cobra.Command, run func(*cliEnv, context.Context, *agentsock.Client, *outputFlag) error, known ...string) *cobra.Command {
 	var o localOptions
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&o.data, "data", "./agent", "folder of the agent's state")
@@ -79,7 +79,7 @@ func (env *cliEnv) localCommand(cmd *cobra.Command, run func(*cliEnv, context.Co
 				return err
 			}
 		}
-		return told(run(env, cmd.Context(), local.NewClient(path), &o.output))
+		return told(run(env, cmd.Context(), agentsock.NewClient(path), &o.output))
 	}
 	return cmd
 }
@@ -90,22 +90,22 @@ func told(err error) error {
 	switch {
 	case err == nil, errors.As(err, &done):
 		return err
-	case errors.Is(err, local.ErrNotRunning):
+	case errors.Is(err, agentsock.ErrNotRunning):
 		return &exitError{exitNotRunning, err}
-	case errors.Is(err, local.ErrNotAllowed):
+	case errors.Is(err, agentsock.ErrNotAllowed):
 		return &exitError{exitNotAllowed, errors.New(printable(err.Error()))}
 	}
 	return &exitError{exitFailed, errors.New(printable(err.Error()))}
 }
 
-func (env *cliEnv) localReconnect(ctx context.Context, c *local.Client, _ *outputFlag) error {
+func (env *cliEnv) localReconnect(ctx context.Context, c *agentsock.Client, _ *outputFlag) error {
 	if err := c.Reconnect(ctx); err != nil {
 		return err
 	}
 	return written(fmt.Fprintln(env.out, "the agent connects to its server anew; gozzard agent status says what came of it"))
 }
 
-func (env *cliEnv) localPs(ctx context.Context, c *local.Client, o *outputFlag) error {
+func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
 	found, err := c.Processes(ctx)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (env *cliEnv) localPs(ctx context.Context, c *local.Client, o *outputFlag) 
 	return nil
 }
 
-func (env *cliEnv) localStatus(ctx context.Context, c *local.Client, o *outputFlag) error {
+func (env *cliEnv) localStatus(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
 	st, err := c.Status(ctx)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (env *cliEnv) localStatus(ctx context.Context, c *local.Client, o *outputFl
 }
 
 // statusLines puts a status into words; empty ones are left out.
-func (env *cliEnv) statusLines(st *local.Status) [][2]string {
+func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	now := env.now()
 	session := fmt.Sprintf("open for %s (number %d)", age(now, st.Session.Since), st.Session.Number)
 	if !st.Session.Open {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/gozzard/gozzard/internal/local"
+	"github.com/gozzard/gozzard/internal/agentsock"
 	"github.com/gozzard/gozzard/internal/policy"
 	"github.com/gozzard/gozzard/internal/seal"
 )
@@ -37,7 +37,7 @@ func (c *socketConfig) settle(data string, given bool) error {
 	if err != nil {
 		return failed(err)
 	}
-	if !local.Supported {
+	if !agentsock.Supported {
 		if given && path != "" {
 			return usage("--socket %s: an agent has no local socket on this system", c.Path)
 		}
@@ -74,27 +74,27 @@ func (n *agentNode) openLocal(cfg agentConfig, ring *seal.Ring, rules *policy.Re
 	if cfg.Socket.Path == "" {
 		return
 	}
-	n.local = local.New(local.Options{
+	n.local = agentsock.New(agentsock.Options{
 		Path: cfg.Socket.Path, Group: cfg.Socket.Group, Log: cfg.Log,
-		Status:    func() local.Status { return n.localStatus(cfg, ring, rules) },
+		Status:    func() agentsock.Status { return n.localStatus(cfg, ring, rules) },
 		Processes: n.localProcesses,
 		Reconnect: n.link.Reconnect,
 	})
 }
 
 // localStatus says how the agent stands.
-func (n *agentNode) localStatus(cfg agentConfig, ring *seal.Ring, rules *policy.Reach) local.Status {
+func (n *agentNode) localStatus(cfg agentConfig, ring *seal.Ring, rules *policy.Reach) agentsock.Status {
 	s := n.agent.Standing()
 	key := ring.Key()
 	up, fault := n.link.State()
-	st := local.Status{
+	st := agentsock.Status{
 		Agent: s.Host.Agent, Version: s.Host.Version, PID: os.Getpid(), UID: os.Geteuid(), Mode: n.own.Mode.String(), StartedAt: s.Host.StartedAt, Hostname: s.Host.Hostname,
 		Cloud: cfg.Cloud, IPs: cfg.IPs, Server: cfg.Server,
-		Session:  local.Session{Open: s.Open, Number: s.Session, Since: s.Host.StartedAt, HeardAt: unixOf(s.Heard)},
-		Link:     local.Link{Up: up, Connects: n.link.Stats().Connects, Fault: fault},
-		Key:      local.Key{ID: key.ID().String(), Epoch: key.Epoch},
+		Session:  agentsock.Session{Open: s.Open, Number: s.Session, Since: s.Host.StartedAt, HeardAt: unixOf(s.Heard)},
+		Link:     agentsock.Link{Up: up, Connects: n.link.Stats().Connects, Fault: fault},
+		Key:      agentsock.Key{ID: key.ID().String(), Epoch: key.Epoch},
 		Degraded: append([]string{}, s.Host.Degraded...), Processes: n.agent.Processes(),
-		Journal: local.Journal{ID: hex.EncodeToString(s.Journal.ID[:]), LSN: s.Journal.LSN},
+		Journal: agentsock.Journal{ID: hex.EncodeToString(s.Journal.ID[:]), LSN: s.Journal.LSN},
 	}
 	switch {
 	case s.Open:
@@ -107,17 +107,17 @@ func (n *agentNode) localStatus(cfg agentConfig, ring *seal.Ring, rules *policy.
 	}
 	if f, ok := rules.Rules.(*policy.File); ok {
 		p := f.Current()
-		st.Policy = local.Policy{File: f.Path(), AllowRoot: p.AllowRoot, Text: p.String()}
+		st.Policy = agentsock.Policy{File: f.Path(), AllowRoot: p.AllowRoot, Text: p.String()}
 	}
 	return st
 }
 
 // localProcesses says what the agent keeps.
-func (n *agentNode) localProcesses(most int) ([]local.Process, int) {
+func (n *agentNode) localProcesses(most int) ([]agentsock.Process, int) {
 	lives, total := n.agent.Lives(most)
-	rows := make([]local.Process, len(lives))
+	rows := make([]agentsock.Process, len(lives))
 	for i, l := range lives {
-		rows[i] = local.Process{
+		rows[i] = agentsock.Process{
 			Namespace: l.Namespace, Name: l.Name, State: l.State.String(), Wanted: l.Wanted.String(), Hosted: l.Hosted, PID: l.PID,
 			Since: l.Since, Restarts: l.Restarts, Version: l.Version, Message: l.Message,
 			CPU: l.CPU, Mem: l.Mem, FD: l.FD, Disk: l.Disk, Net: l.Net,

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/agentsock"
 	ft "github.com/gozzard/gozzard/internal/fleettest"
-	"github.com/gozzard/gozzard/internal/local"
 )
 
 // localSocket: an agent that nothing was said to has a socket for root and itself. Its mode and its folder keep strangers away; where both were opened by
@@ -24,7 +24,7 @@ func localSocket(t *testing.T, f *plainFleet) {
 	if err != nil || fi.Mode() != os.ModeSocket|0o600 || int(fi.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
 		t.Fatalf("%v, %v", fi, err)
 	}
-	status := func() (st local.Status) {
+	status := func() (st agentsock.Status) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(f.gozzard(t, "agent", "status", "--data", f.state, "-o", "json")), &st); err != nil {
 			t.Fatal(err)

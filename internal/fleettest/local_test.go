@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/agentsock"
 	ft "github.com/gozzard/gozzard/internal/fleettest"
-	"github.com/gozzard/gozzard/internal/local"
 )
 
 // TE7: a real agent with a group: root does everything, members look, others get nothing. A killed agent's socket is replaced, and a new program that takes
@@ -63,7 +63,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 	pid := func() int {
 		t.Helper()
 		out, code := root.Gozzard(t, run, "agent", "status", "--socket", path, "-o", "json")
-		var st local.Status
+		var st agentsock.Status
 		if err := json.Unmarshal([]byte(out), &st); err != nil || code != 0 {
 			t.Fatalf("exit %d: %s", code, out)
 		}
@@ -108,7 +108,7 @@ func TestAgentWithoutItsSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	ft.Until(t, time.Minute, agent.Output, func() bool { return strings.Contains(agent.Output(), "local socket is served") })
-	if st, err := local.NewClient(path).Status(t.Context()); err != nil || st.PID != agent.PID() {
+	if st, err := agentsock.NewClient(path).Status(t.Context()); err != nil || st.PID != agent.PID() {
 		t.Errorf("%+v, %v", st, err)
 	}
 }

@@ -1,4 +1,4 @@
-package local_test
+package agentsock_test
 
 import (
 	"bufio"
@@ -9,8 +9,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/gozzard/gozzard/internal/agentsock"
 	"github.com/gozzard/gozzard/internal/fuzztest"
-	"github.com/gozzard/gozzard/internal/local"
 )
 
 // FuzzRequest: whatever a member sends, nothing is done, and a stranger's request that came past the gate is answered with nothing but a refusal.
@@ -21,11 +21,11 @@ func FuzzRequest(f *testing.F) {
 		z.Add([]byte(line + " HTTP/1.0\r\nContent-Length: 2\r\nX-HTTP-Method-Override: POST\r\n\r\n{}"))
 	}
 	z.Fuzz(func(t *testing.T, in []byte) {
-		s := local.New(local.Options{
-			Status: func() local.Status { return local.Status{} }, Processes: func(int) ([]local.Process, int) { return nil, 0 },
+		s := agentsock.New(agentsock.Options{
+			Status: func() agentsock.Status { return agentsock.Status{} }, Processes: func(int) ([]agentsock.Process, int) { return nil, 0 },
 			Reconnect: func() error { t.Error("the link was made anew"); return nil }, Log: slog.New(slog.DiscardHandler),
 		})
-		for who, ctx := range []context.Context{local.AsStranger(), local.AsMember()} {
+		for who, ctx := range []context.Context{agentsock.AsStranger(), agentsock.AsMember()} {
 			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(in)))
 			if err != nil {
 				return

@@ -1,4 +1,4 @@
-package local_test
+package agentsock_test
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/local"
+	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
 var nobodyHere = account{uid: 54321, gid: 54321}
@@ -36,7 +36,7 @@ func TestTE7StrangersGetNothing(t *testing.T) {
 			t.Errorf("a stranger with %.20q: %+v", request, h)
 		}
 	}
-	st, err := local.NewClient(s.path).Status(t.Context())
+	st, err := agentsock.NewClient(s.path).Status(t.Context())
 	if err != nil || st.Refused != 5 {
 		t.Errorf("%d were refused, %v", st.Refused, err)
 	}
@@ -145,7 +145,7 @@ func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatalf("a killed agent cannot have cleared up: %v", err)
 	}
-	if _, err := local.NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "no agent listens on "+path) {
+	if _, err := agentsock.NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "no agent listens on "+path) {
 		t.Errorf("%v", err)
 	}
 }
@@ -160,10 +160,10 @@ func TestDatabaseGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if groups := local.DatabaseGroups(0); !slices.Contains(groups, uint32(gid)) {
+	if groups := agentsock.DatabaseGroups(0); !slices.Contains(groups, uint32(gid)) {
 		t.Errorf("root is in %v", groups)
 	}
-	if groups := local.DatabaseGroups(4_000_000_000); len(groups) != 0 {
+	if groups := agentsock.DatabaseGroups(4_000_000_000); len(groups) != 0 {
 		t.Errorf("who does not exist is in %v", groups)
 	}
 }

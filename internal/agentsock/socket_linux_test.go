@@ -1,4 +1,4 @@
-package local_test
+package agentsock_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/local"
+	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
 // A socket on which nobody listens any more is replaced; one on which somebody does is left to him, and taken over when he is gone.
@@ -35,11 +35,13 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	if err != nil || os.SameFile(before, now) {
 		t.Errorf("not replaced: %v", err)
 	}
-	second := serve(t, path, "", func(o *local.Options) { o.Status = func() local.Status { return local.Status{Agent: "second"} } })
+	second := serve(t, path, "", func(o *agentsock.Options) {
+		o.Status = func() agentsock.Status { return agentsock.Status{Agent: "second"} }
+	})
 	until(t, second.log.String, func() bool { return strings.Contains(second.log.String(), "another program listens on "+path+" (pid ") })
 	ask := func(want string) {
 		t.Helper()
-		if st, err := local.NewClient(path).Status(t.Context()); string(st.Agent) != want || err != nil {
+		if st, err := agentsock.NewClient(path).Status(t.Context()); string(st.Agent) != want || err != nil {
 			t.Errorf("%q answers, want %q: %v", st.Agent, want, err)
 		}
 	}
@@ -164,7 +166,7 @@ func TestLongPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, filepath.Join(dir, "agent.sock"), "", nil).up(t)
-	if st, err := local.NewClient(s.path).Status(t.Context()); st.Agent != "a1" || err != nil {
+	if st, err := agentsock.NewClient(s.path).Status(t.Context()); st.Agent != "a1" || err != nil {
 		t.Errorf("%+v, %v", st, err)
 	}
 }
@@ -215,7 +217,7 @@ func TestClientOfAnything(t *testing.T) {
 				}
 			}()
 			defer func() { _ = l.Close(); <-done }()
-			if _, err := local.NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := agentsock.NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -249,7 +251,7 @@ func TestTD1LocalSocket(t *testing.T) {
 		t.Error("the link was made anew")
 	}
 
-	slow := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", func(o *local.Options) { o.HeaderTime = 200 * time.Millisecond }).up(t)
+	slow := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", func(o *agentsock.Options) { o.HeaderTime = 200 * time.Millisecond }).up(t)
 	for _, begin := range []string{"", "GET /status HTTP/1.1\r\nX"} { // it is not waited for longer than that; the test would end with a time-out
 		if h := ask(slow.path, begin); h.Code == 200 || h.Refused != "" {
 			t.Errorf("%q and nothing more: %+v", begin, h)
@@ -294,11 +296,11 @@ func TestTD1TooManyConnections(t *testing.T) {
 
 // An answer lists a bounded number of processes and says how many there are.
 func TestProcessesAreBounded(t *testing.T) {
-	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", func(o *local.Options) {
-		o.Processes = func(most int) ([]local.Process, int) { return make([]local.Process, most), 1_000_000 }
+	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", func(o *agentsock.Options) {
+		o.Processes = func(most int) ([]agentsock.Process, int) { return make([]agentsock.Process, most), 1_000_000 }
 	}).up(t)
-	p, err := local.NewClient(s.path).Processes(t.Context())
-	if err != nil || p.Count != 1_000_000 || len(p.Processes) != local.MaxProcesses {
+	p, err := agentsock.NewClient(s.path).Processes(t.Context())
+	if err != nil || p.Count != 1_000_000 || len(p.Processes) != agentsock.MaxProcesses {
 		t.Errorf("%d of %d, %v", len(p.Processes), p.Count, err)
 	}
 }
@@ -306,8 +308,8 @@ func TestProcessesAreBounded(t *testing.T) {
 // TD1: whoever asks for great answers and does not read them keeps neither the memory nor the others waiting.
 func TestTD1UnreadAnswers(t *testing.T) {
 	needsRoot(t)
-	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "100", func(o *local.Options) {
-		o.Processes = func(most int) ([]local.Process, int) { return make([]local.Process, 3000), 3000 } // more than a socket takes in
+	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "100", func(o *agentsock.Options) {
+		o.Processes = func(most int) ([]agentsock.Process, int) { return make([]agentsock.Process, 3000), 3000 } // more than a socket takes in
 	}).up(t)
 	var idle []net.Conn
 	defer func() {

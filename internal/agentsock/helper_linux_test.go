@@ -1,4 +1,4 @@
-package local_test
+package agentsock_test
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/gozzard/gozzard/internal/local"
+	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
 const helperVariable = "GOZZARD_LOCAL_HELPER"
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	case "serve":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		_ = local.New(options(os.Args[1], "", slog.New(slog.NewTextHandler(os.Stderr, nil)), new(atomic.Int64))).Run(ctx) // it never fails
+		_ = agentsock.New(options(os.Args[1], "", slog.New(slog.NewTextHandler(os.Stderr, nil)), new(atomic.Int64))).Run(ctx) // it never fails
 	}
 }
 
@@ -135,12 +135,12 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-func options(path, group string, log *slog.Logger, reconnects *atomic.Int64) local.Options {
-	return local.Options{
+func options(path, group string, log *slog.Logger, reconnects *atomic.Int64) agentsock.Options {
+	return agentsock.Options{
 		Path: path, Group: group, Log: log, HeaderTime: time.Minute,
-		Status: func() local.Status { return local.Status{Agent: "a1", Version: "v"} },
-		Processes: func(most int) ([]local.Process, int) {
-			return []local.Process{{Namespace: "shop", Name: "web\x1b[31m", State: "running", PID: 7}}, 1
+		Status: func() agentsock.Status { return agentsock.Status{Agent: "a1", Version: "v"} },
+		Processes: func(most int) ([]agentsock.Process, int) {
+			return []agentsock.Process{{Namespace: "shop", Name: "web\x1b[31m", State: "running", PID: 7}}, 1
 		},
 		Reconnect: func() error { reconnects.Add(1); return nil },
 	}
@@ -154,7 +154,7 @@ type served struct {
 	stop       func()
 }
 
-func serve(t *testing.T, path, group string, change func(*local.Options)) *served {
+func serve(t *testing.T, path, group string, change func(*agentsock.Options)) *served {
 	t.Helper()
 	s := &served{path: path}
 	o := options(path, group, slog.New(slog.NewTextHandler(&s.log, nil)), &s.reconnects)
@@ -163,7 +163,7 @@ func serve(t *testing.T, path, group string, change func(*local.Options)) *serve
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- local.New(o).Run(ctx) }()
+	go func() { done <- agentsock.New(o).Run(ctx) }()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -1,4 +1,4 @@
-// Package local is an agent's door for people on its own host: a unix socket that says how the agent stands and what it keeps, also while no server can be
+// Package agentsock is an agent's door for people on its own host: a unix socket that says how the agent stands and what it keeps, also while no server can be
 // reached.
 //
 // # Who comes in
@@ -11,4 +11,4 @@
 //
 // Nothing here starts, stops or changes a process. Operations come from the server, signed, or not at all: a second way in would need a second policy, a
 // second record and a second order of intents. The one verb that acts drops the link to the server and makes it anew.
-package local
+package agentsock

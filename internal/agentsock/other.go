@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package local
+package agentsock
 
 import (
 	"context"
