@@ -86,7 +86,7 @@ idle: ## fault P11: an hour in which no limit may be seen as exceeded
 .PHONY: flood
 flood: ## threats TD1, TD3 and TS2: 2,000 slow connections and 1,000 wrong logins a second beside valid callers; one agent that floods beside 999; 100,000 guesses
 	go test -count=1 -timeout 20m -v -run TestTD1Flood ./internal/faults -faults.slow=2000 -faults.bad=1000 -faults.flood=15s
-	go test -count=1 -timeout 20m -v -run TestTS2Many ./internal/guard -guard.guesses=100000
+	go test -count=1 -timeout 20m -v -run TestTS2Many ./internal/ratelimit -guard.guesses=100000
 	go test -count=1 -timeout 20m -v -run TestTD3AgentFlood ./internal/faults -faults.hosts=999 -faults.agentflood=30s
 
 .PHONY: network

@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/goldentest": {},
 	"internal/gse":        {".", "internal/control", "internal/auth", "internal/esb"},
 	"internal/gsekit":     {".", "internal/control", "internal/auth", "internal/esb", "internal/rollout", "internal/topology"},
-	"internal/guard":      {".", "internal/esb"},
+	"internal/ratelimit":  {".", "internal/esb"},
 	"internal/host":       {".", "internal/procfs", "internal/supervise"},
 	"internal/job":        {".", "internal/control", "internal/auth", "internal/esb"},
 	"internal/journal":    {"."},

@@ -8,20 +8,20 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/guard"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/ratelimit"
 )
 
 // guardConfig is the limits of a server. The zero value has none, which is what `gozzard dev` has.
 type guardConfig struct {
-	guard.Options
+	ratelimit.Options
 	InFlight  int
 	Agent     nats.Limits
 	HelloRate float64
 }
 
 func (c *guardConfig) register(f *pflag.FlagSet) {
-	d := guard.Default()
+	d := ratelimit.Default()
 	c.Options = d
 	f.Float64Var(&c.AppRate, "rate-app", d.AppRate, "requests a second of one app; 0: any number")
 	f.IntVar(&c.AppBurst, "rate-app-burst", d.AppBurst, "requests of one app at once, above its rate")
@@ -59,7 +59,7 @@ func offBelowZero(rate float64) float64 {
 // guardedPlane has the guard look at every operation, whichever way it came.
 type guardedPlane struct {
 	*control.Plane
-	guard *guard.Guard
+	guard *ratelimit.Guard
 }
 
 // Operate accepts an operation that is not too much.

@@ -21,10 +21,10 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/gse"
 	"github.com/gozzard/gozzard/internal/gsekit"
-	"github.com/gozzard/gozzard/internal/guard"
 	"github.com/gozzard/gozzard/internal/job"
 	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/ratelimit"
 	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/seal"
@@ -109,7 +109,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	index := live.New()
 	late := &lateDispatcher{observe: metrics.ObserveFabric}
 	cfg.Guard.Refused = metrics.ReportRefused
-	n.plane = &guardedPlane{guard: guard.New(cfg.Guard.Options)}
+	n.plane = &guardedPlane{guard: ratelimit.New(cfg.Guard.Options)}
 	n.plane.Plane, err = control.New(ctx, control.Options{
 		Store: n.store, Topology: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval, Keep: cfg.Keep, Quota: cfg.Guard.InFlight,
 		HelloRate: offBelowZero(cfg.Guard.HelloRate),

@@ -1,4 +1,4 @@
-package guard_test
+package ratelimit_test
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/guard"
+	"github.com/gozzard/gozzard/internal/ratelimit"
 )
 
 // rig is a door behind a guard, with a clock of its own.
@@ -33,7 +33,7 @@ type rig struct {
 	refused []string
 }
 
-func newRig(t *testing.T, o guard.Options) *rig {
+func newRig(t *testing.T, o ratelimit.Options) *rig {
 	r := &rig{t: t, now: time.Unix(1_800_000_000, 0)}
 	o.Now = func() time.Time { r.mu.Lock(); defer r.mu.Unlock(); return r.now }
 	o.Refused = func(rule string) { r.mu.Lock(); defer r.mu.Unlock(); r.refused = append(r.refused, rule) }
@@ -50,7 +50,7 @@ func newRig(t *testing.T, o guard.Options) *rig {
 			Handle: func(_ context.Context, c *esb.Call) (any, error) { return c.Caller.App, nil }}},
 		Auth: book, Log: slog.New(slog.DiscardHandler),
 	})
-	r.handler = guard.New(o).Handler(door)
+	r.handler = ratelimit.New(o).Handler(door)
 	return r
 }
 
@@ -80,7 +80,7 @@ func (r *rig) ask(path, from, app, secret string, headers ...string) (code int, 
 
 // TestTS2: an address that guesses is refused, the right guess too; another address and, after a while, the same one are not.
 func TestTS2GuessesAreLimited(t *testing.T) {
-	r := newRig(t, guard.Default())
+	r := newRig(t, ratelimit.Default())
 	for i := range 10 {
 		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "guess"+strconv.Itoa(i)); code != esb.CodeGeneral {
 			t.Fatalf("guess %d: code %d", i, code)
@@ -102,7 +102,7 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 	if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
 		t.Fatalf("after a while: code %d", code)
 	}
-	if !slices.Contains(r.refused, guard.RuleFailures) {
+	if !slices.Contains(r.refused, ratelimit.RuleFailures) {
 		t.Fatalf("counted %v", r.refused)
 	}
 }
@@ -111,7 +111,7 @@ var manyGuesses = flag.Int("guard.guesses", 20_000, "guesses of TestTS2ManyGuess
 
 // TestTS2ManyGuesses: of guesses at 10,000 a second from one address so many are looked at as the limit says; the right secret among the others is not.
 func TestTS2ManyGuesses(t *testing.T) {
-	r := newRig(t, guard.Default())
+	r := newRig(t, ratelimit.Default())
 	const perSecond = 10_000
 	guesses := *manyGuesses
 	looked, limited, right := 0, 0, 0
@@ -156,7 +156,7 @@ func TestAddresses(t *testing.T) {
 		"a header from elsewhere":         {proxy: true, first: "10.0.0.9", second: "10.0.0.9", forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2", same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := guard.Default()
+			o := ratelimit.Default()
 			o.Failures, o.Proxy = 1, c.proxy
 			r := newRig(t, o)
 			r.ask("/bus/who", c.first, "a", "wrong", "X-Forwarded-For", c.forwardedFirst)
@@ -170,7 +170,7 @@ func TestAddresses(t *testing.T) {
 
 // TestTD2: an app that asks too often is refused, another one is not, and time heals.
 func TestTD2RateOfAnApp(t *testing.T) {
-	r := newRig(t, guard.Options{AppRate: 10, AppBurst: 20})
+	r := newRig(t, ratelimit.Options{AppRate: 10, AppBurst: 20})
 	ok := 0
 	for range 100 {
 		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code == 0 {
@@ -194,7 +194,7 @@ func TestTD2RateOfAnApp(t *testing.T) {
 }
 
 func TestNoLimits(t *testing.T) {
-	r := newRig(t, guard.Options{})
+	r := newRig(t, ratelimit.Options{})
 	for range 300 {
 		r.ask("/bus/who", "10.0.0.1", "a", "wrong")
 		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
@@ -205,7 +205,7 @@ func TestNoLimits(t *testing.T) {
 
 // TestSecurityHeaders: on every answer, also on errors and unknown paths; nothing of CORS, whoever asks.
 func TestSecurityHeaders(t *testing.T) {
-	r := newRig(t, guard.Default())
+	r := newRig(t, ratelimit.Default())
 	for _, path := range []string{"/bus/who", "/nothing/here"} {
 		_, res := r.ask(path, "10.0.0.1", "a", "s-a", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "POST")
 		h := res.Header()
@@ -227,7 +227,7 @@ func TestSecurityHeaders(t *testing.T) {
 }
 
 // serve runs a handler behind a guard on a real listener.
-func serve(t *testing.T, g *guard.Guard, h http.Handler) string {
+func serve(t *testing.T, g *ratelimit.Guard, h http.Handler) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -242,7 +242,7 @@ func serve(t *testing.T, g *guard.Guard, h http.Handler) string {
 
 // TestTD1: one address has so many connections; the next is closed at once, and one that ends makes room.
 func TestTD1Connections(t *testing.T) {
-	addr := serve(t, guard.New(guard.Options{Connections: 3}), http.NotFoundHandler())
+	addr := serve(t, ratelimit.New(ratelimit.Options{Connections: 3}), http.NotFoundHandler())
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -278,7 +278,7 @@ func TestTD1Connections(t *testing.T) {
 
 // TestLongWait: nothing is cut while the server thinks, with and without a body.
 func TestLongBodyAndLongWait(t *testing.T) {
-	addr := serve(t, guard.New(guard.Options{}), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := serve(t, ratelimit.New(ratelimit.Options{}), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
 			w.WriteHeader(http.StatusBadRequest)
@@ -333,7 +333,7 @@ func TestBlastRadius(t *testing.T) {
 		"compatible, many to a start": {op(gozzard.ActionStart, 50_000, 0, some), false, 50_000, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := guard.New(guard.Default())
+			g := ratelimit.New(ratelimit.Default())
 			err := g.Operation(c.op, c.native, func() int { return c.visible })
 			if c.kind == "" && err != nil || c.kind != "" && (err == nil || gozzard.KindOf(err) != c.kind) {
 				t.Fatalf("got %v, want %q", err, c.kind)
@@ -345,7 +345,7 @@ func TestBlastRadius(t *testing.T) {
 // TestQuota: it is of an app and an hour, and one app can have another one.
 func TestDestructiveQuota(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	g := guard.New(guard.Options{Blast: guard.Blast{Quota: 100, Quotas: map[string]int{"big": 1000, "free": 0}}, Now: func() time.Time { return now }})
+	g := ratelimit.New(ratelimit.Options{Blast: ratelimit.Blast{Quota: 100, Quotas: map[string]int{"big": 1000, "free": 0}}, Now: func() time.Time { return now }})
 	stop := func(app string, n int) error {
 		return g.Operation(&gozzard.Operation{Caller: gozzard.Caller{App: app}, Items: []gozzard.Item{{Action: gozzard.ActionStop, Targets: make([]gozzard.Target, n)}}},
 			false, func() int { return n })
