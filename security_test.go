@@ -30,7 +30,7 @@ var decoders = []string{
 	"internal/policy",    // policy files
 	"internal/procfs",    // /proc
 	"internal/release",   // manifests
-	"internal/seal",      // signed envelopes
+	"internal/signing",   // signed envelopes
 	"internal/topology",  // documents of businesses
 	"internal/wire",      // commands and reports
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // startNode opens a server on a data folder and gives it its first accounts, as `gozzard server` does.
@@ -22,7 +22,7 @@ func startNode(t *testing.T, dir string, edit func(*nodeConfig)) *node {
 		edit(&cfg)
 	}
 	var err error
-	if cfg.Signer, err = seal.OpenSigner(dir, nil); err != nil {
+	if cfg.Signer, err = signing.OpenSigner(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	n, err := newNode(t.Context(), cfg)

@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/journal"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 const (
@@ -33,7 +33,7 @@ type actLog struct {
 
 	// Of the command under way: the link opens an envelope and hands its command over, one at a time.
 	envelope []byte
-	key      seal.KeyID
+	key      signing.KeyID
 
 	roll uint64 // whose order to update was noted: it is given again and again
 }
@@ -70,7 +70,7 @@ type actLine struct {
 }
 
 // opened remembers the envelope of the command that comes next.
-func (l *actLog) opened(envelope []byte, key seal.KeyID) { l.envelope, l.key = envelope, key }
+func (l *actLog) opened(envelope []byte, key signing.KeyID) { l.envelope, l.key = envelope, key }
 
 // told notes a command that asks for operations or for an update, before it is obeyed.
 func (l *actLog) told(cmd *gozzard.Command) {

@@ -19,7 +19,7 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/nats"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/update"
 )
 
@@ -31,7 +31,7 @@ type agentConfig struct {
 	Secret string
 	Member *enrol.Membership // of a host that was enrolled: it says server, cloud and identity
 	// ServerKey is named by whoever operates this host; zero: the one kept in Data.
-	ServerKey seal.Key
+	ServerKey signing.Key
 	IPs       []string
 	Cloud     int
 	Sample    time.Duration

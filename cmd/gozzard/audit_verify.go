@@ -10,7 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 func newAuditVerifyCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
@@ -96,16 +96,16 @@ func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error
 }
 
 // signers are the keys that checkpoints may be signed with.
-func (v *auditExpectation) signers(flags *auditFlags) (keys []seal.Key, err error) {
+func (v *auditExpectation) signers(flags *auditFlags) (keys []signing.Key, err error) {
 	for _, text := range v.keys {
-		k, err := seal.ParseKey(text)
+		k, err := signing.ParseKey(text)
 		if err != nil {
 			return nil, usage("--key: %w", err)
 		}
 		keys = append(keys, k)
 	}
 	if flags.data != "" && len(keys) == 0 {
-		made, err := seal.Keys(flags.data)
+		made, err := signing.Keys(flags.data)
 		if err != nil {
 			return nil, failed(err)
 		}

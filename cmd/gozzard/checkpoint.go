@@ -15,7 +15,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/journal"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 // where nobody who changes the record can reach them.
 type checkpoints struct {
 	audit  control.AuditStore
-	signer *seal.Signer
+	signer *signing.Signer
 	every  time.Duration
 	ring   *journal.Ring
 	log    *slog.Logger
@@ -81,7 +81,7 @@ func newCheckpoints(cfg *nodeConfig, audit control.AuditStore) (*checkpoints, er
 }
 
 // readCheckpoints finds the checkpoints in files of any kind of lines, such as logs, and proves them.
-func readCheckpoints(keys []seal.Key, files ...string) (heads []gozzard.AuditHead, err error) {
+func readCheckpoints(keys []signing.Key, files ...string) (heads []gozzard.AuditHead, err error) {
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {
@@ -94,7 +94,7 @@ func readCheckpoints(keys []seal.Key, files ...string) (heads []gozzard.AuditHea
 				if !strings.HasPrefix(word, "gzc1.") {
 					continue
 				}
-				c, err := seal.ParseCheckpoint(word)
+				c, err := signing.ParseCheckpoint(word)
 				if err == nil {
 					err = c.Verify(keys)
 				}

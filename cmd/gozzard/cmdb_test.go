@@ -17,7 +17,7 @@ import (
 
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // fakeCMDB speaks the calls that a read needs, about business 2 with one process for each id.
@@ -74,7 +74,7 @@ func newCMDBNode(t *testing.T, cmdbURL string, edit func(*nodeConfig)) *node {
 	}
 	edit(&cfg)
 	var err error
-	if cfg.Signer, err = seal.OpenSigner(dir, nil); err != nil {
+	if cfg.Signer, err = signing.OpenSigner(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	n, err := newNode(t.Context(), cfg)

@@ -15,7 +15,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/policy"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // devConfig is what `gozzard dev` takes.
@@ -80,7 +80,7 @@ func runDev(ctx context.Context, cfg devConfig) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Signer, err = seal.OpenSigner(cfg.Data, nil); err != nil {
+	if cfg.Signer, err = signing.OpenSigner(cfg.Data, nil); err != nil {
 		return err
 	}
 	cfg.JoinSecret = secret

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard/internal/backup"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -184,7 +184,7 @@ func (d *serverDoctor) backup() {
 }
 
 func (d *serverDoctor) keys() {
-	keys, err := seal.Keys(d.data)
+	keys, err := signing.Keys(d.data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.add(findWarn, "signing key", "there is none yet: the first start of the server makes it")

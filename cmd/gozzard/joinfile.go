@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard/internal/atomicfile"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // keptJoin reads the secret that agents of this machine join with, made at the first start, and sees to it that its file also names the key by which they
 // know the server: two words on one line.
-func keptJoin(path string, key seal.Key) (string, error) {
+func keptJoin(path string, key signing.Key) (string, error) {
 	line, err := keptSecret(path)
 	if err != nil {
 		return "", err
@@ -28,28 +28,28 @@ func keptJoin(path string, key seal.Key) (string, error) {
 }
 
 // readJoin reads a join file that must exist.
-func readJoin(path string) (secret string, key seal.Key, err error) {
+func readJoin(path string) (secret string, key signing.Key, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", seal.Key{}, fmt.Errorf("cannot read the join secret: %w", err)
+		return "", signing.Key{}, fmt.Errorf("cannot read the join secret: %w", err)
 	}
 	if err := atomicfile.Check(path); err != nil {
-		return "", seal.Key{}, err
+		return "", signing.Key{}, err
 	}
 	secret, word, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
 	if word == "" {
-		return "", seal.Key{}, fmt.Errorf("%s does not name the server's key: it is of an older version; start the server, which completes it", path)
+		return "", signing.Key{}, fmt.Errorf("%s does not name the server's key: it is of an older version; start the server, which completes it", path)
 	}
-	if key, err = seal.ParseKey(strings.TrimSpace(word)); err != nil {
-		return "", seal.Key{}, fmt.Errorf("cannot use %s: %w", path, err)
+	if key, err = signing.ParseKey(strings.TrimSpace(word)); err != nil {
+		return "", signing.Key{}, fmt.Errorf("cannot use %s: %w", path, err)
 	}
 	return secret, key, nil
 }
 
 // openRing gives the keys that the agent of a state folder obeys. A join file names one; an agent that has been handed a newer one since stays with that,
 // as copies of such files grow old.
-func openRing(dir string, named seal.Key) (*seal.Ring, error) {
-	ring, err := seal.OpenRing(dir, nil)
+func openRing(dir string, named signing.Key) (*signing.Ring, error) {
+	ring, err := signing.OpenRing(dir, nil)
 	if err != nil {
 		return nil, err
 	}

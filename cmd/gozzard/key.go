@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // newKeyCommand is `gozzard key`.
@@ -52,7 +52,7 @@ type keyRow struct {
 }
 
 func (env *cliEnv) listKeys(data string, output *outputFlag) error {
-	keys, err := seal.Keys(data)
+	keys, err := signing.Keys(data)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ agents the new key by hand: stop the agent, remove server.key in its state folde
 		Example: `  gozzard key rotate --data /var/lib/gozzard && systemctl restart gozzard-server`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			old, next, err := seal.Rotate(data, nil)
+			old, next, err := signing.Rotate(data, nil)
 			if err != nil {
 				return failed(err)
 			}

@@ -27,7 +27,7 @@ import (
 	"github.com/gozzard/gozzard/internal/ratelimit"
 	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/rollout"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -37,7 +37,7 @@ type nodeConfig struct {
 	Listen      string
 	AgentListen string // "": agents in this process only
 	JoinSecret  string
-	Signer      *seal.Signer
+	Signer      *signing.Signer
 	Trust       trustConfig
 	Login       loginConfig
 	Interval    time.Duration

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // newServerCommand is `gozzard server`.
@@ -75,7 +75,7 @@ func runServer(cmd *cobra.Command, cfg nodeConfig) error {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
 	var err error
-	if cfg.Signer, err = seal.OpenSigner(cfg.Data, nil); err != nil {
+	if cfg.Signer, err = signing.OpenSigner(cfg.Data, nil); err != nil {
 		return err
 	}
 	if !cfg.enrols() {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gozzard/gozzard/internal/agentsock"
 	"github.com/gozzard/gozzard/internal/policy"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 const (
@@ -70,7 +70,7 @@ func socketPath(data, given string) (string, error) {
 }
 
 // openLocal makes the door for people on this host.
-func (n *agentNode) openLocal(cfg agentConfig, ring *seal.Ring, rules *policy.Reach) {
+func (n *agentNode) openLocal(cfg agentConfig, ring *signing.Ring, rules *policy.Reach) {
 	if cfg.Socket.Path == "" {
 		return
 	}
@@ -83,7 +83,7 @@ func (n *agentNode) openLocal(cfg agentConfig, ring *seal.Ring, rules *policy.Re
 }
 
 // localStatus says how the agent stands.
-func (n *agentNode) localStatus(cfg agentConfig, ring *seal.Ring, rules *policy.Reach) agentsock.Status {
+func (n *agentNode) localStatus(cfg agentConfig, ring *signing.Ring, rules *policy.Reach) agentsock.Status {
 	s := n.agent.Standing()
 	key := ring.Key()
 	up, fault := n.link.State()

@@ -22,7 +22,7 @@ import (
 	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/roll"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 var errKept = gozzard.Errorf(gozzard.ErrConflict, "nothing is changed here")
@@ -89,7 +89,7 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 	if err != nil {
 		f.Fatal(err)
 	}
-	desk, err := enrol.NewDesk(f.Context(), enrol.DeskOptions{Store: keep, Authority: authority, Key: func() seal.Key { return seal.Key{} }})
+	desk, err := enrol.NewDesk(f.Context(), enrol.DeskOptions{Store: keep, Authority: authority, Key: func() signing.Key { return signing.Key{} }})
 	if err != nil {
 		f.Fatal(err)
 	}

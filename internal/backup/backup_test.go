@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/internal/backup"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -66,7 +66,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if !slices.Equal(names, []string{"ca.pem", "gozzard.db", "signing.key"}) {
 		t.Errorf("restored %v", names)
 	}
-	keys, err := seal.Keys(data)
+	keys, err := signing.Keys(data)
 	if err != nil || len(keys) != 2 || keys[1].Key != got.Signing || got.Signing.Epoch != 2 {
 		t.Errorf("the signing key did not move on: %+v, %v", keys, err)
 	}
@@ -87,18 +87,18 @@ func TestRestoreWithANewerKey(t *testing.T) {
 	r := newRig(t)
 	file := r.create(t)
 	for range 2 {
-		if _, _, err := seal.Rotate(r.data, nil); err != nil {
+		if _, _, err := signing.Rotate(r.data, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got, err := backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids, Data: filepath.Join(t.TempDir(), "d"),
-		SigningKey: filepath.Join(r.data, seal.SignerFile)})
+		SigningKey: filepath.Join(r.data, signing.SignerFile)})
 	if err != nil || got.Signing.Epoch != 4 {
 		t.Errorf("epoch %d, %v", got.Signing.Epoch, err)
 	}
 	other := newRig(t)
 	_, err = backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids, Data: filepath.Join(t.TempDir(), "d"),
-		SigningKey: filepath.Join(other.data, seal.SignerFile)})
+		SigningKey: filepath.Join(other.data, signing.SignerFile)})
 	if err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("the key of another server was taken: %v", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/gozzard/gozzard/internal/atomicfile"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -139,7 +139,7 @@ func collect(ctx context.Context, o CreateOptions, work string) (m Manifest, err
 			return m, err
 		}
 	}
-	keys, err := seal.Keys(work)
+	keys, err := signing.Keys(work)
 	if err != nil {
 		return m, fmt.Errorf("cannot back up %s: %w", filepath.Join(o.Data, SigningFile), err)
 	}

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/internal/fuzztest"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // FuzzUnpack: whatever is inside a backup, nothing is written but the files of the list, none larger than was read.
 func FuzzUnpack(f *testing.F) {
 	dir := f.TempDir()
-	if _, err := seal.OpenSigner(dir, nil); err != nil {
+	if _, err := signing.OpenSigner(dir, nil); err != nil {
 		f.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, RecordFile), bytes.Repeat([]byte("record"), 100), 0o600); err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -23,8 +23,8 @@ import (
 type Contents struct {
 	Manifest
 	Record    sqlstore.Survey
-	Keys      []seal.Made // of the server, the newest last
-	Authority string      // names the key of the authority; "" when there is none
+	Keys      []signing.Made // of the server, the newest last
+	Authority string         // names the key of the authority; "" when there is none
 }
 
 // Verify takes a backup out into a folder of its own below temp ("" for the system's), looks at all of it as a restore would, and removes the folder.
@@ -109,7 +109,7 @@ func (c *Contents) examine(ctx context.Context, dir string, p Progress) (err err
 	if c.Record, err = sqlstore.Look(ctx, record); err != nil {
 		return err
 	}
-	if c.Keys, err = seal.Keys(dir); err != nil {
+	if c.Keys, err = signing.Keys(dir); err != nil {
 		return err
 	}
 	if newest := c.Keys[len(c.Keys)-1].Key.Epoch; newest != c.Epoch {
@@ -139,7 +139,7 @@ type RestoreOptions struct {
 // Restored is what a restore did.
 type Restored struct {
 	Contents
-	Signing seal.Key // the new key, introduced by the one that was restored
+	Signing signing.Key // the new key, introduced by the one that was restored
 }
 
 // Restore makes the data folder of a server from a backup. Its hosts wait until an admin confirms them (sqlstore.MarkRestored), and its signing key is
@@ -164,7 +164,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 			return r, err
 		}
 	}
-	if _, r.Signing, err = seal.Rotate(dir, o.Now); err != nil {
+	if _, r.Signing, err = signing.Rotate(dir, o.Now); err != nil {
 		return r, err
 	}
 	if err := mark(ctx, filepath.Join(dir, RecordFile), r.Taken, o.Now()); err != nil {
@@ -197,7 +197,7 @@ func emptyFolder(dir string) error {
 }
 
 // newerKey takes a signing key in place of the one in the backup, if that leads to it.
-func newerKey(path, dir string, have []seal.Made) error {
+func newerKey(path, dir string, have []signing.Made) error {
 	scratch := filepath.Join(dir, "newer")
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return err
@@ -205,12 +205,12 @@ func newerKey(path, dir string, have []seal.Made) error {
 	if err := copySecret(path, filepath.Join(scratch, SigningFile)); err != nil {
 		return fmt.Errorf("cannot read the signing key: %w", err)
 	}
-	keys, err := seal.Keys(scratch)
+	keys, err := signing.Keys(scratch)
 	if err != nil {
 		return err
 	}
 	last := have[len(have)-1].Key
-	if !slices.ContainsFunc(keys, func(k seal.Made) bool { return k.Key == last }) {
+	if !slices.ContainsFunc(keys, func(k signing.Made) bool { return k.Key == last }) {
 		return fmt.Errorf("the signing key %s does not go back to the one in the backup (epoch %d): it is of another server, or older", path, last.Epoch)
 	}
 	return os.Rename(filepath.Join(scratch, SigningFile), filepath.Join(dir, SigningFile))

@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/backup"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -38,7 +38,7 @@ func newRig(t testing.TB) *rig {
 	if _, err := enrol.OpenAuthority(r.data, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := seal.OpenSigner(r.data, nil); err != nil {
+	if _, err := signing.OpenSigner(r.data, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 50 { // some rows for the audit

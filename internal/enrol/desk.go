@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // renewGrace is how long a certificate that is over can still be renewed: a host may have been off. Whether it is a member is asked all the same.
@@ -28,8 +28,8 @@ const (
 type DeskOptions struct {
 	Store     Store
 	Authority *Authority
-	Address   func() string   // of the fabric, told to agents; a missing host is the one they know the server by
-	Key       func() seal.Key // which the server signs commands with
+	Address   func() string      // of the fabric, told to agents; a missing host is the one they know the server by
+	Key       func() signing.Key // which the server signs commands with
 	Refused   func(rule string)
 	Now       func() time.Time
 	Log       *slog.Logger

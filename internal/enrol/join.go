@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // Where the server answers members and those who want to be.
@@ -54,7 +54,7 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := seal.OpenRing(o.Dir, nil)
+	ring, err := signing.OpenRing(o.Dir, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	if m.Agent != o.Agent {
 		return nil, fmt.Errorf("cannot join %s: it answers agent %s for agent %s", base.Host, m.Agent, o.Agent)
 	}
-	k, err := seal.ParseKey(answer.Key)
+	k, err := signing.ParseKey(answer.Key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
 	}

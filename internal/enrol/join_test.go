@@ -23,7 +23,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 func wantKind(t *testing.T, what string, err error, kind gozzard.ErrorKind) {
@@ -275,12 +275,12 @@ func TestWhatAHostKeeps(t *testing.T) {
 	if kept.Agent != "a" || kept.Cloud != 5 || kept.Address != m.Address || kept.Server != r.url || !kept.NotAfter().Equal(m.NotAfter()) {
 		t.Errorf("kept %+v", kept)
 	}
-	ring, err := seal.OpenRing(dir, nil)
+	ring, err := signing.OpenRing(dir, nil)
 	must(t, err)
 	if ring.Key().Epoch == 0 {
 		t.Error("the server's key is not kept")
 	}
-	for _, name := range []string{"enrolment.json", seal.RingFile} {
+	for _, name := range []string{"enrolment.json", signing.RingFile} {
 		st, err := os.Stat(filepath.Join(dir, name))
 		must(t, err)
 		if st.Mode().Perm() != 0o600 {

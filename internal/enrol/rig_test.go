@@ -18,7 +18,7 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/nats"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -104,7 +104,7 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	t.Cleanup(func() { must(t, r.store.Close()) })
 	r.authority, err = enrol.OpenAuthority(dir, r.clock.now)
 	must(t, err)
-	signer, err := seal.OpenSigner(dir, nil)
+	signer, err := signing.OpenSigner(dir, nil)
 	must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	ft "github.com/gozzard/gozzard/internal/fleettest"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/wire"
 )
@@ -117,7 +117,7 @@ func TestTR2HostsOwnRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring, err := seal.OpenRing(dir, nil)
+	ring, err := signing.OpenRing(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

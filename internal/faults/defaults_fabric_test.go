@@ -19,7 +19,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
 	ft "github.com/gozzard/gozzard/internal/fleettest"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // ownSubjectsOnly comes to the fabric with the very identity of the agent, as root on its host can.
@@ -66,7 +66,7 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 
 // operationsAreSigned: what the host was told lies there as it came; it opens with the server's key and with no bit changed.
 func operationsAreSigned(t *testing.T, f *plainFleet) {
-	key, err := os.Stat(filepath.Join(f.data, seal.SignerFile))
+	key, err := os.Stat(filepath.Join(f.data, signing.SignerFile))
 	if err != nil || key.Mode().Perm() != 0o600 {
 		t.Errorf("the signing key: %v, %v", key, err)
 	}
@@ -74,7 +74,7 @@ func operationsAreSigned(t *testing.T, f *plainFleet) {
 	ft.Until(t, time.Minute, f.agent.Output, func() bool {
 		return f.admin(t, "POST", "/api/v1/operations", strings.NewReader(body)).status < 300 && len(told(t, f.state)) > 0
 	})
-	ring, err := seal.OpenRing(f.state, nil)
+	ring, err := signing.OpenRing(f.state, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/nats"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // FleetOptions says how large a simulated fleet is and whom it serves.
@@ -24,7 +24,7 @@ type FleetOptions struct {
 	Server string // address for agents
 	Secret string
 	// ServerKey is whom the hosts obey. They keep it together, as if they were one: thousands of files would only measure the disk.
-	ServerKey seal.Key
+	ServerKey signing.Key
 	Dir       string // state folders of the agents
 	Log       *slog.Logger
 	Fatal     func(error)
@@ -62,11 +62,11 @@ func RunFleet(ctx context.Context, o FleetOptions) error {
 	return errors.Join(errs...)
 }
 
-func fleetRing(o FleetOptions) (*seal.Ring, error) {
+func fleetRing(o FleetOptions) (*signing.Ring, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the state folder: %w", err)
 	}
-	ring, err := seal.OpenRing(o.Dir, nil)
+	ring, err := signing.OpenRing(o.Dir, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +80,14 @@ func fleetRing(o FleetOptions) (*seal.Ring, error) {
 // the few of one machine, often with the server that is looked at.
 const proving = 50
 
-func opener(ring *seal.Ring, id gozzard.AgentID, i int) func([]byte) ([]byte, error) {
+func opener(ring *signing.Ring, id gozzard.AgentID, i int) func([]byte) ([]byte, error) {
 	if i%proving != 0 {
-		return seal.Unproven
+		return signing.Unproven
 	}
 	return func(b []byte) ([]byte, error) { return ring.Open(id, b) }
 }
 
-func runHost(ctx context.Context, o FleetOptions, ring *seal.Ring, i int) error {
+func runHost(ctx context.Context, o FleetOptions, ring *signing.Ring, i int) error {
 	addr := Addr(o.Cloud, i)
 	id := gozzard.AgentID(fmt.Sprintf("sim-%05d", i))
 	a, err := agent.New(agent.Options{

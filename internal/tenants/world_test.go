@@ -30,7 +30,7 @@ import (
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/rollout"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -289,7 +289,7 @@ func (w *world) desk() *enrol.Desk {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	signer, err := seal.OpenSigner(dir, nil)
+	signer, err := signing.OpenSigner(dir, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

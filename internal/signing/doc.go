@@ -1,4 +1,4 @@
-// Package seal is the signature of the server on every command: an agent obeys nobody who merely reaches it.
+// Package signing is the signature of the server on every command: an agent obeys nobody who merely reaches it.
 //
 // The Signer (on the server) puts the exact bytes of a command into an envelope for one agent; the Ring (on the agent) gives them back only when the
 // server's key signed them for this agent, and nothing reads them before. Whoever owns the fabric in between can drop commands and repeat them;
@@ -11,4 +11,4 @@
 // count of hand-overs (1) and each of them (epoch 8, public key 32, signature 64), a random salt (16), length of the command (4) and the command. Up to there
 // it is a leaf of a hash tree (see batch.go). Count of steps to the root (1) and each of them (side 1, hash 32) follow, and the Ed25519 signature (64) of
 // "GZR1" and the root. A hand-over signs "GZH1", the id of the key before (8), the new epoch (8) and the new public key (32).
-package seal
+package signing

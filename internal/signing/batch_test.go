@@ -1,4 +1,4 @@
-package seal_test
+package signing_test
 
 import (
 	"bytes"
@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // batch seals a command for each of n agents with as few signatures as possible.
-func batch(s *seal.Signer, n int) [][]byte {
+func batch(s *signing.Signer, n int) [][]byte {
 	all := make([][]byte, n)
 	begun := make([]*[]byte, n)
 	for i := range all {
@@ -28,19 +28,19 @@ func agentName(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("agen
 func TestBatches(t *testing.T) {
 	s := signer(t, t.TempDir())
 	r := ring(t, t.TempDir(), s.Key())
-	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, seal.MaxBatch - 1, seal.MaxBatch, seal.MaxBatch + 1, 2*seal.MaxBatch + 1} {
+	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, signing.MaxBatch - 1, signing.MaxBatch, signing.MaxBatch + 1, 2*signing.MaxBatch + 1} {
 		signatures := map[string]bool{}
 		for i, b := range batch(s, n) {
 			payload, err := r.Open(agentName(i), b)
 			if err != nil || string(payload) != fmt.Sprintf("for %d", i) {
 				t.Fatalf("%d of %d: %q, %v", i, n, payload, err)
 			}
-			if _, err := r.Open(agentName(i+1), b); rule(t, err) != seal.RuleAgent {
+			if _, err := r.Open(agentName(i+1), b); rule(t, err) != signing.RuleAgent {
 				t.Fatalf("%d of %d: %v", i, n, err)
 			}
 			signatures[string(b[len(b)-64:])] = true
 		}
-		if want := (n + seal.MaxBatch - 1) / seal.MaxBatch; len(signatures) != want {
+		if want := (n + signing.MaxBatch - 1) / signing.MaxBatch; len(signatures) != want {
 			t.Fatalf("%d envelopes have %d signatures, want %d", n, len(signatures), want)
 		}
 	}
@@ -89,6 +89,6 @@ func TestTT1EveryBitOfABatchCounts(t *testing.T) {
 func BenchmarkBatch(b *testing.B) {
 	s := signer(b, b.TempDir())
 	for b.Loop() {
-		batch(s, seal.MaxBatch)
+		batch(s, signing.MaxBatch)
 	}
 }

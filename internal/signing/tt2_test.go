@@ -1,4 +1,4 @@
-package seal_test
+package signing_test
 
 import (
 	"fmt"

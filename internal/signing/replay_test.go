@@ -1,4 +1,4 @@
-package seal_test
+package signing_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/nats"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sim"
 )
 
@@ -28,7 +28,7 @@ const (
 // tape is a server that answers as one does, and a fabric that remembers all it carried and plays it again.
 type tape struct {
 	t      *testing.T
-	signer *seal.Signer
+	signer *signing.Signer
 	broker *nats.Broker
 	hub    *nats.Hub
 
@@ -191,7 +191,7 @@ type runner struct {
 	stopLink  func()
 	stopAgent func()
 	agent     *agent.Agent
-	ring      *seal.Ring
+	ring      *signing.Ring
 }
 
 func (p *tape) run(id gozzard.AgentID, dir string, host *sim.Host) *runner {

@@ -1,4 +1,4 @@
-package seal
+package signing
 
 import (
 	"crypto/ed25519"

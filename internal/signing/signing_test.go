@@ -1,4 +1,4 @@
-package seal_test
+package signing_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/fuzztest"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
@@ -22,9 +22,9 @@ var start = time.Unix(1_800_000_000, 0)
 
 func now() time.Time { return start }
 
-func signer(t testing.TB, dir string) *seal.Signer {
+func signer(t testing.TB, dir string) *signing.Signer {
 	t.Helper()
-	s, err := seal.OpenSigner(dir, now)
+	s, err := signing.OpenSigner(dir, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +32,9 @@ func signer(t testing.TB, dir string) *seal.Signer {
 }
 
 // ring opens a state folder and trusts a key, unless it is the zero Key.
-func ring(t testing.TB, dir string, k seal.Key) *seal.Ring {
+func ring(t testing.TB, dir string, k signing.Key) *signing.Ring {
 	t.Helper()
-	r, err := seal.OpenRing(dir, now)
+	r, err := signing.OpenRing(dir, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func command() []byte {
 	}})
 }
 
-func sealed(s *seal.Signer, to gozzard.AgentID, kind gozzard.CommandKind, payload []byte) []byte {
+func sealed(s *signing.Signer, to gozzard.AgentID, kind gozzard.CommandKind, payload []byte) []byte {
 	return s.Append(nil, to, kind, func(b []byte) []byte { return append(b, payload...) })
 }
 
@@ -63,14 +63,14 @@ func rule(t testing.TB, err error) string {
 	if err == nil {
 		return ""
 	}
-	var r *seal.Refusal
+	var r *signing.Refusal
 	if !errors.As(err, &r) {
 		t.Fatalf("not a refusal: %v", err)
 	}
 	return r.Rule
 }
 
-func wants(t testing.TB, r *seal.Ring, me gozzard.AgentID, b []byte, want string) {
+func wants(t testing.TB, r *signing.Ring, me gozzard.AgentID, b []byte, want string) {
 	t.Helper()
 	payload, err := r.Open(me, b)
 	if got := rule(t, err); got != want {
@@ -96,18 +96,18 @@ func TestWhatIsSealedIsOpened(t *testing.T) {
 // TestTT1EveryBitCounts flips every bit, cuts at every byte and appends: nothing but the envelope itself is opened.
 func TestTT1EveryBitCounts(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := seal.OpenSigner(dir, now); err != nil {
+	if _, err := signing.OpenSigner(dir, now); err != nil {
 		t.Fatal(err)
 	}
 	first := signer(t, dir).Key()
-	if _, _, err := seal.Rotate(dir, now); err != nil {
+	if _, _, err := signing.Rotate(dir, now); err != nil {
 		t.Fatal(err)
 	}
 	s := signer(t, dir)
 	short := wire.AppendCommand(nil, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandWelcome, Session: 7})
 	for name, c := range map[string]struct {
 		kind    gozzard.CommandKind
-		key     seal.Key
+		key     signing.Key
 		payload []byte
 	}{
 		"plain":                               {gozzard.CommandOperate, s.Key(), command()},
@@ -152,17 +152,17 @@ func TestRefusals(t *testing.T) {
 	r := ring(t, t.TempDir(), s.Key())
 	good := sealed(s, "agent-1", gozzard.CommandAck, command())
 	wants(t, r, "agent-1", good, "")
-	wants(t, r, "agent-2", good, seal.RuleAgent)
-	wants(t, r, "agent-1", sealed(s, "agent-10", gozzard.CommandAck, command()), seal.RuleAgent)
-	wants(t, r, "agent-1", sealed(s, "", gozzard.CommandAck, command()), seal.RuleAgent)
-	wants(t, r, "agent-1", sealed(other, "agent-1", gozzard.CommandAck, command()), seal.RuleKey)
-	wants(t, r, "agent-1", command(), seal.RuleForm)
-	wants(t, r, "agent-1", nil, seal.RuleForm)
+	wants(t, r, "agent-2", good, signing.RuleAgent)
+	wants(t, r, "agent-1", sealed(s, "agent-10", gozzard.CommandAck, command()), signing.RuleAgent)
+	wants(t, r, "agent-1", sealed(s, "", gozzard.CommandAck, command()), signing.RuleAgent)
+	wants(t, r, "agent-1", sealed(other, "agent-1", gozzard.CommandAck, command()), signing.RuleKey)
+	wants(t, r, "agent-1", command(), signing.RuleForm)
+	wants(t, r, "agent-1", nil, signing.RuleForm)
 	forged := slices.Clone(good) // the right key's name on another key's signature
 	copy(forged[len(forged)-64:], sealed(other, "agent-1", gozzard.CommandAck, command())[len(good)-64:])
-	wants(t, r, "agent-1", forged, seal.RuleSignature)
-	wants(t, ring(t, t.TempDir(), seal.Key{}), "agent-1", good, seal.RuleKey)
-	if _, err := seal.Unproven(command()); rule(t, err) != seal.RuleForm {
+	wants(t, r, "agent-1", forged, signing.RuleSignature)
+	wants(t, ring(t, t.TempDir(), signing.Key{}), "agent-1", good, signing.RuleKey)
+	if _, err := signing.Unproven(command()); rule(t, err) != signing.RuleForm {
 		t.Errorf("what is no envelope was taken apart: %v", err)
 	}
 }
@@ -174,9 +174,9 @@ func TestExpiry(t *testing.T) {
 	ring(t, state, s.Key())
 	b := sealed(s, "agent-1", gozzard.CommandOperate, command())
 	for by, want := range map[time.Duration]string{
-		0: "", 24 * time.Hour: "", -24 * time.Hour: "", -50 * 365 * 24 * time.Hour: "", seal.Life: "", seal.Life + time.Second: seal.RuleExpired,
+		0: "", 24 * time.Hour: "", -24 * time.Hour: "", -50 * 365 * 24 * time.Hour: "", signing.Life: "", signing.Life + time.Second: signing.RuleExpired,
 	} {
-		r, err := seal.OpenRing(state, func() time.Time { return start.Add(by) })
+		r, err := signing.OpenRing(state, func() time.Time { return start.Add(by) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestTS8AnOldServerIsRefused(t *testing.T) {
 	r := ring(t, state, old.Key())
 	before := sealed(old, "agent-1", gozzard.CommandWelcome, command())
 	wants(t, r, "agent-1", before, "")
-	was, next, err := seal.Rotate(dir, now)
+	was, next, err := signing.Rotate(dir, now)
 	if err != nil || was != old.Key() || next.Epoch != 2 {
 		t.Fatalf("got %v to %v, %v", was, next, err)
 	}
@@ -201,19 +201,19 @@ func TestTS8AnOldServerIsRefused(t *testing.T) {
 		t.Fatalf("the server signs with %v of %v", s.Key(), s.History())
 	}
 	wants(t, r, "agent-1", before, "") // nobody told it yet
-	wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandOperate, command()), seal.RuleKey)
+	wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandOperate, command()), signing.RuleKey)
 	wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandWelcome, command()), "")
 	for range 2 {
 		if r.Key() != next {
 			t.Fatalf("trusts %v", r.Key())
 		}
-		wants(t, r, "agent-1", before, seal.RuleEpoch)
-		wants(t, r, "agent-1", sealed(old, "agent-1", gozzard.CommandWelcome, command()), seal.RuleEpoch)
+		wants(t, r, "agent-1", before, signing.RuleEpoch)
+		wants(t, r, "agent-1", sealed(old, "agent-1", gozzard.CommandWelcome, command()), signing.RuleEpoch)
 		wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandOperate, command()), "")
-		if err := r.Trust(old.Key()); err == nil || !strings.Contains(err.Error(), "remove "+filepath.Join(state, seal.RingFile)) {
+		if err := r.Trust(old.Key()); err == nil || !strings.Contains(err.Error(), "remove "+filepath.Join(state, signing.RingFile)) {
 			t.Errorf("went back: %v", err)
 		}
-		r = ring(t, state, seal.Key{}) // the agent starts again
+		r = ring(t, state, signing.Key{}) // the agent starts again
 	}
 }
 
@@ -221,19 +221,19 @@ func TestTS8AnOldServerIsRefused(t *testing.T) {
 func TestTS8ForgedHandOvers(t *testing.T) {
 	dir, stolen, state := t.TempDir(), t.TempDir(), t.TempDir()
 	first := signer(t, dir).Key()
-	copyFile(t, filepath.Join(dir, seal.SignerFile), filepath.Join(stolen, seal.SignerFile))
+	copyFile(t, filepath.Join(dir, signing.SignerFile), filepath.Join(stolen, signing.SignerFile))
 	rotate(t, dir, 1)
 	s := signer(t, dir)
 	r := ring(t, state, first)
 	wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandWelcome, nil), "")
 	rotate(t, stolen, 1) // the same epoch
-	wants(t, r, "agent-1", sealed(signer(t, stolen), "agent-1", gozzard.CommandWelcome, nil), seal.RuleKey)
+	wants(t, r, "agent-1", sealed(signer(t, stolen), "agent-1", gozzard.CommandWelcome, nil), signing.RuleKey)
 	rotate(t, stolen, 3) // newer epochs
-	wants(t, r, "agent-1", sealed(signer(t, stolen), "agent-1", gozzard.CommandWelcome, nil), seal.RuleKey)
+	wants(t, r, "agent-1", sealed(signer(t, stolen), "agent-1", gozzard.CommandWelcome, nil), signing.RuleKey)
 	stranger := t.TempDir()
 	signer(t, stranger)
 	rotate(t, stranger, 4)
-	wants(t, r, "agent-1", sealed(signer(t, stranger), "agent-1", gozzard.CommandWelcome, nil), seal.RuleKey)
+	wants(t, r, "agent-1", sealed(signer(t, stranger), "agent-1", gozzard.CommandWelcome, nil), signing.RuleKey)
 	if err := r.Trust(signer(t, stolen).Key()); err != nil {
 		t.Errorf("whoever operates the host may name a newer key: %v", err)
 	}
@@ -245,8 +245,8 @@ func TestTS8ForgedHandOvers(t *testing.T) {
 // An agent that was away finds its way over the rotations that an envelope can carry.
 func TestRotations(t *testing.T) {
 	dir := t.TempDir()
-	keys := []seal.Key{signer(t, dir).Key()}
-	rings := []*seal.Ring{ring(t, t.TempDir(), keys[0])}
+	keys := []signing.Key{signer(t, dir).Key()}
+	rings := []*signing.Ring{ring(t, t.TempDir(), keys[0])}
 	for i := range 20 {
 		rotate(t, dir, 1)
 		s := signer(t, dir)
@@ -261,11 +261,11 @@ func TestRotations(t *testing.T) {
 	for i, r := range rings {
 		want := ""
 		if missed := len(keys) - 1 - i; missed > 16 {
-			want = seal.RuleKey
+			want = signing.RuleKey
 		}
 		wants(t, r, "agent-1", welcome, want)
 	}
-	made, err := seal.Keys(dir)
+	made, err := signing.Keys(dir)
 	if err != nil || len(made) != 17 || made[16].Key != s.Key() || !made[0].At.Equal(start) {
 		t.Errorf("got %v, %v", made, err)
 	}
@@ -274,7 +274,7 @@ func TestRotations(t *testing.T) {
 func rotate(t testing.TB, dir string, times int) {
 	t.Helper()
 	for range times {
-		if _, _, err := seal.Rotate(dir, now); err != nil {
+		if _, _, err := signing.Rotate(dir, now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -293,7 +293,7 @@ func copyFile(t testing.TB, from, to string) {
 
 func TestKeyText(t *testing.T) {
 	k := signer(t, t.TempDir()).Key()
-	got, err := seal.ParseKey(k.String())
+	got, err := signing.ParseKey(k.String())
 	if err != nil || got != k {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -302,7 +302,7 @@ func TestKeyText(t *testing.T) {
 		strings.Replace(k.String(), "gzk1.1.", "gzk1.01.", 1), strings.Replace(k.String(), "gzk1.1.", "gzk1.18446744073709551615.", 1),
 		strings.Replace(k.String(), "gzk1.1.", "gzk1.-1.", 1), strings.Replace(k.String(), "gzk1", "gzk2", 1), k.String()[:len(k.String())-1],
 	} {
-		if k, err := seal.ParseKey(s); err == nil {
+		if k, err := signing.ParseKey(s); err == nil {
 			t.Errorf("%q is taken as %v", s, k)
 		}
 	}
@@ -312,10 +312,10 @@ func TestKeyText(t *testing.T) {
 func TestAtTheSameTime(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
-	keys := make([]seal.Key, 8)
+	keys := make([]signing.Key, 8)
 	for i := range keys {
 		wg.Go(func() {
-			s, err := seal.OpenSigner(dir, now)
+			s, err := signing.OpenSigner(dir, now)
 			if err != nil {
 				t.Error(err)
 				return
@@ -333,7 +333,7 @@ func TestAtTheSameTime(t *testing.T) {
 	done := 0
 	for range 8 {
 		wg.Go(func() {
-			if _, _, err := seal.Rotate(dir, now); err == nil {
+			if _, _, err := signing.Rotate(dir, now); err == nil {
 				mu.Lock()
 				done++
 				mu.Unlock()
@@ -360,7 +360,7 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	s := signer(t, dir)
 	ring(t, state, s.Key())
 	rotate(t, dir, 1)
-	for _, path := range []string{filepath.Join(dir, seal.SignerFile), filepath.Join(state, seal.RingFile)} {
+	for _, path := range []string{filepath.Join(dir, signing.SignerFile), filepath.Join(state, signing.RingFile)} {
 		st, err := os.Stat(path)
 		if err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("%s: mode %v, %v", path, st.Mode(), err)
@@ -369,9 +369,9 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, errSigner := seal.OpenSigner(dir, now)
-	_, _, errRotate := seal.Rotate(dir, now)
-	_, errRing := seal.OpenRing(state, now)
+	_, errSigner := signing.OpenSigner(dir, now)
+	_, _, errRotate := signing.Rotate(dir, now)
+	_, errRing := signing.OpenRing(state, now)
 	for _, err := range []error{errSigner, errRotate, errRing} {
 		if err == nil || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("open to others: %v", err)
@@ -383,7 +383,7 @@ func TestDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	signer(t, dir)
 	rotate(t, dir, 2)
-	path := filepath.Join(dir, seal.SignerFile)
+	path := filepath.Join(dir, signing.SignerFile)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -391,7 +391,7 @@ func TestDamagedFiles(t *testing.T) {
 	strange := t.TempDir()
 	signer(t, strange)
 	rotate(t, strange, 2)
-	other, err := os.ReadFile(filepath.Join(strange, seal.SignerFile))
+	other, err := os.ReadFile(filepath.Join(strange, signing.SignerFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,10 +408,10 @@ func TestDamagedFiles(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := seal.OpenSigner(dir, now); err == nil {
+		if _, err := signing.OpenSigner(dir, now); err == nil {
 			t.Errorf("%s: it was opened", name)
 		}
-		if _, _, err := seal.Rotate(dir, now); err == nil {
+		if _, _, err := signing.Rotate(dir, now); err == nil {
 			t.Errorf("%s: it was rotated", name)
 		}
 		if left, _ := os.ReadFile(path); !bytes.Equal(left, text) {
@@ -419,10 +419,10 @@ func TestDamagedFiles(t *testing.T) {
 		}
 	}
 	state := t.TempDir()
-	if err := os.WriteFile(filepath.Join(state, seal.RingFile), []byte("gzk1.1.x\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(state, signing.RingFile), []byte("gzk1.1.x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := seal.OpenRing(state, now); err == nil {
+	if _, err := signing.OpenRing(state, now); err == nil {
 		t.Error("a damaged trusted key was taken")
 	}
 }
@@ -448,7 +448,7 @@ func TestAKeyThatCannotBeKeptIsNotBelieved(t *testing.T) {
 	if err := os.Rename(state, state+"-away"); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, r, "agent-1", welcome, seal.RuleKeep)
+	wants(t, r, "agent-1", welcome, signing.RuleKeep)
 	if r.Key().Epoch != 1 {
 		t.Error("trusts what is not on the disk")
 	}

@@ -1,4 +1,4 @@
-package seal_test
+package signing_test
 
 import (
 	"strings"
@@ -6,12 +6,12 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/fuzztest"
-	"github.com/gozzard/gozzard/internal/seal"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
-func checkpoint(t testing.TB) (seal.Checkpoint, seal.Key) {
+func checkpoint(t testing.TB) (signing.Checkpoint, signing.Key) {
 	t.Helper()
-	s, err := seal.OpenSigner(t.TempDir(), nil)
+	s, err := signing.OpenSigner(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,10 +22,10 @@ func checkpoint(t testing.TB) (seal.Checkpoint, seal.Key) {
 func TestTR1CheckpointEveryCharacterCounts(t *testing.T) {
 	c, key := checkpoint(t)
 	text := c.String()
-	if err := c.Verify([]seal.Key{key}); err != nil {
+	if err := c.Verify([]signing.Key{key}); err != nil {
 		t.Fatal(err)
 	}
-	if _, other := checkpoint(t); c.Verify([]seal.Key{other}) == nil || c.Verify(nil) == nil {
+	if _, other := checkpoint(t); c.Verify([]signing.Key{other}) == nil || c.Verify(nil) == nil {
 		t.Error("it counts for another server")
 	}
 	for i := range text {
@@ -34,7 +34,7 @@ func TestTR1CheckpointEveryCharacterCounts(t *testing.T) {
 			if changed == text {
 				continue
 			}
-			if got, err := seal.ParseCheckpoint(changed); err == nil && got.Verify([]seal.Key{key}) == nil {
+			if got, err := signing.ParseCheckpoint(changed); err == nil && got.Verify([]signing.Key{key}) == nil {
 				t.Fatalf("changed at %d: %s", i, changed)
 			}
 		}
@@ -48,14 +48,14 @@ func FuzzCheckpoint(f *testing.F) {
 	z.Add(strings.Replace(c.String(), "4711", "-1", 1))
 	z.Add("gzc1.1.2.3.4.5")
 	z.Fuzz(func(t *testing.T, text string) {
-		got, err := seal.ParseCheckpoint(text)
+		got, err := signing.ParseCheckpoint(text)
 		if err != nil {
 			return
 		}
 		if got.String() != text {
 			t.Fatalf("%q is read as %q", text, got)
 		}
-		if got.Verify([]seal.Key{key}) == nil && text != c.String() {
+		if got.Verify([]signing.Key{key}) == nil && text != c.String() {
 			t.Fatalf("%q is proven", text)
 		}
 	})
