@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"internal/auth":       {"."},
 	"internal/backup":     {".", "internal/enrol", "internal/atomicfile", "internal/signing", "internal/sqlstore"},
 	"internal/cmdb":       {".", "internal/topology"},
-	"internal/control":    {".", "internal/live", "internal/topology"},
+	"internal/control":    {".", "internal/fleet", "internal/topology"},
 	"internal/document":   {},
 	"internal/enrol":      {".", "internal/atomicfile", "internal/signing"},
 	"internal/esb":        {".", "internal/auth"},
@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"internal/host":       {".", "internal/procfs", "internal/supervise"},
 	"internal/job":        {".", "internal/control", "internal/auth", "internal/esb"},
 	"internal/journal":    {"."},
-	"internal/live":       {"."},
+	"internal/fleet":      {"."},
 	"internal/agentsock":  {".", "internal/policy"},
 	"internal/nats":       {".", "internal/wire"},
 	"internal/policy":     {".", "internal/document", "internal/atomicfile"},
@@ -207,8 +207,8 @@ func TestFiles(t *testing.T) {
 }
 
 func TestLawOfImports(t *testing.T) {
-	plain := source{path: "internal/live/x.go", folder: "internal/live"}
-	test := source{path: "internal/live/x_test.go", folder: "internal/live"}
+	plain := source{path: "internal/fleet/x.go", folder: "internal/fleet"}
+	test := source{path: "internal/fleet/x_test.go", folder: "internal/fleet"}
 	root := source{path: "x.go", folder: "."}
 	for _, tt := range []struct {
 		from     source

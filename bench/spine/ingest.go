@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/wire"
 )
@@ -26,14 +26,14 @@ const (
 type ingestServer struct {
 	broker *nats.Broker
 	hub    *nats.Hub
-	index  *live.Index
+	index  *fleet.Index
 	lost   atomic.Uint64 // acknowledgements that the fabric did not take
 	cancel context.CancelFunc
 	done   chan error
 }
 
 func newIngestServer() (*ingestServer, error) {
-	s := &ingestServer{index: live.New(), done: make(chan error, 1)}
+	s := &ingestServer{index: fleet.New(), done: make(chan error, 1)}
 	var err error
 	if s.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: ingestSecret}); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -22,7 +22,7 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := startServer(ctx, dir, live.New(), nil)
+	s, err := startServer(ctx, dir, fleet.New(), nil)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/bench/sheet"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -96,7 +96,7 @@ func (b *bench) serve(ctx context.Context, name string, business *topology.Busin
 	if err != nil {
 		return nil, err
 	}
-	s := &server{live: live.New()}
+	s := &server{live: fleet.New()}
 	for _, list := range hosts {
 		s.join(list[0].service.Host)
 		s.report(list, 1, nil)

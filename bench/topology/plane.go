@@ -12,7 +12,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -24,12 +24,12 @@ var everybody = gozzard.Caller{App: "bench", User: "bench", Rights: gozzard.Ever
 // live index as their reports are.
 type server struct {
 	plane *control.Plane
-	live  *live.Index
+	live  *fleet.Index
 	store *sqlstore.Store
 }
 
 // startServer makes a server. Its businesses are in the store, or in what is given instead.
-func startServer(ctx context.Context, dir string, l *live.Index, instead control.TopologyStore) (*server, error) {
+func startServer(ctx context.Context, dir string, l *fleet.Index, instead control.TopologyStore) (*server, error) {
 	log := slog.New(slog.DiscardHandler)
 	var failed error
 	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(dir, "gozzard.db"), sqlstore.Options{Log: log, Fatal: func(err error) { failed = err }})
@@ -78,7 +78,7 @@ func (s *server) report(list []place, round uint64, all *gozzard.RunState) {
 
 // join makes a host known.
 func (s *server) join(h topology.Host) {
-	s.live.PutHost(live.Host{Info: gozzard.HostInfo{Agent: h.Agent, Addrs: []gozzard.HostAddr{h.Addr()}}, Session: 1, Online: true, LastSeen: time.Now()})
+	s.live.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: h.Agent, Addrs: []gozzard.HostAddr{h.Addr()}}, Session: 1, Online: true, LastSeen: time.Now()})
 }
 
 // record is a business that is kept in memory, since SQL is not what is asked.

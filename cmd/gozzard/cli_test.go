@@ -20,12 +20,12 @@ import (
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 // fakePlane settles every target at once by a rule of the test, over a real live index.
 type fakePlane struct {
-	*live.Index
+	*fleet.Index
 	*businesses
 	mu      sync.Mutex
 	tasks   map[gozzard.TaskID]control.TaskResults
@@ -125,9 +125,9 @@ func newCLI(t *testing.T) *cli {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &fakePlane{Index: live.New(), tasks: map[gozzard.TaskID]control.TaskResults{}, ring: control.NewEventRing(100, time.Unix(1700000000, 0))}
+	p := &fakePlane{Index: fleet.New(), tasks: map[gozzard.TaskID]control.TaskResults{}, ring: control.NewEventRing(100, time.Unix(1700000000, 0))}
 	for i, agent := range []gozzard.AgentID{"a1", "a2"} {
-		p.PutHost(live.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}}, Hostname: "h", OS: "linux", Arch: "amd64", Version: "1"},
+		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}}, Hostname: "h", OS: "linux", Arch: "amd64", Version: "1"},
 			Session: 1, Online: true, LastSeen: time.Unix(1700000000, 0)})
 		p.Apply(agent, []gozzard.Status{
 			{Key: gozzard.Key{Namespace: "shop", Name: "web"}, State: gozzard.StateRunning, Wanted: gozzard.StateRunning, Hosted: true, PID: 4711, CPU: 1.25, Mem: 2.5,

@@ -19,10 +19,10 @@ import (
 	"github.com/gozzard/gozzard/internal/cmdb"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/gse"
 	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/job"
-	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/ratelimit"
 	"github.com/gozzard/gozzard/internal/roll"
@@ -106,7 +106,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if n.trust.desk != nil {
 		n.trust.desk.OnCut(n.broker.Cut)
 	}
-	index := live.New()
+	index := fleet.New()
 	late := &lateDispatcher{observe: metrics.ObserveFabric}
 	cfg.Guard.Refused = metrics.ReportRefused
 	n.plane = &guardedPlane{guard: ratelimit.New(cfg.Guard.Options)}

@@ -17,12 +17,12 @@ import (
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 // plane is a control plane that remembers what it was asked and answers as it is told, over a real live index.
 type plane struct {
-	*live.Index
+	*fleet.Index
 	*businesses
 	mu      sync.Mutex
 	ops     []*gozzard.Operation
@@ -34,7 +34,7 @@ type plane struct {
 }
 
 func newPlane() *plane {
-	return &plane{Index: live.New(), results: map[gozzard.TaskID]control.TaskResults{}, ring: control.NewEventRing(50, time.Now())}
+	return &plane{Index: fleet.New(), results: map[gozzard.TaskID]control.TaskResults{}, ring: control.NewEventRing(50, time.Now())}
 }
 
 func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
@@ -128,7 +128,7 @@ func newServer(t testing.TB) *server {
 	for agent, addrs := range map[gozzard.AgentID][]gozzard.HostAddr{
 		"a1": {at(0, "10.0.0.1")}, "a2": {at(0, "10.0.0.2")}, "a3": {at(3, "10.0.0.1"), at(3, "10.0.0.9")},
 	} {
-		p.PutHost(live.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "host-" + string(agent), OS: "linux", Arch: "amd64"}, Session: 1, Online: agent != "a3",
+		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "host-" + string(agent), OS: "linux", Arch: "amd64"}, Session: 1, Online: agent != "a3",
 			LastSeen: time.Unix(1700000000, 0)})
 	}
 	for _, agent := range []gozzard.AgentID{"a1", "a2", "a3"} {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 // TestTD5HelloAdmission: so many sessions are opened in a second, an agent that is not let in comes in when it asks again, and one that asks without end takes
@@ -59,14 +59,14 @@ func TestB4ProcessesOfAHost(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	rows := make([]gozzard.Status, 0, 400)
-	for i := range live.MaxRowsPerHost + 500 {
+	for i := range fleet.MaxRowsPerHost + 500 {
 		rows = append(rows, gozzard.Status{Key: gozzard.Key{Namespace: "ns", Name: fmt.Sprintf("p%d", i)}, State: gozzard.StateRunning})
-		if len(rows) == 400 || i == live.MaxRowsPerHost+499 {
+		if len(rows) == 400 || i == fleet.MaxRowsPerHost+499 {
 			r.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1, Statuses: rows})
 			rows = rows[:0]
 		}
 	}
-	if n, _ := r.plane.Find(caller, live.Filter{}, 0, 1); n != live.MaxRowsPerHost {
+	if n, _ := r.plane.Find(caller, fleet.Filter{}, 0, 1); n != fleet.MaxRowsPerHost {
 		t.Errorf("%d processes are known", n)
 	}
 	if _, ok := r.refused.Load("too_many_processes"); !ok {

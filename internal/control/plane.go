@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // The live index's words, for doors that do not know package live.
 type (
-	Row    = live.Row
-	Host   = live.Host
-	Filter = live.Filter
+	Row    = fleet.Row
+	Host   = fleet.Host
+	Filter = fleet.Filter
 )
 
 // Options are the parts and settings of a Plane. Zero settings get their defaults.
@@ -26,7 +26,7 @@ type Options struct {
 	Store    Store
 	Topology TopologyStore // nil: no businesses are kept
 	Dispatch Dispatcher
-	Live     *live.Index
+	Live     *fleet.Index
 	Log      *slog.Logger
 	Now      func() time.Time
 	Observe  Observer

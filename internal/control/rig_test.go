@@ -9,7 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -67,7 +67,7 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	plane, err := control.New(r.t.Context(), control.Options{
-		Store: store, Topology: store, Dispatch: r, Live: live.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
+		Store: store, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
 		HelloRate: r.helloRate,
 		Events:    50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},

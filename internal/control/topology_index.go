@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -110,7 +110,7 @@ func (p *Plane) catchUp() {
 }
 
 func (p *Plane) lookAt(h topology.Host, keys []gozzard.Key, out []topology.Status) {
-	p.o.Live.Look(h.Agent, h.Addr(), keys, func(i int, b live.Brief) { out[i] = topology.Status(b) })
+	p.o.Live.Look(h.Agent, h.Addr(), keys, func(i int, b fleet.Brief) { out[i] = topology.Status(b) })
 }
 
 // Businesses lists the businesses that are known and the caller may see, by id.
@@ -164,7 +164,7 @@ func (p *Plane) complete(r *topology.Row, keys []gozzard.Key) []gozzard.Key {
 	for _, in := range r.Instances {
 		keys = append(keys, topology.Key(r.Biz, r.Name, in.Local))
 	}
-	p.o.Live.Look(r.Host.Agent, r.Host.Addr(), keys, func(i int, b live.Brief) {
+	p.o.Live.Look(r.Host.Agent, r.Host.Addr(), keys, func(i int, b fleet.Brief) {
 		s := &r.Instances[i].Status
 		s.PID, s.ReportedAt, s.Stale = -1, b.ReportedAt, b.Stale
 		if b.State == s.State {

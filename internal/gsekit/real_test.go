@@ -17,9 +17,9 @@ import (
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/gse"
 	"github.com/gozzard/gozzard/internal/gsekit"
-	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sim"
@@ -68,7 +68,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: joinSecret, Log: log})
 	must(err)
 	send := &sender{}
-	r.plane, err = control.New(ctx, control.Options{Store: store, Topology: store, Dispatch: send, Live: live.New(), Log: log})
+	r.plane, err = control.New(ctx, control.Options{Store: store, Topology: store, Dispatch: send, Live: fleet.New(), Log: log})
 	must(err)
 	send.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker, Receive: r.plane.Receive, Log: log})
 	must(err)

@@ -23,10 +23,10 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/gse"
 	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/job"
-	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/rollout"
@@ -219,7 +219,7 @@ func newWorld(t testing.TB, only string) *world {
 	must(err)
 	now := time.Date(2026, 7, 1, 2, 3, 4, 0, time.UTC) // nothing becomes late, and both worlds tell the same times
 	w.plane, err = control.New(t.Context(), control.Options{
-		Store: &countedTasks{w.store, w}, Topology: w.store, Dispatch: w, Live: live.New(), Now: func() time.Time { return now },
+		Store: &countedTasks{w.store, w}, Topology: w.store, Dispatch: w, Live: fleet.New(), Now: func() time.Time { return now },
 	})
 	must(err)
 	w.accounts, err = auth.Open(t.Context(), w.store, auth.Options{})

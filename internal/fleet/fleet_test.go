@@ -1,4 +1,4 @@
-package live_test
+package fleet_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 // all is who sees everything.
@@ -26,8 +26,8 @@ func addr(cloud, i int) gozzard.HostAddr {
 	return gozzard.HostAddr{Cloud: cloud, IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}
 }
 
-func hostAt(agent gozzard.AgentID, addrs ...gozzard.HostAddr) live.Host {
-	return live.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "h-" + string(agent)}, Session: 1, Online: true, LastSeen: time.Unix(100, 0)}
+func hostAt(agent gozzard.AgentID, addrs ...gozzard.HostAddr) fleet.Host {
+	return fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "h-" + string(agent)}, Session: 1, Online: true, LastSeen: time.Unix(100, 0)}
 }
 
 func status(ns, name string) gozzard.Status {
@@ -36,7 +36,7 @@ func status(ns, name string) gozzard.Status {
 		FD: 12, Disk: 7, Net: 8, Hosted: true, StartedAt: 1650000000, Message: "running"}
 }
 
-func names(rows []live.Row) string {
+func names(rows []fleet.Row) string {
 	var out []string
 	for _, r := range rows {
 		out = append(out, r.Status.Name)
@@ -45,7 +45,7 @@ func names(rows []live.Row) string {
 }
 
 func TestRowComesBackAsReported(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	x.PutHost(hostAt("a1", addr(3, 1), addr(3, 2)))
 	want := status("游戏", "网关服")
 	x.Apply("a1", []gozzard.Status{want}, nil)
@@ -54,13 +54,13 @@ func TestRowComesBackAsReported(t *testing.T) {
 	if !ok {
 		t.Fatal("row not found")
 	}
-	if diff := cmp.Diff(live.Row{Agent: "a1", Addr: addr(3, 1), Status: want}, got, cmpopts.EquateComparable(gozzard.HostAddr{})); diff != "" {
+	if diff := cmp.Diff(fleet.Row{Agent: "a1", Addr: addr(3, 1), Status: want}, got, cmpopts.EquateComparable(gozzard.HostAddr{})); diff != "" {
 		t.Errorf("row differs (-want +got):\n%s", diff)
 	}
 }
 
 func TestStaleUntilReportedAndWhileOffline(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	x.PutHost(hostAt("a1", addr(0, 1)))
 	x.Seed("a1", status("ns", "p"))
 	stale := func() bool {
@@ -91,7 +91,7 @@ func TestStaleUntilReportedAndWhileOffline(t *testing.T) {
 }
 
 func TestNewestHostOwnsAnAddress(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	x.PutHost(hostAt("old", addr(0, 1)))
 	x.PutHost(hostAt("new", addr(0, 1), addr(0, 2)))
 	if h, ok := x.HostByAddr(addr(0, 1)); !ok || h.Info.Agent != "new" {
@@ -108,7 +108,7 @@ func TestNewestHostOwnsAnAddress(t *testing.T) {
 }
 
 func TestPageKeepsItsOrder(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	for _, n := range []string{"c", "a", "b"} {
 		x.Apply("a1", []gozzard.Status{status("ns", n)}, nil)
 	}
@@ -136,7 +136,7 @@ func TestPageKeepsItsOrder(t *testing.T) {
 }
 
 func TestFullReport(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	x.Apply("a1", []gozzard.Status{status("ns", "stays"), status("ns", "goes"), status("ns", "recorded")}, nil)
 	x.Seed("a1", status("ns", "recorded"))
 	x.Seed("a1", status("ns", "awaited"))
@@ -183,7 +183,7 @@ func TestFullReport(t *testing.T) {
 }
 
 func TestHostileReportsAreBounded(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	x.Apply("a1", []gozzard.Status{status("", "p"), status("ns", "../x"), status("ns", "a\nb")}, nil)
 	if x.Len() != 0 || x.Dropped() != 3 {
 		t.Errorf("%d rows, %d dropped", x.Len(), x.Dropped())
@@ -195,14 +195,14 @@ func TestHostileReportsAreBounded(t *testing.T) {
 	if len(r.Status.Message) > 1024 || !strings.HasPrefix(long.Message, r.Status.Message) || len(r.Status.Version) > 256 {
 		t.Errorf("kept %d bytes of message and %d of version", len(r.Status.Message), len(r.Status.Version))
 	}
-	rows := make([]gozzard.Status, 0, live.MaxRowsPerHost+10)
-	for i := range live.MaxRowsPerHost + 10 {
+	rows := make([]gozzard.Status, 0, fleet.MaxRowsPerHost+10)
+	for i := range fleet.MaxRowsPerHost + 10 {
 		rows = append(rows, status("ns", fmt.Sprintf("q%06d", i)))
 	}
 	var left []int
 	x.OnLeftOut(func(agent gozzard.AgentID, tooMany, badKeys int) { left = append(left, tooMany, badKeys) })
 	x.Apply("a1", rows, nil)
-	if x.Len() != live.MaxRowsPerHost {
+	if x.Len() != fleet.MaxRowsPerHost {
 		t.Errorf("one host has %d rows", x.Len())
 	}
 	x.Full("a2", 1, 0, 1, []gozzard.Status{status("ns", "../x")})
@@ -210,13 +210,13 @@ func TestHostileReportsAreBounded(t *testing.T) {
 		t.Errorf("left out %v", left)
 	}
 	x.Apply("a2", []gozzard.Status{status("ns", "p")}, nil)
-	if x.Len() != live.MaxRowsPerHost+1 {
+	if x.Len() != fleet.MaxRowsPerHost+1 {
 		t.Error("another host has no room")
 	}
 }
 
 func TestReadersAndWritersTogether(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	const hosts, rounds = 8, 20
 	var writers, readers sync.WaitGroup
 	done := make(chan struct{})
@@ -253,13 +253,13 @@ func TestReadersAndWritersTogether(t *testing.T) {
 				if total, rows := x.Page(all, "ns1", 3, 50); len(rows) > total {
 					t.Errorf("%d rows of %d", len(rows), total)
 				}
-				_, rows := x.Find(all, live.Filter{Names: []string{"p1*"}, Agents: []gozzard.AgentID{agentName(1), agentName(2)}}, 0, 100)
+				_, rows := x.Find(all, fleet.Filter{Names: []string{"p1*"}, Agents: []gozzard.AgentID{agentName(1), agentName(2)}}, 0, 100)
 				for _, r := range rows {
 					if !strings.HasPrefix(r.Status.Name, "p1") {
 						t.Errorf("found %s", r.Status.Key)
 					}
 				}
-				x.Find(all, live.Filter{Names: []string{"*9"}}, 0, 100)
+				x.Find(all, fleet.Filter{Names: []string{"*9"}}, 0, 100)
 				x.CountByState()
 				x.Hosts(all)
 				time.Sleep(time.Millisecond) // the machine has few cores; writers shall get on
@@ -276,7 +276,7 @@ func TestReadersAndWritersTogether(t *testing.T) {
 
 // TestPagesSurviveChurn removes and adds thousands of rows, so that blocks of an order empty, join and fill again.
 func TestPagesSurviveChurn(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var want []string
 	next := 0
@@ -306,14 +306,14 @@ func TestPagesSurviveChurn(t *testing.T) {
 		if total != len(want) || names(page) != strings.Join(want[start:], " ") {
 			t.Fatalf("round %d: page from %d has %d of %d rows, want %d of %d", round, start, len(page), total, len(want)-start, len(want))
 		}
-		if total, found := x.Find(all, live.Filter{Names: []string{"*7"}}, 0, 1<<20); total != len(found) || names(found) != names(lookUp(x, want)) {
+		if total, found := x.Find(all, fleet.Filter{Names: []string{"*7"}}, 0, 1<<20); total != len(found) || names(found) != names(lookUp(x, want)) {
 			t.Fatalf("round %d: a search finds %d of %d", round, len(found), total)
 		}
 	}
 }
 
 // lookUp gets each wanted name that ends in 7 by itself.
-func lookUp(x *live.Index, want []string) (rows []live.Row) {
+func lookUp(x *fleet.Index, want []string) (rows []fleet.Row) {
 	for _, n := range want {
 		if strings.HasSuffix(n, "7") {
 			r, _ := x.Get("a1", gozzard.Key{Namespace: "ns", Name: n})

@@ -1,4 +1,4 @@
-package live_test
+package fleet_test
 
 import (
 	"fmt"
@@ -9,19 +9,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 // TestSight compares pages and counts for callers who see a part with what is left of everything when the rest is taken away.
 func TestSight(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	rng := rand.New(rand.NewPCG(7, 7))
 	addrs := map[gozzard.AgentID][]gozzard.HostAddr{}
 	for h := range 40 {
 		agent := gozzard.AgentID(fmt.Sprintf("h%d", h))
 		addrs[agent] = []gozzard.HostAddr{{Cloud: h % 3, IP: netip.AddrFrom4([4]byte{10, byte(h % 4), 0, byte(h)})}}
 		if h%10 > 0 { // of some hosts only rows are known
-			x.PutHost(live.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs[agent]}})
+			x.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs[agent]}})
 		} else {
 			addrs[agent] = nil
 		}
@@ -39,7 +39,7 @@ func TestSight(t *testing.T) {
 	} {
 		for _, namespace := range []string{"", "ns1", "ns2", "ns3", "none"} {
 			_, everything := x.Page(all, namespace, 0, 1<<20)
-			var want []live.Row
+			var want []fleet.Row
 			for _, row := range everything {
 				if r.Sees(row.Status.Namespace, addrs[row.Agent]) {
 					want = append(want, row)
@@ -52,7 +52,7 @@ func TestSight(t *testing.T) {
 			if total != len(want) || !cmp.Equal(names(rows), names(part)) {
 				t.Errorf("%s: page of %q has %d of %d, want %d of %d", name, namespace, len(rows), total, len(part), len(want))
 			}
-			f := live.Filter{Namespaces: []string{namespace + "*"}}
+			f := fleet.Filter{Namespaces: []string{namespace + "*"}}
 			if namespace != "none" && namespace != "" {
 				f.Namespaces = []string{namespace}
 			}

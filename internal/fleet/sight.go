@@ -1,4 +1,4 @@
-package live
+package fleet
 
 import "github.com/gozzard/gozzard"
 

@@ -1,4 +1,4 @@
-package live_test
+package fleet_test
 
 import (
 	"cmp"
@@ -11,11 +11,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 func TestChanged(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	x.PutHost(hostAt("a1", addr(0, 1), addr(0, 2)))
 	x.PutHost(hostAt("a2", addr(0, 3)))
 	x.Apply("a1", []gozzard.Status{status("ns", "p")}, nil)
@@ -84,15 +84,15 @@ func compareAddrs(a, b gozzard.HostAddr) int {
 }
 
 func TestLook(t *testing.T) {
-	x := live.New()
+	x := fleet.New()
 	x.PutHost(hostAt("a1", addr(0, 1)))
 	x.PutHost(hostAt("a2", addr(0, 2)))
 	run, stop := status("ns", "run"), status("ns", "stop")
 	stop.State, stop.Hosted, stop.PID = gozzard.StateStopped, false, -1
 	x.Apply("a1", []gozzard.Status{run, stop}, nil)
 	keys := []gozzard.Key{stop.Key, {Namespace: "ns", Name: "none"}, run.Key}
-	look := func(agent gozzard.AgentID, a gozzard.HostAddr) (out []live.Brief) {
-		x.Look(agent, a, keys, func(i int, b live.Brief) {
+	look := func(agent gozzard.AgentID, a gozzard.HostAddr) (out []fleet.Brief) {
+		x.Look(agent, a, keys, func(i int, b fleet.Brief) {
 			if i != len(out) {
 				t.Errorf("key %d is told as number %d", len(out), i)
 			}
@@ -100,16 +100,16 @@ func TestLook(t *testing.T) {
 		})
 		return out
 	}
-	all := []live.Brief{
+	all := []fleet.Brief{
 		{State: gozzard.StateStopped, PID: -1, ReportedAt: 1700000000}, {PID: -1},
 		{State: gozzard.StateRunning, Hosted: true, PID: 42, ReportedAt: 1700000000},
 	}
-	none := []live.Brief{{PID: -1, Stale: true}, {PID: -1, Stale: true}, {PID: -1, Stale: true}}
+	none := []fleet.Brief{{PID: -1, Stale: true}, {PID: -1, Stale: true}, {PID: -1, Stale: true}}
 	for _, c := range []struct {
 		words string
 		agent gozzard.AgentID
 		addr  gozzard.HostAddr
-		want  []live.Brief
+		want  []fleet.Brief
 	}{
 		{"by agent", "a1", gozzard.HostAddr{}, all},
 		{"by address", "", addr(0, 1), all},
@@ -136,11 +136,11 @@ func TestChangedMissesNothing(t *testing.T) {
 		hosted bool
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		x := live.New()
+		x := fleet.New()
 		x.Changed()
 		byAgent, byAddr := map[gozzard.AgentID]seen{}, map[gozzard.HostAddr]seen{}
 		look := func(agent gozzard.AgentID, a gozzard.HostAddr) (out seen) {
-			x.Look(agent, a, keys, func(i int, b live.Brief) { out[i].state, out[i].hosted = b.State, b.Hosted })
+			x.Look(agent, a, keys, func(i int, b fleet.Brief) { out[i].state, out[i].hosted = b.State, b.Hosted })
 			return out
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {

@@ -1,4 +1,4 @@
-package live_test
+package fleet_test
 
 import (
 	"flag"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 var benchRows = flag.Int("live.rows", 200_000, "rows of the fleet that is measured")
@@ -17,8 +17,8 @@ var benchRows = flag.Int("live.rows", 200_000, "rows of the fleet that is measur
 const rowsPerHost = 20
 
 // fleet makes an index of hosts with 20 processes each: names repeat between hosts but for one each, a tenth has a message of its own.
-func fleet(rows int) *live.Index {
-	x := live.New()
+func fleet(rows int) *fleet.Index {
+	x := fleet.New()
 	for h := range rows / rowsPerHost {
 		agent := agentName(h)
 		x.PutHost(hostAt(agent, addr(h%4, h)))
@@ -99,17 +99,17 @@ func BenchmarkIndex(b *testing.B) {
 	b.Run("findHost", func(b *testing.B) {
 		for b.Loop() {
 			h := rng.IntN(hosts)
-			x.Find(all, live.Filter{Clouds: []int{h % 4}, IPs: []netip.Addr{addr(h%4, h).IP}}, 0, 100)
+			x.Find(all, fleet.Filter{Clouds: []int{h % 4}, IPs: []netip.Addr{addr(h%4, h).IP}}, 0, 100)
 		}
 	})
 	b.Run("findGlobEverywhere", func(b *testing.B) {
 		for b.Loop() {
-			x.Find(all, live.Filter{Names: []string{"*_host_*7"}}, 0, 100)
+			x.Find(all, fleet.Filter{Names: []string{"*_host_*7"}}, 0, 100)
 		}
 	})
 	b.Run("findStopped", func(b *testing.B) {
 		for b.Loop() {
-			x.Find(all, live.Filter{States: []gozzard.RunState{gozzard.StateStopped}}, 0, 100)
+			x.Find(all, fleet.Filter{States: []gozzard.RunState{gozzard.StateStopped}}, 0, 100)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package live_test
+package fleet_test
 
 import (
 	"path"
@@ -12,12 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 // model is the index written down naively: a list of rows in the order in which they came.
 type model struct {
-	hosts  map[gozzard.AgentID]live.Host
+	hosts  map[gozzard.AgentID]fleet.Host
 	owner  map[gozzard.HostAddr]gozzard.AgentID
 	talked map[gozzard.AgentID]bool
 	rounds map[gozzard.AgentID]*modelRound
@@ -145,7 +145,7 @@ func (m *model) rebind(from, to gozzard.AgentID) {
 	}
 }
 
-func (m *model) putHost(h live.Host) {
+func (m *model) putHost(h fleet.Host) {
 	old := m.hosts[h.Info.Agent]
 	for _, a := range old.Info.Addrs {
 		if m.owner[a] == h.Info.Agent {
@@ -161,16 +161,16 @@ func (m *model) putHost(h live.Host) {
 	m.hosts[h.Info.Agent] = h
 }
 
-func (m *model) row(r *modelRow) live.Row {
+func (m *model) row(r *modelRow) fleet.Row {
 	h := m.hosts[r.agent]
-	out := live.Row{Agent: r.agent, Status: r.s, Stale: !h.Online || !m.talked[r.agent]}
+	out := fleet.Row{Agent: r.agent, Status: r.s, Stale: !h.Online || !m.talked[r.agent]}
 	if len(h.Info.Addrs) > 0 {
 		out.Addr = h.Info.Addrs[0]
 	}
 	return out
 }
 
-func (m *model) query(keep func(*modelRow) bool, start, limit int) (total int, rows []live.Row) {
+func (m *model) query(keep func(*modelRow) bool, start, limit int) (total int, rows []fleet.Row) {
 	for _, r := range m.rows {
 		if !keep(r) {
 			continue
@@ -192,7 +192,7 @@ func matches(patterns []string, s string) bool {
 	return len(patterns) == 0
 }
 
-func (m *model) fits(f live.Filter, r *modelRow) bool {
+func (m *model) fits(f fleet.Filter, r *modelRow) bool {
 	h := m.hosts[r.agent]
 	if len(f.Clouds)+len(f.IPs) > 0 && !slices.ContainsFunc(h.Info.Addrs, func(a gozzard.HostAddr) bool {
 		return (len(f.Clouds) == 0 || slices.Contains(f.Clouds, a.Cloud)) &&
@@ -225,8 +225,8 @@ var (
 	genAddr = rapid.Custom(func(t *rapid.T) gozzard.HostAddr {
 		return addr(rapid.IntRange(0, 1).Draw(t, "cloud"), rapid.IntRange(1, 4).Draw(t, "ip"))
 	})
-	genFilter = rapid.Custom(func(t *rapid.T) live.Filter {
-		var f live.Filter
+	genFilter = rapid.Custom(func(t *rapid.T) fleet.Filter {
+		var f fleet.Filter
 		some := func(name string) bool { return rapid.IntRange(0, 2).Draw(t, name) == 0 }
 		if some("namespaces") {
 			f.Namespaces = rapid.SliceOfN(rapid.SampledFrom([]string{"ns", "n?", "*", "*戏", "none"}), 1, 2).Draw(t, "namespaces")
@@ -259,8 +259,8 @@ var (
 // TestIndexAgainstModel drives the index and the naive model with the same calls and compares everything that can be asked.
 func TestIndexAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := live.New()
-		m := &model{hosts: map[gozzard.AgentID]live.Host{}, owner: map[gozzard.HostAddr]gozzard.AgentID{}, talked: map[gozzard.AgentID]bool{},
+		x := fleet.New()
+		m := &model{hosts: map[gozzard.AgentID]fleet.Host{}, owner: map[gozzard.HostAddr]gozzard.AgentID{}, talked: map[gozzard.AgentID]bool{},
 			rounds: map[gozzard.AgentID]*modelRound{}}
 		statuses := rapid.SliceOfN(genStatus, 0, 6)
 		t.Repeat(map[string]func(*rapid.T){
@@ -312,7 +312,7 @@ func TestIndexAgainstModel(t *testing.T) {
 	})
 }
 
-func compare(t *rapid.T, x *live.Index, m *model) {
+func compare(t *rapid.T, x *fleet.Index, m *model) {
 	same := func(what string, want, got any) {
 		if reflect.DeepEqual(want, got) { // much faster than the difference
 			return

@@ -1,2 +1,0 @@
-// Package live is the fleet in memory: hosts and processes with the indexes that queries need.
-package live
