@@ -18,7 +18,7 @@ var decoders = []string{
 	"internal/api",       // requests of every route
 	"internal/backup",    // files that a restore takes out
 	"internal/cmdb",      // answers of CMDB
-	"internal/document",  // YAML and JSON documents
+	"internal/yamldoc",   // YAML and JSON documents
 	"internal/enrol",     // enrolment tokens
 	"internal/esb",       // JSON bodies, credentials, texts in answers
 	"internal/gse",       // bodies of every call

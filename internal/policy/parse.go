@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/document"
+	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
 // MaxSize of a policy file.
@@ -21,15 +21,15 @@ func Parse(file string, src []byte) (*Policy, error) {
 	if len(src) > MaxSize {
 		return nil, fmt.Errorf("policy %s has %d bytes, at most %d are allowed", file, len(src), MaxSize)
 	}
-	root, err := document.Parse(src)
+	root, err := yamldoc.Parse(src)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", file, err)
 	}
 	d := decoder{p: Default()}
 	d.p.file = file
 	switch root.Kind {
-	case document.Null: // comments only: the defaults
-	case document.Mapping:
+	case yamldoc.Null: // comments only: the defaults
+	case yamldoc.Mapping:
 		for i := range root.Kids {
 			d.setting(&root.Kids[i])
 		}
@@ -48,11 +48,11 @@ type decoder struct {
 	faults []error
 }
 
-func (d *decoder) fault(n *document.Node, what, format string, args ...any) {
+func (d *decoder) fault(n *yamldoc.Node, what, format string, args ...any) {
 	d.faults = append(d.faults, fmt.Errorf("line %d: %s %s", n.Line, what, fmt.Sprintf(format, args...)))
 }
 
-func (d *decoder) setting(n *document.Node) {
+func (d *decoder) setting(n *yamldoc.Node) {
 	switch n.Key {
 	case setAllowRoot:
 		d.truth(n, &d.p.AllowRoot)
@@ -84,7 +84,7 @@ func (d *decoder) setting(n *document.Node) {
 	}
 }
 
-func (d *decoder) truth(n *document.Node, to *bool) {
+func (d *decoder) truth(n *yamldoc.Node, to *bool) {
 	v, ok := n.Bool()
 	if !ok {
 		d.fault(n, n.Key, "must be true or false")
@@ -93,8 +93,8 @@ func (d *decoder) truth(n *document.Node, to *bool) {
 }
 
 // entries reads a list. A setting without a value is no list: somebody has forgotten something.
-func entries[T any](d *decoder, n *document.Node, read func(key string, n *document.Node) T) []T {
-	if n.Kind != document.List {
+func entries[T any](d *decoder, n *yamldoc.Node, read func(key string, n *yamldoc.Node) T) []T {
+	if n.Kind != yamldoc.List {
 		d.fault(n, n.Key, "must be a list, is %s; [] is an empty one", n.Kind)
 		return nil
 	}
@@ -109,13 +109,13 @@ func entries[T any](d *decoder, n *document.Node, read func(key string, n *docum
 	return all
 }
 
-func text(n *document.Node) (string, bool) {
+func text(n *yamldoc.Node) (string, bool) {
 	_, truth := n.Bool()
-	ok := n.Kind == document.Quoted || n.Kind == document.Plain && !truth
+	ok := n.Kind == yamldoc.Quoted || n.Kind == yamldoc.Plain && !truth
 	return strings.Clone(n.Text), ok && n.Text != ""
 }
 
-func (d *decoder) user(key string, n *document.Node) string {
+func (d *decoder) user(key string, n *yamldoc.Node) string {
 	name, ok := text(n)
 	bare := strings.TrimPrefix(name, "@")
 	if !ok || bare == "" || bare == anyone && bare != name || strings.ContainsAny(bare, " \t:@,/") {
@@ -124,7 +124,7 @@ func (d *decoder) user(key string, n *document.Node) string {
 	return name
 }
 
-func (d *decoder) prefix(key string, n *document.Node) string {
+func (d *decoder) prefix(key string, n *yamldoc.Node) string {
 	path, ok := text(n)
 	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != strings.TrimSuffix(path, string(filepath.Separator)) && filepath.Clean(path) != path {
 		d.fault(n, key, "must name folders by clean absolute paths")
@@ -133,7 +133,7 @@ func (d *decoder) prefix(key string, n *document.Node) string {
 	return filepath.Clean(path)
 }
 
-func (d *decoder) file(n *document.Node) string {
+func (d *decoder) file(n *yamldoc.Node) string {
 	path, ok := text(n)
 	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		d.fault(n, n.Key, "must name a file by its clean absolute path")
@@ -142,7 +142,7 @@ func (d *decoder) file(n *document.Node) string {
 	return path
 }
 
-func (d *decoder) op(key string, n *document.Node) gozzard.Action {
+func (d *decoder) op(key string, n *yamldoc.Node) gozzard.Action {
 	name, _ := text(n)
 	a, err := gozzard.ParseAction(name)
 	if err != nil || !slices.Contains(judged, a) {
@@ -152,8 +152,8 @@ func (d *decoder) op(key string, n *document.Node) gozzard.Action {
 }
 
 // ranges reads "1-999, 65534".
-func (d *decoder) ranges(n *document.Node) (all []UIDRange) {
-	if n.Kind != document.Plain && n.Kind != document.Quoted {
+func (d *decoder) ranges(n *yamldoc.Node) (all []UIDRange) {
+	if n.Kind != yamldoc.Plain && n.Kind != yamldoc.Quoted {
 		d.fault(n, n.Key, `must be a text such as "1-999, 65534"; "" denies none`)
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/document"
+	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
 // decoder makes a business of the values of a document and notes everything that does not fit.
@@ -18,14 +18,14 @@ type decoder struct {
 	bad    map[string]bool // paths that were told about
 }
 
-func (d *decoder) fault(n *document.Node, path, format string, args ...any) {
+func (d *decoder) fault(n *yamldoc.Node, path, format string, args ...any) {
 	d.bad[path] = true
 	d.faults = append(d.faults, located{n.Line, gozzard.Fault{Path: path, Text: fmt.Sprintf(format, args...)}})
 }
 
 // mapping visits the members of a mapping that have a known key.
-func (d *decoder) mapping(n *document.Node, path string, known []string, take func(key string, v *document.Node, path string)) {
-	if n.Kind != document.Mapping {
+func (d *decoder) mapping(n *yamldoc.Node, path string, known []string, take func(key string, v *yamldoc.Node, path string)) {
+	if n.Kind != yamldoc.Mapping {
 		d.fault(n, path, "must be a mapping, is %s", n.Kind)
 		return
 	}
@@ -44,11 +44,11 @@ func (d *decoder) mapping(n *document.Node, path string, known []string, take fu
 }
 
 // list reads a list; nothing is an empty one.
-func list[T any](d *decoder, n *document.Node, path string, read func(n *document.Node, path string) T) []T {
-	if n.Kind == document.Null {
+func list[T any](d *decoder, n *yamldoc.Node, path string, read func(n *yamldoc.Node, path string) T) []T {
+	if n.Kind == yamldoc.Null {
 		return nil
 	}
-	if n.Kind != document.List {
+	if n.Kind != yamldoc.List {
 		d.fault(n, path, "must be a list, is %s", n.Kind)
 		return nil
 	}
@@ -63,15 +63,15 @@ func list[T any](d *decoder, n *document.Node, path string, read func(n *documen
 }
 
 // text reads a text. A number without quotes is taken as it is written: names and modes look like that.
-func (d *decoder) text(n *document.Node, path string) string {
+func (d *decoder) text(n *yamldoc.Node, path string) string {
 	_, truth := n.Bool()
 	switch {
-	case n.Kind == document.Null:
+	case n.Kind == yamldoc.Null:
 		return ""
 	case truth:
 		d.fault(n, path, "must be a text: put %s in quotes", n.Text)
 		return ""
-	case n.Kind != document.Plain && n.Kind != document.Quoted:
+	case n.Kind != yamldoc.Plain && n.Kind != yamldoc.Quoted:
 		d.fault(n, path, "must be a text, is %s", n.Kind)
 		return ""
 	}
@@ -84,14 +84,14 @@ func (d *decoder) text(n *document.Node, path string) string {
 }
 
 // number reads a whole number; nothing is 0.
-func (d *decoder) number(n *document.Node, path string) int {
-	if n.Kind == document.Null {
+func (d *decoder) number(n *yamldoc.Node, path string) int {
+	if n.Kind == yamldoc.Null {
 		return 0
 	}
 	i, ok := n.Int()
 	switch {
 	case ok:
-	case n.Kind == document.Plain || n.Kind == document.Quoted:
+	case n.Kind == yamldoc.Plain || n.Kind == yamldoc.Quoted:
 		d.fault(n, path, "must be a whole number, is %.40q", n.Text)
 	default:
 		d.fault(n, path, "must be a whole number, is %s", n.Kind)
@@ -99,7 +99,7 @@ func (d *decoder) number(n *document.Node, path string) int {
 	return i
 }
 
-func (d *decoder) addr(n *document.Node, path string) netip.Addr {
+func (d *decoder) addr(n *yamldoc.Node, path string) netip.Addr {
 	text := d.text(n, path)
 	if text == "" {
 		return netip.Addr{}
@@ -111,14 +111,14 @@ func (d *decoder) addr(n *document.Node, path string) netip.Addr {
 	return addr
 }
 
-func (d *decoder) business(n *document.Node) *Business {
+func (d *decoder) business(n *yamldoc.Node) *Business {
 	b := &Business{}
-	if n.Kind == document.Null {
+	if n.Kind == yamldoc.Null {
 		d.fault(n, "", "the document is empty")
 		return b
 	}
 	known := []string{"biz", "name", "clouds", "sets", "config_templates"}
-	d.mapping(n, "", known, func(key string, v *document.Node, path string) {
+	d.mapping(n, "", known, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "biz":
 			b.ID = d.number(v, path)
@@ -135,24 +135,24 @@ func (d *decoder) business(n *document.Node) *Business {
 	return b
 }
 
-func (d *decoder) cloud(n *document.Node, path string) (c Cloud) {
+func (d *decoder) cloud(n *yamldoc.Node, path string) (c Cloud) {
 	required := false
-	d.mapping(n, path, []string{"id", "name"}, func(key string, v *document.Node, path string) {
+	d.mapping(n, path, []string{"id", "name"}, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "id":
-			c.ID, required = d.number(v, path), v.Kind != document.Null
+			c.ID, required = d.number(v, path), v.Kind != yamldoc.Null
 		case "name":
 			c.Name = d.text(v, path)
 		}
 	})
-	if n.Kind == document.Mapping && !required { // 0 is an id here, so nothing must not be one
+	if n.Kind == yamldoc.Mapping && !required { // 0 is an id here, so nothing must not be one
 		d.fault(n, path+".id", "required")
 	}
 	return c
 }
 
-func (d *decoder) set(n *document.Node, path string) (s Set) {
-	d.mapping(n, path, []string{"id", "name", "env", "modules"}, func(key string, v *document.Node, path string) {
+func (d *decoder) set(n *yamldoc.Node, path string) (s Set) {
+	d.mapping(n, path, []string{"id", "name", "env", "modules"}, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "id":
 			s.ID = d.number(v, path)
@@ -167,8 +167,8 @@ func (d *decoder) set(n *document.Node, path string) (s Set) {
 	return s
 }
 
-func (d *decoder) module(n *document.Node, path string) (m Module) {
-	d.mapping(n, path, []string{"id", "name", "service_template_id", "instances"}, func(key string, v *document.Node, path string) {
+func (d *decoder) module(n *yamldoc.Node, path string) (m Module) {
+	d.mapping(n, path, []string{"id", "name", "service_template_id", "instances"}, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "id":
 			m.ID = d.number(v, path)
@@ -183,8 +183,8 @@ func (d *decoder) module(n *document.Node, path string) (m Module) {
 	return m
 }
 
-func (d *decoder) service(n *document.Node, path string) (s ServiceInstance) {
-	d.mapping(n, path, []string{"id", "name", "host", "processes"}, func(key string, v *document.Node, path string) {
+func (d *decoder) service(n *yamldoc.Node, path string) (s ServiceInstance) {
+	d.mapping(n, path, []string{"id", "name", "host", "processes"}, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "id":
 			s.ID = d.number(v, path)
@@ -199,8 +199,8 @@ func (d *decoder) service(n *document.Node, path string) (s ServiceInstance) {
 	return s
 }
 
-func (d *decoder) host(n *document.Node, path string) (h Host) {
-	d.mapping(n, path, []string{"cloud", "ip", "ipv6", "agent_id"}, func(key string, v *document.Node, path string) {
+func (d *decoder) host(n *yamldoc.Node, path string) (h Host) {
+	d.mapping(n, path, []string{"cloud", "ip", "ipv6", "agent_id"}, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "cloud":
 			h.Cloud = d.number(v, path)
@@ -225,10 +225,10 @@ var processKeys = func() []string {
 	return known
 }()
 
-func (d *decoder) process(n *document.Node, path string) Process {
+func (d *decoder) process(n *yamldoc.Node, path string) Process {
 	var p Process
 	all := p.attributes()
-	d.mapping(n, path, processKeys, func(key string, v *document.Node, path string) {
+	d.mapping(n, path, processKeys, func(key string, v *yamldoc.Node, path string) {
 		for _, a := range all {
 			switch {
 			case a.key != key:
@@ -242,9 +242,9 @@ func (d *decoder) process(n *document.Node, path string) Process {
 	return p
 }
 
-func (d *decoder) template(n *document.Node, path string) (t ConfigTemplate) {
+func (d *decoder) template(n *yamldoc.Node, path string) (t ConfigTemplate) {
 	known := []string{"id", "name", "file_name", "abs_path", "owner", "group", "mode", "bind"}
-	d.mapping(n, path, known, func(key string, v *document.Node, path string) {
+	d.mapping(n, path, known, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "id":
 			t.ID = d.number(v, path)
@@ -267,11 +267,11 @@ func (d *decoder) template(n *document.Node, path string) (t ConfigTemplate) {
 	return t
 }
 
-func (d *decoder) bind(n *document.Node, path string, t *ConfigTemplate) {
-	if n.Kind == document.Null {
+func (d *decoder) bind(n *yamldoc.Node, path string, t *ConfigTemplate) {
+	if n.Kind == yamldoc.Null {
 		return
 	}
-	d.mapping(n, path, []string{"templates", "processes"}, func(key string, v *document.Node, path string) {
+	d.mapping(n, path, []string{"templates", "processes"}, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "templates":
 			t.Templates = list(d, v, path, d.number)

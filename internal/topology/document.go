@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/document"
+	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
 // MaxDocument is how many bytes a document may have.
-const MaxDocument = document.MaxSize
+const MaxDocument = yamldoc.MaxSize
 
 // maxFaults bounds what is listed of a document that is wrong all over; the rest is counted.
 const maxFaults = 1000
@@ -21,9 +21,9 @@ const maxFaults = 1000
 // Parse reads a document, YAML or JSON, into a sorted business. It is taken whole or not at all: the error is a *gozzard.Error with every fault and its
 // place, such as "line 12: sets[0].modules[1].name".
 func Parse(doc []byte) (*Business, error) {
-	root, err := document.Parse(doc)
+	root, err := yamldoc.Parse(doc)
 	if err != nil {
-		var e *document.Error
+		var e *yamldoc.Error
 		if !errors.As(err, &e) {
 			return nil, fmt.Errorf("cannot read the document: %w", err)
 		}
@@ -82,7 +82,7 @@ func (d *decoder) told(path string) bool {
 }
 
 // line finds the line of a path, or of the nearest that there is on the way to it.
-func line(n *document.Node, path string) int32 {
+func line(n *yamldoc.Node, path string) int32 {
 	for path != "" {
 		step := path
 		if i := strings.IndexAny(path[1:], ".["); i >= 0 {
@@ -90,10 +90,10 @@ func line(n *document.Node, path string) int32 {
 		}
 		path = path[len(step):]
 		step = strings.TrimPrefix(step, ".")
-		var next *document.Node
+		var next *yamldoc.Node
 		if number, isIndex := strings.CutPrefix(step, "["); isIndex {
 			i, err := strconv.Atoi(strings.TrimSuffix(number, "]"))
-			if err == nil && n.Kind == document.List && i < len(n.Kids) {
+			if err == nil && n.Kind == yamldoc.List && i < len(n.Kids) {
 				next = &n.Kids[i]
 			}
 		} else {

@@ -1,4 +1,4 @@
-package document_test
+package yamldoc_test
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/gozzard/gozzard/internal/document"
 	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
 // FuzzParse: any bytes are a tree or an error with a line, and what is JSON is read as JSON.
@@ -24,13 +24,13 @@ func FuzzParse(f *testing.F) {
 		z.Add([]byte(seed))
 	}
 	z.Fuzz(func(t *testing.T, src []byte) {
-		n, err := document.Parse(src)
+		n, err := yamldoc.Parse(src)
 		var other any
 		d := json.NewDecoder(bytes.NewReader(src))
 		d.UseNumber()
 		isJSON := json.Valid(src) && d.Decode(&other) == nil
 		if err != nil {
-			var e *document.Error
+			var e *yamldoc.Error
 			if !errors.As(err, &e) || e.Line < 1 {
 				t.Fatalf("error without a line: %v", err)
 			}
@@ -63,7 +63,7 @@ func TestLibrary(t *testing.T) {
 		if strings.ContainsAny(tt.src, "\t\r") { // it drops these from texts
 			continue
 		}
-		n, err := document.Parse([]byte(tt.src))
+		n, err := yamldoc.Parse([]byte(tt.src))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,22 +79,22 @@ func TestLibrary(t *testing.T) {
 }
 
 // differ tells where two readers disagree. What the other takes for a number or a truth is not compared: here it is what is written.
-func differ(n *document.Node, other any) string {
+func differ(n *yamldoc.Node, other any) string {
 	switch other := other.(type) {
 	case nil:
-		if n.Kind != document.Null {
+		if n.Kind != yamldoc.Null {
 			return fmt.Sprintf("%s %q at line %d, there nothing", n.Kind, n.Text, n.Line)
 		}
 	case string:
-		if n.Text != other || n.Kind != document.Plain && n.Kind != document.Quoted {
+		if n.Text != other || n.Kind != yamldoc.Plain && n.Kind != yamldoc.Quoted {
 			return fmt.Sprintf("%s %q at line %d, there %q", n.Kind, n.Text, n.Line, other)
 		}
 	case json.Number:
-		if n.Kind != document.Plain || n.Text != other.String() {
+		if n.Kind != yamldoc.Plain || n.Text != other.String() {
 			return fmt.Sprintf("%s %q at line %d, there %s", n.Kind, n.Text, n.Line, other)
 		}
 	case []any:
-		if n.Kind != document.List || len(n.Kids) != len(other) {
+		if n.Kind != yamldoc.List || len(n.Kids) != len(other) {
 			return fmt.Sprintf("%s of %d at line %d, there a list of %d", n.Kind, len(n.Kids), n.Line, len(other))
 		}
 		for i := range other {
@@ -103,7 +103,7 @@ func differ(n *document.Node, other any) string {
 			}
 		}
 	case map[string]any:
-		if n.Kind != document.Mapping || len(n.Kids) != len(other) {
+		if n.Kind != yamldoc.Mapping || len(n.Kids) != len(other) {
 			return fmt.Sprintf("%s of %d at line %d, there a mapping of %d", n.Kind, len(n.Kids), n.Line, len(other))
 		}
 		for key := range other {
@@ -116,7 +116,7 @@ func differ(n *document.Node, other any) string {
 			}
 		}
 	default:
-		if n.Kind != document.Plain {
+		if n.Kind != yamldoc.Plain {
 			return fmt.Sprintf("%s at line %d, there %v", n.Kind, n.Line, other)
 		}
 	}

@@ -1,4 +1,4 @@
-package document_test
+package yamldoc_test
 
 import (
 	"errors"
@@ -7,21 +7,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gozzard/gozzard/internal/document"
+	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
 // simple is a tree as Go values: nil, strings (plain ones as they stand), lists and maps.
-func simple(n *document.Node) any {
+func simple(n *yamldoc.Node) any {
 	switch n.Kind {
-	case document.Null:
+	case yamldoc.Null:
 		return nil
-	case document.List:
+	case yamldoc.List:
 		list := []any{}
 		for i := range n.Kids {
 			list = append(list, simple(&n.Kids[i]))
 		}
 		return list
-	case document.Mapping:
+	case yamldoc.Mapping:
 		m := map[string]any{}
 		for i := range n.Kids {
 			m[n.Kids[i].Key] = simple(&n.Kids[i])
@@ -75,7 +75,7 @@ var readable = []struct {
 func TestParse(t *testing.T) {
 	for _, tt := range readable {
 		t.Run(tt.name, func(t *testing.T) {
-			n, err := document.Parse([]byte(tt.src))
+			n, err := yamldoc.Parse([]byte(tt.src))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,8 +135,8 @@ func TestRefused(t *testing.T) {
 		{"wide empty lines", "a: |\n     \n  x\n", 3, "empty lines"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := document.Parse([]byte(tt.src))
-			var e *document.Error
+			_, err := yamldoc.Parse([]byte(tt.src))
+			var e *yamldoc.Error
 			if !errors.As(err, &e) {
 				t.Fatalf("got %v", err)
 			}
@@ -148,14 +148,14 @@ func TestRefused(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
-	n, err := document.Parse([]byte("# first\na: 1\nb:\n  - x\n  - {c: 2,\n     d: [3,\n  4]}\ne: |\n  y\nf: 5\n"))
+	n, err := yamldoc.Parse([]byte("# first\na: 1\nb:\n  - x\n  - {c: 2,\n     d: [3,\n  4]}\ne: |\n  y\nf: 5\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := n.Get("b")
 	d := b.Kids[1].Get("d")
 	for name, tt := range map[string]struct {
-		n    *document.Node
+		n    *yamldoc.Node
 		line int32
 	}{
 		"a": {n.Get("a"), 2}, "b": {b, 4}, "x": {&b.Kids[0], 4}, "mapping": {&b.Kids[1], 5},
@@ -168,7 +168,7 @@ func TestLines(t *testing.T) {
 }
 
 func TestScalars(t *testing.T) {
-	n, err := document.Parse([]byte(`[7, -3, 007, +1, 1.0, 1e3, "7", 99999999999999999999, true, "true", yes]`))
+	n, err := yamldoc.Parse([]byte(`[7, -3, 007, +1, 1.0, 1e3, "7", 99999999999999999999, true, "true", yes]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestScalars(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	if _, err := document.Parse(make([]byte, document.MaxSize+1)); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := yamldoc.Parse(make([]byte, yamldoc.MaxSize+1)); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("got %v", err)
 	}
 }
