@@ -26,9 +26,9 @@ import (
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/ratelimit"
 	"github.com/gozzard/gozzard/internal/roll"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // nodeConfig is what a server needs to know.
@@ -60,7 +60,7 @@ type node struct {
 	broker   *nats.Broker
 	hub      *nats.Hub
 	plane    *guardedPlane
-	rollouts *rollout.Runner
+	rollouts *waves.Runner
 	accounts *auth.Accounts
 	cmdb     *cmdb.Sync   // nil: businesses come from documents only
 	points   *checkpoints // nil: none are signed
@@ -134,7 +134,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if n.accounts, err = cfg.Login.openAccounts(ctx, n.store, metrics.ReportRefused); err != nil {
 		return nil, err
 	}
-	n.rollouts = rollout.New(rollout.Options{Store: n.store, Plane: n.plane, Rights: n.accounts.Book().RightsOf, Log: cfg.Log})
+	n.rollouts = waves.New(waves.Options{Store: n.store, Plane: n.plane, Rights: n.accounts.Book().RightsOf, Log: cfg.Log})
 	if n.cmdb, err = cfg.CMDB.open(n.plane.Plane, cfg.Log); err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/goldentest"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 var costTime = regexp.MustCompile(`"cost_time":[0-9.]+`)
@@ -47,49 +47,49 @@ func (d timeless) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // The jobs of these tests.
 
-func someJobs() []rollout.Job {
+func someJobs() []waves.Job {
 	at := time.Date(2020, 12, 3, 2, 12, 36, 80806000, time.UTC)
-	return []rollout.Job{
-		{ID: 160, Biz: 2, Action: gozzard.ActionKill, Caller: gozzard.Caller{App: "admin", User: "cli"}, Expression: "*.*.*.*.*", Granularity: rollout.ByHost,
-			State: rollout.Running, Started: at.Add(time.Hour)},
-		{ID: 159, Biz: 2, Action: gozzard.ActionStop, Caller: gozzard.Caller{App: "bk_sops", User: "bob"}, Expression: "nothing.*.*.*.*", Granularity: rollout.ByBusiness,
+	return []waves.Job{
+		{ID: 160, Biz: 2, Action: gozzard.ActionKill, Caller: gozzard.Caller{App: "admin", User: "cli"}, Expression: "*.*.*.*.*", Granularity: waves.ByHost,
+			State: waves.Running, Started: at.Add(time.Hour)},
+		{ID: 159, Biz: 2, Action: gozzard.ActionStop, Caller: gozzard.Caller{App: "bk_sops", User: "bob"}, Expression: "nothing.*.*.*.*", Granularity: waves.ByBusiness,
 			Request: []byte(`{"scope":{"bk_set_env":"3","is_expression":true},"expression_scope":{"bk_set_env":"3","bk_set_name":"nothing"}}`),
-			State:   rollout.Failed, Reason: rollout.ReasonNothing, Started: at.Add(time.Minute), Ended: at.Add(time.Minute)},
-		{ID: 158, Biz: 2, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "bk_sops", User: "admin"}, Expression: "管控平台.*.*.*.*", Granularity: rollout.ByBusiness,
+			State:   waves.Failed, Reason: waves.ReasonNothing, Started: at.Add(time.Minute), Ended: at.Add(time.Minute)},
+		{ID: 158, Biz: 2, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "bk_sops", User: "admin"}, Expression: "管控平台.*.*.*.*", Granularity: waves.ByBusiness,
 			Request: []byte(`{"scope":{"bk_set_env":"3","bk_set_ids":[5]},"expression_scope":{"bk_set_env":"3","bk_set_name":"管控平台"}}`),
-			State:   rollout.Failed, Started: at, Ended: at.Add(2*time.Minute + 5*time.Second)},
-		{ID: 157, Biz: 3, Action: gozzard.ActionStart, State: rollout.Succeeded, Started: at, Ended: at},
+			State:   waves.Failed, Started: at, Ended: at.Add(2*time.Minute + 5*time.Second)},
+		{ID: 157, Biz: 3, Action: gozzard.ActionStart, State: waves.Succeeded, Started: at, Ended: at},
 	}
 }
 
 func addr(ip string) gozzard.HostAddr { return gozzard.HostAddr{IP: netip.MustParseAddr(ip)} }
 
 // someTasks has a task for every way to end and not to.
-func someTasks() []rollout.Task {
+func someTasks() []waves.Task {
 	at := time.Date(2020, 12, 3, 2, 12, 37, 0, time.UTC)
 	info := []byte(`{"set":{"bk_set_id":5,"bk_set_env":"3","bk_set_name":"管控平台"},"host":{"bk_cloud_id":0,"bk_host_innerip":"127.0.0.1","bk_host_innerip_v6":"","bk_agent_id":""}}`)
-	task := func(id int64, process int, state rollout.State) rollout.Task {
-		return rollout.Task{ID: id, Job: 158, Biz: 2, Process: process, Name: "gse_agent", Set: 5, Module: 21, Local: 1, Inst: 1,
+	task := func(id int64, process int, state waves.State) waves.Task {
+		return waves.Task{ID: id, Job: 158, Biz: 2, Process: process, Name: "gse_agent", Set: 5, Module: 21, Local: 1, Inst: 1,
 			Key: topology.Key(2, "gse_agent", 1), State: state, Info: info}
 	}
-	failed := func(id int64, reason rollout.Reason, code gozzard.Code, message string) rollout.Task {
-		t := task(id, 46, rollout.Failed)
+	failed := func(id int64, reason waves.Reason, code gozzard.Code, message string) waves.Task {
+		t := task(id, 46, waves.Failed)
 		t.Reason, t.Code, t.Message, t.Task, t.Started, t.Ended = reason, code, message, taskID, at, at.Add(time.Second)
 		return t
 	}
-	done, going, ignored := task(401, 46, rollout.Succeeded), task(402, 46, rollout.Running), failed(403, rollout.ReasonVerdict, gozzard.CodeNotRunning, "no need to stop")
+	done, going, ignored := task(401, 46, waves.Succeeded), task(402, 46, waves.Running), failed(403, waves.ReasonVerdict, gozzard.CodeNotRunning, "no need to stop")
 	done.Task, done.Started, done.Ended = taskID, at, at.Add(time.Second)
 	going.Task, going.Started = taskID, at
-	ignored.State, ignored.Reason, ignored.Code = rollout.Ignored, "", ""
-	waiting := task(404, 48, rollout.Pending)
+	ignored.State, ignored.Reason, ignored.Code = waves.Ignored, "", ""
+	waiting := task(404, 48, waves.Pending)
 	waiting.Name, waiting.Module, waiting.Info = "java", 22, nil
 	waiting.Addr = addr("10.0.0.2")
-	return []rollout.Task{
+	return []waves.Task{
 		done, going, ignored, waiting,
-		failed(405, rollout.ReasonVerdict, gozzard.CodeAlreadyRunning, "no need to start the process"),
-		failed(406, rollout.ReasonVerdict, gozzard.CodeAlreadyRunning, "no need to start the process"),
-		failed(407, rollout.ReasonMissing, "", "start_cmd, user"),
-		failed(408, rollout.ReasonEarlier, "", "priority 1: process 46 failed"),
-		failed(409, rollout.ReasonTimeout, "", ""),
+		failed(405, waves.ReasonVerdict, gozzard.CodeAlreadyRunning, "no need to start the process"),
+		failed(406, waves.ReasonVerdict, gozzard.CodeAlreadyRunning, "no need to start the process"),
+		failed(407, waves.ReasonMissing, "", "start_cmd, user"),
+		failed(408, waves.ReasonEarlier, "", "priority 1: process 46 failed"),
+		failed(409, waves.ReasonTimeout, "", ""),
 	}
 }

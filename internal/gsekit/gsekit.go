@@ -9,8 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // Plane is what this door needs of the control plane.
@@ -24,11 +24,11 @@ type Plane interface {
 
 // Jobs is what this door needs of the rollouts.
 type Jobs interface {
-	Create(ctx context.Context, r rollout.Request) (rollout.Job, error)
-	Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (rollout.Job, error)
-	Jobs(ctx context.Context, caller gozzard.Caller, f rollout.JobFilter) (total int, jobs []rollout.Job, err error)
-	Tasks(ctx context.Context, caller gozzard.Caller, biz int, f rollout.TaskFilter) (rollout.TaskPage, error)
-	Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (rollout.Job, error)
+	Create(ctx context.Context, r waves.Request) (waves.Job, error)
+	Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (waves.Job, error)
+	Jobs(ctx context.Context, caller gozzard.Caller, f waves.JobFilter) (total int, jobs []waves.Job, err error)
+	Tasks(ctx context.Context, caller gozzard.Caller, biz int, f waves.TaskFilter) (waves.TaskPage, error)
+	Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (waves.Job, error)
 	HasJobs(ctx context.Context, caller gozzard.Caller, biz int) (bool, error)
 }
 
@@ -41,7 +41,7 @@ type Options struct {
 	Auth        *auth.Book
 	Log         *slog.Logger
 	Observe     func(route string, code int, d time.Duration) // nil: nobody watches
-	Granularity rollout.Granularity                           // of jobs; ByBusiness
+	Granularity waves.Granularity                             // of jobs; ByBusiness
 	SyncWait    time.Duration                                 // how long sync_process_status waits for agents; 10 s
 	Zone        *time.Location                                // of times without one; time.Local
 }
@@ -50,7 +50,7 @@ type server struct {
 	plane       Plane
 	jobs        Jobs
 	flush       func(ctx context.Context, caller gozzard.Caller, biz int) error
-	granularity rollout.Granularity
+	granularity waves.Granularity
 	syncWait    time.Duration
 	zone        *time.Location
 }
@@ -58,7 +58,7 @@ type server struct {
 // New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
 func New(o Options) *esb.Handler {
 	if o.Granularity == "" {
-		o.Granularity = rollout.ByBusiness
+		o.Granularity = waves.ByBusiness
 	}
 	if o.SyncWait == 0 {
 		o.SyncWait = 10 * time.Second

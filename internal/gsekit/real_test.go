@@ -21,14 +21,14 @@ import (
 	"github.com/gozzard/gozzard/internal/gse"
 	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/nats"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sim"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/supervise"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
-var _ gsekit.Jobs = (*rollout.Runner)(nil)
+var _ gsekit.Jobs = (*waves.Runner)(nil)
 
 // real is everything but the program: record, fabric, plane, jobs, both doors, and agents over machines in memory.
 type real struct {
@@ -72,7 +72,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	must(err)
 	send.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker, Receive: r.plane.Receive, Log: log})
 	must(err)
-	runner := rollout.New(rollout.Options{Store: store, Plane: r.plane, Log: log, Rights: func(gozzard.Caller) *gozzard.Rights { return everybody.Rights }})
+	runner := waves.New(waves.Options{Store: store, Plane: r.plane, Log: log, Rights: func(gozzard.Caller) *gozzard.Rights { return everybody.Rights }})
 	for _, run := range []func(context.Context) error{r.plane.Run, send.hub.Run, runner.Run} {
 		r.wg.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
@@ -391,7 +391,7 @@ func TestRolloutByExpression(t *testing.T) {
 		id := 10 * (n + 1)
 		places = append(places, place(n+1, n, line(id+1, "db", "priority=1"), line(id+2, "app", "priority=2"), line(id+3, "cache", "priority=2")))
 	}
-	r := newReal(t, module(places...), 2, gsekit.Options{Granularity: rollout.ByHost})
+	r := newReal(t, module(places...), 2, gsekit.Options{Granularity: waves.ByHost})
 	e := r.post(t, "/api/2/job/", `{"job_object":"process","job_action":"start","expression_scope":{"bk_set_env":3,"bk_set_name":"set[1-9]","bk_process_name":"[db, app]"}}`)
 	var made struct {
 		ID int64 `json:"job_id"`

@@ -17,8 +17,8 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/gsekit"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // The real parts fit the door.
@@ -128,32 +128,32 @@ func (p *plane) Await(_ context.Context, _ gozzard.Caller, id gozzard.TaskID, li
 // jobs is a record of jobs that nobody works on.
 type jobs struct {
 	calls []string
-	last  rollout.Request
-	list  []rollout.Job // the newest first
-	tasks map[int64][]rollout.Task
+	last  waves.Request
+	list  []waves.Job // the newest first
+	tasks map[int64][]waves.Task
 	err   error // of retry
 }
 
-func (j *jobs) Create(_ context.Context, r rollout.Request) (rollout.Job, error) {
+func (j *jobs) Create(_ context.Context, r waves.Request) (waves.Job, error) {
 	j.last = r
 	q, err := json.Marshal(r.Query)
 	j.calls = append(j.calls, fmt.Sprintf("create %s by %s/%s in business %d, %s, of %s: %s", r.Action, r.Caller.App, r.Caller.User, r.Biz, r.Granularity, r.Expression, q))
-	return rollout.Job{ID: 158}, err
+	return waves.Job{ID: 158}, err
 }
 
-func (j *jobs) Job(_ context.Context, _ gozzard.Caller, biz int, id int64) (rollout.Job, error) {
+func (j *jobs) Job(_ context.Context, _ gozzard.Caller, biz int, id int64) (waves.Job, error) {
 	for _, job := range j.list {
 		if job.ID == id && job.Biz == biz {
 			return job, nil
 		}
 	}
-	return rollout.Job{}, gozzard.Errorf(gozzard.ErrNotFound, "no such job")
+	return waves.Job{}, gozzard.Errorf(gozzard.ErrNotFound, "no such job")
 }
 
-func (j *jobs) Jobs(_ context.Context, _ gozzard.Caller, f rollout.JobFilter) (int, []rollout.Job, error) {
+func (j *jobs) Jobs(_ context.Context, _ gozzard.Caller, f waves.JobFilter) (int, []waves.Job, error) {
 	b, err := json.Marshal(f)
 	j.calls = append(j.calls, fmt.Sprintf("jobs %s", b))
-	var fit []rollout.Job
+	var fit []waves.Job
 	for _, job := range j.list {
 		if job.Biz == f.Biz {
 			fit = append(fit, job)
@@ -166,9 +166,9 @@ func (j *jobs) Jobs(_ context.Context, _ gozzard.Caller, f rollout.JobFilter) (i
 	return len(fit), slices.Clone(fit[from:to]), err
 }
 
-func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f rollout.TaskFilter) (rollout.TaskPage, error) {
+func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f waves.TaskFilter) (waves.TaskPage, error) {
 	has := func(n int, list []int) bool { return len(list) == 0 || slices.Contains(list, n) }
-	page := rollout.TaskPage{Counts: map[rollout.State]int{}}
+	page := waves.TaskPage{Counts: map[waves.State]int{}}
 	for _, t := range j.tasks[f.Job] {
 		page.Counts[t.State]++
 		if t.Biz != biz || !has(t.Set, f.Sets) || !has(t.Module, f.Modules) || !has(t.Process, f.Processes) || len(f.Names) > 0 && !slices.Contains(f.Names, t.Name) ||
@@ -183,9 +183,9 @@ func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f rollout.Tas
 	return page, nil
 }
 
-func (j *jobs) Retry(_ context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (rollout.Job, error) {
+func (j *jobs) Retry(_ context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (waves.Job, error) {
 	j.calls = append(j.calls, fmt.Sprintf("retry by %s/%s in business %d: job %d, tasks %v", caller.App, caller.User, biz, id, tasks))
-	return rollout.Job{}, j.err
+	return waves.Job{}, j.err
 }
 
 func (j *jobs) HasJobs(_ context.Context, _ gozzard.Caller, biz int) (bool, error) {
@@ -212,7 +212,7 @@ func book(t testing.TB) *auth.Book {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{plane: newPlane(t), jobs: &jobs{list: someJobs(), tasks: map[int64][]rollout.Task{158: someTasks()}}}
+	r := &rig{plane: newPlane(t), jobs: &jobs{list: someJobs(), tasks: map[int64][]waves.Task{158: someTasks()}}}
 	r.Handler = gsekit.New(gsekit.Options{
 		Plane: r.plane, Jobs: r.jobs, Auth: book(t), SyncWait: 3 * time.Second, Zone: time.FixedZone("", 8*3600),
 		Flush: func(_ context.Context, caller gozzard.Caller, biz int) error {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/rollout"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // The numbers of a task without trouble of its own; others are those of GSE or of this API.
@@ -19,36 +19,36 @@ const (
 )
 
 // errCode is the number of a task.
-func errCode(t *rollout.Task) int {
+func errCode(t *waves.Task) int {
 	switch t.State {
-	case rollout.Pending:
+	case waves.Pending:
 		return errPending
-	case rollout.Running:
+	case waves.Running:
 		return errRunning
-	case rollout.Succeeded:
+	case waves.Succeeded:
 		return errSucceeded
-	case rollout.Ignored:
+	case waves.Ignored:
 		return errIgnored
 	}
 	return reasonCode(t.Reason, t.Code)
 }
 
 // reasonCode is the table of reasons.
-func reasonCode(reason rollout.Reason, code gozzard.Code) int {
+func reasonCode(reason waves.Reason, code gozzard.Code) int {
 	switch reason {
-	case rollout.ReasonNone:
+	case waves.ReasonNone:
 		return errFailed
-	case rollout.ReasonVerdict:
+	case waves.ReasonVerdict:
 		return esb.EntryNumber(code)
-	case rollout.ReasonMissing:
+	case waves.ReasonMissing:
 		return codeMissing
-	case rollout.ReasonEarlier:
+	case waves.ReasonEarlier:
 		return codeEarlierFailed
-	case rollout.ReasonNothing:
+	case waves.ReasonNothing:
 		return codeNothing
-	case rollout.ReasonTimeout:
+	case waves.ReasonTimeout:
 		return codeTimeout
-	case rollout.ReasonRefused:
+	case waves.ReasonRefused:
 		return codeGSE
 	}
 	return errOther
@@ -96,10 +96,10 @@ func (l language) codeText(code int) string {
 }
 
 // reason says why a task or job did not succeed, in the form that callers know for each source.
-func (l language) reason(reason rollout.Reason, code gozzard.Code, action gozzard.Action, message string) string {
+func (l language) reason(reason waves.Reason, code gozzard.Code, action gozzard.Action, message string) string {
 	number := reasonCode(reason, code)
 	text := l.codeText(number)
-	if reason == rollout.ReasonVerdict {
+	if reason == waves.ReasonVerdict {
 		if number == esb.EntryCheckFailed && (action == gozzard.ActionStop || action == gozzard.ActionKill) {
 			text = l.say(sayStopCheck)
 		}
@@ -115,11 +115,11 @@ func (l language) reason(reason rollout.Reason, code gozzard.Code, action gozzar
 }
 
 // solutions are hints for people.
-func (l language) solutions(reason rollout.Reason) []solution {
+func (l language) solutions(reason waves.Reason) []solution {
 	switch reason {
-	case rollout.ReasonMissing:
+	case waves.ReasonMissing:
 		return []solution{{l.say(sayHintAttribute)}, {l.say(sayHintTemplate)}}
-	case rollout.ReasonTimeout:
+	case waves.ReasonTimeout:
 		return []solution{{l.say(sayHintScript)}, {l.say(sayHintAdmin)}}
 	}
 	return []solution{}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // databases runs a benchmark on each database there is.
@@ -166,7 +166,7 @@ func BenchmarkJob50000(b *testing.B) {
 			}
 			save += time.Since(start)
 			start = time.Now()
-			p, err := s.Tasks(b.Context(), rollout.TaskFilter{Job: j.ID, Modules: []int{7}, Limit: 100})
+			p, err := s.Tasks(b.Context(), waves.TaskFilter{Job: j.ID, Modules: []int{7}, Limit: 100})
 			if err != nil || p.Total != 1000 || len(p.Tasks) != 100 {
 				b.Fatal(p.Total, err)
 			}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // benchBusiness is a new business of n service instances with one process each, in modules of a thousand.
@@ -38,13 +38,13 @@ func topologyAudit() control.AuditRow {
 }
 
 // benchJob is a job of n tasks with one definition.
-func benchJob(n int) (rollout.Job, []rollout.Task) {
-	j := rollout.Job{Biz: 2, Action: gozzard.ActionStart, Granularity: rollout.ByBusiness, State: rollout.Running, Started: time.Now()}
+func benchJob(n int) (waves.Job, []waves.Task) {
+	j := waves.Job{Biz: 2, Action: gozzard.ActionStart, Granularity: waves.ByBusiness, State: waves.Running, Started: time.Now()}
 	spec := benchTask(1).Attempts[0].Spec
-	tasks := make([]rollout.Task, n)
+	tasks := make([]waves.Task, n)
 	for i := range tasks {
-		tasks[i] = rollout.Task{Process: i + 1, Name: "gamesvr", Set: 1, Module: 1 + i/1000, Local: 1, Inst: i + 1, Key: topology.Key(2, "gamesvr", 1),
-			Addr: gozzard.HostAddr{IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}, Group: "biz:2", State: rollout.Pending,
+		tasks[i] = waves.Task{Process: i + 1, Name: "gamesvr", Set: 1, Module: 1 + i/1000, Local: 1, Inst: i + 1, Key: topology.Key(2, "gamesvr", 1),
+			Addr: gozzard.HostAddr{IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}, Group: "biz:2", State: waves.Pending,
 			Labels: map[string]string{"bk_process_name": "gamesvr", "bk_process_id": fmt.Sprint(i + 1)}, Spec: spec, Info: make([]byte, 1000)}
 	}
 	return j, tasks
@@ -148,7 +148,7 @@ func TestJobsLeaveNothing(t *testing.T) {
 	s := openSQLite(t, path, sqlstore.Options{})
 	for range 3 {
 		j, tasks := benchJob(1500)
-		j.State, j.Ended = rollout.Succeeded, time.Now()
+		j.State, j.Ended = waves.Succeeded, time.Now()
 		if err := s.CreateJob(t.Context(), &j, tasks); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // smallDisk gives a folder on a file system of its own.
@@ -161,7 +161,7 @@ func TestDiskFull(t *testing.T) {
 }
 
 // refusesGrowth: without room no business and no job is taken, and a job that is under way comes to its end.
-func refusesGrowth(t *testing.T, s *sqlstore.Store, j rollout.Job, tasks []rollout.Task) {
+func refusesGrowth(t *testing.T, s *sqlstore.Store, j waves.Job, tasks []waves.Task) {
 	t.Helper()
 	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), control.SourceFile, topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
 		t.Fatalf("a business without room: %v", err)
@@ -171,9 +171,9 @@ func refusesGrowth(t *testing.T, s *sqlstore.Store, j rollout.Job, tasks []rollo
 		t.Fatalf("a job without room: %d, %v", more.ID, err)
 	}
 	for i := range tasks {
-		tasks[i].State = rollout.Succeeded
+		tasks[i].State = waves.Succeeded
 	}
-	j.State, j.Ended = rollout.Succeeded, time.Now()
+	j.State, j.Ended = waves.Succeeded, time.Now()
 	if err := s.SaveTasks(t.Context(), &j, tasks); err != nil {
 		t.Fatalf("the end of a job found no room: %v", err)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // TestCopyWhileWritten: copies of a record that is being written to are whole, each as the record was at one moment.
@@ -80,8 +80,8 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waves := rollout.Job{Biz: 2, Action: gozzard.ActionRestart, State: rollout.Running, Started: time.Now()}
-	steps := []rollout.Task{{State: rollout.Succeeded}, {State: rollout.Running, Task: before.Task.ID}, {State: rollout.Pending, Wave: 1}}
+	waves := waves.Job{Biz: 2, Action: gozzard.ActionRestart, State: waves.Running, Started: time.Now()}
+	steps := []waves.Task{{State: waves.Succeeded}, {State: waves.Running, Task: before.Task.ID}, {State: waves.Pending, Wave: 1}}
 	if err := s.CreateJob(t.Context(), &waves, steps); err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +92,8 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	if jobs, err := s.OpenJobs(t.Context()); err != nil || len(jobs) > 0 {
 		t.Errorf("jobs go on by themselves: %+v, %v", jobs, err)
 	}
-	page, err := s.Tasks(t.Context(), rollout.TaskFilter{Job: waves.ID, Limit: -1})
-	if err != nil || page.Counts[rollout.Succeeded] != 1 || page.Counts[rollout.Failed] != 2 {
+	page, err := s.Tasks(t.Context(), waves.TaskFilter{Job: waves.ID, Limit: -1})
+	if err != nil || page.Counts[waves.Succeeded] != 1 || page.Counts[waves.Failed] != 2 {
 		t.Errorf("steps of a job: %+v, %v", page.Counts, err)
 	}
 	open, err := s.Open(t.Context(), agent)

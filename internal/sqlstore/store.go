@@ -15,7 +15,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/rollout"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // Options of a store. All fields may be zero.
@@ -43,7 +43,7 @@ type Store struct {
 var (
 	_ control.Store         = (*Store)(nil)
 	_ control.TopologyStore = (*Store)(nil)
-	_ rollout.Store         = (*Store)(nil)
+	_ waves.Store           = (*Store)(nil)
 )
 
 // dialect is what differs between the databases after a store is open.

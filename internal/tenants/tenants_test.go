@@ -10,7 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/rollout"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 var (
@@ -80,10 +80,10 @@ func (w *world) keepUp(other *world) {
 	w.t.Helper()
 	w.settle()
 	for len(w.jobs.sizes) < len(other.jobs.sizes) {
-		j := rollout.Job{Biz: 77, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "filler"}, State: rollout.Failed}
-		tasks := make([]rollout.Task, other.jobs.sizes[len(w.jobs.sizes)])
+		j := waves.Job{Biz: 77, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "filler"}, State: waves.Failed}
+		tasks := make([]waves.Task, other.jobs.sizes[len(w.jobs.sizes)])
 		for i := range tasks {
-			tasks[i] = rollout.Task{Biz: 77, State: rollout.Failed}
+			tasks[i] = waves.Task{Biz: 77, State: waves.Failed}
 		}
 		if err := w.jobs.CreateJob(w.t.Context(), &j, tasks); err != nil {
 			w.t.Fatal(err)

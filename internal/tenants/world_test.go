@@ -29,10 +29,10 @@ import (
 	"github.com/gozzard/gozzard/internal/job"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/roll"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -136,7 +136,7 @@ type world struct {
 	t        testing.TB
 	store    *sqlstore.Store
 	plane    *control.Plane
-	runner   *rollout.Runner
+	runner   *waves.Runner
 	releases *roll.Runner
 	jobs     *countedJobs
 	book     *auth.Book
@@ -197,7 +197,7 @@ type countedJobs struct {
 	sizes []int // tasks of each job
 }
 
-func (c *countedJobs) CreateJob(ctx context.Context, j *rollout.Job, tasks []rollout.Task) error {
+func (c *countedJobs) CreateJob(ctx context.Context, j *waves.Job, tasks []waves.Task) error {
 	c.sizes = append(c.sizes, len(tasks))
 	return c.Store.CreateJob(ctx, j, tasks)
 }
@@ -227,7 +227,7 @@ func newWorld(t testing.TB, only string) *world {
 	must(w.accounts.Import(t.Context(), apps()))
 	w.book = w.accounts.Book()
 	w.jobs = &countedJobs{Store: w.store}
-	w.runner = rollout.New(rollout.Options{Store: w.jobs, Plane: w.plane, Rights: w.book.RightsOf, Now: func() time.Time { return now }})
+	w.runner = waves.New(waves.Options{Store: w.jobs, Plane: w.plane, Rights: w.book.RightsOf, Now: func() time.Time { return now }})
 	w.enrolled(only, now)
 	w.releases = w.release()
 	w.native = api.New(api.Options{Plane: w.plane, Auth: w.book, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(), Metrics: w.metrics, Releases: w.releases})

@@ -1,4 +1,4 @@
-package rollout_test
+package waves_test
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // mortal is a server that dies at one of its calls: before the call has its effect, or after it and before anybody hears of it.
 type mortal struct {
-	rollout.Store
-	rollout.Plane
+	waves.Store
+	waves.Plane
 	after bool
 	die   func()
 
@@ -45,11 +45,11 @@ func (m *mortal) call(f func() error) error {
 	return context.Canceled
 }
 
-func (m *mortal) SaveTasks(_ context.Context, j *rollout.Job, tasks []rollout.Task) error {
+func (m *mortal) SaveTasks(_ context.Context, j *waves.Job, tasks []waves.Task) error {
 	return m.call(func() error { return m.Store.SaveTasks(context.Background(), j, tasks) })
 }
 
-func (m *mortal) Tasks(_ context.Context, f rollout.TaskFilter) (page rollout.TaskPage, err error) {
+func (m *mortal) Tasks(_ context.Context, f waves.TaskFilter) (page waves.TaskPage, err error) {
 	return page, m.call(func() (err error) {
 		page, err = m.Store.Tasks(context.Background(), f)
 		return err
@@ -82,8 +82,8 @@ func TestKilledAnywhere(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		died := true
 		for n := 1; died; n++ {
-			r.runner = rollout.New(r.o)
-			j := r.create(gozzard.ActionStart, rollout.BySet)
+			r.runner = waves.New(r.o)
+			j := r.create(gozzard.ActionStart, waves.BySet)
 			r.sent = nil
 			died = !r.runUntilDeath(j.ID, n, after)
 			r.run()
@@ -111,7 +111,7 @@ func (r *rig) runUntilDeath(job int64, n int, after bool) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	m := &mortal{Store: r.store, Plane: r, after: after, left: n, die: cancel}
-	runner := rollout.New(rollout.Options{Store: m, Plane: m})
+	runner := waves.New(waves.Options{Store: m, Plane: m})
 	runner.SplitAt(2)
 	gone := make(chan struct{})
 	go func() {
@@ -141,7 +141,7 @@ func TestSplit(t *testing.T) {
 		r.process(id, topology.Row{Priority: id / 6})
 	}
 	r.gives["p5_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeCommandFailed}
-	r.runner = rollout.New(r.o)
+	r.runner = waves.New(r.o)
 	j := r.create(gozzard.ActionStart, "")
 	r.runUntilDeath(j.ID, 1000, false)
 	same(t, "sizes", sizes(r.sent), "[2 2 1]")
@@ -168,7 +168,7 @@ func TestProgress(t *testing.T) {
 	r.until("the first verdict is not recorded", func() bool {
 		return fmt.Sprint(states(r.tasks(j.ID))) == "[p1_1 succeeded p2_1 running p3_1 pending]"
 	})
-	if got, err := r.runner.Job(t.Context(), caller, biz, j.ID); err != nil || got.State != rollout.Running {
+	if got, err := r.runner.Job(t.Context(), caller, biz, j.ID); err != nil || got.State != waves.Running {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	_, err := r.runner.Retry(t.Context(), caller, biz, j.ID, nil)
@@ -196,7 +196,7 @@ func TestTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	j, _ = r.finish(j.ID)
-	same(t, "job", j.State, rollout.Succeeded)
+	same(t, "job", j.State, waves.Succeeded)
 }
 
 // TestRefused: an operation that is not accepted fails its wave, in words for callers; one whose fate is not known is asked for again.
@@ -207,12 +207,12 @@ func TestRefused(t *testing.T) {
 	r.run()
 	for _, tt := range []struct {
 		err     error
-		reason  rollout.Reason
+		reason  waves.Reason
 		message string
 	}{
-		{&gozzard.Error{Kind: gozzard.ErrStorageFull, Message: "no room", Cause: fmt.Errorf("inner words")}, rollout.ReasonRefused, "no room"},
-		{gozzard.Errorf(gozzard.ErrInvalid, "wrong"), rollout.ReasonRefused, "wrong"},
-		{fmt.Errorf("inner words"), rollout.ReasonInternal, "the operation could not be recorded"},
+		{&gozzard.Error{Kind: gozzard.ErrStorageFull, Message: "no room", Cause: fmt.Errorf("inner words")}, waves.ReasonRefused, "no room"},
+		{gozzard.Errorf(gozzard.ErrInvalid, "wrong"), waves.ReasonRefused, "wrong"},
+		{fmt.Errorf("inner words"), waves.ReasonInternal, "the operation could not be recorded"},
 	} {
 		r.mu.Lock()
 		r.refuse = func() error { return tt.err }
@@ -227,7 +227,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		j, _ = r.finish(j.ID)
-		same(t, "job", j.State, rollout.Succeeded)
+		same(t, "job", j.State, waves.Succeeded)
 	}
 	tries := 0
 	r.mu.Lock()
@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 	}
 	r.mu.Unlock()
 	j, _ := r.finish(r.create(gozzard.ActionStart, "").ID)
-	same(t, "job", j.State, rollout.Succeeded)
+	same(t, "job", j.State, waves.Succeeded)
 }
 
 func TestRetry(t *testing.T) {
@@ -265,11 +265,11 @@ func TestRetry(t *testing.T) {
 	bob := gozzard.Caller{App: "bk_sops", User: "bob", Rights: gozzard.Everything()}
 	delete(r.gives, "p3_1@0:10.0.0.1")
 	j, err := r.runner.Retry(t.Context(), bob, biz, first.ID, []int64{tasks[2].ID, tasks[4].ID}) // what is not named holds nobody back
-	if err != nil || j.State != rollout.Pending || !j.Ended.IsZero() || !j.Started.Equal(first.Started) {
+	if err != nil || j.State != waves.Pending || !j.Ended.IsZero() || !j.Started.Equal(first.Started) {
 		t.Fatalf("%+v, %v", j, err)
 	}
 	j, tasks = r.finish(first.ID)
-	same(t, "job", j.State, rollout.Failed)
+	same(t, "job", j.State, waves.Failed)
 	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 failed verdict p3_1 succeeded p4_1 failed earlier p5_1 succeeded]")
 
 	if _, err = r.runner.Retry(t.Context(), bob, biz, first.ID, nil); err != nil { // fails as before
@@ -284,7 +284,7 @@ func TestRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	j, tasks = r.finish(first.ID)
-	same(t, "job", j.State, rollout.Succeeded)
+	same(t, "job", j.State, waves.Succeeded)
 	rounds := ""
 	for _, task := range tasks {
 		rounds += fmt.Sprint(task.Round)
@@ -339,7 +339,7 @@ func TestLostAnswer(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{})
 	ctx, cancel := context.WithCancel(t.Context())
-	runner := rollout.New(r.o)
+	runner := waves.New(r.o)
 	runner.LookEvery(10 * time.Millisecond)
 	gone := make(chan struct{})
 	go func() {
@@ -348,9 +348,9 @@ func TestLostAnswer(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	r.runner = rollout.New(r.o) // does not run
+	r.runner = waves.New(r.o) // does not run
 	j, _ := r.finish(r.create(gozzard.ActionStart, "").ID)
-	same(t, "job", j.State, rollout.Succeeded)
+	same(t, "job", j.State, waves.Succeeded)
 	cancel()
 	<-gone
 }
@@ -389,8 +389,8 @@ func TestManyJobs(t *testing.T) {
 	ids := make([]int64, 8)
 	for i := range ids {
 		wg.Go(func() {
-			j, err := r.runner.Create(t.Context(), rollout.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStart,
-				Granularity: []rollout.Granularity{rollout.ByBusiness, rollout.BySet, rollout.ByModule, rollout.ByHost}[i%4]})
+			j, err := r.runner.Create(t.Context(), waves.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStart,
+				Granularity: []waves.Granularity{waves.ByBusiness, waves.BySet, waves.ByModule, waves.ByHost}[i%4]})
 			if err != nil {
 				t.Error(err)
 			}
@@ -400,15 +400,15 @@ func TestManyJobs(t *testing.T) {
 	wg.Wait()
 	for _, id := range ids {
 		j, _ := r.finish(id)
-		same(t, "job", j.State, rollout.Succeeded)
+		same(t, "job", j.State, waves.Succeeded)
 	}
-	if j, err := r.runner.Job(t.Context(), caller, biz, slow.ID); err != nil || j.State != rollout.Running {
+	if j, err := r.runner.Job(t.Context(), caller, biz, slow.ID); err != nil || j.State != waves.Running {
 		t.Fatalf("the slow job is %s, %v", j.State, err)
 	}
 	r.answer("p3_1@0:10.0.0.1")
 	j, _ := r.finish(slow.ID)
-	same(t, "job", j.State, rollout.Succeeded)
-	total, list, err := r.runner.Jobs(t.Context(), caller, rollout.JobFilter{Biz: biz, Limit: 2})
+	same(t, "job", j.State, waves.Succeeded)
+	total, list, err := r.runner.Jobs(t.Context(), caller, waves.JobFilter{Biz: biz, Limit: 2})
 	if err != nil || total != 9 || len(list) != 2 {
 		t.Fatal(total, len(list), err)
 	}

@@ -1,4 +1,4 @@
-package rollout_test
+package waves_test
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/rollout"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/waves"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,9 +38,9 @@ type rig struct {
 	t     *testing.T
 	path  string
 	store *sqlstore.Store
-	o     rollout.Options
+	o     waves.Options
 
-	runner *rollout.Runner
+	runner *waves.Runner
 	kill   context.CancelFunc
 	gone   chan struct{} // closed when the run has ended
 
@@ -69,7 +69,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	r.store = store
-	r.o = rollout.Options{Store: store, Plane: r, Rights: func(gozzard.Caller) *gozzard.Rights { return caller.Rights }}
+	r.o = waves.Options{Store: store, Plane: r, Rights: func(gozzard.Caller) *gozzard.Rights { return caller.Rights }}
 	t.Cleanup(func() {
 		if r.kill != nil {
 			r.end()
@@ -84,7 +84,7 @@ func newRig(t *testing.T) *rig {
 // run begins a run of the server.
 func (r *rig) run() {
 	ctx, cancel := context.WithCancel(context.Background())
-	r.runner, r.kill, r.gone = rollout.New(r.o), cancel, make(chan struct{})
+	r.runner, r.kill, r.gone = waves.New(r.o), cancel, make(chan struct{})
 	runner, gone := r.runner, r.gone
 	go func() {
 		defer close(gone)
@@ -255,9 +255,9 @@ func (r *rig) answer(names ...string) {
 }
 
 // create begins a job on all processes.
-func (r *rig) create(a gozzard.Action, g rollout.Granularity) rollout.Job {
+func (r *rig) create(a gozzard.Action, g waves.Granularity) waves.Job {
 	r.t.Helper()
-	j, err := r.runner.Create(r.t.Context(), rollout.Request{Caller: caller, Biz: biz, Action: a, Granularity: g})
+	j, err := r.runner.Create(r.t.Context(), waves.Request{Caller: caller, Biz: biz, Action: a, Granularity: g})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -265,9 +265,9 @@ func (r *rig) create(a gozzard.Action, g rollout.Granularity) rollout.Job {
 }
 
 // finish waits for the end of a job.
-func (r *rig) finish(id int64) (rollout.Job, []rollout.Task) {
+func (r *rig) finish(id int64) (waves.Job, []waves.Task) {
 	r.t.Helper()
-	var j rollout.Job
+	var j waves.Job
 	r.until("the job does not end", func() bool {
 		var err error
 		if j, err = r.store.Job(r.t.Context(), biz, id); err != nil {
@@ -278,9 +278,9 @@ func (r *rig) finish(id int64) (rollout.Job, []rollout.Task) {
 	return j, r.tasks(id)
 }
 
-func (r *rig) tasks(id int64) []rollout.Task {
+func (r *rig) tasks(id int64) []waves.Task {
 	r.t.Helper()
-	page, err := r.store.Tasks(r.t.Context(), rollout.TaskFilter{Job: id, Limit: -1})
+	page, err := r.store.Tasks(r.t.Context(), waves.TaskFilter{Job: id, Limit: -1})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func (r *rig) waves() (list []string) {
 }
 
 // states lists the tasks as "name state reason".
-func states(tasks []rollout.Task) (list []string) {
+func states(tasks []waves.Task) (list []string) {
 	for _, t := range tasks {
 		list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Key.Name, t.State, t.Reason)))
 	}
