@@ -25,9 +25,9 @@ import (
 	"github.com/gozzard/gozzard/internal/job"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/ratelimit"
-	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/upgrade"
 	"github.com/gozzard/gozzard/internal/waves"
 )
 
@@ -62,9 +62,9 @@ type node struct {
 	plane    *guardedPlane
 	rollouts *waves.Runner
 	accounts *auth.Accounts
-	cmdb     *cmdb.Sync   // nil: businesses come from documents only
-	points   *checkpoints // nil: none are signed
-	releases *roll.Runner // nil: no host is enrolled here
+	cmdb     *cmdb.Sync      // nil: businesses come from documents only
+	points   *checkpoints    // nil: none are signed
+	releases *upgrade.Runner // nil: no host is enrolled here
 	listener net.Listener
 	handler  http.Handler
 	refused  func(rule string)

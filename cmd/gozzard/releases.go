@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/release"
-	"github.com/gozzard/gozzard/internal/roll"
+	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
 // releaseConfig is how a server treats releases.
@@ -33,7 +33,7 @@ func (n *node) openReleases(ctx context.Context) (err error) {
 	if n.trust.desk == nil {
 		return nil
 	}
-	o := roll.Options{Store: n.store, Fleet: rollFleet{n.plane, n.trust.desk}, TwoPerson: n.cfg.Release.TwoPerson, Patience: n.cfg.Release.Patience, Log: n.cfg.Log}
+	o := upgrade.Options{Store: n.store, Fleet: rollFleet{n.plane, n.trust.desk}, TwoPerson: n.cfg.Release.TwoPerson, Patience: n.cfg.Release.Patience, Log: n.cfg.Log}
 	if path := n.cfg.Release.Key; path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -46,7 +46,7 @@ func (n *node) openReleases(ctx context.Context) (err error) {
 	if o.Shelf, err = release.OpenShelf(filepath.Join(n.cfg.Data, "releases")); err != nil {
 		return err
 	}
-	n.releases, err = roll.New(ctx, o)
+	n.releases, err = upgrade.New(ctx, o)
 	return err
 }
 
@@ -67,12 +67,12 @@ func (f rollFleet) Members() (list []gozzard.AgentID) {
 }
 
 // Look implements roll.Fleet.
-func (f rollFleet) Look(agent gozzard.AgentID) roll.Seen {
+func (f rollFleet) Look(agent gozzard.AgentID) upgrade.Seen {
 	h, known := f.plane.Look(agent)
 	if !known {
-		return roll.Seen{}
+		return upgrade.Seen{}
 	}
-	return roll.Seen{Online: h.Online && f.desk.StateOf(agent) == enrol.StateActive, Version: h.Info.Version, Platform: h.Info.OS + "/" + h.Info.Arch}
+	return upgrade.Seen{Online: h.Online && f.desk.StateOf(agent) == enrol.StateActive, Version: h.Info.Version, Platform: h.Info.OS + "/" + h.Info.Arch}
 }
 
 // Order implements roll.Fleet.

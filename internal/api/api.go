@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
 // Plane is the control plane as this API needs it.
@@ -56,7 +56,7 @@ type Options struct {
 
 	Flag func(gozzard.AgentID) string // what is held against an agent, "" for nothing; nil: nothing ever is
 
-	Releases *roll.Runner // nil: none are kept
+	Releases *upgrade.Runner // nil: none are kept
 
 	Stopping <-chan struct{} // closed when the server ends, so that streams end too; nil never is
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/release"
-	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/signing"
+	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
 var errKept = gozzard.Errorf(gozzard.ErrConflict, "nothing is changed here")
@@ -52,14 +52,16 @@ func (still) ChangeMember(_ context.Context, _ gozzard.AgentID, change func(enro
 func (still) AuditAfter(context.Context, int64, int) ([]gozzard.AuditLink, error) { return nil, nil }
 func (still) AuditHead(context.Context) (gozzard.AuditHead, error)                { return gozzard.AuditHead{}, nil }
 
-func (still) AddRelease(context.Context, roll.Release, roll.Act) error          { return errKept }
-func (still) RemoveRelease(context.Context, string, roll.Act) error             { return errKept }
-func (still) AddRoll(context.Context, *roll.Roll, roll.Act) error               { return errKept }
-func (still) SaveRoll(context.Context, *roll.Roll, []roll.Host, roll.Act) error { return errKept }
-func (still) Rolls(context.Context, int) ([]roll.Roll, error)                   { return nil, nil }
+func (still) AddRelease(context.Context, upgrade.Release, upgrade.Act) error { return errKept }
+func (still) RemoveRelease(context.Context, string, upgrade.Act) error       { return errKept }
+func (still) AddRoll(context.Context, *upgrade.Roll, upgrade.Act) error      { return errKept }
+func (still) SaveRoll(context.Context, *upgrade.Roll, []upgrade.Host, upgrade.Act) error {
+	return errKept
+}
+func (still) Rolls(context.Context, int) ([]upgrade.Roll, error) { return nil, nil }
 
-func (still) Releases(context.Context) ([]roll.Release, error) {
-	return []roll.Release{{Version: "1.2.3", Manifest: []byte(manifest), Signature: make([]byte, 64)}}, nil
+func (still) Releases(context.Context) ([]upgrade.Release, error) {
+	return []upgrade.Release{{Version: "1.2.3", Manifest: []byte(manifest), Signature: make([]byte, 64)}}, nil
 }
 
 const manifest = `{"gozzard_release":1,"version":"1.2.3","created":"2026-01-01T00:00:00Z","expires":"2099-01-01T00:00:00Z","files":[{"platform":"linux/amd64",` +
@@ -69,7 +71,7 @@ const manifest = `{"gozzard_release":1,"version":"1.2.3","created":"2026-01-01T0
 type noFleet struct{}
 
 func (noFleet) Members() []gozzard.AgentID                 { return nil }
-func (noFleet) Look(gozzard.AgentID) roll.Seen             { return roll.Seen{} }
+func (noFleet) Look(gozzard.AgentID) upgrade.Seen          { return upgrade.Seen{} }
 func (noFleet) Order(gozzard.AgentID, gozzard.UpdateOrder) {}
 
 type stillPlane struct{ *plane }
@@ -98,7 +100,7 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 	if err != nil {
 		f.Fatal(err)
 	}
-	releases, err := roll.New(f.Context(), roll.Options{Store: keep, Shelf: shelf, Fleet: noFleet{}})
+	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Shelf: shelf, Fleet: noFleet{}})
 	if err != nil {
 		f.Fatal(err)
 	}

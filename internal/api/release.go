@@ -8,7 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/roll"
+	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
 // maxReleaseBody bounds a manifest with its signature, in base64.
@@ -19,7 +19,7 @@ const fileTime = 15 * time.Minute
 
 const octets = "application/octet-stream"
 
-func (a *api) runner() (*roll.Runner, error) {
+func (a *api) runner() (*upgrade.Runner, error) {
 	if a.Releases == nil {
 		return nil, gozzard.Errorf(gozzard.ErrConflict, "this server keeps no releases: it serves no enrolled hosts (start it with --agent-listen on an address of the network, or --enrol)")
 	}
@@ -43,7 +43,7 @@ type releaseFileBody struct {
 	Missing  bool   `json:"missing"` // not uploaded yet
 }
 
-func renderRelease(p roll.Published) releaseBody {
+func renderRelease(p upgrade.Published) releaseBody {
 	b := releaseBody{Version: p.Version, Created: p.Manifest.Created.UTC(), Expires: p.Manifest.Expires.UTC(), Published: p.Published.UTC(), By: p.By}
 	missing := map[string]bool{}
 	for _, f := range p.Missing {
@@ -157,7 +157,7 @@ type rollBody struct {
 	ID       int64          `json:"id"`
 	Version  string         `json:"version"`
 	Stages   []int          `json:"stages"`
-	State    roll.State     `json:"state"`
+	State    upgrade.State  `json:"state"`
 	Reason   string         `json:"reason,omitempty"`
 	Created  time.Time      `json:"created"`
 	Changed  time.Time      `json:"changed"`
@@ -167,13 +167,13 @@ type rollBody struct {
 }
 
 type rollHostBody struct {
-	Agent  gozzard.AgentID `json:"agent"`
-	Stage  int             `json:"stage"` // percent
-	State  roll.HostState  `json:"state"`
-	Reason string          `json:"reason,omitempty"`
+	Agent  gozzard.AgentID   `json:"agent"`
+	Stage  int               `json:"stage"` // percent
+	State  upgrade.HostState `json:"state"`
+	Reason string            `json:"reason,omitempty"`
 }
 
-func renderRoll(r *roll.Roll) rollBody {
+func renderRoll(r *upgrade.Roll) rollBody {
 	b := rollBody{ID: r.ID, Version: r.Version, Stages: r.Stages, State: r.State, Reason: r.Reason, Created: r.Created.UTC(), Changed: r.Changed.UTC(), By: r.By,
 		Approved: r.Approved, Hosts: make([]rollHostBody, 0, len(r.Hosts))}
 	for _, h := range r.Hosts {
@@ -219,7 +219,7 @@ func (a *api) postRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 	if err := readStrict(w, r, maxRollBody, &in); err != nil {
 		return err
 	}
-	got, err := releases.Create(r.Context(), caller, roll.Wish{Version: in.Version, Stages: in.Stages, Agents: in.Agents})
+	got, err := releases.Create(r.Context(), caller, upgrade.Wish{Version: in.Version, Stages: in.Stages, Agents: in.Agents})
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (a *api) putRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err := readEnrol(w, r, &in); err != nil {
 		return err
 	}
-	var got roll.Roll
+	var got upgrade.Roll
 	switch in.State {
 	case "approved":
 		got, err = releases.Approve(r.Context(), caller, r.PathValue("version"))

@@ -9,10 +9,10 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/roll"
+	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
-var _ roll.Store = (*Store)(nil)
+var _ upgrade.Store = (*Store)(nil)
 
 var (
 	insertRollHosts = insert("roll_hosts", "roll, place, agent_id, stage, state, reason, asked", "")
@@ -27,7 +27,7 @@ const (
 )
 
 // rollAct writes the audit row of an act, if it has one.
-func rollAct(ctx context.Context, c *conn, act roll.Act) error {
+func rollAct(ctx context.Context, c *conn, act upgrade.Act) error {
 	if act.What == "" {
 		return nil
 	}
@@ -39,7 +39,7 @@ func rollAct(ctx context.Context, c *conn, act roll.Act) error {
 }
 
 // AddRelease implements roll.Store.
-func (s *Store) AddRelease(ctx context.Context, r roll.Release, act roll.Act) (err error) {
+func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, act upgrade.Act) (err error) {
 	defer s.timed("add_release", &err)()
 	return s.w.submit(ctx, &job{op: "a release", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		var manifest []byte
@@ -63,7 +63,7 @@ func (s *Store) AddRelease(ctx context.Context, r roll.Release, act roll.Act) (e
 }
 
 // RemoveRelease implements roll.Store.
-func (s *Store) RemoveRelease(ctx context.Context, version string, act roll.Act) (err error) {
+func (s *Store) RemoveRelease(ctx context.Context, version string, act upgrade.Act) (err error) {
 	defer s.timed("remove_release", &err)()
 	return s.w.submit(ctx, &job{op: "a release", rows: 1, run: func(ctx context.Context, c *conn) error {
 		var id int64
@@ -86,11 +86,11 @@ func (s *Store) RemoveRelease(ctx context.Context, version string, act roll.Act)
 }
 
 // Releases implements roll.Store.
-func (s *Store) Releases(ctx context.Context) (list []roll.Release, err error) {
+func (s *Store) Releases(ctx context.Context) (list []upgrade.Release, err error) {
 	defer s.timed("releases", &err)()
 	rows, err := s.read.db.QueryContext(ctx, `SELECT version, manifest, signature, published, published_by FROM releases ORDER BY published DESC, version`)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
-		var p roll.Release
+		var p upgrade.Release
 		err := r.Scan(&p.Version, &p.Manifest, &p.Signature, (*stamp)(&p.Published), &p.By)
 		list = append(list, p)
 		return err
@@ -99,7 +99,7 @@ func (s *Store) Releases(ctx context.Context) (list []roll.Release, err error) {
 }
 
 // AddRoll implements roll.Store.
-func (s *Store) AddRoll(ctx context.Context, r *roll.Roll, act roll.Act) (err error) {
+func (s *Store) AddRoll(ctx context.Context, r *upgrade.Roll, act upgrade.Act) (err error) {
 	defer s.timed("add_roll", &err)()
 	stages, err := json.Marshal(r.Stages)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Store) AddRoll(ctx context.Context, r *roll.Roll, act roll.Act) (err er
 }
 
 // SaveRoll implements roll.Store.
-func (s *Store) SaveRoll(ctx context.Context, r *roll.Roll, hosts []roll.Host, act roll.Act) (err error) {
+func (s *Store) SaveRoll(ctx context.Context, r *upgrade.Roll, hosts []upgrade.Host, act upgrade.Act) (err error) {
 	defer s.timed("save_roll", &err)()
 	return s.w.submit(ctx, &job{op: "the state of a roll", rows: len(hosts) + 1, run: func(ctx context.Context, c *conn) error {
 		n, err := c.change(ctx, `UPDATE rolls SET state = $2, reason = $3, changed = $4, approved_by = $5 WHERE id = $1 AND `+openRolls,
@@ -162,11 +162,11 @@ func (s *Store) SaveRoll(ctx context.Context, r *roll.Roll, hosts []roll.Host, a
 }
 
 // Rolls implements roll.Store.
-func (s *Store) Rolls(ctx context.Context, limit int) (list []roll.Roll, err error) {
+func (s *Store) Rolls(ctx context.Context, limit int) (list []upgrade.Roll, err error) {
 	defer s.timed("rolls", &err)()
 	rows, err := s.read.db.QueryContext(ctx, `SELECT `+rollColumns+` FROM rolls ORDER BY id DESC LIMIT $1`, limit)
 	err = scanAll(rows, err, func(q *sql.Rows) error {
-		var r roll.Roll
+		var r upgrade.Roll
 		var stages string
 		err := q.Scan(&r.ID, &r.Version, &stages, &r.State, &r.Reason, (*stamp)(&r.Created), (*stamp)(&r.Changed), &r.By, &r.Approved)
 		if err == nil {
@@ -184,10 +184,10 @@ func (s *Store) Rolls(ctx context.Context, limit int) (list []roll.Roll, err err
 	return list, s.readError("rolls", err)
 }
 
-func (s *Store) rollHosts(ctx context.Context, id int64) (hosts []roll.Host, err error) {
+func (s *Store) rollHosts(ctx context.Context, id int64) (hosts []upgrade.Host, err error) {
 	rows, err := s.read.db.QueryContext(ctx, `SELECT agent_id, stage, state, reason, asked FROM roll_hosts WHERE roll = $1 ORDER BY place`, id)
 	err = scanAll(rows, err, func(q *sql.Rows) error {
-		var h roll.Host
+		var h upgrade.Host
 		err := q.Scan(&h.Agent, &h.Stage, &h.State, &h.Reason, (*stamp)(&h.Asked))
 		hosts = append(hosts, h)
 		return err

@@ -7,12 +7,12 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/roll"
+	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
 // ReleaseRecord is a store of releases that keeps an audit.
 type ReleaseRecord interface {
-	roll.Store
+	upgrade.Store
 	Audit(ctx context.Context, limit int) ([]control.AuditRow, error)
 }
 
@@ -23,12 +23,12 @@ func RunReleases(t *testing.T, open func(*testing.T) ReleaseRecord) {
 	}
 }
 
-func releaseAct(what string) roll.Act {
-	return roll.Act{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what, Targets: 3}
+func releaseAct(what string) upgrade.Act {
+	return upgrade.Act{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what, Targets: 3}
 }
 
 func releases(t *testing.T, s ReleaseRecord) {
-	rel := roll.Release{Version: "1.0.0", Manifest: []byte("{}\x00"), Signature: []byte{1, 2}, Published: start, By: "user me"}
+	rel := upgrade.Release{Version: "1.0.0", Manifest: []byte("{}\x00"), Signature: []byte{1, 2}, Published: start, By: "user me"}
 	must(t, s.AddRelease(t.Context(), rel, releaseAct("release:publish:1.0.0")))
 	must(t, s.AddRelease(t.Context(), rel, releaseAct("release:publish:1.0.0"))) // changes nothing
 	other := rel
@@ -43,7 +43,7 @@ func releases(t *testing.T, s ReleaseRecord) {
 	}
 	must(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("release:remove:1.1.0")))
 	wantKind(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("x")), gozzard.ErrNotFound)
-	must(t, s.AddRoll(t.Context(), &roll.Roll{Version: "1.0.0", Stages: []int{100}, State: roll.StateWaiting, Created: start, Changed: start}, releaseAct("")))
+	must(t, s.AddRoll(t.Context(), &upgrade.Roll{Version: "1.0.0", Stages: []int{100}, State: upgrade.StateWaiting, Created: start, Changed: start}, releaseAct("")))
 	wantKind(t, s.RemoveRelease(t.Context(), "1.0.0", releaseAct("x")), gozzard.ErrConflict)
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
@@ -53,30 +53,30 @@ func releases(t *testing.T, s ReleaseRecord) {
 }
 
 func rolls(t *testing.T, s ReleaseRecord) {
-	first := &roll.Roll{Version: "1.0.0", Stages: []int{1, 100}, State: roll.StateWaiting, Created: start, Changed: start, By: "app a", Hosts: []roll.Host{
-		{Agent: "z", State: roll.HostWaiting}, {Agent: "a", Stage: 1, State: roll.HostWaiting}, {Agent: "主机", Stage: 1, State: roll.HostWaiting},
+	first := &upgrade.Roll{Version: "1.0.0", Stages: []int{1, 100}, State: upgrade.StateWaiting, Created: start, Changed: start, By: "app a", Hosts: []upgrade.Host{
+		{Agent: "z", State: upgrade.HostWaiting}, {Agent: "a", Stage: 1, State: upgrade.HostWaiting}, {Agent: "主机", Stage: 1, State: upgrade.HostWaiting},
 	}}
 	must(t, s.AddRoll(t.Context(), first, releaseAct("release:roll:1.0.0")))
-	second := &roll.Roll{Version: "1.1.0", Stages: []int{100}, State: roll.StateRunning, Created: start, Changed: start}
+	second := &upgrade.Roll{Version: "1.1.0", Stages: []int{100}, State: upgrade.StateRunning, Created: start, Changed: start}
 	wantKind(t, s.AddRoll(t.Context(), second, releaseAct("x")), gozzard.ErrConflict)
-	first.State, first.Approved, first.Changed = roll.StateRunning, "user me", start.Add(time.Minute)
-	must(t, s.SaveRoll(t.Context(), first, []roll.Host{{Agent: "a", Stage: 1, State: roll.HostFailed, Reason: "refused: no", Asked: start}}, releaseAct("release:approve:1.0.0")))
+	first.State, first.Approved, first.Changed = upgrade.StateRunning, "user me", start.Add(time.Minute)
+	must(t, s.SaveRoll(t.Context(), first, []upgrade.Host{{Agent: "a", Stage: 1, State: upgrade.HostFailed, Reason: "refused: no", Asked: start}}, releaseAct("release:approve:1.0.0")))
 	list, err := s.Rolls(t.Context(), 5)
 	must(t, err)
 	if len(list) != 1 {
 		t.Fatalf("got %+v", list)
 	}
 	got := list[0]
-	if got.ID != first.ID || got.ID == 0 || got.State != roll.StateRunning || got.Approved != "user me" || got.By != "app a" || !got.Changed.Equal(start.Add(time.Minute)) ||
+	if got.ID != first.ID || got.ID == 0 || got.State != upgrade.StateRunning || got.Approved != "user me" || got.By != "app a" || !got.Changed.Equal(start.Add(time.Minute)) ||
 		len(got.Stages) != 2 || got.Stages[0] != 1 || len(got.Hosts) != 3 || got.Hosts[0].Agent != "z" || got.Hosts[2].Agent != "主机" {
 		t.Errorf("got %+v", got)
 	}
-	if h := got.Hosts[1]; h.Agent != "a" || h.Stage != 1 || h.State != roll.HostFailed || h.Reason != "refused: no" || !h.Asked.Equal(start) {
+	if h := got.Hosts[1]; h.Agent != "a" || h.Stage != 1 || h.State != upgrade.HostFailed || h.Reason != "refused: no" || !h.Asked.Equal(start) {
 		t.Errorf("got %+v", h)
 	}
-	first.State, first.Reason = roll.StateStopped, "why"
+	first.State, first.Reason = upgrade.StateStopped, "why"
 	must(t, s.SaveRoll(t.Context(), first, nil, releaseAct("")))
-	first.State = roll.StateRunning
+	first.State = upgrade.StateRunning
 	wantKind(t, s.SaveRoll(t.Context(), first, nil, releaseAct("x")), gozzard.ErrConflict)
 	must(t, s.AddRoll(t.Context(), second, releaseAct("")))
 	list, err = s.Rolls(t.Context(), 1)

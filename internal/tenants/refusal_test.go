@@ -129,7 +129,7 @@ var unproven = map[string]string{
 	"PUT /api/v1/enrol/agents/{agent}":            "of other states than these hosts can get into: internal/enrol TestRightsOfEnrollers",
 	"POST /api/v1/restore/confirm":                "nothing was restored here: internal/faults TestSecureDefaults",
 	"POST /api/v1/releases":                       "by a signed manifest: internal/fleettest TestTE8ServerUpdate",
-	"DELETE /api/v1/releases/{version}":           "one that is rolled out stays: internal/roll",
+	"DELETE /api/v1/releases/{version}":           "one that is rolled out stays: internal/upgrade",
 	"PUT /api/v1/releases/{version}/files/{file}": "what is there already stays: internal/fleettest TestTE8ServerUpdate",
 	"POST /api/v1/rolls":                          "to hosts that are online by certificate: internal/fleettest TestTE8ServerUpdate",
 	"PUT /api/v1/rolls/{version}":                 "of a roll, see there",

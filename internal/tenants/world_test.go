@@ -28,10 +28,10 @@ import (
 	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/job"
 	"github.com/gozzard/gozzard/internal/release"
-	"github.com/gozzard/gozzard/internal/roll"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/upgrade"
 	"github.com/gozzard/gozzard/internal/waves"
 )
 
@@ -137,7 +137,7 @@ type world struct {
 	store    *sqlstore.Store
 	plane    *control.Plane
 	runner   *waves.Runner
-	releases *roll.Runner
+	releases *upgrade.Runner
 	jobs     *countedJobs
 	book     *auth.Book
 	accounts *auth.Accounts
@@ -248,13 +248,13 @@ const (
 	releasedDigest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of "x"
 )
 
-func (w *world) release() *roll.Runner {
+func (w *world) release() *upgrade.Runner {
 	w.t.Helper()
 	shelf, err := release.OpenShelf(w.t.TempDir())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	r, err := roll.New(w.t.Context(), roll.Options{Store: w.store, Shelf: shelf, Fleet: oneHost{}, TwoPerson: true})
+	r, err := upgrade.New(w.t.Context(), upgrade.Options{Store: w.store, Shelf: shelf, Fleet: oneHost{}, TwoPerson: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func (w *world) release() *roll.Runner {
 type oneHost struct{}
 
 func (oneHost) Members() []gozzard.AgentID                 { return []gozzard.AgentID{"host-a1"} }
-func (oneHost) Look(gozzard.AgentID) roll.Seen             { return roll.Seen{Online: true} }
+func (oneHost) Look(gozzard.AgentID) upgrade.Seen          { return upgrade.Seen{Online: true} }
 func (oneHost) Order(gozzard.AgentID, gozzard.UpdateOrder) {}
 
 // desk enrols hosts.
