@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"internal/supervise":  {"."},
 	"internal/supply":     {"internal/release"},
 	"internal/topology":   {".", "internal/yamldoc"},
-	"internal/update":     {".", "internal/atomicfile", "internal/release"},
+	"internal/selfupdate": {".", "internal/atomicfile", "internal/release"},
 	"internal/wire":       {"."},
 
 	// Whole fleets in one process, for tests and measurements.

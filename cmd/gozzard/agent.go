@@ -19,8 +19,8 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/selfupdate"
 	"github.com/gozzard/gozzard/internal/signing"
-	"github.com/gozzard/gozzard/internal/update"
 )
 
 // agentConfig is what an agent needs to know.
@@ -39,7 +39,7 @@ type agentConfig struct {
 	AllowSetuid bool
 	Policy      policyConfig
 	Socket      socketConfig
-	Updates     *update.Updater // nil: this program is not replaced by itself
+	Updates     *selfupdate.Updater // nil: this program is not replaced by itself
 	Log         *slog.Logger
 }
 
@@ -121,7 +121,7 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 	f.BoolVar(&cfg.Policy.AllowRoot, "allow-root", false, "allow the account root in the policy that is written at the first start")
 	cfg.Socket.register(f)
 	f.DurationVar(&cfg.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
-	f.DurationVar(&trial, "update-trial", update.DefaultLimit, "how long a release that this agent was updated to may take to be welcomed by the server")
+	f.DurationVar(&trial, "update-trial", selfupdate.DefaultLimit, "how long a release that this agent was updated to may take to be welcomed by the server")
 	logs.register(f, "info")
 	cmd.AddCommand(newJoinCommand(), newDoctorCommand(), newUpdateCommand())
 	addLocalCommands(cmd)
@@ -150,7 +150,7 @@ type agentNode struct {
 	own   host.Standing
 	log   *slog.Logger
 
-	updates *update.Updater // nil: it is not updated
+	updates *selfupdate.Updater // nil: it is not updated
 }
 
 func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {

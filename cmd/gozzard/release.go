@@ -12,7 +12,7 @@ import (
 
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/release"
-	"github.com/gozzard/gozzard/internal/update"
+	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
 // newReleaseCommand is `gozzard release`.
@@ -47,7 +47,7 @@ func newPublishCommand(env *cliEnv) *cobra.Command {
 server has already is not sent again. No host is updated by that: see "gozzard release roll".`,
 		Example: "  gozzard release publish dist", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			manifest, signature, err := update.Folder(args[0]).Manifest(cmd.Context())
+			manifest, signature, err := selfupdate.Folder(args[0]).Manifest(cmd.Context())
 			if err != nil {
 				return failed(fmt.Errorf("cannot read the release in %s: %w", args[0], err))
 			}

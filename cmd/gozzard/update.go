@@ -14,7 +14,7 @@ import (
 
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/policy"
-	"github.com/gozzard/gozzard/internal/update"
+	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
 // updateConfig is what `gozzard agent update` takes.
@@ -66,7 +66,7 @@ Without --from it tells what is on trial and what was rolled back.`,
 
 // tell prints what the host remembers of updates.
 func (c *updateConfig) tell(out io.Writer) error {
-	s, err := update.ReadState(c.Data)
+	s, err := selfupdate.ReadState(c.Data)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c *updateConfig) run(ctx context.Context, out, errs io.Writer) (err error)
 	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("cannot find the state folder: %w", err)
 	}
-	s, err := update.ReadState(c.Data)
+	s, err := selfupdate.ReadState(c.Data)
 	if err != nil {
 		return err
 	}
@@ -116,13 +116,13 @@ func (c *updateConfig) run(ctx context.Context, out, errs io.Writer) (err error)
 	if err := policy.TrustBounds(own.Mode).Check(program); err != nil {
 		return fmt.Errorf("cannot trust the agent's program: %w", err)
 	}
-	running, err := update.SaysVersion(ctx, program)
+	running, err := selfupdate.SaysVersion(ctx, program)
 	if err != nil {
 		return fmt.Errorf("cannot ask %s for its version: %w", program, err)
 	}
 	agent := agentProcess(s.PID, program, c.Data)
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	placed, err := c.updater(c.Data, program, running, 0, nil, log).Install(ctx, update.Folder(c.From), update.Wish{Again: c.Again})
+	placed, err := c.updater(c.Data, program, running, 0, nil, log).Install(ctx, selfupdate.Folder(c.From), selfupdate.Wish{Again: c.Again})
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *updateConfig) await(ctx context.Context, placed, running string, out io
 	ctx, cancel := context.WithTimeout(ctx, c.Wait)
 	defer cancel()
 	for {
-		s, err := update.ReadState(c.Data)
+		s, err := selfupdate.ReadState(c.Data)
 		if err != nil {
 			return err
 		}

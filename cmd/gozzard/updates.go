@@ -17,7 +17,7 @@ import (
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/policy"
 	"github.com/gozzard/gozzard/internal/release"
-	"github.com/gozzard/gozzard/internal/update"
+	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
 // releaseKeyFile is where a host has its release key when its policy names no other place.
@@ -77,7 +77,7 @@ var errNoReleaseKey = errors.New("no release key on this host")
 // checkUpdates says whether releases can replace the agent of a state folder.
 func checkUpdates(data, policyFile string) finding {
 	_, err := policyConfig{File: policyFile}.releaseKey(data)
-	s, stateErr := update.ReadState(data)
+	s, stateErr := selfupdate.ReadState(data)
 	switch {
 	case errors.Is(err, errNoReleaseKey):
 		return finding{findOK, "updates", err.Error()}
@@ -92,8 +92,8 @@ func checkUpdates(data, policyFile string) finding {
 }
 
 // updater is that of a program file, whose version is known.
-func (c policyConfig) updater(data, program, running string, limit time.Duration, args []string, log *slog.Logger) *update.Updater {
-	return update.New(update.Options{
+func (c policyConfig) updater(data, program, running string, limit time.Duration, args []string, log *slog.Logger) *selfupdate.Updater {
+	return selfupdate.New(selfupdate.Options{
 		Dir: data, Program: program, Version: running, Args: args, Limit: limit, Log: log,
 		Key: func() (ed25519.PublicKey, error) { return c.releaseKey(data) },
 		AllowDowngrade: func() bool {
@@ -125,7 +125,7 @@ func (c *agentConfig) beginUpdates(trial time.Duration, args []string) error {
 		return err
 	}
 	err = c.Updates.Begin()
-	var over *update.Over
+	var over *selfupdate.Over
 	if errors.As(err, &over) {
 		if giveBack(c.Updates, c.Log, over.Reason) {
 			return handOver(self)
@@ -154,7 +154,7 @@ func (c *agentConfig) welcomed() func() {
 }
 
 // releaseSource is the server that this host was enrolled by.
-func (n *agentNode) releaseSource(o gozzard.UpdateOrder) (update.Source, error) {
+func (n *agentNode) releaseSource(o gozzard.UpdateOrder) (selfupdate.Source, error) {
 	if n.keep == nil {
 		return nil, errors.New("this host was not enrolled: its server cannot prove itself when a release is fetched; use gozzard agent update on the host")
 	}

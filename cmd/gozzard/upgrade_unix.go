@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/update"
+	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
 // errUpgrade ends a run so that the program on disk can take this process over.
@@ -25,7 +25,7 @@ const handOverGrace = 5 * time.Second
 // runUpgradable runs until ctx ends. On SIGUSR2, or when the updater has put a release in place, the program file takes this very process over with the same
 // arguments: pid and children stay, so nothing that is supervised notices. A file that is not trusted, or cannot even tell its version, is refused and the old
 // program goes on. A program on trial that is not welcomed in time, or fails, gives its process back to the one before. up may be nil.
-func runUpgradable(ctx context.Context, log *slog.Logger, up *update.Updater, run func(context.Context) error) error {
+func runUpgradable(ctx context.Context, log *slog.Logger, up *selfupdate.Updater, run func(context.Context) error) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program's file: %w", err)
@@ -57,7 +57,7 @@ func runUpgradable(ctx context.Context, log *slog.Logger, up *update.Updater, ru
 type upgradeWatch struct {
 	log   *slog.Logger
 	self  string
-	up    *update.Updater
+	up    *selfupdate.Updater
 	asked <-chan os.Signal
 	end   context.CancelCauseFunc
 	back  bool // to the program before; of run, and of who waits for it
@@ -103,7 +103,7 @@ func (w *upgradeWatch) run(ctx context.Context) {
 		var said string
 		err := trustProgram(w.self)
 		if err == nil { // it is run with all that this program may
-			said, err = update.SaysVersion(ctx, w.self)
+			said, err = selfupdate.SaysVersion(ctx, w.self)
 		}
 		if err == nil {
 			w.log.Info("the program on disk takes over", "file", w.self, "running", version, "new", said)
@@ -115,7 +115,7 @@ func (w *upgradeWatch) run(ctx context.Context) {
 }
 
 // giveBack ends a trial by putting the previous program in place. False: there is no trial, or nothing to go back to.
-func giveBack(up *update.Updater, log *slog.Logger, reason string) bool {
+func giveBack(up *selfupdate.Updater, log *slog.Logger, reason string) bool {
 	if up == nil {
 		return false
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package update_test
+package selfupdate_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/release"
-	"github.com/gozzard/gozzard/internal/update"
+	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
 // rig is a host with a program that is a script: it says its version, and what it understands.
@@ -57,13 +57,13 @@ func (r *rig) write(path, text string) {
 }
 
 // updater is the program of a version at work on the host.
-func (r *rig) updater(version string) *update.Updater {
-	return update.New(update.Options{Dir: r.dir, Program: r.program, Version: version, Args: r.args,
+func (r *rig) updater(version string) *selfupdate.Updater {
+	return selfupdate.New(selfupdate.Options{Dir: r.dir, Program: r.program, Version: version, Args: r.args,
 		Key: func() (ed25519.PublicKey, error) { return r.key, nil }, AllowDowngrade: func() bool { return r.downgrade }})
 }
 
 // starts is updater for a program that begins its run.
-func (r *rig) starts(version string) (*update.Updater, error) {
+func (r *rig) starts(version string) (*selfupdate.Updater, error) {
 	r.t.Helper()
 	if got := r.says(); got != version {
 		r.t.Fatalf("the program is %s, not %s", got, version)
@@ -74,16 +74,16 @@ func (r *rig) starts(version string) (*update.Updater, error) {
 
 func (r *rig) says() string {
 	r.t.Helper()
-	v, err := update.SaysVersion(r.t.Context(), r.program)
+	v, err := selfupdate.SaysVersion(r.t.Context(), r.program)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return v
 }
 
-func (r *rig) state() update.State {
+func (r *rig) state() selfupdate.State {
 	r.t.Helper()
-	s, err := update.ReadState(r.dir)
+	s, err := selfupdate.ReadState(r.dir)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -91,12 +91,12 @@ func (r *rig) state() update.State {
 }
 
 // release makes one whose program says a version.
-func (r *rig) release(version, says string) update.Folder {
+func (r *rig) release(version, says string) selfupdate.Folder {
 	r.t.Helper()
 	dir, text := r.t.TempDir(), script(says)
 	sum := sha256.Sum256([]byte(text))
 	m := &release.Manifest{Version: version, Created: time.Now(), Expires: time.Now().Add(time.Hour), Files: []release.File{
-		{Platform: update.Platform(), Name: "program", Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])},
+		{Platform: selfupdate.Platform(), Name: "program", Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])},
 	}}
 	b, err := m.Encode()
 	if err != nil {
@@ -105,11 +105,11 @@ func (r *rig) release(version, says string) update.Folder {
 	r.write(filepath.Join(dir, release.ManifestName), string(b))
 	r.write(filepath.Join(dir, release.SignatureName), string(ed25519.Sign(r.private, b)))
 	r.write(filepath.Join(dir, "program"), text)
-	return update.Folder(dir)
+	return selfupdate.Folder(dir)
 }
 
-func (r *rig) install(u *update.Updater, version string) error {
-	_, err := u.Install(r.t.Context(), r.release(version, version), update.Wish{})
+func (r *rig) install(u *selfupdate.Updater, version string) error {
+	_, err := u.Install(r.t.Context(), r.release(version, version), selfupdate.Wish{})
 	return err
 }
 
@@ -168,9 +168,9 @@ func TestTE8Trial(t *testing.T) {
 
 // TestTE8CutOff has the host die between any two steps.
 func TestTE8CutOff(t *testing.T) {
-	trial := func(r *rig, trial update.Trial) {
+	trial := func(r *rig, trial selfupdate.Trial) {
 		r.t.Helper()
-		b, err := json.Marshal(update.State{Trial: &trial})
+		b, err := json.Marshal(selfupdate.State{Trial: &trial})
 		r.must(err)
 		r.write(filepath.Join(r.dir, "update.json"), string(b))
 	}
@@ -178,7 +178,7 @@ func TestTE8CutOff(t *testing.T) {
 		r := newRig(t)
 		r.write(r.program+".previous", script("1.0.0"))
 		r.write(filepath.Join(filepath.Dir(r.program), ".gozzard.update-123"), "half")
-		trial(r, update.Trial{Version: "1.1.0", From: "1.0.0"})
+		trial(r, selfupdate.Trial{Version: "1.1.0", From: "1.0.0"})
 		u, err := r.starts("1.0.0")
 		r.must(err)
 		if s := r.state(); s.Trial != nil || len(s.Refused) != 0 {
@@ -189,7 +189,7 @@ func TestTE8CutOff(t *testing.T) {
 		}
 		r.must(r.install(u, "1.1.0"))
 	})
-	for name, before := range map[string]update.Trial{
+	for name, before := range map[string]selfupdate.Trial{
 		"on trial":               {Version: "1.1.0", From: "1.0.0", Starts: 1},
 		"before the way back":    {Version: "1.1.0", From: "1.0.0", Starts: 1, Back: "it was not welcomed"},
 		"on the way back, again": {Version: "1.1.0", From: "1.0.0", Starts: 5, Back: "it was not welcomed"},
@@ -200,7 +200,7 @@ func TestTE8CutOff(t *testing.T) {
 			r.write(r.program, script("1.1.0"))
 			trial(r, before)
 			u, err := r.starts("1.1.0")
-			var over *update.Over
+			var over *selfupdate.Over
 			if !errors.As(err, &over) {
 				t.Fatalf("it goes on: %v", err)
 			}
@@ -215,7 +215,7 @@ func TestTE8CutOff(t *testing.T) {
 	t.Run("nothing to go back to", func(t *testing.T) {
 		r := newRig(t)
 		r.write(r.program, script("1.1.0"))
-		trial(r, update.Trial{Version: "1.1.0", From: "1.0.0", Starts: 1})
+		trial(r, selfupdate.Trial{Version: "1.1.0", From: "1.0.0", Starts: 1})
 		u, err := r.starts("1.1.0")
 		if err == nil {
 			t.Fatal("it goes on")
@@ -237,9 +237,9 @@ func TestTE8Refusals(t *testing.T) {
 	u.Welcomed()
 	wants(t, r.install(u, "1.5.0"), "not newer than 2.0.0, which ran here before")
 	r.downgrade = true
-	_, err = u.Install(t.Context(), r.release("1.5.0", "1.5.1"), update.Wish{})
+	_, err = u.Install(t.Context(), r.release("1.5.0", "1.5.1"), selfupdate.Wish{})
 	wants(t, err, `says that it is version "1.5.1"`)
-	_, err = u.Install(t.Context(), r.release("1.5.0", "1.5.0"), update.Wish{Version: "1.6.0"})
+	_, err = u.Install(t.Context(), r.release("1.5.0", "1.5.0"), selfupdate.Wish{Version: "1.6.0"})
 	wants(t, err, "the release is 1.5.0, not 1.6.0")
 	r.args = []string{"agent", "--unknown"}
 	wants(t, r.install(r.updater("1.0.0"), "1.5.0"), "does not understand how this agent was started: exit status 2: unknown flag")
@@ -256,7 +256,7 @@ func TestTE8Refusals(t *testing.T) {
 
 // held is a source that does not go on before it is let.
 type held struct {
-	update.Source
+	selfupdate.Source
 	begun, let chan struct{}
 }
 
@@ -277,7 +277,7 @@ func TestTE8Orders(t *testing.T) {
 	h := held{src, make(chan struct{}), make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = u.Run(ctx, func(gozzard.UpdateOrder) (update.Source, error) { return h, nil }) })
+	wg.Go(func() { _ = u.Run(ctx, func(gozzard.UpdateOrder) (selfupdate.Source, error) { return h, nil }) })
 	defer wg.Wait()
 	defer cancel()
 	order := func(roll uint64, version string, manifest []byte) gozzard.UpdateReport {
@@ -309,7 +309,7 @@ func TestTE8Orders(t *testing.T) {
 	if rep := order(4, "1.2.0", manifest); rep.State != gozzard.UpdateRefused || !strings.Contains(rep.Reason, "at another update") {
 		t.Errorf("%+v", rep)
 	}
-	if err := r.install(r.updater("1.0.0"), "1.3.0"); !errors.Is(err, update.ErrBusy) {
+	if err := r.install(r.updater("1.0.0"), "1.3.0"); !errors.Is(err, selfupdate.ErrBusy) {
 		t.Errorf("two at once: %v", err)
 	}
 	close(h.let)
