@@ -48,7 +48,7 @@ check: ## gofmt, vet, staticcheck, licences, govulncheck
 	@echo "vet: ok"
 	$(TOOL) staticcheck ./...
 	@echo "staticcheck: ok"
-	go run ./internal/supply licences -platforms '$(PLATFORMS)' ./cmd/gozzard
+	go run ./tools/supply licences -platforms '$(PLATFORMS)' ./cmd/gozzard
 	@.ci/vulncheck $(TOOL) govulncheck ./...
 
 .PHONY: cross
@@ -64,7 +64,7 @@ release: ## reproducible binaries with bills of materials, licences and checksum
 
 .PHONY: verify
 verify: ## check the signature and checksums of DIST with the public key RELEASE_PUB=FILE
-	go run ./internal/supply verify -key '$(RELEASE_PUB)' '$(DIST)'
+	go run ./tools/supply verify -key '$(RELEASE_PUB)' '$(DIST)'
 
 .PHONY: model
 model: ## the delivery protocol, larger configurations (minutes)

@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"internal/sqlstore":   {".", "internal/auth", "internal/control", "internal/enrol", "internal/upgrade", "internal/waves", "internal/topology"},
 	"internal/storetest":  {".", "internal/auth", "internal/control", "internal/enrol", "internal/upgrade", "internal/waves", "internal/topology"},
 	"internal/supervise":  {"."},
-	"internal/supply":     {"internal/release"},
+	"tools/supply":        {"internal/release"},
 	"internal/topology":   {".", "internal/yamldoc"},
 	"internal/selfupdate": {".", "internal/atomicfile", "internal/release"},
 	"internal/wire":       {"."},

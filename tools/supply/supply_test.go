@@ -91,7 +91,7 @@ func TestLicencesOfThisProgram(t *testing.T) {
 // TestBill reads the bill of a small binary of this module: complete, with licences, and the same every time.
 func TestBill(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "supply")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", bin, "github.com/gozzard/gozzard/internal/supply")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", bin, "github.com/gozzard/gozzard/tools/supply")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, b)
