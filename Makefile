@@ -72,30 +72,30 @@ model: ## the delivery protocol, larger configurations (minutes)
 
 .PHONY: faults
 faults: ## crash, power-cut, silence and full-disk tests with their figures
-	go test -count=1 -timeout 60m -v ./internal/faults/... -faults.scale=$(SCALE)
+	go test -count=1 -timeout 60m -v ./test/faults/... -faults.scale=$(SCALE)
 	go test -count=1 -timeout 60m -v -run 'TestP|TestTI2|TestTE|TestTT4' ./internal/host -host.reuses=$$((1000 * $(SCALE)))
 
 .PHONY: cycles
 cycles: ## fault A16: 100,000 starts and stops on one agent, and what they leave behind (an hour)
-	go test -count=1 -timeout 180m -v -run TestA16Cycles ./internal/faults -faults.cycles=$(CYCLES)
+	go test -count=1 -timeout 180m -v -run TestA16Cycles ./test/faults -faults.cycles=$(CYCLES)
 
 .PHONY: idle
 idle: ## fault P11: an hour in which no limit may be seen as exceeded
-	go test -count=1 -timeout 90m -v -run TestP11Idle ./internal/faults -faults.idle=1h
+	go test -count=1 -timeout 90m -v -run TestP11Idle ./test/faults -faults.idle=1h
 
 .PHONY: flood
 flood: ## threats TD1, TD3 and TS2: 2,000 slow connections and 1,000 wrong logins a second beside valid callers; one agent that floods beside 999; 100,000 guesses
-	go test -count=1 -timeout 20m -v -run TestTD1Flood ./internal/faults -faults.slow=2000 -faults.bad=1000 -faults.flood=15s
+	go test -count=1 -timeout 20m -v -run TestTD1Flood ./test/faults -faults.slow=2000 -faults.bad=1000 -faults.flood=15s
 	go test -count=1 -timeout 20m -v -run TestTS2Many ./internal/ratelimit -guard.guesses=100000
-	go test -count=1 -timeout 20m -v -run TestTD3AgentFlood ./internal/faults -faults.hosts=999 -faults.agentflood=30s
+	go test -count=1 -timeout 20m -v -run TestTD3AgentFlood ./test/faults -faults.hosts=999 -faults.agentflood=30s
 
 .PHONY: network
 network: ## faults N1 to N3 and A10 between network namespaces, with 1,000 operations sent while one direction is lost
-	go test -count=1 -timeout 20m -v -run TestNetwork ./internal/faults -faults.scale=20
+	go test -count=1 -timeout 20m -v -run TestNetwork ./test/faults -faults.scale=20
 
 .PHONY: reconnect
 reconnect: ## threat TD5, fault N9: 2,000 hosts come back all at once
-	go test -count=1 -timeout 20m -v -run TestN9 ./internal/faults -faults.comeback=2000
+	go test -count=1 -timeout 20m -v -run TestN9 ./test/faults -faults.comeback=2000
 
 .PHONY: swaps
 swaps: ## threat TT4: a million swaps of links in a minute or more, while commands start and stop
@@ -103,7 +103,7 @@ swaps: ## threat TT4: a million swaps of links in a minute or more, while comman
 
 .PHONY: tenants
 tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside another
-	go test -count=1 -timeout 20m -v -run TestTI3 ./internal/tenants -requests 10000
+	go test -count=1 -timeout 20m -v -run TestTI3 ./test/tenants -requests 10000
 
 .PHONY: bench
 bench: ## figures beside those of peers

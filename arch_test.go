@@ -35,8 +35,8 @@ var mayImport = map[string][]string{
 	"internal/yamldoc":    {},
 	"internal/enrol":      {".", "internal/atomicfile", "internal/signing"},
 	"internal/esb":        {".", "internal/auth"},
-	"internal/fuzztest":   {},
-	"internal/goldentest": {},
+	"test/fuzztest":       {},
+	"test/goldentest":     {},
 	"internal/gse":        {".", "internal/control", "internal/auth", "internal/esb"},
 	"internal/gsekit":     {".", "internal/control", "internal/auth", "internal/esb", "internal/waves", "internal/topology"},
 	"internal/ratelimit":  {".", "internal/esb"},
@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 	"internal/waves":      {".", "internal/control", "internal/topology"},
 	"internal/signing":    {".", "internal/atomicfile"},
 	"internal/sqlstore":   {".", "internal/auth", "internal/control", "internal/enrol", "internal/upgrade", "internal/waves", "internal/topology"},
-	"internal/storetest":  {".", "internal/auth", "internal/control", "internal/enrol", "internal/upgrade", "internal/waves", "internal/topology"},
+	"test/storetest":      {".", "internal/auth", "internal/control", "internal/enrol", "internal/upgrade", "internal/waves", "internal/topology"},
 	"internal/supervise":  {"."},
 	"tools/supply":        {"internal/release"},
 	"internal/topology":   {".", "internal/yamldoc"},
@@ -62,14 +62,14 @@ var mayImport = map[string][]string{
 	"internal/wire":       {"."},
 
 	// Whole fleets in one process, for tests and measurements.
-	"bench/sheet":        {},
-	"bench/spine":        {everything},
-	"bench/supervisors":  {everything},
-	"bench/topology":     {everything},
-	"internal/faults":    {everything},
-	"internal/fleettest": {everything},
-	"internal/sim":       {everything},
-	"internal/tenants":   {everything},
+	"bench/sheet":       {},
+	"bench/spine":       {everything},
+	"bench/supervisors": {everything},
+	"bench/topology":    {everything},
+	"test/faults":       {everything},
+	"test/fleettest":    {everything},
+	"test/sim":          {everything},
+	"test/tenants":      {everything},
 }
 
 // Names that say nothing about what is inside.

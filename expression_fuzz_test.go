@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzExpression compares the matcher with the plainest one there is: write out all combinations, then try each as a shell pattern.

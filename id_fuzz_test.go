@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzTaskID: only a text with one spelling is the name of a task, and it is found again by its number.

@@ -47,7 +47,7 @@ func TestFuzzTargets(t *testing.T) {
 			found[s.folder] = true
 			bounded := slices.ContainsFunc(s.file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(module+"/internal/fuzztest") })
 			if !bounded {
-				t.Errorf("%s: %s does not run within bounds; see internal/fuzztest", s.path, f.Name.Name)
+				t.Errorf("%s: %s does not run within bounds; see test/fuzztest", s.path, f.Name.Name)
 			}
 		}
 	}
@@ -96,8 +96,8 @@ func TestOnlySimulatedHostsBelieve(t *testing.T) {
 			if !ok || sel.Sel.Name != "Unproven" {
 				return true
 			}
-			found = found || s.folder == "internal/sim"
-			if s.folder != "internal/sim" && !s.isTest() {
+			found = found || s.folder == "test/sim"
+			if s.folder != "test/sim" && !s.isTest() {
 				t.Errorf("%s uses %s", s.path, sel.Sel.Name)
 			}
 			return true

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/sim"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 // fleet is a server with simulated hosts.

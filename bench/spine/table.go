@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/sim"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 // tableServer is the peer of the live index: the same rows in SQLite, served page by page over HTTP as most programs would do it.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gozzard/gozzard/internal/sim"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 // newSimCommand is `gozzard sim`.

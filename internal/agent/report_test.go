@@ -15,8 +15,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/journal"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

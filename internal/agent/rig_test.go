@@ -13,7 +13,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
-	"github.com/gozzard/gozzard/internal/sim"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 // rig is an agent over a simulated machine, with a scripted server in the place of the link. It lives in a synctest bubble: waiting costs nothing

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
-	"github.com/gozzard/gozzard/internal/sim"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/agentsock"
-	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzRequest: whatever a member sends, nothing is done, and a stranger's request that came past the gate is answered with nothing but a refusal.

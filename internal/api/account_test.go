@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/fleettest"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/test/fleettest"
 )
 
 // desk is the API with accounts in a real record. The app admin has the secret of newServer.

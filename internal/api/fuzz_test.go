@@ -19,10 +19,10 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/upgrade"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 var errKept = gozzard.Errorf(gozzard.ErrConflict, "nothing is changed here")

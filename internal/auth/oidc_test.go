@@ -7,7 +7,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/fleettest"
+	"github.com/gozzard/gozzard/test/fleettest"
 )
 
 func TestProvider(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/signing"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzUnpack: whatever is inside a backup, nothing is written but the files of the list, none larger than was read.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/cmdb"
-	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // answers is a CMDB with one answer for each call, and an error for whoever asks too often.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzToken: a text that is a token has one spelling, and no error repeats a part of one that is not.

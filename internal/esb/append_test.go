@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzAppendString: what is written fast is what encoding/json writes.

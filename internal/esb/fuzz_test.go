@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzCredentials: whatever stands in headers, cookie, query and body, nobody is known without a secret that is known, and no refusal repeats one.

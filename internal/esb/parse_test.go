@@ -9,7 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/fuzztest"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 func TestParseRefuses(t *testing.T) {

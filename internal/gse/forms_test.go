@@ -14,9 +14,9 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/fuzztest"
-	"github.com/gozzard/gozzard/internal/goldentest"
 	"github.com/gozzard/gozzard/internal/gse"
+	"github.com/gozzard/gozzard/test/fuzztest"
+	"github.com/gozzard/gozzard/test/goldentest"
 )
 
 // calls are all names with the folders they are served in.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/gsekit"
-	"github.com/gozzard/gozzard/internal/sim"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 // ask calls the GSE door.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
-	"github.com/gozzard/gozzard/internal/goldentest"
+	"github.com/gozzard/gozzard/test/fuzztest"
+	"github.com/gozzard/gozzard/test/goldentest"
 )
 
 // FuzzBody sends bodies to all calls: every answer is an envelope with a number of this API, and nothing is done for a stranger.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/goldentest"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/test/goldentest"
 )
 
 var costTime = regexp.MustCompile(`"cost_time":[0-9.]+`)

@@ -21,11 +21,11 @@ import (
 	"github.com/gozzard/gozzard/internal/gse"
 	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/nats"
-	"github.com/gozzard/gozzard/internal/sim"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/supervise"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 var _ gsekit.Jobs = (*waves.Runner)(nil)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzPIDFile: only the plain decimal of a pid that a service can have is one, whoever wrote the file.

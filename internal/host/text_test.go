@@ -5,8 +5,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 func TestOutputIsCleaned(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/fuzztest"
-	"github.com/gozzard/gozzard/internal/goldentest"
+	"github.com/gozzard/gozzard/test/fuzztest"
+	"github.com/gozzard/gozzard/test/goldentest"
 )
 
 // FuzzBody sends bodies to all calls: every answer is an envelope, never an internal error, and nothing reaches the plane without a proven caller.

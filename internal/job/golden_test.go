@@ -7,8 +7,8 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/goldentest"
 	"github.com/gozzard/gozzard/internal/job"
+	"github.com/gozzard/gozzard/test/goldentest"
 )
 
 // The real plane fits the door.

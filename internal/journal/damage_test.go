@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/journal"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/policy"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzParse: any bytes are a policy whose paths are absolute and clean, or an error that names the file.

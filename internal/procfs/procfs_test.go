@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/procfs"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 const statTail = " S 1 200 300 0 -1 4194560 100 0 0 0 11 22 33 44 20 0 7 0 123456 1000 250 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0\n"

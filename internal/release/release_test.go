@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/release"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // In the order of semantic versioning, its own examples among them.

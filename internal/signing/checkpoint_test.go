@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/signing"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 func checkpoint(t testing.TB) (signing.Checkpoint, signing.Key) {

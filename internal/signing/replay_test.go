@@ -15,7 +15,7 @@ import (
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/signing"
-	"github.com/gozzard/gozzard/internal/sim"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/wire"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 var start = time.Unix(1_800_000_000, 0)

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/sim"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

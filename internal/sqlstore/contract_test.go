@@ -6,7 +6,7 @@ import (
 
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/sqlstore"
-	"github.com/gozzard/gozzard/internal/storetest"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 func openSQLite(t testing.TB, path string, o sqlstore.Options) *sqlstore.Store {

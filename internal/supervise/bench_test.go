@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/sim"
 	"github.com/gozzard/gozzard/internal/supervise"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 const crowd = 1000

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/sim"
 	"github.com/gozzard/gozzard/internal/supervise"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 func TestForegroundProcess(t *testing.T) {

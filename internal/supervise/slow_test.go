@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/sim"
 	"github.com/gozzard/gozzard/internal/supervise"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 // slowHost is a machine on which a look takes long.

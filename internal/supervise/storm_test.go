@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/sim"
 	"github.com/gozzard/gozzard/internal/supervise"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 // crowded counts the start commands that run at a time.

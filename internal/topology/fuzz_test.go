@@ -9,8 +9,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzParse: any bytes are a business without faults, which is read again from its own document, or an error that people can act on.

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/wire"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // Whatever is taken in can be written and read again without change, and equal messages have equal bytes.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/gozzard/gozzard/internal/fuzztest"
 	"github.com/gozzard/gozzard/internal/yamldoc"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // FuzzParse: any bytes are a tree or an error with a line, and what is JSON is read as JSON.

@@ -1,0 +1,252 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
+)
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func write(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A7: the state was written by a newer program. It is refused in words, not a byte of it is changed, and the newer program finds it as it was.
+func TestA7NewerJournal(t *testing.T) {
+	s := ft.StartServer(t, "")
+	agent := s.StartAgent(t, 1, "")
+	f := startFleet(t, s, agent, "gznewer", 5)
+	agent.Kill(syscall.SIGTERM)
+	path := filepath.Join(agent.Flag("--data"), "journal")
+	old := read(t, path)
+	newer := bytes.Clone(old)
+	binary.LittleEndian.PutUint32(newer[8:], 1000)
+	binary.LittleEndian.PutUint32(newer[12:], crc32.Checksum(newer[:12], crc32.MakeTable(crc32.Castagnoli)))
+	write(t, path, newer)
+	agent.Again()
+	select {
+	case <-agent.Done():
+	case <-time.After(30 * time.Second):
+		t.Fatal("an older program runs on a newer journal")
+	}
+	same := bytes.Equal(read(t, path), newer)
+	said := strings.Contains(agent.Output(), "use the newer program")
+	fmt.Printf("fault A7: a newer journal is refused with exit code %d, in words %v, untouched %v\n", agent.ExitCode(), said, same)
+	if agent.ExitCode() == 0 || !said || !same {
+		t.Error(agent.Output())
+	}
+	write(t, path, old)
+	s.AgainOnline(t, agent)
+	f.untouched("after the refusal")
+}
+
+// A8: the journal is damaged while the agent is away. Verdicts are never wrong, and what runs is not touched.
+func TestA8DamagedJournal(t *testing.T) {
+	s := ft.StartServer(t, "")
+	agent := s.StartAgent(t, 1, "")
+	f := startFleet(t, s, agent, "gzdamage", 5)
+	l := newLedger(t, s.API)
+	stop := l.steady(1, 2*time.Millisecond)
+	path := filepath.Join(agent.Flag("--data"), "journal")
+	damages := []func([]byte) []byte{
+		func(b []byte) []byte { return b[:rand.IntN(len(b))] },
+		func(b []byte) []byte { b[rand.IntN(len(b))] ^= 1 << rand.IntN(8); return b },
+		func([]byte) []byte { return nil },
+		func(b []byte) []byte { return b[:len(b)-1-rand.IntN(min(200, len(b)-1))] },
+	}
+	rounds := min(2**scale, 50) * len(damages)
+	for i := range rounds {
+		time.Sleep(time.Duration(50+rand.IntN(150)) * time.Millisecond)
+		agent.Kill(syscall.SIGKILL)
+		write(t, path, damages[i%len(damages)](read(t, path)))
+		s.AgainOnline(t, agent)
+	}
+	stop()
+	fmt.Printf("fault A8: %d damaged journals\n", rounds)
+	l.judge("A8")
+	f.untouched("after the damage")
+	cameBack(t, f.ds[0])
+}
+
+// A9: the state folder is put back from an old copy. The server notices, and no verdict is wrong by it.
+func TestA9OldCopy(t *testing.T) {
+	s := ft.StartServer(t, "")
+	agent := s.StartAgent(t, 1, "")
+	f := startFleet(t, s, agent, "gzcopyback", 5)
+	data := agent.Flag("--data")
+	rounds := min(3**scale, 60)
+	const noticed = "is not the one seen before, or an older copy of it"
+	before := strings.Count(s.Output(), noticed)
+	var figs figures
+	for range rounds {
+		l := newLedger(t, s.API)
+		l.prefix = fmt.Sprintf("round%d-", rand.Uint64())
+		agent.Kill(syscall.SIGKILL)
+		backup := filepath.Join(t.TempDir(), "backup")
+		command(t, "cp", "-a", data, backup)
+		s.AgainOnline(t, agent)
+		stop := l.steady(1, time.Millisecond)
+		time.Sleep(300 * time.Millisecond)
+		agent.Kill(syscall.SIGKILL)
+		command(t, "rm", "-r", data)
+		command(t, "cp", "-a", backup, data)
+		s.AgainOnline(t, agent)
+		time.Sleep(100 * time.Millisecond)
+		stop()
+		figs.add(l.settle())
+	}
+	found := strings.Count(s.Output(), noticed) - before
+	fmt.Printf("fault A9: %d of %d roll-backs noticed; %s\n", found, rounds, figs)
+	if found != rounds || figs.lost+figs.stuck+figs.twice+figs.wrong > 0 || figs.ops == 0 {
+		t.Errorf("%d of %d", found, rounds)
+	}
+	f.untouched("after the roll-backs")
+}
+
+// tiny mounts a small file system in memory.
+func tiny(t *testing.T, size string) string {
+	t.Helper()
+	needs(t)
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,size="+size); err != nil {
+		t.Skipf("cannot mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, 2) }) // lazily: the agent may still be ending
+	return dir
+}
+
+// A11: the disk of the journal is full. What is new is refused in words and has no effect, what is hosted is kept, and service resumes.
+func TestA11JournalDiskFull(t *testing.T) {
+	s := ft.StartServer(t, "")
+	disk := tiny(t, "4m")
+	agent := s.StartAgentIn(t, 1, disk, "")
+	f := startFleet(t, s, agent, "gzroom", 5)
+	d := f.ds[0]
+	fillDisk(t, filepath.Join(disk, "fill"))
+	done, refused := 0, 0
+	var words string
+	for range 300 { // the last page takes some
+		switch e := operate(t, s.API, d, 8, d.Spec(nil)); {
+		case e.Code == 0:
+			done++
+		case contains(e.Msg, "room"):
+			refused, words = refused+1, e.Msg
+		default:
+			t.Fatalf("%+v", e)
+		}
+		fillDisk(t, filepath.Join(disk, "fill"))
+		if refused >= 10**scale {
+			break
+		}
+	}
+	without := d.Count("reload") - done
+	f.untouched("on a full disk")
+	back := 0
+	for _, d := range f.ds[1:3] {
+		cameBack(t, d)
+		back++
+	}
+	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {
+		t.Fatal(err)
+	}
+	ft.Until(t, 30*time.Second, func() string { return "service does not resume" }, func() bool { return operate(t, s.API, d, 8, d.Spec(nil)).Code == 0 })
+	fmt.Printf("fault A11: %d operations done, %d refused on a full disk, %d effects without a record, %d of 2 killed processes came back: %q\n", done, refused, without, back, words)
+	if refused == 0 || without != 0 {
+		t.Error("see the line above")
+	}
+}
+
+// traced has the next start of an agent run with a fault injected into its calls.
+func traced(t *testing.T, agent *ft.Program, inject string) {
+	t.Helper()
+	needs(t, "strace")
+	call, _, _ := strings.Cut(inject, ":")
+	// -D: the tracer is the one in the background, and the agent is the child that is killed and waited for.
+	agent.Through("strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace="+call, "-e", "inject="+inject)
+}
+
+// A12: the disk fails at a sync. The agent ends with the code for that, never tries again, and recovers when it is started.
+func TestA12SyncFails(t *testing.T) {
+	s := ft.StartServer(t, "")
+	agent := s.StartAgent(t, 1, "")
+	f := startFleet(t, s, agent, "gzsync", 5)
+	l := newLedger(t, s.API)
+	rounds := 2 * *scale
+	right := 0
+	stop := l.steady(1, 5*time.Millisecond)
+	for range rounds {
+		agent.Kill(syscall.SIGKILL)
+		// Counted by thread, and threads come and go: a high number would never come.
+		traced(t, agent, fmt.Sprintf("fdatasync:error=EIO:when=%d", 2+rand.IntN(3)))
+		agent.Again()
+		select {
+		case <-agent.Done():
+		case <-time.After(time.Minute):
+			t.Fatal("the agent goes on though its disk fails")
+		}
+		if agent.ExitCode() == 70 {
+			right++
+		}
+		agent.Through()
+		s.AgainOnline(t, agent)
+	}
+	stop()
+	fmt.Printf("fault A12: %d of %d failed syncs ended the agent with code 70\n", right, rounds)
+	if right != rounds {
+		t.Errorf("%d of %d; the last code is %d", right, rounds, agent.ExitCode())
+	}
+	l.judge("A12")
+	f.untouched("after failed syncs")
+}
+
+// A13: a slow disk. Operations take longer, the host stays online.
+func TestA13SlowDisk(t *testing.T) {
+	t.Parallel()
+	s := ft.StartServer(t, "")
+	agent := s.StartAgent(t, 1, "")
+	f := startFleet(t, s, agent, "gzslow", 3)
+	agent.Kill(syscall.SIGKILL)
+	traced(t, agent, "fdatasync:delay_exit=400000")
+	s.AgainOnline(t, agent)
+	sessions := agent.Sessions()
+	var took []time.Duration
+	misses := 0
+	for end := time.Now().Add(18 * time.Second * time.Duration(min(*scale, 10))); time.Now().Before(end); {
+		began := time.Now()
+		must(t, operate(t, s.API, f.ds[0], 8, f.ds[0].Spec(nil)), 0)
+		took = append(took, time.Since(began))
+		if !s.Online(1) {
+			misses++
+		}
+	}
+	fmt.Printf("fault A13: syncs of 400 ms: %d operations, p50 %d ms; %d times offline, %d new sessions\n", len(took), percentile(took, 0.5).Milliseconds(), misses,
+		agent.Sessions()-sessions)
+	if misses > 0 || agent.Sessions() != sessions {
+		t.Error("see the line above")
+	}
+	agent.Through()
+	f.untouched("on a slow disk")
+}

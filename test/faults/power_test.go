@@ -1,0 +1,40 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
+)
+
+// H2: the power of a host goes in the middle of operations. The agent is frozen and goes on from a copy of the image below its file system: what the
+// kernel had not written is lost. An effect without its intent would be told as never executed, or be done again.
+func TestH2AgentPowerCut(t *testing.T) {
+	dir, image := ext4(t, 32)
+	s := ft.StartServer(t, "")
+	agent := s.StartAgentIn(t, 1, filepath.Clean(dir), "")
+	endFirst(t, agent)
+	l := newLedger(t, s.API)
+	stop := l.load(4, 1, 100000)
+	rounds := 3 * *scale
+	for range rounds {
+		time.Sleep(time.Duration(200+rand.IntN(300)) * time.Millisecond)
+		agent.Kill(syscall.SIGSTOP)
+		after := filepath.Join(t.TempDir(), "after.img")
+		copyFile(t, image, after)
+		agent.Kill(syscall.SIGKILL)
+		command(t, "umount", dir)
+		command(t, "mount", "-o", "loop", after, dir)
+		image = after
+		s.AgainOnline(t, agent)
+	}
+	stop()
+	fmt.Printf("fault H2: power of the host cut %d times\n", rounds)
+	l.judge("H2")
+}

@@ -1,0 +1,93 @@
+//go:build linux
+
+package fleettest_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
+)
+
+// The definition of hosting (托管), sentence by sentence as the documentation of operate_proc has it.
+func TestHostingByTheSentence(t *testing.T) {
+	s := ft.StartServer(t, "")
+	s.StartAgent(t, 1, "", "GOZZARD_SAMPLE_INTERVAL=1s")
+	fx := ft.NewDaemon(t, t.TempDir(), "gzhosting")
+	fx.Script("busy.sh", "while :; do :; done")
+	busy := "setsid sh ./busy.sh </dev/null >/dev/null 2>&1 &\necho $! > " + fx.PIDFile()
+	calm := "setsid sh -c 'while :; do sleep 1000; done' </dev/null >/dev/null 2>&1 &\necho $! > " + fx.PIDFile()
+	fx.Script("start.sh", "echo start >> calls\n"+calm)
+	spec := fx.Spec(nil)
+	spec["identity"].(ft.J)["proc_name"] = "sh"
+	spec["resource"] = ft.J{"cpu": 5, "mem": 50}
+	pid := func() int { return alivePID(t, fx) }
+	op := func(n, want int) ft.Entry {
+		t.Helper()
+		task := s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "gse", "name": "hosting"}, "op_type": n, "spec": spec, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
+		e := s.Await(task)["0:127.0.0.1:gse:hosting"]
+		if e.Code != want {
+			t.Fatalf("op %d: wanted %d, got %+v", n, want, e)
+		}
+		return e
+	}
+	status := func() ft.Info { return s.Status("gse", "hosting", ft.Host(1))[0] }
+	wait := func(words string, cond func() bool) {
+		t.Helper()
+		ft.Until(t, 40*time.Second, func() string { return words + ": " + status().Message }, cond)
+	}
+
+	op(0, 0)
+	if !status().IsAuto {
+		t.Fatal("启动成功会注册托管: a start that succeeds hosts")
+	}
+	old := pid()
+	kill(t, old)
+	wait("当托管进程异常退出时，agent 会自动拉起托管进程", func() bool { p := pid(); return p > 0 && p != old })
+
+	fx.Script("start.sh", "echo start >> calls\n"+busy)
+	old = pid()
+	kill(t, old)
+	wait("the busy one starts", func() bool { p := pid(); return p > 0 && p != old })
+	old = pid()
+	fx.Script("start.sh", "echo start >> calls\n"+calm)
+	wait("当托管进程资源超限时，agent 会杀死托管进程", func() bool { return pid() != old })
+	wait("what was killed over its limit is pulled up", func() bool { return pid() > 0 && strings.Contains(status().Message, "cpu") })
+
+	op(4, 0)
+	fx.Script("start.sh", "echo start >> calls\n"+busy)
+	op(1, 0)
+	op(0, 0)
+	op(4, 0)
+	old = pid()
+	time.Sleep(6 * time.Second) // more samples than an act needs
+	if pid() != old {
+		t.Fatal("取消托管进程: an unhosted process over its limit is left alone")
+	}
+	kill(t, old)
+	time.Sleep(3 * time.Second)
+	if pid() > 0 {
+		t.Fatal("取消托管进程: an unhosted process is not pulled up")
+	}
+	fx.Script("start.sh", "echo start >> calls\n"+calm)
+	op(3, 0)
+	wait("注册托管进程: a hosted process that does not run is pulled up", func() bool { return pid() > 0 })
+	op(1, 0)
+	if status().IsAuto || pid() > 0 {
+		t.Fatal("停止成功会取消托管")
+	}
+	op(0, 0)
+	op(9, 0)
+	if status().IsAuto || pid() > 0 {
+		t.Fatal("杀死成功会取消托管")
+	}
+}
+
+// alivePID is the live process of a pid file, whatever its name.
+func alivePID(t *testing.T, fx *ft.Daemon) int {
+	t.Helper()
+	p := *fx
+	p.Name = "sh"
+	return p.PID()
+}
