@@ -13,26 +13,26 @@ import (
 
 // decoders are the packages that read what somebody else wrote: requests, answers, messages, files. Each has a fuzz target.
 var decoders = []string{
-	".",                  // expressions, task ids, addresses, names, schedules
-	"internal/agent",     // records of the journal
-	"internal/api",       // requests of every route
-	"internal/backup",    // files that a restore takes out
-	"internal/cmdb",      // answers of CMDB
-	"internal/yamldoc",   // YAML and JSON documents
-	"internal/enrol",     // enrolment tokens
-	"internal/esb",       // JSON bodies, credentials, texts in answers
-	"internal/gse",       // bodies of every call
-	"internal/gsekit",    // bodies of every call
-	"internal/host",      // pid files, output of commands
-	"internal/job",       // bodies of every call
-	"internal/journal",   // the journal's frames
-	"internal/agentsock", // requests on the local socket
-	"internal/policy",    // policy files
-	"internal/procfs",    // /proc
-	"internal/release",   // manifests
-	"internal/signing",   // signed envelopes
-	"internal/topology",  // documents of businesses
-	"internal/wire",      // commands and reports
+	".",                        // expressions, task ids, addresses, names, schedules
+	"internal/agent",           // records of the journal
+	"internal/api",             // requests of every route
+	"internal/backup",          // files that a restore takes out
+	"internal/cmdb",            // answers of CMDB
+	"internal/yamldoc",         // YAML and JSON documents
+	"internal/enrol",           // enrolment tokens
+	"internal/esb",             // JSON bodies, credentials, texts in answers
+	"internal/blueking/gse",    // bodies of every call
+	"internal/blueking/gsekit", // bodies of every call
+	"internal/host",            // pid files, output of commands
+	"internal/blueking/job",    // bodies of every call
+	"internal/journal",         // the journal's frames
+	"internal/agentsock",       // requests on the local socket
+	"internal/policy",          // policy files
+	"internal/procfs",          // /proc
+	"internal/release",         // manifests
+	"internal/signing",         // signed envelopes
+	"internal/topology",        // documents of businesses
+	"internal/wire",            // commands and reports
 }
 
 // TestFuzzTargets: every decoder has a fuzz target, and every target runs within the bounds of time and memory.

@@ -198,7 +198,7 @@ func TestTS1Refusals(t *testing.T) {
 		name := rt.method + " " + rt.path
 		for k, app := range []string{"viewer", "enroller", "nobody"} {
 			pairs++
-			elsewhere := unproven[name] != "" || path.Base(rt.path) == "retry" // of a job that failed, which agents here do not: internal/gsekit
+			elsewhere := unproven[name] != "" || path.Base(rt.path) == "retry" // of a job that failed, which agents here do not: internal/blueking/gsekit
 			proven := elsewhere
 			for range 60 {
 				r := cmp.Or(accountRequests(k)[name], m.to(rt))

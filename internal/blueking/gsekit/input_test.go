@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/gsekit"
+	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 )
 
 // TestSeedWithItsCommas: the document's own sample is not JSON; the answer says where.

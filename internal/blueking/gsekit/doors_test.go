@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/gsekit"
+	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/test/sim"
 )

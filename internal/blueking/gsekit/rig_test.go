@@ -14,9 +14,9 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/waves"
 )

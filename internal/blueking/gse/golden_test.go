@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/gse"
 	"github.com/gozzard/gozzard/test/goldentest"
 )
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking/job"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/esb"
-	"github.com/gozzard/gozzard/internal/job"
 	"github.com/gozzard/gozzard/test/goldentest"
 )
 

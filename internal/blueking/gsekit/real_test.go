@@ -15,11 +15,11 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/blueking/gse"
+	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/fleet"
-	"github.com/gozzard/gozzard/internal/gse"
-	"github.com/gozzard/gozzard/internal/gsekit"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/supervise"
