@@ -20,7 +20,7 @@ var decoders = []string{
 	"internal/cmdb",            // answers of CMDB
 	"internal/yamldoc",         // YAML and JSON documents
 	"internal/enrol",           // enrolment tokens
-	"internal/esb",             // JSON bodies, credentials, texts in answers
+	"internal/blueking",    // JSON bodies, credentials, texts in answers
 	"internal/blueking/gse",    // bodies of every call
 	"internal/blueking/gsekit", // bodies of every call
 	"internal/host",            // pid files, output of commands

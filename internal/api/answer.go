@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // statusOf is the table of error kinds.
@@ -54,7 +54,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // failStatus answers with an error under a given status. The cause goes to the log only: it may name files and hosts of ours.
 func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err error) {
-	text := errorText{Kind: gozzard.KindOf(err), RequestID: esb.NewRequestID()}
+	text := errorText{Kind: gozzard.KindOf(err), RequestID: blueking.NewRequestID()}
 	var e *gozzard.Error
 	if errors.As(err, &e) && e.Kind != gozzard.ErrInternal {
 		text.Message = strings.ToValidUTF8(e.Message, "\uFFFD")
@@ -75,9 +75,9 @@ func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err
 		return
 	}
 	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", esb.AuthorizationHeader)
+		w.Header().Set("WWW-Authenticate", blueking.AuthorizationHeader)
 	}
-	if retry := esb.RetryAfter(err); retry != "" {
+	if retry := blueking.RetryAfter(err); retry != "" {
 		w.Header().Set("Retry-After", retry)
 	}
 	send(w, status, body)

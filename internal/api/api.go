@@ -10,9 +10,9 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
@@ -213,7 +213,7 @@ func (a *api) admit(r *http.Request, need access) (gozzard.Caller, error) {
 		return gozzard.Caller{}, a.admitHost(r)
 	}
 	// No body: credentials of this API are in headers, so that nothing of a stranger is read.
-	caller, _, err := esb.Authenticate(a.Auth, r, nil)
+	caller, _, err := blueking.Authenticate(a.Auth, r, nil)
 	if err == nil && need == accessAdmin && !caller.Rights.All() {
 		return gozzard.Caller{}, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role admin on everything")
 	}

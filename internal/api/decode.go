@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -20,7 +20,7 @@ const maxList = 100_000
 
 // readBody reads the whole body of a request whose caller is known.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	return readUpTo(w, r, esb.MaxBody)
+	return readUpTo(w, r, blueking.MaxBody)
 }
 
 // readLongBody is readBody for documents of a whole business.
@@ -44,17 +44,17 @@ func readUpTo(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 }
 
 // readObject parses a body that must be one strict JSON object.
-func readObject(body []byte, f *esb.Faults) (esb.Value, error) {
-	doc, err := esb.Parse(body)
+func readObject(body []byte, f *blueking.Faults) (blueking.Value, error) {
+	doc, err := blueking.Parse(body)
 	if err != nil {
-		return esb.Value{}, err
+		return blueking.Value{}, err
 	}
 	return doc.Root(f)
 }
 
 // checkName tells what is wrong with a namespace, a name or a part of a label; "" when nothing is.
 func checkName(s string) string {
-	if err := esb.CheckName(s); err != nil {
+	if err := blueking.CheckName(s); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -81,7 +81,7 @@ func isGlob(s string) bool { return strings.ContainsAny(s, "*?") }
 // query reads the parameters of a GET strictly: unknown names are refused, and names given twice where one is meant.
 type query struct {
 	values url.Values
-	faults *esb.Faults
+	faults *blueking.Faults
 }
 
 func readQuery(r *http.Request, known ...string) (*query, error) {
@@ -89,10 +89,10 @@ func readQuery(r *http.Request, known ...string) (*query, error) {
 	if err != nil {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "query string is malformed")
 	}
-	q := &query{values: values, faults: new(esb.Faults)}
+	q := &query{values: values, faults: new(blueking.Faults)}
 	for name := range values {
 		if !slices.Contains(known, name) {
-			q.faults.Add(strings.ToValidUTF8(name, "\uFFFD"), "%s", esb.Unknown(name, known))
+			q.faults.Add(strings.ToValidUTF8(name, "\uFFFD"), "%s", blueking.Unknown(name, known))
 		}
 	}
 	return q, nil

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // maxWait bounds how long an operation may wait for hosts that are offline.
@@ -25,7 +25,7 @@ var actions = []string{"start", "stop", "restart", "reload", "kill", "host", "un
 
 // postOperation starts, stops or otherwise drives processes.
 func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
+	return a.operate(w, r, caller, func(root *blueking.Value) (gozzard.Item, *selector) {
 		root.Only("action", "namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "spec", "labels", "when_offline", "wait_seconds", "confirm")
 		item := gozzard.Item{Action: readAction(root)}
 		s := a.readSelector(caller, root)
@@ -33,7 +33,7 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 			return item, s
 		}
 		spec, labels := root.Get("spec"), root.Get("labels")
-		item.Labels = esb.ReadLabels(labels)
+		item.Labels = blueking.ReadLabels(labels)
 		if spec.Given() {
 			item.Spec = readSpec(spec)
 			if !s.literal() || s.all {
@@ -46,25 +46,25 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 
 // putProcess registers a process on hosts, or replaces its definition.
 func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
+	return a.operate(w, r, caller, func(root *blueking.Value) (gozzard.Item, *selector) {
 		root.Only("namespace", "name", "labels", "hosts", "all", "spec", "when_offline", "wait_seconds")
 		namespace, name, labels, spec := root.Get("namespace"), root.Get("name"), root.Get("labels"), root.Get("spec")
 		s := &selector{namespace: requireName(&namespace), names: []string{requireName(&name)}}
 		a.readHosts(caller, root, s)
-		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: esb.ReadLabels(labels), Spec: readSpec(spec)}, s
+		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: blueking.ReadLabels(labels), Spec: readSpec(spec)}, s
 	})
 }
 
 // deleteProcesses makes hosts forget processes. What runs goes on running.
 func (a *api) deleteProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	return a.operate(w, r, caller, func(root *esb.Value) (gozzard.Item, *selector) {
+	return a.operate(w, r, caller, func(root *blueking.Value) (gozzard.Item, *selector) {
 		root.Only("namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "when_offline", "wait_seconds")
 		return gozzard.Item{Action: gozzard.ActionUnregister}, a.readSelector(caller, root)
 	})
 }
 
 // operate reads a request with a reader of its own and makes the task it asks for. Nothing is done unless all of it is right.
-func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Caller, read func(root *esb.Value) (gozzard.Item, *selector)) error {
+func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Caller, read func(root *blueking.Value) (gozzard.Item, *selector)) error {
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
-	var faults esb.Faults
+	var faults blueking.Faults
 	root, err := readObject(body, &faults)
 	if err != nil {
 		return err
@@ -99,9 +99,11 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 }
 
 // readSpec reads a definition in the words that BlueKing callers use for it, and no others.
-func readSpec(v esb.Value) *gozzard.Spec { return esb.ReadSpec(v, esb.SpecRules{Strict: true}) }
+func readSpec(v blueking.Value) *gozzard.Spec {
+	return blueking.ReadSpec(v, blueking.SpecRules{Strict: true})
+}
 
-func readAction(root *esb.Value) gozzard.Action {
+func readAction(root *blueking.Value) gozzard.Action {
 	v := root.Get("action")
 	word := v.Str()
 	if word == "" {
@@ -116,7 +118,7 @@ func readAction(root *esb.Value) gozzard.Action {
 			return action
 		}
 	}
-	if near := esb.Nearest(word, actions); near != "" {
+	if near := blueking.Nearest(word, actions); near != "" {
 		v.Fault("%q is not an action, did you mean %q?", clip(word), near)
 	} else {
 		v.Fault("%q is not an action, known are %s", clip(word), strings.Join(actions, ", "))
@@ -124,7 +126,7 @@ func readAction(root *esb.Value) gozzard.Action {
 	return gozzard.ActionNone
 }
 
-func (a *api) readSelector(caller gozzard.Caller, root *esb.Value) *selector {
+func (a *api) readSelector(caller gozzard.Caller, root *blueking.Value) *selector {
 	s := &selector{scope: a.bodyScope(caller, root)}
 	if s.scope != nil {
 		return s
@@ -136,7 +138,7 @@ func (a *api) readSelector(caller gozzard.Caller, root *esb.Value) *selector {
 		}
 	}
 	seen := make(map[string]struct{})
-	if n := names.List(maxList, func(e *esb.Value) {
+	if n := names.List(maxList, func(e *blueking.Value) {
 		name := e.Str()
 		if name == "" {
 			return
@@ -156,7 +158,7 @@ func (a *api) readSelector(caller gozzard.Caller, root *esb.Value) *selector {
 }
 
 // readWait reads what becomes of hosts that are offline.
-func readWait(root *esb.Value) time.Duration {
+func readWait(root *blueking.Value) time.Duration {
 	offline, seconds := root.Get("when_offline"), root.Get("wait_seconds")
 	switch word := offline.OptStr(); word {
 	case "wait":
@@ -172,7 +174,7 @@ func readWait(root *esb.Value) time.Duration {
 }
 
 // requireName is a namespace or name that is written out.
-func requireName(v *esb.Value) string {
+func requireName(v *blueking.Value) string {
 	s := v.Str()
 	if s != "" {
 		if fault := checkName(s); fault != "" {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/ratelimit"
 )
 
@@ -44,10 +44,10 @@ func newRig(t *testing.T, o ratelimit.Options) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := esb.New(esb.Door{
-		Prefixes: []esb.Prefix{{Path: "/bus", Family: "f"}, {Path: "/gate", Family: "f", Gateway: true}},
-		Routes: []esb.Route{{Name: "who", Families: []string{"f"}, Access: esb.AccessUser, MaxBody: esb.MaxBody,
-			Handle: func(_ context.Context, c *esb.Call) (any, error) { return c.Caller.App, nil }}},
+	door := blueking.New(blueking.Door{
+		Prefixes: []blueking.Prefix{{Path: "/bus", Family: "f"}, {Path: "/gate", Family: "f", Gateway: true}},
+		Routes: []blueking.Route{{Name: "who", Families: []string{"f"}, Access: blueking.AccessUser, MaxBody: blueking.MaxBody,
+			Handle: func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller.App, nil }}},
 		Auth: book, Log: slog.New(slog.DiscardHandler),
 	})
 	r.handler = ratelimit.New(o).Handler(door)
@@ -71,7 +71,7 @@ func (r *rig) ask(path, from, app, secret string, headers ...string) (code int, 
 	}
 	res = httptest.NewRecorder()
 	r.handler.ServeHTTP(res, req)
-	var e esb.Envelope
+	var e blueking.Envelope
 	if err := json.Unmarshal(res.Body.Bytes(), &e); err != nil {
 		r.t.Fatalf("%v in %s", err, res.Body)
 	}
@@ -82,17 +82,17 @@ func (r *rig) ask(path, from, app, secret string, headers ...string) (code int, 
 func TestTS2GuessesAreLimited(t *testing.T) {
 	r := newRig(t, ratelimit.Default())
 	for i := range 10 {
-		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "guess"+strconv.Itoa(i)); code != esb.CodeGeneral {
+		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "guess"+strconv.Itoa(i)); code != blueking.CodeGeneral {
 			t.Fatalf("guess %d: code %d", i, code)
 		}
 	}
 	for _, secret := range []string{"another", "s-a"} {
-		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", secret); code != esb.CodeRateLimited {
+		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", secret); code != blueking.CodeRateLimited {
 			t.Fatalf("secret %s: code %d", secret, code)
 		}
 	}
 	code, res := r.ask("/gate/who", "10.0.0.1", "a", "s-a")
-	if code != esb.CodeRateLimited || res.Code != http.StatusTooManyRequests || res.Header().Get("Retry-After") == "" {
+	if code != blueking.CodeRateLimited || res.Code != http.StatusTooManyRequests || res.Header().Get("Retry-After") == "" {
 		t.Fatalf("code %d, status %d, retry after %q", code, res.Code, res.Header().Get("Retry-After"))
 	}
 	if code, _ := r.ask("/bus/who", "10.0.0.2", "a", "s-a"); code != 0 {
@@ -121,9 +121,9 @@ func TestTS2ManyGuesses(t *testing.T) {
 			secret = "s-a"
 		}
 		switch code, _ := r.ask("/bus/who", "10.0.0.1", "a", secret); code {
-		case esb.CodeGeneral:
+		case blueking.CodeGeneral:
 			looked++
-		case esb.CodeRateLimited:
+		case blueking.CodeRateLimited:
 			limited++
 		case 0:
 			right++
@@ -161,7 +161,7 @@ func TestAddresses(t *testing.T) {
 			r := newRig(t, o)
 			r.ask("/bus/who", c.first, "a", "wrong", "X-Forwarded-For", c.forwardedFirst)
 			code, _ := r.ask("/bus/who", c.second, "a", "s-a", "X-Forwarded-For", c.forwardedThen)
-			if limited := code == esb.CodeRateLimited; limited != c.same {
+			if limited := code == blueking.CodeRateLimited; limited != c.same {
 				t.Fatalf("code %d", code)
 			}
 		})
@@ -175,7 +175,7 @@ func TestTD2RateOfAnApp(t *testing.T) {
 	for range 100 {
 		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code == 0 {
 			ok++
-		} else if code != esb.CodeRateLimited {
+		} else if code != blueking.CodeRateLimited {
 			t.Fatalf("code %d", code)
 		}
 	}
@@ -372,7 +372,7 @@ func TestDestructiveQuota(t *testing.T) {
 	if err == nil {
 		t.Fatal("more than half of its quota in half an hour")
 	}
-	seconds, _ := strconv.Atoi(esb.RetryAfter(err))
+	seconds, _ := strconv.Atoi(blueking.RetryAfter(err))
 	now = now.Add(time.Duration(seconds-1) * time.Second)
 	if stop("a", 10) == nil {
 		t.Fatalf("told to come back after %d s, and %d were enough", seconds, seconds-1)

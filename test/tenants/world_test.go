@@ -23,9 +23,9 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/blueking/job"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/signing"
@@ -142,7 +142,7 @@ type world struct {
 	book     *auth.Book
 	accounts *auth.Accounts
 	native   http.Handler
-	doors    []*esb.Handler
+	doors    []*blueking.Handler
 	metrics  *api.Metrics
 
 	mu     sync.Mutex
@@ -231,7 +231,7 @@ func newWorld(t testing.TB, only string) *world {
 	w.enrolled(only, now)
 	w.releases = w.release()
 	w.native = api.New(api.Options{Plane: w.plane, Auth: w.book, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(), Metrics: w.metrics, Releases: w.releases})
-	w.doors = []*esb.Handler{
+	w.doors = []*blueking.Handler{
 		job.New(job.Options{Plane: w.plane, Auth: w.book}),
 		gsekit.New(gsekit.Options{Plane: w.plane, Jobs: w.runner, Auth: w.book, Zone: time.UTC}),
 		gse.New(gse.Options{Plane: w.plane, Auth: w.book}),

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 )
 
 // The numbers of status_code that are used; clients look for 2 only.
@@ -25,7 +25,7 @@ type upgraded struct {
 
 // upgrade binds what is stored under a host's address to its agent id. A host that is not served by that agent is told as failed; trouble of ours
 // ends the call, which can be repeated.
-func (s *server) upgrade(ctx context.Context, c *esb.Call) (any, error) {
+func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 	type binding struct {
 		place
 		agent gozzard.AgentID
@@ -34,7 +34,7 @@ func (s *server) upgrade(ctx context.Context, c *esb.Call) (any, error) {
 	seen := make(map[hostID]bool)
 	hosts := c.Body.Get("hosts")
 	before := c.Faults.Len()
-	n := hosts.List(s.maxHosts, func(e *esb.Value) {
+	n := hosts.List(s.maxHosts, func(e *blueking.Value) {
 		b := binding{place: readHost(e)}
 		if id := e.Get("bk_agent_id"); e.IsObject() {
 			b.agent = gozzard.AgentID(id.Str())
@@ -77,7 +77,7 @@ type agentAlive struct {
 	Alive int    `json:"bk_agent_alive"`
 }
 
-func (s *server) agentStatus(_ context.Context, c *esb.Call) (any, error) {
+func (s *server) agentStatus(_ context.Context, c *blueking.Call) (any, error) {
 	places := s.readPlaces(&c.Body)
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ type agentVersion struct {
 	ParentPort int    `json:"parent_port"`
 }
 
-func (s *server) agentInfo(_ context.Context, c *esb.Call) (any, error) {
+func (s *server) agentInfo(_ context.Context, c *blueking.Call) (any, error) {
 	places := s.readPlaces(&c.Body)
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func stateOf(h control.Host, known bool) (code int, word string) {
 }
 
 // listAgentState has a row for every agent asked, also when none is known: the number that the original answers then is an error to most.
-func (s *server) listAgentState(_ context.Context, c *esb.Call) (any, error) {
+func (s *server) listAgentState(_ context.Context, c *blueking.Call) (any, error) {
 	places := s.readPlaces(&c.Body)
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ type agentRow struct {
 	Remark         string  `json:"remark"`
 }
 
-func (s *server) listAgentInfo(_ context.Context, c *esb.Call) (any, error) {
+func (s *server) listAgentInfo(_ context.Context, c *blueking.Call) (any, error) {
 	places := s.readPlaces(&c.Body)
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (s *server) listAgentInfo(_ context.Context, c *esb.Call) (any, error) {
 			StartTime: host.Info.StartedAt, RunMode: runModeAgent,
 		}
 		if !known {
-			r.Code, r.Message = esb.EntryAgentAbnormal, "no such agent"
+			r.Code, r.Message = blueking.EntryAgentAbnormal, "no such agent"
 		}
 		if !host.LastSeen.IsZero() {
 			r.ReportTime = host.LastSeen.UnixMilli()

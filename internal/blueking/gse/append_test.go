@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // TestAppendedAnswers looks inside because callers see only one of the two ways: what rows write themselves is what encoding/json would write.
@@ -21,7 +21,7 @@ func TestAppendedAnswers(t *testing.T) {
 			Flag: rapid.Int().Draw(t, "flag"), Status: rapid.Int().Draw(t, "status"), IsAuto: rapid.Bool().Draw(t, "auto"),
 			Message: odd.Draw(t, "message"), PID: rapid.Int32().Draw(t, "pid"), Version: odd.Draw(t, "version"),
 			RegisterTime: rapid.Int64().Draw(t, "registered"), LastStartTime: rapid.Int64().Draw(t, "started"), ReportTime: rapid.Int64().Draw(t, "reported"),
-			CPUUsage: esb.Finite(number.Draw(t, "cpu")), MemUsage: esb.Finite(number.Draw(t, "mem")),
+			CPUUsage: blueking.Finite(number.Draw(t, "cpu")), MemUsage: blueking.Finite(number.Draw(t, "mem")),
 			FD: rapid.Int32().Draw(t, "fd"), Disk: rapid.Int64().Draw(t, "disk"), Net: rapid.Int64().Draw(t, "net"),
 		}
 	})
@@ -34,7 +34,7 @@ func TestAppendedAnswers(t *testing.T) {
 			procInfos{Infos: rows}, procInfos{}, procPage{Count: rapid.Int().Draw(t, "count"), Infos: rows},
 			entries(rapid.MapOfN(odd, result, 0, 3).Draw(t, "entries")),
 		} {
-			e := esb.Envelope{Result: true, Message: odd.Draw(t, "message"), Data: data, RequestID: "id"}
+			e := blueking.Envelope{Result: true, Message: odd.Draw(t, "message"), Data: data, RequestID: "id"}
 			got, err := e.Encode()
 			if err != nil {
 				t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking/gse"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/test/fuzztest"
 	"github.com/gozzard/gozzard/test/goldentest"
 )
@@ -37,11 +37,11 @@ func calls() map[string][]string {
 func TestEveryFormIsServedAndGuarded(t *testing.T) {
 	h, plane := newDoor(t)
 	bodies := map[string]int{
-		`{}`: esb.CodeGeneral,
-		`{"bk_app_code":"bk_gsekit","bk_app_secret":"wrong","bk_username":"admin"}`: esb.CodeGeneral,
-		`{"bk_app_code":"web","bk_app_secret":"secret","bk_username":"admin"}`:      esb.CodeUserForbidden,
-		`{"bk_app_code":"web","bk_app_secret":"secret"}`:                            esb.CodeOperatorRequired,
-		`{"bk_app_code":"web","bk_app_secret":"secret","bk_token":"token"}`:         esb.CodeArgument, // known, and nothing asked
+		`{}`: blueking.CodeGeneral,
+		`{"bk_app_code":"bk_gsekit","bk_app_secret":"wrong","bk_username":"admin"}`: blueking.CodeGeneral,
+		`{"bk_app_code":"web","bk_app_secret":"secret","bk_username":"admin"}`:      blueking.CodeUserForbidden,
+		`{"bk_app_code":"web","bk_app_secret":"secret"}`:                            blueking.CodeOperatorRequired,
+		`{"bk_app_code":"web","bk_app_secret":"secret","bk_token":"token"}`:         blueking.CodeArgument, // known, and nothing asked
 	}
 	n := 0
 	for name, dirs := range calls() {
@@ -69,7 +69,7 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 	for _, path := range []string{"/api/v2/proc/get_agent_info", "/api/v2/cluster/operate_proc", "/api/c/compapi/v2/gse/list_agent_state", "/api/c/compapi/v2/job/operate_proc",
 		"/api/v2/proc/", "/api/bk-gse/prod/api/v2/proc", "/api/c/compapi/v2/gse/../gse/operate_proc", "/api/c/compapi/v2/gse/%2e%2e/gse/operate_proc",
 		"/api/c/compapi/v2/gse/operate_proc%00", "/api/c/compapi/v2/gse/operate%5fproc"} {
-		if e := send(t, h, path, `{`+cred+`}`); e.status != 404 || *e.Code != esb.CodeNotFound || *e.Message != "The content does not exist" {
+		if e := send(t, h, path, `{`+cred+`}`); e.status != 404 || *e.Code != blueking.CodeNotFound || *e.Message != "The content does not exist" {
 			t.Errorf("%s: HTTP %d %d %s", path, e.status, *e.Code, *e.Message)
 		}
 	}
@@ -114,7 +114,7 @@ func TestSeveralItems(t *testing.T) {
 		`,"proc_operate_req":[` + item(0, 0, "a") + `,` + item(1, 0, "a b") + `]`:                           "proc_operate_req[1].agent_id_list[0]: is neither",
 	} {
 		h, plane := newDoor(t)
-		if e := send(t, h, bus+"operate_proc_multi/", `{`+cred+body+`}`); *e.Code != esb.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
+		if e := send(t, h, bus+"operate_proc_multi/", `{`+cred+body+`}`); *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
 			t.Errorf("%s: %d %s", body, *e.Code, *e.Message)
 		}
 	}
@@ -144,7 +144,7 @@ func TestHowManyHosts(t *testing.T) {
 		t.Fatalf("100,000 hosts: %d %s", *e.Code, *e.Message)
 	}
 	plane.calls = nil
-	if e := send(t, h, bus+"operate_proc/", operate("hosts="+hostList(100_001))); *e.Code != esb.CodeArgument || *e.Message != "hosts: has 100001 elements, at most 100000 are allowed" {
+	if e := send(t, h, bus+"operate_proc/", operate("hosts="+hostList(100_001))); *e.Code != blueking.CodeArgument || *e.Message != "hosts: has 100001 elements, at most 100000 are allowed" {
 		t.Errorf("100,001 hosts: %d %s", *e.Code, *e.Message)
 	}
 	small := gse.New(gse.Options{Plane: plane, Auth: book(t), MaxHosts: 100})
@@ -152,7 +152,7 @@ func TestHowManyHosts(t *testing.T) {
 		return `{"meta":{"namespace":"g","name":"` + n + `"},"op_type":0,"hosts":` + hostList(60) + `,"spec":{` + id + `}}`
 	}
 	e := send(t, small, bus+"operate_proc_multi/", `{`+cred+`,"proc_operate_req":[`+item("a")+`,`+item("b")+`]}`)
-	if *e.Code != esb.CodeArgument || !strings.Contains(*e.Message, "name 120 hosts together, at most 100") {
+	if *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, "name 120 hosts together, at most 100") {
 		t.Errorf("120 in two items: %d %s", *e.Code, *e.Message)
 	}
 	if len(plane.calls) != 0 {
@@ -189,10 +189,10 @@ func TestErrorsOfThePlane(t *testing.T) {
 		code int
 		want string
 	}{
-		{gozzard.Errorf(gozzard.ErrStorageFull, "storage full"), esb.CodeGeneral, "storage full"},
-		{gozzard.Errorf(gozzard.ErrInvalid, "this Idempotency-Key was used for another request"), esb.CodeArgument, "another request"},
-		{gozzard.Errorf(gozzard.ErrRateLimited, "too many"), esb.CodeRateLimited, "too many"},
-		{errors.New("disk /dev/sda is on fire"), esb.CodeBackend, "internal error"},
+		{gozzard.Errorf(gozzard.ErrStorageFull, "storage full"), blueking.CodeGeneral, "storage full"},
+		{gozzard.Errorf(gozzard.ErrInvalid, "this Idempotency-Key was used for another request"), blueking.CodeArgument, "another request"},
+		{gozzard.Errorf(gozzard.ErrRateLimited, "too many"), blueking.CodeRateLimited, "too many"},
+		{errors.New("disk /dev/sda is on fire"), blueking.CodeBackend, "internal error"},
 	} {
 		h, plane := newDoor(t)
 		plane.err = c.err
@@ -347,7 +347,7 @@ func FuzzBody(f *testing.F) {
 		if len(plane.calls) > 0 && !bytes.Contains(body, []byte("secret")) && !bytes.Contains(body, []byte(`\u`)) {
 			t.Fatalf("a stranger got through: %s", body)
 		}
-		if *e.Code == esb.CodeBackend {
+		if *e.Code == blueking.CodeBackend {
 			t.Fatalf("internal error on %s: %s", path, body)
 		}
 	})

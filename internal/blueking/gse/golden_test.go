@@ -6,8 +6,8 @@ import (
 
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking/gse"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/test/goldentest"
 )
 
@@ -30,7 +30,7 @@ func book(t testing.TB) *auth.Book {
 	return b
 }
 
-func newDoor(t testing.TB) (*esb.Handler, *fake) {
+func newDoor(t testing.TB) (*blueking.Handler, *fake) {
 	t.Helper()
 	plane := &fake{results: tasks(), rows: 3, hosts: fleet()}
 	return gse.New(gse.Options{Plane: plane, Auth: book(t)}), plane

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 )
 
 const maxGroups = 1000
@@ -44,7 +44,7 @@ func groupTargets(places []place, namespace string) []gozzard.Target {
 	return out
 }
 
-func (s *server) setGroups(ctx context.Context, c *esb.Call) (any, error) {
+func (s *server) setGroups(ctx context.Context, c *blueking.Call) (any, error) {
 	m := readMeta(c.Body.Get("meta"), false)
 	places := s.readPlaces(&c.Body)
 	groups := readGroups(c.Body.Get("spec"))
@@ -60,14 +60,14 @@ func (s *server) setGroups(ctx context.Context, c *esb.Call) (any, error) {
 	out := make(map[string]entry, len(answers))
 	for i := range answers {
 		a := gozzard.Attempt{State: gozzard.AttemptOK, Action: gozzard.ActionUpdate, Outcome: answers[i].Outcome}
-		number, text := esb.Verdict(&a, "")
+		number, text := blueking.Verdict(&a, "")
 		out[answers[i].Target.ResultKey] = entry{ErrorCode: number, ErrorMsg: text}
 	}
 	return out, nil
 }
 
 // readGroups reads spec.process_group; every field of it is required.
-func readGroups(spec esb.Value) []control.Group {
+func readGroups(spec blueking.Value) []control.Group {
 	if !spec.Object() {
 		return nil
 	}
@@ -75,7 +75,7 @@ func readGroups(spec esb.Value) []control.Group {
 	seen := make(map[string]bool)
 	list := spec.Get("process_group")
 	before := spec.Faults().Len()
-	n := list.List(maxGroups, func(e *esb.Value) {
+	n := list.List(maxGroups, func(e *blueking.Value) {
 		if !e.Object() {
 			return
 		}
@@ -98,7 +98,7 @@ func readGroups(spec esb.Value) []control.Group {
 	return groups
 }
 
-func (s *server) groups(ctx context.Context, c *esb.Call) (any, error) {
+func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
 	m := readMeta(c.Body.Get("meta"), false)
 	places := s.readPlaces(&c.Body)
 	if err := c.Faults.Err(); err != nil {

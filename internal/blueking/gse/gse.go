@@ -7,8 +7,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 )
 
 // Plane is what this door needs of the control plane.
@@ -41,7 +41,7 @@ type server struct {
 }
 
 // New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
-func New(o Options) *esb.Handler {
+func New(o Options) *blueking.Handler {
 	if o.MaxHosts == 0 {
 		o.MaxHosts = control.MaxTargets
 	}
@@ -52,5 +52,5 @@ func New(o Options) *esb.Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &server{plane: o.Plane, maxHosts: o.MaxHosts, syncWait: o.SyncWait}
-	return esb.New(esb.Door{Prefixes: prefixes(), Routes: s.routes(), Auth: o.Auth, Log: o.Log, Observe: o.Observe})
+	return blueking.New(blueking.Door{Prefixes: prefixes(), Routes: s.routes(), Auth: o.Auth, Log: o.Log, Observe: o.Observe})
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 const (
@@ -184,7 +184,7 @@ func TestRefusedInput(t *testing.T) {
 			h, plane := newDoor(t)
 			for _, path := range []string{bus + "operate_proc/", "/api/v2/proc/operate_proc_v2"} {
 				e := send(t, h, path, c.body)
-				if *e.Code != esb.CodeArgument || !strings.Contains(*e.Message, c.want) || len(*e.Message) > 8192 {
+				if *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, c.want) || len(*e.Message) > 8192 {
 					t.Errorf("%s: %d %.300s, want %s", path, *e.Code, *e.Message, c.want)
 				}
 				if want := map[bool]int{true: 200, false: 400}[strings.HasPrefix(path, bus)]; e.status != want {
@@ -280,13 +280,13 @@ func TestSyncPages(t *testing.T) {
 	} {
 		h, plane := newDoor(t)
 		e := send(t, h, bus+"sync_proc_status/", `{`+cred+`,"meta":{"namespace":"gse"},"page":`+page+`}`)
-		if *e.Code != esb.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
+		if *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
 			t.Errorf("%s: %d %s", page, *e.Code, *e.Message)
 		}
 	}
 	for _, ns := range []string{``, `,"meta":{}`, `,"meta":{"namespace":""}`, `,"meta":{"namespace":null}`, `,"meta":{"namespace":"` + strings.Repeat("x", 129) + `"}`} {
 		h, plane := newDoor(t)
-		if e := send(t, h, bus+"sync_proc_status/", `{`+cred+ns+`,"page":{"start":0,"limit":1}}`); *e.Code != esb.CodeArgument || len(plane.calls) > 0 {
+		if e := send(t, h, bus+"sync_proc_status/", `{`+cred+ns+`,"page":{"start":0,"limit":1}}`); *e.Code != blueking.CodeArgument || len(plane.calls) > 0 {
 			t.Errorf("%s: %d %s", ns, *e.Code, *e.Message)
 		}
 	}
@@ -303,7 +303,7 @@ func TestUnknownTasksLookTheSame(t *testing.T) {
 	var words []string
 	for _, task := range []string{"GSETASK:20190813145456:999", "GSETASK:20190813145456:3", "x", "网关", strings.Repeat("x", 1<<20), "GSETASK:20190813145456:01"} {
 		e := send(t, h, bus+"get_proc_operate_result/", `{`+cred+`,"task_id":"`+task+`"}`)
-		if *e.Code != esb.CodeNotFound || e.status != 200 {
+		if *e.Code != blueking.CodeNotFound || e.status != 200 {
 			t.Errorf("%.40s: %d", task, *e.Code)
 		}
 		words = append(words, *e.Message)
@@ -314,7 +314,7 @@ func TestUnknownTasksLookTheSame(t *testing.T) {
 		}
 	}
 	for _, task := range []string{`1`, `null`, `""`, `["a"]`} {
-		if e := send(t, h, bus+"get_proc_operate_result/", `{`+cred+`,"task_id":`+task+`}`); *e.Code != esb.CodeArgument {
+		if e := send(t, h, bus+"get_proc_operate_result/", `{`+cred+`,"task_id":`+task+`}`); *e.Code != blueking.CodeArgument {
 			t.Errorf("%s: %d %s", task, *e.Code, *e.Message)
 		}
 	}
@@ -333,7 +333,7 @@ func TestGroupsRefused(t *testing.T) {
 		`[{"id":"a","resource":{` + full + `}},{"id":"a","resource":{` + full + `}}]`:                               `spec.process_group[1].id: "a" is there twice`,
 	} {
 		h, plane := newDoor(t)
-		if e := send(t, h, bus+"set_process_group_info/", group(g)); *e.Code != esb.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
+		if e := send(t, h, bus+"set_process_group_info/", group(g)); *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
 			t.Errorf("%s: %d %s", g, *e.Code, *e.Message)
 		}
 	}

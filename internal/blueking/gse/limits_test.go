@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 func TestLimitsAndHealthAreRead(t *testing.T) {
@@ -45,7 +45,7 @@ func TestLimitsAndHealthAreChecked(t *testing.T) {
 		`"monitor_policy":{"health_restart":1}`:                   "spec.monitor_policy.health_restart: must be",
 	} {
 		h, plane := newDoor(t)
-		if e := send(t, h, bus+"operate_proc/", operate(`spec={`+id+`,`+spec+`}`)); *e.Code != esb.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) != 0 {
+		if e := send(t, h, bus+"operate_proc/", operate(`spec={`+id+`,`+spec+`}`)); *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) != 0 {
 			t.Errorf("%s: %d %s, want %s", spec, *e.Code, *e.Message, want)
 		}
 	}

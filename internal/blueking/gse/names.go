@@ -2,17 +2,17 @@ package gse
 
 import (
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // readName reads a namespace or name that will be used.
-func readName(v esb.Value) string {
+func readName(v blueking.Value) string {
 	before := v.Faults().Len()
 	s := v.Str()
 	if v.Faults().Len() > before {
 		return ""
 	}
-	if err := esb.CheckName(s); err != nil {
+	if err := blueking.CheckName(s); err != nil {
 		v.Fault("%v", err)
 	}
 	return s
@@ -25,11 +25,11 @@ type meta struct {
 }
 
 // readMeta reads meta of a call on one process, or of a namespace when withName is false.
-func readMeta(v esb.Value, withName bool) meta {
+func readMeta(v blueking.Value, withName bool) meta {
 	if !v.Object() {
 		return meta{}
 	}
-	m := meta{key: gozzard.Key{Namespace: readName(v.Get("namespace"))}, labels: esb.ReadLabels(v.Get("labels"))}
+	m := meta{key: gozzard.Key{Namespace: readName(v.Get("namespace"))}, labels: blueking.ReadLabels(v.Get("labels"))}
 	if withName {
 		m.key.Name = readName(v.Get("name"))
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // The forms of request, kept with the task: a poll has only the task's id, and what it renders depends on the form.
@@ -21,12 +21,12 @@ type taskData struct {
 	TaskID gozzard.TaskID `json:"task_id"`
 }
 
-func (s *server) operation(c *esb.Call, door string, items ...gozzard.Item) *gozzard.Operation {
+func (s *server) operation(c *blueking.Call, door string, items ...gozzard.Item) *gozzard.Operation {
 	return &gozzard.Operation{Caller: c.Caller, Door: door, Items: items, IdempotencyKey: c.IdempotencyKey, RequestHash: c.Hash}
 }
 
 // submit hands an operation without faults to the plane.
-func (s *server) submit(ctx context.Context, c *esb.Call, door string, items ...gozzard.Item) (any, error) {
+func (s *server) submit(ctx context.Context, c *blueking.Call, door string, items ...gozzard.Item) (any, error) {
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
@@ -38,16 +38,16 @@ func (s *server) submit(ctx context.Context, c *esb.Call, door string, items ...
 }
 
 // operateV1 is operate_proc: its definition is what was registered, unless one is sent along.
-func (s *server) operateV1(ctx context.Context, c *esb.Call) (any, error) {
+func (s *server) operateV1(ctx context.Context, c *blueking.Call) (any, error) {
 	return s.submit(ctx, c, doorV1, s.readSingle(c, formV1, optSpec))
 }
 
 // operateV2 is operate_proc_v2: it brings its definition.
-func (s *server) operateV2(ctx context.Context, c *esb.Call) (any, error) {
+func (s *server) operateV2(ctx context.Context, c *blueking.Call) (any, error) {
 	return s.submit(ctx, c, doorV2, s.readSingle(c, formV2, mustSpec))
 }
 
-func (s *server) readSingle(c *esb.Call, f form, readSpec func(esb.Value, bool) *gozzard.Spec) gozzard.Item {
+func (s *server) readSingle(c *blueking.Call, f form, readSpec func(blueking.Value, bool) *gozzard.Spec) gozzard.Item {
 	v := &c.Body
 	m := readMeta(v.Get("meta"), true)
 	n, action, ok := readOpType(v, c.App)
@@ -62,7 +62,7 @@ func (s *server) readSingle(c *esb.Call, f form, readSpec func(esb.Value, bool) 
 }
 
 // operateMulti is operate_proc_multi: many items, each an operation of its own on its own hosts.
-func (s *server) operateMulti(ctx context.Context, c *esb.Call) (any, error) {
+func (s *server) operateMulti(ctx context.Context, c *blueking.Call) (any, error) {
 	list := c.Body.Get("proc_operate_req")
 	m := multi{s: s, c: c, seen: make(map[procOnHost]int64)}
 	before := c.Faults.Len()
@@ -78,7 +78,7 @@ func (s *server) operateMulti(ctx context.Context, c *esb.Call) (any, error) {
 // multi reads the items of one request.
 type multi struct {
 	s     *server
-	c     *esb.Call
+	c     *blueking.Call
 	items []gozzard.Item
 	seen  map[procOnHost]int64 // op_type by what it is for
 	total int
@@ -89,7 +89,7 @@ type procOnHost struct {
 	key  gozzard.Key
 }
 
-func (m *multi) read(v *esb.Value) {
+func (m *multi) read(v *blueking.Value) {
 	if !v.Object() {
 		return
 	}
@@ -116,7 +116,7 @@ func (m *multi) read(v *esb.Value) {
 
 // once leaves out what an earlier item named already: one client repeats itself, and there is one result for both. Asking for two different things
 // of one process at once has no order, so it is refused.
-func (m *multi) once(v *esb.Value, places []place, key gozzard.Key, opType int64) []place {
+func (m *multi) once(v *blueking.Value, places []place, key gozzard.Key, opType int64) []place {
 	fresh := places[:0]
 	for _, p := range places {
 		id := procOnHost{p.hostID(), key}

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 )
 
 // entry is the result of one process on one host. Content is JSON inside a string: clients parse it a second time.
@@ -16,7 +16,7 @@ type entry struct {
 }
 
 // result polls a task. An unknown id, another app's and nonsense get the same words.
-func (s *server) result(ctx context.Context, c *esb.Call) (any, error) {
+func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	id := c.Body.Get("task_id")
 	task := gozzard.TaskID(id.Str())
 	if err := c.Faults.Err(); err != nil {
@@ -35,16 +35,16 @@ func (s *server) result(ctx context.Context, c *esb.Call) (any, error) {
 // render gives every attempt its entry, from the first poll on.
 func render(res *control.TaskResults) entries {
 	out := make(entries, len(res.Attempts))
-	var specs esb.Identities
+	var specs blueking.Identities
 	for i := range res.Attempts {
 		a := &res.Attempts[i]
 		id := specs.Of(a)
 		if id.ProcName == "" {
 			id.ProcName = a.Key.Name
 		}
-		number, text := esb.Verdict(a, id.ProcName)
+		number, text := blueking.Verdict(a, id.ProcName)
 		e := entry{ErrorCode: number, ErrorMsg: text}
-		if number != esb.EntryInWork {
+		if number != blueking.EntryInWork {
 			e.Content = content(res.Task.Door, a, id, text)
 		}
 		out[a.ResultKey] = e
@@ -62,12 +62,12 @@ func content(door string, a *gozzard.Attempt, id gozzard.Identity, text string) 
 		if door == doorV1 {
 			name = id.ProcName
 		}
-		return string(esb.EncodeContent(esb.NewQueryContent(a, id.ProcName, name)))
+		return string(blueking.EncodeContent(blueking.NewQueryContent(a, id.ProcName, name)))
 	}
-	v := esb.ControlValue{ProcName: id.ProcName, SetupPath: id.SetupPath, Result: text}
+	v := blueking.ControlValue{ProcName: id.ProcName, SetupPath: id.SetupPath, Result: text}
 	if door != doorV1 {
 		v.IsAuto = &a.Outcome.Hosted
 		v.AgentID = string(a.Agent)
 	}
-	return string(esb.EncodeContent(esb.ControlContent{Value: [1]esb.ControlValue{v}}))
+	return string(blueking.EncodeContent(blueking.ControlContent{Value: [1]blueking.ControlValue{v}}))
 }

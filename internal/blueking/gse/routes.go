@@ -1,6 +1,6 @@
 package gse
 
-import "github.com/gozzard/gozzard/internal/esb"
+import "github.com/gozzard/gozzard/internal/blueking"
 
 // The families of paths. The bus has all calls in one folder, the gateway of GSE 2.0 has two.
 const (
@@ -9,8 +9,8 @@ const (
 	familyCluster = "cluster"
 )
 
-func prefixes() []esb.Prefix {
-	return []esb.Prefix{
+func prefixes() []blueking.Prefix {
+	return []blueking.Prefix{
 		{Path: "/api/c/compapi/v2/gse", Family: familyESB},
 		{Path: "/api/c/compapi/gse", Family: familyESB},
 		{Path: "/api/v2/proc", Family: familyProc, Gateway: true},
@@ -20,12 +20,12 @@ func prefixes() []esb.Prefix {
 	}
 }
 
-func (s *server) routes() []esb.Route {
+func (s *server) routes() []blueking.Route {
 	proc := []string{familyESB, familyProc}
 	bus := []string{familyESB}
 	cluster := []string{familyCluster}
-	const user, small, large = esb.AccessUser, esb.MaxBody, esb.MaxBodyMulti
-	return []esb.Route{
+	const user, small, large = blueking.AccessUser, blueking.MaxBody, blueking.MaxBodyMulti
+	return []blueking.Route{
 		{Name: "register_proc_info", Families: proc, Access: user, MaxBody: small, Handle: s.register},
 		{Name: "update_proc_info", Families: proc, Access: user, MaxBody: small, Handle: s.update},
 		{Name: "unregister_proc_info", Families: proc, Access: user, MaxBody: small, Handle: s.unregister},

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 )
 
 const maxPage = 1000
@@ -56,7 +56,7 @@ type hostData struct {
 }
 
 // status answers from what agents have reported, without asking them. There is a row for every host asked; labels do not filter.
-func (s *server) status(_ context.Context, c *esb.Call) (any, error) {
+func (s *server) status(_ context.Context, c *blueking.Call) (any, error) {
 	m := readMeta(c.Body.Get("meta"), true)
 	places := s.readPlaces(&c.Body)
 	if err := c.Faults.Err(); err != nil {
@@ -147,10 +147,10 @@ func runState(s gozzard.RunState) int {
 }
 
 // shortest widens a float32 without the digits that the widening makes up: four places are more than is measured.
-func shortest(x float32) float64 { return math.Round(esb.Finite(float64(x))*1e4) / 1e4 }
+func shortest(x float32) float64 { return math.Round(blueking.Finite(float64(x))*1e4) / 1e4 }
 
 // sync pages through a namespace. The namespace is only looked for, so any text is allowed and none is a pattern.
-func (s *server) sync(_ context.Context, c *esb.Call) (any, error) {
+func (s *server) sync(_ context.Context, c *blueking.Call) (any, error) {
 	meta, page := c.Body.Get("meta"), c.Body.Get("page")
 	var namespace string
 	var start, limit int64

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // The numbers of errors: 41, two digits for the part, three for the error.
@@ -46,24 +46,24 @@ func (f *failure) Error() string { return fmt.Sprintf("[%d] %s", f.code, f.text)
 func (f *failure) Unwrap() error { return gozzard.Errorf(f.kind, "%s", f.text) }
 
 // numberOf is the table of error kinds.
-func numberOf(kind gozzard.ErrorKind) esb.Number {
+func numberOf(kind gozzard.ErrorKind) blueking.Number {
 	switch kind {
 	case gozzard.ErrInvalid, gozzard.ErrConflict:
-		return esb.Number{Code: codeInvalid, Status: http.StatusBadRequest}
+		return blueking.Number{Code: codeInvalid, Status: http.StatusBadRequest}
 	case gozzard.ErrUnauthenticated, gozzard.ErrOperatorRequired, gozzard.ErrUserForbidden, gozzard.ErrAppForbidden:
-		return esb.Number{Code: codeForbidden, Status: http.StatusForbidden}
+		return blueking.Number{Code: codeForbidden, Status: http.StatusForbidden}
 	case gozzard.ErrNotFound:
-		return esb.Number{Code: codeNotFound, Status: http.StatusNotFound}
+		return blueking.Number{Code: codeNotFound, Status: http.StatusNotFound}
 	case gozzard.ErrRateLimited:
-		return esb.Number{Code: codeRateLimited, Status: http.StatusTooManyRequests}
+		return blueking.Number{Code: codeRateLimited, Status: http.StatusTooManyRequests}
 	case gozzard.ErrUnavailable:
-		return esb.Number{Code: codeUnreachable, Status: http.StatusServiceUnavailable}
+		return blueking.Number{Code: codeUnreachable, Status: http.StatusServiceUnavailable}
 	}
-	return esb.Number{Code: codeInternal, Status: http.StatusInternalServerError}
+	return blueking.Number{Code: codeInternal, Status: http.StatusInternalServerError}
 }
 
 // tell words the errors of this door in the caller's language. Those of the parts behind it and of reading a body have words of their own.
-func tell(r *http.Request, err error) (esb.Number, string) {
+func tell(r *http.Request, err error) (blueking.Number, string) {
 	n := numberOf(gozzard.KindOf(err))
 	var f *failure
 	if errors.As(err, &f) {
@@ -73,5 +73,5 @@ func tell(r *http.Request, err error) (esb.Number, string) {
 	if n.Code == codeInternal {
 		return n, languageOf(r).say(sayInternal)
 	}
-	return n, esb.Text(err)
+	return n, blueking.Text(err)
 }

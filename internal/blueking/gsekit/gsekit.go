@@ -7,8 +7,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/waves"
 )
@@ -56,7 +56,7 @@ type server struct {
 }
 
 // New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
-func New(o Options) *esb.Handler {
+func New(o Options) *blueking.Handler {
 	if o.Granularity == "" {
 		o.Granularity = waves.ByBusiness
 	}
@@ -73,14 +73,14 @@ func New(o Options) *esb.Handler {
 		o.Flush = func(context.Context, gozzard.Caller, int) error { return nil }
 	}
 	s := &server{plane: o.Plane, jobs: o.Jobs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait, zone: o.Zone}
-	return esb.New(esb.Door{
+	return blueking.New(blueking.Door{
 		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth, Log: o.Log, Observe: o.Observe,
 	})
 }
 
 // request is one call with its form.
 type request struct {
-	*esb.Call
+	*blueking.Call
 	*form
 	biz int
 }
@@ -95,7 +95,7 @@ func about(handle handler) handler {
 	}
 }
 
-func (h handler) serve(ctx context.Context, c *esb.Call) (any, error) {
+func (h handler) serve(ctx context.Context, c *blueking.Call) (any, error) {
 	f, err := newForm(c)
 	if err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -34,7 +34,7 @@ var _ gsekit.Jobs = (*waves.Runner)(nil)
 type real struct {
 	rig
 	t      *testing.T
-	gse    *esb.Handler
+	gse    *blueking.Handler
 	plane  *control.Plane
 	broker *nats.Broker
 	hosts  []*sim.Host

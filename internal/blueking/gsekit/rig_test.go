@@ -15,8 +15,8 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/waves"
 )
@@ -194,7 +194,7 @@ func (j *jobs) HasJobs(_ context.Context, _ gozzard.Caller, biz int) (bool, erro
 
 // rig is a door before fakes.
 type rig struct {
-	*esb.Handler
+	*blueking.Handler
 	plane   *plane
 	jobs    *jobs
 	flushed []string

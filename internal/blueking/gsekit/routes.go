@@ -3,7 +3,7 @@ package gsekit
 import (
 	"net/http"
 
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // The families of paths. The bus names the business and the job in the body and has a verb for every call; the app has both in its paths.
@@ -12,8 +12,8 @@ const (
 	familyApp = "app"
 )
 
-func prefixes() []esb.Prefix {
-	return []esb.Prefix{
+func prefixes() []blueking.Prefix {
+	return []blueking.Prefix{
 		{Path: "/api/c/compapi/v2/gsekit/api", Family: familyBus},
 		{Path: "/v2/gsekit/api", Family: familyBus},
 		{Path: "/api/{bk_biz_id}", Family: familyApp},
@@ -21,16 +21,16 @@ func prefixes() []esb.Prefix {
 	}
 }
 
-func (s *server) routes() []esb.Route {
+func (s *server) routes() []blueking.Route {
 	both, bus, app := []string{familyBus, familyApp}, []string{familyBus}, []string{familyApp}
 	get, post := []string{http.MethodGet}, []string{http.MethodPost}
-	route := func(name, path string, families, methods []string, handle handler) esb.Route {
-		return esb.Route{
+	route := func(name, path string, families, methods []string, handle handler) blueking.Route {
+		return blueking.Route{
 			Name: name, Path: path, Families: families, Methods: methods, Read: methods == nil, Bodiless: true,
-			Access: esb.AccessUser, MaxBody: esb.MaxBody, Handle: handle.serve,
+			Access: blueking.AccessUser, MaxBody: blueking.MaxBody, Handle: handle.serve,
 		}
 	}
-	return []esb.Route{
+	return []blueking.Route{
 		route("process_status", "process/process_status", both, post, about(s.processStatus)),
 		route("flush_process", "process/flush_process", both, post, about(s.flushProcess)),
 		route("sync_process_status", "process/sync_process_status", both, post, about(s.syncProcessStatus)),

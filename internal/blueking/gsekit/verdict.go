@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/waves"
 )
 
@@ -39,7 +39,7 @@ func reasonCode(reason waves.Reason, code gozzard.Code) int {
 	case waves.ReasonNone:
 		return errFailed
 	case waves.ReasonVerdict:
-		return esb.EntryNumber(code)
+		return blueking.EntryNumber(code)
 	case waves.ReasonMissing:
 		return codeMissing
 	case waves.ReasonEarlier:
@@ -67,19 +67,19 @@ func (l language) codeText(code int) string {
 		return l.say(sayFailed)
 	case errIgnored:
 		return l.say(sayIgnored)
-	case esb.EntryAgentAbnormal:
+	case blueking.EntryAgentAbnormal:
 		return l.say(sayAgentAbnormal)
-	case esb.EntryAlreadyRunning:
+	case blueking.EntryAlreadyRunning:
 		return l.say(sayAlreadyRunning)
-	case esb.EntryNotRunning:
+	case blueking.EntryNotRunning:
 		return l.say(sayNotRunning)
-	case esb.EntryUnknownOpType:
+	case blueking.EntryUnknownOpType:
 		return l.say(sayUnknownOp)
-	case esb.EntryCheckFailed:
+	case blueking.EntryCheckFailed:
 		return l.say(sayStartCheck)
-	case esb.EntryFailed:
+	case blueking.EntryFailed:
 		return l.say(sayCommandFailed)
-	case esb.EntryAlreadyRegistered:
+	case blueking.EntryAlreadyRegistered:
 		return l.say(sayGSEOther)
 	case codeNothing:
 		return l.say(sayNothing)
@@ -100,7 +100,7 @@ func (l language) reason(reason waves.Reason, code gozzard.Code, action gozzard.
 	number := reasonCode(reason, code)
 	text := l.codeText(number)
 	if reason == waves.ReasonVerdict {
-		if number == esb.EntryCheckFailed && (action == gozzard.ActionStop || action == gozzard.ActionKill) {
+		if number == blueking.EntryCheckFailed && (action == gozzard.ActionStop || action == gozzard.ActionKill) {
 			text = l.say(sayStopCheck)
 		}
 		if message == "" {

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 const (
@@ -84,10 +84,10 @@ func object(fields map[string]string) string {
 func TestEveryFormIsServedAndGuarded(t *testing.T) {
 	h, plane := newDoor(t)
 	bodies := map[string]int{
-		`{}`: esb.CodeGeneral,
-		`{"bk_app_code":"esb_test","bk_app_secret":"wrong","bk_token":"xxx"}`:  esb.CodeGeneral,
-		`{"bk_app_code":"esb_test","bk_app_secret":"xxx","bk_username":"bob"}`: esb.CodeUserForbidden,
-		`{"bk_app_code":"esb_test","bk_app_secret":"xxx"}`:                     esb.CodeOperatorRequired,
+		`{}`: blueking.CodeGeneral,
+		`{"bk_app_code":"esb_test","bk_app_secret":"wrong","bk_token":"xxx"}`:  blueking.CodeGeneral,
+		`{"bk_app_code":"esb_test","bk_app_secret":"xxx","bk_username":"bob"}`: blueking.CodeUserForbidden,
+		`{"bk_app_code":"esb_test","bk_app_secret":"xxx"}`:                     blueking.CodeOperatorRequired,
 	}
 	for _, dir := range []string{bus, "/api/c/compapi/v2/jobv3/", "/api/c/compapi/job/", "/api/job/v2/job-execute/", "/api/job/v3/job-execute/", "/api/v2/",
 		"/esb/api/v2/", "/esb/api/v3/"} {
@@ -98,7 +98,7 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 						t.Errorf("%s %s: HTTP %d, %d %s", path, body, e.status, e.Code, e.Message)
 					}
 				}
-				if e := send(t, h, http.MethodPost, path, "{"+cred+"}"); e.Code != 1241002 && e.Code != esb.CodeArgument {
+				if e := send(t, h, http.MethodPost, path, "{"+cred+"}"); e.Code != 1241002 && e.Code != blueking.CodeArgument {
 					t.Errorf("%s: %d %s", path, e.Code, e.Message)
 				}
 			}
@@ -118,7 +118,7 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 }
 
 func TestRefusedInput(t *testing.T) {
-	const argument, violation = esb.CodeArgument, 1241002
+	const argument, violation = blueking.CodeArgument, 1241002
 	hosts := strings.Repeat(`{"bk_cloud_id":0,"ip":"10.0.0.1"},`, 10) + `{"bk_cloud_id":0,"ip":"10.0.0.2"}`
 	var many []string
 	for i := range 11 {
@@ -220,8 +220,8 @@ func TestFailuresBehindJob(t *testing.T) {
 		{errors.New("disk of db-7 broke"), 1210001, "internal error"},
 		{gozzard.Errorf(gozzard.ErrUnavailable, "not the leader"), 1210001, "not the leader"},
 		{gozzard.Errorf(gozzard.ErrStorageFull, "no room"), 1210001, "no room"},
-		{gozzard.Errorf(gozzard.ErrConflict, "the key was used before"), esb.CodeArgument, "the key was used before"},
-		{gozzard.Errorf(gozzard.ErrRateLimited, "slower"), esb.CodeRateLimited, "slower"},
+		{gozzard.Errorf(gozzard.ErrConflict, "the key was used before"), blueking.CodeArgument, "the key was used before"},
+		{gozzard.Errorf(gozzard.ErrRateLimited, "slower"), blueking.CodeRateLimited, "slower"},
 	} {
 		h, plane := newDoor(t)
 		plane.err = c.err
@@ -299,7 +299,7 @@ func TestNames(t *testing.T) {
 			if err := gozzard.ValidateName(k.Name); err != nil || k.Namespace != "JOB_BIZ_2" {
 				rt.Fatalf("%q: %v", k, err)
 			}
-			if err := esb.CheckName(k.Name); err != nil {
+			if err := blueking.CheckName(k.Name); err != nil {
 				rt.Fatal(err)
 			}
 		}

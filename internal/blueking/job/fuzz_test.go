@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/test/fuzztest"
 	"github.com/gozzard/gozzard/test/goldentest"
 )
@@ -43,7 +43,7 @@ func FuzzBody(f *testing.F) {
 		if len(plane.calls) > 0 && !bytes.Contains(body, []byte("xxx")) && !bytes.Contains(body, []byte(`\u`)) {
 			t.Fatalf("a stranger got through: %s", body)
 		}
-		if e.Code == esb.CodeBackend {
+		if e.Code == blueking.CodeBackend {
 			t.Fatalf("internal error on %s: %s", path, body)
 		}
 	})

@@ -6,15 +6,15 @@ import (
 
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking/job"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 	"github.com/gozzard/gozzard/test/goldentest"
 )
 
 // The real plane fits the door.
 var _ job.Plane = (*control.Plane)(nil)
 
-func newDoor(t testing.TB) (*esb.Handler, *fake) {
+func newDoor(t testing.TB) (*blueking.Handler, *fake) {
 	t.Helper()
 	secret := []auth.Digest{auth.Hash("xxx")}
 	book, err := auth.New(auth.Config{

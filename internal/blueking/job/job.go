@@ -9,8 +9,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 )
 
 // The numbers of Job itself; all others are the bus's.
@@ -41,7 +41,7 @@ type server struct {
 }
 
 // New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
-func New(o Options) *esb.Handler {
+func New(o Options) *blueking.Handler {
 	if o.MaxHosts == 0 {
 		o.MaxHosts = control.MaxTargets
 	}
@@ -49,26 +49,26 @@ func New(o Options) *esb.Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &server{plane: o.Plane, maxHosts: o.MaxHosts}
-	return esb.New(esb.Door{
+	return blueking.New(blueking.Door{
 		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth, Log: o.Log, Observe: o.Observe,
 	})
 }
 
 // numberOf is the table of error kinds: the bus's, but for what fails behind Job.
-func numberOf(kind gozzard.ErrorKind) esb.Number {
+func numberOf(kind gozzard.ErrorKind) blueking.Number {
 	switch kind {
 	case gozzard.ErrInternal, gozzard.ErrUnavailable, gozzard.ErrStorageFull:
-		return esb.Number{Code: codeGSE, Status: http.StatusInternalServerError}
+		return blueking.Number{Code: codeGSE, Status: http.StatusInternalServerError}
 	}
-	return esb.NumberOf(kind)
+	return blueking.NumberOf(kind)
 }
 
-func tell(_ *http.Request, err error) (esb.Number, string) {
+func tell(_ *http.Request, err error) (blueking.Number, string) {
 	var v *violation
 	if errors.As(err, &v) {
-		return esb.Number{Code: codeViolation, Status: http.StatusBadRequest}, esb.Text(err)
+		return blueking.Number{Code: codeViolation, Status: http.StatusBadRequest}, blueking.Text(err)
 	}
-	return numberOf(gozzard.KindOf(err)), esb.Text(err)
+	return numberOf(gozzard.KindOf(err)), blueking.Text(err)
 }
 
 // violation is a request that is well formed and breaks nothing but Job's rules.

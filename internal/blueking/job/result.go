@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/esb"
 )
 
 // result polls a task. An unknown id, another app's, another business's and nonsense get the same words.
-func (s *server) result(ctx context.Context, c *esb.Call) (any, error) {
+func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	r := request{s: s, c: c}
 	biz, id := r.business(), c.Body.Get("bk_gse_taskid")
 	task := ""
@@ -55,18 +55,18 @@ type entry struct {
 }
 
 func render(res *control.TaskResults) procResult {
-	out := procResult{status: esb.EntryOK, entries: make(map[string]entry, len(res.Attempts))}
-	var specs esb.Identities
+	out := procResult{status: blueking.EntryOK, entries: make(map[string]entry, len(res.Attempts))}
+	var specs blueking.Identities
 	for i := range res.Attempts {
 		a := &res.Attempts[i]
 		id := specs.Of(a)
 		if id.ProcName == "" {
 			id.ProcName = a.Key.Name
 		}
-		number, text := esb.Verdict(a, id.ProcName)
+		number, text := blueking.Verdict(a, id.ProcName)
 		e := entry{code: number, text: text}
-		if number == esb.EntryInWork {
-			out.status = esb.EntryInWork
+		if number == blueking.EntryInWork {
+			out.status = blueking.EntryInWork
 		} else {
 			e.content = content(a, id, text)
 		}
@@ -77,12 +77,12 @@ func render(res *control.TaskResults) procResult {
 
 func content(a *gozzard.Attempt, id gozzard.Identity, text string) []byte {
 	if a.Action == gozzard.ActionQuery {
-		return esb.EncodeContent(esb.NewQueryContent(a, id.ProcName, id.ProcName))
+		return blueking.EncodeContent(blueking.NewQueryContent(a, id.ProcName, id.ProcName))
 	}
-	v := esb.ControlValue{
+	v := blueking.ControlValue{
 		ProcName: id.ProcName, SetupPath: id.SetupPath, FuncID: a.Labels["func_id"], InstanceID: a.Labels["instance_id"], Result: text,
 	}
-	return esb.EncodeContent(esb.ControlContent{Value: [1]esb.ControlValue{v}})
+	return blueking.EncodeContent(blueking.ControlContent{Value: [1]blueking.ControlValue{v}})
 }
 
 // AppendJSON implements esb.Appender.
@@ -94,9 +94,9 @@ func (p procResult) AppendJSON(b []byte) []byte {
 			b = append(b, ',')
 		}
 		e := p.entries[key]
-		b = append(esb.AppendString(b, key), `:{"error_code":`...)
+		b = append(blueking.AppendString(b, key), `:{"error_code":`...)
 		b = strconv.AppendInt(b, int64(e.code), 10)
-		b = esb.AppendString(append(b, `,"error_msg":`...), e.text)
+		b = blueking.AppendString(append(b, `,"error_msg":`...), e.text)
 		b = append(b, `,"content":`...)
 		if e.content == nil {
 			b = append(b, `""`...)

@@ -1,13 +1,13 @@
 package job
 
-import "github.com/gozzard/gozzard/internal/esb"
+import "github.com/gozzard/gozzard/internal/blueking"
 
 // family: the calls are the same in every folder.
 const family = "job"
 
 // prefixes are those of the bus, those by which the bus calls Job, and those of Job's own service, of both generations.
-func prefixes() []esb.Prefix {
-	return []esb.Prefix{
+func prefixes() []blueking.Prefix {
+	return []blueking.Prefix{
 		{Path: "/api/c/compapi/v2/job", Family: family},
 		{Path: "/api/c/compapi/v2/jobv3", Family: family},
 		{Path: "/api/c/compapi/job", Family: family},
@@ -19,10 +19,10 @@ func prefixes() []esb.Prefix {
 	}
 }
 
-func (s *server) routes() []esb.Route {
+func (s *server) routes() []blueking.Route {
 	all := []string{family}
-	const user, small, large = esb.AccessUser, esb.MaxBody, esb.MaxBodyMulti
-	return []esb.Route{
+	const user, small, large = blueking.AccessUser, blueking.MaxBody, blueking.MaxBodyMulti
+	return []blueking.Route{
 		{Name: "operate_proc", Families: all, Access: user, MaxBody: large, Handle: s.handler(operateProc())},
 		{Name: "operate_process", Families: all, Access: user, MaxBody: large, Handle: s.handler(operateProcess())},
 		{Name: "manage_proc", Families: all, Access: user, MaxBody: large, Handle: s.handler(manageProc())},

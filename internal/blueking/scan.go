@@ -1,4 +1,4 @@
-package esb
+package blueking
 
 import (
 	"bytes"

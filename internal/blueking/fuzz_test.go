@@ -1,4 +1,4 @@
-package esb_test
+package blueking_test
 
 import (
 	"net/http"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
@@ -23,12 +23,12 @@ func FuzzCredentials(f *testing.F) {
 	z.Fuzz(func(t *testing.T, authorization, bearer, cookie, query string, body []byte) {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.URL = &url.URL{Path: "/", RawQuery: query}
-		for name, value := range map[string]string{esb.AuthorizationHeader: authorization, "Authorization": bearer, "Cookie": cookie} {
+		for name, value := range map[string]string{blueking.AuthorizationHeader: authorization, "Authorization": bearer, "Cookie": cookie} {
 			if value != "" {
 				r.Header.Set(name, value)
 			}
 		}
-		caller, app, err := esb.Authenticate(b, r, body)
+		caller, app, err := blueking.Authenticate(b, r, body)
 		all := strings.Join([]string{authorization, bearer, cookie, query, string(body)}, "\n")
 		escaped := strings.ContainsAny(all, `\%`)
 		if err != nil {

@@ -1,4 +1,4 @@
-package esb_test
+package blueking_test
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // app is a door with numbers in its paths, words of its own and no message for success.
-func app(t testing.TB) *esb.Handler {
+func app(t testing.TB) *blueking.Handler {
 	t.Helper()
-	echo := func(name string) func(context.Context, *esb.Call) (any, error) {
-		return func(_ context.Context, c *esb.Call) (any, error) {
+	echo := func(name string) func(context.Context, *blueking.Call) (any, error) {
+		return func(_ context.Context, c *blueking.Call) (any, error) {
 			biz, inPath := c.Number("biz")
 			job, _ := c.Number("job")
 			q, err := c.Query()
@@ -29,17 +29,19 @@ func app(t testing.TB) *esb.Handler {
 		}
 	}
 	both := []string{"bus", "app"}
-	return esb.New(esb.Door{
-		Prefixes: []esb.Prefix{{Path: "/bus", Family: "bus"}, {Path: "/app/{biz}", Family: "app"}},
-		Routes: []esb.Route{
-			{Name: "list", Path: "job", Families: both, Methods: []string{http.MethodGet}, Access: esb.AccessUser, MaxBody: 100, Handle: echo("list")},
-			{Name: "create", Path: "job", Families: both, Methods: []string{http.MethodPost}, Access: esb.AccessUser, MaxBody: 100, Handle: echo("create")},
-			{Name: "retry", Path: "job/{job}/retry", Families: both, Bodiless: true, Access: esb.AccessUser, MaxBody: 100, Handle: echo("retry")},
-			{Name: "fails", Families: both, Bodiless: true, Access: esb.AccessUser, MaxBody: 100,
-				Handle: func(context.Context, *esb.Call) (any, error) { return nil, gozzard.Errorf(gozzard.ErrConflict, "no") }},
+	return blueking.New(blueking.Door{
+		Prefixes: []blueking.Prefix{{Path: "/bus", Family: "bus"}, {Path: "/app/{biz}", Family: "app"}},
+		Routes: []blueking.Route{
+			{Name: "list", Path: "job", Families: both, Methods: []string{http.MethodGet}, Access: blueking.AccessUser, MaxBody: 100, Handle: echo("list")},
+			{Name: "create", Path: "job", Families: both, Methods: []string{http.MethodPost}, Access: blueking.AccessUser, MaxBody: 100, Handle: echo("create")},
+			{Name: "retry", Path: "job/{job}/retry", Families: both, Bodiless: true, Access: blueking.AccessUser, MaxBody: 100, Handle: echo("retry")},
+			{Name: "fails", Families: both, Bodiless: true, Access: blueking.AccessUser, MaxBody: 100,
+				Handle: func(context.Context, *blueking.Call) (any, error) {
+					return nil, gozzard.Errorf(gozzard.ErrConflict, "no")
+				}},
 		},
-		Tell: func(r *http.Request, err error) (esb.Number, string) {
-			return esb.Number{Code: 7}, r.Header.Get("Accept-Language") + " " + esb.Text(err)
+		Tell: func(r *http.Request, err error) (blueking.Number, string) {
+			return blueking.Number{Code: 7}, r.Header.Get("Accept-Language") + " " + blueking.Text(err)
 		},
 		Quiet: true, Auth: book(t), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -103,11 +105,11 @@ func TestNumbersInPaths(t *testing.T) {
 }
 
 func TestRoutesThatAreMistakes(t *testing.T) {
-	handle := func(context.Context, *esb.Call) (any, error) { return nil, nil }
-	route := func(name, path string) esb.Route {
-		return esb.Route{Name: name, Path: path, Families: []string{"f"}, Access: esb.AccessUser, MaxBody: 1, Handle: handle}
+	handle := func(context.Context, *blueking.Call) (any, error) { return nil, nil }
+	route := func(name, path string) blueking.Route {
+		return blueking.Route{Name: name, Path: path, Families: []string{"f"}, Access: blueking.AccessUser, MaxBody: 1, Handle: handle}
 	}
-	for name, routes := range map[string][]esb.Route{
+	for name, routes := range map[string][]blueking.Route{
 		"two at one path":          {route("a", ""), route("b", "a")},
 		"two with one number":      {route("a", "x/{a}"), route("b", "x/{b}")},
 		"a fixed part is a number": {route("a", "x/12")},
@@ -119,7 +121,7 @@ func TestRoutesThatAreMistakes(t *testing.T) {
 					t.Errorf("%s is accepted", name)
 				}
 			}()
-			esb.New(esb.Door{Prefixes: []esb.Prefix{{Path: "/p", Family: "f"}}, Routes: routes, Auth: book(t), Log: slog.New(slog.DiscardHandler)})
+			blueking.New(blueking.Door{Prefixes: []blueking.Prefix{{Path: "/p", Family: "f"}}, Routes: routes, Auth: book(t), Log: slog.New(slog.DiscardHandler)})
 		}()
 	}
 }

@@ -1,4 +1,4 @@
-package esb_test
+package blueking_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 func book(t testing.TB) *auth.Book {
@@ -43,33 +43,33 @@ type seen struct {
 }
 
 // door is a small API whose calls do what their names say.
-func door(t testing.TB, log io.Writer) (*esb.Handler, *[]seen) {
+func door(t testing.TB, log io.Writer) (*blueking.Handler, *[]seen) {
 	var observed []seen
-	route := func(name string, read bool, max int64, h func(context.Context, *esb.Call) (any, error)) esb.Route {
-		return esb.Route{Name: name, Families: []string{"f"}, Access: esb.AccessUser, Read: read, MaxBody: max, Handle: h}
+	route := func(name string, read bool, max int64, h func(context.Context, *blueking.Call) (any, error)) blueking.Route {
+		return blueking.Route{Name: name, Families: []string{"f"}, Access: blueking.AccessUser, Read: read, MaxBody: max, Handle: h}
 	}
-	fail := func(err error) func(context.Context, *esb.Call) (any, error) {
-		return func(context.Context, *esb.Call) (any, error) { return nil, err }
+	fail := func(err error) func(context.Context, *blueking.Call) (any, error) {
+		return func(context.Context, *blueking.Call) (any, error) { return nil, err }
 	}
-	return esb.New(esb.Door{
-		Prefixes: []esb.Prefix{{Path: "/bus/x", Family: "f"}, {Path: "/gate/x", Family: "f", Gateway: true}},
-		Routes: []esb.Route{
-			route("who", true, esb.MaxBody, func(_ context.Context, c *esb.Call) (any, error) { return c.Caller, nil }),
-			route("echo", true, esb.MaxBody, func(_ context.Context, c *esb.Call) (any, error) {
+	return blueking.New(blueking.Door{
+		Prefixes: []blueking.Prefix{{Path: "/bus/x", Family: "f"}, {Path: "/gate/x", Family: "f", Gateway: true}},
+		Routes: []blueking.Route{
+			route("who", true, blueking.MaxBody, func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller, nil }),
+			route("echo", true, blueking.MaxBody, func(_ context.Context, c *blueking.Call) (any, error) {
 				list, text := c.Body.Get("list"), c.Body.Get("text")
-				n := list.OptList(10, func(*esb.Value) {})
+				n := list.OptList(10, func(*blueking.Value) {})
 				return map[string]any{"n": n, "text": text.OptStr(), "key": c.IdempotencyKey}, c.Faults.Err()
 			}),
-			route("large", false, esb.MaxBodyMulti, func(_ context.Context, c *esb.Call) (any, error) { return c.Caller.User, nil }),
-			{Name: "app", Families: []string{"f"}, Access: esb.AccessApp, MaxBody: esb.MaxBody, Handle: func(_ context.Context, c *esb.Call) (any, error) { return c.Caller, nil }},
-			route("panic", false, esb.MaxBody, func(context.Context, *esb.Call) (any, error) { panic("secret place") }),
-			route("nan", false, esb.MaxBody, func(context.Context, *esb.Call) (any, error) { return math.NaN(), nil }),
-			route("internal", false, esb.MaxBody, fail(errors.New("open /etc/private: no"))),
-			route("caused", false, esb.MaxBody, fail(&gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "try later", Cause: errors.New("10.9.8.7 is down")})),
-			route("full", false, esb.MaxBody, fail(gozzard.Errorf(gozzard.ErrStorageFull, "storage full"))),
-			route("limited", false, esb.MaxBody, fail(gozzard.Errorf(gozzard.ErrRateLimited, "slowly"))),
-			route("absent", false, esb.MaxBody, fail(gozzard.Errorf(gozzard.ErrNotFound, "no such task"))),
-			route("appless", false, esb.MaxBody, fail(gozzard.Errorf(gozzard.ErrAppForbidden, "not for you"))),
+			route("large", false, blueking.MaxBodyMulti, func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller.User, nil }),
+			{Name: "app", Families: []string{"f"}, Access: blueking.AccessApp, MaxBody: blueking.MaxBody, Handle: func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller, nil }},
+			route("panic", false, blueking.MaxBody, func(context.Context, *blueking.Call) (any, error) { panic("secret place") }),
+			route("nan", false, blueking.MaxBody, func(context.Context, *blueking.Call) (any, error) { return math.NaN(), nil }),
+			route("internal", false, blueking.MaxBody, fail(errors.New("open /etc/private: no"))),
+			route("caused", false, blueking.MaxBody, fail(&gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "try later", Cause: errors.New("10.9.8.7 is down")})),
+			route("full", false, blueking.MaxBody, fail(gozzard.Errorf(gozzard.ErrStorageFull, "storage full"))),
+			route("limited", false, blueking.MaxBody, fail(gozzard.Errorf(gozzard.ErrRateLimited, "slowly"))),
+			route("absent", false, blueking.MaxBody, fail(gozzard.Errorf(gozzard.ErrNotFound, "no such task"))),
+			route("appless", false, blueking.MaxBody, fail(gozzard.Errorf(gozzard.ErrAppForbidden, "not for you"))),
 		},
 		Auth: book(t), Log: slog.New(slog.NewJSONHandler(log, nil)),
 		Observe: func(route string, code int, _ time.Duration) { observed = append(observed, seen{route, code}) },
@@ -134,7 +134,7 @@ func TestCredentials(t *testing.T) {
 		{"body, token", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"tok/en="}`), 0, "plain/alice/false"},
 		{"header", post("/bus/x/who", `{}`, azn, `{`+good+`}`), 0, "trusted/bob/true"},
 		{"header wins over body", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"wrong","bk_username":"eve"}`, azn, `{`+good+`}`), 0, "trusted/bob/true"},
-		{"wrong header is not mended by the body", post("/bus/x/who", `{`+good+`}`, azn, `{"bk_app_code":"trusted","bk_app_secret":"nope"}`), esb.CodeGeneral, ""},
+		{"wrong header is not mended by the body", post("/bus/x/who", `{`+good+`}`, azn, `{"bk_app_code":"trusted","bk_app_secret":"nope"}`), blueking.CodeGeneral, ""},
 		{"header app, body user", post("/bus/x/who", `{"bk_username":"carl"}`, azn, `{"bk_app_code":"trusted","bk_app_secret":"secret"}`), 0, "trusted/carl/true"},
 		{"plain headers", post("/bus/x/who", `{}`, "X-Bkapi-App-Code", "trusted", "X-Bkapi-App-Secret", "secret", "X-Bkapi-User-Name", "bob"), 0, "trusted/bob/true"},
 		{"JSON header wins over plain ones", post("/bus/x/who", `{}`, azn, `{`+good+`}`, "X-Bkapi-App-Code", "plain", "X-Bkapi-User-Name", "eve"), 0, "trusted/bob/true"},
@@ -142,24 +142,24 @@ func TestCredentials(t *testing.T) {
 		{"body user before cookie", post("/bus/x/who", `{`+good+`}`, "Cookie", "bk_token=tok%2Fen%3D"), 0, "trusted/bob/true"},
 		{"query", httptest.NewRequest("GET", "/bus/x/who?bk_app_code=trusted&bk_app_secret=secret&bk_username=bob", nil), 0, "trusted/bob/true"},
 		{"app alone", post("/bus/x/app", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`), 0, "plain//false"},
-		{"app alone, wrong", post("/bus/x/app", `{"bk_app_code":"plain","bk_app_secret":"secret"}`), esb.CodeGeneral, ""},
-		{"malformed header", post("/bus/x/who", `{`+good+`}`, azn, `{"bk_app_code":`), esb.CodeArgument, ""},
-		{"header list", post("/bus/x/who", `{`+good+`}`, azn, `[]`), esb.CodeArgument, ""},
-		{"header numbers", post("/bus/x/who", `{`+good+`}`, azn, `{"bk_app_code":1}`), esb.CodeArgument, ""},
-		{"two headers", post("/bus/x/who", `{}`, azn, `{`+good+`}`, azn, `{`+good+`}`), esb.CodeArgument, ""},
+		{"app alone, wrong", post("/bus/x/app", `{"bk_app_code":"plain","bk_app_secret":"secret"}`), blueking.CodeGeneral, ""},
+		{"malformed header", post("/bus/x/who", `{`+good+`}`, azn, `{"bk_app_code":`), blueking.CodeArgument, ""},
+		{"header list", post("/bus/x/who", `{`+good+`}`, azn, `[]`), blueking.CodeArgument, ""},
+		{"header numbers", post("/bus/x/who", `{`+good+`}`, azn, `{"bk_app_code":1}`), blueking.CodeArgument, ""},
+		{"two headers", post("/bus/x/who", `{}`, azn, `{`+good+`}`, azn, `{`+good+`}`), blueking.CodeArgument, ""},
 		{"empty header", post("/bus/x/who", `{`+good+`}`, azn, ``), 0, "trusted/bob/true"},
-		{"none", post("/bus/x/who", `{}`), esb.CodeGeneral, ""},
-		{"no secret", post("/bus/x/who", `{"bk_app_code":"trusted","bk_username":"bob"}`), esb.CodeGeneral, ""},
-		{"wrong by one character", post("/bus/x/who", strings.Replace(`{`+good+`}`, "secret", "secreT", 1)), esb.CodeGeneral, ""},
-		{"wrong by one character in value", post("/bus/x/who", `{"bk_app_code":"trusted","bk_app_secret":"secres","bk_username":"bob"}`), esb.CodeGeneral, ""},
-		{"wrong case of name", post("/bus/x/who", `{"BK_App_Code":"trusted","bk_app_secret":"secret","bk_username":"bob"}`), esb.CodeGeneral, ""},
-		{"unknown app", post("/bus/x/who", `{"bk_app_code":"x","bk_app_secret":"secret","bk_username":"bob"}`), esb.CodeGeneral, ""},
-		{"bad token", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"x"}`), esb.CodeGeneral, ""},
-		{"nobody", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`), esb.CodeOperatorRequired, ""},
-		{"nulls and blanks", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":null,"bk_username":""}`), esb.CodeOperatorRequired, ""},
-		{"not on the white list", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_username":"bob"}`), esb.CodeUserForbidden, ""},
-		{"number for a name", post("/bus/x/who", `{"bk_app_code":1,"bk_app_secret":"s","bk_username":"bob"}`), esb.CodeArgument, ""},
-		{"user with line break", post("/bus/x/who", `{"bk_app_code":"trusted","bk_app_secret":"secret","bk_username":"a\nb"}`), esb.CodeArgument, ""},
+		{"none", post("/bus/x/who", `{}`), blueking.CodeGeneral, ""},
+		{"no secret", post("/bus/x/who", `{"bk_app_code":"trusted","bk_username":"bob"}`), blueking.CodeGeneral, ""},
+		{"wrong by one character", post("/bus/x/who", strings.Replace(`{`+good+`}`, "secret", "secreT", 1)), blueking.CodeGeneral, ""},
+		{"wrong by one character in value", post("/bus/x/who", `{"bk_app_code":"trusted","bk_app_secret":"secres","bk_username":"bob"}`), blueking.CodeGeneral, ""},
+		{"wrong case of name", post("/bus/x/who", `{"BK_App_Code":"trusted","bk_app_secret":"secret","bk_username":"bob"}`), blueking.CodeGeneral, ""},
+		{"unknown app", post("/bus/x/who", `{"bk_app_code":"x","bk_app_secret":"secret","bk_username":"bob"}`), blueking.CodeGeneral, ""},
+		{"bad token", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"x"}`), blueking.CodeGeneral, ""},
+		{"nobody", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`), blueking.CodeOperatorRequired, ""},
+		{"nulls and blanks", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":null,"bk_username":""}`), blueking.CodeOperatorRequired, ""},
+		{"not on the white list", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_username":"bob"}`), blueking.CodeUserForbidden, ""},
+		{"number for a name", post("/bus/x/who", `{"bk_app_code":1,"bk_app_secret":"s","bk_username":"bob"}`), blueking.CodeArgument, ""},
+		{"user with line break", post("/bus/x/who", `{"bk_app_code":"trusted","bk_app_secret":"secret","bk_username":"a\nb"}`), blueking.CodeArgument, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := do(t, h, c.req)
@@ -208,7 +208,7 @@ func TestTE9CookiesOfOtherSites(t *testing.T) {
 		"another site": {"Sec-Fetch-Site", "cross-site"}, "a sister": {"Sec-Fetch-Site", "same-site"}, "an old browser": {"Origin", "https://evil.example"},
 		"a sandbox": {"Origin", "null"}, "another port": {"Origin", "http://fleet.example:8081"},
 	} {
-		if code := ask(http.MethodPost, headers...); code != esb.CodeGeneral {
+		if code := ask(http.MethodPost, headers...); code != blueking.CodeGeneral {
 			t.Errorf("%s: code %d", name, code)
 		}
 	}
@@ -227,16 +227,16 @@ func TestGatewayCarriesTheStatus(t *testing.T) {
 		message      string
 	}{
 		{"who", `{` + good + `}`, 0, 200, "success"},
-		{"who", `{`, esb.CodeArgument, 400, "line 1"},
-		{"who", `{}`, esb.CodeGeneral, 401, ""},
-		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`, esb.CodeOperatorRequired, 401, ""},
-		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_username":"b"}`, esb.CodeUserForbidden, 403, ""},
-		{"appless", `{` + good + `}`, esb.CodeAppForbidden, 403, "not for you"},
-		{"absent", `{` + good + `}`, esb.CodeNotFound, 404, "no such task"},
-		{"limited", `{` + good + `}`, esb.CodeRateLimited, 429, "slowly"},
-		{"full", `{` + good + `}`, esb.CodeGeneral, 500, "storage full"},
-		{"internal", `{` + good + `}`, esb.CodeBackend, 500, "internal error"},
-		{"caused", `{` + good + `}`, esb.CodeBackend, 500, "try later"},
+		{"who", `{`, blueking.CodeArgument, 400, "line 1"},
+		{"who", `{}`, blueking.CodeGeneral, 401, ""},
+		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`, blueking.CodeOperatorRequired, 401, ""},
+		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_username":"b"}`, blueking.CodeUserForbidden, 403, ""},
+		{"appless", `{` + good + `}`, blueking.CodeAppForbidden, 403, "not for you"},
+		{"absent", `{` + good + `}`, blueking.CodeNotFound, 404, "no such task"},
+		{"limited", `{` + good + `}`, blueking.CodeRateLimited, 429, "slowly"},
+		{"full", `{` + good + `}`, blueking.CodeGeneral, 500, "storage full"},
+		{"internal", `{` + good + `}`, blueking.CodeBackend, 500, "internal error"},
+		{"caused", `{` + good + `}`, blueking.CodeBackend, 500, "try later"},
 	} {
 		bus := do(t, h, post("/bus/x/"+c.name, c.body))
 		gate := do(t, h, post("/gate/x/"+c.name, c.body))
@@ -260,7 +260,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	h, _ := door(t, &log)
 	for _, name := range []string{"panic", "nan"} {
 		r := do(t, h, post("/bus/x/"+name, `{`+good+`}`))
-		if r.status != 500 || r.code() != esb.CodeBackend || r.env["data"] != nil || strings.Contains(r.message(), "secret place") {
+		if r.status != 500 || r.code() != blueking.CodeBackend || r.env["data"] != nil || strings.Contains(r.message(), "secret place") {
 			t.Errorf("%s: HTTP %d %v", name, r.status, r.env)
 		}
 	}
@@ -355,7 +355,7 @@ func TestMethods(t *testing.T) {
 			if d := r.env["data"].(map[string]any); d["text"] != "a\"\\\n网" || d["n"] != 2.0 {
 				t.Errorf("%s: %v", query, r.env)
 			}
-		} else if r.code() != esb.CodeArgument || !strings.Contains(r.message(), want) {
+		} else if r.code() != blueking.CodeArgument || !strings.Contains(r.message(), want) {
 			t.Errorf("%s: %v", query, r.env)
 		}
 	}
@@ -372,33 +372,33 @@ func TestBodies(t *testing.T) {
 		code int
 		want string
 	}{
-		{"empty", post("/bus/x/who", ``), esb.CodeArgument, "body is empty"},
-		{"null", post("/bus/x/who", `null`), esb.CodeArgument, "body must be a JSON object, is null"},
-		{"list", post("/bus/x/who", `[]`), esb.CodeArgument, "body must be a JSON object, is a list"},
-		{"two documents", post("/bus/x/who", `{`+good+`}{}`), esb.CodeArgument, "after the end of the document"},
-		{"byte order mark", post("/bus/x/who", "\ufeff{"+good+`}`), esb.CodeArgument, "byte order mark"},
-		{"duplicate", post("/bus/x/who", `{`+good+`,"op_type":2,"op_type":9}`), esb.CodeArgument, `duplicate key "op_type"`},
-		{"compressed", post("/bus/x/who", `{`+good+`}`, "Content-Encoding", "gzip"), esb.CodeArgument, `Content-Encoding "gzip" is not accepted`},
+		{"empty", post("/bus/x/who", ``), blueking.CodeArgument, "body is empty"},
+		{"null", post("/bus/x/who", `null`), blueking.CodeArgument, "body must be a JSON object, is null"},
+		{"list", post("/bus/x/who", `[]`), blueking.CodeArgument, "body must be a JSON object, is a list"},
+		{"two documents", post("/bus/x/who", `{`+good+`}{}`), blueking.CodeArgument, "after the end of the document"},
+		{"byte order mark", post("/bus/x/who", "\ufeff{"+good+`}`), blueking.CodeArgument, "byte order mark"},
+		{"duplicate", post("/bus/x/who", `{`+good+`,"op_type":2,"op_type":9}`), blueking.CodeArgument, `duplicate key "op_type"`},
+		{"compressed", post("/bus/x/who", `{`+good+`}`, "Content-Encoding", "gzip"), blueking.CodeArgument, `Content-Encoding "gzip" is not accepted`},
 		{"identity", post("/bus/x/who", `{`+good+`}`, "Content-Encoding", "identity"), 0, ""},
-		{"XML", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/xml; charset=utf-8"), esb.CodeArgument, "send JSON"},
-		{"SOAP", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/soap+XML"), esb.CodeArgument, "send JSON"},
+		{"XML", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/xml; charset=utf-8"), blueking.CodeArgument, "send JSON"},
+		{"SOAP", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/soap+XML"), blueking.CodeArgument, "send JSON"},
 		{"form type", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/x-www-form-urlencoded"), 0, ""},
 		{"1.5 MiB, credentials first", post("/bus/x/who", `{`+good+`,`+pad(mib+mib/2)+`}`), 0, ""},
-		{"1.5 MiB, credentials last", post("/bus/x/who", `{`+pad(mib+mib/2)+`,`+good+`}`), esb.CodeGeneral, "first 1 MiB of the body"},
+		{"1.5 MiB, credentials last", post("/bus/x/who", `{`+pad(mib+mib/2)+`,`+good+`}`), blueking.CodeGeneral, "first 1 MiB of the body"},
 		{"1.5 MiB, credentials last, header", post("/bus/x/who", `{`+pad(mib+mib/2)+`,`+good+`}`, header...), 0, ""},
-		{"1.5 MiB, wrong secret", post("/bus/x/who", strings.Replace(`{`+good+`,`+pad(mib+mib/2)+`}`, `"secret"`, `"x"`, 1)), esb.CodeGeneral, "is wrong"},
-		{"1.5 MiB of nothing", post("/bus/x/who", strings.Repeat(" ", mib+mib/2)), esb.CodeArgument, "body is empty"},
-		{"1.5 MiB after a list", post("/bus/x/who", "[]"+strings.Repeat(" ", mib+mib/2)), esb.CodeArgument, "body must be a JSON object"},
-		{"1.5 MiB of brackets", post("/bus/x/who", strings.Repeat("[", mib+mib/2)), esb.CodeArgument, "nested deeper"},
-		{"1.5 MiB of rubbish", post("/bus/x/who", strings.Repeat("x", mib+mib/2)), esb.CodeArgument, "where a value is expected"},
-		{"5 MiB", post("/bus/x/who", `{`+good+`,`+pad(5*mib)+`}`), esb.CodeArgument, "body has more than 4 MiB"},
-		{"5 MiB, header", post("/bus/x/who", `{`+pad(5*mib)+`}`, header...), esb.CodeArgument, "body has more than 4 MiB"},
+		{"1.5 MiB, wrong secret", post("/bus/x/who", strings.Replace(`{`+good+`,`+pad(mib+mib/2)+`}`, `"secret"`, `"x"`, 1)), blueking.CodeGeneral, "is wrong"},
+		{"1.5 MiB of nothing", post("/bus/x/who", strings.Repeat(" ", mib+mib/2)), blueking.CodeArgument, "body is empty"},
+		{"1.5 MiB after a list", post("/bus/x/who", "[]"+strings.Repeat(" ", mib+mib/2)), blueking.CodeArgument, "body must be a JSON object"},
+		{"1.5 MiB of brackets", post("/bus/x/who", strings.Repeat("[", mib+mib/2)), blueking.CodeArgument, "nested deeper"},
+		{"1.5 MiB of rubbish", post("/bus/x/who", strings.Repeat("x", mib+mib/2)), blueking.CodeArgument, "where a value is expected"},
+		{"5 MiB", post("/bus/x/who", `{`+good+`,`+pad(5*mib)+`}`), blueking.CodeArgument, "body has more than 4 MiB"},
+		{"5 MiB, header", post("/bus/x/who", `{`+pad(5*mib)+`}`, header...), blueking.CodeArgument, "body has more than 4 MiB"},
 		{"5 MiB on a large call", post("/bus/x/large", `{`+good+`,`+pad(5*mib)+`}`), 0, ""},
-		{"41 MiB on a large call", post("/bus/x/large", `{`+good+`,`+pad(41*mib)+`}`), esb.CodeArgument, "body has more than 40 MiB"},
-		{"credentials twice, far apart", post("/bus/x/large", `{`+good+`,`+pad(2*mib)+`,"bk_username":"eve"}`), esb.CodeArgument, "duplicate key"},
+		{"41 MiB on a large call", post("/bus/x/large", `{`+good+`,`+pad(41*mib)+`}`), blueking.CodeArgument, "body has more than 40 MiB"},
+		{"credentials twice, far apart", post("/bus/x/large", `{`+good+`,`+pad(2*mib)+`,"bk_username":"eve"}`), blueking.CodeArgument, "duplicate key"},
 		{"idempotency key", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", "a b"), 0, ""},
-		{"long idempotency key", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", strings.Repeat("k", 256)), esb.CodeArgument, "Idempotency-Key: must be"},
-		{"two idempotency keys", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", "a", "Idempotency-Key", "b"), esb.CodeArgument, "Idempotency-Key: must be"},
+		{"long idempotency key", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", strings.Repeat("k", 256)), blueking.CodeArgument, "Idempotency-Key: must be"},
+		{"two idempotency keys", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", "a", "Idempotency-Key", "b"), blueking.CodeArgument, "Idempotency-Key: must be"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := do(t, h, c.req)
@@ -430,7 +430,7 @@ func TestStrangersAreNotReadOut(t *testing.T) {
 		if headers[0] != "" {
 			r.Header.Set(headers[0], headers[1])
 		}
-		if got := do(t, h, r); got.code() != esb.CodeGeneral || c.n > 10<<20 {
+		if got := do(t, h, r); got.code() != blueking.CodeGeneral || c.n > 10<<20 {
 			t.Errorf("%s: code %d after %d bytes", name, got.code(), c.n)
 		}
 	}
@@ -452,10 +452,10 @@ func TestRefusedBodiesGetTheirAnswer(t *testing.T) {
 }
 
 func TestRouteWithoutAccessPanics(t *testing.T) {
-	ok := esb.Route{Name: "a", Families: []string{"f"}, Access: esb.AccessUser, MaxBody: 1, Handle: func(context.Context, *esb.Call) (any, error) { return nil, nil }}
-	for name, change := range map[string]func(*esb.Route){
-		"access": func(r *esb.Route) { r.Access = 0 }, "size": func(r *esb.Route) { r.MaxBody = 0 }, "handler": func(r *esb.Route) { r.Handle = nil },
-		"name": func(r *esb.Route) { r.Name = "" }, "family": func(r *esb.Route) { r.Families = nil },
+	ok := blueking.Route{Name: "a", Families: []string{"f"}, Access: blueking.AccessUser, MaxBody: 1, Handle: func(context.Context, *blueking.Call) (any, error) { return nil, nil }}
+	for name, change := range map[string]func(*blueking.Route){
+		"access": func(r *blueking.Route) { r.Access = 0 }, "size": func(r *blueking.Route) { r.MaxBody = 0 }, "handler": func(r *blueking.Route) { r.Handle = nil },
+		"name": func(r *blueking.Route) { r.Name = "" }, "family": func(r *blueking.Route) { r.Families = nil },
 	} {
 		func() {
 			defer func() {
@@ -465,24 +465,24 @@ func TestRouteWithoutAccessPanics(t *testing.T) {
 			}()
 			r := ok
 			change(&r)
-			esb.New(esb.Door{Prefixes: []esb.Prefix{{Path: "/p", Family: "f"}}, Routes: []esb.Route{r}, Auth: book(t), Log: slog.New(slog.DiscardHandler)})
+			blueking.New(blueking.Door{Prefixes: []blueking.Prefix{{Path: "/p", Family: "f"}}, Routes: []blueking.Route{r}, Auth: book(t), Log: slog.New(slog.DiscardHandler)})
 		}()
 	}
 }
 
 func TestAuthenticateForOtherDoors(t *testing.T) {
 	b := book(t)
-	caller, app, err := esb.Authenticate(b, post("/", "", "X-Bkapi-Authorization", `{`+good+`}`), nil)
+	caller, app, err := blueking.Authenticate(b, post("/", "", "X-Bkapi-Authorization", `{`+good+`}`), nil)
 	if err != nil || caller.User != "bob" || app.Code != "trusted" {
 		t.Errorf("%v %v %v", caller, app, err)
 	}
-	if caller, _, err = esb.Authenticate(b, post("/", ""), []byte(`{`+good+`}`)); err != nil || caller.User != "bob" {
+	if caller, _, err = blueking.Authenticate(b, post("/", ""), []byte(`{`+good+`}`)); err != nil || caller.User != "bob" {
 		t.Errorf("%v %v", caller, err)
 	}
-	if _, _, err = esb.Authenticate(b, post("/", ""), nil); gozzard.KindOf(err) != gozzard.ErrUnauthenticated {
+	if _, _, err = blueking.Authenticate(b, post("/", ""), nil); gozzard.KindOf(err) != gozzard.ErrUnauthenticated {
 		t.Error(err)
 	}
-	if _, _, err = esb.Authenticate(b, post("/", ""), []byte(`{`)); gozzard.KindOf(err) != gozzard.ErrInvalid {
+	if _, _, err = blueking.Authenticate(b, post("/", ""), []byte(`{`)); gozzard.KindOf(err) != gozzard.ErrInvalid {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package esb_test
+package blueking_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/esb"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // signedDoor has one call, of an app that signs and one that does not.
@@ -25,10 +25,10 @@ func signedDoor(t *testing.T) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return esb.New(esb.Door{
-		Prefixes: []esb.Prefix{{Path: "/api/c/compapi/v2/x", Family: "f", Gateway: true}}, Auth: b, Log: slog.New(slog.DiscardHandler),
-		Routes: []esb.Route{{Name: "who", Families: []string{"f"}, Access: esb.AccessUser, Read: true, MaxBody: esb.MaxBodyMulti,
-			Handle: func(_ context.Context, c *esb.Call) (any, error) { return c.Caller, nil }}},
+	return blueking.New(blueking.Door{
+		Prefixes: []blueking.Prefix{{Path: "/api/c/compapi/v2/x", Family: "f", Gateway: true}}, Auth: b, Log: slog.New(slog.DiscardHandler),
+		Routes: []blueking.Route{{Name: "who", Families: []string{"f"}, Access: blueking.AccessUser, Read: true, MaxBody: blueking.MaxBodyMulti,
+			Handle: func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller, nil }}},
 	})
 }
 
@@ -114,7 +114,7 @@ func TestSignedRequests(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
-	long := `{"text":"` + strings.Repeat("x", esb.MaxBodyUnknown) + `"}`
+	long := `{"text":"` + strings.Repeat("x", blueking.MaxBodyUnknown) + `"}`
 	if w := send(h, http.MethodPost, "key", params("signs"), long, nil); w.Code != http.StatusUnauthorized {
 		t.Errorf("a long signed body: %d %s", w.Code, w.Body)
 	}
@@ -132,15 +132,15 @@ func TestBearer(t *testing.T) {
 	for header, user := range map[string]string{"Bearer tok": "alice", "bearer  tok ": "alice", "Bearer no": "", "Basic tok": "", "tok": "", "Bearer": "", "Bearer " + strings.Repeat("t", 5000): ""} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Authorization", header)
-		caller, _, err := esb.Authenticate(b, r, nil)
+		caller, _, err := blueking.Authenticate(b, r, nil)
 		if caller.User != user || (err == nil) != (user != "") {
 			t.Errorf("%q: %+v, %v", header, caller, err)
 		}
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", "Bearer tok")
-	r.Header.Set(esb.AuthorizationHeader, `{"bk_app_code":"app","bk_app_secret":"s","bk_username":"bob"}`)
-	if caller, _, err := esb.Authenticate(b, r, nil); err != nil || caller.App != "app" || caller.User != "bob" {
+	r.Header.Set(blueking.AuthorizationHeader, `{"bk_app_code":"app","bk_app_secret":"s","bk_username":"bob"}`)
+	if caller, _, err := blueking.Authenticate(b, r, nil); err != nil || caller.App != "app" || caller.User != "bob" {
 		t.Errorf("an app with a foreign header: %+v, %v", caller, err)
 	}
 }

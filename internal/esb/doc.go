@@ -1,2 +1,0 @@
-// Package esb is what the BlueKing doors share: credentials, the envelope of answers, strict decoding of requests and the table of routes.
-package esb
