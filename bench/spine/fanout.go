@@ -44,7 +44,7 @@ type fanOutTimes struct {
 }
 
 // measureFanOut lets whole operations and bare requests take turns on as many hosts.
-func (b *bench) measureFanOut(ctx context.Context, f *fleet) error {
+func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 	down, up := messageSizes()
 	bare, err := b.startBare(len(f.hosts), up)
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *bench) tellFanOut(hosts int, ours, two, three *fanOutTimes) *sheet.Tabl
 }
 
 // idle measures the server while nothing is asked of it.
-func (b *bench) idle(ctx context.Context, f *fleet) (cpu, wall time.Duration, err error) {
+func (b *bench) idle(ctx context.Context, f *testFleet) (cpu, wall time.Duration, err error) {
 	quiet := 5 * time.Second
 	if b.size.name != "full" {
 		quiet = 200 * time.Millisecond
@@ -123,7 +123,7 @@ func (b *bench) idle(ctx context.Context, f *fleet) (cpu, wall time.Duration, er
 	})
 }
 
-func (b *bench) fanOutOurs(ctx context.Context, f *fleet, body []byte, rounds int, t *fanOutTimes) error {
+func (b *bench) fanOutOurs(ctx context.Context, f *testFleet, body []byte, rounds int, t *fanOutTimes) error {
 	cpu, wall, err := spent(f.server, func() error {
 		for range rounds {
 			accepted, settled, n, err := f.operate(ctx, body)

@@ -16,8 +16,8 @@ import (
 	"github.com/gozzard/gozzard/test/sim"
 )
 
-// fleet is a server with simulated hosts.
-type fleet struct {
+// testFleet is a server with simulated hosts.
+type testFleet struct {
 	*caller
 	server, sim *process
 	hosts       []host
@@ -32,7 +32,7 @@ type host struct {
 }
 
 // startFleet runs a server with its record on the disk, and hosts that keep their state in a folder, and waits until all are online.
-func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *fleet, err error) {
+func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *testFleet, err error) {
 	data, err := os.MkdirTemp(b.dir, "server-")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a folder: %w", err)
@@ -42,7 +42,7 @@ func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *fle
 		return nil, err
 	}
 	agents := "127.0.0.1:" + strconv.Itoa(port)
-	f := &fleet{}
+	f := &testFleet{}
 	defer func() {
 		if err != nil {
 			f.stop()
@@ -77,7 +77,7 @@ func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *fle
 	return f, err
 }
 
-func (f *fleet) stop() {
+func (f *testFleet) stop() {
 	for _, p := range []*process{f.sim, f.server} {
 		if p != nil {
 			p.stop()
@@ -85,7 +85,7 @@ func (f *fleet) stop() {
 	}
 }
 
-func (f *fleet) connect(ctx context.Context, path string) error {
+func (f *testFleet) connect(ctx context.Context, path string) error {
 	return until(ctx, time.Minute, "the server", func() (bool, error) {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -100,7 +100,7 @@ func (f *fleet) connect(ctx context.Context, path string) error {
 }
 
 // awaitHosts waits until every host is online.
-func (f *fleet) awaitHosts(ctx context.Context) error {
+func (f *testFleet) awaitHosts(ctx context.Context) error {
 	body, err := json.Marshal(map[string]any{"hosts": f.hosts})
 	if err != nil {
 		return err

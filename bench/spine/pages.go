@@ -16,7 +16,7 @@ import (
 const registrars = 2 // callers that register at the same time
 
 // measurePages fills the fleet with processes, then reads them.
-func (b *bench) measurePages(ctx context.Context, f *fleet) error {
+func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 	before, err := memoryOf(ctx, f)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (b *bench) measurePages(ctx context.Context, f *fleet) error {
 }
 
 // register defines names on every host, one call for each name.
-func (b *bench) register(ctx context.Context, f *fleet) error {
+func (b *bench) register(ctx context.Context, f *testFleet) error {
 	n := b.size.names * len(f.hosts)
 	b.say("registering %d processes", n)
 	var bad atomic.Int64
@@ -92,7 +92,7 @@ func (b *bench) register(ctx context.Context, f *fleet) error {
 }
 
 // comparePages reads pages at random places, from the server and from the table, in turn.
-func (b *bench) comparePages(ctx context.Context, f *fleet, total int) error {
+func (b *bench) comparePages(ctx context.Context, f *testFleet, total int) error {
 	b.say("pages of %d rows", total)
 	peer, err := b.startPart("table")
 	if err != nil {
@@ -148,7 +148,7 @@ func page(ctx context.Context, c *caller, start, limit, want int) (time.Duration
 	return took, p.Count, err
 }
 
-func rowCount(ctx context.Context, f *fleet) (int, error) {
+func rowCount(ctx context.Context, f *testFleet) (int, error) {
 	body := []byte(`{"meta":{"namespace":"` + namespace + `"},"page":{"start":0,"limit":1}}`)
 	var p struct{ Count int }
 	_, err := f.ask(ctx, "sync_proc_status", body, &p)
@@ -156,7 +156,7 @@ func rowCount(ctx context.Context, f *fleet) (int, error) {
 }
 
 // askStatus asks for one process on every host.
-func (b *bench) askStatus(ctx context.Context, f *fleet) error {
+func (b *bench) askStatus(ctx context.Context, f *testFleet) error {
 	body, err := json.Marshal(map[string]any{"meta": map[string]any{"namespace": namespace, "name": "worker-000"}, "hosts": f.hosts})
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (b *bench) askStatus(ctx context.Context, f *fleet) error {
 // memory of a server: what the system gave it, and what was alive in its heap at the last collection.
 type memory struct{ rss, heap int64 }
 
-func memoryOf(ctx context.Context, f *fleet) (memory, error) {
+func memoryOf(ctx context.Context, f *testFleet) (memory, error) {
 	rss, err := f.server.rss()
 	if err != nil {
 		return memory{}, err

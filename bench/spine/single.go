@@ -133,7 +133,7 @@ func singleBodies(callers int, hosts []host) ([][][]byte, error) {
 type singleTimes struct{ accepted, settled, whole samples }
 
 // singles runs rounds of every caller. Verdicts that are not a success are faults.
-func (b *bench) singles(ctx context.Context, f *fleet, bodies [][][]byte, rounds int, t *singleTimes) error {
+func (b *bench) singles(ctx context.Context, f *testFleet, bodies [][][]byte, rounds int, t *singleTimes) error {
 	var mu sync.Mutex
 	bad := counts{}
 	_, err := inParallel(len(bodies), rounds, func(c, round int) (time.Duration, error) {

@@ -16,8 +16,8 @@ var benchRows = flag.Int("live.rows", 200_000, "rows of the fleet that is measur
 
 const rowsPerHost = 20
 
-// fleet makes an index of hosts with 20 processes each: names repeat between hosts but for one each, a tenth has a message of its own.
-func fleet(rows int) *fleet.Index {
+// filled makes an index of hosts with 20 processes each: names repeat between hosts but for one each, a tenth has a message of its own.
+func filled(rows int) *fleet.Index {
 	x := fleet.New()
 	for h := range rows / rowsPerHost {
 		agent := agentName(h)
@@ -55,14 +55,14 @@ func heap() uint64 {
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		before := heap()
-		x := fleet(*benchRows)
+		x := filled(*benchRows)
 		b.ReportMetric(float64(heap()-before)/float64(x.Len()), "bytes/row")
 		runtime.KeepAlive(x)
 	}
 }
 
 func BenchmarkIndex(b *testing.B) {
-	x := fleet(*benchRows)
+	x := filled(*benchRows)
 	hosts := *benchRows / rowsPerHost
 	rng := rand.New(rand.NewPCG(3, 4))
 	b.Run("page100", func(b *testing.B) {

@@ -80,9 +80,9 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waves := waves.Job{Biz: 2, Action: gozzard.ActionRestart, State: waves.Running, Started: time.Now()}
+	job := waves.Job{Biz: 2, Action: gozzard.ActionRestart, State: waves.Running, Started: time.Now()}
 	steps := []waves.Task{{State: waves.Succeeded}, {State: waves.Running, Task: before.Task.ID}, {State: waves.Pending, Wave: 1}}
-	if err := s.CreateJob(t.Context(), &waves, steps); err != nil {
+	if err := s.CreateJob(t.Context(), &job, steps); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.MarkRestored(t.Context(), time.Now().Add(-time.Hour), time.Now()); err != nil {
@@ -92,7 +92,7 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	if jobs, err := s.OpenJobs(t.Context()); err != nil || len(jobs) > 0 {
 		t.Errorf("jobs go on by themselves: %+v, %v", jobs, err)
 	}
-	page, err := s.Tasks(t.Context(), waves.TaskFilter{Job: waves.ID, Limit: -1})
+	page, err := s.Tasks(t.Context(), waves.TaskFilter{Job: job.ID, Limit: -1})
 	if err != nil || page.Counts[waves.Succeeded] != 1 || page.Counts[waves.Failed] != 2 {
 		t.Errorf("steps of a job: %+v, %v", page.Counts, err)
 	}
