@@ -3,6 +3,8 @@ package gozzard
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -76,4 +78,13 @@ func KindOf(err error) ErrorKind {
 		return e.Kind
 	}
 	return ErrInternal
+}
+
+// RetryAfter is the value of the HTTP header Retry-After for an error, in seconds. It is "" for errors without one.
+func RetryAfter(err error) string {
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != ErrRateLimited {
+		return ""
+	}
+	return strconv.Itoa(max(1, int(math.Ceil(e.Retry.Seconds()))))
 }

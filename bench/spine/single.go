@@ -67,7 +67,7 @@ func (b *bench) measureSingle(ctx context.Context) (err error) {
 
 // single is the measurement of one host: ours and the bare parts take turns.
 type single struct {
-	f      *fleet
+	f      *testFleet
 	bare   *bareFleet
 	db     *sql.DB
 	bodies [][][]byte // of each caller

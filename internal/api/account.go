@@ -6,7 +6,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // maxGrantList bounds each list of a grant, and how many grants one request gives.
@@ -35,7 +35,7 @@ func renderGrants(list []gozzard.Grant) []grantBody {
 }
 
 // readGrant reads one grant; what it means together is checked by auth.ValidateGrant.
-func readGrant(v *blueking.Value) (g gozzard.Grant) {
+func readGrant(v *strictjson.Value) (g gozzard.Grant) {
 	if !v.Object() {
 		return g
 	}
@@ -43,17 +43,17 @@ func readGrant(v *blueking.Value) (g gozzard.Grant) {
 	role, businesses, namespaces := v.Get("role"), v.Get("businesses"), v.Get("namespaces")
 	clouds, nets, actions := v.Get("clouds"), v.Get("nets"), v.Get("actions")
 	g.Role = gozzard.Role(role.Str())
-	businesses.OptList(maxGrantList, func(e *blueking.Value) { g.Businesses = append(g.Businesses, int(e.Int(1, 1<<40))) })
-	namespaces.OptList(maxGrantList, func(e *blueking.Value) { g.Namespaces = append(g.Namespaces, e.Str()) })
-	clouds.OptList(maxGrantList, func(e *blueking.Value) { g.Clouds = append(g.Clouds, int(e.Int(0, 1<<31))) })
-	nets.OptList(maxGrantList, func(e *blueking.Value) {
+	businesses.OptList(maxGrantList, func(e *strictjson.Value) { g.Businesses = append(g.Businesses, int(e.Int(1, 1<<40))) })
+	namespaces.OptList(maxGrantList, func(e *strictjson.Value) { g.Namespaces = append(g.Namespaces, e.Str()) })
+	clouds.OptList(maxGrantList, func(e *strictjson.Value) { g.Clouds = append(g.Clouds, int(e.Int(0, 1<<31))) })
+	nets.OptList(maxGrantList, func(e *strictjson.Value) {
 		n, err := netip.ParsePrefix(e.Str())
 		if err != nil {
 			e.Fault("must be a network such as 10.1.0.0/16")
 		}
 		g.Nets = append(g.Nets, n)
 	})
-	actions.OptList(maxGrantList, func(e *blueking.Value) {
+	actions.OptList(maxGrantList, func(e *strictjson.Value) {
 		a, err := gozzard.ParseAction(e.Str())
 		if err != nil {
 			e.Fault("must be an action such as start or stop")
@@ -69,12 +69,12 @@ func readGrant(v *blueking.Value) (g gozzard.Grant) {
 }
 
 // readRequest reads the body of a change to accounts.
-func readRequest(w http.ResponseWriter, r *http.Request, read func(root *blueking.Value)) error {
+func readRequest(w http.ResponseWriter, r *http.Request, read func(root *strictjson.Value)) error {
 	body, err := readUpTo(w, r, 1<<20)
 	if err != nil {
 		return err
 	}
-	var faults blueking.Faults
+	var faults strictjson.Faults
 	root, err := readObject(body, &faults)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (a *api) deleteGrant(w http.ResponseWriter, r *http.Request, caller gozzard
 }
 
 func readHeld(w http.ResponseWriter, r *http.Request) (h auth.Holder, g gozzard.Grant, err error) {
-	err = readRequest(w, r, func(root *blueking.Value) {
+	err = readRequest(w, r, func(root *strictjson.Value) {
 		root.Only("app", "user", "grant")
 		app, user, grant := root.Get("app"), root.Get("user"), root.Get("grant")
 		h.App, h.User = app.OptStr(), user.OptStr()

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 type appBody struct {
@@ -48,13 +48,13 @@ func (a *api) postApp(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	}
 	var app auth.App
 	var signing bool
-	err = readRequest(w, r, func(root *blueking.Value) {
+	err = readRequest(w, r, func(root *strictjson.Value) {
 		root.Only("code", "asserts_users", "missing_op_type_means_start", "signs", "grants")
 		code, asserts, missing := root.Get("code"), root.Get("asserts_users"), root.Get("missing_op_type_means_start")
 		signs, grants := root.Get("signs"), root.Get("grants")
 		app.Code = requireName(&code)
 		app.AssertsUsers, app.MissingOpTypeMeansStart, signing = asserts.OptBool(false), missing.OptBool(false), signs.OptBool(false)
-		grants.OptList(maxGrantList, func(e *blueking.Value) { app.Grants = append(app.Grants, readGrant(e)) })
+		grants.OptList(maxGrantList, func(e *strictjson.Value) { app.Grants = append(app.Grants, readGrant(e)) })
 	})
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 		return err
 	}
 	var f auth.Flags
-	err = readRequest(w, r, func(root *blueking.Value) {
+	err = readRequest(w, r, func(root *strictjson.Value) {
 		root.Only("asserts_users", "missing_op_type_means_start")
 		optional := func(name string) *bool {
 			v := root.Get(name)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 type userBody struct {
@@ -65,11 +65,11 @@ func (a *api) postUser(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 	}
 	var u auth.User
 	var secret string
-	err = readRequest(w, r, func(root *blueking.Value) {
+	err = readRequest(w, r, func(root *strictjson.Value) {
 		root.Only("name", "password", "grants")
 		name, password, grants := root.Get("name"), root.Get("password"), root.Get("grants")
 		u.Name, secret = requireName(&name), readPassword(&password)
-		grants.OptList(maxGrantList, func(e *blueking.Value) { u.Grants = append(u.Grants, readGrant(e)) })
+		grants.OptList(maxGrantList, func(e *strictjson.Value) { u.Grants = append(u.Grants, readGrant(e)) })
 	})
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (a *api) postUser(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 }
 
 // readPassword reads an optional password. A value of another kind is not shown back.
-func readPassword(v *blueking.Value) string {
+func readPassword(v *strictjson.Value) string {
 	if !v.Given() {
 		return ""
 	}
@@ -100,7 +100,7 @@ func (a *api) putUser(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	}
 	var disabled *bool
 	var forget bool
-	err = readRequest(w, r, func(root *blueking.Value) {
+	err = readRequest(w, r, func(root *strictjson.Value) {
 		root.Only("disabled", "forget_subject")
 		flag, subject := root.Get("disabled"), root.Get("forget_subject")
 		if flag.Given() {
@@ -141,7 +141,7 @@ func (a *api) putPassword(w http.ResponseWriter, r *http.Request, caller gozzard
 		return err
 	}
 	var old, next string
-	err = readRequest(w, r, func(root *blueking.Value) {
+	err = readRequest(w, r, func(root *strictjson.Value) {
 		root.Only("old", "password")
 		o, p := root.Get("old"), root.Get("password")
 		old, next = readPassword(&o), readPassword(&p)
@@ -153,7 +153,7 @@ func (a *api) putPassword(w http.ResponseWriter, r *http.Request, caller gozzard
 		return err
 	}
 	if !caller.Rights.All() {
-		if err := blueking.Login(r, func() (string, error) { return name, acc.CheckPassword(r.Context(), name, old) }); err != nil {
+		if err := auth.Login(r, func() (string, error) { return name, acc.CheckPassword(r.Context(), name, old) }); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func (a *api) postToken(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	}
 	var note string
 	var days int64
-	err = readRequest(w, r, func(root *blueking.Value) {
+	err = readRequest(w, r, func(root *strictjson.Value) {
 		root.Only("note", "days")
 		n, d := root.Get("note"), root.Get("days")
 		note, days = n.OptStr(), d.OptInt(tokenDays, 1, maxTokenDays)

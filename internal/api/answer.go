@@ -77,7 +77,7 @@ func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", blueking.AuthorizationHeader)
 	}
-	if retry := blueking.RetryAfter(err); retry != "" {
+	if retry := gozzard.RetryAfter(err); retry != "" {
 		w.Header().Set("Retry-After", retry)
 	}
 	send(w, status, body)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/specjson"
+	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -44,17 +46,17 @@ func readUpTo(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 }
 
 // readObject parses a body that must be one strict JSON object.
-func readObject(body []byte, f *blueking.Faults) (blueking.Value, error) {
-	doc, err := blueking.Parse(body)
+func readObject(body []byte, f *strictjson.Faults) (strictjson.Value, error) {
+	doc, err := strictjson.Parse(body)
 	if err != nil {
-		return blueking.Value{}, err
+		return strictjson.Value{}, err
 	}
 	return doc.Root(f)
 }
 
 // checkName tells what is wrong with a namespace, a name or a part of a label; "" when nothing is.
 func checkName(s string) string {
-	if err := blueking.CheckName(s); err != nil {
+	if err := specjson.CheckName(s); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -81,7 +83,7 @@ func isGlob(s string) bool { return strings.ContainsAny(s, "*?") }
 // query reads the parameters of a GET strictly: unknown names are refused, and names given twice where one is meant.
 type query struct {
 	values url.Values
-	faults *blueking.Faults
+	faults *strictjson.Faults
 }
 
 func readQuery(r *http.Request, known ...string) (*query, error) {
@@ -89,10 +91,10 @@ func readQuery(r *http.Request, known ...string) (*query, error) {
 	if err != nil {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "query string is malformed")
 	}
-	q := &query{values: values, faults: new(blueking.Faults)}
+	q := &query{values: values, faults: new(strictjson.Faults)}
 	for name := range values {
 		if !slices.Contains(known, name) {
-			q.faults.Add(strings.ToValidUTF8(name, "\uFFFD"), "%s", blueking.Unknown(name, known))
+			q.faults.Add(strings.ToValidUTF8(name, "\uFFFD"), "%s", strictjson.Unknown(name, known))
 		}
 	}
 	return q, nil

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // maxEnrolBody bounds what is read of somebody who is not known yet.
@@ -37,7 +37,7 @@ func readStrict(w http.ResponseWriter, r *http.Request, limit int64, out any) er
 	if err != nil {
 		return err
 	}
-	if _, err := blueking.Parse(body); err != nil { // depth, doubled keys, what is not text
+	if _, err := strictjson.Parse(body); err != nil { // depth, doubled keys, what is not text
 		return err
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // postLogin opens a session for a person with a password.
@@ -19,9 +19,9 @@ func (a *api) postLogin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 	}
 	var secret string
 	var t auth.Token
-	err = blueking.Login(r, func() (string, error) {
+	err = auth.Login(r, func() (string, error) {
 		var user, password string
-		err := readRequest(w, r, func(root *blueking.Value) {
+		err := readRequest(w, r, func(root *strictjson.Value) {
 			root.Only("user", "password")
 			u, p := root.Get("user"), root.Get("password")
 			user, password = requireName(&u), readPassword(&p)
@@ -47,7 +47,7 @@ func (a *api) postLogout(w http.ResponseWriter, r *http.Request, caller gozzard.
 	if !auth.Alone(caller) {
 		return gozzard.Errorf(gozzard.ErrInvalid, "only a person's own token can be ended here")
 	}
-	return done(w, acc.Logout(r.Context(), blueking.BearerToken(r)))
+	return done(w, acc.Logout(r.Context(), auth.BearerToken(r)))
 }
 
 // A login at the provider under way is in a cookie of the browser that began it.
@@ -72,7 +72,7 @@ func (a *api) getProviderLogin(w http.ResponseWriter, r *http.Request, _ gozzard
 	}
 	var address string
 	var attempt auth.Attempt
-	if err := blueking.Login(r, func() (_ string, err error) { address, attempt, err = p.Begin(r.Context()); return "", err }); err != nil {
+	if err := auth.Login(r, func() (_ string, err error) { address, attempt, err = p.Begin(r.Context()); return "", err }); err != nil {
 		return err
 	}
 	text, err := json.Marshal(attempt)
@@ -108,7 +108,7 @@ func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozz
 	setAttempt(w, r, "", -time.Second) // one try
 	var secret string
 	var t auth.Token
-	err = blueking.Login(r, func() (string, error) {
+	err = auth.Login(r, func() (string, error) {
 		q := r.URL.Query()
 		if q.Get("error") != "" {
 			return "", gozzard.Errorf(gozzard.ErrUnauthenticated, "the login provider refuses: %q", clip(q.Get("error")))

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/specjson"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // maxWait bounds how long an operation may wait for hosts that are offline.
@@ -25,7 +26,7 @@ var actions = []string{"start", "stop", "restart", "reload", "kill", "host", "un
 
 // postOperation starts, stops or otherwise drives processes.
 func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	return a.operate(w, r, caller, func(root *blueking.Value) (gozzard.Item, *selector) {
+	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selector) {
 		root.Only("action", "namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "spec", "labels", "when_offline", "wait_seconds", "confirm")
 		item := gozzard.Item{Action: readAction(root)}
 		s := a.readSelector(caller, root)
@@ -33,7 +34,7 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 			return item, s
 		}
 		spec, labels := root.Get("spec"), root.Get("labels")
-		item.Labels = blueking.ReadLabels(labels)
+		item.Labels = specjson.ReadLabels(labels)
 		if spec.Given() {
 			item.Spec = readSpec(spec)
 			if !s.literal() || s.all {
@@ -46,25 +47,25 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 
 // putProcess registers a process on hosts, or replaces its definition.
 func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	return a.operate(w, r, caller, func(root *blueking.Value) (gozzard.Item, *selector) {
+	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selector) {
 		root.Only("namespace", "name", "labels", "hosts", "all", "spec", "when_offline", "wait_seconds")
 		namespace, name, labels, spec := root.Get("namespace"), root.Get("name"), root.Get("labels"), root.Get("spec")
 		s := &selector{namespace: requireName(&namespace), names: []string{requireName(&name)}}
 		a.readHosts(caller, root, s)
-		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: blueking.ReadLabels(labels), Spec: readSpec(spec)}, s
+		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: specjson.ReadLabels(labels), Spec: readSpec(spec)}, s
 	})
 }
 
 // deleteProcesses makes hosts forget processes. What runs goes on running.
 func (a *api) deleteProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	return a.operate(w, r, caller, func(root *blueking.Value) (gozzard.Item, *selector) {
+	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selector) {
 		root.Only("namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "when_offline", "wait_seconds")
 		return gozzard.Item{Action: gozzard.ActionUnregister}, a.readSelector(caller, root)
 	})
 }
 
 // operate reads a request with a reader of its own and makes the task it asks for. Nothing is done unless all of it is right.
-func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Caller, read func(root *blueking.Value) (gozzard.Item, *selector)) error {
+func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Caller, read func(root *strictjson.Value) (gozzard.Item, *selector)) error {
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
-	var faults blueking.Faults
+	var faults strictjson.Faults
 	root, err := readObject(body, &faults)
 	if err != nil {
 		return err
@@ -99,11 +100,11 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 }
 
 // readSpec reads a definition in the words that BlueKing callers use for it, and no others.
-func readSpec(v blueking.Value) *gozzard.Spec {
-	return blueking.ReadSpec(v, blueking.SpecRules{Strict: true})
+func readSpec(v strictjson.Value) *gozzard.Spec {
+	return specjson.ReadSpec(v, specjson.Rules{Strict: true})
 }
 
-func readAction(root *blueking.Value) gozzard.Action {
+func readAction(root *strictjson.Value) gozzard.Action {
 	v := root.Get("action")
 	word := v.Str()
 	if word == "" {
@@ -118,7 +119,7 @@ func readAction(root *blueking.Value) gozzard.Action {
 			return action
 		}
 	}
-	if near := blueking.Nearest(word, actions); near != "" {
+	if near := strictjson.Nearest(word, actions); near != "" {
 		v.Fault("%q is not an action, did you mean %q?", clip(word), near)
 	} else {
 		v.Fault("%q is not an action, known are %s", clip(word), strings.Join(actions, ", "))
@@ -126,7 +127,7 @@ func readAction(root *blueking.Value) gozzard.Action {
 	return gozzard.ActionNone
 }
 
-func (a *api) readSelector(caller gozzard.Caller, root *blueking.Value) *selector {
+func (a *api) readSelector(caller gozzard.Caller, root *strictjson.Value) *selector {
 	s := &selector{scope: a.bodyScope(caller, root)}
 	if s.scope != nil {
 		return s
@@ -138,7 +139,7 @@ func (a *api) readSelector(caller gozzard.Caller, root *blueking.Value) *selecto
 		}
 	}
 	seen := make(map[string]struct{})
-	if n := names.List(maxList, func(e *blueking.Value) {
+	if n := names.List(maxList, func(e *strictjson.Value) {
 		name := e.Str()
 		if name == "" {
 			return
@@ -158,7 +159,7 @@ func (a *api) readSelector(caller gozzard.Caller, root *blueking.Value) *selecto
 }
 
 // readWait reads what becomes of hosts that are offline.
-func readWait(root *blueking.Value) time.Duration {
+func readWait(root *strictjson.Value) time.Duration {
 	offline, seconds := root.Get("when_offline"), root.Get("wait_seconds")
 	switch word := offline.OptStr(); word {
 	case "wait":
@@ -174,7 +175,7 @@ func readWait(root *blueking.Value) time.Duration {
 }
 
 // requireName is a namespace or name that is written out.
-func requireName(v *blueking.Value) string {
+func requireName(v *strictjson.Value) string {
 	s := v.Str()
 	if s != "" {
 		if fault := checkName(s); fault != "" {

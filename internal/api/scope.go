@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -193,8 +193,8 @@ func (a *api) queryScope(caller gozzard.Caller, q *query) *scope {
 }
 
 // bodyScope reads a scope from a body; nil when there is none.
-func (a *api) bodyScope(caller gozzard.Caller, root *blueking.Value) *scope {
-	get := func(name string) blueking.Value { return root.Get(name) }
+func (a *api) bodyScope(caller gozzard.Caller, root *strictjson.Value) *scope {
+	get := func(name string) strictjson.Value { return root.Get(name) }
 	biz, env, sets, modules, expression := get("biz"), get("env"), get("sets"), get("modules"), get("expression")
 	if !biz.Given() && !env.Given() && !sets.Given() && !modules.Given() && !expression.Given() {
 		return nil
@@ -204,8 +204,8 @@ func (a *api) bodyScope(caller gozzard.Caller, root *blueking.Value) *scope {
 	if env.Given() {
 		s.env(env.Scalar())
 	}
-	each := func(list blueking.Value, take func(string) string) {
-		list.OptList(maxList, func(e *blueking.Value) {
+	each := func(list strictjson.Value, take func(string) string) {
+		list.OptList(maxList, func(e *strictjson.Value) {
 			if fault := take(e.Scalar()); fault != "" {
 				e.Fault("%s", fault)
 			}
@@ -232,16 +232,16 @@ func (a *api) bodyScope(caller gozzard.Caller, root *blueking.Value) *scope {
 }
 
 // bodyTargets reads the names and hosts that narrow a scope.
-func (a *api) bodyTargets(caller gozzard.Caller, root *blueking.Value, s *scope) {
+func (a *api) bodyTargets(caller gozzard.Caller, root *strictjson.Value, s *scope) {
 	names, hosts := root.Get("names"), root.Get("hosts")
-	names.OptList(maxList, func(e *blueking.Value) {
+	names.OptList(maxList, func(e *strictjson.Value) {
 		name := e.Str()
 		if fault := checkGlob(name); fault != "" && name != "" {
 			e.Fault("%s", fault)
 		}
 		s.names = append(s.names, name)
 	})
-	hosts.OptList(maxList, func(e *blueking.Value) {
+	hosts.OptList(maxList, func(e *strictjson.Value) {
 		cloud := e.Get("cloud")
 		t, ok := readHost(e, nil)
 		if !ok {

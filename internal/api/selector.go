@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // selector says which processes a request is about.
@@ -26,7 +26,7 @@ func (s *selector) literal() bool {
 }
 
 // readHosts reads "hosts" or "all", of which a request must have one.
-func (a *api) readHosts(caller gozzard.Caller, root *blueking.Value, s *selector) {
+func (a *api) readHosts(caller gozzard.Caller, root *strictjson.Value, s *selector) {
 	hosts, all := root.Get("hosts"), root.Get("all")
 	s.all = all.OptBool(false)
 	if s.all == hosts.Given() {
@@ -34,7 +34,7 @@ func (a *api) readHosts(caller gozzard.Caller, root *blueking.Value, s *selector
 		return
 	}
 	clouds := cloudFinder{plane: a.Plane, caller: caller}
-	if n := hosts.OptList(maxList, func(e *blueking.Value) {
+	if n := hosts.OptList(maxList, func(e *strictjson.Value) {
 		if t, ok := readHost(e, &clouds); ok {
 			s.hosts = append(s.hosts, t)
 		}
@@ -45,7 +45,7 @@ func (a *api) readHosts(caller gozzard.Caller, root *blueking.Value, s *selector
 }
 
 // readHost reads {"agent"} or {"cloud", "ip"}. Without a cloud the address must be known in one cloud only.
-func readHost(e *blueking.Value, clouds *cloudFinder) (gozzard.Target, bool) {
+func readHost(e *strictjson.Value, clouds *cloudFinder) (gozzard.Target, bool) {
 	if !e.Object() {
 		return gozzard.Target{}, false
 	}

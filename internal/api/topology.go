@@ -13,8 +13,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -131,7 +131,7 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 		return err
 	}
 	if asJSON {
-		if _, err := blueking.Parse(doc); err != nil { // YAML takes more than JSON allows
+		if _, err := strictjson.Parse(doc); err != nil { // YAML takes more than JSON allows
 			return err
 		}
 	}
@@ -207,7 +207,7 @@ func unknownBusiness(biz int) error {
 }
 
 // readBiz reads the business of a path.
-func readBiz(r *http.Request, f *blueking.Faults) int {
+func readBiz(r *http.Request, f *strictjson.Faults) int {
 	text := r.PathValue("biz")
 	n, fault := parseBiz(text)
 	if fault != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // The sizes of bodies.
@@ -26,10 +27,10 @@ const (
 // checkHeaders refuses bodies that would need decoding first. Other content types are not looked at: the bus's own client sends none.
 func checkHeaders(h http.Header) error {
 	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Encoding %s is not accepted: send the body as it is", quote(e))
+		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Encoding %s is not accepted: send the body as it is", strictjson.Quote(e))
 	}
 	if t := h.Get("Content-Type"); strings.Contains(strings.ToLower(t), "xml") {
-		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Type %s is not accepted: send JSON", quote(t))
+		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Type %s is not accepted: send JSON", strictjson.Quote(t))
 	}
 	return nil
 }
@@ -39,7 +40,7 @@ type received struct {
 	caller gozzard.Caller
 	app    auth.App
 	body   []byte
-	doc    *Document
+	doc    *strictjson.Document
 }
 
 // receive reads a request and finds out who sent it, without keeping more than MaxBodyUnknown for a stranger.
@@ -92,9 +93,9 @@ func readKnown(book *auth.Book, head auth.Credentials, src io.Reader, limit int6
 
 // checkPrefix proves the app by the first members of a body.
 func checkPrefix(book *auth.Book, head auth.Credentials, prefix []byte) error {
-	doc := parsePrefix(prefix)
+	doc := strictjson.ParsePrefix(prefix)
 	if doc == nil {
-		if _, err := Parse(prefix); err != nil {
+		if _, err := strictjson.Parse(prefix); err != nil {
 			return err
 		}
 		return gozzard.Errorf(gozzard.ErrInvalid, "body must be a JSON object")
@@ -135,7 +136,7 @@ func readError(err error) error {
 }
 
 func identify(book *auth.Book, r *http.Request, access Access, head auth.Credentials, body []byte) (*received, error) {
-	doc, err := Parse(body)
+	doc, err := strictjson.Parse(body)
 	if err != nil {
 		return nil, err
 	}
@@ -176,12 +177,12 @@ func queryBody(raw string) ([]byte, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	var faults Faults
+	var faults strictjson.Faults
 	b := []byte{'{'}
 	for _, name := range names {
 		values := q[name]
 		if len(values) > 1 {
-			faults.Add(clip(name), "given %d times", len(values))
+			faults.Add(strictjson.Clip(name), "given %d times", len(values))
 			continue
 		}
 		if len(b) > 1 {
@@ -194,8 +195,8 @@ func queryBody(raw string) ([]byte, error) {
 			b = appendString(b, v)
 			continue
 		}
-		if _, err := Parse([]byte(v)); err != nil {
-			faults.Add(clip(name), "%s", strings.TrimPrefix(Text(err), "body is "))
+		if _, err := strictjson.Parse([]byte(v)); err != nil {
+			faults.Add(strictjson.Clip(name), "%s", strings.TrimPrefix(Text(err), "body is "))
 			continue
 		}
 		b = append(b, v...)

@@ -3,10 +3,10 @@ package blueking
 import (
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // maxCredential bounds each credential; real ones have fewer than 100 bytes.
@@ -18,7 +18,7 @@ const AuthorizationHeader = "X-Bkapi-Authorization"
 // Authenticate finds out who sends a request. The body may be nil; credentials in headers win over those in it. A person may come without an app, by
 // a token of ours in the header Authorization.
 func Authenticate(book *auth.Book, r *http.Request, body []byte) (caller gozzard.Caller, app auth.App, err error) {
-	err = guarded(r, func() (auth.App, error) {
+	err = auth.Guarded(r, func() (auth.App, error) {
 		caller, app, err = authenticate(book, r, body)
 		return app, err
 	})
@@ -33,12 +33,12 @@ func authenticate(book *auth.Book, r *http.Request, body []byte) (gozzard.Caller
 	if err != nil {
 		return gozzard.Caller{}, auth.App{}, err
 	}
-	if token := BearerToken(r); token != "" && c.App == "" {
+	if token := auth.BearerToken(r); token != "" && c.App == "" {
 		caller, err := book.CheckPerson(token)
 		return caller, auth.App{Code: caller.App}, err
 	}
 	if len(body) > 0 {
-		doc, err := Parse(body)
+		doc, err := strictjson.Parse(body)
 		if err != nil {
 			return gozzard.Caller{}, auth.App{}, err
 		}
@@ -50,23 +50,6 @@ func authenticate(book *auth.Book, r *http.Request, body []byte) (gozzard.Caller
 		return gozzard.Caller{}, auth.App{}, err
 	}
 	return book.Check(r.Context(), c)
-}
-
-// Login lets a person who proves himself in some other way pass the gate that Authenticate has.
-func Login(r *http.Request, prove func() (user string, err error)) error {
-	return guarded(r, func() (auth.App, error) {
-		user, err := prove()
-		return auth.App{Code: "login:" + user}, err
-	})
-}
-
-// BearerToken is the token in the header Authorization, "" when there is none.
-func BearerToken(r *http.Request) string {
-	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(kind, "Bearer") || len(token) > maxCredential {
-		return ""
-	}
-	return strings.TrimSpace(token)
 }
 
 // merge takes from b what a lacks. A user is taken whole: the name from one place and the token from another would be two people.
@@ -100,7 +83,7 @@ func headerCredentials(r *http.Request) (auth.Credentials, error) {
 	if len(given) > 1 {
 		return auth.Credentials{}, malformed("given more than once")
 	}
-	doc, err := Parse([]byte(given[0]))
+	doc, err := strictjson.Parse([]byte(given[0]))
 	if err != nil {
 		return auth.Credentials{}, malformed("not a JSON object") // the text holds a secret: nothing of it goes into a message
 	}
@@ -112,8 +95,8 @@ func headerCredentials(r *http.Request) (auth.Credentials, error) {
 }
 
 // documentCredentials adds what the document's top level has, by the names in use and the old ones.
-func documentCredentials(c auth.Credentials, doc *Document) (auth.Credentials, error) {
-	var faults Faults
+func documentCredentials(c auth.Credentials, doc *strictjson.Document) (auth.Credentials, error) {
+	var faults strictjson.Faults
 	root, err := doc.Root(&faults)
 	if err != nil {
 		return c, err
@@ -125,7 +108,7 @@ func documentCredentials(c auth.Credentials, doc *Document) (auth.Credentials, e
 				continue
 			}
 			switch s := v; {
-			case s.kind() != kindString:
+			case !s.IsString():
 				s.Fault("must be a string") // the value itself may be a secret
 			case len(s.AnyStr()) > maxCredential:
 				s.Fault("is longer than %d bytes", maxCredential)

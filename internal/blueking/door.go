@@ -13,6 +13,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // Access is what a route asks of its caller. The zero value is none of them: a route that forgets to say it stops the program at its start.
@@ -61,8 +62,8 @@ type Route struct {
 type Call struct {
 	Caller         gozzard.Caller
 	App            auth.App
-	Body           Value
-	Faults         *Faults
+	Body           strictjson.Value
+	Faults         *strictjson.Faults
 	IdempotencyKey string
 	// Hash is of the call's name, its path's numbers and the body: the same body sent to another call is another request.
 	Hash [sha256.Size]byte
@@ -88,14 +89,14 @@ func (c *Call) Number(name string) (value int64, ok bool) {
 }
 
 // Query is the query string as the object that it would be as a body.
-func (c *Call) Query() (Value, error) {
+func (c *Call) Query() (strictjson.Value, error) {
 	body, err := queryBody(c.Request.URL.RawQuery)
 	if err != nil {
-		return Value{}, err
+		return strictjson.Value{}, err
 	}
-	doc, err := Parse(body)
+	doc, err := strictjson.Parse(body)
 	if err != nil {
-		return Value{}, err
+		return strictjson.Value{}, err
 	}
 	return doc.Root(c.Faults)
 }
@@ -184,7 +185,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, error) {
 	var in *received
-	err := guarded(r, func() (app auth.App, err error) {
+	err := auth.Guarded(r, func() (app auth.App, err error) {
 		if in, err = receive(h.door.Auth, r, route); err == nil {
 			app = in.app
 		}
@@ -197,7 +198,7 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 	if err != nil {
 		return nil, err
 	}
-	var faults Faults
+	var faults strictjson.Faults
 	root, err := in.doc.Root(&faults)
 	if err != nil {
 		return nil, err
@@ -226,7 +227,7 @@ func (h *Handler) failed(a *answer, r *http.Request, route *Route, gateway bool,
 		status = n.Status
 	}
 	a.fail(status, n.Code, text)
-	a.retry = RetryAfter(err)
+	a.retry = gozzard.RetryAfter(err)
 }
 
 // answer is what will be sent.

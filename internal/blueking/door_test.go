@@ -20,6 +20,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 func book(t testing.TB) *auth.Book {
@@ -57,7 +58,7 @@ func door(t testing.TB, log io.Writer) (*blueking.Handler, *[]seen) {
 			route("who", true, blueking.MaxBody, func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller, nil }),
 			route("echo", true, blueking.MaxBody, func(_ context.Context, c *blueking.Call) (any, error) {
 				list, text := c.Body.Get("list"), c.Body.Get("text")
-				n := list.OptList(10, func(*blueking.Value) {})
+				n := list.OptList(10, func(*strictjson.Value) {})
 				return map[string]any{"n": n, "text": text.OptStr(), "key": c.IdempotencyKey}, c.Faults.Err()
 			}),
 			route("large", false, blueking.MaxBodyMulti, func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller.User, nil }),

@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // The numbers of BlueKing's bus.
@@ -91,7 +91,7 @@ func Text(err error) string {
 
 // Encode gives the bytes of an answer.
 func (e *Envelope) Encode() ([]byte, error) {
-	if data, ok := e.Data.(Appender); ok {
+	if data, ok := e.Data.(strictjson.Appender); ok {
 		return e.append(nil, data), nil
 	}
 	var b bytes.Buffer
@@ -115,11 +115,17 @@ func write(w http.ResponseWriter, status int, requestID string, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// RetryAfter is the header of that name for an error, "" when there is none: whoever asks too much is told when to come back.
-func RetryAfter(err error) string {
-	var e *gozzard.Error
-	if !errors.As(err, &e) || e.Kind != gozzard.ErrRateLimited {
-		return ""
-	}
-	return strconv.Itoa(max(1, int(math.Ceil(e.Retry.Seconds()))))
+// append writes an answer whose data writes itself.
+func (e *Envelope) append(b []byte, data strictjson.Appender) []byte {
+	b = append(b, `{"result":`...)
+	b = strconv.AppendBool(b, e.Result)
+	b = append(b, `,"code":`...)
+	b = strconv.AppendInt(b, int64(e.Code), 10)
+	b = append(b, `,"message":`...)
+	b = strictjson.AppendString(b, e.Message)
+	b = append(b, `,"data":`...)
+	b = data.AppendJSON(b)
+	b = append(b, `,"request_id":`...)
+	b = strictjson.AppendString(b, e.RequestID)
+	return append(b, '}', '\n')
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // addSignature reads how an app proves itself without its secret: bk_signature, bk_nonce and bk_timestamp in the query string. The app is named there,
@@ -27,7 +28,7 @@ func addSignature(c *auth.Credentials, r *http.Request, body []byte) error {
 	for name, values := range q {
 		// The signed text has no escapes: what could be cut otherwise than it was put together is not accepted.
 		if len(values) > 1 || len(values[0]) > maxCredential || strings.Contains(name+values[0], "&") || name == "data" {
-			return gozzard.Errorf(gozzard.ErrInvalid, "%s: a signed request has each parameter once, not too long, without & and without one named data", quote(name))
+			return gozzard.Errorf(gozzard.ErrInvalid, "%s: a signed request has each parameter once, not too long, without & and without one named data", strictjson.Quote(name))
 		}
 	}
 	at, err := strconv.ParseInt(q.Get("bk_timestamp"), 10, 64)

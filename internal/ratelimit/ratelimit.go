@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/auth"
 )
 
 // Options are the limits. A limit of 0 is none.
@@ -78,7 +78,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header(), r)
 		pace(w, r)
-		next.ServeHTTP(w, r.WithContext(blueking.WithGate(r.Context(), &gate{g: g, from: g.address(r)})))
+		next.ServeHTTP(w, r.WithContext(auth.WithGate(r.Context(), &gate{g: g, from: g.address(r)})))
 	})
 }
 

@@ -372,7 +372,7 @@ func TestDestructiveQuota(t *testing.T) {
 	if err == nil {
 		t.Fatal("more than half of its quota in half an hour")
 	}
-	seconds, _ := strconv.Atoi(blueking.RetryAfter(err))
+	seconds, _ := strconv.Atoi(gozzard.RetryAfter(err))
 	now = now.Add(time.Duration(seconds-1) * time.Second)
 	if stop("a", 10) == nil {
 		t.Fatalf("told to come back after %d s, and %d were enough", seconds, seconds-1)

@@ -6,6 +6,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // The numbers of status_code that are used; clients look for 2 only.
@@ -34,7 +35,7 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 	seen := make(map[hostID]bool)
 	hosts := c.Body.Get("hosts")
 	before := c.Faults.Len()
-	n := hosts.List(s.maxHosts, func(e *blueking.Value) {
+	n := hosts.List(s.maxHosts, func(e *strictjson.Value) {
 		b := binding{place: readHost(e)}
 		if id := e.Get("bk_agent_id"); e.IsObject() {
 			b.agent = gozzard.AgentID(id.Str())

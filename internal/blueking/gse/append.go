@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // What comes by the thousand writes its own JSON; see esb.Appender.
@@ -43,7 +43,7 @@ func appendRows(b []byte, rows []procInfo) []byte {
 func (r *procInfo) append(b []byte) []byte {
 	b = appendText(b, `{"meta":{"namespace":`, r.Meta.Namespace)
 	b = appendText(b, `,"name":`, r.Meta.Name)
-	b = blueking.AppendStrings(append(b, `,"labels":`...), r.Meta.Labels)
+	b = strictjson.AppendStrings(append(b, `,"labels":`...), r.Meta.Labels)
 	b = appendText(b, `},"host":{"ip":`, r.Host.IP)
 	b = appendInt(b, `,"bk_cloud_id":`, int64(r.Host.Cloud))
 	b = appendInt(b, `,"bk_supplier_id":`, int64(r.Host.Supplier))
@@ -57,8 +57,8 @@ func (r *procInfo) append(b []byte) []byte {
 	b = appendInt(b, `,"register_time":`, r.RegisterTime)
 	b = appendInt(b, `,"last_start_time":`, r.LastStartTime)
 	b = appendInt(b, `,"report_time":`, r.ReportTime)
-	b = blueking.AppendFloat(append(b, `,"cpu_usage":`...), r.CPUUsage)
-	b = blueking.AppendFloat(append(b, `,"mem_usage":`...), r.MemUsage)
+	b = strictjson.AppendFloat(append(b, `,"cpu_usage":`...), r.CPUUsage)
+	b = strictjson.AppendFloat(append(b, `,"mem_usage":`...), r.MemUsage)
 	b = appendInt(b, `,"fd":`, int64(r.FD))
 	b = appendInt(b, `,"disk":`, r.Disk)
 	b = appendInt(b, `,"net":`, r.Net)
@@ -77,7 +77,7 @@ func (m entries) AppendJSON(b []byte) []byte {
 			b = append(b, ',')
 		}
 		e := m[key]
-		b = append(blueking.AppendString(b, key), ':')
+		b = append(strictjson.AppendString(b, key), ':')
 		b = appendInt(b, `{"error_code":`, int64(e.ErrorCode))
 		b = appendText(b, `,"error_msg":`, e.ErrorMsg)
 		b = appendText(b, `,"content":`, e.Content)
@@ -87,7 +87,7 @@ func (m entries) AppendJSON(b []byte) []byte {
 }
 
 func appendText(b []byte, name, value string) []byte {
-	return blueking.AppendString(append(b, name...), value)
+	return strictjson.AppendString(append(b, name...), value)
 }
 
 func appendInt(b []byte, name string, value int64) []byte {

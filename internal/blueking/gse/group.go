@@ -6,6 +6,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 const maxGroups = 1000
@@ -67,7 +68,7 @@ func (s *server) setGroups(ctx context.Context, c *blueking.Call) (any, error) {
 }
 
 // readGroups reads spec.process_group; every field of it is required.
-func readGroups(spec blueking.Value) []control.Group {
+func readGroups(spec strictjson.Value) []control.Group {
 	if !spec.Object() {
 		return nil
 	}
@@ -75,7 +76,7 @@ func readGroups(spec blueking.Value) []control.Group {
 	seen := make(map[string]bool)
 	list := spec.Get("process_group")
 	before := spec.Faults().Len()
-	n := list.List(maxGroups, func(e *blueking.Value) {
+	n := list.List(maxGroups, func(e *strictjson.Value) {
 		if !e.Object() {
 			return
 		}

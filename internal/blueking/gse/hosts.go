@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // form is how a call names hosts in its result keys: V1 has the supplier in it.
@@ -48,7 +48,7 @@ type hostID struct {
 func (p *place) hostID() hostID { return hostID{p.target.Agent, p.target.Addr} }
 
 // readPlaces reads agent_id_list or hosts of a request or item. The list of ids wins; each host comes once, in the order given.
-func (s *server) readPlaces(v *blueking.Value) []place {
+func (s *server) readPlaces(v *strictjson.Value) []place {
 	ids, hosts := v.Get("agent_id_list"), v.Get("hosts")
 	size := min(max(ids.Len(), hosts.Len()), s.maxHosts)
 	places, seen := make([]place, 0, size), make(map[hostID]bool, size)
@@ -63,9 +63,9 @@ func (s *server) readPlaces(v *blueking.Value) []place {
 		hosts.Fault("required, or agent_id_list")
 		return nil
 	}
-	n := ids.OptList(s.maxHosts, func(e *blueking.Value) { add(readAgent(e)) })
+	n := ids.OptList(s.maxHosts, func(e *strictjson.Value) { add(readAgent(e)) })
 	if n == 0 && v.Faults().Len() == before {
-		n = hosts.List(s.maxHosts, func(e *blueking.Value) { add(readHost(e)) })
+		n = hosts.List(s.maxHosts, func(e *strictjson.Value) { add(readHost(e)) })
 	}
 	if n == 0 && v.Faults().Len() == before {
 		hosts.Fault("at least one host is required")
@@ -74,7 +74,7 @@ func (s *server) readPlaces(v *blueking.Value) []place {
 }
 
 // readHost reads {ip, bk_cloud_id, bk_supplier_id}. The supplier has no meaning any more; real clients leave it out.
-func readHost(e *blueking.Value) place {
+func readHost(e *strictjson.Value) place {
 	if !e.Object() {
 		return place{}
 	}
@@ -96,7 +96,7 @@ func readHost(e *blueking.Value) place {
 }
 
 // readAgent reads an agent id, or the cloud:ip that stands for one where a host has none. One client sends an empty one: it names nobody.
-func readAgent(e *blueking.Value) place {
+func readAgent(e *strictjson.Value) place {
 	p := place{byID: true, id: e.AnyStr()}
 	if !e.IsString() {
 		return p

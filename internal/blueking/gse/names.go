@@ -2,17 +2,18 @@ package gse
 
 import (
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/specjson"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // readName reads a namespace or name that will be used.
-func readName(v blueking.Value) string {
+func readName(v strictjson.Value) string {
 	before := v.Faults().Len()
 	s := v.Str()
 	if v.Faults().Len() > before {
 		return ""
 	}
-	if err := blueking.CheckName(s); err != nil {
+	if err := specjson.CheckName(s); err != nil {
 		v.Fault("%v", err)
 	}
 	return s
@@ -25,11 +26,11 @@ type meta struct {
 }
 
 // readMeta reads meta of a call on one process, or of a namespace when withName is false.
-func readMeta(v blueking.Value, withName bool) meta {
+func readMeta(v strictjson.Value, withName bool) meta {
 	if !v.Object() {
 		return meta{}
 	}
-	m := meta{key: gozzard.Key{Namespace: readName(v.Get("namespace"))}, labels: blueking.ReadLabels(v.Get("labels"))}
+	m := meta{key: gozzard.Key{Namespace: readName(v.Get("namespace"))}, labels: specjson.ReadLabels(v.Get("labels"))}
 	if withName {
 		m.key.Name = readName(v.Get("name"))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // The forms of request, kept with the task: a poll has only the task's id, and what it renders depends on the form.
@@ -47,7 +48,7 @@ func (s *server) operateV2(ctx context.Context, c *blueking.Call) (any, error) {
 	return s.submit(ctx, c, doorV2, s.readSingle(c, formV2, mustSpec))
 }
 
-func (s *server) readSingle(c *blueking.Call, f form, readSpec func(blueking.Value, bool) *gozzard.Spec) gozzard.Item {
+func (s *server) readSingle(c *blueking.Call, f form, readSpec func(strictjson.Value, bool) *gozzard.Spec) gozzard.Item {
 	v := &c.Body
 	m := readMeta(v.Get("meta"), true)
 	n, action, ok := readOpType(v, c.App)
@@ -89,7 +90,7 @@ type procOnHost struct {
 	key  gozzard.Key
 }
 
-func (m *multi) read(v *blueking.Value) {
+func (m *multi) read(v *strictjson.Value) {
 	if !v.Object() {
 		return
 	}
@@ -116,7 +117,7 @@ func (m *multi) read(v *blueking.Value) {
 
 // once leaves out what an earlier item named already: one client repeats itself, and there is one result for both. Asking for two different things
 // of one process at once has no order, so it is refused.
-func (m *multi) once(v *blueking.Value, places []place, key gozzard.Key, opType int64) []place {
+func (m *multi) once(v *strictjson.Value, places []place, key gozzard.Key, opType int64) []place {
 	fresh := places[:0]
 	for _, p := range places {
 		id := procOnHost{p.hostID(), key}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // actionOf is the table of op_type. 5 and 6 were constants of one client and never meant anything here.
@@ -37,7 +37,7 @@ func unknownOpType(n int64) string {
 }
 
 // readOpType reads a required op_type. ok is false when the number means nothing; ill-typed and missing ones are faults.
-func readOpType(item *blueking.Value, app auth.App) (n int64, action gozzard.Action, ok bool) {
+func readOpType(item *strictjson.Value, app auth.App) (n int64, action gozzard.Action, ok bool) {
 	v := item.Get("op_type")
 	if !v.Exists() && app.MissingOpTypeMeansStart {
 		return 0, gozzard.ActionStart, true

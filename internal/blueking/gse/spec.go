@@ -2,23 +2,24 @@ package gse
 
 import (
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/specjson"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // optSpec reads a definition, nil when there is none: one client sends five empty objects for that. Where a command will run, the identity must be
 // complete; elsewhere real clients leave most of it empty.
-func optSpec(v blueking.Value, complete bool) *gozzard.Spec {
+func optSpec(v strictjson.Value, complete bool) *gozzard.Spec {
 	if !v.OptObject() || v.Hollow() {
 		return nil
 	}
-	return blueking.ReadSpec(v, blueking.SpecRules{Complete: complete})
+	return specjson.ReadSpec(v, specjson.Rules{Complete: complete})
 }
 
 // mustSpec reads a definition that must be there.
-func mustSpec(v blueking.Value, complete bool) *gozzard.Spec {
+func mustSpec(v strictjson.Value, complete bool) *gozzard.Spec {
 	if v.IsObject() && v.Hollow() {
 		v.Fault("required, is empty")
 		return nil
 	}
-	return blueking.ReadSpec(v, blueking.SpecRules{Complete: complete})
+	return specjson.ReadSpec(v, specjson.Rules{Complete: complete})
 }

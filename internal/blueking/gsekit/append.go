@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -58,7 +58,7 @@ func columns() []column {
 		return func(b []byte, r *topology.Row) []byte { return strconv.AppendInt(b, int64(of(r)), 10) }
 	}
 	text := func(of func(r *topology.Row) string) func([]byte, *topology.Row) []byte {
-		return func(b []byte, r *topology.Row) []byte { return blueking.AppendString(b, of(r)) }
+		return func(b []byte, r *topology.Row) []byte { return strictjson.AppendString(b, of(r)) }
 	}
 	process := number(func(r *topology.Row) int { return r.Process })
 	return []column{
@@ -102,7 +102,7 @@ func columnsOf(names []string) []column {
 		out = project(out, names)
 	}
 	for i := range out {
-		out[i].key = string(append(blueking.AppendString(nil, out[i].name), ':'))
+		out[i].key = string(append(strictjson.AppendString(nil, out[i].name), ':'))
 	}
 	return out
 }
@@ -130,8 +130,8 @@ func appendConfigs(b []byte, r *topology.Row) []byte {
 			b = append(b, ',')
 		}
 		b = strconv.AppendInt(append(b, `{"config_template_id":`...), int64(c.ID), 10)
-		b = blueking.AppendString(append(b, `,"template_name":`...), c.Name)
-		b = blueking.AppendString(append(b, `,"file_name":`...), c.FileName)
+		b = strictjson.AppendString(append(b, `,"template_name":`...), c.Name)
+		b = strictjson.AppendString(append(b, `,"file_name":`...), c.FileName)
 		b = append(b, '}')
 	}
 	return append(b, ']')
@@ -173,5 +173,5 @@ func appendOr(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
 	}
-	return blueking.AppendString(b, s)
+	return strictjson.AppendString(b, s)
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 const (
@@ -26,8 +27,8 @@ const (
 // one after the other, those of inner objects after the label of the object. Getters give a zero value when they note something; the caller goes on
 // and looks at the end.
 type form struct {
-	object blueking.Value
-	query  *blueking.Value // of a POST: page, pagesize and ordering in it win over the body's
+	object strictjson.Value
+	query  *strictjson.Value // of a POST: page, pagesize and ordering in it win over the body's
 	lang   language
 	faults strings.Builder
 	wrong  []string // expressions, which have a number of their own
@@ -67,7 +68,7 @@ func label(name string) string {
 // fault notes that a field is wrong.
 func (f *form) fault(name, reason string) { f.faults.WriteString(label(name) + "1." + reason + " ") }
 
-func (f *form) get(name string) blueking.Value {
+func (f *form) get(name string) strictjson.Value {
 	if f.query != nil && (name == "page" || name == "pagesize" || name == "ordering") {
 		if v := f.query.Get(name); v.Text() != "" {
 			return v
@@ -98,7 +99,7 @@ func (f *form) nest(name string, read func(in *form)) (given bool) {
 }
 
 // kindOf is a reader of one kind of value: the value, or why it is none.
-type kindOf[T any] func(l language, v *blueking.Value) (T, string)
+type kindOf[T any] func(l language, v *strictjson.Value) (T, string)
 
 // must reads a field that is required.
 func must[T any](f *form, name string, kind kindOf[T]) T {
@@ -122,7 +123,7 @@ func opt[T any](f *form, name string, kind kindOf[T]) (x T, given bool) {
 	return x, true
 }
 
-func checked[T any](l language, v *blueking.Value, kind kindOf[T]) (x T, reason string) {
+func checked[T any](l language, v *strictjson.Value, kind kindOf[T]) (x T, reason string) {
 	if v.IsNull() {
 		return x, l.say(sayNull)
 	}
@@ -152,7 +153,7 @@ func listOf[T any](f *form, name string, most int, kind kindOf[T]) []T {
 	var bad strings.Builder
 	var out []T
 	at, told := 0, 0
-	v.List(most, func(e *blueking.Value) {
+	v.List(most, func(e *strictjson.Value) {
 		x, reason := checked(f.lang, e, kind)
 		if reason != "" {
 			if told++; told <= maxTold {
@@ -198,7 +199,7 @@ func (f *form) page(required bool) (start, limit int) {
 
 // integer reads whole numbers, also written as strings or with a fraction of zeros, as the original does.
 func integer(low, high int64) kindOf[int64] {
-	return func(l language, v *blueking.Value) (int64, string) {
+	return func(l language, v *strictjson.Value) (int64, string) {
 		text := strings.TrimSpace(v.Text())
 		if whole, fraction, ok := strings.Cut(text, "."); ok && strings.Trim(fraction, "0") == "" {
 			text = whole
@@ -219,7 +220,7 @@ func integer(low, high int64) kindOf[int64] {
 func anyInt() kindOf[int64] { return integer(-maxID, maxID) }
 
 // boolean reads true and false in the spellings that the original takes.
-func boolean(l language, v *blueking.Value) (bool, string) {
+func boolean(l language, v *strictjson.Value) (bool, string) {
 	if v.IsBool() {
 		return v.Bool(), ""
 	}
@@ -233,7 +234,7 @@ func boolean(l language, v *blueking.Value) (bool, string) {
 }
 
 // text reads a string, or a number as its text, without the blanks around it.
-func text(l language, v *blueking.Value) (string, string) {
+func text(l language, v *strictjson.Value) (string, string) {
 	if !v.IsString() && !v.IsNumber() {
 		return "", l.say(sayWantString, l.show(v))
 	}
@@ -241,7 +242,7 @@ func text(l language, v *blueking.Value) (string, string) {
 }
 
 // filled reads a text that is not blank.
-func filled(l language, v *blueking.Value) (string, string) {
+func filled(l language, v *strictjson.Value) (string, string) {
 	s, reason := text(l, v)
 	if reason == "" && s == "" {
 		reason = l.say(sayBlank)
@@ -251,7 +252,7 @@ func filled(l language, v *blueking.Value) (string, string) {
 
 // choice reads one of a few words.
 func choice(words ...string) kindOf[string] {
-	return func(l language, v *blueking.Value) (string, string) {
+	return func(l language, v *strictjson.Value) (string, string) {
 		s, _ := text(l, v)
 		if !slices.Contains(words, s) {
 			return "", l.say(sayChoice, strings.Trim(l.show(v), `"`))
@@ -261,7 +262,7 @@ func choice(words ...string) kindOf[string] {
 }
 
 // show is a value as a message can bear it.
-func (l language) show(v *blueking.Value) string {
+func (l language) show(v *strictjson.Value) string {
 	switch {
 	case v.IsNull():
 		return "null"
@@ -294,7 +295,7 @@ func clip(s string) string {
 // asciiJSON is a text as JSON without characters beyond ASCII.
 func asciiJSON(s string) string {
 	var b strings.Builder
-	for _, r := range string(blueking.AppendString(nil, s)) {
+	for _, r := range string(strictjson.AppendString(nil, s)) {
 		if r < utf8.RuneSelf {
 			b.WriteRune(r)
 			continue

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/waves"
 )
 
@@ -244,7 +244,7 @@ func (f *form) jobFilter(zone *time.Location) (q waves.JobFilter, none bool) {
 
 // moment reads a time in the forms that callers use; without a zone it is one of the server's.
 func moment(zone *time.Location) kindOf[time.Time] {
-	return func(l language, v *blueking.Value) (time.Time, string) {
+	return func(l language, v *strictjson.Value) (time.Time, string) {
 		s, _ := text(l, v)
 		layouts := []string{
 			timeLocal, "2006-01-02 15:04:05Z07:00", time.RFC3339, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", time.DateOnly,

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // script is how a kind of script beside the program is called. Nothing of a path or a name reaches the shell as anything but text.
@@ -37,7 +37,7 @@ func scriptOf(shell gozzard.Shell) (s script, known bool) {
 }
 
 // check refuses texts that no quotes keep from being read as something else.
-func (s script) check(v blueking.Value, text string) {
+func (s script) check(v strictjson.Value, text string) {
 	if i := strings.IndexAny(text, s.unsayable); i >= 0 {
 		v.Fault("has %q, which its shell cannot be told as text", text[i])
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/specjson"
 )
 
 const (
@@ -299,7 +300,7 @@ func TestNames(t *testing.T) {
 			if err := gozzard.ValidateName(k.Name); err != nil || k.Namespace != "JOB_BIZ_2" {
 				rt.Fatalf("%q: %v", k, err)
 			}
-			if err := blueking.CheckName(k.Name); err != nil {
+			if err := specjson.CheckName(k.Name); err != nil {
 				rt.Fatal(err)
 			}
 		}

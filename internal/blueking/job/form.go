@@ -4,18 +4,18 @@ import (
 	"math"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // form is what sets one of the operating calls apart from the others.
 type form struct {
 	door     string // kept with the task
 	action   func(opType int64) gozzard.Action
-	words    string                                                  // of op_type, for those who sent another
-	define   func(r *request, v *blueking.Value, spec *gozzard.Spec) // completes a definition that has its identity and limits
-	owner    string                                                  // the field that names who answers for the process
-	account  bool                                                    // whether the caller may choose one
-	cpu, mem int64                                                   // limits for those who ask for more than there is
+	words    string                                                    // of op_type, for those who sent another
+	define   func(r *request, v *strictjson.Value, spec *gozzard.Spec) // completes a definition that has its identity and limits
+	owner    string                                                    // the field that names who answers for the process
+	account  bool                                                      // whether the caller may choose one
+	cpu, mem int64                                                     // limits for those who ask for more than there is
 }
 
 const operations = "0 start, 1 stop, 2 query, 3 host, 4 unhost, 7 restart, 8 reload, 9 kill"

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // host is one host as the caller named it. Results are looked up by the caller's own words.
@@ -17,17 +17,17 @@ type host struct {
 func (h host) name() string { return strconv.Itoa(h.addr.Cloud) + ":" + h.ip }
 
 // hosts reads an ip_list.
-func (r *request) hosts(list blueking.Value) []host {
+func (r *request) hosts(list strictjson.Value) []host {
 	if !list.Given() || list.IsList() && list.Len() == 0 {
 		r.violate(&list, "at least one host is required")
 		return nil
 	}
 	all := make([]host, 0, min(list.Len(), r.s.maxHosts))
-	list.List(r.s.maxHosts, func(v *blueking.Value) { all = append(all, r.host(v)) })
+	list.List(r.s.maxHosts, func(v *strictjson.Value) { all = append(all, r.host(v)) })
 	return all
 }
 
-func (r *request) host(v *blueking.Value) host {
+func (r *request) host(v *strictjson.Value) host {
 	if !v.Object() {
 		return host{}
 	}

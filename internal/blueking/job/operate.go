@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 type taskData struct {
@@ -49,7 +50,7 @@ func (r *reader) read() ([]gozzard.Item, error) {
 	if !list.Given() || list.IsList() && list.Len() == 0 {
 		r.violate(&list, "at least one process is required")
 	} else {
-		list.List(r.s.maxHosts, func(v *blueking.Value) { r.process(v, biz, action) })
+		list.List(r.s.maxHosts, func(v *strictjson.Value) { r.process(v, biz, action) })
 	}
 	if r.total > r.s.maxHosts {
 		list.Fault("name %d hosts together, at most %d are allowed", r.total, r.s.maxHosts)
@@ -58,7 +59,7 @@ func (r *reader) read() ([]gozzard.Item, error) {
 }
 
 // process reads one process and the hosts it is meant on.
-func (r *reader) process(v *blueking.Value, biz int64, action gozzard.Action) {
+func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) {
 	if !v.Object() {
 		return
 	}
@@ -87,7 +88,7 @@ func (r *reader) process(v *blueking.Value, biz int64, action gozzard.Action) {
 
 // again reports whether an earlier process of the request was the same on the same host: one attempt is enough. The same with another definition has
 // no order, so it is refused.
-func (r *reader) again(v *blueking.Value, key gozzard.Key, h host, spec *gozzard.Spec) bool {
+func (r *reader) again(v *strictjson.Value, key gozzard.Key, h host, spec *gozzard.Spec) bool {
 	id := procOnHost{key, h.addr}
 	first, known := r.seen[id]
 	if !known {

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/specjson"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 const (
@@ -33,30 +34,30 @@ type process struct {
 }
 
 // definitionOf reads a process without its hosts.
-func (r *request) definitionOf(v *blueking.Value) process {
+func (r *request) definitionOf(v *strictjson.Value) process {
 	setup, name, pid := v.Get("setup_path"), v.Get("proc_name"), v.Get("pid_path")
 	spec := &gozzard.Spec{Policy: gozzard.DefaultPolicy()}
 	if r.required(setup) {
-		spec.Identity.SetupPath = blueking.ReadPath(setup)
+		spec.Identity.SetupPath = specjson.ReadPath(setup)
 	}
 	if r.required(pid) {
-		spec.Identity.PIDPath = blueking.ReadPath(pid)
+		spec.Identity.PIDPath = specjson.ReadPath(pid)
 	}
 	if r.required(name) {
-		spec.Identity.ProcName = blueking.ReadLine(name, maxName)
+		spec.Identity.ProcName = specjson.ReadLine(name, maxName)
 		if strings.ContainsAny(spec.Identity.ProcName, `/\`) {
 			name.Fault("is the name of a program as its system shows it, not a path")
 		}
 	}
 	if r.form.account {
-		spec.Identity.User = strings.TrimSpace(blueking.ReadLine(v.Get("account"), maxName))
+		spec.Identity.User = strings.TrimSpace(specjson.ReadLine(v.Get("account"), maxName))
 	}
 	spec.Resource = gozzard.Resource{CPU: limit(v.Get("cpu_lmt"), r.form.cpu), Mem: limit(v.Get("mem_lmt"), r.form.mem), Act: gozzard.ActStop}
 	r.form.define(r, v, spec)
 	if spec.Identity.User == "" && spec.Control.Shell.RunsOn("linux") { // Windows has no root: the agent's own account is meant
 		spec.Identity.User = "root"
 	}
-	p := process{spec: spec, valueKey: blueking.ReadLine(v.Get("value_key"), maxText)}
+	p := process{spec: spec, valueKey: specjson.ReadLine(v.Get("value_key"), maxText)}
 	if strings.TrimSpace(p.valueKey) == "" {
 		p.valueKey = valueKey(spec.Identity.SetupPath, spec.Identity.ProcName)
 	}
@@ -66,7 +67,7 @@ func (r *request) definitionOf(v *blueking.Value) process {
 }
 
 // limit reads a limit in percent; 0 is none. More or less than there is means what the call has for it.
-func limit(v blueking.Value, strange int64) float64 {
+func limit(v strictjson.Value, strange int64) float64 {
 	n := v.OptInt(0, math.MinInt64, math.MaxInt64)
 	if n < 0 || n > maxPercent {
 		n = strange
@@ -75,7 +76,7 @@ func limit(v blueking.Value, strange int64) float64 {
 }
 
 // compose makes the commands of operate_proc, which has scripts of fixed names.
-func (r *request) compose(v *blueking.Value, spec *gozzard.Spec) {
+func (r *request) compose(v *strictjson.Value, spec *gozzard.Spec) {
 	ext := v.Get("cmd_shell_ext")
 	shell := gozzard.Shell(ext.OptStr())
 	if shell == "" {
@@ -95,13 +96,13 @@ func (r *request) compose(v *blueking.Value, spec *gozzard.Spec) {
 }
 
 // bring reads the commands and the policy of the calls that bring them.
-func (r *request) bring(v *blueking.Value, spec *gozzard.Spec) {
-	command := func(name string) string { return blueking.ReadCommand(v.Get(name)) }
+func (r *request) bring(v *strictjson.Value, spec *gozzard.Spec) {
+	command := func(name string) string { return specjson.ReadCommand(v.Get(name)) }
 	spec.Control = gozzard.Control{
 		Start: command("start_cmd"), Stop: command("stop_cmd"), Restart: command("restart_cmd"), Reload: command("reload_cmd"), Kill: command("kill_cmd"),
 	}
-	spec.Identity.ConfigPath = blueking.ReadLine(v.Get("cfg_path"), maxText)
-	spec.Identity.LogPath = blueking.ReadLine(v.Get("log_path"), maxText)
+	spec.Identity.ConfigPath = specjson.ReadLine(v.Get("cfg_path"), maxText)
+	spec.Identity.LogPath = specjson.ReadLine(v.Get("log_path"), maxText)
 	kind, cycle, begin, end := v.Get("type"), v.Get("cycle_time"), v.Get("start_check_begin_time"), v.Get("start_check_end_time")
 	timeout, instances := v.Get("op_timeout"), v.Get("instance_num")
 	policy := &spec.Policy
@@ -119,7 +120,7 @@ func (r *request) bring(v *blueking.Value, spec *gozzard.Spec) {
 }
 
 // labels say in lists of processes what the name, which has a digest in it, does not.
-func (r *request) labels(v *blueking.Value, id gozzard.Identity) map[string]string {
+func (r *request) labels(v *strictjson.Value, id gozzard.Identity) map[string]string {
 	labels := map[string]string{}
 	add := func(name, value string) {
 		if value != "" && len(value) <= gozzard.MaxNameBytes {
@@ -129,7 +130,7 @@ func (r *request) labels(v *blueking.Value, id gozzard.Identity) map[string]stri
 	add("proc_name", id.ProcName)
 	add("setup_path", id.SetupPath)
 	for _, name := range []string{r.form.owner, "func_id", "instance_id"} {
-		add(name, blueking.ReadLine(v.Get(name), gozzard.MaxNameBytes))
+		add(name, specjson.ReadLine(v.Get(name), gozzard.MaxNameBytes))
 	}
 	return labels
 }

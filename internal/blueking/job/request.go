@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // request is one call while it is read.
@@ -17,7 +18,7 @@ type request struct {
 }
 
 // violate notes a fault against Job's own rules.
-func (r *request) violate(v *blueking.Value, format string, args ...any) {
+func (r *request) violate(v *strictjson.Value, format string, args ...any) {
 	v.Fault(format, args...)
 	r.broken++
 }
@@ -32,7 +33,7 @@ func (r *request) err() error {
 }
 
 // required reports whether there is a text that is not blank.
-func (r *request) required(v blueking.Value) bool {
+func (r *request) required(v strictjson.Value) bool {
 	switch {
 	case !v.Given() && v.Exists():
 		r.violate(&v, "required, is null")
@@ -68,7 +69,7 @@ func (r *request) business() int64 {
 }
 
 // id reads the number of a business. It is text in a scope, and in the parameters of a GET.
-func (r *request) id(v *blueking.Value, text bool) int64 {
+func (r *request) id(v *strictjson.Value, text bool) int64 {
 	const most = 1<<53 - 1 // what every client reads without loss
 	if text && v.IsString() {
 		n, err := strconv.ParseInt(v.AnyStr(), 10, 64)

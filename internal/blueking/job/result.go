@@ -10,6 +10,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // result polls a task. An unknown id, another app's, another business's and nonsense get the same words.
@@ -94,9 +95,9 @@ func (p procResult) AppendJSON(b []byte) []byte {
 			b = append(b, ',')
 		}
 		e := p.entries[key]
-		b = append(blueking.AppendString(b, key), `:{"error_code":`...)
+		b = append(strictjson.AppendString(b, key), `:{"error_code":`...)
 		b = strconv.AppendInt(b, int64(e.code), 10)
-		b = blueking.AppendString(append(b, `,"error_msg":`...), e.text)
+		b = strictjson.AppendString(append(b, `,"error_msg":`...), e.text)
 		b = append(b, `,"content":`...)
 		if e.content == nil {
 			b = append(b, `""`...)

@@ -1,4 +1,4 @@
-package blueking
+package strictjson
 
 import (
 	"bytes"
@@ -13,21 +13,6 @@ import (
 // writes what encoding/json would, byte by byte, without escaping HTML.
 type Appender interface {
 	AppendJSON(b []byte) []byte
-}
-
-// append writes an answer whose data writes itself.
-func (e *Envelope) append(b []byte, data Appender) []byte {
-	b = append(b, `{"result":`...)
-	b = strconv.AppendBool(b, e.Result)
-	b = append(b, `,"code":`...)
-	b = strconv.AppendInt(b, int64(e.Code), 10)
-	b = append(b, `,"message":`...)
-	b = AppendString(b, e.Message)
-	b = append(b, `,"data":`...)
-	b = data.AppendJSON(b)
-	b = append(b, `,"request_id":`...)
-	b = AppendString(b, e.RequestID)
-	return append(b, '}', '\n')
 }
 
 // AppendString appends a JSON string. Texts with what may not be said as it is take the long way: encoding/json knows.

@@ -1,4 +1,4 @@
-package blueking
+package strictjson
 
 import (
 	"fmt"
@@ -178,9 +178,9 @@ func (v *Value) want(what string) {
 	case kindNull:
 		v.Fault("required, is null")
 	case kindNumber:
-		v.Fault("must be %s, is the number %s", what, clip(v.doc.text(v.at)))
+		v.Fault("must be %s, is the number %s", what, Clip(v.doc.text(v.at)))
 	case kindString:
-		v.Fault("must be %s, is the string %s", what, quote(v.doc.text(v.at)))
+		v.Fault("must be %s, is the string %s", what, Quote(v.doc.text(v.at)))
 	default:
 		v.Fault("must be %s, is %s", what, v.kind())
 	}
@@ -205,7 +205,7 @@ func (v *Value) Members(f func(name string, m Value)) {
 	}
 	v.members(func(i int, m Value) {
 		name := v.doc.text(i)
-		if m.name = clip(name); name == "" {
+		if m.name = Clip(name); name == "" {
 			m.name = `""`
 		}
 		f(name, m)
@@ -304,9 +304,9 @@ func (v *Value) Int(min, max int64) int64 {
 	n, err := strconv.ParseInt(lit, 10, 64)
 	switch {
 	case strings.ContainsAny(lit, ".eE"):
-		v.Fault("must be a whole number, is %s", clip(lit))
+		v.Fault("must be a whole number, is %s", Clip(lit))
 	case err != nil || n < min || n > max:
-		v.Fault("must be %d to %d, is %s", min, max, clip(lit))
+		v.Fault("must be %d to %d, is %s", min, max, Clip(lit))
 	default:
 		return n
 	}
@@ -330,7 +330,7 @@ func (v *Value) Float(min, max float64) float64 {
 	lit := v.doc.text(v.at)
 	x, err := strconv.ParseFloat(lit, 64)
 	if err != nil || math.IsInf(x, 0) || x < min || x > max {
-		v.Fault("must be %v to %v, is %s", min, max, clip(lit))
+		v.Fault("must be %v to %v, is %s", min, max, Clip(lit))
 		return 0
 	}
 	return x
@@ -364,7 +364,7 @@ func (v *Value) OptBool(def bool) bool {
 const clipBytes = 64
 
 // clip shortens what a caller sent to what a message can bear.
-func clip(s string) string {
+func Clip(s string) string {
 	if len(s) <= clipBytes {
 		return s
 	}
@@ -376,4 +376,4 @@ func clip(s string) string {
 }
 
 // quote is clip with quotes and without raw control characters.
-func quote(s string) string { return strconv.Quote(clip(s)) }
+func Quote(s string) string { return strconv.Quote(Clip(s)) }

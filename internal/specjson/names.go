@@ -1,4 +1,4 @@
-package blueking
+package specjson
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 const maxLabels = 64
@@ -24,10 +25,10 @@ func CheckName(s string) error {
 }
 
 // ReadLabels reads labels, none when there are none. One client sends a number for a value: its text is taken.
-func ReadLabels(v Value) map[string]string {
+func ReadLabels(v strictjson.Value) map[string]string {
 	labels := map[string]string{}
 	n := 0
-	v.Members(func(name string, m Value) {
+	v.Members(func(name string, m strictjson.Value) {
 		if n++; n > maxLabels {
 			return
 		}
@@ -52,7 +53,7 @@ func ReadLabels(v Value) map[string]string {
 }
 
 // line reads an optional text of one line.
-func line(v Value, most int) string {
+func line(v strictjson.Value, most int) string {
 	s := v.OptStr()
 	switch {
 	case len(s) > most:

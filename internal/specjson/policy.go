@@ -1,17 +1,18 @@
-package blueking
+package specjson
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // maxInRow bounds how often in a row something must be seen before it counts.
 const maxInRow = 1000
 
 // policy reads how a process is watched. Missing and null fields are defaults; a 0 is a 0.
-func (r SpecRules) policy(v Value) gozzard.Policy {
+func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 	p := gozzard.DefaultPolicy()
 	if !v.OptObject() {
 		return p
@@ -38,29 +39,29 @@ func (r SpecRules) policy(v Value) gozzard.Policy {
 }
 
 // plan reads when the process runs. A rule is only looked at where it will be followed: callers send all kinds of texts for processes that stay.
-func (r SpecRules) plan(v *Value, p *gozzard.Policy) {
-	before := v.faults.Len()
+func (r Rules) plan(v *strictjson.Value, p *gozzard.Policy) {
+	before := v.Faults().Len()
 	kind, rule, zone := v.Get("auto_type"), v.Get("crontab_rule"), v.Get("time_zone")
 	if !r.Strict { // the documents' own sample has it misspelt
 		rule = either(v, "crontab_rule", "crotab_rule")
 	}
 	p.Kind = gozzard.Kind(kind.OptInt(int64(p.Kind), 0, int64(gozzard.KindOneShot)))
 	p.CrontabRule = line(rule, gozzard.MaxRuleBytes)
-	if p.Periodic() && v.faults.Len() == before {
+	if p.Periodic() && v.Faults().Len() == before {
 		if _, err := gozzard.ParseSchedule(p.CrontabRule, ""); err != nil { // what is right in one zone is right in all
 			rule.Fault("%v", err)
 		}
 	}
-	before = v.faults.Len()
+	before = v.Faults().Len()
 	p.TimeZone = line(zone, maxShort)
-	if _, err := gozzard.ParseZone(p.TimeZone); err != nil && v.faults.Len() == before {
+	if _, err := gozzard.ParseZone(p.TimeZone); err != nil && v.Faults().Len() == before {
 		zone.Fault("%v", err)
 	}
 	p.Overlap = oneOf(v.Get("overlap"), gozzard.OverlapSkip, gozzard.OverlapKill)
 }
 
 // either picks the one of two names for the same thing that says something. Both at once would need a guess.
-func either(v *Value, a, b string) Value {
+func either(v *strictjson.Value, a, b string) strictjson.Value {
 	x, y := v.Get(a), v.Get(b)
 	switch {
 	case y.Hollow():
@@ -72,7 +73,7 @@ func either(v *Value, a, b string) Value {
 }
 
 // oneOf reads an optional word of a few.
-func oneOf[T ~string](v Value, known ...T) T {
+func oneOf[T ~string](v strictjson.Value, known ...T) T {
 	s := T(v.OptStr())
 	if s != "" && !slices.Contains(known, s) {
 		names := make([]string, len(known))

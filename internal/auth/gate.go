@@ -1,11 +1,11 @@
-package blueking
+package auth
 
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/auth"
 )
 
 // Gate stands before all doors and limits how often somebody may ask. It travels in the context of a request, because who asks is only known inside;
@@ -27,7 +27,7 @@ func WithGate(ctx context.Context, g Gate) context.Context {
 }
 
 // guarded finds out who sends a request, by identify, at the gate.
-func guarded(r *http.Request, identify func() (auth.App, error)) error {
+func Guarded(r *http.Request, identify func() (App, error)) error {
 	g, ok := r.Context().Value(gateKey{}).(Gate)
 	if !ok {
 		_, err := identify()
@@ -44,4 +44,24 @@ func guarded(r *http.Request, identify func() (auth.App, error)) error {
 		g.Failed()
 	}
 	return err
+}
+
+// Login proves a person in another way than by the credentials of a request, and counts the attempt at the same gate.
+func Login(r *http.Request, prove func() (user string, err error)) error {
+	return Guarded(r, func() (App, error) {
+		user, err := prove()
+		return App{Code: "login:" + user}, err
+	})
+}
+
+// maxBearer bounds the token of a header; real ones have fewer than 100 bytes.
+const maxBearer = 4096
+
+// BearerToken is the token in the header Authorization, "" when there is none.
+func BearerToken(r *http.Request) string {
+	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") || len(token) > maxBearer {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }

@@ -1,4 +1,4 @@
-package blueking
+package strictjson
 
 import (
 	"fmt"

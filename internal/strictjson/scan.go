@@ -1,4 +1,4 @@
-package blueking
+package strictjson
 
 import (
 	"bytes"
@@ -60,7 +60,7 @@ func Parse(src []byte) (*Document, error) {
 
 // parsePrefix reads as far as the text goes, for looking at the first members of a body that is not all there yet. What is wrong is found when
 // the whole is parsed. It is nil when the text does not begin with an object.
-func parsePrefix(src []byte) *Document {
+func ParsePrefix(src []byte) *Document {
 	s := scanner{src: src}
 	_ = s.document() // ends at the cut
 	whole := 1
@@ -318,7 +318,7 @@ func (s *scanner) unique(at int) error {
 			many[name] = true
 		}
 		if dup {
-			return s.fail(int(s.nodes[i].from)-1, "duplicate key %s", quote(name))
+			return s.fail(int(s.nodes[i].from)-1, "duplicate key %s", Quote(name))
 		}
 		n++
 	}

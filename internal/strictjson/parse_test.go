@@ -1,4 +1,4 @@
-package blueking_test
+package strictjson_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
@@ -57,7 +57,7 @@ func TestParseRefuses(t *testing.T) {
 		{strings.Repeat("[", 33), "nested deeper than 32"},
 		{`{"a":` + strings.Repeat("[", 1<<20), "nested deeper than 32"},
 	} {
-		_, err := blueking.Parse([]byte(c.in))
+		_, err := strictjson.Parse([]byte(c.in))
 		if err == nil {
 			t.Errorf("%.60q: accepted", c.in)
 			continue
@@ -69,8 +69,8 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestParseBoundsValues(t *testing.T) {
-	body := []byte(`{"a":[` + strings.Repeat("1,", blueking.MaxValues) + `1]}`)
-	if _, err := blueking.Parse(body); err == nil || !strings.Contains(err.Error(), "more than 2000000 values") {
+	body := []byte(`{"a":[` + strings.Repeat("1,", strictjson.MaxValues) + `1]}`)
+	if _, err := strictjson.Parse(body); err == nil || !strings.Contains(err.Error(), "more than 2000000 values") {
 		t.Fatalf("%v", err)
 	}
 }
@@ -85,19 +85,19 @@ func TestParseAccepts(t *testing.T) {
 		" {} \r\n", `{"a":{"a":{"a":1}},"b":{"a":1}}`, `{"a":-0,"b":0.5e-3,"c":1E+9,"":null}`, string(manyText),
 		`{"a":"` + "网关服\u202e\U0001F600" + `","b":"\ud83d\ude00\/\b\f\n\r\t\"\\"}`, strings.Repeat("[", 32) + strings.Repeat("]", 32),
 	} {
-		if _, err := blueking.Parse([]byte(in)); err != nil {
+		if _, err := strictjson.Parse([]byte(in)); err != nil {
 			t.Errorf("%q: %v", in, err)
 		}
 	}
 }
 
-func root(t *testing.T, in string) (blueking.Value, *blueking.Faults) {
+func root(t *testing.T, in string) (strictjson.Value, *strictjson.Faults) {
 	t.Helper()
-	doc, err := blueking.Parse([]byte(in))
+	doc, err := strictjson.Parse([]byte(in))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var f blueking.Faults
+	var f strictjson.Faults
 	v, err := doc.Root(&f)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func root(t *testing.T, in string) (blueking.Value, *blueking.Faults) {
 
 func TestGetters(t *testing.T) {
 	v, f := root(t, `{"s":"网\u0000\ud83d\ude00\n","e":"","i":-42,"n":null,"f":1.5,"b":true,"l":[1,[2]],"o":{"x":{},"y":null,"z":[]},"\u0061":"esc"}`)
-	get := func(n string) *blueking.Value { m := v.Get(n); return &m }
+	get := func(n string) *strictjson.Value { m := v.Get(n); return &m }
 	if s := get("s").Str(); s != "网\x00😀\n" {
 		t.Errorf("s: %q", s)
 	}
@@ -130,11 +130,11 @@ func TestGetters(t *testing.T) {
 		t.Error("hollow")
 	}
 	n := 0
-	if get("l").List(2, func(e *blueking.Value) { n++ }) != 2 || n != 2 || get("n").OptList(2, nil) != 0 {
+	if get("l").List(2, func(e *strictjson.Value) { n++ }) != 2 || n != 2 || get("n").OptList(2, nil) != 0 {
 		t.Error("list")
 	}
 	var names []string
-	get("o").Members(func(name string, m blueking.Value) { names = append(names, name+"="+m.Path()) })
+	get("o").Members(func(name string, m strictjson.Value) { names = append(names, name+"="+m.Path()) })
 	if fmt.Sprint(names) != "[x=o.x y=o.y z=o.z]" {
 		t.Error(names)
 	}
@@ -145,20 +145,20 @@ func TestGetters(t *testing.T) {
 
 func TestFaultsAreToldTogetherWithTheirPaths(t *testing.T) {
 	v, f := root(t, `{"A":1,"i":1.5,"e":1e0,"s":"0","t":true,"big":100000000000000000000,"n":null,"h":[{"ip":"x"},{"ip":7},null],"o":[],"lab":{"a":{},"":1}}`)
-	get := func(n string) *blueking.Value { m := v.Get(n); return &m }
+	get := func(n string) *strictjson.Value { m := v.Get(n); return &m }
 	get("a").Int(0, 9)
 	for _, n := range []string{"i", "e", "s", "t", "big", "n"} {
 		get(n).Int(0, 9)
 	}
-	get("h").List(9, func(e *blueking.Value) {
+	get("h").List(9, func(e *strictjson.Value) {
 		if e.Object() {
 			ip := e.Get("ip")
 			ip.Str()
 		}
 	})
-	get("h").List(2, func(*blueking.Value) { t.Error("called beyond the limit") })
+	get("h").List(2, func(*strictjson.Value) { t.Error("called beyond the limit") })
 	get("o").Object()
-	get("lab").Members(func(_ string, m blueking.Value) { _ = m.Scalar(); m.Bool() })
+	get("lab").Members(func(_ string, m strictjson.Value) { _ = m.Scalar(); m.Bool() })
 	want := `a: required; i: must be a whole number, is 1.5; e: must be a whole number, is 1e0; s: must be a whole number, is the string "0"; ` +
 		`t: must be a whole number, is true; big: must be 0 to 9, is 100000000000000000000; n: required, is null; ` +
 		`h[1].ip: must be a string, is the number 7; h[2]: required, is null; h: has 3 elements, at most 2 are allowed; o: must be an object, is a list; ` +
@@ -171,7 +171,7 @@ func TestFaultsAreToldTogetherWithTheirPaths(t *testing.T) {
 func TestFaultsAreBounded(t *testing.T) {
 	v, f := root(t, `{"h":[`+strings.Repeat("null,", 5000)+`null]}`)
 	h := v.Get("h")
-	h.List(10000, func(e *blueking.Value) { e.Object() })
+	h.List(10000, func(e *strictjson.Value) { e.Object() })
 	if text := f.Err().Error(); f.Len() != 5001 || len(text) > 10000 || !strings.HasSuffix(text, "and 4901 more") {
 		t.Fatalf("%d faults, %d bytes", f.Len(), len(text))
 	}
@@ -202,7 +202,7 @@ func TestAgreesWithTheStandardLibrary(t *testing.T) {
 				b[i] = alphabet[rng.IntN(len(alphabet))]
 			}
 		}
-		if _, err := blueking.Parse(b); err == nil && !json.Valid(b) {
+		if _, err := strictjson.Parse(b); err == nil && !json.Valid(b) {
 			t.Fatalf("accepted %q, which is not JSON", b)
 		} else if err != nil && json.Valid(b) && !excused(err) {
 			t.Fatalf("refused %q: %v", b, err)
@@ -226,7 +226,7 @@ func FuzzParse(f *testing.F) {
 		z.Add([]byte(s))
 	}
 	z.Fuzz(func(t *testing.T, b []byte) {
-		_, err := blueking.Parse(b)
+		_, err := strictjson.Parse(b)
 		if err == nil && !json.Valid(b) {
 			t.Fatalf("accepted what is not JSON")
 		}
@@ -254,14 +254,14 @@ func BenchmarkParse100kHosts(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		doc, err := blueking.Parse(body)
+		doc, err := strictjson.Parse(body)
 		if err != nil {
 			b.Fatal(err)
 		}
-		var f blueking.Faults
+		var f strictjson.Faults
 		root, _ := doc.Root(&f)
 		hosts := root.Get("hosts")
-		hosts.List(100_000, func(e *blueking.Value) {
+		hosts.List(100_000, func(e *strictjson.Value) {
 			ip, cloud := e.Get("ip"), e.Get("bk_cloud_id")
 			_, _ = ip.Str(), cloud.Int(0, 1<<31)
 		})

@@ -1,10 +1,11 @@
-package blueking
+package specjson
 
 import (
 	"math"
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // Bounds of a definition.
@@ -18,8 +19,8 @@ const (
 	maxReportID  = 1 << 53 // the largest number that every client reads without loss
 )
 
-// SpecRules is how a door reads definitions. Without any, what real clients send is taken: most of an identity empty, names that nobody knows.
-type SpecRules struct {
+// Rules is how a door reads definitions. Without any, what real clients send is taken: most of an identity empty, names that nobody knows.
+type Rules struct {
 	// Complete is for definitions by which a command will run: what is needed for that must be there, and paths must be clean and absolute.
 	Complete bool
 	// Strict is for callers that were written for this server: unknown names are refused with the nearest known one, paths must be clean and
@@ -28,7 +29,7 @@ type SpecRules struct {
 }
 
 // ReadSpec reads a definition, nil when it is no object.
-func ReadSpec(v Value, rules SpecRules) *gozzard.Spec {
+func ReadSpec(v strictjson.Value, rules Rules) *gozzard.Spec {
 	if !v.Object() {
 		return nil
 	}
@@ -45,7 +46,7 @@ func ReadSpec(v Value, rules SpecRules) *gozzard.Spec {
 		s.ReportID = id.OptInt(0, 0, maxReportID)
 	}
 	configs := v.Get("configmap")
-	configs.OptList(maxConfigMap, func(e *Value) {
+	configs.OptList(maxConfigMap, func(e *strictjson.Value) {
 		if e.Object() {
 			rules.only(e, "path", "md5")
 			check := gozzard.ConfigCheck{Path: line(e.Get("path"), maxPath), MD5: line(e.Get("md5"), maxShort)}
@@ -59,13 +60,13 @@ func ReadSpec(v Value, rules SpecRules) *gozzard.Spec {
 }
 
 // only refuses unknown members where that is the rule.
-func (r SpecRules) only(v *Value, known ...string) {
+func (r Rules) only(v *strictjson.Value, known ...string) {
 	if r.Strict {
 		v.Only(known...)
 	}
 }
 
-func (r SpecRules) identity(v Value) gozzard.Identity {
+func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 	if !v.Object() {
 		return gozzard.Identity{}
 	}
@@ -93,10 +94,10 @@ func (r SpecRules) identity(v Value) gozzard.Identity {
 }
 
 // path reads a path, which must be clean and absolute under any rule.
-func (r SpecRules) path(v Value, required bool) string {
+func (r Rules) path(v strictjson.Value, required bool) string {
 	p := line(v, maxPath)
 	switch {
-	case r == SpecRules{} || v.Given() && !v.IsString():
+	case r == Rules{} || v.Given() && !v.IsString():
 	case p == "" && required && r.Complete:
 		v.Fault("required where a command is run")
 	case p == "" && required:
@@ -133,7 +134,7 @@ func cleanPath(p string) bool {
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-func (r SpecRules) control(v Value) gozzard.Control {
+func (r Rules) control(v strictjson.Value) gozzard.Control {
 	if !v.OptObject() {
 		return gozzard.Control{}
 	}
@@ -150,7 +151,7 @@ func (r SpecRules) control(v Value) gozzard.Control {
 }
 
 // ReadCommand reads an optional shell command.
-func ReadCommand(v Value) string {
+func ReadCommand(v strictjson.Value) string {
 	s := v.OptStr()
 	switch {
 	case len(s) > maxCommand:
@@ -162,18 +163,18 @@ func ReadCommand(v Value) string {
 }
 
 // ReadPath reads an optional path, which must be clean and absolute.
-func ReadPath(v Value) string {
+func ReadPath(v strictjson.Value) string {
 	p := line(v, maxPath)
 	if p != "" && !cleanPath(p) {
-		v.Fault("%q is not a clean absolute path", clip(p))
+		v.Fault("%q is not a clean absolute path", strictjson.Clip(p))
 	}
 	return p
 }
 
 // ReadLine reads an optional text of one line.
-func ReadLine(v Value, most int) string { return line(v, most) }
+func ReadLine(v strictjson.Value, most int) string { return line(v, most) }
 
-func (r SpecRules) resource(v Value) gozzard.Resource {
+func (r Rules) resource(v strictjson.Value) gozzard.Resource {
 	if !v.OptObject() {
 		return gozzard.Resource{}
 	}

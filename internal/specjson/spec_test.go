@@ -1,4 +1,4 @@
-package blueking_test
+package specjson_test
 
 import (
 	"fmt"
@@ -9,33 +9,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/specjson"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // The rules of the doors.
 var (
-	loose    = blueking.SpecRules{}
-	complete = blueking.SpecRules{Complete: true}
-	strict   = blueking.SpecRules{Strict: true}
+	loose    = specjson.Rules{}
+	complete = specjson.Rules{Complete: true}
+	strict   = specjson.Rules{Strict: true}
 )
 
 // readSpec reads {"spec": text} and gives what is wrong with it, each fault as "path: text".
-func readSpec(t *testing.T, text string, rules blueking.SpecRules) (*gozzard.Spec, []string) {
+func readSpec(t *testing.T, text string, rules specjson.Rules) (*gozzard.Spec, []string) {
 	t.Helper()
-	doc, err := blueking.Parse([]byte(`{"spec":` + text + `}`))
+	doc, err := strictjson.Parse([]byte(`{"spec":` + text + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var faults blueking.Faults
+	var faults strictjson.Faults
 	root, err := doc.Root(&faults)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := blueking.ReadSpec(root.Get("spec"), rules)
+	spec := specjson.ReadSpec(root.Get("spec"), rules)
 	return spec, faultTexts(&faults)
 }
 
-func faultTexts(f *blueking.Faults) []string {
+func faultTexts(f *strictjson.Faults) []string {
 	e, _ := f.Err().(*gozzard.Error)
 	if e == nil {
 		return nil
@@ -63,7 +64,7 @@ func TestSpecIsReadAlikeUnderAllRules(t *testing.T) {
 			Overlap: gozzard.OverlapKill, HealthInterval: 6, HealthTimeout: 7, HealthThreshold: 8, HealthRestart: true},
 		ReportID: 9, ConfigMap: []gozzard.ConfigCheck{{Path: "/etc/x", MD5: "aa"}},
 	}
-	for _, rules := range []blueking.SpecRules{loose, complete, strict, {Complete: true, Strict: true}} {
+	for _, rules := range []specjson.Rules{loose, complete, strict, {Complete: true, Strict: true}} {
 		got, faults := readSpec(t, fullSpec, rules)
 		if d := cmp.Diff(want, got); d != "" || faults != nil {
 			t.Errorf("%+v: %v\n%s", rules, faults, d)
@@ -104,7 +105,7 @@ func TestSpecRules(t *testing.T) {
 		{"both", with(`"monitor_policy":{"auto_type":0,"crontab_rule":"61 * * * *","time_zone":"Mars/Olympus"}`), wrongRule + "\n" + wrongZone, wrongRule + "\n" + wrongZone, wrongRule + "\n" + wrongZone},
 		{"a kind that is none", with(`"monitor_policy":{"auto_type":3,"crontab_rule":"61 * * * *"}`), wrongKind, wrongKind, wrongKind},
 	} {
-		for rules, want := range map[blueking.SpecRules]string{loose: c.loose, complete: c.complete, strict: c.strict} {
+		for rules, want := range map[specjson.Rules]string{loose: c.loose, complete: c.complete, strict: c.strict} {
 			if _, faults := readSpec(t, c.spec, rules); strings.Join(faults, "\n") != want {
 				t.Errorf("%s under %+v: %q, want %q", c.name, rules, faults, want)
 			}
@@ -130,7 +131,7 @@ func TestSpecBoundsAreTheSameUnderAllRules(t *testing.T) {
 		{"monitor_policy", "health_threshold", "1000", "1001"},
 		{"warn_report_policy", "report_id", "9007199254740992", "9007199254740993"},
 	} {
-		for _, rules := range []blueking.SpecRules{loose, complete, strict} {
+		for _, rules := range []specjson.Rules{loose, complete, strict} {
 			spec := func(value string) string {
 				return fmt.Sprintf(`{"identity":{"proc_name":"p","setup_path":"/a","pid_path":"/b","user":"u"},%q:{%q:%s}}`, c.part, c.name, value)
 			}
@@ -157,16 +158,16 @@ func TestLabels(t *testing.T) {
 		`{"a":true}`:           "labels.a: must be a string or a number",
 		`{"a":"` + long + `"}`: "labels.a: has 129 bytes, at most 128 are allowed",
 	} {
-		doc, err := blueking.Parse([]byte(`{"labels":` + text + `}`))
+		doc, err := strictjson.Parse([]byte(`{"labels":` + text + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var faults blueking.Faults
+		var faults strictjson.Faults
 		root, err := doc.Root(&faults)
 		if err != nil {
 			t.Fatal(err)
 		}
-		labels := blueking.ReadLabels(root.Get("labels"))
+		labels := specjson.ReadLabels(root.Get("labels"))
 		got := strings.Join(faultTexts(&faults), "\n")
 		if (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)

@@ -1,11 +1,11 @@
-package blueking_test
+package strictjson_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
@@ -22,7 +22,7 @@ func FuzzAppendString(f *testing.F) {
 		if err := enc.Encode(s); err != nil {
 			t.Fatal(err)
 		}
-		if got := blueking.AppendString([]byte("before"), s); string(got) != "before"+string(bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
+		if got := strictjson.AppendString([]byte("before"), s); string(got) != "before"+string(bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
 			t.Errorf("%q: %s, want %s", s, got, &want)
 		}
 	})

@@ -1,0 +1,2 @@
+// Package specjson reads definitions of processes, labels and names from JSON requests.
+package specjson
