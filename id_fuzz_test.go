@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/cron"
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
@@ -58,7 +59,7 @@ func FuzzSchedule(f *testing.F) {
 		z.Add(s[0], s[1], int64(1700000000))
 	}
 	z.Fuzz(func(t *testing.T, rule, zone string, at int64) {
-		s, err := gozzard.ParseSchedule(rule, zone)
+		s, err := cron.Parse(rule, zone)
 		if err != nil {
 			return
 		}

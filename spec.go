@@ -3,6 +3,7 @@ package gozzard
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -190,4 +191,9 @@ func DecodeSpec(b []byte) (*Spec, error) {
 		return nil, fmt.Errorf("decode spec: %w", err)
 	}
 	return &s, nil
+}
+
+// Periodic reports whether the process follows a rule. Callers send this kind without a rule for processes that simply stay; those are resident.
+func (p Policy) Periodic() bool {
+	return p.Kind == KindPeriodic && strings.TrimSpace(p.CrontabRule) != ""
 }

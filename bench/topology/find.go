@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/expression"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/bench/sheet"
 	"github.com/gozzard/gozzard/internal/control"
@@ -145,8 +147,8 @@ func questions() []question {
 	hundred.Limit = 100
 	five, broad, filters := hundred, hundred, hundred
 	stopped.States = []gozzard.RunState{gozzard.StateStopped}
-	five.Expression = expression("管控平台-0[00, 04, 08, 12, 16, 20]", "gse_*", "10.*", "[gse_agent_agent, gse_data_agent]", "*")
-	broad.Expression = expression("*平台-*", "gse_*", "10.*_gse_*", "*_agent", "*")
+	five.Expression = compile("管控平台-0[00, 04, 08, 12, 16, 20]", "gse_*", "10.*", "[gse_agent_agent, gse_data_agent]", "*")
+	broad.Expression = compile("*平台-*", "gse_*", "10.*_gse_*", "*_agent", "*")
 	filters.Sets, filters.Names = []int{1, 2, 3, 5, 9}, []string{"gse_agent_agent", "gse_agent_worker", "gse_data_agent"}
 	filters.Clouds, filters.States, filters.Hosted = []int{0}, []gozzard.RunState{gozzard.StateRunning, gozzard.StateStopped}, []bool{true}
 	const goal = "≥ 20×"
@@ -175,12 +177,12 @@ func questions() []question {
 	}
 }
 
-// expression is known to be right.
-func expression(parts ...string) *topology.Expression {
-	compiled := make([]*gozzard.Expression, len(parts))
+// compile compiles an expression that is known to be right.
+func compile(parts ...string) *topology.Expression {
+	compiled := make([]*expression.Expression, len(parts))
 	for i, p := range parts {
 		var err error
-		if compiled[i], err = gozzard.ParseExpression(p); err != nil {
+		if compiled[i], err = expression.Parse(p); err != nil {
 			panic(err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -26,16 +26,16 @@ func parseExpression(text string) (*topology.Expression, []string) {
 		return nil, []string{fmt.Sprintf(`must have five fields with dots between them (set.module.service_instance.process_name.process_id), has %d: `+
 			`* fits everything, and a dot that belongs to a name is written \.`, len(fields))}
 	}
-	var parts [len(fieldNames)]*gozzard.Expression
+	var parts [len(fieldNames)]*expression.Expression
 	var faults []string
 	out := &topology.Expression{}
 	for i, field := range fields {
-		if s, ok := gozzard.ParseSlice(field); ok && i == len(fieldNames)-1 {
+		if s, ok := expression.ParseSlice(field); ok && i == len(fieldNames)-1 {
 			out.Slice = &s
 			continue
 		}
-		e, err := gozzard.ParseExpression(field)
-		var why *gozzard.ExpressionError
+		e, err := expression.Parse(field)
+		var why *expression.Error
 		switch {
 		case errors.As(err, &why):
 			faults = append(faults, fmt.Sprintf("field %d (%s) %q: %s at character %d", i+1, fieldNames[i], clip(field), why.Reason, why.Pos+1))

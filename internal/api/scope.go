@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -114,7 +115,7 @@ func (s *scope) finishNames() {
 		if s.Expression == nil {
 			s.Expression = &topology.Expression{}
 		}
-		e, err := gozzard.ParseExpression("[" + strings.Join(s.names, ",") + "]")
+		e, err := expression.Parse("[" + strings.Join(s.names, ",") + "]")
 		if err != nil {
 			s.fault("name", err.Error())
 			return

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/cron"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
@@ -46,15 +47,15 @@ func (r Rules) plan(v *strictjson.Value, p *gozzard.Policy) {
 		rule = either(v, "crontab_rule", "crotab_rule")
 	}
 	p.Kind = gozzard.Kind(kind.OptInt(int64(p.Kind), 0, int64(gozzard.KindOneShot)))
-	p.CrontabRule = line(rule, gozzard.MaxRuleBytes)
+	p.CrontabRule = line(rule, cron.MaxRuleBytes)
 	if p.Periodic() && v.Faults().Len() == before {
-		if _, err := gozzard.ParseSchedule(p.CrontabRule, ""); err != nil { // what is right in one zone is right in all
+		if _, err := cron.Parse(p.CrontabRule, ""); err != nil { // what is right in one zone is right in all
 			rule.Fault("%v", err)
 		}
 	}
 	before = v.Faults().Len()
 	p.TimeZone = line(zone, maxShort)
-	if _, err := gozzard.ParseZone(p.TimeZone); err != nil && v.Faults().Len() == before {
+	if _, err := cron.ParseZone(p.TimeZone); err != nil && v.Faults().Len() == before {
 		zone.Fault("%v", err)
 	}
 	p.Overlap = oneOf(v.Get("overlap"), gozzard.OverlapSkip, gozzard.OverlapKill)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/cron"
 	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
@@ -125,7 +126,7 @@ func TestSpecBoundsAreTheSameUnderAllRules(t *testing.T) {
 		{"control", "start_cmd", text(16384), text(16385)},
 		{"resource", "cpu", "100", "100.5"},
 		{"resource", "samples", "1000", "1001"},
-		{"monitor_policy", "crontab_rule", text(gozzard.MaxRuleBytes), text(gozzard.MaxRuleBytes + 1)},
+		{"monitor_policy", "crontab_rule", text(cron.MaxRuleBytes), text(cron.MaxRuleBytes + 1)},
 		{"monitor_policy", "op_timeout", "86400", "86401"},
 		{"monitor_policy", "start_retries", "100000", "100001"},
 		{"monitor_policy", "health_threshold", "1000", "1001"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/cron"
 )
 
 // mayEnd reports whether it is in order that the process ends by itself.
@@ -13,7 +14,7 @@ func mayEnd(p gozzard.Policy) bool { return p.Kind == gozzard.KindOneShot || p.P
 // plan is when a periodic process runs. The times are those of the clock that people see: a timer is only a reason to look at it.
 type plan struct {
 	rule, zone string
-	schedule   *gozzard.Schedule // nil when the rule cannot be read
+	schedule   *cron.Schedule // nil when the rule cannot be read
 	next       time.Time
 	madeAt     time.Time // by the same clock
 }
@@ -32,7 +33,7 @@ func (a *actor) runDue() bool {
 	if a.plan == nil || a.plan.rule != p.CrontabRule || a.plan.zone != p.TimeZone {
 		a.plan = &plan{rule: p.CrontabRule, zone: p.TimeZone}
 		var err error
-		if a.plan.schedule, err = gozzard.ParseSchedule(p.CrontabRule, p.TimeZone); err != nil {
+		if a.plan.schedule, err = cron.Parse(p.CrontabRule, p.TimeZone); err != nil {
 			a.notes.plan = "hosted, but it never runs: " + err.Error()
 			a.publish(false)
 		}

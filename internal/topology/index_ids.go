@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 )
 
 // manyPatterns is how many patterns of process ids are still worth to be taken apart.
@@ -52,7 +52,7 @@ func (c *columns) rowsWithin(ranges []idRange) rowSpans {
 }
 
 // idRanges takes an expression apart into the only ids that can fit. It is not ok when it asks for more than ranges of numbers.
-func idRanges(e *gozzard.Expression) (ranges []idRange, ok bool) {
+func idRanges(e *expression.Expression) (ranges []idRange, ok bool) {
 	patterns, ok := e.Literals()
 	if !ok {
 		if patterns, ok = e.Patterns(manyPatterns); !ok {

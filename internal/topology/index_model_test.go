@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -161,7 +162,7 @@ func naiveNamed(q *topology.Query, r *topology.Row) bool {
 		naiveMatch(e.Name, r.Name) && naiveMatch(e.Process, strconv.Itoa(r.Process))
 }
 
-func naiveMatch(e *gozzard.Expression, s string) bool { return e == nil || e.Match(s) }
+func naiveMatch(e *expression.Expression, s string) bool { return e == nil || e.Match(s) }
 
 func naiveIn[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 

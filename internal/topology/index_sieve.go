@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 )
 
 // sieve decides which rows fit all of a question that is not about states. What is asked of a name, a host or a service is decided once for each
@@ -28,7 +28,7 @@ type sieve struct {
 	aliases nameTest
 	kinds   []verdict  // on their aliases; nil when every alias fits
 	ids     []rowSpans // a row must be in all of them
-	idText  *gozzard.Expression
+	idText  *expression.Expression
 }
 
 type verdict uint8
@@ -92,7 +92,7 @@ func newSieve(c *columns, s *scratch, q *Query) *sieve {
 }
 
 // askIDs takes up what is asked of process ids.
-func (v *sieve) askIDs(list []int, e *gozzard.Expression) {
+func (v *sieve) askIDs(list []int, e *expression.Expression) {
 	if len(list) > 0 {
 		ranges := make([]idRange, len(list))
 		for i, id := range list {
@@ -202,13 +202,13 @@ func (v *sieve) fits(row uint32) bool { return v.ownFits(row) && v.serviceFits(v
 type nameTest struct {
 	asks    bool
 	in      []string // sorted; nil: all
-	e       *gozzard.Expression
+	e       *expression.Expression
 	names   []string
 	decided []verdict
 }
 
 // newNameTest keeps verdicts about a list of names, or none when there is no list.
-func newNameTest(s *scratch, about int, names, in []string, e *gozzard.Expression) nameTest {
+func newNameTest(s *scratch, about int, names, in []string, e *expression.Expression) nameTest {
 	if e != nil && e.All() {
 		e = nil
 	}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -241,8 +242,8 @@ func BenchmarkIndex(b *testing.B) {
 			x.Tree(1, topology.EnvAny, nil)
 		}
 	})
-	word := func(text string) *gozzard.Expression {
-		e, err := gozzard.ParseExpression(text)
+	word := func(text string) *expression.Expression {
+		e, err := expression.Parse(text)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -301,11 +302,11 @@ func drawSome[T any](t *rapid.T, from []T) []T {
 }
 
 func drawExpression(t *rapid.T) *topology.Expression {
-	part := func() *gozzard.Expression {
+	part := func() *expression.Expression {
 		if rapid.Bool().Draw(t, "any") {
 			return nil
 		}
-		e, err := gozzard.ParseExpression(rapid.SampledFrom(expressions).Draw(t, "expression"))
+		e, err := expression.Parse(rapid.SampledFrom(expressions).Draw(t, "expression"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +315,7 @@ func drawExpression(t *rapid.T) *topology.Expression {
 	e := &topology.Expression{Set: part(), Module: part(), Service: part(), Name: part(), Process: part()}
 	if rapid.Bool().Draw(t, "sliced") {
 		end := rapid.OneOf(rapid.Just[*int](nil), rapid.Ptr(rapid.IntRange(-9, 9), false))
-		e.Slice = &gozzard.Slice{From: end.Draw(t, "from"), To: end.Draw(t, "to")}
+		e.Slice = &expression.Slice{From: end.Draw(t, "from"), To: end.Draw(t, "to")}
 	}
 	return e
 }

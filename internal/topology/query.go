@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 )
 
 // Query chooses processes of one business: every field that is not empty must fit, and a list fits when one of its values does.
@@ -39,8 +40,8 @@ type Query struct {
 // Expression is one pattern for each of the five parts of a process's name. A nil part matches all. Slice is taken of the processes that fit the
 // environment and the five parts, in order of their ids, before other filters.
 type Expression struct {
-	Set, Module, Service, Name, Process *gozzard.Expression
-	Slice                               *gozzard.Slice
+	Set, Module, Service, Name, Process *expression.Expression
+	Slice                               *expression.Slice
 }
 
 // Order is one key of sorting; processes are sorted by id where the keys leave a choice.

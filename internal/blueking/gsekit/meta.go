@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 )
 
 type overview struct {
@@ -48,7 +48,7 @@ func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	e, err := gozzard.ParseExpression(source)
+	e, err := expression.Parse(source)
 	if err != nil {
 		return nil, fail(codeExpression, expressionFault("expression", err))
 	}

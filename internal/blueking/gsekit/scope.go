@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -126,7 +127,7 @@ func (f *form) compile(e *expressionScope) *topology.Expression {
 		Set: f.expression("bk_set_name", e.Set), Module: f.expression("bk_module_name", e.Module),
 		Service: f.expression("service_instance_name", e.Service), Name: f.expression("bk_process_name", e.Name),
 	}
-	if slice, ok := gozzard.ParseSlice(e.Process); ok {
+	if slice, ok := expression.ParseSlice(e.Process); ok {
 		out.Slice = &slice
 		return out
 	}
@@ -135,8 +136,8 @@ func (f *form) compile(e *expressionScope) *topology.Expression {
 }
 
 // expression compiles one part; nil stands for all.
-func (f *form) expression(name, text string) *gozzard.Expression {
-	e, err := gozzard.ParseExpression(text)
+func (f *form) expression(name, text string) *expression.Expression {
+	e, err := expression.Parse(text)
 	if err != nil {
 		f.wrong = append(f.wrong, expressionFault(name, err))
 		return nil
@@ -149,7 +150,7 @@ func (f *form) expression(name, text string) *gozzard.Expression {
 
 // expressionFault says where an expression is wrong. These messages are in Chinese whatever the request's language, as in the original.
 func expressionFault(name string, err error) string {
-	var e *gozzard.ExpressionError
+	var e *expression.Error
 	if !errors.As(err, &e) {
 		return fmt.Sprintf("表达式语法错误: %s: %v", name, err)
 	}

@@ -17,7 +17,7 @@ func TestTE1ComposedCommandsAreOneCall(t *testing.T) {
 		t.Skip("has no sh")
 	}
 	h, plane := newDoor(t)
-	text, err := os.ReadFile("../../testdata/injection.txt")
+	text, err := os.ReadFile("../../../testdata/injection.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package gozzard_test
+package cron_test
 
 import (
 	"math/rand/v2"
@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/cron"
 )
 
 // nextRuns gives the times of a rule after t.
 func nextRuns(rule, zone string, t time.Time, n int) ([]time.Time, error) {
-	s, err := gozzard.ParseSchedule(rule, zone)
+	s, err := cron.Parse(rule, zone)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func TestWrongSchedulesSayWhy(t *testing.T) {
 		"0 0 30 2 *": `"0 0 30 2 *" is not a crontab rule: it names no day that exists`,
 		"@reboot":    `"@reboot" is not a crontab rule: @reboot is not known`,
 	} {
-		if _, err := gozzard.ParseSchedule(rule, ""); err == nil || err.Error() != want {
+		if _, err := cron.Parse(rule, ""); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package gozzard_test
+package expression_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 )
 
 // TestExpressionVectors runs what was observed on the original. One answer differs on purpose: a class that runs backwards ended in an internal
@@ -38,9 +38,9 @@ func TestExpressionVectors(t *testing.T) {
 	}
 	for _, v := range file.Vectors {
 		t.Run(v.Expression, func(t *testing.T) {
-			e, err := gozzard.ParseExpression(v.Expression)
+			e, err := expression.Parse(v.Expression)
 			if v.Error != nil {
-				var wrong *gozzard.ExpressionError
+				var wrong *expression.Error
 				if !errors.As(err, &wrong) {
 					t.Fatalf("got %v, want an expression error", err)
 				}
@@ -67,7 +67,7 @@ func TestExpressionVectors(t *testing.T) {
 	}
 }
 
-func matches(e *gozzard.Expression, candidates []string) []string {
+func matches(e *expression.Expression, candidates []string) []string {
 	var fit []string
 	for _, c := range candidates {
 		if e.Match(c) {
@@ -77,9 +77,9 @@ func matches(e *gozzard.Expression, candidates []string) []string {
 	return fit
 }
 
-func mustParse(t testing.TB, text string) *gozzard.Expression {
+func mustParse(t testing.TB, text string) *expression.Expression {
 	t.Helper()
-	e, err := gozzard.ParseExpression(text)
+	e, err := expression.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,13 +231,13 @@ func TestExpressionErrors(t *testing.T) {
 		{strings.Repeat("平", 400), 21, "at most 1024"},
 	}
 	for _, tt := range tests {
-		_, err := gozzard.ParseExpression(tt.expression)
-		var wrong *gozzard.ExpressionError
+		_, err := expression.Parse(tt.expression)
+		var wrong *expression.Error
 		if !errors.As(err, &wrong) {
 			t.Errorf("%.40q: got %v, want an expression error", tt.expression, err)
 			continue
 		}
-		if wrong.Pos != tt.pos || !strings.Contains(err.Error(), tt.text) || len(err.Error()) > 2*gozzard.MaxExpressionBytes {
+		if wrong.Pos != tt.pos || !strings.Contains(err.Error(), tt.text) || len(err.Error()) > 2*expression.MaxBytes {
 			t.Errorf("%.40q: got %v (position %d), want %q at %d", tt.expression, err, wrong.Pos, tt.text, tt.pos)
 		}
 	}
@@ -385,7 +385,7 @@ func TestSlice(t *testing.T) {
 		{"", nil, false},
 	}
 	for _, tt := range tests {
-		s, ok := gozzard.ParseSlice(tt.text)
+		s, ok := expression.ParseSlice(tt.text)
 		if ok != tt.ok {
 			t.Errorf("%q: slice %v, want %v", tt.text, ok, tt.ok)
 			continue

@@ -1,4 +1,4 @@
-package gozzard
+package expression
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 
 // The bounds of an expression. A numeric range is one alternative, however long.
 const (
-	MaxExpressionBytes        = 1024
-	MaxExpressionAlternatives = 1000
+	MaxBytes        = 1024
+	MaxAlternatives = 1000
 )
 
 // Expression is a compiled pattern for one field, such as 4[6, 8, 9] or gse*. Text stands for itself, * for any run of characters, ? for one
@@ -33,26 +33,26 @@ type Expression struct {
 // part is one place of an expression: an alternative must fit. Alternatives without tokens fit the empty text.
 type part struct{ choices [][]token }
 
-// ExpressionError says where an expression is wrong.
-type ExpressionError struct {
+// Error says where an expression is wrong.
+type Error struct {
 	Text   string // the expression, or its beginning when it is too long
 	Pos    int    // in characters, from 0
 	Reason string
 }
 
-func (e *ExpressionError) Error() string {
+func (e *Error) Error() string {
 	return fmt.Sprintf("expression %q: %s at character %d", e.Text, e.Reason, e.Pos+1)
 }
 
-// ParseExpression compiles an expression. Its error is an *ExpressionError.
-func ParseExpression(text string) (*Expression, error) {
-	if len(text) > MaxExpressionBytes {
+// Parse compiles an expression. Its error is an *Error.
+func Parse(text string) (*Expression, error) {
+	if len(text) > MaxBytes {
 		head := text[:64]
 		for !utf8.ValidString(head) && len(head) > 60 { // a character may be cut in the middle
 			head = head[:len(head)-1]
 		}
-		reason := fmt.Sprintf("has %d bytes, at most %d are allowed; it goes on", len(text), MaxExpressionBytes)
-		return nil, &ExpressionError{Text: head, Pos: utf8.RuneCountInString(head), Reason: reason}
+		reason := fmt.Sprintf("has %d bytes, at most %d are allowed; it goes on", len(text), MaxBytes)
+		return nil, &Error{Text: head, Pos: utf8.RuneCountInString(head), Reason: reason}
 	}
 	p := parser{text: []rune(text)}
 	if !utf8.ValidString(text) {

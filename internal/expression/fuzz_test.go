@@ -1,4 +1,4 @@
-package gozzard_test
+package expression_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
@@ -30,7 +30,7 @@ func FuzzExpression(f *testing.F) {
 		z.Add(seed[0], seed[1])
 	}
 	z.Fuzz(func(t *testing.T, text, s string) {
-		e, err := gozzard.ParseExpression(text)
+		e, err := expression.Parse(text)
 		if len(text) > 64 || len(s) > 64 {
 			return // only must not fail; the plain one is slow
 		}

@@ -1,4 +1,4 @@
-package gozzard
+package expression
 
 import (
 	"math/bits"
@@ -255,7 +255,7 @@ func step(t token, s string, from, to places) {
 }
 
 // maxLiterals is how many texts still count as few.
-const maxLiterals = MaxExpressionAlternatives
+const maxLiterals = MaxAlternatives
 
 // literals lists every text that fits, nil when they are not all written out or more than a few.
 func literals(parts []part) []string {

@@ -1,11 +1,11 @@
-package gozzard_test
+package expression_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/expression"
 )
 
 // TestTD6ExpressionBombs: expressions that grow without bound in other matchers are refused or answered at once. The limit is generous, for busy machines:
@@ -18,7 +18,7 @@ func TestTD6ExpressionBombs(t *testing.T) {
 		strings.Repeat("[", 1000), "[" + strings.Repeat("a,", 500) + "]", "[1-99999999999999999999999999]", strings.Repeat("[1-999999999]", 40), strings.Repeat("[!a]*", 200),
 		strings.Repeat("[[a,b]]", 140), strings.Repeat("*", 1<<20), strings.Repeat("[0-9]*", 150) + "x",
 	} {
-		e, err := gozzard.ParseExpression(text)
+		e, err := expression.Parse(text)
 		if err != nil {
 			continue
 		}

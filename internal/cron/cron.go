@@ -1,4 +1,4 @@
-package gozzard
+package cron
 
 import (
 	"errors"
@@ -29,11 +29,6 @@ const (
 	shortestRun  = time.Second
 )
 
-// Periodic reports whether the process follows a rule. Callers send this kind without a rule for processes that simply stay; those are resident.
-func (p Policy) Periodic() bool {
-	return p.Kind == KindPeriodic && strings.TrimSpace(p.CrontabRule) != ""
-}
-
 // ParseZone reads the name of a time zone; "" is the host's, which has no other name: "Local" would be another zone on every host.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "" {
@@ -46,8 +41,8 @@ func ParseZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// ParseSchedule reads a rule and the name of the time zone that it is meant in, as ParseZone has them.
-func ParseSchedule(rule, zone string) (*Schedule, error) {
+// Parse reads a rule and the name of the time zone that it is meant in, as ParseZone has them.
+func Parse(rule, zone string) (*Schedule, error) {
 	loc, err := ParseZone(zone)
 	if err != nil {
 		return nil, err

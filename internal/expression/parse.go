@@ -1,4 +1,4 @@
-package gozzard
+package expression
 
 import (
 	"fmt"
@@ -24,8 +24,8 @@ type choice struct {
 	numbers *numbers
 }
 
-func (p *parser) fail(pos int, format string, args ...any) *ExpressionError {
-	return &ExpressionError{Text: string(p.text), Pos: pos, Reason: fmt.Sprintf(format, args...)}
+func (p *parser) fail(pos int, format string, args ...any) *Error {
+	return &Error{Text: string(p.text), Pos: pos, Reason: fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) parse() error {
@@ -46,8 +46,8 @@ func (p *parser) parse() error {
 			return p.fail(i, "[ without a ] after it")
 		}
 		choices := p.enum(i+1, end)
-		if alternatives *= len(choices); alternatives > MaxExpressionAlternatives {
-			return p.fail(i, "more than %d alternatives", MaxExpressionAlternatives)
+		if alternatives *= len(choices); alternatives > MaxAlternatives {
+			return p.fail(i, "more than %d alternatives", MaxAlternatives)
 		}
 		p.places = append(p.places, choices)
 		i = end + 1
@@ -168,7 +168,7 @@ func (p *parser) compileChoice(c choice) ([]token, error) {
 }
 
 func (p *parser) compileNested() ([]part, error) {
-	patterns, ok := p.patterns(MaxExpressionAlternatives, maxNestedBytes)
+	patterns, ok := p.patterns(MaxAlternatives, maxNestedBytes)
 	if !ok {
 		return nil, p.fail(p.nested, "[ inside of [ ] with more than %d bytes of alternatives", maxNestedBytes)
 	}

@@ -1,4 +1,4 @@
-package gozzard
+package expression
 
 import (
 	"cmp"

@@ -1,0 +1,2 @@
+// Package expression matches names by GSEKit expressions: lists, ranges, wildcards and slices.
+package expression
