@@ -23,53 +23,72 @@ const everything = "*"
 // mayImport is the law of imports: which package of ours may import which, by folder, "." being the root. Tests may import everything but the
 // program: they put real parts together.
 var mayImport = map[string][]string{
-	".":                        {},
-	"client":                   {"."},
-	"cmd/gozzard":              {everything},
-	"internal/agent":           {".", "internal/supervise", "internal/journal"},
-	"internal/api":             {".", "internal/control", "internal/auth", "internal/enrol", "internal/blueking", "internal/upgrade", "internal/topology"},
-	"internal/auth":            {"."},
-	"internal/backup":          {".", "internal/enrol", "internal/atomicfile", "internal/signing", "internal/sqlstore"},
-	"internal/cmdb":            {".", "internal/topology"},
-	"internal/control":         {".", "internal/fleet", "internal/topology"},
-	"internal/yamldoc":         {},
-	"internal/enrol":           {".", "internal/atomicfile", "internal/signing"},
-	"internal/blueking":    {".", "internal/auth"},
-	"test/fuzztest":            {},
-	"test/goldentest":          {},
-	"internal/blueking/gse":    {".", "internal/control", "internal/auth", "internal/blueking"},
-	"internal/blueking/gsekit": {".", "internal/control", "internal/auth", "internal/blueking", "internal/waves", "internal/topology"},
-	"internal/ratelimit":       {".", "internal/blueking"},
-	"internal/host":            {".", "internal/procfs", "internal/supervise"},
-	"internal/blueking/job":    {".", "internal/control", "internal/auth", "internal/blueking"},
-	"internal/journal":         {"."},
-	"internal/fleet":           {"."},
-	"internal/agentsock":       {".", "internal/policy"},
-	"internal/nats":            {".", "internal/wire"},
-	"internal/policy":          {".", "internal/yamldoc", "internal/atomicfile"},
-	"internal/atomicfile":      {},
-	"internal/procfs":          {"."},
-	"internal/release":         {},
-	"internal/upgrade":         {".", "internal/release"},
-	"internal/waves":           {".", "internal/control", "internal/topology"},
-	"internal/signing":         {".", "internal/atomicfile"},
-	"internal/sqlstore":        {".", "internal/auth", "internal/control", "internal/enrol", "internal/upgrade", "internal/waves", "internal/topology"},
-	"test/storetest":           {".", "internal/auth", "internal/control", "internal/enrol", "internal/upgrade", "internal/waves", "internal/topology"},
-	"internal/supervise":       {"."},
-	"tools/supply":             {"internal/release"},
-	"internal/topology":        {".", "internal/yamldoc"},
-	"internal/selfupdate":      {".", "internal/atomicfile", "internal/release"},
-	"internal/wire":            {"."},
+	".":      {},
+	"client": {"."},
 
-	// Whole fleets in one process, for tests and measurements.
+	// The program, and what it is composed of.
+	"cmd/gozzard": {everything},
+
+	// The server's brain.
+	"internal/cmdb":     {".", "internal/topology"},
+	"internal/control":  {".", "internal/fleet", "internal/record", "internal/topology"},
+	"internal/fleet":    {"."},
+	"internal/record":   {".", "internal/fleet", "internal/topology"},
+	"internal/topology": {".", "internal/expression", "internal/yamldoc"},
+	"internal/upgrade":  {".", "internal/release"},
+	"internal/waves":    {".", "internal/record", "internal/topology"},
+
+	// The host's brain.
+	"internal/agent":      {".", "internal/journal", "internal/supervise"},
+	"internal/agentsock":  {".", "internal/policy"},
+	"internal/host":       {".", "internal/procfs", "internal/supervise"},
+	"internal/journal":    {"."},
+	"internal/policy":     {".", "internal/atomicfile", "internal/yamldoc"},
+	"internal/procfs":     {"."},
+	"internal/selfupdate": {".", "internal/atomicfile", "internal/release"},
+	"internal/supervise":  {".", "internal/cron"},
+
+	// Doors.
+	"internal/api":             {".", "internal/auth", "internal/blueking", "internal/enrol", "internal/expression", "internal/fleet", "internal/record", "internal/specjson", "internal/strictjson", "internal/topology", "internal/upgrade"},
+	"internal/blueking":        {".", "internal/auth", "internal/strictjson"},
+	"internal/blueking/gse":    {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record", "internal/specjson", "internal/strictjson"},
+	"internal/blueking/gsekit": {".", "internal/auth", "internal/blueking", "internal/expression", "internal/record", "internal/strictjson", "internal/topology"},
+	"internal/blueking/job":    {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record", "internal/specjson", "internal/strictjson"},
+
+	// Trust.
+	"internal/auth":      {"."},
+	"internal/enrol":     {".", "internal/atomicfile", "internal/signing"},
+	"internal/ratelimit": {".", "internal/auth"},
+	"internal/signing":   {".", "internal/atomicfile"},
+
+	// Technology.
+	"internal/backup":   {".", "internal/atomicfile", "internal/enrol", "internal/signing", "internal/sqlstore"},
+	"internal/nats":     {".", "internal/wire"},
+	"internal/release":  {},
+	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/topology", "internal/upgrade"},
+	"internal/wire":     {"."},
+
+	// Small and finished.
+	"internal/atomicfile": {},
+	"internal/cron":       {},
+	"internal/expression": {},
+	"internal/specjson":   {".", "internal/cron", "internal/strictjson"},
+	"internal/strictjson": {"."},
+	"internal/yamldoc":    {},
+
+	// Test rigs, measurements, tools.
 	"bench/sheet":       {},
 	"bench/spine":       {everything},
 	"bench/supervisors": {everything},
 	"bench/topology":    {everything},
 	"test/faults":       {everything},
 	"test/fleettest":    {everything},
+	"test/fuzztest":     {},
+	"test/goldentest":   {},
 	"test/sim":          {everything},
+	"test/storetest":    {everything},
 	"test/tenants":      {everything},
+	"tools/supply":      {"internal/release"},
 }
 
 // Names that say nothing about what is inside.
@@ -225,7 +244,7 @@ func TestLawOfImports(t *testing.T) {
 		{test, module + "/cmd/gozzard", false},
 		{root, "net/netip", true},
 		{root, "golang.org/x/text", false},
-		{root, module + "/internal/live", false},
+		{root, module + "/internal/fleet", false},
 	} {
 		if why := refuse(tt.from, mayImport[tt.from.folder], tt.imported); (why == "") != tt.may {
 			t.Errorf("%s imports %s: %q", tt.from.path, tt.imported, why)

@@ -13,14 +13,17 @@ import (
 
 // decoders are the packages that read what somebody else wrote: requests, answers, messages, files. Each has a fuzz target.
 var decoders = []string{
-	".",                        // expressions, task ids, addresses, names, schedules
+	".",                        // task ids, addresses, names
+	"internal/cron",            // crontab rules
+	"internal/expression",      // expressions
+	"internal/strictjson",      // JSON bodies, texts in answers
 	"internal/agent",           // records of the journal
 	"internal/api",             // requests of every route
 	"internal/backup",          // files that a restore takes out
 	"internal/cmdb",            // answers of CMDB
 	"internal/yamldoc",         // YAML and JSON documents
 	"internal/enrol",           // enrolment tokens
-	"internal/blueking",    // JSON bodies, credentials, texts in answers
+	"internal/blueking",        // credentials
 	"internal/blueking/gse",    // bodies of every call
 	"internal/blueking/gsekit", // bodies of every call
 	"internal/host",            // pid files, output of commands
@@ -45,7 +48,7 @@ func TestFuzzTargets(t *testing.T) {
 				continue
 			}
 			found[s.folder] = true
-			bounded := slices.ContainsFunc(s.file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(module+"/internal/fuzztest") })
+			bounded := slices.ContainsFunc(s.file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(module+"/test/fuzztest") })
 			if !bounded {
 				t.Errorf("%s: %s does not run within bounds; see test/fuzztest", s.path, f.Name.Name)
 			}

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -52,7 +52,7 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 		next := makeBusiness(b.size.applied)
 		step.change(next)
 		began := time.Now()
-		a, err := s.plane.ApplyTopology(ctx, control.ApplyRequest{Caller: everybody, Business: next, Source: control.SourceFile})
+		a, err := s.plane.ApplyTopology(ctx, record.ApplyRequest{Caller: everybody, Business: next, Source: record.SourceFile})
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/bench/sheet"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -103,8 +103,8 @@ func (b *bench) serve(ctx context.Context, name string, business *topology.Busin
 		s.join(list[0].service.Host)
 		s.report(list, 1, nil)
 	}
-	head := control.BusinessHead{ID: business.ID, Name: business.Name, Version: 1, Source: control.SourceFile, At: time.Now()}
-	return startServer(ctx, dir, s.live, &record{control.BusinessRecord{BusinessHead: head, Business: *business, Numbers: numbers}})
+	head := record.BusinessHead{ID: business.ID, Name: business.Name, Version: 1, Source: record.SourceFile, At: time.Now()}
+	return startServer(ctx, dir, s.live, &memory{record.Business{BusinessHead: head, Business: *business, Numbers: numbers}})
 }
 
 // byHost are the processes of each host.

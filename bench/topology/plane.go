@@ -13,6 +13,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -81,21 +82,21 @@ func (s *server) join(h topology.Host) {
 	s.live.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: h.Agent, Addrs: []gozzard.HostAddr{h.Addr()}}, Session: 1, Online: true, LastSeen: time.Now()})
 }
 
-// record is a business that is kept in memory, since SQL is not what is asked.
-type record struct{ control.BusinessRecord }
+// memory is a business that is kept in memory, since SQL is not what is asked.
+type memory struct{ business record.Business }
 
-func (r *record) Businesses(context.Context) ([]control.BusinessHead, error) {
-	return []control.BusinessHead{r.BusinessHead}, nil
+func (r *memory) Businesses(context.Context) ([]record.BusinessHead, error) {
+	return []record.BusinessHead{r.business.BusinessHead}, nil
 }
 
-func (r *record) Business(context.Context, int) (control.BusinessRecord, error) {
-	return r.BusinessRecord, nil
+func (r *memory) Business(context.Context, int) (record.Business, error) {
+	return r.business, nil
 }
 
-func (r *record) SaveBusiness(context.Context, topology.Change, string, control.AuditRow) (int64, error) {
+func (r *memory) SaveBusiness(context.Context, topology.Change, string, gozzard.AuditRow) (int64, error) {
 	return 0, errors.New("this business is only for questions")
 }
 
-func (r *record) Services(context.Context, int, []int) ([]topology.ServiceInstance, error) {
+func (r *memory) Services(context.Context, int, []int) ([]topology.ServiceInstance, error) {
 	return nil, errors.New("this business is only for questions")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // fakePlane settles every target at once by a rule of the test, over a real live index.
@@ -28,23 +29,23 @@ type fakePlane struct {
 	*fleet.Index
 	*businesses
 	mu      sync.Mutex
-	tasks   map[gozzard.TaskID]control.TaskResults
+	tasks   map[gozzard.TaskID]record.TaskResults
 	outcome func(a *gozzard.Attempt)
 	ring    *control.EventRing
 	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
 }
 
-func (p *fakePlane) Find(caller gozzard.Caller, f control.Filter, start, limit int) (int, []control.Row) {
+func (p *fakePlane) Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row) {
 	return p.Index.Find(caller.Rights, f, start, limit)
 }
 
-func (p *fakePlane) Hosts(caller gozzard.Caller) []control.Host { return p.Index.Hosts(caller.Rights) }
+func (p *fakePlane) Hosts(caller gozzard.Caller) []fleet.Host { return p.Index.Hosts(caller.Rights) }
 
-func (p *fakePlane) Events(_ gozzard.Caller, f control.EventFilter, limit int) control.EventPage {
+func (p *fakePlane) Events(_ gozzard.Caller, f record.EventFilter, limit int) record.EventPage {
 	return p.ring.Newest(f, seesAll, limit)
 }
 
-func (p *fakePlane) EventsAfter(_ gozzard.Caller, f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{}) {
+func (p *fakePlane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{}) {
 	return p.ring.After(f, seesAll, id, limit)
 }
 
@@ -56,7 +57,7 @@ func (p *fakePlane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.T
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seq := gozzard.TaskSeq(len(p.tasks) + 1)
-	r := control.TaskResults{Task: gozzard.Task{Seq: seq, ID: gozzard.NewTaskID(seq, time.Unix(1700000000, 0)), Caller: op.Caller}}
+	r := record.TaskResults{Task: gozzard.Task{Seq: seq, ID: gozzard.NewTaskID(seq, time.Unix(1700000000, 0)), Caller: op.Caller}}
 	for _, it := range op.Items {
 		for _, t := range it.Targets {
 			a := gozzard.Attempt{Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action, State: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
@@ -74,7 +75,7 @@ func (p *fakePlane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.T
 	return r.Task, nil
 }
 
-func (p *fakePlane) Results(_ context.Context, _ gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error) {
+func (p *fakePlane) Results(_ context.Context, _ gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r, ok := p.tasks[id]
@@ -84,7 +85,7 @@ func (p *fakePlane) Results(_ context.Context, _ gozzard.Caller, id gozzard.Task
 	return r, nil
 }
 
-func (p *fakePlane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error) {
+func (p *fakePlane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
 	r, err := p.Results(ctx, caller, id)
 	if err == nil && r.Open() > 0 {
 		select {
@@ -95,8 +96,8 @@ func (p *fakePlane) Await(ctx context.Context, caller gozzard.Caller, id gozzard
 	return r, err
 }
 
-func (p *fakePlane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
-	rows := make([]control.StatusRow, len(targets))
+func (p *fakePlane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow {
+	rows := make([]record.StatusRow, len(targets))
 	for i, t := range targets {
 		rows[i].Host, rows[i].HostKnown = p.Resolve(gozzard.Caller{}, t)
 		rows[i].Row, rows[i].ProcKnown = p.Get(rows[i].Host.Info.Agent, key)
@@ -104,7 +105,7 @@ func (p *fakePlane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.
 	return rows
 }
 
-func (p *fakePlane) Resolve(_ gozzard.Caller, t gozzard.Target) (control.Host, bool) {
+func (p *fakePlane) Resolve(_ gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
 	if t.Agent != "" {
 		return p.Host(t.Agent)
 	}
@@ -125,7 +126,7 @@ func newCLI(t *testing.T) *cli {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &fakePlane{Index: fleet.New(), tasks: map[gozzard.TaskID]control.TaskResults{}, ring: control.NewEventRing(100, time.Unix(1700000000, 0))}
+	p := &fakePlane{Index: fleet.New(), tasks: map[gozzard.TaskID]record.TaskResults{}, ring: control.NewEventRing(100, time.Unix(1700000000, 0))}
 	for i, agent := range []gozzard.AgentID{"a1", "a2"} {
 		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}}, Hostname: "h", OS: "linux", Arch: "amd64", Version: "1"},
 			Session: 1, Online: true, LastSeen: time.Unix(1700000000, 0)})
@@ -400,7 +401,7 @@ func TestCompletion(t *testing.T) {
 	c.want(0, "web\tshop\n", "__complete", "start", "w")
 }
 
-func seesAll(*control.Event) bool { return true }
+func seesAll(*record.Event) bool { return true }
 
 // everybody is a caller who may do everything.
 var everybody = gozzard.Caller{Rights: gozzard.Everything()}

@@ -18,6 +18,7 @@ import (
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/cmdb"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -97,7 +98,7 @@ func (c *cmdbConfig) applier(plane *control.Plane, log *slog.Logger) func(contex
 			return nil
 		}
 		caller.Rights = gozzard.Everything() // who asked for it was asked for his; what comes is the source's word
-		done, err := plane.ApplyTopology(ctx, control.ApplyRequest{Caller: caller, Business: b, Source: control.SourceCMDB, Prune: c.prune})
+		done, err := plane.ApplyTopology(ctx, record.ApplyRequest{Caller: caller, Business: b, Source: record.SourceCMDB, Prune: c.prune})
 		if err != nil {
 			return err
 		}
@@ -123,7 +124,7 @@ func flusher(plane *control.Plane, sync *cmdb.Sync) func(context.Context, gozzar
 func fromDocument(plane *control.Plane, biz int) bool {
 	for _, h := range plane.Businesses(gozzard.Caller{Rights: gozzard.Everything()}) {
 		if h.ID == biz {
-			return h.Source == control.SourceFile
+			return h.Source == record.SourceFile
 		}
 	}
 	return false

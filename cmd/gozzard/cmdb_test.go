@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/client"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
@@ -134,7 +134,7 @@ func TestBusinessesFromCMDB(t *testing.T) {
 		t.Errorf("%d processes after %s", count(), answer)
 	}
 	heads := n.plane.Businesses(everybody)
-	if len(heads) != 1 || heads[0].Source != control.SourceCMDB {
+	if len(heads) != 1 || heads[0].Source != record.SourceCMDB {
 		t.Errorf("%+v", heads)
 	}
 	srv.Close()
@@ -159,7 +159,7 @@ func TestBusinessesFromDocumentsAreLeftAlone(t *testing.T) {
 	if answer := flush(t, n, 2); !strings.Contains(answer, `"result":true`) {
 		t.Error(answer)
 	}
-	if heads := n.plane.Businesses(everybody); len(heads) != 1 || heads[0].Source != control.SourceFile || heads[0].Version != 1 {
+	if heads := n.plane.Businesses(everybody); len(heads) != 1 || heads[0].Source != record.SourceFile || heads[0].Version != 1 {
 		t.Errorf("%+v", heads)
 	}
 }

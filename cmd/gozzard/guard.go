@@ -8,6 +8,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/ratelimit"
 )
@@ -65,7 +66,7 @@ type guardedPlane struct {
 // Operate accepts an operation that is not too much.
 func (p *guardedPlane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
 	err := p.guard.Operation(op, op.Door == api.Door, func() int {
-		n, _ := p.Find(op.Caller, control.Filter{}, 0, 0)
+		n, _ := p.Find(op.Caller, fleet.Filter{}, 0, 0)
 		return n
 	})
 	if err != nil {

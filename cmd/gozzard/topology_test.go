@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -15,15 +16,15 @@ import (
 // businesses is the part of a real control plane that knows businesses; operations stay with the fake.
 type businesses struct{ real *control.Plane }
 
-func (b *businesses) ApplyTopology(ctx context.Context, req control.ApplyRequest) (control.ApplyAnswer, error) {
+func (b *businesses) ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error) {
 	return b.real.ApplyTopology(ctx, req)
 }
 
-func (b *businesses) Business(ctx context.Context, caller gozzard.Caller, biz int) (control.BusinessRecord, error) {
+func (b *businesses) Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error) {
 	return b.real.Business(ctx, caller, biz)
 }
 
-func (b *businesses) Businesses(caller gozzard.Caller) []control.BusinessHead {
+func (b *businesses) Businesses(caller gozzard.Caller) []record.BusinessHead {
 	return b.real.Businesses(caller)
 }
 
@@ -31,7 +32,7 @@ func (b *businesses) FindProcesses(caller gozzard.Caller, q topology.Query) (int
 	return b.real.FindProcesses(caller, q)
 }
 
-func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error) {
+func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
 	return b.real.TopologyItems(ctx, biz, rows, a)
 }
 

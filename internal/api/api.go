@@ -11,8 +11,9 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
@@ -20,21 +21,21 @@ import (
 // Plane is the control plane as this API needs it.
 type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
-	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error)
-	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (control.TaskResults, error)
-	Find(caller gozzard.Caller, f control.Filter, start, limit int) (int, []control.Row)
-	Hosts(caller gozzard.Caller) []control.Host
-	Resolve(caller gozzard.Caller, t gozzard.Target) (control.Host, bool)
-	Events(caller gozzard.Caller, f control.EventFilter, limit int) control.EventPage
-	EventsAfter(caller gozzard.Caller, f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{})
+	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (record.TaskResults, error)
+	Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row)
+	Hosts(caller gozzard.Caller) []fleet.Host
+	Resolve(caller gozzard.Caller, t gozzard.Target) (fleet.Host, bool)
+	Events(caller gozzard.Caller, f record.EventFilter, limit int) record.EventPage
+	EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{})
 	Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error)
-	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow
+	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow
 
-	ApplyTopology(ctx context.Context, req control.ApplyRequest) (control.ApplyAnswer, error)
-	Business(ctx context.Context, caller gozzard.Caller, biz int) (control.BusinessRecord, error)
-	Businesses(caller gozzard.Caller) []control.BusinessHead
+	ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error)
+	Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error)
+	Businesses(caller gozzard.Caller) []record.BusinessHead
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
-	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error)
+	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
 	TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []topology.SetCount
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // plane is a control plane that remembers what it was asked and answers as it is told, over a real live index.
@@ -27,14 +28,14 @@ type plane struct {
 	mu      sync.Mutex
 	ops     []*gozzard.Operation
 	refuse  error
-	results map[gozzard.TaskID]control.TaskResults
+	results map[gozzard.TaskID]record.TaskResults
 	awaited time.Duration
 	ring    *control.EventRing
 	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
 }
 
 func newPlane() *plane {
-	return &plane{Index: fleet.New(), results: map[gozzard.TaskID]control.TaskResults{}, ring: control.NewEventRing(50, time.Now())}
+	return &plane{Index: fleet.New(), results: map[gozzard.TaskID]record.TaskResults{}, ring: control.NewEventRing(50, time.Now())}
 }
 
 func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
@@ -51,21 +52,21 @@ func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task,
 	return gozzard.Task{ID: "GSETASK:20240102030405:7", Targets: n}, nil
 }
 
-func (p *plane) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error) {
+func (p *plane) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
 	r, ok := p.results[id]
 	if !ok || r.Task.Caller.App != caller.App {
-		return control.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
+		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
 	}
 	return r, nil
 }
 
-func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (control.TaskResults, error) {
+func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (record.TaskResults, error) {
 	p.awaited = max
 	return p.Results(ctx, caller, id)
 }
 
-func (p *plane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
-	rows := make([]control.StatusRow, len(targets))
+func (p *plane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow {
+	rows := make([]record.StatusRow, len(targets))
 	for i, t := range targets {
 		rows[i].Host, rows[i].HostKnown = p.Resolve(gozzard.Caller{}, t)
 		rows[i].Row, rows[i].ProcKnown = p.Get(rows[i].Host.Info.Agent, key)
@@ -73,24 +74,24 @@ func (p *plane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Targ
 	return rows
 }
 
-func (p *plane) Resolve(_ gozzard.Caller, t gozzard.Target) (control.Host, bool) {
+func (p *plane) Resolve(_ gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
 	if t.Agent != "" {
 		return p.Host(t.Agent)
 	}
 	return p.HostByAddr(t.Addr)
 }
 
-func (p *plane) Find(caller gozzard.Caller, f control.Filter, start, limit int) (int, []control.Row) {
+func (p *plane) Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row) {
 	return p.Index.Find(caller.Rights, f, start, limit)
 }
 
-func (p *plane) Hosts(caller gozzard.Caller) []control.Host { return p.Index.Hosts(caller.Rights) }
+func (p *plane) Hosts(caller gozzard.Caller) []fleet.Host { return p.Index.Hosts(caller.Rights) }
 
-func (p *plane) Events(_ gozzard.Caller, f control.EventFilter, limit int) control.EventPage {
+func (p *plane) Events(_ gozzard.Caller, f record.EventFilter, limit int) record.EventPage {
 	return p.ring.Newest(f, seesAll, limit)
 }
 
-func (p *plane) EventsAfter(_ gozzard.Caller, f control.EventFilter, id uint64, limit int) (control.EventPage, <-chan struct{}) {
+func (p *plane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{}) {
 	return p.ring.After(f, seesAll, id, limit)
 }
 
@@ -297,7 +298,7 @@ func TestErrorsOfThePlane(t *testing.T) {
 	}
 }
 
-func seesAll(*control.Event) bool { return true }
+func seesAll(*record.Event) bool { return true }
 
 // everybody is a caller who may do everything.
 var everybody = gozzard.Caller{Rights: gozzard.Everything()}

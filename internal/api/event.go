@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // Bounds of event streams.
@@ -68,7 +69,7 @@ func (a *api) getEvents(w http.ResponseWriter, r *http.Request, caller gozzard.C
 }
 
 // eventFilter reads what both event routes have in common. none: hosts are named and not one of them is known.
-func (a *api) eventFilter(caller gozzard.Caller, q *query) (f control.EventFilter, none bool) {
+func (a *api) eventFilter(caller gozzard.Caller, q *query) (f record.EventFilter, none bool) {
 	pattern := func(list *[]string) func(string) string {
 		return func(s string) string {
 			*list = append(*list, s)
@@ -90,7 +91,7 @@ func (a *api) eventFilter(caller gozzard.Caller, q *query) (f control.EventFilte
 			q.faults.Add("since", "must be a time such as 2026-01-02T15:04:05Z or Unix milliseconds, is %q", clip(s))
 		}
 	}
-	var hosts control.Filter
+	var hosts fleet.Filter
 	none = a.hostFilter(caller, q, &hosts)
 	f.Agents = hosts.Agents
 	return f, none
@@ -104,7 +105,7 @@ func parseSince(s string) (time.Time, bool) {
 	return t, err == nil
 }
 
-func renderEvent(e *control.Event) eventBody {
+func renderEvent(e *record.Event) eventBody {
 	b := eventBody{ID: e.ID, Agent: e.Agent, Cloud: e.Addr.Cloud, Namespace: e.Key.Namespace, Name: e.Key.Name, Kind: e.Kind, At: e.At, PID: e.PID, Code: e.Code,
 		Signal: e.Signal, Core: e.Core, Message: e.Message}
 	if e.Addr.IP.IsValid() {
@@ -155,7 +156,7 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 	return nil
 }
 
-func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f control.EventFilter, at uint64) error {
+func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record.EventFilter, at uint64) error {
 	beat := time.NewTicker(streamBeat)
 	defer beat.Stop()
 	for {

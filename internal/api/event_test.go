@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 func (s *server) happen(agent gozzard.AgentID, seq uint64, name string, kind gozzard.EventKind) {
@@ -101,7 +101,7 @@ func next(t *testing.T, lines chan string) string {
 func TestEventsAreStreamed(t *testing.T) {
 	s := newServer(t)
 	s.happen("a1", 1, "web", gozzard.EventExited)
-	before := s.ring.Newest(control.EventFilter{}, seesAll, 1).Next
+	before := s.ring.Newest(record.EventFilter{}, seesAll, 1).Next
 	lines, stop := s.open(t, "?name=web", "")
 	s.happen("a1", 2, "worker", gozzard.EventExited)
 	s.happen("a1", 3, "web", gozzard.EventStarted)

@@ -17,8 +17,8 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/upgrade"
@@ -76,8 +76,8 @@ func (noFleet) Order(gozzard.AgentID, gozzard.UpdateOrder) {}
 
 type stillPlane struct{ *plane }
 
-func (stillPlane) ApplyTopology(context.Context, control.ApplyRequest) (control.ApplyAnswer, error) {
-	return control.ApplyAnswer{}, errKept
+func (stillPlane) ApplyTopology(context.Context, record.ApplyRequest) (record.ApplyAnswer, error) {
+	return record.ApplyAnswer{}, errKept
 }
 
 func stillHandler(f *testing.F, s *server) http.Handler {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 type hostsBody struct {
@@ -66,7 +66,7 @@ func (a *api) getHosts(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 	return answer(w, http.StatusOK, body)
 }
 
-func renderHost(h *control.Host) hostBody {
+func renderHost(h *fleet.Host) hostBody {
 	i := &h.Info
 	b := hostBody{Agent: i.Agent, Addrs: []hostAddr{}, Online: h.Online, Hostname: i.Hostname, OS: i.OS, Arch: i.Arch, Version: i.Version,
 		StartedAt: i.StartedAt, CPUs: i.CPUs, MemBytes: i.MemBytes, Mode: i.Mode.String(), Degraded: i.Degraded}

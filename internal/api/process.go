@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 // The sizes of a page.
@@ -56,7 +56,7 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzar
 	if s := a.queryScope(caller, q); s != nil {
 		return a.getScope(w, caller, q, s)
 	}
-	var f control.Filter
+	var f fleet.Filter
 	pattern := func(list *[]string) func(string) string {
 		return func(s string) string {
 			*list = append(*list, s)
@@ -132,7 +132,7 @@ func parseState(s string) (gozzard.RunState, string) {
 	return 0, "must be one of " + strings.Join(known, ", ") + ", is " + strconv.Quote(clip(s))
 }
 
-func renderProcess(r *control.Row) processBody {
+func renderProcess(r *fleet.Row) processBody {
 	s := &r.Status
 	b := processBody{
 		Agent: r.Agent, Cloud: r.Addr.Cloud, Namespace: s.Namespace, Name: s.Name, Labels: s.Labels, Wanted: s.Wanted.String(), State: s.State.String(),

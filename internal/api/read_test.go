@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 func TestTask(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTask(t *testing.T) {
 		return gozzard.Attempt{Agent: "a1", Addr: at(0, "10.0.0.1"), Key: gozzard.Key{Namespace: "shop", Name: "web"}, Action: action, State: state,
 			Outcome: gozzard.Outcome{Code: code, Message: "said"}}
 	}
-	s.results[id] = control.TaskResults{Task: gozzard.Task{ID: id, Caller: gozzard.Caller{App: "app", User: "me"}, At: time.Unix(1700000000, 0), Targets: 7}, Attempts: []gozzard.Attempt{
+	s.results[id] = record.TaskResults{Task: gozzard.Task{ID: id, Caller: gozzard.Caller{App: "app", User: "me"}, At: time.Unix(1700000000, 0), Targets: 7}, Attempts: []gozzard.Attempt{
 		attempt(gozzard.AttemptOK, gozzard.ActionStart, gozzard.CodeOK),
 		attempt(gozzard.AttemptFailed, gozzard.ActionStart, gozzard.CodeAlreadyRunning),
 		attempt(gozzard.AttemptFailed, gozzard.ActionStop, gozzard.CodeNotRunning),

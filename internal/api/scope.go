@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/expression"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -258,13 +258,13 @@ func (a *api) bodyTargets(caller gozzard.Caller, root *strictjson.Value, s *scop
 
 // scopeItems makes the items of an operation on processes of a business. An instance that lacks what the action needs fails for itself.
 func (a *api) scopeItems(ctx context.Context, caller gozzard.Caller, s *scope, action gozzard.Action) ([]gozzard.Item, error) {
-	s.Limit = control.MaxTargets
+	s.Limit = record.MaxTargets
 	total, rows := a.Plane.FindProcesses(caller, s.Query)
 	switch {
 	case total == 0:
 		return nil, a.nothingFits(caller, s.Biz)
-	case total > control.MaxTargets:
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation", total, control.MaxTargets)
+	case total > record.MaxTargets:
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation", total, record.MaxTargets)
 	}
 	found, err := a.Plane.TopologyItems(ctx, s.Biz, rows, action)
 	if err != nil {
@@ -282,7 +282,7 @@ func (a *api) scopeItems(ctx context.Context, caller gozzard.Caller, s *scope, a
 }
 
 func (a *api) nothingFits(caller gozzard.Caller, biz int) error {
-	if !slices.ContainsFunc(a.Plane.Businesses(caller), func(h control.BusinessHead) bool { return h.ID == biz }) {
+	if !slices.ContainsFunc(a.Plane.Businesses(caller), func(h record.BusinessHead) bool { return h.ID == biz }) {
 		return unknownBusiness(biz)
 	}
 	return gozzard.Errorf(gozzard.ErrNotFound, "no process of business %d fits", biz)

@@ -7,7 +7,8 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
@@ -104,8 +105,8 @@ func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selector, ite
 }
 
 func (a *api) writtenItems(s *selector, item gozzard.Item) ([]gozzard.Item, error) {
-	if n := len(s.names) * len(s.hosts); n > control.MaxTargets {
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes on %d hosts are %d targets, at most %d are allowed", len(s.names), len(s.hosts), n, control.MaxTargets)
+	if n := len(s.names) * len(s.hosts); n > record.MaxTargets {
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes on %d hosts are %d targets, at most %d are allowed", len(s.names), len(s.hosts), n, record.MaxTargets)
 	}
 	var items []gozzard.Item
 	for _, name := range s.names {
@@ -121,7 +122,7 @@ func (a *api) writtenItems(s *selector, item gozzard.Item) ([]gozzard.Item, erro
 }
 
 func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) ([]gozzard.Item, error) {
-	f := control.Filter{Names: s.names}
+	f := fleet.Filter{Names: s.names}
 	if s.namespace != "" {
 		f.Namespaces = []string{s.namespace}
 	}
@@ -137,12 +138,12 @@ func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) 
 	if len(faults) > 0 {
 		return nil, &gozzard.Error{Kind: gozzard.ErrNotFound, Message: "a host is not known", Faults: faults}
 	}
-	total, rows := a.Plane.Find(caller, f, 0, control.MaxTargets)
+	total, rows := a.Plane.Find(caller, f, 0, record.MaxTargets)
 	switch {
 	case total == 0:
 		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no registered process fits")
-	case total > control.MaxTargets:
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation", total, control.MaxTargets)
+	case total > record.MaxTargets:
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation", total, record.MaxTargets)
 	}
 	at := make(map[gozzard.Key]int)
 	var items []gozzard.Item
@@ -171,7 +172,7 @@ func resultKey(t gozzard.Target, k gozzard.Key) string {
 }
 
 // hostFilter turns the names of hosts in a query into the agents of a filter. A host is "cloud:ip", an address, or an agent id.
-func (a *api) hostFilter(caller gozzard.Caller, q *query, f *control.Filter) (none bool) {
+func (a *api) hostFilter(caller gozzard.Caller, q *query, f *fleet.Filter) (none bool) {
 	clouds := cloudFinder{plane: a.Plane, caller: caller}
 	q.each("host", func(s string) string {
 		t, err := parseHost(s, &clouds)

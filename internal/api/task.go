@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // maxPoll bounds one long poll, below what proxies on the way give up at.
@@ -76,7 +76,7 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return err
 	}
 	id := gozzard.TaskID(r.PathValue("id"))
-	var res control.TaskResults
+	var res record.TaskResults
 	if wait > 0 {
 		res, err = a.Plane.Await(r.Context(), caller, id, wait)
 	} else {
@@ -101,7 +101,7 @@ func readPoll(q *query) time.Duration {
 	return d
 }
 
-func renderTask(res *control.TaskResults, show string) taskBody {
+func renderTask(res *record.TaskResults, show string) taskBody {
 	b := taskBody{TaskID: res.Task.ID, At: res.Task.At.UTC(), App: res.Task.Caller.App, User: res.Task.Caller.User, Attempts: []attemptBody{}}
 	b.Counts.Targets = len(res.Attempts)
 	for i := range res.Attempts {

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -112,8 +112,8 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 		return err
 	}
 	biz := readBiz(r, q.faults)
-	req := control.ApplyRequest{
-		Caller: caller, Source: control.SourceFile, DryRun: q.flag("dry_run"), Prune: q.flag("prune"), TakeOver: q.flag("take_over"),
+	req := record.ApplyRequest{
+		Caller: caller, Source: record.SourceFile, DryRun: q.flag("dry_run"), Prune: q.flag("prune"), TakeOver: q.flag("take_over"),
 	}
 	if q.values.Has("version") {
 		base := int64(q.number("version", 0, 0, math.MaxInt))
@@ -274,7 +274,7 @@ func renderPlan(p *topology.Plan) planBody {
 	return planBody{Added: items(p.Added), Changed: items(p.Changed), Removed: items(p.Removed)}
 }
 
-func renderTree(h control.BusinessHead, sets []topology.SetCount) treeBody {
+func renderTree(h record.BusinessHead, sets []topology.SetCount) treeBody {
 	b := treeBody{Biz: h.ID, Name: h.Name, Sets: []setBody{}}
 	for i := range sets {
 		s := &sets[i]

@@ -8,49 +8,15 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
-
-// Event is an event of the fleet. ID counts on this server and goes on over its restarts.
-type Event struct {
-	ID    uint64
-	Agent gozzard.AgentID
-	Addr  gozzard.HostAddr
-	gozzard.Event
-}
-
-// EventFilter chooses events; every field that is not empty must fit, and a list fits when one of its values does.
-type EventFilter struct {
-	Namespaces []string // patterns with * and ?
-	Names      []string // patterns with * and ?
-	Agents     []gozzard.AgentID
-	Kinds      []gozzard.EventKind
-	Since      time.Time // happened then or later
-}
-
-// Fits reports whether an event is chosen.
-func (f *EventFilter) Fits(e *Event) bool {
-	has := func(list []string, s string) bool {
-		return len(list) == 0 || slices.ContainsFunc(list, func(pattern string) bool {
-			return gozzard.MatchGlob(pattern, s)
-		})
-	}
-	return has(f.Namespaces, e.Key.Namespace) && has(f.Names, e.Key.Name) && (len(f.Agents) == 0 || slices.Contains(f.Agents, e.Agent)) &&
-		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, e.Kind)) && (f.Since.IsZero() || e.At >= f.Since.UnixMilli())
-}
-
-// EventPage is a part of the events, in the order in which they arrived.
-type EventPage struct {
-	Events []Event
-	Next   uint64 // where to go on: the number of the newest event that was looked at
-	Lost   bool   // some after the asked number may be missing: they are not kept any more
-}
 
 // EventRing keeps the newest events. Who follows it has a place in it and no buffer of its own, so a slow reader costs nothing.
 type EventRing struct {
 	mu      sync.Mutex
 	most    int
-	list    []Event // a circle once it is full
-	first   int     // of the circle
+	list    []record.Event // a circle once it is full
+	first   int            // of the circle
 	lastID  uint64
 	seen    map[gozzard.AgentID]uint64
 	changed chan struct{} // closed when something is added; nil when nobody waits
@@ -74,7 +40,7 @@ func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []g
 		// Cloned: a short string must not keep the whole message alive that it came in.
 		e.Message, e.Signal, e.Kind = strings.Clone(e.Message), strings.Clone(e.Signal), gozzard.EventKind(strings.Clone(string(e.Kind)))
 		e.Key = gozzard.Key{Namespace: strings.Clone(e.Key.Namespace), Name: strings.Clone(e.Key.Name)}
-		ev := Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
+		ev := record.Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
 		if len(r.list) < r.most {
 			r.list = append(r.list, ev)
 			continue
@@ -88,13 +54,13 @@ func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []g
 	}
 }
 
-func (r *EventRing) at(i int) *Event { return &r.list[(r.first+i)%len(r.list)] }
+func (r *EventRing) at(i int) *record.Event { return &r.list[(r.first+i)%len(r.list)] }
 
 // Newest gives the last events that fit and may be seen, oldest first.
-func (r *EventRing) Newest(f EventFilter, sees func(*Event) bool, limit int) EventPage {
+func (r *EventRing) Newest(f record.EventFilter, sees func(*record.Event) bool, limit int) record.EventPage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := EventPage{Next: r.lastID}
+	p := record.EventPage{Next: r.lastID}
 	for i := len(r.list) - 1; i >= 0 && len(p.Events) < limit; i-- {
 		if e := r.at(i); f.Fits(e) && sees(e) {
 			p.Events = append(p.Events, *e)
@@ -105,13 +71,13 @@ func (r *EventRing) Newest(f EventFilter, sees func(*Event) bool, limit int) Eve
 }
 
 // After gives the first events that fit and may be seen behind a number, and a channel that is closed when there may be more.
-func (r *EventRing) After(f EventFilter, sees func(*Event) bool, id uint64, limit int) (EventPage, <-chan struct{}) {
+func (r *EventRing) After(f record.EventFilter, sees func(*record.Event) bool, id uint64, limit int) (record.EventPage, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if id > r.lastID { // of a server whose clock was ahead: begin here
 		id = r.lastID
 	}
-	p := EventPage{Next: id}
+	p := record.EventPage{Next: id}
 	start, oldest := 0, r.lastID-uint64(len(r.list)) // numbers are without gaps
 	if id > oldest {
 		start = int(id - oldest)
@@ -131,18 +97,18 @@ func (r *EventRing) After(f EventFilter, sees func(*Event) bool, id uint64, limi
 }
 
 // Events gives the newest events that fit and the caller may see, oldest first.
-func (p *Plane) Events(caller gozzard.Caller, f EventFilter, limit int) EventPage {
+func (p *Plane) Events(caller gozzard.Caller, f record.EventFilter, limit int) record.EventPage {
 	return p.events.Newest(f, p.eventSight(caller), limit)
 }
 
 // EventsAfter gives events that fit behind a number. The channel is closed when there may be more; with a full page there may be more at once.
-func (p *Plane) EventsAfter(caller gozzard.Caller, f EventFilter, id uint64, limit int) (EventPage, <-chan struct{}) {
+func (p *Plane) EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{}) {
 	return p.events.After(f, p.eventSight(caller), id, limit)
 }
 
-func (p *Plane) eventSight(caller gozzard.Caller) func(*Event) bool {
+func (p *Plane) eventSight(caller gozzard.Caller) func(*record.Event) bool {
 	sees := p.sight(caller.Rights)
-	return func(e *Event) bool { return sees(e.Agent, e.Addr, e.Key.Namespace) }
+	return func(e *record.Event) bool { return sees(e.Agent, e.Addr, e.Key.Namespace) }
 }
 
 // receiveEvents keeps events in memory and tells the agent that they have arrived.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 func (r *rig) events(agent gozzard.AgentID, session uint64, events ...gozzard.Event) {
@@ -29,12 +29,12 @@ func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
 	r.events(other, 2, event(6, "web", gozzard.EventExited))                                   // a session nobody opened
 	r.events(other, 1, event(8, "x", gozzard.EventExited), event(7, "x", gozzard.EventExited)) // out of order
 	for _, c := range []struct {
-		f    control.EventFilter
+		f    record.EventFilter
 		want int
 	}{
-		{control.EventFilter{}, 4}, {control.EventFilter{Names: []string{"w*"}}, 3}, {control.EventFilter{Namespaces: []string{"other"}}, 0},
-		{control.EventFilter{Agents: []gozzard.AgentID{other}}, 1}, {control.EventFilter{Kinds: []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited}}, 3},
-		{control.EventFilter{Since: time.UnixMilli(1_700_000_000_009)}, 2},
+		{record.EventFilter{}, 4}, {record.EventFilter{Names: []string{"w*"}}, 3}, {record.EventFilter{Namespaces: []string{"other"}}, 0},
+		{record.EventFilter{Agents: []gozzard.AgentID{other}}, 1}, {record.EventFilter{Kinds: []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited}}, 3},
+		{record.EventFilter{Since: time.UnixMilli(1_700_000_000_009)}, 2},
 	} {
 		if got := r.plane.Events(caller, c.f, 100); len(got.Events) != c.want {
 			t.Errorf("%+v: %d events, want %d", c.f, len(got.Events), c.want)
@@ -44,7 +44,7 @@ func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
 	if len(acks) != 2 || acks[0].AckEvents != 9 || acks[1].AckEvents != 10 {
 		t.Errorf("%+v", acks)
 	}
-	page := r.plane.Events(caller, control.EventFilter{}, 2)
+	page := r.plane.Events(caller, record.EventFilter{}, 2)
 	if len(page.Events) != 2 || page.Events[0].Key.Name != "db" || !page.Events[0].Addr.IP.IsValid() {
 		t.Errorf("the newest two: %+v", page.Events)
 	}
@@ -54,7 +54,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	r.events(me, 1, event(1, "web", gozzard.EventExited), event(2, "db", gozzard.EventExited))
-	f := control.EventFilter{Names: []string{"web"}}
+	f := record.EventFilter{Names: []string{"web"}}
 	page, changed := r.plane.EventsAfter(caller, f, 0, 10)
 	if len(page.Events) != 1 || page.Lost {
 		t.Fatalf("%+v", page)
@@ -83,11 +83,11 @@ func TestOldEventsMakeRoom(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	r.events(me, 1, event(1, "web", gozzard.EventExited))
-	first := r.plane.Events(caller, control.EventFilter{}, 1).Next
+	first := r.plane.Events(caller, record.EventFilter{}, 1).Next
 	for i := range uint64(120) {
 		r.events(me, 1, event(2+i, "web", gozzard.EventExited))
 	}
-	page, _ := r.plane.EventsAfter(caller, control.EventFilter{}, first, 1000)
+	page, _ := r.plane.EventsAfter(caller, record.EventFilter{}, first, 1000)
 	if len(page.Events) != 50 || !page.Lost || page.Events[0].Seq != 72 || page.Events[49].Seq != 121 {
 		t.Fatalf("%d events, lost %v", len(page.Events), page.Lost)
 	}
@@ -103,8 +103,8 @@ func TestGroupsReachTheHost(t *testing.T) {
 	r.hello(me, 1, journalA)
 	set := func(ns string, cpu float64) {
 		t.Helper()
-		if _, err := r.plane.SetGroups(t.Context(), control.GroupRequest{Caller: caller, Namespace: ns, Targets: []gozzard.Target{{Agent: me}, {Agent: other}},
-			Groups: []control.Group{{ID: "pool", CPULimit: cpu, MemWeight: 1}}}); err != nil {
+		if _, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: caller, Namespace: ns, Targets: []gozzard.Target{{Agent: me}, {Agent: other}},
+			Groups: []record.Group{{ID: "pool", CPULimit: cpu, MemWeight: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,37 +5,15 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Group is a resource pool: limits in percent of the whole machine and how its victim is chosen.
-type Group struct {
-	ID                   string
-	CPULimit, MemLimit   float64
-	CPUWeight, MemWeight int
-}
-
-// GroupRequest sets the pools of a namespace on hosts.
-type GroupRequest struct {
-	Caller      gozzard.Caller
-	Namespace   string
-	Labels      map[string]string
-	Targets     []gozzard.Target
-	Groups      []Group
-	RequestHash [32]byte
-}
-
-// GroupAnswer is the outcome for one host.
-type GroupAnswer struct {
-	Target  gozzard.Target
-	Outcome gozzard.Outcome
-}
-
 // SetGroups records pools for every known host of a request; unknown ones are told so. It takes the right to change definitions of the namespace.
-func (p *Plane) SetGroups(ctx context.Context, req GroupRequest) ([]GroupAnswer, error) {
-	answers := make([]GroupAnswer, len(req.Targets))
-	var rows []GroupRecord
+func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]record.GroupAnswer, error) {
+	answers := make([]record.GroupAnswer, len(req.Targets))
+	var rows []record.GroupLimits
 	for i, t := range req.Targets {
-		answers[i] = GroupAnswer{Target: t, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
+		answers[i] = record.GroupAnswer{Target: t, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
 		h, ok := p.Resolve(req.Caller, t)
 		if !ok || t.Refused != nil {
 			answers[i].Outcome = gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}
@@ -46,7 +24,7 @@ func (p *Plane) SetGroups(ctx context.Context, req GroupRequest) ([]GroupAnswer,
 			continue
 		}
 		for _, g := range req.Groups {
-			rows = append(rows, GroupRecord{
+			rows = append(rows, record.GroupLimits{
 				Agent: h.Info.Agent, Addr: t.Addr, Namespace: req.Namespace, Group: g.ID, Labels: req.Labels,
 				CPULimit: g.CPULimit, MemLimit: g.MemLimit, CPUWeight: g.CPUWeight, MemWeight: g.MemWeight,
 			})
@@ -55,7 +33,7 @@ func (p *Plane) SetGroups(ctx context.Context, req GroupRequest) ([]GroupAnswer,
 	if len(rows) == 0 {
 		return answers, nil
 	}
-	audit := AuditRow{At: p.o.Now(), Caller: req.Caller, Act: "set_groups:" + req.Namespace, RequestHash: req.RequestHash, Targets: len(req.Targets)}
+	audit := gozzard.AuditRow{At: p.o.Now(), Caller: req.Caller, Act: "set_groups:" + req.Namespace, RequestHash: req.RequestHash, Targets: len(req.Targets)}
 	if err := p.o.Store.SetGroups(ctx, rows, audit); err != nil {
 		return nil, err
 	}
@@ -68,7 +46,7 @@ func (p *Plane) SetGroups(ctx context.Context, req GroupRequest) ([]GroupAnswer,
 }
 
 // Groups lists the pools of a namespace on the hosts named, where the caller may see it.
-func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace string, targets []gozzard.Target) ([]GroupRecord, error) {
+func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace string, targets []gozzard.Target) ([]record.GroupLimits, error) {
 	var agents []gozzard.AgentID
 	for _, t := range targets {
 		if h, ok := p.Resolve(caller, t); ok && caller.Rights.Sees(namespace, h.Info.Addrs) {

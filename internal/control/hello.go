@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 func (p *Plane) helloLoop(ctx context.Context) {
@@ -32,7 +34,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	info.Agent = h.from
 	info.Addrs = slices.DeleteFunc(slices.Clone(info.Addrs), func(a gozzard.HostAddr) bool { return a.Cloud != h.cloud || !a.IP.IsValid() })
 	now := p.o.Now()
-	rec, opened, err := p.o.Store.OpenSession(ctx, HostRecord{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version})
+	rec, opened, err := p.o.Store.OpenSession(ctx, record.Host{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version})
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	}
 	p.mu.Unlock()
 	lost := p.lostState(h.from, rec)
-	p.o.Live.PutHost(Host{Info: info, Session: r.Session, Online: true, LastSeen: now})
+	p.o.Live.PutHost(fleet.Host{Info: info, Session: r.Session, Online: true, LastSeen: now})
 	p.welcome(h)
 	p.sendGroups(ctx, []gozzard.AgentID{h.from})
 	if err := p.settleOld(ctx, h, rec); err != nil {
@@ -73,7 +75,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 }
 
 // settleOld reconciles until the record takes it: the session is open, so the agent will not say HELLO again by itself.
-func (p *Plane) settleOld(ctx context.Context, h hello, rec HostRecord) error {
+func (p *Plane) settleOld(ctx context.Context, h hello, rec record.Host) error {
 	for {
 		err := p.reconcile(ctx, h, rec)
 		if err == nil {
@@ -115,7 +117,7 @@ func (p *Plane) welcome(h hello) {
 }
 
 // reconcile decides about the attempts of one agent that older sessions left open, from what its HELLO says of them.
-func (p *Plane) reconcile(ctx context.Context, h hello, rec HostRecord) error {
+func (p *Plane) reconcile(ctx context.Context, h hello, rec record.Host) error {
 	r := h.report
 	open, err := p.o.Store.Open(ctx, h.from)
 	if err != nil {
@@ -129,7 +131,7 @@ func (p *Plane) reconcile(ctx context.Context, h hello, rec HostRecord) error {
 		p.o.Log.Warn("the journal of a host is not the one seen before, or an older copy of it", "agent", h.from)
 	}
 	var final []settle
-	var requeue []Settlement
+	var requeue []record.Settlement
 	seen := map[gozzard.OpID]bool{}
 	now := p.o.Now()
 	for i := range open {
@@ -146,7 +148,7 @@ func (p *Plane) reconcile(ctx context.Context, h hello, rec HostRecord) error {
 		if !ok {
 			continue
 		}
-		row := Settlement{Ref: a.Ref, Op: a.Op, Agent: h.from, To: next, FromSession: a.Session, Journal: &r.Journal, Outcome: reconciled(next, rep)}
+		row := record.Settlement{Ref: a.Ref, Op: a.Op, Agent: h.from, To: next, FromSession: a.Session, Journal: &r.Journal, Outcome: reconciled(next, rep)}
 		if next == gozzard.AttemptPending {
 			requeue = append(requeue, row)
 			continue
@@ -187,7 +189,7 @@ func (p *Plane) foreign(id gozzard.OpID, from gozzard.AgentID) bool {
 }
 
 // requeue puts attempts that provably never began back to pending; release sends them in the new session.
-func (p *Plane) requeue(ctx context.Context, rows []Settlement) error {
+func (p *Plane) requeue(ctx context.Context, rows []record.Settlement) error {
 	if len(rows) == 0 {
 		return nil
 	}

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
-
-// MaxTargets bounds one operation.
-const MaxTargets = 100_000
 
 // Operate accepts an operation: when it returns, the task with one attempt per target and its audit row are durable, and every attempt will reach a
 // verdict. Hosts that are unknown or offline have theirs already.
@@ -47,7 +46,7 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 
 // draft is an operation on its way into the record.
 type draft struct {
-	task      *NewTask
+	task      *record.NewTask
 	registers bool
 	missing   []gozzard.ProcID // processes whose recorded definition is needed
 }
@@ -65,14 +64,14 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 			acts = append(acts, a)
 		}
 	}
-	if n == 0 || n > MaxTargets {
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "an operation needs 1 to %d targets, this one has %d", MaxTargets, n)
+	if n == 0 || n > record.MaxTargets {
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "an operation needs 1 to %d targets, this one has %d", record.MaxTargets, n)
 	}
 	now := p.o.Now()
-	d := &draft{task: &NewTask{
+	d := &draft{task: &record.NewTask{
 		Task:     gozzard.Task{Caller: op.Caller, Door: op.Door, At: now, Targets: n},
 		Attempts: make([]gozzard.Attempt, 0, n), IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash,
-		Audit: AuditRow{At: now, Caller: op.Caller, Act: "operate:" + strings.Join(acts, ","), RequestHash: op.RequestHash, Targets: n},
+		Audit: gozzard.AuditRow{At: now, Caller: op.Caller, Act: "operate:" + strings.Join(acts, ","), RequestHash: op.RequestHash, Targets: n},
 	}}
 	seen := make(map[gozzard.ProcID]string, n)
 	for i := range op.Items {
@@ -109,7 +108,7 @@ func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now
 				d.missing = append(d.missing, gozzard.ProcID{Agent: a.Agent, Key: a.Key})
 			}
 			if spec != nil && registers(it.Action) {
-				d.task.Register = append(d.task.Register, ProcessRecord{
+				d.task.Register = append(d.task.Register, record.Process{
 					ID: gozzard.ProcID{Agent: host.Info.Agent, Key: it.Key}, Labels: it.Labels, Spec: spec, Wanted: gozzard.StateStopped, RegisteredAt: now,
 				})
 			}
@@ -128,19 +127,19 @@ func registers(a gozzard.Action) bool {
 //
 // A host that the caller may not see is answered for like one that nobody knows. What he may do is decided by names, so a refusal tells nothing of what
 // is there.
-func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Item, t gozzard.Target, now time.Time) (*gozzard.Outcome, Host) {
+func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Item, t gozzard.Target, now time.Time) (*gozzard.Outcome, fleet.Host) {
 	switch {
 	case t.Refused != nil:
-		return t.Refused, Host{}
+		return t.Refused, fleet.Host{}
 	case it.Refused != nil:
-		return it.Refused, Host{}
+		return it.Refused, fleet.Host{}
 	}
 	host, known := p.Resolve(op.Caller, t)
 	if !known {
-		return &gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, Host{}
+		return &gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, fleet.Host{}
 	}
 	if !op.Caller.Rights.May(it.Action, it.Key.Namespace, host.Info.Addrs) {
-		return p.notPermitted(op.Caller, it.Action, it.Key.Namespace), Host{}
+		return p.notPermitted(op.Caller, it.Action, it.Key.Namespace), fleet.Host{}
 	}
 	a.Agent = host.Info.Agent
 	if len(host.Info.Addrs) > 0 && !a.Addr.IP.IsValid() {
@@ -161,7 +160,7 @@ func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 		return nil, host
 	}
 	return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
-		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t), host.LastSeen.UTC().Format(time.RFC3339))}, Host{}
+		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t), host.LastSeen.UTC().Format(time.RFC3339))}, fleet.Host{}
 }
 
 // notPermitted is the verdict on what a caller sees and may not do.
@@ -222,15 +221,15 @@ func (p *Plane) refuseRegistered(ctx context.Context, d *draft) error {
 			a.Outcome = gozzard.Outcome{Code: gozzard.CodeAlreadyRegistered, Message: "Fail to register, for the process info already exists."}
 		}
 	}
-	d.task.Register = slices.DeleteFunc(d.task.Register, func(r ProcessRecord) bool {
+	d.task.Register = slices.DeleteFunc(d.task.Register, func(r record.Process) bool {
 		_, ok := recs[r.ID]
 		return ok
 	})
 	return nil
 }
 
-func (p *Plane) records(ctx context.Context, ids []gozzard.ProcID) (map[gozzard.ProcID]ProcessRecord, error) {
-	out := make(map[gozzard.ProcID]ProcessRecord, len(ids))
+func (p *Plane) records(ctx context.Context, ids []gozzard.ProcID) (map[gozzard.ProcID]record.Process, error) {
+	out := make(map[gozzard.ProcID]record.Process, len(ids))
 	if len(ids) == 0 {
 		return out, nil
 	}
@@ -244,7 +243,7 @@ func (p *Plane) records(ctx context.Context, ids []gozzard.ProcID) (map[gozzard.
 }
 
 // launch takes the open attempts of an accepted task up in memory.
-func (p *Plane) launch(t *NewTask) {
+func (p *Plane) launch(t *record.NewTask) {
 	for i := range t.Register {
 		r := &t.Register[i]
 		if _, ok := p.o.Live.Get(r.ID.Agent, r.ID.Key); !ok {

@@ -11,14 +11,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
-)
-
-// The live index's words, for doors that do not know package live.
-type (
-	Row    = fleet.Row
-	Host   = fleet.Host
-	Filter = fleet.Filter
 )
 
 // Options are the parts and settings of a Plane. Zero settings get their defaults.
@@ -147,7 +141,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		raises: make(chan raise, 1024),
 		quit:   make(chan struct{}), events: NewEventRing(o.Events, o.Now()), questions: questions{open: map[gozzard.OpID]*question{}},
 		relays:     relays{open: map[gozzard.AgentID]*relay{}, wake: make(chan struct{}, 1)},
-		businesses: businesses{index: topology.NewIndex(), heads: map[int]BusinessHead{}},
+		businesses: businesses{index: topology.NewIndex(), heads: map[int]record.BusinessHead{}},
 	}
 	o.Live.OnLeftOut(p.leftOut)
 	hosts, err := o.Store.Hosts(ctx)
@@ -155,7 +149,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		return nil, fmt.Errorf("cannot read hosts: %w", err)
 	}
 	for _, h := range hosts {
-		o.Live.PutHost(Host{Info: h.Info, Session: h.Session, LastSeen: h.LastSeen})
+		o.Live.PutHost(fleet.Host{Info: h.Info, Session: h.Session, LastSeen: h.LastSeen})
 	}
 	for rec, err := range o.Store.Processes(ctx, nil) {
 		if err != nil {
@@ -204,7 +198,7 @@ func (p *Plane) Run(ctx context.Context) error {
 }
 
 // seedStatus is what is known of a registered process before its agent has reported it.
-func seedStatus(rec *ProcessRecord) gozzard.Status {
+func seedStatus(rec *record.Process) gozzard.Status {
 	return gozzard.Status{
 		Key: rec.ID.Key, Labels: rec.Labels, Wanted: rec.Wanted, State: gozzard.StateStopped, Hosted: rec.Hosted, PID: -1,
 		RegisteredAt: rec.RegisteredAt.Unix(), Message: "not reported by its host yet",

@@ -6,30 +6,15 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
-
-// TaskResults is a task with its attempts, in the order of the request.
-type TaskResults struct {
-	Task     gozzard.Task
-	Attempts []gozzard.Attempt
-}
-
-// Open counts the attempts without a final verdict.
-func (r *TaskResults) Open() int {
-	n := 0
-	for i := range r.Attempts {
-		if !r.Attempts[i].State.Final() {
-			n++
-		}
-	}
-	return n
-}
 
 // Results reads a task of the caller's app. Another app's task does not exist for it, nor does what another person did by the same app where the caller may
 // not see all of it.
-func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (TaskResults, error) {
-	unknown := func() (TaskResults, error) {
-		return TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
+func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
+	unknown := func() (record.TaskResults, error) {
+		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
 	}
 	seq, ok := id.Seq()
 	if !ok {
@@ -40,19 +25,19 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 		return unknown()
 	}
 	if err != nil {
-		return TaskResults{}, err
+		return record.TaskResults{}, err
 	}
 	if task.ID != id || task.Caller.App != caller.App {
 		return unknown()
 	}
 	attempts, err := p.o.Store.Attempts(ctx, seq)
 	if err != nil {
-		return TaskResults{}, err
+		return record.TaskResults{}, err
 	}
 	if task.Caller.User != caller.User && !p.seesAttempts(caller.Rights, attempts) {
 		return unknown()
 	}
-	return TaskResults{Task: task, Attempts: attempts}, nil
+	return record.TaskResults{Task: task, Attempts: attempts}, nil
 }
 
 func (p *Plane) seesAttempts(rights *gozzard.Rights, attempts []gozzard.Attempt) bool {
@@ -61,7 +46,7 @@ func (p *Plane) seesAttempts(rights *gozzard.Rights, attempts []gozzard.Attempt)
 }
 
 // Await is Results once every attempt is final, or after a time.
-func (p *Plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (TaskResults, error) {
+func (p *Plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
 	if seq, ok := id.Seq(); ok {
 		wait, cancel := context.WithTimeout(ctx, limit)
 		p.await(wait, seq)
@@ -70,18 +55,9 @@ func (p *Plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.Tas
 	return p.Results(ctx, caller, id)
 }
 
-// StatusRow is the live picture of one process on one asked host.
-type StatusRow struct {
-	Target    gozzard.Target
-	HostKnown bool
-	ProcKnown bool
-	Host      Host
-	Row       Row
-}
-
 // Status answers for each target, known or not. What the caller may not see is not known.
-func (p *Plane) Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []StatusRow {
-	rows := make([]StatusRow, len(targets))
+func (p *Plane) Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow {
+	rows := make([]record.StatusRow, len(targets))
 	for i, t := range targets {
 		rows[i].Target = t
 		if t.Refused != nil {
@@ -100,23 +76,23 @@ func (p *Plane) Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard
 }
 
 // Page lists what the caller may see of a namespace, in a stable order.
-func (p *Plane) Page(caller gozzard.Caller, namespace string, start, limit int) (int, []Row) {
+func (p *Plane) Page(caller gozzard.Caller, namespace string, start, limit int) (int, []fleet.Row) {
 	return p.o.Live.Page(caller.Rights, namespace, start, limit)
 }
 
 // Find lists what a filter matches and the caller may see.
-func (p *Plane) Find(caller gozzard.Caller, f Filter, start, limit int) (int, []Row) {
+func (p *Plane) Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row) {
 	return p.o.Live.Find(caller.Rights, f, start, limit)
 }
 
 // Hosts lists every host that was ever seen and the caller may see.
-func (p *Plane) Hosts(caller gozzard.Caller) []Host { return p.o.Live.Hosts(caller.Rights) }
+func (p *Plane) Hosts(caller gozzard.Caller) []fleet.Host { return p.o.Live.Hosts(caller.Rights) }
 
 // Resolve finds the host a target names. One that the caller may not see is not found.
-func (p *Plane) Resolve(caller gozzard.Caller, t gozzard.Target) (Host, bool) {
+func (p *Plane) Resolve(caller gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
 	h, known := p.resolve(t)
 	if !known || !caller.Rights.SeesHost(h.Info.Addrs) {
-		return Host{}, false
+		return fleet.Host{}, false
 	}
 	return h, true
 }
@@ -127,12 +103,12 @@ func (p *Plane) May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t 
 	return known && caller.Rights.May(a, key.Namespace, h.Info.Addrs)
 }
 
-func (p *Plane) resolve(t gozzard.Target) (Host, bool) {
+func (p *Plane) resolve(t gozzard.Target) (fleet.Host, bool) {
 	if t.Agent != "" {
 		return p.o.Live.Host(t.Agent)
 	}
 	if !t.Addr.IP.IsValid() {
-		return Host{}, false
+		return fleet.Host{}, false
 	}
 	return p.o.Live.HostByAddr(t.Addr)
 }

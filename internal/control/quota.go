@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // seats counts, by app, the attempts that are waited for, those included whose task is on its way into the record. One that was given up as unknown is not:
@@ -12,7 +13,7 @@ type seats map[string]int
 
 // reserve takes seats for the open attempts of a task that is about to be accepted. They become free one by one as attempts end, or all at once with
 // giveBack.
-func (p *Plane) reserve(t *NewTask) (int, error) {
+func (p *Plane) reserve(t *record.NewTask) (int, error) {
 	n := 0
 	for i := range t.Attempts {
 		if !t.Attempts[i].State.Final() {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 const helloWorkers = 8
@@ -164,7 +165,7 @@ func (p *Plane) fold(from gozzard.AgentID, res *gozzard.OpReport, pos gozzard.Jo
 		return settle{}, false
 	}
 	out := describe(res)
-	row := Settlement{Ref: ref, Op: res.ID, Agent: from, To: state, Outcome: out, Journal: &pos}
+	row := record.Settlement{Ref: ref, Op: res.ID, Agent: from, To: state, Outcome: out, Journal: &pos}
 	if key != (gozzard.Key{}) {
 		row.Process = p.processChange(from, key, action, out)
 	}

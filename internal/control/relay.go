@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // relayTask bounds the processes laid down by one task.
@@ -30,12 +32,12 @@ type relay struct {
 // lostState is what a host was known to have when it says HELLO with a journal that is not the one known: whatever it kept is not kept any more.
 // It is asked before the host reports, since that leaves nothing of what it does not have. The record remembers until it is done, whoever may have
 // died in between.
-func (p *Plane) lostState(agent gozzard.AgentID, rec HostRecord) *relay {
+func (p *Plane) lostState(agent gozzard.AgentID, rec record.Host) *relay {
 	if rec.LaidDown == rec.JournalSince {
 		return nil
 	}
 	r := &relay{since: rec.JournalSince}
-	_, rows := p.o.Live.Find(gozzard.Everything(), Filter{Agents: []gozzard.AgentID{agent}}, 0, math.MaxInt)
+	_, rows := p.o.Live.Find(gozzard.Everything(), fleet.Filter{Agents: []gozzard.AgentID{agent}}, 0, math.MaxInt)
 	for i := range rows {
 		r.left = append(r.left, gozzard.ProcID{Agent: agent, Key: rows[i].Status.Key})
 	}
@@ -141,7 +143,7 @@ func (p *Plane) layDownSome(ctx context.Context, agent gozzard.AgentID, ids []go
 }
 
 // relayItem is what gives a process back to its host. What is hosted is hosted again, so it runs; of the others only the definition is known again.
-func (p *Plane) relayItem(rec *ProcessRecord) (gozzard.Item, bool) {
+func (p *Plane) relayItem(rec *record.Process) (gozzard.Item, bool) {
 	spec, err := gozzard.DecodeSpec(rec.Spec)
 	if err != nil {
 		p.o.Log.Error("a recorded definition cannot be read", "agent", rec.ID.Agent, "proc", rec.ID.Key, "err", err)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -134,7 +134,7 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	// All that a server did before it died.
-	_, opened, err := store.OpenSession(t.Context(), control.HostRecord{Info: gozzard.HostInfo{Agent: me}, Session: 2, Journal: journalB})
+	_, opened, err := store.OpenSession(t.Context(), record.Host{Info: gozzard.HostInfo{Agent: me}, Session: 2, Journal: journalB})
 	if err != nil || !opened {
 		t.Fatal(opened, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // TestTI3Operate: a host that is not seen is not known, one that is seen refuses by name, and neither is told anything.
@@ -81,12 +81,12 @@ func TestTE6WholesNeedWholeRights(t *testing.T) {
 	if err := r.plane.Rebind(t.Context(), caller, addr, me, [32]byte{}); err != nil {
 		t.Error(err)
 	}
-	_, err := r.apply(business(process(46, "java", 1)), func(req *control.ApplyRequest) { req.Caller = part })
+	_, err := r.apply(business(process(46, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })
 	if gozzard.KindOf(err) != gozzard.ErrAppForbidden || !strings.Contains(err.Error(), "may not change business 2") {
 		t.Error(err)
 	}
 	part.Rights.Grants[0].Clouds = nil
-	r.mustApply(business(process(46, "java", 1)), func(req *control.ApplyRequest) { req.Caller = part })
+	r.mustApply(business(process(46, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })
 }
 
 // TestTI3Pools: pools are seen only where the processes that share them are.
@@ -96,7 +96,7 @@ func TestTI3Pools(t *testing.T) {
 	r.hello(other, 1, journalB)
 	targets := []gozzard.Target{{Agent: me}, {Agent: other}}
 	for _, ns := range []string{"mine", "theirs"} {
-		if _, err := r.plane.SetGroups(t.Context(), control.GroupRequest{Caller: caller, Namespace: ns, Targets: targets, Groups: []control.Group{{ID: "pool", CPULimit: 20}}}); err != nil {
+		if _, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: caller, Namespace: ns, Targets: targets, Groups: []record.Group{{ID: "pool", CPULimit: 20}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestTI3Pools(t *testing.T) {
 			t.Errorf("app %s sees %d pools of %s: %v", tt.who.App, len(got), tt.namespace, err)
 		}
 	}
-	answers, err := r.plane.SetGroups(t.Context(), control.GroupRequest{Caller: viewer, Namespace: "mine", Targets: targets, Groups: []control.Group{{ID: "pool", CPULimit: 90}}})
+	answers, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: viewer, Namespace: "mine", Targets: targets, Groups: []record.Group{{ID: "pool", CPULimit: 90}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 const (
@@ -138,9 +139,9 @@ func (p *Plane) backToPending(ctx context.Context, stale []unsent) {
 	if len(stale) == 0 {
 		return
 	}
-	rows := make([]Settlement, len(stale))
+	rows := make([]record.Settlement, len(stale))
 	for i, u := range stale {
-		rows[i] = Settlement{Ref: u.ref, Op: u.op.ID, Agent: u.agent, To: gozzard.AttemptPending, FromSession: u.in}
+		rows[i] = record.Settlement{Ref: u.ref, Op: u.op.ID, Agent: u.agent, To: gozzard.AttemptPending, FromSession: u.in}
 	}
 	moved, err := p.o.Store.Settle(ctx, rows)
 	if err != nil {
@@ -182,10 +183,10 @@ func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) bool {
 	}
 	fs, old := supersede(fs)
 	p.settleSuperseded(ctx, old)
-	rows := make([]Dispatch, len(fs))
+	rows := make([]record.Dispatch, len(fs))
 	now := p.o.Now()
 	for i, f := range fs {
-		rows[i] = Dispatch{Ref: f.ref, Agent: agent, Session: id, Deadline: now.Add(p.budget(f.op.Action, f.op.Spec))}
+		rows[i] = record.Dispatch{Ref: f.ref, Agent: agent, Session: id, Deadline: now.Add(p.budget(f.op.Action, f.op.Spec))}
 	}
 	moved, err := p.o.Store.Dispatch(ctx, rows)
 	if err != nil {

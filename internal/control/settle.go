@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 const (
@@ -15,7 +16,7 @@ const (
 
 // settle is one report of an agent about one operation on its way into the record.
 type settle struct {
-	row     Settlement
+	row     record.Settlement
 	action  gozzard.Action
 	key     gozzard.Key
 	cloud   int
@@ -73,7 +74,7 @@ func (p *Plane) settleAll(ctx context.Context, batch []settle) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	rows := make([]Settlement, len(batch))
+	rows := make([]record.Settlement, len(batch))
 	for i := range batch {
 		rows[i] = batch[i].row
 	}
@@ -103,7 +104,7 @@ func (p *Plane) settleAll(ctx context.Context, batch []settle) error {
 
 // settled updates what is in memory after a row was written; moved is false when the attempt was final already (or never this agent's). It reports
 // whether the agent may forget the operation: not while the record waits for something else.
-func (p *Plane) settled(row *Settlement, moved bool) (final bool) {
+func (p *Plane) settled(row *record.Settlement, moved bool) (final bool) {
 	if moved && row.Process != nil && row.Process.Remove {
 		p.o.Live.Remove(row.Agent, row.Process.ID.Key)
 	}
@@ -128,13 +129,13 @@ func (p *Plane) settled(row *Settlement, moved bool) (final bool) {
 
 // withdraw gives an attempt that was never dispatched its verdict. From pending only: another server may just have sent it.
 func (p *Plane) withdraw(ctx context.Context, f *flight, out gozzard.Outcome) {
-	p.settleOne(ctx, f, Settlement{From: gozzard.AttemptPending, To: gozzard.AttemptNotExecuted, Outcome: out})
+	p.settleOne(ctx, f, record.Settlement{From: gozzard.AttemptPending, To: gozzard.AttemptNotExecuted, Outcome: out})
 }
 
 // settleOne gives one attempt a verdict of the server's own; when the record does not take it the timer comes again.
-func (p *Plane) settleOne(ctx context.Context, f *flight, row Settlement) {
+func (p *Plane) settleOne(ctx context.Context, f *flight, row record.Settlement) {
 	row.Ref, row.Op, row.Agent = f.ref, f.op.ID, f.agent
-	moved, err := p.o.Store.Settle(ctx, []Settlement{row})
+	moved, err := p.o.Store.Settle(ctx, []record.Settlement{row})
 	if err != nil {
 		p.o.Log.Error("cannot record a verdict", "agent", f.agent, "proc", f.op.Key, "op", f.op.ID, "err", err)
 		p.mu.Lock()
@@ -150,11 +151,11 @@ func (p *Plane) settleOne(ctx context.Context, f *flight, row Settlement) {
 }
 
 // processChange is what a successful action means for the recorded flags.
-func (p *Plane) processChange(agent gozzard.AgentID, key gozzard.Key, action gozzard.Action, out gozzard.Outcome) *ProcessChange {
+func (p *Plane) processChange(agent gozzard.AgentID, key gozzard.Key, action gozzard.Action, out gozzard.Outcome) *record.ProcessChange {
 	if out.Code != gozzard.CodeOK {
 		return nil
 	}
-	c := &ProcessChange{ID: gozzard.ProcID{Agent: agent, Key: key}, Hosted: out.Hosted}
+	c := &record.ProcessChange{ID: gozzard.ProcID{Agent: agent, Key: key}, Hosted: out.Hosted}
 	switch action {
 	case gozzard.ActionStart, gozzard.ActionRestart, gozzard.ActionHost:
 		c.Wanted = gozzard.StateRunning

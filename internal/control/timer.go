@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 const tick = 200 * time.Millisecond
@@ -97,7 +98,7 @@ func (p *Plane) lookAtDue(ctx context.Context) {
 		})
 	}
 	for _, f := range lost {
-		p.settleOne(ctx, f, Settlement{From: gozzard.AttemptUnknown, To: gozzard.AttemptInterrupted, Outcome: gozzard.Outcome{
+		p.settleOne(ctx, f, record.Settlement{From: gozzard.AttemptUnknown, To: gozzard.AttemptInterrupted, Outcome: gozzard.Outcome{
 			Code: gozzard.CodeInterrupted, Message: "interrupted: the host was not heard of again; it was done at most once and is not repeated by itself",
 		}})
 	}
@@ -114,9 +115,9 @@ func (p *Plane) giveUp(ctx context.Context, fs []*flight) {
 	if len(fs) == 0 {
 		return
 	}
-	rows := make([]Settlement, len(fs))
+	rows := make([]record.Settlement, len(fs))
 	for i, f := range fs {
-		rows[i] = Settlement{Ref: f.ref, Op: f.op.ID, Agent: f.agent, To: gozzard.AttemptUnknown, Outcome: gozzard.Outcome{
+		rows[i] = record.Settlement{Ref: f.ref, Op: f.op.ID, Agent: f.agent, To: gozzard.AttemptUnknown, Outcome: gozzard.Outcome{
 			Code:    gozzard.CodeUnreachable,
 			Message: "no answer from the host in time; whether it was done is not known yet and will be told at the next contact",
 		}}

@@ -2,76 +2,24 @@ package control
 
 import (
 	"context"
-	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // TopologyStore is the part of the record that holds businesses.
 type TopologyStore interface {
 	// Businesses lists what is recorded, by id.
-	Businesses(ctx context.Context) ([]BusinessHead, error)
+	Businesses(ctx context.Context) ([]record.BusinessHead, error)
 
 	// Business reads one whole, lists sorted by id, with its instance numbers by process id. ErrNotFound for an unknown one.
-	Business(ctx context.Context, biz int) (BusinessRecord, error)
+	Business(ctx context.Context, biz int) (record.Business, error)
 
 	// SaveBusiness records a change, its audit row and the new version (the old one plus 1) in one transaction. ErrConflict when the recorded version
 	// is not Change.Base: somebody else was faster, and nothing is changed.
-	SaveBusiness(ctx context.Context, c topology.Change, source string, audit AuditRow) (version int64, err error)
+	SaveBusiness(ctx context.Context, c topology.Change, source string, audit gozzard.AuditRow) (version int64, err error)
 
 	// Services reads service instances with their processes, in order of their ids; missing ones are left out.
 	Services(ctx context.Context, biz int, ids []int) ([]topology.ServiceInstance, error)
-}
-
-// BusinessHead is a business without its contents.
-type BusinessHead struct {
-	ID      int
-	Name    string
-	Version int64
-	Source  string // who says so: SourceFile or SourceCMDB
-	At      time.Time
-}
-
-// Where a business comes from.
-const (
-	SourceFile = "file" // a document that somebody applied
-	SourceCMDB = "cmdb"
-)
-
-// BusinessRecord is a business as recorded.
-type BusinessRecord struct {
-	BusinessHead
-	Business topology.Business
-	Numbers  []topology.Numbers
-}
-
-// ApplyRequest asks for a business to become what a document or CMDB says.
-type ApplyRequest struct {
-	Caller   gozzard.Caller
-	Business *topology.Business // brought into the order of its ids
-	Source   string
-	Base     *int64 // refuse unless this version is recorded, so that what was planned is what is done; 0: none is; nil: any
-	DryRun   bool   // only the plan
-	Prune    bool   // also remove processes that are hosted: they are unregistered and left running
-	TakeOver bool   // also when the business is recorded from another source, which would otherwise undo it or be undone
-	Hash     [32]byte
-}
-
-// ApplyAnswer says what was or would be done.
-type ApplyAnswer struct {
-	Plan    topology.Plan
-	Version int64           // after it; of what is recorded for a dry run
-	Applied bool            // false: a dry run, or nothing to do
-	Hosted  int             // instances that go though they are hosted: refused without Prune
-	Named   []gozzard.Fault // the first of those
-	Pruned  gozzard.TaskID  // the operation that lets them go; "" when there were none
-}
-
-// TopologyItem is one instance ready to be operated.
-type TopologyItem struct {
-	Row      *topology.Row
-	Instance int      // place in Row.Instances
-	Missing  []string // attributes that the action needs and the process lacks, by their names in documents; Item must not be sent then
-	Item     gozzard.Item
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -20,12 +21,12 @@ const applyTries = 5
 // keep alive what nobody sees any more. They are refused with ErrConflict, or with Prune unregistered once the change is recorded; whatever an earlier one
 // left behind, because its host was away too long or the server died in between, goes with them. Nor does a document
 // replace what comes from CMDB, or the other way round, unless TakeOver says that it is meant. What CMDB does not tell stays as it is recorded.
-func (p *Plane) ApplyTopology(ctx context.Context, req ApplyRequest) (ApplyAnswer, error) {
+func (p *Plane) ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error) {
 	if p.o.Topology == nil {
-		return ApplyAnswer{}, errNoTopology()
+		return record.ApplyAnswer{}, errNoTopology()
 	}
 	if biz := req.Business.ID; !req.Caller.Rights.MayBusiness(biz) {
-		return ApplyAnswer{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d", req.Caller.App, biz)
+		return record.ApplyAnswer{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d", req.Caller.App, biz)
 	}
 	req.Business.Sort()
 	p.businesses.applying.Lock()
@@ -40,7 +41,7 @@ func (p *Plane) ApplyTopology(ctx context.Context, req ApplyRequest) (ApplyAnswe
 			return d.answer, p.letGo(ctx, &req, d)
 		}
 		if gozzard.KindOf(err) != gozzard.ErrConflict || try == applyTries {
-			return ApplyAnswer{}, fmt.Errorf("cannot record business %d: %w", req.Business.ID, err)
+			return record.ApplyAnswer{}, fmt.Errorf("cannot record business %d: %w", req.Business.ID, err)
 		}
 	}
 }
@@ -51,11 +52,11 @@ type change struct {
 	topo    topology.Change
 	numbers []topology.Numbers
 	leaving []leaving
-	answer  ApplyAnswer
+	answer  record.ApplyAnswer
 }
 
 // draftChange works a request out. Its error says why it is refused; a dry run is refused nothing that the answer tells.
-func (p *Plane) draftChange(ctx context.Context, req *ApplyRequest) (*change, error) {
+func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*change, error) {
 	d := &change{}
 	b := req.Business
 	old, err := p.recorded(ctx, b.ID)
@@ -69,7 +70,7 @@ func (p *Plane) draftChange(ctx context.Context, req *ApplyRequest) (*change, er
 	if req.Base != nil && *req.Base != old.Version {
 		return d, gozzard.Errorf(gozzard.ErrConflict, "business %d is at version %d, not %d: somebody changed it meanwhile", b.ID, old.Version, *req.Base)
 	}
-	if was != nil && req.Source == SourceCMDB {
+	if was != nil && req.Source == record.SourceCMDB {
 		b.Keep(was)
 	}
 	if d.numbers, err = topology.Number(old.Numbers, b); err != nil {
@@ -99,13 +100,13 @@ func (p *Plane) draftChange(ctx context.Context, req *ApplyRequest) (*change, er
 }
 
 // recorded reads a business; one that is not recorded has version 0.
-func (p *Plane) recorded(ctx context.Context, biz int) (BusinessRecord, error) {
+func (p *Plane) recorded(ctx context.Context, biz int) (record.Business, error) {
 	old, err := p.o.Topology.Business(ctx, biz)
 	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
-		return BusinessRecord{}, nil
+		return record.Business{}, nil
 	}
 	if err != nil {
-		return BusinessRecord{}, fmt.Errorf("cannot read business %d: %w", biz, err)
+		return record.Business{}, fmt.Errorf("cannot read business %d: %w", biz, err)
 	}
 	return old, nil
 }
@@ -120,7 +121,7 @@ func changes(c *topology.Change, was *topology.Business) bool {
 func sameList[T any](a, b []T) bool { return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b) }
 
 // refuseChange says why a change is not made without a word more.
-func refuseChange(req *ApplyRequest, old *BusinessRecord, d *change) error {
+func refuseChange(req *record.ApplyRequest, old *record.Business, d *change) error {
 	if old.Version > 0 && old.Source != req.Source && !req.TakeOver {
 		return gozzard.Errorf(gozzard.ErrConflict, "business %d is kept by %s, not by %s: say that it is to be taken over",
 			req.Business.ID, old.Source, req.Source)
@@ -133,17 +134,17 @@ func refuseChange(req *ApplyRequest, old *BusinessRecord, d *change) error {
 		}
 		return &gozzard.Error{Kind: gozzard.ErrConflict, Message: words, Faults: d.answer.Named}
 	}
-	if n := len(d.leaving); n > MaxTargets && req.Prune {
-		return gozzard.Errorf(gozzard.ErrInvalid, "%d instances would be unregistered, at most %d are allowed at a time", n, MaxTargets)
+	if n := len(d.leaving); n > record.MaxTargets && req.Prune {
+		return gozzard.Errorf(gozzard.ErrInvalid, "%d instances would be unregistered, at most %d are allowed at a time", n, record.MaxTargets)
 	}
 	return nil
 }
 
 // recordChange writes a change and takes it into memory.
-func (p *Plane) recordChange(ctx context.Context, req *ApplyRequest, d *change) error {
+func (p *Plane) recordChange(ctx context.Context, req *record.ApplyRequest, d *change) error {
 	b, now := req.Business, p.o.Now()
 	plan := &d.answer.Plan
-	audit := AuditRow{
+	audit := gozzard.AuditRow{
 		At: now, Caller: req.Caller, Act: "topology:apply:" + strconv.Itoa(b.ID), RequestHash: req.Hash,
 		Targets: len(plan.Added) + len(plan.Changed) + len(plan.Removed),
 	}
@@ -152,13 +153,13 @@ func (p *Plane) recordChange(ctx context.Context, req *ApplyRequest, d *change) 
 		return err
 	}
 	d.answer.Version, d.answer.Applied = version, true
-	p.putBusiness(BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b, d.numbers)
+	p.putBusiness(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b, d.numbers)
 	return nil
 }
 
 // letGo has agents forget the instances that left. It comes after the change is recorded: what is not in a business can be unregistered again, what is
 // must not be.
-func (p *Plane) letGo(ctx context.Context, req *ApplyRequest, d *change) error {
+func (p *Plane) letGo(ctx context.Context, req *record.ApplyRequest, d *change) error {
 	if !req.Prune || len(d.leaving) == 0 {
 		return nil
 	}

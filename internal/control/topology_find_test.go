@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -169,7 +168,7 @@ func TestOtherServersAreSeen(t *testing.T) {
 	}
 }
 
-func auditNow() (row control.AuditRow) {
+func auditNow() (row gozzard.AuditRow) {
 	row.At, row.Caller, row.Act = time.Now(), caller, "topology:apply:2"
 	return row
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -24,7 +25,7 @@ type businesses struct {
 	index   *topology.Index
 
 	mu    sync.RWMutex
-	heads map[int]BusinessHead
+	heads map[int]record.BusinessHead
 }
 
 // How often businesses are looked after while nobody asks: changes of the fleet are followed so that a question finds few, and what other servers
@@ -79,7 +80,7 @@ func (p *Plane) topologyLoop(ctx context.Context) {
 }
 
 // putBusiness takes a recorded business into memory unless a newer one is there.
-func (p *Plane) putBusiness(head BusinessHead, b *topology.Business, n []topology.Numbers) {
+func (p *Plane) putBusiness(head record.BusinessHead, b *topology.Business, n []topology.Numbers) {
 	t := &p.businesses
 	t.putting.Lock()
 	defer t.putting.Unlock()
@@ -114,26 +115,26 @@ func (p *Plane) lookAt(h topology.Host, keys []gozzard.Key, out []topology.Statu
 }
 
 // Businesses lists the businesses that are known and the caller may see, by id.
-func (p *Plane) Businesses(caller gozzard.Caller) []BusinessHead {
+func (p *Plane) Businesses(caller gozzard.Caller) []record.BusinessHead {
 	p.businesses.mu.RLock()
 	list := slices.Collect(maps.Values(p.businesses.heads))
 	p.businesses.mu.RUnlock()
-	list = slices.DeleteFunc(list, func(h BusinessHead) bool { return !caller.Rights.SeesBusiness(h.ID) })
-	slices.SortFunc(list, func(a, b BusinessHead) int { return cmp.Compare(a.ID, b.ID) })
+	list = slices.DeleteFunc(list, func(h record.BusinessHead) bool { return !caller.Rights.SeesBusiness(h.ID) })
+	slices.SortFunc(list, func(a, b record.BusinessHead) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
 // Business reads what the caller may see of a business from the record.
-func (p *Plane) Business(ctx context.Context, caller gozzard.Caller, biz int) (BusinessRecord, error) {
+func (p *Plane) Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error) {
 	if p.o.Topology == nil {
-		return BusinessRecord{}, errNoTopology()
+		return record.Business{}, errNoTopology()
 	}
 	if !caller.Rights.SeesBusiness(biz) {
-		return BusinessRecord{}, gozzard.Errorf(gozzard.ErrNotFound, "there is no business %d", biz)
+		return record.Business{}, gozzard.Errorf(gozzard.ErrNotFound, "there is no business %d", biz)
 	}
 	rec, err := p.o.Topology.Business(ctx, biz)
 	if err == nil {
-		rec.leaveOut(p.hostSight(caller.Rights, biz))
+		leaveOut(&rec, p.hostSight(caller.Rights, biz))
 	}
 	return rec, err
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // TopologyItems makes every instance of processes ready to be operated, in the order of the rows: with the definition that the record has now, under
 // the key and labels by which every door knows it.
-func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]TopologyItem, error) {
+func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
 	if p.o.Topology == nil {
 		return nil, errNoTopology()
 	}
@@ -30,7 +31,7 @@ func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
 	for i := range rows {
 		n += len(rows[i].Instances)
 	}
-	items := make([]TopologyItem, 0, n)
+	items := make([]record.TopologyItem, 0, n)
 	for i := range rows {
 		r := &rows[i]
 		def := defs[r.Process]
@@ -40,7 +41,7 @@ func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
 		}
 		labels := map[string]string{processNameLabel: r.Name, processLabel: strconv.Itoa(r.Process)}
 		for j, in := range r.Instances {
-			it := TopologyItem{Row: r, Instance: j, Missing: missing, Item: gozzard.Item{Action: a, Key: topology.Key(biz, r.Name, in.Local), Labels: labels}}
+			it := record.TopologyItem{Row: r, Instance: j, Missing: missing, Item: gozzard.Item{Action: a, Key: topology.Key(biz, r.Name, in.Local), Labels: labels}}
 			it.Item.Targets = []gozzard.Target{p.targetOn(r.Host, it.Item.Key)}
 			switch {
 			case a == gozzard.ActionUnregister:

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -34,7 +35,7 @@ func (p *Plane) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host
 
 // leaveOut takes out the service instances on hosts that are not visible, and all that only says something about them: modules and sets that would be
 // empty now, templates that are bound to nothing else, clouds without a host.
-func (r *BusinessRecord) leaveOut(visible func(h *topology.Host) bool) {
+func leaveOut(r *record.Business, visible func(h *topology.Host) bool) {
 	if visible == nil {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -35,15 +35,15 @@ func business(processes ...topology.Process) *topology.Business {
 	return b
 }
 
-func (r *rig) apply(b *topology.Business, edit ...func(*control.ApplyRequest)) (control.ApplyAnswer, error) {
-	req := control.ApplyRequest{Caller: caller, Business: b, Source: control.SourceFile, Hash: [32]byte{7}}
+func (r *rig) apply(b *topology.Business, edit ...func(*record.ApplyRequest)) (record.ApplyAnswer, error) {
+	req := record.ApplyRequest{Caller: caller, Business: b, Source: record.SourceFile, Hash: [32]byte{7}}
 	for _, f := range edit {
 		f(&req)
 	}
 	return r.plane.ApplyTopology(r.t.Context(), req)
 }
 
-func (r *rig) mustApply(b *topology.Business, edit ...func(*control.ApplyRequest)) control.ApplyAnswer {
+func (r *rig) mustApply(b *topology.Business, edit ...func(*record.ApplyRequest)) record.ApplyAnswer {
 	r.t.Helper()
 	answer, err := r.apply(b, edit...)
 	if err != nil {
@@ -52,10 +52,10 @@ func (r *rig) mustApply(b *topology.Business, edit ...func(*control.ApplyRequest
 	return answer
 }
 
-func dryRun(req *control.ApplyRequest)   { req.DryRun = true }
-func prune(req *control.ApplyRequest)    { req.Prune = true }
-func takeOver(req *control.ApplyRequest) { req.TakeOver = true }
-func fromCMDB(req *control.ApplyRequest) { req.Source = control.SourceCMDB }
+func dryRun(req *record.ApplyRequest)   { req.DryRun = true }
+func prune(req *record.ApplyRequest)    { req.Prune = true }
+func takeOver(req *record.ApplyRequest) { req.TakeOver = true }
+func fromCMDB(req *record.ApplyRequest) { req.Source = record.SourceCMDB }
 
 // statuses reports processes of the business as an agent does.
 func (r *rig) statuses(agent gozzard.AgentID, session uint64, rows ...gozzard.Status) {
@@ -103,7 +103,7 @@ func TestApplyTopology(t *testing.T) {
 		t.Fatalf("plan is\n%s\nwant\n%s", summary(&done.Plan), want)
 	}
 	heads := r.plane.Businesses(caller)
-	if len(heads) != 1 || heads[0].ID != 2 || heads[0].Name != "蓝鲸" || heads[0].Version != 2 || heads[0].Source != control.SourceFile {
+	if len(heads) != 1 || heads[0].ID != 2 || heads[0].Name != "蓝鲸" || heads[0].Version != 2 || heads[0].Source != record.SourceFile {
 		t.Fatalf("%+v", heads)
 	}
 	rec, err := r.plane.Business(t.Context(), caller, 2)
@@ -121,8 +121,8 @@ func TestApplyTopology(t *testing.T) {
 
 func TestApplyAgainstAVersion(t *testing.T) {
 	r := newRig(t)
-	at := func(v int64) func(*control.ApplyRequest) {
-		return func(req *control.ApplyRequest) { req.Base = &v }
+	at := func(v int64) func(*record.ApplyRequest) {
+		return func(req *record.ApplyRequest) { req.Base = &v }
 	}
 	r.mustApply(business(process(46, "java", 1)), at(0))
 	if _, err := r.apply(business(process(46, "java", 2)), at(0)); gozzard.KindOf(err) != gozzard.ErrConflict {
@@ -168,7 +168,7 @@ func TestSourcesDoNotReplaceEachOther(t *testing.T) {
 	if planned := r.mustApply(business(process(46, "java", 1)), dryRun); summary(&planned.Plan) != "~business 2 source: cmdb -> file" {
 		t.Fatalf("%+v", planned)
 	}
-	if done := r.mustApply(business(process(46, "java", 1)), takeOver); !done.Applied || r.plane.Businesses(caller)[0].Source != control.SourceFile {
+	if done := r.mustApply(business(process(46, "java", 1)), takeOver); !done.Applied || r.plane.Businesses(caller)[0].Source != record.SourceFile {
 		t.Fatalf("%+v", done)
 	}
 	if _, err := r.apply(business(process(46, "java", 1)), fromCMDB); gozzard.KindOf(err) != gozzard.ErrConflict {

@@ -1,6 +1,9 @@
 package control
 
-import "github.com/gozzard/gozzard"
+import (
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
+)
 
 // OrderUpdate tells an agent that is online to become a release. Nothing is promised: whoever wants it says it again until the agent has answered.
 func (p *Plane) OrderUpdate(agent gozzard.AgentID, o gozzard.UpdateOrder) {
@@ -20,6 +23,6 @@ func (p *Plane) receiveUpdate(from gozzard.AgentID, r *gozzard.Report) {
 }
 
 // Look finds what is known of one agent's host.
-func (p *Plane) Look(agent gozzard.AgentID) (Host, bool) {
+func (p *Plane) Look(agent gozzard.AgentID) (fleet.Host, bool) {
 	return p.resolve(gozzard.Target{Agent: agent})
 }

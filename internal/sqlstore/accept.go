@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var (
@@ -26,12 +26,12 @@ var (
 
 // acceptance is a task made ready for the writer by its caller: what can be computed outside of the transaction is.
 type acceptance struct {
-	t        *control.NewTask
+	t        *record.NewTask
 	specs    specSet
 	items    []item
 	itemOf   []int32 // item of each attempt
 	outcomes []string
-	register []control.ProcessRecord
+	register []record.Process
 	labels   []string // of register
 	refs     []specRef
 
@@ -48,21 +48,21 @@ type item struct {
 }
 
 // Accept implements control.Store.
-func (s *Store) Accept(ctx context.Context, t *control.NewTask) (acc control.Accepted, err error) {
+func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accepted, err error) {
 	defer s.timed("accept", &err)()
 	a, err := newAcceptance(t)
 	if err != nil {
-		return control.Accepted{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the task cannot be recorded", Cause: err}
+		return record.Accepted{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the task cannot be recorded", Cause: err}
 	}
 	rows := len(t.Attempts) + len(a.items) + len(a.register) + 1
 	if err := s.w.submit(ctx, &job{op: "a task", rows: rows, grows: true, run: a.run, after: a.committed}); err != nil {
-		return control.Accepted{}, err
+		return record.Accepted{}, err
 	}
 	if a.known != nil {
-		return control.Accepted{Task: *a.known, Known: true}, nil
+		return record.Accepted{Task: *a.known, Known: true}, nil
 	}
 	s.keepNear(a)
-	return control.Accepted{Task: t.Task}, nil
+	return record.Accepted{Task: t.Task}, nil
 }
 
 // committed fills in what the record gave and passes the task on, in the order of numbers.
@@ -82,7 +82,7 @@ func (a *acceptance) committed() {
 	}
 }
 
-func newAcceptance(t *control.NewTask) (*acceptance, error) {
+func newAcceptance(t *record.NewTask) (*acceptance, error) {
 	a := &acceptance{t: t, itemOf: make([]int32, len(t.Attempts)), outcomes: make([]string, len(t.Attempts))}
 	index := map[item]int32{}
 	labels := labelCache{}

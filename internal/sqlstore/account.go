@@ -10,7 +10,6 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/control"
 )
 
 var _ auth.Store = (*Store)(nil)
@@ -152,7 +151,7 @@ func auditAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRo
 			sum.Write([]byte{0})
 		}
 	}
-	row := control.AuditRow{Seq: n, At: c.At, Caller: c.By, Act: c.Act}
+	row := gozzard.AuditRow{Seq: n, At: c.At, Caller: c.By, Act: c.Act}
 	sum.Sum(row.RequestHash[:0])
 	return insertAudit(ctx, w, &row)
 }

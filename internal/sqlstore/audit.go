@@ -8,19 +8,16 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 )
 
 const auditColumns = "seq, at, app, caller, asserted, act, task_id, request_hash, targets, hosts_hash"
-
-var _ control.AuditStore = (*Store)(nil)
 
 var countStates = with(`SELECT a.task_seq, a.state, COUNT(*) FROM v JOIN attempts a ON a.task_seq = v.t GROUP BY a.task_seq, a.state ORDER BY a.task_seq, a.state`,
 	"t BIGINT")
 
 // insertAudit adds a row to the audit and chains it. Its number was drawn in this transaction: who draws holds the counter until commit, so nobody else
 // adds a row meanwhile, also with several servers on one database.
-func insertAudit(ctx context.Context, c *conn, a *control.AuditRow) error {
+func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	row := *a
 	row.At = fromMillis(millis(a.At)) // chained as it is kept and read back
 	row.Caller.App, row.Caller.User, row.Act, row.TaskID = text(a.Caller.App), text(a.Caller.User), text(a.Act), gozzard.TaskID(text(string(a.TaskID)))
@@ -64,7 +61,7 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 	}
 	for i := range tasks {
 		t := &tasks[i]
-		row := control.AuditRow{At: now, Caller: t.Caller, Act: "verdicts:" + counts[t.Seq], TaskID: t.ID, Targets: t.Targets}
+		row := gozzard.AuditRow{At: now, Caller: t.Caller, Act: "verdicts:" + counts[t.Seq], TaskID: t.ID, Targets: t.Targets}
 		if row.Seq, err = draw(ctx, c); err != nil {
 			return err
 		}
@@ -83,7 +80,7 @@ func missingHead(found bool) error {
 }
 
 // Audit implements control.Store.
-func (s *Store) Audit(ctx context.Context, limit int) (list []control.AuditRow, err error) {
+func (s *Store) Audit(ctx context.Context, limit int) (list []gozzard.AuditRow, err error) {
 	defer s.timed("audit", &err)()
 	links, err := auditRows(ctx, s.read.db, `ORDER BY seq DESC LIMIT $1`, max(limit, 0))
 	for i := range links {

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // databases runs a benchmark on each database there is.
@@ -40,7 +39,7 @@ func BenchmarkAcceptAndRegister20000(b *testing.B) {
 		t := benchTask(20_000)
 		for i := range t.Attempts {
 			a := &t.Attempts[i]
-			t.Register = append(t.Register, control.ProcessRecord{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Labels: a.Labels, Spec: a.Spec, RegisteredAt: t.Task.At})
+			t.Register = append(t.Register, record.Process{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Labels: a.Labels, Spec: a.Spec, RegisteredAt: t.Task.At})
 		}
 		for b.Loop() {
 			if _, err := s.Accept(b.Context(), t); err != nil {
@@ -55,7 +54,7 @@ func BenchmarkSettle500(b *testing.B) {
 	databases(b, func(b *testing.B, s *sqlstore.Store) {
 		const batch = 500
 		pos := &gozzard.JournalPos{}
-		var rows []control.Settlement
+		var rows []record.Settlement
 		for b.Loop() {
 			if len(rows) == 0 {
 				b.StopTimer()
@@ -67,7 +66,7 @@ func BenchmarkSettle500(b *testing.B) {
 					b.Fatal(err)
 				}
 				for i, a := range t.Attempts {
-					if _, _, err := s.OpenSession(b.Context(), control.HostRecord{Info: gozzard.HostInfo{Agent: a.Agent}, Session: uint64(t.Task.Seq)}); err != nil && i == 0 {
+					if _, _, err := s.OpenSession(b.Context(), record.Host{Info: gozzard.HostInfo{Agent: a.Agent}, Session: uint64(t.Task.Seq)}); err != nil && i == 0 {
 						b.Fatal(err)
 					}
 					if pos.LSN == 0 && i >= 2*batch { // enough hosts to see what their journals cost
@@ -76,9 +75,9 @@ func BenchmarkSettle500(b *testing.B) {
 				}
 				for _, a := range t.Attempts {
 					pos = &gozzard.JournalPos{LSN: uint64(t.Task.Seq) * 10}
-					rows = append(rows, control.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK, Journal: pos,
+					rows = append(rows, record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK, Journal: pos,
 						Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "success", Hosted: true},
-						Process: &control.ProcessChange{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Hosted: true, Wanted: gozzard.StateRunning}})
+						Process: &record.ProcessChange{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Hosted: true, Wanted: gozzard.StateRunning}})
 				}
 				b.StartTimer()
 			}
@@ -129,7 +128,7 @@ func BenchmarkSaveBusiness50000(b *testing.B) {
 		c := benchBusiness(50_000)
 		for b.Loop() {
 			c.Biz++
-			if _, err := s.SaveBusiness(b.Context(), c, control.SourceFile, topologyAudit()); err != nil {
+			if _, err := s.SaveBusiness(b.Context(), c, record.SourceFile, topologyAudit()); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -138,7 +137,7 @@ func BenchmarkSaveBusiness50000(b *testing.B) {
 
 func BenchmarkBusiness50000(b *testing.B) {
 	databases(b, func(b *testing.B, s *sqlstore.Store) {
-		if _, err := s.SaveBusiness(b.Context(), benchBusiness(50_000), control.SourceFile, topologyAudit()); err != nil {
+		if _, err := s.SaveBusiness(b.Context(), benchBusiness(50_000), record.SourceFile, topologyAudit()); err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {
@@ -166,7 +165,7 @@ func BenchmarkJob50000(b *testing.B) {
 			}
 			save += time.Since(start)
 			start = time.Now()
-			p, err := s.Tasks(b.Context(), waves.TaskFilter{Job: j.ID, Modules: []int{7}, Limit: 100})
+			p, err := s.Tasks(b.Context(), record.JobTaskFilter{Job: j.ID, Modules: []int{7}, Limit: 100})
 			if err != nil || p.Total != 1000 || len(p.Tasks) != 100 {
 				b.Fatal(p.Total, err)
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -33,13 +32,13 @@ var (
 type businessChange struct {
 	c                 *topology.Change
 	source            string
-	audit             control.AuditRow
+	audit             gozzard.AuditRow
 	clouds, templates string
 	processes         []string // of c.PutServices
 }
 
 // SaveBusiness implements control.TopologyStore.
-func (s *Store) SaveBusiness(ctx context.Context, c topology.Change, source string, audit control.AuditRow) (version int64, err error) {
+func (s *Store) SaveBusiness(ctx context.Context, c topology.Change, source string, audit gozzard.AuditRow) (version int64, err error) {
 	defer s.timed("save_business", &err)()
 	b, err := newBusinessChange(&c, source, audit)
 	if err != nil {
@@ -53,7 +52,7 @@ func (s *Store) SaveBusiness(ctx context.Context, c topology.Change, source stri
 	return c.Base + 1, nil
 }
 
-func newBusinessChange(c *topology.Change, source string, audit control.AuditRow) (*businessChange, error) {
+func newBusinessChange(c *topology.Change, source string, audit gozzard.AuditRow) (*businessChange, error) {
 	b := &businessChange{c: c, source: source, audit: audit, processes: make([]string, len(c.PutServices))}
 	var err error
 	if b.clouds, err = listText(c.Clouds, toCloud); err != nil {

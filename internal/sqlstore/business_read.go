@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -17,10 +17,10 @@ const serviceColumns = `s.id, s.module_id, s.name, s.cloud, s.ip, s.ipv6, s.agen
 var selectServices = with(`SELECT `+serviceColumns+` FROM v JOIN services s ON s.biz = v.b AND s.id = v.i ORDER BY s.id`, "b BIGINT", "i BIGINT")
 
 // Businesses implements control.TopologyStore.
-func (s *Store) Businesses(ctx context.Context) (list []control.BusinessHead, err error) {
+func (s *Store) Businesses(ctx context.Context) (list []record.BusinessHead, err error) {
 	defer s.timed("businesses", &err)()
 	err = s.read.each(ctx, `SELECT biz, name, version, source, at FROM businesses ORDER BY biz`, nil, func(r *sql.Rows) error {
-		var h control.BusinessHead
+		var h record.BusinessHead
 		if err := r.Scan(&h.ID, &h.Name, &h.Version, &h.Source, (*stamp)(&h.At)); err != nil {
 			return err
 		}
@@ -31,19 +31,19 @@ func (s *Store) Businesses(ctx context.Context) (list []control.BusinessHead, er
 }
 
 // Business implements control.TopologyStore.
-func (s *Store) Business(ctx context.Context, biz int) (rec control.BusinessRecord, err error) {
+func (s *Store) Business(ctx context.Context, biz int) (rec record.Business, err error) {
 	defer s.timed("business", &err)()
 	err = s.read.whole(ctx, func(tx *sql.Tx) (err error) {
 		rec, err = readBusiness(ctx, tx, biz)
 		return err
 	})
 	if err != nil {
-		return control.BusinessRecord{}, s.readError(fmt.Sprintf("business %d", biz), err)
+		return record.Business{}, s.readError(fmt.Sprintf("business %d", biz), err)
 	}
 	return rec, nil
 }
 
-func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec control.BusinessRecord, err error) {
+func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business, err error) {
 	found := false
 	var clouds, templates string
 	rows, err := tx.QueryContext(ctx, `SELECT biz, name, version, source, at, clouds, templates FROM businesses WHERE biz = $1`, biz)

@@ -9,10 +9,9 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // benchBusiness is a new business of n service instances with one process each, in modules of a thousand.
@@ -33,18 +32,18 @@ func benchBusiness(n int) topology.Change {
 	return c
 }
 
-func topologyAudit() control.AuditRow {
-	return control.AuditRow{At: time.Now(), Caller: gozzard.Caller{App: "bk_bench", User: "admin"}, Act: "topology:apply"}
+func topologyAudit() gozzard.AuditRow {
+	return gozzard.AuditRow{At: time.Now(), Caller: gozzard.Caller{App: "bk_bench", User: "admin"}, Act: "topology:apply"}
 }
 
 // benchJob is a job of n tasks with one definition.
-func benchJob(n int) (waves.Job, []waves.Task) {
-	j := waves.Job{Biz: 2, Action: gozzard.ActionStart, Granularity: waves.ByBusiness, State: waves.Running, Started: time.Now()}
+func benchJob(n int) (record.Job, []record.JobTask) {
+	j := record.Job{Biz: 2, Action: gozzard.ActionStart, Granularity: record.ByBusiness, State: record.JobRunning, Started: time.Now()}
 	spec := benchTask(1).Attempts[0].Spec
-	tasks := make([]waves.Task, n)
+	tasks := make([]record.JobTask, n)
 	for i := range tasks {
-		tasks[i] = waves.Task{Process: i + 1, Name: "gamesvr", Set: 1, Module: 1 + i/1000, Local: 1, Inst: i + 1, Key: topology.Key(2, "gamesvr", 1),
-			Addr: gozzard.HostAddr{IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}, Group: "biz:2", State: waves.Pending,
+		tasks[i] = record.JobTask{Process: i + 1, Name: "gamesvr", Set: 1, Module: 1 + i/1000, Local: 1, Inst: i + 1, Key: topology.Key(2, "gamesvr", 1),
+			Addr: gozzard.HostAddr{IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}, Group: "biz:2", State: record.JobPending,
 			Labels: map[string]string{"bk_process_name": "gamesvr", "bk_process_id": fmt.Sprint(i + 1)}, Spec: spec, Info: make([]byte, 1000)}
 	}
 	return j, tasks
@@ -56,15 +55,15 @@ func TestHistory(t *testing.T) {
 	s := openSQLite(t, path, sqlstore.Options{})
 	change := benchBusiness(3)
 	audit := topologyAudit()
-	if _, err := s.SaveBusiness(t.Context(), change, control.SourceFile, audit); err != nil {
+	if _, err := s.SaveBusiness(t.Context(), change, record.SourceFile, audit); err != nil {
 		t.Fatal(err)
 	}
 	audit.Caller.User = "bob"
 	drop := topology.Change{Biz: 2, Base: 1, DropServices: []int{1, 2}, DropNumbers: []int{1}}
-	if _, err := s.SaveBusiness(t.Context(), drop, control.SourceCMDB, audit); err != nil {
+	if _, err := s.SaveBusiness(t.Context(), drop, record.SourceCMDB, audit); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.SaveBusiness(t.Context(), drop, control.SourceCMDB, audit); gozzard.KindOf(err) != gozzard.ErrConflict {
+	if _, err := s.SaveBusiness(t.Context(), drop, record.SourceCMDB, audit); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -133,7 +132,7 @@ func TestUpgrade(t *testing.T) {
 			t.Fatalf("task %d has %d attempts, %v", seq+1, len(list), err)
 		}
 	}
-	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), control.SourceFile, topologyAudit()); err != nil {
+	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), record.SourceFile, topologyAudit()); err != nil {
 		t.Fatal(err)
 	}
 	j, tasks := benchJob(1)
@@ -148,7 +147,7 @@ func TestJobsLeaveNothing(t *testing.T) {
 	s := openSQLite(t, path, sqlstore.Options{})
 	for range 3 {
 		j, tasks := benchJob(1500)
-		j.State, j.Ended = waves.Succeeded, time.Now()
+		j.State, j.Ended = record.JobSucceeded, time.Now()
 		if err := s.CreateJob(t.Context(), &j, tasks); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
@@ -32,7 +31,7 @@ func enrolAct(ctx context.Context, c *conn, act enrol.Act) error {
 	if err != nil {
 		return err
 	}
-	return insertAudit(ctx, c, &control.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: 1})
+	return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: 1})
 }
 
 // AddEnrolToken implements enrol.Store.

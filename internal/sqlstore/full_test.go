@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // smallDisk gives a folder on a file system of its own.
@@ -36,7 +35,7 @@ func smallDisk(t *testing.T, size string) string {
 }
 
 // fill accepts tasks until there is no room.
-func fill(t *testing.T, s *sqlstore.Store) (acked []*control.NewTask) {
+func fill(t *testing.T, s *sqlstore.Store) (acked []*record.NewTask) {
 	t.Helper()
 	for {
 		n := benchTask(20)
@@ -60,11 +59,11 @@ func fill(t *testing.T, s *sqlstore.Store) (acked []*control.NewTask) {
 	}
 }
 
-func settleAll(t *testing.T, s *sqlstore.Store, n *control.NewTask) {
+func settleAll(t *testing.T, s *sqlstore.Store, n *record.NewTask) {
 	t.Helper()
-	var rows []control.Settlement
+	var rows []record.Settlement
 	for _, a := range n.Attempts {
-		rows = append(rows, control.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}})
+		rows = append(rows, record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}})
 	}
 	moved, err := s.Settle(t.Context(), rows)
 	if err != nil {
@@ -77,7 +76,7 @@ func settleAll(t *testing.T, s *sqlstore.Store, n *control.NewTask) {
 	}
 }
 
-func there(t *testing.T, s *sqlstore.Store, acked []*control.NewTask) {
+func there(t *testing.T, s *sqlstore.Store, acked []*record.NewTask) {
 	t.Helper()
 	for _, n := range acked {
 		list, err := s.Attempts(t.Context(), n.Task.Seq)
@@ -88,7 +87,7 @@ func there(t *testing.T, s *sqlstore.Store, acked []*control.NewTask) {
 }
 
 // resumes waits until a task is accepted again.
-func resumes(t *testing.T, s *sqlstore.Store) *control.NewTask {
+func resumes(t *testing.T, s *sqlstore.Store) *record.NewTask {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		n := benchTask(1)
@@ -139,7 +138,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	goesOn.Store(true)
-	extra := []*control.NewTask{resumes(t, s)}
+	extra := []*record.NewTask{resumes(t, s)}
 	acked = append(acked, fill(t, s)...)
 	there(t, s, append(extra, acked...))
 
@@ -161,9 +160,9 @@ func TestDiskFull(t *testing.T) {
 }
 
 // refusesGrowth: without room no business and no job is taken, and a job that is under way comes to its end.
-func refusesGrowth(t *testing.T, s *sqlstore.Store, j waves.Job, tasks []waves.Task) {
+func refusesGrowth(t *testing.T, s *sqlstore.Store, j record.Job, tasks []record.JobTask) {
 	t.Helper()
-	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), control.SourceFile, topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
+	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), record.SourceFile, topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
 		t.Fatalf("a business without room: %v", err)
 	}
 	more, list := benchJob(1)
@@ -171,9 +170,9 @@ func refusesGrowth(t *testing.T, s *sqlstore.Store, j waves.Job, tasks []waves.T
 		t.Fatalf("a job without room: %d, %v", more.ID, err)
 	}
 	for i := range tasks {
-		tasks[i].State = waves.Succeeded
+		tasks[i].State = record.JobSucceeded
 	}
-	j.State, j.Ended = waves.Succeeded, time.Now()
+	j.State, j.Ended = record.JobSucceeded, time.Now()
 	if err := s.SaveTasks(t.Context(), &j, tasks); err != nil {
 		t.Fatalf("the end of a job found no room: %v", err)
 	}
@@ -208,6 +207,6 @@ func TestOpenOnFullDisk(t *testing.T) {
 		}
 	}
 	s = openSQLite(t, path, sqlstore.Options{})
-	there(t, s, []*control.NewTask{n})
+	there(t, s, []*record.NewTask{n})
 	settleAll(t, s, n)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 )
 
 // SetGroups implements control.Store.
-func (s *Store) SetGroups(ctx context.Context, rows []control.GroupRecord, audit control.AuditRow) (err error) {
+func (s *Store) SetGroups(ctx context.Context, rows []record.GroupLimits, audit gozzard.AuditRow) (err error) {
 	defer s.timed("set_groups", &err)()
 	type key struct {
 		agent     gozzard.AgentID
@@ -33,7 +33,7 @@ func (s *Store) SetGroups(ctx context.Context, rows []control.GroupRecord, audit
 	for i := range rows {
 		last[key{rows[i].Agent, rows[i].Namespace, rows[i].Group}] = i
 	}
-	var put []control.GroupRecord
+	var put []record.GroupLimits
 	var labels []string
 	for i := range rows {
 		if last[key{rows[i].Agent, rows[i].Namespace, rows[i].Group}] != i {
@@ -64,7 +64,7 @@ func (s *Store) SetGroups(ctx context.Context, rows []control.GroupRecord, audit
 }
 
 // Groups implements control.Store. They come in the order of agents and group names.
-func (s *Store) Groups(ctx context.Context, namespace string, agents []gozzard.AgentID) (list []control.GroupRecord, err error) {
+func (s *Store) Groups(ctx context.Context, namespace string, agents []gozzard.AgentID) (list []record.GroupLimits, err error) {
 	defer s.timed("groups", &err)()
 	agents = slices.Clone(agents)
 	slices.Sort(agents)
@@ -72,7 +72,7 @@ func (s *Store) Groups(ctx context.Context, namespace string, agents []gozzard.A
 	err = s.read.ask(ctx, selectGroups, len(agents), func(i int, to []any) []any {
 		return append(to, text(string(agents[i])), text(namespace))
 	}, func(r *sql.Rows) error {
-		var g control.GroupRecord
+		var g record.GroupLimits
 		var cloud int64
 		var ip, labels string
 		err := r.Scan(&g.Agent, &g.Namespace, &g.Group, &cloud, &ip, &g.CPULimit, &g.MemLimit, &g.CPUWeight, &g.MemWeight, &labels, &g.SupplierID)

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var insertAddrs = insert("host_addrs", "cloud, ip, agent_id", " ON CONFLICT (cloud, ip, agent_id) DO NOTHING")
@@ -74,7 +74,7 @@ const (
 		FROM hosts h WHERE h.agent_id = $1`
 )
 
-func scanHost(scan func(...any) error) (h control.HostRecord, err error) {
+func scanHost(scan func(...any) error) (h record.Host, err error) {
 	var agent gozzard.AgentID
 	var session, lsn, since, laid, protocol int64
 	var info, journal string
@@ -90,7 +90,7 @@ func scanHost(scan func(...any) error) (h control.HostRecord, err error) {
 }
 
 // Hosts implements control.Store.
-func (s *Store) Hosts(ctx context.Context) (list []control.HostRecord, err error) {
+func (s *Store) Hosts(ctx context.Context) (list []record.Host, err error) {
 	defer s.timed("hosts", &err)()
 	rows, err := s.read.db.QueryContext(ctx, selectHosts+` ORDER BY h.agent_id`)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
@@ -102,7 +102,7 @@ func (s *Store) Hosts(ctx context.Context) (list []control.HostRecord, err error
 }
 
 // OpenSession implements control.Store.
-func (s *Store) OpenSession(ctx context.Context, h control.HostRecord) (now control.HostRecord, opened bool, err error) {
+func (s *Store) OpenSession(ctx context.Context, h record.Host) (now record.Host, opened bool, err error) {
 	defer s.timed("open_session", &err)()
 	if h.Session > math.MaxInt64 {
 		return now, false, gozzard.Errorf(gozzard.ErrInvalid, "session %d of agent %s cannot be", h.Session, h.Info.Agent)
@@ -116,14 +116,14 @@ func (s *Store) OpenSession(ctx context.Context, h control.HostRecord) (now cont
 		return err
 	}}
 	if err := s.w.submit(ctx, j); err != nil {
-		return control.HostRecord{}, false, err
+		return record.Host{}, false, err
 	}
 	return now, opened, nil
 }
 
-func openSession(ctx context.Context, c *conn, h control.HostRecord, info string) (now control.HostRecord, opened bool, err error) {
+func openSession(ctx context.Context, c *conn, h record.Host, info string) (now record.Host, opened bool, err error) {
 	agent := text(string(h.Info.Agent))
-	var before control.HostRecord
+	var before record.Host
 	err = c.each(ctx, selectHost+c.d.forUpdate, []any{agent}, func(r *sql.Rows) (err error) {
 		before, err = scanHost(r.Scan)
 		return err

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -219,7 +219,7 @@ func twoServers(t *testing.T, address string) {
 	opened := atomic.Int64{}
 	for i := range 40 {
 		wg.Go(func() {
-			_, ok, err := stores[i%2].OpenSession(t.Context(), control.HostRecord{Info: gozzard.HostInfo{Agent: "a"}, Session: 7})
+			_, ok, err := stores[i%2].OpenSession(t.Context(), record.Host{Info: gozzard.HostInfo{Agent: "a"}, Session: 7})
 			if err != nil {
 				t.Error(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // pageRows bounds what one read of a long list holds on to; between pages nothing is locked or pinned.
@@ -20,8 +20,8 @@ var selectProcesses = with(`SELECT `+processColumns+` FROM v
 	ORDER BY p.agent_id, p.namespace, p.name`, "a TEXT", "ns TEXT", "n TEXT")
 
 // Processes implements control.Store. It reads page by page, so a slow consumer holds nothing up; what changes meanwhile may be seen or not.
-func (s *Store) Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[control.ProcessRecord, error] {
-	return func(yield func(control.ProcessRecord, error) bool) {
+func (s *Store) Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[record.Process, error] {
+	return func(yield func(record.Process, error) bool) {
 		next := s.allProcesses(ctx)
 		if ids != nil {
 			next = s.namedProcesses(ctx, ids)
@@ -34,7 +34,7 @@ func (s *Store) Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[c
 				}
 			}
 			if err != nil {
-				yield(control.ProcessRecord{}, err)
+				yield(record.Process{}, err)
 				return
 			}
 			if len(page) == 0 {
@@ -44,9 +44,9 @@ func (s *Store) Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[c
 	}
 }
 
-func (s *Store) allProcesses(ctx context.Context) func() ([]control.ProcessRecord, error) {
+func (s *Store) allProcesses(ctx context.Context) func() ([]record.Process, error) {
 	var after gozzard.ProcID // no agent id is empty, so this is before the first
-	return func() (page []control.ProcessRecord, err error) {
+	return func() (page []record.Process, err error) {
 		defer s.timed("processes", &err)()
 		rows, err := s.read.db.QueryContext(ctx, `SELECT `+processColumns+` FROM processes p LEFT JOIN specs s ON s.hash = p.spec_hash
 			WHERE (p.agent_id, p.namespace, p.name) > ($1, $2, $3) ORDER BY p.agent_id, p.namespace, p.name LIMIT $4`,
@@ -59,11 +59,11 @@ func (s *Store) allProcesses(ctx context.Context) func() ([]control.ProcessRecor
 	}
 }
 
-func (s *Store) namedProcesses(ctx context.Context, ids []gozzard.ProcID) func() ([]control.ProcessRecord, error) {
+func (s *Store) namedProcesses(ctx context.Context, ids []gozzard.ProcID) func() ([]record.Process, error) {
 	ids = slices.Clone(ids)
 	slices.SortFunc(ids, compareProc)
 	ids = slices.Compact(ids)
-	return func() (page []control.ProcessRecord, err error) {
+	return func() (page []record.Process, err error) {
 		defer s.timed("processes", &err)()
 		for len(page) == 0 && len(ids) > 0 { // an empty page would be taken for the end
 			now := ids[:min(len(ids), pageRows)]
@@ -79,8 +79,8 @@ func (s *Store) namedProcesses(ctx context.Context, ids []gozzard.ProcID) func()
 	}
 }
 
-func scanProcess(r *sql.Rows, to *[]control.ProcessRecord) error {
-	var p control.ProcessRecord
+func scanProcess(r *sql.Rows, to *[]record.Process) error {
+	var p record.Process
 	var labels string
 	err := r.Scan(&p.ID.Agent, &p.ID.Namespace, &p.ID.Name, &labels, &p.Spec, &p.Hosted, &p.Wanted, (*stamp)(&p.RegisteredAt))
 	if err != nil {

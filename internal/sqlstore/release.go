@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
@@ -35,7 +34,7 @@ func rollAct(ctx context.Context, c *conn, act upgrade.Act) error {
 	if err != nil {
 		return err
 	}
-	return insertAudit(ctx, c, &control.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: act.Targets})
+	return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: act.Targets})
 }
 
 // AddRelease implements roll.Store.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
@@ -56,7 +55,7 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 		if err != nil {
 			return err
 		}
-		return insertAudit(ctx, c, &control.AuditRow{Seq: n, At: now, Caller: gozzard.Caller{App: "gozzard", User: "backup restore"},
+		return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: now, Caller: gozzard.Caller{App: "gozzard", User: "backup restore"},
 			Act: "restore:" + taken.UTC().Format(time.RFC3339)})
 	}})
 }
@@ -105,7 +104,7 @@ func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.Act) 
 		if err != nil {
 			return err
 		}
-		return insertAudit(ctx, c, &control.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: waiting})
+		return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: waiting})
 	}})
 	return list, err
 }

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // TestCopyWhileWritten: copies of a record that is being written to are whole, each as the record was at one moment.
@@ -72,7 +71,7 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	task := benchTask(2)
 	agent := task.Attempts[0].Agent
 	journal := gozzard.JournalPos{ID: [16]byte{7}, LSN: 9}
-	old := control.HostRecord{Info: gozzard.HostInfo{Agent: agent}, Session: 5, Journal: journal, LastSeen: time.Now()}
+	old := record.Host{Info: gozzard.HostInfo{Agent: agent}, Session: 5, Journal: journal, LastSeen: time.Now()}
 	if _, opened, err := s.OpenSession(t.Context(), old); err != nil || !opened {
 		t.Fatal(opened, err)
 	}
@@ -80,8 +79,8 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := waves.Job{Biz: 2, Action: gozzard.ActionRestart, State: waves.Running, Started: time.Now()}
-	steps := []waves.Task{{State: waves.Succeeded}, {State: waves.Running, Task: before.Task.ID}, {State: waves.Pending, Wave: 1}}
+	job := record.Job{Biz: 2, Action: gozzard.ActionRestart, State: record.JobRunning, Started: time.Now()}
+	steps := []record.JobTask{{State: record.JobSucceeded}, {State: record.JobRunning, Task: before.Task.ID}, {State: record.JobPending, Wave: 1}}
 	if err := s.CreateJob(t.Context(), &job, steps); err != nil {
 		t.Fatal(err)
 	}
@@ -92,19 +91,19 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	if jobs, err := s.OpenJobs(t.Context()); err != nil || len(jobs) > 0 {
 		t.Errorf("jobs go on by themselves: %+v, %v", jobs, err)
 	}
-	page, err := s.Tasks(t.Context(), waves.TaskFilter{Job: job.ID, Limit: -1})
-	if err != nil || page.Counts[waves.Succeeded] != 1 || page.Counts[waves.Failed] != 2 {
+	page, err := s.Tasks(t.Context(), record.JobTaskFilter{Job: job.ID, Limit: -1})
+	if err != nil || page.Counts[record.JobSucceeded] != 1 || page.Counts[record.JobFailed] != 2 {
 		t.Errorf("steps of a job: %+v, %v", page.Counts, err)
 	}
 	open, err := s.Open(t.Context(), agent)
 	if err != nil || len(open) != 1 || open[0].State != gozzard.AttemptDispatched || open[0].Session != 0 {
 		t.Fatalf("open: %+v, %v", open, err)
 	}
-	now, opened, err := s.OpenSession(t.Context(), control.HostRecord{Info: old.Info, Session: 9, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 40}, LastSeen: time.Now()})
+	now, opened, err := s.OpenSession(t.Context(), record.Host{Info: old.Info, Session: 9, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 40}, LastSeen: time.Now()})
 	if err != nil || !opened || now.JournalSince != 9 || now.LaidDown != 9 {
 		t.Fatalf("the host is not met as for the first time: %+v, %v, %v", now, opened, err)
 	}
-	again, opened, err := s.OpenSession(t.Context(), control.HostRecord{Info: old.Info, Session: 10, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 41}, LastSeen: time.Now()})
+	again, opened, err := s.OpenSession(t.Context(), record.Host{Info: old.Info, Session: 10, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 41}, LastSeen: time.Now()})
 	if err != nil || !opened || again.JournalSince != 9 || again.LaidDown != 9 {
 		t.Fatalf("at its second session the host is told its old definitions: %+v, %v, %v", again, opened, err)
 	}

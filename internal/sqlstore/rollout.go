@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var (
@@ -23,7 +22,7 @@ var (
 )
 
 // CreateJob implements rollout.Store.
-func (s *Store) CreateJob(ctx context.Context, j *waves.Job, tasks []waves.Task) (err error) {
+func (s *Store) CreateJob(ctx context.Context, j *record.Job, tasks []record.JobTask) (err error) {
 	defer s.timed("create_job", &err)()
 	c := &jobCreation{j: j, tasks: tasks, labels: make([]string, len(tasks)), refs: make([]specRef, len(tasks))}
 	labels := labelCache{}
@@ -45,8 +44,8 @@ func (s *Store) CreateJob(ctx context.Context, j *waves.Job, tasks []waves.Task)
 
 // jobCreation is a job made ready for the writer by its caller.
 type jobCreation struct {
-	j      *waves.Job
-	tasks  []waves.Task
+	j      *record.Job
+	tasks  []record.JobTask
 	labels []string
 	refs   []specRef
 	specs  specSet
@@ -108,7 +107,7 @@ func (n *jobCreation) putJob(ctx context.Context, c *conn) error {
 }
 
 // SaveTasks implements rollout.Store.
-func (s *Store) SaveTasks(ctx context.Context, j *waves.Job, tasks []waves.Task) (err error) {
+func (s *Store) SaveTasks(ctx context.Context, j *record.Job, tasks []record.JobTask) (err error) {
 	defer s.timed("save_tasks", &err)()
 	return s.w.submit(ctx, &job{op: "the state of a job", rows: len(tasks) + 1, run: func(ctx context.Context, c *conn) error {
 		if j != nil {
@@ -121,7 +120,7 @@ func (s *Store) SaveTasks(ctx context.Context, j *waves.Job, tasks []waves.Task)
 }
 
 // Reopen implements rollout.Store.
-func (s *Store) Reopen(ctx context.Context, j *waves.Job, tasks []waves.Task, audit control.AuditRow) (err error) {
+func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTask, audit gozzard.AuditRow) (err error) {
 	defer s.timed("reopen", &err)()
 	return s.w.submit(ctx, &job{op: "the retry of a job", rows: len(tasks) + 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		n, err := updateJob(ctx, c, j, ` AND state IN ('succeeded', 'failed')`)
@@ -142,12 +141,12 @@ func (s *Store) Reopen(ctx context.Context, j *waves.Job, tasks []waves.Task, au
 	}})
 }
 
-func updateJob(ctx context.Context, c *conn, j *waves.Job, and string) (int64, error) {
+func updateJob(ctx context.Context, c *conn, j *record.Job, and string) (int64, error) {
 	return c.change(ctx, `UPDATE jobs SET state = $2, reason = $3, message = $4, started = $5, ended = $6 WHERE id = $1`+and,
 		j.ID, string(j.State), string(j.Reason), text(j.Message), millis(j.Started), millis(j.Ended))
 }
 
-func updateTasks(ctx context.Context, c *conn, tasks []waves.Task) error {
+func updateTasks(ctx context.Context, c *conn, tasks []record.JobTask) error {
 	return c.put(ctx, updateJobTasks, len(tasks), func(i int, to []any) []any {
 		t := &tasks[i]
 		return append(to, t.Job, t.ID, string(t.State), string(t.Reason), text(string(t.Code)), text(t.Message), t.Round, string(t.Task),

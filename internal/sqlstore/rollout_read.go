@@ -10,13 +10,13 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 const jobColumns = `id, biz, action, app, caller, asserted, expression, granularity, state, reason, message, started, ended, request`
 
-func scanJob(r *sql.Rows, to *[]waves.Job) error {
-	var j waves.Job
+func scanJob(r *sql.Rows, to *[]record.Job) error {
+	var j record.Job
 	var action int64
 	err := r.Scan(&j.ID, &j.Biz, &action, &j.Caller.App, &j.Caller.User, &j.Caller.Asserted, &j.Expression, &j.Granularity, &j.State, &j.Reason,
 		&j.Message, (*stamp)(&j.Started), (*stamp)(&j.Ended), &j.Request)
@@ -29,9 +29,9 @@ func scanJob(r *sql.Rows, to *[]waves.Job) error {
 }
 
 // Job implements rollout.Store.
-func (s *Store) Job(ctx context.Context, biz int, id int64) (j waves.Job, err error) {
+func (s *Store) Job(ctx context.Context, biz int, id int64) (j record.Job, err error) {
 	defer s.timed("job", &err)()
-	var list []waves.Job
+	var list []record.Job
 	err = s.read.each(ctx, `SELECT `+jobColumns+` FROM jobs WHERE id = $1 AND biz = $2`, []any{id, biz},
 		func(r *sql.Rows) error { return scanJob(r, &list) })
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) Job(ctx context.Context, biz int, id int64) (j waves.Job, err er
 }
 
 // OpenJobs implements rollout.Store.
-func (s *Store) OpenJobs(ctx context.Context) (list []waves.Job, err error) {
+func (s *Store) OpenJobs(ctx context.Context) (list []record.Job, err error) {
 	defer s.timed("open_jobs", &err)()
 	err = s.read.each(ctx, selectOpenJobs, nil, func(r *sql.Rows) error { return scanJob(r, &list) })
 	return list, s.readError("open jobs", err)
@@ -102,7 +102,7 @@ func limitOf(n int) int64 {
 }
 
 // Jobs implements rollout.Store.
-func (s *Store) Jobs(ctx context.Context, f waves.JobFilter) (total int, jobs []waves.Job, err error) {
+func (s *Store) Jobs(ctx context.Context, f record.JobFilter) (total int, jobs []record.Job, err error) {
 	defer s.timed("jobs", &err)()
 	w := s.jobsWhere(&f)
 	if w.err != nil {
@@ -123,7 +123,7 @@ func (s *Store) Jobs(ctx context.Context, f waves.JobFilter) (total int, jobs []
 	return total, jobs, nil
 }
 
-func (s *Store) jobsWhere(f *waves.JobFilter) *where {
+func (s *Store) jobsWhere(f *record.JobFilter) *where {
 	w := &where{}
 	w.and("biz = " + w.arg(f.Biz))
 	w.in("id", s.d.numbers, len(f.IDs), f.IDs)
@@ -160,20 +160,20 @@ const taskOfJobColumns = `t.id, t.state, t.set_id, t.module_id, t.process, t.nam
 	t.grp, t.wave, t.priority, t.round, t.task_id, t.reason, t.code, t.message, t.started, t.ended`
 
 // Tasks implements rollout.Store.
-func (s *Store) Tasks(ctx context.Context, f waves.TaskFilter) (page waves.TaskPage, err error) {
+func (s *Store) Tasks(ctx context.Context, f record.JobTaskFilter) (page record.JobTaskPage, err error) {
 	defer s.timed("job_tasks", &err)()
 	err = s.read.whole(ctx, func(tx *sql.Tx) (err error) {
 		page, err = s.readTasks(ctx, tx, &f)
 		return err
 	})
 	if err != nil {
-		return waves.TaskPage{}, s.readError("tasks of a job", err)
+		return record.JobTaskPage{}, s.readError("tasks of a job", err)
 	}
 	return page, nil
 }
 
-func (s *Store) readTasks(ctx context.Context, tx *sql.Tx, f *waves.TaskFilter) (page waves.TaskPage, err error) {
-	page.Counts = map[waves.State]int{}
+func (s *Store) readTasks(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter) (page record.JobTaskPage, err error) {
+	page.Counts = map[record.JobState]int{}
 	biz, found := 0, false
 	rows, err := tx.QueryContext(ctx, `SELECT biz FROM jobs WHERE id = $1`, f.Job)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
@@ -186,7 +186,7 @@ func (s *Store) readTasks(ctx context.Context, tx *sql.Tx, f *waves.TaskFilter) 
 	rows, err = tx.QueryContext(ctx, countTasks, f.Job)
 	all := 0
 	err = scanAll(rows, err, func(r *sql.Rows) error {
-		var state waves.State
+		var state record.JobState
 		var n int
 		err := r.Scan(&state, &n)
 		page.Counts[state], all = n, all+n
@@ -215,7 +215,7 @@ const (
 
 const countTasks = `SELECT state, COUNT(*) FROM job_tasks WHERE job = $1 GROUP BY state`
 
-func (s *Store) tasksWhere(f *waves.TaskFilter) *where {
+func (s *Store) tasksWhere(f *record.JobTaskFilter) *where {
 	w := &where{}
 	w.and("t.job = " + w.arg(f.Job))
 	w.in("t.id", s.d.numbers, len(f.IDs), f.IDs)
@@ -227,7 +227,7 @@ func (s *Store) tasksWhere(f *waves.TaskFilter) *where {
 	return w
 }
 
-func readTaskRows(ctx context.Context, tx *sql.Tx, f *waves.TaskFilter, w *where, biz int) (list []waves.Task, err error) {
+func readTaskRows(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter, w *where, biz int) (list []record.JobTask, err error) {
 	if f.Limit == 0 {
 		return nil, nil
 	}
@@ -240,7 +240,7 @@ func readTaskRows(ctx context.Context, tx *sql.Tx, f *waves.TaskFilter, w *where
 		columns, from, w.text.String(), len(args)-1, len(args)), args...)
 	var known definitions
 	return list, scanAll(rows, err, func(r *sql.Rows) error {
-		t := waves.Task{Job: f.Job, Biz: biz}
+		t := record.JobTask{Job: f.Job, Biz: biz}
 		var ip, labels string
 		into := []any{&t.ID, &t.State, &t.Set, &t.Module, &t.Process, &t.Name, &t.Local, &t.Inst, &t.Key.Namespace, &t.Key.Name, &t.Agent, &t.Addr.Cloud,
 			&ip, &t.Group, &t.Wave, &t.Priority, &t.Round, &t.Task, &t.Reason, &t.Code, &t.Message, (*stamp)(&t.Started), (*stamp)(&t.Ended)}

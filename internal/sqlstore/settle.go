@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var (
@@ -42,7 +42,7 @@ func selectSessions(forShare string) *bulk {
 }
 
 // Dispatch implements control.Store.
-func (s *Store) Dispatch(ctx context.Context, rows []control.Dispatch) (moved []bool, err error) {
+func (s *Store) Dispatch(ctx context.Context, rows []record.Dispatch) (moved []bool, err error) {
 	defer s.timed("dispatch", &err)()
 	if len(rows) == 0 {
 		return nil, nil
@@ -57,7 +57,7 @@ func (s *Store) Dispatch(ctx context.Context, rows []control.Dispatch) (moved []
 	return moved, nil
 }
 
-func dispatch(ctx context.Context, c *conn, rows []control.Dispatch) ([]bool, error) {
+func dispatch(ctx context.Context, c *conn, rows []record.Dispatch) ([]bool, error) {
 	sessions, err := lockSessions(ctx, c, rows)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func dispatch(ctx context.Context, c *conn, rows []control.Dispatch) ([]bool, er
 	})
 }
 
-func lockSessions(ctx context.Context, c *conn, rows []control.Dispatch) (map[gozzard.AgentID]int64, error) {
+func lockSessions(ctx context.Context, c *conn, rows []record.Dispatch) (map[gozzard.AgentID]int64, error) {
 	agents := make([]gozzard.AgentID, 0, len(rows))
 	for i := range rows {
 		agents = append(agents, rows[i].Agent)
@@ -127,7 +127,7 @@ func casRows(ctx context.Context, c *conn, b *bulk, at []int, ref func(int) gozz
 }
 
 // Settle implements control.Store.
-func (s *Store) Settle(ctx context.Context, rows []control.Settlement) (moved []bool, err error) {
+func (s *Store) Settle(ctx context.Context, rows []record.Settlement) (moved []bool, err error) {
 	defer s.timed("settle", &err)()
 	if len(rows) == 0 {
 		return nil, nil
@@ -148,7 +148,7 @@ func (s *Store) Settle(ctx context.Context, rows []control.Settlement) (moved []
 	return moved, nil
 }
 
-func settle(ctx context.Context, c *conn, rows []control.Settlement, outcomes []string) ([]bool, error) {
+func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []string) ([]bool, error) {
 	moved := make([]bool, len(rows))
 	all := make([]int, len(rows))
 	for i := range all {
@@ -179,8 +179,8 @@ func sourceBits(to, from gozzard.AttemptState) (bits int64) {
 }
 
 // changeProcesses applies what moved rows mean for their processes. What is removed stays removed; else the last row of a process counts.
-func changeProcesses(ctx context.Context, c *conn, rows []control.Settlement, moved []bool) error {
-	change := map[gozzard.ProcID]*control.ProcessChange{}
+func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, moved []bool) error {
+	change := map[gozzard.ProcID]*record.ProcessChange{}
 	for i := range rows {
 		p := rows[i].Process
 		if p == nil || !moved[i] {
@@ -193,7 +193,7 @@ func changeProcesses(ctx context.Context, c *conn, rows []control.Settlement, mo
 	if len(change) == 0 {
 		return nil
 	}
-	var flag, remove []*control.ProcessChange
+	var flag, remove []*record.ProcessChange
 	for _, p := range change {
 		if p.Remove {
 			remove = append(remove, p)
@@ -201,8 +201,8 @@ func changeProcesses(ctx context.Context, c *conn, rows []control.Settlement, mo
 			flag = append(flag, p)
 		}
 	}
-	key := func(list []*control.ProcessChange) func(int, []any) []any {
-		slices.SortFunc(list, func(a, b *control.ProcessChange) int { return compareProc(a.ID, b.ID) })
+	key := func(list []*record.ProcessChange) func(int, []any) []any {
+		slices.SortFunc(list, func(a, b *record.ProcessChange) int { return compareProc(a.ID, b.ID) })
 		return func(i int, to []any) []any {
 			return append(to, text(string(list[i].ID.Agent)), text(list[i].ID.Namespace), text(list[i].ID.Name))
 		}
@@ -229,7 +229,7 @@ func compareProc(a, b gozzard.ProcID) int {
 
 // keepJournals notes how far the agents' journals were. Only forward and only in the journal of the HELLO: a report of an older journal that was
 // under way for long says nothing about the present one.
-func keepJournals(ctx context.Context, c *conn, rows []control.Settlement) error {
+func keepJournals(ctx context.Context, c *conn, rows []record.Settlement) error {
 	type journal struct {
 		agent gozzard.AgentID
 		id    [16]byte

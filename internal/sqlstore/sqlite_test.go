@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -165,7 +165,7 @@ func TestClose(t *testing.T) {
 		wg.Go(func() {
 			for {
 				acc, err := s.Accept(t.Context(), benchTask(1))
-				if errors.Is(err, control.ErrStopped) {
+				if errors.Is(err, record.ErrStopped) {
 					return
 				}
 				if err != nil {
@@ -183,10 +183,10 @@ func TestClose(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if _, err := s.Task(t.Context(), 1); !errors.Is(err, control.ErrStopped) {
+	if _, err := s.Task(t.Context(), 1); !errors.Is(err, record.ErrStopped) {
 		t.Fatalf("a read after Close: %v", err)
 	}
-	if err := s.Ping(t.Context()); !errors.Is(err, control.ErrStopped) {
+	if err := s.Ping(t.Context()); !errors.Is(err, record.ErrStopped) {
 		t.Fatalf("a ping after Close: %v", err)
 	}
 }
@@ -231,7 +231,7 @@ func TestNothingGrows(t *testing.T) {
 			n.Attempts[j].Spec = gozzard.EncodeSpec(&gozzard.Spec{ReportID: int64(i*1000 + j)})
 		}
 		kept = n.Attempts[0].Spec // each task registers anew, so the definition before is only the task's
-		n.Register = []control.ProcessRecord{{ID: gozzard.ProcID{Agent: "a", Key: gozzard.Key{Namespace: "n", Name: "p"}}, Spec: kept}}
+		n.Register = []record.Process{{ID: gozzard.ProcID{Agent: "a", Key: gozzard.Key{Namespace: "n", Name: "p"}}, Spec: kept}}
 		if _, err := s.Accept(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}

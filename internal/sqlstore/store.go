@@ -14,8 +14,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // Options of a store. All fields may be zero.
@@ -39,12 +38,6 @@ type Store struct {
 	closeOnce sync.Once
 	closeErr  error
 }
-
-var (
-	_ control.Store         = (*Store)(nil)
-	_ control.TopologyStore = (*Store)(nil)
-	_ waves.Store           = (*Store)(nil)
-)
 
 // dialect is what differs between the databases after a store is open.
 type dialect struct {
@@ -128,7 +121,7 @@ func (s *Store) readError(what string, err error) error {
 	}
 	select {
 	case <-s.w.stop:
-		return control.ErrStopped
+		return record.ErrStopped
 	default:
 	}
 	if s.d.classify(err) == failOther {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // Bounds of one shared transaction: more callers gain nothing, more rows make the others wait.
@@ -84,7 +84,7 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-w.stop:
-		return control.ErrStopped
+		return record.ErrStopped
 	}
 	select {
 	case err := <-j.done:
@@ -104,7 +104,7 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 	case err := <-j.done:
 		return err
 	default:
-		return control.ErrStopped
+		return record.ErrStopped
 	}
 }
 
@@ -115,7 +115,7 @@ func (w *writer) alive() error {
 	}
 	select {
 	case <-w.stop:
-		return control.ErrStopped
+		return record.ErrStopped
 	default:
 		return nil
 	}
@@ -398,7 +398,7 @@ func (w *writer) end(ctx context.Context) error {
 		select {
 		case j := <-w.queue:
 			if j.state.CompareAndSwap(jobQueued, jobTaken) {
-				j.done <- control.ErrStopped
+				j.done <- record.ErrStopped
 			}
 			continue
 		default:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // TestSharedCommit looks inside because no call of the store can be made to fail half done: calls that wait share a commit, one that fails takes
@@ -130,7 +130,7 @@ func TestFatal(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if _, err := s.Accept(t.Context(), &control.NewTask{}); gozzard.KindOf(err) != gozzard.ErrUnavailable {
+	if _, err := s.Accept(t.Context(), &record.NewTask{}); gozzard.KindOf(err) != gozzard.ErrUnavailable {
 		t.Fatalf("a task after that: %v", err)
 	}
 	if err := s.Ping(t.Context()); gozzard.KindOf(err) != gozzard.ErrUnavailable {

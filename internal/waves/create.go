@@ -8,62 +8,45 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
-
-// MaxTasks bounds one job: it is recorded in one transaction.
-const MaxTasks = 2 * control.MaxTargets
 
 // itemsAtOnce bounds how many processes are made ready for a job at a time.
 const itemsAtOnce = 5000
 
-// Request asks for an action on the processes that a query finds.
-type Request struct {
-	Caller      gozzard.Caller
-	Biz         int
-	Action      gozzard.Action
-	Query       topology.Query // of that business; its order and page are not looked at
-	Expression  string         // for people
-	Raw         []byte         // the door's own words for the scope, only carried
-	Granularity Granularity    // "": ByBusiness
-
-	// Info makes the picture of an instance, given by its place in the row, that the door wants back with its task. It may be nil.
-	Info func(row *topology.Row, instance int) []byte
-}
-
 // Create records a job with a task for every instance and returns; it goes on by itself. What is done to whom is decided here: the job does it even
 // if the topology changes meanwhile.
-func (r *Runner) Create(ctx context.Context, q Request) (Job, error) {
+func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, error) {
 	o, ok := orderOf(q.Action)
 	if !ok {
-		return Job{}, gozzard.Errorf(gozzard.ErrInvalid, "a job cannot %s processes", q.Action)
+		return record.Job{}, gozzard.Errorf(gozzard.ErrInvalid, "a job cannot %s processes", q.Action)
 	}
 	switch q.Granularity {
 	case "":
-		q.Granularity = ByBusiness
-	case ByBusiness, BySet, ByModule, ByHost:
+		q.Granularity = record.ByBusiness
+	case record.ByBusiness, record.BySet, record.ByModule, record.ByHost:
 	default:
-		return Job{}, gozzard.Errorf(gozzard.ErrInvalid, "%+.32q is not a granularity: it must be BIZ, SET, MODULE or HOST", string(q.Granularity))
+		return record.Job{}, gozzard.Errorf(gozzard.ErrInvalid, "%+.32q is not a granularity: it must be BIZ, SET, MODULE or HOST", string(q.Granularity))
 	}
 	if !q.Caller.Rights.MaySpace(q.Action, topology.Namespace(q.Biz)) { // by its name only, so it does not tell whether there is such a business
-		return Job{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s processes of business %d", q.Caller.App, q.Action, q.Biz)
+		return record.Job{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s processes of business %d", q.Caller.App, q.Action, q.Biz)
 	}
 	now := r.o.Now()
 	tasks, err := r.tasksFor(ctx, &q, now)
 	if err != nil {
-		return Job{}, err
+		return record.Job{}, err
 	}
 	giveWaves(tasks, o)
-	j := Job{
-		Biz: q.Biz, Action: q.Action, Caller: q.Caller, Expression: q.Expression, Request: q.Raw, Granularity: q.Granularity, State: Pending,
+	j := record.Job{
+		Biz: q.Biz, Action: q.Action, Caller: q.Caller, Expression: q.Expression, Request: q.Raw, Granularity: q.Granularity, State: record.JobPending,
 		Started: now,
 	}
 	if len(tasks) == 0 {
-		j.State, j.Reason, j.Message, j.Ended = Failed, ReasonNothing, "no process fits the scope", now
+		j.State, j.Reason, j.Message, j.Ended = record.JobFailed, record.ReasonNothing, "no process fits the scope", now
 	}
 	if err := r.o.Store.CreateJob(ctx, &j, tasks); err != nil {
-		return Job{}, err
+		return record.Job{}, err
 	}
 	if !j.State.Final() {
 		r.add(jobRef{j.Biz, j.ID})
@@ -72,19 +55,19 @@ func (r *Runner) Create(ctx context.Context, q Request) (Job, error) {
 }
 
 // tasksFor makes the tasks of a request, in the order of processes and instances.
-func (r *Runner) tasksFor(ctx context.Context, q *Request, now time.Time) ([]Task, error) {
+func (r *Runner) tasksFor(ctx context.Context, q *record.JobRequest, now time.Time) ([]record.JobTask, error) {
 	find := q.Query
-	find.Biz, find.Order, find.Start, find.Limit = q.Biz, nil, 0, MaxTasks
+	find.Biz, find.Order, find.Start, find.Limit = q.Biz, nil, 0, record.MaxJobTasks
 	total, rows := r.o.Plane.FindProcesses(q.Caller, find)
 	instances := 0
 	for i := range rows {
 		instances += len(rows[i].Instances)
 	}
-	if total > MaxTasks || instances > MaxTasks {
+	if total > record.MaxJobTasks || instances > record.MaxJobTasks {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "a job has at most %d process instances, this scope of %d processes has more: narrow it down",
-			MaxTasks, total)
+			record.MaxJobTasks, total)
 	}
-	tasks := make([]Task, 0, instances)
+	tasks := make([]record.JobTask, 0, instances)
 	specs := map[string][]byte{} // most instances share a few definitions
 	for some := range slices.Chunk(rows, itemsAtOnce) {
 		items, err := r.o.Plane.TopologyItems(ctx, q.Biz, some, q.Action)
@@ -93,7 +76,7 @@ func (r *Runner) tasksFor(ctx context.Context, q *Request, now time.Time) ([]Tas
 		}
 		for i := range items {
 			t := newTask(q, &items[i], now)
-			if items[i].Item.Spec != nil && t.State == Pending {
+			if items[i].Item.Spec != nil && t.State == record.JobPending {
 				body := gozzard.EncodeSpec(items[i].Item.Spec)
 				if _, known := specs[string(body)]; !known {
 					specs[string(body)] = body
@@ -108,12 +91,12 @@ func (r *Runner) tasksFor(ctx context.Context, q *Request, now time.Time) ([]Tas
 
 // newTask makes the task of an instance. One that lacks an attribute fails alone, where GSEKit fails its whole group: nothing is wrong with the others
 // of its wave, so they are done. Later waves of its group are held back by it as by any other failure.
-func newTask(q *Request, it *control.TopologyItem, now time.Time) Task {
+func newTask(q *record.JobRequest, it *record.TopologyItem, now time.Time) record.JobTask {
 	row := it.Row
 	instance := row.Instances[it.Instance]
-	t := Task{
+	t := record.JobTask{
 		Biz: q.Biz, Process: row.Process, Name: row.Name, Set: row.Set, Module: row.Module, Local: instance.Local, Inst: instance.Inst, Key: it.Item.Key,
-		Addr: row.Host.Addr(), Group: groupOf(q.Granularity, row), Priority: row.Priority, State: Pending, Labels: it.Item.Labels,
+		Addr: row.Host.Addr(), Group: groupOf(q.Granularity, row), Priority: row.Priority, State: record.JobPending, Labels: it.Item.Labels,
 	}
 	if len(it.Item.Targets) == 1 { // the fleet may know the host by its address only, whatever agent the topology names
 		t.Agent = it.Item.Targets[0].Agent
@@ -122,47 +105,47 @@ func newTask(q *Request, it *control.TopologyItem, now time.Time) Task {
 		t.Info = q.Info(row, it.Instance)
 	}
 	if len(it.Missing) > 0 {
-		t.State, t.Reason, t.Message, t.Ended = Failed, ReasonMissing, strings.Join(it.Missing, ", "), now
+		t.State, t.Reason, t.Message, t.Ended = record.JobFailed, record.ReasonMissing, strings.Join(it.Missing, ", "), now
 	} else if out := refusal(it); out != nil {
-		t.State, t.Reason, t.Code, t.Message, t.Ended = Failed, ReasonVerdict, out.Code, out.Message, now
+		t.State, t.Reason, t.Code, t.Message, t.Ended = record.JobFailed, record.ReasonVerdict, out.Code, out.Message, now
 	}
 	return t
 }
 
 // Retry repeats the operation on the failed tasks of a job that has ended: on those named, or on all with nil. It is that of the job's creation; a
 // process that lacked an attribute then fails again.
-func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, ids []int64) (Job, error) {
+func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, ids []int64) (record.Job, error) {
 	j, err := r.Job(ctx, caller, biz, id)
 	if err != nil {
-		return Job{}, err
+		return record.Job{}, err
 	}
 	if !j.State.Final() {
-		return Job{}, gozzard.Errorf(gozzard.ErrConflict, "job %d is %s: it can be repeated when it has ended", id, j.State)
+		return record.Job{}, gozzard.Errorf(gozzard.ErrConflict, "job %d is %s: it can be repeated when it has ended", id, j.State)
 	}
-	page, err := r.o.Store.Tasks(ctx, TaskFilter{Job: id, Limit: -1, Definitions: true})
+	page, err := r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: id, Limit: -1, Definitions: true})
 	if err != nil {
-		return Job{}, err
+		return record.Job{}, err
 	}
 	chosen, err := choose(page.Tasks, ids)
 	if err != nil {
-		return Job{}, err
+		return record.Job{}, err
 	}
 	if err := r.permit(caller, j.Action, chosen); err != nil {
-		return Job{}, err
+		return record.Job{}, err
 	}
 	now := r.o.Now()
 	again(chosen, roundOf(page.Tasks)+1, now)
-	j.State, j.Reason, j.Message, j.Ended = Pending, ReasonNone, "", time.Time{}
-	audit := control.AuditRow{At: now, Caller: caller, Act: fmt.Sprintf("retry:%s job %d", j.Action, j.ID), Targets: len(chosen)}
+	j.State, j.Reason, j.Message, j.Ended = record.JobPending, record.ReasonNone, "", time.Time{}
+	audit := gozzard.AuditRow{At: now, Caller: caller, Act: fmt.Sprintf("retry:%s job %d", j.Action, j.ID), Targets: len(chosen)}
 	if err := r.o.Store.Reopen(ctx, &j, chosen, audit); err != nil {
-		return Job{}, err
+		return record.Job{}, err
 	}
 	r.add(jobRef{j.Biz, j.ID})
 	return j, nil
 }
 
 // permit refuses a retry to who may not do himself what the job does: it goes on with the rights of who created it.
-func (r *Runner) permit(caller gozzard.Caller, a gozzard.Action, tasks []Task) error {
+func (r *Runner) permit(caller gozzard.Caller, a gozzard.Action, tasks []record.JobTask) error {
 	for i := range tasks {
 		if t := &tasks[i]; !caller.Rights.All() && !r.o.Plane.May(caller, a, t.Key, targetOf(t)) {
 			return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s all of these processes", caller.App, a)
@@ -172,19 +155,19 @@ func (r *Runner) permit(caller gozzard.Caller, a gozzard.Action, tasks []Task) e
 }
 
 // choose picks the tasks of a retry: what failed or was never done, of those named.
-func choose(tasks []Task, ids []int64) ([]Task, error) {
+func choose(tasks []record.JobTask, ids []int64) ([]record.JobTask, error) {
 	named := make(map[int64]bool, len(ids))
 	for _, id := range ids {
 		named[id] = true
 	}
-	var chosen []Task
+	var chosen []record.JobTask
 	for i := range tasks {
 		t := &tasks[i]
 		if len(ids) > 0 && !named[t.ID] {
 			continue
 		}
 		delete(named, t.ID)
-		if t.State != Succeeded && t.State != Ignored {
+		if t.State != record.JobSucceeded && t.State != record.JobIgnored {
 			chosen = append(chosen, *t)
 		}
 	}
@@ -200,12 +183,12 @@ func choose(tasks []Task, ids []int64) ([]Task, error) {
 }
 
 // again makes tasks ready for another round.
-func again(tasks []Task, round int, now time.Time) {
+func again(tasks []record.JobTask, round int, now time.Time) {
 	for i := range tasks {
 		t := &tasks[i]
 		t.Round = round
 		if repeatable(t) {
-			t.State, t.Reason, t.Code, t.Message, t.Task, t.Started, t.Ended = Pending, ReasonNone, "", "", "", time.Time{}, time.Time{}
+			t.State, t.Reason, t.Code, t.Message, t.Task, t.Started, t.Ended = record.JobPending, record.ReasonNone, "", "", "", time.Time{}, time.Time{}
 		} else {
 			t.Ended = now
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // TestOrder is the last column of the contract's table of actions.
@@ -37,10 +37,10 @@ func TestOrder(t *testing.T) {
 			r.sent = nil
 			j, tasks := r.finish(r.create(tt.action, "").ID)
 			same(t, "operations", r.waves(), tt.want)
-			same(t, "state", j.State, waves.Succeeded)
-			same(t, "granularity", j.Granularity, waves.ByBusiness)
+			same(t, "state", j.State, record.JobSucceeded)
+			same(t, "granularity", j.Granularity, record.ByBusiness)
 			for _, task := range tasks {
-				if task.State != waves.Succeeded || task.Task == "" || task.Started.IsZero() || task.Ended.IsZero() {
+				if task.State != record.JobSucceeded || task.Task == "" || task.Started.IsZero() || task.Ended.IsZero() {
 					t.Errorf("task %+v", task)
 				}
 			}
@@ -61,13 +61,13 @@ func TestRefusedRequests(t *testing.T) {
 	r.process(1, topology.Row{})
 	r.run()
 	for _, a := range []gozzard.Action{gozzard.ActionNone, gozzard.ActionQuery, gozzard.ActionRegister, gozzard.ActionUpdate, gozzard.ActionUnregister, 99} {
-		_, err := r.runner.Create(t.Context(), waves.Request{Caller: caller, Biz: biz, Action: a})
+		_, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: a})
 		wantKind(t, err, gozzard.ErrInvalid)
 	}
-	_, err := r.runner.Create(t.Context(), waves.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Granularity: "biz"})
+	_, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Granularity: "biz"})
 	wantKind(t, err, gozzard.ErrInvalid)
-	r.rows[0].Instances = make([]topology.RowInstance, waves.MaxTasks+1)
-	_, err = r.runner.Create(t.Context(), waves.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStart})
+	r.rows[0].Instances = make([]topology.RowInstance, record.MaxJobTasks+1)
+	_, err = r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart})
 	wantKind(t, err, gozzard.ErrInvalid)
 	if has, err := r.runner.HasJobs(t.Context(), caller, biz); has || err != nil {
 		t.Fatalf("something was recorded: %v, %v", has, err)
@@ -91,17 +91,17 @@ func TestVerdicts(t *testing.T) {
 	r.run()
 	for _, action := range all {
 		j, tasks := r.finish(r.create(action, "").ID)
-		same(t, "state of the job", j.State, waves.Failed)
-		same(t, "reason of the job", j.Reason, waves.ReasonNone)
+		same(t, "state of the job", j.State, record.JobFailed)
+		same(t, "reason of the job", j.Reason, record.ReasonNone)
 		for i, code := range codes {
-			want := waves.Task{State: waves.Failed, Reason: waves.ReasonVerdict, Code: code, Message: "why " + string(code)}
+			want := record.JobTask{State: record.JobFailed, Reason: record.ReasonVerdict, Code: code, Message: "why " + string(code)}
 			switch {
 			case code == gozzard.CodeOK:
-				want = waves.Task{State: waves.Succeeded}
+				want = record.JobTask{State: record.JobSucceeded}
 			case code == gozzard.CodeNotRunning && action == gozzard.ActionStop:
-				want.State = waves.Ignored
+				want.State = record.JobIgnored
 			}
-			got := waves.Task{State: tasks[i].State, Reason: tasks[i].Reason, Code: tasks[i].Code, Message: tasks[i].Message}
+			got := record.JobTask{State: tasks[i].State, Reason: tasks[i].Reason, Code: tasks[i].Code, Message: tasks[i].Message}
 			same(t, fmt.Sprintf("%s: %s", action, code), got, want)
 		}
 	}
@@ -114,20 +114,20 @@ func TestNothingToDoSucceeds(t *testing.T) {
 	r.gives["p1_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeNotRunning}
 	r.run()
 	j, tasks := r.finish(r.create(gozzard.ActionStop, "").ID)
-	same(t, "job", j.State, waves.Succeeded)
+	same(t, "job", j.State, record.JobSucceeded)
 	same(t, "tasks", states(tasks), "[p1_1 ignored verdict p2_1 succeeded]")
 }
 
 // TestGroups: a failure holds back later waves of its own group, and nothing else.
 func TestGroups(t *testing.T) {
 	for _, tt := range []struct {
-		granularity waves.Granularity
+		granularity record.Granularity
 		held        []int // processes
 	}{
-		{waves.ByBusiness, []int{11, 12, 13, 14}},
-		{waves.BySet, []int{11, 12, 13}},
-		{waves.ByModule, []int{11, 12}},
-		{waves.ByHost, []int{11}},
+		{record.ByBusiness, []int{11, 12, 13, 14}},
+		{record.BySet, []int{11, 12, 13}},
+		{record.ByModule, []int{11, 12}},
+		{record.ByHost, []int{11}},
 	} {
 		t.Run(string(tt.granularity), func(t *testing.T) {
 			r := newRig(t)
@@ -143,21 +143,21 @@ func TestGroups(t *testing.T) {
 			r.gives["p1_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeCommandFailed}
 			r.run()
 			j, tasks := r.finish(r.create(gozzard.ActionStart, tt.granularity).ID)
-			same(t, "job", j.State, waves.Failed)
+			same(t, "job", j.State, record.JobFailed)
 			var held []int
 			for _, task := range tasks {
 				switch {
 				case task.Process == 1:
-					same(t, "the one that failed", task.Reason, waves.ReasonVerdict)
-				case task.State == waves.Failed:
-					same(t, "reason", task.Reason, waves.ReasonEarlier)
+					same(t, "the one that failed", task.Reason, record.ReasonVerdict)
+				case task.State == record.JobFailed:
+					same(t, "reason", task.Reason, record.ReasonEarlier)
 					same(t, "message", task.Message, "priority 0: process p1 (1) failed")
 					if task.Task != "" || task.Ended.IsZero() || !task.Started.IsZero() {
 						t.Errorf("a task that was not begun: %+v", task)
 					}
 					held = append(held, task.Process)
 				default:
-					same(t, "state", task.State, waves.Succeeded)
+					same(t, "state", task.State, record.JobSucceeded)
 				}
 			}
 			same(t, "held back", held, tt.held)
@@ -182,14 +182,14 @@ func TestMissing(t *testing.T) {
 	r.lacks = map[int][]string{3: {"user"}} // in the last wave nobody is behind it
 	j, tasks := r.finish(r.create(gozzard.ActionStart, "").ID)
 	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 succeeded p3_1 failed missing]")
-	same(t, "job", j.State, waves.Failed)
+	same(t, "job", j.State, record.JobFailed)
 }
 
 func TestNothingFits(t *testing.T) {
 	r := newRig(t)
 	r.run()
-	j, err := r.runner.Create(t.Context(), waves.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Expression: "*.*.*.*.*", Raw: []byte("{}")})
-	if err != nil || j.State != waves.Failed || j.Reason != waves.ReasonNothing || j.Ended.IsZero() {
+	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Expression: "*.*.*.*.*", Raw: []byte("{}")})
+	if err != nil || j.State != record.JobFailed || j.Reason != record.ReasonNothing || j.Ended.IsZero() {
 		t.Fatalf("%+v, %v", j, err)
 	}
 	got, err := r.runner.Job(t.Context(), caller, biz, j.ID)
@@ -198,7 +198,7 @@ func TestNothingFits(t *testing.T) {
 	}
 	_, err = r.runner.Retry(t.Context(), caller, biz, j.ID, nil)
 	wantKind(t, err, gozzard.ErrInvalid)
-	_, err = r.runner.Tasks(t.Context(), caller, biz+1, waves.TaskFilter{Job: j.ID})
+	_, err = r.runner.Tasks(t.Context(), caller, biz+1, record.JobTaskFilter{Job: j.ID})
 	wantKind(t, err, gozzard.ErrNotFound)
 }
 
@@ -208,7 +208,7 @@ func TestTasks(t *testing.T) {
 	r.process(7, topology.Row{Name: "gse_agent", Set: 5, Module: 21, Priority: 4, Host: topology.Host{Cloud: 3, IP: netip.MustParseAddr("10.1.2.3"), Agent: "agent-7"},
 		Instances: []topology.RowInstance{{Local: 1, Inst: 9}, {Local: 2, Inst: 10}}})
 	r.run()
-	j, err := r.runner.Create(t.Context(), waves.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Granularity: waves.ByHost,
+	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Granularity: record.ByHost,
 		Info: func(row *topology.Row, i int) []byte {
 			return fmt.Appendf(nil, "%s#%d", row.Name, row.Instances[i].Inst)
 		}})
@@ -219,9 +219,9 @@ func TestTasks(t *testing.T) {
 	same(t, "number of tasks", len(tasks), 2)
 	got := tasks[1]
 	got.ID, got.Task, got.Started, got.Ended = 0, "", time.Time{}, time.Time{}
-	same(t, "task", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", waves.Task{Job: j.ID, Biz: biz, Process: 7, Name: "gse_agent", Set: 5, Module: 21, Local: 2, Inst: 10,
+	same(t, "task", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", record.JobTask{Job: j.ID, Biz: biz, Process: 7, Name: "gse_agent", Set: 5, Module: 21, Local: 2, Inst: 10,
 		Key: topology.Key(biz, "gse_agent", 2), Agent: "agent-7", Addr: gozzard.HostAddr{Cloud: 3, IP: netip.MustParseAddr("10.1.2.3")}, Group: "host:agent-7",
-		Priority: 4, State: waves.Succeeded, Info: []byte("gse_agent#10")}))
+		Priority: 4, State: record.JobSucceeded, Info: []byte("gse_agent#10")}))
 	same(t, "operations", r.waves(), "[gse_agent_1@agent-7 gse_agent_2@agent-7]")
 	item := r.sent[0].op.Items[1]
 	same(t, "labels", item.Labels, map[string]string{"bk_process_id": "7"})
@@ -252,7 +252,7 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	j, _ = r.finish(j.ID)
-	same(t, "job", j.State, waves.Succeeded)
+	same(t, "job", j.State, record.JobSucceeded)
 	same(t, "operations", r.waves(), "[p1_1@0:10.0.0.1 p2_1@0:10.0.0.1 p2_1@0:10.0.0.1]")
 	for _, s := range r.sent {
 		same(t, "definition", s.op.Items[0].Spec.Control.Start, "first")

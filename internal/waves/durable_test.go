@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/waves"
 )
@@ -45,11 +45,11 @@ func (m *mortal) call(f func() error) error {
 	return context.Canceled
 }
 
-func (m *mortal) SaveTasks(_ context.Context, j *waves.Job, tasks []waves.Task) error {
+func (m *mortal) SaveTasks(_ context.Context, j *record.Job, tasks []record.JobTask) error {
 	return m.call(func() error { return m.Store.SaveTasks(context.Background(), j, tasks) })
 }
 
-func (m *mortal) Tasks(_ context.Context, f waves.TaskFilter) (page waves.TaskPage, err error) {
+func (m *mortal) Tasks(_ context.Context, f record.JobTaskFilter) (page record.JobTaskPage, err error) {
 	return page, m.call(func() (err error) {
 		page, err = m.Store.Tasks(context.Background(), f)
 		return err
@@ -63,7 +63,7 @@ func (m *mortal) Operate(_ context.Context, op *gozzard.Operation) (task gozzard
 	})
 }
 
-func (m *mortal) Await(_ context.Context, who gozzard.Caller, id gozzard.TaskID, limit time.Duration) (res control.TaskResults, err error) {
+func (m *mortal) Await(_ context.Context, who gozzard.Caller, id gozzard.TaskID, limit time.Duration) (res record.TaskResults, err error) {
 	return res, m.call(func() (err error) {
 		res, err = m.Plane.Await(context.Background(), who, id, limit)
 		return err
@@ -83,7 +83,7 @@ func TestKilledAnywhere(t *testing.T) {
 		died := true
 		for n := 1; died; n++ {
 			r.runner = waves.New(r.o)
-			j := r.create(gozzard.ActionStart, waves.BySet)
+			j := r.create(gozzard.ActionStart, record.BySet)
 			r.sent = nil
 			died = !r.runUntilDeath(j.ID, n, after)
 			r.run()
@@ -168,7 +168,7 @@ func TestProgress(t *testing.T) {
 	r.until("the first verdict is not recorded", func() bool {
 		return fmt.Sprint(states(r.tasks(j.ID))) == "[p1_1 succeeded p2_1 running p3_1 pending]"
 	})
-	if got, err := r.runner.Job(t.Context(), caller, biz, j.ID); err != nil || got.State != waves.Running {
+	if got, err := r.runner.Job(t.Context(), caller, biz, j.ID); err != nil || got.State != record.JobRunning {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	_, err := r.runner.Retry(t.Context(), caller, biz, j.ID, nil)
@@ -196,7 +196,7 @@ func TestTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	j, _ = r.finish(j.ID)
-	same(t, "job", j.State, waves.Succeeded)
+	same(t, "job", j.State, record.JobSucceeded)
 }
 
 // TestRefused: an operation that is not accepted fails its wave, in words for callers; one whose fate is not known is asked for again.
@@ -207,12 +207,12 @@ func TestRefused(t *testing.T) {
 	r.run()
 	for _, tt := range []struct {
 		err     error
-		reason  waves.Reason
+		reason  record.JobReason
 		message string
 	}{
-		{&gozzard.Error{Kind: gozzard.ErrStorageFull, Message: "no room", Cause: fmt.Errorf("inner words")}, waves.ReasonRefused, "no room"},
-		{gozzard.Errorf(gozzard.ErrInvalid, "wrong"), waves.ReasonRefused, "wrong"},
-		{fmt.Errorf("inner words"), waves.ReasonInternal, "the operation could not be recorded"},
+		{&gozzard.Error{Kind: gozzard.ErrStorageFull, Message: "no room", Cause: fmt.Errorf("inner words")}, record.ReasonRefused, "no room"},
+		{gozzard.Errorf(gozzard.ErrInvalid, "wrong"), record.ReasonRefused, "wrong"},
+		{fmt.Errorf("inner words"), record.ReasonInternal, "the operation could not be recorded"},
 	} {
 		r.mu.Lock()
 		r.refuse = func() error { return tt.err }
@@ -227,7 +227,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		j, _ = r.finish(j.ID)
-		same(t, "job", j.State, waves.Succeeded)
+		same(t, "job", j.State, record.JobSucceeded)
 	}
 	tries := 0
 	r.mu.Lock()
@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 	}
 	r.mu.Unlock()
 	j, _ := r.finish(r.create(gozzard.ActionStart, "").ID)
-	same(t, "job", j.State, waves.Succeeded)
+	same(t, "job", j.State, record.JobSucceeded)
 }
 
 func TestRetry(t *testing.T) {
@@ -265,11 +265,11 @@ func TestRetry(t *testing.T) {
 	bob := gozzard.Caller{App: "bk_sops", User: "bob", Rights: gozzard.Everything()}
 	delete(r.gives, "p3_1@0:10.0.0.1")
 	j, err := r.runner.Retry(t.Context(), bob, biz, first.ID, []int64{tasks[2].ID, tasks[4].ID}) // what is not named holds nobody back
-	if err != nil || j.State != waves.Pending || !j.Ended.IsZero() || !j.Started.Equal(first.Started) {
+	if err != nil || j.State != record.JobPending || !j.Ended.IsZero() || !j.Started.Equal(first.Started) {
 		t.Fatalf("%+v, %v", j, err)
 	}
 	j, tasks = r.finish(first.ID)
-	same(t, "job", j.State, waves.Failed)
+	same(t, "job", j.State, record.JobFailed)
 	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 failed verdict p3_1 succeeded p4_1 failed earlier p5_1 succeeded]")
 
 	if _, err = r.runner.Retry(t.Context(), bob, biz, first.ID, nil); err != nil { // fails as before
@@ -284,7 +284,7 @@ func TestRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	j, tasks = r.finish(first.ID)
-	same(t, "job", j.State, waves.Succeeded)
+	same(t, "job", j.State, record.JobSucceeded)
 	rounds := ""
 	for _, task := range tasks {
 		rounds += fmt.Sprint(task.Round)
@@ -350,7 +350,7 @@ func TestLostAnswer(t *testing.T) {
 	}()
 	r.runner = waves.New(r.o) // does not run
 	j, _ := r.finish(r.create(gozzard.ActionStart, "").ID)
-	same(t, "job", j.State, waves.Succeeded)
+	same(t, "job", j.State, record.JobSucceeded)
 	cancel()
 	<-gone
 }
@@ -389,8 +389,8 @@ func TestManyJobs(t *testing.T) {
 	ids := make([]int64, 8)
 	for i := range ids {
 		wg.Go(func() {
-			j, err := r.runner.Create(t.Context(), waves.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStart,
-				Granularity: []waves.Granularity{waves.ByBusiness, waves.BySet, waves.ByModule, waves.ByHost}[i%4]})
+			j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart,
+				Granularity: []record.Granularity{record.ByBusiness, record.BySet, record.ByModule, record.ByHost}[i%4]})
 			if err != nil {
 				t.Error(err)
 			}
@@ -400,15 +400,15 @@ func TestManyJobs(t *testing.T) {
 	wg.Wait()
 	for _, id := range ids {
 		j, _ := r.finish(id)
-		same(t, "job", j.State, waves.Succeeded)
+		same(t, "job", j.State, record.JobSucceeded)
 	}
-	if j, err := r.runner.Job(t.Context(), caller, biz, slow.ID); err != nil || j.State != waves.Running {
+	if j, err := r.runner.Job(t.Context(), caller, biz, slow.ID); err != nil || j.State != record.JobRunning {
 		t.Fatalf("the slow job is %s, %v", j.State, err)
 	}
 	r.answer("p3_1@0:10.0.0.1")
 	j, _ := r.finish(slow.ID)
-	same(t, "job", j.State, waves.Succeeded)
-	total, list, err := r.runner.Jobs(t.Context(), caller, waves.JobFilter{Biz: biz, Limit: 2})
+	same(t, "job", j.State, record.JobSucceeded)
+	total, list, err := r.runner.Jobs(t.Context(), caller, record.JobFilter{Biz: biz, Limit: 2})
 	if err != nil || total != 9 || len(list) != 2 {
 		t.Fatal(total, len(list), err)
 	}

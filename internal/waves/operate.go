@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // Door is the door of the operations: who asks for their results asks for GSEKit's.
@@ -17,13 +17,13 @@ const Door = "gsekit"
 
 // send makes one operation of tasks and records which. The operation is not sent twice: until its id is recorded with the tasks its idempotency key
 // stands for it, so a server that died in between is given the id of the same operation again.
-func (r *Runner) send(ctx context.Context, j *Job, part []*Task) error {
+func (r *Runner) send(ctx context.Context, j *record.Job, part []*record.JobTask) error {
 	op, err := operation(j, part)
 	if err == nil {
 		var task gozzard.Task
 		if task, err = r.operate(ctx, op); err == nil {
 			for _, t := range part {
-				t.State, t.Task, t.Started = Running, task.ID, r.o.Now()
+				t.State, t.Task, t.Started = record.JobRunning, task.ID, r.o.Now()
 			}
 			return r.save(ctx, nil, part)
 		}
@@ -31,15 +31,15 @@ func (r *Runner) send(ctx context.Context, j *Job, part []*Task) error {
 			return err
 		}
 	}
-	reason, message := ReasonInternal, "the operation could not be recorded"
+	reason, message := record.ReasonInternal, "the operation could not be recorded"
 	var known *gozzard.Error
 	if errors.As(err, &known) {
 		public := gozzard.Error{Message: known.Message, Faults: known.Faults} // the cause is for the log
-		reason, message = ReasonRefused, public.Error()
+		reason, message = record.ReasonRefused, public.Error()
 	}
 	r.o.Log.Error("cannot operate for a job", "job", j.ID, "group", part[0].Group, "wave", part[0].Wave, "err", err)
 	for _, t := range part {
-		t.State, t.Reason, t.Message, t.Ended = Failed, reason, message, r.o.Now()
+		t.State, t.Reason, t.Message, t.Ended = record.JobFailed, reason, message, r.o.Now()
 	}
 	return r.save(ctx, nil, part)
 }
@@ -67,7 +67,7 @@ func (r *Runner) operate(ctx context.Context, op *gozzard.Operation) (task gozza
 }
 
 // operation makes the operation of tasks. It must come out the same after a restart.
-func operation(j *Job, part []*Task) (*gozzard.Operation, error) {
+func operation(j *record.Job, part []*record.JobTask) (*gozzard.Operation, error) {
 	first := part[0]
 	op := &gozzard.Operation{
 		Caller: j.Caller, Door: Door, Items: make([]gozzard.Item, len(part)), IdempotencyKey: idempotencyKey(first),
@@ -94,7 +94,7 @@ func operation(j *Job, part []*Task) (*gozzard.Operation, error) {
 	return op, nil
 }
 
-func targetOf(t *Task) gozzard.Target {
+func targetOf(t *record.JobTask) gozzard.Target {
 	target := gozzard.Target{Agent: t.Agent, ResultKey: string(t.Agent) + ":" + t.Key.String()}
 	if t.Addr.IP.IsValid() {
 		target.ResultKey = t.Addr.String() + ":" + t.Key.String()
@@ -107,18 +107,18 @@ func targetOf(t *Task) gozzard.Target {
 
 // idempotencyKey names an operation for good. Parts of a wave are told apart by their first task. The sign in it is one that doors do not take in
 // keys of callers, so nobody else can have used it.
-func idempotencyKey(first *Task) string {
+func idempotencyKey(first *record.JobTask) string {
 	return fmt.Sprintf("rollout·%d:%d:%s:%d:%d", first.Job, first.Round, first.Group, first.Wave, first.ID)
 }
 
 // await waits for the verdicts of an operation and records them as they come. What has none in time has failed; that it may still be done is said.
-func (r *Runner) await(ctx context.Context, j *Job, op []*Task) error {
+func (r *Runner) await(ctx context.Context, j *record.Job, op []*record.JobTask) error {
 	limit := r.limit(j, op)
 	pause := time.Second + time.Duration(len(op))*100*time.Microsecond // reading a large one takes time
 	for {
 		asked := time.Now()
 		wait := max(0, min(pause, limit.Sub(r.o.Now())))
-		var res control.TaskResults
+		var res record.TaskResults
 		err := r.insist(ctx, "results of an operation", func() (err error) {
 			res, err = r.o.Plane.Await(ctx, j.Caller, op[0].Task, wait)
 			return err
@@ -144,18 +144,18 @@ func (r *Runner) await(ctx context.Context, j *Job, op []*Task) error {
 }
 
 // settle gives tasks that are open the verdicts that there are. It returns those that are final now, and how many are not.
-func (r *Runner) settle(op []*Task, attempts []gozzard.Attempt, lost string, late bool) (news []*Task, open int) {
+func (r *Runner) settle(op []*record.JobTask, attempts []gozzard.Attempt, lost string, late bool) (news []*record.JobTask, open int) {
 	for i, t := range op {
 		if t.State.Final() {
 			continue
 		}
 		switch {
 		case lost != "":
-			t.State, t.Reason, t.Message = Failed, ReasonInternal, lost
+			t.State, t.Reason, t.Message = record.JobFailed, record.ReasonInternal, lost
 		case attempts[i].State.Final():
 			judge(t, &attempts[i])
 		case late:
-			t.State, t.Reason, t.Message = Failed, ReasonTimeout, attempts[i].Outcome.Message
+			t.State, t.Reason, t.Message = record.JobFailed, record.ReasonTimeout, attempts[i].Outcome.Message
 			if t.Message == "" {
 				t.Message = "no verdict in time; it may still be done"
 			}
@@ -170,7 +170,7 @@ func (r *Runner) settle(op []*Task, attempts []gozzard.Attempt, lost string, lat
 }
 
 // fits reports whether attempts are those of the tasks, one each and in their order.
-func fits(op []*Task, attempts []gozzard.Attempt) bool {
+func fits(op []*record.JobTask, attempts []gozzard.Attempt) bool {
 	if len(op) != len(attempts) {
 		return false
 	}
@@ -183,7 +183,7 @@ func fits(op []*Task, attempts []gozzard.Attempt) bool {
 }
 
 // limit is when an operation is not waited for any longer. After a restart its hosts get some time to come back.
-func (r *Runner) limit(j *Job, op []*Task) time.Time {
+func (r *Runner) limit(j *record.Job, op []*record.JobTask) time.Time {
 	budget := time.Duration(0)
 	var last []byte
 	for _, t := range op {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // perform takes a job from where the record has it to its end. All that decides what comes next is in the record, so it does not matter whether this
@@ -16,8 +16,8 @@ func (r *Runner) perform(ctx context.Context, ref jobRef) error {
 	if err != nil || j.State.Final() {
 		return err
 	}
-	if j.State == Pending {
-		j.State = Running
+	if j.State == record.JobPending {
+		j.State = record.JobRunning
 		if err := r.save(ctx, &j, nil); err != nil {
 			return err
 		}
@@ -25,27 +25,27 @@ func (r *Runner) perform(ctx context.Context, ref jobRef) error {
 	if err := r.runGroups(ctx, &j, groupsOf(tasks)); err != nil {
 		return err
 	}
-	var page TaskPage
+	var page record.JobTaskPage
 	err = r.insist(ctx, "counts of a job", func() (err error) {
-		page, err = r.o.Store.Tasks(ctx, TaskFilter{Job: j.ID}) // all of them: a retry may have left some out
+		page, err = r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: j.ID}) // all of them: a retry may have left some out
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if page.Counts[Pending]+page.Counts[Running] > 0 { // a retry that came by another server
+	if page.Counts[record.JobPending]+page.Counts[record.JobRunning] > 0 { // a retry that came by another server
 		r.add(ref)
 		return nil
 	}
-	j.State, j.Ended = Succeeded, r.o.Now()
-	if page.Counts[Failed] > 0 {
-		j.State = Failed
+	j.State, j.Ended = record.JobSucceeded, r.o.Now()
+	if page.Counts[record.JobFailed] > 0 {
+		j.State = record.JobFailed
 	}
-	r.o.Log.Info("job ended", "job", j.ID, "biz", j.Biz, "action", j.Action, "state", j.State, "failed", page.Counts[Failed])
+	r.o.Log.Info("job ended", "job", j.ID, "biz", j.Biz, "action", j.Action, "state", j.State, "failed", page.Counts[record.JobFailed])
 	return r.save(ctx, &j, nil)
 }
 
-func (r *Runner) load(ctx context.Context, ref jobRef) (j Job, tasks []Task, err error) {
+func (r *Runner) load(ctx context.Context, ref jobRef) (j record.Job, tasks []record.JobTask, err error) {
 	err = r.insist(ctx, "a job", func() (err error) {
 		j, err = r.o.Store.Job(ctx, ref.biz, ref.id)
 		return err
@@ -54,7 +54,7 @@ func (r *Runner) load(ctx context.Context, ref jobRef) (j Job, tasks []Task, err
 		return j, nil, err
 	}
 	err = r.insist(ctx, "tasks of a job", func() error {
-		page, err := r.o.Store.Tasks(ctx, TaskFilter{Job: ref.id, Limit: -1, Definitions: true})
+		page, err := r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: ref.id, Limit: -1, Definitions: true})
 		tasks = page.Tasks
 		return err
 	})
@@ -62,7 +62,7 @@ func (r *Runner) load(ctx context.Context, ref jobRef) (j Job, tasks []Task, err
 }
 
 // runGroups runs the groups side by side. Each ends for itself.
-func (r *Runner) runGroups(ctx context.Context, j *Job, groups [][]wave) error {
+func (r *Runner) runGroups(ctx context.Context, j *record.Job, groups [][]wave) error {
 	var wg sync.WaitGroup
 	todo := make(chan []wave)
 	errs := make([]error, min(len(groups), maxGroups))
@@ -88,7 +88,7 @@ func (r *Runner) runGroups(ctx context.Context, j *Job, groups [][]wave) error {
 }
 
 // runGroup runs the waves of one group, each when the one before has gone well.
-func (r *Runner) runGroup(ctx context.Context, j *Job, waves []wave) error {
+func (r *Runner) runGroup(ctx context.Context, j *record.Job, waves []wave) error {
 	for i, w := range waves {
 		if err := r.runWave(ctx, j, w); err != nil {
 			return err
@@ -97,10 +97,10 @@ func (r *Runner) runGroup(ctx context.Context, j *Job, waves []wave) error {
 		if failed == nil {
 			continue
 		}
-		var held []*Task
+		var held []*record.JobTask
 		for _, t := range slices.Concat(waves[i+1:]...) {
 			if !t.State.Final() {
-				t.State, t.Reason, t.Message, t.Ended = Failed, ReasonEarlier, holdBack(failed), r.o.Now()
+				t.State, t.Reason, t.Message, t.Ended = record.JobFailed, record.ReasonEarlier, holdBack(failed), r.o.Now()
 				held = append(held, t)
 			}
 		}
@@ -110,7 +110,7 @@ func (r *Runner) runGroup(ctx context.Context, j *Job, waves []wave) error {
 }
 
 // runWave sends what is not sent and waits for what is.
-func (r *Runner) runWave(ctx context.Context, j *Job, w wave) error {
+func (r *Runner) runWave(ctx context.Context, j *record.Job, w wave) error {
 	for part := range slices.Chunk(w.unsent(), r.most) {
 		if err := r.send(ctx, j, part); err != nil {
 			return err
@@ -125,11 +125,11 @@ func (r *Runner) runWave(ctx context.Context, j *Job, w wave) error {
 }
 
 // save records tasks as they are now, and the job when it is not nil.
-func (r *Runner) save(ctx context.Context, j *Job, tasks []*Task) error {
+func (r *Runner) save(ctx context.Context, j *record.Job, tasks []*record.JobTask) error {
 	if j == nil && len(tasks) == 0 {
 		return nil
 	}
-	rows := make([]Task, len(tasks))
+	rows := make([]record.JobTask, len(tasks))
 	for i, t := range tasks {
 		rows[i] = *t
 	}
@@ -138,5 +138,5 @@ func (r *Runner) save(ctx context.Context, j *Job, tasks []*Task) error {
 
 // ended reports whether an error only says that this run is over.
 func ended(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, control.ErrStopped)
+	return ctx.Err() != nil || errors.Is(err, record.ErrStopped)
 }

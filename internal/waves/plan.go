@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -37,13 +37,13 @@ func orderOf(a gozzard.Action) (o order, ok bool) {
 }
 
 // groupOf names the group of a process.
-func groupOf(g Granularity, r *topology.Row) string {
+func groupOf(g record.Granularity, r *topology.Row) string {
 	switch g {
-	case BySet:
+	case record.BySet:
 		return "set:" + strconv.Itoa(r.Set)
-	case ByModule:
+	case record.ByModule:
 		return "module:" + strconv.Itoa(r.Module)
-	case ByHost:
+	case record.ByHost:
 		if r.Host.Agent != "" {
 			return "host:" + string(r.Host.Agent)
 		}
@@ -53,7 +53,7 @@ func groupOf(g Granularity, r *topology.Row) string {
 }
 
 // giveWaves numbers the waves: within each group one for every priority there is.
-func giveWaves(tasks []Task, o order) {
+func giveWaves(tasks []record.JobTask, o order) {
 	if o == unordered {
 		return
 	}
@@ -86,7 +86,7 @@ func giveWaves(tasks []Task, o order) {
 }
 
 // roundOf is the newest round of a job.
-func roundOf(tasks []Task) int {
+func roundOf(tasks []record.JobTask) int {
 	round := 0
 	for i := range tasks {
 		round = max(round, tasks[i].Round)
@@ -95,19 +95,19 @@ func roundOf(tasks []Task) int {
 }
 
 // wave is the tasks of one, by id.
-type wave []*Task
+type wave []*record.JobTask
 
 // groupsOf sorts what is to be done into groups and their waves: the tasks of the newest round, and whatever is not final. Tasks that a retry left
 // out hold nobody back.
-func groupsOf(tasks []Task) [][]wave {
+func groupsOf(tasks []record.JobTask) [][]wave {
 	round := roundOf(tasks)
-	var list []*Task
+	var list []*record.JobTask
 	for i := range tasks {
 		if t := &tasks[i]; t.Round == round || !t.State.Final() {
 			list = append(list, t)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *Task) int {
+	slices.SortStableFunc(list, func(a, b *record.JobTask) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), cmp.Compare(a.Wave, b.Wave), cmp.Compare(a.ID, b.ID))
 	})
 	var groups [][]wave
@@ -127,7 +127,7 @@ func groupsOf(tasks []Task) [][]wave {
 }
 
 // unsent are the tasks that no operation carries yet.
-func (w wave) unsent() (list []*Task) {
+func (w wave) unsent() (list []*record.JobTask) {
 	for _, t := range w {
 		if t.Task == "" && !t.State.Final() {
 			list = append(list, t)
@@ -137,7 +137,7 @@ func (w wave) unsent() (list []*Task) {
 }
 
 // operations are the tasks of each operation that is not finished, all of them and in the order in which it was sent.
-func (w wave) operations() (ops [][]*Task) {
+func (w wave) operations() (ops [][]*record.JobTask) {
 	place, open := map[gozzard.TaskID]int{}, map[gozzard.TaskID]bool{}
 	for _, t := range w {
 		if t.Task == "" {
@@ -152,13 +152,13 @@ func (w wave) operations() (ops [][]*Task) {
 		ops[i] = append(ops[i], t)
 		open[t.Task] = open[t.Task] || !t.State.Final()
 	}
-	return slices.DeleteFunc(ops, func(op []*Task) bool { return !open[op[0].Task] })
+	return slices.DeleteFunc(ops, func(op []*record.JobTask) bool { return !open[op[0].Task] })
 }
 
 // failed is the first task that failed, nil when none did.
-func (w wave) failed() *Task {
+func (w wave) failed() *record.JobTask {
 	for _, t := range w {
-		if t.State == Failed {
+		if t.State == record.JobFailed {
 			return t
 		}
 	}
@@ -166,35 +166,35 @@ func (w wave) failed() *Task {
 }
 
 // holdBack names what a task that is not begun would have had to wait for.
-func holdBack(earlier *Task) string {
+func holdBack(earlier *record.JobTask) string {
 	return fmt.Sprintf("priority %d: process %s (%d) failed", earlier.Priority, earlier.Name, earlier.Process)
 }
 
 // judge gives a task the verdict of its attempt, which is final. A stop of what does not run had nothing to do. Everything else but done has failed,
 // also a start of what runs already: whoever starts it wants it to run as it is defined now, and must stop it first.
-func judge(t *Task, a *gozzard.Attempt) {
+func judge(t *record.JobTask, a *gozzard.Attempt) {
 	code := a.Outcome.Code
 	switch {
 	case a.State == gozzard.AttemptOK && code == gozzard.CodeOK:
-		t.State = Succeeded
+		t.State = record.JobSucceeded
 	case a.Action == gozzard.ActionStop && code == gozzard.CodeNotRunning:
-		t.State, t.Reason, t.Code, t.Message = Ignored, ReasonVerdict, code, a.Outcome.Message
+		t.State, t.Reason, t.Code, t.Message = record.JobIgnored, record.ReasonVerdict, code, a.Outcome.Message
 	case a.State == gozzard.AttemptInterrupted:
-		t.State, t.Reason, t.Code, t.Message = Failed, ReasonVerdict, gozzard.CodeInterrupted, a.Outcome.Message
+		t.State, t.Reason, t.Code, t.Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeInterrupted, a.Outcome.Message
 	case code == gozzard.CodeOK: // never to be: the state says that it did not go well
-		t.State, t.Reason, t.Message = Failed, ReasonInternal, fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
+		t.State, t.Reason, t.Message = record.JobFailed, record.ReasonInternal, fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
 	default:
-		t.State, t.Reason, t.Code, t.Message = Failed, ReasonVerdict, code, a.Outcome.Message
+		t.State, t.Reason, t.Code, t.Message = record.JobFailed, record.ReasonVerdict, code, a.Outcome.Message
 	}
 }
 
 // repeatable reports whether a retry can send a failed task: not what could not be sent from the start, because it lacks something or was refused.
-func repeatable(t *Task) bool {
-	return t.Reason != ReasonMissing && (t.Reason != ReasonVerdict || t.Task != "")
+func repeatable(t *record.JobTask) bool {
+	return t.Reason != record.ReasonMissing && (t.Reason != record.ReasonVerdict || t.Task != "")
 }
 
 // refusal is the outcome that a door or the topology gave an item instead of passing it on, nil when it may be sent.
-func refusal(it *control.TopologyItem) *gozzard.Outcome {
+func refusal(it *record.TopologyItem) *gozzard.Outcome {
 	if it.Item.Refused != nil {
 		return it.Item.Refused
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -12,21 +13,21 @@ import (
 // his own, which were made of what he could see.
 
 // Job reads one of a business. ErrNotFound for an unknown or foreign one.
-func (r *Runner) Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (Job, error) {
+func (r *Runner) Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.Job, error) {
 	j, err := r.o.Store.Job(ctx, biz, id)
 	if err == nil && !sees(caller, &j) {
-		return Job{}, gozzard.Errorf(gozzard.ErrNotFound, "business %d has no job %d; jobs are kept for a limited time", biz, id)
+		return record.Job{}, gozzard.Errorf(gozzard.ErrNotFound, "business %d has no job %d; jobs are kept for a limited time", biz, id)
 	}
 	return j, err
 }
 
-func sees(caller gozzard.Caller, j *Job) bool {
+func sees(caller gozzard.Caller, j *record.Job) bool {
 	own := caller.App == j.Caller.App && caller.User == j.Caller.User
 	return caller.Rights.SeesSpace(topology.Namespace(j.Biz)) || own && caller.Rights.SeesBusiness(j.Biz)
 }
 
 // Jobs lists jobs of a business, newest first.
-func (r *Runner) Jobs(ctx context.Context, caller gozzard.Caller, f JobFilter) (total int, jobs []Job, err error) {
+func (r *Runner) Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) (total int, jobs []record.Job, err error) {
 	if !caller.Rights.SeesBusiness(f.Biz) {
 		return 0, nil, nil
 	}
@@ -40,9 +41,9 @@ func (r *Runner) Jobs(ctx context.Context, caller gozzard.Caller, f JobFilter) (
 }
 
 // Tasks lists tasks of a job of a business.
-func (r *Runner) Tasks(ctx context.Context, caller gozzard.Caller, biz int, f TaskFilter) (TaskPage, error) {
+func (r *Runner) Tasks(ctx context.Context, caller gozzard.Caller, biz int, f record.JobTaskFilter) (record.JobTaskPage, error) {
 	if _, err := r.Job(ctx, caller, biz, f.Job); err != nil {
-		return TaskPage{}, err
+		return record.JobTaskPage{}, err
 	}
 	return r.o.Store.Tasks(ctx, f)
 }

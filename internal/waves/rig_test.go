@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/waves"
@@ -135,10 +135,10 @@ func (r *rig) FindProcesses(_ gozzard.Caller, q topology.Query) (int, []topology
 }
 
 // TopologyItems implements rollout.Plane.
-func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error) {
+func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var items []control.TopologyItem
+	var items []record.TopologyItem
 	for i := range rows {
 		row := &rows[i]
 		for j, in := range row.Instances {
@@ -146,7 +146,7 @@ func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a goz
 			if row.Host.Agent != "" {
 				target = gozzard.Target{Agent: row.Host.Agent}
 			}
-			items = append(items, control.TopologyItem{Row: row, Instance: j, Missing: r.lacks[row.Process], Item: gozzard.Item{
+			items = append(items, record.TopologyItem{Row: row, Instance: j, Missing: r.lacks[row.Process], Item: gozzard.Item{
 				Action: a, Key: topology.Key(biz, row.Name, in.Local), Labels: map[string]string{"bk_process_id": fmt.Sprint(row.Process)},
 				Spec: &gozzard.Spec{Identity: gozzard.Identity{ProcName: row.Name}, Control: gozzard.Control{Start: r.edition}}, Targets: []gozzard.Target{target},
 			}})
@@ -165,7 +165,7 @@ func (r *rig) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task,
 		}
 	}
 	s := sent{op: *op}
-	n := &control.NewTask{Task: gozzard.Task{Caller: op.Caller, Door: op.Door, At: time.Now()}, IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash}
+	n := &record.NewTask{Task: gozzard.Task{Caller: op.Caller, Door: op.Door, At: time.Now()}, IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash}
 	for _, it := range op.Items {
 		for _, target := range it.Targets {
 			name := it.Key.Name + "@" + target.Addr.String()
@@ -209,18 +209,18 @@ func (r *rig) verdict(name string) (gozzard.AttemptState, gozzard.Outcome) {
 }
 
 // Await implements rollout.Plane.
-func (r *rig) Await(ctx context.Context, who gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error) {
+func (r *rig) Await(ctx context.Context, who gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
 	seq, _ := id.Seq()
 	for end := time.Now().Add(limit); ; {
 		task, err := r.store.Task(ctx, seq)
 		if err != nil {
-			return control.TaskResults{}, err
+			return record.TaskResults{}, err
 		}
 		if task.Caller.App != who.App {
-			return control.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
+			return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
 		}
 		attempts, err := r.store.Attempts(ctx, seq)
-		res := control.TaskResults{Task: task, Attempts: attempts}
+		res := record.TaskResults{Task: task, Attempts: attempts}
 		if err != nil || res.Open() == 0 || !time.Now().Before(end) {
 			return res, err
 		}
@@ -247,17 +247,17 @@ func (r *rig) answer(names ...string) {
 			continue
 		}
 		state, out := r.verdict(name)
-		row := control.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: state, Outcome: out}
-		if moved, err := r.store.Settle(r.t.Context(), []control.Settlement{row}); err != nil || !moved[0] {
+		row := record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: state, Outcome: out}
+		if moved, err := r.store.Settle(r.t.Context(), []record.Settlement{row}); err != nil || !moved[0] {
 			r.t.Fatal("a verdict was not taken", err)
 		}
 	}
 }
 
 // create begins a job on all processes.
-func (r *rig) create(a gozzard.Action, g waves.Granularity) waves.Job {
+func (r *rig) create(a gozzard.Action, g record.Granularity) record.Job {
 	r.t.Helper()
-	j, err := r.runner.Create(r.t.Context(), waves.Request{Caller: caller, Biz: biz, Action: a, Granularity: g})
+	j, err := r.runner.Create(r.t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: a, Granularity: g})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -265,9 +265,9 @@ func (r *rig) create(a gozzard.Action, g waves.Granularity) waves.Job {
 }
 
 // finish waits for the end of a job.
-func (r *rig) finish(id int64) (waves.Job, []waves.Task) {
+func (r *rig) finish(id int64) (record.Job, []record.JobTask) {
 	r.t.Helper()
-	var j waves.Job
+	var j record.Job
 	r.until("the job does not end", func() bool {
 		var err error
 		if j, err = r.store.Job(r.t.Context(), biz, id); err != nil {
@@ -278,9 +278,9 @@ func (r *rig) finish(id int64) (waves.Job, []waves.Task) {
 	return j, r.tasks(id)
 }
 
-func (r *rig) tasks(id int64) []waves.Task {
+func (r *rig) tasks(id int64) []record.JobTask {
 	r.t.Helper()
-	page, err := r.store.Tasks(r.t.Context(), waves.TaskFilter{Job: id, Limit: -1})
+	page, err := r.store.Tasks(r.t.Context(), record.JobTaskFilter{Job: id, Limit: -1})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func (r *rig) waves() (list []string) {
 }
 
 // states lists the tasks as "name state reason".
-func states(tasks []waves.Task) (list []string) {
+func states(tasks []record.JobTask) (list []string) {
 	for _, t := range tasks {
 		list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Key.Name, t.State, t.Reason)))
 	}

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 func with(g gozzard.Grant) gozzard.Caller {
@@ -23,18 +23,18 @@ func TestTE6JobsNeedRights(t *testing.T) {
 		return now
 	}
 	r.run()
-	j, err := r.runner.Create(t.Context(), waves.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStop})
+	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStop})
 	if err != nil {
 		t.Fatal(err)
 	}
 	j, tasks := r.finish(j.ID)
-	same(t, "job", j.State, waves.Failed)
+	same(t, "job", j.State, record.JobFailed)
 	same(t, "rights of the operation", r.sent[0].op.Caller.Rights, now)
 
 	viewer, foreign := with(gozzard.Grant{Role: gozzard.RoleViewer}), with(gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{biz + 1}})
 	starter := with(gozzard.Grant{Role: gozzard.RoleOperator, Actions: []gozzard.Action{gozzard.ActionStart}})
 	for _, who := range []gozzard.Caller{viewer, foreign, starter, {App: caller.App, User: caller.User}} {
-		_, err = r.runner.Create(t.Context(), waves.Request{Caller: who, Biz: biz, Action: gozzard.ActionStop})
+		_, err = r.runner.Create(t.Context(), record.JobRequest{Caller: who, Biz: biz, Action: gozzard.ActionStop})
 		wantKind(t, err, gozzard.ErrAppForbidden)
 	}
 	for _, who := range []gozzard.Caller{viewer, starter} {
@@ -47,9 +47,9 @@ func TestTE6JobsNeedRights(t *testing.T) {
 	for _, who := range []gozzard.Caller{foreign, {App: caller.App, User: caller.User}} {
 		_, err = r.runner.Retry(t.Context(), who, biz, j.ID, []int64{tasks[0].ID})
 		wantKind(t, err, gozzard.ErrNotFound)
-		_, err = r.runner.Tasks(t.Context(), who, biz, waves.TaskFilter{Job: j.ID})
+		_, err = r.runner.Tasks(t.Context(), who, biz, record.JobTaskFilter{Job: j.ID})
 		wantKind(t, err, gozzard.ErrNotFound)
-		if n, _, err := r.runner.Jobs(t.Context(), who, waves.JobFilter{Biz: biz, Limit: -1}); n != 0 || err != nil {
+		if n, _, err := r.runner.Jobs(t.Context(), who, record.JobFilter{Biz: biz, Limit: -1}); n != 0 || err != nil {
 			t.Errorf("%s sees %d jobs: %v", who.User, n, err)
 		}
 		if has, err := r.runner.HasJobs(t.Context(), who, biz); has || err != nil {
@@ -64,7 +64,7 @@ func TestTI3JobsOfSomeHosts(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{})
 	r.run()
-	j, err := r.runner.Create(t.Context(), waves.Request{Caller: caller, Biz: biz, Action: gozzard.ActionStop})
+	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStop})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,19 +72,19 @@ func TestTI3JobsOfSomeHosts(t *testing.T) {
 	some := with(gozzard.Grant{Role: gozzard.RoleOperator, Clouds: []int{7}})
 	_, err = r.runner.Job(t.Context(), some, biz, j.ID)
 	wantKind(t, err, gozzard.ErrNotFound)
-	own, err := r.runner.Create(t.Context(), waves.Request{Caller: some, Biz: biz, Action: gozzard.ActionStop})
+	own, err := r.runner.Create(t.Context(), record.JobRequest{Caller: some, Biz: biz, Action: gozzard.ActionStop})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.finish(own.ID)
-	n, jobs, err := r.runner.Jobs(t.Context(), some, waves.JobFilter{Biz: biz, Limit: -1})
+	n, jobs, err := r.runner.Jobs(t.Context(), some, record.JobFilter{Biz: biz, Limit: -1})
 	if err != nil || n != 1 || jobs[0].ID != own.ID {
 		t.Errorf("%d jobs: %+v %v", n, jobs, err)
 	}
-	if n, _, err := r.runner.Jobs(t.Context(), some, waves.JobFilter{Biz: biz, Users: []string{caller.User}, Limit: -1}); n != 0 || err != nil {
+	if n, _, err := r.runner.Jobs(t.Context(), some, record.JobFilter{Biz: biz, Users: []string{caller.User}, Limit: -1}); n != 0 || err != nil {
 		t.Errorf("%d jobs of another: %v", n, err)
 	}
-	if n, _, err := r.runner.Jobs(t.Context(), caller, waves.JobFilter{Biz: biz, Limit: -1}); n != 2 || err != nil {
+	if n, _, err := r.runner.Jobs(t.Context(), caller, record.JobFilter{Biz: biz, Limit: -1}); n != 2 || err != nil {
 		t.Errorf("%d jobs of all: %v", n, err)
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // Plane is what rollouts need of the control plane.
 type Plane interface {
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
-	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error)
+	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
-	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error)
 	May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool
 }
 
@@ -88,7 +88,7 @@ func New(o Options) *Runner {
 	}
 	return &Runner{
 		o: o, wake: make(chan struct{}, 1), jobs: make(chan struct{}, maxJobs), sending: make(chan struct{}, maxSending), driven: map[int64]bool{},
-		most: control.MaxTargets, look: time.Minute,
+		most: record.MaxTargets, look: time.Minute,
 	}
 }
 
@@ -169,7 +169,7 @@ func (r *Runner) drive(ctx context.Context, ref jobRef) {
 // them was lost. Jobs that are under way may be another server's.
 func (r *Runner) lookLoop(ctx context.Context) {
 	for first := true; ctx.Err() == nil; first = false {
-		var open []Job
+		var open []record.Job
 		err := r.insist(ctx, "open jobs", func() (err error) {
 			open, err = r.o.Store.OpenJobs(ctx)
 			return err
@@ -178,7 +178,7 @@ func (r *Runner) lookLoop(ctx context.Context) {
 			return
 		}
 		for _, j := range open {
-			if first || j.State == Pending && r.o.Now().Sub(j.Started) > r.look {
+			if first || j.State == record.JobPending && r.o.Now().Sub(j.Started) > r.look {
 				r.add(jobRef{j.Biz, j.ID})
 			}
 		}
@@ -216,7 +216,7 @@ func (r *Runner) insist(ctx context.Context, what string, f func() error) error 
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := f()
 		switch {
-		case err == nil, isKind(err, gozzard.ErrNotFound), errors.Is(err, control.ErrStopped):
+		case err == nil, isKind(err, gozzard.ErrNotFound), errors.Is(err, record.ErrStopped):
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -4,72 +4,37 @@ import (
 	"context"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // Store is the record of jobs, durable when a call returns.
 type Store interface {
 	// CreateJob records a job with its tasks and draws their ids; both are filled in.
-	CreateJob(ctx context.Context, j *Job, tasks []Task) error
+	CreateJob(ctx context.Context, j *record.Job, tasks []record.JobTask) error
 
 	// Job reads one of a business. ErrNotFound for an unknown or foreign one.
-	Job(ctx context.Context, biz int, id int64) (Job, error)
+	Job(ctx context.Context, biz int, id int64) (record.Job, error)
 
 	// Jobs lists jobs of a business, newest first; total is how many fit.
-	Jobs(ctx context.Context, f JobFilter) (total int, jobs []Job, err error)
+	Jobs(ctx context.Context, f record.JobFilter) (total int, jobs []record.Job, err error)
 
 	// Tasks lists the tasks of a job by id; total is how many fit, and counts are those of the whole job.
-	Tasks(ctx context.Context, f TaskFilter) (TaskPage, error)
+	Tasks(ctx context.Context, f record.JobTaskFilter) (record.JobTaskPage, error)
 
 	// OpenJobs lists jobs of all businesses that are not final, oldest first.
-	OpenJobs(ctx context.Context) ([]Job, error)
+	OpenJobs(ctx context.Context) ([]record.Job, error)
 
 	// SaveTasks writes state, reason, code, message, round, operation and times of tasks, and those of the job when j is not nil, in one transaction.
 	// Tasks that are in a newer round by now are left as they are.
-	SaveTasks(ctx context.Context, j *Job, tasks []Task) error
+	SaveTasks(ctx context.Context, j *record.Job, tasks []record.JobTask) error
 
 	// Reopen is SaveTasks for a retry, with its audit row. ErrConflict when the job is not final: somebody else was faster, and nothing is changed.
-	Reopen(ctx context.Context, j *Job, tasks []Task, audit control.AuditRow) error
+	Reopen(ctx context.Context, j *record.Job, tasks []record.JobTask, audit gozzard.AuditRow) error
 
 	// PruneJobs removes at most limit final jobs that ended before a time, with their tasks.
 	PruneJobs(ctx context.Context, before time.Time, limit int) (int, error)
 
 	// HasJobs tells whether a business ever had a job.
 	HasJobs(ctx context.Context, biz int) (bool, error)
-}
-
-// JobFilter chooses jobs of one business. Empty fields fit all.
-type JobFilter struct {
-	Biz     int
-	IDs     []int64
-	Actions []string // gozzard.Action.String
-	Apps    []string `json:",omitempty"` // only by the Runner
-	Users   []string
-	States  []State
-	From    time.Time // of Started
-	Until   time.Time
-	Start   int
-	Limit   int // < 0: all
-}
-
-// TaskFilter chooses tasks of one job. Empty fields fit all.
-type TaskFilter struct {
-	Job       int64
-	IDs       []int64
-	Sets      []int
-	Modules   []int
-	Processes []int
-	Names     []string
-	States    []State
-	Start     int
-	Limit     int // < 0: all
-
-	Definitions bool // with Labels and Spec, and without Info
-}
-
-// TaskPage is an answer to TaskFilter.
-type TaskPage struct {
-	Total  int
-	Tasks  []Task
-	Counts map[State]int // of all tasks of the job
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 func acceptRoundTrip(t *testing.T, s control.Store) {
@@ -101,7 +102,7 @@ func acceptTold(t *testing.T, s control.Store) {
 func acceptMany(t *testing.T, s control.Store) {
 	n := newTask(attempts(2500))
 	for i := range n.Attempts {
-		n.Register = append(n.Register, control.ProcessRecord{
+		n.Register = append(n.Register, record.Process{
 			ID: gozzard.ProcID{Agent: n.Attempts[i].Agent, Key: n.Attempts[i].Key}, Spec: n.Attempts[i].Spec, Wanted: gozzard.StateRunning, RegisteredAt: start})
 	}
 	acc, err := s.Accept(t.Context(), n)
@@ -156,7 +157,7 @@ func acceptAudit(t *testing.T, s control.Store) {
 	if rows[0].Seq <= rows[1].Seq {
 		t.Fatalf("row %d is listed before %d", rows[0].Seq, rows[1].Seq)
 	}
-	for i, n := range []*control.NewTask{second, first} {
+	for i, n := range []*record.NewTask{second, first} {
 		want := n.Audit
 		want.Seq, want.TaskID = rows[i].Seq, n.Task.ID
 		equal(t, "audit row", rows[i], want)
@@ -173,7 +174,7 @@ func idempotencySame(t *testing.T, s control.Store) {
 	again.Committed = func() { t.Error("a known task was told as a new one") }
 	acc, err := s.Accept(t.Context(), again)
 	must(t, err)
-	equal(t, "known", acc, control.Accepted{Task: first.Task, Known: true})
+	equal(t, "known", acc, record.Accepted{Task: first.Task, Known: true})
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
 	equal(t, "audit rows", len(rows), 1)
@@ -215,7 +216,7 @@ func idempotencyScope(t *testing.T, s control.Store) {
 func idempotencyConcurrent(t *testing.T, s control.Store) {
 	const callers = 50
 	var wg sync.WaitGroup
-	got := make([]control.Accepted, callers)
+	got := make([]record.Accepted, callers)
 	errs := make([]error, callers)
 	for i := range callers {
 		wg.Go(func() {

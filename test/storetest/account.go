@@ -10,13 +10,12 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/control"
 )
 
 // AccountRecord is what the contract of auth.Store is about: changes leave audit rows in the record they are part of.
 type AccountRecord interface {
 	auth.Store
-	Audit(ctx context.Context, limit int) ([]control.AuditRow, error)
+	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 }
 
 // RunAccounts runs the contract of auth.Store. open gives a new, empty store and closes it at the end of the test.

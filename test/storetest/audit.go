@@ -70,7 +70,7 @@ func auditChained(t *testing.T, s AuditRecord) {
 		must(t, err)
 		want = append(want, string(n.Task.ID))
 	}
-	must(t, s.SetGroups(t.Context(), nil, control.AuditRow{At: start, Act: "set_groups"}))
+	must(t, s.SetGroups(t.Context(), nil, gozzard.AuditRow{At: start, Act: "set_groups"}))
 	links := followAudit(t, s)
 	equal(t, "rows", len(links), 11)
 	got := make([]string, 0, len(links))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // contexts: a call whose context has ended says so and changes nothing; one whose context ends while it is under way tells the truth.
@@ -16,11 +17,11 @@ func contexts(t *testing.T, s control.Store) {
 	cancel()
 	for name, call := range map[string]func() error{
 		"accept":   func() error { _, err := s.Accept(ended, newTask(attempts(1))); return err },
-		"dispatch": func() error { _, err := s.Dispatch(ended, []control.Dispatch{{}}); return err },
-		"settle":   func() error { _, err := s.Settle(ended, []control.Settlement{{}}); return err },
+		"dispatch": func() error { _, err := s.Dispatch(ended, []record.Dispatch{{}}); return err },
+		"settle":   func() error { _, err := s.Settle(ended, []record.Settlement{{}}); return err },
 		"session":  func() error { _, _, err := s.OpenSession(ended, host("a", 1, 1, 1)); return err },
 		"rebind":   func() error { return s.Rebind(ended, addr(1), "a") },
-		"groups":   func() error { return s.SetGroups(ended, nil, control.AuditRow{}) },
+		"groups":   func() error { return s.SetGroups(ended, nil, gozzard.AuditRow{}) },
 		"prune":    func() error { _, err := s.Prune(ended, start, 1); return err },
 		"task":     func() error { _, err := s.Task(ended, 1); return err },
 		"attempts": func() error { _, err := s.Attempts(ended, 1); return err },
@@ -122,14 +123,14 @@ func concurrency(t *testing.T, s control.Store) {
 }
 
 // live takes a task through its life.
-func live(ctx context.Context, s control.Store, n *control.NewTask) error {
+func live(ctx context.Context, s control.Store, n *record.NewTask) error {
 	if _, err := s.Accept(ctx, n); err != nil {
 		return err
 	}
-	var sent []control.Dispatch
-	var rows []control.Settlement
+	var sent []record.Dispatch
+	var rows []record.Settlement
 	for _, a := range n.Attempts {
-		sent = append(sent, control.Dispatch{Ref: a.Ref, Agent: a.Agent, Session: 1, Deadline: start})
+		sent = append(sent, record.Dispatch{Ref: a.Ref, Agent: a.Agent, Session: 1, Deadline: start})
 		rows = append(rows, settlement(a, gozzard.AttemptOK))
 	}
 	for _, write := range []func() ([]bool, error){

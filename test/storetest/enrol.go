@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
@@ -20,7 +19,7 @@ type EnrolRecord interface {
 	enrol.Store
 	enrol.RestoreStore
 	MarkRestored(ctx context.Context, taken, now time.Time) error
-	Audit(ctx context.Context, limit int) ([]control.AuditRow, error)
+	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 }
 
 // RunEnrol runs the contract of enrol.Store.

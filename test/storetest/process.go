@@ -8,9 +8,10 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
-func register(t *testing.T, s control.Store, list ...control.ProcessRecord) *control.NewTask {
+func register(t *testing.T, s control.Store, list ...record.Process) *record.NewTask {
 	t.Helper()
 	n := newTask(nil)
 	n.Register = list
@@ -19,8 +20,8 @@ func register(t *testing.T, s control.Store, list ...control.ProcessRecord) *con
 	return n
 }
 
-func process(agent gozzard.AgentID, namespace, name string) control.ProcessRecord {
-	return control.ProcessRecord{
+func process(agent gozzard.AgentID, namespace, name string) record.Process {
+	return record.Process{
 		ID:     gozzard.ProcID{Agent: agent, Key: gozzard.Key{Namespace: namespace, Name: name}},
 		Labels: map[string]string{"k": "值"}, Spec: spec(name), Hosted: true, Wanted: gozzard.StateRunning, RegisteredAt: start,
 	}
@@ -30,9 +31,9 @@ func processesList(t *testing.T, s control.Store) {
 	a, b, c, d := process("A", "ns", "甲"), process("a", "Ns", "z"), process("a", "ns", "B"), process("a", "ns", "a")
 	b.Labels, b.Spec, b.Hosted, b.Wanted = nil, nil, false, gozzard.StateStopped
 	register(t, s, d, b, a, c)
-	equal(t, "all, in key order", processes(t, s, nil), []control.ProcessRecord{a, b, c, d})
+	equal(t, "all, in key order", processes(t, s, nil), []record.Process{a, b, c, d})
 	missing := process("a", "ns", "missing").ID
-	equal(t, "named", processes(t, s, []gozzard.ProcID{d.ID, missing, a.ID, d.ID}), []control.ProcessRecord{a, d})
+	equal(t, "named", processes(t, s, []gozzard.ProcID{d.ID, missing, a.ID, d.ID}), []record.Process{a, d})
 	equal(t, "only missing ones", len(processes(t, s, []gozzard.ProcID{missing})), 0)
 	equal(t, "none named", len(processes(t, s, []gozzard.ProcID{})), 0)
 
@@ -43,11 +44,11 @@ func processesList(t *testing.T, s control.Store) {
 	twice.Spec = spec("newest")
 	register(t, s, again, twice)
 	twice.RegisteredAt, twice.Hosted, twice.Wanted = a.RegisteredAt, a.Hosted, a.Wanted // only a verdict changes the flags
-	equal(t, "registered again", processes(t, s, []gozzard.ProcID{a.ID}), []control.ProcessRecord{twice})
+	equal(t, "registered again", processes(t, s, []gozzard.ProcID{a.ID}), []record.Process{twice})
 }
 
 func processesPages(t *testing.T, s control.Store) {
-	var list []control.ProcessRecord
+	var list []record.Process
 	var ids []gozzard.ProcID
 	for i := range 2345 {
 		p := process(agentID(i/10), "ns", fmt.Sprintf("p%d", i%10))
@@ -99,40 +100,40 @@ func rebind(t *testing.T, s control.Store) {
 	only := process("older", "ns", "q")
 	apart, cloud := process("elsewhere", "ns", "p"), process("other-cloud", "ns", "p")
 	register(t, s, kept, process("old", "ns", "has"), taken, lost, only, apart, cloud)
-	g := control.GroupRecord{Agent: "old", Addr: addr(1), Namespace: "ns", Group: "g", CPULimit: 5}
-	own := control.GroupRecord{Agent: "new", Addr: addr(1), Namespace: "ns", Group: "own", CPULimit: 6}
+	g := record.GroupLimits{Agent: "old", Addr: addr(1), Namespace: "ns", Group: "g", CPULimit: 5}
+	own := record.GroupLimits{Agent: "new", Addr: addr(1), Namespace: "ns", Group: "own", CPULimit: 6}
 	lesser := own
 	lesser.Agent, lesser.CPULimit = "old", 7
-	must(t, s.SetGroups(t.Context(), []control.GroupRecord{g, own, lesser}, control.AuditRow{At: start}))
+	must(t, s.SetGroups(t.Context(), []record.GroupLimits{g, own, lesser}, gozzard.AuditRow{At: start}))
 
 	must(t, s.Rebind(t.Context(), addr(1), "new"))
 	taken.ID.Agent, only.ID.Agent, g.Agent = "new", "new", "new"
-	equal(t, "processes", processes(t, s, nil), []control.ProcessRecord{apart, kept, taken, only, cloud})
+	equal(t, "processes", processes(t, s, nil), []record.Process{apart, kept, taken, only, cloud})
 	got, err := s.Groups(t.Context(), "ns", []gozzard.AgentID{"old", "older", "new"})
 	must(t, err)
-	equal(t, "groups", got, []control.GroupRecord{g, own})
+	equal(t, "groups", got, []record.GroupLimits{g, own})
 	must(t, s.Rebind(t.Context(), addr(1), "new"))
 	must(t, s.Rebind(t.Context(), addr(77), "new"))
 	equal(t, "processes after repeats", len(processes(t, s, nil)), 5)
 }
 
 func groups(t *testing.T, s control.Store) {
-	a := control.GroupRecord{Agent: "a", Addr: addr(1), Namespace: "业务", Group: "组一", CPULimit: 12.5, MemLimit: 0.25, CPUWeight: 3, MemWeight: 4,
+	a := record.GroupLimits{Agent: "a", Addr: addr(1), Namespace: "业务", Group: "组一", CPULimit: 12.5, MemLimit: 0.25, CPUWeight: 3, MemWeight: 4,
 		Labels: map[string]string{"x": "y"}, SupplierID: 9}
 	b, other := a, a
 	b.Agent, b.Labels, b.Addr = "b", nil, gozzard.HostAddr{}
 	other.Namespace = "别的"
-	audit := control.AuditRow{At: start, Caller: gozzard.Caller{App: "app", User: "u"}, Act: "set_groups", RequestHash: [32]byte{7}, Targets: 3}
-	must(t, s.SetGroups(t.Context(), []control.GroupRecord{b, a, other}, audit))
+	audit := gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "app", User: "u"}, Act: "set_groups", RequestHash: [32]byte{7}, Targets: 3}
+	must(t, s.SetGroups(t.Context(), []record.GroupLimits{b, a, other}, audit))
 	got, err := s.Groups(t.Context(), "业务", []gozzard.AgentID{"b", "a", "nobody", "b"})
 	must(t, err)
-	equal(t, "groups", got, []control.GroupRecord{a, b})
+	equal(t, "groups", got, []record.GroupLimits{a, b})
 	changed, twice := a, a
 	changed.CPULimit, twice.CPULimit = 50, 60
-	must(t, s.SetGroups(t.Context(), []control.GroupRecord{changed, twice}, audit))
+	must(t, s.SetGroups(t.Context(), []record.GroupLimits{changed, twice}, audit))
 	got, err = s.Groups(t.Context(), "业务", []gozzard.AgentID{"a"})
 	must(t, err)
-	equal(t, "changed", got, []control.GroupRecord{twice})
+	equal(t, "changed", got, []record.GroupLimits{twice})
 	got, err = s.Groups(t.Context(), "业务", nil)
 	must(t, err)
 	equal(t, "of no agent", len(got), 0)

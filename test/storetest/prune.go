@@ -6,10 +6,11 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // finished makes a task of an age whose attempts are final.
-func finished(t *testing.T, s control.Store, age time.Duration, key string, list []gozzard.Attempt) *control.NewTask {
+func finished(t *testing.T, s control.Store, age time.Duration, key string, list []gozzard.Attempt) *record.NewTask {
 	t.Helper()
 	for i := range list {
 		list[i].State = gozzard.AttemptOK
@@ -38,7 +39,7 @@ func prune(t *testing.T, s control.Store) {
 		must(t, err)
 		equal(t, "pruned", n, want)
 	}
-	there := func(n *control.NewTask, want bool) {
+	there := func(n *record.NewTask, want bool) {
 		t.Helper()
 		_, err := s.Task(t.Context(), n.Task.Seq)
 		list, err2 := s.Attempts(t.Context(), n.Task.Seq)
@@ -100,7 +101,7 @@ func pruneLarge(t *testing.T, s control.Store) {
 	got, err := s.Attempts(t.Context(), keep.Task.Seq)
 	must(t, err)
 	equal(t, "attempts that stay", got, keep.Attempts)
-	equal(t, "processes that stay", processes(t, s, nil), []control.ProcessRecord{p})
+	equal(t, "processes that stay", processes(t, s, nil), []record.Process{p})
 }
 
 func notFound(t *testing.T, s control.Store) {

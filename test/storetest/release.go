@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
 // ReleaseRecord is a store of releases that keeps an audit.
 type ReleaseRecord interface {
 	upgrade.Store
-	Audit(ctx context.Context, limit int) ([]control.AuditRow, error)
+	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 }
 
 // RunReleases runs the contract of roll.Store.

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // RolloutRecord is what the contract of rollout.Store is about: retries leave audit rows in the record they are part of.
 type RolloutRecord interface {
 	waves.Store
-	Audit(ctx context.Context, limit int) ([]control.AuditRow, error)
+	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 }
 
 // RunRollout runs the contract of rollout.Store. open gives a new, empty store and closes it at the end of the test.
@@ -47,26 +47,26 @@ func RunRollout(t *testing.T, open func(t *testing.T) RolloutRecord) {
 	}
 }
 
-func newJob() waves.Job {
-	return waves.Job{Biz: 2, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "bk_test", User: "admin", Asserted: true},
-		Expression: "管控平台.*.*.gse_agent.*", Request: []byte("{\"scope\":\x00\xff}"), Granularity: waves.BySet, State: waves.Pending, Started: start}
+func newJob() record.Job {
+	return record.Job{Biz: 2, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "bk_test", User: "admin", Asserted: true},
+		Expression: "管控平台.*.*.gse_agent.*", Request: []byte("{\"scope\":\x00\xff}"), Granularity: record.BySet, State: record.JobPending, Started: start}
 }
 
 // jobTasks makes n pending tasks of two definitions.
-func jobTasks(n int) []waves.Task {
-	list := make([]waves.Task, n)
+func jobTasks(n int) []record.JobTask {
+	list := make([]record.JobTask, n)
 	bodies := [][]byte{spec("even"), spec("odd")}
 	for i := range list {
-		list[i] = waves.Task{Process: 100 + i, Name: fmt.Sprint("alias-", i%3), Set: 5 + i%2, Module: 21 + i%4, Local: 1 + i%2, Inst: 10 + i,
+		list[i] = record.JobTask{Process: 100 + i, Name: fmt.Sprint("alias-", i%3), Set: 5 + i%2, Module: 21 + i%4, Local: 1 + i%2, Inst: 10 + i,
 			Key: gozzard.Key{Namespace: "GSEKIT_BIZ_2", Name: fmt.Sprintf("alias-%d_%d", i%3, 1+i%2)}, Agent: agentID(i), Addr: addr(i),
-			Group: fmt.Sprint("set:", 5+i%2), Wave: i % 5, Priority: i - 3, State: waves.Pending, Info: []byte(fmt.Sprintf(`{"i":%d}`, i)),
+			Group: fmt.Sprint("set:", 5+i%2), Wave: i % 5, Priority: i - 3, State: record.JobPending, Info: []byte(fmt.Sprintf(`{"i":%d}`, i)),
 			Labels: map[string]string{"bk_process_id": fmt.Sprint(100 + i)}, Spec: bodies[i%2]}
 	}
 	return list
 }
 
 // createJob records a job and gives it back as it must be read, tasks without definitions.
-func createJob(t *testing.T, s RolloutRecord, j waves.Job, tasks []waves.Task) (waves.Job, []waves.Task) {
+func createJob(t *testing.T, s RolloutRecord, j record.Job, tasks []record.JobTask) (record.Job, []record.JobTask) {
 	t.Helper()
 	must(t, s.CreateJob(t.Context(), &j, tasks))
 	if j.ID <= 0 {
@@ -82,7 +82,7 @@ func createJob(t *testing.T, s RolloutRecord, j waves.Job, tasks []waves.Task) (
 	return j, read
 }
 
-func tasksOf(t *testing.T, s RolloutRecord, f waves.TaskFilter) waves.TaskPage {
+func tasksOf(t *testing.T, s RolloutRecord, f record.JobTaskFilter) record.JobTaskPage {
 	t.Helper()
 	page, err := s.Tasks(t.Context(), f)
 	must(t, err)
@@ -91,7 +91,7 @@ func tasksOf(t *testing.T, s RolloutRecord, f waves.TaskFilter) waves.TaskPage {
 
 func jobRoundTrip(t *testing.T, s RolloutRecord) {
 	made := jobTasks(7)
-	made[3].State, made[3].Reason, made[3].Code, made[3].Message = waves.Failed, waves.ReasonVerdict, gozzard.CodeRefused, "no"
+	made[3].State, made[3].Reason, made[3].Code, made[3].Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeRefused, "no"
 	made[3].Started, made[3].Ended, made[3].Round, made[3].Task = start, start.Add(time.Second), 4, "GSETASK:20260304050607:1"
 	made[4].Spec, made[4].Labels, made[4].Info = nil, nil, nil
 	made[5].Agent, made[6].Addr = "", gozzard.HostAddr{}
@@ -99,23 +99,23 @@ func jobRoundTrip(t *testing.T, s RolloutRecord) {
 	got, err := s.Job(t.Context(), 2, j.ID)
 	must(t, err)
 	equal(t, "job", got, j)
-	counts := map[waves.State]int{waves.Pending: 6, waves.Failed: 1}
-	equal(t, "tasks", tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1}), waves.TaskPage{Total: 7, Tasks: tasks, Counts: counts})
+	counts := map[record.JobState]int{record.JobPending: 6, record.JobFailed: 1}
+	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}), record.JobTaskPage{Total: 7, Tasks: tasks, Counts: counts})
 	for i := range made {
 		made[i].Info = nil
 	}
-	equal(t, "tasks with definitions", tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1, Definitions: true}),
-		waves.TaskPage{Total: 7, Tasks: made, Counts: counts})
+	equal(t, "tasks with definitions", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1, Definitions: true}),
+		record.JobTaskPage{Total: 7, Tasks: made, Counts: counts})
 }
 
 func jobEmpty(t *testing.T, s RolloutRecord) {
 	made := newJob()
-	made.State, made.Reason, made.Message, made.Ended, made.Request = waves.Failed, waves.ReasonNothing, "nothing fits", start, nil
+	made.State, made.Reason, made.Message, made.Ended, made.Request = record.JobFailed, record.ReasonNothing, "nothing fits", start, nil
 	j, _ := createJob(t, s, made, nil)
 	got, err := s.Job(t.Context(), 2, j.ID)
 	must(t, err)
 	equal(t, "job", got, j)
-	equal(t, "tasks", tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1}), waves.TaskPage{Counts: map[waves.State]int{}})
+	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}), record.JobTaskPage{Counts: map[record.JobState]int{}})
 }
 
 func jobNumbers(t *testing.T, s RolloutRecord) {
@@ -149,12 +149,12 @@ func jobStrange(t *testing.T, s RolloutRecord) {
 	must(t, err)
 	equal(t, "texts", []string{got.Expression, got.Message}, []string{"a\uFFFDb", "\uFFFD"})
 	tasks[0].Message, tasks[0].Name = "out\uFFFDput", "\uFFFD"
-	equal(t, "task", tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1, Names: []string{"\x00"}}).Tasks, tasks)
+	equal(t, "task", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1, Names: []string{"\x00"}}).Tasks, tasks)
 }
 
 func jobMany(t *testing.T, s RolloutRecord) {
 	j, tasks := createJob(t, s, newJob(), jobTasks(2500))
-	equal(t, "tasks", tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1}).Tasks, tasks)
+	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}).Tasks, tasks)
 }
 
 func jobsFilter(t *testing.T, s RolloutRecord) {
@@ -166,7 +166,7 @@ func jobsFilter(t *testing.T, s RolloutRecord) {
 			j.Action, j.Caller.User = gozzard.ActionKill, "bob"
 		}
 		if i == 4 {
-			j.State, j.Ended = waves.Failed, start
+			j.State, j.Ended = record.JobFailed, start
 		}
 		if i == 5 {
 			j.Biz = 3
@@ -176,24 +176,24 @@ func jobsFilter(t *testing.T, s RolloutRecord) {
 	}
 	for _, c := range []struct {
 		name  string
-		f     waves.JobFilter
+		f     record.JobFilter
 		total int
 		want  []int // places in ids
 	}{
-		{"all", waves.JobFilter{Limit: -1}, 5, []int{4, 3, 2, 1, 0}},
-		{"page", waves.JobFilter{Start: 1, Limit: 2}, 5, []int{3, 2}},
-		{"past the end", waves.JobFilter{Start: 9, Limit: 2}, 5, nil},
-		{"only the number", waves.JobFilter{}, 5, nil},
-		{"ids", waves.JobFilter{Limit: -1, IDs: []int64{ids[0], ids[5], 999}}, 1, []int{0}},
-		{"actions", waves.JobFilter{Limit: -1, Actions: []string{"kill", "stop"}}, 2, []int{3, 1}},
-		{"an action that is none", waves.JobFilter{Limit: -1, Actions: []string{"dance"}}, 0, nil},
-		{"users", waves.JobFilter{Limit: -1, Users: []string{"bob", "Admin"}}, 2, []int{3, 1}},
-		{"states", waves.JobFilter{Limit: -1, States: []waves.State{waves.Failed, waves.Succeeded}}, 1, []int{4}},
-		{"from", waves.JobFilter{Limit: -1, From: start.Add(3 * time.Hour)}, 2, []int{4, 3}},
-		{"until", waves.JobFilter{Limit: -1, Until: start.Add(time.Hour)}, 2, []int{1, 0}},
-		{"together", waves.JobFilter{Limit: 1, Users: []string{"admin"}, From: start.Add(time.Hour), Until: start.Add(4 * time.Hour)}, 2, []int{4}},
-		{"another business", waves.JobFilter{Biz: 3, Limit: -1}, 1, []int{5}},
-		{"an unknown business", waves.JobFilter{Biz: 4, Limit: -1}, 0, nil},
+		{"all", record.JobFilter{Limit: -1}, 5, []int{4, 3, 2, 1, 0}},
+		{"page", record.JobFilter{Start: 1, Limit: 2}, 5, []int{3, 2}},
+		{"past the end", record.JobFilter{Start: 9, Limit: 2}, 5, nil},
+		{"only the number", record.JobFilter{}, 5, nil},
+		{"ids", record.JobFilter{Limit: -1, IDs: []int64{ids[0], ids[5], 999}}, 1, []int{0}},
+		{"actions", record.JobFilter{Limit: -1, Actions: []string{"kill", "stop"}}, 2, []int{3, 1}},
+		{"an action that is none", record.JobFilter{Limit: -1, Actions: []string{"dance"}}, 0, nil},
+		{"users", record.JobFilter{Limit: -1, Users: []string{"bob", "Admin"}}, 2, []int{3, 1}},
+		{"states", record.JobFilter{Limit: -1, States: []record.JobState{record.JobFailed, record.JobSucceeded}}, 1, []int{4}},
+		{"from", record.JobFilter{Limit: -1, From: start.Add(3 * time.Hour)}, 2, []int{4, 3}},
+		{"until", record.JobFilter{Limit: -1, Until: start.Add(time.Hour)}, 2, []int{1, 0}},
+		{"together", record.JobFilter{Limit: 1, Users: []string{"admin"}, From: start.Add(time.Hour), Until: start.Add(4 * time.Hour)}, 2, []int{4}},
+		{"another business", record.JobFilter{Biz: 3, Limit: -1}, 1, []int{5}},
+		{"an unknown business", record.JobFilter{Biz: 4, Limit: -1}, 0, nil},
 	} {
 		if c.f.Biz == 0 {
 			c.f.Biz = 2
@@ -221,24 +221,24 @@ func jobsFilter(t *testing.T, s RolloutRecord) {
 func tasksFilter(t *testing.T, s RolloutRecord) {
 	createJob(t, s, newJob(), jobTasks(5))
 	made := jobTasks(12)
-	made[2].State, made[7].State = waves.Succeeded, waves.Ignored
+	made[2].State, made[7].State = record.JobSucceeded, record.JobIgnored
 	j, tasks := createJob(t, s, newJob(), made)
 	for _, c := range []struct {
 		name string
-		f    waves.TaskFilter
+		f    record.JobTaskFilter
 		fits func(i int) bool
 	}{
-		{"all", waves.TaskFilter{}, func(int) bool { return true }},
-		{"ids", waves.TaskFilter{IDs: []int64{tasks[4].ID, tasks[1].ID, 1}}, func(i int) bool { return i == 1 || i == 4 }},
-		{"sets", waves.TaskFilter{Sets: []int{6}}, func(i int) bool { return i%2 == 1 }},
-		{"modules", waves.TaskFilter{Modules: []int{21, 24}}, func(i int) bool { return i%4 == 0 || i%4 == 3 }},
-		{"processes", waves.TaskFilter{Processes: []int{111, 5}}, func(i int) bool { return i == 11 }},
-		{"names", waves.TaskFilter{Names: []string{"alias-2", "ALIAS-1"}}, func(i int) bool { return i%3 == 2 }},
-		{"states", waves.TaskFilter{States: []waves.State{waves.Ignored, waves.Succeeded}}, func(i int) bool { return i == 2 || i == 7 }},
-		{"together", waves.TaskFilter{Sets: []int{5}, Names: []string{"alias-0"}}, func(i int) bool { return i%2 == 0 && i%3 == 0 }},
-		{"nothing", waves.TaskFilter{Sets: []int{7}}, func(int) bool { return false }},
+		{"all", record.JobTaskFilter{}, func(int) bool { return true }},
+		{"ids", record.JobTaskFilter{IDs: []int64{tasks[4].ID, tasks[1].ID, 1}}, func(i int) bool { return i == 1 || i == 4 }},
+		{"sets", record.JobTaskFilter{Sets: []int{6}}, func(i int) bool { return i%2 == 1 }},
+		{"modules", record.JobTaskFilter{Modules: []int{21, 24}}, func(i int) bool { return i%4 == 0 || i%4 == 3 }},
+		{"processes", record.JobTaskFilter{Processes: []int{111, 5}}, func(i int) bool { return i == 11 }},
+		{"names", record.JobTaskFilter{Names: []string{"alias-2", "ALIAS-1"}}, func(i int) bool { return i%3 == 2 }},
+		{"states", record.JobTaskFilter{States: []record.JobState{record.JobIgnored, record.JobSucceeded}}, func(i int) bool { return i == 2 || i == 7 }},
+		{"together", record.JobTaskFilter{Sets: []int{5}, Names: []string{"alias-0"}}, func(i int) bool { return i%2 == 0 && i%3 == 0 }},
+		{"nothing", record.JobTaskFilter{Sets: []int{7}}, func(int) bool { return false }},
 	} {
-		want := waves.TaskPage{Counts: map[waves.State]int{waves.Pending: 10, waves.Succeeded: 1, waves.Ignored: 1}}
+		want := record.JobTaskPage{Counts: map[record.JobState]int{record.JobPending: 10, record.JobSucceeded: 1, record.JobIgnored: 1}}
 		for i := range tasks {
 			if c.fits(i) {
 				want.Tasks = append(want.Tasks, tasks[i])
@@ -256,7 +256,7 @@ func tasksFilter(t *testing.T, s RolloutRecord) {
 // tasksLong: a list may be longer than a statement may have arguments.
 func tasksLong(t *testing.T, s RolloutRecord) {
 	j, tasks := createJob(t, s, newJob(), jobTasks(10))
-	f := waves.TaskFilter{Job: j.ID, Limit: -1}
+	f := record.JobTaskFilter{Job: j.ID, Limit: -1}
 	for i := range int64(70_000) {
 		f.IDs = append(f.IDs, tasks[5].ID+i)
 	}
@@ -268,7 +268,7 @@ func saveTasks(t *testing.T, s RolloutRecord) {
 	untouched := slices.Clone(tasks[500:])
 	for i := range tasks[:500] {
 		x := &tasks[i]
-		x.State, x.Reason, x.Code, x.Message = waves.Failed, waves.ReasonVerdict, gozzard.CodeCommandFailed, fmt.Sprint("exit ", i)
+		x.State, x.Reason, x.Code, x.Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeCommandFailed, fmt.Sprint("exit ", i)
 		x.Round, x.Task, x.Started, x.Ended = 2, "GSETASK:20260304050607:9", start, start.Add(time.Minute)
 	}
 	changed := slices.Clone(tasks[:500])
@@ -276,14 +276,14 @@ func saveTasks(t *testing.T, s RolloutRecord) {
 		changed[i].Name, changed[i].Wave, changed[i].Info, changed[i].Group = "other", 99, []byte("other"), "other"
 	}
 	must(t, s.SaveTasks(t.Context(), nil, changed))
-	page := tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1})
-	equal(t, "tasks", page, waves.TaskPage{Total: 600, Tasks: append(tasks[:500:500], untouched...),
-		Counts: map[waves.State]int{waves.Failed: 500, waves.Pending: 100}})
+	page := tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1})
+	equal(t, "tasks", page, record.JobTaskPage{Total: 600, Tasks: append(tasks[:500:500], untouched...),
+		Counts: map[record.JobState]int{record.JobFailed: 500, record.JobPending: 100}})
 	got, err := s.Job(t.Context(), 2, j.ID)
 	must(t, err)
 	equal(t, "job", got, j)
 
-	j.State, j.Reason, j.Message, j.Started, j.Ended = waves.Failed, waves.ReasonInternal, "why", start.Add(time.Hour), start.Add(2*time.Hour)
+	j.State, j.Reason, j.Message, j.Started, j.Ended = record.JobFailed, record.ReasonInternal, "why", start.Add(time.Hour), start.Add(2*time.Hour)
 	other := j
 	other.Expression, other.Caller.User = "other", "other"
 	must(t, s.SaveTasks(t.Context(), &other, nil))
@@ -299,35 +299,35 @@ func saveOldRound(t *testing.T, s RolloutRecord) {
 	j, tasks := createJob(t, s, newJob(), made)
 	late := slices.Clone(tasks)
 	late[0].Round, late[1].Round = 2, 2
-	late[0].State, late[1].State = waves.Failed, waves.Failed
+	late[0].State, late[1].State = record.JobFailed, record.JobFailed
 	must(t, s.SaveTasks(t.Context(), nil, late))
-	equal(t, "tasks", tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1}).Tasks, []waves.Task{tasks[0], late[1]})
+	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}).Tasks, []record.JobTask{tasks[0], late[1]})
 }
 
-func retryAudit() control.AuditRow {
-	return control.AuditRow{At: start, Caller: gozzard.Caller{App: "bk_test", User: "bob"}, Act: "retry:start", Targets: 1}
+func retryAudit() gozzard.AuditRow {
+	return gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "bk_test", User: "bob"}, Act: "retry:start", Targets: 1}
 }
 
 func reopen(t *testing.T, s RolloutRecord) {
 	j, tasks := createJob(t, s, newJob(), jobTasks(2))
 	again := j
-	again.State = waves.Pending
+	again.State = record.JobPending
 	late := slices.Clone(tasks)
-	late[0].Round, late[0].State = 1, waves.Running
-	for _, state := range []waves.State{waves.Pending, waves.Running} {
+	late[0].Round, late[0].State = 1, record.JobRunning
+	for _, state := range []record.JobState{record.JobPending, record.JobRunning} {
 		j.State = state
 		must(t, s.SaveTasks(t.Context(), &j, nil))
 		wantKind(t, s.Reopen(t.Context(), &again, late, retryAudit()), gozzard.ErrConflict)
 	}
-	equal(t, "tasks", tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1}).Tasks, tasks)
+	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}).Tasks, tasks)
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
 	equal(t, "audit rows", len(rows), 0)
 
-	j.State, j.Ended = waves.Failed, start
+	j.State, j.Ended = record.JobFailed, start
 	must(t, s.SaveTasks(t.Context(), &j, nil))
 	must(t, s.Reopen(t.Context(), &again, late, retryAudit()))
-	equal(t, "tasks", tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1}).Tasks, late)
+	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}).Tasks, late)
 	got, err := s.Job(t.Context(), 2, j.ID)
 	must(t, err)
 	equal(t, "job", got, again)
@@ -335,7 +335,7 @@ func reopen(t *testing.T, s RolloutRecord) {
 	must(t, err)
 	audit := retryAudit()
 	audit.Seq = rows[0].Seq
-	equal(t, "audit", rows, []control.AuditRow{audit})
+	equal(t, "audit", rows, []gozzard.AuditRow{audit})
 	unknown := again
 	unknown.ID = 4711
 	wantKind(t, s.Reopen(t.Context(), &unknown, nil, retryAudit()), gozzard.ErrConflict)
@@ -343,9 +343,9 @@ func reopen(t *testing.T, s RolloutRecord) {
 
 func reopenConcurrent(t *testing.T, s RolloutRecord) {
 	made := newJob()
-	made.State, made.Ended = waves.Failed, start
+	made.State, made.Ended = record.JobFailed, start
 	j, _ := createJob(t, s, made, jobTasks(1))
-	j.State, j.Ended = waves.Pending, time.Time{}
+	j.State, j.Ended = record.JobPending, time.Time{}
 	var wg sync.WaitGroup
 	errs := make(chan error, 20)
 	for range 20 {
@@ -368,8 +368,8 @@ func reopenConcurrent(t *testing.T, s RolloutRecord) {
 }
 
 func openJobs(t *testing.T, s RolloutRecord) {
-	var want []waves.Job
-	for i, state := range []waves.State{waves.Running, waves.Failed, waves.Pending, waves.Succeeded, waves.Running} {
+	var want []record.Job
+	for i, state := range []record.JobState{record.JobRunning, record.JobFailed, record.JobPending, record.JobSucceeded, record.JobRunning} {
 		j := newJob()
 		j.State, j.Biz = state, 2+i
 		j, _ = createJob(t, s, j, jobTasks(1))
@@ -383,7 +383,7 @@ func openJobs(t *testing.T, s RolloutRecord) {
 }
 
 func pruneJobs(t *testing.T, s RolloutRecord) {
-	ended := func(age time.Duration, state waves.State) waves.Job {
+	ended := func(age time.Duration, state record.JobState) record.Job {
 		j := newJob()
 		j.State, j.Ended = state, start.Add(-age)
 		if !state.Final() {
@@ -392,21 +392,21 @@ func pruneJobs(t *testing.T, s RolloutRecord) {
 		j, _ = createJob(t, s, j, jobTasks(3))
 		return j
 	}
-	old, older, oldest := ended(3*time.Hour, waves.Failed), ended(4*time.Hour, waves.Succeeded), ended(5*time.Hour, waves.Failed)
-	fresh, open := ended(time.Minute, waves.Succeeded), ended(9*time.Hour, waves.Running)
+	old, older, oldest := ended(3*time.Hour, record.JobFailed), ended(4*time.Hour, record.JobSucceeded), ended(5*time.Hour, record.JobFailed)
+	fresh, open := ended(time.Minute, record.JobSucceeded), ended(9*time.Hour, record.JobRunning)
 	step := func(limit, want int) {
 		t.Helper()
 		n, err := s.PruneJobs(t.Context(), start.Add(-time.Hour), limit)
 		must(t, err)
 		equal(t, "pruned", n, want)
 	}
-	there := func(j waves.Job, want bool) {
+	there := func(j record.Job, want bool) {
 		t.Helper()
 		_, err := s.Job(t.Context(), 2, j.ID)
-		page := tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1})
+		page := tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1})
 		if !want {
 			wantKind(t, err, gozzard.ErrNotFound)
-			equal(t, "tasks of a job that is gone", page, waves.TaskPage{Counts: map[waves.State]int{}})
+			equal(t, "tasks of a job that is gone", page, record.JobTaskPage{Counts: map[record.JobState]int{}})
 			return
 		}
 		must(t, err)
@@ -422,7 +422,7 @@ func pruneJobs(t *testing.T, s RolloutRecord) {
 	there(old, false)
 	there(fresh, true)
 	there(open, true)
-	total, _, err := s.Jobs(t.Context(), waves.JobFilter{Biz: 2})
+	total, _, err := s.Jobs(t.Context(), record.JobFilter{Biz: 2})
 	must(t, err)
 	equal(t, "jobs that stay", total, 2)
 	has, err := s.HasJobs(t.Context(), 2)
@@ -432,14 +432,14 @@ func pruneJobs(t *testing.T, s RolloutRecord) {
 
 func pruneManyTasks(t *testing.T, s RolloutRecord) {
 	made := newJob()
-	made.State, made.Ended = waves.Failed, start
+	made.State, made.Ended = record.JobFailed, start
 	j, _ := createJob(t, s, made, jobTasks(2600))
 	keep, tasks := createJob(t, s, newJob(), jobTasks(4))
 	n, err := s.PruneJobs(t.Context(), start.Add(time.Hour), 10)
 	must(t, err)
 	equal(t, "pruned", n, 1)
-	equal(t, "tasks that are gone", tasksOf(t, s, waves.TaskFilter{Job: j.ID, Limit: -1}).Total, 0)
-	equal(t, "tasks that stay", tasksOf(t, s, waves.TaskFilter{Job: keep.ID, Limit: -1}).Tasks, tasks)
+	equal(t, "tasks that are gone", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}).Total, 0)
+	equal(t, "tasks that stay", tasksOf(t, s, record.JobTaskFilter{Job: keep.ID, Limit: -1}).Tasks, tasks)
 }
 
 func jobContext(t *testing.T, s RolloutRecord) {
@@ -455,8 +455,8 @@ func jobContext(t *testing.T, s RolloutRecord) {
 	for name, call := range map[string]func() error{
 		"create": func() error { other := newJob(); return s.CreateJob(ended, &other, nil) },
 		"job":    func() error { _, err := s.Job(ended, 2, j.ID); return err },
-		"jobs":   func() error { _, _, err := s.Jobs(ended, waves.JobFilter{Biz: 2}); return err },
-		"tasks":  func() error { _, err := s.Tasks(ended, waves.TaskFilter{Job: j.ID}); return err },
+		"jobs":   func() error { _, _, err := s.Jobs(ended, record.JobFilter{Biz: 2}); return err },
+		"tasks":  func() error { _, err := s.Tasks(ended, record.JobTaskFilter{Job: j.ID}); return err },
 		"open":   func() error { _, err := s.OpenJobs(ended); return err },
 		"save":   func() error { return s.SaveTasks(ended, &j, nil) },
 		"reopen": func() error { return s.Reopen(ended, &j, nil, retryAudit()) },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 func sessionNewer(t *testing.T, s control.Store) {
@@ -16,7 +17,7 @@ func sessionNewer(t *testing.T, s control.Store) {
 	if opened {
 		t.Fatal("session 0 was opened")
 	}
-	equal(t, "an unknown host", now, control.HostRecord{})
+	equal(t, "an unknown host", now, record.Host{})
 	registered := uint64(0)
 	for _, session := range []uint64{5, 5, 4, 0, 6, 1 << 40, 7} {
 		now, opened, err := s.OpenSession(t.Context(), host("a", session, 1, session))
@@ -124,7 +125,7 @@ func sessionProtocol(t *testing.T, s control.Store) {
 }
 
 func sessionDescription(t *testing.T, s control.Store) {
-	h := control.HostRecord{
+	h := record.Host{
 		Info: gozzard.HostInfo{Agent: "a", Hostname: "主机一", OS: "linux", Arch: "arm64", Version: "1.0", BootID: "boot", StartedAt: 1234567890,
 			CPUs: 64, MemBytes: 1 << 40, Degraded: []string{"no cgroup"}, Mode: gozzard.ModeUser,
 			Addrs: []gozzard.HostAddr{{Cloud: 0, IP: netip.MustParseAddr("10.0.0.1")}, {Cloud: 0, IP: netip.MustParseAddr("2001:db8::1")}}},
@@ -137,7 +138,7 @@ func sessionDescription(t *testing.T, s control.Store) {
 	equal(t, "host now", now, h)
 	hosts, err := s.Hosts(t.Context())
 	must(t, err)
-	equal(t, "hosts", hosts, []control.HostRecord{h})
+	equal(t, "hosts", hosts, []record.Host{h})
 	next := h
 	next.Session, next.LastSeen = 2, start.Add(time.Hour)
 	next.Info.Addrs, next.Info.Hostname, next.Info.Degraded = next.Info.Addrs[1:], "主机二", nil
@@ -151,5 +152,5 @@ func sessionDescription(t *testing.T, s control.Store) {
 	equal(t, "host as it was", now, next)
 	hosts, err = s.Hosts(t.Context())
 	must(t, err)
-	equal(t, "hosts", hosts, []control.HostRecord{next})
+	equal(t, "hosts", hosts, []record.Host{next})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var allStates = []gozzard.AttemptState{gozzard.AttemptPending, gozzard.AttemptDispatched, gozzard.AttemptUnknown, gozzard.AttemptOK,
@@ -16,7 +17,7 @@ var allStates = []gozzard.AttemptState{gozzard.AttemptPending, gozzard.AttemptDi
 func settleStates(t *testing.T, s control.Store) {
 	targets := append([]gozzard.AttemptState{0, 8, 200}, allStates...)
 	var list []gozzard.Attempt
-	var rows []control.Settlement
+	var rows []record.Settlement
 	var want []bool
 	for _, from := range allStates {
 		for _, to := range targets {
@@ -48,22 +49,22 @@ func settleGuards(t *testing.T, s control.Store) {
 	a := n.Attempts[0]
 	openSession(t, s, a.Agent, 5)
 	dispatch(t, s, a, 5)
-	for what, change := range map[string]func(*control.Settlement){
-		"operation":   func(r *control.Settlement) { r.Op = gozzard.NewOpID() },
-		"agent":       func(r *control.Settlement) { r.Agent = "somebody-else" },
-		"session":     func(r *control.Settlement) { r.FromSession = 4 },
-		"state":       func(r *control.Settlement) { r.From = gozzard.AttemptUnknown },
-		"odd state":   func(r *control.Settlement) { r.From = gozzard.AttemptOK },
-		"index":       func(r *control.Settlement) { r.Ref.Index = 1 },
-		"high index":  func(r *control.Settlement) { r.Ref.Index = 99 },
-		"no index":    func(r *control.Settlement) { r.Ref.Index = -1 },
-		"task":        func(r *control.Settlement) { r.Ref.Task += 1000 },
-		"no task":     func(r *control.Settlement) { r.Ref.Task = 0 },
-		"other place": func(r *control.Settlement) { r.Ref, r.Agent = n.Attempts[1].Ref, n.Attempts[1].Agent },
+	for what, change := range map[string]func(*record.Settlement){
+		"operation":   func(r *record.Settlement) { r.Op = gozzard.NewOpID() },
+		"agent":       func(r *record.Settlement) { r.Agent = "somebody-else" },
+		"session":     func(r *record.Settlement) { r.FromSession = 4 },
+		"state":       func(r *record.Settlement) { r.From = gozzard.AttemptUnknown },
+		"odd state":   func(r *record.Settlement) { r.From = gozzard.AttemptOK },
+		"index":       func(r *record.Settlement) { r.Ref.Index = 1 },
+		"high index":  func(r *record.Settlement) { r.Ref.Index = 99 },
+		"no index":    func(r *record.Settlement) { r.Ref.Index = -1 },
+		"task":        func(r *record.Settlement) { r.Ref.Task += 1000 },
+		"no task":     func(r *record.Settlement) { r.Ref.Task = 0 },
+		"other place": func(r *record.Settlement) { r.Ref, r.Agent = n.Attempts[1].Ref, n.Attempts[1].Agent },
 	} {
 		row := settlement(a, gozzard.AttemptOK)
 		change(&row)
-		moved, err := s.Settle(t.Context(), []control.Settlement{row})
+		moved, err := s.Settle(t.Context(), []record.Settlement{row})
 		must(t, err)
 		if moved[0] {
 			t.Errorf("a wrong %s was taken", what)
@@ -86,7 +87,7 @@ func settleFrom(t *testing.T, s control.Store) {
 	}
 	n := accept(t, s, list)
 	dispatch(t, s, n.Attempts[0], 1)
-	withdrawn := func(a gozzard.Attempt) control.Settlement {
+	withdrawn := func(a gozzard.Attempt) record.Settlement {
 		row := settlement(a, gozzard.AttemptNotExecuted)
 		row.From = gozzard.AttemptPending
 		return row
@@ -113,7 +114,7 @@ func settleMany(t *testing.T, s control.Store) {
 		list[i].State = gozzard.AttemptDispatched
 	}
 	n := accept(t, s, list)
-	var rows []control.Settlement
+	var rows []record.Settlement
 	want := make([]bool, len(list))
 	for i, a := range n.Attempts {
 		row := settlement(a, gozzard.AttemptOK)
@@ -136,23 +137,23 @@ func settleProcesses(t *testing.T, s control.Store) {
 	ids := make([]gozzard.ProcID, len(list))
 	for i := range list {
 		ids[i] = gozzard.ProcID{Agent: list[i].Agent, Key: list[i].Key}
-		n.Register = append(n.Register, control.ProcessRecord{ID: ids[i], Spec: list[i].Spec, RegisteredAt: start})
+		n.Register = append(n.Register, record.Process{ID: ids[i], Spec: list[i].Spec, RegisteredAt: start})
 	}
 	_, err := s.Accept(t.Context(), n)
 	must(t, err)
-	row := func(i int, c control.ProcessChange) control.Settlement {
+	row := func(i int, c record.ProcessChange) record.Settlement {
 		r := settlement(n.Attempts[i], gozzard.AttemptOK)
 		c.ID = ids[i]
 		r.Process = &c
 		return r
 	}
-	stale := row(2, control.ProcessChange{Hosted: true, Wanted: gozzard.StateRunning})
+	stale := row(2, record.ProcessChange{Hosted: true, Wanted: gozzard.StateRunning})
 	stale.Op = gozzard.NewOpID() // does not move, so its process must not change
-	unknown := row(3, control.ProcessChange{Wanted: gozzard.StateStopped})
+	unknown := row(3, record.ProcessChange{Wanted: gozzard.StateStopped})
 	unknown.Process.ID.Name = "never registered"
 	settle(t, s, []bool{true, true, false, true},
-		row(0, control.ProcessChange{Hosted: true, Wanted: gozzard.StateRunning}), row(1, control.ProcessChange{Remove: true}), stale, unknown)
-	want := []control.ProcessRecord{n.Register[0], n.Register[2], n.Register[3]}
+		row(0, record.ProcessChange{Hosted: true, Wanted: gozzard.StateRunning}), row(1, record.ProcessChange{Remove: true}), stale, unknown)
+	want := []record.Process{n.Register[0], n.Register[2], n.Register[3]}
 	want[0].Hosted, want[0].Wanted = true, gozzard.StateRunning
 	equal(t, "processes", processes(t, s, nil), want)
 }
@@ -168,7 +169,7 @@ func settleJournal(t *testing.T, s control.Store) {
 		t.Helper()
 		row := settlement(a, gozzard.AttemptOK)
 		row.Journal = &gozzard.JournalPos{ID: [16]byte{journal}, LSN: lsn}
-		_, err := s.Settle(t.Context(), []control.Settlement{row})
+		_, err := s.Settle(t.Context(), []record.Settlement{row})
 		must(t, err)
 		hosts, err := s.Hosts(t.Context())
 		must(t, err)
@@ -186,11 +187,11 @@ func dispatchStates(t *testing.T, s control.Store) {
 		list[i].State = allStates[i]
 	}
 	n := accept(t, s, list)
-	var rows []control.Dispatch
+	var rows []record.Dispatch
 	want := make([]bool, len(list))
 	for i, a := range n.Attempts {
 		openSession(t, s, a.Agent, 3)
-		rows = append(rows, control.Dispatch{Ref: a.Ref, Agent: a.Agent, Session: 3, Deadline: start.Add(9 * time.Minute)})
+		rows = append(rows, record.Dispatch{Ref: a.Ref, Agent: a.Agent, Session: 3, Deadline: start.Add(9 * time.Minute)})
 		want[i] = a.State == gozzard.AttemptPending
 	}
 	moved, err := s.Dispatch(t.Context(), rows)
@@ -210,7 +211,7 @@ func dispatchStates(t *testing.T, s control.Store) {
 func dispatchSessions(t *testing.T, s control.Store) {
 	n := accept(t, s, attempts(3))
 	try := func(i int, agent gozzard.AgentID, session uint64) bool {
-		moved, err := s.Dispatch(t.Context(), []control.Dispatch{{Ref: n.Attempts[i].Ref, Agent: agent, Session: session}})
+		moved, err := s.Dispatch(t.Context(), []record.Dispatch{{Ref: n.Attempts[i].Ref, Agent: agent, Session: session}})
 		must(t, err)
 		return moved[0]
 	}
@@ -231,7 +232,7 @@ func dispatchSessions(t *testing.T, s control.Store) {
 	if try(0, n.Attempts[0].Agent, 7) {
 		t.Error("dispatched in a session that was replaced")
 	}
-	moved, err := s.Dispatch(t.Context(), []control.Dispatch{
+	moved, err := s.Dispatch(t.Context(), []record.Dispatch{
 		{Ref: n.Attempts[0].Ref, Agent: n.Attempts[0].Agent, Session: 8}, {Ref: n.Attempts[1].Ref, Agent: n.Attempts[1].Agent, Session: 7},
 		{Ref: n.Attempts[0].Ref, Agent: n.Attempts[0].Agent, Session: 8}})
 	must(t, err)

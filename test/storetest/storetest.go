@@ -16,6 +16,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // Run runs the contract. open gives a new, empty store and closes it at the end of the test.
@@ -119,19 +120,19 @@ func attempts(n int) []gozzard.Attempt {
 	return list
 }
 
-func newTask(list []gozzard.Attempt) *control.NewTask {
+func newTask(list []gozzard.Attempt) *record.NewTask {
 	caller := gozzard.Caller{App: "bk_test", User: "admin"}
 	hash := sha256.Sum256([]byte("request"))
-	return &control.NewTask{
+	return &record.NewTask{
 		Task:        gozzard.Task{Caller: caller, Door: "gse.v2", At: start, Targets: len(list)},
 		Attempts:    list,
 		RequestHash: hash,
-		Audit:       control.AuditRow{At: start, Caller: caller, Act: "operate:start", RequestHash: hash, Targets: len(list)},
+		Audit:       gozzard.AuditRow{At: start, Caller: caller, Act: "operate:start", RequestHash: hash, Targets: len(list)},
 	}
 }
 
 // accept records attempts as one task.
-func accept(t *testing.T, s control.Store, list []gozzard.Attempt) *control.NewTask {
+func accept(t *testing.T, s control.Store, list []gozzard.Attempt) *record.NewTask {
 	t.Helper()
 	n := newTask(list)
 	acc, err := s.Accept(t.Context(), n)
@@ -152,24 +153,24 @@ func openSession(t *testing.T, s control.Store, agent gozzard.AgentID, session u
 	}
 }
 
-func host(agent gozzard.AgentID, session uint64, journal byte, lsn uint64) control.HostRecord {
-	return control.HostRecord{Info: gozzard.HostInfo{Agent: agent}, Session: session, Journal: gozzard.JournalPos{ID: [16]byte{journal}, LSN: lsn}, LastSeen: start}
+func host(agent gozzard.AgentID, session uint64, journal byte, lsn uint64) record.Host {
+	return record.Host{Info: gozzard.HostInfo{Agent: agent}, Session: session, Journal: gozzard.JournalPos{ID: [16]byte{journal}, LSN: lsn}, LastSeen: start}
 }
 
 // dispatch marks one attempt as sent and wants it to move.
 func dispatch(t *testing.T, s control.Store, a gozzard.Attempt, session uint64) {
 	t.Helper()
-	moved, err := s.Dispatch(t.Context(), []control.Dispatch{{Ref: a.Ref, Agent: a.Agent, Session: session, Deadline: start.Add(time.Minute)}})
+	moved, err := s.Dispatch(t.Context(), []record.Dispatch{{Ref: a.Ref, Agent: a.Agent, Session: session, Deadline: start.Add(time.Minute)}})
 	must(t, err)
 	equal(t, "dispatched", moved, []bool{true})
 }
 
-func settlement(a gozzard.Attempt, to gozzard.AttemptState) control.Settlement {
-	return control.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: to, Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "→ " + to.String()}}
+func settlement(a gozzard.Attempt, to gozzard.AttemptState) record.Settlement {
+	return record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: to, Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "→ " + to.String()}}
 }
 
 // settle runs rows and wants them to move as told.
-func settle(t *testing.T, s control.Store, want []bool, rows ...control.Settlement) {
+func settle(t *testing.T, s control.Store, want []bool, rows ...record.Settlement) {
 	t.Helper()
 	moved, err := s.Settle(t.Context(), rows)
 	must(t, err)
@@ -188,9 +189,9 @@ func states(t *testing.T, s control.Store, seq gozzard.TaskSeq) []gozzard.Attemp
 	return out
 }
 
-func processes(t *testing.T, s control.Store, ids []gozzard.ProcID) []control.ProcessRecord {
+func processes(t *testing.T, s control.Store, ids []gozzard.ProcID) []record.Process {
 	t.Helper()
-	var list []control.ProcessRecord
+	var list []record.Process
 	for p, err := range s.Processes(context.WithoutCancel(t.Context()), ids) {
 		must(t, err)
 		list = append(list, p)

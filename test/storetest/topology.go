@@ -12,13 +12,14 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // TopologyRecord is what the contract of control.TopologyStore is about: its changes leave audit rows in the record they are part of.
 type TopologyRecord interface {
 	control.TopologyStore
-	Audit(ctx context.Context, limit int) ([]control.AuditRow, error)
+	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 }
 
 // RunTopology runs the contract of control.TopologyStore. open gives a new, empty store and closes it at the end of the test.
@@ -44,8 +45,8 @@ func RunTopology(t *testing.T, open func(t *testing.T) TopologyRecord) {
 	}
 }
 
-func topologyAudit(targets int) control.AuditRow {
-	return control.AuditRow{At: start, Caller: gozzard.Caller{App: "bk_test", User: "admin", Asserted: true}, Act: "topology:apply", Targets: targets}
+func topologyAudit(targets int) gozzard.AuditRow {
+	return gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "bk_test", User: "admin", Asserted: true}, Act: "topology:apply", Targets: targets}
 }
 
 func ip(i int) netip.Addr { return addr(i).IP }
@@ -109,12 +110,12 @@ func whole(b *topology.Business, numbers []topology.Numbers) topology.Change {
 
 func saveBusiness(t *testing.T, s TopologyRecord, c topology.Change) {
 	t.Helper()
-	version, err := s.SaveBusiness(t.Context(), c, control.SourceFile, topologyAudit(len(c.PutServices)))
+	version, err := s.SaveBusiness(t.Context(), c, record.SourceFile, topologyAudit(len(c.PutServices)))
 	must(t, err)
 	equal(t, "version", version, c.Base+1)
 }
 
-func readBusiness(t *testing.T, s TopologyRecord, biz int) control.BusinessRecord {
+func readBusiness(t *testing.T, s TopologyRecord, biz int) record.Business {
 	t.Helper()
 	rec, err := s.Business(t.Context(), biz)
 	must(t, err)
@@ -129,17 +130,17 @@ func businessRoundTrip(t *testing.T, s TopologyRecord) {
 	slices.Reverse(c.PutModules)
 	slices.Reverse(c.PutNumbers)
 	saveBusiness(t, s, c)
-	head := control.BusinessHead{ID: 2, Name: "蓝鲸", Version: 1, Source: control.SourceFile, At: start}
+	head := record.BusinessHead{ID: 2, Name: "蓝鲸", Version: 1, Source: record.SourceFile, At: start}
 	b, numbers = business(2, 3)
-	equal(t, "business", readBusiness(t, s, 2), control.BusinessRecord{BusinessHead: head, Business: b, Numbers: numbers})
+	equal(t, "business", readBusiness(t, s, 2), record.Business{BusinessHead: head, Business: b, Numbers: numbers})
 	heads, err := s.Businesses(t.Context())
 	must(t, err)
-	equal(t, "heads", heads, []control.BusinessHead{head})
+	equal(t, "heads", heads, []record.BusinessHead{head})
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
 	audit := topologyAudit(12)
 	audit.Seq = rows[0].Seq
-	equal(t, "audit", rows, []control.AuditRow{audit})
+	equal(t, "audit", rows, []gozzard.AuditRow{audit})
 	saveBusiness(t, s, topology.Change{Biz: 3})
 	equal(t, "an empty business", readBusiness(t, s, 3).Business, topology.Business{ID: 3})
 }
@@ -158,12 +159,12 @@ func businessChanges(t *testing.T, s TopologyRecord) {
 		PutSets: []topology.Set{set}, PutModules: []topology.PlacedModule{{Set: 5, Module: module}},
 		PutServices:  []topology.PlacedService{{Module: 21, Service: x}, {Module: 21, Service: added}},
 		DropServices: []int{gone.ID}, PutNumbers: []topology.Numbers{number}, DropNumbers: []int{105, 106, 4711},
-	}, control.SourceCMDB, topologyAudit(1))
+	}, record.SourceCMDB, topologyAudit(1))
 	must(t, err)
 	equal(t, "version", version, int64(2))
 
 	rec := readBusiness(t, s, 2)
-	equal(t, "head", rec.BusinessHead, control.BusinessHead{ID: 2, Name: "renamed", Version: 2, Source: control.SourceCMDB, At: start})
+	equal(t, "head", rec.BusinessHead, record.BusinessHead{ID: 2, Name: "renamed", Version: 2, Source: record.SourceCMDB, At: start})
 	b.Name, b.Clouds, b.Templates = "renamed", b.Clouds[:1], nil
 	set.Modules = b.Sets[0].Modules
 	module.Instances = []topology.ServiceInstance{b.Sets[0].Modules[0].Instances[0], x, added}
@@ -247,7 +248,7 @@ func businessConflict(t *testing.T, s TopologyRecord) {
 	refuse := func(c topology.Change) {
 		t.Helper()
 		c.Name = "must not be"
-		version, err := s.SaveBusiness(t.Context(), c, control.SourceCMDB, topologyAudit(1))
+		version, err := s.SaveBusiness(t.Context(), c, record.SourceCMDB, topologyAudit(1))
 		wantKind(t, err, gozzard.ErrConflict)
 		equal(t, "version", version, int64(0))
 	}
@@ -275,7 +276,7 @@ func businessConcurrent(t *testing.T, s TopologyRecord) {
 		won.Store(0)
 		for i := range 20 {
 			wg.Go(func() {
-				_, err := s.SaveBusiness(t.Context(), topology.Change{Biz: 2, Base: base, Name: fmt.Sprint(base, ".", i)}, control.SourceFile, topologyAudit(0))
+				_, err := s.SaveBusiness(t.Context(), topology.Change{Biz: 2, Base: base, Name: fmt.Sprint(base, ".", i)}, record.SourceFile, topologyAudit(0))
 				if err == nil {
 					won.Add(1)
 				} else if gozzard.KindOf(err) != gozzard.ErrConflict {
@@ -302,7 +303,7 @@ func businessOrphans(t *testing.T, s TopologyRecord) {
 		"a set and module, no service": {DropSets: []int{5}, DropModules: []int{21, 22}},
 	} {
 		c.Biz, c.Base = 2, 1
-		if _, err := s.SaveBusiness(t.Context(), c, control.SourceFile, topologyAudit(0)); err == nil {
+		if _, err := s.SaveBusiness(t.Context(), c, record.SourceFile, topologyAudit(0)); err == nil {
 			t.Errorf("%s was recorded", name)
 		}
 	}
@@ -412,7 +413,7 @@ func businessContext(t *testing.T, s TopologyRecord) {
 		"business":   func() error { _, err := s.Business(ended, 2); return err },
 		"services":   func() error { _, err := s.Services(ended, 2, []int{1}); return err },
 		"save": func() error {
-			_, err := s.SaveBusiness(ended, topology.Change{Biz: 2}, control.SourceFile, topologyAudit(0))
+			_, err := s.SaveBusiness(ended, topology.Change{Biz: 2}, record.SourceFile, topologyAudit(0))
 			return err
 		},
 	} {

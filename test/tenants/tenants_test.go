@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var (
@@ -80,10 +80,10 @@ func (w *world) keepUp(other *world) {
 	w.t.Helper()
 	w.settle()
 	for len(w.jobs.sizes) < len(other.jobs.sizes) {
-		j := waves.Job{Biz: 77, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "filler"}, State: waves.Failed}
-		tasks := make([]waves.Task, other.jobs.sizes[len(w.jobs.sizes)])
+		j := record.Job{Biz: 77, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "filler"}, State: record.JobFailed}
+		tasks := make([]record.JobTask, other.jobs.sizes[len(w.jobs.sizes)])
 		for i := range tasks {
-			tasks[i] = waves.Task{Biz: 77, State: waves.Failed}
+			tasks[i] = record.JobTask{Biz: 77, State: record.JobFailed}
 		}
 		if err := w.jobs.CreateJob(w.t.Context(), &j, tasks); err != nil {
 			w.t.Fatal(err)
@@ -147,7 +147,7 @@ func (w *world) checkEffects(t *testing.T) {
 			t.Errorf("business %d is at version %d: %v", biz, rec.Version, err)
 		}
 	}
-	if n, _ := w.plane.Find(everybody, control.Filter{Agents: []gozzard.AgentID{"host-n1"}}, 0, 10); n != 1 {
+	if n, _ := w.plane.Find(everybody, fleet.Filter{Agents: []gozzard.AgentID{"host-n1"}}, 0, 10); n != 1 {
 		t.Errorf("%d processes on a host that is nobody's", n)
 	}
 }

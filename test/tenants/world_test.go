@@ -20,13 +20,14 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/blueking/job"
-	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -182,7 +183,7 @@ type countedTasks struct {
 	w *world
 }
 
-func (c *countedTasks) Accept(ctx context.Context, t *control.NewTask) (control.Accepted, error) {
+func (c *countedTasks) Accept(ctx context.Context, t *record.NewTask) (record.Accepted, error) {
 	a, err := c.Store.Accept(ctx, t)
 	if err == nil && !a.Known {
 		c.w.mu.Lock()
@@ -197,7 +198,7 @@ type countedJobs struct {
 	sizes []int // tasks of each job
 }
 
-func (c *countedJobs) CreateJob(ctx context.Context, j *waves.Job, tasks []waves.Task) error {
+func (c *countedJobs) CreateJob(ctx context.Context, j *record.Job, tasks []record.JobTask) error {
 	c.sizes = append(c.sizes, len(tasks))
 	return c.Store.CreateJob(ctx, j, tasks)
 }
@@ -363,7 +364,7 @@ func (w *world) populate(only string) {
 			w.t.Fatal(err)
 		}
 		if whole || strings.Contains(b.Name, tag(only)) {
-			if _, err := w.plane.ApplyTopology(w.t.Context(), control.ApplyRequest{Caller: everybody, Business: b, Source: control.SourceFile}); err != nil {
+			if _, err := w.plane.ApplyTopology(w.t.Context(), record.ApplyRequest{Caller: everybody, Business: b, Source: record.SourceFile}); err != nil {
 				w.t.Fatal(err)
 			}
 		}
@@ -446,7 +447,7 @@ func (w *world) settle() {
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			res := control.TaskResults{Attempts: attempts}
+			res := record.TaskResults{Attempts: attempts}
 			return res.Open() == 0
 		})
 	}

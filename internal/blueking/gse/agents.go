@@ -5,7 +5,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
@@ -98,7 +98,7 @@ func (s *server) agentStatus(_ context.Context, c *blueking.Call) (any, error) {
 }
 
 // shown is the address of a host in answers: as asked, else as it says itself.
-func (p *place) shown(h control.Host) hostData {
+func (p *place) shown(h fleet.Host) hostData {
 	if p.ip == "" && len(h.Info.Addrs) > 0 {
 		return hostOf(h.Info.Addrs[0])
 	}
@@ -136,7 +136,7 @@ type agentState struct {
 	StatusCode int    `json:"status_code"`
 }
 
-func stateOf(h control.Host, known bool) (code int, word string) {
+func stateOf(h fleet.Host, known bool) (code int, word string) {
 	switch {
 	case !known:
 		return agentNotFound, "not found"
@@ -163,7 +163,7 @@ func (s *server) listAgentState(_ context.Context, c *blueking.Call) (any, error
 }
 
 // agentID is the id of a host in answers: as asked, else as it says itself.
-func (p *place) agentID(h control.Host) string {
+func (p *place) agentID(h fleet.Host) string {
 	if p.byID {
 		return p.id
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // The fleet of these tests.
@@ -29,11 +30,11 @@ func addr(cloud int, ip string) gozzard.HostAddr {
 // fake is a plane with a fixed fleet. It remembers what it was asked.
 type fake struct {
 	calls   []call
-	results map[gozzard.TaskID]control.TaskResults
+	results map[gozzard.TaskID]record.TaskResults
 	last    *gozzard.Operation
 	err     error // of every call that can fail
 	rows    int   // in namespace gse, for paging
-	hosts   []control.Host
+	hosts   []fleet.Host
 }
 
 // call is one call as golden files show it.
@@ -84,23 +85,23 @@ func (f *fake) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, 
 	return gozzard.Task{ID: taskID, Seq: 1000, Caller: op.Caller, Door: op.Door}, f.err
 }
 
-func (f *fake) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error) {
+func (f *fake) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
 	if f.err != nil {
-		return control.TaskResults{}, f.err
+		return record.TaskResults{}, f.err
 	}
 	r, ok := f.results[id]
 	if !ok || r.Task.Caller.App != caller.App {
-		return control.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "task %.10s is unknown", id)
+		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "task %.10s is unknown", id)
 	}
 	return r, nil
 }
 
 // Await settles the last operation: known hosts do as asked, the name decides the rest.
-func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error) {
+func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
 	if id != taskID || limit <= 0 {
-		return control.TaskResults{}, fmt.Errorf("await of %q for %v", id, limit)
+		return record.TaskResults{}, fmt.Errorf("await of %q for %v", id, limit)
 	}
-	res := control.TaskResults{Task: gozzard.Task{ID: id, Caller: caller, Door: f.last.Door}}
+	res := record.TaskResults{Task: gozzard.Task{ID: id, Caller: caller, Door: f.last.Door}}
 	for _, it := range f.last.Items {
 		for _, t := range it.Targets {
 			a := gozzard.Attempt{Key: it.Key, Action: it.Action, ResultKey: t.ResultKey, State: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
@@ -121,36 +122,36 @@ func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID
 	return res, nil
 }
 
-func fleet() []control.Host {
+func knownHosts() []fleet.Host {
 	seen := time.Unix(1632830304, 777e6)
-	host := func(id string, online bool, a gozzard.HostAddr) control.Host {
-		return control.Host{Info: gozzard.HostInfo{Agent: gozzard.AgentID(id), Addrs: []gozzard.HostAddr{a}, OS: "linux", Version: "1.2.3", StartedAt: 1632830300},
+	host := func(id string, online bool, a gozzard.HostAddr) fleet.Host {
+		return fleet.Host{Info: gozzard.HostInfo{Agent: gozzard.AgentID(id), Addrs: []gozzard.HostAddr{a}, OS: "linux", Version: "1.2.3", StartedAt: 1632830300},
 			Online: online, LastSeen: seen}
 	}
-	return []control.Host{host(agentA, true, addr(0, "10.0.0.2")), host(agentB, true, addr(0, "10.0.0.3")), host(agentC, true, addr(1, "10.0.0.1")),
+	return []fleet.Host{host(agentA, true, addr(0, "10.0.0.2")), host(agentB, true, addr(0, "10.0.0.3")), host(agentC, true, addr(1, "10.0.0.1")),
 		host(agentD, false, addr(0, "10.0.0.9")), host(agentE, true, addr(0, "2001:db8::1"))}
 }
 
-func (f *fake) Resolve(_ gozzard.Caller, t gozzard.Target) (control.Host, bool) {
+func (f *fake) Resolve(_ gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
 	for _, h := range f.hosts {
 		if t.Agent != "" && h.Info.Agent == t.Agent || t.Agent == "" && t.Addr == h.Info.Addrs[0] {
 			return h, true
 		}
 	}
-	return control.Host{}, false
+	return fleet.Host{}, false
 }
 
-func row(agent string, a gozzard.HostAddr, key gozzard.Key) control.Row {
-	return control.Row{Agent: gozzard.AgentID(agent), Addr: a, Status: gozzard.Status{
+func row(agent string, a gozzard.HostAddr, key gozzard.Key) fleet.Row {
+	return fleet.Row{Agent: gozzard.AgentID(agent), Addr: a, Status: gozzard.Status{
 		Key: key, Labels: map[string]string{"proc_name": "proc-test"}, Wanted: gozzard.StateRunning, State: gozzard.StateRunning, Hosted: true, PID: 4437,
 		Version: "1.2.19", RegisteredAt: 1441006057, StartedAt: 1441006058, ReportedAt: 1441006059, CPU: 0.1, Mem: 0.3, FD: 7, Disk: 8, Net: 9,
 	}}
 }
 
 // Status knows processes by name: "none" is nowhere, "odd" is what a hostile agent could report, "stopped" does not run.
-func (f *fake) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow {
+func (f *fake) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow {
 	f.calls = append(f.calls, call{Call: "status", Args: key.String(), At: show(targets)})
-	out := make([]control.StatusRow, len(targets))
+	out := make([]record.StatusRow, len(targets))
 	for i, t := range targets {
 		out[i].Target = t
 		if t.Refused != nil {
@@ -177,23 +178,23 @@ func (f *fake) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Targe
 	return out
 }
 
-func (f *fake) Page(_ gozzard.Caller, namespace string, start, limit int) (int, []control.Row) {
+func (f *fake) Page(_ gozzard.Caller, namespace string, start, limit int) (int, []fleet.Row) {
 	f.calls = append(f.calls, call{Call: "page", Args: fmt.Sprint(namespace, " ", start, " ", limit)})
 	if namespace != "gse" {
 		return 0, nil
 	}
-	var rows []control.Row
+	var rows []fleet.Row
 	for i := start; i < min(start+limit, f.rows); i++ {
 		rows = append(rows, row(agentC, addr(1, "10.0.0.1"), gozzard.Key{Namespace: "gse", Name: fmt.Sprint("proc-", i)}))
 	}
 	return f.rows, rows
 }
 
-func (f *fake) SetGroups(_ context.Context, req control.GroupRequest) ([]control.GroupAnswer, error) {
+func (f *fake) SetGroups(_ context.Context, req record.GroupRequest) ([]record.GroupAnswer, error) {
 	f.calls = append(f.calls, call{Call: "set_groups", Args: fmt.Sprint(req.Namespace, " ", req.Labels, " ", req.Groups), At: show(req.Targets)})
-	var out []control.GroupAnswer
+	var out []record.GroupAnswer
 	for _, t := range req.Targets {
-		a := control.GroupAnswer{Target: t, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
+		a := record.GroupAnswer{Target: t, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
 		if _, ok := f.Resolve(gozzard.Caller{}, t); !ok {
 			a.Outcome = gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "no agent has ever reported from it"}
 		}
@@ -202,11 +203,11 @@ func (f *fake) SetGroups(_ context.Context, req control.GroupRequest) ([]control
 	return out, f.err
 }
 
-func (f *fake) Groups(_ context.Context, _ gozzard.Caller, namespace string, targets []gozzard.Target) ([]control.GroupRecord, error) {
-	var out []control.GroupRecord
+func (f *fake) Groups(_ context.Context, _ gozzard.Caller, namespace string, targets []gozzard.Target) ([]record.GroupLimits, error) {
+	var out []record.GroupLimits
 	for _, t := range targets {
 		if h, ok := f.Resolve(gozzard.Caller{}, t); ok {
-			out = append(out, control.GroupRecord{Agent: h.Info.Agent, Addr: h.Info.Addrs[0], Namespace: namespace, Group: "gse", CPULimit: 20, MemLimit: 20.5, CPUWeight: 1})
+			out = append(out, record.GroupLimits{Agent: h.Info.Agent, Addr: h.Info.Addrs[0], Namespace: namespace, Group: "gse", CPULimit: 20, MemLimit: 20.5, CPUWeight: 1})
 		}
 	}
 	return out, f.err

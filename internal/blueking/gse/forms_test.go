@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/test/fuzztest"
 	"github.com/gozzard/gozzard/test/goldentest"
 )

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/test/goldentest"
 )
@@ -32,7 +32,7 @@ func book(t testing.TB) *auth.Book {
 
 func newDoor(t testing.TB) (*blueking.Handler, *fake) {
 	t.Helper()
-	plane := &fake{results: tasks(), rows: 3, hosts: fleet()}
+	plane := &fake{results: tasks(), rows: 3, hosts: knownHosts()}
 	return gse.New(gse.Options{Plane: plane, Auth: book(t)}), plane
 }
 

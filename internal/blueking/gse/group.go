@@ -5,7 +5,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
@@ -52,7 +52,7 @@ func (s *server) setGroups(ctx context.Context, c *blueking.Call) (any, error) {
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
-	answers, err := s.plane.SetGroups(ctx, control.GroupRequest{
+	answers, err := s.plane.SetGroups(ctx, record.GroupRequest{
 		Caller: c.Caller, Namespace: m.key.Namespace, Labels: m.labels, Targets: groupTargets(places, m.key.Namespace), Groups: groups, RequestHash: c.Hash,
 	})
 	if err != nil {
@@ -68,11 +68,11 @@ func (s *server) setGroups(ctx context.Context, c *blueking.Call) (any, error) {
 }
 
 // readGroups reads spec.process_group; every field of it is required.
-func readGroups(spec strictjson.Value) []control.Group {
+func readGroups(spec strictjson.Value) []record.Group {
 	if !spec.Object() {
 		return nil
 	}
-	var groups []control.Group
+	var groups []record.Group
 	seen := make(map[string]bool)
 	list := spec.Get("process_group")
 	before := spec.Faults().Len()
@@ -81,7 +81,7 @@ func readGroups(spec strictjson.Value) []control.Group {
 			return
 		}
 		id := e.Get("id")
-		g := control.Group{ID: readName(id)}
+		g := record.Group{ID: readName(id)}
 		if seen[g.ID] && g.ID != "" {
 			id.Fault("%q is there twice", g.ID)
 		}

@@ -8,19 +8,20 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // Plane is what this door needs of the control plane.
 type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
-	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error)
-	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error)
-	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []control.StatusRow
-	Page(caller gozzard.Caller, namespace string, start, limit int) (total int, rows []control.Row)
-	SetGroups(ctx context.Context, req control.GroupRequest) ([]control.GroupAnswer, error)
-	Groups(ctx context.Context, caller gozzard.Caller, namespace string, targets []gozzard.Target) ([]control.GroupRecord, error)
-	Resolve(caller gozzard.Caller, t gozzard.Target) (control.Host, bool)
+	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error)
+	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow
+	Page(caller gozzard.Caller, namespace string, start, limit int) (total int, rows []fleet.Row)
+	SetGroups(ctx context.Context, req record.GroupRequest) ([]record.GroupAnswer, error)
+	Groups(ctx context.Context, caller gozzard.Caller, namespace string, targets []gozzard.Target) ([]record.GroupLimits, error)
+	Resolve(caller gozzard.Caller, t gozzard.Target) (fleet.Host, bool)
 	Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID, requestHash [32]byte) error
 }
 
@@ -43,7 +44,7 @@ type server struct {
 // New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
 func New(o Options) *blueking.Handler {
 	if o.MaxHosts == 0 {
-		o.MaxHosts = control.MaxTargets
+		o.MaxHosts = record.MaxTargets
 	}
 	if o.SyncWait == 0 {
 		o.SyncWait = 10 * time.Second

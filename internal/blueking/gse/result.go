@@ -5,7 +5,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // entry is the result of one process on one host. Content is JSON inside a string: clients parse it a second time.
@@ -33,7 +33,7 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 }
 
 // render gives every attempt its entry, from the first poll on.
-func render(res *control.TaskResults) entries {
+func render(res *record.TaskResults) entries {
 	out := make(entries, len(res.Attempts))
 	var specs blueking.Identities
 	for i := range res.Attempts {

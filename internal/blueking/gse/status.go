@@ -8,7 +8,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 const maxPage = 1000
@@ -71,7 +72,7 @@ func (s *server) status(_ context.Context, c *blueking.Call) (any, error) {
 }
 
 // askedRow is the row of one asked host, under the name by which it was asked.
-func askedRow(r *control.StatusRow, p *place, key gozzard.Key) procInfo {
+func askedRow(r *record.StatusRow, p *place, key gozzard.Key) procInfo {
 	var info procInfo
 	switch {
 	case r.ProcKnown:
@@ -111,7 +112,7 @@ func blankRow(key gozzard.Key, message string) procInfo {
 }
 
 // liveRow words a row of the live picture. A row of a silent host says so: its numbers are the last known ones.
-func liveRow(r *control.Row) procInfo {
+func liveRow(r *fleet.Row) procInfo {
 	st := &r.Status
 	info := blankRow(st.Key, st.Message)
 	if st.Labels != nil {

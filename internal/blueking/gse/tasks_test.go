@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 func nginx() []byte {
@@ -20,7 +20,7 @@ func detail() *gozzard.Detail {
 }
 
 // tasks are results that polls find, by what they show.
-func tasks() map[gozzard.TaskID]control.TaskResults {
+func tasks() map[gozzard.TaskID]record.TaskResults {
 	key := gozzard.Key{Namespace: "GSEKIT_BIZ_3", Name: "nginx_1"}
 	attempt := func(state gozzard.AttemptState, action gozzard.Action, o gozzard.Outcome) gozzard.Attempt {
 		return gozzard.Attempt{Agent: agentB, Addr: addr(0, "10.0.0.3"), Key: key, Action: action, Spec: nginx(), State: state, Outcome: o}
@@ -61,10 +61,10 @@ func tasks() map[gozzard.TaskID]control.TaskResults {
 		{"queried without detail", attempt(ok, query, gozzard.Outcome{Code: gozzard.CodeOK})},
 		{"queried unregistered", attempt(failed, query, gozzard.Outcome{Code: gozzard.CodeNoDefinition})},
 	}
-	out := map[gozzard.TaskID]control.TaskResults{}
+	out := map[gozzard.TaskID]record.TaskResults{}
 	add := func(n int, door, app string, attempts ...gozzard.Attempt) {
 		id := gozzard.TaskID(fmt.Sprintf("GSETASK:20190813145456:%d", n))
-		out[id] = control.TaskResults{Task: gozzard.Task{ID: id, Door: door, Caller: gozzard.Caller{App: app}}, Attempts: attempts}
+		out[id] = record.TaskResults{Task: gozzard.Task{ID: id, Door: door, Caller: gozzard.Caller{App: app}}, Attempts: attempts}
 	}
 	var all []gozzard.Attempt
 	for _, v := range verdicts {

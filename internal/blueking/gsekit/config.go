@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -50,10 +50,10 @@ type configPermission struct {
 }
 
 // business reads a business; one that is unknown has nothing.
-func (s *server) business(ctx context.Context, r *request) (control.BusinessRecord, error) {
+func (s *server) business(ctx context.Context, r *request) (record.Business, error) {
 	rec, err := s.plane.Business(ctx, r.Caller, r.biz)
 	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
-		return control.BusinessRecord{}, nil
+		return record.Business{}, nil
 	}
 	return rec, err
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // The objects of jobs.
@@ -90,7 +90,7 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 		asked.Scope, shown = encode(sel.scope), s.describe(r.Caller, sel)
 	}
 	asked.ExpressionScope = encode(shown)
-	job, err := s.jobs.Create(ctx, waves.Request{
+	job, err := s.jobs.Create(ctx, record.JobRequest{
 		Caller: r.Caller, Biz: r.biz, Action: action, Query: sel.query, Expression: shown.String(), Raw: encode(asked),
 		Granularity: s.granularity, Info: picture,
 	})

@@ -8,27 +8,26 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // Plane is what this door needs of the control plane.
 type Plane interface {
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
-	Business(ctx context.Context, caller gozzard.Caller, biz int) (control.BusinessRecord, error)
-	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error)
+	Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error)
+	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
-	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error)
 }
 
 // Jobs is what this door needs of the rollouts.
 type Jobs interface {
-	Create(ctx context.Context, r waves.Request) (waves.Job, error)
-	Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (waves.Job, error)
-	Jobs(ctx context.Context, caller gozzard.Caller, f waves.JobFilter) (total int, jobs []waves.Job, err error)
-	Tasks(ctx context.Context, caller gozzard.Caller, biz int, f waves.TaskFilter) (waves.TaskPage, error)
-	Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (waves.Job, error)
+	Create(ctx context.Context, r record.JobRequest) (record.Job, error)
+	Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.Job, error)
+	Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) (total int, jobs []record.Job, err error)
+	Tasks(ctx context.Context, caller gozzard.Caller, biz int, f record.JobTaskFilter) (record.JobTaskPage, error)
+	Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (record.Job, error)
 	HasJobs(ctx context.Context, caller gozzard.Caller, biz int) (bool, error)
 }
 
@@ -41,7 +40,7 @@ type Options struct {
 	Auth        *auth.Book
 	Log         *slog.Logger
 	Observe     func(route string, code int, d time.Duration) // nil: nobody watches
-	Granularity waves.Granularity                             // of jobs; ByBusiness
+	Granularity record.Granularity                            // of jobs; ByBusiness
 	SyncWait    time.Duration                                 // how long sync_process_status waits for agents; 10 s
 	Zone        *time.Location                                // of times without one; time.Local
 }
@@ -50,7 +49,7 @@ type server struct {
 	plane       Plane
 	jobs        Jobs
 	flush       func(ctx context.Context, caller gozzard.Caller, biz int) error
-	granularity waves.Granularity
+	granularity record.Granularity
 	syncWait    time.Duration
 	zone        *time.Location
 }
@@ -58,7 +57,7 @@ type server struct {
 // New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
 func New(o Options) *blueking.Handler {
 	if o.Granularity == "" {
-		o.Granularity = waves.ByBusiness
+		o.Granularity = record.ByBusiness
 	}
 	if o.SyncWait == 0 {
 		o.SyncWait = 10 * time.Second

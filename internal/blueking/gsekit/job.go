@@ -9,28 +9,28 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // jobInfo is a job.
 type jobInfo struct {
-	ID              int64             `json:"id"`
-	Biz             int               `json:"bk_biz_id"`
-	Expression      string            `json:"expression"`
-	Scope           json.RawMessage   `json:"scope"`
-	ExpressionScope json.RawMessage   `json:"expression_scope"`
-	Object          string            `json:"job_object"`
-	Action          string            `json:"job_action"`
-	Status          waves.State       `json:"status"`
-	CreatedBy       string            `json:"created_by"`
-	IsReady         bool              `json:"is_ready"` // its tasks are made; ours are when the job is
-	StartTime       *string           `json:"start_time"`
-	EndTime         *string           `json:"end_time"`
-	PipelineID      string            `json:"pipeline_id"` // there is no workflow engine behind
-	Granularity     waves.Granularity `json:"task_granularity"`
-	ExtraData       jobExtra          `json:"extra_data"`
-	AppCode         string            `json:"bk_app_code"`
+	ID              int64              `json:"id"`
+	Biz             int                `json:"bk_biz_id"`
+	Expression      string             `json:"expression"`
+	Scope           json.RawMessage    `json:"scope"`
+	ExpressionScope json.RawMessage    `json:"expression_scope"`
+	Object          string             `json:"job_object"`
+	Action          string             `json:"job_action"`
+	Status          record.JobState    `json:"status"`
+	CreatedBy       string             `json:"created_by"`
+	IsReady         bool               `json:"is_ready"` // its tasks are made; ours are when the job is
+	StartTime       *string            `json:"start_time"`
+	EndTime         *string            `json:"end_time"`
+	PipelineID      string             `json:"pipeline_id"` // there is no workflow engine behind
+	Granularity     record.Granularity `json:"task_granularity"`
+	ExtraData       jobExtra           `json:"extra_data"`
+	AppCode         string             `json:"bk_app_code"`
 }
 
 type jobExtra struct {
@@ -57,7 +57,7 @@ func (c clock) show(t time.Time) *string {
 	return &s
 }
 
-func (l language) job(j *waves.Job, c clock) jobInfo {
+func (l language) job(j *record.Job, c clock) jobInfo {
 	var asked requested
 	if json.Unmarshal(j.Request, &asked) != nil { // made by another door
 		asked = requested{}
@@ -68,8 +68,8 @@ func (l language) job(j *waves.Job, c clock) jobInfo {
 		StartTime: c.show(j.Started), EndTime: c.show(j.Ended), Granularity: j.Granularity, AppCode: j.Caller.App,
 	}
 	switch j.Reason {
-	case waves.ReasonNone:
-	case waves.ReasonNothing: // says all
+	case record.ReasonNone:
+	case record.ReasonNothing: // says all
 		info.ExtraData.FailedReason = l.reason(j.Reason, "", j.Action, "")
 	default:
 		info.ExtraData.FailedReason = l.reason(j.Reason, "", j.Action, j.Message)
@@ -78,10 +78,10 @@ func (l language) job(j *waves.Job, c clock) jobInfo {
 }
 
 // find reads the job that a request names.
-func (s *server) find(ctx context.Context, r *request) (waves.Job, error) {
+func (s *server) find(ctx context.Context, r *request) (record.Job, error) {
 	id := r.pathInt(r.Call, "job_id")
 	if err := r.err(); err != nil {
-		return waves.Job{}, err
+		return record.Job{}, err
 	}
 	job, err := s.jobs.Job(ctx, r.Caller, r.biz, id)
 	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
@@ -106,8 +106,8 @@ type counter struct {
 	Ignored   int `json:"ignored"`
 }
 
-func count(m map[waves.State]int) counter {
-	return counter{m[waves.Pending], m[waves.Running], m[waves.Succeeded], m[waves.Failed], m[waves.Ignored]}
+func count(m map[record.JobState]int) counter {
+	return counter{m[record.JobPending], m[record.JobRunning], m[record.JobSucceeded], m[record.JobFailed], m[record.JobIgnored]}
 }
 
 func (c counter) total() int { return c.Pending + c.Running + c.Succeeded + c.Failed + c.Ignored }
@@ -119,7 +119,7 @@ func (s *server) jobStatus(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.jobs.Tasks(ctx, r.Caller, r.biz, waves.TaskFilter{Job: job.ID, IDs: ids, Limit: -1})
+	page, err := s.jobs.Tasks(ctx, r.Caller, r.biz, record.JobTaskFilter{Job: job.ID, IDs: ids, Limit: -1})
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (s *server) jobList(ctx context.Context, r *request) (any, error) {
 }
 
 // ordered reads one page of jobs. The record has them by their start, the newest first; by their end they are sorted here.
-func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f waves.JobFilter, order string, start, limit int) (int, []waves.Job, error) {
+func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f record.JobFilter, order string, start, limit int) (int, []record.Job, error) {
 	switch order {
 	case "start_time":
 		f.Limit = 1 // only the count
@@ -187,7 +187,7 @@ func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f waves.Job
 	case "end_time", "-end_time":
 		f.Limit = -1
 		total, jobs, err := s.jobs.Jobs(ctx, caller, f)
-		slices.SortStableFunc(jobs, func(a, b waves.Job) int {
+		slices.SortStableFunc(jobs, func(a, b record.Job) int {
 			if order == "-end_time" {
 				a, b = b, a
 			}
@@ -200,7 +200,7 @@ func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f waves.Job
 }
 
 // jobFilter reads the filters of a list: each exact, or with __in one of several with commas between. None is true when nothing can fit.
-func (f *form) jobFilter(zone *time.Location) (q waves.JobFilter, none bool) {
+func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 	each := func(name string, take func(word string) bool) {
 		for _, suffix := range []string{"", "__in"} {
 			s, given := opt(f, name+suffix, text)
@@ -232,7 +232,7 @@ func (f *form) jobFilter(zone *time.Location) (q waves.JobFilter, none bool) {
 		return ok
 	})
 	each("created_by", func(w string) bool { q.Users = append(q.Users, w); return true })
-	each("status", func(w string) bool { q.States = append(q.States, waves.State(w)); return true })
+	each("status", func(w string) bool { q.States = append(q.States, record.JobState(w)); return true })
 	if t, given := opt(f, "start_time__gte", moment(zone)); given {
 		q.From = t
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // TestActions has every row of the contract's table of actions (4.3): the word is taken by both calls and told again.
@@ -24,12 +24,12 @@ func TestActions(t *testing.T) {
 			"/api/2/job/":                     `{"job_object":"process","job_action":"` + word + `","scope":{}}`,
 			"/api/2/process/operate_process/": `{"op_type":"` + word + `","scope":{}}`,
 		} {
-			r.jobs.last = waves.Request{}
+			r.jobs.last = record.JobRequest{}
 			if e := r.post(t, path, body); *e.Code != 0 || string(e.Data) != `{"job_id":158}` || r.jobs.last.Action != action {
 				t.Errorf("%s at %s: %d %s, %v", word, path, *e.Code, e.Data, r.jobs.last.Action)
 			}
 		}
-		r.jobs.list = []waves.Job{{ID: 1, Biz: 2, Action: action}}
+		r.jobs.list = []record.Job{{ID: 1, Biz: 2, Action: action}}
 		if e := r.do(t, http.MethodGet, "/api/2/job/1/", ""); !strings.Contains(string(e.Data), `"job_action":"`+word+`"`) {
 			t.Errorf("%s: %s", word, e.Data)
 		}
@@ -40,8 +40,8 @@ func TestActions(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		state     waves.State
-		reason    waves.Reason
+		state     record.JobState
+		reason    record.JobReason
 		code      gozzard.Code
 		action    gozzard.Action
 		errCode   int
@@ -49,29 +49,29 @@ func TestVerdicts(t *testing.T) {
 		retryable bool
 		hints     int
 	}{
-		{"0", waves.Succeeded, "", "", gozzard.ActionStart, 0, "", true, 0},
-		{"115", waves.Running, "", "", gozzard.ActionStart, 2, "", true, 0},
-		{"waiting", waves.Pending, "", "", gozzard.ActionStart, 1, "", true, 0},
-		{"117", waves.Failed, waves.ReasonVerdict, gozzard.CodeUnreachable, gozzard.ActionStart, 117, "[GSE_ERROR-117]: the agent is abnormal or does not exist (detail: why)", true, 0},
-		{"117 late", waves.Failed, waves.ReasonVerdict, gozzard.CodeExpired, gozzard.ActionStart, 117, "[GSE_ERROR-117]: ", true, 0},
-		{"828", waves.Failed, waves.ReasonVerdict, gozzard.CodeAlreadyRunning, gozzard.ActionStart, 828, "[GSE_ERROR-828]: the process runs already, there is no need to start it (detail: why)", true, 0},
-		{"829 on stop", waves.Ignored, "", "", gozzard.ActionStop, 4, "[GSE_ERROR-829]: ", true, 0},
-		{"829 on force_stop", waves.Failed, waves.ReasonVerdict, gozzard.CodeNotRunning, gozzard.ActionKill, 829, "[GSE_ERROR-829]: ", true, 0},
-		{"832", waves.Failed, waves.ReasonVerdict, gozzard.CodeUnknownAction, gozzard.ActionStart, 832, "[GSE_ERROR-832]: illegal kind of operation", true, 0},
-		{"836", waves.Failed, waves.ReasonVerdict, gozzard.CodeCheckFailed, gozzard.ActionStart, 836, "[GSE_ERROR-836]: start failed, the process does not run", true, 0},
-		{"836 on stop", waves.Failed, waves.ReasonVerdict, gozzard.CodeCheckFailed, gozzard.ActionStop, 836, "[GSE_ERROR-836]: stop failed, the process still runs", true, 0},
-		{"850", waves.Failed, waves.ReasonVerdict, gozzard.CodeAlreadyRegistered, gozzard.ActionHost, 850, "[GSE_ERROR-850]: failed, see the code and the message", true, 0},
-		{"65535", waves.Failed, waves.ReasonVerdict, gozzard.CodeCommandFailed, gozzard.ActionStart, 65535, "[GSE_ERROR-65535]: the command failed (detail: why)", true, 0},
-		{"other", waves.Failed, waves.ReasonVerdict, gozzard.CodeRefused, gozzard.ActionStart, 65535, "[GSE_ERROR-65535]: ", true, 0},
-		{"missing", waves.Failed, waves.ReasonMissing, "", gozzard.ActionStart, 4104002, "[4104002] required attributes of the process are empty: why", false, 2},
-		{"earlier", waves.Failed, waves.ReasonEarlier, "", gozzard.ActionStart, 4103003, "[4103003] an earlier priority failed, this task was not run: why", true, 0},
-		{"timeout", waves.Failed, waves.ReasonTimeout, "", gozzard.ActionStart, 4103001, "[4103001] timed out: why", true, 2},
-		{"refused", waves.Failed, waves.ReasonRefused, "", gozzard.ActionStart, 4103002, "[4103002] the operation was not accepted: why", true, 0},
-		{"internal", waves.Failed, waves.ReasonInternal, "", gozzard.ActionStart, -1, "[-1] other error: why", true, 0},
+		{"0", record.JobSucceeded, "", "", gozzard.ActionStart, 0, "", true, 0},
+		{"115", record.JobRunning, "", "", gozzard.ActionStart, 2, "", true, 0},
+		{"waiting", record.JobPending, "", "", gozzard.ActionStart, 1, "", true, 0},
+		{"117", record.JobFailed, record.ReasonVerdict, gozzard.CodeUnreachable, gozzard.ActionStart, 117, "[GSE_ERROR-117]: the agent is abnormal or does not exist (detail: why)", true, 0},
+		{"117 late", record.JobFailed, record.ReasonVerdict, gozzard.CodeExpired, gozzard.ActionStart, 117, "[GSE_ERROR-117]: ", true, 0},
+		{"828", record.JobFailed, record.ReasonVerdict, gozzard.CodeAlreadyRunning, gozzard.ActionStart, 828, "[GSE_ERROR-828]: the process runs already, there is no need to start it (detail: why)", true, 0},
+		{"829 on stop", record.JobIgnored, "", "", gozzard.ActionStop, 4, "[GSE_ERROR-829]: ", true, 0},
+		{"829 on force_stop", record.JobFailed, record.ReasonVerdict, gozzard.CodeNotRunning, gozzard.ActionKill, 829, "[GSE_ERROR-829]: ", true, 0},
+		{"832", record.JobFailed, record.ReasonVerdict, gozzard.CodeUnknownAction, gozzard.ActionStart, 832, "[GSE_ERROR-832]: illegal kind of operation", true, 0},
+		{"836", record.JobFailed, record.ReasonVerdict, gozzard.CodeCheckFailed, gozzard.ActionStart, 836, "[GSE_ERROR-836]: start failed, the process does not run", true, 0},
+		{"836 on stop", record.JobFailed, record.ReasonVerdict, gozzard.CodeCheckFailed, gozzard.ActionStop, 836, "[GSE_ERROR-836]: stop failed, the process still runs", true, 0},
+		{"850", record.JobFailed, record.ReasonVerdict, gozzard.CodeAlreadyRegistered, gozzard.ActionHost, 850, "[GSE_ERROR-850]: failed, see the code and the message", true, 0},
+		{"65535", record.JobFailed, record.ReasonVerdict, gozzard.CodeCommandFailed, gozzard.ActionStart, 65535, "[GSE_ERROR-65535]: the command failed (detail: why)", true, 0},
+		{"other", record.JobFailed, record.ReasonVerdict, gozzard.CodeRefused, gozzard.ActionStart, 65535, "[GSE_ERROR-65535]: ", true, 0},
+		{"missing", record.JobFailed, record.ReasonMissing, "", gozzard.ActionStart, 4104002, "[4104002] required attributes of the process are empty: why", false, 2},
+		{"earlier", record.JobFailed, record.ReasonEarlier, "", gozzard.ActionStart, 4103003, "[4103003] an earlier priority failed, this task was not run: why", true, 0},
+		{"timeout", record.JobFailed, record.ReasonTimeout, "", gozzard.ActionStart, 4103001, "[4103001] timed out: why", true, 2},
+		{"refused", record.JobFailed, record.ReasonRefused, "", gozzard.ActionStart, 4103002, "[4103002] the operation was not accepted: why", true, 0},
+		{"internal", record.JobFailed, record.ReasonInternal, "", gozzard.ActionStart, -1, "[-1] other error: why", true, 0},
 	} {
 		r := newRig(t)
-		r.jobs.list = []waves.Job{{ID: 1, Biz: 2, Action: c.action, Started: time.Unix(1e9, 0)}}
-		r.jobs.tasks = map[int64][]waves.Task{1: {{ID: 5, Job: 1, Biz: 2, State: c.state, Reason: c.reason, Code: c.code, Message: "why"}}}
+		r.jobs.list = []record.Job{{ID: 1, Biz: 2, Action: c.action, Started: time.Unix(1e9, 0)}}
+		r.jobs.tasks = map[int64][]record.JobTask{1: {{ID: 5, Job: 1, Biz: 2, State: c.state, Reason: c.reason, Code: c.code, Message: "why"}}}
 		e := r.post(t, "/api/2/job/1/job_status", ``, "Blueking-Language", "en")
 		var status struct {
 			Tasks []struct {

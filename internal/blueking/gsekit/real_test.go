@@ -15,12 +15,13 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
-	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/supervise"
 	"github.com/gozzard/gozzard/internal/topology"
@@ -89,7 +90,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	})
 	b, err := topology.Parse([]byte(document))
 	must(err)
-	_, err = r.plane.ApplyTopology(ctx, control.ApplyRequest{Caller: everybody, Business: b, Source: control.SourceFile})
+	_, err = r.plane.ApplyTopology(ctx, record.ApplyRequest{Caller: everybody, Business: b, Source: record.SourceFile})
 	must(err)
 	options.Plane, options.Jobs, options.Auth = r.plane, runner, book(t)
 	r.Handler = gsekit.New(options)
@@ -391,7 +392,7 @@ func TestRolloutByExpression(t *testing.T) {
 		id := 10 * (n + 1)
 		places = append(places, place(n+1, n, line(id+1, "db", "priority=1"), line(id+2, "app", "priority=2"), line(id+3, "cache", "priority=2")))
 	}
-	r := newReal(t, module(places...), 2, gsekit.Options{Granularity: waves.ByHost})
+	r := newReal(t, module(places...), 2, gsekit.Options{Granularity: record.ByHost})
 	e := r.post(t, "/api/2/job/", `{"job_object":"process","job_action":"start","expression_scope":{"bk_set_env":3,"bk_set_name":"set[1-9]","bk_process_name":"[db, app]"}}`)
 	var made struct {
 		ID int64 `json:"job_id"`

@@ -14,11 +14,11 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 // The real parts fit the door.
@@ -29,7 +29,7 @@ const taskID = gozzard.TaskID("GSETASK:20200101000000:7")
 // plane answers from the real index over the topology of testdata; it remembers what it was asked to do.
 type plane struct {
 	index *topology.Index
-	rec   control.BusinessRecord
+	rec   record.Business
 	calls []string
 	err   error
 }
@@ -54,7 +54,7 @@ func newPlane(t testing.TB) *plane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plane{index: topology.NewIndex(), rec: control.BusinessRecord{Business: *b, Numbers: numbers}}
+	p := &plane{index: topology.NewIndex(), rec: record.Business{Business: *b, Numbers: numbers}}
 	p.rec.ID, p.rec.Name, p.rec.At = b.ID, b.Name, time.Date(2026, 7, 1, 2, 3, 4, 5000, time.UTC)
 	p.index.Put(b, numbers)
 	p.index.RefreshBusiness(b.ID, look)
@@ -88,20 +88,20 @@ func (p *plane) FindProcesses(_ gozzard.Caller, q topology.Query) (int, []topolo
 	return n, rows
 }
 
-func (p *plane) Business(_ context.Context, _ gozzard.Caller, biz int) (control.BusinessRecord, error) {
+func (p *plane) Business(_ context.Context, _ gozzard.Caller, biz int) (record.Business, error) {
 	if biz != p.rec.ID {
-		return control.BusinessRecord{}, gozzard.Errorf(gozzard.ErrNotFound, "no business %d", biz)
+		return record.Business{}, gozzard.Errorf(gozzard.ErrNotFound, "no business %d", biz)
 	}
 	return p.rec, p.err
 }
 
-func (p *plane) TopologyItems(_ context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]control.TopologyItem, error) {
-	var out []control.TopologyItem
+func (p *plane) TopologyItems(_ context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
+	var out []record.TopologyItem
 	for i := range rows {
 		for j, in := range rows[i].Instances {
 			key := topology.Key(biz, rows[i].Name, in.Local)
 			addr := rows[i].Host.Addr()
-			out = append(out, control.TopologyItem{Row: &rows[i], Instance: j, Item: gozzard.Item{
+			out = append(out, record.TopologyItem{Row: &rows[i], Instance: j, Item: gozzard.Item{
 				Action: a, Key: key, Spec: &gozzard.Spec{}, Targets: []gozzard.Target{{Addr: addr, ResultKey: addr.String() + ":" + key.String()}},
 			}})
 		}
@@ -120,40 +120,40 @@ func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task,
 	return gozzard.Task{ID: taskID}, p.err
 }
 
-func (p *plane) Await(_ context.Context, _ gozzard.Caller, id gozzard.TaskID, limit time.Duration) (control.TaskResults, error) {
+func (p *plane) Await(_ context.Context, _ gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
 	p.calls = append(p.calls, fmt.Sprintf("await %s for at most 3s: %v", id, limit > 0 && limit <= 3*time.Second))
-	return control.TaskResults{}, p.err
+	return record.TaskResults{}, p.err
 }
 
 // jobs is a record of jobs that nobody works on.
 type jobs struct {
 	calls []string
-	last  waves.Request
-	list  []waves.Job // the newest first
-	tasks map[int64][]waves.Task
+	last  record.JobRequest
+	list  []record.Job // the newest first
+	tasks map[int64][]record.JobTask
 	err   error // of retry
 }
 
-func (j *jobs) Create(_ context.Context, r waves.Request) (waves.Job, error) {
+func (j *jobs) Create(_ context.Context, r record.JobRequest) (record.Job, error) {
 	j.last = r
 	q, err := json.Marshal(r.Query)
 	j.calls = append(j.calls, fmt.Sprintf("create %s by %s/%s in business %d, %s, of %s: %s", r.Action, r.Caller.App, r.Caller.User, r.Biz, r.Granularity, r.Expression, q))
-	return waves.Job{ID: 158}, err
+	return record.Job{ID: 158}, err
 }
 
-func (j *jobs) Job(_ context.Context, _ gozzard.Caller, biz int, id int64) (waves.Job, error) {
+func (j *jobs) Job(_ context.Context, _ gozzard.Caller, biz int, id int64) (record.Job, error) {
 	for _, job := range j.list {
 		if job.ID == id && job.Biz == biz {
 			return job, nil
 		}
 	}
-	return waves.Job{}, gozzard.Errorf(gozzard.ErrNotFound, "no such job")
+	return record.Job{}, gozzard.Errorf(gozzard.ErrNotFound, "no such job")
 }
 
-func (j *jobs) Jobs(_ context.Context, _ gozzard.Caller, f waves.JobFilter) (int, []waves.Job, error) {
+func (j *jobs) Jobs(_ context.Context, _ gozzard.Caller, f record.JobFilter) (int, []record.Job, error) {
 	b, err := json.Marshal(f)
 	j.calls = append(j.calls, fmt.Sprintf("jobs %s", b))
-	var fit []waves.Job
+	var fit []record.Job
 	for _, job := range j.list {
 		if job.Biz == f.Biz {
 			fit = append(fit, job)
@@ -166,9 +166,9 @@ func (j *jobs) Jobs(_ context.Context, _ gozzard.Caller, f waves.JobFilter) (int
 	return len(fit), slices.Clone(fit[from:to]), err
 }
 
-func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f waves.TaskFilter) (waves.TaskPage, error) {
+func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f record.JobTaskFilter) (record.JobTaskPage, error) {
 	has := func(n int, list []int) bool { return len(list) == 0 || slices.Contains(list, n) }
-	page := waves.TaskPage{Counts: map[waves.State]int{}}
+	page := record.JobTaskPage{Counts: map[record.JobState]int{}}
 	for _, t := range j.tasks[f.Job] {
 		page.Counts[t.State]++
 		if t.Biz != biz || !has(t.Set, f.Sets) || !has(t.Module, f.Modules) || !has(t.Process, f.Processes) || len(f.Names) > 0 && !slices.Contains(f.Names, t.Name) ||
@@ -183,9 +183,9 @@ func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f waves.TaskF
 	return page, nil
 }
 
-func (j *jobs) Retry(_ context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (waves.Job, error) {
+func (j *jobs) Retry(_ context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (record.Job, error) {
 	j.calls = append(j.calls, fmt.Sprintf("retry by %s/%s in business %d: job %d, tasks %v", caller.App, caller.User, biz, id, tasks))
-	return waves.Job{}, j.err
+	return record.Job{}, j.err
 }
 
 func (j *jobs) HasJobs(_ context.Context, _ gozzard.Caller, biz int) (bool, error) {
@@ -212,7 +212,7 @@ func book(t testing.TB) *auth.Book {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{plane: newPlane(t), jobs: &jobs{list: someJobs(), tasks: map[int64][]waves.Task{158: someTasks()}}}
+	r := &rig{plane: newPlane(t), jobs: &jobs{list: someJobs(), tasks: map[int64][]record.JobTask{158: someTasks()}}}
 	r.Handler = gsekit.New(gsekit.Options{
 		Plane: r.plane, Jobs: r.jobs, Auth: book(t), SyncWait: 3 * time.Second, Zone: time.FixedZone("", 8*3600),
 		Flush: func(_ context.Context, caller gozzard.Caller, biz int) error {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -45,7 +45,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 		return nil, err
 	}
 	var asked []gozzard.TaskID
-	for some := range slices.Chunk(questions(found), control.MaxTargets) {
+	for some := range slices.Chunk(questions(found), record.MaxTargets) {
 		task, err := s.plane.Operate(ctx, &gozzard.Operation{Caller: r.Caller, Door: doorSync, Items: some, RequestHash: r.Hash})
 		if err != nil {
 			return nil, err
@@ -61,7 +61,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 }
 
 // questions leave definitions out: an agent looks by the one that it has, and what it never registered it cannot host.
-func questions(found []control.TopologyItem) []gozzard.Item {
+func questions(found []record.TopologyItem) []gozzard.Item {
 	items := make([]gozzard.Item, len(found))
 	for i := range found {
 		items[i] = found[i].Item

@@ -9,20 +9,20 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // taskInfo is one process instance of a job.
 type taskInfo struct {
-	ID         int64          `json:"id"`
-	JobID      int64          `json:"job_id"`
-	Process    int            `json:"bk_process_id"`
-	Status     waves.State    `json:"status"`
-	ErrCode    int            `json:"err_code"`
-	StartTime  *string        `json:"start_time"`
-	EndTime    *string        `json:"end_time"`
-	PipelineID gozzard.TaskID `json:"pipeline_id"` // the operation that carried it, by which the GSE door shows its result
-	ExtraData  taskExtra      `json:"extra_data"`
+	ID         int64           `json:"id"`
+	JobID      int64           `json:"job_id"`
+	Process    int             `json:"bk_process_id"`
+	Status     record.JobState `json:"status"`
+	ErrCode    int             `json:"err_code"`
+	StartTime  *string         `json:"start_time"`
+	EndTime    *string         `json:"end_time"`
+	PipelineID gozzard.TaskID  `json:"pipeline_id"` // the operation that carried it, by which the GSE door shows its result
+	ExtraData  taskExtra       `json:"extra_data"`
 }
 
 type taskExtra struct {
@@ -46,7 +46,7 @@ type topoLevel struct {
 	Module int `json:"bk_module_id"`
 }
 
-func (l language) task(j *waves.Job, t *waves.Task, c clock) taskInfo {
+func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	started := t.Started
 	if started.IsZero() { // it has not run yet; callers know the time when it was made
 		started = j.Started
@@ -55,15 +55,15 @@ func (l language) task(j *waves.Job, t *waves.Task, c clock) taskInfo {
 		ID: t.ID, JobID: t.Job, Process: t.Process, Status: t.State, ErrCode: errCode(t), StartTime: c.show(started), EndTime: c.show(t.Ended),
 		PipelineID: t.Task,
 		ExtraData: taskExtra{
-			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: t.Reason != waves.ReasonMissing, Solutions: l.solutions(t.Reason),
+			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: t.Reason != record.ReasonMissing, Solutions: l.solutions(t.Reason),
 			ProcessInfo: kept(t.Info), TopoLevel: topoLevel{t.Biz, t.Set, t.Module},
 		},
 	}
 	reason, code := t.Reason, t.Code
-	if t.State == waves.Ignored { // there is one way to have nothing to do
-		reason, code = waves.ReasonVerdict, gozzard.CodeNotRunning
+	if t.State == record.JobIgnored { // there is one way to have nothing to do
+		reason, code = record.ReasonVerdict, gozzard.CodeNotRunning
 	}
-	if reason != waves.ReasonNone {
+	if reason != record.ReasonNone {
 		info.ExtraData.ErrCode = reasonCode(reason, code)
 		info.ExtraData.FailedReason = l.reason(reason, code, j.Action, t.Message)
 	}
@@ -79,11 +79,11 @@ type taskPage struct {
 // jobTask pages through the tasks of a job. Count and counter are of all that fit.
 func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 	start, limit := r.page(true)
-	f := waves.TaskFilter{
+	f := record.JobTaskFilter{
 		Sets: r.ids("bk_set_ids"), Modules: r.ids("bk_module_ids"), Processes: r.ids("bk_process_ids"), Names: list(r.form, "bk_process_names", filled),
 	}
 	for _, word := range list(r.form, "statuses", choice(stateWords()...)) {
-		f.States = append(f.States, waves.State(word))
+		f.States = append(f.States, record.JobState(word))
 	}
 	code, byCode := opt(r.form, "err_code", anyInt())
 	job, err := s.find(ctx, r)
@@ -93,8 +93,8 @@ func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 	f.Job = job.ID
 	out := taskPage{List: []taskInfo{}}
 	utc := clock{timeUTC, time.UTC}
-	counts := map[waves.State]int{}
-	err = s.eachTask(ctx, r, f, func(t *waves.Task) {
+	counts := map[record.JobState]int{}
+	err = s.eachTask(ctx, r, f, func(t *record.JobTask) {
 		if byCode && int64(errCode(t)) != code {
 			return
 		}
@@ -109,7 +109,7 @@ func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 }
 
 // eachTask goes over tasks in pages, so that a large job is never in memory whole.
-func (s *server) eachTask(ctx context.Context, r *request, f waves.TaskFilter, do func(t *waves.Task)) error {
+func (s *server) eachTask(ctx context.Context, r *request, f record.JobTaskFilter, do func(t *record.JobTask)) error {
 	f.Start, f.Limit = 0, maxPage
 	for {
 		page, err := s.jobs.Tasks(ctx, r.Caller, r.biz, f)
@@ -139,7 +139,7 @@ func (s *server) jobTaskStatistics(ctx context.Context, r *request) (any, error)
 		return nil, err
 	}
 	counts := map[int]int{}
-	if err := s.eachTask(ctx, r, waves.TaskFilter{Job: job.ID}, func(t *waves.Task) { counts[errCode(t)]++ }); err != nil {
+	if err := s.eachTask(ctx, r, record.JobTaskFilter{Job: job.ID}, func(t *record.JobTask) { counts[errCode(t)]++ }); err != nil {
 		return nil, err
 	}
 	out := []statistic{}
@@ -160,12 +160,12 @@ func (s *server) searchIP(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := waves.TaskFilter{Job: job.ID}
+	f := record.JobTaskFilter{Job: job.ID}
 	if status != "" {
-		f.States = []waves.State{waves.State(status)}
+		f.States = []record.JobState{record.JobState(status)}
 	}
 	hosts, seen := []hostInfo{}, map[hostInfo]bool{}
-	err = s.eachTask(ctx, r, f, func(t *waves.Task) {
+	err = s.eachTask(ctx, r, f, func(t *record.JobTask) {
 		host := hostInfo{Cloud: t.Addr.Cloud, IP: ipText(t.Addr.IP), Agent: string(t.Agent)}
 		var info processInfo
 		if json.Unmarshal(t.Info, &info) == nil && info.Host != (hostInfo{}) {
@@ -200,5 +200,5 @@ func (s *server) retry(ctx context.Context, r *request) (any, error) {
 }
 
 func stateWords() []string {
-	return []string{string(waves.Pending), string(waves.Running), string(waves.Succeeded), string(waves.Failed), string(waves.Ignored)}
+	return []string{string(record.JobPending), string(record.JobRunning), string(record.JobSucceeded), string(record.JobFailed), string(record.JobIgnored)}
 }

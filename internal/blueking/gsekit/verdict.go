@@ -5,7 +5,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // The numbers of a task without trouble of its own; others are those of GSE or of this API.
@@ -19,36 +19,36 @@ const (
 )
 
 // errCode is the number of a task.
-func errCode(t *waves.Task) int {
+func errCode(t *record.JobTask) int {
 	switch t.State {
-	case waves.Pending:
+	case record.JobPending:
 		return errPending
-	case waves.Running:
+	case record.JobRunning:
 		return errRunning
-	case waves.Succeeded:
+	case record.JobSucceeded:
 		return errSucceeded
-	case waves.Ignored:
+	case record.JobIgnored:
 		return errIgnored
 	}
 	return reasonCode(t.Reason, t.Code)
 }
 
 // reasonCode is the table of reasons.
-func reasonCode(reason waves.Reason, code gozzard.Code) int {
+func reasonCode(reason record.JobReason, code gozzard.Code) int {
 	switch reason {
-	case waves.ReasonNone:
+	case record.ReasonNone:
 		return errFailed
-	case waves.ReasonVerdict:
+	case record.ReasonVerdict:
 		return blueking.EntryNumber(code)
-	case waves.ReasonMissing:
+	case record.ReasonMissing:
 		return codeMissing
-	case waves.ReasonEarlier:
+	case record.ReasonEarlier:
 		return codeEarlierFailed
-	case waves.ReasonNothing:
+	case record.ReasonNothing:
 		return codeNothing
-	case waves.ReasonTimeout:
+	case record.ReasonTimeout:
 		return codeTimeout
-	case waves.ReasonRefused:
+	case record.ReasonRefused:
 		return codeGSE
 	}
 	return errOther
@@ -96,10 +96,10 @@ func (l language) codeText(code int) string {
 }
 
 // reason says why a task or job did not succeed, in the form that callers know for each source.
-func (l language) reason(reason waves.Reason, code gozzard.Code, action gozzard.Action, message string) string {
+func (l language) reason(reason record.JobReason, code gozzard.Code, action gozzard.Action, message string) string {
 	number := reasonCode(reason, code)
 	text := l.codeText(number)
-	if reason == waves.ReasonVerdict {
+	if reason == record.ReasonVerdict {
 		if number == blueking.EntryCheckFailed && (action == gozzard.ActionStop || action == gozzard.ActionKill) {
 			text = l.say(sayStopCheck)
 		}
@@ -115,11 +115,11 @@ func (l language) reason(reason waves.Reason, code gozzard.Code, action gozzard.
 }
 
 // solutions are hints for people.
-func (l language) solutions(reason waves.Reason) []solution {
+func (l language) solutions(reason record.JobReason) []solution {
 	switch reason {
-	case waves.ReasonMissing:
+	case record.ReasonMissing:
 		return []solution{{l.say(sayHintAttribute)}, {l.say(sayHintTemplate)}}
-	case waves.ReasonTimeout:
+	case record.ReasonTimeout:
 		return []solution{{l.say(sayHintScript)}, {l.say(sayHintAdmin)}}
 	}
 	return []solution{}

@@ -6,7 +6,8 @@ import (
 	"net/netip"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 const taskID = gozzard.TaskID("GSETASK:20180315180551:1000")
@@ -18,7 +19,7 @@ func addr(cloud int, ip string) gozzard.HostAddr {
 // fake is a plane that remembers what it was asked. 10.0.0.1 and 10.0.0.2 have Linux, 10.0.0.9 has Windows, others are unknown.
 type fake struct {
 	calls   []call
-	results map[gozzard.TaskID]control.TaskResults
+	results map[gozzard.TaskID]record.TaskResults
 	last    *gozzard.Operation
 	err     error
 }
@@ -58,24 +59,24 @@ func (f *fake) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, 
 	return gozzard.Task{ID: taskID, Seq: 1000, Caller: op.Caller, Door: op.Door}, f.err
 }
 
-func (f *fake) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error) {
+func (f *fake) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
 	if f.err != nil {
-		return control.TaskResults{}, f.err
+		return record.TaskResults{}, f.err
 	}
 	r, ok := f.results[id]
 	if !ok || r.Task.Caller.App != caller.App {
-		return control.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "task %.10s is unknown", id)
+		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "task %.10s is unknown", id)
 	}
 	return r, nil
 }
 
-func (f *fake) Resolve(_ gozzard.Caller, t gozzard.Target) (control.Host, bool) {
+func (f *fake) Resolve(_ gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
 	system := map[gozzard.HostAddr]string{addr(0, "10.0.0.1"): "linux", addr(0, "10.0.0.2"): "linux", addr(0, "10.0.0.9"): "windows"}[t.Addr]
-	return control.Host{Info: gozzard.HostInfo{OS: system}}, system != ""
+	return fleet.Host{Info: gozzard.HostInfo{OS: system}}, system != ""
 }
 
 // tasks are results that polls find.
-func tasks() map[gozzard.TaskID]control.TaskResults {
+func tasks() map[gozzard.TaskID]record.TaskResults {
 	const agent, path = gozzard.AgentID("agent-1"), "/usr/local/gse/gseagent/plugins/unifyTlogc/sbin"
 	spec := gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "bk_gse_unifyTlogc", SetupPath: path, User: "root"}})
 	key := gozzard.Key{Namespace: "JOB_BIZ_2", Name: "bk_gse_unifyTlogc@0123456789ab"}
@@ -85,14 +86,14 @@ func tasks() map[gozzard.TaskID]control.TaskResults {
 	}
 	const ok, failed, not = gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptNotExecuted
 	const start, stop, query = gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionQuery
-	task := func(n int, door string, attempts ...gozzard.Attempt) control.TaskResults {
-		return control.TaskResults{Task: gozzard.Task{ID: gozzard.TaskID(fmt.Sprint("GSETASK:20180315180551:", n)), Caller: gozzard.Caller{App: "esb_test"}, Door: door}, Attempts: attempts}
+	task := func(n int, door string, attempts ...gozzard.Attempt) record.TaskResults {
+		return record.TaskResults{Task: gozzard.Task{ID: gozzard.TaskID(fmt.Sprint("GSETASK:20180315180551:", n)), Caller: gozzard.Caller{App: "esb_test"}, Door: door}, Attempts: attempts}
 	}
 	down := &gozzard.Detail{PID: -1, ReportedAt: 1522806980, ZoneOffset: 8 * 3600}
 	up := &gozzard.Detail{PID: 4437, Hosted: true, Cmdline: "bk_gse_unifyTlogc -c x.conf", CPU: 0.5, Mem: 1.5, MemKB: 2048, Stat: "S", UTime: 3, STime: 4, Threads: 5,
 		StartedAt: 1522806900, Elapsed: 80, ReportedAt: 1522806980, ZoneOffset: 8 * 3600}
-	out := map[gozzard.TaskID]control.TaskResults{}
-	for _, t := range []control.TaskResults{
+	out := map[gozzard.TaskID]record.TaskResults{}
+	for _, t := range []record.TaskResults{
 		task(1, "job.operate_proc", attempt("10.0.0.1", ok, query, gozzard.Outcome{Code: gozzard.CodeOK, Detail: down})),
 		task(2, "job.operate_process", attempt("10.0.0.1", ok, query, gozzard.Outcome{Code: gozzard.CodeOK, Detail: up}),
 			attempt("10.0.0.2", not, query, gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "offline"})),

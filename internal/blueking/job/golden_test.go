@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking/job"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/blueking/job"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/test/goldentest"
 )

@@ -10,7 +10,8 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // The numbers of Job itself; all others are the bus's.
@@ -22,8 +23,8 @@ const (
 // Plane is what this door needs of the control plane.
 type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
-	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (control.TaskResults, error)
-	Resolve(caller gozzard.Caller, t gozzard.Target) (control.Host, bool)
+	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
+	Resolve(caller gozzard.Caller, t gozzard.Target) (fleet.Host, bool)
 }
 
 // Options are the parts and settings of the door.
@@ -43,7 +44,7 @@ type server struct {
 // New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
 func New(o Options) *blueking.Handler {
 	if o.MaxHosts == 0 {
-		o.MaxHosts = control.MaxTargets
+		o.MaxHosts = record.MaxTargets
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

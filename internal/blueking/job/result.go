@@ -9,7 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
@@ -35,7 +35,7 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 }
 
 // ours reports whether a task came in by this door for a business.
-func ours(res *control.TaskResults, biz int64) bool {
+func ours(res *record.TaskResults, biz int64) bool {
 	if !strings.HasPrefix(res.Task.Door, family+".") {
 		return false
 	}
@@ -55,7 +55,7 @@ type entry struct {
 	content []byte // JSON; nil while it is in work
 }
 
-func render(res *control.TaskResults) procResult {
+func render(res *record.TaskResults) procResult {
 	out := procResult{status: blueking.EntryOK, entries: make(map[string]entry, len(res.Attempts))}
 	var specs blueking.Identities
 	for i := range res.Attempts {

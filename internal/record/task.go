@@ -1,0 +1,79 @@
+package record
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// ErrStopped is returned by a store that was closed.
+var ErrStopped = errors.New("store is closed")
+
+// NewTask is what Accept records. Attempts with a final State are recorded as they are (hosts that are offline or unknown).
+type NewTask struct {
+	Task           gozzard.Task // Seq and ID are filled in by Accept; At is given
+	Attempts       []gozzard.Attempt
+	Register       []Process // upserted: of a known one, the flags and RegisteredAt are kept
+	IdempotencyKey string
+	RequestHash    [32]byte
+	Audit          gozzard.AuditRow // TaskID is filled in by Accept
+	// Committed is called once the task is durable and filled in, before Accept returns. Tasks of one server are told in the order of their numbers, so
+	// whoever sends them on from here keeps the order of intents. It must be quick.
+	Committed func()
+}
+
+// Accepted is the answer of Accept.
+type Accepted struct {
+	Task  gozzard.Task
+	Known bool // the idempotency key had it
+}
+
+// Dispatch is one row of Store.Dispatch.
+type Dispatch struct {
+	Ref      gozzard.AttemptRef
+	Agent    gozzard.AgentID
+	Session  uint64
+	Deadline time.Time
+}
+
+// Settlement is one row of Store.Settle.
+type Settlement struct {
+	Ref         gozzard.AttemptRef
+	Op          gozzard.OpID // must be the attempt's, else the row does not move
+	Agent       gozzard.AgentID
+	To          gozzard.AttemptState
+	From        gozzard.AttemptState // 0: any of To's Sources
+	FromSession uint64               // 0: any
+	Outcome     gozzard.Outcome
+	Journal     *gozzard.JournalPos // the agent's journal when it reported; kept with the host if it is further
+	Process     *ProcessChange
+}
+
+// ProcessChange is what a verdict means for the recorded process.
+type ProcessChange struct {
+	ID     gozzard.ProcID
+	Remove bool
+	Hosted bool
+	Wanted gozzard.RunState
+}
+
+// TaskResults is a task with its attempts, in the order of the request.
+type TaskResults struct {
+	Task     gozzard.Task
+	Attempts []gozzard.Attempt
+}
+
+// Open counts the attempts without a final verdict.
+func (r *TaskResults) Open() int {
+	n := 0
+	for i := range r.Attempts {
+		if !r.Attempts[i].State.Final() {
+			n++
+		}
+	}
+	return n
+}
+
+// MaxTargets bounds one operation.
+const MaxTargets = 100_000
