@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"internal/supervise":  {".", "internal/cron"},
 
 	// Doors.
-	"internal/api":             {".", "internal/auth", "internal/blueking", "internal/enrol", "internal/expression", "internal/fleet", "internal/record", "internal/specjson", "internal/strictjson", "internal/topology", "internal/upgrade"},
+	"internal/api":             {".", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet", "internal/record", "internal/specjson", "internal/strictjson", "internal/topology", "internal/upgrade"},
 	"internal/blueking":        {".", "internal/auth", "internal/strictjson"},
 	"internal/blueking/gse":    {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record", "internal/specjson", "internal/strictjson"},
 	"internal/blueking/gsekit": {".", "internal/auth", "internal/blueking", "internal/expression", "internal/record", "internal/strictjson", "internal/topology"},

@@ -81,8 +81,8 @@ const (
 	AdmitRefuseOld                          // a newer intent for that process was taken in: write a tombstone and answer "never"
 )
 
-// Standing is what an agent knows when an operation arrives.
-type Standing struct {
+// AgentView is what an agent knows when an operation arrives.
+type AgentView struct {
 	Session   uint64 // current, durable before HELLO
 	Leased    bool   // the server was heard within the lease
 	Phase     Phase  // of this operation id
@@ -90,7 +90,7 @@ type Standing struct {
 }
 
 // Admit decides about an operation that arrives in a session with a generation. Read-only operations have no place in the order of intents.
-func Admit(st Standing, session, gen uint64, readOnly bool) Admission {
+func Admit(st AgentView, session, gen uint64, readOnly bool) Admission {
 	switch {
 	case session != st.Session || !st.Leased:
 		return AdmitRefuseSession

@@ -50,7 +50,7 @@ func (m *model) receiveOps(w *world, fresh *network, op int) {
 			session = uint64(w.session)
 		}
 		// The lease is taken as never over: a lease that ends refuses more, which is covered by messages that never arrive.
-		st := gozzard.Standing{Session: uint64(w.session), Leased: true, Phase: phaseAt[w.at[op]], NewestGen: m.newest(w)}
+		st := gozzard.AgentView{Session: uint64(w.session), Leased: true, Phase: phaseAt[w.at[op]], NewestGen: m.newest(w)}
 		next := *w
 		switch gozzard.Admit(st, session, gen(op), opAction[op].ReadOnly()) {
 		case gozzard.AdmitQueue:

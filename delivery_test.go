@@ -56,15 +56,15 @@ func TestStateAndPhaseNames(t *testing.T) {
 }
 
 func TestAdmit(t *testing.T) {
-	now := gozzard.Standing{Session: 7, Leased: true, NewestGen: 40}
-	with := func(change func(*gozzard.Standing)) gozzard.Standing {
+	now := gozzard.AgentView{Session: 7, Leased: true, NewestGen: 40}
+	with := func(change func(*gozzard.AgentView)) gozzard.AgentView {
 		st := now
 		change(&st)
 		return st
 	}
 	for _, tt := range []struct {
 		name     string
-		standing gozzard.Standing
+		standing gozzard.AgentView
 		session  uint64
 		gen      uint64
 		readOnly bool
@@ -73,15 +73,15 @@ func TestAdmit(t *testing.T) {
 		{"new", now, 7, 41, false, gozzard.AdmitQueue},
 		{"older session", now, 6, 41, false, gozzard.AdmitRefuseSession},
 		{"session not opened yet", now, 8, 41, false, gozzard.AdmitRefuseSession},
-		{"no session", gozzard.Standing{}, 0, 1, false, gozzard.AdmitRefuseSession},
-		{"lease over", with(func(s *gozzard.Standing) { s.Leased = false }), 7, 41, false, gozzard.AdmitRefuseSession},
+		{"no session", gozzard.AgentView{}, 0, 1, false, gozzard.AdmitRefuseSession},
+		{"lease over", with(func(s *gozzard.AgentView) { s.Leased = false }), 7, 41, false, gozzard.AdmitRefuseSession},
 		{"same generation", now, 7, 40, false, gozzard.AdmitRefuseOld},
 		{"older generation", now, 7, 39, false, gozzard.AdmitRefuseOld},
 		{"query of an older generation", now, 7, 39, true, gozzard.AdmitQueue},
-		{"repeated, queued", with(func(s *gozzard.Standing) { s.Phase = gozzard.PhaseQueued }), 7, 41, false, gozzard.AdmitAnswer},
-		{"repeated, done", with(func(s *gozzard.Standing) { s.Phase = gozzard.PhaseDone }), 7, 40, false, gozzard.AdmitAnswer},
-		{"repeated, never", with(func(s *gozzard.Standing) { s.Phase = gozzard.PhaseNever }), 7, 41, false, gozzard.AdmitAnswer},
-		{"repeated in an older session", with(func(s *gozzard.Standing) { s.Phase = gozzard.PhaseDone }), 6, 40, false, gozzard.AdmitRefuseSession},
+		{"repeated, queued", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseQueued }), 7, 41, false, gozzard.AdmitAnswer},
+		{"repeated, done", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseDone }), 7, 40, false, gozzard.AdmitAnswer},
+		{"repeated, never", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseNever }), 7, 41, false, gozzard.AdmitAnswer},
+		{"repeated in an older session", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseDone }), 6, 40, false, gozzard.AdmitRefuseSession},
 	} {
 		if got := gozzard.Admit(tt.standing, tt.session, tt.gen, tt.readOnly); got != tt.want {
 			t.Errorf("%s: admission %d, want %d", tt.name, got, tt.want)

@@ -1,6 +1,8 @@
 package gozzard
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -87,4 +89,11 @@ func RetryAfter(err error) string {
 		return ""
 	}
 	return strconv.Itoa(max(1, int(math.Ceil(e.Retry.Seconds()))))
+}
+
+// NewRequestID draws the 32 hexadecimal digits by which an answer is found in the log.
+func NewRequestID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24: it ends the program instead
+	return hex.EncodeToString(b[:])
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// EnrolTokenWish is an enrolment token as somebody wants it. Zero values are the server's defaults: one hour, one use, from anywhere.
-type EnrolTokenWish struct {
+// EnrolTokenRequest is an enrolment token as somebody wants it. Zero values are the server's defaults: one hour, one use, from anywhere.
+type EnrolTokenRequest struct {
 	TTL     string          `json:"ttl,omitempty"` // such as 1h30m
 	Uses    int             `json:"uses,omitempty"`
 	Cloud   int             `json:"cloud,omitempty"`
@@ -51,7 +51,7 @@ type Member struct {
 }
 
 // CreateEnrolToken makes a token; its text is only in this answer.
-func (c *Client) CreateEnrolToken(ctx context.Context, w EnrolTokenWish) (t EnrolToken, err error) {
+func (c *Client) CreateEnrolToken(ctx context.Context, w EnrolTokenRequest) (t EnrolToken, err error) {
 	err = c.write(ctx, http.MethodPost, "/api/v1/enrol/tokens", w, &t)
 	return t, err
 }

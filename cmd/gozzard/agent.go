@@ -144,10 +144,10 @@ type agentNode struct {
 	host  *host.Host
 	agent *agent.Agent
 	link  *nats.Link
-	keep  *enrol.Keeper     // nil: not enrolled
+	keep  *enrol.Renewer    // nil: not enrolled
 	local *agentsock.Server // nil: nobody on this host is answered
 	acts  *actLog
-	own   host.Standing
+	own   host.Privileges
 	log   *slog.Logger
 
 	updates *selfupdate.Updater // nil: it is not updated
@@ -220,7 +220,7 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 		Up: n.agent.Connected, Down: n.agent.Disconnected,
 	}
 	if cfg.Member != nil {
-		n.keep = enrol.NewKeeper(cfg.Member, enrol.Machine(), cfg.Log)
+		n.keep = enrol.NewRenewer(cfg.Member, enrol.Machine(), cfg.Log)
 		lo.TLS, lo.Machine = n.keep.TLS(), enrol.Machine()
 	}
 	if n.link, err = nats.NewLink(lo); err != nil {

@@ -28,7 +28,7 @@ func (c *backupConfig) register(f *pflag.FlagSet) {
 }
 
 // open is nil when the server makes no backups.
-func (c *backupConfig) open(cfg nodeConfig, m *api.Metrics) (*backup.Keeper, error) {
+func (c *backupConfig) open(cfg nodeConfig, m *api.Metrics) (*backup.Scheduler, error) {
 	if c.To == "" {
 		if len(c.Recipients) > 0 {
 			return nil, errors.New("--backup-recipient is given and --backup-to is not: no backups would be made")
@@ -51,7 +51,7 @@ func (c *backupConfig) open(cfg nodeConfig, m *api.Metrics) (*backup.Keeper, err
 	if at, err := backup.Newest(c.To); err == nil {
 		m.LastBackup(at)
 	}
-	return backup.NewKeeper(backup.KeeperOptions{Data: cfg.Data, Dir: c.To, Every: c.Every, Keep: c.Keep, Recipients: to, Program: version, Done: m.BackedUp, Log: cfg.Log})
+	return backup.NewScheduler(backup.SchedulerOptions{Data: cfg.Data, Dir: c.To, Every: c.Every, Keep: c.Keep, Recipients: to, Program: version, Done: m.BackedUp, Log: cfg.Log})
 }
 
 // openRestore looks whether the record came out of a backup.

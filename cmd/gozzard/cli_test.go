@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/blueking"
+
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard"
@@ -136,7 +138,7 @@ func newCLI(t *testing.T) *cli {
 			{Key: gozzard.Key{Namespace: "游戏", Name: "网关服"}, State: gozzard.StateStopped, PID: -1, Message: "exit 1\n\x1b[31mred\u009b31m\u202e"},
 		}, nil)
 	}
-	srv := httptest.NewServer(api.New(api.Options{Plane: p, Auth: book}))
+	srv := httptest.NewServer(api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader}))
 	t.Cleanup(srv.Close)
 	c := &cli{t: t, plane: p, dir: t.TempDir()}
 	c.env = cliEnv{now: func() time.Time { return time.Unix(1700000000, 0) }, lookup: func(string) (string, bool) { return "", false }}

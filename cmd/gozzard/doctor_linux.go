@@ -38,7 +38,7 @@ var networkFS = map[int64]string{
 }
 
 // examine looks at this host.
-func examine(data string, own host.Standing) []finding {
+func examine(data string, own host.Privileges) []finding {
 	all := []finding{checkPidfd(), checkMode(own)}
 	all = append(all, checkCgroups()...)
 	all = append(all, checkShell(), checkProc(), checkFiles(), checkClock(time.Now()))
@@ -55,7 +55,7 @@ func checkPidfd() finding {
 }
 
 // checkMode: which of the three ways to run this is, and what that means.
-func checkMode(own host.Standing) finding {
+func checkMode(own host.Privileges) finding {
 	switch own.Mode {
 	case gozzard.ModeRoot:
 		return finding{findOK, "mode", "root: commands run as any account that the policy allows"}

@@ -60,7 +60,7 @@ func TestDoctorKnowsPowersAndTime(t *testing.T) {
 		gozzard.ModeRoot: "OK root: commands run as any account", gozzard.ModeCap: "OK cap, as svc: commands run as any account that the policy allows",
 		gozzard.ModeUser: "WARN user, as svc: commands run as this account only",
 	} {
-		got := checkMode(host.Standing{Mode: mode, Account: "svc", UID: 990})
+		got := checkMode(host.Privileges{Mode: mode, Account: "svc", UID: 990})
 		if text := string(got.word) + " " + got.text; got.what != "mode" || !strings.HasPrefix(text, want) {
 			t.Errorf("%s: %s", mode, text)
 		}
@@ -71,7 +71,7 @@ func TestDoctorKnowsPowersAndTime(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
-	all := examine(filepath.Join(t.TempDir(), "agent"), host.Standing{Mode: gozzard.ModeRoot})
+	all := examine(filepath.Join(t.TempDir(), "agent"), host.Privileges{Mode: gozzard.ModeRoot})
 	for _, what := range []string{"pidfd", "mode", "cgroup", "shell", "proc", "open files", "clock", "state", "space"} {
 		if words(all, what) == "" {
 			t.Errorf("%s was not looked at", what)

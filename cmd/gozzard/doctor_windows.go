@@ -9,7 +9,7 @@ import (
 )
 
 // examine looks at this host.
-func examine(_ string, own host.Standing) []finding {
+func examine(_ string, own host.Privileges) []finding {
 	return []finding{
 		{findWarn, "mode", "user, as " + own.Account + ": commands run as this account only"},
 		checkJobs(),

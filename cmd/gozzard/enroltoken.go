@@ -27,7 +27,7 @@ brought in: "gozzard hosts revoke" does.`,
 
 func newTokenCreateCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
-	var wish client.EnrolTokenWish
+	var wish client.EnrolTokenRequest
 	var ttl time.Duration
 	var agent string
 	cmd := &cobra.Command{

@@ -48,8 +48,8 @@ func readJoin(path string) (secret string, key signing.Key, err error) {
 
 // openRing gives the keys that the agent of a state folder obeys. A join file names one; an agent that has been handed a newer one since stays with that,
 // as copies of such files grow old.
-func openRing(dir string, named signing.Key) (*signing.Ring, error) {
-	ring, err := signing.OpenRing(dir, nil)
+func openRing(dir string, named signing.Key) (*signing.KeyRing, error) {
+	ring, err := signing.OpenKeyRing(dir, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/blueking"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -56,7 +58,7 @@ type node struct {
 	store    *sqlstore.Store
 	trust    trust
 	restore  *enrol.Restore
-	backups  *backup.Keeper // nil: none are made by the server itself
+	backups  *backup.Scheduler // nil: none are made by the server itself
 	broker   *nats.Broker
 	hub      *nats.Hub
 	plane    *guardedPlane
@@ -161,7 +163,7 @@ func (n *node) openDoors(metrics *api.Metrics) error {
 		kit.Flush = flusher(n.plane.Plane, n.cmdb)
 	}
 	n.handler = n.plane.guard.Handler(doors(
-		api.New(api.Options{Plane: n.plane, Auth: book, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Restore: n.restore,
+		api.New(api.Options{Plane: n.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Restore: n.restore,
 			Audit: n.store, Flag: n.hub.Flag, Releases: n.releases, Stopping: n.stopping}),
 		job.New(job.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
 		gsekit.New(kit),

@@ -22,7 +22,7 @@ type policyConfig struct {
 }
 
 // open reads the policy of the agent whose state is in a folder, and holds it to what that agent is able to do.
-func (c policyConfig) open(data string, own host.Standing, log *slog.Logger) (*policy.Reach, error) {
+func (c policyConfig) open(data string, own host.Privileges, log *slog.Logger) (*policy.Reach, error) {
 	reach := &policy.Reach{Rules: c.Rules, Mode: own.Mode, Account: own.Account, UID: own.UID}
 	if c.Rules != nil {
 		return reach, nil
@@ -110,7 +110,7 @@ func firstPolicy(data string, allowRoot bool) (made bool, err error) {
 }
 
 // checkPolicy says what the policy of a state folder is.
-func checkPolicy(data, file string, own host.Standing) finding {
+func checkPolicy(data, file string, own host.Privileges) finding {
 	path := file
 	if path == "" && own.Mode == gozzard.ModeCap && own.UID != 0 {
 		return finding{findFail, "policy", "none is named with --policy: " + noOwnPolicy}

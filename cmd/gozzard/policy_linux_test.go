@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/policy"
 )
 
-var asRoot = host.Standing{Mode: gozzard.ModeRoot, Account: "root"}
+var asRoot = host.Privileges{Mode: gozzard.ModeRoot, Account: "root"}
 
 // The choice is made once, when a host is set up, and belongs to its owner from then on.
 func TestPolicyIsWrittenOnce(t *testing.T) {

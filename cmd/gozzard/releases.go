@@ -43,7 +43,7 @@ func (n *node) openReleases(ctx context.Context) (err error) {
 			return fmt.Errorf("cannot use --release-key %s: %w", path, err)
 		}
 	}
-	if o.Shelf, err = release.OpenShelf(filepath.Join(n.cfg.Data, "releases")); err != nil {
+	if o.Shelf, err = release.OpenRepository(filepath.Join(n.cfg.Data, "releases")); err != nil {
 		return err
 	}
 	n.releases, err = upgrade.New(ctx, o)
@@ -53,7 +53,7 @@ func (n *node) openReleases(ctx context.Context) (err error) {
 // rollFleet is the fleet as rolls see it.
 type rollFleet struct {
 	plane *guardedPlane
-	desk  *enrol.Desk
+	desk  *enrol.Registry
 }
 
 // Members implements roll.Fleet.
@@ -67,12 +67,12 @@ func (f rollFleet) Members() (list []gozzard.AgentID) {
 }
 
 // Look implements roll.Fleet.
-func (f rollFleet) Look(agent gozzard.AgentID) upgrade.Seen {
+func (f rollFleet) Look(agent gozzard.AgentID) upgrade.HostView {
 	h, known := f.plane.Look(agent)
 	if !known {
-		return upgrade.Seen{}
+		return upgrade.HostView{}
 	}
-	return upgrade.Seen{Online: h.Online && f.desk.StateOf(agent) == enrol.StateActive, Version: h.Info.Version, Platform: h.Info.OS + "/" + h.Info.Arch}
+	return upgrade.HostView{Online: h.Online && f.desk.StateOf(agent) == enrol.StateActive, Version: h.Info.Version, Platform: h.Info.OS + "/" + h.Info.Arch}
 }
 
 // Order implements roll.Fleet.

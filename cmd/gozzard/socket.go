@@ -70,7 +70,7 @@ func socketPath(data, given string) (string, error) {
 }
 
 // openLocal makes the door for people on this host.
-func (n *agentNode) openLocal(cfg agentConfig, ring *signing.Ring, rules *policy.Reach) {
+func (n *agentNode) openLocal(cfg agentConfig, ring *signing.KeyRing, rules *policy.Reach) {
 	if cfg.Socket.Path == "" {
 		return
 	}
@@ -83,8 +83,8 @@ func (n *agentNode) openLocal(cfg agentConfig, ring *signing.Ring, rules *policy
 }
 
 // localStatus says how the agent stands.
-func (n *agentNode) localStatus(cfg agentConfig, ring *signing.Ring, rules *policy.Reach) agentsock.Status {
-	s := n.agent.Standing()
+func (n *agentNode) localStatus(cfg agentConfig, ring *signing.KeyRing, rules *policy.Reach) agentsock.Status {
+	s := n.agent.Summary()
 	key := ring.Key()
 	up, fault := n.link.State()
 	st := agentsock.Status{

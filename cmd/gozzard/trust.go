@@ -38,7 +38,7 @@ func (c *trustConfig) register(f *pflag.FlagSet) {
 // trust is what a server that can be reached from elsewhere has: an authority, and a desk when it enrols agents. Both nil: it serves its machine only.
 type trust struct {
 	authority *enrol.Authority
-	desk      *enrol.Desk
+	desk      *enrol.Registry
 	api       *tls.Config
 }
 
@@ -75,7 +75,7 @@ func (n *node) openTrust(ctx context.Context, refused func(rule string)) (err er
 	if !cfg.enrols() {
 		return nil
 	}
-	t.desk, err = enrol.NewDesk(ctx, enrol.DeskOptions{
+	t.desk, err = enrol.NewRegistry(ctx, enrol.RegistryOptions{
 		Store: n.store, Authority: t.authority, Address: n.agentAddress, Key: cfg.Signer.Key, Refused: refused, Log: cfg.Log,
 	})
 	return err

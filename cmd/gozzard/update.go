@@ -122,7 +122,7 @@ func (c *updateConfig) run(ctx context.Context, out, errs io.Writer) (err error)
 	}
 	agent := agentProcess(s.PID, program, c.Data)
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	placed, err := c.updater(c.Data, program, running, 0, nil, log).Install(ctx, selfupdate.Folder(c.From), selfupdate.Wish{Again: c.Again})
+	placed, err := c.updater(c.Data, program, running, 0, nil, log).Install(ctx, selfupdate.Folder(c.From), selfupdate.Request{Again: c.Again})
 	if err != nil {
 		return err
 	}

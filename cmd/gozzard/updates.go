@@ -163,7 +163,7 @@ func (n *agentNode) releaseSource(o gozzard.UpdateOrder) (selfupdate.Source, err
 
 // serverRelease is a release as a server hands it on to members.
 type serverRelease struct {
-	keep    *enrol.Keeper
+	keep    *enrol.Renewer
 	version string
 }
 

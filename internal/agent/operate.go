@@ -38,7 +38,7 @@ func (a *Agent) operate(cmd *gozzard.Command) {
 // admit decides about one operation; nil: nothing is to be run. a.mu is held.
 func (a *Agent) admit(session uint64, in *gozzard.Op) *operation {
 	known := a.find(in.ID)
-	st := gozzard.Standing{
+	st := gozzard.AgentView{
 		Session: a.state.session, Leased: a.contact.Leased(session, a.o.Now()), NewestGen: max(a.state.gens[in.Key], a.taken[in.Key]),
 	}
 	if known != nil {

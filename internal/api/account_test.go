@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozzard/gozzard/internal/blueking"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -43,7 +45,7 @@ func newDesk(t *testing.T, provider *auth.Provider) *desk {
 	if err := acc.Import(t.Context(), auth.Config{Apps: apps}); err != nil {
 		t.Fatal(err)
 	}
-	return &desk{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(), Auth: acc.Book(), Accounts: acc, Provider: provider})}
+	return &desk{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(), Authenticate: blueking.ByHeaders(acc.Book()), Challenge: blueking.AuthorizationHeader, Accounts: acc, Provider: provider})}
 }
 
 // as is how a caller says who he is.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // statusOf is the table of error kinds.
@@ -54,7 +53,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // failStatus answers with an error under a given status. The cause goes to the log only: it may name files and hosts of ours.
 func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err error) {
-	text := errorText{Kind: gozzard.KindOf(err), RequestID: blueking.NewRequestID()}
+	text := errorText{Kind: gozzard.KindOf(err), RequestID: gozzard.NewRequestID()}
 	var e *gozzard.Error
 	if errors.As(err, &e) && e.Kind != gozzard.ErrInternal {
 		text.Message = strings.ToValidUTF8(e.Message, "\uFFFD")
@@ -75,7 +74,7 @@ func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err
 		return
 	}
 	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", blueking.AuthorizationHeader)
+		w.Header().Set("WWW-Authenticate", a.Challenge)
 	}
 	if retry := gozzard.RetryAfter(err); retry != "" {
 		w.Header().Set("Retry-After", retry)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
@@ -41,17 +40,19 @@ type Plane interface {
 
 // Options are the parts of the API.
 type Options struct {
-	Plane   Plane
-	Auth    *auth.Book
-	Metrics *Metrics                    // told of every request and served at /metrics; nil keeps none
-	Ready   func(context.Context) error // asked by /readyz; nil is always ready
-	Log     *slog.Logger
+	Plane Plane
+	// Authenticate finds the caller of a request by its headers. It never reads the body.
+	Authenticate func(r *http.Request) (gozzard.Caller, error)
+	Challenge    string                      // the value of WWW-Authenticate for callers without credentials
+	Metrics      *Metrics                    // told of every request and served at /metrics; nil keeps none
+	Ready        func(context.Context) error // asked by /readyz; nil is always ready
+	Log          *slog.Logger
 
 	Accounts *auth.Accounts // changed by admins; nil: not here
 	Provider *auth.Provider // of logins; nil: there is none
 
-	Enrol   *enrol.Desk    // nil: no host is enrolled here
-	Restore *enrol.Restore // nil: the record cannot come out of a backup
+	Enrol   *enrol.Registry // nil: no host is enrolled here
+	Restore *enrol.Restore  // nil: the record cannot come out of a backup
 
 	Audit Audit // nil: none is kept
 
@@ -214,7 +215,7 @@ func (a *api) admit(r *http.Request, need access) (gozzard.Caller, error) {
 		return gozzard.Caller{}, a.admitHost(r)
 	}
 	// No body: credentials of this API are in headers, so that nothing of a stranger is read.
-	caller, _, err := blueking.Authenticate(a.Auth, r, nil)
+	caller, err := a.Authenticate(r)
 	if err == nil && need == accessAdmin && !caller.Rights.All() {
 		return gozzard.Caller{}, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role admin on everything")
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/blueking"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -142,7 +144,7 @@ func newServer(t testing.TB) *server {
 	}
 	m := api.NewMetrics()
 	m.Watch(p.Index, func() api.FabricCounts { return api.FabricCounts{Sent: 5} })
-	return &server{plane: p, metrics: m, handler: api.New(api.Options{Plane: p, Auth: book, Metrics: m})}
+	return &server{plane: p, metrics: m, handler: api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Metrics: m})}
 }
 
 func at(cloud int, ip string) gozzard.HostAddr {

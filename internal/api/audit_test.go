@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/blueking"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/api"
@@ -49,7 +51,7 @@ func auditServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &server{plane: newPlane(), handler: api.New(api.Options{Plane: newPlane(), Auth: book, Audit: newAudit()})}
+	return &server{plane: newPlane(), handler: api.New(api.Options{Plane: newPlane(), Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Audit: newAudit()})}
 }
 
 func TestAudit(t *testing.T) {

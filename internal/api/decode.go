@@ -11,18 +11,20 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
+
+// maxBody bounds a request of one caller.
+const maxBody = 4 << 20
 
 // maxList bounds every list of names or hosts in a request.
 const maxList = 100_000
 
 // readBody reads the whole body of a request whose caller is known.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	return readUpTo(w, r, blueking.MaxBody)
+	return readUpTo(w, r, maxBody)
 }
 
 // readLongBody is readBody for documents of a whole business.

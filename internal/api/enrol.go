@@ -82,7 +82,7 @@ func (a *api) postRenew(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 }
 
 // desk gives the desk to callers who may use it.
-func (a *api) desk(caller gozzard.Caller) (*enrol.Desk, error) {
+func (a *api) desk(caller gozzard.Caller) (*enrol.Registry, error) {
 	if !caller.Rights.Has(gozzard.RoleEnroller) {
 		return nil, gozzard.Errorf(gozzard.ErrUserForbidden, "enrolling hosts is not permitted")
 	}
@@ -93,7 +93,7 @@ func (a *api) desk(caller gozzard.Caller) (*enrol.Desk, error) {
 	return a.Enrol, nil
 }
 
-type enrolTokenWish struct {
+type enrolTokenRequest struct {
 	TTL     string          `json:"ttl"`
 	Uses    *int            `json:"uses"`
 	Cloud   int             `json:"cloud"`
@@ -136,11 +136,11 @@ func (a *api) postEnrolToken(w http.ResponseWriter, r *http.Request, caller gozz
 	if err != nil {
 		return err
 	}
-	var in enrolTokenWish
+	var in enrolTokenRequest
 	if err := readEnrol(w, r, &in); err != nil {
 		return err
 	}
-	wish := enrol.TokenWish{TTL: enrol.DefaultTTL, Uses: 1, Cloud: in.Cloud, Nets: in.CIDRs, Approve: in.Approve, Agent: in.Agent}
+	wish := enrol.TokenRequest{TTL: enrol.DefaultTTL, Uses: 1, Cloud: in.Cloud, Nets: in.CIDRs, Approve: in.Approve, Agent: in.Agent}
 	if in.Uses != nil {
 		wish.Uses = *in.Uses
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozzard/gozzard/internal/blueking"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -33,32 +35,34 @@ type still struct{ auth.Config }
 func (s still) LoadAccounts(context.Context) (auth.Config, bool, error) { return s.Config, true, nil }
 func (still) ChangeAccounts(context.Context, auth.Change) error         { return errKept }
 
-func (still) AddEnrolToken(context.Context, enrol.TokenRecord, enrol.Act) error { return errKept }
-func (still) EnrolTokens(context.Context) ([]enrol.TokenRecord, error)          { return nil, nil }
-func (still) RevokeEnrolToken(context.Context, string, enrol.Act) error         { return errKept }
-func (still) Members(context.Context) ([]enrol.AgentRecord, error)              { return nil, nil }
+func (still) AddEnrolToken(context.Context, enrol.TokenRecord, enrol.AuditEntry) error {
+	return errKept
+}
+func (still) EnrolTokens(context.Context) ([]enrol.TokenRecord, error)         { return nil, nil }
+func (still) RevokeEnrolToken(context.Context, string, enrol.AuditEntry) error { return errKept }
+func (still) Members(context.Context) ([]enrol.AgentRecord, error)             { return nil, nil }
 
-func (still) Enrol(_ context.Context, _ string, _ gozzard.AgentID, decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error), _ enrol.Act) (enrol.AgentRecord, error) {
+func (still) Enrol(_ context.Context, _ string, _ gozzard.AgentID, decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error), _ enrol.AuditEntry) (enrol.AgentRecord, error) {
 	if rec, err := decide(enrol.TokenRecord{}, enrol.AgentRecord{}); err != nil {
 		return rec, err
 	}
 	return enrol.AgentRecord{}, errKept
 }
 
-func (still) ChangeMember(_ context.Context, _ gozzard.AgentID, change func(enrol.AgentRecord) (enrol.AgentRecord, error), _ enrol.Act) (enrol.AgentRecord, error) {
+func (still) ChangeMember(_ context.Context, _ gozzard.AgentID, change func(enrol.AgentRecord) (enrol.AgentRecord, error), _ enrol.AuditEntry) (enrol.AgentRecord, error) {
 	return enrol.AgentRecord{}, errKept
 }
 
 func (still) AuditAfter(context.Context, int64, int) ([]gozzard.AuditLink, error) { return nil, nil }
 func (still) AuditHead(context.Context) (gozzard.AuditHead, error)                { return gozzard.AuditHead{}, nil }
 
-func (still) AddRelease(context.Context, upgrade.Release, upgrade.Act) error { return errKept }
-func (still) RemoveRelease(context.Context, string, upgrade.Act) error       { return errKept }
-func (still) AddRoll(context.Context, *upgrade.Roll, upgrade.Act) error      { return errKept }
-func (still) SaveRoll(context.Context, *upgrade.Roll, []upgrade.Host, upgrade.Act) error {
+func (still) AddRelease(context.Context, upgrade.Release, upgrade.AuditEntry) error  { return errKept }
+func (still) RemoveRelease(context.Context, string, upgrade.AuditEntry) error        { return errKept }
+func (still) AddUpgrade(context.Context, *upgrade.Upgrade, upgrade.AuditEntry) error { return errKept }
+func (still) SaveUpgrade(context.Context, *upgrade.Upgrade, []upgrade.Host, upgrade.AuditEntry) error {
 	return errKept
 }
-func (still) Rolls(context.Context, int) ([]upgrade.Roll, error) { return nil, nil }
+func (still) Upgrades(context.Context, int) ([]upgrade.Upgrade, error) { return nil, nil }
 
 func (still) Releases(context.Context) ([]upgrade.Release, error) {
 	return []upgrade.Release{{Version: "1.2.3", Manifest: []byte(manifest), Signature: make([]byte, 64)}}, nil
@@ -71,7 +75,7 @@ const manifest = `{"gozzard_release":1,"version":"1.2.3","created":"2026-01-01T0
 type noFleet struct{}
 
 func (noFleet) Members() []gozzard.AgentID                 { return nil }
-func (noFleet) Look(gozzard.AgentID) upgrade.Seen          { return upgrade.Seen{} }
+func (noFleet) Look(gozzard.AgentID) upgrade.HostView      { return upgrade.HostView{} }
 func (noFleet) Order(gozzard.AgentID, gozzard.UpdateOrder) {}
 
 type stillPlane struct{ *plane }
@@ -91,12 +95,12 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 	if err != nil {
 		f.Fatal(err)
 	}
-	desk, err := enrol.NewDesk(f.Context(), enrol.DeskOptions{Store: keep, Authority: authority, Key: func() signing.Key { return signing.Key{} }})
+	desk, err := enrol.NewRegistry(f.Context(), enrol.RegistryOptions{Store: keep, Authority: authority, Key: func() signing.Key { return signing.Key{} }})
 	if err != nil {
 		f.Fatal(err)
 	}
 	s.plane.log = func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error) { return gozzard.LogChunk{}, nil }
-	shelf, err := release.OpenShelf(f.TempDir())
+	shelf, err := release.OpenRepository(f.TempDir())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -104,7 +108,7 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 	if err != nil {
 		f.Fatal(err)
 	}
-	return api.New(api.Options{Plane: stillPlane{s.plane}, Auth: accounts.Book(), Accounts: accounts, Enrol: desk, Audit: keep, Releases: releases})
+	return api.New(api.Options{Plane: stillPlane{s.plane}, Authenticate: blueking.ByHeaders(accounts.Book()), Challenge: blueking.AuthorizationHeader, Accounts: accounts, Enrol: desk, Audit: keep, Releases: releases})
 }
 
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)

@@ -173,7 +173,7 @@ type rollHostBody struct {
 	Reason string            `json:"reason,omitempty"`
 }
 
-func renderRoll(r *upgrade.Roll) rollBody {
+func renderRoll(r *upgrade.Upgrade) rollBody {
 	b := rollBody{ID: r.ID, Version: r.Version, Stages: r.Stages, State: r.State, Reason: r.Reason, Created: r.Created.UTC(), Changed: r.Changed.UTC(), By: r.By,
 		Approved: r.Approved, Hosts: make([]rollHostBody, 0, len(r.Hosts))}
 	for _, h := range r.Hosts {
@@ -195,7 +195,7 @@ func (a *api) getRolls(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
-	list, err := releases.Rolls(r.Context(), limit)
+	list, err := releases.Upgrades(r.Context(), limit)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (a *api) postRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 	if err := readStrict(w, r, maxRollBody, &in); err != nil {
 		return err
 	}
-	got, err := releases.Create(r.Context(), caller, upgrade.Wish{Version: in.Version, Stages: in.Stages, Agents: in.Agents})
+	got, err := releases.Create(r.Context(), caller, upgrade.Request{Version: in.Version, Stages: in.Stages, Agents: in.Agents})
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (a *api) putRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err := readEnrol(w, r, &in); err != nil {
 		return err
 	}
-	var got upgrade.Roll
+	var got upgrade.Upgrade
 	switch in.State {
 	case "approved":
 		got, err = releases.Approve(r.Context(), caller, r.PathValue("version"))

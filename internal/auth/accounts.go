@@ -39,7 +39,7 @@ type Change struct {
 // Accounts is the record of who may ask, and the book that it makes. It is safe for concurrent use.
 type Accounts struct {
 	store Store
-	book  *Book
+	book  *Directory
 	now   func() time.Time
 	kiln  kiln
 
@@ -60,8 +60,8 @@ func Open(ctx context.Context, s Store, o Options) (*Accounts, error) {
 	return &Accounts{store: s, book: book, now: book.o.Now, known: known, kiln: newKiln()}, nil
 }
 
-// Book is who may ask, as of now.
-func (a *Accounts) Book() *Book { return a.book }
+// Directory is who may ask, as of now.
+func (a *Accounts) Book() *Directory { return a.book }
 
 // Known tells whether the record has ever had accounts. One that has not is given its first ones by Import.
 func (a *Accounts) Known() bool {

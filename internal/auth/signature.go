@@ -32,7 +32,7 @@ const signatureWindow = 300 * time.Second
 const maxNonceBytes = 64
 
 // checkSignature proves an app that signs. An app that does not is refused like one that does not exist.
-func (b *Book) checkSignature(e *entry, app string, s *Signature) (App, error) {
+func (b *Directory) checkSignature(e *entry, app string, s *Signature) (App, error) {
 	now := b.o.Now()
 	switch age := now.Sub(s.At); {
 	case s.Nonce == "" || len(s.Nonce) > maxNonceBytes:

@@ -162,7 +162,7 @@ func TestKeeper(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	k, err := backup.NewKeeper(backup.KeeperOptions{Data: r.data, Dir: dir, Every: time.Hour, Keep: 2, Recipients: r.recipients, Now: func() time.Time { return now }})
+	k, err := backup.NewScheduler(backup.SchedulerOptions{Data: r.data, Dir: dir, Every: time.Hour, Keep: 2, Recipients: r.recipients, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestKeeper(t *testing.T) {
 	if _, err := os.Stat(foreign); err != nil {
 		t.Errorf("a file that is not the keeper's: %v", err)
 	}
-	if _, err := backup.NewKeeper(backup.KeeperOptions{Data: r.data, Dir: foreign}); err == nil {
+	if _, err := backup.NewScheduler(backup.SchedulerOptions{Data: r.data, Dir: foreign}); err == nil {
 		t.Error("a file is taken for a folder")
 	}
 }
@@ -201,7 +201,7 @@ func TestKeeperTellsOfFailures(t *testing.T) {
 	told := make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
 	run := func(data string) (end func()) {
-		k, err := backup.NewKeeper(backup.KeeperOptions{Data: data, Dir: t.TempDir(), Every: time.Hour, Keep: 1, Recipients: r.recipients, Done: func(_ time.Time, err error) {
+		k, err := backup.NewScheduler(backup.SchedulerOptions{Data: data, Dir: t.TempDir(), Every: time.Hour, Keep: 1, Recipients: r.recipients, Done: func(_ time.Time, err error) {
 			select {
 			case told <- err:
 			case <-ctx.Done():

@@ -48,7 +48,7 @@ type received struct {
 // Credentials are usually inside the body, so a long body cannot be judged by its size alone. With an app's credentials in headers they are
 // checked before anything is read. Without, the first MaxBodyUnknown bytes must hold them at the top level (all known clients put them there:
 // they send sorted or credentials-first bodies); the rest is read only when the app is proven by then.
-func receive(book *auth.Book, r *http.Request, route *Route) (*received, error) {
+func receive(book *auth.Directory, r *http.Request, route *Route) (*received, error) {
 	if err := checkHeaders(r.Header); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func receive(book *auth.Book, r *http.Request, route *Route) (*received, error) 
 }
 
 // readKnown reads a body whose beginning must prove the app before the rest is read.
-func readKnown(book *auth.Book, head auth.Credentials, src io.Reader, limit int64) ([]byte, error) {
+func readKnown(book *auth.Directory, head auth.Credentials, src io.Reader, limit int64) ([]byte, error) {
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, src, min(limit, MaxBodyUnknown)+1); err != nil && !errors.Is(err, io.EOF) {
 		return nil, readError(err)
@@ -92,7 +92,7 @@ func readKnown(book *auth.Book, head auth.Credentials, src io.Reader, limit int6
 }
 
 // checkPrefix proves the app by the first members of a body.
-func checkPrefix(book *auth.Book, head auth.Credentials, prefix []byte) error {
+func checkPrefix(book *auth.Directory, head auth.Credentials, prefix []byte) error {
 	doc := strictjson.ParsePrefix(prefix)
 	if doc == nil {
 		if _, err := strictjson.Parse(prefix); err != nil {
@@ -135,7 +135,7 @@ func readError(err error) error {
 	return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "body could not be read to its end", Cause: err}
 }
 
-func identify(book *auth.Book, r *http.Request, access Access, head auth.Credentials, body []byte) (*received, error) {
+func identify(book *auth.Directory, r *http.Request, access Access, head auth.Credentials, body []byte) (*received, error) {
 	doc, err := strictjson.Parse(body)
 	if err != nil {
 		return nil, err

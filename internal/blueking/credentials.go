@@ -17,7 +17,7 @@ const AuthorizationHeader = "X-Bkapi-Authorization"
 
 // Authenticate finds out who sends a request. The body may be nil; credentials in headers win over those in it. A person may come without an app, by
 // a token of ours in the header Authorization.
-func Authenticate(book *auth.Book, r *http.Request, body []byte) (caller gozzard.Caller, app auth.App, err error) {
+func Authenticate(book *auth.Directory, r *http.Request, body []byte) (caller gozzard.Caller, app auth.App, err error) {
 	err = auth.Guarded(r, func() (auth.App, error) {
 		caller, app, err = authenticate(book, r, body)
 		return app, err
@@ -28,7 +28,15 @@ func Authenticate(book *auth.Book, r *http.Request, body []byte) (caller gozzard
 	return caller, app, nil
 }
 
-func authenticate(book *auth.Book, r *http.Request, body []byte) (gozzard.Caller, auth.App, error) {
+// ByHeaders authenticates requests by their headers alone, so that nothing of an unknown caller's body is read.
+func ByHeaders(book *auth.Directory) func(*http.Request) (gozzard.Caller, error) {
+	return func(r *http.Request) (gozzard.Caller, error) {
+		caller, _, err := Authenticate(book, r, nil)
+		return caller, err
+	}
+}
+
+func authenticate(book *auth.Directory, r *http.Request, body []byte) (gozzard.Caller, auth.App, error) {
 	c, err := headerCredentials(r)
 	if err != nil {
 		return gozzard.Caller{}, auth.App{}, err

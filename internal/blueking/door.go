@@ -33,7 +33,7 @@ type Door struct {
 	// Tell words an error that ends a call, for doors with numbers and a language of their own; nil: Numbers and Text.
 	Tell    func(r *http.Request, err error) (Number, string)
 	Quiet   bool // success has no message
-	Auth    *auth.Book
+	Auth    *auth.Directory
 	Log     *slog.Logger
 	Observe func(route string, code int, d time.Duration) // nil: nobody watches
 }
@@ -145,7 +145,7 @@ func (h *Handler) Owns(r *http.Request) bool {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	a := answer{id: NewRequestID(), status: http.StatusOK}
+	a := answer{id: gozzard.NewRequestID(), status: http.StatusOK}
 	name := "unknown"
 	defer func() {
 		if p := recover(); p != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-func book(t testing.TB) *auth.Book {
+func book(t testing.TB) *auth.Directory {
 	t.Helper()
 	b, err := auth.New(auth.Config{
 		Apps: []auth.App{

@@ -2,8 +2,6 @@ package blueking
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,13 +65,6 @@ type Envelope struct {
 	Message   string `json:"message"`
 	Data      any    `json:"data"`
 	RequestID string `json:"request_id"`
-}
-
-// NewRequestID draws the 32 hexadecimal digits by which an answer is found in the log.
-func NewRequestID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails since Go 1.24: it ends the program instead
-	return hex.EncodeToString(b[:])
 }
 
 // Text is what a caller is told of an error: message and faults, never the cause, which may name files and hosts of ours.

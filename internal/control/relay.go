@@ -33,7 +33,7 @@ type relay struct {
 // It is asked before the host reports, since that leaves nothing of what it does not have. The record remembers until it is done, whoever may have
 // died in between.
 func (p *Plane) lostState(agent gozzard.AgentID, rec record.Host) *relay {
-	if rec.LaidDown == rec.JournalSince {
+	if rec.RestoredJournal == rec.JournalSince {
 		return nil
 	}
 	r := &relay{since: rec.JournalSince}
@@ -67,7 +67,7 @@ func (p *Plane) relayLoop(ctx context.Context) {
 		for agent, r := range open {
 			err := p.layDown(ctx, agent, r)
 			if err == nil && len(r.left) == 0 {
-				err = p.o.Store.LaidDown(ctx, agent, r.since)
+				err = p.o.Store.JournalRestored(ctx, agent, r.since)
 			}
 			if err != nil && ctx.Err() == nil {
 				p.o.Log.Error("cannot lay the definitions of a host down again, trying again", "agent", agent, "err", err)

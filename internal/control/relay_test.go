@@ -151,7 +151,7 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	r.report(me, 3, done(op, gozzard.CodeOK))
 	r.until("it is not recorded", func() bool {
 		hosts, err := r.store.Hosts(t.Context())
-		return err == nil && len(hosts) == 1 && hosts[0].LaidDown == hosts[0].JournalSince
+		return err == nil && len(hosts) == 1 && hosts[0].RestoredJournal == hosts[0].JournalSince
 	})
 	r.until("it is not settled", func() bool {
 		open, err := r.store.Open(t.Context(), me)

@@ -45,8 +45,8 @@ type Store interface {
 	// RaiseProtocol records the version of the protocol that an agent speaks, if it is above the one recorded.
 	RaiseProtocol(ctx context.Context, agent gozzard.AgentID, version uint32) error
 
-	// LaidDown records that a host which lost its journal has the server's copy of its processes again, unless it lost it once more since.
-	LaidDown(ctx context.Context, agent gozzard.AgentID, since uint64) error
+	// JournalRestored records that a host which lost its journal has the server's copy of its processes again, unless it lost it once more since.
+	JournalRestored(ctx context.Context, agent gozzard.AgentID, since uint64) error
 
 	// Hosts lists all hosts ever seen.
 	Hosts(ctx context.Context) ([]record.Host, error)

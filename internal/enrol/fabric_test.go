@@ -56,7 +56,7 @@ func TestTI4EnrolledAgent(t *testing.T) {
 	r := newRig(t)
 	victim := r.link(r.member("victim", 1), "machine")
 	eventually(t, "the victim", victim.isUp)
-	evil := enrol.NewKeeper(r.member("evil", 2), "machine", nil)
+	evil := enrol.NewRenewer(r.member("evil", 2), "machine", nil)
 	a, err := r.attack(evil.TLS(), natsgo.UserInfo("0.victim", "x"), natsgo.Name("machine/1")) // the name that it gives does not count
 	must(t, err)
 	var heard []string
@@ -100,13 +100,13 @@ func TestTS1FabricCredentials(t *testing.T) {
 	m := r.member("a", 1)
 	other := newRig(t)
 	foreign := other.member("a", 1)
-	good := enrol.NewKeeper(m, "machine", nil).TLS()
+	good := enrol.NewRenewer(m, "machine", nil).TLS()
 	with := func(change func(*tls.Config)) *tls.Config {
 		c := good.Clone()
 		change(c)
 		return c
 	}
-	foreignTLS := enrol.NewKeeper(foreign, "machine", nil).TLS()
+	foreignTLS := enrol.NewRenewer(foreign, "machine", nil).TLS()
 	for what, c := range map[string]*tls.Config{
 		"no certificate":  with(func(c *tls.Config) { c.GetClientCertificate = nil }),
 		"another fleet's": with(func(c *tls.Config) { c.GetClientCertificate = foreignTLS.GetClientCertificate }),
@@ -162,17 +162,17 @@ func TestRevocation(t *testing.T) {
 
 func TestApproval(t *testing.T) {
 	r := newRig(t)
-	m, err := r.join(r.token(enrol.TokenWish{Approve: true}), "a", 1, t.TempDir())
+	m, err := r.join(r.token(enrol.TokenRequest{Approve: true}), "a", 1, t.TempDir())
 	must(t, err)
 	if m.State() != enrol.StatePending {
 		t.Errorf("is %s", m.State())
 	}
-	if _, err := r.attack(enrol.NewKeeper(m, "machine", nil).TLS(), natsgo.Name("machine/1")); err == nil {
+	if _, err := r.attack(enrol.NewRenewer(m, "machine", nil).TLS(), natsgo.Name("machine/1")); err == nil {
 		t.Error("came in without approval")
 	}
 	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
 	must(t, err)
-	if _, err := r.attack(enrol.NewKeeper(m, "machine", nil).TLS(), natsgo.Name("machine/1")); err != nil {
+	if _, err := r.attack(enrol.NewRenewer(m, "machine", nil).TLS(), natsgo.Name("machine/1")); err != nil {
 		t.Errorf("approved: %v", err)
 	}
 }
@@ -181,7 +181,7 @@ func TestApproval(t *testing.T) {
 func TestTS7Clone(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
-	keep := enrol.NewKeeper(m, "machine", nil)
+	keep := enrol.NewRenewer(m, "machine", nil)
 	for _, run := range []string{"1", "1", "2", "2", "3"} { // starts again while the connection before has not been noticed to be dead
 		if _, err := r.attack(keep.TLS(), natsgo.Name("machine/"+run)); err != nil {
 			t.Fatalf("run %s: %v", run, err)
@@ -198,7 +198,7 @@ func TestTS7Clone(t *testing.T) {
 	if r.refusals("clone") != 1 {
 		t.Errorf("counted %d times", r.refusals("clone"))
 	}
-	again, err := enrol.NewDesk(t.Context(), enrol.DeskOptions{Store: r.store, Authority: r.authority})
+	again, err := enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority})
 	must(t, err)
 	if s := again.StateOf("a"); s != enrol.StateQuarantined {
 		t.Errorf("after a start of the server it is %s", s)
@@ -211,7 +211,7 @@ func TestTS7OtherMachine(t *testing.T) {
 	m := r.member("a", 1)
 	e := r.link(m, "machine")
 	eventually(t, "the agent", e.isUp)
-	if _, err := r.attack(enrol.NewKeeper(m, "other", nil).TLS(), natsgo.Name("other/1")); err == nil {
+	if _, err := r.attack(enrol.NewRenewer(m, "other", nil).TLS(), natsgo.Name("other/1")); err == nil {
 		t.Error("another machine came in")
 	}
 	eventually(t, "the cut", func() bool { return !e.isUp() })
@@ -235,13 +235,13 @@ func TestTT3Quarantine(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	r := newRig(t)
 	dir := t.TempDir()
-	m, err := r.join(r.token(enrol.TokenWish{}), "a", 1, dir)
+	m, err := r.join(r.token(enrol.TokenRequest{}), "a", 1, dir)
 	must(t, err)
 	copied := t.TempDir()
 	b, err := os.ReadFile(filepath.Join(dir, "enrolment.json"))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(copied, "enrolment.json"), b, 0o600))
-	keep := enrol.NewKeeper(m, "machine", nil)
+	keep := enrol.NewRenewer(m, "machine", nil)
 	r.clock.forward(20 * 24 * time.Hour) // long over: the host was off
 	before := keep.NotAfter()
 	must(t, keep.Renew(t.Context()))
@@ -257,7 +257,7 @@ func TestRenewal(t *testing.T) {
 	must(t, keep.Renew(t.Context()))
 	old, err := enrol.LoadMembership(copied)
 	must(t, err)
-	if err := enrol.NewKeeper(old, "machine", nil).Renew(t.Context()); err == nil {
+	if err := enrol.NewRenewer(old, "machine", nil).Renew(t.Context()); err == nil {
 		t.Error("an old copy of the state folder was renewed")
 	}
 	if s := r.desk.StateOf("a"); s != enrol.StateQuarantined {
@@ -274,8 +274,8 @@ func TestLostAnswer(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
 	same := *m
-	must(t, enrol.NewKeeper(&same, "machine", nil).Renew(t.Context())) // the host never hears of it
-	keep := enrol.NewKeeper(m, "machine", nil)
+	must(t, enrol.NewRenewer(&same, "machine", nil).Renew(t.Context())) // the host never hears of it
+	keep := enrol.NewRenewer(m, "machine", nil)
 	e := r.link(m, "machine")
 	eventually(t, "the agent", e.isUp)
 	must(t, keep.Renew(t.Context()))

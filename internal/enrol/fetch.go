@@ -21,7 +21,7 @@ const fetchTime = 15 * time.Minute
 
 // Fetch reads a file of the server as a member: the server proves itself by the authority of the enrolment, the host by its certificate. Whoever reads it
 // bounds what he reads, and closes it.
-func (k *Keeper) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
+func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	k.mu.Lock()
 	m := *k.m
 	k.mu.Unlock()

@@ -54,7 +54,7 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := signing.OpenRing(o.Dir, nil)
+	ring, err := signing.OpenKeyRing(o.Dir, nil)
 	if err != nil {
 		return nil, err
 	}

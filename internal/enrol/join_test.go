@@ -35,7 +35,7 @@ func wantKind(t *testing.T, what string, err error, kind gozzard.ErrorKind) {
 
 func TestTS4Tokens(t *testing.T) {
 	r := newRig(t)
-	once := r.token(enrol.TokenWish{})
+	once := r.token(enrol.TokenRequest{})
 	m, err := r.join(once, "a", 1, t.TempDir())
 	must(t, err)
 	if m.Agent != "a" || m.Cloud != 0 || m.State() != enrol.StateActive || m.Address == "" {
@@ -44,22 +44,22 @@ func TestTS4Tokens(t *testing.T) {
 	_, err = r.join(once, "b", 2, t.TempDir())
 	wantKind(t, "second use", err, gozzard.ErrUnauthenticated)
 
-	short := r.token(enrol.TokenWish{TTL: time.Minute})
+	short := r.token(enrol.TokenRequest{TTL: time.Minute})
 	r.clock.forward(2 * time.Minute)
 	_, err = r.join(short, "c", 3, t.TempDir())
 	wantKind(t, "over", err, gozzard.ErrUnauthenticated)
 
-	_, err = r.join(r.token(enrol.TokenWish{Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}), "d", 4, t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}), "d", 4, t.TempDir())
 	wantKind(t, "from elsewhere", err, gozzard.ErrUnauthenticated)
-	_, err = r.join(r.token(enrol.TokenWish{Nets: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), "d", 4, t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{Nets: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), "d", 4, t.TempDir())
 	must(t, err)
 
-	gone := r.token(enrol.TokenWish{})
+	gone := r.token(enrol.TokenRequest{})
 	must(t, r.desk.RevokeToken(t.Context(), admin(), gone.ID))
 	_, err = r.join(gone, "e", 5, t.TempDir())
 	wantKind(t, "revoked", err, gozzard.ErrUnauthenticated)
 
-	wrong := r.token(enrol.TokenWish{})
+	wrong := r.token(enrol.TokenRequest{})
 	wrong.Secret = once.Secret
 	_, err = r.join(wrong, "f", 6, t.TempDir())
 	wantKind(t, "wrong secret", err, gozzard.ErrUnauthenticated)
@@ -67,7 +67,7 @@ func TestTS4Tokens(t *testing.T) {
 	_, err = r.join(wrong, "f", 6, t.TempDir())
 	wantKind(t, "unknown", err, gozzard.ErrUnauthenticated)
 
-	foreign := newRig(t).token(enrol.TokenWish{})
+	foreign := newRig(t).token(enrol.TokenRequest{})
 	foreign.Pin = once.Pin // or the host would not even send it
 	_, err = r.join(foreign, "g", 7, t.TempDir())
 	wantKind(t, "another server's", err, gozzard.ErrUnauthenticated)
@@ -83,7 +83,7 @@ func TestTS4Tokens(t *testing.T) {
 // TestTS4Race: fifty hosts use a token of one use at the same time.
 func TestTS4Race(t *testing.T) {
 	r := newRig(t)
-	token := r.token(enrol.TokenWish{})
+	token := r.token(enrol.TokenRequest{})
 	var in atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -112,26 +112,26 @@ func TestTS4Race(t *testing.T) {
 func TestTS4Names(t *testing.T) {
 	r := newRig(t)
 	r.member("a", 1)
-	_, err := r.join(r.token(enrol.TokenWish{}), "a", 2, t.TempDir())
+	_, err := r.join(r.token(enrol.TokenRequest{}), "a", 2, t.TempDir())
 	wantKind(t, "its id", err, gozzard.ErrConflict)
-	_, err = r.join(r.token(enrol.TokenWish{}), "b", 1, t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{}), "b", 1, t.TempDir())
 	wantKind(t, "its address", err, gozzard.ErrConflict)
 	b := r.member("b", 2)
 	said := []gozzard.HostAddr{{IP: ip(2)}, {IP: ip(1)}, {IP: ip(9)}}
 	if kept := r.desk.Addrs(b.Agent, said); len(kept) != 2 || kept[0].IP != ip(2) || kept[1].IP != ip(9) {
 		t.Errorf("kept %v", kept)
 	}
-	_, err = r.join(r.token(enrol.TokenWish{Agent: "a"}), "b", 2, t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{Agent: "a"}), "b", 2, t.TempDir())
 	wantKind(t, "a token for another", err, gozzard.ErrUnauthenticated)
-	_, err = r.join(r.token(enrol.TokenWish{Agent: "a"}), "a", 1, t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{Agent: "a"}), "a", 1, t.TempDir())
 	must(t, err)
 	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateRemoved)
 	must(t, err)
-	_, _, err = r.desk.CreateToken(t.Context(), admin(), enrol.TokenWish{TTL: time.Hour, Uses: 1, Agent: "a"})
+	_, _, err = r.desk.CreateToken(t.Context(), admin(), enrol.TokenRequest{TTL: time.Hour, Uses: 1, Agent: "a"})
 	wantKind(t, "a token for one that was removed", err, gozzard.ErrInvalid)
-	_, err = r.join(r.token(enrol.TokenWish{}), "a", 1, t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{}), "a", 1, t.TempDir())
 	wantKind(t, "one that was removed", err, gozzard.ErrConflict)
-	_, err = r.join(r.token(enrol.TokenWish{}), "c", 1, t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{}), "c", 1, t.TempDir())
 	must(t, err) // the address is free again
 }
 
@@ -141,7 +141,7 @@ func TestRightsOfEnrollers(t *testing.T) {
 	caller := func(g gozzard.Grant) gozzard.Caller {
 		return gozzard.Caller{App: "x", User: "y", Rights: &gozzard.Rights{Grants: []gozzard.Grant{g}}}
 	}
-	wish := enrol.TokenWish{TTL: time.Hour, Uses: 1, Cloud: 3, Nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
+	wish := enrol.TokenRequest{TTL: time.Hour, Uses: 1, Cloud: 3, Nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
 	for what, c := range map[string]struct {
 		g   gozzard.Grant
 		may bool
@@ -197,7 +197,7 @@ func fake(t *testing.T, c *tls.Config) (url string, told *atomic.Int64) {
 // TestTS5RogueServer: nobody but the server of the token gets a byte of it.
 func TestTS5RogueServer(t *testing.T) {
 	r := newRig(t)
-	token := r.token(enrol.TokenWish{})
+	token := r.token(enrol.TokenRequest{})
 	other, err := enrol.OpenAuthority(t.TempDir(), nil)
 	must(t, err)
 	good, err := r.authority.ServerCertificate(nil)
@@ -268,14 +268,14 @@ func selfSigned(t *testing.T, name string) tls.Certificate {
 func TestWhatAHostKeeps(t *testing.T) {
 	r := newRig(t)
 	dir := t.TempDir()
-	m, err := r.join(r.token(enrol.TokenWish{Cloud: 5}), "a", 1, dir)
+	m, err := r.join(r.token(enrol.TokenRequest{Cloud: 5}), "a", 1, dir)
 	must(t, err)
 	kept, err := enrol.LoadMembership(dir)
 	must(t, err)
 	if kept.Agent != "a" || kept.Cloud != 5 || kept.Address != m.Address || kept.Server != r.url || !kept.NotAfter().Equal(m.NotAfter()) {
 		t.Errorf("kept %+v", kept)
 	}
-	ring, err := signing.OpenRing(dir, nil)
+	ring, err := signing.OpenKeyRing(dir, nil)
 	must(t, err)
 	if ring.Key().Epoch == 0 {
 		t.Error("the server's key is not kept")
@@ -298,7 +298,7 @@ func TestWhatAHostKeeps(t *testing.T) {
 
 func TestTokenText(t *testing.T) {
 	r := newRig(t)
-	token := r.token(enrol.TokenWish{})
+	token := r.token(enrol.TokenRequest{})
 	got, err := enrol.ParseToken(" " + token.String() + "\n")
 	if err != nil || got != token {
 		t.Errorf("got %+v, %v", got, err)

@@ -14,18 +14,18 @@ type RestoreStore interface {
 	RestoredFrom(ctx context.Context) (from time.Time, waiting int, err error)
 	// ConfirmRestore lets the members in that wait, if there are as many hosts waiting as the caller thinks, and gives them as they are now. All of it is
 	// one transaction with its audit row.
-	ConfirmRestore(ctx context.Context, waiting int, act Act) ([]AgentRecord, error)
+	ConfirmRestore(ctx context.Context, waiting int, act AuditEntry) ([]AgentRecord, error)
 }
 
 // Restore keeps the hosts of a restored record out until an admin has said which of them still belong to the fleet. It is safe for concurrent use.
 type Restore struct {
 	store RestoreStore
-	desk  *Desk // nil: hosts are let in by a secret
+	desk  *Registry // nil: hosts are let in by a secret
 	from  atomic.Pointer[time.Time]
 }
 
 // OpenRestore reads whether a record was restored. Members wait by their state; desk is nil where there are none.
-func OpenRestore(ctx context.Context, store RestoreStore, desk *Desk) (*Restore, error) {
+func OpenRestore(ctx context.Context, store RestoreStore, desk *Registry) (*Restore, error) {
 	from, _, err := store.RestoredFrom(ctx)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (r *Restore) Confirm(ctx context.Context, caller gozzard.Caller, waiting in
 		return 0, gozzard.Errorf(gozzard.ErrConflict, "this record was not restored from a backup, or that is confirmed already")
 	}
 	now := time.Now()
-	act := Act{At: now, Caller: caller, What: "restore:confirm:" + r.From().UTC().Format(time.RFC3339)}
+	act := AuditEntry{At: now, Caller: caller, What: "restore:confirm:" + r.From().UTC().Format(time.RFC3339)}
 	if r.desk != nil {
 		r.desk.enrolling.Lock()
 		defer r.desk.enrolling.Unlock()
@@ -85,7 +85,7 @@ func (a *AgentRecord) forgot(id identity) bool {
 }
 
 // hear takes note of the certificate that a member of a restored record has: from now on any other one is a copy. mu is held.
-func (d *Desk) hear(id identity) {
+func (d *Registry) hear(id identity) {
 	m := d.members[id.agent]
 	if m.Restored.IsZero() {
 		return
@@ -105,7 +105,7 @@ func (a AgentRecord) heardBy(id identity) AgentRecord {
 }
 
 // recordHeard writes down what hear found. A server that ends before finds it again.
-func (d *Desk) recordHeard(ctx context.Context) (all bool) {
+func (d *Registry) recordHeard(ctx context.Context) (all bool) {
 	d.mu.Lock()
 	pending := make(map[gozzard.AgentID]identity, len(d.heard))
 	for a, id := range d.heard {
@@ -119,7 +119,7 @@ func (d *Desk) recordHeard(ctx context.Context) (all bool) {
 				return a, nil
 			}
 			return a.heardBy(id), nil
-		}, Act{})
+		}, AuditEntry{})
 		if err != nil {
 			d.o.Log.Error("cannot record the certificate of a host after a restore, trying again", "agent", agent, "err", err)
 			all = false

@@ -19,7 +19,7 @@ func TestRestoredMembers(t *testing.T) {
 	firsts := map[gozzard.AgentID]*enrol.Membership{}
 	for i, name := range []gozzard.AgentID{"renews", "stays", "copied", "revoked"} {
 		dirs[name] = t.TempDir()
-		m, err := r.join(r.token(enrol.TokenWish{}), name, byte(i+1), dirs[name])
+		m, err := r.join(r.token(enrol.TokenRequest{}), name, byte(i+1), dirs[name])
 		must(t, err)
 		firsts[name] = m
 	}
@@ -27,7 +27,7 @@ func TestRestoredMembers(t *testing.T) {
 		t.Helper()
 		m, err := enrol.LoadMembership(dirs[name])
 		must(t, err)
-		must(t, enrol.NewKeeper(m, "machine", nil).Renew(t.Context()))
+		must(t, enrol.NewRenewer(m, "machine", nil).Renew(t.Context()))
 	}
 	for range 2 { // so that the first certificate is neither the newest nor the one before
 		renew("copied")

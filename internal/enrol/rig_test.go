@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/blueking"
+
 	"go.uber.org/goleak"
 
 	"github.com/gozzard/gozzard"
@@ -64,7 +66,7 @@ type rig struct {
 	dir       string
 	store     *sqlstore.Store
 	authority *enrol.Authority
-	desk      *enrol.Desk
+	desk      *enrol.Registry
 	broker    *nats.Broker
 	hub       *nats.Hub
 	url       string
@@ -77,7 +79,7 @@ type rig struct {
 
 // watchedGate is the desk, and notes who came by a ticket.
 type watchedGate struct {
-	*enrol.Desk
+	*enrol.Registry
 	r *rig
 }
 
@@ -85,7 +87,7 @@ func (g *watchedGate) Admit(cs *tls.ConnectionState, machine string) (gozzard.Ag
 	g.r.mu.Lock()
 	g.r.resumed[cs.DidResume]++
 	g.r.mu.Unlock()
-	return g.Desk.Admit(cs, machine)
+	return g.Registry.Admit(cs, machine)
 }
 
 func newRig(t *testing.T) *rig {
@@ -109,10 +111,10 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	r.url = "https://" + l.Addr().String()
-	r.desk, err = enrol.NewDesk(t.Context(), enrol.DeskOptions{Store: r.store, Authority: r.authority, Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now,
+	r.desk, err = enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority, Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now,
 		Refused: func(rule string) { r.mu.Lock(); r.refused[rule]++; r.mu.Unlock() }})
 	must(t, err)
-	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", TLS: r.authority.FabricTLS(), Gate: &watchedGate{Desk: r.desk, r: r}})
+	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", TLS: r.authority.FabricTLS(), Gate: &watchedGate{Registry: r.desk, r: r}})
 	must(t, err)
 	t.Cleanup(r.broker.Close)
 	r.desk.OnCut(r.broker.Cut)
@@ -126,7 +128,7 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	run(t, r.desk.Run)
 	book, err := auth.New(auth.Config{})
 	must(t, err)
-	srv := &http.Server{Handler: api.New(api.Options{Enrol: r.desk, Auth: book}), ReadHeaderTimeout: patience}
+	srv := &http.Server{Handler: api.New(api.Options{Enrol: r.desk, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader}), ReadHeaderTimeout: patience}
 	done := make(chan struct{})
 	go func() { _ = srv.Serve(tls.NewListener(l, r.authority.APITLS([]string{"127.0.0.1"}, nil))); close(done) }()
 	t.Cleanup(func() { _ = srv.Close(); <-done })
@@ -158,7 +160,7 @@ func (r *rig) refusals(rule string) int {
 	return r.refused[rule]
 }
 
-func (r *rig) token(w enrol.TokenWish) enrol.Token {
+func (r *rig) token(w enrol.TokenRequest) enrol.Token {
 	r.t.Helper()
 	if w.TTL == 0 {
 		w.TTL = time.Hour
@@ -181,7 +183,7 @@ func ip(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
 // member enrols with a fresh token.
 func (r *rig) member(agent gozzard.AgentID, n byte) *enrol.Membership {
 	r.t.Helper()
-	m, err := r.join(r.token(enrol.TokenWish{}), agent, n, r.t.TempDir())
+	m, err := r.join(r.token(enrol.TokenRequest{}), agent, n, r.t.TempDir())
 	must(r.t, err)
 	return m
 }
@@ -189,7 +191,7 @@ func (r *rig) member(agent gozzard.AgentID, n byte) *enrol.Membership {
 // end is an agent's end of the fabric.
 type end struct {
 	link *nats.Link
-	keep *enrol.Keeper
+	keep *enrol.Renewer
 
 	mu  sync.Mutex
 	up  bool
@@ -199,7 +201,7 @@ type end struct {
 
 func (r *rig) link(m *enrol.Membership, machine string) *end {
 	r.t.Helper()
-	e := &end{keep: enrol.NewKeeper(m, machine, nil)}
+	e := &end{keep: enrol.NewRenewer(m, machine, nil)}
 	var err error
 	e.link, err = nats.NewLink(nats.LinkOptions{URL: m.Address, Agent: m.Agent, Cloud: m.Cloud, TLS: e.keep.TLS(), Machine: machine,
 		Command: func(*gozzard.Command) { e.mu.Lock(); e.got++; e.mu.Unlock() },

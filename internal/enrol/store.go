@@ -40,8 +40,8 @@ type AgentRecord struct {
 	Restored time.Time
 }
 
-// Act is who does something, for the audit.
-type Act struct {
+// AuditEntry is who does something, for the audit.
+type AuditEntry struct {
 	At     time.Time
 	Caller gozzard.Caller
 	What   string // such as enrol:token
@@ -49,18 +49,18 @@ type Act struct {
 
 // Store keeps tokens and members. A call that returns is durable. Its audit row is in the same transaction; an Act without a word has none.
 type Store interface {
-	AddEnrolToken(ctx context.Context, t TokenRecord, act Act) error
+	AddEnrolToken(ctx context.Context, t TokenRecord, act AuditEntry) error
 	// EnrolTokens lists all, newest first.
 	EnrolTokens(ctx context.Context) ([]TokenRecord, error)
 	// RevokeEnrolToken makes a token worthless; ErrNotFound when there is none.
-	RevokeEnrolToken(ctx context.Context, id string, act Act) error
+	RevokeEnrolToken(ctx context.Context, id string, act AuditEntry) error
 
 	// Enrol reads a token and the agent, asks decide, and on its word counts one use and puts the agent, all in one transaction. A token or agent that
 	// does not exist is given as a zero record. decide may be called again when the transaction is repeated.
-	Enrol(ctx context.Context, token string, agent gozzard.AgentID, decide func(TokenRecord, AgentRecord) (AgentRecord, error), act Act) (AgentRecord, error)
+	Enrol(ctx context.Context, token string, agent gozzard.AgentID, decide func(TokenRecord, AgentRecord) (AgentRecord, error), act AuditEntry) (AgentRecord, error)
 
 	// ChangeMember reads an agent, asks change and puts what it says, in one transaction; ErrNotFound when there is none.
-	ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(AgentRecord) (AgentRecord, error), act Act) (AgentRecord, error)
+	ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(AgentRecord) (AgentRecord, error), act AuditEntry) (AgentRecord, error)
 
 	// Members lists all members, by name.
 	Members(ctx context.Context) ([]AgentRecord, error)

@@ -80,7 +80,7 @@ func TestTD5Resumption(t *testing.T) {
 // TestTicketKeys: a ticket outlives the day that it was made in, as its certificate does, and is worth nothing at another authority.
 func TestTicketKeys(t *testing.T) {
 	r := newRig(t)
-	keep := enrol.NewKeeper(r.member("a", 1), "machine", nil)
+	keep := enrol.NewRenewer(r.member("a", 1), "machine", nil)
 	config := keep.TLS()
 	connect := func(run string) {
 		t.Helper()
@@ -114,7 +114,7 @@ func (r *rig) restart() {
 	authority, err := enrol.OpenAuthority(r.dir, r.clock.now)
 	must(r.t, err)
 	eventually(r.t, "the port", func() bool {
-		b, err := nats.StartBroker(nats.BrokerOptions{Listen: addr, TLS: authority.FabricTLS(), Gate: &watchedGate{Desk: r.desk, r: r}})
+		b, err := nats.StartBroker(nats.BrokerOptions{Listen: addr, TLS: authority.FabricTLS(), Gate: &watchedGate{Registry: r.desk, r: r}})
 		if err != nil {
 			return false
 		}

@@ -55,14 +55,14 @@ func readSmall(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, release.MaxManifest+1))
 }
 
-// Wish narrows what is installed.
-type Wish struct {
+// Request narrows what is installed.
+type Request struct {
 	Version string // no other; "": whatever the release is
 	Again   bool   // the owner's word to try a version that was rolled back here
 }
 
 // Install checks a release and puts its program in place; nothing is replaced before everything is checked. It gives the version that was put in place.
-func (u *Updater) Install(ctx context.Context, src Source, w Wish) (string, error) {
+func (u *Updater) Install(ctx context.Context, src Source, w Request) (string, error) {
 	if !InPlace {
 		return "", fmt.Errorf("updates in place are not possible on %s: stop the agent, replace its program and start it", Platform())
 	}

@@ -74,7 +74,7 @@ func (u *Updater) obey(ctx context.Context, o gozzard.UpdateOrder, source func(g
 	if err != nil {
 		return err
 	}
-	if _, err := u.Install(ctx, ordered{src, o}, Wish{Version: o.Version}); err != nil {
+	if _, err := u.Install(ctx, ordered{src, o}, Request{Version: o.Version}); err != nil {
 		return err
 	}
 	select {

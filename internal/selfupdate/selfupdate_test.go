@@ -109,7 +109,7 @@ func (r *rig) release(version, says string) selfupdate.Folder {
 }
 
 func (r *rig) install(u *selfupdate.Updater, version string) error {
-	_, err := u.Install(r.t.Context(), r.release(version, version), selfupdate.Wish{})
+	_, err := u.Install(r.t.Context(), r.release(version, version), selfupdate.Request{})
 	return err
 }
 
@@ -237,9 +237,9 @@ func TestTE8Refusals(t *testing.T) {
 	u.Welcomed()
 	wants(t, r.install(u, "1.5.0"), "not newer than 2.0.0, which ran here before")
 	r.downgrade = true
-	_, err = u.Install(t.Context(), r.release("1.5.0", "1.5.1"), selfupdate.Wish{})
+	_, err = u.Install(t.Context(), r.release("1.5.0", "1.5.1"), selfupdate.Request{})
 	wants(t, err, `says that it is version "1.5.1"`)
-	_, err = u.Install(t.Context(), r.release("1.5.0", "1.5.0"), selfupdate.Wish{Version: "1.6.0"})
+	_, err = u.Install(t.Context(), r.release("1.5.0", "1.5.0"), selfupdate.Request{Version: "1.6.0"})
 	wants(t, err, "the release is 1.5.0, not 1.6.0")
 	r.args = []string{"agent", "--unknown"}
 	wants(t, r.install(r.updater("1.0.0"), "1.5.0"), "does not understand how this agent was started: exit status 2: unknown flag")

@@ -191,7 +191,7 @@ type runner struct {
 	stopLink  func()
 	stopAgent func()
 	agent     *agent.Agent
-	ring      *signing.Ring
+	ring      *signing.KeyRing
 }
 
 func (p *tape) run(id gozzard.AgentID, dir string, host *sim.Host) *runner {

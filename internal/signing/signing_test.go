@@ -32,9 +32,9 @@ func signer(t testing.TB, dir string) *signing.Signer {
 }
 
 // ring opens a state folder and trusts a key, unless it is the zero Key.
-func ring(t testing.TB, dir string, k signing.Key) *signing.Ring {
+func ring(t testing.TB, dir string, k signing.Key) *signing.KeyRing {
 	t.Helper()
-	r, err := signing.OpenRing(dir, now)
+	r, err := signing.OpenKeyRing(dir, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func rule(t testing.TB, err error) string {
 	return r.Rule
 }
 
-func wants(t testing.TB, r *signing.Ring, me gozzard.AgentID, b []byte, want string) {
+func wants(t testing.TB, r *signing.KeyRing, me gozzard.AgentID, b []byte, want string) {
 	t.Helper()
 	payload, err := r.Open(me, b)
 	if got := rule(t, err); got != want {
@@ -176,7 +176,7 @@ func TestExpiry(t *testing.T) {
 	for by, want := range map[time.Duration]string{
 		0: "", 24 * time.Hour: "", -24 * time.Hour: "", -50 * 365 * 24 * time.Hour: "", signing.Life: "", signing.Life + time.Second: signing.RuleExpired,
 	} {
-		r, err := signing.OpenRing(state, func() time.Time { return start.Add(by) })
+		r, err := signing.OpenKeyRing(state, func() time.Time { return start.Add(by) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestTS8ForgedHandOvers(t *testing.T) {
 func TestRotations(t *testing.T) {
 	dir := t.TempDir()
 	keys := []signing.Key{signer(t, dir).Key()}
-	rings := []*signing.Ring{ring(t, t.TempDir(), keys[0])}
+	rings := []*signing.KeyRing{ring(t, t.TempDir(), keys[0])}
 	for i := range 20 {
 		rotate(t, dir, 1)
 		s := signer(t, dir)
@@ -371,7 +371,7 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	}
 	_, errSigner := signing.OpenSigner(dir, now)
 	_, _, errRotate := signing.Rotate(dir, now)
-	_, errRing := signing.OpenRing(state, now)
+	_, errRing := signing.OpenKeyRing(state, now)
 	for _, err := range []error{errSigner, errRotate, errRing} {
 		if err == nil || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("open to others: %v", err)
@@ -422,7 +422,7 @@ func TestDamagedFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, signing.RingFile), []byte("gzk1.1.x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signing.OpenRing(state, now); err == nil {
+	if _, err := signing.OpenKeyRing(state, now); err == nil {
 		t.Error("a damaged trusted key was taken")
 	}
 }

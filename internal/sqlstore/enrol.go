@@ -23,7 +23,7 @@ const (
 )
 
 // enrolAct writes the audit row of an act, if it has one.
-func enrolAct(ctx context.Context, c *conn, act enrol.Act) error {
+func enrolAct(ctx context.Context, c *conn, act enrol.AuditEntry) error {
 	if act.What == "" {
 		return nil
 	}
@@ -35,7 +35,7 @@ func enrolAct(ctx context.Context, c *conn, act enrol.Act) error {
 }
 
 // AddEnrolToken implements enrol.Store.
-func (s *Store) AddEnrolToken(ctx context.Context, t enrol.TokenRecord, act enrol.Act) (err error) {
+func (s *Store) AddEnrolToken(ctx context.Context, t enrol.TokenRecord, act enrol.AuditEntry) (err error) {
 	defer s.timed("add_token", &err)()
 	nets, err := json.Marshal(t.Nets)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) EnrolTokens(ctx context.Context) (list []enrol.TokenRecord, err 
 }
 
 // RevokeEnrolToken implements enrol.Store.
-func (s *Store) RevokeEnrolToken(ctx context.Context, id string, act enrol.Act) (err error) {
+func (s *Store) RevokeEnrolToken(ctx context.Context, id string, act enrol.AuditEntry) (err error) {
 	defer s.timed("revoke_token", &err)()
 	return s.w.submit(ctx, &job{op: "a token", rows: 1, run: func(ctx context.Context, c *conn) error {
 		n, err := c.change(ctx, `UPDATE enrol_tokens SET revoked = $2 WHERE id = $1`, text(id), true)
@@ -128,7 +128,7 @@ func putMember(ctx context.Context, c *conn, a *enrol.AgentRecord) error {
 
 // Enrol implements enrol.Store.
 func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID, decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error),
-	act enrol.Act) (out enrol.AgentRecord, err error) {
+	act enrol.AuditEntry) (out enrol.AgentRecord, err error) {
 	defer s.timed("enrol", &err)()
 	err = s.w.submit(ctx, &job{op: "an enrolment", rows: 2, grows: true, run: func(ctx context.Context, c *conn) error {
 		var t enrol.TokenRecord
@@ -158,7 +158,7 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID, 
 }
 
 // ChangeMember implements enrol.Store.
-func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(enrol.AgentRecord) (enrol.AgentRecord, error), act enrol.Act) (out enrol.AgentRecord,
+func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(enrol.AgentRecord) (enrol.AgentRecord, error), act enrol.AuditEntry) (out enrol.AgentRecord,
 	err error) {
 	defer s.timed("change_agent", &err)()
 	err = s.w.submit(ctx, &job{op: "an agent", rows: 1, run: func(ctx context.Context, c *conn) error {

@@ -81,7 +81,7 @@ func scanHost(scan func(...any) error) (h record.Host, err error) {
 	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since, &laid, &protocol); err != nil {
 		return h, err
 	}
-	h.Session, h.Journal.LSN, h.JournalSince, h.LaidDown, h.Protocol = uint64(session), uint64(lsn), uint64(since), uint64(laid), uint32(protocol)
+	h.Session, h.Journal.LSN, h.JournalSince, h.RestoredJournal, h.Protocol = uint64(session), uint64(lsn), uint64(since), uint64(laid), uint32(protocol)
 	if h.Journal.ID, err = fromJournalID(journal); err != nil {
 		return h, err
 	}
@@ -139,13 +139,13 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 		return before, false, err
 	}
 	h.JournalSince = gozzard.JournalSince(before.Journal, before.JournalSince, h.Journal, h.Session)
-	h.LaidDown = before.LaidDown
+	h.RestoredJournal = before.RestoredJournal
 	if before.Session == 0 { // new, or of a record that was restored
-		h.LaidDown = h.JournalSince
+		h.RestoredJournal = h.JournalSince
 	}
 	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since, laid) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (agent_id) DO UPDATE SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since, laid = excluded.laid`,
-		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), counter(h.JournalSince), counter(h.LaidDown))
+		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), counter(h.JournalSince), counter(h.RestoredJournal))
 	if err != nil {
 		return before, false, err
 	}
@@ -162,8 +162,8 @@ func (s *Store) RaiseProtocol(ctx context.Context, agent gozzard.AgentID, versio
 	}})
 }
 
-// LaidDown implements control.Store.
-func (s *Store) LaidDown(ctx context.Context, agent gozzard.AgentID, since uint64) (err error) {
+// JournalRestored implements control.Store.
+func (s *Store) JournalRestored(ctx context.Context, agent gozzard.AgentID, since uint64) (err error) {
 	defer s.timed("laid_down", &err)()
 	return s.w.submit(ctx, &job{op: "a host's state", rows: 1, run: func(ctx context.Context, c *conn) error {
 		_, err := c.change(ctx, `UPDATE host_journals SET laid = since WHERE agent_id = $1 AND since = $2`, text(string(agent)), counter(since))

@@ -26,7 +26,7 @@ const (
 )
 
 // rollAct writes the audit row of an act, if it has one.
-func rollAct(ctx context.Context, c *conn, act upgrade.Act) error {
+func rollAct(ctx context.Context, c *conn, act upgrade.AuditEntry) error {
 	if act.What == "" {
 		return nil
 	}
@@ -38,7 +38,7 @@ func rollAct(ctx context.Context, c *conn, act upgrade.Act) error {
 }
 
 // AddRelease implements roll.Store.
-func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, act upgrade.Act) (err error) {
+func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, act upgrade.AuditEntry) (err error) {
 	defer s.timed("add_release", &err)()
 	return s.w.submit(ctx, &job{op: "a release", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		var manifest []byte
@@ -62,7 +62,7 @@ func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, act upgrade.A
 }
 
 // RemoveRelease implements roll.Store.
-func (s *Store) RemoveRelease(ctx context.Context, version string, act upgrade.Act) (err error) {
+func (s *Store) RemoveRelease(ctx context.Context, version string, act upgrade.AuditEntry) (err error) {
 	defer s.timed("remove_release", &err)()
 	return s.w.submit(ctx, &job{op: "a release", rows: 1, run: func(ctx context.Context, c *conn) error {
 		var id int64
@@ -97,8 +97,8 @@ func (s *Store) Releases(ctx context.Context) (list []upgrade.Release, err error
 	return list, s.readError("releases", err)
 }
 
-// AddRoll implements roll.Store.
-func (s *Store) AddRoll(ctx context.Context, r *upgrade.Roll, act upgrade.Act) (err error) {
+// AddUpgrade implements roll.Store.
+func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, act upgrade.AuditEntry) (err error) {
 	defer s.timed("add_roll", &err)()
 	stages, err := json.Marshal(r.Stages)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Store) AddRoll(ctx context.Context, r *upgrade.Roll, act upgrade.Act) (
 	return err
 }
 
-// SaveRoll implements roll.Store.
-func (s *Store) SaveRoll(ctx context.Context, r *upgrade.Roll, hosts []upgrade.Host, act upgrade.Act) (err error) {
+// SaveUpgrade implements roll.Store.
+func (s *Store) SaveUpgrade(ctx context.Context, r *upgrade.Upgrade, hosts []upgrade.Host, act upgrade.AuditEntry) (err error) {
 	defer s.timed("save_roll", &err)()
 	return s.w.submit(ctx, &job{op: "the state of a roll", rows: len(hosts) + 1, run: func(ctx context.Context, c *conn) error {
 		n, err := c.change(ctx, `UPDATE rolls SET state = $2, reason = $3, changed = $4, approved_by = $5 WHERE id = $1 AND `+openRolls,
@@ -160,12 +160,12 @@ func (s *Store) SaveRoll(ctx context.Context, r *upgrade.Roll, hosts []upgrade.H
 	}})
 }
 
-// Rolls implements roll.Store.
-func (s *Store) Rolls(ctx context.Context, limit int) (list []upgrade.Roll, err error) {
+// Upgrades implements roll.Store.
+func (s *Store) Upgrades(ctx context.Context, limit int) (list []upgrade.Upgrade, err error) {
 	defer s.timed("rolls", &err)()
 	rows, err := s.read.db.QueryContext(ctx, `SELECT `+rollColumns+` FROM rolls ORDER BY id DESC LIMIT $1`, limit)
 	err = scanAll(rows, err, func(q *sql.Rows) error {
-		var r upgrade.Roll
+		var r upgrade.Upgrade
 		var stages string
 		err := q.Scan(&r.ID, &r.Version, &stages, &r.State, &r.Reason, (*stamp)(&r.Created), (*stamp)(&r.Changed), &r.By, &r.Approved)
 		if err == nil {

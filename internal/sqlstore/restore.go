@@ -74,7 +74,7 @@ func (s *Store) RestoredFrom(ctx context.Context) (from time.Time, waiting int, 
 }
 
 // ConfirmRestore implements enrol.RestoreStore.
-func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.Act) (list []enrol.AgentRecord, err error) {
+func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.AuditEntry) (list []enrol.AgentRecord, err error) {
 	defer s.timed("confirm_restore", &err)()
 	err = s.w.submit(ctx, &job{op: "the confirmation of a restore", rows: 1, run: func(ctx context.Context, c *conn) error {
 		list = list[:0]

@@ -100,11 +100,11 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 		t.Fatalf("open: %+v, %v", open, err)
 	}
 	now, opened, err := s.OpenSession(t.Context(), record.Host{Info: old.Info, Session: 9, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 40}, LastSeen: time.Now()})
-	if err != nil || !opened || now.JournalSince != 9 || now.LaidDown != 9 {
+	if err != nil || !opened || now.JournalSince != 9 || now.RestoredJournal != 9 {
 		t.Fatalf("the host is not met as for the first time: %+v, %v, %v", now, opened, err)
 	}
 	again, opened, err := s.OpenSession(t.Context(), record.Host{Info: old.Info, Session: 10, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 41}, LastSeen: time.Now()})
-	if err != nil || !opened || again.JournalSince != 9 || again.LaidDown != 9 {
+	if err != nil || !opened || again.JournalSince != 9 || again.RestoredJournal != 9 {
 		t.Fatalf("at its second session the host is told its old definitions: %+v, %v, %v", again, opened, err)
 	}
 	c := gozzard.Contact{Session: 9, Phase: gozzard.PhaseAbsent, SameJournal: gozzard.SameJournal(open[0].Session, now.JournalSince)}

@@ -28,7 +28,7 @@ type Fleet interface {
 	// Members are the enrolled agents that are let in.
 	Members() []gozzard.AgentID
 	// Look tells how a host is; Report is left out.
-	Look(agent gozzard.AgentID) Seen
+	Look(agent gozzard.AgentID) HostView
 	// Order tells an agent to become a release, if it is online. Nothing is promised: it is told again.
 	Order(agent gozzard.AgentID, o gozzard.UpdateOrder)
 }
@@ -36,7 +36,7 @@ type Fleet interface {
 // Options are the parts of a Runner. Store, Shelf and Fleet are required.
 type Options struct {
 	Store     Store
-	Shelf     *release.Shelf
+	Shelf     *release.Repository
 	Fleet     Fleet
 	Key       ed25519.PublicKey // checked when a release is published; nil: hosts check anyway
 	TwoPerson bool              // a roll begins when somebody else has approved it
@@ -54,7 +54,7 @@ type Runner struct {
 
 	mu       sync.Mutex // held over writes of the record: there is one open roll, and people seldom change it
 	releases []Release  // newest first
-	open     *Roll      // nil: none
+	open     *Upgrade   // nil: none
 
 	heard   sync.Mutex // of what follows: the fabric must not wait for the record
 	roll    int64      // the open one
@@ -83,7 +83,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if r.releases, err = o.Store.Releases(ctx); err != nil {
 		return nil, fmt.Errorf("cannot read the releases: %w", err)
 	}
-	rolls, err := o.Store.Rolls(ctx, 1) // none is made while another is open, so that is the newest
+	rolls, err := o.Store.Upgrades(ctx, 1) // none is made while another is open, so that is the newest
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the rolls: %w", err)
 	}
@@ -94,7 +94,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 }
 
 // setOpen makes a roll the one that reports are taken for. mu is held or nobody else knows the runner yet.
-func (r *Runner) setOpen(roll *Roll) {
+func (r *Runner) setOpen(roll *Upgrade) {
 	r.open = roll
 	r.heard.Lock()
 	defer r.heard.Unlock()
@@ -157,7 +157,7 @@ func (r *Runner) step(ctx context.Context) {
 	if err != nil { // forgotten by somebody who wrote into the record
 		next.State, next.Reason = StateStopped, err.Error()
 	} else {
-		changed, order = next.advance(r.o.Now(), func(a gozzard.AgentID) Seen {
+		changed, order = next.advance(r.o.Now(), func(a gozzard.AgentID) HostView {
 			s := r.o.Fleet.Look(a)
 			s.Report = r.report(a)
 			return s
@@ -174,17 +174,17 @@ func (r *Runner) step(ctx context.Context) {
 }
 
 // save makes a step durable. mu is held.
-func (r *Runner) save(ctx context.Context, next *Roll, changed []int) bool {
+func (r *Runner) save(ctx context.Context, next *Upgrade, changed []int) bool {
 	next.Changed = r.o.Now()
-	var act Act
+	var act AuditEntry
 	if !next.State.Open() {
-		act = Act{At: next.Changed, Caller: gozzard.Caller{App: "server"}, What: "release:" + string(next.State) + ":" + next.Version, Targets: len(next.Hosts)}
+		act = AuditEntry{At: next.Changed, Caller: gozzard.Caller{App: "server"}, What: "release:" + string(next.State) + ":" + next.Version, Targets: len(next.Hosts)}
 	}
 	hosts := make([]Host, 0, len(changed))
 	for _, i := range changed {
 		hosts = append(hosts, next.Hosts[i])
 	}
-	if err := r.o.Store.SaveRoll(ctx, next, hosts, act); err != nil {
+	if err := r.o.Store.SaveUpgrade(ctx, next, hosts, act); err != nil {
 		if ctx.Err() == nil {
 			r.o.Log.Error("cannot record a roll, trying again", "roll", next.ID, "err", err)
 		}

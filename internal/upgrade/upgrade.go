@@ -40,8 +40,8 @@ const (
 
 func (s HostState) final() bool { return s != HostWaiting && s != HostAsked }
 
-// Roll is one release on its way to some hosts.
-type Roll struct {
+// Upgrade is one release on its way to some hosts.
+type Upgrade struct {
 	ID       int64
 	Version  string
 	Stages   []int // percent of the hosts, rising to 100
@@ -63,8 +63,8 @@ type Host struct {
 	Asked  time.Time
 }
 
-// Seen is what is known of a host now.
-type Seen struct {
+// HostView is what is known of a host now.
+type HostView struct {
 	Online   bool
 	Version  string
 	Platform string
@@ -112,7 +112,7 @@ type rules struct {
 
 // advance moves a running roll on: it returns the hosts that changed and those that are to be told the order now. Who calls it makes the changes durable
 // before anybody is told.
-func (r *Roll) advance(now time.Time, see func(gozzard.AgentID) Seen, k rules) (changed []int, order []gozzard.AgentID) {
+func (r *Upgrade) advance(now time.Time, see func(gozzard.AgentID) HostView, k rules) (changed []int, order []gozzard.AgentID) {
 	if r.State != StateRunning {
 		return nil, nil
 	}
@@ -150,7 +150,7 @@ func (r *Roll) advance(now time.Time, see func(gozzard.AgentID) Seen, k rules) (
 }
 
 // stage is the first with a host that is not through.
-func (r *Roll) stage() int {
+func (r *Upgrade) stage() int {
 	first := len(r.Stages)
 	for i := range r.Hosts {
 		if !r.Hosts[i].State.final() {
@@ -160,7 +160,7 @@ func (r *Roll) stage() int {
 	return first
 }
 
-func (r *Roll) stopFailed() bool {
+func (r *Upgrade) stopFailed() bool {
 	i := slices.IndexFunc(r.Hosts, func(h Host) bool { return h.State == HostFailed })
 	if i < 0 {
 		return false
@@ -170,7 +170,7 @@ func (r *Roll) stopFailed() bool {
 }
 
 // judge decides about a host that was asked. A host that goes away while it is at it has failed: it would come back at once.
-func (h *Host) judge(now time.Time, s Seen, version string, patience time.Duration) (decided bool) {
+func (h *Host) judge(now time.Time, s HostView, version string, patience time.Duration) (decided bool) {
 	if r := s.Report; r != nil {
 		switch r.State {
 		case gozzard.UpdateDone:
@@ -191,7 +191,7 @@ func (h *Host) judge(now time.Time, s Seen, version string, patience time.Durati
 }
 
 // begin gives a host its turn.
-func (h *Host) begin(now time.Time, s Seen, version string, has func(string) bool) {
+func (h *Host) begin(now time.Time, s HostView, version string, has func(string) bool) {
 	switch {
 	case s.Version == version:
 		h.State, h.Reason = HostDone, "had it already"

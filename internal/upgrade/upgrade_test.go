@@ -33,7 +33,7 @@ type rig struct {
 	end   func()
 
 	mu      sync.Mutex
-	hosts   map[gozzard.AgentID]*upgrade.Seen
+	hosts   map[gozzard.AgentID]*upgrade.HostView
 	orders  []gozzard.AgentID                                            // first orders, in turn
 	obey    func(a gozzard.AgentID, r *gozzard.UpdateReport) (came bool) // what a host answers; nil: it takes the release at once
 	offset  time.Duration
@@ -50,13 +50,13 @@ func newRig(t *testing.T, hosts int, change func(*upgrade.Options)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	shelf, err := release.OpenShelf(filepath.Join(t.TempDir(), "releases"))
+	shelf, err := release.OpenRepository(filepath.Join(t.TempDir(), "releases"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, store: store, hosts: map[gozzard.AgentID]*upgrade.Seen{}, program: []byte("a program")}
+	r := &rig{t: t, store: store, hosts: map[gozzard.AgentID]*upgrade.HostView{}, program: []byte("a program")}
 	for i := range hosts {
-		r.hosts[gozzard.AgentID(fmt.Sprintf("host-%02d", i))] = &upgrade.Seen{Online: true, Version: "1.0.0", Platform: "linux/amd64"}
+		r.hosts[gozzard.AgentID(fmt.Sprintf("host-%02d", i))] = &upgrade.HostView{Online: true, Version: "1.0.0", Platform: "linux/amd64"}
 	}
 	r.sign(version)
 	r.o = upgrade.Options{Store: store, Shelf: shelf, Fleet: r, Every: 2 * time.Millisecond, Now: r.now}
@@ -117,7 +117,7 @@ func (r *rig) Members() (list []gozzard.AgentID) {
 }
 
 // Look implements roll.Fleet.
-func (r *rig) Look(a gozzard.AgentID) upgrade.Seen {
+func (r *rig) Look(a gozzard.AgentID) upgrade.HostView {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return *r.hosts[a]
@@ -154,10 +154,10 @@ func (r *rig) publish() {
 }
 
 // until waits for the newest roll to be something.
-func (r *rig) until(what string, cond func(upgrade.Roll) bool) upgrade.Roll {
+func (r *rig) until(what string, cond func(upgrade.Upgrade) bool) upgrade.Upgrade {
 	r.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		list, err := r.Rolls(r.t.Context(), 1)
+		list, err := r.Upgrades(r.t.Context(), 1)
 		if err != nil || len(list) != 1 {
 			r.t.Fatalf("%+v, %v", list, err)
 		}
@@ -195,7 +195,7 @@ func TestTE8Stages(t *testing.T) {
 	r.publish()
 	var open sync.Map // hosts that may take the release
 	r.obey = func(a gozzard.AgentID, _ *gozzard.UpdateReport) bool { _, ok := open.Load(a); return ok }
-	got, err := r.Create(t.Context(), admin, upgrade.Wish{Version: version, Stages: []int{5, 50, 100}})
+	got, err := r.Create(t.Context(), admin, upgrade.Request{Version: version, Stages: []int{5, 50, 100}})
 	if err != nil || got.State != upgrade.StateRunning || len(got.Hosts) != 20 || got.By != "app admin" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -214,20 +214,20 @@ func TestTE8Stages(t *testing.T) {
 	through := 0
 	for stage, want := range []int{1, 6, 10} {
 		ordered := func() bool { return len(r.asked()) == through+want }
-		r.until(fmt.Sprintf("stage %d is asked", stage), func(upgrade.Roll) bool { return ordered() })
+		r.until(fmt.Sprintf("stage %d is asked", stage), func(upgrade.Upgrade) bool { return ordered() })
 		for _, a := range r.asked()[through:] {
 			if !slices.Contains(stages[stage], a) {
 				t.Fatalf("%s was asked before its turn", a)
 			}
 		}
-		_, err := r.Create(t.Context(), admin, upgrade.Wish{Version: version})
+		_, err := r.Create(t.Context(), admin, upgrade.Request{Version: version})
 		kindOf(t, err, gozzard.ErrConflict)
 		for i, a := range stages[stage] { // all but the last: the next stage must wait for that
 			if i < len(stages[stage])-1 {
 				open.Store(a, true)
 			}
 		}
-		r.until("all but one have it", func(n upgrade.Roll) bool {
+		r.until("all but one have it", func(n upgrade.Upgrade) bool {
 			return slices.IndexFunc(n.Hosts, func(h upgrade.Host) bool {
 				return h.Stage == stage && (h.State == upgrade.HostWaiting || h.State == upgrade.HostAsked && h.Agent != stages[stage][len(stages[stage])-1])
 			}) < 0
@@ -238,7 +238,7 @@ func TestTE8Stages(t *testing.T) {
 		open.Store(stages[stage][len(stages[stage])-1], true)
 		through += want
 	}
-	done := r.until("done", func(n upgrade.Roll) bool { return n.State == upgrade.StateDone })
+	done := r.until("done", func(n upgrade.Upgrade) bool { return n.State == upgrade.StateDone })
 	counts := map[upgrade.HostState]int{}
 	for _, h := range done.Hosts {
 		counts[h.State]++
@@ -292,17 +292,17 @@ func TestTE8FailureStops(t *testing.T) {
 			r := newRig(t, 10, nil)
 			r.obey = tt.obey(r)
 			r.publish()
-			if _, err := r.Create(t.Context(), admin, upgrade.Wish{Version: version}); err != nil {
+			if _, err := r.Create(t.Context(), admin, upgrade.Request{Version: version}); err != nil {
 				t.Fatal(err)
 			}
-			n := r.until("stopped", func(n upgrade.Roll) bool { return n.State == upgrade.StateStopped })
+			n := r.until("stopped", func(n upgrade.Upgrade) bool { return n.State == upgrade.StateStopped })
 			if !strings.Contains(n.Reason, tt.want) || len(n.Reason) > 400 {
 				t.Errorf("%s", n.Reason)
 			}
 			if asked := r.asked(); len(asked) != 1 {
 				t.Errorf("%v were asked", asked)
 			}
-			if _, err := r.Create(t.Context(), admin, upgrade.Wish{Version: version, Agents: []gozzard.AgentID{"host-03"}}); err != nil {
+			if _, err := r.Create(t.Context(), admin, upgrade.Request{Version: version, Agents: []gozzard.AgentID{"host-03"}}); err != nil {
 				t.Errorf("another roll: %v", err)
 			}
 		})
@@ -314,16 +314,16 @@ func TestTE8RestartGoesOn(t *testing.T) {
 	r := newRig(t, 5, nil)
 	r.publish()
 	r.obey = func(gozzard.AgentID, *gozzard.UpdateReport) bool { return false }
-	if _, err := r.Create(t.Context(), admin, upgrade.Wish{Version: version, Stages: []int{20, 100}}); err != nil {
+	if _, err := r.Create(t.Context(), admin, upgrade.Request{Version: version, Stages: []int{20, 100}}); err != nil {
 		t.Fatal(err)
 	}
-	r.until("asked", func(n upgrade.Roll) bool { return n.Hosts[0].State == upgrade.HostAsked })
+	r.until("asked", func(n upgrade.Upgrade) bool { return n.Hosts[0].State == upgrade.HostAsked })
 	r.end()
 	r.mu.Lock()
 	r.obey = nil
 	r.mu.Unlock()
 	r.start()
-	r.until("done", func(n upgrade.Roll) bool { return n.State == upgrade.StateDone })
+	r.until("done", func(n upgrade.Upgrade) bool { return n.State == upgrade.StateDone })
 	if list, err := r.Releases(); err != nil || len(list) != 1 || len(list[0].Missing) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -333,7 +333,7 @@ func TestTE8RestartGoesOn(t *testing.T) {
 func TestTE8TwoPeople(t *testing.T) {
 	r := newRig(t, 1, func(o *upgrade.Options) { o.TwoPerson = true })
 	r.publish()
-	got, err := r.Create(t.Context(), admin, upgrade.Wish{Version: version})
+	got, err := r.Create(t.Context(), admin, upgrade.Request{Version: version})
 	if err != nil || got.State != upgrade.StateWaiting {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -351,7 +351,7 @@ func TestTE8TwoPeople(t *testing.T) {
 	if got, err = r.Approve(t.Context(), alice, version); err != nil || got.Approved != "user alice" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	r.until("done", func(n upgrade.Roll) bool { return n.State == upgrade.StateDone })
+	r.until("done", func(n upgrade.Upgrade) bool { return n.State == upgrade.StateDone })
 	_, err = r.Approve(t.Context(), alice, version)
 	kindOf(t, err, gozzard.ErrNotFound)
 }
@@ -365,13 +365,13 @@ func TestTE8Publish(t *testing.T) {
 	flipped[0] ^= 1
 	_, err := r.Publish(t.Context(), admin, r.text, flipped)
 	kindOf(t, err, gozzard.ErrInvalid)
-	_, err = r.Create(t.Context(), admin, upgrade.Wish{Version: version})
+	_, err = r.Create(t.Context(), admin, upgrade.Request{Version: version})
 	kindOf(t, err, gozzard.ErrNotFound)
 	p, err := r.Publish(t.Context(), admin, r.text, r.sig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.Create(t.Context(), admin, upgrade.Wish{Version: version})
+	_, err = r.Create(t.Context(), admin, upgrade.Request{Version: version})
 	kindOf(t, err, gozzard.ErrConflict) // not uploaded
 	digest := p.Missing[0].SHA256
 	kindOf(t, r.Upload(version, digest, strings.NewReader("A program")), gozzard.ErrInvalid)
@@ -384,11 +384,11 @@ func TestTE8Publish(t *testing.T) {
 	if again, err := r.Publish(t.Context(), admin, r.text, r.sig); err != nil || len(again.Missing) != 0 {
 		t.Errorf("%+v, %v", again, err)
 	}
-	for _, w := range []upgrade.Wish{{Version: version, Stages: []int{50}}, {Version: version, Stages: []int{50, 10, 100}}, {Version: version, Stages: []int{0, 100}}} {
+	for _, w := range []upgrade.Request{{Version: version, Stages: []int{50}}, {Version: version, Stages: []int{50, 10, 100}}, {Version: version, Stages: []int{0, 100}}} {
 		_, err := r.Create(t.Context(), admin, w)
 		kindOf(t, err, gozzard.ErrInvalid)
 	}
-	_, err = r.Create(t.Context(), admin, upgrade.Wish{Version: version, Agents: []gozzard.AgentID{"stranger"}})
+	_, err = r.Create(t.Context(), admin, upgrade.Request{Version: version, Agents: []gozzard.AgentID{"stranger"}})
 	kindOf(t, err, gozzard.ErrNotFound)
 	if err := r.Remove(t.Context(), admin, version); err != nil {
 		t.Fatal(err)

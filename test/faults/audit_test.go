@@ -117,7 +117,7 @@ func TestTR2HostsOwnRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring, err := signing.OpenRing(dir, nil)
+	ring, err := signing.OpenKeyRing(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

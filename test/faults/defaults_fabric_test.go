@@ -34,7 +34,7 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 	f.agent.Kill(syscall.SIGKILL) // one at a time: two would be a clone
 	defer f.agent.Again()
 	var denied atomic.Int32
-	conn, err := natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewKeeper(m, enrol.Machine(), nil).TLS()), natsgo.TLSHandshakeFirst(), natsgo.NoReconnect(),
+	conn, err := natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewRenewer(m, enrol.Machine(), nil).TLS()), natsgo.TLSHandshakeFirst(), natsgo.NoReconnect(),
 		natsgo.Timeout(30*time.Second), natsgo.Name(enrol.Machine()+"/1"), natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
 			if strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
 				denied.Add(1)
@@ -74,7 +74,7 @@ func operationsAreSigned(t *testing.T, f *plainFleet) {
 	ft.Until(t, time.Minute, f.agent.Output, func() bool {
 		return f.admin(t, "POST", "/api/v1/operations", strings.NewReader(body)).status < 300 && len(told(t, f.state)) > 0
 	})
-	ring, err := signing.OpenRing(f.state, nil)
+	ring, err := signing.OpenKeyRing(f.state, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

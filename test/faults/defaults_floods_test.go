@@ -36,7 +36,7 @@ func agentsAreLimited(t *testing.T, f *plainFleet) {
 		t.Fatal(err)
 	}
 	connect := func() (*natsgo.Conn, error) {
-		return natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewKeeper(m, "m", nil).TLS()), natsgo.TLSHandshakeFirst(), natsgo.Name("m/1"), natsgo.NoReconnect(),
+		return natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewRenewer(m, "m", nil).TLS()), natsgo.TLSHandshakeFirst(), natsgo.Name("m/1"), natsgo.NoReconnect(),
 			natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}))
 	}
 	conn, err := connect()

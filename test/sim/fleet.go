@@ -62,11 +62,11 @@ func RunFleet(ctx context.Context, o FleetOptions) error {
 	return errors.Join(errs...)
 }
 
-func fleetRing(o FleetOptions) (*signing.Ring, error) {
+func fleetRing(o FleetOptions) (*signing.KeyRing, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the state folder: %w", err)
 	}
-	ring, err := signing.OpenRing(o.Dir, nil)
+	ring, err := signing.OpenKeyRing(o.Dir, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +80,14 @@ func fleetRing(o FleetOptions) (*signing.Ring, error) {
 // the few of one machine, often with the server that is looked at.
 const proving = 50
 
-func opener(ring *signing.Ring, id gozzard.AgentID, i int) func([]byte) ([]byte, error) {
+func opener(ring *signing.KeyRing, id gozzard.AgentID, i int) func([]byte) ([]byte, error) {
 	if i%proving != 0 {
 		return signing.Unproven
 	}
 	return func(b []byte) ([]byte, error) { return ring.Open(id, b) }
 }
 
-func runHost(ctx context.Context, o FleetOptions, ring *signing.Ring, i int) error {
+func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, i int) error {
 	addr := Addr(o.Cloud, i)
 	id := gozzard.AgentID(fmt.Sprintf("sim-%05d", i))
 	a, err := agent.New(agent.Options{

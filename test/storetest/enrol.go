@@ -41,8 +41,8 @@ func enrolled(id gozzard.AgentID) enrol.AgentRecord {
 		Reason: "r", Serial: "01", Previous: "00", NotAfter: start.Add(time.Hour), Enrolled: start, Changed: start, Token: "t"}
 }
 
-func enrolAct(what string) enrol.Act {
-	return enrol.Act{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what}
+func enrolAct(what string) enrol.AuditEntry {
+	return enrol.AuditEntry{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what}
 }
 
 func enrolTokens(t *testing.T, s EnrolRecord) {

@@ -22,8 +22,8 @@ func RunReleases(t *testing.T, open func(*testing.T) ReleaseRecord) {
 	}
 }
 
-func releaseAct(what string) upgrade.Act {
-	return upgrade.Act{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what, Targets: 3}
+func releaseAct(what string) upgrade.AuditEntry {
+	return upgrade.AuditEntry{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what, Targets: 3}
 }
 
 func releases(t *testing.T, s ReleaseRecord) {
@@ -42,7 +42,7 @@ func releases(t *testing.T, s ReleaseRecord) {
 	}
 	must(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("release:remove:1.1.0")))
 	wantKind(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("x")), gozzard.ErrNotFound)
-	must(t, s.AddRoll(t.Context(), &upgrade.Roll{Version: "1.0.0", Stages: []int{100}, State: upgrade.StateWaiting, Created: start, Changed: start}, releaseAct("")))
+	must(t, s.AddUpgrade(t.Context(), &upgrade.Upgrade{Version: "1.0.0", Stages: []int{100}, State: upgrade.StateWaiting, Created: start, Changed: start}, releaseAct("")))
 	wantKind(t, s.RemoveRelease(t.Context(), "1.0.0", releaseAct("x")), gozzard.ErrConflict)
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
@@ -52,15 +52,15 @@ func releases(t *testing.T, s ReleaseRecord) {
 }
 
 func rolls(t *testing.T, s ReleaseRecord) {
-	first := &upgrade.Roll{Version: "1.0.0", Stages: []int{1, 100}, State: upgrade.StateWaiting, Created: start, Changed: start, By: "app a", Hosts: []upgrade.Host{
+	first := &upgrade.Upgrade{Version: "1.0.0", Stages: []int{1, 100}, State: upgrade.StateWaiting, Created: start, Changed: start, By: "app a", Hosts: []upgrade.Host{
 		{Agent: "z", State: upgrade.HostWaiting}, {Agent: "a", Stage: 1, State: upgrade.HostWaiting}, {Agent: "主机", Stage: 1, State: upgrade.HostWaiting},
 	}}
-	must(t, s.AddRoll(t.Context(), first, releaseAct("release:roll:1.0.0")))
-	second := &upgrade.Roll{Version: "1.1.0", Stages: []int{100}, State: upgrade.StateRunning, Created: start, Changed: start}
-	wantKind(t, s.AddRoll(t.Context(), second, releaseAct("x")), gozzard.ErrConflict)
+	must(t, s.AddUpgrade(t.Context(), first, releaseAct("release:roll:1.0.0")))
+	second := &upgrade.Upgrade{Version: "1.1.0", Stages: []int{100}, State: upgrade.StateRunning, Created: start, Changed: start}
+	wantKind(t, s.AddUpgrade(t.Context(), second, releaseAct("x")), gozzard.ErrConflict)
 	first.State, first.Approved, first.Changed = upgrade.StateRunning, "user me", start.Add(time.Minute)
-	must(t, s.SaveRoll(t.Context(), first, []upgrade.Host{{Agent: "a", Stage: 1, State: upgrade.HostFailed, Reason: "refused: no", Asked: start}}, releaseAct("release:approve:1.0.0")))
-	list, err := s.Rolls(t.Context(), 5)
+	must(t, s.SaveUpgrade(t.Context(), first, []upgrade.Host{{Agent: "a", Stage: 1, State: upgrade.HostFailed, Reason: "refused: no", Asked: start}}, releaseAct("release:approve:1.0.0")))
+	list, err := s.Upgrades(t.Context(), 5)
 	must(t, err)
 	if len(list) != 1 {
 		t.Fatalf("got %+v", list)
@@ -74,11 +74,11 @@ func rolls(t *testing.T, s ReleaseRecord) {
 		t.Errorf("got %+v", h)
 	}
 	first.State, first.Reason = upgrade.StateStopped, "why"
-	must(t, s.SaveRoll(t.Context(), first, nil, releaseAct("")))
+	must(t, s.SaveUpgrade(t.Context(), first, nil, releaseAct("")))
 	first.State = upgrade.StateRunning
-	wantKind(t, s.SaveRoll(t.Context(), first, nil, releaseAct("x")), gozzard.ErrConflict)
-	must(t, s.AddRoll(t.Context(), second, releaseAct("")))
-	list, err = s.Rolls(t.Context(), 1)
+	wantKind(t, s.SaveUpgrade(t.Context(), first, nil, releaseAct("x")), gozzard.ErrConflict)
+	must(t, s.AddUpgrade(t.Context(), second, releaseAct("")))
+	list, err = s.Upgrades(t.Context(), 1)
 	must(t, err)
 	if len(list) != 1 || list[0].ID != second.ID || second.ID <= first.ID {
 		t.Errorf("got %+v", list)

@@ -84,19 +84,19 @@ func sessionLaidDown(t *testing.T, s control.Store) {
 		t.Helper()
 		now, _, err := s.OpenSession(t.Context(), host("a", session, journal, session))
 		must(t, err)
-		equal(t, "laid down", now.LaidDown, laid)
+		equal(t, "laid down", now.RestoredJournal, laid)
 		hosts, err := s.Hosts(t.Context())
 		must(t, err)
-		equal(t, "recorded as laid down", hosts[0].LaidDown, laid)
+		equal(t, "recorded as laid down", hosts[0].RestoredJournal, laid)
 	}
 	open(1, 1, 1) // new: nothing to lose
 	open(2, 2, 1) // lost at 2
 	open(3, 2, 1)
-	must(t, s.LaidDown(t.Context(), "a", 1)) // of a loss before this one
+	must(t, s.JournalRestored(t.Context(), "a", 1)) // of a loss before this one
 	open(4, 2, 1)
-	must(t, s.LaidDown(t.Context(), "a", 2))
+	must(t, s.JournalRestored(t.Context(), "a", 2))
 	open(5, 2, 2)
-	must(t, s.LaidDown(t.Context(), "nobody", 1))
+	must(t, s.JournalRestored(t.Context(), "nobody", 1))
 }
 
 // sessionProtocol: below the highest protocol that was recorded for a host no session is registered.
@@ -133,7 +133,7 @@ func sessionDescription(t *testing.T, s control.Store) {
 	}
 	now, opened, err := s.OpenSession(t.Context(), h)
 	must(t, err)
-	h.JournalSince, h.LaidDown = 1, 1
+	h.JournalSince, h.RestoredJournal = 1, 1
 	equal(t, "opened", opened, true)
 	equal(t, "host now", now, h)
 	hosts, err := s.Hosts(t.Context())

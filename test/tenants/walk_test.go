@@ -134,7 +134,7 @@ func (w *world) picture(t *testing.T) (lines []string) {
 	for _, h := range w.plane.Businesses(everybody) {
 		lines = append(lines, fmt.Sprintf("%+v", h))
 	}
-	rolls, err := w.releases.Rolls(t.Context(), 10)
+	rolls, err := w.releases.Upgrades(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ type world struct {
 	runner   *waves.Runner
 	releases *upgrade.Runner
 	jobs     *countedJobs
-	book     *auth.Book
+	book     *auth.Directory
 	accounts *auth.Accounts
 	native   http.Handler
 	doors    []*blueking.Handler
@@ -231,7 +231,7 @@ func newWorld(t testing.TB, only string) *world {
 	w.runner = waves.New(waves.Options{Store: w.jobs, Plane: w.plane, Rights: w.book.RightsOf, Now: func() time.Time { return now }})
 	w.enrolled(only, now)
 	w.releases = w.release()
-	w.native = api.New(api.Options{Plane: w.plane, Auth: w.book, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(), Metrics: w.metrics, Releases: w.releases})
+	w.native = api.New(api.Options{Plane: w.plane, Authenticate: blueking.ByHeaders(w.book), Challenge: blueking.AuthorizationHeader, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(), Metrics: w.metrics, Releases: w.releases})
 	w.doors = []*blueking.Handler{
 		job.New(job.Options{Plane: w.plane, Auth: w.book}),
 		gsekit.New(gsekit.Options{Plane: w.plane, Jobs: w.runner, Auth: w.book, Zone: time.UTC}),
@@ -251,7 +251,7 @@ const (
 
 func (w *world) release() *upgrade.Runner {
 	w.t.Helper()
-	shelf, err := release.OpenShelf(w.t.TempDir())
+	shelf, err := release.OpenRepository(w.t.TempDir())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -279,11 +279,11 @@ func (w *world) release() *upgrade.Runner {
 type oneHost struct{}
 
 func (oneHost) Members() []gozzard.AgentID                 { return []gozzard.AgentID{"host-a1"} }
-func (oneHost) Look(gozzard.AgentID) upgrade.Seen          { return upgrade.Seen{Online: true} }
+func (oneHost) Look(gozzard.AgentID) upgrade.HostView      { return upgrade.HostView{Online: true} }
 func (oneHost) Order(gozzard.AgentID, gozzard.UpdateOrder) {}
 
 // desk enrols hosts.
-func (w *world) desk() *enrol.Desk {
+func (w *world) desk() *enrol.Registry {
 	w.t.Helper()
 	dir := w.t.TempDir()
 	ca, err := enrol.OpenAuthority(dir, nil)
@@ -294,7 +294,7 @@ func (w *world) desk() *enrol.Desk {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	d, err := enrol.NewDesk(w.t.Context(), enrol.DeskOptions{Store: w.store, Authority: ca, Address: func() string { return "127.0.0.1:1" }, Key: signer.Key, Log: slog.New(slog.DiscardHandler)})
+	d, err := enrol.NewRegistry(w.t.Context(), enrol.RegistryOptions{Store: w.store, Authority: ca, Address: func() string { return "127.0.0.1:1" }, Key: signer.Key, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // The real plane fits the door.
 var _ gse.Plane = (*control.Plane)(nil)
 
-func book(t testing.TB) *auth.Book {
+func book(t testing.TB) *auth.Directory {
 	t.Helper()
 	secret := []auth.Digest{auth.Hash("secret")}
 	b, err := auth.New(auth.Config{

@@ -28,7 +28,7 @@ type Plane interface {
 // Options are the parts and settings of the door.
 type Options struct {
 	Plane    Plane
-	Auth     *auth.Book
+	Auth     *auth.Directory
 	Log      *slog.Logger
 	Observe  func(route string, code int, d time.Duration) // nil: nobody watches
 	MaxHosts int                                           // in one request; 100,000

@@ -37,7 +37,7 @@ type Options struct {
 	Jobs  Jobs
 	// Flush brings a business up to date with its source before it returns; nil: there is no source but the record, which is always up to date.
 	Flush       func(ctx context.Context, caller gozzard.Caller, biz int) error
-	Auth        *auth.Book
+	Auth        *auth.Directory
 	Log         *slog.Logger
 	Observe     func(route string, code int, d time.Duration) // nil: nobody watches
 	Granularity record.Granularity                            // of jobs; ByBusiness

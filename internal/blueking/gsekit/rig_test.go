@@ -201,7 +201,7 @@ type rig struct {
 	flush   error
 }
 
-func book(t testing.TB) *auth.Book {
+func book(t testing.TB) *auth.Directory {
 	t.Helper()
 	b, err := auth.New(auth.Config{Apps: []auth.App{{Code: "bk_sops", Secrets: []auth.Digest{auth.Hash("secret")}, AssertsUsers: true}}})
 	if err != nil {

@@ -21,9 +21,9 @@ const RingFile = "server.key"
 // ErrNoKey says that a ring trusts nobody yet.
 var ErrNoKey = errors.New("no key of a server is trusted yet")
 
-// Ring is what an agent knows of its server's keys: the newest one, which is on the disk before anything signed by it is believed. Older ones are
+// KeyRing is what an agent knows of its server's keys: the newest one, which is on the disk before anything signed by it is believed. Older ones are
 // refused for ever. It is safe for concurrent use.
-type Ring struct {
+type KeyRing struct {
 	path string
 	now  func() time.Time
 
@@ -36,12 +36,12 @@ type trusted struct {
 	id KeyID
 }
 
-// OpenRing reads the trusted key of a state folder, which must exist; there is none before the first Trust. now is nil but in tests.
-func OpenRing(dir string, now func() time.Time) (*Ring, error) {
+// OpenKeyRing reads the trusted key of a state folder, which must exist; there is none before the first Trust. now is nil but in tests.
+func OpenKeyRing(dir string, now func() time.Time) (*KeyRing, error) {
 	if now == nil {
 		now = time.Now
 	}
-	r := &Ring{path: filepath.Join(dir, RingFile), now: now}
+	r := &KeyRing{path: filepath.Join(dir, RingFile), now: now}
 	b, err := os.ReadFile(r.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
@@ -61,7 +61,7 @@ func OpenRing(dir string, now func() time.Time) (*Ring, error) {
 }
 
 // Key is the trusted one, the zero Key when there is none.
-func (r *Ring) Key() Key {
+func (r *KeyRing) Key() Key {
 	if t := r.key.Load(); t != nil {
 		return t.Key
 	}
@@ -70,7 +70,7 @@ func (r *Ring) Key() Key {
 
 // Trust takes a key on the word of whoever operates this host. It never goes back: a key of an older epoch is a server from the past, and another key of
 // the same epoch is another server. Who means that removes the file.
-func (r *Ring) Trust(k Key) error {
+func (r *KeyRing) Trust(k Key) error {
 	if k.Epoch == 0 {
 		return errors.New("cannot trust a key without an epoch")
 	}
@@ -90,7 +90,7 @@ func (r *Ring) Trust(k Key) error {
 }
 
 // keep makes a key durable, then trusts it. mu is held.
-func (r *Ring) keep(k Key) error {
+func (r *KeyRing) keep(k Key) error {
 	if err := atomicfile.Write(r.path, []byte(k.String()+"\n")); err != nil {
 		return fmt.Errorf("cannot keep the server's key: %w", err)
 	}
@@ -98,10 +98,10 @@ func (r *Ring) keep(k Key) error {
 	return nil
 }
 
-func (r *Ring) set(k Key) { r.key.Store(&trusted{Key: k, id: k.ID()}) }
+func (r *KeyRing) set(k Key) { r.key.Store(&trusted{Key: k, id: k.ID()}) }
 
 // Open gives the command of an envelope for an agent. Of anything else it gives a *Refusal. The command is a part of b.
-func (r *Ring) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
+func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 	e, err := parse(b)
 	if err != nil {
 		return nil, &Refusal{Rule: RuleForm, Err: err}
@@ -139,7 +139,7 @@ func (r *Ring) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 }
 
 // adopt keeps a key that the one before it introduced, unless a newer one came meanwhile.
-func (r *Ring) adopt(k Key) error {
+func (r *KeyRing) adopt(k Key) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	have := r.Key()

@@ -43,8 +43,8 @@ type Answer struct {
 	Key         string          `json:"key"`         // which the server signs commands with
 }
 
-// TokenWish is a token as somebody wants it.
-type TokenWish struct {
+// TokenRequest is a token as somebody wants it.
+type TokenRequest struct {
 	TTL     time.Duration
 	Uses    int
 	Cloud   int
@@ -54,7 +54,7 @@ type TokenWish struct {
 }
 
 // CreateToken makes a token. Its text is told this once.
-func (d *Desk) CreateToken(ctx context.Context, caller gozzard.Caller, w TokenWish) (Token, TokenRecord, error) {
+func (d *Registry) CreateToken(ctx context.Context, caller gozzard.Caller, w TokenRequest) (Token, TokenRecord, error) {
 	e := &gozzard.Error{Kind: gozzard.ErrInvalid}
 	fault := func(bad bool, path, text string) {
 		if bad {
@@ -81,14 +81,14 @@ func (d *Desk) CreateToken(ctx context.Context, caller gozzard.Caller, w TokenWi
 	t := newToken(d.o.Authority.Pin())
 	rec := TokenRecord{ID: t.ID, Digest: sha256.Sum256([]byte(t.Secret)), Created: now, Expires: now.Add(w.TTL), Uses: w.Uses, Cloud: w.Cloud, Nets: w.Nets,
 		Approve: w.Approve, Agent: w.Agent, CreatedBy: caller.App + "/" + caller.User}
-	if err := d.o.Store.AddEnrolToken(ctx, rec, Act{At: now, Caller: caller, What: "enrol:token:" + t.ID}); err != nil {
+	if err := d.o.Store.AddEnrolToken(ctx, rec, AuditEntry{At: now, Caller: caller, What: "enrol:token:" + t.ID}); err != nil {
 		return Token{}, TokenRecord{}, err
 	}
 	return t, rec, nil
 }
 
 // Tokens lists those that a caller may make, newest first.
-func (d *Desk) Tokens(ctx context.Context, caller gozzard.Caller) ([]TokenRecord, error) {
+func (d *Registry) Tokens(ctx context.Context, caller gozzard.Caller) ([]TokenRecord, error) {
 	list, err := d.o.Store.EnrolTokens(ctx)
 	if err != nil {
 		return nil, err
@@ -103,21 +103,21 @@ func (d *Desk) Tokens(ctx context.Context, caller gozzard.Caller) ([]TokenRecord
 }
 
 // RevokeToken makes a token worthless. Hosts that it brought in stay members.
-func (d *Desk) RevokeToken(ctx context.Context, caller gozzard.Caller, id string) error {
+func (d *Registry) RevokeToken(ctx context.Context, caller gozzard.Caller, id string) error {
 	list, err := d.Tokens(ctx, caller)
 	if err != nil {
 		return err
 	}
 	for _, t := range list {
 		if t.ID == id {
-			return d.o.Store.RevokeEnrolToken(ctx, id, Act{At: d.o.Now(), Caller: caller, What: "enrol:untoken:" + id})
+			return d.o.Store.RevokeEnrolToken(ctx, id, AuditEntry{At: d.o.Now(), Caller: caller, What: "enrol:untoken:" + id})
 		}
 	}
 	return gozzard.Errorf(gozzard.ErrNotFound, "there is no such token")
 }
 
 // Join makes a host a member if its token lets it in. from is where the request came from.
-func (d *Desk) Join(ctx context.Context, from netip.Addr, r JoinRequest) (Answer, error) {
+func (d *Registry) Join(ctx context.Context, from netip.Addr, r JoinRequest) (Answer, error) {
 	id, secret, csr, err := d.readJoin(&r)
 	if err != nil {
 		return Answer{}, d.refuse("join", r.Agent, err)
@@ -129,7 +129,7 @@ func (d *Desk) Join(ctx context.Context, from netip.Addr, r JoinRequest) (Answer
 	d.enrolling.Lock()
 	defer d.enrolling.Unlock()
 	now := d.o.Now()
-	act := Act{At: now, What: "enrol:join:" + string(r.Agent), Caller: gozzard.Caller{App: "enrolment", User: "token " + id}}
+	act := AuditEntry{At: now, What: "enrol:join:" + string(r.Agent), Caller: gozzard.Caller{App: "enrolment", User: "token " + id}}
 	rec, err := d.o.Store.Enrol(ctx, id, r.Agent, func(t TokenRecord, known AgentRecord) (AgentRecord, error) {
 		if err := t.admits(secret, from, r.Agent, known.Agent != "", now); err != nil {
 			return AgentRecord{}, err
@@ -161,7 +161,7 @@ func (d *Desk) Join(ctx context.Context, from netip.Addr, r JoinRequest) (Answer
 	return d.answer(rec, csr, serial)
 }
 
-func (d *Desk) readJoin(r *JoinRequest) (id, secret string, csr *x509.CertificateRequest, err error) {
+func (d *Registry) readJoin(r *JoinRequest) (id, secret string, csr *x509.CertificateRequest, err error) {
 	t, err := ParseToken(tokenVersion + "." + r.Token + "." + d.o.Authority.Pin())
 	if err != nil {
 		return "", "", nil, errToken("not a token")
@@ -190,7 +190,7 @@ func (d *Desk) readJoin(r *JoinRequest) (id, secret string, csr *x509.Certificat
 }
 
 // addressesFree: operations are asked for by address, so a host must not take that of another.
-func (d *Desk) addressesFree(agent gozzard.AgentID, cloud int, ips []netip.Addr) error {
+func (d *Registry) addressesFree(agent gozzard.AgentID, cloud int, ips []netip.Addr) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, ip := range ips {
@@ -203,7 +203,7 @@ func (d *Desk) addressesFree(agent gozzard.AgentID, cloud int, ips []netip.Addr)
 }
 
 // Renew gives a member that has proven its present key a certificate for a new one.
-func (d *Desk) Renew(ctx context.Context, cs *tls.ConnectionState, r RenewRequest) (Answer, error) {
+func (d *Registry) Renew(ctx context.Context, cs *tls.ConnectionState, r RenewRequest) (Answer, error) {
 	denied := gozzard.Errorf(gozzard.ErrUnauthenticated, "this host is not a member of the fleet, or not any more")
 	id, err := d.o.Authority.identify(cs, renewGrace)
 	if err != nil {
@@ -230,7 +230,7 @@ func (d *Desk) Renew(ctx context.Context, cs *tls.ConnectionState, r RenewReques
 	rec, err := d.o.Store.ChangeMember(ctx, id.agent, func(a AgentRecord) (AgentRecord, error) {
 		a.Previous, a.Serial, a.NotAfter, a.Restored = id.serial, serialText(serial), d.o.Now().Add(CertLife), time.Time{}
 		return a, nil
-	}, Act{})
+	}, AuditEntry{})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -244,7 +244,7 @@ func (d *Desk) Renew(ctx context.Context, cs *tls.ConnectionState, r RenewReques
 	return d.answer(rec, csr, serial)
 }
 
-func (d *Desk) answer(rec AgentRecord, csr *x509.CertificateRequest, serial *big.Int) (Answer, error) {
+func (d *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial *big.Int) (Answer, error) {
 	der, err := d.o.Authority.sign(csr, rec.Agent, rec.Cloud, serial)
 	if err != nil {
 		return Answer{}, err

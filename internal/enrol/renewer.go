@@ -23,8 +23,8 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Keeper keeps the certificate of a member fresh.
-type Keeper struct {
+// Renewer keeps the certificate of a member fresh.
+type Renewer struct {
 	log     *slog.Logger
 	now     func() time.Time
 	machine string
@@ -34,23 +34,23 @@ type Keeper struct {
 	m  *Membership
 }
 
-// NewKeeper keeps a membership.
-func NewKeeper(m *Membership, machine string, log *slog.Logger) *Keeper {
+// NewRenewer keeps a membership.
+func NewRenewer(m *Membership, machine string, log *slog.Logger) *Renewer {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Keeper{m: m, machine: machine, log: log, now: time.Now}
+	return &Renewer{m: m, machine: machine, log: log, now: time.Now}
 }
 
 // TLS is how the fabric is reached: with the certificate as it is at that moment, or by the ticket of the last connection that was made with it.
-func (k *Keeper) TLS() *tls.Config {
+func (k *Renewer) TLS() *tls.Config {
 	c := k.callTLS()
 	c.ClientSessionCache = &k.tickets
 	return c
 }
 
 // callTLS is how the API is reached: with the certificate as it is at that moment.
-func (k *Keeper) callTLS() *tls.Config {
+func (k *Renewer) callTLS() *tls.Config {
 	k.mu.Lock()
 	roots := k.m.roots
 	k.mu.Unlock()
@@ -65,7 +65,7 @@ func (k *Keeper) callTLS() *tls.Config {
 }
 
 // NotAfter is when the present certificate is over.
-func (k *Keeper) NotAfter() time.Time {
+func (k *Renewer) NotAfter() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.m.NotAfter()
@@ -73,7 +73,7 @@ func (k *Keeper) NotAfter() time.Time {
 
 // Run renews the certificate at two thirds of its life, again and again, until ctx ends. The connection to the fabric is not touched: the next one has the
 // new certificate.
-func (k *Keeper) Run(ctx context.Context) error {
+func (k *Renewer) Run(ctx context.Context) error {
 	failures := 0
 	// Spread: a fleet that was enrolled in one minute does not renew in one minute.
 	spread := rand.N(CertLife / 24)
@@ -110,7 +110,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // Renew asks for a certificate of a new key, with the present one, and keeps it.
-func (k *Keeper) Renew(ctx context.Context) error {
+func (k *Renewer) Renew(ctx context.Context) error {
 	k.mu.Lock()
 	m := *k.m
 	k.mu.Unlock()

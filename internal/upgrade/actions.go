@@ -82,7 +82,7 @@ func (r *Runner) Publish(ctx context.Context, caller gozzard.Caller, manifest, s
 		return Published{}, gozzard.Errorf(gozzard.ErrConflict, "%d releases are kept already: remove some (gozzard release remove)", maxReleases)
 	}
 	rel := Release{Version: m.Version, Manifest: manifest, Signature: signature, Published: now, By: person(caller)}
-	if err := r.o.Store.AddRelease(ctx, rel, Act{At: now, Caller: caller, What: "release:publish:" + m.Version}); err != nil {
+	if err := r.o.Store.AddRelease(ctx, rel, AuditEntry{At: now, Caller: caller, What: "release:publish:" + m.Version}); err != nil {
 		return Published{}, err
 	}
 	r.releases = slices.Insert(r.releases, 0, rel)
@@ -148,7 +148,7 @@ func (r *Runner) Remove(ctx context.Context, caller gozzard.Caller, version stri
 	if err != nil {
 		return err
 	}
-	if err := r.o.Store.RemoveRelease(ctx, version, Act{At: r.o.Now(), Caller: caller, What: "release:remove:" + version}); err != nil {
+	if err := r.o.Store.RemoveRelease(ctx, version, AuditEntry{At: r.o.Now(), Caller: caller, What: "release:remove:" + version}); err != nil {
 		return err
 	}
 	r.releases = slices.DeleteFunc(r.releases, func(p Release) bool { return p.Version == version })
@@ -170,47 +170,47 @@ func (r *Runner) used(f release.File) bool {
 	})
 }
 
-// Wish is a roll as somebody wants it.
-type Wish struct {
+// Request is a roll as somebody wants it.
+type Request struct {
 	Version string
 	Stages  []int             // none: 1, 10, 100
 	Agents  []gozzard.AgentID // none: every enrolled host that is online
 }
 
 // Create begins a roll, or has it wait for somebody else's word where two must agree.
-func (r *Runner) Create(ctx context.Context, caller gozzard.Caller, w Wish) (Roll, error) {
+func (r *Runner) Create(ctx context.Context, caller gozzard.Caller, w Request) (Upgrade, error) {
 	if len(w.Stages) == 0 {
 		w.Stages = []int{1, 10, 100}
 	}
 	if err := checkStages(w.Stages); err != nil {
-		return Roll{}, err
+		return Upgrade{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rel, m, err := r.find(w.Version)
 	if err != nil {
-		return Roll{}, err
+		return Upgrade{}, err
 	}
 	now := r.o.Now()
 	if missing := r.published(rel, m).Missing; len(missing) > 0 {
-		return Roll{}, gozzard.Errorf(gozzard.ErrConflict, "%s of release %s was not uploaded: publish it again", missing[0].Name, w.Version)
+		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "%s of release %s was not uploaded: publish it again", missing[0].Name, w.Version)
 	}
 	if !now.Before(m.Expires) {
-		return Roll{}, gozzard.Errorf(gozzard.ErrConflict, "release %s has expired: no host would take it", w.Version)
+		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "release %s has expired: no host would take it", w.Version)
 	}
 	if r.open != nil {
-		return Roll{}, gozzard.Errorf(gozzard.ErrConflict, "roll %d of release %s is %s: stop it first (gozzard release stop)", r.open.ID, r.open.Version, r.open.State)
+		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "roll %d of release %s is %s: stop it first (gozzard release stop)", r.open.ID, r.open.Version, r.open.State)
 	}
 	agents, err := r.choose(w.Agents)
 	if err != nil {
-		return Roll{}, err
+		return Upgrade{}, err
 	}
-	roll := &Roll{Version: w.Version, Stages: w.Stages, State: StateRunning, Created: now, Changed: now, By: person(caller), Hosts: assign(w.Version, w.Stages, agents)}
+	roll := &Upgrade{Version: w.Version, Stages: w.Stages, State: StateRunning, Created: now, Changed: now, By: person(caller), Hosts: assign(w.Version, w.Stages, agents)}
 	if r.o.TwoPerson {
 		roll.State = StateWaiting
 	}
-	if err := r.o.Store.AddRoll(ctx, roll, Act{At: now, Caller: caller, What: "release:roll:" + w.Version, Targets: len(agents)}); err != nil {
-		return Roll{}, err
+	if err := r.o.Store.AddUpgrade(ctx, roll, AuditEntry{At: now, Caller: caller, What: "release:roll:" + w.Version, Targets: len(agents)}); err != nil {
+		return Upgrade{}, err
 	}
 	r.setOpen(roll)
 	return r.copyOpen(), nil
@@ -238,15 +238,15 @@ func (r *Runner) choose(named []gozzard.AgentID) ([]gozzard.AgentID, error) {
 	return online, nil
 }
 
-func (r *Runner) copyOpen() Roll {
+func (r *Runner) copyOpen() Upgrade {
 	c := *r.open
 	c.Hosts = slices.Clone(c.Hosts)
 	return c
 }
 
 // Approve lets the open roll begin. It takes another person than the one who created it.
-func (r *Runner) Approve(ctx context.Context, caller gozzard.Caller, version string) (Roll, error) {
-	return r.change(ctx, caller, version, "approve", func(roll *Roll) error {
+func (r *Runner) Approve(ctx context.Context, caller gozzard.Caller, version string) (Upgrade, error) {
+	return r.change(ctx, caller, version, "approve", func(roll *Upgrade) error {
 		if roll.State != StateWaiting {
 			return gozzard.Errorf(gozzard.ErrConflict, "roll %d of release %s does not wait for approval", roll.ID, roll.Version)
 		}
@@ -259,33 +259,33 @@ func (r *Runner) Approve(ctx context.Context, caller gozzard.Caller, version str
 }
 
 // Stop ends the open roll. Hosts that were asked already may still finish.
-func (r *Runner) Stop(ctx context.Context, caller gozzard.Caller, version string) (Roll, error) {
-	return r.change(ctx, caller, version, "stop", func(roll *Roll) error {
+func (r *Runner) Stop(ctx context.Context, caller gozzard.Caller, version string) (Upgrade, error) {
+	return r.change(ctx, caller, version, "stop", func(roll *Upgrade) error {
 		roll.State, roll.Reason = StateStopped, "stopped by "+person(caller)
 		return nil
 	})
 }
 
-func (r *Runner) change(ctx context.Context, caller gozzard.Caller, version, verb string, f func(*Roll) error) (Roll, error) {
+func (r *Runner) change(ctx context.Context, caller gozzard.Caller, version, verb string, f func(*Upgrade) error) (Upgrade, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.open == nil || r.open.Version != version {
-		return Roll{}, gozzard.Errorf(gozzard.ErrNotFound, "no roll of release %.80q is open", version)
+		return Upgrade{}, gozzard.Errorf(gozzard.ErrNotFound, "no roll of release %.80q is open", version)
 	}
 	next := r.copyOpen()
 	if err := f(&next); err != nil {
-		return Roll{}, err
+		return Upgrade{}, err
 	}
 	next.Changed = r.o.Now()
-	if err := r.o.Store.SaveRoll(ctx, &next, nil, Act{At: next.Changed, Caller: caller, What: "release:" + verb + ":" + version, Targets: len(next.Hosts)}); err != nil {
-		return Roll{}, err
+	if err := r.o.Store.SaveUpgrade(ctx, &next, nil, AuditEntry{At: next.Changed, Caller: caller, What: "release:" + verb + ":" + version, Targets: len(next.Hosts)}); err != nil {
+		return Upgrade{}, err
 	}
 	r.setOpenOr(&next)
 	return next, nil
 }
 
 // setOpenOr keeps a roll that was changed as the open one, unless it is final now. mu is held.
-func (r *Runner) setOpenOr(next *Roll) {
+func (r *Runner) setOpenOr(next *Upgrade) {
 	if !next.State.Open() {
 		r.setOpen(nil)
 		return
@@ -298,7 +298,7 @@ func (r *Runner) setOpenOr(next *Roll) {
 	}
 }
 
-// Rolls lists the newest rolls, newest first.
-func (r *Runner) Rolls(ctx context.Context, limit int) ([]Roll, error) {
-	return r.o.Store.Rolls(ctx, limit)
+// Upgrades lists the newest rolls, newest first.
+func (r *Runner) Upgrades(ctx context.Context, limit int) ([]Upgrade, error) {
+	return r.o.Store.Upgrades(ctx, limit)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Standing is what an agent says of itself to somebody on its host.
-type Standing struct {
+// Summary is what an agent says of itself to somebody on its host.
+type Summary struct {
 	Host    gozzard.HostInfo
 	Session uint64             // the newest; 0 before the first
 	Open    bool               // operations are taken in
@@ -17,8 +17,8 @@ type Standing struct {
 	Journal gozzard.JournalPos // what is durable
 }
 
-// Standing tells how the agent stands now. It waits neither for the disk nor for the main loop.
-func (a *Agent) Standing() Standing {
+// Summary tells how the agent stands now. It waits neither for the disk nor for the main loop.
+func (a *Agent) Summary() Summary {
 	s := a.contact.standing(a.o.Now())
 	s.Host = a.info
 	s.Journal = gozzard.JournalPos{ID: a.journal.ID(), LSN: a.journal.Synced()}
@@ -28,8 +28,8 @@ func (a *Agent) Standing() Standing {
 // Lives tells of the processes that the agent keeps, see supervise.Supervisor.Lives.
 func (a *Agent) Lives(most int) (lives []supervise.Life, total int) { return a.sup.Lives(most) }
 
-func (c *contact) standing(now time.Time) Standing {
+func (c *contact) standing(now time.Time) Summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Standing{Session: c.session, Open: c.leased(now), Opened: c.opened, Heard: c.lastHeard}
+	return Summary{Session: c.session, Open: c.leased(now), Opened: c.opened, Heard: c.lastHeard}
 }

@@ -29,8 +29,8 @@ var (
 	partPattern = regexp.MustCompile(`^\.gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age-[0-9]+$`) // on its way to such a name
 )
 
-// KeeperOptions say where backups go and how many stay. Data, Dir, Every, Keep and Recipients are required.
-type KeeperOptions struct {
+// SchedulerOptions say where backups go and how many stay. Data, Dir, Every, Keep and Recipients are required.
+type SchedulerOptions struct {
 	Data       string
 	Dir        string
 	Every      time.Duration
@@ -42,14 +42,14 @@ type KeeperOptions struct {
 	Now        func() time.Time
 }
 
-// Keeper makes backups again and again.
-type Keeper struct {
-	o    KeeperOptions
+// Scheduler makes backups again and again.
+type Scheduler struct {
+	o    SchedulerOptions
 	last time.Time // when this one made the last
 }
 
-// NewKeeper checks that backups can be written where they go, so that a wrong folder is noticed at the start.
-func NewKeeper(o KeeperOptions) (*Keeper, error) {
+// NewScheduler checks that backups can be written where they go, so that a wrong folder is noticed at the start.
+func NewScheduler(o SchedulerOptions) (*Scheduler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -66,11 +66,11 @@ func NewKeeper(o KeeperOptions) (*Keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot write backups: %w", err)
 	}
-	return &Keeper{o: o}, errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return &Scheduler{o: o}, errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // Run makes a backup whenever one is due, until ctx ends. A failure is logged, told and tried again.
-func (k *Keeper) Run(ctx context.Context) error {
+func (k *Scheduler) Run(ctx context.Context) error {
 	failures := 0
 	var notBefore time.Time
 	for {
@@ -103,7 +103,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // due is when the next backup is to be made: at once when there is none.
-func (k *Keeper) due() time.Time {
+func (k *Scheduler) due() time.Time {
 	now := k.o.Now()
 	newest, err := Newest(k.o.Dir)
 	if err != nil {
@@ -119,7 +119,7 @@ func (k *Keeper) due() time.Time {
 }
 
 // Once makes a backup and removes those that are too many.
-func (k *Keeper) Once(ctx context.Context) error {
+func (k *Scheduler) Once(ctx context.Context) error {
 	at := k.o.Now().UTC()
 	_, note, err := Create(ctx, CreateOptions{Data: k.o.Data, To: filepath.Join(k.o.Dir, at.Format(nameLayout)), Recipients: k.o.Recipients, Program: k.o.Program, Now: k.o.Now})
 	if err != nil {
@@ -146,7 +146,7 @@ func (k *Keeper) Once(ctx context.Context) error {
 }
 
 // sweep removes what a server that was killed in the middle of a backup has left.
-func (k *Keeper) sweep() error {
+func (k *Scheduler) sweep() error {
 	all, err := os.ReadDir(k.o.Dir)
 	if err != nil {
 		return fmt.Errorf("cannot list the backups: %w", err)

@@ -18,13 +18,13 @@ const (
 )
 
 // OwnStanding finds out whom this program runs as and what it may.
-func OwnStanding() (Standing, error) {
+func OwnStanding() (Privileges, error) {
 	c, err := procfs.New("/proc").Credentials(os.Getpid())
 	if err != nil {
-		return Standing{}, fmt.Errorf("cannot find out what this program may do: %w", err)
+		return Privileges{}, fmt.Errorf("cannot find out what this program may do: %w", err)
 	}
 	self := ownAccount()
-	return Standing{Mode: modeOf(self.uid, c.Effective), Account: self.name, UID: self.uid}, nil
+	return Privileges{Mode: modeOf(self.uid, c.Effective), Account: self.name, UID: self.uid}, nil
 }
 
 // modeOf judges by what the kernel goes by, the effective powers: root of a container may be short of them, and an ordinary account may have been given some.

@@ -10,11 +10,11 @@ import (
 	"runtime"
 )
 
-// Shelf keeps programs of releases in a folder, each under its SHA-256.
-type Shelf struct{ dir string }
+// Repository keeps programs of releases in a folder, each under its SHA-256.
+type Repository struct{ dir string }
 
-// OpenShelf makes the folder when there is none.
-func OpenShelf(dir string) (*Shelf, error) {
+// OpenRepository makes the folder when there is none.
+func OpenRepository(dir string) (*Repository, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of releases: %w", err)
 	}
@@ -27,11 +27,11 @@ func OpenShelf(dir string) (*Shelf, error) {
 			return nil, fmt.Errorf("cannot tidy the folder of releases: %w", err)
 		}
 	}
-	return &Shelf{dir}, nil
+	return &Repository{dir}, nil
 }
 
 // Put keeps a program, if it is the one that the manifest names. It is durable when this returns.
-func (s *Shelf) Put(f File, from io.Reader) error {
+func (s *Repository) Put(f File, from io.Reader) error {
 	out, err := os.CreateTemp(s.dir, ".part-*")
 	if err != nil {
 		return fmt.Errorf("cannot keep %s: %w", f.Name, err)
@@ -47,23 +47,23 @@ func (s *Shelf) Put(f File, from io.Reader) error {
 }
 
 // Open gives a program that is kept; fs.ErrNotExist when it is not. f must be of a manifest that was parsed: its digest becomes a name.
-func (s *Shelf) Open(f File) (*os.File, error) { return os.Open(filepath.Join(s.dir, f.SHA256)) }
+func (s *Repository) Open(f File) (*os.File, error) { return os.Open(filepath.Join(s.dir, f.SHA256)) }
 
 // Has reports whether a program is kept.
-func (s *Shelf) Has(f File) bool {
+func (s *Repository) Has(f File) bool {
 	st, err := os.Stat(filepath.Join(s.dir, f.SHA256))
 	return err == nil && st.Size() == f.Size
 }
 
 // Remove gives the room of a program free.
-func (s *Shelf) Remove(f File) error {
+func (s *Repository) Remove(f File) error {
 	if err := os.Remove(filepath.Join(s.dir, f.SHA256)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove %s: %w", f.Name, err)
 	}
 	return nil
 }
 
-func (s *Shelf) sync() error {
+func (s *Repository) sync() error {
 	if runtime.GOOS == "windows" { // has no such call, and needs none
 		return nil
 	}

@@ -24,8 +24,8 @@ const (
 	maxHostname = 255
 )
 
-// DeskOptions are the parts of a desk. Store, Authority, Address and Key are required.
-type DeskOptions struct {
+// RegistryOptions are the parts of a desk. Store, Authority, Address and Key are required.
+type RegistryOptions struct {
 	Store     Store
 	Authority *Authority
 	Address   func() string      // of the fabric, told to agents; a missing host is the one they know the server by
@@ -35,9 +35,9 @@ type DeskOptions struct {
 	Log       *slog.Logger
 }
 
-// Desk knows who is a member of the fleet. It is safe for concurrent use.
-type Desk struct {
-	o DeskOptions
+// Registry knows who is a member of the fleet. It is safe for concurrent use.
+type Registry struct {
+	o RegistryOptions
 
 	enrolling sync.Mutex // one host at a time: whether an address is free is decided here
 
@@ -50,8 +50,8 @@ type Desk struct {
 	wake    chan struct{}
 }
 
-// NewDesk reads the members. Run must be running for clones to be recorded.
-func NewDesk(ctx context.Context, o DeskOptions) (*Desk, error) {
+// NewRegistry reads the members. Run must be running for clones to be recorded.
+func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -61,7 +61,7 @@ func NewDesk(ctx context.Context, o DeskOptions) (*Desk, error) {
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}
-	d := &Desk{o: o, members: map[gozzard.AgentID]AgentRecord{}, owners: map[gozzard.HostAddr]gozzard.AgentID{}, clones: map[gozzard.AgentID]string{},
+	d := &Registry{o: o, members: map[gozzard.AgentID]AgentRecord{}, owners: map[gozzard.HostAddr]gozzard.AgentID{}, clones: map[gozzard.AgentID]string{},
 		heard: map[gozzard.AgentID]identity{}, cut: func(gozzard.AgentID, int) {}, wake: make(chan struct{}, 1)}
 	list, err := o.Store.Members(ctx)
 	if err != nil {
@@ -74,14 +74,14 @@ func NewDesk(ctx context.Context, o DeskOptions) (*Desk, error) {
 }
 
 // OnCut sets what ends the connections of an agent.
-func (d *Desk) OnCut(cut func(agent gozzard.AgentID, cloud int)) {
+func (d *Registry) OnCut(cut func(agent gozzard.AgentID, cloud int)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.cut = cut
 }
 
 // take puts a member into memory; mu is held or nobody else knows the desk yet.
-func (d *Desk) take(a AgentRecord) {
+func (d *Registry) take(a AgentRecord) {
 	for _, ip := range d.members[a.Agent].IPs {
 		at := gozzard.HostAddr{Cloud: d.members[a.Agent].Cloud, IP: ip}
 		if d.owners[at] == a.Agent {
@@ -98,14 +98,14 @@ func (d *Desk) take(a AgentRecord) {
 }
 
 // refuse counts a refusal.
-func (d *Desk) refuse(rule string, agent gozzard.AgentID, err error) error {
+func (d *Registry) refuse(rule string, agent gozzard.AgentID, err error) error {
 	d.o.Refused(rule)
 	d.o.Log.Warn("an agent was refused", "rule", rule, "agent", agent, "err", err)
 	return err
 }
 
 // Admit tells whose certificate a connection of the fabric has shown, and until when it counts.
-func (d *Desk) Admit(cs *tls.ConnectionState, machine string) (gozzard.AgentID, int, time.Time, error) {
+func (d *Registry) Admit(cs *tls.ConnectionState, machine string) (gozzard.AgentID, int, time.Time, error) {
 	id, err := d.o.Authority.identify(cs, 0)
 	if err != nil {
 		return "", 0, time.Time{}, d.refuse("certificate", "", err)
@@ -123,7 +123,7 @@ func (d *Desk) Admit(cs *tls.ConnectionState, machine string) (gozzard.AgentID, 
 }
 
 // standing tells why somebody is not let in. mu is held.
-func (d *Desk) standing(id identity, machine string) (rule string, err error) {
+func (d *Registry) standing(id identity, machine string) (rule string, err error) {
 	m, ok := d.members[id.agent]
 	switch {
 	case !ok || m.Cloud != id.cloud:
@@ -141,7 +141,7 @@ func (d *Desk) standing(id identity, machine string) (rule string, err error) {
 }
 
 // Clone puts an agent into quarantine that was found to run twice. Who found it ends its connections.
-func (d *Desk) Clone(agent gozzard.AgentID, _ int) {
+func (d *Registry) Clone(agent gozzard.AgentID, _ int) {
 	d.mu.Lock()
 	d.isolate(agent, "ran twice at the same time: its state folder was copied")
 	d.mu.Unlock()
@@ -150,14 +150,14 @@ func (d *Desk) Clone(agent gozzard.AgentID, _ int) {
 }
 
 // Downgraded puts an agent into quarantine that speaks an older protocol than it did: a program without the newer checks was put in its place.
-func (d *Desk) Downgraded(agent gozzard.AgentID, said, known uint32) {
+func (d *Registry) Downgraded(agent gozzard.AgentID, said, known uint32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.isolate(agent, fmt.Sprintf("speaks protocol %d after %d: an older program was put in its place; install a newer one, then approve it", said, known))
 }
 
 // isolate takes effect at once; Run writes it down. mu is held.
-func (d *Desk) isolate(agent gozzard.AgentID, reason string) {
+func (d *Registry) isolate(agent gozzard.AgentID, reason string) {
 	m := d.members[agent]
 	if m.State != StateActive {
 		return
@@ -169,7 +169,7 @@ func (d *Desk) isolate(agent gozzard.AgentID, reason string) {
 }
 
 // nudge has Run look at what is to be recorded.
-func (d *Desk) nudge() {
+func (d *Registry) nudge() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
@@ -177,7 +177,7 @@ func (d *Desk) nudge() {
 }
 
 // Run records quarantines, and who was heard of after a restore, until ctx ends.
-func (d *Desk) Run(ctx context.Context) error {
+func (d *Registry) Run(ctx context.Context) error {
 	for {
 		var retry <-chan time.Time
 		if clones, heard := d.recordClones(ctx), d.recordHeard(ctx); !clones || !heard {
@@ -192,7 +192,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	}
 }
 
-func (d *Desk) recordClones(ctx context.Context) (all bool) {
+func (d *Registry) recordClones(ctx context.Context) (all bool) {
 	d.mu.Lock()
 	pending := make(map[gozzard.AgentID]string, len(d.clones))
 	for a, why := range d.clones {
@@ -210,7 +210,7 @@ func (d *Desk) recordClones(ctx context.Context) (all bool) {
 				a.State, a.Reason, a.Changed = StateQuarantined, why, d.o.Now()
 			}
 			return a, nil
-		}, Act{At: d.o.Now(), What: "enrol:quarantine:" + string(agent)})
+		}, AuditEntry{At: d.o.Now(), What: "enrol:quarantine:" + string(agent)})
 		if err != nil {
 			d.o.Log.Error("cannot record a quarantine, trying again", "agent", agent, "err", err)
 			all = false
@@ -223,7 +223,7 @@ func (d *Desk) recordClones(ctx context.Context) (all bool) {
 	return all
 }
 
-func (d *Desk) member(agent gozzard.AgentID) (AgentRecord, bool) {
+func (d *Registry) member(agent gozzard.AgentID) (AgentRecord, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m, ok := d.members[agent]
@@ -231,13 +231,13 @@ func (d *Desk) member(agent gozzard.AgentID) (AgentRecord, bool) {
 }
 
 // StateOf is the state of a member, "" for somebody who is none.
-func (d *Desk) StateOf(agent gozzard.AgentID) State {
+func (d *Registry) StateOf(agent gozzard.AgentID) State {
 	m, _ := d.member(agent)
 	return m.State
 }
 
 // Addrs leaves out of what an agent says of itself the addresses that another member enrolled with: operations are asked for by address.
-func (d *Desk) Addrs(agent gozzard.AgentID, said []gozzard.HostAddr) []gozzard.HostAddr {
+func (d *Registry) Addrs(agent gozzard.AgentID, said []gozzard.HostAddr) []gozzard.HostAddr {
 	d.mu.Lock()
 	kept := slices.DeleteFunc(slices.Clone(said), func(a gozzard.HostAddr) bool {
 		owner, taken := d.owners[a]
@@ -251,7 +251,7 @@ func (d *Desk) Addrs(agent gozzard.AgentID, said []gozzard.HostAddr) []gozzard.H
 }
 
 // Agents lists the members, by name.
-func (d *Desk) Agents() []AgentRecord {
+func (d *Registry) Agents() []AgentRecord {
 	d.mu.Lock()
 	list := make([]AgentRecord, 0, len(d.members))
 	for _, m := range d.members {
@@ -268,7 +268,7 @@ func (d *Desk) Agents() []AgentRecord {
 }
 
 // SetState approves, revokes or removes a member. From the moment it returns nothing of a member that is not active is let in, and what was open is cut.
-func (d *Desk) SetState(ctx context.Context, caller gozzard.Caller, agent gozzard.AgentID, to State) (AgentRecord, error) {
+func (d *Registry) SetState(ctx context.Context, caller gozzard.Caller, agent gozzard.AgentID, to State) (AgentRecord, error) {
 	what, ok := map[State]string{StateActive: "enrol:approve:", StateRevoked: "enrol:revoke:", StateRemoved: "enrol:remove:"}[to]
 	if !ok {
 		return AgentRecord{}, gozzard.Errorf(gozzard.ErrInvalid, "an agent cannot be made %s", to)
@@ -291,7 +291,7 @@ func (d *Desk) SetState(ctx context.Context, caller gozzard.Caller, agent gozzar
 		}
 		a.State, a.Reason, a.Changed = to, "", now
 		return a, nil
-	}, Act{At: now, Caller: caller, What: what + string(agent)})
+	}, AuditEntry{At: now, Caller: caller, What: what + string(agent)})
 	if err != nil {
 		return AgentRecord{}, err
 	}

@@ -35,8 +35,8 @@ type Options struct {
 	Now     func() time.Time  // time.Now
 }
 
-// Book answers who is asking and what he may see and do. It is safe for concurrent use; changes of Accounts apply to the next request.
-type Book struct {
+// Directory answers who is asking and what he may see and do. It is safe for concurrent use; changes of Accounts apply to the next request.
+type Directory struct {
 	o       Options
 	absent  *entry // stands in for every unknown app, so that both cost the same
 	nonces  nonces
@@ -66,9 +66,9 @@ type person struct {
 type pair struct{ app, user string }
 
 // New makes a book that does not change.
-func New(c Config) (*Book, error) { return newBook(c, Options{}) }
+func New(c Config) (*Directory, error) { return newBook(c, Options{}) }
 
-func newBook(c Config, o Options) (*Book, error) {
+func newBook(c Config, o Options) (*Directory, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot read credentials: %w", err)
 	}
@@ -78,7 +78,7 @@ func newBook(c Config, o Options) (*Book, error) {
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}
-	b := &Book{o: o, absent: newEntry(App{}), started: o.Now(), apps: make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
+	b := &Directory{o: o, absent: newEntry(App{}), started: o.Now(), apps: make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
 		tokens: make(map[Digest]Token, len(c.Tokens)), joint: map[pair]*gozzard.Rights{}}
 	b.apply(&Change{Apps: c.Apps, Users: c.Users, Tokens: c.Tokens})
 	return b, nil
@@ -96,7 +96,7 @@ func newEntry(a App) *entry {
 }
 
 // apply makes a change visible.
-func (b *Book) apply(c *Change) {
+func (b *Directory) apply(c *Change) {
 	now := b.o.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -128,7 +128,7 @@ const personApp = "user:"
 // RightsOf tells what a caller that was proven earlier may see and do now: none once the app or the person is gone.
 //
 // An app acts within its own grants. When the person behind it is known here, by a login or by the app's word, it acts within that person's as well.
-func (b *Book) RightsOf(c gozzard.Caller) *gozzard.Rights {
+func (b *Directory) RightsOf(c gozzard.Caller) *gozzard.Rights {
 	b.mu.RLock()
 	p, known := b.users[c.User]
 	e := b.apps[c.App]
@@ -155,7 +155,7 @@ func (b *Book) RightsOf(c gozzard.Caller) *gozzard.Rights {
 // maxJoint bounds what is kept of join: a white-listed app can name every person there is.
 const maxJoint = 10_000
 
-func (b *Book) join(k pair) *gozzard.Rights {
+func (b *Directory) join(k pair) *gozzard.Rights {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, p := b.apps[k.app], b.users[k.user]
@@ -171,13 +171,13 @@ func (b *Book) join(k pair) *gozzard.Rights {
 }
 
 // refuse counts a refusal and gives it back.
-func (b *Book) refuse(rule string, kind gozzard.ErrorKind, format string, args ...any) error {
+func (b *Directory) refuse(rule string, kind gozzard.ErrorKind, format string, args ...any) error {
 	b.o.Refused(rule)
 	return gozzard.Errorf(kind, format, args...)
 }
 
 // CheckApp proves the app alone. Unknown apps and wrong secrets give the same error after the same work.
-func (b *Book) CheckApp(c Credentials) (App, error) {
+func (b *Directory) CheckApp(c Credentials) (App, error) {
 	if c.App == "" {
 		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "bk_app_code: required")
 	}
@@ -205,7 +205,7 @@ func (b *Book) CheckApp(c Credentials) (App, error) {
 }
 
 // Check proves the app, then the user: a valid token wins; else the app's word counts if the app is on the white list.
-func (b *Book) Check(ctx context.Context, c Credentials) (gozzard.Caller, App, error) {
+func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, App, error) {
 	app, err := b.CheckApp(c)
 	if err != nil {
 		return gozzard.Caller{}, App{}, err
@@ -223,7 +223,7 @@ func (b *Book) Check(ctx context.Context, c Credentials) (gozzard.Caller, App, e
 }
 
 // user finds out for whom an app acts.
-func (b *Book) user(ctx context.Context, app *App, c *Credentials) (name string, asserted bool, err error) {
+func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name string, asserted bool, err error) {
 	var unsure error
 	if c.Token != "" {
 		name, err := b.tokenUser(ctx, c.Token)
@@ -250,7 +250,7 @@ func (b *Book) user(ctx context.Context, app *App, c *Credentials) (name string,
 }
 
 // tokenUser finds whose token it is: one of ours, or one that the login service knows. An empty name without an error is nobody's.
-func (b *Book) tokenUser(ctx context.Context, token string) (string, error) {
+func (b *Directory) tokenUser(ctx context.Context, token string) (string, error) {
 	if t, ok := b.token(token); ok {
 		return t.User, nil
 	}
@@ -268,7 +268,7 @@ func (b *Book) tokenUser(ctx context.Context, token string) (string, error) {
 }
 
 // token looks a token of ours up by its digest: what the time of that could tell an attacker is the digest of his guess, which he knows.
-func (b *Book) token(secret string) (Token, bool) {
+func (b *Directory) token(secret string) (Token, bool) {
 	if secret == "" {
 		return Token{}, false
 	}
@@ -279,7 +279,7 @@ func (b *Book) token(secret string) (Token, bool) {
 	return t, ok && !t.expired(b.o.Now())
 }
 
-func (b *Book) enabled(name string) error {
+func (b *Directory) enabled(name string) error {
 	b.mu.RLock()
 	p := b.users[name]
 	b.mu.RUnlock()
@@ -290,7 +290,7 @@ func (b *Book) enabled(name string) error {
 }
 
 // CheckPerson proves a person who comes without an app, by a token of ours.
-func (b *Book) CheckPerson(token string) (gozzard.Caller, error) {
+func (b *Directory) CheckPerson(token string) (gozzard.Caller, error) {
 	t, ok := b.token(token)
 	if !ok {
 		return gozzard.Caller{}, b.refuse("user_token", gozzard.ErrUnauthenticated, "the token is not valid")
