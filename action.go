@@ -5,7 +5,8 @@ import (
 	"log/slog"
 )
 
-// Action is what an operation asks of one process. The zero value is no action and is refused everywhere: a forgotten field never starts a fleet.
+// Action is what an operation asks of one process. The zero value is no action and is refused everywhere: a
+// forgotten field never starts a fleet.
 type Action uint8
 
 // The actions.
@@ -58,8 +59,8 @@ func (a Action) RunsCommand() bool {
 	return false
 }
 
-// Supersedes reports whether a newer pending action of this kind makes an older pending one pointless: of start, stop, host and unhost only the
-// newest waiting one is sent; restart, reload and kill go in order.
+// Supersedes reports whether a newer pending action of this kind makes an older pending one pointless: of start,
+// stop, host and unhost only the newest waiting one is sent; restart, reload and kill go in order.
 func (a Action) Supersedes(older Action) bool {
 	set := func(x Action) bool {
 		return x == ActionStart || x == ActionStop || x == ActionHost || x == ActionUnhost

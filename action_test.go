@@ -13,11 +13,13 @@ func TestActionNames(t *testing.T) {
 			t.Errorf("%v is read back as %v: %v", a, got, err)
 		}
 	}
+
 	for _, s := range []string{"", "none", "START", "start ", "action(99)"} {
 		if a, err := gozzard.ParseAction(s); err == nil {
 			t.Errorf("%q is read as %v", s, a)
 		}
 	}
+
 	if got := gozzard.Action(99).String(); got != "action(99)" {
 		t.Errorf("action 99 is called %q", got)
 	}

@@ -20,8 +20,8 @@ const module = "github.com/gozzard/gozzard"
 // everything stands for all packages of ours but the program.
 const everything = "*"
 
-// mayImport is the law of imports: which package of ours may import which, by folder, "." being the root. Tests may import everything but the
-// program: they put real parts together.
+// mayImport is the law of imports: which package of ours may import which, by folder, "." being the root. Tests may
+// import everything but the program: they put real parts together.
 var mayImport = map[string][]string{
 	".":      {},
 	"client": {"."},
@@ -106,7 +106,8 @@ type source struct {
 
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// parseAll reads every Go file of the module itself, whatever its build tags: what is built for Windows obeys the same law.
+// parseAll reads every Go file of the module itself, whatever its build tags: what is built for Windows obeys the
+// same law.
 func parseAll(t *testing.T) []source {
 	t.Helper()
 	var all []source
@@ -114,7 +115,9 @@ func parseAll(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
+
 		name := d.Name()
+
 		if d.IsDir() {
 			if p != "." && (name == "testdata" || name[0] == '.' || name[0] == '_') {
 				return fs.SkipDir
@@ -124,23 +127,29 @@ func parseAll(t *testing.T) []source {
 			}
 			return nil
 		}
+
 		if !strings.HasSuffix(name, ".go") {
 			return nil
 		}
+
 		text, err := os.ReadFile(p)
 		if err != nil {
 			return err
 		}
+
 		file, err := parser.ParseFile(token.NewFileSet(), p, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
+
 		all = append(all, source{path: p, folder: filepath.ToSlash(filepath.Dir(p)), lines: bytes.Count(text, []byte("\n")), file: file})
 		return nil
 	})
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return all
 }
 
@@ -168,6 +177,7 @@ func refuse(s source, allowed []string, imported string) string {
 	if imported == "C" {
 		return "no cgo"
 	}
+
 	rest, ours := strings.CutPrefix(imported, module)
 	if !ours || rest != "" && rest[0] != '/' {
 		first, _, _ := strings.Cut(imported, "/")
@@ -176,6 +186,7 @@ func refuse(s source, allowed []string, imported string) string {
 		}
 		return ""
 	}
+
 	folder := path.Clean(strings.TrimPrefix(rest, "/"))
 	switch {
 	case folder == "cmd" || strings.HasPrefix(folder, "cmd/"):
@@ -183,6 +194,7 @@ func refuse(s source, allowed []string, imported string) string {
 	case s.isTest(), slices.Contains(allowed, everything), slices.Contains(allowed, folder):
 		return ""
 	}
+
 	return "not in the table of imports"
 }
 
@@ -197,6 +209,7 @@ func TestPackages(t *testing.T) {
 		}
 		documented[s.folder] = documented[s.folder] || describes(s.file)
 	}
+
 	for folder, ok := range documented {
 		if !ok {
 			t.Errorf("package %s has no doc comment that begins with \"Package %s\" or \"Command %s\"", folder, path.Base(folder), path.Base(folder))

@@ -42,15 +42,15 @@ type AuditLink struct {
 	Hash AuditHash
 }
 
-// AuditHead is the newest row of a chain. Who has written one down elsewhere can tell later that nothing before it was changed, not even by somebody
-// who can change the whole record.
+// AuditHead is the newest row of a chain. Who has written one down elsewhere can tell later that nothing before it
+// was changed, not even by somebody who can change the whole record.
 type AuditHead struct {
 	Seq  int64     `json:"seq"`
 	Hash AuditHash `json:"hash"`
 }
 
-// Chain is the hash of a row that follows one with the hash prev. Texts are given with their lengths, so no two rows have the same bytes. Times count in
-// milliseconds, as the record keeps them.
+// Chain is the hash of a row that follows one with the hash prev. Texts are given with their lengths, so no two
+// rows have the same bytes. Times count in milliseconds, as the record keeps them.
 func (r *AuditRow) Chain(prev AuditHash) (sum AuditHash) {
 	b := make([]byte, 0, 512)
 	number := func(n int64) { b = binary.BigEndian.AppendUint64(b, uint64(n)) }
@@ -58,21 +58,26 @@ func (r *AuditRow) Chain(prev AuditHash) (sum AuditHash) {
 		number(int64(len(s)))
 		b = append(b, s...)
 	}
+
 	text("gozzard audit 1")
 	b = append(b, prev[:]...)
 	number(r.Seq)
+
 	if r.At.IsZero() {
 		number(0)
 	} else {
 		number(r.At.UnixMilli())
 	}
+
 	text(r.Caller.App)
 	text(r.Caller.User)
+
 	if r.Caller.Asserted {
 		number(1)
 	} else {
 		number(0)
 	}
+
 	text(r.Act)
 	text(string(r.TaskID))
 	b = append(b, r.RequestHash[:]...)
@@ -87,7 +92,8 @@ type AuditCheck struct {
 	Rows int
 }
 
-// Follow takes the next row. It fails where the chain is broken: at the first row that was changed, or that follows one that was changed or removed.
+// Follow takes the next row. It fails where the chain is broken: at the first row that was changed, or that follows
+// one that was changed or removed.
 func (c *AuditCheck) Follow(l *AuditLink) error {
 	if l.Seq <= c.Head.Seq {
 		return fmt.Errorf("audit row %d comes after row %d", l.Seq, c.Head.Seq)
@@ -108,7 +114,8 @@ func (c *AuditCheck) End(head AuditHead) error {
 	return nil
 }
 
-// HashHosts is what a row of the audit keeps of the hosts of an operation: which they were, in the order of its attempts.
+// HashHosts is what a row of the audit keeps of the hosts of an operation: which they were, in the order of its
+// attempts.
 func HashHosts(attempts []Attempt) (sum [32]byte) {
 	h := sha256.New()
 	line := make([]byte, 0, 128)

@@ -1,7 +1,7 @@
 package gozzard
 
-// The decisions of the delivery protocol (docs/architecture.md, "Delivery"). They are pure so that the server, the agent and the exhaustive test
-// of the protocol run the very same functions.
+// The decisions of the delivery protocol (docs/architecture.md, "Delivery"). They are pure so that the server, the
+// agent and the exhaustive test of the protocol run the very same functions.
 
 // Phase is how far an operation is, as its agent knows. The order is the order of life.
 type Phase uint8
@@ -49,8 +49,9 @@ func (s AttemptState) String() string {
 // Final states never change.
 func (s AttemptState) Final() bool { return s >= AttemptOK }
 
-// Sources lists the states from which an attempt may become s: the condition of every compare-and-set on the record. Who withdraws an attempt
-// that was not sent (superseded, expired) asks for less, Pending alone: another server may have sent it meanwhile.
+// Sources lists the states from which an attempt may become s: the condition of every compare-and-set on the
+// record. Who withdraws an attempt that was not sent (superseded, expired) asks for less, Pending alone: another
+// server may have sent it meanwhile.
 func (s AttemptState) Sources() []AttemptState {
 	switch s {
 	case AttemptPending: // requeue, only by Reconcile
@@ -67,7 +68,8 @@ func (s AttemptState) Sources() []AttemptState {
 	return nil
 }
 
-// MayOpenSession is the server's fence on HELLO: a session is registered only when it is newer than every one seen of that agent.
+// MayOpenSession is the server's fence on HELLO: a session is registered only when it is newer than every one seen
+// of that agent.
 func MayOpenSession(registered, hello uint64) bool { return hello > registered }
 
 // Admission is what an agent does with an operation that arrives.
@@ -89,7 +91,8 @@ type AgentView struct {
 	NewestGen uint64 // the newest generation taken in for this process, queued ones included
 }
 
-// Admit decides about an operation that arrives in a session with a generation. Read-only operations have no place in the order of intents.
+// Admit decides about an operation that arrives in a session with a generation. Read-only operations have no place
+// in the order of intents.
 func Admit(st AgentView, session, gen uint64, readOnly bool) Admission {
 	switch {
 	case session != st.Session || !st.Leased:
@@ -113,7 +116,8 @@ func OnCancel(p Phase) Phase {
 	return p
 }
 
-// OnRecovery gives the phase of an operation found in the journal when an agent starts: what was begun and not done was interrupted.
+// OnRecovery gives the phase of an operation found in the journal when an agent starts: what was begun and not done
+// was interrupted.
 func OnRecovery(p Phase) Phase {
 	if p == PhaseBegun {
 		return PhaseInterrupted
@@ -121,7 +125,8 @@ func OnRecovery(p Phase) Phase {
 	return p
 }
 
-// Finalise gives the state that a report of an agent about an attempt leads to; ok is false when the report decides nothing.
+// Finalise gives the state that a report of an agent about an attempt leads to; ok is false when the report decides
+// nothing.
 func Finalise(p Phase, code Code) (state AttemptState, ok bool) {
 	switch p {
 	case PhaseDone:
@@ -147,8 +152,8 @@ type Contact struct {
 	SameJournal bool   // SameJournal of the attempt: absence proves that nothing began
 }
 
-// Reconcile decides about an attempt when its agent opens a session. next is the state to set (its Sources are the condition), ok is false when
-// the attempt stays as it is.
+// Reconcile decides about an attempt when its agent opens a session. next is the state to set (its Sources are the
+// condition), ok is false when the attempt stays as it is.
 func Reconcile(state AttemptState, dispatched uint64, deadlinePassed bool, c Contact, code Code) (next AttemptState, ok bool) {
 	if state != AttemptDispatched && state != AttemptUnknown || dispatched >= c.Session {
 		return 0, false
@@ -165,12 +170,14 @@ func Reconcile(state AttemptState, dispatched uint64, deadlinePassed bool, c Con
 	if state == AttemptDispatched && !deadlinePassed {
 		return AttemptPending, true
 	}
+
 	return AttemptNotExecuted, true
 }
 
-// JournalSince gives the first session in which an agent had the journal that it greets with: the one recorded while the journal is known and has
-// not gone back, else the session of this HELLO. It is recorded in the transaction that registers the session, because a server may die between
-// that and the reconciliation, and whoever goes on must still know that the journal changed.
+// JournalSince gives the first session in which an agent had the journal that it greets with: the one recorded
+// while the journal is known and has not gone back, else the session of this HELLO. It is recorded in the
+// transaction that registers the session, because a server may die between that and the reconciliation, and whoever
+// goes on must still know that the journal changed.
 func JournalSince(known JournalPos, since uint64, hello JournalPos, session uint64) uint64 {
 	if known.ID == hello.ID && hello.LSN >= known.LSN {
 		return since
@@ -178,6 +185,6 @@ func JournalSince(known JournalPos, since uint64, hello JournalPos, session uint
 	return session
 }
 
-// SameJournal reports whether an agent still has the journal under which an attempt was dispatched. Where it does not, the agent's "never heard of
-// it" proves nothing: the attempt is not cancelled but left to Reconcile.
+// SameJournal reports whether an agent still has the journal under which an attempt was dispatched. Where it does
+// not, the agent's "never heard of it" proves nothing: the attempt is not cancelled but left to Reconcile.
 func SameJournal(dispatched, journalSince uint64) bool { return dispatched >= journalSince }

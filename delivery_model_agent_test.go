@@ -8,24 +8,27 @@ import "github.com/gozzard/gozzard"
 func (m *model) agentSteps(w *world) {
 	fresh := network{}
 	m.send(w, &fresh)
+
 	for i := range m.ops {
 		m.receiveOps(w, &fresh, i)
 		m.receiveCancels(w, &fresh, i)
 		m.receiveAck(w, i)
 		m.work(w, i)
 	}
+
 	if w.net.welcome&(1<<w.session) != 0 && !w.welcomed {
 		next := *w
 		next.welcomed = true
 		m.emit(w, next, fresh.welcome&(1<<w.session) != 0, act{verb: "WELCOME", op: -1, num: int(w.session)}, "")
 	}
+
 	if int(w.connects) < m.connects {
 		m.disturb(w)
 	}
 }
 
-// connect raises the session, on disk before anything is said in it, and forgets tombstones whose verdicts are recorded: operations of older
-// sessions are refused for their session from now on.
+// connect raises the session, on disk before anything is said in it, and forgets tombstones whose verdicts are
+// recorded: operations of older sessions are refused for their session from now on.
 func (m *model) connect(w *world) {
 	w.session++
 	w.connects++
@@ -49,7 +52,8 @@ func (m *model) receiveOps(w *world, fresh *network, op int) {
 		if !m.intact(sessionIsCurrent) {
 			session = uint64(w.session)
 		}
-		// The lease is taken as never over: a lease that ends refuses more, which is covered by messages that never arrive.
+		// The lease is taken as never over: a lease that ends refuses more, which is covered by messages that never
+		// arrive.
 		st := gozzard.AgentView{Session: uint64(w.session), Leased: true, Phase: phaseAt[w.at[op]], NewestGen: m.newest(w)}
 		next := *w
 		switch gozzard.Admit(st, session, gen(op), opAction[op].ReadOnly()) {
@@ -89,7 +93,9 @@ func (m *model) receiveCancels(w *world, fresh *network, op int) {
 	if w.net.cancel[op]&(1<<w.session) == 0 {
 		return
 	}
+
 	next := *w
+
 	if gozzard.OnCancel(phaseAt[w.at[op]]) == gozzard.PhaseNever && w.at[op] < atNever {
 		if m.intact(tombstoneOnCancel) {
 			next.at[op] = atNever
@@ -98,16 +104,19 @@ func (m *model) receiveCancels(w *world, fresh *network, op int) {
 			next.net.result[op] |= 1 << atNever
 		}
 	}
+
 	m.emit(w, next, fresh.cancel[op]&(1<<w.session) != 0, act{verb: "CANCEL arrives,", op: int8(op), num: int(w.session)}, "")
 }
 
-// receiveAck covers ACK, which answers a RESULT once the verdict is recorded, so the journal need not keep it. The agent repeats a RESULT until then,
-// so there is an ACK whenever there is a verdict, and the network need not keep it either. A tombstone stays as long as its operation could still arrive
-// in this session: nothing else would refuse it then, for a tombstone knows no generation.
+// receiveAck covers ACK, which answers a RESULT once the verdict is recorded, so the journal need not keep it. The
+// agent repeats a RESULT until then, so there is an ACK whenever there is a verdict, and the network need not keep
+// it either. A tombstone stays as long as its operation could still arrive in this session: nothing else would
+// refuse it then, for a tombstone knows no generation.
 func (m *model) receiveAck(w *world, op int) {
 	if !w.rows[op].state.Final() {
 		return
 	}
+
 	next := *w
 	switch w.at[op] {
 	case atDone, atInterrupted:
@@ -118,6 +127,7 @@ func (m *model) receiveAck(w *world, op int) {
 			next.at[op] = atAbsent
 		}
 	}
+
 	m.emit(w, next, true, act{verb: "ACK arrives,", op: int8(op)}, "")
 }
 
@@ -176,17 +186,21 @@ func (m *model) disturb(w *world) {
 	m.emit(w, next, false, act{verb: "reconnect as", op: -1, num: int(next.session)}, "")
 
 	m.crash(w, m.intact(intentBeforeEffect), "crash, start as")
+
 	if !m.intact(intentIsSynced) {
 		m.crash(w, false, "crash that loses what was not synced, start as")
 	}
 	if int(w.faults) >= m.journalFaults {
 		return
 	}
+
 	lost := *w
 	m.loseJournal(&lost)
 	lost.journal = journalPos{id: w.journal.id + 1}
 	m.crashInto(w, lost, "crash, journal lost, start as")
-	// A journal rolled back further than the server has seen of it; less than that cannot be noticed and is what fdatasync is there for.
+
+	// A journal rolled back further than the server has seen of it; less than that cannot be noticed and is what
+	// fdatasync is there for.
 	if w.known.id == w.journal.id && w.known.lsn > 0 {
 		old := *w
 		m.loseJournal(&old)
@@ -217,11 +231,13 @@ func (m *model) crash(w *world, intentKept bool, verb string) {
 			}
 		}
 	}
+
 	next.newestBefore = next.newest
 	m.crashInto(w, next, verb)
 }
 
-// loseJournal leaves nothing of what the agent knew of operations. The order of intents starts anew: a journal that is gone took the fence along.
+// loseJournal leaves nothing of what the agent knew of operations. The order of intents starts anew: a journal that
+// is gone took the fence along.
 func (m *model) loseJournal(w *world) {
 	w.at = [maxOps]uint8{}
 	w.newest, w.newestBefore, w.ordered = 0, 0, 0
@@ -255,6 +271,7 @@ func (m *model) agentSends(w *world, net *network) {
 		}
 		factor *= 5
 	}
+
 	if !w.welcomed {
 		net.hello[w.connects][shape/64] |= 1 << (shape % 64)
 	}

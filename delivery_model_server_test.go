@@ -14,10 +14,12 @@ const pendingOnly = 0xff // decision.session of a withdrawal
 func (m *model) serverSteps(w *world) {
 	fresh := network{}
 	m.send(w, &fresh)
+
 	for i := range m.ops {
 		m.decideByRow(w, i)
 		m.decideByResult(w, &fresh, i)
 	}
+
 	for c := 1; c <= int(w.connects); c++ {
 		for shape := range w.net.shapes(c) {
 			isFresh := fresh.hello[c][shape/64]&(1<<(shape%64)) != 0
@@ -25,6 +27,7 @@ func (m *model) serverSteps(w *world) {
 			m.decideByHello(w, c, shape, isFresh)
 		}
 	}
+
 	for k := range m.slots {
 		if d := w.slots[k]; d.kind != decideNothing {
 			next := *w
@@ -35,7 +38,8 @@ func (m *model) serverSteps(w *world) {
 	}
 }
 
-// decideByRow covers what a look at the record leads to: dispatch, withdrawal of what is superseded or waited too long, the deadline.
+// decideByRow covers what a look at the record leads to: dispatch, withdrawal of what is superseded or waited too
+// long, the deadline.
 func (m *model) decideByRow(w *world, op int) {
 	switch w.rows[op].state {
 	case gozzard.AttemptPending:
@@ -74,7 +78,8 @@ func (m *model) decideByResult(w *world, fresh *network, op int) {
 	}
 }
 
-// openSession covers a HELLO that arrives: the session, the journal and since when it is that journal are one transaction.
+// openSession covers a HELLO that arrives: the session, the journal and since when it is that journal are one
+// transaction.
 func (m *model) openSession(w *world, connect int, fresh bool) {
 	hello := w.greeted[connect]
 	registered := uint64(w.registered)
@@ -90,11 +95,13 @@ func (m *model) openSession(w *world, connect int, fresh bool) {
 	m.emit(w, next, fresh, act{verb: "HELLO opens session", op: -1, num: int(hello.session)}, "")
 }
 
-// decideByHello covers reconciliation. Any server that hears the HELLO of the registered session does it, so that one dying half-way does no harm.
+// decideByHello covers reconciliation. Any server that hears the HELLO of the registered session does it, so that
+// one dying half-way does no harm.
 func (m *model) decideByHello(w *world, connect, shape int, fresh bool) {
 	if w.greeted[connect].session != w.registered {
 		return
 	}
+
 	for op := range m.ops {
 		for _, late := range []bool{false, true} {
 			if to, ok := m.reconcile(w, connect, shape, op, late); ok {
@@ -167,6 +174,7 @@ func (m *model) serverSends(w *world, net *network) {
 			}
 		}
 	}
+
 	for c := 1; c <= int(w.connects); c++ {
 		if w.greeted[c].session != w.registered {
 			continue
@@ -179,7 +187,8 @@ func (m *model) serverSends(w *world, net *network) {
 	}
 }
 
-// settled reports whether a HELLO has nothing left to say: only then it is answered with Welcome and no longer repeated.
+// settled reports whether a HELLO has nothing left to say: only then it is answered with Welcome and no longer
+// repeated.
 func (m *model) settled(w *world, connect, shape int) bool {
 	for op := range m.ops {
 		if _, ok := m.reconcile(w, connect, shape, op, false); ok {

@@ -9,15 +9,16 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The exhaustive test of the delivery protocol: an explicit-state model of the record, two servers, one agent and the network, whose every
-// decision is taken by the functions of this package that the product runs.
+// The exhaustive test of the delivery protocol: an explicit-state model of the record, two servers, one agent and
+// the network, whose every decision is taken by the functions of this package that the product runs.
 //
-// The network is a set of messages that only grows: whatever was ever sent may be delivered at any later time, any number of times, in any order,
-// or never. That is loss, duplication and reordering without a bound, and it needs no counters. Messages that can have no effect any more are
-// taken out of the set, which keeps it small. Time has no place: a deadline may pass at any moment.
+// The network is a set of messages that only grows: whatever was ever sent may be delivered at any later time, any
+// number of times, in any order, or never. That is loss, duplication and reordering without a bound, and it needs
+// no counters. Messages that can have no effect any more are taken out of the set, which keeps it small. Time has
+// no place: a deadline may pass at any moment.
 //
-// A server keeps nothing but what it read: a slow one holds a decision, made from rows it read long ago, and carries it out whenever it likes.
-// A server that dies is one that never does.
+// A server keeps nothing but what it read: a slow one holds a decision, made from rows it read long ago, and
+// carries it out whenever it likes. A server that dies is one that never does.
 
 const (
 	maxOps      = 3
@@ -56,7 +57,8 @@ const (
 	tombstoneOutlivesAck
 )
 
-// Where an operation is on the agent: the phases of the package, with those steps told apart between which the agent may die.
+// Where an operation is on the agent: the phases of the package, with those steps told apart between which the
+// agent may die.
 const (
 	atAbsent uint8 = iota
 	atQueued
@@ -118,7 +120,8 @@ type network struct {
 	welcome uint8                      // a bit for each session
 }
 
-// world is one state of everything. It has no pointers and no padding that matters: it is compared and hashed as a value.
+// world is one state of everything. It has no pointers and no padding that matters: it is compared and hashed as a
+// value.
 type world struct {
 	net network
 
@@ -160,6 +163,7 @@ type act struct {
 
 func (a act) String() string {
 	s := a.verb
+
 	if a.slow {
 		s = "slow server: " + s
 	}
@@ -169,6 +173,7 @@ func (a act) String() string {
 	if a.num > 0 {
 		s += fmt.Sprintf(" [%d]", a.num)
 	}
+
 	switch a.d.kind {
 	case decideDispatch:
 		s += fmt.Sprintf(": dispatch op%d in session %d", a.d.op, a.d.session)
@@ -177,10 +182,12 @@ func (a act) String() string {
 	case decideWithdraw:
 		s += fmt.Sprintf(": withdraw op%d", a.d.op)
 	}
+
 	return s
 }
 
-// step is a successor: helpful ones need no fault, no old message and no slow server; bad names the promise that it breaks.
+// step is a successor: helpful ones need no fault, no old message and no slow server; bad names the promise that it
+// breaks.
 type step struct {
 	next    world
 	act     act
@@ -234,6 +241,7 @@ func brokenPromise(before, after row, effects uint8, op int) string {
 	if before.state.Final() && after != before {
 		return fmt.Sprintf("the final verdict of op%d changed from %v to %v", op, before.state, after.state)
 	}
+
 	switch after.state {
 	case gozzard.AttemptOK, gozzard.AttemptFailed:
 		want := gozzard.AttemptOK
@@ -248,6 +256,7 @@ func brokenPromise(before, after row, effects uint8, op int) string {
 			return fmt.Sprintf("op%d is recorded %v and took effect", op, after.state)
 		}
 	}
+
 	return ""
 }
 
@@ -271,13 +280,15 @@ func (m *model) normalise(w *world) {
 	}
 }
 
-// send adds to net what would be sent or sent again in w by a server or agent that is alive: what is lost is repeated from here.
+// send adds to net what would be sent or sent again in w by a server or agent that is alive: what is lost is
+// repeated from here.
 func (m *model) send(w *world, net *network) {
 	m.agentSends(w, net)
 	m.serverSends(w, net)
 }
 
-// forgetMessages drops messages that every receiver would ignore for ever. Each rule rests on a mechanism and is off where that is removed.
+// forgetMessages drops messages that every receiver would ignore for ever. Each rule rests on a mechanism and is
+// off where that is removed.
 func (m *model) forgetMessages(w *world) {
 	if m.intact(durableSession) {
 		if m.intact(sessionIsCurrent) {
@@ -293,6 +304,7 @@ func (m *model) forgetMessages(w *world) {
 			w.net.welcome = 0
 		}
 	}
+
 	if m.intact(registerIfGreater) {
 		for c := 1; c <= int(w.connects); c++ {
 			s := w.greeted[c].session
@@ -305,6 +317,7 @@ func (m *model) forgetMessages(w *world) {
 			}
 		}
 	}
+
 	for i := range m.ops {
 		if w.rows[i].state.Final() { // reports change nothing any more, and a late CANCEL could only keep things from happening
 			w.net.result[i], w.net.cancel[i] = 0, 0
@@ -377,7 +390,8 @@ func (r result) String() string {
 	return b.String()
 }
 
-// fingerprint stands for a world among those visited. 128 bits leave about one chance in 10^24 that two of ten million worlds share one.
+// fingerprint stands for a world among those visited. 128 bits leave about one chance in 10^24 that two of ten
+// million worlds share one.
 type fingerprint [2]uint64
 
 type explorer struct {
@@ -391,8 +405,8 @@ type explorer struct {
 	ends    []uint32 // where those of each world end
 }
 
-// explore visits every reachable world breadth first, so that a counterexample is a shortest one, and then asks of each whether it can still
-// reach a verdict for every attempt when no more faults happen.
+// explore visits every reachable world breadth first, so that a counterexample is a shortest one, and then asks of
+// each whether it can still reach a verdict for every attempt when no more faults happen.
 func explore(c config) result {
 	e := &explorer{model: &model{config: c}, seen: map[fingerprint]int32{}}
 	e.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -423,10 +437,13 @@ func explore(c config) result {
 		}
 		level = next
 	}
+
 	r := result{states: len(e.parent), depth: depth}
+
 	if stuck := e.stuck(); stuck >= 0 {
 		r.bad, r.trace = "without further faults some attempt never gets a verdict", e.trace(stuck)
 	}
+
 	return r
 }
 
@@ -444,8 +461,8 @@ func (e *explorer) visit(w *world, parent int32, choice int) (int32, bool) {
 	return n, true
 }
 
-// stuck finds the first world from which no run of helpful steps leads to the goal, -1 when there is none. Later worlds tend to be nearer to the
-// goal, so going backwards a few rounds are enough.
+// stuck finds the first world from which no run of helpful steps leads to the goal, -1 when there is none. Later
+// worlds tend to be nearer to the goal, so going backwards a few rounds are enough.
 func (e *explorer) stuck() int32 {
 	good := e.goal
 	for changed := true; changed; {
@@ -466,11 +483,13 @@ func (e *explorer) stuck() int32 {
 			}
 		}
 	}
+
 	for n, ok := range good {
 		if !ok {
 			return int32(n)
 		}
 	}
+
 	return -1
 }
 

@@ -11,14 +11,15 @@ import (
 
 var modelFull = flag.Bool("model.full", false, "explore the larger configurations of the delivery protocol too (minutes, 2 GB)")
 
-// TestProtocol explores every reachable state of bounded worlds: no operation takes effect twice, every verdict is true and stays, intents take
-// effect in their order, and without further faults every attempt gets its verdict.
+// TestProtocol explores every reachable state of bounded worlds: no operation takes effect twice, every verdict is
+// true and stays, intents take effect in their order, and without further faults every attempt gets its verdict.
 func TestProtocol(t *testing.T) {
 	configs := []config{
 		{ops: 2, connects: 3, slots: 1},
 		{ops: 2, connects: 2, slots: 1, journalFaults: 1},
 		{ops: 1, connects: 4, slots: 2, journalFaults: 2},
 	}
+
 	if *modelFull {
 		configs = append(configs,
 			config{ops: 2, connects: 3, slots: 2, journalFaults: 1},
@@ -27,6 +28,7 @@ func TestProtocol(t *testing.T) {
 			config{ops: 3, connects: 1, slots: 2},
 		)
 	}
+
 	for _, c := range configs {
 		t.Run(c.String(), func(t *testing.T) {
 			r := explore(c)
@@ -52,8 +54,9 @@ const (
 	stuck     = "never gets a verdict"
 )
 
-// TestProtocolMutations removes one mechanism at a time: each removal breaks a promise, so none of them is there for nothing, and a model that is
-// too weak to see it would be found out. The first nine are the protocol's own, the rest are rules for those who use it.
+// TestProtocolMutations removes one mechanism at a time: each removal breaks a promise, so none of them is there
+// for nothing, and a model that is too weak to see it would be found out. The first nine are the protocol's own,
+// the rest are rules for those who use it.
 func TestProtocolMutations(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -24,6 +24,7 @@ func TestFinalStatesAreNoSources(t *testing.T) {
 			t.Errorf("nothing may become %v", s)
 		}
 	}
+
 	if got := gozzard.AttemptState(0).Sources(); got != nil {
 		t.Errorf("the zero state has sources %v", got)
 	}
@@ -41,9 +42,11 @@ func TestStateAndPhaseNames(t *testing.T) {
 	for _, s := range allStates {
 		seen[s.String()] = true
 	}
+
 	for p := gozzard.PhaseAbsent; p <= gozzard.PhaseNever; p++ {
 		seen["phase "+p.String()] = true
 	}
+
 	if len(seen) != len(allStates)+6 {
 		t.Errorf("names are not distinct: %v", seen)
 	}
@@ -62,6 +65,7 @@ func TestAdmit(t *testing.T) {
 		change(&st)
 		return st
 	}
+
 	for _, tt := range []struct {
 		name     string
 		standing gozzard.AgentView

@@ -1,6 +1,7 @@
 package gozzard
 
-// EventKind says what happened to a process. The words with an underscore are those that callers of the process API know.
+// EventKind says what happened to a process. The words with an underscore are those that callers of the process API
+// know.
 type EventKind string
 
 // The kinds of events.
@@ -16,7 +17,8 @@ const (
 	EventRan                EventKind = "ran"    // a periodic or one-shot process ended by itself
 )
 
-// Event is something that happened to one process on one host. Seq counts on the agent and never goes back within one journal.
+// Event is something that happened to one process on one host. Seq counts on the agent and never goes back within
+// one journal.
 type Event struct {
 	Seq     uint64    `json:"seq"`
 	Key     Key       `json:"key"`

@@ -18,6 +18,7 @@ func FuzzTaskID(f *testing.F) {
 	z.Add("GSETASK:20180315180551:+7")
 	z.Add("GSETASK:20180315180551:007")
 	z.Add("GSETASK::1")
+
 	z.Fuzz(func(t *testing.T, text string) {
 		seq, ok := gozzard.TaskID(text).Seq()
 		if !ok {
@@ -35,6 +36,7 @@ func FuzzNames(f *testing.F) {
 	for _, s := range []string{"0:10.0.0.1", "3:2001:db8::1", "0:::ffff:10.0.0.1", "000102030405060708090a0b0c0d0e0f", "网关服", "a b", "-rf", "a\u202eb", "01:10.0.0.1", "0:fe80::1%eth0"} {
 		z.Add(s)
 	}
+
 	z.Fuzz(func(t *testing.T, text string) {
 		if a, err := gozzard.ParseHostAddr(text); err == nil {
 			again, err := gozzard.ParseHostAddr(a.String())

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// AgentID names an agent for its whole life: made once on the host and kept in its state folder. Addresses change, agent ids do not.
+// AgentID names an agent for its whole life: made once on the host and kept in its state folder. Addresses change,
+// agent ids do not.
 type AgentID string
 
 // Validate reports whether the id can be a token of a fabric subject.
@@ -61,14 +62,17 @@ func ParseHostAddr(s string) (HostAddr, error) {
 	if !ok {
 		return HostAddr{}, fmt.Errorf("%q is not of the form cloud:ip", s)
 	}
+
 	n, err := strconv.Atoi(cloud)
 	if err != nil || n < 0 || strconv.Itoa(n) != cloud {
 		return HostAddr{}, fmt.Errorf("%q is not a cloud id", cloud)
 	}
+
 	addr, err := ParseIP(ip)
 	if err != nil {
 		return HostAddr{}, err
 	}
+
 	return HostAddr{Cloud: n, IP: addr}, nil
 }
 

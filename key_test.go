@@ -12,10 +12,12 @@ func TestAgentID(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
+
 	long := make([]byte, 65)
 	for i := range long {
 		long[i] = 'a'
 	}
+
 	// An agent id is one token of a subject: what separates or matches tokens must not be in it.
 	for _, id := range []gozzard.AgentID{"", "a.b", "*", ">", "a b", "a/b", "é", "a\n", gozzard.AgentID(long)} {
 		if err := id.Validate(); err == nil {
@@ -35,6 +37,7 @@ func TestHostAddr(t *testing.T) {
 			t.Errorf("%q is read as %v: %v", tt.in, addr, err)
 		}
 	}
+
 	for _, s := range []string{"", "10.0.0.1", ":10.0.0.1", "-1:10.0.0.1", "+1:10.0.0.1", "01:10.0.0.1", "0:", "0:host", "0:10.0.0.01", "0:0.0.0.0",
 		"0:224.0.0.1", "0:255.255.255.255", "0:::", "0:fe80::1%eth0", "0:10.0.0.1 ", "99999999999999999999:10.0.0.1"} {
 		if addr, err := gozzard.ParseHostAddr(s); err == nil {

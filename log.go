@@ -1,6 +1,7 @@
 package gozzard
 
-// LogQuery asks an agent for what a process printed. Offset counts bytes since the log began; -1 asks for the last Lines lines.
+// LogQuery asks an agent for what a process printed. Offset counts bytes since the log began; -1 asks for the last
+// Lines lines.
 type LogQuery struct {
 	ID     OpID // of the question, so that the answer finds who asked
 	Key    Key

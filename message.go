@@ -92,7 +92,8 @@ type JournalPos struct {
 	LSN uint64
 }
 
-// Hello opens a session: who the host is, and every operation the agent knows of whose verdict the server has not acknowledged.
+// Hello opens a session: who the host is, and every operation the agent knows of whose verdict the server has not
+// acknowledged.
 type Hello struct {
 	Run  uint64 // random for each run of the agent: tells a repeated HELLO from that of another run which reuses the number of a session
 	Host HostInfo

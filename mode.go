@@ -20,7 +20,8 @@ func (m AgentMode) String() string {
 	return modeNames[m]
 }
 
-// ParseAgentMode reads the word for a mode. One that is not known is ModeUnknown: it was said by an agent newer than this program.
+// ParseAgentMode reads the word for a mode. One that is not known is ModeUnknown: it was said by an agent newer
+// than this program.
 func ParseAgentMode(word string) AgentMode {
 	for m, name := range modeNames {
 		if name == word {

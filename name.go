@@ -9,9 +9,9 @@ import (
 // MaxNameBytes bounds namespaces, names, label keys and label values.
 const MaxNameBytes = 128
 
-// ValidateName checks a namespace or process name: letters and digits of any script, _ - . @ + and inner blanks, beginning with a letter, digit
-// or underscore. Names travel into paths, keys and logs, so everything else is refused here once. Normalisation (NFC) is checked at the edge,
-// which has the tables for it.
+// ValidateName checks a namespace or process name: letters and digits of any script, _ - . @ + and inner blanks,
+// beginning with a letter, digit or underscore. Names travel into paths, keys and logs, so everything else is
+// refused here once. Normalisation (NFC) is checked at the edge, which has the tables for it.
 func ValidateName(s string) error {
 	if s == "" {
 		return fmt.Errorf("required")
@@ -22,6 +22,7 @@ func ValidateName(s string) error {
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("is not valid UTF-8")
 	}
+
 	for i, r := range s {
 		switch {
 		case unicode.IsLetter(r), unicode.IsDigit(r), r == '_':
@@ -32,5 +33,6 @@ func ValidateName(s string) error {
 			return fmt.Errorf("%q may not stand at byte %d of %q (letters, digits, _ - . @ + and inner blanks; first a letter, digit or _)", r, i, s)
 		}
 	}
+
 	return nil
 }

@@ -19,7 +19,8 @@ type Caller struct {
 	Rights *Rights `json:"-"` // nil: none
 }
 
-// Operation is one request for one or many processes on one or many hosts. Its targets are disjoint: one attempt per (host, process).
+// Operation is one request for one or many processes on one or many hosts. Its targets are disjoint: one attempt
+// per (host, process).
 type Operation struct {
 	Caller         Caller
 	Door           string // which form of request it came by; the door uses it again when it renders results
@@ -74,8 +75,9 @@ func ParseOpID(s string) (OpID, error) {
 	return id, nil
 }
 
-// TaskSeq numbers tasks in the order in which they were accepted. It is drawn inside the accepting transaction from one row, so the order of
-// numbers is the order of commits; it is therefore also the generation (order of intent) of every attempt in the task.
+// TaskSeq numbers tasks in the order in which they were accepted. It is drawn inside the accepting transaction from
+// one row, so the order of numbers is the order of commits; it is therefore also the generation (order of intent)
+// of every attempt in the task.
 type TaskSeq int64
 
 // AttemptRef is the place of an attempt in the record.
@@ -97,18 +99,22 @@ func (id TaskID) Seq() (TaskSeq, bool) {
 	if len(id) > 64 {
 		return 0, false
 	}
+
 	rest, ok := strings.CutPrefix(string(id), "GSETASK:")
 	if !ok {
 		return 0, false
 	}
+
 	at, num, ok := strings.Cut(rest, ":")
 	if !ok || len(at) != 14 || strings.Trim(at, "0123456789") != "" {
 		return 0, false
 	}
+
 	n, err := strconv.ParseInt(num, 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != num {
 		return 0, false
 	}
+
 	return TaskSeq(n), true
 }
 

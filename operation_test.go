@@ -12,10 +12,12 @@ func TestOpID(t *testing.T) {
 	if a == b {
 		t.Error("two ids are the same")
 	}
+
 	back, err := gozzard.ParseOpID(a.String())
 	if err != nil || back != a {
 		t.Errorf("%v is read back as %v: %v", a, back, err)
 	}
+
 	for _, s := range []string{"", "00", a.String() + "00", "zz" + a.String()[2:], " " + a.String()} {
 		if _, err := gozzard.ParseOpID(s); err == nil {
 			t.Errorf("%q is taken", s)
@@ -32,6 +34,7 @@ func TestTaskID(t *testing.T) {
 	if seq, ok := id.Seq(); !ok || seq != 42 {
 		t.Errorf("%q has number %d (%v)", id, seq, ok)
 	}
+
 	for _, id := range []gozzard.TaskID{"", "GSETASK:", "GSETASK:20240229155958:", "GSETASK:20240229155958:0", "GSETASK:20240229155958:-1",
 		"GSETASK:20240229155958:+1", "GSETASK:20240229155958:042", "GSETASK:2024:42", "gsetask:20240229155958:42", "GSETASK:20240229155958:42 ",
 		"GSETASK:20240229155958:99999999999999999999", "GSETASK:20240229155958:42:1"} {

@@ -25,8 +25,8 @@ func (r Role) Valid() bool {
 	return r == RoleViewer || r == RoleOperator || r == RoleAdmin || r == RoleEnroller
 }
 
-// Grant gives a role on a part of the fleet. An empty list stands for everything of its kind, and a list fits when one of its values does; of
-// Businesses and Namespaces one must fit.
+// Grant gives a role on a part of the fleet. An empty list stands for everything of its kind, and a list fits when
+// one of its values does; of Businesses and Namespaces one must fit.
 type Grant struct {
 	Role       Role           `json:"role"`
 	Businesses []int          `json:"businesses,omitempty"`
@@ -36,7 +36,8 @@ type Grant struct {
 	Actions    Actions        `json:"actions,omitempty"` // of an operator
 }
 
-// Actions is a list that is kept as words: numbers would be bytes to encoding/json, and would bind what is recorded to the order of a list in a program.
+// Actions is a list that is kept as words: numbers would be bytes to encoding/json, and would bind what is recorded
+// to the order of a list in a program.
 type Actions []Action
 
 // MarshalJSON writes the words.
@@ -54,6 +55,7 @@ func (l *Actions) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &words); err != nil {
 		return err
 	}
+
 	list := make(Actions, len(words))
 	for i, w := range words {
 		a, err := ParseAction(w)
@@ -62,6 +64,7 @@ func (l *Actions) UnmarshalJSON(b []byte) error {
 		}
 		list[i] = a
 	}
+
 	*l = list
 	return nil
 }
@@ -114,7 +117,8 @@ func (r *Rights) MaySpace(a Action, namespace string) bool {
 	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.may(a) && g.fitsSpace(namespace) })
 }
 
-// MayBusiness reports whether the description of a business may be changed. It says what is on which host, so a grant on some hosts only is not enough.
+// MayBusiness reports whether the description of a business may be changed. It says what is on which host, so a
+// grant on some hosts only is not enough.
 func (r *Rights) MayBusiness(biz int) bool {
 	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.Role == RoleAdmin && g.anyHost() && g.fitsBusiness(biz) })
 }
@@ -129,8 +133,8 @@ func (r *Rights) SeesSpace(namespace string) bool {
 	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.sees() && g.anyHost() && g.fitsSpace(namespace) })
 }
 
-// Marks are some of a caller's grants, a bit for each. Who looks at many rows asks once for each namespace and once for each host: a process is visible
-// when the marks of both have a grant in common, which is what Sees says.
+// Marks are some of a caller's grants, a bit for each. Who looks at many rows asks once for each namespace and once
+// for each host: a process is visible when the marks of both have a grant in common, which is what Sees says.
 type Marks []uint64
 
 // MarkSpace marks the grants by which something of a namespace may be seen.
@@ -224,8 +228,8 @@ func BusinessOf(namespace string) (biz int, ok bool) {
 	return 0, false
 }
 
-// MatchGlob reports whether a text fits a pattern: * is any text, ? one character. It goes back to the last * only, so the time is bounded by the product
-// of the lengths.
+// MatchGlob reports whether a text fits a pattern: * is any text, ? one character. It goes back to the last * only,
+// so the time is bounded by the product of the lengths.
 func MatchGlob(pattern, text string) bool {
 	star, resume := -1, 0
 	p, i := 0, 0
@@ -254,8 +258,10 @@ func MatchGlob(pattern, text string) bool {
 		resume += n
 		p, i = star+1, resume
 	}
+
 	for p < len(pattern) && pattern[p] == '*' {
 		p++
 	}
+
 	return p == len(pattern)
 }

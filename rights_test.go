@@ -57,7 +57,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestMarksAgree: what is decided once for a namespace and once for a host is what is decided for both together, with any number of grants.
+// TestMarksAgree: what is decided once for a namespace and once for a host is what is decided for both together,
+// with any number of grants.
 func TestMarksAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	roles := []gozzard.Role{gozzard.RoleViewer, gozzard.RoleOperator, gozzard.RoleAdmin, gozzard.RoleEnroller}
@@ -89,6 +90,7 @@ func TestMarksAgree(t *testing.T) {
 			saw++
 		}
 	}
+
 	if saw < 1000 || saw > 19_000 {
 		t.Fatalf("%d of 20,000 were seen", saw)
 	}

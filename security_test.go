@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// decoders are the packages that read what somebody else wrote: requests, answers, messages, files. Each has a fuzz target.
+// decoders are the packages that read what somebody else wrote: requests, answers, messages, files. Each has a fuzz
+// target.
 var decoders = []string{
 	".",                        // task ids, addresses, names
 	"internal/cron",            // crontab rules
@@ -54,6 +55,7 @@ func TestFuzzTargets(t *testing.T) {
 			}
 		}
 	}
+
 	for _, folder := range decoders {
 		if !found[folder] {
 			t.Errorf("%s reads what others wrote and has no fuzz target", folder)
@@ -67,6 +69,7 @@ func TestThreatTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	tests := map[string]bool{}
 	for _, s := range parseAll(t) {
 		for _, d := range s.file.Decls {
@@ -75,12 +78,14 @@ func TestThreatTable(t *testing.T) {
 			}
 		}
 	}
+
 	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)")
 	for _, m := range named.FindAllStringSubmatch(string(text), -1) {
 		if !tests[m[1]] {
 			t.Errorf("%s is named as a proof and does not exist", m[1])
 		}
 	}
+
 	for kind, last := range map[string]int{"TS": 8, "TT": 6, "TR": 3, "TI": 5, "TD": 6, "TE": 9} {
 		for n := 1; n <= last; n++ {
 			if id := kind + strconv.Itoa(n); !strings.Contains(string(text), "\n| "+id+" |") {
@@ -106,6 +111,7 @@ func TestOnlySimulatedHostsBelieve(t *testing.T) {
 			return true
 		})
 	}
+
 	if !found {
 		t.Error("nobody uses it any more: take it away, and this test")
 	}

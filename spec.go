@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Spec is the definition of a process: who it is, how it is driven, what it may use and how it is kept. All defaults are applied where a request
-// enters (DefaultPolicy), so a stored Spec says exactly what will be done and a 0 means 0.
+// Spec is the definition of a process: who it is, how it is driven, what it may use and how it is kept. All
+// defaults are applied where a request enters (DefaultPolicy), so a stored Spec says exactly what will be done and
+// a 0 means 0.
 type Spec struct {
 	Identity  Identity      `json:"identity"`
 	Control   Control       `json:"control"`
@@ -155,7 +156,8 @@ func (s *Spec) Command(a Action) string {
 	return ""
 }
 
-// Budget is the longest time the agent may need for the action: its commands' time-outs and its checks. The server adds its own slack.
+// Budget is the longest time the agent may need for the action: its commands' time-outs and its checks. The server
+// adds its own slack.
 func (s *Spec) Budget(a Action) time.Duration {
 	p := s.Policy
 	secs := 0
@@ -172,6 +174,7 @@ func (s *Spec) Budget(a Action) time.Duration {
 	case ActionReload:
 		secs = p.OpTimeout
 	}
+
 	return time.Duration(secs) * time.Second
 }
 
@@ -193,7 +196,8 @@ func DecodeSpec(b []byte) (*Spec, error) {
 	return &s, nil
 }
 
-// Periodic reports whether the process follows a rule. Callers send this kind without a rule for processes that simply stay; those are resident.
+// Periodic reports whether the process follows a rule. Callers send this kind without a rule for processes that
+// simply stay; those are resident.
 func (p Policy) Periodic() bool {
 	return p.Kind == KindPeriodic && strings.TrimSpace(p.CrontabRule) != ""
 }

@@ -58,6 +58,7 @@ func TestSpecCommandAndBudget(t *testing.T) {
 			t.Errorf("%v may take %v, want %v", tt.action, got, tt.budget)
 		}
 	}
+
 	spec.Control.Restart = "" // then it is a stop and a start
 	if got := spec.Budget(gozzard.ActionRestart); got != 139*time.Second {
 		t.Errorf("a restart made of stop and start may take %v", got)

@@ -2,7 +2,8 @@ package gozzard
 
 import "fmt"
 
-// UpdateOrder asks an agent to become a release. It is an order to look at the release, not to believe it: the agent checks what the release key signed.
+// UpdateOrder asks an agent to become a release. It is an order to look at the release, not to believe it: the
+// agent checks what the release key signed.
 type UpdateOrder struct {
 	Roll     uint64   // number of the roll; what was refused is looked at again in another one
 	Version  string   // of the release

@@ -1,7 +1,7 @@
 package gozzard
 
-// Code says why an outcome is what it is. Codes are stable words: they are stored, sent and shown; each door has one table that turns them into
-// its own numbers.
+// Code says why an outcome is what it is. Codes are stable words: they are stored, sent and shown; each door has
+// one table that turns them into its own numbers.
 type Code string
 
 // The codes of an outcome.

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Grant gives a role on a part of the fleet. An empty list stands for everything of its kind; of Businesses and Namespaces one must fit.
+// Grant gives a role on a part of the fleet. An empty list stands for everything of its kind; of Businesses and
+// Namespaces one must fit.
 type Grant struct {
 	Role       string   `json:"role"` // viewer, operator, admin or enroller
 	Businesses []int    `json:"businesses,omitempty"`

@@ -54,11 +54,13 @@ func NewAuditRow(l *gozzard.AuditLink) AuditRow {
 func (r *AuditRow) Link() (l gozzard.AuditLink, err error) {
 	l.Seq, l.Act, l.TaskID, l.Targets, l.Hash = r.Seq, r.Act, r.TaskID, r.Targets, r.Hash
 	l.Caller = gozzard.Caller{App: r.App, User: r.User, Asserted: r.Asserted}
+
 	if r.At != "" {
 		if l.At, err = time.Parse(time.RFC3339Nano, r.At); err != nil {
 			return l, fmt.Errorf("audit row %d: %w", r.Seq, err)
 		}
 	}
+
 	for to, text := range map[*[32]byte]string{&l.RequestHash: r.RequestHash, &l.HostsHash: r.HostsHash} {
 		b, err := hex.DecodeString(text)
 		if err != nil || len(b) != len(to) {
@@ -66,5 +68,6 @@ func (r *AuditRow) Link() (l gozzard.AuditLink, err error) {
 		}
 		copy(to[:], b)
 	}
+
 	return l, nil
 }

@@ -32,15 +32,16 @@ import (
 // maxAnswer bounds what is read of one answer: the attempts of the largest task fit.
 const maxAnswer = 256 << 20
 
-// Credentials say who is asking: an app, and the user it asks for, by a token or by name where the app may do that. A person without an app has a token
-// only.
+// Credentials say who is asking: an app, and the user it asks for, by a token or by name where the app may do that.
+// A person without an app has a token only.
 type Credentials struct {
 	AppCode   string `json:"bk_app_code"`
 	AppSecret string `json:"bk_app_secret"`
 	Username  string `json:"bk_username,omitempty"`
 	Token     string `json:"bk_token,omitempty"`
 
-	// CA is the authority, in PEM, that an https server must have its certificate from; "": those that this system trusts.
+	// CA is the authority, in PEM, that an https server must have its certificate from; "": those that this system
+	// trusts.
 	CA string `json:"-"`
 }
 
@@ -70,22 +71,28 @@ func New(rawURL string, c Credentials) (*Client, error) {
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%s would carry the app's secret in the clear: use https beyond this machine", rawURL)
 	}
+
 	u.Path = strings.TrimRight(u.Path, "/")
 	var trust *tls.Config
+
 	if c.CA != "" {
 		trust = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 		if !trust.RootCAs.AppendCertsFromPEM([]byte(c.CA)) {
 			return nil, gozzard.Errorf(gozzard.ErrInvalid, "the authority in the credentials is no certificate in PEM")
 		}
 	}
+
 	header, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode credentials: %w", err)
 	}
+
 	bearer := ""
+
 	if c.AppCode == "" {
 		bearer = c.Token
 	}
+
 	return &Client{base: u, header: asciiJSON(header), bearer: bearer, http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
@@ -127,6 +134,7 @@ func asciiJSON(b []byte) string {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		}
 	}
+
 	return out.String()
 }
 
@@ -135,8 +143,8 @@ func retries() []time.Duration {
 	return []time.Duration{200 * time.Millisecond, time.Second, 2 * time.Second}
 }
 
-// change sends a request that makes a task. Without an answer nobody knows whether it was accepted, so it carries a key and is repeated with it: the
-// server makes one task of all.
+// change sends a request that makes a task. Without an answer nobody knows whether it was accepted, so it carries a
+// key and is repeated with it: the server makes one task of all.
 func (c *Client) change(ctx context.Context, method, path, key string, in any) (Accepted, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -147,6 +155,7 @@ func (c *Client) change(ctx context.Context, method, path, key string, in any) (
 		_, _ = rand.Read(b[:]) // never fails since Go 1.24: it ends the program instead
 		key = hex.EncodeToString(b[:])
 	}
+
 	var out Accepted
 	for _, pause := range append(retries(), -1) {
 		err = c.do(ctx, call{method: method, path: path, key: key, body: body}, &out)
@@ -159,6 +168,7 @@ func (c *Client) change(ctx context.Context, method, path, key string, in any) (
 		case <-time.After(pause):
 		}
 	}
+
 	return out, err
 }
 
@@ -184,19 +194,23 @@ func (c *Client) send(ctx context.Context, what call) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the request: %w", err)
 	}
+
 	const asJSON = "application/json"
 	c.authorize(req)
 	req.Header.Set("Accept", cmp.Or(what.accept, asJSON))
+
 	if what.body != nil {
 		req.Header.Set("Content-Type", cmp.Or(what.kind, asJSON))
 	}
 	if what.key != "" {
 		req.Header.Set("Idempotency-Key", what.key)
 	}
+
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.transportError(ctx, err)
 	}
+
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
@@ -207,6 +221,7 @@ func (c *Client) send(ctx context.Context, what call) ([]byte, error) {
 	case res.StatusCode >= 300:
 		return nil, errorOf(res.StatusCode, answer)
 	}
+
 	return answer, nil
 }
 
@@ -232,7 +247,8 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 	return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "no answer from " + c.base.String(), Cause: err}
 }
 
-// errorOf makes the error that an answer tells of. What is not of this API, such as a proxy's page, is told by its status.
+// errorOf makes the error that an answer tells of. What is not of this API, such as a proxy's page, is told by its
+// status.
 func errorOf(status int, answer []byte) error {
 	var body struct {
 		Error struct {
@@ -249,6 +265,7 @@ func errorOf(status int, answer []byte) error {
 		}
 		return e
 	}
+
 	kind := gozzard.ErrInternal
 	switch status {
 	case http.StatusUnauthorized:
@@ -262,5 +279,6 @@ func errorOf(status int, answer []byte) error {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		kind = gozzard.ErrUnavailable
 	}
+
 	return gozzard.Errorf(kind, "the server answers %d %s", status, http.StatusText(status))
 }

@@ -53,18 +53,22 @@ func TestOperateSendsOneRequestWhateverHappens(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
+
 		var creds map[string]string
 		if err := json.Unmarshal([]byte(r.Header.Get("X-Bkapi-Authorization")), &creds); err != nil || creds["bk_username"] != "阿牛" || creds["bk_app_secret"] != "s" {
 			t.Errorf("credentials are %v: %v", creds, err)
 		}
+
 		body, _ := io.ReadAll(r.Body)
 		const want = `{"action":"start","namespace":"ns","names":["web"],"hosts":[{"cloud":0,"ip":"10.0.0.1"}],"when_offline":"wait","wait_seconds":2}`
 		if r.Method != "POST" || r.URL.Path != "/api/v1/operations" || string(body) != want {
 			t.Errorf("request is %s %s %s", r.Method, r.URL.Path, body)
 		}
+
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, `{"task_id":"GSETASK:20240102030405:1","targets":1}`)
 	})
+
 	zero := 0
 	a, err := c.Operate(t.Context(), client.Operation{Action: "start", Offline: client.Offline{Wait: 1500 * time.Millisecond},
 		Selection: client.Selection{Namespace: "ns", Names: []string{"web"}, Hosts: []client.Host{{Cloud: &zero, IP: "10.0.0.1"}}}})
@@ -132,6 +136,7 @@ func TestAllProcessesTurnsPages(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(page)
 	})
+
 	n := 0
 	for p, err := range c.AllProcesses(t.Context(), client.ProcessQuery{Names: []string{"a b&c"}}) {
 		if err != nil || int(p.PID) != n {
@@ -139,6 +144,7 @@ func TestAllProcessesTurnsPages(t *testing.T) {
 		}
 		n++
 	}
+
 	if n != total {
 		t.Errorf("%d rows", n)
 	}
@@ -158,6 +164,7 @@ func TestWait(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(task)
 	})
+
 	var seen []int
 	task, err := c.Wait(t.Context(), "GSETASK:20240102030405:1", func(t client.Task) { seen = append(seen, t.Counts.Done) })
 	if err != nil || !task.Final || len(task.Attempts) != 2 || len(seen) != 3 {

@@ -11,7 +11,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// EnrolTokenRequest is an enrolment token as somebody wants it. Zero values are the server's defaults: one hour, one use, from anywhere.
+// EnrolTokenRequest is an enrolment token as somebody wants it. Zero values are the server's defaults: one hour,
+// one use, from anywhere.
 type EnrolTokenRequest struct {
 	TTL     string          `json:"ttl,omitempty"` // such as 1h30m
 	Uses    int             `json:"uses,omitempty"`
@@ -86,7 +87,8 @@ func (c *Client) SetMember(ctx context.Context, agent gozzard.AgentID, state str
 	return m, err
 }
 
-// Restore says whether the server's record came out of a backup, and how many hosts are kept out until that is confirmed.
+// Restore says whether the server's record came out of a backup, and how many hosts are kept out until that is
+// confirmed.
 type Restore struct {
 	From    *time.Time `json:"from"` // when the backup was taken; nil: there is nothing to confirm
 	Waiting int        `json:"waiting"`

@@ -73,8 +73,9 @@ func (c *Client) Events(ctx context.Context, q EventQuery, limit int) (EventPage
 	return p, err
 }
 
-// FollowEvents gives events behind a number as they come, until ctx ends. A connection that breaks is made again and goes on where it was. Errors that
-// can pass (ErrUnavailable, ErrEventsLost) are told and it goes on when the caller does; others end it.
+// FollowEvents gives events behind a number as they come, until ctx ends. A connection that breaks is made again
+// and goes on where it was. Errors that can pass (ErrUnavailable, ErrEventsLost) are told and it goes on when the
+// caller does; others end it.
 func (c *Client) FollowEvents(ctx context.Context, q EventQuery, after uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
@@ -101,20 +102,26 @@ func (c *Client) followOnce(ctx context.Context, q EventQuery, after *uint64, yi
 	if err != nil {
 		return true, err
 	}
+
 	c.authorize(req)
 	req.Header.Set("Accept", "text/event-stream")
+
 	if *after > 0 {
 		req.Header.Set("Last-Event-ID", strconv.FormatUint(*after, 10))
 	}
+
 	res, err := c.http.Do(req)
 	if err != nil {
 		return true, c.transportError(ctx, err)
 	}
+
 	defer res.Body.Close()
+
 	if res.StatusCode >= 300 {
 		answer, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // the status says enough without it
 		return true, errorOf(res.StatusCode, answer)
 	}
+
 	return c.readStream(ctx, res.Body, after, yield)
 }
 
@@ -143,10 +150,12 @@ func (c *Client) readStream(ctx context.Context, body io.Reader, after *uint64, 
 			}
 		}
 	}
+
 	err = lines.Err()
 	if err == nil {
 		err = io.ErrUnexpectedEOF
 	}
+
 	return true, c.transportError(ctx, err)
 }
 

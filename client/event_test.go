@@ -47,6 +47,7 @@ func TestFollowingGoesOn(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 		}
 	})
+
 	var ids []uint64
 	var errs []error
 	for e, err := range c.FollowEvents(t.Context(), client.EventQuery{Names: []string{"web"}}, 10) {
@@ -56,6 +57,7 @@ func TestFollowingGoesOn(t *testing.T) {
 		}
 		ids = append(ids, e.ID)
 	}
+
 	if !slices.Equal(ids, []uint64{11, 40, 41}) || !slices.Equal(asked, []string{"10", "11", "11", "41"}) {
 		t.Errorf("events %v, asked behind %v", ids, asked)
 	}
@@ -70,17 +72,21 @@ func TestFollowingEnds(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
+
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+
 	for _, err := range c.FollowEvents(ctx, client.EventQuery{}, 0) {
 		if err != nil {
 			t.Error(err)
 		}
 		cancel()
 	}
+
 	for range c.FollowEvents(t.Context(), client.EventQuery{}, 0) {
 		break
 	}
+
 	odd := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "data: what\n\n") })
 	n := 0
 	for _, err := range odd.FollowEvents(t.Context(), client.EventQuery{}, 0) {
@@ -89,6 +95,7 @@ func TestFollowingEnds(t *testing.T) {
 		}
 		n++
 	}
+
 	if n != 1 {
 		t.Errorf("%d times", n)
 	}
@@ -100,11 +107,13 @@ func TestLogIsAsked(t *testing.T) {
 		urls = append(urls, r.URL.RequestURI())
 		_, _ = w.Write([]byte(`{"text":"a\n","offset":3,"next":5}`))
 	})
+
 	key := gozzard.Key{Namespace: "shop", Name: "web"}
 	chunk, err := c.Log(t.Context(), key, "0:10.0.0.1", 20, -1)
 	if err != nil || chunk != (client.LogChunk{Text: "a\n", Offset: 3, Next: 5}) {
 		t.Errorf("%+v, %v", chunk, err)
 	}
+
 	_, _ = c.Log(t.Context(), key, "a1", 0, 5)
 	want := []string{"/api/v1/logs?host=0%3A10.0.0.1&lines=20&name=web&namespace=shop", "/api/v1/logs?host=a1&name=web&namespace=shop&offset=5"}
 	if !slices.Equal(urls, want) {

@@ -39,8 +39,9 @@ type Process struct {
 	Topology     *Place            `json:"topology,omitempty"` // when processes of a business were asked for
 }
 
-// ProcessQuery chooses processes. Every field that is not empty must fit, and a field fits when one of its values does. With a Scope processes of a
-// business are chosen, a row for each of their instances: names are aliases then, there are no namespaces, and pages are counted in processes.
+// ProcessQuery chooses processes. Every field that is not empty must fit, and a field fits when one of its values
+// does. With a Scope processes of a business are chosen, a row for each of their instances: names are aliases then,
+// there are no namespaces, and pages are counted in processes.
 type ProcessQuery struct {
 	Scope
 	Namespaces []string // patterns with * and ?
@@ -61,17 +62,21 @@ type ProcessPage struct {
 func (q *ProcessQuery) values(start, limit int) url.Values {
 	v := page(start, limit)
 	q.Scope.add(v)
+
 	for name, list := range map[string][]string{"namespace": q.Namespaces, "name": q.Names, "host": q.Hosts, "state": q.States} {
 		for _, s := range list {
 			v.Add(name, s)
 		}
 	}
+
 	for _, n := range q.Clouds {
 		v.Add("cloud", strconv.Itoa(n))
 	}
+
 	if q.Hosted != nil {
 		v.Set("hosted", strconv.FormatBool(*q.Hosted))
 	}
+
 	return v
 }
 
@@ -132,7 +137,8 @@ type HostAddr struct {
 type HostPage struct {
 	Count int        `json:"count"`
 	Hosts []HostInfo `json:"hosts"`
-	// RestoredFrom is when the backup was taken that the server's record came from, while hosts wait for ConfirmRestore.
+	// RestoredFrom is when the backup was taken that the server's record came from, while hosts wait for
+	// ConfirmRestore.
 	RestoredFrom *time.Time `json:"restored_from,omitempty"`
 }
 

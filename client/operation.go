@@ -16,9 +16,9 @@ type Host struct {
 	IP    string          `json:"ip,omitempty"`
 }
 
-// Selection says which processes are meant. Namespace and names may be patterns with * and ?; an empty namespace is any. Hosts are listed, or All is
-// set for every host that has the process. With a Scope processes of a business are meant: Names (aliases then) and Hosts may narrow them, Namespace
-// and All are not for it.
+// Selection says which processes are meant. Namespace and names may be patterns with * and ?; an empty namespace is
+// any. Hosts are listed, or All is set for every host that has the process. With a Scope processes of a business
+// are meant: Names (aliases then) and Hosts may narrow them, Namespace and All are not for it.
 type Selection struct {
 	Scope
 	Namespace string   `json:"namespace,omitempty"`
@@ -27,7 +27,8 @@ type Selection struct {
 	All       bool     `json:"all,omitempty"`
 }
 
-// Offline says what becomes of hosts that are offline: by default they fail at once, with Wait the operation waits for them that long.
+// Offline says what becomes of hosts that are offline: by default they fail at once, with Wait the operation waits
+// for them that long.
 type Offline struct {
 	Wait time.Duration
 }
@@ -48,7 +49,8 @@ type Operation struct {
 	IdempotencyKey string // drawn when empty
 }
 
-// Registration defines a process on hosts. Spec is in the words of the API: identity, control, resource, monitor_policy.
+// Registration defines a process on hosts. Spec is in the words of the API: identity, control, resource,
+// monitor_policy.
 type Registration struct {
 	Namespace      string
 	Name           string
@@ -112,7 +114,8 @@ func (c *Client) Register(ctx context.Context, r Registration) (Accepted, error)
 	}{r.Namespace, r.Name, r.Labels, r.Hosts, r.All, r.Spec, when, seconds})
 }
 
-// RegisterDocument is Register with the JSON text of the request, for documents that people write: the server names all faults with their places.
+// RegisterDocument is Register with the JSON text of the request, for documents that people write: the server names
+// all faults with their places.
 func (c *Client) RegisterDocument(ctx context.Context, doc []byte) (Accepted, error) {
 	return c.change(ctx, http.MethodPut, "/api/v1/processes", "", json.RawMessage(doc))
 }

@@ -53,7 +53,8 @@ type RollHost struct {
 	Reason string          `json:"reason,omitempty"`
 }
 
-// NewRoll is a roll as somebody wants it: in rising percents, on the enrolled hosts that are named or on all that are online.
+// NewRoll is a roll as somebody wants it: in rising percents, on the enrolled hosts that are named or on all that
+// are online.
 type NewRoll struct {
 	Version string            `json:"version"`
 	Stages  []int             `json:"stages,omitempty"`
@@ -82,6 +83,7 @@ func (c *Client) UploadRelease(ctx context.Context, version string, f ReleaseFil
 	if err != nil {
 		return fmt.Errorf("cannot make the request: %w", err)
 	}
+
 	c.authorize(req)
 	req.ContentLength = f.Size
 	req.Header.Set("Content-Type", "application/octet-stream")
@@ -89,6 +91,7 @@ func (c *Client) UploadRelease(ctx context.Context, version string, f ReleaseFil
 	if err != nil {
 		return c.transportError(ctx, err)
 	}
+
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	if err != nil {
@@ -97,6 +100,7 @@ func (c *Client) UploadRelease(ctx context.Context, version string, f ReleaseFil
 	if res.StatusCode >= 300 {
 		return errorOf(res.StatusCode, answer)
 	}
+
 	return nil
 }
 

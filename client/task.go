@@ -92,8 +92,9 @@ const (
 	pollPatient = 2 * time.Minute // how long a server may be away before Wait gives up
 )
 
-// Wait polls a task until it is final, and returns it with all its attempts. progress, which may be nil, is called after every poll. A server that is
-// away for a while, as in a restart, is waited for: the task is recorded and goes on.
+// Wait polls a task until it is final, and returns it with all its attempts. progress, which may be nil, is called
+// after every poll. A server that is away for a while, as in a restart, is waited for: the task is recorded and
+// goes on.
 func (c *Client) Wait(ctx context.Context, id gozzard.TaskID, progress func(Task)) (Task, error) {
 	heard := time.Now()
 	for {

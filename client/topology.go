@@ -28,12 +28,15 @@ func (s *Scope) add(v url.Values) {
 	if s.Env != "" {
 		v.Set("env", s.Env)
 	}
+
 	for _, set := range s.Sets {
 		v.Add("set", set)
 	}
+
 	for _, m := range s.Modules {
 		v.Add("module", m)
 	}
+
 	if s.Expression != "" {
 		v.Set("expression", s.Expression)
 	}
@@ -159,13 +162,17 @@ func (c *Client) ApplyTopology(ctx context.Context, biz int, doc []byte, o Apply
 			v.Set(name, "true")
 		}
 	}
+
 	if o.Version != nil {
 		v.Set("version", strconv.FormatInt(*o.Version, 10))
 	}
+
 	path := businessPath(biz)
+
 	if len(v) > 0 {
 		path += "?" + v.Encode()
 	}
+
 	var out Applied
 	err := c.do(ctx, call{method: http.MethodPut, path: path, body: doc, kind: "application/yaml"}, &out)
 	return out, err

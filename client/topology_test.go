@@ -37,10 +37,12 @@ func TestTopology(t *testing.T) {
 			t.Errorf("asked for %s", said)
 		}
 	})
+
 	ctx := t.Context()
 	if list, err := c.Businesses(ctx); err != nil || list.Count != 1 || list.Businesses[0].Name != "蓝鲸" || list.Businesses[0].At.Year() != 2024 {
 		t.Errorf("%+v %v", list, err)
 	}
+
 	none := int64(0)
 	if a, err := c.ApplyTopology(ctx, 2, []byte("biz: 2\n"), client.ApplyOptions{DryRun: true, Prune: true, TakeOver: true, Version: &none}); err != nil || a.Plan.Empty() || a.Hosted != 1 || !a.DryRun {
 		t.Errorf("%+v %v", a, err)
@@ -62,6 +64,7 @@ func TestTopology(t *testing.T) {
 func TestScope(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+
 		if r.Method == http.MethodGet {
 			const want = "biz=2&env=3&expression=a.%2A.%2A.%2A.%2A&limit=5&module=21&name=x&set=a&set=b&start=0"
 			if r.URL.RawQuery != want {
@@ -70,12 +73,15 @@ func TestScope(t *testing.T) {
 			_, _ = io.WriteString(w, `{"count":9,"processes":[{"name":"x_1","topology":{"biz":2,"local_inst_id":1,"inst_id":4}}],"next":5}`)
 			return
 		}
+
 		const want = `{"action":"stop","biz":2,"env":"3","sets":["a","b"],"modules":["21"],"expression":"a.*.*.*.*"}`
 		if string(body) != want {
 			t.Errorf("request is %s", body)
 		}
+
 		_, _ = io.WriteString(w, `{"task_id":"GSETASK:20240102030405:1","targets":1}`)
 	})
+
 	s := client.Scope{Biz: 2, Env: "3", Sets: []string{"a", "b"}, Modules: []string{"21"}, Expression: "a.*.*.*.*"}
 	if p, err := c.Processes(t.Context(), client.ProcessQuery{Scope: s, Names: []string{"x"}}, 0, 5); err != nil || p.Next != 5 || p.Processes[0].Topology.Inst != 4 {
 		t.Errorf("%+v %v", p, err)

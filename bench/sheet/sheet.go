@@ -1,4 +1,5 @@
-// Package sheet writes down what a measurement found: tables that set figures beside those of a peer or a limit, notes, and what went wrong.
+// Package sheet writes down what a measurement found: tables that set figures beside those of a peer or a limit,
+// notes, and what went wrong.
 package sheet
 
 import (
@@ -75,9 +76,11 @@ func (s *Sheet) Markdown(h Head) string {
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), h.Shared)
 	p("%s.\n", h.Versions)
 	p("%s", h.Read)
+
 	for _, t := range s.tables {
 		t.write(p)
 	}
+
 	section(p, "Notes", s.notes)
 	section(p, "What went wrong", s.faults)
 	return b.String()
@@ -85,11 +88,13 @@ func (s *Sheet) Markdown(h Head) string {
 
 func (t *Table) write(p func(string, ...any)) {
 	p("\n## %s\n", t.title)
+
 	if t.peer == "" {
 		p("| | %s |\n|---|---|", t.ours)
 	} else {
 		p("| | %s | %s | ratio | goal |\n|---|---|---|---|---|", t.ours, t.peer)
 	}
+
 	for _, l := range t.lines {
 		if t.peer == "" {
 			p("| %s | %s |", l[0], l[1])
@@ -112,9 +117,11 @@ func section(p func(string, ...any), title string, lines []string) {
 // Versions names Go, what else is given, and modules of this program.
 func Versions(also string, modules ...string) string {
 	list := []string{runtime.Version()}
+
 	if also != "" {
 		list = append(list, also)
 	}
+
 	info, _ := debug.ReadBuildInfo()
 	for _, want := range modules {
 		version := "of unknown version"
@@ -125,5 +132,6 @@ func Versions(also string, modules ...string) string {
 		}
 		list = append(list, want+" "+version)
 	}
+
 	return strings.Join(list, ", ")
 }

@@ -16,7 +16,8 @@ import (
 
 const patience = 30 * time.Second // for one fan-out, and for one answer
 
-// bareServer is NATS and nothing else: a server and, connected inside the process as our hub is, the one who sends requests.
+// bareServer is NATS and nothing else: a server and, connected inside the process as our hub is, the one who sends
+// requests.
 type bareServer struct {
 	server *server.Server
 	conn   *natsgo.Conn
@@ -27,14 +28,18 @@ func newBareServer() (*bareServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up NATS: %w", err)
 	}
+
 	s.Start()
+
 	if !s.ReadyForConnections(patience) {
 		return nil, errors.New("cannot start NATS")
 	}
+
 	conn, err := natsgo.Connect("", natsgo.InProcessServer(s))
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to NATS: %w", err)
 	}
+
 	return &bareServer{server: s, conn: conn}, nil
 }
 
@@ -63,7 +68,8 @@ func (b *bareServer) obey(o order) (word, error) {
 	return word{}, fmt.Errorf("cannot do %q", o.Do)
 }
 
-// fanOut sends a request to each of n agents and waits for all their replies, some rounds. With Ack each agent is told that its reply arrived.
+// fanOut sends a request to each of n agents and waits for all their replies, some rounds. With Ack each agent is
+// told that its reply arrived.
 func fanOut(conn *natsgo.Conn, o order) (w word, err error) {
 	back := make(chan struct{}, o.N)
 	inbox, ack := natsgo.NewInbox()+".", make([]byte, o.Ack)
@@ -73,9 +79,11 @@ func fanOut(conn *natsgo.Conn, o order) (w word, err error) {
 		}
 		back <- struct{}{}
 	})
+
 	if err != nil {
 		return w, err
 	}
+
 	defer func() { err = errors.Join(err, sub.Unsubscribe()) }()
 	request := make([]byte, o.Down)
 	for range o.Rounds {
@@ -95,6 +103,7 @@ func fanOut(conn *natsgo.Conn, o order) (w word, err error) {
 		}
 		w.Took = append(w.Took, time.Since(began))
 	}
+
 	return w, nil
 }
 
@@ -155,6 +164,7 @@ func (a *bareAgents) join(o order) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -174,11 +184,13 @@ func inParallel(n, rounds int, f func(worker, round int) (time.Duration, error))
 			}
 		})
 	}
+
 	wg.Wait()
 	var all []time.Duration
 	for _, t := range took {
 		all = append(all, t...)
 	}
+
 	return all, errors.Join(errs...)
 }
 
@@ -192,9 +204,11 @@ func (b *bench) startBare(n, up int) (_ *bareFleet, err error) {
 			f.stop()
 		}
 	}()
+
 	if f.server, err = b.startPart("bare-server"); err != nil {
 		return nil, err
 	}
+
 	at, err := f.server.tell(order{Do: "address"})
 	if err != nil {
 		return nil, err
@@ -202,6 +216,7 @@ func (b *bench) startBare(n, up int) (_ *bareFleet, err error) {
 	if f.agents, err = b.startPart("bare-agents"); err != nil {
 		return nil, err
 	}
+
 	_, err = f.agents.tell(order{Do: "join", Addr: at.Addr, N: n, Up: up})
 	return f, err
 }

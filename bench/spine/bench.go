@@ -66,16 +66,21 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 	if b.dir, err = os.MkdirTemp("", "gozzard-spine-"); err != nil {
 		return nil, fmt.Errorf("cannot make a folder: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+
 	if b.shm, err = os.MkdirTemp("/dev/shm", "gozzard-spine-"); err != nil {
 		return nil, fmt.Errorf("cannot make a folder in memory: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(b.shm)) }()
+
 	if b.binary == "" {
 		if b.binary, err = b.build(ctx); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, m := range []struct {
 		name    string
 		measure func(context.Context) error
@@ -87,6 +92,7 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 			return b.res, fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
+
 	b.lookThroughLogs()
 	return b.res, nil
 }

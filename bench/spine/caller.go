@@ -50,11 +50,13 @@ func (c *caller) do(ctx context.Context, method, path string, body []byte) ([]by
 	if err != nil {
 		return nil, err
 	}
+
 	req.Header.Set("X-Bkapi-Authorization", c.auth)
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, err
 	}
+
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -63,6 +65,7 @@ func (c *caller) do(ctx context.Context, method, path string, body []byte) ([]by
 	if res.StatusCode/100 != 2 {
 		return nil, fmt.Errorf("%s: HTTP %d %.300s", path, res.StatusCode, text)
 	}
+
 	return text, nil
 }
 
@@ -71,9 +74,11 @@ func (c *caller) ask(ctx context.Context, name string, body []byte, data any) (t
 	began := time.Now()
 	text, err := c.do(ctx, http.MethodPost, "/api/c/compapi/v2/gse/"+name+"/", body)
 	took := time.Since(began)
+
 	if err != nil {
 		return took, err
 	}
+
 	var envelope struct {
 		Result  bool
 		Message string
@@ -88,14 +93,15 @@ func (c *caller) ask(ctx context.Context, name string, body []byte, data any) (t
 	if err := json.Unmarshal(envelope.Data, data); err != nil {
 		return took, fmt.Errorf("%s: %w in %.300s", name, err, envelope.Data)
 	}
+
 	return took, nil
 }
 
 // counts of a task's verdicts.
 type counts struct{ Targets, Done, Failed, Running int }
 
-// operate sends an operation and waits for its verdicts. accepted is the time until the task was durable, settled from then until all its verdicts
-// were durable and read.
+// operate sends an operation and waits for its verdicts. accepted is the time until the task was durable, settled
+// from then until all its verdicts were durable and read.
 func (c *caller) operate(ctx context.Context, body []byte) (accepted, settled time.Duration, n counts, err error) {
 	var task struct {
 		ID string `json:"task_id"`
@@ -103,6 +109,7 @@ func (c *caller) operate(ctx context.Context, body []byte) (accepted, settled ti
 	if accepted, err = c.ask(ctx, "operate_proc_v2", body, &task); err != nil {
 		return 0, 0, n, err
 	}
+
 	began := time.Now()
 	for {
 		text, err := c.get(ctx, "/api/v1/tasks/"+url.PathEscape(task.ID)+"?wait=30s&show=none")

@@ -18,20 +18,24 @@ func (b *bench) measureFleet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	defer f.stop()
 	b.res.Note("Fleet of %d simulated hosts (the real agent and link over machines in memory), all in one process; all online %s after its start. Their "+
 		"journals are on tmpfs: on one disk each operation would cost it two fsyncs of the agents', which in a fleet are spread over as many disks. The "+
 		"server's record is on the disk.", b.size.hosts, span(f.joined))
 	b.res.Note("Memory of the server: %s resident without hosts, %s when all have joined, %d KB a host (goal ≤ 45, with TLS).", megabytes(f.empty),
 		megabytes(f.full), (f.full-f.empty)>>10/int64(b.size.hosts))
+
 	if b.wants("fanout") {
 		if err := b.measureFanOut(ctx, f); err != nil {
 			return err
 		}
 	}
+
 	if b.wants("pages") {
 		return b.measurePages(ctx, f)
 	}
+
 	return nil
 }
 
@@ -50,6 +54,7 @@ func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 	if err != nil {
 		return err
 	}
+
 	defer bare.stop()
 	body, err := request("fan", opReload, f.hosts)
 	if err != nil {
@@ -58,16 +63,20 @@ func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 	if err := b.fanOutOurs(ctx, f, body, 1, &fanOutTimes{}); err != nil { // makes the process known
 		return err
 	}
+
 	plain := order{Do: "fanout", N: len(f.hosts), Rounds: b.size.rounds, Down: down}
 	acked := plain
 	acked.Ack = ackSize()
+
 	if err := fanOutBare(bare, plain, &fanOutTimes{}); err != nil {
 		return err
 	}
+
 	idle, idleWall, err := b.idle(ctx, f)
 	if err != nil {
 		return err
 	}
+
 	var ours, two, three fanOutTimes
 	hosts, _, err := spent(f.sim, func() error {
 		for block := range b.size.blocks {
@@ -84,9 +93,11 @@ func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 		}
 		return nil
 	})
+
 	if err != nil {
 		return err
 	}
+
 	t := b.tellFanOut(len(f.hosts), &ours, &two, &three)
 	t.Add("CPU of all simulated hosts per operation, heartbeats included", each(hosts, ours.ops), "", "", "")
 	t.Add("server CPU while idle, per second", span(time.Duration(float64(idle)/idleWall.Seconds())), "", "", "")
@@ -137,6 +148,7 @@ func (b *bench) fanOutOurs(ctx context.Context, f *testFleet, body []byte, round
 		}
 		return nil
 	})
+
 	t.cpu += cpu
 	t.wall += wall
 	t.ops += rounds * len(f.hosts)

@@ -31,16 +31,19 @@ type host struct {
 	Cloud int    `json:"bk_cloud_id"`
 }
 
-// startFleet runs a server with its record on the disk, and hosts that keep their state in a folder, and waits until all are online.
+// startFleet runs a server with its record on the disk, and hosts that keep their state in a folder, and waits
+// until all are online.
 func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *testFleet, err error) {
 	data, err := os.MkdirTemp(b.dir, "server-")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a folder: %w", err)
 	}
+
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
+
 	agents := "127.0.0.1:" + strconv.Itoa(port)
 	f := &testFleet{}
 	defer func() {
@@ -48,30 +51,37 @@ func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *tes
 			f.stop()
 		}
 	}()
+
 	f.server, err = start(b.dir, "server", exec.Command(b.binary, "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", agents,
 		"--rate-app=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0"))
 	if err != nil {
 		return nil, err
 	}
+
 	b.server = append(b.server, f.server.log)
+
 	if err := f.connect(ctx, filepath.Join(data, "credentials.json")); err != nil {
 		return nil, err
 	}
 	if f.empty, err = f.server.rss(); err != nil {
 		return nil, err
 	}
+
 	began := time.Now()
 	f.sim, err = start(b.dir, "sim", exec.Command(b.binary, "sim", "--hosts", strconv.Itoa(hosts), "--server", agents,
 		"--secret-file", filepath.Join(data, "join.secret"), "--data", state))
 	if err != nil {
 		return nil, err
 	}
+
 	for i := range hosts {
 		f.hosts = append(f.hosts, host{IP: sim.Addr(0, i).IP.String()})
 	}
+
 	if err := f.awaitHosts(ctx); err != nil {
 		return nil, err
 	}
+
 	f.joined = time.Since(began)
 	f.full, err = f.server.rss()
 	return f, err
@@ -105,6 +115,7 @@ func (f *testFleet) awaitHosts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return until(ctx, 3*time.Minute, "every host", func() (bool, error) {
 		var states map[string]struct {
 			Alive int `json:"bk_agent_alive"`

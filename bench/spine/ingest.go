@@ -22,7 +22,8 @@ const (
 	perReport    = 20 // processes
 )
 
-// ingestServer is what a server does with status: broker, hub and live index. A full report is acknowledged, as the control plane does.
+// ingestServer is what a server does with status: broker, hub and live index. A full report is acknowledged, as the
+// control plane does.
 type ingestServer struct {
 	broker *nats.Broker
 	hub    *nats.Hub
@@ -38,15 +39,18 @@ func newIngestServer() (*ingestServer, error) {
 	if s.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: ingestSecret}); err != nil {
 		return nil, err
 	}
+
 	s.hub, err = nats.NewHub(nats.HubOptions{Broker: s.broker, Limits: nats.Limits{Messages: -1, Bytes: -1}, Receive: func(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 		if s.index.Full(from, r.Round, r.Part, r.Parts, r.Statuses) && s.hub.Send(from, cloud, ackOf(r)) != nil {
 			s.lost.Add(1)
 		}
 	}})
+
 	if err != nil {
 		s.broker.Close()
 		return nil, err
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	go func() { s.done <- s.hub.Run(ctx) }()
@@ -118,6 +122,7 @@ func (l *ingestLinks) join(o order) error {
 		l.links, l.acks = append(l.links, link), append(l.acks, acks)
 		l.wg.Go(func() { _ = link.Run(ctx) }) // only ever ends with the context
 	}
+
 	late := time.After(patience)
 	for range o.N {
 		select {
@@ -126,6 +131,7 @@ func (l *ingestLinks) join(o order) error {
 			return errors.New("the links do not come up")
 		}
 	}
+
 	return nil
 }
 
@@ -169,10 +175,12 @@ func (b *bench) measureIngest(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	bare, bareWall, err := b.ingestBare(n, rounds, size)
 	if err != nil {
 		return err
 	}
+
 	t := b.res.Table(fmt.Sprintf("Status reports of %d processes (%d bytes), %d links in one process, each waits for its acknowledgement", perReport, size, n),
 		"decoded into the live index", "the same bytes on bare NATS")
 	t.Add("reports a second", perSecond(reports, oursWall), perSecond(reports, bareWall), ratio(bareWall, oursWall), "")
@@ -187,29 +195,36 @@ func (b *bench) ingestOurs(n, rounds int) (cpu, wall time.Duration, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+
 	defer server.dismiss()
 	at, err := server.tell(order{Do: "address"})
 	if err != nil {
 		return 0, 0, err
 	}
+
 	links, err := b.startPart("ingest-links")
 	if err != nil {
 		return 0, 0, err
 	}
+
 	defer links.dismiss()
+
 	if _, err := links.tell(order{Do: "join", Addr: at.Addr, N: n}); err != nil {
 		return 0, 0, err
 	}
 	if _, err := links.tell(order{Do: "report", Rounds: 1}); err != nil { // the first makes the rows
 		return 0, 0, err
 	}
+
 	cpu, wall, err = spent(server.process, func() error {
 		_, err := links.tell(order{Do: "report", Rounds: rounds})
 		return err
 	})
+
 	if err != nil {
 		return 0, 0, err
 	}
+
 	_, err = server.tell(order{Do: "check", N: n * perReport})
 	return cpu, wall, err
 }
@@ -219,11 +234,13 @@ func (b *bench) ingestBare(n, rounds, size int) (cpu, wall time.Duration, err er
 	if err != nil {
 		return 0, 0, err
 	}
+
 	defer bare.stop()
 	ack := len(wire.AppendCommand(nil, ackOf(statusReport(1, 1))))
 	if _, err := bare.server.tell(order{Do: "answer", Down: ack}); err != nil {
 		return 0, 0, err
 	}
+
 	return spent(bare.server.process, func() error {
 		_, err := bare.agents.tell(order{Do: "report", Rounds: rounds, Up: size})
 		return err

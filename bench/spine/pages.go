@@ -21,6 +21,7 @@ func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 	if err != nil {
 		return err
 	}
+
 	known, err := rowCount(ctx, f)
 	if err != nil {
 		return err
@@ -28,6 +29,7 @@ func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 	if err := b.register(ctx, f); err != nil {
 		return err
 	}
+
 	total, err := rowCount(ctx, f)
 	if err != nil {
 		return err
@@ -35,17 +37,21 @@ func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 	if want := known + b.size.names*len(f.hosts); total != want {
 		b.res.AddFault("pages: %d rows are listed after registering, not %d", total, want)
 	}
+
 	after, err := memoryOf(ctx, f)
 	if err != nil {
 		return err
 	}
+
 	rows := int64(max(total-known, 1))
 	b.res.Note("Memory of the server: %s resident (%s heap kept at the last collection) with %d hosts and %d rows, %s (%s) with %d rows: %d (%d) bytes a row. "+
 		"Resident memory has the garbage of registering in it.", megabytes(before.rss), megabytes(before.heap), len(f.hosts), known, megabytes(after.rss),
 		megabytes(after.heap), total, (after.rss-before.rss)/rows, (after.heap-before.heap)/rows)
+
 	if err := b.comparePages(ctx, f, total); err != nil {
 		return err
 	}
+
 	return b.askStatus(ctx, f)
 }
 
@@ -61,28 +67,34 @@ func (b *bench) register(ctx context.Context, f *testFleet) error {
 			if err != nil {
 				return 0, err
 			}
+
 			var entries map[string]struct {
 				Code int `json:"error_code"`
 			}
 			took, err := f.ask(ctx, "update_proc_info", body, &entries)
+
 			if len(entries) != len(f.hosts) {
 				bad.Add(int64(len(f.hosts) - len(entries)))
 			}
+
 			for _, e := range entries {
 				if e.Code != 0 {
 					bad.Add(1)
 				}
 			}
+
 			return took, err
 		})
 		return err
 	})
+
 	if err != nil {
 		return err
 	}
 	if bad.Load() > 0 {
 		b.res.AddFault("registering: %d of %d entries are no success", bad.Load(), n)
 	}
+
 	t := b.res.Table(fmt.Sprintf("Registering %d names on %d hosts with update_proc_info, %d calls at a time", b.size.names, len(f.hosts), registrars), "measured", "")
 	t.Add("definitions a second, durable on server and agent", perSecond(n, wall), "", "", "")
 	t.Add("in all", span(wall), "", "", "")
@@ -98,15 +110,18 @@ func (b *bench) comparePages(ctx context.Context, f *testFleet, total int) error
 	if err != nil {
 		return err
 	}
+
 	defer peer.dismiss()
 	at, err := peer.tell(order{Do: "serve", Addr: b.dir, N: total})
 	if err != nil {
 		return err
 	}
+
 	plain, err := newCaller([]byte(`{"url":"` + at.Addr + `"}`))
 	if err != nil {
 		return err
 	}
+
 	t := b.res.Table(fmt.Sprintf("sync_proc_status over HTTP, pages at random places of %d rows", total), "live index", "SQLite table by its key, LIMIT OFFSET")
 	for _, limit := range []int{1000, 100} {
 		var ours, theirs samples
@@ -126,6 +141,7 @@ func (b *bench) comparePages(ctx context.Context, f *testFleet, total int) error
 		}
 		t.Add(fmt.Sprintf("%d rows, p50 / p99", limit), ours.quantiles(), theirs.quantiles(), ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
 	}
+
 	b.res.Note("The table has the same columns and answers the same JSON over HTTP; it is told the total instead of counting, and nobody writes to it, while " +
 		"the hosts go on reporting all their processes to the live index every 30 s.")
 	return nil
@@ -137,6 +153,7 @@ func page(ctx context.Context, c *caller, start, limit, want int) (time.Duration
 	if err != nil {
 		return 0, 0, err
 	}
+
 	var p struct {
 		Count int
 		Infos []json.RawMessage `json:"proc_infos"`
@@ -145,6 +162,7 @@ func page(ctx context.Context, c *caller, start, limit, want int) (time.Duration
 	if err == nil && len(p.Infos) != want {
 		err = fmt.Errorf("page at %d has %d rows, not %d", start, len(p.Infos), want)
 	}
+
 	return took, p.Count, err
 }
 
@@ -161,6 +179,7 @@ func (b *bench) askStatus(ctx context.Context, f *testFleet) error {
 	if err != nil {
 		return err
 	}
+
 	n := max(b.size.pages/3, 1)
 	var times samples
 	cpu, _, err := spent(f.server, func() error {
@@ -179,9 +198,11 @@ func (b *bench) askStatus(ctx context.Context, f *testFleet) error {
 		}
 		return nil
 	})
+
 	if err != nil {
 		return err
 	}
+
 	t := b.res.Table(fmt.Sprintf("get_proc_status of one process on %d hosts in one call", len(f.hosts)), "measured", "")
 	t.Add("p50 / p99", times.quantiles(), "", "", "")
 	t.Add("server CPU per row, hosts reporting meanwhile", each(cpu, n*len(f.hosts)), "", "", "")
@@ -196,14 +217,17 @@ func memoryOf(ctx context.Context, f *testFleet) (memory, error) {
 	if err != nil {
 		return memory{}, err
 	}
+
 	text, err := f.get(ctx, "/metrics")
 	if err != nil {
 		return memory{}, err
 	}
+
 	m := regexp.MustCompile(`(?m)^go_memstats_next_gc_bytes (\S+)$`).FindSubmatch(text)
 	if m == nil {
 		return memory{}, fmt.Errorf("the server does not tell its heap")
 	}
+
 	next, err := strconv.ParseFloat(string(m[1]), 64)
 	return memory{rss: rss, heap: int64(next / 2)}, err // the collector runs when what was kept has doubled
 }

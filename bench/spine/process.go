@@ -29,17 +29,20 @@ func start(dir, name string, cmd *exec.Cmd) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a log: %w", err)
 	}
+
 	defer f.Close()
 	cmd.Stderr = f
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", name, err)
 	}
+
 	p := &process{name: name, cmd: cmd, log: f.Name(), end: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // how it ended is in ProcessState
 		close(p.end)
 	}()
+
 	return p, nil
 }
 
@@ -74,10 +77,12 @@ func (p *process) cpu() (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the CPU time of %s: %w", p.name, err)
 	}
+
 	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(f) < 13 {
 		return 0, fmt.Errorf("cannot read the CPU time of %s: %q", p.name, stat)
 	}
+
 	var ticks int64
 	for _, field := range f[11:13] { // utime and stime
 		n, err := strconv.ParseInt(string(field), 10, 64)
@@ -86,6 +91,7 @@ func (p *process) cpu() (time.Duration, error) {
 		}
 		ticks += n
 	}
+
 	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }
 
@@ -95,6 +101,7 @@ func (p *process) rss() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the memory of %s: %w", p.name, err)
 	}
+
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
 			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
@@ -104,6 +111,7 @@ func (p *process) rss() (int64, error) {
 			return kb << 10, nil
 		}
 	}
+
 	return 0, fmt.Errorf("cannot read the memory of %s: no VmRSS", p.name)
 }
 
@@ -111,6 +119,7 @@ func (p *process) rss() (int64, error) {
 func until(ctx context.Context, limit time.Duration, words string, cond func() (bool, error), needs ...*process) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+
 	for {
 		ok, err := cond()
 		if ok {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// roleFlag makes this program one of the parts that are measured as processes of their own. It is the first argument and hidden.
+// roleFlag makes this program one of the parts that are measured as processes of their own. It is the first
+// argument and hidden.
 const roleFlag = "-role="
 
 // order is what a part is told to do, a line of JSON each; word is its answer.
@@ -69,9 +70,11 @@ func playRole(name string, in io.Reader, out io.Writer) error {
 	default:
 		return fmt.Errorf("no part is called %q", name)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	defer r.close()
 	enc := json.NewEncoder(out)
 	lines := bufio.NewScanner(in)
@@ -88,6 +91,7 @@ func playRole(name string, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+
 	return lines.Err()
 }
 
@@ -104,21 +108,25 @@ func (b *bench) startPart(name string) (*part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find this program: %w", err)
 	}
+
 	cmd := exec.Command(self, roleFlag+name)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
+
 	// Not StdoutPipe: that one is closed by whoever waits for the process, maybe before the last answer was read.
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
+
 	cmd.Stdout = w
 	p, err := start(b.dir, name, cmd)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 64<<20) // all times of a measurement are one line
 	return &part{process: p, in: in, pipe: r, lines: lines}, nil
@@ -136,6 +144,7 @@ func (p *part) tell(o order) (word, error) {
 	if !p.lines.Scan() {
 		return word{}, errors.Join(fmt.Errorf("%s does not answer", p.name), p.lines.Err(), p.alive())
 	}
+
 	var w word
 	if err := json.Unmarshal(p.lines.Bytes(), &w); err != nil {
 		return word{}, fmt.Errorf("%s: %w", p.name, err)
@@ -143,6 +152,7 @@ func (p *part) tell(o order) (word, error) {
 	if w.Error != "" {
 		return word{}, fmt.Errorf("%s: %s", p.name, w.Error)
 	}
+
 	return w, nil
 }
 

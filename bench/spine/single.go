@@ -27,10 +27,12 @@ func (b *bench) measureSingle(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	f, err := b.startFleet(ctx, 1, state)
 	if err != nil {
 		return err
 	}
+
 	defer f.stop()
 	down, up := messageSizes()
 	bodies, err := singleBodies(b.size.callers, f.hosts)
@@ -40,15 +42,18 @@ func (b *bench) measureSingle(ctx context.Context) (err error) {
 	if err := b.singles(ctx, f, bodies, procsPerCaller, &singleTimes{}); err != nil { // makes every process known
 		return err
 	}
+
 	bare, err := b.startBare(1, up)
 	if err != nil {
 		return err
 	}
+
 	defer bare.stop()
 	db, err := b.openBare(ctx)
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
 	one := &single{
 		f: f, bare: bare, db: db, bodies: bodies, rounds: b.size.singles / b.size.callers / b.size.blocks,
@@ -61,6 +66,7 @@ func (b *bench) measureSingle(ctx context.Context) (err error) {
 			return err
 		}
 	}
+
 	b.tellSingle(one)
 	return nil
 }
@@ -86,11 +92,13 @@ func (b *bench) singleBlock(ctx context.Context, s *single) error {
 	if err != nil {
 		return err
 	}
+
 	s.cpu, s.wall = s.cpu+cpu, s.wall+wall
 	commits, err := bareCommits(ctx, s.db, len(s.bodies), s.rounds)
 	if err != nil {
 		return err
 	}
+
 	s.commits += commits
 	s.pair.Rounds = s.rounds
 	cpu, wall, err = spent(s.bare.server.process, func() error {
@@ -98,6 +106,7 @@ func (b *bench) singleBlock(ctx context.Context, s *single) error {
 		s.pairs = append(s.pairs, w.Took...)
 		return err
 	})
+
 	s.bareCPU, s.bareWall = s.bareCPU+cpu, s.bareWall+wall
 	return err
 }
@@ -148,9 +157,11 @@ func (b *bench) singles(ctx context.Context, f *testFleet, bodies [][][]byte, ro
 		bad.Running += n.Running
 		return 0, nil
 	})
+
 	if bad.Failed+bad.Running > 0 {
 		b.res.AddFault("one host: %d operations failed, %d never ended", bad.Failed, bad.Running)
 	}
+
 	return err
 }
 

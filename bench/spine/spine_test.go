@@ -16,7 +16,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Figures are not looked at: they are of a busy machine. What must be so is that every measurement works and nothing went wrong meanwhile.
+// Figures are not looked at: they are of a busy machine. What must be so is that every measurement works and
+// nothing went wrong meanwhile.
 func TestQuickRun(t *testing.T) {
 	res, err := run(t.Context(), options{size: quickSize(), binary: os.Getenv("GOZZARD_BINARY"), progress: t.Output()})
 	if err != nil {
@@ -25,8 +26,10 @@ func TestQuickRun(t *testing.T) {
 	if err := res.Fault(); err != nil {
 		t.Error(err)
 	}
+
 	text := res.markdown()
 	t.Log("\n" + text)
+
 	for _, want := range []string{
 		"One host, one operation a task", "One task on 20 hosts", "Status reports of 20 processes", "Registering 6 names", "sync_proc_status over HTTP",
 		"get_proc_status of one process", "server CPU per operation",

@@ -16,7 +16,8 @@ import (
 	"github.com/gozzard/gozzard/test/sim"
 )
 
-// tableServer is the peer of the live index: the same rows in SQLite, served page by page over HTTP as most programs would do it.
+// tableServer is the peer of the live index: the same rows in SQLite, served page by page over HTTP as most
+// programs would do it.
 type tableServer struct {
 	db     *sql.DB
 	server *http.Server
@@ -68,18 +69,22 @@ func (t *tableServer) obey(o order) (word, error) {
 	if o.Do != "serve" {
 		return word{}, fmt.Errorf("cannot do %q", o.Do)
 	}
+
 	var err error
 	if t.db, err = sql.Open("sqlite", "file:"+filepath.Join(o.Addr, "table.db")+"?_pragma=journal_mode(WAL)&_pragma=cache_size(-200000)"); err != nil {
 		return word{}, err
 	}
+
 	t.total = o.N
 	if err := t.fill(o.N); err != nil {
 		return word{}, fmt.Errorf("cannot fill the table: %w", err)
 	}
+
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return word{}, err
 	}
+
 	t.server = &http.Server{Handler: http.HandlerFunc(t.serve), ReadHeaderTimeout: patience}
 	t.done = make(chan error, 1)
 	go func() { t.done <- t.server.Serve(l) }()
@@ -92,21 +97,25 @@ func (t *tableServer) fill(n int) (err error) {
 	if err != nil {
 		return err
 	}
+
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, tx.Rollback())
 		}
 	}()
+
 	_, err = tx.Exec(`CREATE TABLE status (namespace TEXT, agent TEXT, name TEXT, labels TEXT, cloud INTEGER, ip TEXT, flag INTEGER, status INTEGER,
 		isauto INTEGER, message TEXT, pid INTEGER, version TEXT, registered INTEGER, started INTEGER, reported INTEGER, cpu REAL, mem REAL, fd INTEGER,
 		disk INTEGER, net INTEGER, PRIMARY KEY (namespace, agent, name)) WITHOUT ROWID`)
 	if err != nil {
 		return err
 	}
+
 	st, err := tx.Prepare(`INSERT INTO status (` + columns + `) VALUES (?, ?, ?, ?, 0, ?, 2, 2, 0, '', -1, '', ?, 0, ?, 0, 0, 0, 0, 0)`)
 	if err != nil {
 		return err
 	}
+
 	now := time.Now().Unix()
 	for i := range n {
 		name := fmt.Sprintf("worker-%03d", i%100)
@@ -115,6 +124,7 @@ func (t *tableServer) fill(n int) (err error) {
 			return err
 		}
 	}
+
 	return tx.Commit()
 }
 
@@ -125,6 +135,7 @@ func (t *tableServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	err := json.NewDecoder(r.Body).Decode(&q)
 	var rows []row
+
 	if err == nil {
 		rows, err = t.page(r.Context(), q.Meta.Namespace, q.Page.Start, q.Page.Limit)
 	}
@@ -132,6 +143,7 @@ func (t *tableServer) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{ // the caller notices an answer that is cut
 		"result": true, "code": 0, "message": "success", "data": map[string]any{"count": t.total, "proc_infos": rows},
@@ -144,7 +156,9 @@ func (t *tableServer) page(ctx context.Context, namespace string, start, limit i
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { err = errors.Join(err, rows.Close()) }()
+
 	for rows.Next() {
 		var r row
 		var labels []byte
@@ -158,5 +172,6 @@ func (t *tableServer) page(ctx context.Context, namespace string, start, limit i
 		}
 		list = append(list, r)
 	}
+
 	return list, rows.Err()
 }

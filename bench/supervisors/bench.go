@@ -69,16 +69,20 @@ type bench struct {
 	res   *results
 }
 
-// run measures everything asked for. Whatever happens, nothing that it started is left. The results are nil when it did not get that far.
+// run measures everything asked for. Whatever happens, nothing that it started is left. The results are nil when it
+// did not get that far.
 func run(ctx context.Context, o options) (_ *results, err error) {
 	b := &bench{options: o, res: newResults(o)}
 	if b.dir, err = os.MkdirTemp("", "gozzard-supervisors-"); err != nil {
 		return nil, fmt.Errorf("cannot make a folder: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, sweepAway(b.dir), os.RemoveAll(b.dir)) }()
+
 	if err := b.gather(ctx); err != nil {
 		return nil, err
 	}
+
 	b.res.tools = b.tools
 	var wg sync.WaitGroup
 	for _, n := range o.size.counts {
@@ -87,6 +91,7 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 			wg.Wait()
 		}
 	}
+
 	wg.Wait()
 	return b.res, ctx.Err()
 }
@@ -124,7 +129,8 @@ func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...) // progress that cannot be shown is no reason to stop
 }
 
-// one measures one supervisor with n processes: its life, then its death in a place of its own, then daemons where these are something else.
+// one measures one supervisor with n processes: its life, then its death in a place of its own, then daemons where
+// these are something else.
 func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
 	found := figures{}
 	err := b.at(ctx, c, n, c.only, found, b.measureLife)
@@ -135,6 +141,7 @@ func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
 		death := func(ctx context.Context, s *site, p peer) error { return b.measureDeath(ctx, s, p, whole) }
 		err = errors.Join(err, b.at(ctx, c, n, c.only, found, death))
 	}
+
 	switch {
 	case ctx.Err() != nil || !c.daemons:
 	case c.only || c.name == "gozzard" && !b.tools.front: // what was measured were daemons
@@ -149,6 +156,7 @@ func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
 	default:
 		err = errors.Join(err, b.at(ctx, c, n, true, found, b.measureDaemons))
 	}
+
 	return found, err
 }
 
@@ -158,6 +166,7 @@ func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found 
 	if err != nil {
 		return err
 	}
+
 	s.track, s.found, s.patience, s.throttled = newTracker(s.program(), n), found, b.size.patience, c.throttled
 	p := c.make(s)
 	defer func() {
@@ -168,6 +177,7 @@ func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found 
 		}
 		err = errors.Join(err, os.RemoveAll(filepath.Clean(s.dir)))
 	}()
+
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
@@ -175,11 +185,14 @@ func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found 
 	if err := pause(ctx, b.size.rest); err != nil {
 		return err
 	}
+
 	s.track.forget()
 	began := time.Now()
+
 	if err := p.start(ctx); err != nil {
 		return err
 	}
+
 	ok, err := s.track.awaitAll(ctx, s.patience, nil)
 	if err != nil {
 		return err
@@ -188,6 +201,7 @@ func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found 
 		found.set(rowStart, longer(s.patience))
 		return fmt.Errorf("not all processes run after %s: %s", s.patience, s.words())
 	}
+
 	found.set(rowStart, millis(time.Since(began)))
 	return measure(ctx, s, p)
 }

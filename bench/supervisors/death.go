@@ -8,19 +8,23 @@ import (
 	"time"
 )
 
-// measureDeath kills the supervisor, the whole of it or its first process alone, starts it again and counts what became of its processes.
+// measureDeath kills the supervisor, the whole of it or its first process alone, starts it again and counts what
+// became of its processes.
 func (b *bench) measureDeath(ctx context.Context, s *site, p peer, whole bool) error {
 	if err := pause(ctx, b.size.rest); err != nil {
 		return err
 	}
+
 	list, err := s.own(p)
 	if err != nil {
 		return err
 	}
+
 	before, err := s.track.copies()
 	if err != nil {
 		return err
 	}
+
 	rows := []row{rowDeathWhole}
 	switch {
 	case len(list) == 1: // there is but one death
@@ -28,17 +32,22 @@ func (b *bench) measureDeath(ctx context.Context, s *site, p peer, whole bool) e
 	case !whole:
 		rows, list = []row{rowDeath}, list[:1]
 	}
+
 	endAll(list)
+
 	if err := p.start(ctx); err != nil {
 		return err
 	}
+
 	after, err := b.settled(ctx, s)
 	if err != nil {
 		return err
 	}
+
 	for _, r := range rows {
 		s.found[r] = fateOf(before, after)
 	}
+
 	return nil
 }
 

@@ -36,8 +36,8 @@ const (
 	opStop  = 1
 )
 
-// prepare has the processes started by a call of the API, which is measured, and then takes agent and processes away as a power cut would: what must
-// run is known on the host's disk.
+// prepare has the processes started by a call of the API, which is measured, and then takes agent and processes
+// away as a power cut would: what must run is known on the host's disk.
 func (p *gozzardPeer) prepare(ctx context.Context) error {
 	p.http = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * time.Minute}
 	if err := p.startServer(ctx); err != nil {
@@ -52,11 +52,13 @@ func (p *gozzardPeer) prepare(ctx context.Context) error {
 	if err := p.probeFront(ctx); err != nil {
 		return err
 	}
+
 	began := time.Now()
 	task, err := p.operate(ctx, opStart, p.items())
 	if err != nil {
 		return err
 	}
+
 	ok, err := p.track.awaitAll(ctx, p.patience, nil)
 	if err != nil {
 		return err
@@ -64,6 +66,7 @@ func (p *gozzardPeer) prepare(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("not all processes were started by the call: %s", p.proc.words())
 	}
+
 	p.found.set(rowStartCall, millis(time.Since(began)))
 	good, err := p.verdicts(ctx, task)
 	if err != nil {
@@ -72,6 +75,7 @@ func (p *gozzardPeer) prepare(ctx context.Context) error {
 	if !good {
 		return fmt.Errorf("not all starts have a good verdict: %s", p.proc.words())
 	}
+
 	p.proc.kill()
 	endAll(p.track.newest)
 	return nil
@@ -82,28 +86,35 @@ func (p *gozzardPeer) startServer(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot find a port: %w", err)
 	}
+
 	p.agents = l.Addr().String()
+
 	if err := l.Close(); err != nil {
 		return fmt.Errorf("cannot free a port: %w", err)
 	}
+
 	data := p.path("server")
 	p.server, err = launch(p.dir, exec.Command(p.tools.path("gozzard"), "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", p.agents,
 		"--rate-app=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0"))
 	if err != nil {
 		return err
 	}
+
 	var text []byte
 	err = p.until(ctx, "the server's credentials", p.server, func() bool {
 		text, err = os.ReadFile(filepath.Join(data, "credentials.json"))
 		return err == nil
 	})
+
 	if err != nil {
 		return err
 	}
+
 	var c map[string]string
 	if err := json.Unmarshal(text, &c); err != nil {
 		return fmt.Errorf("cannot read credentials: %w", err)
 	}
+
 	p.url = c["url"]
 	delete(c, "url")
 	auth, err := json.Marshal(c)
@@ -152,9 +163,11 @@ func (p *gozzardPeer) hosts() []map[string]any {
 // item is an operation on one process, as a child of the agent or as a daemon.
 func (p *gozzardPeer) item(name, command, pidFile string, timeout int) map[string]any {
 	account := "root"
+
 	if u, err := user.Current(); err == nil {
 		account = u.Username
 	}
+
 	return map[string]any{
 		"meta": map[string]any{"namespace": "bench", "name": name, "labels": map[string]string{}}, "hosts": p.hosts(),
 		"spec": map[string]any{
@@ -185,20 +198,25 @@ func (p *gozzardPeer) probeFront(ctx context.Context) error {
 	if p.daemons {
 		return nil
 	}
+
 	p.tools.probing.Lock()
 	defer p.tools.probing.Unlock()
+
 	if p.tools.probed {
 		return nil
 	}
+
 	item := []map[string]any{p.item("probe", "exec "+p.program()+" 100", p.path("probe.pid"), 3)}
 	var err error
 	if p.tools.front, err = p.settled(ctx, opStart, item); err != nil {
 		return err
 	}
+
 	p.tools.probed = true
 	if p.tools.front {
 		_, err = p.settled(ctx, opStop, item)
 	}
+
 	return err
 }
 
@@ -237,10 +255,12 @@ func (p *gozzardPeer) clean() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it did not get that far
 	}
+
 	name := strings.TrimSpace(string(id))
 	if err != nil || name == "" || name != filepath.Base(name) {
 		return fmt.Errorf("cannot remove cgroups of agent %q: %w", name, err)
 	}
+
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		dir := filepath.Join(root, "gozzard", name)
 		for range 50 { // what was just killed may need a moment to leave
@@ -253,6 +273,7 @@ func (p *gozzardPeer) clean() error {
 			return fmt.Errorf("cannot remove cgroups: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -264,6 +285,7 @@ func removeGroups(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, e := range entries {
 		if e.IsDir() {
 			if err := removeGroups(filepath.Join(dir, e.Name())); err != nil {
@@ -271,6 +293,7 @@ func removeGroups(dir string) error {
 			}
 		}
 	}
+
 	return os.Remove(dir)
 }
 

@@ -73,19 +73,23 @@ func (p *gozzardPeer) call(ctx context.Context, name string, body any) (json.Raw
 	if err != nil {
 		return nil, err
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/api/c/compapi/v2/gse/"+name+"/", bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}
+
 	req.Header.Set("X-Bkapi-Authorization", p.auth)
 	res, err := p.http.Do(req)
 	if err != nil {
 		return nil, err
 	}
+
 	text, err := io.ReadAll(res.Body)
 	if err := errors.Join(err, res.Body.Close()); err != nil {
 		return nil, err
 	}
+
 	var envelope struct {
 		Result bool
 		Data   json.RawMessage
@@ -93,5 +97,6 @@ func (p *gozzardPeer) call(ctx context.Context, name string, body any) (json.Raw
 	if err := json.Unmarshal(text, &envelope); err != nil || !envelope.Result {
 		return nil, fmt.Errorf("%s: HTTP %d %.300s", name, res.StatusCode, text)
 	}
+
 	return envelope.Data, nil
 }

@@ -1,11 +1,12 @@
 //go:build linux
 
-// Command supervisors measures gozzard's agent beside other process supervisors (supervisord, monit, runit, s6, pm2 and Pebble) in one run on one
-// machine: how fast processes start, come back and stop, what watching them costs, and what becomes of them when the supervisor itself is killed.
-// Every supervisor has the same processes (a copy of sleep), its fastest settings, and is observed by the same eyes: the process table.
+// Command supervisors measures gozzard's agent beside other process supervisors (supervisord, monit, runit, s6, pm2
+// and Pebble) in one run on one machine: how fast processes start, come back and stop, what watching them costs,
+// and what becomes of them when the supervisor itself is killed. Every supervisor has the same processes (a copy of
+// sleep), its fastest settings, and is observed by the same eyes: the process table.
 //
-// Debian packages that are missing are installed when the run may (root); pm2 and Pebble are made in a temporary folder. A peer that cannot be had
-// is named in the results.
+// Debian packages that are missing are installed when the run may (root); pm2 and Pebble are made in a temporary
+// folder. A peer that cannot be had is named in the results.
 package main
 
 import (
@@ -30,9 +31,11 @@ func main() {
 	install := flag.Bool("install", true, "get peers that are missing")
 	flag.Parse()
 	o := options{size: fullSize(), binary: *binary, install: *install, progress: os.Stderr, command: "go run ./bench/supervisors"}
+
 	if len(os.Args) > 1 {
 		o.command += " " + strings.Join(os.Args[1:], " ")
 	}
+
 	err := o.choose(*counts, *only)
 	if err == nil && flag.NArg() > 0 {
 		err = fmt.Errorf("no arguments are taken")
@@ -41,15 +44,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "supervisors:", err)
 		os.Exit(2)
 	}
+
 	if *quick {
 		o.size = quickSize()
 	}
+
 	path := *out
 	if path == "" && !*quick && *only == "" {
 		path = "bench/supervisors/RESULTS.md"
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+
 	if err := measureTo(ctx, o, path); err != nil {
 		fmt.Fprintln(os.Stderr, "supervisors:", err)
 		os.Exit(1)
@@ -66,6 +73,7 @@ func (o *options) choose(counts, only string) error {
 		}
 		o.size.counts = append(o.size.counts, n)
 	}
+
 	known := peerNames()
 	for s := range strings.SplitSeq(only, ",") {
 		if s = strings.TrimSpace(s); s == "" {
@@ -76,10 +84,12 @@ func (o *options) choose(counts, only string) error {
 		}
 		o.only = append(o.only, s)
 	}
+
 	return nil
 }
 
-// measureTo measures, prints the table and, when a path is given, writes it there. What was found before an error is printed too.
+// measureTo measures, prints the table and, when a path is given, writes it there. What was found before an error
+// is printed too.
 func measureTo(ctx context.Context, o options, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.size.limit)
 	defer cancel()
@@ -88,9 +98,11 @@ func measureTo(ctx context.Context, o options, path string) error {
 	if res == nil {
 		return err
 	}
+
 	res.took = time.Since(began)
 	text := res.markdown()
 	fmt.Print(text)
+
 	if err != nil {
 		return err
 	}
@@ -99,5 +111,6 @@ func measureTo(ctx context.Context, o options, path string) error {
 			return fmt.Errorf("cannot write the results: %w", err)
 		}
 	}
+
 	return nil
 }

@@ -25,6 +25,7 @@ func (b *bench) measureLife(ctx context.Context, s *site, p peer) error {
 			errs = append(errs, err)
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -45,25 +46,32 @@ func (b *bench) measureIdle(ctx context.Context, s *site, p peer) error {
 	if err := pause(ctx, b.size.settle); err != nil {
 		return err
 	}
+
 	list, err := s.own(p)
 	if err != nil {
 		return err
 	}
+
 	var server []int
 	g, ours := p.(*gozzardPeer)
 	if ours {
 		server = []int{g.server.cmd.Process.Pid}
 	}
+
 	before, serverBefore, began := cpuOf(list), cpuOf(server), time.Now()
+
 	if err := pause(ctx, b.size.idle); err != nil {
 		return err
 	}
+
 	window := time.Since(began)
 	s.found[rowIdle] = figure{value: perMinute(cpuOf(list)-before, window), digits: 1}
 	s.found[rowPSS] = figure{value: float64(pssOf(list)) / (1 << 20), digits: 1}
+
 	if ours {
 		b.res.note("%s", g.serverFigures(cpuOf(server)-serverBefore, window))
 	}
+
 	return nil
 }
 
@@ -83,6 +91,7 @@ func (b *bench) measureStatus(ctx context.Context, s *site, p peer) error {
 			took = append(took, time.Since(began))
 		}
 	}
+
 	s.found[rowStatus] = millis(took.at(0.5))
 	return nil
 }
@@ -113,15 +122,19 @@ func (s *site) kill(ctx context.Context, k int) (time.Duration, error) {
 	if err := s.whole(ctx, k, k+1); err != nil {
 		return 0, err
 	}
+
 	old := s.track.newest[k]
 	began := time.Now()
+
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		return 0, fmt.Errorf("cannot kill process %d: %w", k, err)
 	}
+
 	ok, err := s.track.await(ctx, s.patience/2, func() bool { return s.track.newest[k] != old })
 	if err == nil && !ok {
 		err = fmt.Errorf("process %d does not come back within %s: %s", k, s.patience/2, s.words())
 	}
+
 	return time.Since(began), err
 }
 
@@ -146,6 +159,7 @@ func (b *bench) crashes(ctx context.Context, s *site, count, kills int) (samples
 		took = append(took, d)
 		back[k] = time.Now()
 	}
+
 	return took, nil
 }
 
@@ -197,6 +211,7 @@ func (b *bench) measureStorm(ctx context.Context, s *site, _ peer) error {
 		}
 		took = append(took, time.Since(began))
 	}
+
 	s.found[rowStorm] = millis(took.at(0.5))
 	return nil
 }
@@ -208,12 +223,14 @@ func (b *bench) measureStop(ctx context.Context, s *site, p peer) error {
 	if err := s.whole(ctx, 0, s.n); err != nil {
 		return fmt.Errorf("stop all: %w", err)
 	}
+
 	list := slices.Clone(s.track.newest)
 	began := time.Now()
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.stopAll(ctx) }()
 	ok, err := awaitGone(ctx, s.patience, list)
 	took := time.Since(began)
+
 	if err := errors.Join(err, <-stopped); err != nil {
 		return fmt.Errorf("stop all: %w", err)
 	}
@@ -221,6 +238,7 @@ func (b *bench) measureStop(ctx context.Context, s *site, p peer) error {
 		s.found[rowStop] = longer(s.patience)
 		return fmt.Errorf("not all processes have stopped after %s", s.patience)
 	}
+
 	s.found[rowStop] = millis(took)
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// monitPeer is monit looking every second, the shortest it allows. It watches daemons by their pid files and nothing else.
+// monitPeer is monit looking every second, the shortest it allows. It watches daemons by their pid files and
+// nothing else.
 type monitPeer struct {
 	*site
 	http *http.Client
@@ -25,10 +26,12 @@ set logfile %[1]s/monit.log
 set httpd unixsocket %[1]s/monit.sock
   allow bench:bench
 `, p.dir)
+
 	for i := range p.n {
 		fmt.Fprintf(&s, "check process %s with pidfile %s\n  start program = \"/bin/sh -c '%s'\"\n  stop program = \"/bin/sh -c 'kill `cat %s`'\"\n",
 			p.site.process(i), p.pidFile(i), p.daemon(i), p.pidFile(i))
 	}
+
 	p.http = socketClient(p.path("monit.sock"))
 	return p.write("monitrc", s.String(), 0o600)
 }

@@ -43,8 +43,8 @@ type candidate struct {
 	needs   string // program that must be there
 	daemons bool   // can watch processes that are nobody's child
 	only    bool   // watches nothing else
-	// throttled ones start a process once a second at most (runit, s6) or lose one that is killed right after its start (pm2): a process must have
-	// run for a while for its restart to be an ordinary one.
+	// throttled ones start a process once a second at most (runit, s6) or lose one that is killed right after its
+	// start (pm2): a process must have run for a while for its restart to be an ordinary one.
 	throttled bool
 	make      func(*site) peer
 }
@@ -87,6 +87,7 @@ func newSite(root, name string, n int, daemons bool, t *tools) (*site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a folder: %w", err)
 	}
+
 	s := &site{dir: dir, n: n, daemons: daemons, tools: t}
 	b, err := os.ReadFile("/bin/sleep")
 	if err != nil {
@@ -95,6 +96,7 @@ func newSite(root, name string, n int, daemons bool, t *tools) (*site, error) {
 	if err := os.WriteFile(s.program(), b, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot copy the program to supervise: %w", err)
 	}
+
 	return s, nil
 }
 
@@ -165,17 +167,20 @@ func launch(dir string, cmd *exec.Cmd) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a log: %w", err)
 	}
+
 	defer f.Close()
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, f, f
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", cmd.Path, err)
 	}
+
 	p := &process{cmd: cmd, log: f.Name(), end: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // how it ended is in ProcessState
 		close(p.end)
 	}()
+
 	return p, nil
 }
 
@@ -217,10 +222,12 @@ func talk(ctx context.Context, c *http.Client, method, url string, body []byte, 
 	if set != nil {
 		set(req)
 	}
+
 	res, err := c.Do(req)
 	if err != nil {
 		return err
 	}
+
 	text, err := io.ReadAll(res.Body)
 	if err := errors.Join(err, res.Body.Close()); err != nil {
 		return err
@@ -228,6 +235,7 @@ func talk(ctx context.Context, c *http.Client, method, url string, body []byte, 
 	if res.StatusCode/100 != 2 || len(text) < least {
 		return fmt.Errorf("%s: HTTP %d, %d bytes: %.300s", url, res.StatusCode, len(text), text)
 	}
+
 	return nil
 }
 

@@ -36,10 +36,12 @@ func (p *pm2Peer) prepare(context.Context) error {
 			Out: "/dev/null", Err: "/dev/null",
 		})
 	}
+
 	b, err := json.Marshal(map[string]any{"apps": apps})
 	if err != nil {
 		return err
 	}
+
 	return p.write("apps.json", string(b), 0o600)
 }
 

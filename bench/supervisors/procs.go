@@ -21,17 +21,20 @@ func pids() ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot list processes: %w", err)
 	}
+
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list processes: %w", err)
 	}
+
 	var list []int
 	for _, n := range names {
 		if pid, err := strconv.Atoi(n); err == nil {
 			list = append(list, pid)
 		}
 	}
+
 	return list, nil
 }
 
@@ -70,20 +73,24 @@ func family(root int) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	children := map[int][]int{}
 	for _, pid := range all {
 		if state, parent, ok := stat(pid); ok && state != 'Z' && state != 'X' {
 			children[parent] = append(children[parent], pid)
 		}
 	}
+
 	list := []int{root}
 	for i := 0; i < len(list); i++ {
 		list = append(list, children[list[i]]...)
 	}
+
 	return list, nil
 }
 
-// cpuOf is the time that processes have spent on a CPU. The scheduler's own count has nanoseconds where that of the statistics has 10 ms.
+// cpuOf is the time that processes have spent on a CPU. The scheduler's own count has nanoseconds where that of the
+// statistics has 10 ms.
 func cpuOf(list []int) time.Duration {
 	var sum time.Duration
 	for _, pid := range list {
@@ -103,6 +110,7 @@ func cpuOf(list []int) time.Duration {
 			}
 		}
 	}
+
 	return sum
 }
 
@@ -124,5 +132,6 @@ func pssOf(list []int) int64 {
 			}
 		}
 	}
+
 	return sum
 }

@@ -30,10 +30,12 @@ file=%[1]s/supervisor.sock
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 `, p.dir, 200+4*p.n)
+
 	for i := range p.n {
 		fmt.Fprintf(&s, "[program:%s]\ncommand=%s\nautorestart=true\nstartsecs=0\nstartretries=1000000\nstdout_logfile=NONE\nstderr_logfile=NONE\n",
 			p.site.process(i), p.command(i))
 	}
+
 	p.http = socketClient(p.path("supervisor.sock"))
 	return p.write("supervisord.conf", s.String(), 0o600)
 }

@@ -9,21 +9,26 @@ import (
 	"time"
 )
 
-// Figures are not looked at: they are of a busy machine, with all supervisors at once. What must be so is that gozzard can be measured in every row, that
-// a peer which is not installed is named, and that nothing is left behind.
+// Figures are not looked at: they are of a busy machine, with all supervisors at once. What must be so is that
+// gozzard can be measured in every row, that a peer which is not installed is named, and that nothing is left
+// behind.
 func TestQuickRun(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("supervisors run as root")
 	}
+
 	t.Setenv("TMPDIR", t.TempDir())
 	res, err := run(t.Context(), options{size: quickSize(), binary: os.Getenv("GOZZARD_BINARY"), progress: t.Output(), command: "go test"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, why := range res.tools.missing {
 		t.Logf("%s was skipped: %s", name, why)
 	}
+
 	t.Log("\n" + res.markdown())
+
 	for _, n := range res.size.counts {
 		for r := range rowCount {
 			if _, ok := res.found[n]["gozzard"][r]; !ok {
@@ -31,6 +36,7 @@ func TestQuickRun(t *testing.T) {
 			}
 		}
 	}
+
 	for _, r := range []row{rowDeath, rowDeathWhole} {
 		for _, n := range res.size.counts {
 			if f := res.found[n]["gozzard"][r]; f.value != 0 {
@@ -38,6 +44,7 @@ func TestQuickRun(t *testing.T) {
 			}
 		}
 	}
+
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -78,25 +85,30 @@ func TestTracker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := sweepAway(s.dir); err != nil {
 			t.Error(err)
 		}
 	})
+
 	s.track = newTracker(s.program(), s.n)
 	for i := range s.n {
 		if err := s.launch(s.program(), s.seconds(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if ok, err := s.track.awaitAll(t.Context(), 20*time.Second, nil); err != nil || !ok {
 		t.Fatalf("seen: %v, %v", ok, err)
 	}
 	if s.track.newest[1] != s.main() {
 		t.Errorf("process 1 is %d, not %d", s.track.newest[1], s.main())
 	}
+
 	old := append([]int(nil), s.track.newest...)
 	s.end()
+
 	if lives(old[1]) {
 		t.Error("a process that was ended lives")
 	}

@@ -101,7 +101,8 @@ func (f figure) String() string {
 // figures of one supervisor.
 type figures map[row]figure
 
-// set keeps the first figure: a supervisor is set up several times, and the first is the one before anything else happened.
+// set keeps the first figure: a supervisor is set up several times, and the first is the one before anything else
+// happened.
 func (f figures) set(r row, x figure) {
 	if _, known := f[r]; !known {
 		f[r] = x
@@ -174,6 +175,7 @@ func standing(r row, found map[string]figures) (ratio, behind string) {
 			best, who = f, name
 		}
 	}
+
 	switch {
 	case !ok || who == "":
 		return "", ""
@@ -184,12 +186,14 @@ func standing(r row, found map[string]figures) (ratio, behind string) {
 	default:
 		ratio = fmt.Sprintf("%.2f× %s", ours.value/best.value, who)
 	}
+
 	if ours.value > best.value {
 		behind = fmt.Sprintf("%s: gozzard %s, %s %s (%s)", r, ours, who, best, ratio)
 		if why := r.why(); why != "" {
 			behind += ": " + why
 		}
 	}
+
 	return ratio, behind
 }
 
@@ -205,15 +209,18 @@ func (r *results) markdown() string {
 	p("the process table. CPU and memory are of all the supervisor's own processes; for gozzard that is the agent. The ratio is gozzard's figure to that of")
 	p("the best peer: below 1 it leads. Empty: the peer cannot do that. p99 of few samples is their greatest. Status is asked over HTTP or a socket where")
 	p("the peer has that (gozzard: of the server), else by its command.")
+
 	for _, n := range r.size.counts {
 		r.table(p, n, r.found[n])
 	}
+
 	if len(r.notes) > 0 {
 		p("\n## Notes\n")
 		for _, n := range r.notes {
 			p("- %s", n)
 		}
 	}
+
 	return s.String()
 }
 
@@ -224,6 +231,7 @@ func (r *results) table(p func(string, ...any), n int, found map[string]figures)
 			names = append(names, name)
 		}
 	}
+
 	p("\n## N = %d\n", n)
 	p("| | %s | ratio |", strings.Join(names, " | "))
 	p("|---|%s---|", strings.Repeat("---|", len(names)))
@@ -243,6 +251,7 @@ func (r *results) table(p func(string, ...any), n int, found map[string]figures)
 			behind = append(behind, line)
 		}
 	}
+
 	if len(behind) > 0 {
 		p("\nWhere gozzard does not lead:\n")
 		for _, line := range behind {

@@ -35,12 +35,14 @@ func packages() map[string]string {
 func (b *bench) gather(ctx context.Context) error {
 	t := &tools{dir: filepath.Join(b.dir, "tools"), paths: map[string]string{}, versions: map[string]string{}, missing: map[string]string{}}
 	b.tools = t
+
 	if err := os.Mkdir(t.dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make a folder: %w", err)
 	}
 	if b.install {
 		b.installPackages(ctx)
 	}
+
 	for _, c := range candidates() {
 		if c.needs == "" || !b.wants(c.name) {
 			continue
@@ -57,6 +59,7 @@ func (b *bench) gather(ctx context.Context) error {
 		t.paths[c.needs] = path
 		t.versions[c.name] = versionOf(ctx, c.name, path)
 	}
+
 	return b.gatherOwn(ctx)
 }
 
@@ -70,10 +73,13 @@ func (b *bench) installPackages(ctx context.Context) {
 			}
 		}
 	}
+
 	if len(list) == 0 || os.Geteuid() != 0 {
 		return
 	}
+
 	b.say("installing %s", strings.Join(list, " "))
+
 	for _, args := range [][]string{{"-qq", "update"}, append([]string{"-qq", "install", "-y", "--no-install-recommends"}, list...)} {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)
 		// No service of the machine is to come of it.
@@ -93,6 +99,7 @@ func (b *bench) fetch(ctx context.Context, name string) (string, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make a folder: %w", err)
 	}
+
 	var cmd *exec.Cmd
 	var path string
 	switch name {
@@ -110,11 +117,13 @@ func (b *bench) fetch(ctx context.Context, name string) (string, error) {
 	default:
 		return "", fmt.Errorf("%s is not installed", name)
 	}
+
 	b.say("getting %s", name)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot get %s: %w: %.300s", name, err, out)
 	}
+
 	return path, nil
 }
 
@@ -129,19 +138,24 @@ func versionOf(ctx context.Context, name, path string) string {
 	default: // Pebble says only what its builders told it; the build knows the module
 		cmd = exec.CommandContext(ctx, "go", "version", "-m", path)
 	}
+
 	out, err := cmd.Output()
 	if err != nil {
 		return "of unknown version"
 	}
+
 	text := strings.TrimSpace(string(out))
+
 	if name != "pebble" {
 		return text
 	}
+
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 2 && (f[0] == "dep" || f[0] == "mod") && f[1] == "github.com/canonical/pebble" {
 			return f[2]
 		}
 	}
+
 	return "of unknown version"
 }
 
@@ -149,23 +163,28 @@ func versionOf(ctx context.Context, name, path string) string {
 func (b *bench) gatherOwn(ctx context.Context) error {
 	t := b.tools
 	t.versions["gozzard"] = "of this tree"
+
 	if b.binary != "" {
 		t.paths["gozzard"] = b.binary
 		return nil
 	}
+
 	if !b.wants("gozzard") {
 		return nil
 	}
+
 	b.say("building gozzard")
 	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return fmt.Errorf("cannot find the module: %w", err)
 	}
+
 	t.paths["gozzard"] = filepath.Join(t.dir, "gozzard")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", t.paths["gozzard"], "./cmd/gozzard")
 	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build gozzard: %w\n%s", err, out)
 	}
+
 	return nil
 }

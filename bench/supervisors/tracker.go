@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// firstSeconds tells the supervised processes apart: each sleeps this many seconds plus its number, and shows that in its command line.
+// firstSeconds tells the supervised processes apart: each sleeps this many seconds plus its number, and shows that
+// in its command line.
 const firstSeconds = 100_000_000
 
 const (
@@ -25,8 +26,9 @@ const (
 	sweepEvery = time.Second // a look at the whole process table, for what the quick look missed
 )
 
-// tracker sees supervised processes come, with the same eyes for every supervisor and at a cost that hardly depends on how many there are: the
-// kernel numbers processes in order, so only the ids since the last look are looked at, and again until they became the program awaited.
+// tracker sees supervised processes come, with the same eyes for every supervisor and at a cost that hardly depends
+// on how many there are: the kernel numbers processes in order, so only the ids since the last look are looked at,
+// and again until they became the program awaited.
 type tracker struct {
 	program string // path of the supervised program, which nobody else has
 	n       int
@@ -81,11 +83,13 @@ func (t *tracker) poll() error {
 	case last != t.last: // the numbers have begun again
 		t.swept = time.Time{}
 	}
+
 	t.last = last
 	slow := now.Sub(t.slow) > slowEvery
 	if slow {
 		t.slow = now
 	}
+
 	for pid, s := range t.pending {
 		age := now.Sub(s.first)
 		if age > youngFor && !slow {
@@ -98,9 +102,11 @@ func (t *tracker) poll() error {
 			delete(t.pending, pid)
 		}
 	}
+
 	if now.Sub(t.swept) > sweepEvery {
 		return t.sweep()
 	}
+
 	return nil
 }
 
@@ -110,6 +116,7 @@ func (t *tracker) sweep() error {
 	if err != nil {
 		return err
 	}
+
 	for i, list := range all {
 		for _, pid := range list {
 			if pid != t.newest[i] && (t.newest[i] == 0 || !lives(t.newest[i])) {
@@ -117,6 +124,7 @@ func (t *tracker) sweep() error {
 			}
 		}
 	}
+
 	t.swept = time.Now()
 	return nil
 }

@@ -22,10 +22,12 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	s, err := startServer(ctx, dir, fleet.New(), nil)
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, s.store.Close()) }()
 	business := makeBusiness(b.size.applied)
 	n := len(placesOf(business))
@@ -33,12 +35,16 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	t := b.res.Table(fmt.Sprintf("A business of %d instances applied, over SQLite with every commit on the disk", n), "measured", "")
 	began := time.Now()
+
 	if _, err := topology.Parse(doc); err != nil {
 		return fmt.Errorf("cannot read what was written: %w", err)
 	}
+
 	t.Add(fmt.Sprintf("document read and checked (%.1f MB of YAML)", float64(len(doc))/1e6), span(time.Since(began)), "", "", "")
+
 	for _, step := range []struct {
 		what    string
 		change  func(*topology.Business)
@@ -61,12 +67,15 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 			b.res.AddFault("%s: applied is %v", step.what, a.Applied)
 		}
 	}
+
 	began = time.Now()
 	total, _ := s.plane.FindProcesses(everybody, topology.Query{Biz: biz, Limit: 1000})
 	t.Add("first page of 1,000 rows after that", span(time.Since(began)), "", "", "")
+
 	if total != n {
 		b.res.AddFault("%d processes are found after applying %d", total, n)
 	}
+
 	return nil
 }
 

@@ -50,7 +50,9 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 	if b.dir, err = os.MkdirTemp("", "gztopo"); err != nil { // a socket's path in it must be short
 		return nil, fmt.Errorf("cannot make a folder: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+
 	for _, m := range []struct {
 		name    string
 		measure func(context.Context) error
@@ -62,6 +64,7 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 			return b.res, fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
+
 	return b.res, nil
 }
 

@@ -27,8 +27,8 @@ var (
 	roles       = [perService]string{"agent", "worker", "watcher", "exporter", "backup"}
 )
 
-// makeBusiness makes one with that many processes. Service instances were created in an order of their own, each with its processes one after the
-// other, as in a business that has grown.
+// makeBusiness makes one with that many processes. Service instances were created in an order of their own, each
+// with its processes one after the other, as in a business that has grown.
 func makeBusiness(processes int) *topology.Business {
 	hosts := max(processes/perHost, 1)
 	sets := max(min(hosts/50, 400), setsAtLeast)
@@ -40,6 +40,7 @@ func makeBusiness(processes int) *topology.Business {
 		}
 		b.Sets = append(b.Sets, set)
 	}
+
 	created := rand.New(rand.NewPCG(7, 11)).Perm(hosts * perHost / perService)
 	for i, number := range created {
 		host, part := i*perService/perHost, i%(perHost/perService)
@@ -52,6 +53,7 @@ func makeBusiness(processes int) *topology.Business {
 		}
 		module.Instances = append(module.Instances, service)
 	}
+
 	b.Sort()
 	return b
 }
@@ -84,7 +86,8 @@ func processOf(id int, m *topology.Module, role string, j int) topology.Process 
 	}
 }
 
-// statusOf is the state of a process at the beginning: a thirtieth is stopped, a hundredth never was registered, a tenth is not hosted.
+// statusOf is the state of a process at the beginning: a thirtieth is stopped, a hundredth never was registered, a
+// tenth is not hosted.
 func statusOf(process int) (gozzard.RunState, bool) {
 	switch {
 	case process%30 == 0:
@@ -118,6 +121,7 @@ func placesOf(b *topology.Business) []place {
 			}
 		}
 	}
+
 	slices.SortFunc(list, func(a, b place) int { return cmp.Compare(a.process.ID, b.process.ID) })
 	return list
 }

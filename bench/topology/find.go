@@ -35,17 +35,20 @@ func (b *bench) measureFind(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, pg.stop(ctx)) }()
 	var version string
 	if err := pg.conn.QueryRow(ctx, "SHOW server_version").Scan(&version); err != nil {
 		return err
 	}
+
 	b.res.postgres = "PostgreSQL " + version
 	for _, n := range b.size.processes {
 		if err := b.compare(ctx, pg, n); err != nil {
 			return fmt.Errorf("%d processes: %w", n, err)
 		}
 	}
+
 	b.res.Note("Ours is what process_status asks of the server before it writes JSON: what was reported until then is taken in, the page and the exact count are "+
 		"found, and every row gets the newest status, pid and report time of its instances from the live index, which holds as many processes. PostgreSQL is asked "+
 		"over its Unix socket for the count and the page in one round trip, then for the instances of the page; its text is in the order of bytes, it has %s of "+
@@ -62,10 +65,13 @@ func (b *bench) compare(ctx context.Context, pg *postgres, n int) error {
 	if err != nil {
 		return err
 	}
+
 	b.say("copying it into PostgreSQL")
+
 	if err := pg.fill(ctx, business, numbers); err != nil {
 		return err
 	}
+
 	b.say("putting it into the index")
 	perProcess, built := memoryOf(business, numbers)
 	hosts := byHost(business)
@@ -73,6 +79,7 @@ func (b *bench) compare(ctx context.Context, pg *postgres, n int) error {
 	if err != nil {
 		return err
 	}
+
 	t := b.res.Table(fmt.Sprintf("process_status over %d processes", len(numbers)), "from memory, p50 / p90", "PostgreSQL, p50 / p90")
 	for _, q := range questions() {
 		b.say("%s", q.what)
@@ -80,13 +87,16 @@ func (b *bench) compare(ctx context.Context, pg *postgres, n int) error {
 			return fmt.Errorf("%s: %w", q.what, errors.Join(err, s.store.Close()))
 		}
 	}
+
 	if err := b.reports(ctx, pg, s, t, hosts); err != nil {
 		return errors.Join(err, s.store.Close())
 	}
+
 	size, err := pg.bytes(ctx)
 	if err != nil {
 		return errors.Join(err, s.store.Close())
 	}
+
 	t.Add("bytes a process; PostgreSQL: tables and indexes", fmt.Sprintf("%.0f", perProcess), fmt.Sprintf("%.0f", float64(size)/float64(len(numbers))), "", "75 to 150")
 	t.Add("put into the index", span(built), "", "", "")
 	return s.store.Close()
@@ -130,6 +140,7 @@ func memoryOf(b *topology.Business, n []topology.Numbers) (bytesEach float64, to
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
+
 	x, before := topology.NewIndex(), heap()
 	began := time.Now()
 	x.Put(b, n)
@@ -225,6 +236,7 @@ func (b *bench) ask(ctx context.Context, pg *postgres, s *server, t *sheet.Table
 		}
 		total = n
 	}
+
 	t.Add(fmt.Sprintf("%s; %d fit", q.what, total), ours.quantiles(), theirs.quantiles(), ratio(theirs.at(0.5), ours.at(0.5))+" as fast", q.goal)
 	return nil
 }
@@ -237,6 +249,7 @@ func differ(total int, rows []topology.Row, want int, peer []*row) string {
 	if total == 0 {
 		return "nothing fits: nothing was measured"
 	}
+
 	for i := range rows {
 		r, p := &rows[i], peer[i]
 		if len(r.Instances) != 1 || len(p.Instances) != 1 {
@@ -254,6 +267,7 @@ func differ(total int, rows []topology.Row, want int, peer []*row) string {
 			return fmt.Sprintf("row %d is %+v %+v, in PostgreSQL %+v %+v", i, mine, in, theirs, theirInstance)
 		}
 	}
+
 	return ""
 }
 
@@ -288,6 +302,7 @@ func (b *bench) reports(ctx context.Context, pg *postgres, s *server, t *sheet.T
 			break
 		}
 	}
+
 	t.Add(fmt.Sprintf("all %d processes of a host change, and are asked for by address and state", perHost), ours.quantiles(), theirs.quantiles(),
 		ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
 	return nil

@@ -1,8 +1,9 @@
 //go:build linux
 
-// Command topology measures questions about businesses, as process_status asks them, beside the same questions to a PostgreSQL that holds the same
-// processes and is started in the same run, and how long it takes to apply a large document. It checks that both sides answer the same, and prints
-// ratios, since figures of one machine say little of another.
+// Command topology measures questions about businesses, as process_status asks them, beside the same questions to a
+// PostgreSQL that holds the same processes and is started in the same run, and how long it takes to apply a large
+// document. It checks that both sides answer the same, and prints ratios, since figures of one machine say little
+// of another.
 package main
 
 import (
@@ -20,20 +21,26 @@ func main() {
 	out := flag.String("out", "", "file for the tables; default bench/topology/RESULTS.md, none with -quick or -only")
 	only := flag.String("only", "", "measure only these, by commas: find,apply")
 	flag.Parse()
+
 	if flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "topology: no arguments are taken")
 		os.Exit(2)
 	}
+
 	o := options{size: fullSize(), only: *only, progress: os.Stderr}
+
 	if *quick {
 		o.size = quickSize()
 	}
+
 	path := *out
 	if path == "" && !*quick && *only == "" {
 		path = "bench/topology/RESULTS.md"
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+
 	if err := measureTo(ctx, o, path); err != nil {
 		fmt.Fprintln(os.Stderr, "topology:", err)
 		os.Exit(1)
@@ -50,6 +57,7 @@ func measureTo(ctx context.Context, o options, path string) error {
 		res.Took = time.Since(began)
 		fmt.Print(res.markdown())
 	}
+
 	if err != nil {
 		return err
 	}
@@ -58,5 +66,6 @@ func measureTo(ctx context.Context, o options, path string) error {
 			return fmt.Errorf("cannot write the results: %w", err)
 		}
 	}
+
 	return res.Fault()
 }

@@ -1,6 +1,7 @@
 //go:build !linux
 
-// Command topology measures questions about businesses beside the same questions to PostgreSQL, which it starts. It needs Linux.
+// Command topology measures questions about businesses beside the same questions to PostgreSQL, which it starts. It
+// needs Linux.
 package main
 
 import (

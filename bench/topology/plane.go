@@ -21,8 +21,8 @@ import (
 // everybody may see everything, as the first app of a server.
 var everybody = gozzard.Caller{App: "bench", User: "bench", Rights: gozzard.Everything()}
 
-// server is the part of ours that answers: a plane over SQLite and the live index. No host is connected to it; what they would report is put into the
-// live index as their reports are.
+// server is the part of ours that answers: a plane over SQLite and the live index. No host is connected to it; what
+// they would report is put into the live index as their reports are.
 type server struct {
 	plane *control.Plane
 	live  *fleet.Index
@@ -37,14 +37,18 @@ func startServer(ctx context.Context, dir string, l *fleet.Index, instead contro
 	if err != nil {
 		return nil, err
 	}
+
 	o := control.Options{Store: store, Topology: store, Dispatch: nobody{}, Live: l, Log: log}
+
 	if instead != nil {
 		o.Topology = instead
 	}
+
 	plane, err := control.New(ctx, o)
 	if err != nil {
 		return nil, errors.Join(err, failed, store.Close())
 	}
+
 	return &server{plane: plane, live: l, store: store}, nil
 }
 
@@ -74,6 +78,7 @@ func (s *server) report(list []place, round uint64, all *gozzard.RunState) {
 		}
 		rows = append(rows, st)
 	}
+
 	s.live.Full(host.Agent, round, 0, 1, rows)
 }
 

@@ -20,8 +20,8 @@ import (
 // errNoPostgres is that there is no PostgreSQL to start.
 var errNoPostgres = errors.New("no PostgreSQL server (initdb, postgres) in /usr/lib/postgresql/*/bin or the path, or no user to run it as")
 
-// settings are those of a server that has the machine's memory for reading: everything that is asked for stays in its buffers, no compiler starts for a
-// short question, and nothing cleans up in the middle of a measurement.
+// settings are those of a server that has the machine's memory for reading: everything that is asked for stays in
+// its buffers, no compiler starts for a short question, and nothing cleans up in the middle of a measurement.
 var settings = []string{
 	"listen_addresses=", "effective_cache_size=6GB", "work_mem=64MB", "maintenance_work_mem=512MB", "random_page_cost=1.1", "jit=off",
 	"autovacuum=off", "plan_cache_mode=force_custom_plan", "max_wal_size=8GB", "max_connections=20",
@@ -42,12 +42,14 @@ func startPostgres(ctx context.Context, dir, buffers string) (p *postgres, err e
 	if err != nil {
 		return nil, err
 	}
+
 	p = &postgres{dir: filepath.Join(dir, "pg"), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.stop(ctx))
 		}
 	}()
+
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		return p, err
 	}
@@ -56,34 +58,43 @@ func startPostgres(ctx context.Context, dir, buffers string) (p *postgres, err e
 			return p, err
 		}
 	}
+
 	data := filepath.Join(p.dir, "data")
+
 	command := func(name string, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, filepath.Join(bin, name), args...)
 		cmd.Dir, cmd.SysProcAttr = p.dir, &syscall.SysProcAttr{Credential: as}
 		return cmd
 	}
+
 	// Text in the order of its bytes: the kindest one to patterns that begin with text.
 	if out, err := command("initdb", "-D", data, "-U", "gozzard", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
 		return p, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
+
 	args := []string{"-D", data, "-k", p.dir, "-c", "shared_buffers=" + buffers}
 	for _, s := range settings {
 		args = append(args, "-c", s)
 	}
+
 	server := command("postgres", args...)
 	server.SysProcAttr.Pdeathsig = syscall.SIGQUIT
+
 	if p.log, err = os.Create(filepath.Join(dir, "postgres.log")); err != nil {
 		return p, err
 	}
+
 	server.Stdout, server.Stderr = p.log, p.log
 	if err := server.Start(); err != nil {
 		return p, fmt.Errorf("cannot start postgres: %w", err)
 	}
+
 	p.cmd = server
 	go func() {
 		_ = server.Wait() // how it ended is in its log
 		close(p.ended)
 	}()
+
 	return p, p.connect(ctx)
 }
 
@@ -99,14 +110,18 @@ func findPostgres() (bin string, as *syscall.Credential, err error) {
 	if len(found) == 0 {
 		return "", nil, errNoPostgres
 	}
+
 	bin = filepath.Dir(found[len(found)-1])
+
 	if os.Geteuid() != 0 {
 		return bin, nil, nil
 	}
+
 	u, err := user.Lookup("postgres")
 	if err != nil {
 		return "", nil, errNoPostgres
 	}
+
 	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
 	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
 	return bin, &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
@@ -137,17 +152,21 @@ func (p *postgres) connect(ctx context.Context) error {
 // stop ends the server and waits for it.
 func (p *postgres) stop(ctx context.Context) error {
 	var errs []error
+
 	if p.conn != nil {
 		errs = append(errs, p.conn.Close(context.WithoutCancel(ctx)))
 	}
+
 	if p.cmd != nil {
 		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
 		}
 		<-p.ended
 	}
+
 	if p.log != nil {
 		errs = append(errs, p.log.Close())
 	}
+
 	return errors.Join(append(errs, os.RemoveAll(p.dir))...)
 }

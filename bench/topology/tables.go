@@ -11,8 +11,9 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// schema is how one would keep the processes for these questions: everything that is asked for or shown in one row, so that no question needs a join but
-// for the instances, and an index for every filter that narrows enough, in order of ids where a page follows.
+// schema is how one would keep the processes for these questions: everything that is asked for or shown in one row,
+// so that no question needs a join but for the instances, and an index for every filter that narrows enough, in
+// order of ids where a page follows.
 const schema = `
 CREATE TABLE process (
 	biz int NOT NULL, id int NOT NULL, env smallint NOT NULL, set_id int NOT NULL, set_name text NOT NULL, module_id int NOT NULL, module_name text NOT NULL,
@@ -49,10 +50,12 @@ func (p *postgres) fill(ctx context.Context, b *topology.Business, numbers []top
 	if _, err := p.conn.Exec(ctx, "DROP TABLE IF EXISTS process, instance;"+schema); err != nil {
 		return fmt.Errorf("cannot make tables: %w", err)
 	}
+
 	clouds := map[int]string{}
 	for _, c := range b.Clouds {
 		clouds[c.ID] = c.Name
 	}
+
 	list := placesOf(b)
 	rows := pgx.CopyFromSlice(len(list), func(i int) ([]any, error) {
 		l := &list[i]
@@ -63,25 +66,30 @@ func (p *postgres) fill(ctx context.Context, b *topology.Business, numbers []top
 			clouds[h.Cloud], h.IP.String(), string(h.Agent), l.process.Name, l.process.Template, l.process.Priority, int(state), hosted,
 		}, nil
 	})
+
 	if _, err := p.conn.CopyFrom(ctx, pgx.Identifier{"process"}, columns, rows); err != nil {
 		return fmt.Errorf("cannot copy processes: %w", err)
 	}
+
 	instances := pgx.CopyFromSlice(len(numbers), func(i int) ([]any, error) {
 		n := &numbers[i]
 		state, hosted := statusOf(n.Process)
 		return []any{b.ID, n.Process, 1, n.Inst(1), int(state), hosted}, nil
 	})
+
 	if _, err := p.conn.CopyFrom(ctx, pgx.Identifier{"instance"}, []string{"biz", "process", "local", "inst", "state", "hosted"}, instances); err != nil {
 		return fmt.Errorf("cannot copy instances: %w", err)
 	}
 	if _, err := p.conn.Exec(ctx, indexes); err != nil {
 		return fmt.Errorf("cannot make indexes: %w", err)
 	}
+
 	for _, t := range []string{"process", "instance"} {
 		if _, err := p.conn.Exec(ctx, "VACUUM (ANALYZE) "+t); err != nil {
 			return fmt.Errorf("cannot vacuum: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -122,23 +130,28 @@ func (p *postgres) find(ctx context.Context, where string, args []any, start, li
 		rows, err = pgx.CollectRows(r, scanRow)
 		return err
 	})
+
 	if err := p.conn.SendBatch(ctx, &batch).Close(); err != nil {
 		return 0, nil, err
 	}
+
 	ids, byID := make([]int, len(rows)), make(map[int]*row, len(rows))
 	for i, r := range rows {
 		ids[i], byID[r.ID] = r.ID, r
 	}
+
 	found, err := p.conn.Query(ctx, "SELECT process, local, inst, state, hosted FROM instance WHERE biz = $1 AND process = ANY($2)", biz, ids)
 	if err != nil {
 		return 0, nil, err
 	}
+
 	var id int
 	var in instance
 	_, err = pgx.ForEachRow(found, []any{&id, &in.Local, &in.Inst, &in.State, &in.Hosted}, func() error {
 		byID[id].Instances = append(byID[id].Instances, in)
 		return nil
 	})
+
 	return total, rows, err
 }
 

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Figures are not looked at: they are of a busy machine. What must be so is that every measurement works and both sides answer the same.
+// Figures are not looked at: they are of a busy machine. What must be so is that every measurement works and both
+// sides answer the same.
 func TestQuickRun(t *testing.T) {
 	res, err := run(t.Context(), options{size: quickSize(), progress: t.Output()})
 	if errors.Is(err, errNoPostgres) && os.Getenv("GOZZARD_TEST_POSTGRES") != "require" {
@@ -21,8 +22,10 @@ func TestQuickRun(t *testing.T) {
 	if err := res.Fault(); err != nil {
 		t.Error(err)
 	}
+
 	text := res.markdown()
 	t.Log("\n" + text)
+
 	for _, want := range []string{
 		"process_status over 4000 processes", "at a random place", "expression of five fields", "five filters", "bytes a process", "A business of 1000 instances applied",
 		"nothing to do", "PostgreSQL ",

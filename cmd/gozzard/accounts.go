@@ -55,7 +55,9 @@ func (c *loginConfig) provider() (*auth.Provider, error) {
 	if c.Issuer == "" {
 		return nil, nil
 	}
+
 	o := auth.ProviderOptions{Issuer: c.Issuer, ClientID: c.ClientID, RedirectURL: c.Redirect, Claim: c.Claim}
+
 	if c.Secret != "" {
 		if err := atomicfile.Check(c.Secret); err != nil {
 			return nil, err
@@ -66,10 +68,12 @@ func (c *loginConfig) provider() (*auth.Provider, error) {
 		}
 		o.ClientSecret = strings.TrimSpace(string(b))
 	}
+
 	p, err := auth.NewProvider(o)
 	if err != nil {
 		return nil, fmt.Errorf("--oidc-issuer, --oidc-client-id and --oidc-redirect-url: %w", err)
 	}
+
 	return p, nil
 }
 
@@ -84,8 +88,8 @@ func (c *loginConfig) openAccounts(ctx context.Context, s auth.Store, refused fu
 
 const firstAppCode = "admin"
 
-// firstAccounts gives a new record its first accounts: those of an older version's apps.json, or one app that may do everything. With --reset-admin it
-// makes that app whatever there is.
+// firstAccounts gives a new record its first accounts: those of an older version's apps.json, or one app that may
+// do everything. With --reset-admin it makes that app whatever there is.
 func (n *node) firstAccounts(ctx context.Context) error {
 	if n.accounts.Known() {
 		if n.cfg.Login.Reset {
@@ -93,10 +97,12 @@ func (n *node) firstAccounts(ctx context.Context) error {
 		}
 		return nil
 	}
+
 	old, err := readApps(filepath.Join(n.cfg.Data, "apps.json"))
 	if err != nil {
 		return err
 	}
+
 	if old != nil {
 		if err := n.accounts.Import(ctx, *old); err != nil {
 			return err
@@ -104,11 +110,12 @@ func (n *node) firstAccounts(ctx context.Context) error {
 		n.cfg.Log.Info("took over the apps of an older version; apps.json is not read any more", "apps", len(old.Apps))
 		return nil
 	}
+
 	return n.firstApp(func(app auth.App) error { return n.accounts.Import(ctx, auth.Config{Apps: []auth.App{app}}) })
 }
 
-// firstApp makes an app that may do everything and writes its secret to a file. The file is written before the app is recorded: a server that ends
-// between the two makes another secret at its next start.
+// firstApp makes an app that may do everything and writes its secret to a file. The file is written before the app
+// is recorded: a server that ends between the two makes another secret at its next start.
 func (n *node) firstApp(record func(auth.App) error) error {
 	secret := auth.NewSecret()
 	path := filepath.Join(n.cfg.Data, "credentials.json")

@@ -18,13 +18,16 @@ import (
 func startNode(t *testing.T, dir string, edit func(*nodeConfig)) *node {
 	t.Helper()
 	cfg := nodeConfig{Data: dir, Listen: "127.0.0.1:0", JoinSecret: strings.Repeat("x", 32), Log: slog.New(slog.DiscardHandler)}
+
 	if edit != nil {
 		edit(&cfg)
 	}
+
 	var err error
 	if cfg.Signer, err = signing.OpenSigner(dir, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	n, err := newNode(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +35,7 @@ func startNode(t *testing.T, dir string, edit func(*nodeConfig)) *node {
 	if err := n.firstAccounts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	return n
 }
 
@@ -51,26 +55,33 @@ func TestFirstAccounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var c credentials
 	if err := json.Unmarshal(b, &c); err != nil || c.Secret == "" || atomicfile.Check(path) != nil {
 		t.Fatalf("%v, the credentials are for everybody or nobody", err)
 	}
+
 	caller, _, err := n.accounts.Book().Check(t.Context(), auth.Credentials{App: c.AppCode, Secret: c.Secret, User: c.Username})
 	if err != nil || !caller.Rights.All() {
 		t.Fatalf("the first app is %+v, %v", caller, err)
 	}
+
 	stopNode(t, n)
+
 	if err := os.Remove(path); err != nil { // as people are told to
 		t.Fatal(err)
 	}
+
 	n = startNode(t, dir, nil)
 	defer stopNode(t, n)
+
 	if _, err := os.Stat(path); err == nil {
 		t.Fatal("a second start makes another admin")
 	}
 	if _, err := n.accounts.Book().CheckApp(auth.Credentials{App: c.AppCode, Secret: c.Secret}); err != nil {
 		t.Fatal(err)
 	}
+
 	n.cfg.Login.Reset = true
 	if err := n.firstAccounts(t.Context()); err != nil {
 		t.Fatal(err)
@@ -92,6 +103,7 @@ func TestOldAppsAreTakenOverOnce(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	n := startNode(t, dir, nil)
 	caller, _, err := n.accounts.Book().Check(t.Context(), auth.Credentials{App: "shop", Secret: "three", Token: "token"})
 	if err != nil || caller.User != "alice" || !caller.Rights.All() {
@@ -100,9 +112,11 @@ func TestOldAppsAreTakenOverOnce(t *testing.T) {
 	if err := n.accounts.DropApp(t.Context(), gozzard.Caller{App: "admin"}, "shop"); err != nil {
 		t.Fatal(err)
 	}
+
 	stopNode(t, n)
 	n = startNode(t, dir, nil) // the file is still there
 	defer stopNode(t, n)
+
 	if _, err := n.accounts.Book().CheckApp(auth.Credentials{App: "shop", Secret: "three"}); err == nil {
 		t.Fatal("an app that was deleted is back")
 	}
@@ -121,6 +135,7 @@ func TestLoginFlags(t *testing.T) {
 	if err := os.WriteFile(open, []byte("s"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, c := range map[string]loginConfig{
 		"login service":   {BKLogin: "paas"},
 		"plain issuer":    {Issuer: "http://login.example.com", ClientID: "x", Redirect: "https://g.example.com/login/oidc/callback"},

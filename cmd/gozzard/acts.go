@@ -22,9 +22,10 @@ const (
 	actsText  = 1 << 10 // of a command's output
 )
 
-// actLog is the host's own record of what it was told to do and did: lines of JSON in acts.log of the state folder, 64 MiB at most. The envelope of every
-// command that asks for operations is kept as it came, so that its signature can be shown to whoever says that it was never sent. It is written after the
-// fact and not synced: the journal is what the agent relies on.
+// actLog is the host's own record of what it was told to do and did: lines of JSON in acts.log of the state folder,
+// 64 MiB at most. The envelope of every command that asks for operations is kept as it came, so that its signature
+// can be shown to whoever says that it was never sent. It is written after the fact and not synced: the journal is
+// what the agent relies on.
 type actLog struct {
 	ring   *journal.Ring
 	log    *slog.Logger

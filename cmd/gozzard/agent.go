@@ -83,33 +83,44 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 			if err != nil { // looked at below: a program on trial gives way also for this
 				wrong, log = errors.Join(wrong, err), slog.New(slog.NewJSONHandler(os.Stderr, nil))
 			}
+
 			cfg.Log = log
 			wrong = errors.Join(wrong, cfg.Socket.settle(cfg.Data, cmd.Flags().Changed("socket")))
+
 			if err := cfg.beginUpdates(trial, os.Args[1:]); err != nil {
 				return failed(err)
 			}
+
 			nats.Quiet()
+
 			err = runUpgradable(cmd.Context(), log, cfg.Updates, func(ctx context.Context) error {
 				if wrong != nil {
 					return wrong
 				}
+
 				var err error
+
 				if secretFile == "" {
 					err = cfg.membership(cmd.Flags().Changed("ip"))
 				} else {
 					cfg.Secret, cfg.ServerKey, err = readJoin(secretFile)
 				}
+
 				if err != nil {
 					return err
 				}
+
 				return runAgent(ctx, cfg)
 			})
+
 			if wrong != nil && errors.Is(err, wrong) {
 				return wrong
 			}
+
 			return failed(err)
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&cfg.Data, "data", "./agent", "folder of this agent's state")
 	f.StringVar(&cfg.Server, "server", "127.0.0.1:4230", "address of the server for agents")
@@ -164,38 +175,48 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 	if cfg.Data, err = filepath.Abs(cfg.Data); err != nil {
 		return nil, fmt.Errorf("cannot find the state folder: %w", err)
 	}
+
 	id, err := cfg.identity()
 	if err != nil {
 		return nil, err
 	}
+
 	ring, err := openRing(cfg.Data, cfg.ServerKey)
 	if err != nil {
 		return nil, err
 	}
+
 	own, err := host.OwnStanding()
 	if err != nil {
 		return nil, err
 	}
+
 	n := &agentNode{log: cfg.Log, own: own, updates: cfg.Updates}
+
 	if err := cfg.Policy.checkOwn(cfg.Data, own.Mode); err != nil {
 		return nil, err
 	}
+
 	rules, err := cfg.Policy.open(cfg.Data, own, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
+
 	n.host, err = host.New(host.Options{Instance: string(id), StateDir: cfg.Data, Log: cfg.Log, AllowSetuid: cfg.AllowSetuid, Permit: rules.Folder})
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() {
 		if err != nil {
 			n.close()
 		}
 	}()
+
 	if n.acts, err = openActs(cfg.Data, cfg.Log); err != nil {
 		return nil, err
 	}
+
 	prepareProcess(n.host, cfg.Log)
 	info := n.host.Facts()
 	info.Agent, info.Addrs, info.Version, info.StartedAt = id, addrs, version, time.Now().Unix()
@@ -206,6 +227,7 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	lo := nats.LinkOptions{
 		URL: cfg.Server, Broker: cfg.Broker, Agent: id, Cloud: cfg.Cloud, Secret: cfg.Secret, Log: cfg.Log,
 		Open: func(b []byte) ([]byte, error) {
@@ -219,13 +241,16 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 		},
 		Up: n.agent.Connected, Down: n.agent.Disconnected,
 	}
+
 	if cfg.Member != nil {
 		n.keep = enrol.NewRenewer(cfg.Member, enrol.Machine(), cfg.Log)
 		lo.TLS, lo.Machine = n.keep.TLS(), enrol.Machine()
 	}
+
 	if n.link, err = nats.NewLink(lo); err != nil {
 		return nil, err
 	}
+
 	n.openLocal(cfg, ring, rules)
 	return n, nil
 }
@@ -249,6 +274,7 @@ func (n *agentNode) run(ctx context.Context) error {
 	errs := make([]error, 5)
 	wg.Go(func() { defer cancel(); errs[0] = n.agent.Run(ctx, n.link) })
 	wg.Go(func() { defer cancel(); errs[1] = n.link.Run(ctx) })
+
 	if n.keep != nil {
 		wg.Go(func() { defer cancel(); errs[2] = n.keep.Run(ctx) })
 	}
@@ -258,6 +284,7 @@ func (n *agentNode) run(ctx context.Context) error {
 	if n.updates != nil {
 		wg.Go(func() { defer cancel(); errs[4] = n.updates.Run(ctx, n.releaseSource) })
 	}
+
 	wg.Wait()
 	return errors.Join(errs...)
 }

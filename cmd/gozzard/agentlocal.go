@@ -63,9 +63,11 @@ func (env *cliEnv) localCommand(cmd *cobra.Command, run func(*cliEnv, context.Co
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&o.data, "data", "./agent", "folder of the agent's state")
 	cmd.Flags().StringVar(&o.socket, "socket", socketName, "`PATH` of the agent's socket, a mere name being in the state folder")
+
 	if len(known) > 0 {
 		o.output.register(cmd, cmd.Flags(), known...)
 	}
+
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		path, err := socketPath(o.data, o.socket)
 		if err != nil {
@@ -79,8 +81,10 @@ func (env *cliEnv) localCommand(cmd *cobra.Command, run func(*cliEnv, context.Co
 				return err
 			}
 		}
+
 		return told(run(env, cmd.Context(), agentsock.NewClient(path), &o.output))
 	}
+
 	return cmd
 }
 
@@ -117,11 +121,14 @@ func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFl
 		env.remark("the agent keeps no process")
 		return nil
 	}
+
 	wide := o.format == "wide"
 	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "SINCE", "RESTARTS"}
+
 	if wide {
 		header = append(header, "VERSION", "WANTED", "FD")
 	}
+
 	t := newTable(append(header, "MESSAGE")...)
 	for i := range found.Processes {
 		p := &found.Processes[i]
@@ -134,12 +141,14 @@ func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFl
 		}
 		t.add(append(cells, p.Message)...)
 	}
+
 	if err := t.write(env.out); err != nil {
 		return err
 	}
 	if n := len(found.Processes); n < found.Count {
 		env.remark("%d of %d processes", n, found.Count)
 	}
+
 	return nil
 }
 
@@ -151,12 +160,14 @@ func (env *cliEnv) localStatus(ctx context.Context, c *agentsock.Client, o *outp
 	if o.structured() {
 		return o.write(env.out, st)
 	}
+
 	var b strings.Builder
 	for _, l := range env.statusLines(&st) {
 		if v := printable(l[1]); v != "" {
 			fmt.Fprintf(&b, "%-11s %s\n", l[0], v)
 		}
 	}
+
 	return written(fmt.Fprint(env.out, b.String()))
 }
 
@@ -164,31 +175,41 @@ func (env *cliEnv) localStatus(ctx context.Context, c *agentsock.Client, o *outp
 func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	now := env.now()
 	session := fmt.Sprintf("open for %s (number %d)", age(now, st.Session.Since), st.Session.Number)
+
 	if !st.Session.Open {
 		session = "none for " + age(now, st.Session.Since)
 		if st.Session.HeardAt == 0 {
 			session += ", since the agent began"
 		}
 	}
+
 	link := "up"
+
 	if !st.Link.Up {
 		link = "down"
 		if st.Link.Fault != "" {
 			link += ": " + st.Link.Fault
 		}
 	}
+
 	root := "root refused"
+
 	if st.Policy.AllowRoot {
 		root = "root allowed"
 	}
+
 	rules := ""
+
 	if st.Policy.File != "" {
 		rules = st.Policy.File + " (" + root + ")"
 	}
+
 	refused := ""
+
 	if st.Refused > 0 {
 		refused = strconv.FormatUint(st.Refused, 10) + " connections of strangers to the local socket"
 	}
+
 	lines := [][2]string{
 		{"agent", string(st.Agent)},
 		{"version", st.Version},
@@ -208,6 +229,7 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	for _, d := range st.Degraded {
 		lines = append(lines, [2]string{"degraded", d})
 	}
+
 	return lines
 }
 

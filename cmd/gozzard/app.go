@@ -24,6 +24,7 @@ next request. Needs the role admin on everything.`,
 			func(ctx context.Context, c *client.Client, code string) error { return c.RetireAppSecrets(ctx, code) }),
 		env.accountCommand("delete CODE", "Make an app unknown", "Make an app unknown. Its next request is refused; tasks it has begun go on.", "  gozzard app delete shop",
 			func(ctx context.Context, c *client.Client, code string) error { return c.DeleteApp(ctx, code) }))
+
 	return cmd
 }
 
@@ -76,6 +77,7 @@ func newAppListCommand(env *cliEnv) *cobra.Command {
 			})
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -97,11 +99,13 @@ users themselves. --signs lets it prove itself by bk_signature; that cannot be c
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			app.Code = args[0]
+
 			if grant.role != "" {
 				app.Grants = []client.Grant{grant.grant()}
 			} else if grant.narrowed() {
 				return usage("--role is needed with the flags that narrow it")
 			}
+
 			return env.withClient(func(c *client.Client) error {
 				s, err := c.CreateApp(cmd.Context(), app)
 				if err != nil {
@@ -111,6 +115,7 @@ users themselves. --signs lets it prove itself by bk_signature; that cannot be c
 			})
 		},
 	}
+
 	f := cmd.Flags()
 	f.BoolVar(&app.AssertsUsers, "asserts-users", false, "the app may name users without their login")
 	f.BoolVar(&app.MissingOpTypeMeansStart, "missing-op-type-means-start", false, "for one old client that leaves out an op_type of 0")
@@ -154,6 +159,7 @@ func newAppChangeCommand(env *cliEnv) *cobra.Command {
 			return env.withClient(func(c *client.Client) error { return c.SetAppFlags(cmd.Context(), args[0], a, m) })
 		},
 	}
+
 	cmd.Flags().BoolVar(&asserts, "asserts-users", false, "the app may name users without their login")
 	cmd.Flags().BoolVar(&missing, "missing-op-type-means-start", false, "for one old client that leaves out an op_type of 0")
 	return cmd
@@ -179,6 +185,7 @@ oldest.`,
 			})
 		},
 	}
+
 	cmd.Flags().StringVar(&file, "out", "", "write credentials to this `FILE` instead of printing the secret")
 	return cmd
 }

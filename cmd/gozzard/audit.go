@@ -56,6 +56,7 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 			if last < 1 || last > 1_000_000 {
 				return usage("--last %d: use 1 to 1000000", last)
 			}
+
 			rows, err := env.lastAudit(cmd.Context(), flags, last)
 			if err != nil {
 				return served(err)
@@ -63,6 +64,7 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 			if output.structured() {
 				return output.write(env.out, rows)
 			}
+
 			t := newTable("ROW", "AT", "APP", "USER", "ACT", "TARGETS", "TASK")
 			for i := range rows {
 				r := &rows[i]
@@ -72,9 +74,11 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 				}
 				t.add(strconv.FormatInt(r.Seq, 10), r.At, r.App, user, r.Act, strconv.Itoa(r.Targets), string(r.TaskID))
 			}
+
 			return t.write(env.out)
 		},
 	}
+
 	cmd.Flags().IntVar(&last, "last", 50, "how many `ROWS`, the newest")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
@@ -115,12 +119,14 @@ func newAuditExportCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 	}
 }
 
-// eachAudit calls f for every row and gives the newest one as it was known at the beginning. Rows that come later are left out.
+// eachAudit calls f for every row and gives the newest one as it was known at the beginning. Rows that come later
+// are left out.
 func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags, f func(*client.AuditRow) error) (head gozzard.AuditHead, err error) {
 	read, end, err := env.openAudit(ctx, flags)
 	if err != nil {
 		return head, err
 	}
+
 	defer func() { err = errors.Join(err, end()) }()
 	after, first := int64(0), true
 	for {
@@ -155,10 +161,12 @@ func (env *cliEnv) openAudit(ctx context.Context, flags *auditFlags) (read func(
 		}
 		return func(after int64) (client.AuditPage, error) { return c.Audit(ctx, after, client.MaxPage) }, func() error { c.Close(); return nil }, nil
 	}
+
 	file, err := sqlstore.OpenAuditFile(ctx, filepath.Join(flags.data, "gozzard.db"))
 	if err != nil {
 		return nil, nil, failed(err)
 	}
+
 	return func(after int64) (page client.AuditPage, err error) {
 		if page.Head, err = file.AuditHead(ctx); err != nil {
 			return page, failed(err)

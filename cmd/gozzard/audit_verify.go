@@ -38,6 +38,7 @@ checkpoints there are checked too; with --checkpoints those of any file, such as
 			return env.verifyAudit(cmd.Context(), flags, want)
 		},
 	}
+
 	cmd.Flags().StringVar(&v.expect, "expect", "", "`ROW:HASH` that an earlier verify printed")
 	cmd.Flags().StringSliceVar(&v.files, "checkpoints", nil, "`FILE` with checkpoints among its lines; may be repeated")
 	cmd.Flags().StringSliceVar(&v.keys, "key", nil, "`KEY` that signs checkpoints, as \"gozzard key list -o json\" shows it; may be repeated")
@@ -57,6 +58,7 @@ func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash
 	if err != nil {
 		return nil, usage("--expect: %w", err)
 	}
+
 	noted, err := v.signed(flags)
 	if err != nil {
 		return nil, err
@@ -64,6 +66,7 @@ func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash
 	if head.Seq > 0 {
 		noted = append(noted, head)
 	}
+
 	want := make(map[int64]gozzard.AuditHash, len(noted))
 	for _, h := range noted {
 		if hash, ok := want[h.Seq]; ok && hash != h.Hash {
@@ -71,12 +74,14 @@ func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash
 		}
 		want[h.Seq] = h.Hash
 	}
+
 	return want, nil
 }
 
 // signed are the rows of the checkpoints.
 func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error) {
 	files := v.files
+
 	if flags.data != "" {
 		own, err := ownCheckpoints(flags.data)
 		if err != nil {
@@ -84,13 +89,16 @@ func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error
 		}
 		files = append(own, files...)
 	}
+
 	if len(files) == 0 {
 		return nil, nil
 	}
+
 	keys, err := v.signers(flags)
 	if err != nil {
 		return nil, err
 	}
+
 	heads, err := readCheckpoints(keys, files...)
 	return heads, failed(err)
 }
@@ -104,6 +112,7 @@ func (v *auditExpectation) signers(flags *auditFlags) (keys []signing.Key, err e
 		}
 		keys = append(keys, k)
 	}
+
 	if flags.data != "" && len(keys) == 0 {
 		made, err := signing.Keys(flags.data)
 		if err != nil {
@@ -113,9 +122,11 @@ func (v *auditExpectation) signers(flags *auditFlags) (keys []signing.Key, err e
 			keys = append(keys, m.Key)
 		}
 	}
+
 	if len(keys) == 0 {
 		return nil, usage("--checkpoints: give the key that signed them with --key")
 	}
+
 	return keys, nil
 }
 
@@ -134,6 +145,7 @@ func parseAuditHead(s string) (head gozzard.AuditHead, err error) {
 func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[int64]gozzard.AuditHash) error {
 	var check gozzard.AuditCheck
 	noted := len(want)
+
 	head, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
 		l, err := r.Link()
 		if err != nil {
@@ -148,18 +160,24 @@ func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[
 		delete(want, l.Seq)
 		return nil
 	})
+
 	if err != nil {
 		return served(err)
 	}
+
 	for row := range want {
 		return failed(fmt.Errorf("audit row %d is expected and is not there", row))
 	}
+
 	if err := check.End(head); err != nil {
 		return failed(err)
 	}
+
 	text := fmt.Sprintf("%d rows, all of them as they were written\n", check.Rows)
+
 	if noted > 0 {
 		text += fmt.Sprintf("%d of them as they were noted\n", noted)
 	}
+
 	return written(fmt.Fprintf(env.out, "%snewest: %d:%s\n", text, check.Head.Seq, check.Head.Hash))
 }

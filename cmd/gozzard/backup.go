@@ -55,6 +55,7 @@ Without FILE no backup can be opened by anybody: keep it, and a copy of it, away
 			return failed(env.backupKeygen(to))
 		},
 	}
+
 	cmd.Flags().StringVar(&to, "to", "", "`FILE` for the secret key, which must not exist")
 	return cmd
 }
@@ -64,6 +65,7 @@ func (env *cliEnv) backupKeygen(to string) error {
 	if err != nil {
 		return err
 	}
+
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists, and may be the only key of backups: nothing was written", to)
@@ -71,10 +73,12 @@ func (env *cliEnv) backupKeygen(to string) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the key: %w", err)
 	}
+
 	_, err = fmt.Fprintf(f, "# opens backups of gozzard; made %s\n# public key: %s\n%s\n", env.now().UTC().Format(time.RFC3339), recipient, secret)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("cannot write the key: %w", errors.Join(err, os.Remove(to)))
 	}
+
 	return written(fmt.Fprintln(env.out, recipient))
 }
 
@@ -101,6 +105,7 @@ never written over another one. Run it as the account of the server.`,
 			return failed(env.backupCreate(cmd.Context(), data, to, keys))
 		},
 	}
+
 	cmd.Flags().StringVar(&data, "data", "./data", "data `FOLDER` of the server")
 	cmd.Flags().StringVar(&to, "to", "", "`FILE` to write, which must not exist")
 	cmd.Flags().StringSliceVar(&recipients, "recipient", nil, "public `KEYS` (age1…) that may open it, see backup keygen")
@@ -156,6 +161,7 @@ func (o *openFlags) identities() ([]backup.Identity, error) {
 	if (o.identity == "") == (o.pass == "") {
 		return nil, errors.New("either --identity or --passphrase-file is required")
 	}
+
 	text, err := readSecret(o.identity + o.pass)
 	if err != nil {
 		return nil, err
@@ -163,10 +169,12 @@ func (o *openFlags) identities() ([]backup.Identity, error) {
 	if o.pass != "" {
 		return backup.PassphraseIdentity(text)
 	}
+
 	ids, err := backup.ParseIdentities(text)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use %s: %w", o.identity, err)
 	}
+
 	return ids, nil
 }
 
@@ -194,6 +202,7 @@ it must), and that its keys can be used. Then the folder is removed. The exit co
 			return env.tellBackup(&c)
 		},
 	}
+
 	open.register(cmd.Flags())
 	cmd.Flags().StringVar(&temp, "temp", "", "`FOLDER` to work in, with room for the record (default: the system's)")
 	return cmd
@@ -206,6 +215,7 @@ func (env *cliEnv) tellBackup(c *backup.Contents) error {
 	if authority == "" {
 		authority = "none: hosts are let in by the join secret"
 	}
+
 	return written(fmt.Fprintf(env.out, `taken      %s (%s ago) by gozzard %s
 record     %d bytes: %d hosts, %d enrolled, %d processes, %d businesses, %d tasks (%d attempts open), %d apps, %d users
 audit      %d rows, unbroken; newest: %d:%s
@@ -258,6 +268,7 @@ new key by hand: remove server.key in its state folder; an enrolled host then jo
 			}))
 		},
 	}
+
 	open.register(cmd.Flags())
 	cmd.Flags().StringVar(&data, "data", "", "`FOLDER` to make")
 	cmd.Flags().StringVar(&signing, "signing-key", "", "newer signing.key `FILE` of the same server, in place of the one in the backup")
@@ -267,16 +278,19 @@ new key by hand: remove server.key in its state folder; an enrolled host then jo
 func (env *cliEnv) backupRestore(ctx context.Context, o backup.RestoreOptions) error {
 	r, err := backup.Restore(ctx, o)
 	env.clearProgress()
+
 	if err != nil {
 		return err
 	}
 	if err := env.tellBackup(&r.Contents); err != nil {
 		return err
 	}
+
 	abs, err := filepath.Abs(o.Data)
 	if err != nil {
 		return err
 	}
+
 	return written(fmt.Fprintf(env.out, `restored   into %s; the signing key was rotated to %s of epoch %d
 next       start the server, look at "gozzard hosts", revoke what was put out after %s, then: gozzard hosts confirm-restore
 `, abs, r.Signing.ID(), r.Signing.Epoch, r.Taken.Format(time.RFC3339)))
@@ -287,6 +301,7 @@ func (env *cliEnv) bytesProgress() backup.Progress {
 	if !env.terminal {
 		return nil
 	}
+
 	var shown time.Time
 	return func(step string, done, total int64) {
 		if now := env.now(); now.Sub(shown) > 200*time.Millisecond {

@@ -35,6 +35,7 @@ func (c *backupConfig) open(cfg nodeConfig, m *api.Metrics) (*backup.Scheduler, 
 		}
 		return nil, nil
 	}
+
 	if c.Every < time.Minute {
 		return nil, usage("--backup-every %s: at least a minute", c.Every)
 	}
@@ -44,6 +45,7 @@ func (c *backupConfig) open(cfg nodeConfig, m *api.Metrics) (*backup.Scheduler, 
 	if len(c.Recipients) == 0 {
 		return nil, usage("--backup-to needs --backup-recipient: there is no backup that is not encrypted (gozzard backup keygen)")
 	}
+
 	to, err := backup.ParseRecipients(c.Recipients)
 	if err != nil {
 		return nil, usage("--backup-recipient: %w", err)
@@ -51,6 +53,7 @@ func (c *backupConfig) open(cfg nodeConfig, m *api.Metrics) (*backup.Scheduler, 
 	if at, err := backup.Newest(c.To); err == nil {
 		m.LastBackup(at)
 	}
+
 	return backup.NewScheduler(backup.SchedulerOptions{Data: cfg.Data, Dir: c.To, Every: c.Every, Keep: c.Keep, Recipients: to, Program: version, Done: m.BackedUp, Log: cfg.Log})
 }
 

@@ -23,8 +23,8 @@ const (
 	checkpointsBytes = 16 << 20 // years of them
 )
 
-// checkpoints signs the newest row of the audit from time to time. They are kept in the data folder and said in the log: whatever collects the log keeps them
-// where nobody who changes the record can reach them.
+// checkpoints signs the newest row of the audit from time to time. They are kept in the data folder and said in the
+// log: whatever collects the log keeps them where nobody who changes the record can reach them.
 type checkpoints struct {
 	audit  control.AuditStore
 	signer *signing.Signer
@@ -61,10 +61,12 @@ func (c *checkpoints) sign(ctx context.Context) {
 		c.log.Info("audit checkpoint", "row", head.Seq, "checkpoint", point.String())
 		err = c.ring.Append([]byte(point.String()))
 	}
+
 	if err != nil {
 		c.log.Error("cannot keep a checkpoint of the audit", "err", err)
 		return
 	}
+
 	c.last = head
 }
 

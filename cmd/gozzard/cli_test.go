@@ -72,6 +72,7 @@ func (p *fakePlane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.T
 			r.Attempts = append(r.Attempts, a)
 		}
 	}
+
 	r.Task.Targets = len(r.Attempts)
 	p.tasks[r.Task.ID] = r
 	return r.Task, nil
@@ -128,6 +129,7 @@ func newCLI(t *testing.T) *cli {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := &fakePlane{Index: fleet.New(), tasks: map[gozzard.TaskID]record.TaskResults{}, ring: control.NewEventRing(100, time.Unix(1700000000, 0))}
 	for i, agent := range []gozzard.AgentID{"a1", "a2"} {
 		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}}, Hostname: "h", OS: "linux", Arch: "amd64", Version: "1"},
@@ -138,6 +140,7 @@ func newCLI(t *testing.T) *cli {
 			{Key: gozzard.Key{Namespace: "游戏", Name: "网关服"}, State: gozzard.StateStopped, PID: -1, Message: "exit 1\n\x1b[31mred\u009b31m\u202e"},
 		}, nil)
 	}
+
 	srv := httptest.NewServer(api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader}))
 	t.Cleanup(srv.Close)
 	c := &cli{t: t, plane: p, dir: t.TempDir()}
@@ -182,9 +185,11 @@ func (c *cli) run(ctx context.Context, args ...string) (stdout, stderr string, c
 		code = exitUsage
 		errs.WriteString(err.Error())
 	}
+
 	if s := out.String() + errs.String(); strings.ContainsAny(s, "\x1b\u009b") && !env.terminal {
 		c.t.Errorf("control codes without a terminal: %q", s)
 	}
+
 	return out.String(), errs.String(), code
 }
 
@@ -208,6 +213,7 @@ shop       web     0:10.0.0.2  running  4711  yes     1.2   2.5   1m30s
 	if code != 0 || out != want {
 		t.Errorf("exit %d\n%s\nwant\n%s", code, out, want)
 	}
+
 	c.want(0, "exit 1 [31mred31m\n", "ps", "网*", "-o", "wide", "--host", "10.0.0.1")
 	c.want(0, "4711", "ps", "-n", "sh?p", "--state", "running", "--hosted")
 	c.want(5, "", "ps", "nothing*")
@@ -225,6 +231,7 @@ shop       web     0:10.0.0.2  running  4711  yes     1.2   2.5   1m30s
 	if err := json.Unmarshal([]byte(out), &page); err != nil || page.Count != 4 || len(page.Processes) != 1 || !strings.Contains(errs, "1 of 4") {
 		t.Errorf("json is %v %s %s", err, out, errs)
 	}
+
 	c.want(0, `exit 1\n\u001b[31mred\u009b31m`, "ps", "网关服", "-o", "json")
 	c.plane.SetOnline("a1", false, time.Unix(1700000000, 0))
 	c.want(0, "running*", "ps", "web")
@@ -266,6 +273,7 @@ func TestOperate(t *testing.T) {
 
 func TestOperateVerdicts(t *testing.T) {
 	c := newCLI(t)
+
 	fail := func(code gozzard.Code, only gozzard.AgentID) func(a *gozzard.Attempt) {
 		return func(a *gozzard.Attempt) {
 			if only == "" || a.Agent == only {
@@ -273,6 +281,7 @@ func TestOperateVerdicts(t *testing.T) {
 			}
 		}
 	}
+
 	c.plane.outcome = fail(gozzard.CodeAlreadyRunning, "a1")
 	c.want(0, "start: 2 done (1 already running) of 2\n", "start", "web", "--all-hosts")
 	c.plane.outcome = fail(gozzard.CodeNotRunning, "")
@@ -290,16 +299,19 @@ func TestOperateStillRunning(t *testing.T) {
 	if code != 7 || !strings.Contains(errs, "start: 0 done, 0 failed, 2 running of 2\n") || !strings.Contains(errs, "gozzard task GSETASK:") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, errs, code = c.run(ctx, "start", "web", "--all-hosts")
 	if code != 130 || !strings.Contains(errs, "the task goes on; watch it with: gozzard task GSETASK:") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
+
 	out, _, code := c.run(t.Context(), "start", "web", "--all-hosts", "--detach")
 	if code != 0 || !strings.HasPrefix(out, "GSETASK:") {
 		t.Errorf("exit %d: %s", code, out)
 	}
+
 	id := strings.TrimSpace(out)
 	c.want(0, "running", "task", id, "--detach")
 	c.want(7, "", "task", id, "--timeout", "100ms")
@@ -336,6 +348,7 @@ func TestRegister(t *testing.T) {
 	c.want(0, "register web: 2 done of 2\n", "register", "-f", web, "--host", "10.0.0.1", "--host", "a2")
 	c.want(0, "register other: 1 done of 1\n", "register", "-f", c.file("two.yaml", definition+"---\n"+strings.Replace(definition, "name: web", "name: other", 1)))
 	c.want(0, "register web: 1 done of 1\n", "register", "-f", c.file("web.json", `{"namespace":"shop","name":"web","hosts":[{"agent":"a1"}],"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`))
+
 	for name, text := range map[string]string{
 		"misspelt":  strings.Replace(definition, "start_cmd", "start", 1),
 		"duplicate": definition + "name: again\n",
@@ -348,10 +361,12 @@ func TestRegister(t *testing.T) {
 			t.Errorf("%s: exit %d %s %s", name, code, out, errs)
 		}
 	}
+
 	_, errs, _ := c.run(t.Context(), "register", "-f", c.file("bad.yaml", strings.Replace(definition, "proc_name: web", "proc_nam: web", 1)))
 	if !strings.Contains(errs, `spec.identity.proc_nam: unknown, did you mean "proc_name"?`) {
 		t.Errorf("fault is told as %s", errs)
 	}
+
 	c.want(2, "", "register")
 	c.want(2, "", "register", "-f", filepath.Join(c.dir, "none.yaml"))
 }
@@ -372,19 +387,23 @@ func TestFindingTheServer(t *testing.T) {
 	c.want(0, "web", "ps")
 	c.want(2, "", "ps", "--credentials", filepath.Join(c.dir, "none.json"))
 	c.env.lookup = func(string) (string, bool) { return "", false }
+
 	if err := os.Mkdir("data", 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	b, err := os.ReadFile(good)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c.file("data/dev.json", string(b))
 	c.want(0, "web", "ps")
 	_, errs, code := c.run(t.Context(), "ps", "--url", "http://127.0.0.1:1")
 	if code != 1 || !strings.Contains(errs, "no answer from http://127.0.0.1:1") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
+
 	c.want(2, "", "ps", "--url", "http://example.com")
 	c.file("data/dev.json", strings.Replace(string(b), `"secret"`, `"wrong"`, 1))
 	c.want(4, "", "ps")

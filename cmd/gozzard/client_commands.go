@@ -62,12 +62,15 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 	for _, c := range enter {
 		c.GroupID = groupEnter
 	}
+
 	for _, c := range watch {
 		c.GroupID = groupWatch
 	}
+
 	for _, c := range drive {
 		c.GroupID = groupDrive
 	}
+
 	all := append(append(append(watch, drive...), enter...), keep)
 	for _, c := range all {
 		f := c.Flags()
@@ -77,6 +80,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 		f.StringVar(&env.url, "url", "", "`URL` of the server ($GOZZARD_URL; else the one in the credentials file)")
 		f.StringVar(&env.credentials, "credentials", "", "JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username ($GOZZARD_CREDENTIALS; else ./data/dev.json)")
 	}
+
 	return all
 }
 
@@ -94,10 +98,12 @@ func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
 	if v, ok := env.lookup("GOZZARD_URL"); ok && url == "" {
 		url = v
 	}
+
 	named := path != ""
 	if !named {
 		path = filepath.Join("data", "dev.json")
 	}
+
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !named && anonymous && url != "" {
 		b, err = []byte("{}"), nil
@@ -108,6 +114,7 @@ func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
 	if err != nil {
 		return nil, usage("cannot read the credentials: %w", err)
 	}
+
 	var file credentials
 	if err := json.Unmarshal(b, &file); err != nil {
 		return nil, usage("cannot read the credentials in %s: %w", path, err)
@@ -115,6 +122,7 @@ func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
 	if url == "" {
 		url = file.URL
 	}
+
 	who := client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username, Token: file.Token, CA: file.CA}
 	complete := who.AppCode != "" && who.AppSecret != "" || who.AppCode == "" && who.Token != ""
 	if url == "" || !complete && !anonymous {
@@ -123,6 +131,7 @@ func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
 	if anonymous {
 		who = client.Credentials{CA: file.CA}
 	}
+
 	env.ca = file.CA
 	c, err := client.New(url, who)
 	return c, served(err)
@@ -170,12 +179,14 @@ func (env *cliEnv) completeNames(cmd *cobra.Command, _ []string, prefix string) 
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+
 	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 	defer cancel()
 	page, err := c.Processes(ctx, client.ProcessQuery{Names: []string{prefix + "*"}}, 0, client.MaxPage)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+
 	seen := map[string]bool{}
 	var names []string
 	for _, p := range page.Processes {
@@ -184,5 +195,6 @@ func (env *cliEnv) completeNames(cmd *cobra.Command, _ []string, prefix string) 
 			names = append(names, cobra.CompletionWithDesc(printable(p.Name), printable(p.Namespace)))
 		}
 	}
+
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -47,18 +47,22 @@ func (c *cmdbConfig) open(plane *control.Plane, log *slog.Logger) (*cmdb.Sync, e
 		}
 		return nil, nil
 	}
+
 	for _, biz := range c.businesses {
 		if biz < 1 {
 			return nil, fmt.Errorf("--cmdb-biz %d: use the id of a business", biz)
 		}
 	}
+
 	if c.interval < time.Second {
 		return nil, fmt.Errorf("--cmdb-interval %s: use 1s or more", c.interval)
 	}
+
 	who, err := c.readCredentials()
 	if err != nil {
 		return nil, err
 	}
+
 	reader, err := cmdb.New(cmdb.Options{URL: c.url, App: who.AppCode, Secret: who.AppSecret, User: who.Username, Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("--cmdb-url: %w", err)
@@ -66,6 +70,7 @@ func (c *cmdbConfig) open(plane *control.Plane, log *slog.Logger) (*cmdb.Sync, e
 	if u, err := url.Parse(c.url); err == nil && u.Scheme == "http" && !isLoopbackName(u.Hostname()) {
 		log.Warn("the secret of CMDB goes over the network in the clear: use https", "url", c.url)
 	}
+
 	return cmdb.NewSync(cmdb.SyncOptions{
 		Reader: reader, Businesses: c.businesses, Caller: gozzard.Caller{App: who.AppCode, User: who.Username}, Interval: c.interval, Log: log,
 		Apply: c.applier(plane, log),
@@ -74,12 +79,14 @@ func (c *cmdbConfig) open(plane *control.Plane, log *slog.Logger) (*cmdb.Sync, e
 
 func (c *cmdbConfig) readCredentials() (client.Credentials, error) {
 	var who client.Credentials
+
 	if c.credentials == "" {
 		return who, errors.New("--cmdb-url needs --cmdb-credentials FILE")
 	}
 	if err := atomicfile.Check(c.credentials); err != nil {
 		return who, err
 	}
+
 	b, err := os.ReadFile(c.credentials)
 	if err != nil {
 		return who, fmt.Errorf("cannot read the credentials of CMDB: %w", err)
@@ -87,6 +94,7 @@ func (c *cmdbConfig) readCredentials() (client.Credentials, error) {
 	if err := json.Unmarshal(b, &who); err != nil {
 		return who, fmt.Errorf("cannot read the credentials of CMDB in %s: %w", c.credentials, err)
 	}
+
 	return who, nil
 }
 
@@ -97,6 +105,7 @@ func (c *cmdbConfig) applier(plane *control.Plane, log *slog.Logger) func(contex
 			log.Warn("a business is kept by a document, CMDB is not asked about it", "biz", b.ID)
 			return nil
 		}
+
 		caller.Rights = gozzard.Everything() // who asked for it was asked for his; what comes is the source's word
 		done, err := plane.ApplyTopology(ctx, record.ApplyRequest{Caller: caller, Business: b, Source: record.SourceCMDB, Prune: c.prune})
 		if err != nil {
@@ -107,6 +116,7 @@ func (c *cmdbConfig) applier(plane *control.Plane, log *slog.Logger) func(contex
 			log.Info("a business was read from CMDB", "biz", b.ID, "version", done.Version, "added", len(p.Added), "changed", len(p.Changed),
 				"removed", len(p.Removed), "unregistering", done.Pruned)
 		}
+
 		return nil
 	}
 }

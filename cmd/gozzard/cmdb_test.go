@@ -57,6 +57,7 @@ func (f *fakeCMDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		data = list(rows)
 	}
+
 	_ = json.NewEncoder(w).Encode(map[string]any{"result": true, "code": 0, "message": "", "data": data}) // a test that is over listens no more
 }
 
@@ -68,6 +69,7 @@ func newCMDBNode(t *testing.T, cmdbURL string, edit func(*nodeConfig)) *node {
 	if err := writePrivateJSON(file, client.Credentials{AppCode: "gozzard", AppSecret: "of-cmdb", Username: "admin"}); err != nil {
 		t.Fatal(err)
 	}
+
 	cfg := nodeConfig{
 		Data: dir, Listen: "127.0.0.1:0", JoinSecret: strings.Repeat("x", 32), Log: slog.New(slog.DiscardHandler),
 		CMDB: cmdbConfig{url: cmdbURL, credentials: file, interval: time.Hour},
@@ -77,6 +79,7 @@ func newCMDBNode(t *testing.T, cmdbURL string, edit func(*nodeConfig)) *node {
 	if cfg.Signer, err = signing.OpenSigner(dir, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	n, err := newNode(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -84,15 +87,18 @@ func newCMDBNode(t *testing.T, cmdbURL string, edit func(*nodeConfig)) *node {
 	if err := n.devAccounts(t.Context(), "app", "secret"); err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- n.run(ctx) }()
+
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+
 	return n
 }
 
@@ -124,20 +130,26 @@ func TestBusinessesFromCMDB(t *testing.T) {
 		}
 		return sets[0].Processes
 	}
+
 	for end := time.Now().Add(20 * time.Second); count() != 3; time.Sleep(10 * time.Millisecond) { // without being asked
 		if time.Now().After(end) {
 			t.Fatalf("business has %d processes", count())
 		}
 	}
+
 	source.set(1, 3)
+
 	if answer := flush(t, n, 2); !strings.Contains(answer, `"result":true`) || count() != 2 {
 		t.Errorf("%d processes after %s", count(), answer)
 	}
+
 	heads := n.plane.Businesses(everybody)
 	if len(heads) != 1 || heads[0].Source != record.SourceCMDB {
 		t.Errorf("%+v", heads)
 	}
+
 	srv.Close()
+
 	if answer := flush(t, n, 9); !strings.Contains(answer, `"result":false`) {
 		t.Errorf("without CMDB: %s", answer)
 	}
@@ -152,7 +164,9 @@ func TestBusinessesFromDocumentsAreLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
+
 	if _, err := c.ApplyTopology(t.Context(), 2, []byte(twoSets), client.ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,10 +184,12 @@ func TestCMDBFlags(t *testing.T) {
 	if err := writePrivateJSON(good, client.Credentials{AppCode: "a", AppSecret: "b", Username: "c"}); err != nil {
 		t.Fatal(err)
 	}
+
 	half := filepath.Join(dir, "half.json")
 	if err := writePrivateJSON(half, client.Credentials{AppCode: "a"}); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, c := range map[string]struct {
 		cfg  cmdbConfig
 		want string

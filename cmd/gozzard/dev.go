@@ -50,14 +50,17 @@ Ctrl-C ends gozzard and leaves the processes running; starting again finds them.
 			if cfg.Cloud < 0 {
 				return fmt.Errorf("--cloud %d: use 0 or more", cfg.Cloud)
 			}
+
 			log, err := logs.logger(os.Stderr)
 			if err != nil {
 				return err
 			}
+
 			cfg.Log = log
 			return failed(runDev(cmd.Context(), cfg))
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&cfg.Data, "data", "./data", "folder of everything this fleet keeps")
 	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:8080", "address of the API")
@@ -71,11 +74,13 @@ Ctrl-C ends gozzard and leaves the processes running; starting again finds them.
 
 const devApp, devUser = "gozzard_dev", "admin"
 
-// runDev runs a node and its agents; the agents are wired to the node's fabric inside the process, so no port but the API's is opened.
+// runDev runs a node and its agents; the agents are wired to the node's fabric inside the process, so no port but
+// the API's is opened.
 func runDev(ctx context.Context, cfg devConfig) error {
 	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
+
 	secret, err := keptSecret(filepath.Join(cfg.Data, "dev.secret"))
 	if err != nil {
 		return err
@@ -83,6 +88,7 @@ func runDev(ctx context.Context, cfg devConfig) error {
 	if cfg.Signer, err = signing.OpenSigner(cfg.Data, nil); err != nil {
 		return err
 	}
+
 	cfg.JoinSecret = secret
 	n, err := newNode(ctx, cfg.nodeConfig)
 	if err != nil {
@@ -92,6 +98,7 @@ func runDev(ctx context.Context, cfg devConfig) error {
 		n.close()
 		return err
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -99,19 +106,24 @@ func runDev(ctx context.Context, cfg devConfig) error {
 	run := func(i int, f func(context.Context) error) {
 		wg.Go(func() { defer cancel(); errs[i] = f(ctx) })
 	}
+
 	agents, err := newDevAgents(cfg, n, secret)
 	if err != nil {
 		n.close()
 		return err
 	}
+
 	run(cfg.Hosts, n.run)
+
 	for i, a := range agents {
 		run(i, a.run)
 	}
+
 	errs[cfg.Hosts+1] = announce(ctx, cfg, n, secret)
 	if errs[cfg.Hosts+1] != nil {
 		cancel()
 	}
+
 	wg.Wait()
 	return errors.Join(errs...)
 }
@@ -132,6 +144,7 @@ func newDevAgents(cfg devConfig, n *node, secret string) ([]*agentNode, error) {
 		}
 		agents = append(agents, a)
 	}
+
 	return agents, nil
 }
 

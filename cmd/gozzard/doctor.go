@@ -46,6 +46,7 @@ The exit code is 1 when something is marked FAIL.`,
 			return report(cmd.OutOrStdout(), append(examine(data, own), checkProgram(), checkPolicy(data, policy, own), checkUpdates(data, policy)))
 		},
 	}
+
 	cmd.Flags().StringVar(&data, "data", "./agent", "folder of the agent's state")
 	cmd.Flags().StringVar(&policy, "policy", "", "policy of this host (default policy.yaml in the state folder)")
 	return cmd

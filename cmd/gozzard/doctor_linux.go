@@ -31,7 +31,8 @@ const (
 	fuseMagic    = 0x65735546
 )
 
-// networkFS are file systems whose locks and syncs are only as good as a network and another machine, by the numbers that statfs gives.
+// networkFS are file systems whose locks and syncs are only as good as a network and another machine, by the
+// numbers that statfs gives.
 var networkFS = map[int64]string{
 	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph", 0x5346414f: "AFS", 0x6b414653: "AFS",
 	0x0bd00bd0: "Lustre", 0x47504653: "GPFS", 0x01161970: "GFS2", 0x7461636f: "OCFS2",
@@ -71,15 +72,19 @@ func checkCgroups() []finding {
 	if err != nil {
 		return []finding{{findWarn, "cgroup", fmt.Sprintf("no usable cgroup v2 (%v): %s", err, without)}}
 	}
+
 	probe := filepath.Join(root, "gozzard-doctor-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(probe, 0o755); err != nil {
 		return []finding{{findWarn, "cgroup", fmt.Sprintf("cgroup v2 at %s cannot be used (%v): %s", root, err, without)}}
 	}
+
 	_ = os.Remove(probe) // empty, and made just now
 	all := []finding{{findOK, "cgroup", "version 2 at " + root}}
+
 	if !controllers {
 		return append(all, finding{findWarn, "controllers", root + " has the agent itself as a member, so the kernel cannot hold limits (enforce) below it; DelegateSubgroup=agent in the unit changes that (systemd 254)"})
 	}
+
 	b, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	have := strings.Fields(string(b))
 	var lacks []string
@@ -88,10 +93,12 @@ func checkCgroups() []finding {
 			lacks = append(lacks, c)
 		}
 	}
+
 	if err != nil || len(lacks) > 0 {
 		return append(all, finding{findWarn, "controllers", "cgroup v2 has no " + strings.Join(lacks, " and no ") +
 			" here: limits are measured and acted upon by the agent, the kernel cannot hold them (enforce)"})
 	}
+
 	return append(all, finding{findOK, "controllers", "cpu and memory: the kernel can hold limits (enforce)"})
 }
 
@@ -142,6 +149,7 @@ func checkState(dir string) []finding {
 	if err != nil {
 		return []finding{{findFail, "state", err.Error()}}
 	}
+
 	st, err := os.Lstat(abs)
 	if errors.Is(err, fs.ErrNotExist) {
 		above := abs
@@ -154,9 +162,11 @@ func checkState(dir string) []finding {
 		}
 		return append([]finding{{findOK, "state", abs + " will be made"}}, checkDisk(above)...)
 	}
+
 	if err != nil {
 		return []finding{{findFail, "state", err.Error()}}
 	}
+
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	switch {
 	case !st.IsDir():
@@ -166,6 +176,7 @@ func checkState(dir string) []finding {
 	case ok && int(sys.Uid) != os.Geteuid():
 		return []finding{{findFail, "state", fmt.Sprintf("%s belongs to uid %d, this is uid %d", abs, sys.Uid, os.Geteuid())}}
 	}
+
 	all := []finding{{findOK, "state", abs}}
 	switch v, err := journal.Version(abs); {
 	case err != nil:
@@ -175,6 +186,7 @@ func checkState(dir string) []finding {
 	case v > 0:
 		all = append(all, finding{findOK, "journal", fmt.Sprintf("format version %d", v)})
 	}
+
 	return append(all, checkDisk(abs)...)
 }
 
@@ -183,6 +195,7 @@ func checkDisk(dir string) []finding {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return []finding{{findFail, "disk", fmt.Sprintf("cannot look at the file system of %s: %v", dir, err)}}
 	}
+
 	all := checkFileSystem(int64(s.Type), dir, "the journal")
 	free := uint64(s.Bavail) * uint64(s.Bsize)
 	switch {
@@ -193,10 +206,12 @@ func checkDisk(dir string) []finding {
 	default:
 		all = append(all, finding{findOK, "space", fmt.Sprintf("%d MiB are free", free>>20)})
 	}
+
 	return all
 }
 
-// checkFileSystem says what a kind of file system means for something that must survive; nothing when it is as it should be.
+// checkFileSystem says what a kind of file system means for something that must survive; nothing when it is as it
+// should be.
 func checkFileSystem(kind int64, dir, what string) []finding {
 	name, network := networkFS[kind]
 	switch {

@@ -33,6 +33,7 @@ func TestDoctorLooksAtTheStateFolder(t *testing.T) {
 	if got := words(checkState(dir), "state"); !strings.HasPrefix(got, "OK") {
 		t.Errorf("good: %s", got)
 	}
+
 	journal := filepath.Join(dir, "journal")
 	newer, err := os.ReadFile(filepath.Join("..", "..", "internal", "journal", "testdata", "newer.journal"))
 	if err != nil {
@@ -77,10 +78,12 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("%s was not looked at", what)
 		}
 	}
+
 	var out bytes.Buffer
 	if err := report(&out, []finding{{findOK, "a", "good"}, {findWarn, "b", "less"}}); err != nil {
 		t.Errorf("warnings are not failures: %v", err)
 	}
+
 	var ex *exitError
 	if err := report(&out, []finding{{findFail, "c", "bad\x1b[31m"}}); !errors.As(err, &ex) || ex.code != exitFailed {
 		t.Errorf("%v", err)

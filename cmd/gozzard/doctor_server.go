@@ -55,6 +55,7 @@ account. OK is as it should be, WARN works with a risk, FAIL does not work or no
 			return report(cmd.OutOrStdout(), d.examine(cmd.Context()))
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&d.data, "data", "./data", "data `FOLDER` of the server")
 	f.StringVar(&d.backups, "backup-to", "", "`FOLDER` of the backups (default: the last one that is noted in the data folder counts)")
@@ -73,6 +74,7 @@ func (d *serverDoctor) examine(ctx context.Context) []finding {
 		d.add(findFail, "data", "%s is not a folder that can be looked at (%v): give the one of the server with --data", d.data, err)
 		return d.findings
 	}
+
 	d.folder(st)
 	d.findings = append(d.findings, checkServerDisk(d.data)...)
 	d.space()
@@ -89,28 +91,35 @@ func (d *serverDoctor) folder(st fs.FileInfo) {
 	if runtime.GOOS == "windows" {
 		return // modes say nothing there
 	}
+
 	var open []string
+
 	if st.Mode().Perm()&0o077 != 0 {
 		open = append(open, fmt.Sprintf("chmod 700 %s", d.data))
 	}
+
 	for _, name := range []string{backup.RecordFile, backup.AuthorityFile, backup.SigningFile, backup.JoinFile, "credentials.json"} {
 		if st, err := os.Lstat(filepath.Join(d.data, name)); err == nil && (st.Mode().Perm()&0o077 != 0 || !st.Mode().IsRegular()) {
 			open = append(open, fmt.Sprintf("chmod 600 %s", filepath.Join(d.data, name)))
 		}
 	}
+
 	if len(open) > 0 {
 		d.add(findFail, "data", "others can read what only the server may: %s", strings.Join(open, "; "))
 		return
 	}
+
 	d.add(findOK, "data", "%s and its secrets are the server's alone", d.data)
 }
 
 func (d *serverDoctor) space() {
 	free, err := backup.FreeSpace(d.data)
 	var record int64
+
 	if st, err := os.Stat(filepath.Join(d.data, backup.RecordFile)); err == nil {
 		record = st.Size()
 	}
+
 	switch {
 	case err != nil:
 		d.add(findFail, "space", "cannot look for free space: %v", err)
@@ -129,14 +138,17 @@ func (d *serverDoctor) record(ctx context.Context) {
 		d.add(findWarn, "record", "there is none yet: the first start of the server makes it")
 		return
 	}
+
 	v, err := sqlstore.Look(ctx, path)
 	if err != nil {
 		d.add(findFail, "record", "%v", err)
 		return
 	}
+
 	d.add(findOK, "record", "sound: %d hosts, %d processes, %d tasks (%d attempts open), %d audit rows", v.Hosts, v.Processes, v.Tasks, v.Open, v.AuditRows)
 	level, err := sqlstore.Synchronous(ctx, path)
 	d.findings = append(d.findings, checkSync(level, v.Journal, err))
+
 	if !v.Restored.IsZero() {
 		d.add(findWarn, "restore", "the record came out of a backup of %s and hosts are kept out: look at them, then run gozzard hosts confirm-restore", v.Restored.Format(time.RFC3339))
 	}
@@ -163,6 +175,7 @@ func (d *serverDoctor) backup() {
 	var at time.Time
 	var where string
 	var err error
+
 	if d.backups != "" {
 		where = d.backups
 		at, err = backup.Newest(d.backups)
@@ -171,6 +184,7 @@ func (d *serverDoctor) backup() {
 		n, err = backup.LastNote(d.data)
 		at, where = n.Taken, n.File
 	}
+
 	switch age := d.now.Sub(at); {
 	case errors.Is(err, fs.ErrNotExist):
 		d.add(findWarn, "backup", "there is none: when this disk is lost, so is the fleet. Make some: %s", how)
@@ -212,6 +226,7 @@ func (d *serverDoctor) certificate(what, path string, warns time.Duration, then 
 		d.add(findFail, what, "cannot read its certificate: %v", err)
 		return
 	}
+
 	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
 			continue
@@ -224,6 +239,7 @@ func (d *serverDoctor) certificate(what, path string, warns time.Duration, then 
 		d.findings = append(d.findings, checkExpiry(what, cert.NotAfter, d.now, warns, then))
 		return
 	}
+
 	d.add(findFail, what, "%s has no certificate", path)
 }
 

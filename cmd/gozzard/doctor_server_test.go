@@ -10,12 +10,14 @@ import (
 
 func TestServerDoctorWords(t *testing.T) {
 	now := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
+
 	disk := func(kind int64) verdictWord {
 		if all := checkFileSystem(kind, "/d", "the record"); len(all) > 0 {
 			return all[0].word
 		}
 		return findOK
 	}
+
 	for what, tt := range map[string]struct{ got, want verdictWord }{
 		"sync FULL":           {checkSync(2, "wal", nil).word, findOK},
 		"sync EXTRA":          {checkSync(3, "WAL", nil).word, findOK},

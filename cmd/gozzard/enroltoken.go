@@ -44,10 +44,12 @@ quarantined or revoked: it is let in again, and whatever certificates it had are
 			if err := output.check(); err != nil {
 				return err
 			}
+
 			c, err := env.connect()
 			if err != nil {
 				return err
 			}
+
 			defer c.Close()
 			wish.TTL, wish.Agent = ttl.String(), gozzard.AgentID(agent)
 			t, err := c.CreateEnrolToken(cmd.Context(), wish)
@@ -57,10 +59,12 @@ quarantined or revoked: it is let in again, and whatever certificates it had are
 			if output.structured() {
 				return output.write(env.out, t)
 			}
+
 			env.remark("valid until %s, for %d host(s) of cloud %d", t.Expires.Format(time.RFC3339), t.Uses, t.Cloud)
 			return written(fmt.Fprintln(env.out, t.Token))
 		},
 	}
+
 	f := cmd.Flags()
 	f.DurationVar(&ttl, "ttl", time.Hour, "how long it is valid")
 	f.IntVar(&wish.Uses, "uses", 1, "how many hosts it can bring in")
@@ -82,10 +86,12 @@ func newTokenListCommand(env *cliEnv) *cobra.Command {
 			if err := output.check(); err != nil {
 				return err
 			}
+
 			c, err := env.connect()
 			if err != nil {
 				return err
 			}
+
 			defer c.Close()
 			list, err := c.EnrolTokens(cmd.Context())
 			if err != nil {
@@ -94,6 +100,7 @@ func newTokenListCommand(env *cliEnv) *cobra.Command {
 			if output.structured() {
 				return output.write(env.out, map[string]any{"tokens": list})
 			}
+
 			t := newTable("ID", "STATE", "EXPIRES", "USED", "CLOUD", "FROM", "BY")
 			for _, k := range list {
 				from := strings.Join(k.CIDRs, ",")
@@ -102,9 +109,11 @@ func newTokenListCommand(env *cliEnv) *cobra.Command {
 				}
 				t.add(k.ID, k.State, k.Expires.Format(time.RFC3339), fmt.Sprintf("%d/%d", k.Used, k.Uses), strconv.Itoa(k.Cloud), from, k.CreatedBy)
 			}
+
 			return t.write(env.out)
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }

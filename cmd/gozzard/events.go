@@ -39,6 +39,7 @@ any text, ? is one character.`,
 		ValidArgsFunction: env.completeNames,
 		RunE:              func(cmd *cobra.Command, names []string) error { return env.events(cmd.Context(), &o, names) },
 	}
+
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.namespaces, "namespace", "n", nil, "`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
 	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
@@ -52,6 +53,7 @@ any text, ? is one character.`,
 
 func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) error {
 	q := client.EventQuery{Namespaces: o.namespaces, Names: names, Hosts: o.hosts, Kinds: o.kinds}
+
 	if _, err := parseHostFlags(o.hosts); err != nil {
 		return err
 	}
@@ -61,14 +63,17 @@ func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) 
 	if o.limit < 1 || o.limit > client.MaxPage {
 		return usage("--limit must be 1 to %d", client.MaxPage)
 	}
+
 	var err error
 	if q.Since, err = env.sinceFlag(o.since); err != nil {
 		return err
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
 	page, err := c.Events(ctx, q, o.limit)
 	if err != nil {
@@ -77,17 +82,20 @@ func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) 
 	if o.output.structured() && !o.follow {
 		return o.output.write(env.out, page)
 	}
+
 	for i := range page.Events {
 		if err := env.printEvent(&page.Events[i], &o.output); err != nil {
 			return err
 		}
 	}
+
 	if !o.follow {
 		if len(page.Events) == 0 {
 			env.remark("no event found")
 		}
 		return nil
 	}
+
 	return env.followEvents(ctx, c, q, page.Next, &o.output)
 }
 
@@ -126,6 +134,7 @@ func (env *cliEnv) followEvents(ctx context.Context, c *client.Client, q client.
 		}
 		last = nil
 	}
+
 	return nil
 }
 
@@ -134,12 +143,15 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 	if output.structured() {
 		return output.writeLine(env.out, e)
 	}
+
 	parts := []string{
 		time.UnixMilli(e.At).Format("2006-01-02 15:04:05.000"), hostName(e.Cloud, e.IP, string(e.Agent)), e.Namespace + "/" + e.Name, string(e.Kind),
 	}
+
 	if e.PID > 0 {
 		parts = append(parts, "pid "+strconv.Itoa(e.PID))
 	}
+
 	switch {
 	case e.Signal != "" && e.Core:
 		parts = append(parts, e.Signal+" (core dumped)")
@@ -148,11 +160,14 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 	case e.Kind == gozzard.EventExited || e.Kind == gozzard.EventRan:
 		parts = append(parts, "code "+strconv.Itoa(e.Code))
 	}
+
 	if e.Message != "" {
 		parts = append(parts, e.Message)
 	}
+
 	for i, p := range parts {
 		parts[i] = printable(p)
 	}
+
 	return written(fmt.Fprintln(env.out, strings.Join(parts, "  ")))
 }

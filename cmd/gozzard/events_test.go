@@ -24,6 +24,7 @@ func TestEvents(t *testing.T) {
 	if code != 0 || !strings.Contains(errs, "no event") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
+
 	c.happen(1, "web", "ended \x1b[31m\nby itself")
 	c.happen(2, "db", "")
 	c.want(0, "0:10.0.0.1  shop/web  exited  pid 9  code 3  ended [31m by itself\n", "events", "w*", "-n", "shop", "--kind", "exited", "--host", "10.0.0.1")
@@ -73,11 +74,13 @@ func TestEventsAreFollowed(t *testing.T) {
 		o := eventOptions{limit: 10, follow: true, output: outputFlag{format: "table", known: []string{"table"}}}
 		done <- env.events(ctx, &o, []string{"web"})
 	}()
+
 	out.await(t, "first")
 	c.happen(2, "db", "other")
 	c.happen(3, "web", "second")
 	out.await(t, "second")
 	cancel()
+
 	if err := <-done; err != nil || strings.Contains(out.String(), "other") {
 		t.Errorf("%v, %s", err, out.String())
 	}
@@ -98,15 +101,18 @@ func TestLogs(t *testing.T) {
 		}
 		return gozzard.LogChunk{Offset: q.Offset, Next: q.Offset}, nil
 	}
+
 	c.want(0, "old\n", "logs", "web", "-n", "shop", "--host", "10.0.0.1")
 	c.want(0, "old\n", "logs", "web", "--host", "a1")
 	c.want(1, "", "logs", "web", "--host", "10.0.0.2")
 	c.want(5, "", "logs", "nothing")
 	c.want(2, "", "logs", "web", "--lines", "0")
 	c.want(2, "", "logs")
+
 	if _, errs, code := c.run(t.Context(), "logs", "web"); code != 2 || !strings.Contains(errs, "shop/web on 0:10.0.0.2") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
+
 	var out buffer
 	env := c.env
 	env.out, env.errs = &out, &out
@@ -115,8 +121,10 @@ func TestLogs(t *testing.T) {
 	go func() {
 		done <- env.logs(ctx, &logOptions{namespace: "shop", host: "a1", lines: 5, follow: true}, "web")
 	}()
+
 	out.await(t, "old\nnew\n")
 	cancel()
+
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -56,6 +56,7 @@ func served(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &exitError{exitTimedOut, err}
 	}
+
 	code := exitFailed
 	switch gozzard.KindOf(err) {
 	case gozzard.ErrInvalid:
@@ -65,5 +66,6 @@ func served(err error) error {
 	case gozzard.ErrNotFound:
 		code = exitNoMatch
 	}
+
 	return &exitError{code, errors.New(printable(err.Error()))}
 }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// failpoint kills this process at a named place when the file named by GOZZARD_FAILPOINT_FILE has that name. The file goes first, so that it happens
-// once.
+// failpoint kills this process at a named place when the file named by GOZZARD_FAILPOINT_FILE has that name. The
+// file goes first, so that it happens once.
 func failpoint() func(string) {
 	file := os.Getenv("GOZZARD_FAILPOINT_FILE")
 	if file == "" {

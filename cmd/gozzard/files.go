@@ -22,16 +22,19 @@ func keptSecret(path string) (string, error) {
 		secret := hex.EncodeToString(raw)
 		return secret, atomicfile.Write(path, []byte(secret+"\n"))
 	}
+
 	if err != nil {
 		return "", fmt.Errorf("cannot read the secret: %w", err)
 	}
 	if err := atomicfile.Check(path); err != nil {
 		return "", err
 	}
+
 	secret := strings.TrimSpace(string(b))
 	if len(secret) < 32 {
 		return "", fmt.Errorf("secret in %s has %d characters, at least 32 are needed; remove the file to have a new one made", path, len(secret))
 	}
+
 	return secret, nil
 }
 

@@ -80,6 +80,7 @@ func newGrantChangeCommand(env *cliEnv, word, short string, change func(*client.
 			})
 		},
 	}
+
 	cmd.Flags().StringVar(&app, "app", "", "`CODE` of the app")
 	cmd.Flags().StringVar(&user, "user", "", "`NAME` of the user")
 	grant.register(cmd.Flags())
@@ -106,6 +107,7 @@ func newGrantListCommand(env *cliEnv) *cobra.Command {
 				if output.structured() {
 					return output.write(env.out, list)
 				}
+
 				t := newTable("WHO", "GRANT")
 				for _, g := range list.Grants {
 					who := "app " + g.App
@@ -114,10 +116,12 @@ func newGrantListCommand(env *cliEnv) *cobra.Command {
 					}
 					t.add(who, grantsText([]client.Grant{g.Grant}))
 				}
+
 				return t.write(env.out)
 			})
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -139,5 +143,6 @@ func grantsText(list []client.Grant) string {
 		add("action", len(g.Actions), g.Actions)
 		words = append(words, text)
 	}
+
 	return strings.Join(words, "; ")
 }

@@ -30,6 +30,7 @@ agent's own account).`,
 			return env.hosts(cmd.Context(), &output)
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "wide", "json", "yaml")
 	cmd.AddCommand(newMemberCommands(env)...)
 	cmd.AddCommand(newConfirmRestoreCommand(env))
@@ -40,10 +41,12 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 	if err := output.check(); err != nil {
 		return err
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
 	all := client.HostPage{Hosts: []client.HostInfo{}}
 	for {
@@ -57,9 +60,11 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 			break
 		}
 	}
+
 	if output.structured() {
 		return output.write(env.out, all)
 	}
+
 	hosts, err := withMembers(ctx, c, all.Hosts)
 	if err != nil {
 		return served(err)
@@ -68,10 +73,12 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 		env.remark("the record was restored from a backup of %s: hosts are kept out until an admin has looked (gozzard hosts confirm-restore)",
 			all.RestoredFrom.Format(time.RFC3339))
 	}
+
 	if len(hosts) == 0 {
 		env.remark("no host has reported yet")
 		return nil
 	}
+
 	return env.hostTable(hosts, output.format == "wide").write(env.out)
 }
 
@@ -81,6 +88,7 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 	if enrolled {
 		header = append(header, "TRUST")
 	}
+
 	flagged := slices.ContainsFunc(hosts, func(h client.HostInfo) bool { return h.Flag != "" })
 	if flagged {
 		header = append(header, "FLAG")
@@ -88,6 +96,7 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 	if wide {
 		header = append(header, "AGENT", "MODE", "OTHER ADDRESSES", "LACKS")
 	}
+
 	t := newTable(header...)
 	for i := range hosts {
 		h := &hosts[i]
@@ -118,5 +127,6 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 		}
 		t.add(cells...)
 	}
+
 	return t
 }

@@ -46,6 +46,7 @@ The host's policy is written here, too. Without --allow-root no command is run a
 			return failed(runJoin(cmd, cfg))
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&cfg.Data, "data", "./agent", "folder of this agent's state")
 	f.StringVar(&cfg.Server, "server", "", "`URL` of the server's API, such as https://10.0.0.1:8443")
@@ -63,6 +64,7 @@ func runJoin(cmd *cobra.Command, cfg joinConfig) error {
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("cannot make the state folder: %w", err)
 	}
+
 	o := enrol.JoinOptions{Server: cfg.Server, Token: token, Dir: cfg.Data, Machine: enrol.Machine()}
 	if o.Agent, err = joiningAs(cfg.Data); err != nil {
 		return err
@@ -73,6 +75,7 @@ func runJoin(cmd *cobra.Command, cfg joinConfig) error {
 	if o.Hostname, err = os.Hostname(); err != nil {
 		return fmt.Errorf("cannot find this host's name: %w", err)
 	}
+
 	m, err := enrol.Join(cmd.Context(), o)
 	if err != nil {
 		return err
@@ -80,14 +83,18 @@ func runJoin(cmd *cobra.Command, cfg joinConfig) error {
 	if _, err := firstPolicy(cfg.Data, cfg.AllowRoot); err != nil {
 		return err
 	}
+
 	next := "start it with: gozzard agent --data " + cfg.Data
+
 	if m.State() == enrol.StatePending {
 		next = "it waits for approval: gozzard hosts approve " + string(m.Agent)
 	}
+
 	return written(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d, answers as %s; %s\n", m.Agent, m.Cloud, m.IPs[0], next))
 }
 
-// joiningAs is the id of the agent of a state folder: of an earlier enrolment, of an agent that ran without one, or a fresh one.
+// joiningAs is the id of the agent of a state folder: of an earlier enrolment, of an agent that ran without one, or
+// a fresh one.
 func joiningAs(dir string) (gozzard.AgentID, error) {
 	m, err := enrol.LoadMembership(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,13 +137,16 @@ func (c *agentConfig) membership(ipsGiven bool) error {
 	if err != nil {
 		return err
 	}
+
 	c.Member, c.Server, c.Cloud = m, m.Address, m.Cloud
+
 	if !ipsGiven {
 		c.IPs = nil
 		for _, ip := range m.IPs {
 			c.IPs = append(c.IPs, ip.String())
 		}
 	}
+
 	return nil
 }
 

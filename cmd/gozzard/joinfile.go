@@ -10,8 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
-// keptJoin reads the secret that agents of this machine join with, made at the first start, and sees to it that its file also names the key by which they
-// know the server: two words on one line.
+// keptJoin reads the secret that agents of this machine join with, made at the first start, and sees to it that its
+// file also names the key by which they know the server: two words on one line.
 func keptJoin(path string, key signing.Key) (string, error) {
 	line, err := keptSecret(path)
 	if err != nil {
@@ -36,6 +36,7 @@ func readJoin(path string) (secret string, key signing.Key, err error) {
 	if err := atomicfile.Check(path); err != nil {
 		return "", signing.Key{}, err
 	}
+
 	secret, word, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
 	if word == "" {
 		return "", signing.Key{}, fmt.Errorf("%s does not name the server's key: it is of an older version; start the server, which completes it", path)
@@ -43,11 +44,12 @@ func readJoin(path string) (secret string, key signing.Key, err error) {
 	if key, err = signing.ParseKey(strings.TrimSpace(word)); err != nil {
 		return "", signing.Key{}, fmt.Errorf("cannot use %s: %w", path, err)
 	}
+
 	return secret, key, nil
 }
 
-// openRing gives the keys that the agent of a state folder obeys. A join file names one; an agent that has been handed a newer one since stays with that,
-// as copies of such files grow old.
+// openRing gives the keys that the agent of a state folder obeys. A join file names one; an agent that has been
+// handed a newer one since stays with that, as copies of such files grow old.
 func openRing(dir string, named signing.Key) (*signing.KeyRing, error) {
 	ring, err := signing.OpenKeyRing(dir, nil)
 	if err != nil {
@@ -58,8 +60,10 @@ func openRing(dir string, named signing.Key) (*signing.KeyRing, error) {
 			return nil, err
 		}
 	}
+
 	if ring.Key().Epoch == 0 {
 		return nil, errors.New("this host knows no key of its server")
 	}
+
 	return ring, nil
 }

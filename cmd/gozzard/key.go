@@ -37,6 +37,7 @@ func newKeyListCommand(env *cliEnv) *cobra.Command {
 			return failed(env.listKeys(data, &output))
 		},
 	}
+
 	cmd.Flags().StringVar(&data, "data", "./data", "the server's data folder")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
@@ -56,17 +57,21 @@ func (env *cliEnv) listKeys(data string, output *outputFlag) error {
 	if err != nil {
 		return err
 	}
+
 	rows := make([]keyRow, 0, len(keys))
 	for i, k := range keys {
 		rows = append(rows, keyRow{Epoch: k.Key.Epoch, ID: k.Key.ID().String(), Made: k.At, Signs: i == len(keys)-1, Key: k.Key.String()})
 	}
+
 	if output.structured() {
 		return output.write(env.out, map[string][]keyRow{"keys": rows})
 	}
+
 	t := newTable("EPOCH", "ID", "MADE", "SIGNS")
 	for _, r := range rows {
 		t.add(fmt.Sprint(r.Epoch), r.ID, r.Made.Format(time.RFC3339), yesNo(r.Signs))
 	}
+
 	return t.write(env.out)
 }
 
@@ -90,6 +95,7 @@ agents the new key by hand: stop the agent, remove server.key in its state folde
 			return written(fmt.Fprintf(env.out, "key %s of epoch %d follows %s; start the server again to use it\n", next.ID(), next.Epoch, old.ID()))
 		},
 	}
+
 	cmd.Flags().StringVar(&data, "data", "./data", "the server's data folder")
 	return cmd
 }

@@ -22,19 +22,23 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Lo
 	}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
+
 	select {
 	case err := <-done:
 		return fmt.Errorf("cannot serve the API: %w", err)
 	case <-ctx.Done():
 	}
+
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
+
 	if err := srv.Shutdown(grace); err != nil {
 		_ = srv.Close() // what is still open now is a client that does not read
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
+
 	return nil
 }
 
@@ -44,8 +48,9 @@ type door interface {
 	Owns(r *http.Request) bool
 }
 
-// doors sends each request to its API: ours by prefix, the others by who knows the path, and what nobody knows to the last. http.ServeMux is not used
-// here: it answers double slashes with a redirect, and a redirect drops the body of a POST.
+// doors sends each request to its API: ours by prefix, the others by who knows the path, and what nobody knows to
+// the last. http.ServeMux is not used here: it answers double slashes with a redirect, and a redirect drops the
+// body of a POST.
 func doors(native http.Handler, others ...door) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := r.URL.Path

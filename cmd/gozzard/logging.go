@@ -28,7 +28,8 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), nil
 }
 
-// exitStorage is the code of a process that cannot trust its disk any more (EX_SOFTWARE): it must be started again and recover.
+// exitStorage is the code of a process that cannot trust its disk any more (EX_SOFTWARE): it must be started again
+// and recover.
 const exitStorage = 70
 
 // fatal ends the process when the disk has failed under an fsync: going on would acknowledge what may be lost.

@@ -38,6 +38,7 @@ on several. What a process writes to its own log files is not here.`,
 		ValidArgsFunction: env.completeNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return env.logs(cmd.Context(), &o, args[0]) },
 	}
+
 	f := cmd.Flags()
 	f.StringVarP(&o.namespace, "namespace", "n", "", "`NAMESPACE` of the process; needed when several have one of that name")
 	f.StringVar(&o.host, "host", "", "`HOST` as cloud:ip, an IP address or an agent id; needed when the process is on several")
@@ -55,10 +56,12 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 			return err
 		}
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
 	key, host := gozzard.Key{Namespace: o.namespace, Name: name}, o.host
 	if key.Namespace == "" || host == "" {
@@ -66,6 +69,7 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 			return err
 		}
 	}
+
 	chunk, err := c.Log(ctx, key, host, o.lines, -1)
 	if err != nil {
 		return served(err)
@@ -73,18 +77,21 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 	if err := env.printLog(chunk.Text); err != nil || !o.follow {
 		return err
 	}
+
 	return env.followLog(ctx, c, key, host, chunk.Next)
 }
 
 // findOne finds the one process that is meant.
 func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) (gozzard.Key, string, error) {
 	q := client.ProcessQuery{Names: []string{name}}
+
 	if o.namespace != "" {
 		q.Namespaces = []string{o.namespace}
 	}
 	if o.host != "" {
 		q.Hosts = []string{o.host}
 	}
+
 	page, err := c.Processes(ctx, q, 0, 5)
 	switch {
 	case err != nil:
@@ -98,6 +105,7 @@ func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) 
 		}
 		return gozzard.Key{}, "", usage("%d processes fit, such as %s: give -n and --host to name one", page.Count, strings.Join(found, ", "))
 	}
+
 	p := &page.Processes[0]
 	return gozzard.Key{Namespace: p.Namespace, Name: p.Name}, string(p.Agent), nil
 }
@@ -140,7 +148,8 @@ func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.
 	}
 }
 
-// printLog writes log text. A terminal obeys control characters, and the text is whatever a process printed: there they are left out.
+// printLog writes log text. A terminal obeys control characters, and the text is whatever a process printed: there
+// they are left out.
 func (env *cliEnv) printLog(text string) error {
 	if env.screen {
 		text = strings.Map(func(r rune) rune {

@@ -31,6 +31,7 @@ func run(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitOK
 	}
+
 	var ex *exitError
 	if errors.As(err, &ex) {
 		if ex.err != nil {
@@ -38,6 +39,7 @@ func run(ctx context.Context, args []string) int {
 		}
 		return ex.code
 	}
+
 	fmt.Fprintln(os.Stderr, "gozzard:", err)
 	return exitUsage // what cobra itself returns is about flags and arguments
 }

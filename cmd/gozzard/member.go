@@ -28,6 +28,7 @@ processes go on. A revoked host is let in again only with a token made for it: g
 			RunE: func(cmd *cobra.Command, args []string) error { return env.setMembers(cmd.Context(), args, c.state) },
 		})
 	}
+
 	return list
 }
 
@@ -36,11 +37,13 @@ func (env *cliEnv) setMembers(ctx context.Context, hosts []string, state string)
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
 	members, err := c.Members(ctx)
 	if err != nil {
 		return served(err)
 	}
+
 	agents := make([]gozzard.AgentID, 0, len(hosts))
 	for _, h := range hosts { // all are found before one is touched
 		id, err := findMember(members, h)
@@ -49,6 +52,7 @@ func (env *cliEnv) setMembers(ctx context.Context, hosts []string, state string)
 		}
 		agents = append(agents, id)
 	}
+
 	for _, id := range agents {
 		m, err := c.SetMember(ctx, id, state)
 		if err != nil {
@@ -58,6 +62,7 @@ func (env *cliEnv) setMembers(ctx context.Context, hosts []string, state string)
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -70,10 +75,12 @@ func withMembers(ctx context.Context, c *client.Client, hosts []client.HostInfo)
 	if err != nil {
 		return nil, err
 	}
+
 	seen := make(map[gozzard.AgentID]bool, len(hosts))
 	for i := range hosts {
 		seen[hosts[i].Agent] = true
 	}
+
 	for _, m := range members {
 		if seen[m.Agent] {
 			continue
@@ -84,6 +91,7 @@ func withMembers(ctx context.Context, c *client.Client, hosts []client.HostInfo)
 		}
 		hosts = append(hosts, h)
 	}
+
 	return slices.DeleteFunc(hosts, func(h client.HostInfo) bool { return h.Trust == "removed" }), nil
 }
 
@@ -93,6 +101,7 @@ func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 	if err != nil {
 		return "", err
 	}
+
 	var found []gozzard.AgentID
 	for _, m := range members {
 		byIP := h.IP != "" && slices.Contains(m.IPs, h.IP) && (h.Cloud == nil || *h.Cloud == m.Cloud) && m.State != "removed"
@@ -100,11 +109,13 @@ func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 			found = append(found, m.Agent)
 		}
 	}
+
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
 		return "", &exitError{exitNoMatch, fmt.Errorf("no enrolled host is %s", printable(s))}
 	}
+
 	return "", usage("%d enrolled hosts are %s: name one by its agent id (gozzard hosts -o wide)", len(found), printable(s))
 }

@@ -81,9 +81,11 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 			n.close()
 		}
 	}()
+
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
 	}
+
 	metrics := api.NewMetrics()
 	n.refused = metrics.ReportRefused
 	n.store, err = sqlstore.OpenSQLite(ctx, filepath.Join(cfg.Data, "gozzard.db"), sqlstore.Options{
@@ -101,6 +103,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if n.backups, err = cfg.Backup.open(cfg, metrics); err != nil {
 		return nil, err
 	}
+
 	n.broker, err = nats.StartBroker(n.brokerOptions(metrics.ReportRefused))
 	if err != nil {
 		return nil, err
@@ -108,6 +111,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if n.trust.desk != nil {
 		n.trust.desk.OnCut(n.broker.Cut)
 	}
+
 	index := fleet.New()
 	late := &lateDispatcher{observe: metrics.ObserveFabric}
 	cfg.Guard.Refused = metrics.ReportRefused
@@ -124,18 +128,22 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if err := n.openReleases(ctx); err != nil {
 		return nil, err
 	}
+
 	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer, Limits: cfg.Guard.agentLimits(), Refused: metrics.ReportRefused, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
+
 	late.hub = n.hub
 	metrics.Watch(index, func() api.FabricCounts {
 		c := n.hub.Stats()
 		return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped, Malformed: c.Malformed, Newer: c.Newer, Flooded: c.Flooded}
 	})
+
 	if n.accounts, err = cfg.Login.openAccounts(ctx, n.store, metrics.ReportRefused); err != nil {
 		return nil, err
 	}
+
 	n.rollouts = waves.New(waves.Options{Store: n.store, Plane: n.plane, Rights: n.accounts.Book().RightsOf, Log: cfg.Log})
 	if n.cmdb, err = cfg.CMDB.open(n.plane.Plane, cfg.Log); err != nil {
 		return nil, err
@@ -146,6 +154,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	if err := n.openDoors(metrics); err != nil {
 		return nil, err
 	}
+
 	n.listener, err = listenAPI(cfg.Listen, n.trust.api)
 	return n, err
 }
@@ -156,12 +165,15 @@ func (n *node) openDoors(metrics *api.Metrics) error {
 	if err != nil {
 		return err
 	}
+
 	book := n.accounts.Book()
 	log, observe := n.cfg.Log, metrics.ObserveRequest
 	kit := gsekit.Options{Plane: n.plane, Jobs: n.rollouts, Auth: book, Log: log, Observe: observe}
+
 	if n.cmdb != nil {
 		kit.Flush = flusher(n.plane.Plane, n.cmdb)
 	}
+
 	n.handler = n.plane.guard.Handler(doors(
 		api.New(api.Options{Plane: n.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Restore: n.restore,
 			Audit: n.store, Flag: n.hub.Flag, Releases: n.releases, Stopping: n.stopping}),
@@ -191,12 +203,14 @@ func (n *node) run(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	context.AfterFunc(ctx, func() { close(n.stopping) })
+
 	parts := []func(context.Context) error{
 		n.plane.Run, n.hub.Run, n.rollouts.Run,
 		func(ctx context.Context) error {
 			return serveHTTP(ctx, n.trust.wrap(n.plane.guard.Listener(n.listener)), n.handler, n.cfg.Log)
 		},
 	}
+
 	if n.cmdb != nil && len(n.cfg.CMDB.businesses) > 0 { // with none it has nothing to do but to answer
 		parts = append(parts, n.cmdb.Run)
 	}
@@ -209,10 +223,12 @@ func (n *node) run(ctx context.Context) error {
 	if n.backups != nil {
 		parts = append(parts, n.backups.Run)
 	}
+
 	errs := make([]error, len(parts))
 	for i, run := range parts {
 		wg.Go(func() { defer cancel(); errs[i] = run(ctx) })
 	}
+
 	wg.Wait()
 	return errors.Join(errs...)
 }

@@ -38,6 +38,7 @@ func (t *targetFlags) check(names []string) (client.Selection, error) {
 	case !t.given() && t.allHosts == (len(t.hosts) > 0):
 		return s, usage("say where: --host HOST (may be repeated), or --all-hosts")
 	}
+
 	var err error
 	s.Hosts, err = parseHostFlags(t.hosts)
 	return s, err
@@ -128,6 +129,7 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 		}
 		cmds = append(cmds, cmd)
 	}
+
 	return cmds
 }
 
@@ -154,6 +156,7 @@ func newUnregisterCommand(env *cliEnv) *cobra.Command {
 			})
 		},
 	}
+
 	o.targetFlags.register(cmd.Flags())
 	o.taskFlags.register(cmd)
 	return cmd

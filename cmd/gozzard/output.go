@@ -47,10 +47,13 @@ func (o *outputFlag) write(w io.Writer, v any) error {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
+
 	if err := enc.Encode(v); err != nil {
 		return failed(fmt.Errorf("cannot encode the output: %w", err))
 	}
+
 	out := b.Bytes()
+
 	if o.format == "yaml" {
 		var err error
 		if out, err = yaml.JSONToYAML(dropControls(out)); err != nil {
@@ -59,6 +62,7 @@ func (o *outputFlag) write(w io.Writer, v any) error {
 	} else {
 		out = escapeControls(out)
 	}
+
 	return written(w.Write(out))
 }
 
@@ -179,6 +183,7 @@ func dropControls(b []byte) []byte {
 		}
 		i += n
 	}
+
 	return out
 }
 

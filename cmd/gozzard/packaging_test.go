@@ -21,6 +21,7 @@ func unitFile(t *testing.T, name string) map[string]map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	key := regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
 	unit, section := map[string]map[string][]string{}, ""
 	for n, line := range strings.Split(string(b), "\n") {
@@ -44,6 +45,7 @@ func unitFile(t *testing.T, name string) map[string]map[string][]string {
 			unit[section][k] = append(unit[section][k], v)
 		}
 	}
+
 	return unit
 }
 
@@ -77,13 +79,16 @@ func TestUnits(t *testing.T) {
 					t.Errorf("%s=%s, want %s", k, got, v)
 				}
 			}
+
 			if unit["Install"]["WantedBy"] == nil || unit["Unit"]["Description"] == nil {
 				t.Error("cannot be enabled, or says nothing")
 			}
+
 			start := unit["Service"]["ExecStart"]
 			if len(start) != 1 || !strings.HasPrefix(start[0], "/usr/bin/gozzard ") {
 				t.Fatalf("ExecStart is %q", start)
 			}
+
 			cmd, flags, err := newRoot().Find(strings.Fields(start[0])[1:])
 			if err != nil {
 				t.Fatal(err)
@@ -91,6 +96,7 @@ func TestUnits(t *testing.T) {
 			if err := cmd.ParseFlags(flags); err != nil {
 				t.Errorf("ExecStart: %v", err)
 			}
+
 			verifyUnit(t, name)
 		})
 	}
@@ -118,19 +124,23 @@ func verifyUnit(t *testing.T, name string) {
 		t.Log("no systemd-analyze here")
 		return
 	}
+
 	b, err := os.ReadFile(filepath.Join("..", "..", "packaging", name))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(b), "/usr/bin/gozzard", "/bin/true")), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	out, err := exec.Command(tool, "verify", "--recursive-errors=no", path).CombinedOutput()
 	for line := range strings.Lines(string(out)) { // other units of the machine are not ours
 		if strings.Contains(line, name) {
 			t.Errorf("systemd-analyze: %s", line)
 		}
 	}
+
 	t.Logf("systemd-analyze: %v %s", err, out)
 }

@@ -24,13 +24,16 @@ type policyConfig struct {
 // open reads the policy of the agent whose state is in a folder, and holds it to what that agent is able to do.
 func (c policyConfig) open(data string, own host.Privileges, log *slog.Logger) (*policy.Reach, error) {
 	reach := &policy.Reach{Rules: c.Rules, Mode: own.Mode, Account: own.Account, UID: own.UID}
+
 	if c.Rules != nil {
 		return reach, nil
 	}
+
 	path := c.File
 	if path == "" && own.Mode == gozzard.ModeCap && own.UID != 0 {
 		return nil, fmt.Errorf("cannot run in mode cap without --policy: %s", noOwnPolicy)
 	}
+
 	if path == "" {
 		path = filepath.Join(data, policy.FileName)
 		made, err := firstPolicy(data, c.AllowRoot)
@@ -41,20 +44,25 @@ func (c policyConfig) open(data string, own host.Privileges, log *slog.Logger) (
 			log.Warn("this host had no policy, one was written", "file", path, "allow_root", c.AllowRoot)
 		}
 	}
+
 	f, err := policy.Open(path, policy.TrustBounds(own.Mode), log)
 	if err != nil {
 		return nil, err
 	}
+
 	p := f.Current()
 	log.Info("policy of this host", "file", path, "policy", p.String())
+
 	if c.AllowRoot && !p.AllowRoot {
 		log.Warn("--allow-root changes no policy that exists: set allow_root in it", "file", path)
 	}
+
 	reach.Rules = f
 	return reach, nil
 }
 
-// noOwnPolicy: the policy bounds whom an agent with capabilities can become, so it must not lie where the agent's account can replace it.
+// noOwnPolicy: the policy bounds whom an agent with capabilities can become, so it must not lie where the agent's
+// account can replace it.
 const noOwnPolicy = "the agent can become other accounts, so its policy must be a file that only root can write, such as /etc/gozzard/policy.yaml, and not one in its state folder"
 
 // checkOwn refuses to work with a state folder or a program that others can change: whoever can is the agent.
@@ -65,6 +73,7 @@ func (c policyConfig) checkOwn(data string, mode gozzard.AgentMode) error {
 	if err := policy.TrustState(mode).Check(data); err != nil {
 		return fmt.Errorf("cannot use the state folder: %w", err)
 	}
+
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program: %w", err)
@@ -72,6 +81,7 @@ func (c policyConfig) checkOwn(data string, mode gozzard.AgentMode) error {
 	if err := policy.TrustBounds(mode).Check(program); err != nil {
 		return fmt.Errorf("cannot trust this program: %w", err)
 	}
+
 	return nil
 }
 
@@ -118,6 +128,7 @@ func checkPolicy(data, file string, own host.Privileges) finding {
 	if path == "" {
 		path = filepath.Join(data, policy.FileName)
 	}
+
 	p, err := policy.Load(path, policy.TrustBounds(own.Mode))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && file == "":
@@ -125,5 +136,6 @@ func checkPolicy(data, file string, own host.Privileges) finding {
 	case err != nil:
 		return finding{findFail, "policy", err.Error()}
 	}
+
 	return finding{findOK, "policy", path + ": " + p.String()}
 }

@@ -61,17 +61,22 @@ func TestPolicyThatIsNotGood(t *testing.T) {
 			t.Errorf("start: %v", err)
 		}
 	}
+
 	fails(filepath.Join(dir, "named.yaml"), "no such file") // one that is named is not made
+
 	if err := os.WriteFile(path, []byte("allow_root: yes\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	fails("", "line 1: allow_root must be true or false")
+
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
 	}
+
 	fails("", "is writable by others (mode 0666)")
 }
 

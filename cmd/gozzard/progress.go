@@ -19,10 +19,12 @@ func (env *cliEnv) task(ctx context.Context, o *taskFlags, what string, accept f
 	if err := o.output.check(); err != nil {
 		return err
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
 	a, err := accept(c)
 	if err != nil {
@@ -31,10 +33,12 @@ func (env *cliEnv) task(ctx context.Context, o *taskFlags, what string, accept f
 	if o.detach {
 		return env.tellAccepted(o, a)
 	}
+
 	t, err := env.follow(ctx, c, o, what, a.TaskID)
 	if err != nil {
 		return err
 	}
+
 	return env.tellEnd(o, what, &t)
 }
 
@@ -49,9 +53,11 @@ func (env *cliEnv) tellAccepted(o *taskFlags, a client.Accepted) error {
 // follow waits for a task with progress on stderr. An error of it is an exit code.
 func (env *cliEnv) follow(ctx context.Context, c *client.Client, o *taskFlags, what string, id gozzard.TaskID) (client.Task, error) {
 	wait, cancel := ctx, context.CancelFunc(func() {})
+
 	if o.timeout > 0 {
 		wait, cancel = context.WithTimeout(ctx, o.timeout)
 	}
+
 	defer cancel()
 	p := &progress{env: env, what: what}
 	t, err := c.Wait(wait, id, p.show)
@@ -67,9 +73,11 @@ func (env *cliEnv) follow(ctx context.Context, c *client.Client, o *taskFlags, w
 		env.remark("not done within %s; the task goes on; watch it with: %s", o.timeout, again)
 		return t, &exitError{exitTimedOut, nil}
 	}
+
 	if gozzard.KindOf(err) == gozzard.ErrUnavailable {
 		env.remark("the task goes on; watch it with: %s", again)
 	}
+
 	return t, served(err)
 }
 
@@ -86,6 +94,7 @@ func (p *progress) show(t client.Task) {
 	if line == p.last {
 		return
 	}
+
 	p.last = line
 	if !p.env.terminal {
 		if !t.Final { // the end is told anyway
@@ -93,6 +102,7 @@ func (p *progress) show(t client.Task) {
 		}
 		return
 	}
+
 	p.drawn = true
 	_, _ = fmt.Fprintf(p.env.errs, "\r\x1b[K%s", line) // who has closed stderr does not want to know
 }
@@ -111,6 +121,7 @@ func (env *cliEnv) tellEnd(o *taskFlags, what string, t *client.Task) error {
 		}
 		return verdictCode(&t.Counts)
 	}
+
 	table, n := newTable("HOST", "NAMESPACE", "NAME", "CODE", "MESSAGE"), 0
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
@@ -121,17 +132,20 @@ func (env *cliEnv) tellEnd(o *taskFlags, what string, t *client.Task) error {
 			table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, codeWord(a), a.Message)
 		}
 	}
+
 	if n > 0 {
 		if err := table.write(env.out); err != nil {
 			return err
 		}
 	}
+
 	if n > maxFailures {
 		env.remark("%d of %d failures; gozzard task %s -o json has all", maxFailures, n, printable(string(t.ID)))
 	}
 	if err := written(fmt.Fprintln(env.out, summary(what, t))); err != nil {
 		return err
 	}
+
 	return verdictCode(&t.Counts)
 }
 
@@ -153,6 +167,7 @@ func summary(what string, t *client.Task) string {
 			notes[a.Code]++
 		}
 	}
+
 	var parts []string
 	for _, n := range []struct {
 		code gozzard.Code
@@ -162,6 +177,7 @@ func summary(what string, t *client.Task) string {
 			parts = append(parts, strconv.Itoa(notes[n.code])+" "+n.text)
 		}
 	}
+
 	if len(parts) > 0 {
 		b.WriteString(" (" + strings.Join(parts, ", ") + ")")
 	}
@@ -171,6 +187,7 @@ func summary(what string, t *client.Task) string {
 	if t.Counts.Running > 0 {
 		fmt.Fprintf(&b, ", %d running", t.Counts.Running)
 	}
+
 	fmt.Fprintf(&b, " of %d", t.Counts.Targets)
 	return b.String()
 }

@@ -75,6 +75,7 @@ A star behind the state marks a host that is silent: the row is the last that wa
 			return env.ps(cmd.Context(), &o, names)
 		},
 	}
+
 	f := cmd.Flags()
 	o.processFlags.register(f)
 	o.scopeFlags.register(f)
@@ -98,14 +99,18 @@ func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
 	if o.limit < 0 || o.interval < 100*time.Millisecond {
 		return usage("--limit must be 0 or more, --interval 100ms or more")
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
+
 	if q.Scope, err = o.scope(ctx, c); err != nil {
 		return err
 	}
+
 	for {
 		err := env.psOnce(ctx, c, o, q)
 		if !o.watch {
@@ -127,12 +132,15 @@ func (env *cliEnv) psOnce(ctx context.Context, c *client.Client, o *psOptions, q
 	if err != nil {
 		return served(err)
 	}
+
 	count, rows := found.Count, found.Processes
+
 	if o.watch && env.screen {
 		if err := written(fmt.Fprint(env.out, "\x1b[H\x1b[2J")); err != nil {
 			return err
 		}
 	}
+
 	if o.output.structured() {
 		if err := o.output.write(env.out, found); err != nil {
 			return err
@@ -146,15 +154,18 @@ func (env *cliEnv) psOnce(ctx context.Context, c *client.Client, o *psOptions, q
 			return err
 		}
 	}
+
 	if found.Next > 0 {
 		env.remark("%d of %d processes; --limit 0 lists all", found.Next, count)
 	}
+
 	if count == 0 {
 		env.remark("no process found")
 		if !asksAll(&q) && !o.watch {
 			return &exitError{exitNoMatch, nil}
 		}
 	}
+
 	return nil
 }
 
@@ -180,9 +191,11 @@ func fetch(ctx context.Context, c *client.Client, q client.ProcessQuery, limit i
 
 func (env *cliEnv) processTable(rows []client.Process, wide bool) *sheet {
 	header := []string{"NAMESPACE", "NAME", "HOST", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "UP"}
+
 	if wide {
 		header = append(header, "VERSION", "WANTED", "FD", "REPORTED", "AGENT", "LABELS", "MESSAGE")
 	}
+
 	t := newTable(header...)
 	for i := range rows {
 		p := &rows[i]
@@ -195,15 +208,18 @@ func (env *cliEnv) processTable(rows []client.Process, wide bool) *sheet {
 		}
 		t.add(cells...)
 	}
+
 	return t
 }
 
 // instanceTable is processTable for processes of a business, a row for each instance.
 func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *sheet {
 	header := []string{"SET", "MODULE", "PROCESS", "ID", "HOST", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "UP"}
+
 	if wide {
 		header = append(header, "ENV", "SERVICE", "INST", "PRIORITY", "VERSION", "WANTED", "FD", "REPORTED", "AGENT", "MESSAGE")
 	}
+
 	t := newTable(header...)
 	for i := range rows {
 		p, at := &rows[i], rows[i].Topology
@@ -221,6 +237,7 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *sheet {
 		}
 		t.add(cells...)
 	}
+
 	return t
 }
 

@@ -65,6 +65,7 @@ FILE is YAML or JSON with one document per process (YAML documents are separated
 			return env.register(cmd.Context(), &o, cmd.InOrStdin())
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "`FILE` with definitions; - is standard input (required)")
 	f.StringArrayVar(&o.hosts, "host", nil, "define it on this `HOST` instead of those in the file; may be repeated")
@@ -77,6 +78,7 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 	if err != nil {
 		return err
 	}
+
 	var worst error
 	for i, doc := range docs {
 		err := env.task(ctx, &o.taskFlags, "register "+doc.name, func(c *client.Client) (client.Accepted, error) {
@@ -94,6 +96,7 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 			worst = err
 		}
 	}
+
 	return worst
 }
 
@@ -103,11 +106,13 @@ type document struct {
 	json []byte
 }
 
-// documents reads the file and turns each of its documents into JSON. What is wrong inside is for the server to say, with its place.
+// documents reads the file and turns each of its documents into JSON. What is wrong inside is for the server to
+// say, with its place.
 func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 	if o.file == "" {
 		return nil, usage("give the definitions with -f FILE; -f - reads standard input")
 	}
+
 	if o.file != "-" {
 		f, err := os.Open(o.file)
 		if err != nil {
@@ -116,6 +121,7 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 		defer f.Close()
 		in = f
 	}
+
 	text, err := io.ReadAll(io.LimitReader(in, maxDocument+1))
 	if err != nil {
 		return nil, usage("cannot read the definitions: %w", err)
@@ -123,10 +129,12 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 	if len(text) > maxDocument {
 		return nil, usage("definitions in %s have more than %d MiB", o.file, maxDocument>>20)
 	}
+
 	hosts, err := parseHostFlags(o.hosts)
 	if err != nil {
 		return nil, err
 	}
+
 	var docs []document
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -147,9 +155,11 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 		}
 		docs = append(docs, doc)
 	}
+
 	if len(docs) == 0 {
 		return nil, usage("definitions in %s: there are none", o.file)
 	}
+
 	return docs, nil
 }
 
@@ -162,9 +172,11 @@ func toDocument(v any, hosts []client.Host) (document, error) {
 		m["hosts"] = hosts
 		delete(m, "all")
 	}
+
 	b, err := json.Marshal(m)
 	if err != nil {
 		return document{}, fmt.Errorf("cannot be written as JSON: %w", err)
 	}
+
 	return document{name: printable(fmt.Sprint(m["name"])), json: b}, nil
 }

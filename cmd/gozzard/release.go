@@ -36,6 +36,7 @@ cannot approve it. Users whom an app only names count as that app: log in, or us
 			"  gozzard release remove 1.2.3", func(ctx context.Context, c *client.Client, version string) error {
 				return c.RemoveRelease(ctx, version)
 			}))
+
 	return cmd
 }
 
@@ -64,6 +65,7 @@ func (env *cliEnv) publish(ctx context.Context, c *client.Client, dir string, ma
 	if err != nil {
 		return err
 	}
+
 	for _, f := range r.Files {
 		if !f.Missing {
 			continue
@@ -73,6 +75,7 @@ func (env *cliEnv) publish(ctx context.Context, c *client.Client, dir string, ma
 		}
 		env.remark("%s: uploaded", f.Name)
 	}
+
 	return written(fmt.Fprintf(env.out, "release %s is published for %d platforms, until %s\n", r.Version, len(r.Files), r.Expires.Format(time.RFC3339)))
 }
 
@@ -105,6 +108,7 @@ func newReleaseListCommand(env *cliEnv) *cobra.Command {
 				if output.structured() {
 					return output.write(env.out, map[string]any{"releases": list})
 				}
+
 				t := newTable("VERSION", "PUBLISHED", "BY", "EXPIRES", "PLATFORMS", "MISSING")
 				for _, r := range list {
 					missing := 0
@@ -115,10 +119,12 @@ func newReleaseListCommand(env *cliEnv) *cobra.Command {
 					}
 					t.add(r.Version, r.Published.Format(time.RFC3339), r.By, r.Expires.Format(time.RFC3339), strconv.Itoa(len(r.Files)), strconv.Itoa(missing))
 				}
+
 				return t.write(env.out)
 			})
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -140,6 +146,7 @@ a stage has one host at least. It returns at once; "gozzard release status" tell
 			if err := output.check(); err != nil {
 				return err
 			}
+
 			in.Version = args[0]
 			return env.withClient(func(c *client.Client) error {
 				if len(hosts) > 0 {
@@ -155,14 +162,17 @@ a stage has one host at least. It returns at once; "gozzard release status" tell
 						in.Agents = append(in.Agents, id)
 					}
 				}
+
 				r, err := c.CreateRoll(cmd.Context(), in)
 				if err != nil {
 					return err
 				}
+
 				return env.showRoll(&r, &output)
 			})
 		},
 	}
+
 	cmd.Flags().IntSliceVar(&in.Stages, "stages", []int{1, 10, 100}, "`PERCENTS` of the hosts, rising to 100")
 	cmd.Flags().StringSliceVar(&hosts, "host", nil, "only these `HOSTS`: agent ids, addresses, or cloud:ip")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
@@ -190,6 +200,7 @@ func newRollStatusCommand(env *cliEnv) *cobra.Command {
 			})
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -212,6 +223,7 @@ func (env *cliEnv) rollCommand(use, short, long, state string) *cobra.Command {
 			})
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -221,11 +233,14 @@ func (env *cliEnv) showRoll(r *client.Roll, output *outputFlag) error {
 	if output.structured() {
 		return output.write(env.out, r)
 	}
+
 	counts := map[string]int{}
 	for _, h := range r.Hosts {
 		counts[h.State]++
 	}
+
 	words := fmt.Sprintf("roll %d of release %s is %s: %d of %d hosts have it", r.ID, r.Version, r.State, counts["done"], len(r.Hosts))
+
 	if r.Reason != "" {
 		words += "; " + r.Reason
 	}
@@ -235,9 +250,11 @@ func (env *cliEnv) showRoll(r *client.Roll, output *outputFlag) error {
 	if err := written(fmt.Fprintln(env.out, printable(words))); err != nil {
 		return err
 	}
+
 	t := newTable("AGENT", "STAGE", "STATE", "REASON")
 	for _, h := range r.Hosts {
 		t.add(string(h.Agent), strconv.Itoa(h.Stage)+" %", h.State, printable(h.Reason))
 	}
+
 	return t.write(env.out)
 }

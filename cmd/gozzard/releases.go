@@ -33,7 +33,9 @@ func (n *node) openReleases(ctx context.Context) (err error) {
 	if n.trust.desk == nil {
 		return nil
 	}
+
 	o := upgrade.Options{Store: n.store, Fleet: rollFleet{n.plane, n.trust.desk}, TwoPerson: n.cfg.Release.TwoPerson, Patience: n.cfg.Release.Patience, Log: n.cfg.Log}
+
 	if path := n.cfg.Release.Key; path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -43,9 +45,11 @@ func (n *node) openReleases(ctx context.Context) (err error) {
 			return fmt.Errorf("cannot use --release-key %s: %w", path, err)
 		}
 	}
+
 	if o.Shelf, err = release.OpenRepository(filepath.Join(n.cfg.Data, "releases")); err != nil {
 		return err
 	}
+
 	n.releases, err = upgrade.New(ctx, o)
 	return err
 }
@@ -78,7 +82,8 @@ func (f rollFleet) Look(agent gozzard.AgentID) upgrade.HostView {
 // Order implements roll.Fleet.
 func (f rollFleet) Order(agent gozzard.AgentID, o gozzard.UpdateOrder) { f.plane.OrderUpdate(agent, o) }
 
-// updateAnswered hands an agent's answer on. The fabric is opened after the releases, so nobody answers before they are there.
+// updateAnswered hands an agent's answer on. The fabric is opened after the releases, so nobody answers before they
+// are there.
 func (n *node) updateAnswered(from gozzard.AgentID, r gozzard.UpdateReport) {
 	if n.releases != nil {
 		n.releases.Report(from, r)

@@ -31,6 +31,7 @@ that it was all. Needs the role admin on everything.`,
 			return env.confirmRestore(cmd.Context(), confirm)
 		},
 	}
+
 	cmd.Flags().IntVar(&confirm, "confirm", -1, "let them in, if there are `N` of them")
 	return cmd
 }
@@ -40,13 +41,16 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
+
 	if confirm >= 0 {
 		if err := c.ConfirmRestore(ctx, confirm); err != nil {
 			return served(err)
 		}
 		return written(fmt.Fprintf(env.out, "%d host(s) are let in\n", confirm))
 	}
+
 	r, err := c.Restore(ctx)
 	if err != nil {
 		return served(err)
@@ -55,6 +59,7 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 		env.remark("the record was not restored from a backup, or that is confirmed already")
 		return nil
 	}
+
 	hosts, err := env.waitingHosts(ctx, c)
 	if err != nil {
 		return served(err)
@@ -62,12 +67,14 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 	if err := env.hostTable(hosts, true).write(env.out); err != nil {
 		return err
 	}
+
 	env.remark("the record is as of %s. %d host(s) wait. Those that were revoked or removed after that time are among them: put them out again first "+
 		"(gozzard hosts revoke HOST). Then: gozzard hosts confirm-restore --confirm N, with the number that is left", r.From.Format(time.RFC3339), r.Waiting)
 	return nil
 }
 
-// waitingHosts are those that a restore keeps out: members by their state, others because nothing else is known of them.
+// waitingHosts are those that a restore keeps out: members by their state, others because nothing else is known of
+// them.
 func (env *cliEnv) waitingHosts(ctx context.Context, c *client.Client) (waiting []client.HostInfo, err error) {
 	var all []client.HostInfo
 	for {
@@ -80,13 +87,16 @@ func (env *cliEnv) waitingHosts(ctx context.Context, c *client.Client) (waiting 
 			break
 		}
 	}
+
 	if all, err = withMembers(ctx, c, all); err != nil {
 		return nil, err
 	}
+
 	for i := range all {
 		if all[i].Trust == "restored" || all[i].Trust == "" {
 			waiting = append(waiting, all[i])
 		}
 	}
+
 	return waiting, nil
 }

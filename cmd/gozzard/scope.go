@@ -66,6 +66,7 @@ func onlyBusiness(ctx context.Context, c *client.Client) (int, error) {
 	if err != nil {
 		return 0, served(err)
 	}
+
 	const few = 10
 	var names []string
 	for i, b := range list.Businesses {
@@ -75,11 +76,13 @@ func onlyBusiness(ctx context.Context, c *client.Client) (int, error) {
 		}
 		names = append(names, fmt.Sprintf("%d (%s)", b.ID, printable(b.Name)))
 	}
+
 	switch len(list.Businesses) {
 	case 0:
 		return 0, &exitError{exitNoMatch, fmt.Errorf("no business is known: apply one with gozzard topology apply -f FILE")}
 	case 1:
 		return list.Businesses[0].ID, nil
 	}
+
 	return 0, usage("say which business is meant: %s", strings.Join(names, ", "))
 }

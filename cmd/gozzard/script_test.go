@@ -29,10 +29,12 @@ func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts whole fleets")
 	}
+
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
@@ -54,6 +56,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND...")
 	}
+
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	got := 0
@@ -63,6 +66,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	} else {
 		ts.Check(err)
 	}
+
 	if got != want {
 		ts.Fatalf("%s exits with %d, want %d", strings.Join(args[1:], " "), got, want)
 	}
@@ -117,22 +121,27 @@ func killLeftovers(t *testing.T, dir string) {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".pid") {
 			return nil // what cannot be looked at is not ours
 		}
+
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return nil
 		}
+
 		pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
 		if err != nil || pid < 2 {
 			return nil
 		}
+
 		cwd, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd"))
 		if err == nil && strings.HasPrefix(cwd, dir) {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Logf("cannot end leftover %d: %v", pid, err)
 			}
 		}
+
 		return nil
 	})
+
 	if err != nil {
 		t.Logf("cannot look for leftovers: %v", err)
 	}

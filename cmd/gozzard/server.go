@@ -52,6 +52,7 @@ With --backup-to and --backup-recipient the server makes encrypted backups by it
 			return failed(runServer(cmd, cfg))
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&cfg.Data, "data", "./data", "folder of the record and the server's secrets")
 	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:8080", "address of the API")
@@ -71,9 +72,11 @@ With --backup-to and --backup-recipient the server makes encrypted backups by it
 
 func runServer(cmd *cobra.Command, cfg nodeConfig) error {
 	ctx := cmd.Context()
+
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
+
 	var err error
 	if cfg.Signer, err = signing.OpenSigner(cfg.Data, nil); err != nil {
 		return err
@@ -83,6 +86,7 @@ func runServer(cmd *cobra.Command, cfg nodeConfig) error {
 			return err
 		}
 	}
+
 	n, err := newNode(ctx, cfg)
 	if err != nil {
 		return err
@@ -91,6 +95,7 @@ func runServer(cmd *cobra.Command, cfg nodeConfig) error {
 		n.close()
 		return err
 	}
+
 	cfg.Log.Info("serving", "url", n.URL(), "agents", n.broker.Addr(), "data", cfg.Data, "version", version)
 	return n.run(ctx)
 }

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heedSignals sees to it that commands begin with no signal ignored. Whoever starts an agent decides what it ignores (nohup: the hang-up), and what is ignored is
-// inherited: a daemon could then not be told to reload by the signal that everybody uses for that.
+// heedSignals sees to it that commands begin with no signal ignored. Whoever starts an agent decides what it
+// ignores (nohup: the hang-up), and what is ignored is inherited: a daemon could then not be told to reload by the
+// signal that everybody uses for that.
 func heedSignals() {
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // still nothing happens here, but a signal that is handled is an ordinary one to children

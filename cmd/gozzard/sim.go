@@ -26,6 +26,7 @@ anything else works.`,
 			if err := layer(cmd); err != nil {
 				return err
 			}
+
 			log, err := logs.logger(os.Stderr)
 			if err != nil {
 				return err
@@ -33,13 +34,16 @@ anything else works.`,
 			if secretFile == "" {
 				return errors.New("--secret-file is needed: the file join.secret of the server's data folder")
 			}
+
 			o.Log, o.Fatal = log, fatal(log)
 			if o.Secret, o.ServerKey, err = readJoin(secretFile); err != nil {
 				return failed(err)
 			}
+
 			return failed(sim.RunFleet(cmd.Context(), o))
 		},
 	}
+
 	f := cmd.Flags()
 	f.IntVar(&o.Hosts, "hosts", 100, "how many hosts to be")
 	f.IntVar(&o.Cloud, "cloud", 0, "cloud area of the hosts")

@@ -37,12 +37,14 @@ func (c *socketConfig) settle(data string, given bool) error {
 	if err != nil {
 		return failed(err)
 	}
+
 	if !agentsock.Supported {
 		if given && path != "" {
 			return usage("--socket %s: an agent has no local socket on this system", c.Path)
 		}
 		path = ""
 	}
+
 	own, err := socketPath(data, socketName)
 	if err != nil {
 		return failed(err)
@@ -50,6 +52,7 @@ func (c *socketConfig) settle(data string, given bool) error {
 	if c.Group != "" && (path == "" || filepath.Dir(path) == filepath.Dir(own)) {
 		return usage("--socket-group %s: its members cannot enter the state folder; give --socket in a folder that they can enter and not write, such as /run/gozzard/%s", c.Group, socketName)
 	}
+
 	c.Path = path
 	return nil
 }
@@ -102,6 +105,7 @@ func (n *agentNode) localStatus(cfg agentConfig, ring *signing.KeyRing, rules *p
 	case !s.Heard.IsZero():
 		st.Session.Since = s.Heard.Unix()
 	}
+
 	if n.keep != nil {
 		st.Certificate = unixOf(n.keep.NotAfter())
 	}
@@ -109,6 +113,7 @@ func (n *agentNode) localStatus(cfg agentConfig, ring *signing.KeyRing, rules *p
 		p := f.Current()
 		st.Policy = agentsock.Policy{File: f.Path(), AllowRoot: p.AllowRoot, Text: p.String()}
 	}
+
 	return st
 }
 

@@ -40,6 +40,7 @@ Exit code: 0 when all of them run, 3 when one does not or its host is silent, 5 
 			return env.status(cmd.Context(), &o, args[0])
 		},
 	}
+
 	o.processFlags.register(cmd.Flags())
 	o.output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
@@ -53,15 +54,18 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 	if err := o.output.check(); err != nil {
 		return err
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
 	found, err := fetch(ctx, c, q, 0)
 	if err != nil {
 		return served(err)
 	}
+
 	rows := found.Processes
 	switch {
 	case o.output.structured():
@@ -71,26 +75,31 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 	case len(rows) > 1:
 		err = env.processTable(rows, true).write(env.out)
 	}
+
 	if err != nil {
 		return err
 	}
 	if len(rows) == 0 {
 		return &exitError{exitNoMatch, fmt.Errorf("no process is called %q there", printable(name))}
 	}
+
 	for i := range rows {
 		if rows[i].State != "running" || rows[i].Stale {
 			return &exitError{exitNotRunning, nil}
 		}
 	}
+
 	return nil
 }
 
 // describe tells all of one process.
 func (env *cliEnv) describe(p *client.Process) error {
 	state := p.State
+
 	if p.Stale {
 		state += " when last heard of; its host is silent"
 	}
+
 	lines := [][2]string{
 		{"process", p.Namespace + ":" + p.Name},
 		{"host", hostName(p.Cloud, p.IP, string(p.Agent)) + " (" + string(p.Agent) + ")"},
@@ -98,6 +107,7 @@ func (env *cliEnv) describe(p *client.Process) error {
 		{"wanted", p.Wanted},
 		{"hosted", yesNo(p.Hosted)},
 	}
+
 	if p.State == "running" {
 		lines = append(lines, [][2]string{
 			{"pid", strconv.Itoa(int(p.PID))},
@@ -107,6 +117,7 @@ func (env *cliEnv) describe(p *client.Process) error {
 			{"open files", strconv.Itoa(int(p.FD))},
 		}...)
 	}
+
 	lines = append(lines, [][2]string{
 		{"version", p.Version},
 		{"labels", labelText(p.Labels)},
@@ -120,6 +131,7 @@ func (env *cliEnv) describe(p *client.Process) error {
 			fmt.Fprintf(&b, "%-11s %s\n", l[0], v)
 		}
 	}
+
 	return written(fmt.Fprint(env.out, b.String()))
 }
 

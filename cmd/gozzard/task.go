@@ -29,6 +29,7 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 			return env.showTask(cmd.Context(), &o, gozzard.TaskID(args[0]))
 		},
 	}
+
 	o.taskFlags.register(cmd)
 	cmd.Flags().Lookup("detach").Usage = "tell how it is now and do not wait"
 	return cmd
@@ -41,10 +42,12 @@ func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, id gozzard.Task
 	if err := o.output.check(); err != nil {
 		return err
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
 	t, err := c.Task(ctx, id, 0, client.ShowAll)
 	if err != nil {
@@ -55,6 +58,7 @@ func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, id gozzard.Task
 			return err
 		}
 	}
+
 	if o.output.structured() {
 		return env.tellEnd(&o.taskFlags, "", &t)
 	}
@@ -64,6 +68,7 @@ func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, id gozzard.Task
 	if err := written(fmt.Fprintln(env.out, summary(taskWord(&t), &t))); err != nil {
 		return err
 	}
+
 	return verdictCode(&t.Counts)
 }
 

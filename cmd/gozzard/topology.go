@@ -34,6 +34,7 @@ processes can then be said by where they are: gozzard ps -e 'front.*.*.nginx.*'.
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+
 	cmd.AddCommand(newApplyCommand(env), newExportCommand(env), newBusinessesCommand(env), newTreeCommand(env))
 	return cmd
 }
@@ -88,6 +89,7 @@ Exit code: 0 done or nothing to do, 1 refused or failed, 2 the document is wrong
 			return env.applyTopology(cmd.Context(), &o, cmd.InOrStdin())
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "`FILE` with a business; - is standard input (required)")
 	f.BoolVar(&o.DryRun, "dry-run", false, "print the plan and change nothing")
@@ -97,19 +99,23 @@ Exit code: 0 done or nothing to do, 1 refused or failed, 2 the document is wrong
 	return cmd
 }
 
-// applyTopology shows the plan, then has it done as it was shown: a business that somebody else changed in between is left as it is.
+// applyTopology shows the plan, then has it done as it was shown: a business that somebody else changed in between
+// is left as it is.
 func (env *cliEnv) applyTopology(ctx context.Context, o *applyOptions, in io.Reader) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
+
 	doc, biz, err := env.readBusiness(o.file, in)
 	if err != nil {
 		return err
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
 	plan := o.ApplyOptions
 	plan.DryRun = true
@@ -122,15 +128,18 @@ func (env *cliEnv) applyTopology(ctx context.Context, o *applyOptions, in io.Rea
 			return err
 		}
 	}
+
 	if !o.DryRun {
 		o.Version = &done.Version
 		if done, err = c.ApplyTopology(ctx, biz, doc, o.ApplyOptions); err != nil {
 			return env.explain(err)
 		}
 	}
+
 	if o.output.structured() {
 		return o.output.write(env.out, done)
 	}
+
 	return env.tellApplied(o, &done)
 }
 
@@ -139,6 +148,7 @@ func (env *cliEnv) readBusiness(file string, in io.Reader) ([]byte, int, error) 
 	if file == "" {
 		return nil, 0, usage("give the business with -f FILE; -f - reads standard input")
 	}
+
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -147,14 +157,17 @@ func (env *cliEnv) readBusiness(file string, in io.Reader) ([]byte, int, error) 
 		defer f.Close()
 		in = f
 	}
+
 	doc, err := io.ReadAll(io.LimitReader(in, topology.MaxDocument+1))
 	if err != nil {
 		return nil, 0, usage("cannot read the business: %w", err)
 	}
+
 	b, err := topology.Parse(doc)
 	if err != nil {
 		return nil, 0, env.explain(err)
 	}
+
 	return doc, b.ID, nil
 }
 
@@ -164,14 +177,18 @@ func (env *cliEnv) explain(err error) error {
 	if !errors.As(err, &e) || len(e.Faults) == 0 {
 		return served(err)
 	}
+
 	env.remark("gozzard: %s:", printable(e.Message))
+
 	for _, f := range e.Faults {
 		env.remark("  %s", printable(f.String()))
 	}
+
 	var ex *exitError
 	if errors.As(served(err), &ex) {
 		return &exitError{ex.code, nil}
 	}
+
 	return served(err)
 }
 
@@ -196,9 +213,11 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 			}
 		}
 	}
+
 	if a.Plan.Empty() {
 		return nil
 	}
+
 	return written(fmt.Fprintf(env.out, "plan: %d added, %d changed, %d removed\n", len(a.Plan.Added), len(a.Plan.Changed), len(a.Plan.Removed)))
 }
 
@@ -209,12 +228,14 @@ func (env *cliEnv) tellApplied(o *applyOptions, a *client.Applied) error {
 	if a.TaskID != "" {
 		env.remark("what was removed is being unregistered; watch it with: gozzard task %s", printable(string(a.TaskID)))
 	}
+
 	switch {
 	case a.Applied:
 		return written(fmt.Fprintf(env.out, "applied: business %d is at version %d\n", a.Biz, a.Version))
 	case a.Plan.Empty():
 		return written(fmt.Fprintf(env.out, "nothing to change: business %d is at version %d\n", a.Biz, a.Version))
 	}
+
 	return written(fmt.Fprintln(env.out, "dry run: nothing was changed"))
 }
 
@@ -234,6 +255,7 @@ func newExportCommand(env *cliEnv) *cobra.Command {
 			})
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "yaml", "json")
 	return cmd
 }
@@ -258,23 +280,29 @@ func (env *cliEnv) withBusiness(ctx context.Context, args []string, output *outp
 	if err := output.check(); err != nil {
 		return err
 	}
+
 	biz := 0
+
 	if len(args) > 0 {
 		var err error
 		if biz, err = strconv.Atoi(args[0]); err != nil || biz < 1 {
 			return usage("%q is not the id of a business, such as 2", printable(args[0]))
 		}
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
+
 	if biz == 0 {
 		if biz, err = onlyBusiness(ctx, c); err != nil {
 			return err
 		}
 	}
+
 	return f(ctx, c, biz)
 }
 
@@ -298,10 +326,12 @@ func (env *cliEnv) businesses(ctx context.Context, output *outputFlag) error {
 	if err := output.check(); err != nil {
 		return err
 	}
+
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
+
 	defer c.Close()
 	list, err := c.Businesses(ctx)
 	if err != nil {
@@ -314,9 +344,11 @@ func (env *cliEnv) businesses(ctx context.Context, output *outputFlag) error {
 		env.remark("no business is known")
 		return nil
 	}
+
 	t := newTable("BIZ", "NAME", "VERSION", "SOURCE", "SINCE")
 	for _, b := range list.Businesses {
 		t.add(strconv.Itoa(b.ID), b.Name, strconv.FormatInt(b.Version, 10), b.Source, b.At.UTC().Format(time.RFC3339))
 	}
+
 	return t.write(env.out)
 }

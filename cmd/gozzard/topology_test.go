@@ -48,15 +48,18 @@ func newBusinessCLI(t *testing.T) *cli {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	real, err := control.New(t.Context(), control.Options{Store: store, Topology: store, Live: c.plane.Index})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c.plane.businesses = &businesses{real}
 	return c
 }
@@ -148,12 +151,14 @@ func TestTopologyApplyRefuses(t *testing.T) {
 		!strings.Contains(errs, "gozzard: 2 of the instances to be removed are hosted") || !strings.Contains(errs, "\n  front.end.网页.10.0.0.1_web.nginx.46: GSEKIT_BIZ_2:nginx_1 is hosted on 0:10.0.0.1\n") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
+
 	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--dry-run"); code != 0 || !strings.Contains(errs, "refused without --prune: 2 instances") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--prune"); code != 0 || !strings.Contains(errs, "gozzard task GSETASK:") {
 		t.Errorf("exit %d %s", code, errs)
 	}
+
 	bad := strings.NewReplacer("env: 1", "env: 7", "{id: 48, name: nginx", "{id: 46, nam: nginx").Replace(twoSets)
 	_, errs, code = c.run(t.Context(), "topology", "apply", "-f", c.file("bad.yaml", bad))
 	if lines := strings.Split(strings.TrimSpace(errs), "\n"); code != 2 || len(lines) < 4 || !strings.HasPrefix(lines[1], "  line ") {
@@ -178,6 +183,7 @@ func TestTopologyTree(t *testing.T) {
 	if out, _, _ := c.run(t.Context(), "topology", "tree", "--env", "formal"); strings.Contains(out, "测试") || !strings.Contains(out, "└─ front.end") {
 		t.Error(out)
 	}
+
 	c.want(0, `"unregistered": 1`, "topology", "tree", "-o", "json")
 	c.want(2, "", "topology", "tree", "--env", "9")
 	c.want(5, "", "topology", "tree", "9")
@@ -207,6 +213,7 @@ front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    no      -     -
 			t.Errorf("%v: exit %d\n%s%s", args, code, out, errs)
 		}
 	}
+
 	c.want(0, "redis_1", "ps", "--biz", "2", "--state", "running", "--hosted")
 	c.want(0, "10.0.0.1_cache", "ps", "-e", "*.*.*.redis.*", "-o", "wide")
 	c.want(0, `"set_name": "front.end"`, "ps", "--biz", "2", "-o", "json", "--limit", "1")
@@ -214,6 +221,7 @@ front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    no      -     -
 	if !strings.Contains(errs, "2 of 3 processes") {
 		t.Error(errs)
 	}
+
 	c.want(5, "", "ps", "--biz", "2", "--module", "none")
 	c.want(5, "", "ps", "--biz", "9")
 	c.want(2, "", "ps", "--set", "a*")
@@ -233,6 +241,7 @@ func TestOperateABusiness(t *testing.T) {
 			a.State, a.Outcome = gozzard.AttemptNotExecuted, gozzard.Outcome{Code: gozzard.CodeNoDefinition}
 		}
 	}
+
 	c.want(0, "start: 4 done of 4\n", "start", "-e", "*.*.*.*.*")
 	c.want(0, "start: 3 done of 3\n", "start", "--biz", "2", "--env", "3", "*")
 	c.want(0, "host: 2 done of 2\n", "host", "--set", "front.end", "--host", "10.0.0.1")
@@ -241,13 +250,16 @@ func TestOperateABusiness(t *testing.T) {
 	c.want(0, "unregister: 1 done of 1\n", "unregister", "redis", "--biz", "2")
 	c.want(5, "", "restart", "--module", "cache", "nginx")
 	c.want(5, "", "start", "--biz", "9", "-e", "*.*.*.*.*")
+
 	for _, args := range [][]string{{"stop", "--biz", "2"}, {"stop", "--env", "3"}, {"stop", "-e", "*.*.*.*"}, {"stop", "--module", "cache", "--all-hosts"},
 		{"stop", "--module", "cache", "-n", "shop"}, {"stop"}, {"stop", "--biz", "2", "*", "--env", "x"}} {
 		if _, errs, code := c.run(t.Context(), args...); code != 2 || errs == "" {
 			t.Errorf("%v: exit %d: %s", args, code, errs)
 		}
 	}
+
 	c.want(0, "applied", "topology", "apply", "-f", c.file("other.yaml", strings.Replace(twoSets, "biz: 2", "biz: 3", 1)))
+
 	if _, errs, code := c.run(t.Context(), "stop", "-e", "*.*.*.*.*"); code != 2 || !strings.Contains(errs, "say which business is meant: 2 (商店), 3 (商店)") {
 		t.Errorf("exit %d: %s", code, errs)
 	}

@@ -27,6 +27,7 @@ heard of any, stopped otherwise; hosted when agents keep all instances alive. BI
 			})
 		},
 	}
+
 	cmd.Flags().StringVar(&envName, "env", "", "only sets of this `ENV`: 1 or test, 2 or experience, 3 or formal (default: all)")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
@@ -49,7 +50,9 @@ func treeTable(tree *client.Tree) *sheet {
 	for _, s := range tree.Sets {
 		services += servicesOf(&s)
 	}
+
 	t.add(treeCells(tree.Name, tree.Biz, "", services, tree.Counts)...)
+
 	for i := range tree.Sets {
 		s := &tree.Sets[i]
 		knot, below := branch(i, len(tree.Sets))
@@ -60,6 +63,7 @@ func treeTable(tree *client.Tree) *sheet {
 			t.addBehind(below+knot, treeCells(m.Name, m.ID, "", m.Services, m.Counts)...)
 		}
 	}
+
 	return t
 }
 

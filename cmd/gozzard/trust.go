@@ -35,7 +35,8 @@ func (c *trustConfig) register(f *pflag.FlagSet) {
 	f.StringVar(&c.Address, "agent-address", "", "`HOST:PORT` that agents are told to connect to (default: the host they joined by and the port of --agent-listen)")
 }
 
-// trust is what a server that can be reached from elsewhere has: an authority, and a desk when it enrols agents. Both nil: it serves its machine only.
+// trust is what a server that can be reached from elsewhere has: an authority, and a desk when it enrols agents.
+// Both nil: it serves its machine only.
 type trust struct {
 	authority *enrol.Authority
 	desk      *enrol.Registry
@@ -59,11 +60,14 @@ func (n *node) openTrust(ctx context.Context, refused func(rule string)) (err er
 	if !cfg.enrols() && isLoopbackAddr(cfg.Listen) && cfg.Trust.Cert == "" {
 		return nil
 	}
+
 	t := &n.trust
 	if t.authority, err = enrol.OpenAuthority(cfg.Data, nil); err != nil {
 		return err
 	}
+
 	var given func() (*tls.Certificate, error)
+
 	if cfg.Trust.Cert != "" {
 		files := &certFiles{cert: cfg.Trust.Cert, key: cfg.Trust.Key, log: cfg.Log}
 		if _, err := files.get(); err != nil {
@@ -71,10 +75,13 @@ func (n *node) openTrust(ctx context.Context, refused func(rule string)) (err er
 		}
 		given = files.get
 	}
+
 	t.api = t.authority.APITLS(serverNames(cfg), given)
+
 	if !cfg.enrols() {
 		return nil
 	}
+
 	t.desk, err = enrol.NewRegistry(ctx, enrol.RegistryOptions{
 		Store: n.store, Authority: t.authority, Address: n.agentAddress, Key: cfg.Signer.Key, Refused: refused, Log: cfg.Log,
 	})
@@ -124,25 +131,30 @@ func (n *node) downgraded(agent gozzard.AgentID, said, known uint32) {
 // serverNames are all names by which this machine knows itself, and those given.
 func serverNames(cfg nodeConfig) []string {
 	names := append([]string{"localhost", "127.0.0.1", "::1"}, cfg.Trust.Names...)
+
 	if host, err := os.Hostname(); err == nil {
 		names = append(names, host)
 	}
 	if host, _, err := net.SplitHostPort(cfg.Listen); err == nil {
 		names = append(names, host)
 	}
+
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		cfg.Log.Warn("cannot list the addresses of this machine for its certificate", "err", err)
 	}
+
 	for _, a := range addrs {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {
 			names = append(names, p.Addr().String())
 		}
 	}
+
 	return names
 }
 
-// certFiles is a certificate that others look after. It is read again when its file changes; a bad one leaves the last good one in place.
+// certFiles is a certificate that others look after. It is read again when its file changes; a bad one leaves the
+// last good one in place.
 type certFiles struct {
 	cert, key string
 	log       *slog.Logger
@@ -159,6 +171,7 @@ func (f *certFiles) get() (*tls.Certificate, error) {
 	if err == nil && f.loaded != nil && st.ModTime().Equal(f.stamp) {
 		return f.loaded, nil
 	}
+
 	pair, loadErr := tls.LoadX509KeyPair(f.cert, f.key)
 	if err := errors.Join(err, loadErr); err != nil {
 		if f.loaded == nil {
@@ -167,6 +180,7 @@ func (f *certFiles) get() (*tls.Certificate, error) {
 		f.log.Error("cannot read the certificate of the API again, the last one is used", "err", err)
 		return f.loaded, nil
 	}
+
 	f.loaded, f.stamp = &pair, st.ModTime()
 	return f.loaded, nil
 }

@@ -55,6 +55,7 @@ Without --from it tells what is on trial and what was rolled back.`,
 			return failed(cfg.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&cfg.Data, "data", "./agent", "folder of the agent's state")
 	f.StringVar(&cfg.From, "from", "", "`FOLDER` of the release")
@@ -70,20 +71,26 @@ func (c *updateConfig) tell(out io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	key := "updates are allowed by the release key of this host"
+
 	if _, err := c.releaseKey(c.Data); err != nil {
 		key = err.Error()
 	}
+
 	lines := key + "\n"
+
 	if s.Highest != "" {
 		lines += "newest version that ran here: " + s.Highest + "\n"
 	}
 	if s.Trial != nil {
 		lines += fmt.Sprintf("on trial: %s, before it %s\n", s.Trial.Version, s.Trial.From)
 	}
+
 	for _, f := range s.Refused {
 		lines += fmt.Sprintf("rolled back at %s: %s, because %s\n", f.At.Format(time.RFC3339), f.Version, printable(f.Reason))
 	}
+
 	_, err = io.WriteString(out, lines)
 	return err
 }
@@ -93,6 +100,7 @@ func (c *updateConfig) run(ctx context.Context, out, errs io.Writer) (err error)
 	if c.Data, err = filepath.Abs(c.Data); err != nil {
 		return fmt.Errorf("cannot find the state folder: %w", err)
 	}
+
 	own, err := host.OwnStanding()
 	if err != nil {
 		return err
@@ -103,23 +111,28 @@ func (c *updateConfig) run(ctx context.Context, out, errs io.Writer) (err error)
 	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("cannot find the state folder: %w", err)
 	}
+
 	s, err := selfupdate.ReadState(c.Data)
 	if err != nil {
 		return err
 	}
+
 	program := s.Program
 	if program == "" { // no agent has run from this folder yet
 		if program, err = os.Executable(); err != nil {
 			return fmt.Errorf("cannot find this program's file: %w", err)
 		}
 	}
+
 	if err := policy.TrustBounds(own.Mode).Check(program); err != nil {
 		return fmt.Errorf("cannot trust the agent's program: %w", err)
 	}
+
 	running, err := selfupdate.SaysVersion(ctx, program)
 	if err != nil {
 		return fmt.Errorf("cannot ask %s for its version: %w", program, err)
 	}
+
 	agent := agentProcess(s.PID, program, c.Data)
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	placed, err := c.updater(c.Data, program, running, 0, nil, log).Install(ctx, selfupdate.Folder(c.From), selfupdate.Request{Again: c.Again})
@@ -130,9 +143,11 @@ func (c *updateConfig) run(ctx context.Context, out, errs io.Writer) (err error)
 		_, err := fmt.Fprintf(out, "release %s is in place as %s; no agent runs from there, the next start begins its trial\n", placed, program)
 		return err
 	}
+
 	if err := takeOver(agent); err != nil {
 		return fmt.Errorf("release %s is in place, but the agent could not be told (send it SIGUSR2): %w", placed, err)
 	}
+
 	return c.await(ctx, placed, running, out)
 }
 
@@ -140,6 +155,7 @@ func (c *updateConfig) run(ctx context.Context, out, errs io.Writer) (err error)
 func (c *updateConfig) await(ctx context.Context, placed, running string, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Wait)
 	defer cancel()
+
 	for {
 		s, err := selfupdate.ReadState(c.Data)
 		if err != nil {

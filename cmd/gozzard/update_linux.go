@@ -8,32 +8,38 @@ import (
 	"syscall"
 )
 
-// agentProcess finds the agent of a state folder by the pid that it left there: it must run from the program and have a file of the folder open, or the number
-// is another's by now. It is held from before the look, so it stays the one that was looked at.
+// agentProcess finds the agent of a state folder by the pid that it left there: it must run from the program and
+// have a file of the folder open, or the number is another's by now. It is held from before the look, so it stays
+// the one that was looked at.
 func agentProcess(pid int, program, data string) *os.Process {
 	if pid <= 1 {
 		return nil
 	}
+
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return nil
 	}
+
 	proc := "/proc/" + strconv.Itoa(pid)
 	own, err1 := os.Stat(proc + "/exe")
 	file, err2 := os.Stat(program)
 	if err1 != nil || err2 != nil || !os.SameFile(own, file) {
 		return nil
 	}
+
 	open, err1 := os.ReadDir(proc + "/fd")
 	data, err2 = filepath.EvalSymlinks(data)
 	if err1 != nil || err2 != nil {
 		return nil
 	}
+
 	for _, fd := range open {
 		if to, err := os.Readlink(filepath.Join(proc, "fd", fd.Name())); err == nil && strings.HasPrefix(to, data+string(filepath.Separator)) {
 			return p
 		}
 	}
+
 	return nil
 }
 

@@ -29,14 +29,17 @@ func (c policyConfig) hostRules(data string) (*policy.Policy, error) {
 	if path == "" {
 		path = filepath.Join(data, policy.FileName)
 	}
+
 	own, err := host.OwnStanding()
 	if err != nil {
 		return nil, err
 	}
+
 	p, err := policy.Load(path, policy.TrustBounds(own.Mode))
 	if errors.Is(err, fs.ErrNotExist) && c.File == "" {
 		return policy.Default(), nil
 	}
+
 	return p, err
 }
 
@@ -49,14 +52,17 @@ func (c policyConfig) releaseKey(data string) (ed25519.PublicKey, error) {
 	if own.Mode == gozzard.ModeCap && own.UID != 0 { // whoever could replace the program could become root
 		return nil, fmt.Errorf("%w: in mode cap only root may write the agent's program, so root replaces it and sends SIGUSR2", errNoReleaseKey)
 	}
+
 	p, err := c.hostRules(data)
 	if err != nil {
 		return nil, err
 	}
+
 	path := p.ReleaseKey
 	if path == "" {
 		path = filepath.Join(data, releaseKeyFile)
 	}
+
 	text, err := policy.TrustBounds(own.Mode).Read(path, release.MaxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: put the public key of releases into %s to allow updates", errNoReleaseKey, path)
@@ -64,10 +70,12 @@ func (c policyConfig) releaseKey(data string) (ed25519.PublicKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the release key: %w", err)
 	}
+
 	key, err := release.PublicKey(text)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the release key in %s: %w", path, err)
 	}
+
 	return key, nil
 }
 
@@ -88,6 +96,7 @@ func checkUpdates(data, policyFile string) finding {
 	case s.Trial != nil:
 		return finding{findWarn, "updates", "release " + s.Trial.Version + " is on trial until the server welcomes it"}
 	}
+
 	return finding{findOK, "updates", "to newer releases of the release key of this host"}
 }
 
@@ -103,20 +112,25 @@ func (c policyConfig) updater(data, program, running string, limit time.Duration
 	})
 }
 
-// beginUpdates is the first thing that an agent does. A program whose trial is over gives its process back here and does not return.
+// beginUpdates is the first thing that an agent does. A program whose trial is over gives its process back here and
+// does not return.
 func (c *agentConfig) beginUpdates(trial time.Duration, args []string) error {
 	data, err := filepath.Abs(c.Data)
 	if err != nil {
 		return fmt.Errorf("cannot find the state folder: %w", err)
 	}
+
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program's file: %w", err)
 	}
+
 	c.Updates = c.Policy.updater(data, self, version, trial, args, c.Log)
+
 	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) { // the first start, which may be a mistake: nothing is made before that is known
 		return nil
 	}
+
 	own, err := host.OwnStanding()
 	if err != nil {
 		return err
@@ -124,6 +138,7 @@ func (c *agentConfig) beginUpdates(trial time.Duration, args []string) error {
 	if err := c.Policy.checkOwn(data, own.Mode); err != nil {
 		return err
 	}
+
 	err = c.Updates.Begin()
 	var over *selfupdate.Over
 	if errors.As(err, &over) {
@@ -132,9 +147,11 @@ func (c *agentConfig) beginUpdates(trial time.Duration, args []string) error {
 		}
 		return nil
 	}
+
 	if err != nil { // a full disk or a damaged file must not keep the agent from its processes
 		c.Log.Error("the state of updates cannot be kept, this program is not replaced until it can", "err", err)
 	}
+
 	return nil
 }
 

@@ -19,17 +19,20 @@ import (
 // errUpgrade ends a run so that the program on disk can take this process over.
 var errUpgrade = errors.New("a new program takes over")
 
-// handOverGrace is how long a program that is rolled back may take to end its work. What it leaves open then closes with it, as in a crash.
+// handOverGrace is how long a program that is rolled back may take to end its work. What it leaves open then closes
+// with it, as in a crash.
 const handOverGrace = 5 * time.Second
 
-// runUpgradable runs until ctx ends. On SIGUSR2, or when the updater has put a release in place, the program file takes this very process over with the same
-// arguments: pid and children stay, so nothing that is supervised notices. A file that is not trusted, or cannot even tell its version, is refused and the old
-// program goes on. A program on trial that is not welcomed in time, or fails, gives its process back to the one before. up may be nil.
+// runUpgradable runs until ctx ends. On SIGUSR2, or when the updater has put a release in place, the program file
+// takes this very process over with the same arguments: pid and children stay, so nothing that is supervised
+// notices. A file that is not trusted, or cannot even tell its version, is refused and the old program goes on. A
+// program on trial that is not welcomed in time, or fails, gives its process back to the one before. up may be nil.
 func runUpgradable(ctx context.Context, log *slog.Logger, up *selfupdate.Updater, run func(context.Context) error) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program's file: %w", err)
 	}
+
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR2)
 	ctx, end := context.WithCancelCause(ctx)
@@ -40,6 +43,7 @@ func runUpgradable(ctx context.Context, log *slog.Logger, up *selfupdate.Updater
 	over := context.Cause(ctx) // before it is ended here
 	end(nil)
 	wg.Wait()
+
 	if !errors.Is(over, errUpgrade) {
 		if err != nil && over == nil && giveBack(up, log, fmt.Sprintf("it ended: %v", err)) {
 			return handOver(self)
@@ -47,9 +51,11 @@ func runUpgradable(ctx context.Context, log *slog.Logger, up *selfupdate.Updater
 		signal.Stop(asked)
 		return err
 	}
+
 	if err != nil && !w.back { // the state folder may be in doubt: who starts this program shall decide
 		return fmt.Errorf("cannot hand over to %s: %w", self, err)
 	}
+
 	return handOver(self)
 }
 
@@ -68,6 +74,7 @@ func (w *upgradeWatch) run(ctx context.Context) {
 	var limit <-chan time.Time
 	var welcomed <-chan struct{}
 	trial := false
+
 	if w.up != nil {
 		placed = w.up.Placed()
 		if trial, welcomed = w.up.OnTrial(); trial {
@@ -75,6 +82,7 @@ func (w *upgradeWatch) run(ctx context.Context) {
 			w.log.Info("this program is on trial until the server welcomes it", "version", version, "limit", w.up.Limit().String())
 		}
 	}
+
 	for {
 		select {
 		case <-ctx.Done():

@@ -23,11 +23,13 @@ token, and may do what they were granted (gozzard grant). Needs the role admin o
 
 Passwords are read from a file or from the standard input, never from the command line.`,
 	}
+
 	disable := func(disabled bool) func(context.Context, *client.Client, string) error {
 		return func(ctx context.Context, c *client.Client, name string) error {
 			return c.DisableUser(ctx, name, disabled)
 		}
 	}
+
 	cmd.AddCommand(newUserListCommand(env), newUserCreateCommand(env), newUserPasswordCommand(env), newUserLoginCommand(env), newUserTokenCommand(env),
 		newUserWhoCommand(env),
 		env.accountCommand("disable NAME", "Shut a user out", "Shut a user out from the next request on. Nothing of it is lost.", "  gozzard user disable alice", disable(true)),
@@ -38,6 +40,7 @@ Passwords are read from a file or from the standard input, never from the comman
 			func(ctx context.Context, c *client.Client, name string) error { return c.ForgetSubject(ctx, name) }),
 		env.accountCommand("delete NAME", "Make a user unknown, with all its tokens", "Make a user unknown, with all its tokens.", "  gozzard user delete alice",
 			func(ctx context.Context, c *client.Client, name string) error { return c.DeleteUser(ctx, name) }))
+
 	return cmd
 }
 
@@ -65,17 +68,21 @@ func newUserListCommand(env *cliEnv) *cobra.Command {
 						break
 					}
 				}
+
 				if output.structured() {
 					return output.write(env.out, all)
 				}
+
 				t := newTable("USER", "PASSWORD", "PROVIDER", "DISABLED", "GRANTS")
 				for _, u := range all.Users {
 					t.add(u.Name, yesNo(u.Password), u.Subject, yesNo(u.Disabled), grantsText(u.Grants))
 				}
+
 				return t.write(env.out)
 			})
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -93,21 +100,26 @@ provider or with a token. Without --role the user may do nothing until it is gra
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var grants []client.Grant
+
 			if grant.role != "" {
 				grants = []client.Grant{grant.grant()}
 			} else if grant.narrowed() {
 				return usage("--role is needed with the flags that narrow it")
 			}
+
 			password := ""
+
 			if file != "" {
 				var err error
 				if password, err = readPasswordFile(cmd, file); err != nil {
 					return err
 				}
 			}
+
 			return env.withClient(func(c *client.Client) error { return c.CreateUser(cmd.Context(), args[0], password, grants) })
 		},
 	}
+
 	cmd.Flags().StringVar(&file, "password-file", "", "`FILE` with the password; - is the standard input")
 	grant.register(cmd.Flags())
 	return cmd
@@ -117,6 +129,7 @@ provider or with a token. Without --role the user may do nothing until it is gra
 func readPasswordFile(cmd *cobra.Command, path string) (string, error) {
 	const most = 4096
 	in := cmd.InOrStdin()
+
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
@@ -125,14 +138,17 @@ func readPasswordFile(cmd *cobra.Command, path string) (string, error) {
 		defer f.Close()
 		in = f
 	}
+
 	b, err := io.ReadAll(io.LimitReader(in, most))
 	if err != nil {
 		return "", usage("cannot read the password: %w", err)
 	}
+
 	line, _, _ := strings.Cut(string(b), "\n")
 	if line = strings.TrimSuffix(line, "\r"); line == "" {
 		return "", usage("the password in %s is empty", path)
 	}
+
 	return line, nil
 }
 
@@ -159,6 +175,7 @@ func newUserPasswordCommand(env *cliEnv) *cobra.Command {
 			return env.withClient(func(c *client.Client) error { return c.SetPassword(cmd.Context(), args[0], before, password) })
 		},
 	}
+
 	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the new password; - is the standard input")
 	cmd.Flags().StringVar(&old, "old-password-file", "", "`FILE` with the present password")
 	return cmd
@@ -179,11 +196,13 @@ else serves, too.`,
 			if err != nil {
 				return err
 			}
+
 			defer c.Close()
 			password, err := readPasswordFile(cmd, file)
 			if err != nil {
 				return err
 			}
+
 			t, err := c.Login(cmd.Context(), args[0], password)
 			if err != nil {
 				return served(err)
@@ -191,10 +210,12 @@ else serves, too.`,
 			if err := writePrivateJSON(out, credentials{URL: c.URL(), Token: t.Token, CA: env.ca}); err != nil {
 				return failed(err)
 			}
+
 			env.remark("logged in until %s, credentials are in %s", t.Expires.Local().Format(time.DateTime), out)
 			return nil
 		},
 	}
+
 	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the password; - is the standard input")
 	cmd.Flags().StringVar(&out, "out", "gozzard.json", "credentials `FILE` to write")
 	return cmd
@@ -225,6 +246,7 @@ func newUserWhoCommand(env *cliEnv) *cobra.Command {
 			})
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -243,6 +265,7 @@ func newUserTokenCommand(env *cliEnv) *cobra.Command {
 			return env.withClient(func(c *client.Client) error { return c.RevokeUserToken(cmd.Context(), args[0], args[1]) })
 		},
 	}
+
 	cmd.AddCommand(newUserTokenCreateCommand(env), newUserTokenListCommand(env), revoke)
 	return cmd
 }
@@ -274,6 +297,7 @@ func newUserTokenCreateCommand(env *cliEnv) *cobra.Command {
 			})
 		},
 	}
+
 	cmd.Flags().StringVar(&note, "note", "", "what it is for, in a few words")
 	cmd.Flags().IntVar(&days, "days", 90, "how long it is valid, at most 366")
 	cmd.Flags().StringVar(&out, "out", "", "write credentials to this `FILE` instead of printing the token")
@@ -299,6 +323,7 @@ func newUserTokenListCommand(env *cliEnv) *cobra.Command {
 				if output.structured() {
 					return output.write(env.out, list)
 				}
+
 				t := newTable("ID", "KIND", "CREATED", "EXPIRES", "NOTE")
 				for _, k := range list.Tokens {
 					kind, expires := "personal", "never"
@@ -310,10 +335,12 @@ func newUserTokenListCommand(env *cliEnv) *cobra.Command {
 					}
 					t.add(k.ID, kind, k.Created.Local().Format(time.DateTime), expires, k.Note)
 				}
+
 				return t.write(env.out)
 			})
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }

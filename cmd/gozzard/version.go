@@ -31,6 +31,7 @@ func newVersionCommand(env *cliEnv) *cobra.Command {
 			return written(fmt.Fprintf(env.out, "gozzard %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
 		},
 	}
+
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }

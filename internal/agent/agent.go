@@ -16,13 +16,15 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Link carries reports to the server. Nothing is promised about delivery: the agent repeats what matters until it is acknowledged. Send does not
-// wait for the server and is safe for concurrent use; an error says that the report did not leave. The report is not changed afterwards.
+// Link carries reports to the server. Nothing is promised about delivery: the agent repeats what matters until it
+// is acknowledged. Send does not wait for the server and is safe for concurrent use; an error says that the report
+// did not leave. The report is not changed afterwards.
 type Link interface {
 	Send(*gozzard.Report) error
 }
 
-// Policy is what the host's owner lets the server do. Its errors are what callers are told: one line that says where it is written.
+// Policy is what the host's owner lets the server do. Its errors are what callers are told: one line that says
+// where it is written.
 type Policy interface {
 	Action(gozzard.Action) error    // may that be asked for
 	Definition(*gozzard.Spec) error // may a process be run like that
@@ -35,7 +37,8 @@ type Options struct {
 	Info gozzard.HostInfo // Agent may be empty: then the id is made at the first start and kept in Dir
 	Host supervise.Host
 
-	// Policy is asked before an operation takes effect, and before anything is done for a process that nobody asks for. Nil allows everything.
+	// Policy is asked before an operation takes effect, and before anything is done for a process that nobody asks
+	// for. Nil allows everything.
 	Policy Policy
 
 	Heartbeat   time.Duration // default 5 s
@@ -47,7 +50,8 @@ type Options struct {
 	Rand func() float64 // in [0, 1); safe for concurrent use
 	Log  *slog.Logger
 
-	// Fatal is called when the journal cannot be trusted any more; the program is expected to exit. Run ends with the error in any case.
+	// Fatal is called when the journal cannot be trusted any more; the program is expected to exit. Run ends with
+	// the error in any case.
 	Fatal func(error)
 
 	// Acted is told what came of every operation that changes something, when it is durable. It may be nil.
@@ -59,7 +63,8 @@ type Options struct {
 	// Welcomed is told of every session that the server opens. It may be nil.
 	Welcomed func()
 
-	// Failpoint is nil in production. Crash tests are told when an operation passes "intent", "after-intent", "after-effect" and "after-done".
+	// Failpoint is nil in production. Crash tests are told when an operation passes "intent", "after-intent",
+	// "after-effect" and "after-done".
 	Failpoint func(name string)
 
 	// Sync is nil in production. Tests of slow and failing disks put their fdatasync of the journal here.
@@ -108,17 +113,20 @@ type Agent struct {
 	plan agenda // of the loop only
 }
 
-// unsaved is an end that could not be written. The operation stays begun until it is: after a crash it is INTERRUPTED, which is true.
+// unsaved is an end that could not be written. The operation stays begun until it is: after a crash it is
+// INTERRUPTED, which is true.
 type unsaved struct {
 	op  *operation
 	end entry
 }
 
-// New opens the state folder and takes over what is in it; nothing happens before Run. Without Run the agent must be closed.
+// New opens the state folder and takes over what is in it; nothing happens before Run. Without Run the agent must
+// be closed.
 func New(o Options) (*Agent, error) {
 	if o.Host == nil {
 		return nil, errors.New("cannot make an agent without a host")
 	}
+
 	o.fill()
 	a := &Agent{
 		o: o, run: rand.Uint64(), info: o.Info, log: o.Log, kick: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), failed: make(chan error, 1), contact: contact{lease: o.Lease},
@@ -126,25 +134,31 @@ func New(o Options) (*Agent, error) {
 		questions: make(chan *gozzard.LogQuery, maxQuestions),
 	}
 	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync}
+
 	if o.Simulated {
 		jo.NoSync, jo.Reserve = true, -1
 	}
+
 	j, records, err := journal.Open(o.Dir, jo)
 	if err != nil {
 		return nil, err
 	}
+
 	a.journal = j
 	if err := a.recover(records); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+
 	a.lastSeq = a.state.events.last()
 	so := supervise.Options{
 		Host: o.Host, Changed: func(st gozzard.Status) { a.mark(st.Key) }, Removed: a.mark, Event: a.note,
 		SampleEvery: o.SampleEvery, Now: o.Now, Rand: o.Rand, Log: o.Log,
 	}
+
 	if o.Policy != nil {
 		so.Permit = o.Policy.Definition
 	}
+
 	a.sup = supervise.New(so)
 	a.sup.SetGroups(slices.Clone(a.state.groups))
 	a.sup.Restore(a.state.records())
@@ -184,6 +198,7 @@ func (a *Agent) recover(records []journal.Record) error {
 	if err != nil {
 		return err
 	}
+
 	a.info.Agent = id
 	a.log = a.log.With("agent", string(id))
 	if a.state, err = replay(records); err != nil {
@@ -192,6 +207,7 @@ func (a *Agent) recover(records []journal.Record) error {
 	if a.state.welcomed || a.state.session == 0 { // before anything is written: this is where the journal was found
 		a.state.base, a.state.welcomed = a.journal.Synced(), false
 	}
+
 	for _, op := range a.state.ops {
 		phase := gozzard.OnRecovery(op.phase)
 		if phase == op.phase {
@@ -206,6 +222,7 @@ func (a *Agent) recover(records []journal.Record) error {
 		a.state.apply(recordInterrupted, &e, lsn)
 		a.log.Warn("operation was interrupted", "op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action", op.action)
 	}
+
 	return nil
 }
 
@@ -215,8 +232,8 @@ func (a *Agent) ID() gozzard.AgentID { return a.info.Agent }
 // Processes counts what the agent manages.
 func (a *Agent) Processes() int { return a.sup.Len() }
 
-// Run supervises, obeys and reports until ctx ends, then waits for its goroutines and gives the state folder free. Processes are left alone. It
-// runs once.
+// Run supervises, obeys and reports until ctx ends, then waits for its goroutines and gives the state folder free.
+// Processes are left alone. It runs once.
 func (a *Agent) Run(ctx context.Context, link Link) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -225,6 +242,7 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 		supErr = a.sup.Run(ctx)
 		cancel()
 	})
+
 	wg.Go(func() { a.beats(ctx, link) })
 	wg.Go(func() { a.answerLogs(ctx, link) })
 	err := a.loop(ctx, link)
@@ -259,7 +277,8 @@ func nudge(c chan struct{}) {
 	}
 }
 
-// write puts a record into the journal and into the state. It is durable when the journal is synced up to the lsn. a.mu is held.
+// write puts a record into the journal and into the state. It is durable when the journal is synced up to the lsn.
+// a.mu is held.
 func (a *Agent) write(vital bool, t journal.Type, e *entry) (uint64, error) {
 	lsn, err := a.journal.Write(vital, e.encode(t))
 	if err != nil {

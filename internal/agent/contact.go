@@ -8,8 +8,8 @@ import (
 // beatsKept is how many unanswered heartbeats are remembered; an answer to an older one proves nothing of use.
 const beatsKept = 16
 
-// contact is how the agent stands with the server. It has a lock of its own that is never held over anything slow, so that heartbeats go out and
-// are answered while the disk is not.
+// contact is how the agent stands with the server. It has a lock of its own that is never held over anything slow,
+// so that heartbeats go out and are answered while the disk is not.
 type contact struct {
 	lease time.Duration
 
@@ -51,8 +51,8 @@ func (c *contact) link(up bool) {
 	}
 }
 
-// greeted: the server knows nothing of the session told. It may be behind the one that the server knows when the state folder is an old copy or
-// the journal was lost; then the next one must be above that.
+// greeted: the server knows nothing of the session told. It may be behind the one that the server knows when the
+// state folder is an old copy or the journal was lost; then the next one must be above that.
 func (c *contact) greeted(session uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

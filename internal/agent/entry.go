@@ -9,7 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// The types of records. The numbers are on disk: a new one needs a new journal format version, so that an older agent refuses the file.
+// The types of records. The numbers are on disk: a new one needs a new journal format version, so that an older
+// agent refuses the file.
 const (
 	recordSession     journal.Type = iota + 1 // a session begins, before HELLO
 	recordWelcome                             // the server has taken it in
@@ -72,13 +73,14 @@ func (e *entry) encode(t journal.Type) journal.Entry {
 	return journal.Entry{Type: t, Body: b}
 }
 
-// decodeEntry reads a record and checks that it has what its type needs. A record with a good checksum that does not make sense was written by
-// another program: it is refused, not skipped.
+// decodeEntry reads a record and checks that it has what its type needs. A record with a good checksum that does
+// not make sense was written by another program: it is refused, not skipped.
 func decodeEntry(t journal.Type, body []byte) (*entry, error) {
 	var e entry
 	if err := json.Unmarshal(body, &e); err != nil {
 		return nil, fmt.Errorf("record of type %d: %w", t, err)
 	}
+
 	ok := false
 	switch t {
 	case recordSession, recordWelcome:
@@ -102,8 +104,10 @@ func decodeEntry(t journal.Type, body []byte) (*entry, error) {
 	default:
 		return nil, fmt.Errorf("record of unknown type %d: written by a newer agent", t)
 	}
+
 	if !ok {
 		return nil, fmt.Errorf("record of type %d lacks what it needs", t)
 	}
+
 	return &e, nil
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/journal"
 )
 
-// Bounds of events. Those that the server has are kept for a look into the past; those it does not have are given up only when there are very many.
+// Bounds of events. Those that the server has are kept for a look into the past; those it does not have are given
+// up only when there are very many.
 const (
 	keptEvents      = 1000
 	maxUntold       = 10_000
@@ -67,15 +68,18 @@ func (l *eventLog) untold() []gozzard.Event {
 	return l.kept[i:]
 }
 
-// note takes an event of the supervisor in. It does not block: the loop writes it down. The number follows the clock, so that it does not go back
-// either when events could not be written before the agent ended.
+// note takes an event of the supervisor in. It does not block: the loop writes it down. The number follows the
+// clock, so that it does not go back either when events could not be written before the agent ended.
 func (a *Agent) note(e gozzard.Event) {
 	now := a.o.Now()
+
 	if e.At == 0 {
 		e.At = now.UnixMilli()
 	}
+
 	e.Message = clip(e.Message[:min(len(e.Message), maxEventMessage)])
 	a.eventMu.Lock()
+
 	if len(a.news) < maxUntold {
 		a.lastSeq = max(a.lastSeq+1, uint64(max(0, now.UnixMicro())))
 		e.Seq = a.lastSeq
@@ -83,54 +87,65 @@ func (a *Agent) note(e gozzard.Event) {
 	} else {
 		a.missed++
 	}
+
 	a.eventMu.Unlock()
 	a.wake()
 }
 
-// saveEvents writes new events down. It is not waited for: what is told is synced first. Without room they are told from memory.
+// saveEvents writes new events down. It is not waited for: what is told is synced first. Without room they are told
+// from memory.
 func (a *Agent) saveEvents() {
 	a.eventMu.Lock()
 	news, missed := a.news, a.missed
 	a.news, a.missed = nil, 0
 	a.eventMu.Unlock()
+
 	if missed > 0 {
 		a.log.Warn("events were dropped: too many at once", "events", missed)
 	}
 	if len(news) == 0 {
 		return
 	}
+
 	entries := make([]journal.Entry, len(news))
 	for i := range news {
 		e := entry{Event: &news[i]}
 		entries[i] = e.encode(recordEvent)
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if _, err := a.journal.Write(false, entries...); err != nil {
 		a.log.Debug("events are kept in memory only", "events", len(news), "error", err)
 		if !errors.Is(err, journal.ErrNoSpace) { // the journal is broken or closed: the agent is ending
 			return
 		}
 	}
+
 	for _, e := range news {
 		a.state.events.add(e)
 	}
+
 	if n := a.state.events.lost; n > 0 {
 		a.state.events.lost = 0
 		a.log.Warn("events were given up before the server had them", "events", n)
 	}
 }
 
-// reportEvents tells what the server does not have, one batch at a time and from the oldest on: an acknowledged number stands for all before it.
+// reportEvents tells what the server does not have, one batch at a time and from the oldest on: an acknowledged
+// number stands for all before it.
 func (a *Agent) reportEvents(link Link, now time.Time, wait *waiting) {
 	p := &a.plan
 	a.mu.Lock()
 	waits := len(a.state.events.untold()) > 0
 	a.mu.Unlock()
+
 	if !waits {
 		p.events, p.eventTries = time.Time{}, 0
 		return
 	}
+
 	if p.events.IsZero() {
 		p.events = now.Add(batchEvents)
 	}
@@ -139,6 +154,7 @@ func (a *Agent) reportEvents(link Link, now time.Time, wait *waiting) {
 		p.events = now.Add(a.jitter(min(resendFirst<<min(p.eventTries, 8), resendLast)))
 		p.eventTries++
 	}
+
 	wait.until(p.events)
 }
 
@@ -151,12 +167,15 @@ func (a *Agent) sendEvents(link Link) {
 		size += 256 + len(untold[n].Message)
 		n++
 	}
+
 	batch := slices.Clone(untold[:n])
 	lsn := a.journal.Written()
 	a.mu.Unlock()
+
 	if a.journal.Sync(lsn) != nil { // told by fatal
 		return
 	}
+
 	r := a.frame(gozzard.ReportEvents)
 	r.Events = batch
 	if err := link.Send(r); err != nil {
@@ -169,6 +188,7 @@ func (a *Agent) eventsAcked(cmd *gozzard.Command) {
 	if cmd.AckEvents == 0 || !a.contact.Leased(cmd.Session, a.o.Now()) {
 		return
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	log := &a.state.events
@@ -178,8 +198,10 @@ func (a *Agent) eventsAcked(cmd *gozzard.Command) {
 	if _, err := a.write(false, recordEventsAcked, &entry{Seq: cmd.AckEvents}); err != nil {
 		log.ack(cmd.AckEvents)
 	}
+
 	a.plan.eventTries = 0
 	a.plan.events = time.Time{}
+
 	if len(log.untold()) > 0 {
 		a.plan.events = a.o.Now()
 	}

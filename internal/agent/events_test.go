@@ -59,14 +59,17 @@ func TestEventsAreRepeatedUntilTheyArrived(t *testing.T) {
 		if len(reports) < 4 {
 			t.Fatalf("%d reports", len(reports))
 		}
+
 		for _, rep := range reports { // nothing later is told before the first has arrived
 			if rep.Events[0].Seq != reports[0].Events[0].Seq {
 				t.Fatalf("went on with %d before %d was acknowledged", rep.Events[0].Seq, reports[0].Events[0].Seq)
 			}
 		}
+
 		r.set(func() { r.deaf = false })
 		r.forget()
 		pass(30 * time.Second)
+
 		if got := r.told(); len(got) != 500 || !ascending(got) {
 			t.Fatalf("%d events", len(got))
 		}
@@ -101,19 +104,25 @@ func TestEventsAreBounded(t *testing.T) {
 		r := newRig(t)
 		r.start()
 		defer r.stop()
+
 		for range 12 {
 			r.note(1000)
 		}
+
 		if n := len(r.a.Events()); n != 10_000 {
 			t.Errorf("%d events are kept for a server that is away", n)
 		}
+
 		r.connect()
 		pass(30 * time.Second)
+
 		if n := len(r.a.Events()); n != 1000 {
 			t.Errorf("%d events are kept after they arrived", n)
 		}
+
 		r.a.Note(gozzard.Event{Key: key, Kind: gozzard.EventExited, Message: strings.Repeat("长\xff", 5000)})
 		pass(10 * time.Second)
+
 		if got := r.told(); len(got[len(got)-1].Message) > 2<<10 {
 			t.Errorf("a message of %d bytes", len(got[len(got)-1].Message))
 		}
@@ -124,24 +133,30 @@ func TestGroupsOutliveTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
 		good := gozzard.Group{Namespace: "shop", ID: "pool", CPULimit: 40, MemWeight: 1}
+
 		set := func(session uint64, groups ...gozzard.Group) {
 			r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandGroups, Session: session, Groups: groups})
 			synctest.Wait()
 		}
+
 		set(r.session, good, gozzard.Group{Namespace: "../x"}, gozzard.Group{Namespace: "shop", ID: "minus", CPULimit: -1})
 		want := []gozzard.Group{good}
 		if got := r.a.Groups(); !slices.Equal(got, want) {
 			t.Fatalf("%+v", got)
 		}
+
 		set(r.session+5, gozzard.Group{Namespace: "other"})
 		r.stop()
 		r.start()
+
 		if got := r.a.Groups(); !slices.Equal(got, want) {
 			t.Fatalf("after a restart: %+v", got)
 		}
+
 		r.connect()
 		defer r.stop()
 		set(r.session)
+
 		if got := r.a.Groups(); len(got) != 0 {
 			t.Fatalf("pools that are gone: %+v", got)
 		}
@@ -152,10 +167,12 @@ func TestLogsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
 		defer r.stop()
+
 		ask := func(session uint64, q gozzard.LogQuery) {
 			r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandLogs, Session: session, Logs: &q})
 			synctest.Wait()
 		}
+
 		id := gozzard.NewOpID()
 		ask(r.session, gozzard.LogQuery{ID: id, Key: key, Lines: 10, Offset: -1, Max: 1 << 40})
 		ask(r.session+1, gozzard.LogQuery{ID: gozzard.NewOpID(), Key: key})

@@ -10,20 +10,23 @@ import (
 // maxGroups bounds the pools of one host.
 const maxGroups = 4096
 
-// setGroups takes the pools of this host over: these and no others. They are written down without waiting, since the server says them again with every
-// session, and are in force over a restart without it.
+// setGroups takes the pools of this host over: these and no others. They are written down without waiting, since
+// the server says them again with every session, and are in force over a restart without it.
 func (a *Agent) setGroups(cmd *gozzard.Command) {
 	if !a.contact.Leased(cmd.Session, a.o.Now()) {
 		return
 	}
+
 	groups := slices.DeleteFunc(slices.Clone(cmd.Groups), func(g gozzard.Group) bool { return !goodGroup(g) })
 	if len(groups) > maxGroups {
 		a.log.Warn("pools were refused: too many", "pools", len(groups), "most", maxGroups)
 		return
 	}
+
 	if bad := len(cmd.Groups) - len(groups); bad > 0 {
 		a.log.Warn("pools that make no sense were left out", "pools", bad)
 	}
+
 	a.mu.Lock()
 	same := slices.Equal(a.state.groups, groups)
 	if !same {
@@ -32,7 +35,9 @@ func (a *Agent) setGroups(cmd *gozzard.Command) {
 			a.state.groups = groups
 		}
 	}
+
 	a.mu.Unlock()
+
 	if !same {
 		a.sup.SetGroups(slices.Clone(groups))
 	}

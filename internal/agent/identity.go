@@ -16,8 +16,8 @@ import (
 
 const identityName = "agent-id"
 
-// Identity gives the id of the agent whose state is in a folder, for parts that must know it before New: the one kept there, else a fresh one, which New
-// keeps when it is given as Info.Agent.
+// Identity gives the id of the agent whose state is in a folder, for parts that must know it before New: the one
+// kept there, else a fresh one, which New keeps when it is given as Info.Agent.
 func Identity(dir string) (gozzard.AgentID, error) {
 	id, err := keptID(dir)
 	if err != nil || id != "" {
@@ -38,10 +38,12 @@ func keptID(dir string) (gozzard.AgentID, error) {
 	case err != nil:
 		return "", fmt.Errorf("cannot read agent id: %w", err)
 	}
+
 	id := gozzard.AgentID(strings.TrimSpace(string(b)))
 	if err := id.Validate(); err != nil { // never become somebody else by a damaged file
 		return "", fmt.Errorf("cannot use agent id in %s: %w", path, err)
 	}
+
 	return id, nil
 }
 
@@ -56,16 +58,19 @@ func settleID(dir string, j *journal.Journal, asked gozzard.AgentID) (gozzard.Ag
 	case kept != "":
 		return kept, nil
 	}
+
 	if asked == "" {
 		if asked, err = Identity(dir); err != nil {
 			return "", err
 		}
 	}
+
 	if err := asked.Validate(); err != nil {
 		return "", err
 	}
 	if err := j.ReplaceFile(identityName, []byte(asked+"\n")); err != nil {
 		return "", fmt.Errorf("cannot keep agent id: %w", err)
 	}
+
 	return asked, nil
 }

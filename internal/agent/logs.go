@@ -12,7 +12,8 @@ const (
 	maxLogLines  = 100_000
 )
 
-// askLogs queues a question. The loop does not read logs itself: a slow disk would hold up everything else. Who asked repeats what was dropped.
+// askLogs queues a question. The loop does not read logs itself: a slow disk would hold up everything else. Who
+// asked repeats what was dropped.
 func (a *Agent) askLogs(cmd *gozzard.Command) {
 	if cmd.Logs == nil || !a.contact.Leased(cmd.Session, a.o.Now()) {
 		return
@@ -48,9 +49,11 @@ func (a *Agent) readLog(q gozzard.LogQuery) gozzard.LogChunk {
 			return gozzard.LogChunk{ID: q.ID, Error: "not the name of a process: " + clip(err.Error())}
 		}
 	}
+
 	if q.Max <= 0 || q.Max > maxLogBytes {
 		q.Max = maxLogBytes
 	}
+
 	q.Lines = min(max(q.Lines, 0), maxLogLines)
 	q.Offset = max(q.Offset, -1)
 	chunk := a.o.Host.ReadLog(q)

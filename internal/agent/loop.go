@@ -40,24 +40,30 @@ func (a *Agent) Receive(cmd *gozzard.Command) {
 	if cmd == nil {
 		return
 	}
+
 	now := a.o.Now()
+
 	if cmd.Version > gozzard.ProtocolVersion {
 		a.log.Warn("command of a newer protocol was refused", "version", cmd.Version, "known", gozzard.ProtocolVersion)
 		return
 	}
+
 	if cmd.Kind == gozzard.CommandAck && cmd.Beat > 0 { // at once: the disk may be slow, the lease is not about the disk
 		a.contact.answered(cmd.Session, cmd.Beat, now)
 		if len(cmd.Acked) == 0 && cmd.AckRound == 0 && cmd.AckEvents == 0 {
 			return
 		}
 	}
+
 	a.contact.Leased(cmd.Session, now) // a lease that is over when a command arrives stays over, however long the command waits here
 	a.inMu.Lock()
+
 	if len(a.inbox) < maxInbox {
 		a.inbox = append(a.inbox, cmd)
 	} else {
 		a.dropped++
 	}
+
 	a.inMu.Unlock()
 	a.wake()
 }
@@ -78,6 +84,7 @@ func (a *Agent) Disconnected() {
 func (a *Agent) beats(ctx context.Context, link Link) {
 	t := time.NewTimer(a.o.Heartbeat)
 	defer t.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -103,6 +110,7 @@ func (a *Agent) loop(ctx context.Context, link Link) error {
 	a.plan.interval = a.o.Interval
 	t := time.NewTimer(0)
 	defer t.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -128,6 +136,7 @@ func (a *Agent) step(link Link) time.Time {
 	if p.welcomed && a.o.Welcomed != nil {
 		a.o.Welcomed()
 	}
+
 	p.welcomed = false
 	now := a.o.Now()
 	var wait waiting
@@ -136,9 +145,11 @@ func (a *Agent) step(link Link) time.Time {
 		a.openSession(v.floor)
 		v = a.contact.view(now)
 	}
+
 	if v.wanted {
 		wait.until(p.session)
 	}
+
 	if v.connected && !v.wanted && !v.ready {
 		if !p.hello.After(now) {
 			a.sendHello(link)
@@ -147,19 +158,23 @@ func (a *Agent) step(link Link) time.Time {
 		}
 		wait.until(p.hello)
 	}
+
 	if !p.ends.After(now) {
 		p.ends = time.Time{}
 		if a.saveEnds() {
 			p.ends = now.Add(retryAfter)
 		}
 	}
+
 	wait.until(p.ends)
 	a.saveEvents()
+
 	if v.ready {
 		wait.until(v.leaseEnds)
 		a.report(link, now, &wait)
 		a.sendUpdate(link)
 	}
+
 	a.compact()
 	return wait.at
 }
@@ -173,6 +188,7 @@ func (a *Agent) report(link Link, now time.Time, wait *waiting) {
 			p.resend = time.Time{}
 		}
 	}
+
 	if a.anyFresh() {
 		if p.results.After(now) {
 			wait.until(p.results)
@@ -182,7 +198,9 @@ func (a *Agent) report(link Link, now time.Time, wait *waiting) {
 			p.resend = now.Add(resendLook)
 		}
 	}
+
 	wait.until(p.resend)
+
 	if !p.round.After(now) {
 		p.lastRound++
 		if p.ackedFrom == 0 {
@@ -192,7 +210,9 @@ func (a *Agent) report(link Link, now time.Time, wait *waiting) {
 		p.round = now.Add(a.jitter(min(roundFirst<<min(p.roundTries, 8), p.interval)))
 		p.roundTries++
 	}
+
 	wait.until(p.round)
+
 	if due := a.changesDue(); !due.IsZero() {
 		if due.After(now) {
 			wait.until(due)
@@ -200,6 +220,7 @@ func (a *Agent) report(link Link, now time.Time, wait *waiting) {
 			a.sendChanges(link)
 		}
 	}
+
 	a.reportEvents(link, now, wait)
 }
 
@@ -215,9 +236,11 @@ func (a *Agent) obey() {
 	inbox, dropped := a.inbox, a.dropped
 	a.inbox, a.dropped = nil, 0
 	a.inMu.Unlock()
+
 	if dropped > 0 {
 		a.log.Warn("commands were dropped: too many at once", "commands", dropped)
 	}
+
 	for _, cmd := range inbox {
 		switch cmd.Kind {
 		case gozzard.CommandWelcome:
@@ -251,27 +274,32 @@ func (a *Agent) openSession(floor uint64) {
 	p := &a.plan
 	now := a.o.Now()
 	base := a.state.base
+
 	if a.state.welcomed {
 		base = a.journal.Synced()
 	}
+
 	session := max(a.state.session, floor) + 1
 	if _, err := a.write(true, recordSession, &entry{Session: session, Base: base}); err != nil {
 		a.log.Error("cannot open a session", "error", err)
 		p.session = now.Add(retryAfter)
 		return
 	}
+
 	a.contact.open(session, base)
 	clear(a.buried)
+
 	for _, op := range a.fresh { // HELLO tells them
 		op.fresh = false
 	}
+
 	a.fresh = nil
 	p.session, p.hello, p.helloTries = now.Add(helloFirst), now, 0
 }
 
-// welcome opens the session for operations and reports. The record about it is not waited for: until it is durable the old position is told. It must
-// answer the HELLO of this very run: an agent that lost its state counts its sessions anew, and whoever kept the Welcome and the operations of its earlier
-// life could play them again.
+// welcome opens the session for operations and reports. The record about it is not waited for: until it is durable
+// the old position is told. It must answer the HELLO of this very run: an agent that lost its state counts its
+// sessions anew, and whoever kept the Welcome and the operations of its earlier life could play them again.
 func (a *Agent) welcome(cmd *gozzard.Command) {
 	now := a.o.Now()
 	if !a.contact.answerable(cmd.Session, now) {
@@ -281,25 +309,31 @@ func (a *Agent) welcome(cmd *gozzard.Command) {
 		a.log.Warn("welcome was refused: it answers another run of this agent", "session", cmd.Session)
 		return
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := &a.plan
+
 	if cmd.Interval > 0 {
 		p.interval = min(max(cmd.Interval, minInterval), maxInterval)
 	}
 	if a.state.welcomed {
 		return
 	}
+
 	lsn, err := a.write(true, recordWelcome, &entry{Session: cmd.Session})
 	if err != nil {
 		a.log.Warn("welcome was not recorded", "error", err)
 		return // HELLO is repeated
 	}
+
 	a.contact.welcome(cmd.Session, lsn, now)
 	nudge(a.beatNow) // the lease counts from HELLO, which may have waited long for its answer
+
 	for _, op := range a.state.ops {
 		op.tries, op.due = 0, now.Add(resendWelcome)
 	}
+
 	p.resend = now.Add(resendWelcome)
 	p.round, p.ackedFrom = now, 0
 	p.events, p.eventTries = time.Time{}, 0

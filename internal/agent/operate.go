@@ -41,9 +41,11 @@ func (a *Agent) admit(session uint64, in *gozzard.Op) *operation {
 	st := gozzard.AgentView{
 		Session: a.state.session, Leased: a.contact.Leased(session, a.o.Now()), NewestGen: max(a.state.gens[in.Key], a.taken[in.Key]),
 	}
+
 	if known != nil {
 		st.Phase = known.phase
 	}
+
 	switch gozzard.Admit(st, session, in.Gen, in.Action.ReadOnly()) {
 	case gozzard.AdmitAnswer:
 		a.tell(known)
@@ -64,6 +66,7 @@ func (a *Agent) admit(session uint64, in *gozzard.Op) *operation {
 	case gozzard.AdmitRefuseSession:
 		a.log.Debug("operation of another session was not taken in", "op", in.ID, "session", session, "current", st.Session, "leased", st.Leased)
 	}
+
 	return nil
 }
 
@@ -93,6 +96,7 @@ func refusal(in *gozzard.Op) (out gozzard.Outcome, refused bool) {
 	no := func(format string, args ...any) (gozzard.Outcome, bool) {
 		return gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf(format, args...)}, true
 	}
+
 	if in.Action == gozzard.ActionNone || in.Action > gozzard.ActionUnregister {
 		return gozzard.Outcome{Code: gozzard.CodeUnknownAction, Message: fmt.Sprintf("the agent does not know %s", in.Action)}, true
 	}
@@ -111,11 +115,13 @@ func refusal(in *gozzard.Op) (out gozzard.Outcome, refused bool) {
 	if len(in.Labels) > maxLabels {
 		return no("there are %d labels, at most %d are allowed", len(in.Labels), maxLabels)
 	}
+
 	for k, v := range in.Labels {
 		if len(k) > gozzard.MaxNameBytes || len(v) > gozzard.MaxNameBytes {
 			return no("a label is longer than %d bytes", gozzard.MaxNameBytes)
 		}
 	}
+
 	return gozzard.Outcome{}, false
 }
 
@@ -123,11 +129,13 @@ func refusal(in *gozzard.Op) (out gozzard.Outcome, refused bool) {
 func (a *Agent) task(op *operation, in *gozzard.Op) supervise.Op {
 	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec}
 	spec := in.Spec
+
 	if op.action.ReadOnly() {
 		t.Begin = func() error { return a.judge(op, spec) }
 		t.Done = func(out gozzard.Outcome, _ *supervise.Record, _ bool) { a.answered(op, out) }
 		return t
 	}
+
 	t.Begin = func() error {
 		if err := a.judge(op, spec); err != nil {
 			return err
@@ -138,6 +146,7 @@ func (a *Agent) task(op *operation, in *gozzard.Op) supervise.Op {
 		}
 		return err
 	}
+
 	t.Done = a.acted(in, func(out gozzard.Outcome, rec *supervise.Record, removed bool) { a.done(op, out, rec, removed) })
 	return t
 }
@@ -167,23 +176,27 @@ func (a *Agent) begin(op *operation) error {
 	return nil
 }
 
-// intend writes INTENT. Without room the operation never happens. Its tombstone is vital and uses the reserve; when not even that has room, "never"
-// is told from memory, which is as good: this process remembers it for the whole session, and after the session nobody takes the operation in,
-// because it is of an old one.
+// intend writes INTENT. Without room the operation never happens. Its tombstone is vital and uses the reserve; when
+// not even that has room, "never" is told from memory, which is as good: this process remembers it for the whole
+// session, and after the session nobody takes the operation in, because it is of an old one.
 func (a *Agent) intend(op *operation) (uint64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if !gozzard.MayBegin(op.phase) {
 		return 0, errNotBegun
 	}
+
 	lsn, err := a.write(false, recordIntent, &entry{Op: op.entry()})
 	if errors.Is(err, journal.ErrNoSpace) {
 		a.bury(op, gozzard.Outcome{Code: gozzard.CodeRefused, Message: "journal of the host has no room: " + err.Error()})
 		a.log.Error("operation was refused: the journal has no room", "op", op.id, "ns", op.key.Namespace, "proc", op.key.Name)
 	}
+
 	if err == nil && a.taken[op.key] <= op.gen {
 		delete(a.taken, op.key)
 	}
+
 	return lsn, err
 }
 
@@ -206,6 +219,7 @@ func (a *Agent) done(op *operation, out gozzard.Outcome, rec *supervise.Record, 
 func (a *Agent) end(op *operation, e entry) uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if op.phase != gozzard.PhaseBegun {
 		return 0
 	}
@@ -213,10 +227,12 @@ func (a *Agent) end(op *operation, e entry) uint64 {
 		a.unsaved = append(a.unsaved, unsaved{op, e})
 		return 0
 	}
+
 	lsn, err := a.write(true, recordDone, &e)
 	if err == nil {
 		delete(a.coming, op.key)
 	}
+
 	switch {
 	case errors.Is(err, journal.ErrNoSpace):
 		a.unsaved = append(a.unsaved, unsaved{op, e})
@@ -225,6 +241,7 @@ func (a *Agent) end(op *operation, e entry) uint64 {
 	case err != nil: // it stays begun, and INTERRUPTED after the restart that follows
 		a.log.Error("end of an operation cannot be recorded", "op", op.id, "error", err)
 	}
+
 	return lsn
 }
 
@@ -232,6 +249,7 @@ func (a *Agent) end(op *operation, e entry) uint64 {
 func (a *Agent) saveEnds() (left bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	for len(a.unsaved) > 0 {
 		u := a.unsaved[0]
 		if _, err := a.write(true, recordDone, &u.end); err != nil {
@@ -241,6 +259,7 @@ func (a *Agent) saveEnds() (left bool) {
 		delete(a.coming, u.op.key)
 		a.tell(u.op)
 	}
+
 	a.unsaved = nil
 	return false
 }
@@ -249,9 +268,11 @@ func (a *Agent) saveEnds() (left bool) {
 func (a *Agent) cancel(cmd *gozzard.Command) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if cmd.Session != a.state.session {
 		return
 	}
+
 	for _, id := range cmd.Cancel {
 		op := a.find(id)
 		if op == nil {
@@ -277,18 +298,22 @@ func (a *Agent) bury(op *operation, out gozzard.Outcome) {
 	a.tell(op)
 }
 
-// acked forgets verdicts that are durable at the server. That itself need not be durable: told again, they are acknowledged again. Begun and done
-// operations that come once more are refused by their generation. A tombstone may be of an operation that has yet to arrive, so it is remembered
-// until the session ends, which refuses it from then on.
+// acked forgets verdicts that are durable at the server. That itself need not be durable: told again, they are
+// acknowledged again. Begun and done operations that come once more are refused by their generation. A tombstone
+// may be of an operation that has yet to arrive, so it is remembered until the session ends, which refuses it from
+// then on.
 func (a *Agent) acked(cmd *gozzard.Command) {
 	if len(cmd.Acked) == 0 {
 		return
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if cmd.Session != a.state.session {
 		return
 	}
+
 	var e entry
 	for _, id := range cmd.Acked {
 		op := a.state.ops[id]
@@ -303,11 +328,13 @@ func (a *Agent) acked(cmd *gozzard.Command) {
 		}
 		delete(a.state.ops, id)
 	}
+
 	if len(e.Ops) > 0 {
 		if _, err := a.write(false, recordAck, &e); err != nil {
 			a.log.Debug("acknowledgement was not recorded", "error", err)
 		}
 	}
+
 	if len(a.buried) > maxBuried { // forgetting some would be wrong; a new session makes all of them needless
 		a.contact.greeted(a.state.session)
 	}

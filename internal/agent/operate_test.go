@@ -17,13 +17,16 @@ func TestDuplicatesRunOnceAndAreAnswered(t *testing.T) {
 		r.set(func() { r.noAcks = true })
 		start := r.op(gozzard.ActionStart, "sleep 5s")
 		r.do(start)
+
 		for range 3 {
 			r.do(start)
 			pass(10 * time.Millisecond)
 		}
+
 		if got := r.last(start.ID); got.Phase != gozzard.PhaseBegun || got.Ref != start.Ref {
 			t.Errorf("a repeat while it runs is answered %+v", got)
 		}
+
 		pass(10 * time.Second)
 		r.do(start, start)
 		pass(10 * time.Millisecond)
@@ -31,14 +34,18 @@ func TestDuplicatesRunOnceAndAreAnswered(t *testing.T) {
 		if got.Phase != gozzard.PhaseDone || got.Outcome.Code != gozzard.CodeOK || got.Ref != start.Ref {
 			t.Errorf("said %v", phases(r.said(start.ID)))
 		}
+
 		r.ack(start.ID)
 		r.forget()
 		pass(20 * time.Second)
+
 		if n := len(r.said(start.ID)); n != 0 {
 			t.Errorf("told %d times after it was acknowledged", n)
 		}
+
 		r.do(start) // late copy of an operation that is forgotten: its generation is old
 		pass(10 * time.Millisecond)
+
 		if got := r.last(start.ID); got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeSuperseded {
 			t.Errorf("late copy is answered %+v", got)
 		}
@@ -55,22 +62,28 @@ func TestVerdictsAreRepeatedUntilAcknowledged(t *testing.T) {
 		reg := r.op(gozzard.ActionRegister, "ok")
 		r.do(reg)
 		pass(10 * time.Millisecond)
+
 		if n := len(r.said(reg.ID)); n != 1 {
 			t.Errorf("told %d times at once", n)
 		}
+
 		pass(20 * time.Second)
+
 		if n := len(r.said(reg.ID)); n < 5 || n > 9 {
 			t.Errorf("told %d times in 20 s", n)
 		}
+
 		r.a.Disconnected()
 		r.connect()
 		open := r.hello().Hello.Open
 		if len(open) != 1 || open[0].ID != reg.ID || open[0].Phase != gozzard.PhaseDone || open[0].Outcome.Code != gozzard.CodeOK {
 			t.Errorf("HELLO lists %+v", open)
 		}
+
 		r.ack(reg.ID)
 		r.a.Disconnected()
 		r.connect()
+
 		if open := r.hello().Hello.Open; len(open) != 0 {
 			t.Errorf("HELLO lists %v after the acknowledgement", phases(open))
 		}
@@ -87,18 +100,23 @@ func TestOtherSessionsAreRefused(t *testing.T) {
 		r.send(1, start) // before the Welcome there is no lease
 		r.set(func() { r.mute = false })
 		pass(6 * time.Second)
+
 		for _, s := range []uint64{0, 2, 1 << 63} {
 			r.send(s, start)
 		}
+
 		r.a.Disconnected()
 		r.connect()
 		r.send(1, start)
 		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandCancel, Session: 1, Cancel: []gozzard.OpID{start.ID}})
 		pass(time.Second)
+
 		if n := r.host.Commands(key, gozzard.ActionStart); n != 0 || len(r.said(start.ID)) != 0 {
 			t.Errorf("ran %d times, said %v", n, phases(r.said(start.ID)))
 		}
+
 		r.send(2, start)
+
 		if n := r.host.Commands(key, gozzard.ActionStart); n != 1 {
 			t.Errorf("ran %d times in its session", n)
 		}
@@ -116,6 +134,7 @@ func TestOldIntentComesTooLate(t *testing.T) {
 		if got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeSuperseded || got.Outcome.Message == "" {
 			t.Errorf("said %+v", got)
 		}
+
 		unreg := r.op(gozzard.ActionUnregister, "")
 		r.do(unreg)
 		pass(time.Second)
@@ -125,6 +144,7 @@ func TestOldIntentComesTooLate(t *testing.T) {
 		late := gozzard.Op{ID: gozzard.NewOpID(), Gen: second.Gen, Action: gozzard.ActionStart, Key: key, Spec: spec("ok")}
 		r.do(late) // the newest generation outlives the registration and the agent
 		pass(time.Second)
+
 		if got := r.last(late.ID); got.Phase != gozzard.PhaseNever {
 			t.Errorf("said %+v", got)
 		}
@@ -142,6 +162,7 @@ func TestCancel(t *testing.T) {
 		r.do(running, queued)
 		r.cancelOps(running.ID, queued.ID, absent.ID)
 		pass(10 * time.Millisecond)
+
 		for id, want := range map[gozzard.OpID]gozzard.Phase{
 			running.ID: gozzard.PhaseBegun, queued.ID: gozzard.PhaseNever, absent.ID: gozzard.PhaseNever,
 		} {
@@ -149,11 +170,13 @@ func TestCancel(t *testing.T) {
 				t.Errorf("said %v, want %s", phases(r.said(id)), want)
 			}
 		}
+
 		r.ack(queued.ID, absent.ID)
 		r.do(absent, queued) // the cancelled one arrives at last, after its tombstone was acknowledged
 		pass(time.Minute)
 		r.cancelOps(absent.ID)
 		pass(10 * time.Millisecond)
+
 		if got := r.last(absent.ID); got.Phase != gozzard.PhaseNever {
 			t.Errorf("said %v", phases(r.said(absent.ID)))
 		}
@@ -163,10 +186,12 @@ func TestCancel(t *testing.T) {
 		if n := r.host.Commands(key, gozzard.ActionReload); n != 0 {
 			t.Errorf("cancelled operations ran %d times", n)
 		}
+
 		r.stop()
 		r.start()
 		r.connect()
 		r.send(1, absent)
+
 		if n := r.host.Commands(key, gozzard.ActionReload); n != 0 {
 			t.Errorf("ran %d times after a restart", n)
 		}
@@ -188,6 +213,7 @@ func TestQueriesNeedNoJournal(t *testing.T) {
 		if got.Phase != gozzard.PhaseDone || got.Outcome.Detail == nil || got.Outcome.Detail.PID <= 0 {
 			t.Errorf("said %+v", got)
 		}
+
 		beats = r.taken(gozzard.ReportHeartbeat)
 		if after := beats[len(beats)-1].Journal.LSN; after != before {
 			t.Errorf("lsn went from %d to %d", before, after)
@@ -232,9 +258,11 @@ func TestHostileCommands(t *testing.T) {
 				t.Errorf("%s: said %+v", name, got)
 			}
 		}
+
 		if keys := r.host.Keys(); len(keys) != 0 {
 			t.Errorf("something ran for %v", keys)
 		}
+
 		r.stop()
 		r.start() // and the journal is none the worse
 	})
@@ -263,6 +291,7 @@ func TestCrashAtEachPoint(t *testing.T) {
 						ran = r.host.Commands(key, gozzard.ActionReload)
 					}
 				}
+
 				r.start()
 				r.connect()
 				r.do(r.op(gozzard.ActionStart, "ok"))
@@ -272,6 +301,7 @@ func TestCrashAtEachPoint(t *testing.T) {
 				r.do(reload)
 				pass(time.Second)
 				r.stop()
+
 				if ran != c.ran {
 					t.Errorf("at the crash the command had run %d times, want %d", ran, c.ran)
 				}
@@ -280,6 +310,7 @@ func TestCrashAtEachPoint(t *testing.T) {
 				r.dir = crashed
 				r.forget()
 				r.set(func() { r.noAcks = true })
+
 				for life := range 2 { // the second finds what the first wrote
 					r.start()
 					r.connect()
@@ -303,6 +334,7 @@ func TestCrashAtEachPoint(t *testing.T) {
 					}
 					r.stop()
 				}
+
 				if n := r.host.Commands(key, gozzard.ActionReload); n != 1 { // by the first life, which did not really die
 					t.Errorf("the command ran %d times", n)
 				}
@@ -320,16 +352,21 @@ func TestOfflineLife(t *testing.T) {
 		r.do(r.op(gozzard.ActionHost, ""))
 		pass(time.Second)
 		r.stop()
+
 		if len(r.host.Live(key)) != 1 {
 			t.Fatal("the end of the agent ended the process")
 		}
+
 		r.host.Reboot()
 		r.start() // nobody connects
 		pass(time.Minute)
+
 		if n := len(r.host.Live(key)); n != 1 {
 			t.Errorf("%d processes live after the reboot", n)
 		}
+
 		r.connect()
+
 		if st := r.taken(gozzard.ReportStatus); len(st) == 0 {
 			t.Error("no status was told")
 		}
@@ -347,11 +384,15 @@ func TestOpenOperationsOutliveTheSession(t *testing.T) {
 		for _, o := range r.hello().Hello.Open {
 			got = append(got, o.Phase.String())
 		}
+
 		slices.Sort(got)
+
 		if !slices.Equal(got, []string{"begun", "queued"}) {
 			t.Errorf("HELLO lists %v", got)
 		}
+
 		pass(40 * time.Second)
+
 		for _, o := range []gozzard.Op{running, queued} {
 			if res := r.last(o.ID); res.Phase != gozzard.PhaseDone || res.Outcome.Code != gozzard.CodeOK {
 				t.Errorf("said %v", phases(r.said(o.ID)))

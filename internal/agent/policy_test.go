@@ -96,33 +96,40 @@ func TestTE5RefusedOperationsNeverBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := governed(t)
 		p.set(func() { p.deny, p.no[gozzard.ActionKill] = "root", true })
+
 		for _, a := range []gozzard.Action{
 			gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionHost, gozzard.ActionUnhost, gozzard.ActionRegister,
 			gozzard.ActionUpdate,
 		} {
 			r.wantVerdict(a, specOf("root", "ok"), gozzard.PhaseNever, gozzard.CodeRefused, "no account root (allow_root in policy.yaml)")
 		}
+
 		r.wantVerdict(gozzard.ActionKill, specOf("svc", "ok"), gozzard.PhaseNever, gozzard.CodeRefused, "no kill (ops in policy.yaml)")
 		r.wantVerdict(gozzard.ActionQuery, specOf("root", "ok"), gozzard.PhaseDone, gozzard.CodeRefused, "no account root")
+
 		if n := r.a.Processes(); n != 0 {
 			t.Errorf("%d processes are kept", n)
 		}
 		if n := r.host.Starts(key); n != 0 {
 			t.Errorf("%d starts", n)
 		}
+
 		r.stop()
 		r.start()
 		r.connect()
+
 		if open := r.hello().Hello.Open; len(open) != 0 || r.a.Processes() != 0 {
 			t.Errorf("after a restart: %v, %d processes", phases(open), r.a.Processes())
 		}
+
 		r.wantVerdict(gozzard.ActionStart, specOf("svc", "ok"), gozzard.PhaseDone, gozzard.CodeOK, "")
 		r.wantVerdict(gozzard.ActionUpdate, specOf("root", "ok"), gozzard.PhaseNever, gozzard.CodeRefused, "no account root")
 		r.wantVerdict(gozzard.ActionStop, nil, gozzard.PhaseDone, gozzard.CodeOK, "") // by the definition that was kept
 	})
 }
 
-// A policy that forbids what was allowed leaves what runs alone, does nothing more for it, and is obeyed again when it allows it.
+// A policy that forbids what was allowed leaves what runs alone, does nothing more for it, and is obeyed again when
+// it allows it.
 func TestPolicyThatForbidsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := governed(t)
@@ -130,34 +137,42 @@ func TestPolicyThatForbidsLater(t *testing.T) {
 		p.set(func() { p.deny = "root" })
 		before := r.host.Commands(key, gozzard.ActionQuery)
 		pass(10 * time.Minute)
+
 		if n := len(r.host.Live(key)); n != 1 {
 			t.Fatalf("%d processes live", n)
 		}
 		if n := r.host.Commands(key, gozzard.ActionQuery); n != before {
 			t.Errorf("%d probes were run", n-before)
 		}
+
 		r.wantVerdict(gozzard.ActionStop, nil, gozzard.PhaseNever, gozzard.CodeRefused, "no account root")
 		r.wantVerdict(gozzard.ActionQuery, nil, gozzard.PhaseDone, gozzard.CodeOK, "")
 		r.host.End(key, supervise.Exit{Known: true, Code: 1})
 		pass(30 * time.Minute)
+
 		if n := r.host.Starts(key); n != 1 {
 			t.Errorf("%d starts", n)
 		}
+
 		r.stop() // it is no different for what is found at the start
 		r.start()
 		r.connect()
 		pass(30 * time.Minute)
+
 		if n := r.host.Starts(key); n != 1 {
 			t.Errorf("%d starts after a restart of the agent", n)
 		}
 		if text := r.shown(); !strings.Contains(text, "no account root (allow_root in policy.yaml)") {
 			t.Errorf("the status says %q", text)
 		}
+
 		p.set(func() { p.deny = "" })
 		pass(10 * time.Minute)
+
 		if n := len(r.host.Live(key)); n != 1 {
 			t.Errorf("%d processes live when it is allowed again", n)
 		}
+
 		p.set(func() { p.deny = "root" })
 		r.wantVerdict(gozzard.ActionUnhost, specOf("root", "ok"), gozzard.PhaseDone, gozzard.CodeOK, "")
 		r.wantVerdict(gozzard.ActionUnregister, nil, gozzard.PhaseDone, gozzard.CodeOK, "")
@@ -184,6 +199,7 @@ func TestPolicyCountsProcesses(t *testing.T) {
 			op.Key.Name = fmt.Sprintf("web%d", i)
 			ops = append(ops, op)
 		}
+
 		r.do(ops...)
 		pass(10 * time.Second)
 		good := 0
@@ -202,15 +218,18 @@ func TestPolicyCountsProcesses(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		}
+
 		if good != 3 || r.a.Processes() != 3 {
 			t.Errorf("%d started, %d kept", good, r.a.Processes())
 		}
+
 		gone := r.op(gozzard.ActionUnregister, "")
 		for _, op := range ops {
 			if r.last(op.ID).Outcome.Code == gozzard.CodeOK {
 				gone.Key = op.Key
 			}
 		}
+
 		r.do(gone)
 		pass(time.Second)
 		r.wantVerdict(gozzard.ActionStart, spec("ok"), gozzard.PhaseDone, gozzard.CodeOK, "")

@@ -62,8 +62,8 @@ func (a *Agent) sendResults(link Link, now time.Time) {
 	}
 }
 
-// statusesOf gives the present statuses of processes whose verdicts are told: they travel together, so that whoever reads a verdict finds a status that
-// agrees with it.
+// statusesOf gives the present statuses of processes whose verdicts are told: they travel together, so that whoever
+// reads a verdict finds a status that agrees with it.
 func (a *Agent) statusesOf(keys []gozzard.Key) (rows []gozzard.Status) {
 	for _, k := range keys {
 		if st, ok := a.sup.Status(k); ok {
@@ -96,9 +96,11 @@ func (a *Agent) takeResults(now time.Time) (results []gozzard.OpReport, keys []g
 			op.tries++
 		}
 	}
+
 	if a.fresh = a.fresh[n:]; len(a.fresh) == 0 {
 		a.fresh = nil
 	}
+
 	return results, keys, lsn
 }
 
@@ -120,8 +122,8 @@ func (a *Agent) repeat(now time.Time) (waiting int) {
 
 func reportSize(op *operation) int { return 512 + len(op.outcome.Message) }
 
-// openOps is the list of HELLO: complete, or absence would prove nothing. Verdicts that do not fit are told as begun, "will report", and follow as
-// results. a.mu is held.
+// openOps is the list of HELLO: complete, or absence would prove nothing. Verdicts that do not fit are told as
+// begun, "will report", and follow as results. a.mu is held.
 func (a *Agent) openOps() (open []gozzard.OpReport) {
 	size := 0
 	open = make([]gozzard.OpReport, 0, len(a.state.ops))
@@ -142,9 +144,11 @@ func (a *Agent) sendHello(link Link) {
 	open := a.openOps()
 	lsn := a.journal.Written()
 	a.mu.Unlock()
+
 	if a.journal.Sync(lsn) != nil || !a.contact.helloLeaves(session, a.o.Now()) {
 		return
 	}
+
 	r := a.frame(gozzard.ReportHello)
 	r.Hello = &gozzard.Hello{Run: a.run, Host: a.info, Open: open}
 	if err := link.Send(r); err != nil {
@@ -152,7 +156,8 @@ func (a *Agent) sendHello(link Link) {
 	}
 }
 
-// mark notes that a process changed. What it is now is read when the report is made, so that a host nobody listens to keeps only names.
+// mark notes that a process changed. What it is now is read when the report is made, so that a host nobody listens
+// to keeps only names.
 func (a *Agent) mark(key gozzard.Key) {
 	a.statusMu.Lock()
 	if len(a.changed) == 0 {
@@ -191,6 +196,7 @@ func (a *Agent) sendChanges(link Link) {
 		}
 		r = a.frame(gozzard.ReportStatus)
 	}
+
 	for key := range a.takeChanged() {
 		if st, ok := a.sup.Status(key); ok {
 			r.Statuses = append(r.Statuses, st)
@@ -201,6 +207,7 @@ func (a *Agent) sendChanges(link Link) {
 			send()
 		}
 	}
+
 	if len(r.Statuses)+len(r.Removed) > 0 {
 		send()
 	}

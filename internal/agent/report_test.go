@@ -33,6 +33,7 @@ func TestFullReportsAreRepeatedUntilAcknowledged(t *testing.T) {
 			op.Key.Name = fmt.Sprintf("p%04d", i)
 			ops = append(ops, op)
 		}
+
 		r.do(ops...)
 		pass(time.Minute)
 		r.forget()
@@ -54,20 +55,24 @@ func TestFullReportsAreRepeatedUntilAcknowledged(t *testing.T) {
 				rounds[rep.Round][st.Name] = true
 			}
 		}
+
 		for round, names := range rounds {
 			if len(names) != 1000 || parts[round] != 3 {
 				t.Errorf("round %d told %d processes in %d parts", round, len(names), parts[round])
 			}
 		}
+
 		if len(rounds) < 2 {
 			t.Errorf("%d rounds in two minutes without an acknowledgement", len(rounds))
 		}
+
 		r.set(func() { r.noRound, r.interval = false, 10*time.Minute })
 		r.a.Disconnected()
 		r.connect()
 		pass(time.Minute)
 		r.forget()
 		pass(5 * time.Minute)
+
 		for _, rep := range r.taken(gozzard.ReportStatus) {
 			if rep.Round != 0 {
 				t.Error("a full report though the interval is ten minutes")
@@ -86,6 +91,7 @@ func TestChangesAreTogetherInOneReport(t *testing.T) {
 			op.Key.Name = fmt.Sprintf("p%02d", i)
 			ops = append(ops, op)
 		}
+
 		r.do(ops...)
 		pass(100 * time.Millisecond)
 		reports := r.taken(gozzard.ReportStatus)
@@ -95,12 +101,14 @@ func TestChangesAreTogetherInOneReport(t *testing.T) {
 				running[st.Name] = st.State == gozzard.StateRunning
 			}
 		}
+
 		if len(reports) > 4 || len(running) != 50 || !running["p49"] {
 			t.Errorf("%d reports tell of %d processes", len(reports), len(running))
 		}
 		if n := len(r.taken(gozzard.ReportResults)); n > 10 {
 			t.Errorf("50 results left in %d reports", n)
 		}
+
 		r.forget()
 		gone := r.op(gozzard.ActionUnregister, "")
 		gone.Key.Name = "p07"
@@ -124,6 +132,7 @@ func TestLongHello(t *testing.T) {
 			op.Key.Name = fmt.Sprintf("p%04d", i)
 			ops = append(ops, op)
 		}
+
 		r.do(ops...)
 		pass(time.Second)
 		r.a.Disconnected()
@@ -132,9 +141,11 @@ func TestLongHello(t *testing.T) {
 		open := r.hello().Hello.Open
 		b, err := json.Marshal(open)
 		must(t, err)
+
 		if len(open) != 3000 || len(b) > 900<<10 {
 			t.Errorf("HELLO lists %d operations in %d bytes of JSON", len(open), len(b))
 		}
+
 		pass(3 * time.Second)
 		told := map[gozzard.OpID]bool{}
 		for _, rep := range r.taken(gozzard.ReportResults) {
@@ -145,6 +156,7 @@ func TestLongHello(t *testing.T) {
 				told[res.ID] = res.Phase == gozzard.PhaseDone
 			}
 		}
+
 		if len(told) != 3000 {
 			t.Errorf("%d verdicts followed", len(told))
 		}
@@ -168,9 +180,11 @@ func TestCompactionChangesNothing(t *testing.T) {
 			must(t, err)
 			largest, last = max(largest, st.Size()), st.Size()
 		}
+
 		if last >= largest || largest > 6<<20 {
 			t.Errorf("journal has %d bytes, had at most %d", last, largest)
 		}
+
 		r.set(func() { r.noAcks = true })
 		open := r.op(gozzard.ActionUnregister, "")
 		open.Key.Name = "p4"
@@ -184,9 +198,11 @@ func TestCompactionChangesNothing(t *testing.T) {
 		if r.a.Processes() != 4 || h.Session != 2 || len(h.Hello.Open) != 1 || h.Hello.Open[0].ID != open.ID || h.Journal.ID != id {
 			t.Errorf("after a restart: %d processes, session %d, open %v", r.a.Processes(), h.Session, phases(h.Hello.Open))
 		}
+
 		old := gozzard.Op{ID: gozzard.NewOpID(), Gen: 50, Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "shop", Name: "p4"}, Spec: spec("ok")}
 		r.do(old)
 		pass(10 * time.Millisecond)
+
 		if got := r.last(old.ID); got.Phase != gozzard.PhaseNever {
 			t.Errorf("an old intent is answered %+v", got)
 		}
@@ -199,6 +215,7 @@ func golden() []journal.Record {
 	put := func(t journal.Type, body string) {
 		out = append(out, journal.Record{LSN: uint64(len(out) + 1), Type: t, Body: []byte(body)})
 	}
+
 	op := `"op":{"id":"000102030405060708090a0b0c0d0e0f","task":7,"index":2,"gen":7,"action":"start","key":{"namespace":"shop","name":"进程"}}`
 	put(1, `{"session":4,"base":17}`)
 	put(2, `{"session":4}`)
@@ -231,16 +248,21 @@ func TestGoldenRecords(t *testing.T) {
 			fmt.Fprintf(&b, "   -> %d %s\n", e.Type, e.Body)
 		}
 	}
+
 	const file = "testdata/records.golden"
+
 	if *update {
 		must(t, os.MkdirAll("testdata", 0o755))
 		must(t, os.WriteFile(file, []byte(b.String()), 0o644))
 	}
+
 	want, err := os.ReadFile(file)
 	must(t, err)
+
 	if d := cmp.Diff(string(want), b.String()); d != "" {
 		t.Errorf("(-golden +now):\n%s", d)
 	}
+
 	for _, bad := range []struct {
 		t    journal.Type
 		body string
@@ -256,6 +278,7 @@ func FuzzRecord(f *testing.F) {
 	for _, rec := range golden() {
 		z.Add(uint8(rec.Type), rec.Body)
 	}
+
 	z.Fuzz(func(t *testing.T, typ uint8, body []byte) {
 		first, err := agent.Decode(journal.Type(typ), body)
 		if err != nil {

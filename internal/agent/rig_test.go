@@ -16,8 +16,8 @@ import (
 	"github.com/gozzard/gozzard/test/sim"
 )
 
-// rig is an agent over a simulated machine, with a scripted server in the place of the link. It lives in a synctest bubble: waiting costs nothing
-// and Wait means that everything that can happen has happened.
+// rig is an agent over a simulated machine, with a scripted server in the place of the link. It lives in a synctest
+// bubble: waiting costs nothing and Wait means that everything that can happen has happened.
 type rig struct {
 	t    *testing.T
 	dir  string
@@ -98,12 +98,14 @@ func (r *rig) Send(rep *gozzard.Report) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reports = append(r.reports, rep)
+
 	if rep.Kind == gozzard.ReportHello {
 		r.session = rep.Session
 	}
 	if r.mute {
 		return nil
 	}
+
 	cmd := &gozzard.Command{Version: 1, Session: rep.Session, Kind: gozzard.CommandAck}
 	switch rep.Kind {
 	case gozzard.ReportHello:
@@ -135,6 +137,7 @@ func (r *rig) Send(rep *gozzard.Report) error {
 	case gozzard.ReportLogs:
 		return nil
 	}
+
 	r.a.Receive(cmd)
 	return nil
 }
@@ -245,6 +248,7 @@ func copyDir(from, to string) error {
 		if err != nil {
 			return err
 		}
+
 		rel, err := filepath.Rel(from, path)
 		if err != nil {
 			return err
@@ -252,10 +256,12 @@ func copyDir(from, to string) error {
 		if d.IsDir() {
 			return os.MkdirAll(filepath.Join(to, rel), 0o700)
 		}
+
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
+
 		return os.WriteFile(filepath.Join(to, rel), b, 0o600)
 	})
 }

@@ -27,8 +27,10 @@ func TestIdentityIsMadeOnceAndKept(t *testing.T) {
 		}
 		return a.ID(), a.Close()
 	}
+
 	first, err := open("")
 	must(t, err)
+
 	if len(first) != 32 || first.Validate() != nil {
 		t.Errorf("made %q", first)
 	}
@@ -55,18 +57,22 @@ func TestHelloIsRepeatedUntilItsWelcome(t *testing.T) {
 		if len(hellos) < 4 {
 			t.Errorf("%d HELLOs in 11 s", len(hellos))
 		}
+
 		for _, h := range hellos {
 			if h.Session != 1 || h.Hello.Host.Agent != r.a.ID() || h.Hello.Host.Hostname != "h1" || h.Version != 1 {
 				t.Fatalf("HELLO %+v", h)
 			}
 		}
+
 		if n := len(r.taken(gozzard.ReportStatus)) + len(r.taken(gozzard.ReportHeartbeat)); n > 0 {
 			t.Errorf("%d other reports before the Welcome", n)
 		}
+
 		r.set(func() { r.mute = false })
 		pass(7 * time.Second)
 		r.forget()
 		pass(31 * time.Second)
+
 		if n := len(r.taken(gozzard.ReportHello)); n > 0 {
 			t.Errorf("%d HELLOs in an open session", n)
 		}
@@ -86,6 +92,7 @@ func TestEveryConnectionAndGreetIsANewSession(t *testing.T) {
 				t.Errorf("%s: session %d, want %d", what, got, want)
 			}
 		}
+
 		expect("first", 1)
 		r.a.Disconnected()
 		r.a.Connected()
@@ -107,7 +114,8 @@ func TestEveryConnectionAndGreetIsANewSession(t *testing.T) {
 	})
 }
 
-// A4: what lay in the socket buffer while the agent was frozen finds the lease over, and answers from before the freeze do not renew it.
+// A4: what lay in the socket buffer while the agent was frozen finds the lease over, and answers from before the
+// freeze do not renew it.
 func TestLeaseIsOverAfterAFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
@@ -121,6 +129,7 @@ func TestLeaseIsOverAfterAFreeze(t *testing.T) {
 		time.Sleep(60 * time.Second) // the buffer, in its order: an answer, then an operation
 		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandAck, Session: 1, Beat: beat.Beat})
 		r.send(1, start)
+
 		if n := r.host.Commands(key, gozzard.ActionStart); n != 0 || len(r.said(start.ID)) != 0 {
 			t.Errorf("ran %d times, said %v", n, phases(r.said(start.ID)))
 		}
@@ -130,9 +139,11 @@ func TestLeaseIsOverAfterAFreeze(t *testing.T) {
 		if len(r.hello().Hello.Open) != 0 {
 			t.Errorf("HELLO lists %v", phases(r.hello().Hello.Open))
 		}
+
 		r.set(func() { r.mute, r.noBeats = false, false })
 		pass(6 * time.Second)
 		r.do(start)
+
 		if n := r.host.Commands(key, gozzard.ActionStart); n != 1 {
 			t.Errorf("in the new session it ran %d times", n)
 		}
@@ -154,7 +165,8 @@ func TestLeaseHoldsWhileHeartbeatsAreAnswered(t *testing.T) {
 	})
 }
 
-// A9: a state folder put back from an old copy tells a position before the one the server saw, however often it is started before it is heard.
+// A9: a state folder put back from an old copy tells a position before the one the server saw, however often it is
+// started before it is heard.
 func TestRollbackIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
@@ -197,6 +209,7 @@ func TestPositionNeverFalls(t *testing.T) {
 			r.connect()
 			r.stop()
 		}
+
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		var last uint64
@@ -222,6 +235,7 @@ func TestFailedSyncEndsTheAgent(t *testing.T) {
 			}
 			return f.Sync()
 		}
+
 		r.start()
 		broken.Store(true)
 		r.a.Connected()
@@ -229,6 +243,7 @@ func TestFailedSyncEndsTheAgent(t *testing.T) {
 		err := <-r.ended
 		r.cancel()
 		r.cancel = nil
+
 		if !errors.Is(err, boom) || !errors.Is(told, boom) {
 			t.Errorf("Run ended with %v, Fatal was told %v", err, told)
 		}
@@ -249,6 +264,7 @@ func TestSlowDiskDoesNotStopHeartbeats(t *testing.T) {
 			}
 			return f.Sync()
 		}
+
 		r.start()
 		r.connect()
 		r.forget()
@@ -256,13 +272,16 @@ func TestSlowDiskDoesNotStopHeartbeats(t *testing.T) {
 		start := r.op(gozzard.ActionStart, "ok")
 		r.do(start)
 		pass(39 * time.Second)
+
 		if n := r.host.Commands(key, gozzard.ActionStart); n != 0 {
 			t.Errorf("ran %d times before its intent was durable", n)
 		}
 		if n := len(r.taken(gozzard.ReportHeartbeat)); n < 7 {
 			t.Errorf("%d heartbeats in 39 s", n)
 		}
+
 		pass(time.Minute)
+
 		if n := len(r.taken(gozzard.ReportHello)); n != 0 {
 			t.Errorf("the session was given up")
 		}
@@ -284,19 +303,22 @@ func TestLateAnswerRenewsLittle(t *testing.T) {
 		if len(beats) == 0 {
 			t.Fatal("no heartbeat")
 		}
+
 		r.set(func() { r.mute = true })
 		pass(4 * time.Second) // within the lease of the last answer
 		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandAck, Session: 1, Beat: beats[0].Beat})
 		pass(13 * time.Second) // within 15 s of the answer, beyond 15 s of its heartbeat
 		start := r.op(gozzard.ActionStart, "ok")
 		r.send(1, start)
+
 		if n := r.host.Commands(key, gozzard.ActionStart); n != 0 || r.hello().Session != 2 {
 			t.Errorf("ran %d times, session %d", n, r.hello().Session)
 		}
 	})
 }
 
-// An agent that lost its state counts its sessions anew. What answered its first life must not open the first session of its second.
+// An agent that lost its state counts its sessions anew. What answered its first life must not open the first
+// session of its second.
 func TestTT2WelcomeOfAnotherRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -309,13 +331,17 @@ func TestTT2WelcomeOfAnotherRun(t *testing.T) {
 			r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandWelcome, Session: hello.Session, Beat: run})
 			r.do(op)
 		}
+
 		pass(time.Second)
+
 		if n := r.host.Starts(key); n != 0 {
 			t.Fatalf("%d processes were started in a session that nobody opened", n)
 		}
+
 		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandWelcome, Session: hello.Session, Beat: hello.Hello.Run})
 		r.do(op)
 		pass(time.Second)
+
 		if n := r.host.Starts(key); n != 1 {
 			t.Fatalf("%d processes were started in an open session", n)
 		}

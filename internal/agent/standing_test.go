@@ -15,9 +15,11 @@ func TestStanding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.start()
+
 		if s := r.a.Summary(); s.Open || !s.Heard.IsZero() || !s.Opened.IsZero() || s.Host.Agent != r.a.ID() || s.Session != 0 {
 			t.Fatalf("before the first session: %+v", s)
 		}
+
 		r.connect()
 		began := time.Now()
 		pass(time.Minute)
@@ -25,14 +27,18 @@ func TestStanding(t *testing.T) {
 		if !s.Open || s.Session != 1 || s.Opened.After(began) || time.Since(s.Heard) > 6*time.Second || s.Journal.LSN == 0 || s.Journal.ID == [16]byte{} {
 			t.Fatalf("with a session: %+v", s)
 		}
+
 		r.a.Disconnected()
 		cut := time.Now()
 		pass(time.Hour)
+
 		if s := r.a.Summary(); s.Open || s.Heard.After(cut) || cut.Sub(s.Heard) > 6*time.Second {
 			t.Fatalf("an hour after it was cut: %+v", s)
 		}
+
 		r.set(func() { r.mute = true }) // connected, but the server says nothing
 		r.connect()
+
 		if s := r.a.Summary(); s.Open || s.Session != 2 || cut.Sub(s.Heard) > 6*time.Second || s.Heard.IsZero() {
 			t.Fatalf("a session that nobody answers: %+v", s)
 		}
@@ -53,6 +59,7 @@ func TestStandingOnASlowDisk(t *testing.T) {
 			}
 			return f.Sync()
 		}
+
 		r.start()
 		r.connect()
 		slow.Store(true)
@@ -60,10 +67,13 @@ func TestStandingOnASlowDisk(t *testing.T) {
 		began := time.Now()
 		s := r.a.Summary()
 		r.a.Lives(10)
+
 		if !s.Open || time.Since(began) != 0 { // the clock of the bubble moves when somebody waits
 			t.Errorf("%+v after %s", s, time.Since(began))
 		}
+
 		pass(3 * time.Minute)
+
 		if lives, _ := r.a.Lives(10); len(lives) != 1 || lives[0].State != gozzard.StateRunning {
 			t.Errorf("%+v", lives)
 		}

@@ -42,7 +42,8 @@ func (op *operation) report() gozzard.OpReport {
 	return gozzard.OpReport{ID: op.id, Ref: op.ref, Phase: op.phase, Outcome: op.outcome}
 }
 
-// state is what the journal says, plus the operations that are only in memory. Replaying the records through apply gives it back.
+// state is what the journal says, plus the operations that are only in memory. Replaying the records through apply
+// gives it back.
 type state struct {
 	session  uint64
 	base     uint64 // journal position told in that session until it is welcome
@@ -145,18 +146,22 @@ func (s *state) records() []supervise.Record {
 func (s *state) snapshot() []journal.Entry {
 	var out []journal.Entry
 	put := func(t journal.Type, e entry) { out = append(out, e.encode(t)) }
+
 	if s.session > 0 {
 		put(recordSession, entry{Session: s.session, Base: s.base})
 	}
 	if s.welcomed {
 		put(recordWelcome, entry{Session: s.session})
 	}
+
 	for key, gen := range s.gens {
 		put(recordGen, entry{Key: &key, Gen: gen})
 	}
+
 	for _, rec := range s.procs {
 		put(recordProcess, entry{Process: &rec})
 	}
+
 	for _, op := range s.ops {
 		if op.action.ReadOnly() || op.phase < gozzard.PhaseBegun {
 			continue
@@ -167,14 +172,18 @@ func (s *state) snapshot() []journal.Entry {
 		}
 		put(recordOp, e)
 	}
+
 	if len(s.groups) > 0 {
 		put(recordGroups, entry{Groups: s.groups})
 	}
+
 	for i := range s.events.kept {
 		put(recordEvent, entry{Event: &s.events.kept[i]})
 	}
+
 	if s.events.acked > 0 {
 		put(recordEventsAcked, entry{Seq: s.events.acked})
 	}
+
 	return out
 }

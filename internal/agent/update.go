@@ -2,7 +2,8 @@ package agent
 
 import "github.com/gozzard/gozzard"
 
-// update hands an order on and has the answer told. Nothing waits for the update itself: the server gives the order again until the answer is final.
+// update hands an order on and has the answer told. Nothing waits for the update itself: the server gives the order
+// again until the answer is final.
 func (a *Agent) update(cmd *gozzard.Command) {
 	if cmd.Update == nil || !a.contact.Leased(cmd.Session, a.o.Now()) {
 		return

@@ -26,7 +26,8 @@ const (
 	maxAnswer  = 64 << 20
 )
 
-// Client asks the agent behind a socket. It needs nothing of an HTTP client but the form of requests and answers: each has a connection of its own.
+// Client asks the agent behind a socket. It needs nothing of an HTTP client but the form of requests and answers:
+// each has a connection of its own.
 type Client struct{ path string }
 
 // NewClient makes a client of the socket at a path.
@@ -54,27 +55,33 @@ func (c *Client) ask(ctx context.Context, method, verb string, into any) error {
 	if err != nil {
 		return fmt.Errorf("cannot ask the agent: %w", err)
 	}
+
 	conn, err := dial(ctx, c.path)
 	if err != nil {
 		return c.explain(err)
 	}
+
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // whoever waits comes back
 	defer stop()
+
 	if err := req.Write(conn); err != nil {
 		return c.explain(err)
 	}
+
 	bound := &io.LimitedReader{R: conn, N: maxHead}
 	res, err := http.ReadResponse(bufio.NewReader(bound), req)
 	if err != nil {
 		return c.explain(err)
 	}
+
 	defer res.Body.Close()
 	bound.N = maxAnswer
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		return fmt.Errorf("cannot read the answer of the agent at %s: %w", c.path, err)
 	}
+
 	if res.StatusCode >= 300 {
 		var f fault
 		if json.Unmarshal(b, &f) != nil || f.Error == "" {
@@ -85,9 +92,11 @@ func (c *Client) ask(ctx context.Context, method, verb string, into any) error {
 		}
 		return fmt.Errorf("the agent at %s refuses: %s", c.path, f.Error)
 	}
+
 	if err := json.Unmarshal(b, into); err != nil {
 		return fmt.Errorf("cannot read the answer of the agent at %s: %w", c.path, err)
 	}
+
 	return nil
 }
 

@@ -39,6 +39,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if from, _ = r.Context().Value(peerKey{}).(*conn); from == nil { // not by the gate: nobody that is known
 		from = &conn{}
 	}
+
 	v, known := verbs[r.URL.Path]
 	switch {
 	case !known:
@@ -61,14 +62,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveGreat bounds what answers take of the agent's memory, also when nobody reads them. Members and owners do not wait for each other.
+// serveGreat bounds what answers take of the agent's memory, also when nobody reads them. Members and owners do not
+// wait for each other.
 func (s *Server) serveGreat(w http.ResponseWriter, r *http.Request, who rank, v verb) {
 	room := s.members
+
 	if who == owner {
 		room = s.owners
 	}
+
 	ctx, cancel := context.WithTimeout(r.Context(), roomWait)
 	defer cancel()
+
 	select {
 	case room <- struct{}{}:
 		defer func() { <-room }()
@@ -76,6 +81,7 @@ func (s *Server) serveGreat(w http.ResponseWriter, r *http.Request, who rank, v 
 		refuse(w, http.StatusServiceUnavailable, "others are being answered, try again")
 		return
 	}
+
 	answer, code := v.answer(s)
 	write(w, code, answer)
 }
@@ -114,11 +120,13 @@ func write(w http.ResponseWriter, code int, v any) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
+
 	if err := enc.Encode(v); err != nil {
 		code = http.StatusInternalServerError
 		b.Reset()
 		b.WriteString(`{"error":"the answer cannot be written"}` + "\n")
 	}
+
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(b.Len()))

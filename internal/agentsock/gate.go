@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// How many connections there may be at a time. Owners have room of their own, so that members cannot keep them out, and one member has a part of the
-// members' room only.
+// How many connections there may be at a time. Owners have room of their own, so that members cannot keep them out,
+// and one member has a part of the members' room only.
 const (
 	maxOwners  = 16
 	maxMembers = 16
@@ -70,6 +70,7 @@ func (g *gate) Close() error { return g.UnixListener.Close() }
 func (g *gate) enter(who rank, uid uint32) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	if who == owner {
 		if g.owners >= maxOwners {
 			return false
@@ -77,13 +78,16 @@ func (g *gate) enter(who rank, uid uint32) bool {
 		g.owners++
 		return true
 	}
+
 	all := 0
 	for _, n := range g.members {
 		all += n
 	}
+
 	if all >= maxMembers || g.members[uid] >= maxOfOne {
 		return false
 	}
+
 	g.members[uid]++
 	return true
 }

@@ -65,18 +65,22 @@ func ask(path, request string) (h heard) {
 		h.Refused = err.Error()
 		return h
 	}
+
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	_, _ = io.WriteString(c, request) // who is refused may be cut off in the middle
 	b, err := io.ReadAll(io.LimitReader(c, 1<<20))
 	h.Bytes = len(b)
+
 	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		h.Refused = err.Error()
 	}
+
 	head, body, _ := strings.Cut(string(b), "\r\n\r\n")
 	if words := strings.Fields(head); len(words) > 1 {
 		h.Code, _ = strconv.Atoi(words[1])
 	}
+
 	h.Body = body
 	return h
 }
@@ -158,18 +162,22 @@ func serve(t *testing.T, path, group string, change func(*agentsock.Options)) *s
 	t.Helper()
 	s := &served{path: path}
 	o := options(path, group, slog.New(slog.NewTextHandler(&s.log, nil)), &s.reconnects)
+
 	if change != nil {
 		change(&o)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- agentsock.New(o).Run(ctx) }()
+
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+
 	t.Cleanup(s.stop)
 	return s
 }

@@ -33,11 +33,13 @@ type socket struct {
 	group  *uint32
 }
 
-// listenAt makes the socket. It is made in a folder of its own that nobody else can enter, and gets its name when its mode is right: there is no moment in
-// which it can be reached and is not protected. What has the name already is replaced only when it is a socket on which nobody listens.
+// listenAt makes the socket. It is made in a folder of its own that nobody else can enter, and gets its name when
+// its mode is right: there is no moment in which it can be reached and is not protected. What has the name already
+// is replaced only when it is a socket on which nobody listens.
 func listenAt(path, group string) (_ *socket, err error) {
 	s := &socket{name: filepath.Base(path)}
 	mode := fs.FileMode(0o600)
+
 	if group != "" {
 		gid, err := groupID(group)
 		if err != nil {
@@ -45,17 +47,21 @@ func listenAt(path, group string) (_ *socket, err error) {
 		}
 		s.group, mode = &gid, 0o660
 	}
+
 	if s.folder, err = trustedFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
+
 	defer func() {
 		if err != nil {
 			s.close()
 		}
 	}()
+
 	if err := s.vacant(path); err != nil {
 		return nil, err
 	}
+
 	nest := "." + s.name + ".new"
 	if err := s.clear(nest); err != nil {
 		return nil, err
@@ -63,13 +69,16 @@ func listenAt(path, group string) (_ *socket, err error) {
 	if err := os.Mkdir(s.folder.at(nest), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the socket %s: %w", path, bare(err))
 	}
+
 	defer func() { err = errors.Join(err, s.clear(nest)) }()
+
 	if err := s.bind(s.folder.at(nest+"/s"), mode); err != nil {
 		return nil, fmt.Errorf("cannot make the socket %s: %w", path, bare(err))
 	}
 	if err := os.Rename(s.folder.at(nest+"/s"), s.folder.at(s.name)); err != nil {
 		return nil, fmt.Errorf("cannot make the socket %s: %w", path, bare(err))
 	}
+
 	return s, nil
 }
 
@@ -78,6 +87,7 @@ func (s *socket) bind(at string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
+
 	l.SetUnlinkOnClose(false) // it gets another name
 	s.UnixListener = l
 	if s.group != nil {
@@ -85,9 +95,11 @@ func (s *socket) bind(at string, mode fs.FileMode) error {
 			return err
 		}
 	}
+
 	if err := os.Chmod(at, mode); err != nil {
 		return err
 	}
+
 	s.made, err = os.Lstat(at)
 	return err
 }
@@ -114,6 +126,7 @@ func (s *socket) vacant(path string) error {
 	case fi.Mode().Type() != fs.ModeSocket:
 		return fmt.Errorf("%s is there and is no socket (%s): move it away, or give another --socket", path, fi.Mode())
 	}
+
 	c, err := net.DialTimeout("unix", s.folder.at(s.name), dialWait)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -121,11 +134,14 @@ func (s *socket) vacant(path string) error {
 	if err != nil {
 		return fmt.Errorf("cannot find out whether somebody listens on %s: %w", path, bare(err))
 	}
+
 	defer c.Close()
 	who := ""
+
 	if p, err := peerOf(c.(*net.UnixConn)); err == nil && p.pid > 0 {
 		who = fmt.Sprintf(" (pid %d)", p.pid)
 	}
+
 	return fmt.Errorf("another program listens on %s%s: give each agent a --socket of its own", path, who)
 }
 
@@ -147,10 +163,12 @@ func trustedFolder(path string) (*folder, error) {
 	if err := policy.TrustOwnWay.Check(path); err != nil {
 		return nil, fmt.Errorf("cannot use the socket's folder: %w", err)
 	}
+
 	f, err := openFolder(path)
 	if err != nil {
 		return nil, err
 	}
+
 	fi, err := f.stat()
 	if err == nil && fi.Mode().Perm()&0o022 != 0 { // a sticky one, too: whoever comes first has the name in it
 		err = fmt.Errorf("it is writable by others (mode %04o); use one that only root or the agent's account may write, such as /run/gozzard", fi.Mode().Perm())
@@ -159,6 +177,7 @@ func trustedFolder(path string) (*folder, error) {
 		f.close()
 		return nil, fmt.Errorf("cannot use the socket's folder %s: %w", path, err)
 	}
+
 	return f, nil
 }
 
@@ -169,6 +188,7 @@ func groupID(name string) (uint32, error) {
 	if err == nil {
 		id = g.Gid
 	}
+
 	n, bad := strconv.ParseUint(id, 10, 32)
 	switch {
 	case bad == nil:
@@ -176,6 +196,7 @@ func groupID(name string) (uint32, error) {
 	case err == nil:
 		err = bad
 	}
+
 	return 0, fmt.Errorf("cannot find the group of --socket-group: %w", err)
 }
 

@@ -13,12 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerOf asks the kernel who connected. It is about the moment of the connect: who passes the descriptor on gives away his own rights.
+// peerOf asks the kernel who connected. It is about the moment of the connect: who passes the descriptor on gives
+// away his own rights.
 func peerOf(c *net.UnixConn) (peer, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return peer{}, fmt.Errorf("cannot look at a connection: %w", err)
 	}
+
 	var p peer
 	var asked error
 	err = raw.Control(func(fd uintptr) {
@@ -29,12 +31,14 @@ func peerOf(c *net.UnixConn) (peer, error) {
 		p = peer{uid: cred.Uid, gid: cred.Gid, pid: cred.Pid}
 		p.groups, asked = peerGroups(int(fd))
 	})
+
 	if errors.Is(asked, unix.ENOPROTOOPT) { // before Linux 4.13
 		p.groups, asked = databaseGroups(p.uid), nil
 	}
 	if err := errors.Join(err, asked); err != nil {
 		return peer{}, fmt.Errorf("cannot find out who connected: %w", err)
 	}
+
 	return p, nil
 }
 
@@ -66,14 +70,17 @@ func databaseGroups(uid uint32) (groups []uint32) {
 	if err != nil {
 		return nil
 	}
+
 	ids, err := u.GroupIds()
 	if err != nil {
 		return nil
 	}
+
 	for _, id := range ids {
 		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
 			groups = append(groups, uint32(n))
 		}
 	}
+
 	return groups
 }

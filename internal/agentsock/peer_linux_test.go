@@ -16,7 +16,8 @@ import (
 
 var nobodyHere = account{uid: 54321, gid: 54321}
 
-// TE7: the mode of the socket keeps strangers away, and where it was opened by mistake they are closed without a byte, counted, and logged now and then.
+// TE7: the mode of the socket keeps strangers away, and where it was opened by mistake they are closed without a
+// byte, counted, and logged now and then.
 func TestTE7StrangersGetNothing(t *testing.T) {
 	needsRoot(t)
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", nil).up(t)
@@ -30,12 +31,14 @@ func TestTE7StrangersGetNothing(t *testing.T) {
 	if err := os.Chmod(s.path, 0o666); err != nil {
 		t.Fatal(err)
 	}
+
 	strangers := []account{nobodyHere, {uid: 54321, gid: 0}, {uid: 65534, gid: 65534, groups: []uint32{0, 1, 100}}}
 	for i, request := range []string{getStatus, getProcesses, postReconnect, "", strings.Repeat("x", 64<<10)} {
 		if h := strangers[i%len(strangers)].asks(t, s.path, request, 0); h.Refused != "" && !strings.Contains(h.Refused, "broken pipe") || h.Bytes != 0 {
 			t.Errorf("a stranger with %.20q: %+v", request, h)
 		}
 	}
+
 	st, err := agentsock.NewClient(s.path).Status(t.Context())
 	if err != nil || st.Refused != 5 {
 		t.Errorf("%d were refused, %v", st.Refused, err)
@@ -56,15 +59,18 @@ func TestTE7MembersOnlyLook(t *testing.T) {
 	if g, err := user.LookupGroupId(name); err == nil {
 		name = g.Name
 	}
+
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), name, nil).up(t)
 	fi, err := os.Lstat(s.path)
 	if err != nil || fi.Mode() != os.ModeSocket|0o660 || fi.Sys().(*syscall.Stat_t).Gid != group || fi.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Fatalf("%+v, %v", fi, err)
 	}
+
 	var many []uint32
 	for n := range uint32(200) {
 		many = append(many, 70000+n)
 	}
+
 	for name, who := range map[string]account{
 		"first group": {uid: 54321, gid: group}, "second group": {uid: 54321, gid: 54321, groups: []uint32{group}},
 		"one of many": {uid: 54321, gid: 54321, groups: append([]uint32{group}, many...)},
@@ -79,6 +85,7 @@ func TestTE7MembersOnlyLook(t *testing.T) {
 			t.Errorf("%s: reconnect %+v", name, h)
 		}
 	}
+
 	if err := os.Chmod(s.path, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -103,10 +110,12 @@ func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil { // open, so that the check is the socket's
 		t.Fatal(err)
 	}
+
 	me := account{uid: 54322, gid: 54322}
 	if err := os.Chown(dir, int(me.uid), int(me.gid)); err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(dir, "agent.sock")
 	cmd := me.command("serve", path)
 	out, err := cmd.StderrPipe()
@@ -116,10 +125,13 @@ func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+
 	if line, err := bufio.NewReader(out).ReadString('\n'); !strings.Contains(line, "local socket is served") {
 		t.Fatalf("%q, %v", line, err)
 	}
+
 	fi, err := os.Lstat(path)
 	if err != nil || fi.Mode() != os.ModeSocket|0o600 || fi.Sys().(*syscall.Stat_t).Uid != me.uid {
 		t.Fatalf("%v, %v", fi, err)
@@ -141,6 +153,7 @@ func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+
 	_ = cmd.Wait()
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatalf("a killed agent cannot have cleared up: %v", err)
@@ -156,6 +169,7 @@ func TestDatabaseGroups(t *testing.T) {
 	if err != nil {
 		t.Skip("this host has no files of accounts")
 	}
+
 	gid, err := strconv.ParseUint(root.Gid, 10, 32)
 	if err != nil {
 		t.Fatal(err)

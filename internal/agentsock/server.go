@@ -20,7 +20,8 @@ const (
 	grace      = time.Second // for answers under way at the end
 )
 
-// A socket that cannot be made is tried again: its folder may come later, and the one who listens on it may go. The agent's work does not hang on it.
+// A socket that cannot be made is tried again: its folder may come later, and the one who listens on it may go. The
+// agent's work does not hang on it.
 const (
 	firstPause = 250 * time.Millisecond
 	lastPause  = time.Minute
@@ -62,7 +63,8 @@ func New(o Options) *Server {
 	return &Server{o: o, own: ownUID(), members: make(chan struct{}, maxGreat), owners: make(chan struct{}, maxGreat)}
 }
 
-// Run serves until ctx ends, and takes the socket away then. That the socket cannot be made is logged and no reason to end.
+// Run serves until ctx ends, and takes the socket away then. That the socket cannot be made is logged and no reason
+// to end.
 func (s *Server) Run(ctx context.Context) error {
 	said := ""
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
@@ -79,6 +81,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
+
 	return nil
 }
 
@@ -88,8 +91,10 @@ func (s *Server) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	defer sock.close()
 	s.o.Log.Info("local socket is served", "path", s.o.Path, "group", s.o.Group)
+
 	srv := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: s.o.HeaderTime, ReadTimeout: s.o.HeaderTime, WriteTimeout: answerTime, MaxHeaderBytes: maxHeader,
@@ -99,22 +104,27 @@ func (s *Server) serve(ctx context.Context) error {
 			return context.WithValue(ctx, peerKey{}, c)
 		},
 	}
+
 	srv.SetKeepAlivesEnabled(false)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(newGate(sock, s.own, &s.refused, s.o.Log)) }()
+
 	select {
 	case err := <-done:
 		return fmt.Errorf("cannot serve the local socket %s: %w", s.o.Path, err)
 	case <-ctx.Done():
 	}
+
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
+
 	if err := srv.Shutdown(end); err != nil {
 		_ = srv.Close() // what is still open now is a client that does not read
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 		s.o.Log.Warn("the local socket had a fault at its end", "err", err)
 	}
+
 	return nil
 }
 

@@ -15,41 +15,51 @@ import (
 	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
-// A socket on which nobody listens any more is replaced; one on which somebody does is left to him, and taken over when he is gone.
+// A socket on which nobody listens any more is replaced; one on which somebody does is left to him, and taken over
+// when he is gone.
 func TestStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(openFolder(t), "agent.sock")
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stale.SetUnlinkOnClose(false) // as when a program is killed
+
 	if err := stale.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	before, err := os.Lstat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	first := serve(t, path, "", nil).up(t)
 	now, err := os.Lstat(path)
 	if err != nil || os.SameFile(before, now) {
 		t.Errorf("not replaced: %v", err)
 	}
+
 	second := serve(t, path, "", func(o *agentsock.Options) {
 		o.Status = func() agentsock.Status { return agentsock.Status{Agent: "second"} }
 	})
+
 	until(t, second.log.String, func() bool { return strings.Contains(second.log.String(), "another program listens on "+path+" (pid ") })
+
 	ask := func(want string) {
 		t.Helper()
 		if st, err := agentsock.NewClient(path).Status(t.Context()); string(st.Agent) != want || err != nil {
 			t.Errorf("%q answers, want %q: %v", st.Agent, want, err)
 		}
 	}
+
 	ask("a1")
 	first.stop()
 	second.up(t)
 	ask("second")
 	second.stop()
+
 	if left, err := os.ReadDir(filepath.Dir(path)); len(left) != 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -62,15 +72,20 @@ func TestHalfMadeSocketIsCleared(t *testing.T) {
 	if err := os.Mkdir(nest, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(nest, "s"), Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	l.SetUnlinkOnClose(false)
+
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	serve(t, filepath.Join(dir, "agent.sock"), "", nil).up(t)
+
 	if left, err := os.ReadDir(dir); len(left) != 1 || err != nil {
 		t.Errorf("%v, %v", left, err)
 	}
@@ -92,20 +107,25 @@ func TestTE7OnlySocketsAreReplaced(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			l.SetUnlinkOnClose(false)
+
 			if err := errors.Join(l.Close(), os.WriteFile(other+"/file", []byte("kept"), 0o600), put(path, other)); err != nil {
 				t.Fatal(err)
 			}
+
 			before, err := os.Lstat(path)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			s := serve(t, path, "", nil)
 			until(t, s.log.String, func() bool { return strings.Contains(s.log.String(), path+" is there and is no socket") })
 			after, err := os.Lstat(path)
 			if err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode() {
 				t.Fatalf("%v became %v, %v", before, after, err)
 			}
+
 			names, err := os.ReadDir(other)
 			if err != nil || len(names) != 2 {
 				t.Errorf("%v, %v", names, err)
@@ -113,6 +133,7 @@ func TestTE7OnlySocketsAreReplaced(t *testing.T) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
+
 			s.up(t)
 		})
 	}
@@ -121,6 +142,7 @@ func TestTE7OnlySocketsAreReplaced(t *testing.T) {
 // TE7: where others decide what is called what there is no socket.
 func TestTE7FolderOfOthers(t *testing.T) {
 	needsRoot(t)
+
 	for name, change := range map[string]func(dir string) error{
 		"everybody writes":      func(dir string) error { return os.Chmod(dir, 0o777) },
 		"whoever comes first":   func(dir string) error { return os.Chmod(dir, 0o777|os.ModeSticky) },
@@ -142,7 +164,8 @@ func TestTE7FolderOfOthers(t *testing.T) {
 	}
 }
 
-// A folder that is not there, a group that does not exist: the log says so once, and the socket comes when that is mended.
+// A folder that is not there, a group that does not exist: the log says so once, and the socket comes when that is
+// mended.
 func TestSocketComesLater(t *testing.T) {
 	dir := filepath.Join(openFolder(t), "run")
 	s := serve(t, filepath.Join(dir, "agent.sock"), "", nil)
@@ -150,12 +173,14 @@ func TestSocketComesLater(t *testing.T) {
 	other := serve(t, filepath.Join(openFolder(t), "agent.sock"), "no-such-group", nil)
 	until(t, other.log.String, func() bool { return strings.Contains(other.log.String(), "group: unknown group no-such-group") })
 	time.Sleep(time.Second) // in which it is tried again
+
 	if n := strings.Count(s.log.String(), "there is no local socket"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	s.up(t)
 }
 
@@ -203,6 +228,7 @@ func TestClientOfAnything(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -216,7 +242,9 @@ func TestClientOfAnything(t *testing.T) {
 					_ = conn.Close()
 				}
 			}()
+
 			defer func() { _ = l.Close(); <-done }()
+
 			if _, err := agentsock.NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
 			}
@@ -247,6 +275,7 @@ func TestTD1LocalSocket(t *testing.T) {
 			t.Errorf("%s: %+v", name, h)
 		}
 	}
+
 	if s.reconnects.Load() != 0 {
 		t.Error("the link was made anew")
 	}
@@ -270,10 +299,12 @@ func TestTD1TooManyConnections(t *testing.T) {
 	if h := alice.asks(t, s.path, getStatus, 4); h.Bytes != 0 {
 		t.Errorf("a member beside 4 of her own: %+v", h)
 	}
+
 	root := account{}
 	if h := root.asks(t, s.path, getStatus, 15); h.Code != 200 {
 		t.Errorf("root beside 15 of his own: %+v", h)
 	}
+
 	var idle []net.Conn
 	for range 200 {
 		c, err := net.Dial("unix", s.path)
@@ -282,15 +313,18 @@ func TestTD1TooManyConnections(t *testing.T) {
 		}
 		idle = append(idle, c)
 	}
+
 	if h := root.asks(t, s.path, getStatus, 0); h.Bytes != 0 {
 		t.Errorf("root beside 200 of his own: %+v", h)
 	}
 	if h := bob.asks(t, s.path, getStatus, 0); h.Code != 200 {
 		t.Errorf("a member beside 200 of root: %+v", h)
 	}
+
 	for _, c := range idle {
 		_ = c.Close()
 	}
+
 	until(t, func() string { return "room is not made again" }, func() bool { return ask(s.path, getStatus).Code == 200 })
 }
 
@@ -308,15 +342,18 @@ func TestProcessesAreBounded(t *testing.T) {
 // TD1: whoever asks for great answers and does not read them keeps neither the memory nor the others waiting.
 func TestTD1UnreadAnswers(t *testing.T) {
 	needsRoot(t)
+
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "100", func(o *agentsock.Options) {
 		o.Processes = func(most int) ([]agentsock.Process, int) { return make([]agentsock.Process, 3000), 3000 } // more than a socket takes in
 	}).up(t)
+
 	var idle []net.Conn
 	defer func() {
 		for _, c := range idle {
 			_ = c.Close()
 		}
 	}()
+
 	for range 4 {
 		c, err := net.Dial("unix", s.path)
 		if err != nil {
@@ -327,12 +364,14 @@ func TestTD1UnreadAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if h := (account{uid: 54321, gid: 100}).asks(t, s.path, getProcesses, 0); h.Code != 200 {
 		t.Errorf("a member beside owners who do not read: %d", h.Code)
 	}
 	if h := ask(s.path, getStatus); h.Code != 200 {
 		t.Errorf("how it stands: %+v", h)
 	}
+
 	later := 0 // two are being answered and hold what they are answered with
 	for _, c := range idle {
 		head := make([]byte, len("HTTP/1.1 503"))
@@ -344,8 +383,10 @@ func TestTD1UnreadAnswers(t *testing.T) {
 			later++
 		}
 	}
+
 	if later != len(idle)-2 {
 		t.Errorf("%d of %d were told to come later", later, len(idle))
 	}
+
 	until(t, func() string { return "those who do not read are never cut off" }, func() bool { return ask(s.path, getProcesses).Code == 200 })
 }

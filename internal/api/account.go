@@ -39,6 +39,7 @@ func readGrant(v *strictjson.Value) (g gozzard.Grant) {
 	if !v.Object() {
 		return g
 	}
+
 	v.Only("role", "businesses", "namespaces", "clouds", "nets", "actions")
 	role, businesses, namespaces := v.Get("role"), v.Get("businesses"), v.Get("namespaces")
 	clouds, nets, actions := v.Get("clouds"), v.Get("nets"), v.Get("actions")
@@ -46,6 +47,7 @@ func readGrant(v *strictjson.Value) (g gozzard.Grant) {
 	businesses.OptList(maxGrantList, func(e *strictjson.Value) { g.Businesses = append(g.Businesses, int(e.Int(1, 1<<40))) })
 	namespaces.OptList(maxGrantList, func(e *strictjson.Value) { g.Namespaces = append(g.Namespaces, e.Str()) })
 	clouds.OptList(maxGrantList, func(e *strictjson.Value) { g.Clouds = append(g.Clouds, int(e.Int(0, 1<<31))) })
+
 	nets.OptList(maxGrantList, func(e *strictjson.Value) {
 		n, err := netip.ParsePrefix(e.Str())
 		if err != nil {
@@ -53,6 +55,7 @@ func readGrant(v *strictjson.Value) (g gozzard.Grant) {
 		}
 		g.Nets = append(g.Nets, n)
 	})
+
 	actions.OptList(maxGrantList, func(e *strictjson.Value) {
 		a, err := gozzard.ParseAction(e.Str())
 		if err != nil {
@@ -60,11 +63,13 @@ func readGrant(v *strictjson.Value) (g gozzard.Grant) {
 		}
 		g.Actions = append(g.Actions, a)
 	})
+
 	if v.Faults().Len() == 0 {
 		if err := auth.ValidateGrant(&g); err != nil {
 			v.Fault("%v", err)
 		}
 	}
+
 	return g
 }
 
@@ -119,6 +124,7 @@ func (a *api) getGrants(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 	if err != nil {
 		return err
 	}
+
 	q, err := readQuery(r)
 	if err != nil {
 		return err
@@ -126,17 +132,20 @@ func (a *api) getGrants(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	list := []heldBody{}
 	for _, app := range acc.Apps() {
 		for _, g := range renderGrants(app.Grants) {
 			list = append(list, heldBody{App: app.Code, Grant: g})
 		}
 	}
+
 	for _, u := range acc.Users() {
 		for _, g := range renderGrants(u.Grants) {
 			list = append(list, heldBody{User: u.Name, Grant: g})
 		}
 	}
+
 	return answer(w, http.StatusOK, struct {
 		Count  int        `json:"count"`
 		Grants []heldBody `json:"grants"`

@@ -29,11 +29,13 @@ func (a *api) getApps(w http.ResponseWriter, _ *http.Request, _ gozzard.Caller) 
 	if err != nil {
 		return err
 	}
+
 	list := []appBody{}
 	for _, app := range acc.Apps() {
 		list = append(list, appBody{Code: app.Code, Secrets: len(app.Secrets), AssertsUsers: app.AssertsUsers,
 			MissingOpTypeMeansStart: app.MissingOpTypeMeansStart, Signs: acc.Signs(app.Code), Grants: renderGrants(app.Grants)})
 	}
+
 	return answer(w, http.StatusOK, struct {
 		Count int       `json:"count"`
 		Apps  []appBody `json:"apps"`
@@ -46,6 +48,7 @@ func (a *api) postApp(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
+
 	var app auth.App
 	var signing bool
 	err = readRequest(w, r, func(root *strictjson.Value) {
@@ -56,13 +59,16 @@ func (a *api) postApp(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		app.AssertsUsers, app.MissingOpTypeMeansStart, signing = asserts.OptBool(false), missing.OptBool(false), signs.OptBool(false)
 		grants.OptList(maxGrantList, func(e *strictjson.Value) { app.Grants = append(app.Grants, readGrant(e)) })
 	})
+
 	if err != nil {
 		return err
 	}
+
 	secret, err := acc.CreateApp(r.Context(), caller, app, signing)
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusCreated, secretBody{app.Code, secret})
 }
 
@@ -72,6 +78,7 @@ func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 	if err != nil {
 		return err
 	}
+
 	var f auth.Flags
 	err = readRequest(w, r, func(root *strictjson.Value) {
 		root.Only("asserts_users", "missing_op_type_means_start")
@@ -85,9 +92,11 @@ func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 		}
 		f = auth.Flags{AssertsUsers: optional("asserts_users"), MissingOpTypeMeansStart: optional("missing_op_type_means_start")}
 	})
+
 	if err != nil {
 		return err
 	}
+
 	return done(w, acc.SetFlags(r.Context(), caller, r.PathValue("code"), f))
 }
 

@@ -32,19 +32,23 @@ func newDesk(t *testing.T, provider *auth.Provider) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	acc, err := auth.Open(t.Context(), store, auth.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	apps := []auth.App{{Code: "admin", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true}}
 	if err := acc.Import(t.Context(), auth.Config{Apps: apps}); err != nil {
 		t.Fatal(err)
 	}
+
 	return &desk{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(), Authenticate: blueking.ByHeaders(acc.Book()), Challenge: blueking.AuthorizationHeader, Accounts: acc, Provider: provider})}
 }
 
@@ -73,6 +77,7 @@ func (d *desk) do(who as, method, path, body string, status int, into any) strin
 	who(r)
 	w := httptest.NewRecorder()
 	d.handler.ServeHTTP(w, r)
+
 	if w.Code != status {
 		d.t.Fatalf("%s %s: %d %s, want %d", method, path, w.Code, w.Body, status)
 	}
@@ -81,6 +86,7 @@ func (d *desk) do(who as, method, path, body string, status int, into any) strin
 			d.t.Fatalf("%s %s: %v", method, path, err)
 		}
 	}
+
 	return w.Body.String()
 }
 
@@ -99,6 +105,7 @@ func TestAppsOverTheAPI(t *testing.T) {
 	if who := d.do(shop, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"businesses":[2]`) || !strings.Contains(who, `"asserted":true`) {
 		t.Fatalf("shop is %s", who)
 	}
+
 	d.do(admin, "POST", "/api/v1/apps/shop/secrets", "", 201, &next)
 	d.do(app("shop", next.Secret), "GET", "/api/v1/whoami", "", 200, nil)
 	d.do(shop, "GET", "/api/v1/whoami", "", 200, nil)
@@ -129,27 +136,34 @@ func TestUsersOverTheAPI(t *testing.T) {
 	if who := d.do(alice, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"app":"user:alice","user":"alice","asserted":false`) {
 		t.Fatalf("alice is %s", who)
 	}
+
 	d.do(alice, "POST", "/api/v1/users/alice/tokens", `{"days":1,"note":"laptop"}`, 201, &token)
 	d.do(person(token.Token), "GET", "/api/v1/whoami", "", 200, nil)
+
 	if list := d.do(alice, "GET", "/api/v1/users/alice/tokens", "", 200, nil); !strings.Contains(list, token.ID) || strings.Contains(list, token.Token) {
 		t.Fatalf("the tokens are %s", list)
 	}
+
 	// Nobody sees to somebody else's login, and an app that speaks for alice is not alice.
 	d.do(admin, "POST", "/api/v1/users/bob/tokens", `{}`, 201, &other)
 	bob := person(other.Token)
 	var shop secretAnswer
 	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop","grants":[{"role":"viewer"}]}`, 201, &shop)
+
 	delegate := func(r *http.Request) {
 		b, _ := json.Marshal(map[string]string{"bk_app_code": "shop", "bk_app_secret": shop.Secret, "bk_token": token.Token}) // three strings
 		r.Header.Set("X-Bkapi-Authorization", string(b))
 	}
+
 	d.do(delegate, "GET", "/api/v1/whoami", "", 200, nil)
+
 	for _, who := range []as{bob, delegate} {
 		d.do(who, "GET", "/api/v1/users/alice/tokens", "", 403, nil)
 		d.do(who, "POST", "/api/v1/users/alice/tokens", `{}`, 403, nil)
 		d.do(who, "DELETE", "/api/v1/users/alice/tokens/"+token.ID, "", 403, nil)
 		d.do(who, "PUT", "/api/v1/users/alice/password", `{"password":"another password"}`, 403, nil)
 	}
+
 	d.do(alice, "DELETE", "/api/v1/users/alice/tokens/"+token.ID, "", 200, nil)
 	d.do(person(token.Token), "GET", "/api/v1/whoami", "", 401, nil)
 	d.do(alice, "PUT", "/api/v1/users/alice/password", `{"password":"another password"}`, 401, nil)
@@ -158,9 +172,11 @@ func TestUsersOverTheAPI(t *testing.T) {
 	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"another password"}`, 200, &session)
 	d.do(person(session.Token), "POST", "/api/v1/logout", "", 200, nil)
 	d.do(person(session.Token), "GET", "/api/v1/whoami", "", 401, nil)
+
 	if list := d.do(admin, "GET", "/api/v1/users", "", 200, nil); !strings.Contains(list, `"count":2`) || strings.Contains(list, "argon2id") {
 		t.Fatalf("the users are %s", list)
 	}
+
 	d.do(admin, "PUT", "/api/v1/users/bob", `{"disabled":true}`, 200, nil)
 	d.do(bob, "GET", "/api/v1/whoami", "", 403, nil)
 	d.do(admin, "DELETE", "/api/v1/users/bob", "", 200, nil)
@@ -172,11 +188,14 @@ func TestGrantsOverTheAPI(t *testing.T) {
 	d.do(admin, "POST", "/api/v1/users", `{"name":"alice"}`, 201, nil)
 	const grant = `{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`
 	d.do(admin, "POST", "/api/v1/grants", grant, 200, nil)
+
 	if list := d.do(admin, "GET", "/api/v1/grants", "", 200, nil); !strings.Contains(list, `{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`) {
 		t.Fatalf("the grants are %s", list)
 	}
+
 	d.do(admin, "DELETE", "/api/v1/grants", grant, 200, nil)
 	d.do(admin, "DELETE", "/api/v1/grants", grant, 404, nil)
+
 	for _, bad := range []string{`{}`, `{"user":"alice"}`, `{"user":"a","app":"b","grant":{"role":"viewer"}}`, `{"user":"alice","grant":{"role":"king"}}`,
 		`{"user":"alice","grant":{"role":"viewer","nets":["10.0.0.1/8"]}}`, `{"user":"alice","grant":{"role":"operator","actions":["none"]}}`,
 		`{"user":"alice","grant":{"role":"viewer","busineses":[2]}}`, `[]`, `{`} {
@@ -206,6 +225,7 @@ func TestAccountsNeedAnAdmin(t *testing.T) {
 			d.do(who, method, path, body, 403, nil)
 		}
 	}
+
 	if after := d.do(admin, "GET", "/api/v1/grants", "", 200, nil); after != before {
 		t.Fatalf("refused requests had effects: %s", after)
 	}
@@ -228,8 +248,10 @@ func TestProviderLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	d := newDesk(t, p)
 	handler = d.handler
+
 	browse := func(b *http.Client, address string) (*http.Response, secretAnswer) {
 		t.Helper()
 		res, err := b.Get(address)
@@ -243,6 +265,7 @@ func TestProviderLogin(t *testing.T) {
 		}
 		return res, a
 	}
+
 	newBrowser := func() *http.Client {
 		jar, err := cookiejar.New(nil)
 		if err != nil {
@@ -250,16 +273,19 @@ func TestProviderLogin(t *testing.T) {
 		}
 		return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
+
 	login := func(b, back *http.Client) (int, secretAnswer) {
 		res, _ := browse(b, srv.URL+"/login/oidc")
 		state := there.Visit(res.Header.Get("Location"))
 		res, a := browse(back, srv.URL+"/login/oidc/callback?"+url.Values{"state": {state}, "code": {fleettest.ProviderCode}}.Encode())
 		return res.StatusCode, a
 	}
+
 	b := newBrowser()
 	if code, _ := login(b, b); code != http.StatusForbidden {
 		t.Fatalf("somebody who is not known here gets %d", code)
 	}
+
 	d.do(admin, "POST", "/api/v1/users", `{"name":"a@example.com","grants":[{"role":"viewer"}]}`, 201, nil)
 	code, session := login(b, b)
 	if code != http.StatusOK {
@@ -271,10 +297,13 @@ func TestProviderLogin(t *testing.T) {
 	if code, _ := login(newBrowser(), newBrowser()); code != http.StatusUnauthorized {
 		t.Fatalf("a login that another browser began gets %d", code)
 	}
+
 	there.Claims = func(c map[string]any) { c["sub"] = "somebody else" }
+
 	if code, _ := login(b, b); code != http.StatusForbidden {
 		t.Fatalf("somebody else with the same address gets %d", code)
 	}
+
 	d.do(nobody, "GET", "/login/oidc/callback?error=access_denied", "", 401, nil)
 	d.do(nobody, "GET", "/login/oidc/callback", "", 401, nil)
 	newDesk(t, nil).do(nobody, "GET", "/login/oidc", "", 404, nil)

@@ -38,19 +38,24 @@ func (a *api) getUsers(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	if err != nil {
 		return err
 	}
+
 	q, err := readQuery(r, "start", "limit")
 	if err != nil {
 		return err
 	}
+
 	start, limit := q.number("start", 0, 0, math.MaxInt32), q.number("limit", defaultPage, 1, maxPage)
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	all, list := acc.Users(), []userBody{}
 	first := min(start, len(all))
 	for _, u := range all[first:min(len(all), first+limit)] {
 		list = append(list, userBody{Name: u.Name, Password: acc.HasPassword(u.Name), Subject: u.Subject, Disabled: u.Disabled, Grants: renderGrants(u.Grants)})
 	}
+
 	return answer(w, http.StatusOK, struct {
 		Count int        `json:"count"`
 		Users []userBody `json:"users"`
@@ -63,6 +68,7 @@ func (a *api) postUser(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 	if err != nil {
 		return err
 	}
+
 	var u auth.User
 	var secret string
 	err = readRequest(w, r, func(root *strictjson.Value) {
@@ -71,12 +77,14 @@ func (a *api) postUser(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 		u.Name, secret = requireName(&name), readPassword(&password)
 		grants.OptList(maxGrantList, func(e *strictjson.Value) { u.Grants = append(u.Grants, readGrant(e)) })
 	})
+
 	if err != nil {
 		return err
 	}
 	if err := acc.CreateUser(r.Context(), caller, u, secret); err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusCreated, struct{}{})
 }
 
@@ -98,6 +106,7 @@ func (a *api) putUser(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
+
 	var disabled *bool
 	var forget bool
 	err = readRequest(w, r, func(root *strictjson.Value) {
@@ -111,13 +120,17 @@ func (a *api) putUser(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 			flag.Fault("give either disabled or forget_subject")
 		}
 	})
+
 	if err != nil {
 		return err
 	}
+
 	name := r.PathValue("name")
+
 	if forget {
 		return done(w, acc.ForgetSubject(r.Context(), caller, name))
 	}
+
 	return done(w, acc.Disable(r.Context(), caller, name, *disabled))
 }
 
@@ -136,10 +149,12 @@ func (a *api) putPassword(w http.ResponseWriter, r *http.Request, caller gozzard
 	if err != nil {
 		return err
 	}
+
 	name := r.PathValue("name")
 	if err := selfOrAdmin(caller, name); err != nil {
 		return err
 	}
+
 	var old, next string
 	err = readRequest(w, r, func(root *strictjson.Value) {
 		root.Only("old", "password")
@@ -149,6 +164,7 @@ func (a *api) putPassword(w http.ResponseWriter, r *http.Request, caller gozzard
 			p.Fault("required")
 		}
 	})
+
 	if err != nil {
 		return err
 	}
@@ -157,6 +173,7 @@ func (a *api) putPassword(w http.ResponseWriter, r *http.Request, caller gozzard
 			return err
 		}
 	}
+
 	return done(w, acc.SetPassword(r.Context(), caller, name, next))
 }
 
@@ -174,14 +191,17 @@ func (a *api) getTokens(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	if err != nil {
 		return err
 	}
+
 	name := r.PathValue("name")
 	if err := selfOrAdmin(caller, name); err != nil {
 		return err
 	}
+
 	list := []tokenBody{}
 	for _, t := range acc.Tokens(name) {
 		list = append(list, renderToken(&t, ""))
 	}
+
 	return answer(w, http.StatusOK, struct {
 		Count  int         `json:"count"`
 		Tokens []tokenBody `json:"tokens"`
@@ -199,10 +219,12 @@ func (a *api) postToken(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	if err != nil {
 		return err
 	}
+
 	name := r.PathValue("name")
 	if err := selfOrAdmin(caller, name); err != nil {
 		return err
 	}
+
 	var note string
 	var days int64
 	err = readRequest(w, r, func(root *strictjson.Value) {
@@ -210,13 +232,16 @@ func (a *api) postToken(w http.ResponseWriter, r *http.Request, caller gozzard.C
 		n, d := root.Get("note"), root.Get("days")
 		note, days = n.OptStr(), d.OptInt(tokenDays, 1, maxTokenDays)
 	})
+
 	if err != nil {
 		return err
 	}
+
 	secret, t, err := acc.CreateToken(r.Context(), caller, name, note, time.Duration(days)*24*time.Hour)
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusCreated, renderToken(&t, secret))
 }
 

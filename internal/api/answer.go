@@ -51,7 +51,8 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.failStatus(w, r, statusOf(gozzard.KindOf(err)), err)
 }
 
-// failStatus answers with an error under a given status. The cause goes to the log only: it may name files and hosts of ours.
+// failStatus answers with an error under a given status. The cause goes to the log only: it may name files and
+// hosts of ours.
 func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err error) {
 	text := errorText{Kind: gozzard.KindOf(err), RequestID: gozzard.NewRequestID()}
 	var e *gozzard.Error
@@ -64,21 +65,25 @@ func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err
 	} else {
 		text.Message = "internal error, the log has it under this request id"
 	}
+
 	if status >= http.StatusInternalServerError {
 		a.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "request_id", text.RequestID, "err", err)
 	}
+
 	body, encErr := encode(errorBody{text})
 	if encErr != nil {
 		a.Log.ErrorContext(r.Context(), "answer lost", "request_id", text.RequestID, "err", encErr)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
+
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", a.Challenge)
 	}
 	if retry := gozzard.RetryAfter(err); retry != "" {
 		w.Header().Set("Retry-After", retry)
 	}
+
 	send(w, status, body)
 }
 

@@ -66,7 +66,8 @@ type Options struct {
 // Door is the name under which operations of this API are recorded.
 const Door = "api"
 
-// access is what a route asks of its caller. The zero value is refused when the routes are made: a forgotten field never opens a door.
+// access is what a route asks of its caller. The zero value is refused when the routes are made: a forgotten field
+// never opens a door.
 type access uint8
 
 const (
@@ -156,6 +157,7 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	a := &api{Options: o}
 	mux := http.NewServeMux()
 	byPath := make(map[string]map[string]route)
@@ -168,12 +170,15 @@ func New(o Options) http.Handler {
 		}
 		byPath[rt.path][rt.method] = rt
 	}
+
 	for path, methods := range byPath {
 		mux.Handle(path, a.instrument(path, a.onPath(methods)))
 	}
+
 	mux.Handle("/", a.instrument("other", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, gozzard.Errorf(gozzard.ErrNotFound, "nothing is served at this path"))
 	})))
+
 	return mux
 }
 
@@ -185,17 +190,20 @@ func (a *api) onPath(methods map[string]route) http.Handler {
 			allowed = append(allowed, m)
 		}
 	}
+
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		method := r.Method
 		if method == http.MethodHead {
 			method = http.MethodGet
 		}
+
 		rt, ok := methods[method]
 		if !ok {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
 			a.failStatus(w, r, http.StatusMethodNotAllowed, gozzard.Errorf(gozzard.ErrInvalid, "this path takes %s", strings.Join(allowed, ", ")))
 			return
 		}
+
 		caller, err := a.admit(r, rt.access)
 		if err == nil {
 			err = rt.serve(a, w, r, caller)
@@ -214,6 +222,7 @@ func (a *api) admit(r *http.Request, need access) (gozzard.Caller, error) {
 	if need == accessHost {
 		return gozzard.Caller{}, a.admitHost(r)
 	}
+
 	// No body: credentials of this API are in headers, so that nothing of a stranger is read.
 	caller, err := a.Authenticate(r)
 	if err == nil && need == accessAdmin && !caller.Rights.All() {
@@ -222,6 +231,7 @@ func (a *api) admit(r *http.Request, need access) (gozzard.Caller, error) {
 	if err == nil && need == accessLoopbackOrKnown && !caller.Rights.SeesAll() { // it counts the whole fleet
 		return gozzard.Caller{}, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs a role that sees the whole fleet")
 	}
+
 	return caller, err
 }
 

@@ -127,6 +127,7 @@ func newServer(t testing.TB) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := newPlane()
 	for agent, addrs := range map[gozzard.AgentID][]gozzard.HostAddr{
 		"a1": {at(0, "10.0.0.1")}, "a2": {at(0, "10.0.0.2")}, "a3": {at(3, "10.0.0.1"), at(3, "10.0.0.9")},
@@ -134,6 +135,7 @@ func newServer(t testing.TB) *server {
 		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "host-" + string(agent), OS: "linux", Arch: "amd64"}, Session: 1, Online: agent != "a3",
 			LastSeen: time.Unix(1700000000, 0)})
 	}
+
 	for _, agent := range []gozzard.AgentID{"a1", "a2", "a3"} {
 		var rows []gozzard.Status
 		for _, k := range []gozzard.Key{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "worker"}, {Namespace: "游戏", Name: "网关服"}} {
@@ -142,6 +144,7 @@ func newServer(t testing.TB) *server {
 		rows[1].State, rows[1].PID = gozzard.StateStopped, -1
 		p.Apply(agent, rows, nil)
 	}
+
 	m := api.NewMetrics()
 	m.Watch(p.Index, func() api.FabricCounts { return api.FabricCounts{Sent: 5} })
 	return &server{plane: p, metrics: m, handler: api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Metrics: m})}
@@ -159,15 +162,19 @@ type reply struct {
 
 func (s *server) call(method, path, body string, edit ...func(*http.Request)) reply {
 	var in io.Reader
+
 	if body != "" {
 		in = strings.NewReader(body)
 	}
+
 	r := httptest.NewRequest(method, path, in)
 	r.RemoteAddr = "192.0.2.1:999"
 	r.Header.Set("X-Bkapi-Authorization", `{"bk_app_code":"app","bk_app_secret":"`+secret+`","bk_username":"me"}`)
+
 	for _, f := range edit {
 		f(r)
 	}
+
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
 	return reply{w.Code, w.Header(), w.Body.String()}
@@ -221,6 +228,7 @@ func TestNothingIsServedToStrangers(t *testing.T) {
 			}
 		}
 	}
+
 	if len(s.ops) != 0 {
 		t.Error("a stranger had something done")
 	}
@@ -234,9 +242,11 @@ func TestHealth(t *testing.T) {
 	if r := s.call("GET", "/readyz", "", header("X-Bkapi-Authorization", "")); r.code != 200 {
 		t.Errorf("readyz answers %d", r.code)
 	}
+
 	sick := api.New(api.Options{Plane: s.plane, Ready: func(context.Context) error { return io.ErrUnexpectedEOF }})
 	w := httptest.NewRecorder()
 	sick.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+
 	if w.Code != 503 || strings.Contains(w.Body.String(), "EOF") {
 		t.Errorf("readyz of a server that is not ready answers %d %s", w.Code, w.Body)
 	}
@@ -251,10 +261,12 @@ func TestMetrics(t *testing.T) {
 	s.metrics.ObserveStore("accept", time.Millisecond, io.EOF)
 	s.metrics.ObserveFabric("send", time.Millisecond)
 	s.metrics.ReportRefused("session")
+
 	local := func(r *http.Request) {
 		r.RemoteAddr = "127.0.0.1:5"
 		r.Header.Del("X-Bkapi-Authorization")
 	}
+
 	r := s.call("GET", "/metrics", "", local)
 	for _, want := range []string{
 		`gozzard_http_requests_total{code="200",route="/api/v1/hosts"} 1`, `gozzard_http_requests_total{code="404",route="other"} 1`,
@@ -266,6 +278,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("metrics lack %s", want)
 		}
 	}
+
 	if r := s.call("GET", "/metrics", "", local, header("X-Forwarded-For", "203.0.113.5")); r.code != 401 {
 		t.Errorf("metrics through a proxy on this machine answer %d", r.code)
 	}

@@ -17,7 +17,8 @@ type Audit interface {
 	AuditHead(ctx context.Context) (gozzard.AuditHead, error)
 }
 
-// auditBody is a part of the audit in the order of its chain. Head is the newest row of all, as it was before the rows were read.
+// auditBody is a part of the audit in the order of its chain. Head is the newest row of all, as it was before the
+// rows were read.
 type auditBody struct {
 	Rows []auditRow        `json:"rows"`
 	Head gozzard.AuditHead `json:"head"`
@@ -46,29 +47,37 @@ func (a *api) getAudit(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 	if a.Audit == nil {
 		return gozzard.Errorf(gozzard.ErrNotFound, "no audit is kept")
 	}
+
 	q, err := readQuery(r, "after", "limit")
 	if err != nil {
 		return err
 	}
+
 	after, limit := q.number("after", 0, 0, math.MaxInt), q.number("limit", defaultPage, 1, maxPage)
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	head, err := a.Audit.AuditHead(r.Context())
 	if err != nil {
 		return err
 	}
+
 	links, err := a.Audit.AuditAfter(r.Context(), int64(after), limit)
 	if err != nil {
 		return err
 	}
+
 	body := auditBody{Rows: make([]auditRow, 0, len(links)), Head: head}
 	for i := range links {
 		body.Rows = append(body.Rows, newAuditRow(&links[i]))
 	}
+
 	if n := len(links); n == limit {
 		w.Header().Set("Link", "</api/v1/audit?after="+strconv.FormatInt(links[n-1].Seq, 10)+`>; rel="next"`)
 	}
+
 	return answer(w, http.StatusOK, body)
 }
 

@@ -61,6 +61,7 @@ func TestAudit(t *testing.T) {
 	if err := json.Unmarshal([]byte(res.body), &page); err != nil || res.code != 200 || len(page.Rows) != 1 || page.Head.Seq != 2 {
 		t.Fatalf("%d %s, %v", res.code, res.body, err)
 	}
+
 	var check gozzard.AuditCheck
 	for check.Head != page.Head { // whoever reads it can follow the chain himself
 		l, err := page.Rows[0].Link()
@@ -78,9 +79,11 @@ func TestAudit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := check.End(page.Head); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, bad := range []string{"after=-1", "limit=0", "limit=1001", "before=1"} {
 		if res := s.call(http.MethodGet, "/api/v1/audit?"+bad, ""); res.code != 400 {
 			t.Errorf("%s: %d %s", bad, res.code, res.body)
@@ -111,6 +114,7 @@ func TestTI5InsideIsNotShown(t *testing.T) {
 	if res := s.call(http.MethodGet, "/metrics", ""); res.code != 200 {
 		t.Errorf("metrics for a caller: %d", res.code)
 	}
+
 	local := func(r *http.Request) { r.RemoteAddr = "127.0.0.1:1" }
 	if res := s.call(http.MethodGet, "/metrics", "", stranger, local); res.code != 200 {
 		t.Errorf("metrics on this machine: %d", res.code)
@@ -118,11 +122,13 @@ func TestTI5InsideIsNotShown(t *testing.T) {
 	if res := s.call(http.MethodGet, "/metrics", "", stranger, local, header("X-Forwarded-For", "192.0.2.1")); res.code != 401 {
 		t.Errorf("metrics by a proxy on this machine: %d", res.code)
 	}
+
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/vars", "/api/v1/debug"} {
 		if res := s.call(http.MethodGet, path, "", local); res.code != 404 {
 			t.Errorf("%s: %d", path, res.code)
 		}
 	}
+
 	if res := s.call(http.MethodGet, "/healthz", "", stranger); res.code != 200 || res.body != "{\"status\":\"ok\"}\n" {
 		t.Errorf("healthz says more than it should: %s", res.body)
 	}

@@ -10,20 +10,21 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// cloudFinder finds the cloud of an address that was given without one. What the caller may see of the fleet is looked through once, and
-// only when somebody asks.
+// cloudFinder finds the cloud of an address that was given without one. What the caller may see of the fleet is
+// looked through once, and only when somebody asks.
 type cloudFinder struct {
 	plane  Plane
 	caller gozzard.Caller
 	clouds map[netip.Addr][]int
 }
 
-// of gives the only cloud that has the address; 0 for an address that none has, so that it is answered for like any unknown host. A nil finder gives
-// 0: its asker means every cloud.
+// of gives the only cloud that has the address; 0 for an address that none has, so that it is answered for like any
+// unknown host. A nil finder gives 0: its asker means every cloud.
 func (c *cloudFinder) of(ip netip.Addr) (int, error) {
 	if c == nil {
 		return 0, nil
 	}
+
 	if c.clouds == nil {
 		c.clouds = make(map[netip.Addr][]int)
 		for _, h := range c.plane.Hosts(c.caller) {
@@ -34,6 +35,7 @@ func (c *cloudFinder) of(ip netip.Addr) (int, error) {
 			}
 		}
 	}
+
 	switch clouds := c.clouds[ip]; len(clouds) {
 	case 0:
 		return 0, nil

@@ -123,11 +123,13 @@ func (q *query) number(name string, def, low, high int) int {
 		}
 		return def
 	}
+
 	n, err := strconv.Atoi(s)
 	if err != nil || n < low || n > high {
 		q.faults.Add(name, "must be a whole number from %d to %d, is %q", low, high, clip(s))
 		return def
 	}
+
 	return n
 }
 

@@ -18,7 +18,8 @@ import (
 // maxEnrolBody bounds what is read of somebody who is not known yet.
 const maxEnrolBody = 32 << 10
 
-// admitHost lets those in who can prove themselves later: a token must not be sent in the clear, and a certificate is only shown over TLS.
+// admitHost lets those in who can prove themselves later: a token must not be sent in the clear, and a certificate
+// is only shown over TLS.
 func (a *api) admitHost(r *http.Request) error {
 	if a.Enrol == nil || r.TLS == nil || r.TLS.Version < tls.VersionTLS13 {
 		return gozzard.Errorf(gozzard.ErrUnauthenticated, "hosts are enrolled over TLS 1.3 only, by a server that enrols")
@@ -40,11 +41,14 @@ func readStrict(w http.ResponseWriter, r *http.Request, limit int64, out any) er
 	if _, err := strictjson.Parse(body); err != nil { // depth, doubled keys, what is not text
 		return err
 	}
+
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
+
 	if err := dec.Decode(out); err != nil {
 		return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the body is not a request of this kind: " + clip(err.Error()), Cause: err}
 	}
+
 	return nil
 }
 
@@ -54,14 +58,17 @@ func (a *api) postJoin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	if err := readEnrol(w, r, &req); err != nil {
 		return err
 	}
+
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return err
 	}
+
 	got, err := a.Enrol.Join(r.Context(), from.Addr().Unmap(), req)
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusOK, got)
 }
 
@@ -136,11 +143,14 @@ func (a *api) postEnrolToken(w http.ResponseWriter, r *http.Request, caller gozz
 	if err != nil {
 		return err
 	}
+
 	var in enrolTokenRequest
 	if err := readEnrol(w, r, &in); err != nil {
 		return err
 	}
+
 	wish := enrol.TokenRequest{TTL: enrol.DefaultTTL, Uses: 1, Cloud: in.Cloud, Nets: in.CIDRs, Approve: in.Approve, Agent: in.Agent}
+
 	if in.Uses != nil {
 		wish.Uses = *in.Uses
 	}
@@ -149,13 +159,16 @@ func (a *api) postEnrolToken(w http.ResponseWriter, r *http.Request, caller gozz
 			return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "ttl", Text: "must be a duration such as 1h30m"}}}
 		}
 	}
+
 	if slices.ContainsFunc(wish.Nets, func(n netip.Prefix) bool { return !n.IsValid() }) {
 		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "cidrs", Text: "must be networks such as 10.0.0.0/8"}}}
 	}
+
 	token, rec, err := desk.CreateToken(r.Context(), caller, wish)
 	if err != nil {
 		return err
 	}
+
 	body := renderEnrolToken(&rec, time.Now())
 	body.Token = token.String()
 	return answer(w, http.StatusCreated, body)
@@ -166,14 +179,17 @@ func (a *api) getEnrolTokens(w http.ResponseWriter, r *http.Request, caller gozz
 	if err != nil {
 		return err
 	}
+
 	list, err := desk.Tokens(r.Context(), caller)
 	if err != nil {
 		return err
 	}
+
 	tokens := make([]enrolTokenBody, 0, len(list))
 	for i := range list {
 		tokens = append(tokens, renderEnrolToken(&list[i], time.Now()))
 	}
+
 	return answer(w, http.StatusOK, map[string]any{"tokens": tokens})
 }
 
@@ -208,6 +224,7 @@ func renderMember(m *enrol.AgentRecord) memberBody {
 // getMembers lists the members on hosts that the caller sees. Without enrolment there is none.
 func (a *api) getMembers(w http.ResponseWriter, _ *http.Request, caller gozzard.Caller) error {
 	list := []memberBody{}
+
 	if a.Enrol != nil {
 		for _, m := range a.Enrol.Agents() {
 			addrs := make([]gozzard.HostAddr, 0, len(m.IPs))
@@ -219,6 +236,7 @@ func (a *api) getMembers(w http.ResponseWriter, _ *http.Request, caller gozzard.
 			}
 		}
 	}
+
 	return answer(w, http.StatusOK, map[string]any{"agents": list})
 }
 
@@ -228,19 +246,23 @@ func (a *api) putMember(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	if err != nil {
 		return err
 	}
+
 	var in struct {
 		State enrol.State `json:"state"`
 	}
 	if err := readEnrol(w, r, &in); err != nil {
 		return err
 	}
+
 	agent := gozzard.AgentID(r.PathValue("agent"))
 	if agent.Validate() != nil {
 		return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "this is no agent id", Cause: errors.New("malformed")}
 	}
+
 	m, err := desk.SetState(r.Context(), caller, agent, in.State)
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusOK, renderMember(&m))
 }

@@ -52,19 +52,23 @@ func (a *api) getEvents(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	if err != nil {
 		return err
 	}
+
 	limit := q.number("limit", defaultPage, 1, maxPage)
 	f, none := a.eventFilter(caller, q)
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
 	if none {
 		limit = 0
 	}
+
 	page := a.Plane.Events(caller, f, limit)
 	body := eventsBody{Events: []eventBody{}, Next: page.Next}
 	for i := range page.Events {
 		body.Events = append(body.Events, renderEvent(&page.Events[i]))
 	}
+
 	return answer(w, http.StatusOK, body)
 }
 
@@ -76,8 +80,10 @@ func (a *api) eventFilter(caller gozzard.Caller, q *query) (f record.EventFilter
 			return checkGlob(s)
 		}
 	}
+
 	q.each("namespace", pattern(&f.Namespaces))
 	q.each("name", pattern(&f.Names))
+
 	q.each("kind", func(s string) string {
 		f.Kinds = append(f.Kinds, gozzard.EventKind(s))
 		if s == "" || len(s) > 64 {
@@ -85,12 +91,14 @@ func (a *api) eventFilter(caller gozzard.Caller, q *query) (f record.EventFilter
 		}
 		return ""
 	})
+
 	if s := q.one("since"); s != "" {
 		var ok bool
 		if f.Since, ok = parseSince(s); !ok {
 			q.faults.Add("since", "must be a time such as 2026-01-02T15:04:05Z or Unix milliseconds, is %q", clip(s))
 		}
 	}
+
 	var hosts fleet.Filter
 	none = a.hostFilter(caller, q, &hosts)
 	f.Agents = hosts.Agents
@@ -114,15 +122,18 @@ func renderEvent(e *record.Event) eventBody {
 	return b
 }
 
-// streamEvents sends events as they come, as server-sent events. A client that was away goes on behind Last-Event-ID; it is told when something may be
-// missing. There is no buffer per client: each reads from the common ring at its own pace.
+// streamEvents sends events as they come, as server-sent events. A client that was away goes on behind
+// Last-Event-ID; it is told when something may be missing. There is no buffer per client: each reads from the
+// common ring at its own pace.
 func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, "since", "namespace", "name", "host", "kind")
 	if err != nil {
 		return err
 	}
+
 	f, none := a.eventFilter(caller, q)
 	at := a.Plane.Events(caller, f, 0).Next
+
 	if !f.Since.IsZero() {
 		at = 0
 	}
@@ -131,6 +142,7 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 			q.faults.Add("Last-Event-ID", "must be the id of an event, is %q", clip(last))
 		}
 	}
+
 	if none {
 		q.faults.Add("host", "no such host is known")
 	}
@@ -141,24 +153,28 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 		a.streams.Add(-1)
 		return gozzard.Errorf(gozzard.ErrRateLimited, "%d event streams are open already", maxStreams)
 	}
+
 	defer a.streams.Add(-1)
 	s := &stream{w: w, control: http.NewResponseController(w)}
 	if err := s.open(); err != nil {
 		a.Log.DebugContext(r.Context(), "event stream did not open", "err", err)
 		return nil
 	}
+
 	if r.Method == http.MethodHead {
 		return nil
 	}
 	if err := a.follow(r, caller, s, f, at); err != nil { // the client has gone or takes nothing; the answer is under way, so nobody can be told
 		a.Log.DebugContext(r.Context(), "event stream ended", "err", err)
 	}
+
 	return nil
 }
 
 func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record.EventFilter, at uint64) error {
 	beat := time.NewTicker(streamBeat)
 	defer beat.Stop()
+
 	for {
 		page, changed := a.Plane.EventsAfter(caller, f, at, streamPage)
 		at = page.Next

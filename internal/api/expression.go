@@ -15,17 +15,19 @@ const maxExpression = 5 << 10
 // fieldNames are the parts of an expression, in their order.
 var fieldNames = [...]string{"set", "module", "service instance", "process name", "process id"}
 
-// parseExpression reads set.module.service_instance.process_name.process_id, each field a pattern. A dot that belongs to a name is written \. or
-// stands within brackets. What is wrong with several fields is told together.
+// parseExpression reads set.module.service_instance.process_name.process_id, each field a pattern. A dot that
+// belongs to a name is written \. or stands within brackets. What is wrong with several fields is told together.
 func parseExpression(text string) (*topology.Expression, []string) {
 	if len(text) > maxExpression {
 		return nil, []string{fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), maxExpression)}
 	}
+
 	fields := splitFields(text)
 	if len(fields) != len(fieldNames) {
 		return nil, []string{fmt.Sprintf(`must have five fields with dots between them (set.module.service_instance.process_name.process_id), has %d: `+
 			`* fits everything, and a dot that belongs to a name is written \.`, len(fields))}
 	}
+
 	var parts [len(fieldNames)]*expression.Expression
 	var faults []string
 	out := &topology.Expression{}
@@ -45,11 +47,13 @@ func parseExpression(text string) (*topology.Expression, []string) {
 			parts[i] = e
 		}
 	}
+
 	out.Set, out.Module, out.Service, out.Name, out.Process = parts[0], parts[1], parts[2], parts[3], parts[4]
 	return out, faults
 }
 
-// splitFields cuts at the dots that are neither escaped nor within brackets. A bracket that nobody closes is the fault of its field, whose dots count.
+// splitFields cuts at the dots that are neither escaped nor within brackets. A bracket that nobody closes is the
+// fault of its field, whose dots count.
 func splitFields(text string) []string {
 	var fields []string
 	var b strings.Builder
@@ -72,5 +76,6 @@ func splitFields(text string) []string {
 			b.WriteByte(c)
 		}
 	}
+
 	return append(fields, b.String())
 }

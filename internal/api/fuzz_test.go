@@ -91,29 +91,35 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	authority, err := enrol.OpenAuthority(f.TempDir(), nil)
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	desk, err := enrol.NewRegistry(f.Context(), enrol.RegistryOptions{Store: keep, Authority: authority, Key: func() signing.Key { return signing.Key{} }})
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	s.plane.log = func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error) { return gozzard.LogChunk{}, nil }
 	shelf, err := release.OpenRepository(f.TempDir())
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Shelf: shelf, Fleet: noFleet{}})
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	return api.New(api.Options{Plane: stillPlane{s.plane}, Authenticate: blueking.ByHeaders(accounts.Book()), Challenge: blueking.AuthorizationHeader, Accounts: accounts, Enrol: desk, Audit: keep, Releases: releases})
 }
 
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
 
-// FuzzRequest sends paths, queries and bodies to every route: every answer is one of this API and never an internal error, and nothing is done for a stranger.
+// FuzzRequest sends paths, queries and bodies to every route: every answer is one of this API and never an internal
+// error, and nothing is done for a stranger.
 func FuzzRequest(f *testing.F) {
 	z := fuzztest.New(f)
 	routes := api.Routes()
@@ -151,6 +157,7 @@ func FuzzRequest(f *testing.F) {
 			}
 		}
 	}
+
 	s := newBusinessServer(f)
 	s.putShop(f)
 	h := stillHandler(f, s)
@@ -158,11 +165,14 @@ func FuzzRequest(f *testing.F) {
 		rt := routes[int(which)%len(routes)]
 		s.ops = nil
 		r := request(rt, part, query, body)
+
 		if known {
 			r.Header.Set("X-Bkapi-Authorization", `{"bk_app_code":"app","bk_app_secret":"`+secret+`","bk_username":"me"}`)
 		}
+
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
+
 		if w.Code == http.StatusInternalServerError || w.Code < 200 {
 			t.Fatalf("%s %s: HTTP %d %.300s", rt.Method, r.URL, w.Code, w.Body)
 		}
@@ -179,17 +189,21 @@ func request(rt api.Served, part, query string, body []byte) *http.Request {
 	if part == "" || slices.Contains([]string{".", ".."}, part) { // the router answers these by itself
 		part = "x"
 	}
+
 	u := &url.URL{Path: placeholder.ReplaceAllLiteralString(rt.Path, part), RawPath: placeholder.ReplaceAllLiteralString(rt.Path, url.PathEscape(part)), RawQuery: query}
 	r := httptest.NewRequest(rt.Method, "/", bytes.NewReader(body))
 	r.URL, r.RemoteAddr = u, "192.0.2.1:999"
 	r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true}
+
 	if strings.HasSuffix(rt.Path, "/stream") { // it has no end of its own
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
 		r = r.WithContext(ctx)
 	}
+
 	if bytes.HasPrefix(body, []byte("biz:")) {
 		r.Header.Set("Content-Type", "application/yaml")
 	}
+
 	return r
 }

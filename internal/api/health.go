@@ -39,8 +39,8 @@ func (a *api) getMetrics(w http.ResponseWriter, r *http.Request, _ gozzard.Calle
 	return nil
 }
 
-// fromLoopback reports whether the peer is on this machine. A proxy on this machine hides its clients: what it forwards says so and is not taken
-// for local.
+// fromLoopback reports whether the peer is on this machine. A proxy on this machine hides its clients: what it
+// forwards says so and is not taken for local.
 func fromLoopback(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {

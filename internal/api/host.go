@@ -13,7 +13,8 @@ import (
 type hostsBody struct {
 	Count int        `json:"count"`
 	Hosts []hostBody `json:"hosts"`
-	// RestoredFrom is when the backup was taken that the record came from, while hosts wait for an admin to confirm them.
+	// RestoredFrom is when the backup was taken that the record came from, while hosts wait for an admin to confirm
+	// them.
 	RestoredFrom *time.Time `json:"restored_from,omitempty"`
 }
 
@@ -46,10 +47,13 @@ func (a *api) getHosts(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 	if err != nil {
 		return err
 	}
+
 	start, limit := q.number("start", 0, 0, math.MaxInt32), q.number("limit", defaultPage, 1, maxPage)
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	hosts := a.Plane.Hosts(caller)
 	body := hostsBody{Count: len(hosts), Hosts: []hostBody{}, RestoredFrom: a.restoredFrom()}
 	first := min(start, len(hosts))
@@ -63,6 +67,7 @@ func (a *api) getHosts(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 		}
 		body.Hosts = append(body.Hosts, h)
 	}
+
 	return answer(w, http.StatusOK, body)
 }
 

@@ -27,27 +27,34 @@ func (a *api) getLog(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 	if err != nil {
 		return err
 	}
+
 	key := gozzard.Key{Namespace: q.one("namespace"), Name: q.one("name")}
 	for field, s := range map[string]string{"namespace": key.Namespace, "name": key.Name} {
 		if fault := checkName(s); fault != "" {
 			q.faults.Add(field, "%s", fault)
 		}
 	}
+
 	var target gozzard.Target
 	clouds := cloudFinder{plane: a.Plane, caller: caller}
+
 	if s := q.one("host"); s == "" {
 		q.faults.Add("host", "required: cloud:ip, an address, or an agent id")
 	} else if target, err = parseHost(s, &clouds); err != nil {
 		q.faults.Add("host", "%s", err)
 	}
+
 	query := gozzard.LogQuery{Key: key, Lines: q.number("lines", defaultLines, 1, maxLines), Offset: int64(q.number("offset", -1, 0, math.MaxInt))}
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	chunk, err := a.Plane.Log(r.Context(), caller, target, query)
 	if err != nil {
 		return err
 	}
+
 	data := wholeRunes(chunk.Data)
 	return answer(w, http.StatusOK, logBody{
 		Text: strings.ToValidUTF8(string(data), "\uFFFD"), Offset: chunk.Offset, Next: chunk.Next - int64(len(chunk.Data)-len(data)),

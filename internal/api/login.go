@@ -17,6 +17,7 @@ func (a *api) postLogin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 	if err != nil {
 		return err
 	}
+
 	var secret string
 	var t auth.Token
 	err = auth.Login(r, func() (string, error) {
@@ -32,9 +33,11 @@ func (a *api) postLogin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 		secret, t, err = acc.Login(r.Context(), user, password)
 		return user, err
 	})
+
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusOK, renderToken(&t, secret))
 }
 
@@ -70,15 +73,18 @@ func (a *api) getProviderLogin(w http.ResponseWriter, r *http.Request, _ gozzard
 	if err != nil {
 		return err
 	}
+
 	var address string
 	var attempt auth.Attempt
 	if err := auth.Login(r, func() (_ string, err error) { address, attempt, err = p.Begin(r.Context()); return "", err }); err != nil {
 		return err
 	}
+
 	text, err := json.Marshal(attempt)
 	if err != nil {
 		return err
 	}
+
 	setAttempt(w, r, base64.RawURLEncoding.EncodeToString(text), attemptLife)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -99,12 +105,15 @@ func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozz
 	if err != nil {
 		return err
 	}
+
 	var attempt auth.Attempt
+
 	if c, err := r.Cookie(attemptCookie); err == nil {
 		if text, err := base64.RawURLEncoding.DecodeString(c.Value); err == nil {
 			_ = json.Unmarshal(text, &attempt) // what is not readable is a login that was not begun here
 		}
 	}
+
 	setAttempt(w, r, "", -time.Second) // one try
 	var secret string
 	var t auth.Token
@@ -120,9 +129,11 @@ func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozz
 		secret, t, err = a.Accounts.LoginSubject(r.Context(), name, subject)
 		return name, err
 	})
+
 	if err != nil {
 		return err
 	}
+
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	return answer(w, http.StatusOK, renderToken(&t, secret))
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Metrics is what the server counts. Its labels are from fixed lists, so that no caller and no agent can make new series.
+// Metrics is what the server counts. Its labels are from fixed lists, so that no caller and no agent can make new
+// series.
 type Metrics struct {
 	registry *prometheus.Registry
 	handler  http.Handler
@@ -34,11 +35,13 @@ func NewMetrics() *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "gozzard", Name: name, Help: help}, labels)
 	}
+
 	// From a read of memory to the time-out of a command.
 	buckets := []float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "gozzard", Name: name, Help: help, Buckets: buckets}, labels)
 	}
+
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: counter("http_requests_total", "HTTP requests by route and answer: the HTTP status, or the envelope's code on BlueKing paths.", "route", "code"),
@@ -127,7 +130,8 @@ type FabricCounts struct {
 	Flooded   uint64 // thrown away because their agent sends too much
 }
 
-// Watch adds the sizes of the fleet and the counts of the fabric, both read when metrics are. It is called once; fabric may be nil.
+// Watch adds the sizes of the fleet and the counts of the fabric, both read when metrics are. It is called once;
+// fabric may be nil.
 func (m *Metrics) Watch(fleet Fleet, fabric func() FabricCounts) {
 	m.registry.MustRegister(&fleetCollector{
 		fleet: fleet, fabric: fabric,
@@ -157,6 +161,7 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, t, v, labels...)
 	}
+
 	known, online := c.fleet.HostCounts()
 	put(c.agents, prometheus.GaugeValue, float64(online), "true")
 	put(c.agents, prometheus.GaugeValue, float64(known-online), "false")
@@ -164,10 +169,13 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range []gozzard.RunState{gozzard.StateUnregistered, gozzard.StateRunning, gozzard.StateStopped} {
 		put(c.rows, prometheus.GaugeValue, float64(counts[s]), s.String())
 	}
+
 	put(c.left, prometheus.CounterValue, float64(c.fleet.Dropped()))
+
 	if c.fabric == nil {
 		return
 	}
+
 	f := c.fabric()
 	for what, n := range map[string]uint64{"sent": f.Sent, "results": f.Results, "statuses": f.Statuses, "dropped": f.Dropped, "malformed": f.Malformed, "newer": f.Newer, "flooded": f.Flooded} {
 		put(c.messages, prometheus.CounterValue, float64(n), what)

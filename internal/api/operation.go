@@ -33,14 +33,17 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 		if s.scope != nil {
 			return item, s
 		}
+
 		spec, labels := root.Get("spec"), root.Get("labels")
 		item.Labels = specjson.ReadLabels(labels)
+
 		if spec.Given() {
 			item.Spec = readSpec(spec)
 			if !s.literal() || s.all {
 				spec.Fault("needs a namespace, names and hosts that are written out")
 			}
 		}
+
 		return item, s
 	})
 }
@@ -64,37 +67,45 @@ func (a *api) deleteProcesses(w http.ResponseWriter, r *http.Request, caller goz
 	})
 }
 
-// operate reads a request with a reader of its own and makes the task it asks for. Nothing is done unless all of it is right.
+// operate reads a request with a reader of its own and makes the task it asks for. Nothing is done unless all of it
+// is right.
 func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Caller, read func(root *strictjson.Value) (gozzard.Item, *selector)) error {
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err
 	}
+
 	body, err := readBody(w, r)
 	if err != nil {
 		return err
 	}
+
 	var faults strictjson.Faults
 	root, err := readObject(body, &faults)
 	if err != nil {
 		return err
 	}
+
 	item, s := read(&root)
 	wait, confirm := readWait(&root), root.Get("confirm")
 	confirmed := int(confirm.OptInt(0, 1, maxList))
+
 	if err := faults.Err(); err != nil {
 		return err
 	}
+
 	items, err := a.items(r.Context(), caller, s, item)
 	if err != nil {
 		return err
 	}
+
 	task, err := a.Plane.Operate(r.Context(), &gozzard.Operation{
 		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body), WaitOffline: wait, Confirm: confirmed,
 	})
 	if err != nil {
 		return err
 	}
+
 	w.Header().Set("Location", "/api/v1/tasks/"+string(task.ID))
 	return answer(w, http.StatusAccepted, accepted{TaskID: task.ID, Targets: task.Targets})
 }
@@ -110,6 +121,7 @@ func readAction(root *strictjson.Value) gozzard.Action {
 	if word == "" {
 		return gozzard.ActionNone
 	}
+
 	for _, known := range actions {
 		if word == known {
 			action, err := gozzard.ParseAction(word)
@@ -119,11 +131,13 @@ func readAction(root *strictjson.Value) gozzard.Action {
 			return action
 		}
 	}
+
 	if near := strictjson.Nearest(word, actions); near != "" {
 		v.Fault("%q is not an action, did you mean %q?", clip(word), near)
 	} else {
 		v.Fault("%q is not an action, known are %s", clip(word), strings.Join(actions, ", "))
 	}
+
 	return gozzard.ActionNone
 }
 
@@ -132,12 +146,14 @@ func (a *api) readSelector(caller gozzard.Caller, root *strictjson.Value) *selec
 	if s.scope != nil {
 		return s
 	}
+
 	namespace, names := root.Get("namespace"), root.Get("names")
 	if s.namespace = namespace.OptStr(); s.namespace != "" {
 		if fault := checkGlob(s.namespace); fault != "" {
 			namespace.Fault("%s", fault)
 		}
 	}
+
 	seen := make(map[string]struct{})
 	if n := names.List(maxList, func(e *strictjson.Value) {
 		name := e.Str()
@@ -154,6 +170,7 @@ func (a *api) readSelector(caller gozzard.Caller, root *strictjson.Value) *selec
 	}); n == 0 && names.Given() {
 		names.Fault(`required, is empty; "*" is every name`)
 	}
+
 	a.readHosts(caller, root, s)
 	return s
 }
@@ -191,15 +208,18 @@ func idempotencyKey(h http.Header) (string, error) {
 	if len(keys) == 0 {
 		return "", nil
 	}
+
 	key := keys[0]
 	bad := len(keys) > 1 || key == "" || len(key) > 255
 	for i := 0; i < len(key) && !bad; i++ {
 		bad = key[i] < 0x20 || key[i] > 0x7e
 	}
+
 	if bad {
 		return "", &gozzard.Error{Kind: gozzard.ErrInvalid,
 			Faults: []gozzard.Fault{{Path: "Idempotency-Key", Text: "must be one header of 1 to 255 printable ASCII characters"}}}
 	}
+
 	return key, nil
 }
 

@@ -53,14 +53,17 @@ func TestOperations(t *testing.T) {
 			if diff := cmp.Diff(c.want, told(s.last(t))); diff != "" {
 				t.Errorf("targets differ (-want +got):\n%s", diff)
 			}
+
 			var a struct {
 				TaskID  string `json:"task_id"`
 				Targets int    `json:"targets"`
 			}
 			r.decode(t, &a)
+
 			if a.TaskID != "GSETASK:20240102030405:7" || a.Targets != len(c.want) || r.header.Get("Location") != "/api/v1/tasks/"+a.TaskID {
 				t.Errorf("answer is %+v, location %s", a, r.header.Get("Location"))
 			}
+
 			op := s.last(t)
 			want := gozzard.Caller{App: "app", User: "me", Asserted: true, Rights: op.Caller.Rights}
 			if op.Caller != want || !want.Rights.All() || op.Door != "api" || op.WaitOffline != 0 {
@@ -79,6 +82,7 @@ func TestOperationWithDefinition(t *testing.T) {
 	if r.code != 202 {
 		t.Fatalf("answers %d %s", r.code, r.body)
 	}
+
 	op := s.last(t)
 	want := &gozzard.Spec{
 		Identity: gozzard.Identity{ProcName: "java", SetupPath: "/opt/shop", PIDPath: "/run/web.pid", User: "www"},
@@ -168,6 +172,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 			for _, fault := range f.Error.Faults {
 				text += "; " + fault.String()
 			}
+
 			if r.code != 400 || f.Error.Kind != gozzard.ErrInvalid || !strings.Contains(text, c.want) {
 				t.Errorf("answers %d %s: %s\nwant: %s", r.code, f.Error.Kind, text, c.want)
 			}

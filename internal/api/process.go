@@ -47,7 +47,8 @@ type processBody struct {
 	Topology     *placeBody        `json:"topology,omitempty"` // where in its business it is, when that was asked
 }
 
-// getProcesses lists what fits the query, in a stable order. With biz, processes of a business are listed, also those that no agent has heard of.
+// getProcesses lists what fits the query, in a stable order. With biz, processes of a business are listed, also
+// those that no agent has heard of.
 func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, append([]string{"namespace", "name", "host", "cloud", "state", "hosted", "start", "limit"}, scopeParams...)...)
 	if err != nil {
@@ -56,23 +57,29 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzar
 	if s := a.queryScope(caller, q); s != nil {
 		return a.getScope(w, caller, q, s)
 	}
+
 	var f fleet.Filter
+
 	pattern := func(list *[]string) func(string) string {
 		return func(s string) string {
 			*list = append(*list, s)
 			return checkGlob(s)
 		}
 	}
+
 	q.each("namespace", pattern(&f.Namespaces))
 	q.each("name", pattern(&f.Names))
 	q.each("cloud", numbers(&f.Clouds))
 	f.States, f.Hosted = q.states(), q.hosted()
 	start, limit := q.number("start", 0, 0, math.MaxInt32), q.number("limit", defaultPage, 1, maxPage)
 	none := a.hostFilter(caller, q, &f)
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	body := processesBody{Processes: []processBody{}}
+
 	if !none {
 		count, rows := a.Plane.Find(caller, f, start, limit)
 		body.Count = count
@@ -81,6 +88,7 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzar
 		}
 		body.turn(start, len(rows))
 	}
+
 	return answer(w, http.StatusOK, body)
 }
 

@@ -17,10 +17,12 @@ import (
 func TestTask(t *testing.T) {
 	s := newServer(t)
 	const id = "GSETASK:20240102030405:7"
+
 	attempt := func(state gozzard.AttemptState, action gozzard.Action, code gozzard.Code) gozzard.Attempt {
 		return gozzard.Attempt{Agent: "a1", Addr: at(0, "10.0.0.1"), Key: gozzard.Key{Namespace: "shop", Name: "web"}, Action: action, State: state,
 			Outcome: gozzard.Outcome{Code: code, Message: "said"}}
 	}
+
 	s.results[id] = record.TaskResults{Task: gozzard.Task{ID: id, Caller: gozzard.Caller{App: "app", User: "me"}, At: time.Unix(1700000000, 0), Targets: 7}, Attempts: []gozzard.Attempt{
 		attempt(gozzard.AttemptOK, gozzard.ActionStart, gozzard.CodeOK),
 		attempt(gozzard.AttemptFailed, gozzard.ActionStart, gozzard.CodeAlreadyRunning),
@@ -43,10 +45,13 @@ func TestTask(t *testing.T) {
 			t.Fatalf("answers %d %s", r.code, r.body)
 		}
 	}
+
 	read("?wait=2s")
+
 	if got.Final || got.Counts != struct{ Targets, Done, Noted, Failed, Running int }{7, 3, 2, 2, 2} || len(got.List) != 7 || s.awaited != 2*time.Second {
 		t.Errorf("task is %+v", got)
 	}
+
 	want := map[string]any{"host": map[string]any{"agent": "a1", "cloud": 0.0, "ip": "10.0.0.1"}, "namespace": "shop", "name": "web", "action": "start",
 		"state": "not_executed", "verdict": "failed", "code": "unreachable", "message": "said", "hosted": false}
 	if diff := cmp.Diff(want, got.List[4]); diff != "" {
@@ -64,10 +69,12 @@ func TestTask(t *testing.T) {
 			t.Errorf("task %.20s answers %d", path, r.code)
 		}
 	}
+
 	other := header("X-Bkapi-Authorization", `{"bk_app_code":"other","bk_app_secret":"`+secret+`","bk_username":"me"}`)
 	if r := s.call("GET", "/api/v1/tasks/"+id, "", other); r.code != 404 {
 		t.Errorf("another app's task answers %d", r.code)
 	}
+
 	for _, query := range []string{"?wait=1h", "?wait=-1s", "?wait=5", "?show=some", "?wiat=1s"} {
 		if r := s.call("GET", "/api/v1/tasks/"+id+query, ""); r.code != 400 {
 			t.Errorf("%s answers %d", query, r.code)

@@ -60,14 +60,17 @@ func (a *api) getReleases(w http.ResponseWriter, _ *http.Request, _ gozzard.Call
 	if err != nil {
 		return err
 	}
+
 	list, err := releases.Releases()
 	if err != nil {
 		return err
 	}
+
 	body := make([]releaseBody, 0, len(list))
 	for _, p := range list {
 		body = append(body, renderRelease(p))
 	}
+
 	return answer(w, http.StatusOK, map[string]any{"releases": body})
 }
 
@@ -77,6 +80,7 @@ func (a *api) postRelease(w http.ResponseWriter, r *http.Request, caller gozzard
 	if err != nil {
 		return err
 	}
+
 	var in struct {
 		Manifest  []byte `json:"manifest"`
 		Signature []byte `json:"signature"`
@@ -84,10 +88,12 @@ func (a *api) postRelease(w http.ResponseWriter, r *http.Request, caller gozzard
 	if err := readStrict(w, r, maxReleaseBody, &in); err != nil {
 		return err
 	}
+
 	p, err := releases.Publish(r.Context(), caller, in.Manifest, in.Signature)
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusOK, renderRelease(p))
 }
 
@@ -123,10 +129,12 @@ func (a *api) getReleaseFile(w http.ResponseWriter, r *http.Request, _ gozzard.C
 	if _, _, _, err := a.Enrol.Admit(r.TLS, r.Header.Get(enrol.MachineHeader)); err != nil {
 		return &gozzard.Error{Kind: gozzard.ErrUnauthenticated, Message: "this host is not a member of the fleet, or not any more", Cause: err}
 	}
+
 	releases, err := a.runner()
 	if err != nil {
 		return err
 	}
+
 	version, name := r.PathValue("version"), r.PathValue("file")
 	if name == "manifest" || name == "signature" {
 		text, err := releases.Text(version, name == "signature")
@@ -136,15 +144,18 @@ func (a *api) getReleaseFile(w http.ResponseWriter, r *http.Request, _ gozzard.C
 		sendAs(w, http.StatusOK, octets, text)
 		return nil
 	}
+
 	f, err := releases.Program(version, name)
 	if err != nil {
 		return err
 	}
+
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
 		return err
 	}
+
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(fileTime))
 	w.Header().Set("Content-Type", octets)
 	w.Header().Set("Content-Length", strconv.FormatInt(st.Size(), 10))
@@ -187,22 +198,28 @@ func (a *api) getRolls(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	if err != nil {
 		return err
 	}
+
 	q, err := readQuery(r, "limit")
 	if err != nil {
 		return err
 	}
+
 	limit := q.number("limit", 1, 1, 100)
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	list, err := releases.Upgrades(r.Context(), limit)
 	if err != nil {
 		return err
 	}
+
 	body := make([]rollBody, 0, len(list))
 	for i := range list {
 		body = append(body, renderRoll(&list[i]))
 	}
+
 	return answer(w, http.StatusOK, map[string]any{"rolls": body})
 }
 
@@ -211,6 +228,7 @@ func (a *api) postRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 	if err != nil {
 		return err
 	}
+
 	var in struct {
 		Version string            `json:"version"`
 		Stages  []int             `json:"stages"`
@@ -219,10 +237,12 @@ func (a *api) postRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 	if err := readStrict(w, r, maxRollBody, &in); err != nil {
 		return err
 	}
+
 	got, err := releases.Create(r.Context(), caller, upgrade.Request{Version: in.Version, Stages: in.Stages, Agents: in.Agents})
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusCreated, renderRoll(&got))
 }
 
@@ -235,12 +255,14 @@ func (a *api) putRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
+
 	var in struct {
 		State string `json:"state"`
 	}
 	if err := readEnrol(w, r, &in); err != nil {
 		return err
 	}
+
 	var got upgrade.Upgrade
 	switch in.State {
 	case "approved":
@@ -250,8 +272,10 @@ func (a *api) putRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	default:
 		err = &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "state", Text: `must be "approved" or "stopped"`}}}
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusOK, renderRoll(&got))
 }

@@ -39,10 +39,12 @@ func (a *api) postRestore(w http.ResponseWriter, r *http.Request, caller gozzard
 	if a.Restore == nil {
 		return gozzard.Errorf(gozzard.ErrConflict, "this server keeps no record that could have been restored")
 	}
+
 	n, err := a.Restore.Confirm(r.Context(), caller, *in.Confirm)
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusOK, map[string]any{"confirmed": n})
 }
 

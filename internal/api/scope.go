@@ -75,9 +75,11 @@ func (s *scope) part(name, text string, ids *[]int, names *[]string) string {
 	default:
 		*names = append(*names, text)
 	}
+
 	if len(*ids) > 0 && len(*names) > 0 {
 		return "give either ids or names"
 	}
+
 	return ""
 }
 
@@ -103,7 +105,8 @@ func (s *scope) finish() {
 	s.finishHosts()
 }
 
-// finishNames: written out, aliases are looked up; patterns become the fourth field of the expression, which has no characters of its own in them.
+// finishNames: written out, aliases are looked up; patterns become the fourth field of the expression, which has no
+// characters of its own in them.
 func (s *scope) finishNames() {
 	switch {
 	case len(s.names) == 0:
@@ -162,20 +165,26 @@ func (a *api) queryScope(caller gozzard.Caller, q *query) *scope {
 	if !slices.ContainsFunc(scopeParams, q.values.Has) {
 		return nil
 	}
+
 	s := &scope{fault: func(name, text string) { q.faults.Add(name, "%s", text) }}
 	s.biz(q.one("biz"))
+
 	if q.values.Has("env") {
 		s.env(q.one("env"))
 	}
+
 	q.each("set", s.set)
 	q.each("module", s.module)
+
 	if q.values.Has("expression") {
 		s.expression(q.one("expression"))
 	}
+
 	q.each("name", func(text string) string {
 		s.names = append(s.names, text)
 		return checkGlob(text)
 	})
+
 	q.each("host", func(text string) string {
 		ip, err := gozzard.ParseIP(text)
 		t := gozzard.Target{Addr: gozzard.HostAddr{IP: ip}}
@@ -189,6 +198,7 @@ func (a *api) queryScope(caller gozzard.Caller, q *query) *scope {
 		s.hosts = append(s.hosts, h)
 		return fault
 	})
+
 	s.finish()
 	return s
 }
@@ -200,11 +210,14 @@ func (a *api) bodyScope(caller gozzard.Caller, root *strictjson.Value) *scope {
 	if !biz.Given() && !env.Given() && !sets.Given() && !modules.Given() && !expression.Given() {
 		return nil
 	}
+
 	s := &scope{fault: func(name, text string) { root.Faults().Add(name, "%s", text) }}
 	s.Biz = int(biz.Int(1, 1<<31-1))
+
 	if env.Given() {
 		s.env(env.Scalar())
 	}
+
 	each := func(list strictjson.Value, take func(string) string) {
 		list.OptList(maxList, func(e *strictjson.Value) {
 			if fault := take(e.Scalar()); fault != "" {
@@ -212,23 +225,29 @@ func (a *api) bodyScope(caller gozzard.Caller, root *strictjson.Value) *scope {
 			}
 		})
 	}
+
 	each(sets, s.set)
 	each(modules, s.module)
+
 	if expression.Given() {
 		s.expression(expression.Str())
 	}
+
 	a.bodyTargets(caller, root, s)
 	s.finish()
+
 	if all := get("all"); all.OptBool(false) {
 		all.Fault(`is not for a business: "expression": "*.*.*.*.*" is every process of it`)
 	} else if !s.narrow {
 		biz.Fault(`say which of its processes: expression, sets, modules, names or hosts; "expression": "*.*.*.*.*" is every one`)
 	}
+
 	for _, name := range []string{"namespace", "spec", "labels"} {
 		if v := get(name); v.Given() {
 			v.Fault("is not for a business: its processes have theirs")
 		}
 	}
+
 	return s
 }
 
@@ -242,6 +261,7 @@ func (a *api) bodyTargets(caller gozzard.Caller, root *strictjson.Value, s *scop
 		}
 		s.names = append(s.names, name)
 	})
+
 	hosts.OptList(maxList, func(e *strictjson.Value) {
 		cloud := e.Get("cloud")
 		t, ok := readHost(e, nil)
@@ -256,7 +276,8 @@ func (a *api) bodyTargets(caller gozzard.Caller, root *strictjson.Value, s *scop
 	})
 }
 
-// scopeItems makes the items of an operation on processes of a business. An instance that lacks what the action needs fails for itself.
+// scopeItems makes the items of an operation on processes of a business. An instance that lacks what the action
+// needs fails for itself.
 func (a *api) scopeItems(ctx context.Context, caller gozzard.Caller, s *scope, action gozzard.Action) ([]gozzard.Item, error) {
 	s.Limit = record.MaxTargets
 	total, rows := a.Plane.FindProcesses(caller, s.Query)
@@ -266,10 +287,12 @@ func (a *api) scopeItems(ctx context.Context, caller gozzard.Caller, s *scope, a
 	case total > record.MaxTargets:
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation", total, record.MaxTargets)
 	}
+
 	found, err := a.Plane.TopologyItems(ctx, s.Biz, rows, action)
 	if err != nil {
 		return nil, err
 	}
+
 	items := make([]gozzard.Item, len(found))
 	for i := range found {
 		items[i] = found[i].Item
@@ -278,6 +301,7 @@ func (a *api) scopeItems(ctx context.Context, caller gozzard.Caller, s *scope, a
 				Message: fmt.Sprintf("%s needs %s, which process %d has not", action, strings.Join(found[i].Missing, ", "), found[i].Row.Process)}
 		}
 	}
+
 	return items, nil
 }
 

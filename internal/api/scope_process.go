@@ -28,7 +28,8 @@ type placeBody struct {
 	Priority    int    `json:"priority"`
 }
 
-// getScope lists processes of a business by their ids, a row for each instance. Start, limit and count are in processes.
+// getScope lists processes of a business by their ids, a row for each instance. Start, limit and count are in
+// processes.
 func (a *api) getScope(w http.ResponseWriter, caller gozzard.Caller, q *query, s *scope) error {
 	if q.values.Has("namespace") {
 		q.faults.Add("namespace", "is not for a business: its processes are in one of their own")
@@ -36,14 +37,19 @@ func (a *api) getScope(w http.ResponseWriter, caller gozzard.Caller, q *query, s
 	if q.values.Has("cloud") && len(s.Clouds) == 0 {
 		q.each("cloud", numbers(&s.Clouds))
 	}
+
 	s.States = q.states()
+
 	if hosted := q.hosted(); hosted != nil {
 		s.Hosted = []bool{*hosted}
 	}
+
 	s.Start, s.Limit = q.number("start", 0, 0, math.MaxInt32), q.number("limit", defaultPage, 1, maxPage)
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	count, rows := a.Plane.FindProcesses(caller, s.Query)
 	body := processesBody{Count: count, Processes: []processBody{}}
 	shown := 0
@@ -56,6 +62,7 @@ func (a *api) getScope(w http.ResponseWriter, caller gozzard.Caller, q *query, s
 		}
 		shown++
 	}
+
 	body.turn(s.Start, shown)
 	return answer(w, http.StatusOK, body)
 }
@@ -65,16 +72,19 @@ func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, i int) proc
 	in := &r.Instances[i]
 	key := topology.Key(r.Biz, r.Name, in.Local)
 	b := processBody{Agent: r.Host.Agent, Namespace: key.Namespace, Name: key.Name, Wanted: gozzard.StateUnregistered.String()}
+
 	if row := a.Plane.Status(caller, key, []gozzard.Target{a.hostOf(caller, r.Host)})[0]; row.ProcKnown {
 		b = renderProcess(&row.Row)
 	} else if row.HostKnown {
 		b.Agent = row.Host.Info.Agent
 	}
+
 	addr := r.Host.Addr()
 	b.Cloud, b.IP = addr.Cloud, ""
 	if addr.IP.IsValid() {
 		b.IP = addr.IP.String()
 	}
+
 	b.State, b.Hosted, b.PID, b.ReportedAt, b.Stale = in.Status.State.String(), in.Status.Hosted, in.Status.PID, in.Status.ReportedAt, in.Status.Stale
 	b.Topology = &placeBody{
 		Biz: r.Biz, Set: r.Set, SetName: r.SetName, Env: int(r.Env), Module: r.Module, ModuleName: r.ModuleName,

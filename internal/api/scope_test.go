@@ -23,6 +23,7 @@ func decodeLoose(t *testing.T, r reply, v any) {
 func TestOperateABusiness(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
+
 	for body, want := range map[string][]string{
 		`"expression":"*.*.*.*.*"`:                                   {"start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.1", "start GSEKIT_BIZ_2:nginx_2 @ 0:10.0.0.1", "start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.2", "start GSEKIT_BIZ_2:mysql_1 @ 3:10.0.0.1"},
 		`"env":1,"names":["*"]`:                                      {"start GSEKIT_BIZ_2:mysql_1 @ 3:10.0.0.1"},
@@ -53,9 +54,11 @@ func TestOperateABusiness(t *testing.T) {
 func TestOperateWhatLacksSomething(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
+
 	if r := s.call("POST", "/api/v1/operations", `{"action":"stop","biz":2,"modules":["web"]}`); r.code != 202 {
 		t.Fatalf("answers %d %s", r.code, r.body)
 	}
+
 	items := s.last(t).Items
 	if len(items) != 3 || items[0].Refused != nil || items[1].Refused != nil || items[2].Refused == nil {
 		t.Fatalf("%+v", items)
@@ -74,6 +77,7 @@ func TestOperateWhatLacksSomething(t *testing.T) {
 func TestBadScopesChangeNothing(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
+
 	for body, want := range map[string]string{
 		`"biz":2`:                                        "400 say which of its processes",
 		`"biz":2,"env":3`:                                "400 say which of its processes",
@@ -113,6 +117,7 @@ func TestBadScopesChangeNothing(t *testing.T) {
 			t.Errorf("%.80s answers %s\nwant %s", body, text, want)
 		}
 	}
+
 	if len(s.ops) != 0 {
 		t.Error("something was operated")
 	}

@@ -34,6 +34,7 @@ func (a *api) readHosts(caller gozzard.Caller, root *strictjson.Value, s *select
 		hosts.Fault(`give a list of hosts, or "all": true for every host that has the process`)
 		return
 	}
+
 	clouds := cloudFinder{plane: a.Plane, caller: caller}
 	if n := hosts.OptList(maxList, func(e *strictjson.Value) {
 		if t, ok := readHost(e, &clouds); ok {
@@ -42,6 +43,7 @@ func (a *api) readHosts(caller gozzard.Caller, root *strictjson.Value, s *select
 	}); n == 0 && !s.all {
 		hosts.Fault("required, is empty")
 	}
+
 	s.hosts = distinct(s.hosts)
 }
 
@@ -50,6 +52,7 @@ func readHost(e *strictjson.Value, clouds *cloudFinder) (gozzard.Target, bool) {
 	if !e.Object() {
 		return gozzard.Target{}, false
 	}
+
 	e.Only("agent", "cloud", "ip")
 	agent, cloud, ip := e.Get("agent"), e.Get("cloud"), e.Get("ip")
 	if agent.Given() {
@@ -63,16 +66,20 @@ func readHost(e *strictjson.Value, clouds *cloudFinder) (gozzard.Target, bool) {
 		}
 		return gozzard.Target{Agent: id}, true
 	}
+
 	text := ip.Str()
 	if text == "" {
 		return gozzard.Target{}, false
 	}
+
 	addr, err := gozzard.ParseIP(text)
 	if err != nil {
 		ip.Fault("%q is not the address of one host", clip(text))
 		return gozzard.Target{}, false
 	}
+
 	t := gozzard.Target{Addr: gozzard.HostAddr{Cloud: int(cloud.OptInt(0, 0, math.MaxInt32)), IP: addr}}
+
 	if !cloud.Given() {
 		found, err := clouds.of(addr)
 		if err != nil {
@@ -81,6 +88,7 @@ func readHost(e *strictjson.Value, clouds *cloudFinder) (gozzard.Target, bool) {
 		}
 		t.Addr.Cloud = found
 	}
+
 	return t, true
 }
 
@@ -108,6 +116,7 @@ func (a *api) writtenItems(s *selector, item gozzard.Item) ([]gozzard.Item, erro
 	if n := len(s.names) * len(s.hosts); n > record.MaxTargets {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes on %d hosts are %d targets, at most %d are allowed", len(s.names), len(s.hosts), n, record.MaxTargets)
 	}
+
 	var items []gozzard.Item
 	for _, name := range s.names {
 		it := item
@@ -118,14 +127,17 @@ func (a *api) writtenItems(s *selector, item gozzard.Item) ([]gozzard.Item, erro
 		}
 		items = append(items, it)
 	}
+
 	return items, nil
 }
 
 func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) ([]gozzard.Item, error) {
 	f := fleet.Filter{Names: s.names}
+
 	if s.namespace != "" {
 		f.Namespaces = []string{s.namespace}
 	}
+
 	var faults []gozzard.Fault
 	for i, t := range s.hosts {
 		h, ok := a.Plane.Resolve(caller, t)
@@ -135,9 +147,11 @@ func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) 
 		}
 		f.Agents = append(f.Agents, h.Info.Agent)
 	}
+
 	if len(faults) > 0 {
 		return nil, &gozzard.Error{Kind: gozzard.ErrNotFound, Message: "a host is not known", Faults: faults}
 	}
+
 	total, rows := a.Plane.Find(caller, f, 0, record.MaxTargets)
 	switch {
 	case total == 0:
@@ -145,6 +159,7 @@ func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) 
 	case total > record.MaxTargets:
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation", total, record.MaxTargets)
 	}
+
 	at := make(map[gozzard.Key]int)
 	var items []gozzard.Item
 	for i := range rows {
@@ -161,6 +176,7 @@ func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) 
 		t.ResultKey = resultKey(t, key)
 		items[n].Targets = append(items[n].Targets, t)
 	}
+
 	return items, nil
 }
 
@@ -171,7 +187,8 @@ func resultKey(t gozzard.Target, k gozzard.Key) string {
 	return t.Addr.String() + ":" + k.String()
 }
 
-// hostFilter turns the names of hosts in a query into the agents of a filter. A host is "cloud:ip", an address, or an agent id.
+// hostFilter turns the names of hosts in a query into the agents of a filter. A host is "cloud:ip", an address, or
+// an agent id.
 func (a *api) hostFilter(caller gozzard.Caller, q *query, f *fleet.Filter) (none bool) {
 	clouds := cloudFinder{plane: a.Plane, caller: caller}
 	q.each("host", func(s string) string {

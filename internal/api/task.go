@@ -58,13 +58,14 @@ type hostRef struct {
 	IP    string          `json:"ip,omitempty"`
 }
 
-// getTask tells how far a task is. With wait=5s the answer comes when the task is final or that time has passed. show=all|failed|none says which
-// attempts are listed; counts are always of all.
+// getTask tells how far a task is. With wait=5s the answer comes when the task is final or that time has passed.
+// show=all|failed|none says which attempts are listed; counts are always of all.
 func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, "wait", "show")
 	if err != nil {
 		return err
 	}
+
 	wait := readPoll(q)
 	show := q.one("show")
 	switch show {
@@ -72,19 +73,24 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	default:
 		q.faults.Add("show", `must be "all", "failed" or "none", is %q`, clip(show))
 	}
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	id := gozzard.TaskID(r.PathValue("id"))
 	var res record.TaskResults
+
 	if wait > 0 {
 		res, err = a.Plane.Await(r.Context(), caller, id, wait)
 	} else {
 		res, err = a.Plane.Results(r.Context(), caller, id)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusOK, renderTask(&res, show))
 }
 
@@ -123,6 +129,7 @@ func renderTask(res *record.TaskResults, show string) taskBody {
 		}
 		b.Attempts = append(b.Attempts, renderAttempt(at, v))
 	}
+
 	b.Final = b.Counts.Running == 0
 	return b
 }
@@ -147,6 +154,7 @@ func verdictOf(at *gozzard.Attempt) string {
 	if !at.State.Final() {
 		return verdictRunning
 	}
+
 	code := at.Outcome.Code
 	switch {
 	case at.State == gozzard.AttemptOK:
@@ -156,5 +164,6 @@ func verdictOf(at *gozzard.Attempt) string {
 		code == gozzard.CodeAlreadyRegistered && at.Action == gozzard.ActionRegister:
 		return verdictNoted
 	}
+
 	return verdictFailed
 }

@@ -96,29 +96,35 @@ func (a *api) getBusinesses(w http.ResponseWriter, r *http.Request, caller gozza
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	body := businessesBody{Businesses: []businessBody{}}
 	for _, h := range a.Plane.Businesses(caller) {
 		body.Businesses = append(body.Businesses, businessBody{Biz: h.ID, Name: h.Name, Version: h.Version, Source: h.Source, At: h.At.UTC()})
 	}
+
 	body.Count = len(body.Businesses)
 	return answer(w, http.StatusOK, body)
 }
 
-// putTopology makes a business what the document says. With dry_run=true it only tells what would change; prune=true also removes processes that are
-// hosted, take_over=true replaces what comes from CMDB, and version=N refuses unless that version is recorded now.
+// putTopology makes a business what the document says. With dry_run=true it only tells what would change;
+// prune=true also removes processes that are hosted, take_over=true replaces what comes from CMDB, and version=N
+// refuses unless that version is recorded now.
 func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	q, err := readQuery(r, "dry_run", "prune", "take_over", "version")
 	if err != nil {
 		return err
 	}
+
 	biz := readBiz(r, q.faults)
 	req := record.ApplyRequest{
 		Caller: caller, Source: record.SourceFile, DryRun: q.flag("dry_run"), Prune: q.flag("prune"), TakeOver: q.flag("take_over"),
 	}
+
 	if q.values.Has("version") {
 		base := int64(q.number("version", 0, 0, math.MaxInt))
 		req.Base = &base
 	}
+
 	asJSON, fault := isJSON(r.Header.Get("Content-Type"))
 	if fault != "" {
 		q.faults.Add("Content-Type", "%s", fault)
@@ -126,6 +132,7 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	doc, err := readLongBody(w, r)
 	if err != nil {
 		return err
@@ -135,6 +142,7 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 			return err
 		}
 	}
+
 	if req.Business, err = topology.Parse(doc); err != nil {
 		return err
 	}
@@ -142,11 +150,13 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 		text := fmt.Sprintf("is %d in the document and %d in the path", req.Business.ID, biz)
 		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "biz", Text: text}}}
 	}
+
 	req.Hash = requestHash(r, doc)
 	done, err := a.Plane.ApplyTopology(r.Context(), req)
 	if err != nil {
 		return err
 	}
+
 	return answer(w, http.StatusOK, applyBody{
 		Biz: biz, Version: done.Version, DryRun: req.DryRun, Applied: done.Applied, Plan: renderPlan(&done.Plan),
 		Hosted: done.Hosted, Named: done.Named, TaskID: done.Pruned,
@@ -159,26 +169,34 @@ func (a *api) getTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 	if err != nil {
 		return err
 	}
+
 	biz := readBiz(r, q.faults)
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	rec, err := a.Plane.Business(r.Context(), caller, biz)
 	if err != nil {
 		return err
 	}
+
 	doc, err := topology.Format(&rec.Business)
 	if err != nil {
 		return fmt.Errorf("cannot write business %d as a document: %w", biz, err)
 	}
+
 	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(rec.Version, 10)))
+
 	if wantsYAML(r.Header.Values("Accept")) {
 		sendAs(w, http.StatusOK, "application/yaml; charset=utf-8", doc)
 		return nil
 	}
+
 	if doc, err = yaml.YAMLToJSON(doc); err != nil {
 		return fmt.Errorf("cannot write business %d as JSON: %w", biz, err)
 	}
+
 	send(w, http.StatusOK, append(bytes.TrimSpace(doc), '\n'))
 	return nil
 }
@@ -189,16 +207,20 @@ func (a *api) getTree(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
+
 	biz := readBiz(r, q.faults)
 	env := q.env()
+
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
+
 	for _, h := range a.Plane.Businesses(caller) {
 		if h.ID == biz {
 			return answer(w, http.StatusOK, renderTree(h, a.Plane.TopologyTree(caller, biz, env)))
 		}
 	}
+
 	return unknownBusiness(biz)
 }
 
@@ -292,5 +314,6 @@ func renderTree(h record.BusinessHead, sets []topology.SetCount) treeBody {
 		b.Counts.Unregistered += s.Unregistered
 		b.Counts.Hosted += s.Hosted
 	}
+
 	return b
 }

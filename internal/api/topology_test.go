@@ -52,15 +52,18 @@ func newBusinessServer(t testing.TB) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	real, err := control.New(t.Context(), control.Options{Store: store, Topology: store, Live: s.Index})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s.plane.businesses = &businesses{real}
 	return s
 }
@@ -137,6 +140,7 @@ func TestPutTopology(t *testing.T) {
 		r.decode(t, &out)
 		return out
 	}
+
 	if out := put("?dry_run=true", shop); out.Applied || !out.DryRun || out.Version != 0 || len(out.Plan.Added) == 0 {
 		t.Errorf("dry run: %+v", out)
 	}
@@ -150,9 +154,11 @@ func TestPutTopology(t *testing.T) {
 		out.Plan.Changed[0].Name != "front.end.web.10.0.0.2_web.nginx" || out.Plan.Changed[0].Fields[0] != "priority: 0 -> 7" {
 		t.Errorf("changed: %+v", out)
 	}
+
 	if r := s.call("PUT", "/api/v1/topology/2?version=1", shop, yamlBody); r.code != 409 {
 		t.Errorf("an old version answers %d %s", r.code, r.body)
 	}
+
 	s.Apply("a1", []gozzard.Status{{Key: topology.Key(2, "nginx", 2), State: gozzard.StateRunning, Hosted: true}}, nil)
 	less := strings.Replace(shop, "proc_num: 2,", "", 1)
 	r := s.call("PUT", "/api/v1/topology/2", less, yamlBody)
@@ -170,6 +176,7 @@ func TestPutTopology(t *testing.T) {
 func TestTopologyDocumentComesBack(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
+
 	get := func(accept string) reply {
 		t.Helper()
 		r := s.call("GET", "/api/v1/topology/2", "", header("Accept", accept))
@@ -178,6 +185,7 @@ func TestTopologyDocumentComesBack(t *testing.T) {
 		}
 		return r
 	}
+
 	for accept, kind := range map[string]string{
 		"": "application/json", "*/*": "application/json", "application/json, application/yaml": "application/json", "application/yaml": "application/yaml",
 		"text/html, application/x-yaml;q=0.9, */*;q=0.1": "application/yaml",
@@ -193,6 +201,7 @@ func TestTopologyDocumentComesBack(t *testing.T) {
 			t.Errorf("the same document changes something: %d %s", again.code, again.body)
 		}
 	}
+
 	var list struct {
 		Count      int
 		Businesses []struct {
@@ -201,6 +210,7 @@ func TestTopologyDocumentComesBack(t *testing.T) {
 		}
 	}
 	s.call("GET", "/api/v1/topology", "").decode(t, &list)
+
 	if list.Count != 1 || list.Businesses[0].Biz != 2 || list.Businesses[0].Name != "商店" || list.Businesses[0].Source != "file" || list.Businesses[0].Version != 1 {
 		t.Errorf("list is %+v", list)
 	}
@@ -217,6 +227,7 @@ func TestTopologyTree(t *testing.T) {
 	if diff := cmp.Diff(want, s.call("GET", "/api/v1/topology/2/tree", "").body); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
+
 	for query, n := range map[string]int{"?env=1": 1, "?env=formal": 1, "?env=experience": 0} {
 		r := s.call("GET", "/api/v1/topology/2/tree"+query, "")
 		if strings.Count(r.body, `"modules"`) != n || n == 0 && !strings.Contains(r.body, `"sets":[]`) {
@@ -260,12 +271,14 @@ func TestBadTopologyChangesNothing(t *testing.T) {
 			if c.edit == nil {
 				c.edit = yamlBody
 			}
+
 			r := s.call(method, path, c.body, c.edit)
 			f := r.failure(t)
 			text := f.Error.Message
 			for _, fault := range f.Error.Faults {
 				text += "; " + fault.String()
 			}
+
 			if r.code != c.code || !strings.Contains(text, c.want) {
 				t.Errorf("answers %d %s\nwant %d %s", r.code, text, c.code, c.want)
 			}
@@ -293,6 +306,7 @@ func TestAllFaultsOfADocumentAreTold(t *testing.T) {
 func TestProcessesOfABusiness(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
+
 	for query, want := range map[string]string{
 		"biz=2":                     "46/1 46/2 48/1 49/1",
 		"biz=2&env=3":               "46/1 46/2 48/1",
@@ -333,12 +347,14 @@ func TestProcessesOfABusiness(t *testing.T) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			r := s.call("GET", "/api/v1/processes?"+query, "")
+
 			if text, wrong := strings.CutPrefix(want, "!"); wrong {
 				if r.code != 400 || !strings.Contains(strings.ReplaceAll(r.body, `\"`, `"`), text) {
 					t.Errorf("answers %d %s", r.code, r.body)
 				}
 				return
 			}
+
 			var got struct {
 				Count     int
 				Next      int
@@ -354,6 +370,7 @@ func TestProcessesOfABusiness(t *testing.T) {
 			for _, p := range got.Processes {
 				list = append(list, strings.Join([]string{itoa(p.Topology.Process), itoa(p.Topology.Local)}, "/"))
 			}
+
 			if strings.Join(list, " ") != want {
 				t.Errorf("finds %v of %d", list, got.Count)
 			}

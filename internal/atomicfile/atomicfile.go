@@ -1,4 +1,5 @@
-// Package atomicfile keeps small files that are nobody else's: keys, secrets, identities. They are there whole or not at all, also after a power cut.
+// Package atomicfile keeps small files that are nobody else's: keys, secrets, identities. They are there whole or
+// not at all, also after a power cut.
 package atomicfile
 
 import (
@@ -27,6 +28,7 @@ func viaTemp(path string, b []byte, put func(temp, path string) error) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
+
 	_, err = f.Write(b)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
@@ -35,10 +37,12 @@ func viaTemp(path string, b []byte, put func(temp, path string) error) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, errors.Join(err, ignoreMissing(os.Remove(f.Name()))))
 	}
+
 	return SyncFolder(filepath.Dir(path))
 }
 
-// Replace replaces a file by what depends on its content. Its lock is the file that will take its place, so two of them do not lose a change.
+// Replace replaces a file by what depends on its content. Its lock is the file that will take its place, so two of
+// them do not lose a change.
 func Replace(path string, next func() ([]byte, error)) error {
 	lock := path + ".new"
 	f, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -48,10 +52,12 @@ func Replace(path string, next func() ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
+
 	b, err := next()
 	if err == nil {
 		_, err = f.Write(b)
 	}
+
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(lock, path)
@@ -59,6 +65,7 @@ func Replace(path string, next func() ([]byte, error)) error {
 	if err != nil {
 		return errors.Join(err, ignoreMissing(os.Remove(lock)))
 	}
+
 	return SyncFolder(filepath.Dir(path))
 }
 

@@ -26,6 +26,7 @@ func TestWrite(t *testing.T) {
 			t.Fatalf("%q, %v, %v", b, err, atomicfile.Check(path))
 		}
 	}
+
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +53,7 @@ func TestCreate(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	b, err := os.ReadFile(path)
 	if err != nil || made.Load() != 1 || refused.Load() != 19 || len(b) != 1000 || strings.Count(string(b), string(b[:1])) != 1000 {
@@ -67,16 +69,19 @@ func TestReplace(t *testing.T) {
 	if err := atomicfile.Write(path, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
+
 	no := errors.New("no")
 	if err := atomicfile.Replace(path, func() ([]byte, error) { return nil, no }); !errors.Is(err, no) {
 		t.Errorf("%v", err)
 	}
+
 	inner := atomicfile.Replace(path, func() ([]byte, error) {
 		if err := atomicfile.Replace(path, func() ([]byte, error) { return []byte("lost"), nil }); err == nil {
 			t.Error("two at once")
 		}
 		return []byte("new"), nil
 	})
+
 	if b, err := os.ReadFile(path); inner != nil || err != nil || string(b) != "new" {
 		t.Errorf("%q, %v, %v", b, inner, err)
 	}

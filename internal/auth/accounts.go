@@ -15,14 +15,16 @@ import (
 
 // Store keeps accounts.
 type Store interface {
-	// LoadAccounts reads all of them. known is false for a record that never had any, which is not the same as one without any left.
+	// LoadAccounts reads all of them. known is false for a record that never had any, which is not the same as one
+	// without any left.
 	LoadAccounts(ctx context.Context) (c Config, known bool, err error)
-	// ChangeAccounts records a change and who made it, all of it or nothing. It also drops tokens that have expired by then.
+	// ChangeAccounts records a change and who made it, all of it or nothing. It also drops tokens that have expired
+	// by then.
 	ChangeAccounts(ctx context.Context, c Change) error
 }
 
-// Change is one act on the accounts. What is put replaces what has the same code, name or digest; what is dropped need not be there. The tokens of a
-// dropped user go with him.
+// Change is one act on the accounts. What is put replaces what has the same code, name or digest; what is dropped
+// need not be there. The tokens of a dropped user go with him.
 type Change struct {
 	At  time.Time
 	By  gozzard.Caller
@@ -70,25 +72,31 @@ func (a *Accounts) Known() bool {
 	return a.known
 }
 
-// Import puts the first accounts into a record that never had any. Apps without a list of grants are admins, as they were before there were grants.
+// Import puts the first accounts into a record that never had any. Apps without a list of grants are admins, as
+// they were before there were grants.
 func (a *Accounts) Import(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("cannot import accounts: %w", err)
 	}
+
 	a.writing.Lock()
 	defer a.writing.Unlock()
+
 	if a.known {
 		return gozzard.Errorf(gozzard.ErrConflict, "there are accounts already")
 	}
+
 	change := Change{Act: "accounts:import", By: gozzard.Caller{App: "gozzard"}, Apps: slices.Clone(c.Apps), Users: c.Users, Tokens: slices.Clone(c.Tokens)}
 	for i := range change.Apps {
 		change.Apps[i].Grants = change.Apps[i].Rights().Grants
 	}
+
 	for i := range change.Tokens {
 		if change.Tokens[i].ID == "" {
 			change.Tokens[i].ID = newID()
 		}
 	}
+
 	return a.change(ctx, change)
 }
 
@@ -113,25 +121,30 @@ func (a *Accounts) hasAdmin(c *Change) bool {
 			return true
 		}
 	}
+
 	for _, u := range c.Users {
 		if r := (&gozzard.Rights{Grants: u.Grants}); !u.Disabled && r.All() {
 			return true
 		}
 	}
+
 	a.book.mu.RLock()
 	defer a.book.mu.RUnlock()
+
 	for code, e := range a.book.apps {
 		replaced := slices.ContainsFunc(c.Apps, func(x App) bool { return x.Code == code })
 		if !replaced && !slices.Contains(c.DropApps, code) && e.rights.All() {
 			return true
 		}
 	}
+
 	for name, p := range a.book.users {
 		replaced := slices.ContainsFunc(c.Users, func(x User) bool { return x.Name == name })
 		if !replaced && !slices.Contains(c.DropUsers, name) && !p.user.Disabled && p.rights.All() {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -177,6 +190,7 @@ var errUnchanged = errors.New("nothing to change")
 
 func (a *Accounts) changeGrants(ctx context.Context, by gozzard.Caller, h Holder, act string, f func([]gozzard.Grant) ([]gozzard.Grant, error)) error {
 	var err error
+
 	if h.App != "" {
 		err = a.changeApp(ctx, by, h.App, act, func(x *App) (err error) {
 			x.Grants, err = f(x.Grants)
@@ -188,9 +202,11 @@ func (a *Accounts) changeGrants(ctx context.Context, by gozzard.Caller, h Holder
 			return err
 		})
 	}
+
 	if errors.Is(err, errUnchanged) {
 		return nil
 	}
+
 	return err
 }
 

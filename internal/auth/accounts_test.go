@@ -34,28 +34,36 @@ func (s *shelf) LoadAccounts(context.Context) (auth.Config, bool, error) {
 func (s *shelf) ChangeAccounts(_ context.Context, c auth.Change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.broken != nil {
 		return s.broken
 	}
+
 	for _, code := range c.DropApps {
 		delete(s.apps, code)
 	}
+
 	for _, name := range c.DropUsers {
 		delete(s.users, name)
 		maps.DeleteFunc(s.tokens, func(_ auth.Digest, t auth.Token) bool { return t.User == name })
 	}
+
 	for _, d := range c.DropTokens {
 		delete(s.tokens, d)
 	}
+
 	for _, a := range c.Apps {
 		s.apps[a.Code] = a
 	}
+
 	for _, u := range c.Users {
 		s.users[u.Name] = u
 	}
+
 	for _, t := range c.Tokens {
 		s.tokens[t.Digest] = t
 	}
+
 	s.acts = append(s.acts, c.Act)
 	return nil
 }
@@ -105,6 +113,7 @@ func newRig(t *testing.T, edit ...func(*auth.Options)) *rig {
 	for _, f := range edit {
 		f(&o)
 	}
+
 	var err error
 	if r.Accounts, err = auth.Open(t.Context(), r.store, o); err != nil {
 		t.Fatal(err)
@@ -112,6 +121,7 @@ func newRig(t *testing.T, edit ...func(*auth.Options)) *rig {
 	if r.Known() {
 		t.Fatal("an empty record has accounts")
 	}
+
 	must(t, r.Import(t.Context(), auth.Config{Apps: []auth.App{{Code: "admin", Secrets: []auth.Digest{auth.Hash("root")}, AssertsUsers: true}}}))
 	return r
 }
@@ -155,20 +165,26 @@ func TestAppLife(t *testing.T) {
 	ctx := t.Context()
 	secret, err := r.CreateApp(ctx, by, auth.App{Code: "shop", AssertsUsers: true}, false)
 	must(t, err)
+
 	if _, err := r.CreateApp(ctx, by, auth.App{Code: "shop"}, false); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Fatalf("made twice: %v", err)
 	}
+
 	caller, err := r.check(t, auth.Credentials{App: "shop", Secret: secret, User: "u"})
 	must(t, err)
+
 	if caller.Rights.Sees("x", nil) || caller.Rights.All() || r.Book().RightsOf(caller) == nil {
 		t.Fatal("a new app may do something, or is not known")
 	}
+
 	second, err := r.AddSecret(ctx, by, "shop")
 	must(t, err)
+
 	for _, s := range []string{secret, second} {
 		_, err := r.check(t, auth.Credentials{App: "shop", Secret: s, User: "u"})
 		must(t, err)
 	}
+
 	third, err := r.AddSecret(ctx, by, "shop")
 	must(t, err)
 	_, err = r.check(t, auth.Credentials{App: "shop", Secret: secret, User: "u"})
@@ -183,12 +199,15 @@ func TestAppLife(t *testing.T) {
 	must(t, r.DropApp(ctx, by, "shop"))
 	_, err = r.check(t, auth.Credentials{App: "shop", Secret: third, User: "u"})
 	wantKind(t, err, gozzard.ErrUnauthenticated)
+
 	if r.Book().RightsOf(caller) != nil {
 		t.Fatal("an app that is gone has rights")
 	}
+
 	for _, err := range []error{r.DropApp(ctx, by, "shop"), r.RetireSecrets(ctx, by, "shop"), r.SetFlags(ctx, by, "shop", auth.Flags{})} {
 		wantKind(t, err, gozzard.ErrNotFound)
 	}
+
 	if text := strings.Join(r.store.acts, " "); strings.Contains(text, third) || !strings.Contains(text, "app:delete shop") {
 		t.Fatalf("the acts are %s", text)
 	}
@@ -204,31 +223,42 @@ func TestGrantsApplyAtOnce(t *testing.T) {
 	shop, alice := auth.Holder{App: "shop"}, auth.Holder{User: "alice"}
 	must(t, r.AddGrant(ctx, by, shop, g))
 	must(t, r.AddGrant(ctx, by, shop, g)) // there already
+
 	if n := len(r.Apps()[1].Grants); n != 1 {
 		t.Fatalf("the app has %d grants", n)
 	}
+
 	may := func(user string) bool {
 		caller, err := r.check(t, auth.Credentials{App: "shop", Secret: secret, User: user})
 		must(t, err)
 		return caller.Rights.May(gozzard.ActionStart, "JOB_BIZ_2", nil)
 	}
+
 	if !may("stranger") || may("alice") {
 		t.Fatal("a stranger is not limited by the app alone, or a user without grants may something")
 	}
+
 	must(t, r.AddGrant(ctx, by, alice, gozzard.Grant{Role: gozzard.RoleViewer}))
+
 	if may("alice") {
 		t.Fatal("an app gives a viewer more than he has")
 	}
+
 	must(t, r.AddGrant(ctx, by, alice, gozzard.Grant{Role: gozzard.RoleAdmin}))
+
 	if !may("alice") {
 		t.Fatal("a grant does not apply")
 	}
+
 	must(t, r.RemoveGrant(ctx, by, shop, g))
+
 	if may("alice") {
 		t.Fatal("a grant that was taken back applies")
 	}
+
 	wantKind(t, r.RemoveGrant(ctx, by, shop, g), gozzard.ErrNotFound)
 	wantKind(t, r.AddGrant(ctx, by, auth.Holder{User: "nobody"}, g), gozzard.ErrNotFound)
+
 	for name, bad := range map[string]gozzard.Grant{
 		"role": {Role: "king"}, "business": {Role: gozzard.RoleViewer, Businesses: []int{0}}, "pattern": {Role: gozzard.RoleViewer, Namespaces: []string{"a/b"}},
 		"cloud": {Role: gozzard.RoleViewer, Clouds: []int{-1}}, "actions of a viewer": {Role: gozzard.RoleViewer, Actions: []gozzard.Action{gozzard.ActionStart}},
@@ -271,32 +301,39 @@ func TestUserLife(t *testing.T) {
 	must(t, r.CreateUser(ctx, by, auth.User{Name: "alice", Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}, password))
 	wantKind(t, r.CreateUser(ctx, by, auth.User{Name: "alice"}, ""), gozzard.ErrConflict)
 	must(t, r.CreateUser(ctx, by, auth.User{Name: "bob"}, ""))
+
 	if r.Users()[0].Password != "" || !r.HasPassword("alice") || r.HasPassword("bob") || !strings.HasPrefix(r.store.users["alice"].Password, "$argon2id$") {
 		t.Fatalf("the users are %+v", r.Users())
 	}
+
 	for name, c := range map[string][2]string{"wrong": {"alice", "correct horse batterz"}, "unknown": {"eve", password}, "none": {"bob", ""}, "long": {"alice", strings.Repeat("x", 5000)}} {
 		if _, _, err := r.Login(ctx, c[0], c[1]); gozzard.KindOf(err) != gozzard.ErrUnauthenticated || err.Error() != "user or password is wrong" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	session, token, err := r.Login(ctx, "alice", password)
 	must(t, err)
 	caller, err := r.Book().CheckPerson(session)
 	must(t, err)
+
 	if !auth.Alone(caller) || caller.User != "alice" || caller.Asserted || !caller.Rights.SeesAll() || caller.Rights.All() || !token.Session {
 		t.Fatalf("the session is of %+v", caller)
 	}
+
 	must(t, r.Disable(ctx, by, "alice", true))
 	_, err = r.Book().CheckPerson(session)
 	wantKind(t, err, gozzard.ErrUserForbidden)
 	_, err = r.check(t, auth.Credentials{App: "admin", Secret: "root", User: "alice"})
 	wantKind(t, err, gozzard.ErrUserForbidden)
+
 	if _, _, err := r.Login(ctx, "alice", password); gozzard.KindOf(err) != gozzard.ErrUnauthenticated {
 		t.Fatalf("a disabled user logs in: %v", err)
 	}
 	if r.Book().RightsOf(caller) != nil {
 		t.Fatal("a disabled user has rights")
 	}
+
 	must(t, r.Disable(ctx, by, "alice", false))
 	must(t, r.SetPassword(ctx, by, "alice", "another long password"))
 	_, err = r.Book().CheckPerson(session)
@@ -314,38 +351,47 @@ func TestTokens(t *testing.T) {
 	must(t, r.CreateUser(ctx, by, auth.User{Name: "alice", Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}, ""))
 	secret, token, err := r.CreateToken(ctx, by, "alice", "laptop", 24*time.Hour)
 	must(t, err)
+
 	if strings.Contains(strings.Join(r.store.acts, " "), secret) || r.store.tokens[token.Digest].User != "alice" || !strings.HasPrefix(secret, "gzp_") {
 		t.Fatal("the token is kept as it is, or not at all")
 	}
+
 	caller, err := r.check(t, auth.Credentials{App: "admin", Secret: "root", Token: secret})
 	must(t, err)
+
 	if caller.User != "alice" || caller.Asserted || caller.Rights.All() || !caller.Rights.SeesAll() {
 		t.Fatalf("an admin's app with a viewer's token is %+v", caller)
 	}
+
 	r.clock.pass(24*time.Hour - time.Second)
 	_, err = r.Book().CheckPerson(secret)
 	must(t, err)
 	r.clock.pass(time.Second)
 	_, err = r.Book().CheckPerson(secret)
 	wantKind(t, err, gozzard.ErrUnauthenticated)
+
 	if len(r.Tokens("alice")) != 0 {
 		t.Fatal("an expired token is listed")
 	}
+
 	secret, token, err = r.CreateToken(ctx, by, "alice", "", time.Hour)
 	must(t, err)
 	wantKind(t, r.DropToken(ctx, by, "bob", token.ID), gozzard.ErrNotFound)
 	must(t, r.DropToken(ctx, by, "alice", token.ID))
 	_, err = r.Book().CheckPerson(secret)
 	wantKind(t, err, gozzard.ErrUnauthenticated)
+
 	for range 50 {
 		_, _, err := r.CreateToken(ctx, by, "alice", "", time.Hour)
 		must(t, err)
 	}
+
 	_, _, err = r.CreateToken(ctx, by, "alice", "", time.Hour)
 	wantKind(t, err, gozzard.ErrConflict)
 	_, _, err = r.CreateToken(ctx, by, "alice", "", 400*24*time.Hour)
 	wantKind(t, err, gozzard.ErrInvalid)
 	must(t, r.DropUser(ctx, by, "alice"))
+
 	if len(r.store.tokens) != 0 || len(r.Tokens("alice")) != 0 {
 		t.Fatal("the tokens of a user that is gone stay")
 	}
@@ -376,7 +422,9 @@ func TestManyPasswordsAtOnceAreSentAway(t *testing.T) {
 			kinds[gozzard.KindOf(err)]++
 		})
 	}
+
 	wg.Wait()
+
 	if kinds[gozzard.ErrUnauthenticated] == 0 || kinds[gozzard.ErrUnauthenticated]+kinds[gozzard.ErrRateLimited] != 100 || kinds[gozzard.ErrRateLimited] == 0 {
 		t.Fatalf("the answers are %v", kinds)
 	}
@@ -392,10 +440,12 @@ func TestSubjectIsFixedByTheFirstLogin(t *testing.T) {
 	must(t, err)
 	_, err = r.Book().CheckPerson(secret)
 	must(t, err)
+
 	for _, other := range []string{"2", "", strings.Repeat("1", 300)} {
 		_, _, err = r.LoginSubject(ctx, "a@example.com", other)
 		wantKind(t, err, gozzard.ErrUserForbidden)
 	}
+
 	must(t, r.ForgetSubject(ctx, by, "a@example.com"))
 	_, _, err = r.LoginSubject(ctx, "a@example.com", "2")
 	must(t, err)

@@ -44,10 +44,12 @@ func (a *Accounts) app(code string) (App, bool) {
 	return app, true
 }
 
-// CreateApp makes an app and gives its secret, which nobody can be told again. With signs the secret itself is kept, so that bk_signature can be checked.
+// CreateApp makes an app and gives its secret, which nobody can be told again. With signs the secret itself is
+// kept, so that bk_signature can be checked.
 func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, signs bool) (secret string, err error) {
 	secret = NewSecret()
 	app.Secrets, app.SignKeys = []Digest{Hash(secret)}, nil
+
 	if signs {
 		app.SignKeys = []string{secret}
 	}
@@ -57,14 +59,17 @@ func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, si
 	if err := app.validate(); err != nil {
 		return "", gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
 	}
+
 	a.writing.Lock()
 	defer a.writing.Unlock()
+
 	if _, ok := a.app(app.Code); ok {
 		return "", gozzard.Errorf(gozzard.ErrConflict, "app %q is there already", app.Code)
 	}
 	if len(a.Apps()) >= maxApps {
 		return "", gozzard.Errorf(gozzard.ErrConflict, "there are %d apps, which is the most", maxApps)
 	}
+
 	return secret, a.change(ctx, Change{By: by, Act: "app:create " + app.Code, Apps: []App{app}})
 }
 

@@ -26,6 +26,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct {
 		name string
 		cred auth.Credentials
@@ -51,6 +52,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, app, err := book.Check(t.Context(), c.cred)
+
 			if c.kind != "" {
 				if err == nil || gozzard.KindOf(err) != c.kind {
 					t.Fatalf("error %v, want kind %s", err, c.kind)
@@ -60,6 +62,7 @@ func TestCheck(t *testing.T) {
 				}
 				return
 			}
+
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,6 +101,7 @@ func TestConfigRoundTrip(t *testing.T) {
 	if strings.Contains(string(b), `"old"`) {
 		t.Fatalf("a secret is in %s", b)
 	}
+
 	var back auth.Config
 	if err := json.Unmarshal(b, &back); err != nil {
 		t.Fatal(err)
@@ -123,6 +127,7 @@ func TestConfigRefused(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
+
 	var d auth.Digest
 	if err := d.UnmarshalText([]byte("my-secret")); err == nil || strings.Contains(err.Error(), "my-secret") {
 		t.Errorf("a secret in place of a digest: %v", err)

@@ -11,8 +11,9 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Config is everything the book is made of. It holds digests only, so reading it gives nobody a secret, with one exception: the keys of apps that sign
-// (App.SignKeys). It belongs in a place of mode 0600 anyway, because who may edit it decides who may ask.
+// Config is everything the book is made of. It holds digests only, so reading it gives nobody a secret, with one
+// exception: the keys of apps that sign (App.SignKeys). It belongs in a place of mode 0600 anyway, because who may
+// edit it decides who may ask.
 type Config struct {
 	Apps   []App   `json:"apps" yaml:"apps"`
 	Users  []User  `json:"users,omitempty" yaml:"users,omitempty"`
@@ -25,12 +26,14 @@ type App struct {
 	Secrets []Digest `json:"secrets" yaml:"secrets"` // one, or two while a secret is being replaced
 	// AssertsUsers puts the app on the white list: it may name the user it acts for without that user's token.
 	AssertsUsers bool `json:"asserts_users,omitempty" yaml:"asserts_users,omitempty"`
-	// MissingOpTypeMeansStart is for one old client that leaves out an op_type of 0. Off, a forgotten field never starts a fleet.
+	// MissingOpTypeMeansStart is for one old client that leaves out an op_type of 0. Off, a forgotten field never
+	// starts a fleet.
 	MissingOpTypeMeansStart bool `json:"missing_op_type_means_start,omitempty" yaml:"missing_op_type_means_start,omitempty"`
-	// Grants are what the app may see and do. Without the list at all, as apps of older versions are written, that is everything; an empty one is nothing.
+	// Grants are what the app may see and do. Without the list at all, as apps of older versions are written, that
+	// is everything; an empty one is nothing.
 	Grants []gozzard.Grant `json:"grants,omitzero" yaml:"grants,omitempty"`
-	// SignKeys are the secrets themselves, in the order of Secrets, of an app that may prove itself by bk_signature: that form cannot be checked with
-	// a digest. Apps that do not sign have none.
+	// SignKeys are the secrets themselves, in the order of Secrets, of an app that may prove itself by
+	// bk_signature: that form cannot be checked with a digest. Apps that do not sign have none.
 	SignKeys []string `json:"sign_keys,omitempty" yaml:"sign_keys,omitempty"`
 }
 
@@ -64,7 +67,8 @@ type Token struct {
 
 func (t *Token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Digest is the SHA-256 of a secret. A plain hash is enough because secrets are 256 random bits (NewSecret): there is nothing to guess.
+// Digest is the SHA-256 of a secret. A plain hash is enough because secrets are 256 random bits (NewSecret): there
+// is nothing to guess.
 type Digest [sha256.Size]byte
 
 // Hash gives the digest to store for a secret.

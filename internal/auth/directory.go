@@ -35,7 +35,8 @@ type Options struct {
 	Now     func() time.Time  // time.Now
 }
 
-// Directory answers who is asking and what he may see and do. It is safe for concurrent use; changes of Accounts apply to the next request.
+// Directory answers who is asking and what he may see and do. It is safe for concurrent use; changes of Accounts
+// apply to the next request.
 type Directory struct {
 	o       Options
 	absent  *entry // stands in for every unknown app, so that both cost the same
@@ -78,6 +79,7 @@ func newBook(c Config, o Options) (*Directory, error) {
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}
+
 	b := &Directory{o: o, absent: newEntry(App{}), started: o.Now(), apps: make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
 		tokens: make(map[Digest]Token, len(c.Tokens)), joint: map[pair]*gozzard.Rights{}}
 	b.apply(&Change{Apps: c.Apps, Users: c.Users, Tokens: c.Tokens})
@@ -101,22 +103,28 @@ func (b *Directory) apply(c *Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.joint)
+
 	for _, code := range c.DropApps {
 		delete(b.apps, code)
 	}
+
 	for _, name := range c.DropUsers {
 		delete(b.users, name)
 	}
+
 	maps.DeleteFunc(b.tokens, func(d Digest, t Token) bool {
 		return t.expired(now) || slices.Contains(c.DropTokens, d) || slices.Contains(c.DropUsers, t.User)
 	})
+
 	for _, a := range c.Apps {
 		b.apps[a.Code] = newEntry(a)
 	}
+
 	for _, u := range c.Users {
 		u.Grants = slices.Clone(u.Grants)
 		b.users[u.Name] = &person{user: u, rights: &gozzard.Rights{Grants: u.Grants}}
 	}
+
 	for _, t := range c.Tokens {
 		b.tokens[t.Digest] = t
 	}
@@ -127,13 +135,15 @@ const personApp = "user:"
 
 // RightsOf tells what a caller that was proven earlier may see and do now: none once the app or the person is gone.
 //
-// An app acts within its own grants. When the person behind it is known here, by a login or by the app's word, it acts within that person's as well.
+// An app acts within its own grants. When the person behind it is known here, by a login or by the app's word, it
+// acts within that person's as well.
 func (b *Directory) RightsOf(c gozzard.Caller) *gozzard.Rights {
 	b.mu.RLock()
 	p, known := b.users[c.User]
 	e := b.apps[c.App]
 	rights, cached := b.joint[pair{c.App, c.User}]
 	b.mu.RUnlock()
+
 	switch {
 	case known && p.user.Disabled:
 		return nil
@@ -149,6 +159,7 @@ func (b *Directory) RightsOf(c gozzard.Caller) *gozzard.Rights {
 	case cached:
 		return rights
 	}
+
 	return b.join(pair{c.App, c.User})
 }
 
@@ -184,23 +195,28 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 	if c.Secret == "" && c.Signature == nil {
 		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "bk_app_secret: required")
 	}
+
 	b.mu.RLock()
 	e, known := b.apps[c.App]
 	b.mu.RUnlock()
+
 	if !known {
 		e = b.absent
 	}
 	if c.Secret == "" {
 		return b.checkSignature(e, c.App, c.Signature)
 	}
+
 	given := Hash(c.Secret)
 	match := 0
 	for i := range e.digests {
 		match |= subtle.ConstantTimeCompare(given[:], e.digests[i][:])
 	}
+
 	if match != 1 || !known {
 		return App{}, b.refuse("app_secret", gozzard.ErrUnauthenticated, "bk_app_code or bk_app_secret is wrong")
 	}
+
 	return e.app, nil
 }
 
@@ -210,6 +226,7 @@ func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, A
 	if err != nil {
 		return gozzard.Caller{}, App{}, err
 	}
+
 	caller := gozzard.Caller{App: app.Code}
 	caller.User, caller.Asserted, err = b.user(ctx, &app, &c)
 	if err != nil {
@@ -218,6 +235,7 @@ func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, A
 	if err := b.enabled(caller.User); err != nil {
 		return gozzard.Caller{}, App{}, err
 	}
+
 	caller.Rights = b.RightsOf(caller)
 	return caller, app, nil
 }
@@ -225,6 +243,7 @@ func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, A
 // user finds out for whom an app acts.
 func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name string, asserted bool, err error) {
 	var unsure error
+
 	if c.Token != "" {
 		name, err := b.tokenUser(ctx, c.Token)
 		if name != "" {
@@ -232,6 +251,7 @@ func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name st
 		}
 		unsure = err
 	}
+
 	switch {
 	case c.User != "" && app.AssertsUsers:
 		if err := gozzard.ValidateName(c.User); err != nil {
@@ -246,10 +266,12 @@ func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name st
 		return "", false, b.refuse("user_name", gozzard.ErrUserForbidden,
 			"app %s may not name a user by bk_username: it is not on the white list, send bk_token", app.Code)
 	}
+
 	return "", false, b.refuse("user_missing", gozzard.ErrOperatorRequired, "bk_token or bk_username: one is required")
 }
 
-// tokenUser finds whose token it is: one of ours, or one that the login service knows. An empty name without an error is nobody's.
+// tokenUser finds whose token it is: one of ours, or one that the login service knows. An empty name without an
+// error is nobody's.
 func (b *Directory) tokenUser(ctx context.Context, token string) (string, error) {
 	if t, ok := b.token(token); ok {
 		return t.User, nil
@@ -257,6 +279,7 @@ func (b *Directory) tokenUser(ctx context.Context, token string) (string, error)
 	if b.o.Verify == nil {
 		return "", nil
 	}
+
 	name, err := b.o.Verify.Verify(ctx, token)
 	if err != nil || name == "" {
 		return "", err
@@ -264,10 +287,12 @@ func (b *Directory) tokenUser(ctx context.Context, token string) (string, error)
 	if err := gozzard.ValidateName(name); err != nil {
 		return "", &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the login service gives a name that cannot be used", Cause: err}
 	}
+
 	return name, nil
 }
 
-// token looks a token of ours up by its digest: what the time of that could tell an attacker is the digest of his guess, which he knows.
+// token looks a token of ours up by its digest: what the time of that could tell an attacker is the digest of his
+// guess, which he knows.
 func (b *Directory) token(secret string) (Token, bool) {
 	if secret == "" {
 		return Token{}, false

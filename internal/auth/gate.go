@@ -8,8 +8,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Gate stands before all doors and limits how often somebody may ask. It travels in the context of a request, because who asks is only known inside;
-// what it refuses is worded by the door.
+// Gate stands before all doors and limits how often somebody may ask. It travels in the context of a request,
+// because who asks is only known inside; what it refuses is worded by the door.
 type Gate interface {
 	// Enter is asked before any credential is looked at.
 	Enter() error
@@ -33,9 +33,11 @@ func Guarded(r *http.Request, identify func() (App, error)) error {
 		_, err := identify()
 		return err
 	}
+
 	if err := g.Enter(); err != nil {
 		return err
 	}
+
 	app, err := identify()
 	switch {
 	case err == nil:
@@ -43,6 +45,7 @@ func Guarded(r *http.Request, identify func() (App, error)) error {
 	case gozzard.KindOf(err) == gozzard.ErrUnauthenticated:
 		g.Failed()
 	}
+
 	return err
 }
 

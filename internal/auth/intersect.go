@@ -9,7 +9,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Intersect gives grants that allow what both lists allow. Where that cannot be said in grants (two patterns that overlap) it is less, never more.
+// Intersect gives grants that allow what both lists allow. Where that cannot be said in grants (two patterns that
+// overlap) it is less, never more.
 func Intersect(a, b []gozzard.Grant) []gozzard.Grant {
 	both := []gozzard.Grant{}
 	for i := range a {
@@ -35,10 +36,12 @@ func intersect(a, b *gozzard.Grant) (g gozzard.Grant, ok bool) {
 	if g.Nets, ok = nets(a.Nets, b.Nets); !ok {
 		return g, false
 	}
+
 	g.Actions, ok = common(a.Actions, b.Actions)
 	if g.Role == gozzard.RoleViewer { // who may only look is not narrowed by actions, even when they have none in common
 		g.Actions, ok = nil, true
 	}
+
 	return g, ok
 }
 
@@ -64,12 +67,14 @@ func common[T comparable](a, b []T) ([]T, bool) {
 	if len(b) == 0 {
 		return slices.Clone(a), true
 	}
+
 	var both []T
 	for _, x := range a {
 		if slices.Contains(b, x) {
 			both = append(both, x)
 		}
 	}
+
 	return both, len(both) > 0
 }
 
@@ -78,6 +83,7 @@ func nets(a, b []netip.Prefix) ([]netip.Prefix, bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return common(a, b)
 	}
+
 	var both []netip.Prefix
 	for _, x := range a {
 		for _, y := range b {
@@ -93,6 +99,7 @@ func nets(a, b []netip.Prefix) ([]netip.Prefix, bool) {
 			}
 		}
 	}
+
 	return both, len(both) > 0
 }
 
@@ -104,6 +111,7 @@ func spaces(a, b *gozzard.Grant) (businesses []int, namespaces []string, ok bool
 	if len(b.Businesses)+len(b.Namespaces) == 0 {
 		return slices.Clone(a.Businesses), slices.Clone(a.Namespaces), true
 	}
+
 	for _, pair := range [][2]*gozzard.Grant{{a, b}, {b, a}} {
 		for _, biz := range pair[0].Businesses {
 			if coversBusiness(pair[1], biz) && !slices.Contains(businesses, biz) {
@@ -116,6 +124,7 @@ func spaces(a, b *gozzard.Grant) (businesses []int, namespaces []string, ok bool
 			}
 		}
 	}
+
 	return businesses, namespaces, len(businesses)+len(namespaces) > 0
 }
 

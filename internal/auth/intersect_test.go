@@ -49,13 +49,16 @@ func TestIntersectGivesNoMore(t *testing.T) {
 				t.Fatalf("%s is given by the intersection %+v alone", what, both.Grants)
 			}
 		}
+
 		no(both.All(), a.All(), b.All(), "everything")
 		no(both.SeesAll(), a.SeesAll(), b.SeesAll(), "sight of everything")
+
 		for _, role := range []gozzard.Role{gozzard.RoleViewer, gozzard.RoleOperator, gozzard.RoleAdmin, gozzard.RoleEnroller} {
 			if role != gozzard.RoleViewer { // an operator is a viewer, too, and has no grant of that name
 				no(both.Has(role), a.Has(role), b.Has(role), "the role "+string(role))
 			}
 		}
+
 		for _, h := range hosts {
 			no(both.SeesHost(h), a.SeesHost(h), b.SeesHost(h), "a host")
 			for _, ns := range spaces {
@@ -65,6 +68,7 @@ func TestIntersectGivesNoMore(t *testing.T) {
 				}
 			}
 		}
+
 		for biz := 1; biz <= 3; biz++ {
 			no(both.MayBusiness(biz), a.MayBusiness(biz), b.MayBusiness(biz), "a business")
 		}

@@ -49,35 +49,41 @@ func NewProvider(o ProviderOptions) (*Provider, error) {
 	if o.Claim == "" {
 		o.Claim = "email"
 	}
+
 	for name, address := range map[string]string{"issuer": o.Issuer, "redirect address": o.RedirectURL} {
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
 			return nil, fmt.Errorf("%s %q: use https, beyond this machine", name, address)
 		}
 	}
+
 	if o.ClientID == "" {
 		return nil, fmt.Errorf("the client id of the login provider is required")
 	}
 	if o.Client == nil {
 		o.Client = &http.Client{}
 	}
+
 	own := *o.Client
 	own.Timeout = providerTimeout
 	o.Client = &own
 	return &Provider{o: o}, nil
 }
 
-// discover finds the provider once. A failure is not kept; while one person waits for an answer, others are told to come back.
+// discover finds the provider once. A failure is not kept; while one person waits for an answer, others are told to
+// come back.
 func (p *Provider) discover(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVerifier, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.found == nil {
 		if p.asking {
 			return nil, nil, gozzard.Errorf(gozzard.ErrUnavailable, "the login provider does not answer yet: try again in a moment")
 		}
 		p.asking = true
 		p.mu.Unlock()
-		// The provider keeps the context for its keys, so it must not end with this request; the client's time-out ends each call.
+		// The provider keeps the context for its keys, so it must not end with this request; the client's time-out
+		// ends each call.
 		found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.o.Client), p.o.Issuer)
 		p.mu.Lock()
 		p.asking = false
@@ -86,6 +92,7 @@ func (p *Provider) discover(ctx context.Context) (*oauth2.Config, *oidc.IDTokenV
 		}
 		p.found, p.verifier = found, found.Verifier(&oidc.Config{ClientID: p.o.ClientID})
 	}
+
 	return &oauth2.Config{ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, RedirectURL: p.o.RedirectURL, Endpoint: p.found.Endpoint(),
 		Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}, p.verifier, nil
 }
@@ -105,22 +112,27 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (n
 	refused := func(text string, cause error) error {
 		return &gozzard.Error{Kind: gozzard.ErrUnauthenticated, Message: text, Cause: cause}
 	}
+
 	if a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
 		return "", "", refused("this login was not begun here, or too long ago: begin again at /login/oidc", nil)
 	}
+
 	c, verifier, err := p.discover(ctx)
 	if err != nil {
 		return "", "", err
 	}
+
 	ctx = oidc.ClientContext(ctx, p.o.Client)
 	tokens, err := c.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
 		return "", "", refused("the login provider does not take the code", err)
 	}
+
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
 		return "", "", refused("the login provider gives no ID token", nil)
 	}
+
 	id, err := verifier.Verify(ctx, raw)
 	if err != nil {
 		return "", "", refused("the login provider's ID token is not valid", err)
@@ -128,6 +140,7 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (n
 	if a.Nonce == "" || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
 		return "", "", refused("the login provider's ID token is for another login", nil)
 	}
+
 	name, err = p.name(id)
 	return name, id.Subject, err
 }

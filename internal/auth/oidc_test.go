@@ -14,6 +14,7 @@ func TestProvider(t *testing.T) {
 	claim := func(name string, v any) func(*fleettest.Provider) {
 		return func(p *fleettest.Provider) { p.Claims = func(c map[string]any) { c[name] = v } }
 	}
+
 	for name, c := range map[string]struct {
 		before func(*fleettest.Provider)
 		edit   func(a *auth.Attempt, state, code *string)
@@ -35,23 +36,30 @@ func TestProvider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			there := fleettest.NewProvider(t)
+
 			if c.before != nil {
 				c.before(there)
 			}
+
 			p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", ClientSecret: "s", RedirectURL: "https://gozzard.example.com/login/oidc/callback"})
 			must(t, err)
 			address, attempt, err := p.Begin(t.Context())
 			must(t, err)
 			state, code := there.Visit(address), fleettest.ProviderCode
+
 			if c.edit != nil {
 				c.edit(&attempt, &state, &code)
 			}
+
 			user, subject, err := p.Finish(t.Context(), attempt, state, code)
+
 			if c.kind != "" {
 				wantKind(t, err, c.kind)
 				return
 			}
+
 			must(t, err)
+
 			if user != "a@example.com" || subject != "subject-1" {
 				t.Fatalf("%q, %q", user, subject)
 			}
@@ -69,6 +77,7 @@ func TestProviderAway(t *testing.T) {
 		}
 		return http.DefaultTransport.RoundTrip(r)
 	})}
+
 	p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", RedirectURL: "http://127.0.0.1/login/oidc/callback", Client: client})
 	must(t, err)
 	_, _, err = p.Begin(t.Context())
@@ -76,6 +85,7 @@ func TestProviderAway(t *testing.T) {
 	down = false
 	_, _, err = p.Begin(t.Context())
 	must(t, err)
+
 	for _, o := range []auth.ProviderOptions{
 		{Issuer: "http://login.example.com", ClientID: "x", RedirectURL: "https://g.example.com"},
 		{Issuer: "https://login.example.com", ClientID: "x", RedirectURL: "http://g.example.com"},

@@ -14,7 +14,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The cost of a password, for new ones: 19 MiB twice over, some 40 ms. What is recorded says its own cost, so this can be raised.
+// The cost of a password, for new ones: 19 MiB twice over, some 40 ms. What is recorded says its own cost, so this
+// can be raised.
 const (
 	argonMemory = 19 * 1024 // KiB
 	argonTime   = 2
@@ -48,6 +49,7 @@ func parsePassword(s string) (password, error) {
 	var version int
 	parts := strings.Split(s, "$")
 	bad := fmt.Errorf("is not an argon2id hash")
+
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" {
 		return p, bad
 	}
@@ -57,6 +59,7 @@ func parsePassword(s string) (password, error) {
 	if n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.memory, &p.time, &p.lanes); n != 3 || err != nil {
 		return p, bad
 	}
+
 	var err, err2 error
 	p.salt, err = base64.RawStdEncoding.DecodeString(parts[4])
 	p.key, err2 = base64.RawStdEncoding.DecodeString(parts[5])
@@ -66,6 +69,7 @@ func parsePassword(s string) (password, error) {
 	if p.time < 1 || p.time > maxArgonTime || p.lanes < 1 || p.memory < 8*uint32(p.lanes) || p.memory > maxArgonMemory {
 		return p, fmt.Errorf("is an argon2id hash of a cost that is not accepted")
 	}
+
 	return p, nil
 }
 
@@ -92,7 +96,8 @@ func (a *Accounts) hash(ctx context.Context, text string) (string, error) {
 	return hashed, err
 }
 
-// kiln is where passwords are hashed: a few at a time, so that guesses by the thousand take neither all memory nor all processors.
+// kiln is where passwords are hashed: a few at a time, so that guesses by the thousand take neither all memory nor
+// all processors.
 type kiln struct {
 	places chan struct{}
 	queue  chan struct{}
@@ -119,12 +124,14 @@ func (k *kiln) use(ctx context.Context, f func()) error {
 	default:
 		return gozzard.Errorf(gozzard.ErrRateLimited, "too many people are logging in: try again in a moment")
 	}
+
 	select {
 	case k.places <- struct{}{}:
 		defer func() { <-k.places }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	f()
 	return nil
 }

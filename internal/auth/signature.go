@@ -10,8 +10,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Signature is how an app proves itself without sending its secret (bk_signature). SHA-1 is what the callers in the field use; as a keyed hash it
-// holds.
+// Signature is how an app proves itself without sending its secret (bk_signature). SHA-1 is what the callers in the
+// field use; as a keyed hash it holds.
 type Signature struct {
 	Value string // base64 of the HMAC
 	Text  string // what was signed: method, path, sorted parameters and the body
@@ -43,6 +43,7 @@ func (b *Directory) checkSignature(e *entry, app string, s *Signature) (App, err
 	case s.At.Before(b.started.Truncate(time.Second)): // which nonces were used before is not known any more
 		return App{}, b.refuse("signature_time", gozzard.ErrUnauthenticated, "bk_timestamp is from before the server's start: sign again")
 	}
+
 	match := false
 	for i := range maxSecrets { // an app without keys costs the same
 		key := ""
@@ -53,15 +54,18 @@ func (b *Directory) checkSignature(e *entry, app string, s *Signature) (App, err
 			match = true
 		}
 	}
+
 	if !match {
 		return App{}, b.refuse("signature", gozzard.ErrUnauthenticated, "bk_app_code or bk_signature is wrong")
 	}
+
 	switch fresh, full := b.nonces.use(app+"\x00"+s.Nonce, now); {
 	case full:
 		return App{}, b.refuse("signature_flood", gozzard.ErrRateLimited, "too many signed requests: send the secret, or fewer of them")
 	case !fresh:
 		return App{}, b.refuse("signature_replay", gozzard.ErrUnauthenticated, "bk_nonce was used before")
 	}
+
 	return e.app, nil
 }
 
@@ -77,12 +81,14 @@ const maxNonces = 2 * 300 * 300
 func (n *nonces) use(key string, now time.Time) (fresh, full bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if n.used == nil {
 		n.used = map[string]time.Time{}
 	}
 	if until, ok := n.used[key]; ok && now.Before(until) {
 		return false, false
 	}
+
 	if len(n.used) >= maxNonces {
 		for k, until := range n.used {
 			if !now.Before(until) {
@@ -93,6 +99,7 @@ func (n *nonces) use(key string, now time.Time) (fresh, full bool) {
 			return false, true
 		}
 	}
+
 	n.used[key] = now.Add(2 * signatureWindow) // a time ahead of ours stays valid that much longer
 	return true, false
 }

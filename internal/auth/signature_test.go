@@ -26,10 +26,12 @@ func TestSignature(t *testing.T) {
 		_, err := r.check(t, auth.Credentials{App: app, Signature: s, User: "u"})
 		return err
 	}
+
 	r.clock.pass(time.Hour)
 	must(t, try("signs", secret, 0, nil))
 	must(t, try("signs", secret, 300*time.Second, nil))
 	must(t, try("signs", secret, -300*time.Second, nil))
+
 	for name, err := range map[string]error{
 		"old":               try("signs", secret, 301*time.Second, nil),
 		"ahead":             try("signs", secret, -301*time.Second, nil),
@@ -48,11 +50,13 @@ func TestSignature(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	next, err := r.AddSecret(t.Context(), by, "signs")
 	must(t, err)
 	must(t, try("signs", next, 0, nil))
 	must(t, try("signs", secret, 0, nil))
 	must(t, r.RetireSecrets(t.Context(), by, "signs"))
+
 	if err := try("signs", secret, 0, nil); err == nil {
 		t.Error("a retired secret signs")
 	}

@@ -26,16 +26,18 @@ func welch(a, b []float64) float64 {
 		}
 		return m, v / float64(len(x)-1) / float64(len(x))
 	}
+
 	m1, v1 := mean(a)
 	m2, v2 := mean(b)
 	if v1+v2 == 0 {
 		return 0
 	}
+
 	return (m1 - m2) / math.Sqrt(v1+v2)
 }
 
-// TestTS2Timing compares, in turns, guesses that are nearly right with ones that are all wrong. Beyond 4.5 the times tell them apart; a machine that
-// is busy with other things may say so by chance, a leak says it every time.
+// TestTS2Timing compares, in turns, guesses that are nearly right with ones that are all wrong. Beyond 4.5 the
+// times tell them apart; a machine that is busy with other things may say so by chance, a leak says it every time.
 func TestTS2Timing(t *testing.T) {
 	const each, tries = 50_000, 4
 	secret := auth.NewSecret()
@@ -90,6 +92,7 @@ func TestTS2AtRest(t *testing.T) {
 			t.Errorf("%q is kept as it is", s)
 		}
 	}
+
 	if len(secret) < 43 || len(token) < 43 {
 		t.Error("a secret has fewer than 256 bits")
 	}
@@ -110,6 +113,7 @@ func TestTS3(t *testing.T) {
 	wantKind(t, err, gozzard.ErrOperatorRequired)
 	caller, err := r.check(t, auth.Credentials{App: "admin", Secret: "root", User: "root"})
 	must(t, err)
+
 	if caller.App != "admin" || caller.User != "root" || !caller.Asserted {
 		t.Fatalf("the word of a trusted app is recorded as %+v", caller)
 	}

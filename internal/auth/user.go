@@ -57,17 +57,21 @@ func (a *Accounts) CreateUser(ctx context.Context, by gozzard.Caller, u User, pa
 			return err
 		}
 	}
+
 	if err := u.validate(); err != nil {
 		return gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
 	}
+
 	a.writing.Lock()
 	defer a.writing.Unlock()
+
 	if _, ok := a.user(u.Name); ok {
 		return gozzard.Errorf(gozzard.ErrConflict, "user %q is there already", u.Name)
 	}
 	if len(a.Users()) >= maxUsers {
 		return gozzard.Errorf(gozzard.ErrConflict, "there are %d users, which is the most", maxUsers)
 	}
+
 	return a.change(ctx, Change{By: by, Act: "user:create " + u.Name, Users: []User{u}})
 }
 
@@ -94,18 +98,21 @@ func (a *Accounts) ForgetSubject(ctx context.Context, by gozzard.Caller, name st
 // SetPassword gives a person a password and ends his sessions; "" takes the password away.
 func (a *Accounts) SetPassword(ctx context.Context, by gozzard.Caller, name, password string) error {
 	hashed := ""
+
 	if password != "" {
 		var err error
 		if hashed, err = a.hash(ctx, password); err != nil {
 			return err
 		}
 	}
+
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	u, ok := a.user(name)
 	if !ok {
 		return notFound("user", name)
 	}
+
 	u.Password = hashed
 	var drop []Digest
 	for _, t := range a.Tokens(name) {
@@ -113,6 +120,7 @@ func (a *Accounts) SetPassword(ctx context.Context, by gozzard.Caller, name, pas
 			drop = append(drop, t.Digest)
 		}
 	}
+
 	return a.change(ctx, Change{By: by, Act: "user:password " + name, Users: []User{u}, DropTokens: drop})
 }
 
@@ -150,12 +158,14 @@ func (a *Accounts) Tokens(user string) []Token {
 			list = append(list, t)
 		}
 	}
+
 	slices.SortFunc(list, func(x, y Token) int {
 		if c := y.Created.Compare(x.Created); c != 0 {
 			return c
 		}
 		return strings.Compare(x.ID, y.ID)
 	})
+
 	return list
 }
 
@@ -167,20 +177,25 @@ func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, not
 	if len(note) > maxNoteBytes {
 		return "", t, gozzard.Errorf(gozzard.ErrInvalid, "a note has at most %d bytes", maxNoteBytes)
 	}
+
 	a.writing.Lock()
 	defer a.writing.Unlock()
+
 	if _, ok := a.user(user); !ok {
 		return "", t, notFound("user", user)
 	}
+
 	made := 0
 	for _, have := range a.Tokens(user) {
 		if !have.Session {
 			made++
 		}
 	}
+
 	if made >= maxUserTokens {
 		return "", t, gozzard.Errorf(gozzard.ErrConflict, "user %s has %d tokens, which is the most: revoke one", user, maxUserTokens)
 	}
+
 	return a.putToken(ctx, by, "token:create "+user, Token{User: user, Note: note}, life, nil)
 }
 
@@ -210,7 +225,8 @@ func (a *Accounts) DropToken(ctx context.Context, by gozzard.Caller, user, id st
 	return a.change(ctx, Change{By: by, Act: "token:revoke " + user + " " + id, DropTokens: []Digest{list[i].Digest}})
 }
 
-// Login proves a person by password and opens a session. Unknown people and wrong passwords give the same error after the same work.
+// Login proves a person by password and opens a session. Unknown people and wrong passwords give the same error
+// after the same work.
 func (a *Accounts) Login(ctx context.Context, name, password string) (secret string, t Token, err error) {
 	u, known := a.user(name)
 	ok, err := a.kiln.check(ctx, u.Password, password)
@@ -224,14 +240,15 @@ func (a *Accounts) Login(ctx context.Context, name, password string) (secret str
 	return a.session(ctx, name, "password", func(now User) bool { return now.Password == u.Password })
 }
 
-// LoginSubject opens a session for a person whom the login provider has proven. The first login fixes who that is there: a name that is given to
-// somebody else later opens nothing.
+// LoginSubject opens a session for a person whom the login provider has proven. The first login fixes who that is
+// there: a name that is given to somebody else later opens nothing.
 func (a *Accounts) LoginSubject(ctx context.Context, name, subject string) (secret string, t Token, err error) {
 	u, known := a.user(name)
 	same := u.Subject == "" || subtle.ConstantTimeCompare([]byte(u.Subject), []byte(subject)) == 1
 	if !known || u.Disabled || subject == "" || len(subject) > maxSubject || !same {
 		return "", t, a.book.refuse("login_provider", gozzard.ErrUserForbidden, "the login provider's user is not known here")
 	}
+
 	if u.Subject == "" {
 		err := a.changeUser(ctx, gozzard.Caller{App: personApp + name, User: name}, name, "user:subject "+name, func(u *User) error {
 			if u.Subject != "" && u.Subject != subject {
@@ -244,6 +261,7 @@ func (a *Accounts) LoginSubject(ctx context.Context, name, subject string) (secr
 			return "", t, err
 		}
 	}
+
 	return a.session(ctx, name, "provider", func(now User) bool { return now.Subject == subject })
 }
 
@@ -251,9 +269,11 @@ func (a *Accounts) LoginSubject(ctx context.Context, name, subject string) (secr
 func (a *Accounts) session(ctx context.Context, name, how string, still func(User) bool) (secret string, t Token, err error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
+
 	if u, ok := a.user(name); !ok || u.Disabled || !still(u) {
 		return "", t, a.book.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
 	}
+
 	var drop []Digest
 	open := 0
 	for _, have := range a.Tokens(name) { // the newest first
@@ -263,6 +283,7 @@ func (a *Accounts) session(ctx context.Context, name, how string, still func(Use
 			}
 		}
 	}
+
 	by := gozzard.Caller{App: personApp + name, User: name}
 	return a.putToken(ctx, by, "user:login "+name, Token{User: name, Session: true, Note: "login by " + how}, SessionLife, drop)
 }

@@ -29,6 +29,7 @@ func (c Config) Validate() error {
 		}
 		apps[a.Code] = true
 	}
+
 	users := make(map[string]bool, len(c.Users))
 	for i, u := range c.Users {
 		if err := u.validate(); err != nil {
@@ -39,6 +40,7 @@ func (c Config) Validate() error {
 		}
 		users[u.Name] = true
 	}
+
 	return c.validateTokens()
 }
 
@@ -55,6 +57,7 @@ func (c Config) validateTokens() error {
 		}
 		tokens[t.Digest] = true
 	}
+
 	return nil
 }
 
@@ -65,19 +68,23 @@ func (a App) validate() error {
 	if n := len(a.Secrets); n < 1 || n > maxSecrets {
 		return fmt.Errorf("secrets: has %d digests, want 1 or %d", n, maxSecrets)
 	}
+
 	for i, d := range a.Secrets {
 		if d.IsZero() {
 			return fmt.Errorf("secrets[%d]: required", i)
 		}
 	}
+
 	if n := len(a.SignKeys); n != 0 && n != len(a.Secrets) {
 		return fmt.Errorf("sign_keys: has %d keys, want none or one for each secret", n)
 	}
+
 	for i, k := range a.SignKeys {
 		if Hash(k) != a.Secrets[i] {
 			return fmt.Errorf("sign_keys[%d]: is not the secret whose digest is given", i)
 		}
 	}
+
 	return validateGrants(a.Grants)
 }
 
@@ -113,32 +120,38 @@ func ValidateGrant(g *gozzard.Grant) error {
 	if !g.Role.Valid() {
 		return fmt.Errorf("role: there is no role %q (viewer, operator, admin, enroller)", string(g.Role))
 	}
+
 	for name, n := range map[string]int{"businesses": len(g.Businesses), "namespaces": len(g.Namespaces), "clouds": len(g.Clouds),
 		"nets": len(g.Nets), "actions": len(g.Actions)} {
 		if n > maxGrantValues {
 			return fmt.Errorf("%s: has %d values, at most %d are allowed", name, n, maxGrantValues)
 		}
 	}
+
 	for i, b := range g.Businesses {
 		if b <= 0 {
 			return fmt.Errorf("businesses[%d]: %d is no business", i, b)
 		}
 	}
+
 	for i, p := range g.Namespaces {
 		if err := validatePattern(p); err != nil {
 			return fmt.Errorf("namespaces[%d]: %w", i, err)
 		}
 	}
+
 	for i, c := range g.Clouds {
 		if c < 0 {
 			return fmt.Errorf("clouds[%d]: %d is no cloud area", i, c)
 		}
 	}
+
 	for i, n := range g.Nets {
 		if !n.IsValid() || n != n.Masked() {
 			return fmt.Errorf("nets[%d]: %s is no network; one is written like 10.1.0.0/16", i, n)
 		}
 	}
+
 	return validateActions(g)
 }
 

@@ -23,7 +23,8 @@ const (
 	maxVerifyCache = 10_000
 )
 
-// LoginService asks a BlueKing login service whose login a bk_token is. Answers are kept for a short time; it is safe for concurrent use.
+// LoginService asks a BlueKing login service whose login a bk_token is. Answers are kept for a short time; it is
+// safe for concurrent use.
 type LoginService struct {
 	base  *url.URL
 	http  *http.Client
@@ -67,16 +68,20 @@ func NewLoginService(address string, c *http.Client) (*LoginService, error) {
 func (s *LoginService) Verify(ctx context.Context, token string) (string, error) {
 	d := Hash(token)
 	s.mu.Lock()
+
 	if v, ok := s.known[d]; ok && s.now().Before(v.until) {
 		s.mu.Unlock()
 		return v.user, nil
 	}
+
 	q, others := s.asking[d]
 	if !others {
 		q = &asking{done: make(chan struct{})}
 		s.asking[d] = q
 	}
+
 	s.mu.Unlock()
+
 	if others {
 		select {
 		case <-q.done:
@@ -85,13 +90,16 @@ func (s *LoginService) Verify(ctx context.Context, token string) (string, error)
 			return "", ctx.Err()
 		}
 	}
+
 	// Others wait for this answer, so it does not end with the one who happened to ask first.
 	q.user, q.err = s.ask(context.WithoutCancel(ctx), token)
 	s.mu.Lock()
 	delete(s.asking, d)
+
 	if q.err == nil {
 		s.keep(d, q.user)
 	}
+
 	s.mu.Unlock()
 	close(q.done)
 	return q.user, q.err
@@ -100,6 +108,7 @@ func (s *LoginService) Verify(ctx context.Context, token string) (string, error)
 // keep remembers an answer. The caller holds mu.
 func (s *LoginService) keep(d Digest, user string) {
 	now := s.now()
+
 	if len(s.known) >= maxVerifyCache {
 		for k, v := range s.known {
 			if !now.Before(v.until) {
@@ -107,25 +116,31 @@ func (s *LoginService) keep(d Digest, user string) {
 			}
 		}
 	}
+
 	if len(s.known) >= maxVerifyCache {
 		clear(s.known) // all are asked for again, a few at once
 	}
+
 	v := verified{user: user, until: now.Add(verifyKeep)}
+
 	if user == "" {
 		v.until = now.Add(verifyKeepBad)
 	}
+
 	s.known[d] = v
 }
 
 func (s *LoginService) ask(ctx context.Context, token string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
+
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return "", gozzard.Errorf(gozzard.ErrUnavailable, "the login service is busy")
 	}
+
 	u := *s.base
 	q := u.Query()
 	q.Set("bk_token", token)
@@ -134,16 +149,19 @@ func (s *LoginService) ask(ctx context.Context, token string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot ask the login service: %w", err)
 	}
+
 	req.Header.Set("Accept", "application/json")
 	res, err := s.http.Do(req)
 	if err != nil { // the error has the URL, and so the token
 		return "", &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the login service does not answer"}
 	}
+
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, verifyAnswer+1))
 	if err != nil || len(body) > verifyAnswer || res.StatusCode >= http.StatusInternalServerError {
 		return "", gozzard.Errorf(gozzard.ErrUnavailable, "the login service answers %d and nothing that can be used", res.StatusCode)
 	}
+
 	return loginName(res.StatusCode, body)
 }
 
@@ -166,6 +184,7 @@ func loginName(status int, body []byte) (string, error) {
 		}
 		return "", gozzard.Errorf(gozzard.ErrUnavailable, "the login service answers %d and no JSON of the expected form", status)
 	}
+
 	zero := a.Code == float64(0) || a.Code == "0" || a.Code == "00"
 	if status != http.StatusOK || a.Result != nil && !*a.Result || a.Result == nil && !zero {
 		return "", nil
@@ -173,5 +192,6 @@ func loginName(status int, body []byte) (string, error) {
 	if a.Data.BKUsername != "" {
 		return a.Data.BKUsername, nil
 	}
+
 	return a.Data.Username, nil
 }

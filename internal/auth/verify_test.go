@@ -18,6 +18,7 @@ func loginStandIn(t *testing.T) (address string, asked *atomic.Int64) {
 	asked = new(atomic.Int64)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
+
 		switch r.URL.Query().Get("bk_token") {
 		case "good":
 			fmt.Fprint(w, `{"result":true,"code":0,"message":"ok","data":{"bk_username":"alice"}}`)
@@ -39,6 +40,7 @@ func loginStandIn(t *testing.T) (address string, asked *atomic.Int64) {
 			fmt.Fprint(w, `{"result":false,"code":1302100,"message":"invalid","data":[]}`)
 		}
 	}))
+
 	t.Cleanup(s.Close)
 	return s.URL + "/login/accounts/is_login/?a=b", asked
 }
@@ -51,9 +53,11 @@ func TestLoginService(t *testing.T) {
 	must(t, r.CreateUser(t.Context(), by, auth.User{Name: "alice", Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}, ""))
 	secret, err := r.CreateApp(t.Context(), by, auth.App{Code: "web", Grants: gozzard.Everything().Grants}, false)
 	must(t, err)
+
 	check := func(token string) (gozzard.Caller, error) {
 		return r.check(t, auth.Credentials{App: "web", Secret: secret, Token: token})
 	}
+
 	for token, user := range map[string]string{"good": "alice", "page": "王五", "coded": "carol"} {
 		caller, err := check(token)
 		must(t, err)
@@ -61,26 +65,33 @@ func TestLoginService(t *testing.T) {
 			t.Errorf("%s: %+v", token, caller)
 		}
 	}
+
 	before := asked.Load()
+
 	for range 10 {
 		_, err := check("good")
 		must(t, err)
 		_, err = check("bad")
 		wantKind(t, err, gozzard.ErrUnauthenticated)
 	}
+
 	if n := asked.Load() - before; n != 1 {
 		t.Errorf("asked %d times for what was known", n)
 	}
+
 	for _, token := range []string{"down", "html", "long", "tok-n", "away"} {
 		if _, err := check(token); err == nil || strings.Contains(err.Error(), token) {
 			t.Errorf("%s: %v", token, err)
 		}
 	}
+
 	if _, err := r.check(t, auth.Credentials{App: "web", Secret: "wrong", Token: "fresh"}); err == nil || asked.Load() > before+6 {
 		t.Error("the login service is asked for strangers")
 	}
+
 	caller, err := r.check(t, auth.Credentials{App: "admin", Secret: "root", Token: "down", User: "dave"})
 	must(t, err)
+
 	if caller.User != "dave" || !caller.Asserted {
 		t.Errorf("a trusted app cannot name a user while the login service is down: %+v", caller)
 	}
@@ -97,6 +108,7 @@ func TestLoginServiceIsAskedOnceForMany(t *testing.T) {
 		<-release
 		fmt.Fprint(w, `{"result":true,"data":{"bk_username":"alice"}}`)
 	}))
+
 	t.Cleanup(srv.Close)
 	s, err := auth.NewLoginService(srv.URL, nil)
 	must(t, err)
@@ -108,8 +120,10 @@ func TestLoginServiceIsAskedOnceForMany(t *testing.T) {
 			}
 		})
 	}
+
 	close(release)
 	wg.Wait()
+
 	if asked.Load() != 1 {
 		t.Errorf("asked %d times", asked.Load())
 	}

@@ -22,6 +22,7 @@ func pack(w io.Writer, m *Manifest, dir string, moved func(int)) error {
 	if err != nil {
 		return err
 	}
+
 	tw := tar.NewWriter(w)
 	put := func(name string, size int64, r io.Reader) error {
 		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: m.Taken, Format: tar.FormatGNU}); err != nil {
@@ -30,9 +31,11 @@ func pack(w io.Writer, m *Manifest, dir string, moved func(int)) error {
 		_, err := io.Copy(tw, io.TeeReader(r, counter(moved)))
 		return err
 	}
+
 	if err := put(manifestName, int64(len(text)), bytes.NewReader(text)); err != nil {
 		return err
 	}
+
 	for _, f := range m.Files {
 		in, err := os.Open(filepath.Join(dir, f.Name))
 		if err != nil {
@@ -42,6 +45,7 @@ func pack(w io.Writer, m *Manifest, dir string, moved func(int)) error {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 	}
+
 	return tw.Close()
 }
 
@@ -55,9 +59,10 @@ func (c counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// unpack writes the files of a backup into a folder, which must be there and have none of them. It takes names from a fixed list only and nothing but plain files,
-// each of the size and with the checksum that the manifest gives it, and reads to the end: only there it is known that nothing was cut off. What is in the
-// folder when it fails is worth nothing.
+// unpack writes the files of a backup into a folder, which must be there and have none of them. It takes names from
+// a fixed list only and nothing but plain files, each of the size and with the checksum that the manifest gives it,
+// and reads to the end: only there it is known that nothing was cut off. What is in the folder when it fails is
+// worth nothing.
 func unpack(r io.Reader, dir string, moved func(int)) (m Manifest, err error) {
 	tr := tar.NewReader(r)
 	h, err := next(tr, manifestName)
@@ -70,6 +75,7 @@ func unpack(r io.Reader, dir string, moved func(int)) (m Manifest, err error) {
 	if m, err = readManifest(tr); err != nil {
 		return m, err
 	}
+
 	for _, f := range m.Files {
 		h, err := next(tr, f.Name)
 		if err != nil {
@@ -82,11 +88,13 @@ func unpack(r io.Reader, dir string, moved func(int)) (m Manifest, err error) {
 			return m, err
 		}
 	}
+
 	if _, err := tr.Next(); err == nil {
 		return m, errors.New("it has more files than its manifest names")
 	} else if !errors.Is(err, io.EOF) {
 		return m, broken(err)
 	}
+
 	return m, drain(r)
 }
 
@@ -107,6 +115,7 @@ func takeOut(r io.Reader, f File, path string, moved func(int)) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
+
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(out, sum, counter(moved)), io.LimitReader(r, f.Size))
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
@@ -115,6 +124,7 @@ func takeOut(r io.Reader, f File, path string, moved func(int)) error {
 	if n != f.Size || hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
 		return fmt.Errorf("%s is not what its checksum says", f.Name)
 	}
+
 	return nil
 }
 

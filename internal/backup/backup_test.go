@@ -23,21 +23,25 @@ func TestBackupAndRestore(t *testing.T) {
 	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st, err)
 	}
+
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, secret := range []string{"SQLite format 3", "PRIVATE KEY", "seed", "app17"} {
 		if bytes.Contains(b, []byte(secret)) {
 			t.Errorf("%q can be read in the backup", secret)
 		}
 	}
+
 	if left, err := filepath.Glob(filepath.Join(r.data, ".backup-*")); err != nil || len(left) > 0 {
 		t.Errorf("left in the data folder: %v, %v", left, err)
 	}
 	if n, err := backup.LastNote(r.data); err != nil || n.File != file || n.Bytes != int64(len(b)) || time.Since(n.Taken) > time.Hour {
 		t.Errorf("noted: %+v, %v", n, err)
 	}
+
 	temp := t.TempDir()
 	c, err := backup.Verify(t.Context(), file, r.ids, temp, nil)
 	if err != nil {
@@ -55,21 +59,26 @@ func TestBackupAndRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var names []string
 	list, err := os.ReadDir(data)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, e := range list {
 		names = append(names, e.Name())
 	}
+
 	if !slices.Equal(names, []string{"ca.pem", "gozzard.db", "signing.key"}) {
 		t.Errorf("restored %v", names)
 	}
+
 	keys, err := signing.Keys(data)
 	if err != nil || len(keys) != 2 || keys[1].Key != got.Signing || got.Signing.Epoch != 2 {
 		t.Errorf("the signing key did not move on: %+v, %v", keys, err)
 	}
+
 	v, err := sqlstore.Look(t.Context(), filepath.Join(data, backup.RecordFile))
 	if err != nil || v.Apps != 50 || v.Restored.IsZero() || v.AuditRows != 51 {
 		t.Errorf("the restored record: %+v, %v", v, err)
@@ -82,20 +91,24 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreWithANewerKey: agents that have obeyed a newer epoch refuse the key in the backup; the newest file of the same server takes its place.
+// TestRestoreWithANewerKey: agents that have obeyed a newer epoch refuse the key in the backup; the newest file of
+// the same server takes its place.
 func TestRestoreWithANewerKey(t *testing.T) {
 	r := newRig(t)
 	file := r.create(t)
+
 	for range 2 {
 		if _, _, err := signing.Rotate(r.data, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	got, err := backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids, Data: filepath.Join(t.TempDir(), "d"),
 		SigningKey: filepath.Join(r.data, signing.SignerFile)})
 	if err != nil || got.Signing.Epoch != 4 {
 		t.Errorf("epoch %d, %v", got.Signing.Epoch, err)
 	}
+
 	other := newRig(t)
 	_, err = backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids, Data: filepath.Join(t.TempDir(), "d"),
 		SigningKey: filepath.Join(other.data, signing.SignerFile)})
@@ -111,10 +124,12 @@ func TestPassphrase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	file := filepath.Join(t.TempDir(), "b.age")
 	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Data: r.data, To: file, Recipients: to}); err != nil {
 		t.Fatal(err)
 	}
+
 	ids, err := backup.PassphraseIdentity(bytes.TrimSpace(word))
 	if err != nil {
 		t.Fatal(err)
@@ -152,16 +167,19 @@ func TestKeeper(t *testing.T) {
 	if err := os.WriteFile(foreign, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	now := time.Now()
 	part, work := filepath.Join(dir, ".gozzard-20200101T000000.000Z.age-123"), filepath.Join(r.data, ".backup-1") // of programs that were killed
 	if err := errors.Join(os.WriteFile(part, []byte("x"), 0o600), os.Mkdir(work, 0o700)); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{part, work} {
 		if err := os.Chtimes(name, now.Add(-48*time.Hour), now.Add(-48*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	k, err := backup.NewScheduler(backup.SchedulerOptions{Data: r.data, Dir: dir, Every: time.Hour, Keep: 2, Recipients: r.recipients, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +187,7 @@ func TestKeeper(t *testing.T) {
 	if _, err := backup.Newest(dir); err == nil {
 		t.Error("a backup is there before the first")
 	}
+
 	for i := range 4 {
 		if err := k.Once(t.Context()); err != nil {
 			t.Fatal(err)
@@ -178,15 +197,18 @@ func TestKeeper(t *testing.T) {
 		}
 		now = now.Add(time.Hour)
 	}
+
 	files, err := fs.Glob(os.DirFS(dir), "gozzard-2*.age")
 	if err != nil || len(files) != 2 {
 		t.Errorf("kept %v, %v", files, err)
 	}
+
 	for _, name := range []string{part, work} {
 		if _, err := os.Stat(name); err == nil {
 			t.Errorf("%s is still there", name)
 		}
 	}
+
 	if _, err := os.Stat(foreign); err != nil {
 		t.Errorf("a file that is not the keeper's: %v", err)
 	}
@@ -207,25 +229,33 @@ func TestKeeperTellsOfFailures(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}})
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		done := make(chan error, 1)
 		go func() { done <- k.Run(ctx) }()
+
 		return func() {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
 		}
 	}
+
 	endBad := run(t.TempDir())
+
 	if err := <-told; err == nil || !strings.Contains(err.Error(), "not the data folder of a server") {
 		t.Errorf("told %v", err)
 	}
+
 	endGood := run(r.data)
+
 	if err := <-told; err != nil {
 		t.Errorf("told %v", err)
 	}
+
 	cancel()
 	endBad()
 	endGood()

@@ -65,22 +65,28 @@ func Create(ctx context.Context, o CreateOptions) (m Manifest, note Note, err er
 	if _, err := os.Lstat(o.To); !errors.Is(err, fs.ErrNotExist) {
 		return m, note, fmt.Errorf("cannot write %s: %w", o.To, errors.Join(err, existing(err)))
 	}
+
 	work, err := workFolder(o.Data, o.Now())
 	if err != nil {
 		return m, note, err
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+
 	if m, err = collect(ctx, o, work); err != nil {
 		return m, note, err
 	}
+
 	note = Note{Taken: m.Taken, File: o.To}
 	if note.Bytes, err = encrypt(ctx, o, &m, work); err != nil {
 		return m, note, fmt.Errorf("cannot write the backup %s: %w", o.To, err)
 	}
+
 	b, err := json.Marshal(note)
 	if err != nil {
 		return m, note, err
 	}
+
 	return m, note, atomicfile.Write(filepath.Join(o.Data, noteFile), append(b, '\n'))
 }
 
@@ -97,6 +103,7 @@ func workFolder(data string, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	for _, dir := range old {
 		if st, err := os.Lstat(dir); err == nil && st.IsDir() && now.Sub(st.ModTime()) > workStale {
 			if err := os.RemoveAll(dir); err != nil {
@@ -104,10 +111,12 @@ func workFolder(data string, now time.Time) (string, error) {
 			}
 		}
 	}
+
 	dir, err := os.MkdirTemp(data, workPrefix)
 	if err != nil {
 		return "", fmt.Errorf("cannot make a folder for the copy of the record: %w", err)
 	}
+
 	return dir, nil
 }
 
@@ -125,24 +134,30 @@ func collect(ctx context.Context, o CreateOptions, work string) (m Manifest, err
 	if err := roomForCopy(o.Data, record); err != nil {
 		return m, err
 	}
+
 	o.Progress("copying the record", 0, 0)
+
 	if err := sqlstore.Copy(ctx, record, filepath.Join(work, RecordFile)); err != nil {
 		return m, err
 	}
+
 	v, err := sqlstore.Look(ctx, filepath.Join(work, RecordFile))
 	if err != nil {
 		return m, err
 	}
+
 	m.Audit = v.Audit
 	for _, name := range known[1:] {
 		if err := copySecret(filepath.Join(o.Data, name), filepath.Join(work, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return m, err
 		}
 	}
+
 	keys, err := signing.Keys(work)
 	if err != nil {
 		return m, fmt.Errorf("cannot back up %s: %w", filepath.Join(o.Data, SigningFile), err)
 	}
+
 	m.Epoch = keys[len(keys)-1].Key.Epoch
 	for _, name := range known {
 		f, err := describe(filepath.Join(work, name))
@@ -154,6 +169,7 @@ func collect(ctx context.Context, o CreateOptions, work string) (m Manifest, err
 		}
 		m.Files = append(m.Files, f)
 	}
+
 	return m, m.check()
 }
 
@@ -165,6 +181,7 @@ func roomForCopy(data, record string) error {
 			need += st.Size()
 		}
 	}
+
 	free, err := FreeSpace(data)
 	if err != nil {
 		return fmt.Errorf("cannot look for room for a copy of the record: %w", err)
@@ -172,6 +189,7 @@ func roomForCopy(data, record string) error {
 	if free < uint64(need) {
 		return fmt.Errorf("%d MiB are free in %s, and a copy of the record needs %d for a while", free>>20, data, need>>20)
 	}
+
 	return nil
 }
 
@@ -180,6 +198,7 @@ func copySecret(from, to string) error {
 	if err != nil {
 		return err
 	}
+
 	defer in.Close()
 	b, err := io.ReadAll(io.LimitReader(in, maxSecret+1))
 	if err != nil {
@@ -188,6 +207,7 @@ func copySecret(from, to string) error {
 	if len(b) == 0 || len(b) > maxSecret {
 		return fmt.Errorf("cannot back up %s: it has %d bytes or more, from 1 to %d are right", from, len(b), maxSecret)
 	}
+
 	return os.WriteFile(to, b, 0o600)
 }
 
@@ -208,28 +228,35 @@ func encrypt(ctx context.Context, o CreateOptions, m *Manifest, work string) (si
 	if err != nil {
 		return 0, err
 	}
+
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, ignoreMissing(os.Remove(f.Name())))
 		}
 	}()
+
 	w, err := age.Encrypt(f, o.Recipients...)
 	if err != nil {
 		return 0, errors.Join(err, f.Close())
 	}
+
 	var done int64
 	total := m.Bytes()
+
 	whole := writerFunc(func(p []byte) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 		return w.Write(p)
 	})
+
 	err = pack(whole, m, work, func(n int) {
 		done += int64(n)
 		o.Progress("encrypting", min(done, total), total)
 	})
+
 	err = errors.Join(err, w.Close(), f.Sync())
+
 	if st, e := f.Stat(); e == nil {
 		size = st.Size()
 	}
@@ -239,6 +266,7 @@ func encrypt(ctx context.Context, o CreateOptions, m *Manifest, work string) (si
 	if err := os.Rename(f.Name(), o.To); err != nil {
 		return 0, err
 	}
+
 	return size, atomicfile.SyncFolder(filepath.Dir(o.To))
 }
 

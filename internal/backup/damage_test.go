@@ -18,7 +18,8 @@ import (
 	"github.com/gozzard/gozzard/internal/backup"
 )
 
-// TestTT6DamagedBackupIsRefused: bits that flipped anywhere in the file, and ends that are missing, are found by the restore drill, every time.
+// TestTT6DamagedBackupIsRefused: bits that flipped anywhere in the file, and ends that are missing, are found by
+// the restore drill, every time.
 func TestTT6DamagedBackupIsRefused(t *testing.T) {
 	r := newRig(t)
 	file := r.create(t)
@@ -26,6 +27,7 @@ func TestTT6DamagedBackupIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	temp, bad := t.TempDir(), filepath.Join(t.TempDir(), "bad.age")
 	refused, tried := 0, 0
 	try := func(what string, b []byte) {
@@ -39,6 +41,7 @@ func TestTT6DamagedBackupIsRefused(t *testing.T) {
 			refused++
 		}
 	}
+
 	const places = 64
 	for i := range places {
 		at := i * (len(whole) - 1) / (places - 1) // the first and the last byte among them
@@ -46,17 +49,21 @@ func TestTT6DamagedBackupIsRefused(t *testing.T) {
 		b[at] ^= 1 << (i % 8)
 		try(fmt.Sprintf("bit %d of byte %d", i%8, at), b)
 	}
+
 	for at := range 200 { // the head is small and has parts of every kind
 		b := bytes.Clone(whole)
 		b[at] ^= 1 << (at % 8)
 		try(fmt.Sprintf("bit %d of byte %d", at%8, at), b)
 	}
+
 	for _, n := range []int{0, 1, 100, 200, len(whole) / 3, len(whole) / 2, len(whole) - 64<<10, len(whole) - 1024, len(whole) - 17, len(whole) - 1} {
 		try(fmt.Sprintf("cut to %d bytes", n), whole[:n])
 	}
+
 	try("a byte more", append(bytes.Clone(whole), 0))
 	try("twice", append(bytes.Clone(whole), whole...))
 	t.Logf("%d of %d damaged backups were refused", refused, tried)
+
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left after the drills: %v, %v", left, err)
 	}
@@ -87,9 +94,11 @@ func tarOf(t testing.TB, entries []entry) []byte {
 			t.Fatal(err)
 		}
 	}
+
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	return b.Bytes()
 }
 
@@ -100,11 +109,13 @@ func (r *rig) contents(t testing.TB) []entry {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer f.Close()
 	plain, err := age.Decrypt(f, r.ids...)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var all []entry
 	for tr := tar.NewReader(plain); ; {
 		h, err := tr.Next()
@@ -135,10 +146,12 @@ func (r *rig) encrypt(t testing.TB, b []byte) string {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	file := filepath.Join(t.TempDir(), "forged.age")
 	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	return file
 }
 
@@ -157,13 +170,15 @@ func edit(t testing.TB, all []entry, change func(m map[string]any)) []entry {
 	return append([]entry{{tar.Header{Name: all[0].Name}, b}}, all[1:]...)
 }
 
-// TestForgedBackups: whoever knows the public key can write a backup; nothing in it gets out of its folder, and nothing but a whole one is taken.
+// TestForgedBackups: whoever knows the public key can write a backup; nothing in it gets out of its folder, and
+// nothing but a whole one is taken.
 func TestForgedBackups(t *testing.T) {
 	r := newRig(t)
 	good := r.contents(t)
 	if _, err := backup.Verify(t.Context(), r.encrypt(t, tarOf(t, good)), r.ids, t.TempDir(), nil); err != nil {
 		t.Fatalf("taken apart and put together again: %v", err)
 	}
+
 	with := func(i int, e entry) []entry { return append(append(append([]entry{}, good[:i]...), e), good[i:]...) }
 	instead := func(i int, e entry) []entry { return append(append(append([]entry{}, good[:i]...), e), good[i+1:]...) }
 	files := func(m map[string]any) []any { return m["files"].([]any) }
@@ -222,6 +237,7 @@ func TestForgedBackups(t *testing.T) {
 			t.Fatalf("%s: got out", name)
 		}
 	}
+
 	trailing := append(tarOf(t, good), "more"...)
 	if _, err := backup.Verify(t.Context(), r.encrypt(t, trailing), r.ids, t.TempDir(), nil); err == nil {
 		t.Error("something follows the tar and is taken")

@@ -20,6 +20,7 @@ func FuzzUnpack(f *testing.F) {
 	if err := os.WriteFile(filepath.Join(dir, RecordFile), bytes.Repeat([]byte("record"), 100), 0o600); err != nil {
 		f.Fatal(err)
 	}
+
 	m := Manifest{Version: formatVersion, Taken: time.Now(), Program: "x", Epoch: 1}
 	for _, name := range []string{RecordFile, SigningFile} {
 		d, err := describe(filepath.Join(dir, name))
@@ -28,6 +29,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		m.Files = append(m.Files, d)
 	}
+
 	var seed bytes.Buffer
 	if err := pack(&seed, &m, dir, nil); err != nil {
 		f.Fatal(err)
@@ -35,6 +37,7 @@ func FuzzUnpack(f *testing.F) {
 	if _, err := unpack(bytes.NewReader(seed.Bytes()), f.TempDir(), nil); err != nil {
 		f.Fatal(err)
 	}
+
 	z := fuzztest.New(f)
 	z.Add(seed.Bytes())
 	z.Add(seed.Bytes()[:1024])
@@ -45,19 +48,24 @@ func FuzzUnpack(f *testing.F) {
 		if err := os.Mkdir(out, 0o700); err != nil {
 			t.Fatal(err)
 		}
+
 		_, _ = unpack(bytes.NewReader(in), out, nil) // mostly refused
+
 		if list, err := os.ReadDir(above); err != nil || len(list) != 1 {
 			t.Errorf("something got out: %v, %v", list, err)
 		}
+
 		list, err := os.ReadDir(out)
 		if err != nil || len(list) > len(known) {
 			t.Errorf("written: %v, %v", list, err)
 		}
+
 		for _, e := range list {
 			if st, err := e.Info(); err != nil || !st.Mode().IsRegular() || st.Size() > int64(len(in)) {
 				t.Errorf("written: %v, %v", st, err)
 			}
 		}
+
 		if err := os.RemoveAll(out); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// Work is how hard each guess of a passphrase is made, as a power of two: about a second and 256 MiB. A file that asks for more is not ours and is refused.
+	// Work is how hard each guess of a passphrase is made, as a power of two: about a second and 256 MiB. A file
+	// that asks for more is not ours and is refused.
 	Work = 18
 
 	minPassphrase = 16
@@ -24,7 +25,8 @@ type (
 	Identity  = age.Identity
 )
 
-// NewIdentity makes a key pair: the text of the secret one, which takes backups out, and the public one, which is enough to make them.
+// NewIdentity makes a key pair: the text of the secret one, which takes backups out, and the public one, which is
+// enough to make them.
 func NewIdentity() (secret, recipient string, err error) {
 	id, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -38,6 +40,7 @@ func ParseRecipients(words []string) ([]age.Recipient, error) {
 	if len(words) == 0 || len(words) > maxRecipients {
 		return nil, fmt.Errorf("1 to %d recipients are needed, there are %d", maxRecipients, len(words))
 	}
+
 	var all []age.Recipient
 	for _, w := range words {
 		w = strings.TrimSpace(w)
@@ -50,6 +53,7 @@ func ParseRecipients(words []string) ([]age.Recipient, error) {
 		}
 		all = append(all, one...)
 	}
+
 	return all, nil
 }
 

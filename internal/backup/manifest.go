@@ -71,6 +71,7 @@ func readManifest(r io.Reader) (m Manifest, err error) {
 	if len(b) > maxManifest {
 		return m, errors.New("its manifest is too large")
 	}
+
 	var head struct {
 		Version int `json:"version"`
 	}
@@ -80,11 +81,14 @@ func readManifest(r io.Reader) (m Manifest, err error) {
 	if head.Version != formatVersion {
 		return m, fmt.Errorf("it is of format %d, this program knows %d: use the program that wrote it, or a newer one", head.Version, formatVersion)
 	}
+
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
+
 	if err := d.Decode(&m); err != nil {
 		return m, fmt.Errorf("its manifest cannot be read: %w", err)
 	}
+
 	return m, m.check()
 }
 
@@ -92,6 +96,7 @@ func (m *Manifest) check() error {
 	if m.Taken.IsZero() || len(m.Program) > 100 || m.Epoch == 0 {
 		return errors.New("its manifest is not whole")
 	}
+
 	next := 0
 	for _, f := range m.Files {
 		at := slices.Index(known, f.Name)
@@ -110,10 +115,12 @@ func (m *Manifest) check() error {
 			return fmt.Errorf("its manifest has no checksum of %s", f.Name)
 		}
 	}
+
 	for _, name := range []string{RecordFile, SigningFile} {
 		if !m.has(name) {
 			return fmt.Errorf("it has no %s", name)
 		}
 	}
+
 	return nil
 }

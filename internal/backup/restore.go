@@ -27,7 +27,8 @@ type Contents struct {
 	Authority string         // names the key of the authority; "" when there is none
 }
 
-// Verify takes a backup out into a folder of its own below temp ("" for the system's), looks at all of it as a restore would, and removes the folder.
+// Verify takes a backup out into a folder of its own below temp ("" for the system's), looks at all of it as a
+// restore would, and removes the folder.
 func Verify(ctx context.Context, file string, ids []age.Identity, temp string, p Progress) (c Contents, err error) {
 	dir, err := os.MkdirTemp(temp, "gozzard-verify-") // made with mode 0700
 	if err != nil {
@@ -56,6 +57,7 @@ func decrypt(ctx context.Context, file string, ids []age.Identity, dir string, p
 	if err != nil {
 		return Manifest{}, err
 	}
+
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
@@ -64,6 +66,7 @@ func decrypt(ctx context.Context, file string, ids []age.Identity, dir string, p
 	if !st.Mode().IsRegular() {
 		return Manifest{}, errors.New("it is not a plain file")
 	}
+
 	plain, err := age.Decrypt(f, ids...)
 	var wrong *age.NoIdentityMatchError
 	if errors.As(err, &wrong) {
@@ -72,13 +75,16 @@ func decrypt(ctx context.Context, file string, ids []age.Identity, dir string, p
 	if err != nil {
 		return Manifest{}, fmt.Errorf("it is no backup, or its head is damaged: %w", err)
 	}
+
 	var done int64
+
 	whole := readerFunc(func(b []byte) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 		return plain.Read(b)
 	})
+
 	return unpack(whole, dir, func(n int) {
 		done += int64(n)
 		p("taking out", min(done, st.Size()), st.Size())
@@ -92,13 +98,16 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 var _ io.Reader = readerFunc(nil)
 
-// examine checks what checksums do not tell: whether the record is sound, its audit whole, and all of it can be read by this program.
+// examine checks what checksums do not tell: whether the record is sound, its audit whole, and all of it can be
+// read by this program.
 func (c *Contents) examine(ctx context.Context, dir string, p Progress) (err error) {
 	record := filepath.Join(dir, RecordFile)
 	p("checking the record", 0, 0)
+
 	if err := sqlstore.Verify(ctx, record, c.Audit); err != nil {
 		return err
 	}
+
 	s, err := sqlstore.OpenSQLite(ctx, record, sqlstore.Options{}) // brings the copy up to date
 	if err != nil {
 		return err
@@ -118,10 +127,12 @@ func (c *Contents) examine(ctx context.Context, dir string, p Progress) (err err
 	if !c.has(AuthorityFile) {
 		return nil
 	}
+
 	a, err := enrol.OpenAuthority(dir, nil)
 	if err != nil {
 		return err
 	}
+
 	c.Authority = a.Pin()
 	return nil
 }
@@ -142,8 +153,9 @@ type Restored struct {
 	Signing signing.Key // the new key, introduced by the one that was restored
 }
 
-// Restore makes the data folder of a server from a backup. Its hosts wait until an admin confirms them (sqlstore.MarkRestored), and its signing key is
-// rotated: agents that have obeyed the restored server obey no other copy any more.
+// Restore makes the data folder of a server from a backup. Its hosts wait until an admin confirms them
+// (sqlstore.MarkRestored), and its signing key is rotated: agents that have obeyed the restored server obey no
+// other copy any more.
 func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -151,11 +163,14 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	if err := emptyFolder(o.Data); err != nil {
 		return r, err
 	}
+
 	dir, err := os.MkdirTemp(o.Data, ".restore-")
 	if err != nil {
 		return r, fmt.Errorf("cannot restore into %s: %w", o.Data, err)
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	if r.Contents, err = open(ctx, o.File, o.Identities, dir, o.Progress); err != nil {
 		return r, err
 	}
@@ -164,19 +179,23 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 			return r, err
 		}
 	}
+
 	if _, r.Signing, err = signing.Rotate(dir, o.Now); err != nil {
 		return r, err
 	}
 	if err := mark(ctx, filepath.Join(dir, RecordFile), r.Taken, o.Now()); err != nil {
 		return r, err
 	}
+
 	files := slices.Clone(r.Files)
 	slices.Reverse(files) // the record last: without it no server takes the folder for one with a fleet
+
 	for _, f := range files {
 		if err := os.Rename(filepath.Join(dir, f.Name), filepath.Join(o.Data, f.Name)); err != nil {
 			return r, fmt.Errorf("cannot put %s in its place, and what is in %s is not whole: %w", f.Name, o.Data, err)
 		}
 	}
+
 	return r, atomicfile.SyncFolder(o.Data)
 }
 
@@ -190,9 +209,11 @@ func emptyFolder(dir string) error {
 	case err == nil:
 		err = os.Chmod(dir, 0o700)
 	}
+
 	if err != nil {
 		return fmt.Errorf("cannot restore into %s: %w", dir, err)
 	}
+
 	return nil
 }
 
@@ -205,14 +226,17 @@ func newerKey(path, dir string, have []signing.Made) error {
 	if err := copySecret(path, filepath.Join(scratch, SigningFile)); err != nil {
 		return fmt.Errorf("cannot read the signing key: %w", err)
 	}
+
 	keys, err := signing.Keys(scratch)
 	if err != nil {
 		return err
 	}
+
 	last := have[len(have)-1].Key
 	if !slices.ContainsFunc(keys, func(k signing.Made) bool { return k.Key == last }) {
 		return fmt.Errorf("the signing key %s does not go back to the one in the backup (epoch %d): it is of another server, or older", path, last.Epoch)
 	}
+
 	return os.Rename(filepath.Join(scratch, SigningFile), filepath.Join(dir, SigningFile))
 }
 

@@ -31,6 +31,7 @@ func newRig(t testing.TB) *rig {
 	if err := os.Chmod(r.data, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	s, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(r.data, backup.RecordFile), sqlstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -41,15 +42,18 @@ func newRig(t testing.TB) *rig {
 	if _, err := signing.OpenSigner(r.data, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range 50 { // some rows for the audit
 		app := auth.App{Code: "app" + strconv.Itoa(i), Secrets: []auth.Digest{auth.Hash("x")}, Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}
 		if err := s.ChangeAccounts(t.Context(), auth.Change{At: time.Now(), Act: "app:create " + app.Code, Apps: []auth.App{app}}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	var recipient string
 	if r.secret, recipient, err = backup.NewIdentity(); err != nil {
 		t.Fatal(err)
@@ -60,6 +64,7 @@ func newRig(t testing.TB) *rig {
 	if r.ids, err = backup.ParseIdentities([]byte(r.secret + "\n")); err != nil {
 		t.Fatal(err)
 	}
+
 	return r
 }
 

@@ -62,10 +62,12 @@ func NewScheduler(o SchedulerOptions) (*Scheduler, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder for backups: %w", err)
 	}
+
 	probe, err := os.CreateTemp(o.Dir, ".gozzard-probe-*")
 	if err != nil {
 		return nil, fmt.Errorf("cannot write backups: %w", err)
 	}
+
 	return &Scheduler{o: o}, errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
@@ -125,15 +127,18 @@ func (k *Scheduler) Once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	k.last = at
 	if err := k.sweep(); err != nil {
 		return err
 	}
+
 	k.o.Log.Info("a backup was made", "file", note.File, "bytes", note.Bytes)
 	names, err := list(k.o.Dir)
 	if err != nil {
 		return err
 	}
+
 	for _, old := range names[:max(0, len(names)-k.o.Keep)] {
 		if old == filepath.Base(note.File) { // by a clock that was set back
 			continue
@@ -142,6 +147,7 @@ func (k *Scheduler) Once(ctx context.Context) error {
 			return fmt.Errorf("cannot remove an old backup: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -151,6 +157,7 @@ func (k *Scheduler) sweep() error {
 	if err != nil {
 		return fmt.Errorf("cannot list the backups: %w", err)
 	}
+
 	for _, e := range all {
 		st, err := e.Info()
 		if err != nil || !partPattern.MatchString(e.Name()) || !st.Mode().IsRegular() || k.o.Now().Sub(st.ModTime()) < workStale {
@@ -160,6 +167,7 @@ func (k *Scheduler) sweep() error {
 			return fmt.Errorf("cannot remove what is left of a backup: %w", err)
 		}
 	}
+
 	return nil
 }
 

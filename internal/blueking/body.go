@@ -24,7 +24,8 @@ const (
 	maxDrain       = 8 << 20 // of a refused request, read and forgotten
 )
 
-// checkHeaders refuses bodies that would need decoding first. Other content types are not looked at: the bus's own client sends none.
+// checkHeaders refuses bodies that would need decoding first. Other content types are not looked at: the bus's own
+// client sends none.
 func checkHeaders(h http.Header) error {
 	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Encoding %s is not accepted: send the body as it is", strictjson.Quote(e))
@@ -45,17 +46,20 @@ type received struct {
 
 // receive reads a request and finds out who sent it, without keeping more than MaxBodyUnknown for a stranger.
 //
-// Credentials are usually inside the body, so a long body cannot be judged by its size alone. With an app's credentials in headers they are
-// checked before anything is read. Without, the first MaxBodyUnknown bytes must hold them at the top level (all known clients put them there:
-// they send sorted or credentials-first bodies); the rest is read only when the app is proven by then.
+// Credentials are usually inside the body, so a long body cannot be judged by its size alone. With an app's
+// credentials in headers they are checked before anything is read. Without, the first MaxBodyUnknown bytes must
+// hold them at the top level (all known clients put them there: they send sorted or credentials-first bodies); the
+// rest is read only when the app is proven by then.
 func receive(book *auth.Directory, r *http.Request, route *Route) (*received, error) {
 	if err := checkHeaders(r.Header); err != nil {
 		return nil, err
 	}
+
 	head, err := headerCredentials(r)
 	if err != nil {
 		return nil, err
 	}
+
 	var body []byte
 	switch {
 	case r.Method == http.MethodGet:
@@ -67,12 +71,14 @@ func receive(book *auth.Directory, r *http.Request, route *Route) (*received, er
 	default:
 		body, err = readKnown(book, head, r.Body, route.MaxBody)
 	}
+
 	if err != nil {
 		return nil, err
 	}
 	if len(body) == 0 && route.Bodiless {
 		body = []byte("{}")
 	}
+
 	return identify(book, r, route.Access, head, body)
 }
 
@@ -100,6 +106,7 @@ func checkPrefix(book *auth.Directory, head auth.Credentials, prefix []byte) err
 		}
 		return gozzard.Errorf(gozzard.ErrInvalid, "body must be a JSON object")
 	}
+
 	c, err := documentCredentials(head, doc)
 	if err != nil {
 		return err
@@ -108,6 +115,7 @@ func checkPrefix(book *auth.Directory, head auth.Credentials, prefix []byte) err
 		return gozzard.Errorf(gozzard.ErrUnauthenticated,
 			"bk_app_code and bk_app_secret: required in a header or within the first %d MiB of the body", MaxBodyUnknown>>20)
 	}
+
 	_, err = book.CheckApp(c)
 	return err
 }
@@ -123,8 +131,9 @@ func read(src io.Reader, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// drain reads a little of what a refused request still has to say and forgets it: most clients send all before they read, and closing on them
-// would reset the connection and lose the answer. A client that waits to be asked (Expect) is not asked.
+// drain reads a little of what a refused request still has to say and forgets it: most clients send all before they
+// read, and closing on them would reset the connection and lose the answer. A client that waits to be asked
+// (Expect) is not asked.
 func drain(r *http.Request) {
 	if r.Header.Get("Expect") == "" {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // what fails here fails again when the answer is written
@@ -140,11 +149,14 @@ func identify(book *auth.Directory, r *http.Request, access Access, head auth.Cr
 	if err != nil {
 		return nil, err
 	}
+
 	c, err := documentCredentials(head, doc)
 	if err != nil {
 		return nil, err
 	}
+
 	in := &received{body: body, doc: doc}
+
 	if c, err = cookieCredentials(c, r); err != nil {
 		return nil, err
 	}
@@ -153,6 +165,7 @@ func identify(book *auth.Directory, r *http.Request, access Access, head auth.Cr
 			return nil, err
 		}
 	}
+
 	if access == AccessApp {
 		in.app, err = book.CheckApp(c)
 		in.caller = gozzard.Caller{App: in.app.Code}
@@ -160,22 +173,27 @@ func identify(book *auth.Directory, r *http.Request, access Access, head auth.Cr
 	} else {
 		in.caller, in.app, err = book.Check(r.Context(), c)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return in, nil
 }
 
-// queryBody turns query parameters into the body they stand for: objects and lists are given as JSON text, all else is a string.
+// queryBody turns query parameters into the body they stand for: objects and lists are given as JSON text, all else
+// is a string.
 func queryBody(raw string) ([]byte, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "query string is malformed")
 	}
+
 	names := make([]string, 0, len(q))
 	for name := range q {
 		names = append(names, name)
 	}
+
 	slices.Sort(names)
 	var faults strictjson.Faults
 	b := []byte{'{'}
@@ -201,6 +219,7 @@ func queryBody(raw string) ([]byte, error) {
 		}
 		b = append(b, v...)
 	}
+
 	return append(b, '}'), faults.Err()
 }
 

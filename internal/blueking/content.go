@@ -67,18 +67,22 @@ type QueryInstance struct {
 	ReportTime    int64   `json:"report_time"`
 }
 
-// NewQueryContent tells what a query found. It has exactly one instance, also for what was never registered or could not be asked: clients crash on
-// anything else. procName is the program's name, shown what the instance is called.
+// NewQueryContent tells what a query found. It has exactly one instance, also for what was never registered or
+// could not be asked: clients crash on anything else. procName is the program's name, shown what the instance is
+// called.
 func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
 	d := gozzard.Detail{PID: -1}
+
 	if a.Outcome.Detail != nil {
 		d = *a.Outcome.Detail
 	}
+
 	in := QueryInstance{
 		ProcessName: shown, PID: -1, IsAuto: d.Hosted, Version: d.Version, Health: d.Health, DiskSize: -1, FreeVMem: "0", UTime: "0", STime: "0",
 		RegisterTime: d.RegisteredAt, LastStartTime: d.LastStart, ReportTime: d.ReportedAt,
 	}
 	zone := time.FixedZone("", d.ZoneOffset)
+
 	if d.PID > 1 {
 		in.PID, in.Cmdline, in.Stat, in.ThreadCount, in.ElapsedTime = d.PID, d.Cmdline, d.Stat, d.Threads, d.Elapsed
 		in.CPUUsage, in.CPUUsageAve, in.PhyMemUsage, in.UsePhyMem = Finite(d.CPU), Finite(d.CPUAvg), Finite(d.Mem), d.MemKB
@@ -87,7 +91,9 @@ func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
 			in.StartTime = time.Unix(d.StartedAt, 0).In(zone).Format(time.ANSIC)
 		}
 	}
+
 	c := QueryContent{AgentID: string(a.Agent), Timezone: d.ZoneOffset / 3600}
+
 	if a.Addr.IP.IsValid() {
 		c.IP = a.Addr.IP.String()
 	}
@@ -95,6 +101,7 @@ func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
 		at := time.Unix(d.ReportedAt, 0)
 		c.UTCTime, c.UTCTime2 = at.In(zone).Format(time.DateTime), at.UTC().Format(time.DateTime)
 	}
+
 	c.Process[0] = QueryProcess{ProcName: procName, Instance: [1]QueryInstance{in}}
 	return c
 }
@@ -124,7 +131,8 @@ type Identities struct {
 	id    gozzard.Identity
 }
 
-// Of is the identity that an attempt's definition says, empty when there is none that can be read: the verdict stands without it.
+// Of is the identity that an attempt's definition says, empty when there is none that can be read: the verdict
+// stands without it.
 func (c *Identities) Of(a *gozzard.Attempt) gozzard.Identity {
 	if len(a.Spec) == 0 {
 		return gozzard.Identity{}

@@ -15,8 +15,8 @@ const maxCredential = 4096
 // AuthorizationHeader carries credentials as JSON text and wins over all other places.
 const AuthorizationHeader = "X-Bkapi-Authorization"
 
-// Authenticate finds out who sends a request. The body may be nil; credentials in headers win over those in it. A person may come without an app, by
-// a token of ours in the header Authorization.
+// Authenticate finds out who sends a request. The body may be nil; credentials in headers win over those in it. A
+// person may come without an app, by a token of ours in the header Authorization.
 func Authenticate(book *auth.Directory, r *http.Request, body []byte) (caller gozzard.Caller, app auth.App, err error) {
 	err = auth.Guarded(r, func() (auth.App, error) {
 		caller, app, err = authenticate(book, r, body)
@@ -45,6 +45,7 @@ func authenticate(book *auth.Directory, r *http.Request, body []byte) (gozzard.C
 		caller, err := book.CheckPerson(token)
 		return caller, auth.App{Code: caller.App}, err
 	}
+
 	if len(body) > 0 {
 		doc, err := strictjson.Parse(body)
 		if err != nil {
@@ -54,13 +55,16 @@ func authenticate(book *auth.Directory, r *http.Request, body []byte) (gozzard.C
 			return gozzard.Caller{}, auth.App{}, err
 		}
 	}
+
 	if c, err = cookieCredentials(c, r); err != nil {
 		return gozzard.Caller{}, auth.App{}, err
 	}
+
 	return book.Check(r.Context(), c)
 }
 
-// merge takes from b what a lacks. A user is taken whole: the name from one place and the token from another would be two people.
+// merge takes from b what a lacks. A user is taken whole: the name from one place and the token from another would
+// be two people.
 func merge(a, b auth.Credentials) auth.Credentials {
 	if a.App == "" {
 		a.App = b.App
@@ -85,20 +89,25 @@ func headerCredentials(r *http.Request) (auth.Credentials, error) {
 	if len(given) == 0 || len(given) == 1 && given[0] == "" {
 		return plain, nil
 	}
+
 	malformed := func(text string) error {
 		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: AuthorizationHeader, Text: text}}}
 	}
+
 	if len(given) > 1 {
 		return auth.Credentials{}, malformed("given more than once")
 	}
+
 	doc, err := strictjson.Parse([]byte(given[0]))
 	if err != nil {
 		return auth.Credentials{}, malformed("not a JSON object") // the text holds a secret: nothing of it goes into a message
 	}
+
 	c, err := documentCredentials(auth.Credentials{}, doc)
 	if err != nil {
 		return auth.Credentials{}, malformed("not a JSON object of strings")
 	}
+
 	return merge(c, plain), nil
 }
 
@@ -109,6 +118,7 @@ func documentCredentials(c auth.Credentials, doc *strictjson.Document) (auth.Cre
 	if err != nil {
 		return c, err
 	}
+
 	get := func(names ...string) string {
 		for _, name := range names {
 			v := root.Get(name)
@@ -126,6 +136,7 @@ func documentCredentials(c auth.Credentials, doc *strictjson.Document) (auth.Cre
 		}
 		return ""
 	}
+
 	found := auth.Credentials{
 		App:    get("bk_app_code", "app_code"),
 		Secret: get("bk_app_secret", "app_secret"),
@@ -138,8 +149,9 @@ func documentCredentials(c auth.Credentials, doc *strictjson.Document) (auth.Cre
 // sameSite is what a browser must say of a request before its cookies count.
 var sameSite http.CrossOriginProtection
 
-// cookieCredentials adds the login of a browser, the last place that is looked at. A browser sends it with what a page of any site makes it ask for, so it
-// counts only when that page is of this very address, or when nothing can be changed.
+// cookieCredentials adds the login of a browser, the last place that is looked at. A browser sends it with what a
+// page of any site makes it ask for, so it counts only when that page is of this very address, or when nothing can
+// be changed.
 func cookieCredentials(c auth.Credentials, r *http.Request) (auth.Credentials, error) {
 	cookie, err := r.Cookie("bk_token")
 	if err != nil || len(cookie.Value) > maxCredential || c.Token != "" || c.User != "" {
@@ -149,9 +161,11 @@ func cookieCredentials(c auth.Credentials, r *http.Request) (auth.Credentials, e
 		return c, gozzard.Errorf(gozzard.ErrUnauthenticated, "the bk_token of a browser's cookie is not taken from a page of another site: send it in %s or in the body",
 			AuthorizationHeader)
 	}
+
 	token := cookie.Value
 	if plain, err := url.QueryUnescape(token); err == nil {
 		token = plain
 	}
+
 	return merge(c, auth.Credentials{Token: token}), nil
 }

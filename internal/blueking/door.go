@@ -16,7 +16,8 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// Access is what a route asks of its caller. The zero value is none of them: a route that forgets to say it stops the program at its start.
+// Access is what a route asks of its caller. The zero value is none of them: a route that forgets to say it stops
+// the program at its start.
 type Access uint8
 
 // The kinds of access.
@@ -65,7 +66,8 @@ type Call struct {
 	Body           strictjson.Value
 	Faults         *strictjson.Faults
 	IdempotencyKey string
-	// Hash is of the call's name, its path's numbers and the body: the same body sent to another call is another request.
+	// Hash is of the call's name, its path's numbers and the body: the same body sent to another call is another
+	// request.
 	Hash [sha256.Size]byte
 	// Request is what was sent, for its query and headers; its body has been read.
 	Request *http.Request
@@ -121,6 +123,7 @@ func New(d Door) *Handler {
 	if d.Observe == nil {
 		d.Observe = func(string, int, time.Duration) {}
 	}
+
 	h := &Handler{door: d, table: paths{}}
 	for i := range d.Routes {
 		r := &d.Routes[i]
@@ -133,11 +136,12 @@ func New(d Door) *Handler {
 			}
 		}
 	}
+
 	return h
 }
 
-// Owns reports whether the door serves a path, so that a server with several doors can choose. It must be asked before http.ServeMux sees the
-// request: that one redirects double slashes, and a redirect drops the body.
+// Owns reports whether the door serves a path, so that a server with several doors can choose. It must be asked
+// before http.ServeMux sees the request: that one redirects double slashes, and a redirect drops the body.
 func (h *Handler) Owns(r *http.Request) bool {
 	_, _, ok := h.table.find(r)
 	return ok
@@ -158,11 +162,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		code := a.send(w, h.door)
 		h.door.Observe(name, code, time.Since(began))
 	}()
+
 	s, numbers, ok := h.table.find(r)
 	if !ok {
 		a.fail(http.StatusNotFound, h.door.Numbers(gozzard.ErrNotFound).Code, notFoundText)
 		return
 	}
+
 	route := s.route(r.Method)
 	if route == nil {
 		name = s.routes[0].Name
@@ -170,6 +176,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.fail(http.StatusMethodNotAllowed, h.door.Numbers(gozzard.ErrInvalid).Code, name+" takes "+s.methods())
 		return
 	}
+
 	name = route.Name
 	data, err := h.serve(r, route, numbers)
 	if err != nil {
@@ -177,7 +184,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.failed(&a, r, route, s.gateway, err)
 		return
 	}
+
 	a.envelope = Envelope{Result: true, Code: CodeOK, Data: data}
+
 	if !h.door.Quiet {
 		a.envelope.Message = "success"
 	}
@@ -191,23 +200,29 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 		}
 		return app, err
 	})
+
 	if err != nil {
 		return nil, err
 	}
+
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return nil, err
 	}
+
 	var faults strictjson.Faults
 	root, err := in.doc.Root(&faults)
 	if err != nil {
 		return nil, err
 	}
+
 	sum := sha256.New()
 	sum.Write([]byte(route.Name))
+
 	for _, n := range numbers {
 		sum.Write(strconv.AppendInt([]byte{'/'}, n.value, 10))
 	}
+
 	sum.Write([]byte{0})
 	sum.Write(in.body)
 	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key, Request: r, numbers: numbers}
@@ -255,9 +270,11 @@ func (a *answer) send(w http.ResponseWriter, d Door) int {
 			panic(err)
 		}
 	}
+
 	if a.retry != "" {
 		w.Header().Set("Retry-After", a.retry)
 	}
+
 	write(w, a.status, a.id, body)
 	return a.envelope.Code
 }

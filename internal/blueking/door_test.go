@@ -46,12 +46,15 @@ type seen struct {
 // door is a small API whose calls do what their names say.
 func door(t testing.TB, log io.Writer) (*blueking.Handler, *[]seen) {
 	var observed []seen
+
 	route := func(name string, read bool, max int64, h func(context.Context, *blueking.Call) (any, error)) blueking.Route {
 		return blueking.Route{Name: name, Families: []string{"f"}, Access: blueking.AccessUser, Read: read, MaxBody: max, Handle: h}
 	}
+
 	fail := func(err error) func(context.Context, *blueking.Call) (any, error) {
 		return func(context.Context, *blueking.Call) (any, error) { return nil, err }
 	}
+
 	return blueking.New(blueking.Door{
 		Prefixes: []blueking.Prefix{{Path: "/bus/x", Family: "f"}, {Path: "/gate/x", Family: "f", Gateway: true}},
 		Routes: []blueking.Route{
@@ -93,11 +96,13 @@ func do(t testing.TB, h http.Handler, r *http.Request) reply {
 	if err := json.Unmarshal(w.Body.Bytes(), &out.env); err != nil {
 		t.Fatalf("answer is not JSON: %v: %.200s", err, w.Body)
 	}
+
 	for _, name := range []string{"result", "code", "message", "data", "request_id"} {
 		if _, ok := out.env[name]; !ok || len(out.env) != 5 {
 			t.Fatalf("envelope lacks %s or has more: %.300s", name, w.Body)
 		}
 	}
+
 	id, _ := out.env["request_id"].(string)
 	if !hex32.MatchString(id) || w.Header().Get("X-Bkapi-Request-Id") != id {
 		t.Fatalf("request id %q, header %q", id, w.Header().Get("X-Bkapi-Request-Id"))
@@ -105,6 +110,7 @@ func do(t testing.TB, h http.Handler, r *http.Request) reply {
 	if out.env["result"].(bool) != (out.code() == 0) {
 		t.Fatalf("result and code disagree: %s", w.Body)
 	}
+
 	return out
 }
 
@@ -170,6 +176,7 @@ func TestCredentials(t *testing.T) {
 			if strings.Contains(r.message(), "secre") && !strings.Contains(r.message(), "bk_app_secret") {
 				t.Fatalf("a secret in %q", r.message())
 			}
+
 			if c.code == 0 {
 				d := r.env["data"].(map[string]any)
 				got := d["app"].(string) + "/" + d["user"].(string) + "/" + map[bool]string{true: "true", false: "false"}[d["asserted"].(bool)]
@@ -197,6 +204,7 @@ func TestTE9CookiesOfOtherSites(t *testing.T) {
 		}
 		return do(t, h, r).code()
 	}
+
 	for name, headers := range map[string][]string{
 		"no browser": nil, "own page": {"Sec-Fetch-Site", "same-origin", "Origin", "http://fleet.example"}, "typed in": {"Sec-Fetch-Site", "none"},
 		"own page of an old browser": {"Origin", "http://fleet.example"},
@@ -205,6 +213,7 @@ func TestTE9CookiesOfOtherSites(t *testing.T) {
 			t.Errorf("%s: code %d", name, code)
 		}
 	}
+
 	for name, headers := range map[string][]string{
 		"another site": {"Sec-Fetch-Site", "cross-site"}, "a sister": {"Sec-Fetch-Site", "same-site"}, "an old browser": {"Origin", "https://evil.example"},
 		"a sandbox": {"Origin", "null"}, "another port": {"Origin", "http://fleet.example:8081"},
@@ -213,6 +222,7 @@ func TestTE9CookiesOfOtherSites(t *testing.T) {
 			t.Errorf("%s: code %d", name, code)
 		}
 	}
+
 	r := post("http://fleet.example/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"tok/en="}`, "Origin", "https://portal.example", "Cookie", "bk_token=other")
 	if got := do(t, h, r); got.code() != 0 { // what no browser sends by itself counts from anywhere
 		t.Errorf("a token in the body beside a cookie: code %d %q", got.code(), got.message())
@@ -248,6 +258,7 @@ func TestGatewayCarriesTheStatus(t *testing.T) {
 			t.Errorf("%s: a cause got out: %s", c.name, gate.message())
 		}
 	}
+
 	if s := log.String(); !strings.Contains(s, "/etc/private") || !strings.Contains(s, "10.9.8.7") || strings.Contains(s, "slowly") {
 		t.Errorf("log: %s", s)
 	}
@@ -274,6 +285,7 @@ func TestPaths(t *testing.T) {
 	h, observed := door(t, io.Discard)
 	server := httptest.NewServer(h)
 	defer server.Close()
+
 	for path, want := range map[string]int{
 		"/bus/x/who": 200, "/bus/x/who/": 200, "//bus//x/who": 200, "/bus/x//who///": 200, "///gate/x/who": 200,
 		"/": 404, "/bus/x": 404, "/bus/x/whom": 404, "/bus/x/who/more": 404, "/bus/X/who": 404, "/bus/./x/who": 404, "/bus/y/../x/who": 404,
@@ -295,6 +307,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: Owns is %v", path, h.Owns(r))
 		}
 	}
+
 	for _, s := range *observed {
 		if s.route != "who" && s.route != "unknown" {
 			t.Errorf("observed %v: routes must be few", s)
@@ -309,20 +322,24 @@ func raw(t *testing.T, server *httptest.Server, path, body string) (int, string)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer conn.Close()
 	req := "POST " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: " + itoa(len(body)) + "\r\n\r\n" + body
 	if _, err := io.WriteString(conn, req); err != nil {
 		t.Fatal(err)
 	}
+
 	answer, err := io.ReadAll(conn)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	head, rest, _ := strings.Cut(string(answer), "\r\n\r\n")
 	var status int
 	for _, c := range strings.Fields(head)[1] {
 		status = status*10 + int(c-'0')
 	}
+
 	return status, rest
 }
 
@@ -337,10 +354,12 @@ func TestMethods(t *testing.T) {
 	if r.status != 405 || r.header.Get("Allow") != "POST" || r.code() == 0 {
 		t.Errorf("GET of a call that changes something: %d %v", r.status, r.env)
 	}
+
 	r = do(t, h, httptest.NewRequest("DELETE", "/bus/x/who", nil))
 	if r.status != 405 || r.header.Get("Allow") != "GET, POST" {
 		t.Errorf("DELETE: %d %v", r.status, r.env)
 	}
+
 	cred := "bk_app_code=trusted&bk_app_secret=secret&bk_username=bob&"
 	for query, want := range map[string]string{
 		"text=a%22%5C%0A%E7%BD%91&list=%5B1,2%5D": "",

@@ -67,7 +67,8 @@ type Envelope struct {
 	RequestID string `json:"request_id"`
 }
 
-// Text is what a caller is told of an error: message and faults, never the cause, which may name files and hosts of ours.
+// Text is what a caller is told of an error: message and faults, never the cause, which may name files and hosts of
+// ours.
 func Text(err error) string {
 	var e *gozzard.Error
 	if !errors.As(err, &e) || e.Kind == gozzard.ErrInternal {

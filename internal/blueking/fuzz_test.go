@@ -11,7 +11,8 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzCredentials: whatever stands in headers, cookie, query and body, nobody is known without a secret that is known, and no refusal repeats one.
+// FuzzCredentials: whatever stands in headers, cookie, query and body, nobody is known without a secret that is
+// known, and no refusal repeats one.
 func FuzzCredentials(f *testing.F) {
 	z := fuzztest.New(f)
 	z.Add(`{"bk_app_code":"trusted","bk_app_secret":"secret","bk_username":"bob"}`, "", "", "", []byte(nil))
@@ -28,15 +29,18 @@ func FuzzCredentials(f *testing.F) {
 				r.Header.Set(name, value)
 			}
 		}
+
 		caller, app, err := blueking.Authenticate(b, r, body)
 		all := strings.Join([]string{authorization, bearer, cookie, query, string(body)}, "\n")
 		escaped := strings.ContainsAny(all, `\%`)
+
 		if err != nil {
 			if caller.App != "" || caller.User != "" || app.Code != "" {
 				t.Fatalf("%+v with %v", caller, err)
 			}
 			return
 		}
+
 		if !escaped && !strings.Contains(all, "secret") && !strings.Contains(all, "tok/en=") {
 			t.Fatalf("%+v by %q", caller, all)
 		}

@@ -17,7 +17,8 @@ type served struct {
 	gateway bool
 }
 
-// add puts a route under a prefix. Two routes for one method of one path, and fixed parts that look like numbers, are mistakes in the program.
+// add puts a route under a prefix. Two routes for one method of one path, and fixed parts that look like numbers,
+// are mistakes in the program.
 func (t paths) add(p Prefix, r *Route) {
 	whole := p.Path + "/" + cmp.Or(r.Path, r.Name)
 	var path strings.Builder
@@ -34,14 +35,17 @@ func (t paths) add(p Prefix, r *Route) {
 		}
 		path.WriteString(part)
 	}
+
 	if have, ok := t[path.String()]; ok {
 		s.routes = have.routes
 	}
+
 	for _, m := range r.methods() {
 		if s.route(m) != nil {
 			panic("esb: two routes at " + whole)
 		}
 	}
+
 	s.routes = append(s.routes[:len(s.routes):len(s.routes)], r)
 	t[path.String()] = s
 }
@@ -52,6 +56,7 @@ func (t paths) find(r *http.Request) (served, []number, bool) {
 	if strings.ContainsAny(escaped, "%\x00") {
 		return served{}, nil, false
 	}
+
 	var path strings.Builder
 	var numbers []number
 	for part := range strings.SplitSeq(escaped, "/") {
@@ -67,13 +72,16 @@ func (t paths) find(r *http.Request) (served, []number, bool) {
 			path.WriteString(part)
 		}
 	}
+
 	s, ok := t[path.String()]
 	if !ok {
 		return served{}, nil, false
 	}
+
 	for i := range numbers { // as many as there are names: the path would not be known otherwise
 		numbers[i].name = s.names[i]
 	}
+
 	return s, numbers, true
 }
 

@@ -16,6 +16,7 @@ import (
 // app is a door with numbers in its paths, words of its own and no message for success.
 func app(t testing.TB) *blueking.Handler {
 	t.Helper()
+
 	echo := func(name string) func(context.Context, *blueking.Call) (any, error) {
 		return func(_ context.Context, c *blueking.Call) (any, error) {
 			biz, inPath := c.Number("biz")
@@ -28,6 +29,7 @@ func app(t testing.TB) *blueking.Handler {
 			return fmt.Sprintf("%s of %d (%v), job %d, %q, hash %.4x", name, biz, inPath, job, text.Text(), c.Hash), nil
 		}
 	}
+
 	both := []string{"bus", "app"}
 	return blueking.New(blueking.Door{
 		Prefixes: []blueking.Prefix{{Path: "/bus", Family: "bus"}, {Path: "/app/{biz}", Family: "app"}},
@@ -60,6 +62,7 @@ func TestNumbersInPaths(t *testing.T) {
 		}
 		return do(t, h, r)
 	}
+
 	hashes := map[string]string{}
 	for _, c := range []struct{ method, path, want string }{
 		{"GET", "/app/2/job?text=a", `list of 2 (true), job 0, "a"`},
@@ -83,12 +86,14 @@ func TestNumbersInPaths(t *testing.T) {
 			hashes[hash] = c.path
 		}
 	}
+
 	for _, path := range []string{"/app/job", "/app/x/job", "/app/-2/job", "/app/02/job", "/app/2/job/x/retry", "/app/2/job/1", "/app/2/job/1/retry/1", "/app/2/2/job",
 		"/app/99999999999999999999/job", "/bus/2/job", "/app/{}/job", "/app/2/job/{}/retry"} {
 		if r := ask("POST", path); r.status != http.StatusNotFound {
 			t.Errorf("%s is served: %v", path, r.env)
 		}
 	}
+
 	r := do(t, h, httptest.NewRequest("DELETE", "/app/2/job", nil))
 	if r.status != 405 || r.header.Get("Allow") != "GET, POST" {
 		t.Errorf("%d %v", r.status, r.header)
@@ -109,6 +114,7 @@ func TestRoutesThatAreMistakes(t *testing.T) {
 	route := func(name, path string) blueking.Route {
 		return blueking.Route{Name: name, Path: path, Families: []string{"f"}, Access: blueking.AccessUser, MaxBody: 1, Handle: handle}
 	}
+
 	for name, routes := range map[string][]blueking.Route{
 		"two at one path":          {route("a", ""), route("b", "a")},
 		"two with one number":      {route("a", "x/{a}"), route("b", "x/{b}")},

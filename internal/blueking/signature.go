@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// addSignature reads how an app proves itself without its secret: bk_signature, bk_nonce and bk_timestamp in the query string. The app is named there,
-// or where credentials are; who it acts for may be, too.
+// addSignature reads how an app proves itself without its secret: bk_signature, bk_nonce and bk_timestamp in the
+// query string. The app is named there, or where credentials are; who it acts for may be, too.
 //
 // A request is kept whole before it is believed, so a signed one has at most MaxBodyUnknown bytes.
 func addSignature(c *auth.Credentials, r *http.Request, body []byte) error {
@@ -25,16 +25,19 @@ func addSignature(c *auth.Credentials, r *http.Request, body []byte) error {
 	if !q.Has("bk_signature") {
 		return nil
 	}
+
 	for name, values := range q {
 		// The signed text has no escapes: what could be cut otherwise than it was put together is not accepted.
 		if len(values) > 1 || len(values[0]) > maxCredential || strings.Contains(name+values[0], "&") || name == "data" {
 			return gozzard.Errorf(gozzard.ErrInvalid, "%s: a signed request has each parameter once, not too long, without & and without one named data", strictjson.Quote(name))
 		}
 	}
+
 	at, err := strconv.ParseInt(q.Get("bk_timestamp"), 10, 64)
 	if err != nil || at < 0 || at > 1<<40 {
 		return gozzard.Errorf(gozzard.ErrInvalid, "bk_timestamp: must be a time in seconds")
 	}
+
 	*c = merge(*c, auth.Credentials{App: firstOf(q, "bk_app_code", "app_code"), Token: q.Get("bk_token"), User: firstOf(q, "bk_username", "username")})
 	c.Signature = &auth.Signature{Value: q.Get("bk_signature"), Nonce: q.Get("bk_nonce"), At: time.Unix(at, 0), Text: signedText(r, q, body)}
 	return nil
@@ -49,7 +52,8 @@ func firstOf(q url.Values, names ...string) string {
 	return ""
 }
 
-// signedText is what a client signs: the method, the path and all parameters but the signature, sorted, with the body as one named data.
+// signedText is what a client signs: the method, the path and all parameters but the signature, sorted, with the
+// body as one named data.
 func signedText(r *http.Request, q url.Values, body []byte) string {
 	pairs := make([][2]string, 0, len(q)+1)
 	for name := range q {
@@ -57,18 +61,22 @@ func signedText(r *http.Request, q url.Values, body []byte) string {
 			pairs = append(pairs, [2]string{name, q.Get(name)})
 		}
 	}
+
 	if r.Method != http.MethodGet && len(body) > 0 && r.ContentLength != 0 {
 		pairs = append(pairs, [2]string{"data", string(body)})
 	}
+
 	slices.SortFunc(pairs, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
 	var text strings.Builder
 	text.WriteString(r.Method)
 	text.WriteString(r.URL.EscapedPath())
+
 	for i, p := range pairs {
 		text.WriteByte("?&"[min(i, 1)])
 		text.WriteString(p[0])
 		text.WriteByte('=')
 		text.WriteString(p[1])
 	}
+
 	return text.String()
 }

@@ -25,6 +25,7 @@ func signedDoor(t *testing.T) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return blueking.New(blueking.Door{
 		Prefixes: []blueking.Prefix{{Path: "/api/c/compapi/v2/x", Family: "f", Gateway: true}}, Auth: b, Log: slog.New(slog.DiscardHandler),
 		Routes: []blueking.Route{{Name: "who", Families: []string{"f"}, Access: blueking.AccessUser, Read: true, MaxBody: blueking.MaxBodyMulti,
@@ -40,23 +41,29 @@ func send(h http.Handler, method, key string, params map[string]string, body str
 	for k, v := range params {
 		all[k] = v
 	}
+
 	if body != "" {
 		all["data"] = body
 	}
+
 	var pairs []string
 	for _, k := range []string{"bk_app_code", "bk_nonce", "bk_timestamp", "bk_username", "data"} { // sorted
 		if v, ok := all[k]; ok {
 			pairs = append(pairs, k+"="+v)
 		}
 	}
+
 	q := url.Values{"bk_signature": {auth.Sign(key, text+strings.Join(pairs, "&"))}}
 	for k, v := range params {
 		q.Set(k, v)
 	}
+
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
+
 	if edit != nil {
 		edit(q, r)
 	}
+
 	r.URL.RawQuery = q.Encode()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -70,6 +77,7 @@ func TestSignedRequests(t *testing.T) {
 		nonce++
 		return map[string]string{"bk_app_code": app, "bk_nonce": fmt.Sprint(nonce), "bk_timestamp": fmt.Sprint(time.Now().Unix() + 1), "bk_username": "alice"}
 	}
+
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		body := ""
 		if method == http.MethodPost {
@@ -80,10 +88,12 @@ func TestSignedRequests(t *testing.T) {
 			t.Errorf("%s: %d %s", method, w.Code, w.Body)
 		}
 	}
+
 	used := params("signs")
 	if w := send(h, http.MethodPost, "key", used, "{}", nil); w.Code != http.StatusOK {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
+
 	old := params("signs")
 	old["bk_timestamp"] = fmt.Sprint(time.Now().Unix() - 301)
 	for name, w := range map[string]*httptest.ResponseRecorder{
@@ -103,6 +113,7 @@ func TestSignedRequests(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
+
 	for name, edit := range map[string]func(q url.Values, r *http.Request){
 		"twice":    func(q url.Values, _ *http.Request) { q.Add("bk_nonce", "z") },
 		"cut":      func(q url.Values, _ *http.Request) { q.Set("bk_app_code", "signs&bk_nonce=x") },
@@ -114,6 +125,7 @@ func TestSignedRequests(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
+
 	long := `{"text":"` + strings.Repeat("x", blueking.MaxBodyUnknown) + `"}`
 	if w := send(h, http.MethodPost, "key", params("signs"), long, nil); w.Code != http.StatusUnauthorized {
 		t.Errorf("a long signed body: %d %s", w.Code, w.Body)
@@ -129,6 +141,7 @@ func TestBearer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for header, user := range map[string]string{"Bearer tok": "alice", "bearer  tok ": "alice", "Bearer no": "", "Basic tok": "", "tok": "", "Bearer": "", "Bearer " + strings.Repeat("t", 5000): ""} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Authorization", header)
@@ -137,9 +150,11 @@ func TestBearer(t *testing.T) {
 			t.Errorf("%q: %+v, %v", header, caller, err)
 		}
 	}
+
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", "Bearer tok")
 	r.Header.Set(blueking.AuthorizationHeader, `{"bk_app_code":"app","bk_app_secret":"s","bk_username":"bob"}`)
+
 	if caller, _, err := blueking.Authenticate(b, r, nil); err != nil || caller.App != "app" || caller.User != "bob" {
 		t.Errorf("an app with a foreign header: %+v, %v", caller, err)
 	}

@@ -50,6 +50,7 @@ func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
 	case gozzard.AttemptInterrupted:
 		return EntryFailed, with("interrupted: agent or host died in the middle, the operation was done at most once and is not repeated by itself", a.Outcome.Message)
 	}
+
 	code := a.Outcome.Code
 	switch {
 	case code == gozzard.CodeOK && a.State == gozzard.AttemptOK, forgiven(a.Action, code):
@@ -57,10 +58,12 @@ func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
 	case code == gozzard.CodeOK: // never to be: the state says that it did not go well
 		return EntryFailed, fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
 	}
+
 	return EntryNumber(code), textOf(a, procName)
 }
 
-// forgiven are outcomes that callers of this API know as success: asking after, or forgetting, what was never registered.
+// forgiven are outcomes that callers of this API know as success: asking after, or forgetting, what was never
+// registered.
 func forgiven(action gozzard.Action, code gozzard.Code) bool {
 	switch action {
 	case gozzard.ActionQuery:
@@ -92,6 +95,7 @@ func textOf(a *gozzard.Attempt, procName string) string {
 	case gozzard.CodeExpired:
 		return with("not executed: the host did not come back in time", message)
 	}
+
 	switch {
 	case message != "":
 		return message
@@ -100,6 +104,7 @@ func textOf(a *gozzard.Attempt, procName string) string {
 	case code == gozzard.CodeNoDefinition:
 		return "nothing is registered under this name and no spec was sent"
 	}
+
 	return fmt.Sprintf("%s failed: %s", a.Action, code)
 }
 

@@ -39,6 +39,7 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 		}
 		used[int(rows[i].Host.Cloud)] = true
 	}
+
 	b := &topology.Business{ID: biz, Name: fmt.Sprintf("business %d", biz)}
 	for _, row := range clouds {
 		if id := int(row.ID); used[id] {
@@ -46,12 +47,15 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 			delete(used, id)
 		}
 	}
+
 	for id := range used { // an area that this user may not see
 		b.Clouds = append(b.Clouds, topology.Cloud{ID: id})
 	}
+
 	w.assemble(b, templates)
 	b.Sort()
 	w.tidy(b)
+
 	for i, note := range w.notes {
 		if i == maxNotes {
 			c.o.Log.Warn("more of CMDB's data cannot be used", "biz", biz, "count", len(w.notes)-maxNotes)
@@ -59,9 +63,11 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 		}
 		c.o.Log.Warn("part of CMDB's data cannot be used", "biz", biz, "what", note)
 	}
+
 	if faults := b.Check(); len(faults) > 0 {
 		return nil, &gozzard.Error{Kind: gozzard.ErrConflict, Message: fmt.Sprintf("business %d of CMDB cannot be taken over", biz), Faults: faults}
 	}
+
 	return b, nil
 }
 
@@ -76,12 +82,14 @@ func (w *builder) add(r *processRow) error {
 	} else if known.Name != set.Name || known.Env != set.Env {
 		return &moved{fmt.Sprintf("set %d is %q and %q", set.ID, known.Name, set.Name)}
 	}
+
 	module := placed[topology.Module]{set.ID, topology.Module{ID: int(r.Module.ID), Name: clean(r.Module.Name)}}
 	if known := w.modules[module.T.ID]; known == nil {
 		w.modules[module.T.ID] = &module
 	} else if known.in != module.in || known.T.Name != module.T.Name {
 		return &moved{fmt.Sprintf("module %d is %q and %q", module.T.ID, known.T.Name, module.T.Name)}
 	}
+
 	service := placed[topology.ServiceInstance]{module.T.ID, topology.ServiceInstance{ID: int(r.Service.ID), Name: clean(r.Service.Name), Host: w.host(r)}}
 	known := w.services[service.T.ID]
 	if known == nil {
@@ -90,6 +98,7 @@ func (w *builder) add(r *processRow) error {
 	} else if known.in != service.in || known.T.Name != service.T.Name || known.T.Host != service.T.Host {
 		return &moved{fmt.Sprintf("service instance %d is %q and %q", service.T.ID, known.T.Name, service.T.Name)}
 	}
+
 	known.T.Processes = append(known.T.Processes, process(r))
 	return nil
 }
@@ -104,7 +113,8 @@ func process(r *processRow) topology.Process {
 	}
 }
 
-// host reads how a row names its host. What cannot be an address or an agent's id is left out: Check tells when nothing is left.
+// host reads how a row names its host. What cannot be an address or an agent's id is left out: Check tells when
+// nothing is left.
 func (w *builder) host(r *processRow) topology.Host {
 	h := topology.Host{Cloud: int(r.Host.Cloud), IP: w.addr(r, r.Host.IP), IPv6: w.addr(r, r.Host.IPv6), Agent: gozzard.AgentID(r.Host.Agent)}
 	if h.IP.Is6() && !h.IPv6.IsValid() {
@@ -149,7 +159,8 @@ func (w *builder) assemble(b *topology.Business, templates map[int]int) {
 	}
 }
 
-// tidy leaves out what cannot be used, so that one odd process does not hold up all others: an operation that needs the attribute says that it is missing.
+// tidy leaves out what cannot be used, so that one odd process does not hold up all others: an operation that needs
+// the attribute says that it is missing.
 func (w *builder) tidy(b *topology.Business) {
 	for s := range b.Sets {
 		set := &b.Sets[s]

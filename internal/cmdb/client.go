@@ -62,10 +62,12 @@ func New(o Options) (*Client, error) {
 	if o.App == "" || o.Secret == "" || o.User == "" {
 		return nil, errors.New("CMDB needs an app code, its secret and a user")
 	}
+
 	auth, err := json.Marshal(map[string]string{"bk_app_code": o.App, "bk_app_secret": o.Secret, "bk_username": o.User})
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the credentials: %w", err)
 	}
+
 	o.Parallel = cmp.Or(o.Parallel, 8)
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	o.Whole = cmp.Or(o.Whole, 10*time.Minute)
@@ -73,10 +75,13 @@ func New(o Options) (*Client, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	client := http.Client{}
+
 	if o.HTTP != nil {
 		client = *o.HTTP
 	}
+
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{base: strings.TrimSuffix(u.String(), "/") + pathPrefix, auth: string(auth), http: &client, o: o}, nil
 }
@@ -100,6 +105,7 @@ func (c *Client) call(ctx context.Context, name string, body, data any) error {
 	if err != nil {
 		return fmt.Errorf("cannot write a call of %s: %w", name, err)
 	}
+
 	for refused, failed := 0, 0; ; {
 		if err := c.pace.wait(ctx); err != nil {
 			return unavailable(name, err)
@@ -139,12 +145,14 @@ func (c *Client) once(ctx context.Context, name string, request []byte, data any
 	if err != nil {
 		return err
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(authorizedBy, c.auth)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return temporary{err}
 	}
+
 	defer resp.Body.Close() // nothing is written
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
@@ -157,6 +165,7 @@ func (c *Client) once(ctx context.Context, name string, request []byte, data any
 	case resp.StatusCode >= 500:
 		return temporary{fmt.Errorf("answered with status %d", resp.StatusCode)}
 	}
+
 	return open(resp.StatusCode, body, data)
 }
 
@@ -180,15 +189,18 @@ func open(status int, body []byte, data any) error {
 	if err := json.Unmarshal(body, &e); err != nil {
 		return fmt.Errorf("answered with status %d and no JSON: %w", status, err)
 	}
+
 	switch {
 	case e.Code == codeAppLimit || e.Code == codeCallLimit:
 		return &refusal{err: fmt.Errorf("too many calls, code %d", e.Code)}
 	case !e.Result || e.Code != 0 || status != http.StatusOK:
 		return fmt.Errorf("answered with status %d, code %d: %.*q", status, e.Code, maxMessage, e.Message)
 	}
+
 	if err := json.Unmarshal(e.Data, data); err != nil {
 		return fmt.Errorf("answered with data of another form: %w", err)
 	}
+
 	return nil
 }
 

@@ -33,6 +33,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 // FuzzAnswers: whatever CMDB answers is a business without faults or an error; it is never half a business.
 func FuzzAnswers(f *testing.F) {
 	z := fuzztest.New(f)
+
 	text := func(data any) []byte {
 		b, err := json.Marshal(map[string]any{"result": true, "code": 0, "message": "", "data": data})
 		if err != nil {
@@ -40,6 +41,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		return b
 	}
+
 	clouds := text(map[string]any{"count": 1, "info": []any{map[string]any{"bk_cloud_id": 0, "bk_cloud_name": "default area"}}})
 	modules := text([]any{map[string]any{"bk_module_id": 21, "service_template_id": 210}})
 	z.Add(clouds, text(map[string]any{"count": 2, "info": []any{row(1), row(2)}}), modules)
@@ -50,6 +52,7 @@ func FuzzAnswers(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	z.Fuzz(func(t *testing.T, clouds, processes, modules []byte) {
 		transport.byCall = map[string][]byte{"search_cloud_area": clouds, "list_process_related_info": processes, "find_module_batch": modules}
 		transport.left = 6
@@ -61,6 +64,7 @@ func FuzzAnswers(f *testing.F) {
 			}
 			return
 		}
+
 		if faults := b.Check(); len(faults) > 0 {
 			t.Fatalf("read with faults: %v", faults)
 		}

@@ -48,7 +48,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// backOff doubles a pause with each time, up to maxPause, and takes a random part off so that many do not come back at once.
+// backOff doubles a pause with each time, up to maxPause, and takes a random part off so that many do not come back
+// at once.
 func backOff(first time.Duration, times int) time.Duration {
 	d := first
 	for range times - 1 {

@@ -28,13 +28,16 @@ type moved struct{ why string }
 
 func (m *moved) Error() string { return "it changes while it is read: " + m.why }
 
-// Read reads a business as CMDB has it now. It is complete, or there is an error: nobody may take a process that was not read for one that is gone.
+// Read reads a business as CMDB has it now. It is complete, or there is an error: nobody may take a process that
+// was not read for one that is gone.
 //
-// CMDB does not tell the name of the business here, and knows nothing of configuration templates: see topology.Business.Keep. A process whose alias
-// cannot name it to the fleet is left out, an attribute that cannot be used is left empty, and both are logged.
+// CMDB does not tell the name of the business here, and knows nothing of configuration templates: see
+// topology.Business.Keep. A process whose alias cannot name it to the fleet is left out, an attribute that cannot
+// be used is left empty, and both are logged.
 func (c *Client) Read(ctx context.Context, biz int) (*topology.Business, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Whole)
 	defer cancel()
+
 	for read := 1; ; read++ {
 		b, err := c.read(ctx, biz)
 		var m *moved
@@ -60,22 +63,27 @@ func (c *Client) read(ctx context.Context, biz int) (*topology.Business, error) 
 		p.Sort = "bk_cloud_id"
 		return map[string]any{"page": p}
 	}, func(r *cloudRow) int { return int(r.ID) })
+
 	if err != nil {
 		return nil, err
 	}
+
 	processes, err := list(ctx, c, "list_process_related_info", processPage, func(p page) any {
 		p.Sort = "bk_process_id"
 		return map[string]any{"bk_biz_id": biz, "fields": processFields(), "page": p}
 	}, func(r *processRow) int { return int(r.Process.ID) })
+
 	if err != nil {
 		return nil, err
 	}
+
 	// Hosts in no set are in the pool of idle ones: nothing is run there.
 	processes = slices.DeleteFunc(processes, func(r processRow) bool { return r.Set.ID == 0 })
 	modules, err := c.modules(ctx, biz, processes)
 	if err != nil {
 		return nil, err
 	}
+
 	return c.build(biz, clouds, modules, processes)
 }
 
@@ -94,29 +102,35 @@ func (l *listing[T]) count() int {
 
 // list reads a list whole, several pages at a time.
 //
-// Rows come by id, and each page begins with the last row of the one before. A row that comes or goes while pages are read moves those behind it, so that
-// two neighbours no longer meet in the same row; together with the count that every page tells, a list that changed is noticed.
+// Rows come by id, and each page begins with the last row of the one before. A row that comes or goes while pages
+// are read moves those behind it, so that two neighbours no longer meet in the same row; together with the count
+// that every page tells, a list that changed is noticed.
 func list[T any](ctx context.Context, c *Client, name string, size int, ask func(page) any, id func(*T) int) ([]T, error) {
 	var first listing[T]
 	if err := c.call(ctx, name, ask(page{Limit: size}), &first); err != nil {
 		return nil, err
 	}
+
 	count := first.count()
 	if count < 0 || count > maxRows {
 		return nil, unavailable(name, fmt.Errorf("answered without a count from 0 to %d", maxRows))
 	}
+
 	starts := []int{0}
 	for start := size - 1; start+1 < count; start += size - 1 {
 		starts = append(starts, start)
 	}
+
 	pages := make([]listing[T], len(starts))
 	pages[0] = first
 	err := c.each(ctx, len(starts)-1, func(ctx context.Context, i int) error {
 		return c.call(ctx, name, ask(page{Start: starts[i+1], Limit: size}), &pages[i+1])
 	})
+
 	if err != nil {
 		return nil, err
 	}
+
 	return join(name, pages, starts, size, id)
 }
 
@@ -138,11 +152,13 @@ func join[T any](name string, pages []listing[T], starts []int, size int, id fun
 		}
 		all = append(all, rows...)
 	}
+
 	for i := 1; i < len(all); i++ {
 		if id(&all[i]) <= id(&all[i-1]) {
 			return nil, &moved{fmt.Sprintf("%s gave row %d after %d", name, id(&all[i]), id(&all[i-1]))}
 		}
 	}
+
 	return all, nil
 }
 
@@ -152,6 +168,7 @@ func (c *Client) modules(ctx context.Context, biz int, processes []processRow) (
 	for i := range processes {
 		ids = append(ids, int(processes[i].Module.ID))
 	}
+
 	slices.Sort(ids)
 	chunks := slices.Collect(slices.Chunk(slices.Compact(ids), modulePage))
 	rows := make([][]moduleRow, len(chunks))
@@ -159,13 +176,16 @@ func (c *Client) modules(ctx context.Context, biz int, processes []processRow) (
 		return c.call(ctx, "find_module_batch",
 			map[string]any{"bk_biz_id": biz, "bk_ids": chunks[i], "fields": []string{"bk_module_id", "service_template_id"}}, &rows[i])
 	})
+
 	if err != nil {
 		return nil, err
 	}
+
 	templates := map[int]int{}
 	for _, r := range slices.Concat(rows...) {
 		templates[int(r.ID)] = int(r.Template)
 	}
+
 	return templates, nil
 }
 
@@ -184,12 +204,14 @@ func (c *Client) each(ctx context.Context, n int, do func(ctx context.Context, i
 			}
 		})
 	}
+
 	for i := 0; i < n && ctx.Err() == nil; i++ {
 		select {
 		case turn <- i:
 		case <-ctx.Done():
 		}
 	}
+
 	close(turn)
 	wg.Wait()
 	return context.Cause(ctx)

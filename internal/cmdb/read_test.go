@@ -36,20 +36,24 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	process := func(id int) topology.Process {
 		return topology.Process{
 			ID: id, Name: "java", FuncName: "java", Template: 26, Priority: 3, User: "root",
 			WorkPath: "/data", PIDFile: "/data/java.pid", Start: "./start.sh", Timeout: 30,
 		}
 	}
+
 	second := process(5)
 	second.Name, second.Num = "second", 4
 	service := func(id int, host topology.Host, processes ...topology.Process) topology.ServiceInstance {
 		return topology.ServiceInstance{ID: 1000 + id, Name: fmt.Sprintf("service %d", id), Host: host, Processes: processes}
 	}
+
 	module := func(id int, services ...topology.ServiceInstance) topology.Module {
 		return topology.Module{ID: 20 + id, Name: fmt.Sprintf("module %d", id), ServiceTemplate: 200 + 10*id, Instances: services}
 	}
+
 	want := &topology.Business{
 		ID: 2, Name: "business 2", Clouds: []topology.Cloud{{ID: 0, Name: "default area"}, {ID: 9}},
 		Sets: []topology.Set{
@@ -95,6 +99,7 @@ func TestPages(t *testing.T) {
 			if s.most > 3 {
 				t.Errorf("%d calls at a time", s.most)
 			}
+
 			for _, c := range s.calls {
 				if c.name == "list_process_related_info" && c.limit != 500 {
 					t.Errorf("asked for %d rows", c.limit)
@@ -110,6 +115,7 @@ func TestModuleBatches(t *testing.T) {
 	for id := 1; id <= 1100; id++ {
 		s.rows = append(s.rows, with(row(id), "module", "bk_module_id", 5000+id))
 	}
+
 	b, err := s.client(t).Read(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
@@ -133,6 +139,7 @@ func TestRateLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStandIn(t)
 			s.fill(700)
+
 			s.before = func(c call, w http.ResponseWriter) bool {
 				if c.n%2 == 1 { // every other one
 					refuse(w)
@@ -140,6 +147,7 @@ func TestRateLimits(t *testing.T) {
 				}
 				return false
 			}
+
 			b, err := s.client(t).Read(t.Context(), 2)
 			if err != nil {
 				t.Fatal(err)
@@ -183,6 +191,7 @@ func TestHalf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStandIn(t)
 			s.fill(700)
+
 			s.before = func(c call, w http.ResponseWriter) bool {
 				if c.name == "list_process_related_info" && c.start > 0 {
 					fail(w)
@@ -190,6 +199,7 @@ func TestHalf(t *testing.T) {
 				}
 				return false
 			}
+
 			b, err := s.client(t).Read(t.Context(), 2)
 			if err == nil || b != nil {
 				t.Errorf("got %v, %v", b, err)
@@ -199,6 +209,7 @@ func TestHalf(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("once", func(t *testing.T) {
 		s := newStandIn(t)
 		s.fill(700)
@@ -212,6 +223,7 @@ func TestHalf(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+
 	t.Run("without data at first", func(t *testing.T) {
 		s := newStandIn(t)
 		s.before = func(c call, w http.ResponseWriter) bool {
@@ -244,6 +256,7 @@ func TestChanging(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStandIn(t)
 			s.fill(700)
+
 			s.before = func(c call, _ http.ResponseWriter) bool {
 				if c.name == "list_process_related_info" && c.n == 2 {
 					s.mu.Lock()
@@ -252,6 +265,7 @@ func TestChanging(t *testing.T) {
 				}
 				return false
 			}
+
 			b, err := s.client(t, func(o *cmdb.Options) { o.Parallel = 1 }).Read(t.Context(), 2)
 			if err != nil {
 				t.Fatal(err)
@@ -264,6 +278,7 @@ func TestChanging(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("always", func(t *testing.T) {
 		s := newStandIn(t)
 		s.fill(700)
@@ -287,14 +302,18 @@ func TestOdd(t *testing.T) {
 	with(s.rows[1], "process", "work_path", "relative")
 	with(s.rows[2], "process", "timeout", "soon")
 	with(s.rows[3], "process", "start_cmd", "./start.sh ${bk_set_name}")
+
 	for _, i := range []int{3, 7, 0, 4} {
 		with(s.rows[i], "set", "bk_set_name", " $(reboot)\u202e ")
 	}
+
 	with(s.rows[4], "host", "bk_agent_id", "no:agent")
 	with(s.rows[5], "set", "bk_set_env", "")
+
 	for _, i := range []int{1, 2, 6} {
 		with(s.rows[i], "set", "bk_set_env", nil)
 	}
+
 	var log bytes.Buffer
 	b, err := s.client(t, func(o *cmdb.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) }).Read(t.Context(), 2)
 	if err != nil {
@@ -306,6 +325,7 @@ func TestOdd(t *testing.T) {
 	if name := b.Sets[0].Name; name != "$(reboot)" {
 		t.Errorf("the set is called %q", name)
 	}
+
 	for _, part := range []string{"process 1: name", "process 2: work_path", "process 3: timeout", "process 4: start_cmd", "no:agent"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("%q is not in the log:\n%s", part, log.String())
@@ -340,6 +360,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+
 	t.Run("time", func(t *testing.T) {
 		s := newStandIn(t)
 		hold := make(chan struct{})
@@ -349,12 +370,15 @@ func TestBounds(t *testing.T) {
 		if gozzard.KindOf(err) != gozzard.ErrUnavailable {
 			t.Errorf("got %v", err)
 		}
+
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
+
 		if _, err := s.client(t).Read(ctx, 2); gozzard.KindOf(err) != gozzard.ErrUnavailable {
 			t.Errorf("got %v", err)
 		}
 	})
+
 	t.Run("credentials", func(t *testing.T) {
 		s := newStandIn(t)
 		_, err := s.client(t, func(o *cmdb.Options) { o.Secret = "wrong" }).Read(t.Context(), 2)

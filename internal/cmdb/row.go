@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// number is a whole number as CMDB writes one: some attributes come as texts, and null is 0. What is none is -1, which is no id and no attribute either,
-// so that one odd row does not make a page unreadable.
+// number is a whole number as CMDB writes one: some attributes come as texts, and null is 0. What is none is -1,
+// which is no id and no attribute either, so that one odd row does not make a page unreadable.
 type number int
 
 // UnmarshalJSON reads any of these forms.
@@ -28,15 +28,18 @@ func (n *number) UnmarshalJSON(b []byte) error {
 			return nil
 		}
 	}
+
 	i, err := strconv.Atoi(text)
 	if err != nil {
 		i = -1
 	}
+
 	*n = number(i)
 	return nil
 }
 
-// addresses are one or several: with commas between them, or as a list in newer versions. The first is the one that agents are known by.
+// addresses are one or several: with commas between them, or as a list in newer versions. The first is the one that
+// agents are known by.
 type addresses string
 
 // UnmarshalJSON reads either form.

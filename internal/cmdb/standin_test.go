@@ -103,6 +103,7 @@ func (s *standIn) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, 1306000, "not authorized", nil)
 		return
 	}
+
 	var body struct {
 		Biz    int      `json:"bk_biz_id"`
 		IDs    []int    `json:"bk_ids"`
@@ -117,11 +118,13 @@ func (s *standIn) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, 1199000, err.Error(), nil)
 		return
 	}
+
 	var name string
 	if _, err := fmt.Sscanf(r.URL.Path, "/api/c/compapi/v2/cc/%s", &name); err != nil || name[len(name)-1] != '/' || r.Method != http.MethodPost {
 		http.NotFound(w, r)
 		return
 	}
+
 	c := call{name: name[:len(name)-1], start: body.Page.Start, limit: body.Page.Limit, ids: body.IDs}
 	s.mu.Lock()
 	s.now++
@@ -132,6 +135,7 @@ func (s *standIn) serve(w http.ResponseWriter, r *http.Request) {
 			c.n++
 		}
 	}
+
 	s.calls = append(s.calls, c)
 	s.mu.Unlock()
 	defer func() {
@@ -139,11 +143,14 @@ func (s *standIn) serve(w http.ResponseWriter, r *http.Request) {
 		s.now--
 		s.mu.Unlock()
 	}()
+
 	if s.before != nil && s.before(c, w) {
 		return
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	switch c.name {
 	case "search_cloud_area":
 		paged(w, s.clouds, c)

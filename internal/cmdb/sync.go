@@ -26,7 +26,8 @@ type SyncOptions struct {
 	Retry      time.Duration  // after the first failed one, doubled with each up to Interval; 0 is 30 s
 	Log        *slog.Logger
 
-	// Apply makes the record like what was read. It is never called with half a business, and never twice at a time for one.
+	// Apply makes the record like what was read. It is never called with half a business, and never twice at a time
+	// for one.
 	Apply func(ctx context.Context, caller gozzard.Caller, b *topology.Business) error
 }
 
@@ -37,8 +38,8 @@ type Sync struct {
 	at map[int]*line // by business
 }
 
-// line is the reads of one business: the one under way, and the next, which all who came meanwhile wait for. A read that had begun already may have
-// missed what they want to see.
+// line is the reads of one business: the one under way, and the next, which all who came meanwhile wait for. A read
+// that had begun already may have missed what they want to see.
 type line struct {
 	now, next *pass
 }
@@ -60,7 +61,8 @@ func NewSync(o SyncOptions) *Sync {
 	return &Sync{o: o, at: map[int]*line{}}
 }
 
-// Run reads all businesses again and again until it is told to end. They begin spread over the interval, the first at once.
+// Run reads all businesses again and again until it is told to end. They begin spread over the interval, the first
+// at once.
 func (s *Sync) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for i, biz := range s.o.Businesses {
@@ -122,16 +124,19 @@ func (s *Sync) enter(biz int) (p, before *pass, mine bool) {
 		s.at[biz] = l
 		return l.now, nil, true
 	}
+
 	if l.next == nil {
 		l.next = &pass{done: make(chan struct{})}
 		return l.next, l.now, true
 	}
+
 	return l.next, nil, false
 }
 
 // do makes a read when the one before has ended, and tells all who wait for it.
 func (s *Sync) do(ctx context.Context, caller gozzard.Caller, biz int, p, before *pass) error {
 	defer s.leave(biz, p)
+
 	if before != nil {
 		select {
 		case <-ctx.Done():
@@ -140,10 +145,12 @@ func (s *Sync) do(ctx context.Context, caller gozzard.Caller, biz int, p, before
 		case <-before.done:
 		}
 	}
+
 	b, err := s.o.Reader.Read(ctx, biz)
 	if err == nil {
 		err = s.o.Apply(ctx, caller, b)
 	}
+
 	p.err, p.gone = err, err != nil && ctx.Err() != nil
 	return err
 }

@@ -34,15 +34,18 @@ func TestFlush(t *testing.T) {
 		applied = append(applied, b)
 		return nil
 	}})
+
 	if err := y.Flush(t.Context(), admin, 2); err != nil || len(applied) != 1 || countProcesses(applied[0]) != 700 {
 		t.Fatalf("%d applied, %v", len(applied), err)
 	}
+
 	s.before = func(c call, w http.ResponseWriter) bool {
 		if c.start > 0 {
 			answer(w, http.StatusOK, 1199014, "database", nil)
 		}
 		return c.start > 0
 	}
+
 	if err := y.Flush(t.Context(), admin, 2); err == nil || len(applied) != 1 {
 		t.Fatalf("half a business: %d applied, %v", len(applied), err)
 	}
@@ -60,7 +63,8 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// TestShared: many flushes at once are two reads, the one under way and one that sees what it may have missed. Businesses do not wait for each other.
+// TestShared: many flushes at once are two reads, the one under way and one that sees what it may have missed.
+// Businesses do not wait for each other.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads, atOnce, most atomic.Int32
@@ -79,6 +83,7 @@ func TestShared(t *testing.T) {
 			}),
 			Apply: func(context.Context, gozzard.Caller, *topology.Business) error { return nil },
 		})
+
 		var wg sync.WaitGroup
 		for range 50 {
 			wg.Go(func() {
@@ -87,12 +92,15 @@ func TestShared(t *testing.T) {
 				}
 			})
 		}
+
 		synctest.Wait()
 		begin := time.Now()
 		if err := y.Flush(t.Context(), admin, 3); err != nil || time.Since(begin) != 0 {
 			t.Errorf("another business waited: %v", err)
 		}
+
 		wg.Wait()
+
 		if reads.Load() != 2 || most.Load() != 1 {
 			t.Errorf("%d reads, %d at a time", reads.Load(), most.Load())
 		}
@@ -118,17 +126,20 @@ func TestGone(t *testing.T) {
 			}),
 			Apply: func(context.Context, gozzard.Caller, *topology.Business) error { return nil },
 		})
+
 		flush := func(ctx context.Context) chan error {
 			done := make(chan error, 1)
 			go func() { done <- y.Flush(ctx, admin, 2) }()
 			synctest.Wait()
 			return done
 		}
+
 		ctx, cancel := context.WithCancel(t.Context())
 		first := flush(t.Context())
 		second := flush(ctx) // makes the next read
 		third := flush(t.Context())
 		cancel()
+
 		if err := <-second; !errors.Is(err, context.Canceled) {
 			t.Errorf("the one that left got %v", err)
 		}
@@ -141,7 +152,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestRun: businesses are read in their turn, spread over the interval; one that fails is tried again soon, then less and less often.
+// TestRun: businesses are read in their turn, spread over the interval; one that fails is tried again soon, then
+// less and less often.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -160,8 +172,10 @@ func TestRun(t *testing.T) {
 			}),
 			Apply: func(context.Context, gozzard.Caller, *topology.Business) error { return nil },
 		})
+
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
 		defer cancel()
+
 		if err := y.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -171,6 +185,7 @@ func TestRun(t *testing.T) {
 		if n := len(at[2]); n < 17 || n > 20 {
 			t.Errorf("%d reads in three hours", n)
 		}
+
 		for i, secs := range []int{22, 45, 90, 180, 360, 420, 540} {
 			least := time.Duration(secs) * time.Second
 			if wait := at[3][i+1] - at[3][i]; wait < least || wait > 2*least {
@@ -188,12 +203,15 @@ func TestRunSingle(t *testing.T) {
 			Reader: reader(func(context.Context, int) (*topology.Business, error) { reads.Add(1); return &topology.Business{}, nil }),
 			Apply:  func(context.Context, gozzard.Caller, *topology.Business) error { return nil },
 		}
+
 		if err := cmdb.NewSync(o).Run(t.Context()); err != nil || reads.Load() != 0 {
 			t.Errorf("%d reads, %v", reads.Load(), err)
 		}
+
 		o.Businesses = []int{2}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
+
 		if err := cmdb.NewSync(o).Run(ctx); err != nil || reads.Load() < 5 {
 			t.Errorf("%d reads, %v", reads.Load(), err)
 		}

@@ -10,15 +10,17 @@ import (
 )
 
 const (
-	// One agent opens sessions as fast as its own rules let it at worst; whoever is faster takes nothing away from the others.
+	// One agent opens sessions as fast as its own rules let it at worst; whoever is faster takes nothing away from
+	// the others.
 	helloPerAgent = 10
 	helloBurst    = 50
 
 	admissionSweep = 4096 // agents, before those that are quiet are looked for
 )
 
-// admission lets so many sessions be opened in a second. Opening one costs a commit, and often a whole report of its host. An agent that is not let in hears nothing
-// and says HELLO again, ever more rarely and at random times, so a fleet that comes back all at once is spread out.
+// admission lets so many sessions be opened in a second. Opening one costs a commit, and often a whole report of
+// its host. An agent that is not let in hears nothing and says HELLO again, ever more rarely and at random times,
+// so a fleet that comes back all at once is spread out.
 type admission struct {
 	all *rate.Limiter
 
@@ -63,5 +65,6 @@ func (a *admission) of(from gozzard.AgentID, now time.Time) *rate.Limiter {
 		l = rate.NewLimiter(helloPerAgent, helloBurst)
 		a.each[from] = l
 	}
+
 	return l
 }

@@ -10,16 +10,18 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// TestTD5HelloAdmission: so many sessions are opened in a second, an agent that is not let in comes in when it asks again, and one that asks without end takes
-// nothing away from the others.
+// TestTD5HelloAdmission: so many sessions are opened in a second, an agent that is not let in comes in when it asks
+// again, and one that asks without end takes nothing away from the others.
 func TestTD5HelloAdmission(t *testing.T) {
 	r := &rig{t: t, lease: time.Minute, helloRate: 20, path: filepath.Join(t.TempDir(), "gozzard.db"), sent: map[gozzard.AgentID][]*gozzard.Command{}}
 	r.start()
 	t.Cleanup(func() { r.stop() })
+
 	ask := func(agent gozzard.AgentID) {
 		r.plane.Receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: journalA,
 			Hello: &gozzard.Hello{Host: gozzard.HostInfo{Agent: agent}}})
 	}
+
 	counted := func(rule string) bool { _, ok := r.refused.Load(rule); return ok }
 	const agents = 60
 	welcomed := func() (n int) {
@@ -30,18 +32,23 @@ func TestTD5HelloAdmission(t *testing.T) {
 		}
 		return n
 	}
+
 	for i := range agents { // at once
 		ask(gozzard.AgentID(fmt.Sprintf("fleet-%d", i)))
 	}
+
 	if !counted("hello_rate") {
 		t.Error("all of them were let in at once")
 	}
+
 	for range 1000 {
 		ask("restless")
 	}
+
 	if !counted("hello_agent_rate") {
 		t.Error("one agent may ask as often as it likes")
 	}
+
 	r.until("some agents never come in", func() bool {
 		for i := range agents {
 			if id := gozzard.AgentID(fmt.Sprintf("fleet-%d", i)); len(r.commands(id, gozzard.CommandWelcome)) == 0 {
@@ -54,7 +61,8 @@ func TestTD5HelloAdmission(t *testing.T) {
 	})
 }
 
-// TestB4ProcessesOfAHost: a host has so many processes and no more, however many it reports; the rest is refused and counted.
+// TestB4ProcessesOfAHost: a host has so many processes and no more, however many it reports; the rest is refused
+// and counted.
 func TestB4ProcessesOfAHost(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -66,6 +74,7 @@ func TestB4ProcessesOfAHost(t *testing.T) {
 			rows = rows[:0]
 		}
 	}
+
 	if n, _ := r.plane.Find(caller, fleet.Filter{}, 0, 1); n != fleet.MaxRowsPerHost {
 		t.Errorf("%d processes are known", n)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// EventRing keeps the newest events. Who follows it has a place in it and no buffer of its own, so a slow reader costs nothing.
+// EventRing keeps the newest events. Who follows it has a place in it and no buffer of its own, so a slow reader
+// costs nothing.
 type EventRing struct {
 	mu      sync.Mutex
 	most    int
@@ -31,6 +32,7 @@ func NewEventRing(most int, now time.Time) *EventRing {
 func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []gozzard.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	for _, e := range events {
 		if e.Seq <= r.seen[agent] {
 			continue
@@ -48,6 +50,7 @@ func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []g
 		r.list[r.first] = ev
 		r.first = (r.first + 1) % len(r.list)
 	}
+
 	if r.changed != nil {
 		close(r.changed)
 		r.changed = nil
@@ -70,13 +73,16 @@ func (r *EventRing) Newest(f record.EventFilter, sees func(*record.Event) bool, 
 	return p
 }
 
-// After gives the first events that fit and may be seen behind a number, and a channel that is closed when there may be more.
+// After gives the first events that fit and may be seen behind a number, and a channel that is closed when there
+// may be more.
 func (r *EventRing) After(f record.EventFilter, sees func(*record.Event) bool, id uint64, limit int) (record.EventPage, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if id > r.lastID { // of a server whose clock was ahead: begin here
 		id = r.lastID
 	}
+
 	p := record.EventPage{Next: id}
 	start, oldest := 0, r.lastID-uint64(len(r.list)) // numbers are without gaps
 	if id > oldest {
@@ -84,15 +90,18 @@ func (r *EventRing) After(f record.EventFilter, sees func(*record.Event) bool, i
 	} else if id < oldest {
 		p.Lost, p.Next = id != 0, oldest
 	}
+
 	for i := start; i < len(r.list) && len(p.Events) < limit; i++ {
 		e := r.at(i)
 		if p.Next = e.ID; f.Fits(e) && sees(e) {
 			p.Events = append(p.Events, *e)
 		}
 	}
+
 	if r.changed == nil {
 		r.changed = make(chan struct{})
 	}
+
 	return p, r.changed
 }
 
@@ -101,7 +110,8 @@ func (p *Plane) Events(caller gozzard.Caller, f record.EventFilter, limit int) r
 	return p.events.Newest(f, p.eventSight(caller), limit)
 }
 
-// EventsAfter gives events that fit behind a number. The channel is closed when there may be more; with a full page there may be more at once.
+// EventsAfter gives events that fit behind a number. The channel is closed when there may be more; with a full page
+// there may be more at once.
 func (p *Plane) EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{}) {
 	return p.events.After(f, p.eventSight(caller), id, limit)
 }

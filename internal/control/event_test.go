@@ -28,6 +28,7 @@ func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
 	r.events(other, 1, event(5, "web", gozzard.EventExited))
 	r.events(other, 2, event(6, "web", gozzard.EventExited))                                   // a session nobody opened
 	r.events(other, 1, event(8, "x", gozzard.EventExited), event(7, "x", gozzard.EventExited)) // out of order
+
 	for _, c := range []struct {
 		f    record.EventFilter
 		want int
@@ -40,10 +41,12 @@ func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
 			t.Errorf("%+v: %d events, want %d", c.f, len(got.Events), c.want)
 		}
 	}
+
 	acks := r.commands(me, gozzard.CommandAck)
 	if len(acks) != 2 || acks[0].AckEvents != 9 || acks[1].AckEvents != 10 {
 		t.Errorf("%+v", acks)
 	}
+
 	page := r.plane.Events(caller, record.EventFilter{}, 2)
 	if len(page.Events) != 2 || page.Events[0].Key.Name != "db" || !page.Events[0].Addr.IP.IsValid() {
 		t.Errorf("the newest two: %+v", page.Events)
@@ -59,11 +62,13 @@ func TestEventsAreFollowed(t *testing.T) {
 	if len(page.Events) != 1 || page.Lost {
 		t.Fatalf("%+v", page)
 	}
+
 	select {
 	case <-changed:
 		t.Fatal("nothing has changed")
 	default:
 	}
+
 	r.events(me, 1, event(3, "db", gozzard.EventExited), event(4, "web", gozzard.EventStarted))
 	<-changed
 	page, _ = r.plane.EventsAfter(caller, f, page.Next, 10)
@@ -84,13 +89,16 @@ func TestOldEventsMakeRoom(t *testing.T) {
 	r.hello(me, 1, journalA)
 	r.events(me, 1, event(1, "web", gozzard.EventExited))
 	first := r.plane.Events(caller, record.EventFilter{}, 1).Next
+
 	for i := range uint64(120) {
 		r.events(me, 1, event(2+i, "web", gozzard.EventExited))
 	}
+
 	page, _ := r.plane.EventsAfter(caller, record.EventFilter{}, first, 1000)
 	if len(page.Events) != 50 || !page.Lost || page.Events[0].Seq != 72 || page.Events[49].Seq != 121 {
 		t.Fatalf("%d events, lost %v", len(page.Events), page.Lost)
 	}
+
 	for i := 1; i < 50; i++ {
 		if page.Events[i].ID != page.Events[i-1].ID+1 {
 			t.Fatal("numbers have gaps")
@@ -101,6 +109,7 @@ func TestOldEventsMakeRoom(t *testing.T) {
 func TestGroupsReachTheHost(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
+
 	set := func(ns string, cpu float64) {
 		t.Helper()
 		if _, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: caller, Namespace: ns, Targets: []gozzard.Target{{Agent: me}, {Agent: other}},
@@ -108,25 +117,33 @@ func TestGroupsReachTheHost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	last := func() []gozzard.Group {
 		all := r.commands(me, gozzard.CommandGroups)
 		return all[len(all)-1].Groups
 	}
+
 	r.until("no pools after the welcome", func() bool { return len(r.commands(me, gozzard.CommandGroups)) == 1 })
+
 	if len(last()) != 0 {
 		t.Fatalf("%+v", last())
 	}
+
 	set("b", 10)
 	set("a", 20)
+
 	if got := last(); len(got) != 2 || got[0] != (gozzard.Group{Namespace: "a", ID: "pool", CPULimit: 20, MemWeight: 1}) || got[1].CPULimit != 10 {
 		t.Fatalf("%+v", got)
 	}
+
 	r.forget()
 	r.hello(me, 2, journalA)
 	r.until("no pools in a new session", func() bool { return len(r.commands(me, gozzard.CommandGroups)) > 0 })
+
 	if c := r.commands(me, gozzard.CommandGroups)[0]; c.Session != 2 || len(c.Groups) != 2 {
 		t.Fatalf("%+v", c)
 	}
+
 	r.until("not refreshed", func() bool { return len(r.commands(me, gozzard.CommandGroups)) > 2 })
 }
 
@@ -138,6 +155,7 @@ func TestLogIsAskedFromItsHost(t *testing.T) {
 		chunk gozzard.LogChunk
 		err   error
 	}
+
 	ask := func(ctx context.Context) chan answer {
 		r.forget()
 		got := make(chan answer, 1)
@@ -148,28 +166,35 @@ func TestLogIsAskedFromItsHost(t *testing.T) {
 		r.until("not asked", func() bool { return len(r.commands(me, gozzard.CommandLogs)) > 0 })
 		return got
 	}
+
 	reply := func(agent gozzard.AgentID, c gozzard.LogChunk) {
 		c.ID = r.commands(me, gozzard.CommandLogs)[0].Logs.ID
 		r.plane.Receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportLogs, Session: 1, Logs: &c})
 	}
+
 	got := ask(t.Context())
 	reply(other, gozzard.LogChunk{Data: []byte("forged")})
 	reply(me, gozzard.LogChunk{Data: []byte("line\n"), Next: 5})
 	reply(me, gozzard.LogChunk{Data: []byte("twice\n")})
+
 	if a := <-got; a.err != nil || string(a.chunk.Data) != "line\n" || a.chunk.Next != 5 {
 		t.Fatalf("%+v", a)
 	}
+
 	got = ask(t.Context())
 	reply(me, gozzard.LogChunk{Error: "nothing was printed"})
+
 	if a := <-got; gozzard.KindOf(a.err) != gozzard.ErrNotFound || !strings.Contains(a.err.Error(), "nothing was printed") {
 		t.Fatalf("%+v", a)
 	}
 	if a := <-ask(t.Context()); gozzard.KindOf(a.err) != gozzard.ErrUnavailable || !strings.Contains(a.err.Error(), "did not answer") {
 		t.Fatalf("%+v", a)
 	}
+
 	gone, cancel := context.WithCancel(t.Context())
 	got = ask(gone)
 	cancel()
+
 	if a := <-got; !errors.Is(a.err, context.Canceled) {
 		t.Fatalf("%+v", a)
 	}

@@ -73,25 +73,31 @@ func (p *Plane) drop(f *flight) {
 	if p.flights[f.op.ID] != f {
 		return
 	}
+
 	delete(p.flights, f.op.ID)
+
 	if m := p.byAgent[f.agent]; m != nil {
 		delete(m, f.op.ID)
 		if len(m) == 0 {
 			delete(p.byAgent, f.agent)
 		}
 	}
+
 	p.leaveWindow(f)
 	f.sent = true // whatever queue still has it passes over it
 	if f.state == gozzard.AttemptPending {
 		p.unhold(f)
 	}
+
 	id := gozzard.ProcID{Agent: f.agent, Key: f.op.Key}
 	if p.unsent[id] == f {
 		delete(p.unsent, id)
 	}
+
 	p.schedule(f, time.Time{})
 	p.vacate(f)
 	f.task.open--
+
 	if f.task.open == 0 {
 		delete(p.tasks, f.task.seq)
 		close(f.task.done)
@@ -121,7 +127,8 @@ func (p *Plane) markReady(t *taskState) {
 	}
 }
 
-// leaveWindow makes room for another flight of the task. A silent host leaves the window at its first repeat, so it delays nobody.
+// leaveWindow makes room for another flight of the task. A silent host leaves the window at its first repeat, so it
+// delays nobody.
 func (p *Plane) leaveWindow(f *flight) {
 	if f.inWindow {
 		f.inWindow = false
@@ -130,7 +137,8 @@ func (p *Plane) leaveWindow(f *flight) {
 	}
 }
 
-// hold keeps a pending flight until its agent is ready for it; the timer looks at it when it is due. What comes later for that agent waits too.
+// hold keeps a pending flight until its agent is ready for it; the timer looks at it when it is due. What comes
+// later for that agent waits too.
 func (p *Plane) hold(f *flight, due time.Time) {
 	p.waiting[f.agent] = append(p.waiting[f.agent], f)
 	if s := p.sessions[f.agent]; s != nil {

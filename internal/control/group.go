@@ -8,7 +8,8 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// SetGroups records pools for every known host of a request; unknown ones are told so. It takes the right to change definitions of the namespace.
+// SetGroups records pools for every known host of a request; unknown ones are told so. It takes the right to change
+// definitions of the namespace.
 func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]record.GroupAnswer, error) {
 	answers := make([]record.GroupAnswer, len(req.Targets))
 	var rows []record.GroupLimits
@@ -30,17 +31,21 @@ func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]recor
 			})
 		}
 	}
+
 	if len(rows) == 0 {
 		return answers, nil
 	}
+
 	audit := gozzard.AuditRow{At: p.o.Now(), Caller: req.Caller, Act: "set_groups:" + req.Namespace, RequestHash: req.RequestHash, Targets: len(req.Targets)}
 	if err := p.o.Store.SetGroups(ctx, rows, audit); err != nil {
 		return nil, err
 	}
+
 	var agents []gozzard.AgentID
 	for i := range rows {
 		agents = append(agents, rows[i].Agent)
 	}
+
 	p.sendGroups(ctx, agents)
 	return answers, nil
 }
@@ -59,8 +64,8 @@ func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace str
 	return p.o.Store.Groups(ctx, namespace, agents)
 }
 
-// Rebind gives what is recorded for other agents at an address to the agent that lives there now. That may be of any namespace, so it takes a right to
-// the host as a whole.
+// Rebind gives what is recorded for other agents at an address to the agent that lives there now. That may be of
+// any namespace, so it takes a right to the host as a whole.
 func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID, requestHash [32]byte) error {
 	h, ok := p.o.Live.HostByAddr(addr)
 	if !ok || !caller.Rights.SeesHost([]gozzard.HostAddr{addr}) {
@@ -75,6 +80,7 @@ func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.
 	if err := p.o.Store.Rebind(ctx, addr, agent); err != nil {
 		return err
 	}
+
 	for _, old := range p.o.Live.Hosts(gozzard.Everything()) {
 		if old.Info.Agent == agent {
 			continue
@@ -85,6 +91,7 @@ func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.
 			}
 		}
 	}
+
 	p.sendGroups(ctx, []gozzard.AgentID{agent})
 	p.o.Log.Info("processes rebound", "addr", addr, "agent", agent, "app", caller.App, "user", caller.User, "request", fmt.Sprintf("%x", requestHash[:8]))
 	return nil

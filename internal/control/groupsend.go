@@ -12,7 +12,8 @@ import (
 // maxGroupsSent bounds one command; a host has far fewer pools.
 const maxGroupsSent = 4096
 
-// groupLoop says the pools of hosts again from time to time: what was lost on the way, or set by another server, gets there in the end.
+// groupLoop says the pools of hosts again from time to time: what was lost on the way, or set by another server,
+// gets there in the end.
 func (p *Plane) groupLoop(ctx context.Context) {
 	for {
 		select {
@@ -34,7 +35,8 @@ func (p *Plane) groupLoop(ctx context.Context) {
 	}
 }
 
-// sendGroups tells agents all their pools. Nobody waits for it: they are told again with every session and by groupLoop.
+// sendGroups tells agents all their pools. Nobody waits for it: they are told again with every session and by
+// groupLoop.
 func (p *Plane) sendGroups(ctx context.Context, agents []gozzard.AgentID) {
 	agents = slices.Compact(slices.Sorted(slices.Values(agents)))
 	rows, err := p.o.Store.Groups(ctx, "", agents)
@@ -44,6 +46,7 @@ func (p *Plane) sendGroups(ctx context.Context, agents []gozzard.AgentID) {
 		}
 		return
 	}
+
 	byAgent := make(map[gozzard.AgentID][]gozzard.Group, len(agents))
 	for i := range rows {
 		r := &rows[i]
@@ -51,6 +54,7 @@ func (p *Plane) sendGroups(ctx context.Context, agents []gozzard.AgentID) {
 			Namespace: r.Namespace, ID: r.Group, CPULimit: r.CPULimit, MemLimit: r.MemLimit, CPUWeight: r.CPUWeight, MemWeight: r.MemWeight,
 		})
 	}
+
 	for _, agent := range agents {
 		s := p.onlineSession(agent)
 		if s.id == 0 {

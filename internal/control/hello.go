@@ -42,34 +42,42 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 		p.downgraded(h.from, r.Version, rec.Protocol)
 		return nil
 	}
+
 	if !opened {
 		p.mu.Lock()
 		s := p.sessions[h.from]
-		// The same number from another run of the agent, or another journal, is not a repeat: the agent has lost its count with its state.
+		// The same number from another run of the agent, or another journal, is not a repeat: the agent has lost
+		// its count with its state.
 		again := s != nil && s.id == r.Session && s.run == r.Hello.Run && rec.Journal.ID == r.Journal.ID
 		p.mu.Unlock()
 		switch {
 		case again: // our Welcome was lost
 			p.welcome(h)
 		default:
-			// Registered by another run of the server, or the agent lost count: only a session newer than every one seen can be reconciled.
+			// Registered by another run of the server, or the agent lost count: only a session newer than every one
+			// seen can be reconciled.
 			p.refuse("old_session", h.from)
 			p.tell(h.from, h.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandGreet, Session: rec.Session})
 		}
 		return nil
 	}
+
 	p.mu.Lock()
+
 	if s := p.sessions[h.from]; s == nil || gozzard.MayOpenSession(s.id, r.Session) {
 		p.sessions[h.from] = &session{id: r.Session, run: r.Hello.Run, cloud: h.cloud, heard: now, online: true, protocol: max(rec.Protocol, lowestProtocol)}
 	}
+
 	p.mu.Unlock()
 	lost := p.lostState(h.from, rec)
 	p.o.Live.PutHost(fleet.Host{Info: info, Session: r.Session, Online: true, LastSeen: now})
 	p.welcome(h)
 	p.sendGroups(ctx, []gozzard.AgentID{h.from})
+
 	if err := p.settleOld(ctx, h, rec); err != nil {
 		return err
 	}
+
 	p.relayLost(h.from, lost)
 	return nil
 }
@@ -94,8 +102,8 @@ func (p *Plane) settleOld(ctx context.Context, h hello, rec record.Host) error {
 	}
 }
 
-// makeReady sends what waits for an agent, oldest first, until nothing does, and only then lets new operations go straight to it: one process sees its
-// operations in the order of their tasks. readyLock is held.
+// makeReady sends what waits for an agent, oldest first, until nothing does, and only then lets new operations go
+// straight to it: one process sees its operations in the order of their tasks. readyLock is held.
 func (p *Plane) makeReady(ctx context.Context, agent gozzard.AgentID) {
 	for p.release(ctx, agent) {
 		p.mu.Lock()
@@ -123,13 +131,16 @@ func (p *Plane) reconcile(ctx context.Context, h hello, rec record.Host) error {
 	if err != nil {
 		return err
 	}
+
 	known := make(map[gozzard.OpID]*gozzard.OpReport, len(r.Hello.Open))
 	for i := range r.Hello.Open {
 		known[r.Hello.Open[i].ID] = &r.Hello.Open[i]
 	}
+
 	if rec.JournalSince == r.Session && r.Session > 1 {
 		p.o.Log.Warn("the journal of a host is not the one seen before, or an older copy of it", "agent", h.from)
 	}
+
 	var final []settle
 	var requeue []record.Settlement
 	seen := map[gozzard.OpID]bool{}
@@ -156,9 +167,11 @@ func (p *Plane) reconcile(ctx context.Context, h hello, rec record.Host) error {
 		row.Process = p.processChange(h.from, a.Key, a.Action, row.Outcome)
 		final = append(final, settle{row: row, cloud: h.cloud, session: r.Session})
 	}
+
 	if err := p.settleAll(ctx, final); err != nil {
 		return err
 	}
+
 	p.forget(h, seen)
 	return p.requeue(ctx, requeue)
 }
@@ -175,6 +188,7 @@ func (p *Plane) forget(h hello, open map[gozzard.OpID]bool) {
 			cmd.Acked = append(cmd.Acked, rep.ID)
 		}
 	}
+
 	if len(cmd.Acked) > 0 {
 		p.tell(h.from, h.cloud, cmd)
 	}
@@ -193,12 +207,15 @@ func (p *Plane) requeue(ctx context.Context, rows []record.Settlement) error {
 	if len(rows) == 0 {
 		return nil
 	}
+
 	moved, err := p.o.Store.Settle(ctx, rows)
 	if err != nil {
 		return err
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for i := range rows {
 		f := p.flights[rows[i].Op]
 		if f == nil || !moved[i] {
@@ -209,6 +226,7 @@ func (p *Plane) requeue(ctx context.Context, rows []record.Settlement) error {
 		f.expires = f.deadline
 		p.hold(f, f.expires)
 	}
+
 	return nil
 }
 

@@ -12,13 +12,14 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Operate accepts an operation: when it returns, the task with one attempt per target and its audit row are durable, and every attempt will reach a
-// verdict. Hosts that are unknown or offline have theirs already.
+// Operate accepts an operation: when it returns, the task with one attempt per target and its audit row are
+// durable, and every attempt will reach a verdict. Hosts that are unknown or offline have theirs already.
 func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
 	d, err := p.draft(ctx, op)
 	if err != nil {
 		return gozzard.Task{}, err
 	}
+
 	if d.registers { // looking whether it exists and recording it must not interleave with another register
 		p.registering.Lock()
 		defer p.registering.Unlock()
@@ -26,10 +27,12 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 			return gozzard.Task{}, err
 		}
 	}
+
 	seats, err := p.reserve(d.task)
 	if err != nil {
 		return gozzard.Task{}, err
 	}
+
 	d.task.Committed = func() { p.launch(d.task) }
 	acc, err := p.o.Store.Accept(ctx, d.task)
 	if err != nil || acc.Known {
@@ -41,6 +44,7 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	if !acc.Known && p.o.Observe.Accepted != nil {
 		p.o.Observe.Accepted(len(d.task.Attempts))
 	}
+
 	return acc.Task, nil
 }
 
@@ -64,9 +68,11 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 			acts = append(acts, a)
 		}
 	}
+
 	if n == 0 || n > record.MaxTargets {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "an operation needs 1 to %d targets, this one has %d", record.MaxTargets, n)
 	}
+
 	now := p.o.Now()
 	d := &draft{task: &record.NewTask{
 		Task:     gozzard.Task{Caller: op.Caller, Door: op.Door, At: now, Targets: n},
@@ -77,6 +83,7 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 	for i := range op.Items {
 		p.draftItem(d, op, &op.Items[i], now, seen)
 	}
+
 	d.task.Audit.HostsHash = gozzard.HashHosts(d.task.Attempts)
 	return d, p.fillDefinitions(ctx, d)
 }
@@ -84,9 +91,11 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now time.Time, seen map[gozzard.ProcID]string) {
 	var spec []byte
 	budget := p.budgetOf(it.Action, it.Spec)
+
 	if it.Spec != nil {
 		spec = gozzard.EncodeSpec(it.Spec)
 	}
+
 	d.registers = d.registers || it.Action == gozzard.ActionRegister
 	for _, t := range it.Targets {
 		a := gozzard.Attempt{
@@ -117,16 +126,18 @@ func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now
 	}
 }
 
-// registers: the first operation that carries a definition records it. A query changes nothing, and callers send unhost with half a definition.
+// registers: the first operation that carries a definition records it. A query changes nothing, and callers send
+// unhost with half a definition.
 func registers(a gozzard.Action) bool {
 	return !a.ReadOnly() && a != gozzard.ActionUnregister && a != gozzard.ActionUnhost
 }
 
-// admit decides how an attempt begins: with a verdict (the outcome), waiting, or dispatched in the host's session. An attempt on a host that is online is
-// recorded as dispatched from the start: nobody can have seen it as pending, so the compare-and-set would be a second commit for nothing.
+// admit decides how an attempt begins: with a verdict (the outcome), waiting, or dispatched in the host's session.
+// An attempt on a host that is online is recorded as dispatched from the start: nobody can have seen it as pending,
+// so the compare-and-set would be a second commit for nothing.
 //
-// A host that the caller may not see is answered for like one that nobody knows. What he may do is decided by names, so a refusal tells nothing of what
-// is there.
+// A host that the caller may not see is answered for like one that nobody knows. What he may do is decided by
+// names, so a refusal tells nothing of what is there.
 func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Item, t gozzard.Target, now time.Time) (*gozzard.Outcome, fleet.Host) {
 	switch {
 	case t.Refused != nil:
@@ -134,6 +145,7 @@ func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 	case it.Refused != nil:
 		return it.Refused, fleet.Host{}
 	}
+
 	host, known := p.Resolve(op.Caller, t)
 	if !known {
 		return &gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, fleet.Host{}
@@ -141,16 +153,20 @@ func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 	if !op.Caller.Rights.May(it.Action, it.Key.Namespace, host.Info.Addrs) {
 		return p.notPermitted(op.Caller, it.Action, it.Key.Namespace), fleet.Host{}
 	}
+
 	a.Agent = host.Info.Agent
 	if len(host.Info.Addrs) > 0 && !a.Addr.IP.IsValid() {
 		a.Addr = host.Info.Addrs[0]
 	}
+
 	s := p.onlineSession(a.Agent)
 	if s.id != 0 && s.ready {
 		a.State, a.Session = gozzard.AttemptDispatched, s.id
 		return nil, host
 	}
-	// A session that is being reconciled sends older operations first; and when this server has just started, hosts are on their way back.
+
+	// A session that is being reconciled sends older operations first; and when this server has just started, hosts
+	// are on their way back.
 	wait := op.WaitOffline
 	if wait == 0 && (s.id != 0 || now.Sub(p.started) < p.o.Lease) {
 		wait = p.o.Lease
@@ -159,6 +175,7 @@ func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 		a.State, a.Expires = gozzard.AttemptPending, now.Add(wait)
 		return nil, host
 	}
+
 	return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
 		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t), host.LastSeen.UTC().Format(time.RFC3339))}, fleet.Host{}
 }
@@ -178,15 +195,18 @@ func targetName(t gozzard.Target) string {
 	return "host " + t.Addr.String()
 }
 
-// fillDefinitions gives attempts without a definition the recorded one; without one the agent uses what it has, or says that there is none.
+// fillDefinitions gives attempts without a definition the recorded one; without one the agent uses what it has, or
+// says that there is none.
 func (p *Plane) fillDefinitions(ctx context.Context, d *draft) error {
 	if len(d.missing) == 0 {
 		return nil
 	}
+
 	recs, err := p.records(ctx, d.missing)
 	if err != nil {
 		return err
 	}
+
 	for i := range d.task.Attempts {
 		a := &d.task.Attempts[i]
 		rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]
@@ -199,6 +219,7 @@ func (p *Plane) fillDefinitions(ctx context.Context, d *draft) error {
 		}
 		a.Deadline = d.task.Task.At.Add(p.budget(a.Action, a.Spec))
 	}
+
 	return nil
 }
 
@@ -210,10 +231,12 @@ func (p *Plane) refuseRegistered(ctx context.Context, d *draft) error {
 			ids = append(ids, gozzard.ProcID{Agent: a.Agent, Key: a.Key})
 		}
 	}
+
 	recs, err := p.records(ctx, ids)
 	if err != nil {
 		return err
 	}
+
 	for i := range d.task.Attempts {
 		a := &d.task.Attempts[i]
 		if _, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok && a.Action == gozzard.ActionRegister && !a.State.Final() {
@@ -221,10 +244,12 @@ func (p *Plane) refuseRegistered(ctx context.Context, d *draft) error {
 			a.Outcome = gozzard.Outcome{Code: gozzard.CodeAlreadyRegistered, Message: "Fail to register, for the process info already exists."}
 		}
 	}
+
 	d.task.Register = slices.DeleteFunc(d.task.Register, func(r record.Process) bool {
 		_, ok := recs[r.ID]
 		return ok
 	})
+
 	return nil
 }
 
@@ -250,8 +275,10 @@ func (p *Plane) launch(t *record.NewTask) {
 			p.o.Live.Seed(r.ID.Agent, seedStatus(r))
 		}
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
 		if a.State.Final() {

@@ -46,6 +46,7 @@ func (o *Options) setDefaults() {
 			*d = v
 		}
 	}
+
 	def(&o.Interval, 30*time.Second)
 	def(&o.Lease, 14*time.Second)
 	def(&o.Slack, 8*time.Second)
@@ -53,6 +54,7 @@ func (o *Options) setDefaults() {
 	def(&o.Keep, 24*time.Hour)
 	def(&o.Refresh, 5*time.Minute)
 	def(&o.Answer, 10*time.Second)
+
 	if o.Events == 0 {
 		o.Events = 100_000
 	}
@@ -129,8 +131,8 @@ type session struct {
 	protocol uint32 // the highest that is on record
 }
 
-// New makes a Plane over a record: hosts and registered processes are read into the live index, open attempts are taken up
-// again, and businesses are read.
+// New makes a Plane over a record: hosts and registered processes are read into the live index, open attempts are
+// taken up again, and businesses are read.
 func New(ctx context.Context, o Options) (*Plane, error) {
 	o.setDefaults()
 	p := &Plane{
@@ -148,30 +150,37 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read hosts: %w", err)
 	}
+
 	for _, h := range hosts {
 		o.Live.PutHost(fleet.Host{Info: h.Info, Session: h.Session, LastSeen: h.LastSeen})
 	}
+
 	for rec, err := range o.Store.Processes(ctx, nil) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read processes: %w", err)
 		}
 		o.Live.Seed(rec.ID.Agent, seedStatus(&rec))
 	}
+
 	open, err := o.Store.Open(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("cannot read open attempts: %w", err)
 	}
+
 	apps, err := p.seatOpen(ctx, open)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read tasks: %w", err)
 	}
+
 	p.takeUp(open, apps)
+
 	if o.Topology != nil {
 		o.Live.Changed() // from here on changes are noted; what is loaded now is looked at whole
 	}
 	if err := p.loadTopology(ctx); err != nil {
 		return nil, err
 	}
+
 	return p, nil
 }
 
@@ -182,6 +191,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	run := func(f func(context.Context)) {
 		wg.Go(func() { f(ctx) })
 	}
+
 	run(p.sendLoop)
 	run(p.timerLoop)
 	run(p.settleLoop)
@@ -190,9 +200,11 @@ func (p *Plane) Run(ctx context.Context) error {
 	run(p.relayLoop)
 	run(p.protocolLoop)
 	run(p.topologyLoop)
+
 	for range helloWorkers {
 		run(p.helloLoop)
 	}
+
 	wg.Wait()
 	return nil
 }
@@ -205,8 +217,8 @@ func seedStatus(rec *record.Process) gozzard.Status {
 	}
 }
 
-// takeUp puts attempts that a former run of the server left open back to work: nothing is sent before their agents say HELLO, which decides about
-// them; what does not come back in time is given up by the timer.
+// takeUp puts attempts that a former run of the server left open back to work: nothing is sent before their agents
+// say HELLO, which decides about them; what does not come back in time is given up by the timer.
 func (p *Plane) takeUp(open []gozzard.Attempt, apps map[gozzard.TaskSeq]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +232,8 @@ func (p *Plane) takeUp(open []gozzard.Attempt, apps map[gozzard.TaskSeq]string) 
 	}
 }
 
-// readyLock is held by whoever opens an agent's session or sends what waits for it, so that operations leave in the order of their tasks.
+// readyLock is held by whoever opens an agent's session or sends what waits for it, so that operations leave in the
+// order of their tasks.
 func (p *Plane) readyLock(agent gozzard.AgentID) *sync.Mutex {
 	return &p.readying[maphash.String(p.seed, string(agent))%uint64(len(p.readying))]
 }

@@ -16,9 +16,11 @@ func TestOperationReachesVerdict(t *testing.T) {
 	if op.Action != gozzard.ActionStart || op.Key != key || op.Gen != uint64(task.Seq) || len(op.Spec) == 0 {
 		t.Fatalf("%+v", op)
 	}
+
 	r.verdict(task, me, gozzard.AttemptDispatched, "")
 	r.report(me, 1, done(op, gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+
 	r.until("not acknowledged", func() bool {
 		for _, c := range r.commands(me, gozzard.CommandAck) {
 			for _, id := range c.Acked {
@@ -29,6 +31,7 @@ func TestOperationReachesVerdict(t *testing.T) {
 		}
 		return false
 	})
+
 	for rec, err := range r.store.Processes(t.Context(), nil) {
 		if err != nil || !rec.Hosted || rec.Wanted != gozzard.StateRunning {
 			t.Fatalf("%+v %v", rec, err)
@@ -42,15 +45,18 @@ func TestRepeatsUntilTheAgentHasIt(t *testing.T) {
 	task := r.operate(gozzard.ActionReload, 0, me)
 	op := r.op(me, 1, task)
 	r.until("no repeat", func() bool { return len(r.commands(me, gozzard.CommandOperate)) >= 3 })
+
 	for _, c := range r.commands(me, gozzard.CommandOperate) {
 		if len(c.Ops) != 1 || c.Ops[0].ID != op.ID {
 			t.Fatalf("a repeat has another id: %+v", c)
 		}
 	}
+
 	r.report(me, 1, gozzard.OpReport{ID: op.ID, Ref: op.Ref, Phase: gozzard.PhaseBegun})
 	time.Sleep(100 * time.Millisecond) // a repeat that was under way
 	n := len(r.commands(me, gozzard.CommandOperate))
 	time.Sleep(400 * time.Millisecond) // eight times the pause between repeats
+
 	if len(r.commands(me, gozzard.CommandOperate)) != n {
 		t.Fatal("repeated though the agent is at it")
 	}
@@ -74,10 +80,12 @@ func TestOfflineAndUnknownHosts(t *testing.T) {
 func TestWaitingForAHost(t *testing.T) {
 	r := newRigWith(t, 600*time.Millisecond)
 	r.hello(me, 1, journalA)
+
 	r.until("the lease does not end", func() bool {
 		h, _ := r.plane.Resolve(caller, gozzard.Target{Agent: me})
 		return !h.Online
 	})
+
 	expired := r.operate(gozzard.ActionReload, 50*time.Millisecond, me)
 	r.verdict(expired, me, gozzard.AttemptNotExecuted, gozzard.CodeUnreachable)
 	start := r.operate(gozzard.ActionStart, time.Minute, me)
@@ -85,6 +93,7 @@ func TestWaitingForAHost(t *testing.T) {
 	stop := r.operate(gozzard.ActionStop, time.Minute, me)
 	r.hello(me, 2, journalA)
 	r.verdict(start, me, gozzard.AttemptNotExecuted, gozzard.CodeSuperseded)
+
 	for _, task := range []gozzard.Task{reload, stop} {
 		op := r.op(me, 2, task)
 		r.report(me, 2, done(op, gozzard.CodeOK))
@@ -121,6 +130,7 @@ func TestReconciliation(t *testing.T) {
 			r.verdict(task, me, c.want, c.told)
 		})
 	}
+
 	t.Run("absent in the same journal is sent again", func(t *testing.T) {
 		r := newRig(t)
 		r.hello(me, 1, journalA)
@@ -131,6 +141,7 @@ func TestReconciliation(t *testing.T) {
 			t.Fatal("sent again under another id")
 		}
 	})
+
 	t.Run("an older session opens nothing", func(t *testing.T) {
 		r := newRig(t)
 		r.hello(me, 5, journalA)
@@ -191,6 +202,7 @@ func TestForeignResultsAreRefused(t *testing.T) {
 	forged.ID = gozzard.NewOpID()
 	r.report(me, 1, forged)
 	r.until("a foreign result is not refused", func() bool { _, ok := r.refused.Load("foreign_operation"); return ok })
+
 	r.until("a result of nothing is not forgotten", func() bool { // it is taken for one of long ago, and comes behind the foreign one
 		for _, c := range r.commands(me, gozzard.CommandAck) {
 			if slices.Contains(c.Acked, forged.ID) {
@@ -199,6 +211,7 @@ func TestForeignResultsAreRefused(t *testing.T) {
 		}
 		return false
 	})
+
 	r.verdict(task, me, gozzard.AttemptDispatched, "")
 }
 
@@ -209,15 +222,18 @@ func TestRegister(t *testing.T) {
 	op := r.op(me, 1, task)
 	r.report(me, 1, done(op, gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+
 	if rows := r.plane.Status(caller, key, []gozzard.Target{{Agent: me}}); !rows[0].ProcKnown || rows[0].Row.Status.State != gozzard.StateStopped {
 		t.Fatalf("%+v", rows)
 	}
+
 	again := r.operate(gozzard.ActionRegister, 0, me)
 	r.verdict(again, me, gozzard.AttemptNotExecuted, gozzard.CodeAlreadyRegistered)
 	gone := r.operate(gozzard.ActionUnregister, 0, me)
 	op = r.op(me, 1, gone)
 	r.report(me, 1, done(op, gozzard.CodeOK))
 	r.verdict(gone, me, gozzard.AttemptOK, gozzard.CodeOK)
+
 	if rows := r.plane.Status(caller, key, []gozzard.Target{{Agent: me}}); rows[0].ProcKnown {
 		t.Fatalf("%+v", rows)
 	}

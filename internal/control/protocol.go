@@ -16,8 +16,9 @@ type raise struct {
 	version uint32
 }
 
-// speaks notes the version of an agent that was welcomed. It is not taken from HELLO: a new program that dies before its welcome is put back by itself, and the
-// one before must be let in. A full report comes from a program that stays.
+// speaks notes the version of an agent that was welcomed. It is not taken from HELLO: a new program that dies
+// before its welcome is put back by itself, and the one before must be let in. A full report comes from a program
+// that stays.
 func (p *Plane) speaks(from gozzard.AgentID, r *gozzard.Report) {
 	p.mu.Lock()
 	s := p.sessions[from]
@@ -54,7 +55,8 @@ func (p *Plane) protocolLoop(ctx context.Context) {
 	}
 }
 
-// downgraded: a program without the checks of a later protocol was put in the place of one that had them. It is not let in.
+// downgraded: a program without the checks of a later protocol was put in the place of one that had them. It is not
+// let in.
 func (p *Plane) downgraded(agent gozzard.AgentID, said, known uint32) {
 	p.refuse("old_protocol", agent)
 	if n := p.downgrades.Add(1); n&(n-1) == 0 { // ever more rarely: it comes again and again

@@ -6,13 +6,15 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// TestTT3OlderProtocolIsNotLetIn: an agent that was welcomed and has reported with a version of the protocol does not come back with an older one, also over a
-// restart of the server. One that only said HELLO with it may: its new program never came to work and was put back.
+// TestTT3OlderProtocolIsNotLetIn: an agent that was welcomed and has reported with a version of the protocol does
+// not come back with an older one, also over a restart of the server. One that only said HELLO with it may: its new
+// program never came to work and was put back.
 func TestTT3OlderProtocolIsNotLetIn(t *testing.T) {
 	r := newRig(t)
 	greet := func(agent gozzard.AgentID, version uint32, session uint64) {
 		r.plane.Receive(agent, 0, &gozzard.Report{Version: version, Kind: gozzard.ReportHello, Session: session, Journal: journalA, Hello: &gozzard.Hello{Run: session}})
 	}
+
 	welcomed := func(agent gozzard.AgentID, session uint64) {
 		t.Helper()
 		r.until("no welcome", func() bool {
@@ -20,6 +22,7 @@ func TestTT3OlderProtocolIsNotLetIn(t *testing.T) {
 			return len(list) > 0 && list[len(list)-1].Session == session
 		})
 	}
+
 	refused := func(agent gozzard.AgentID, version uint32, session uint64) {
 		t.Helper()
 		r.refused.Delete("old_protocol")
@@ -30,6 +33,7 @@ func TestTT3OlderProtocolIsNotLetIn(t *testing.T) {
 			t.Errorf("an older protocol was welcomed: %+v", list[0])
 		}
 	}
+
 	greet(other, 2, 1) // and dies: the program before says HELLO next
 	welcomed(other, 1)
 	greet(other, 1, 2)
@@ -38,10 +42,12 @@ func TestTT3OlderProtocolIsNotLetIn(t *testing.T) {
 	greet(me, 2, 1)
 	welcomed(me, 1)
 	r.plane.Receive(me, 0, &gozzard.Report{Version: 2, Kind: gozzard.ReportStatus, Session: 1, Round: 1, Parts: 1})
+
 	r.until("not recorded", func() bool {
 		hosts, err := r.store.Hosts(t.Context())
 		return err == nil && len(hosts) == 2 && hosts[0].Info.Agent == me && hosts[0].Protocol == 2
 	})
+
 	refused(me, 1, 2)
 	r.stop()
 	r.start()

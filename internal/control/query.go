@@ -10,16 +10,18 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Results reads a task of the caller's app. Another app's task does not exist for it, nor does what another person did by the same app where the caller may
-// not see all of it.
+// Results reads a task of the caller's app. Another app's task does not exist for it, nor does what another person
+// did by the same app where the caller may not see all of it.
 func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
 	unknown := func() (record.TaskResults, error) {
 		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
 	}
+
 	seq, ok := id.Seq()
 	if !ok {
 		return unknown()
 	}
+
 	task, err := p.o.Store.Task(ctx, seq)
 	if gozzard.KindOf(err) == gozzard.ErrNotFound && err != nil {
 		return unknown()
@@ -30,6 +32,7 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 	if task.ID != id || task.Caller.App != caller.App {
 		return unknown()
 	}
+
 	attempts, err := p.o.Store.Attempts(ctx, seq)
 	if err != nil {
 		return record.TaskResults{}, err
@@ -37,6 +40,7 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 	if task.Caller.User != caller.User && !p.seesAttempts(caller.Rights, attempts) {
 		return unknown()
 	}
+
 	return record.TaskResults{Task: task, Attempts: attempts}, nil
 }
 
@@ -72,6 +76,7 @@ func (p *Plane) Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard
 			rows[i].Row, rows[i].ProcKnown = p.o.Live.Get(h.Info.Agent, key)
 		}
 	}
+
 	return rows
 }
 

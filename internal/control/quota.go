@@ -7,12 +7,12 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// seats counts, by app, the attempts that are waited for, those included whose task is on its way into the record. One that was given up as unknown is not:
-// a dead host must not keep an app from working.
+// seats counts, by app, the attempts that are waited for, those included whose task is on its way into the record.
+// One that was given up as unknown is not: a dead host must not keep an app from working.
 type seats map[string]int
 
-// reserve takes seats for the open attempts of a task that is about to be accepted. They become free one by one as attempts end, or all at once with
-// giveBack.
+// reserve takes seats for the open attempts of a task that is about to be accepted. They become free one by one as
+// attempts end, or all at once with giveBack.
 func (p *Plane) reserve(t *record.NewTask) (int, error) {
 	n := 0
 	for i := range t.Attempts {
@@ -20,9 +20,11 @@ func (p *Plane) reserve(t *record.NewTask) (int, error) {
 			n++
 		}
 	}
+
 	app := t.Task.Caller.App
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if under := p.seats[app]; p.o.Quota > 0 && n > 0 && under+n > p.o.Quota {
 		if p.o.Observe.Refused != nil {
 			p.o.Observe.Refused("attempts_in_flight")
@@ -30,6 +32,7 @@ func (p *Plane) reserve(t *record.NewTask) (int, error) {
 		return 0, gozzard.Errorf(gozzard.ErrRateLimited, "app %s has %d attempts under way, with these %d there would be more than %d: try again when some are done",
 			app, under, n, p.o.Quota)
 	}
+
 	p.seats[app] += n
 	return n, nil
 }
@@ -71,5 +74,6 @@ func (p *Plane) seatOpen(ctx context.Context, open []gozzard.Attempt) (map[gozza
 			p.seats[apps[seq]]++
 		}
 	}
+
 	return apps, nil
 }

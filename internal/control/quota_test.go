@@ -6,10 +6,12 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// TestTD2: an app has a bounded number of attempts under way; what is done makes room, and another app is not concerned.
+// TestTD2: an app has a bounded number of attempts under way; what is done makes room, and another app is not
+// concerned.
 func TestTD2QuotaOfAttempts(t *testing.T) {
 	r := newRigQuota(t, 3)
 	r.hello(me, 1, journalA)
+
 	operate := func(app string, names ...string) error {
 		op := &gozzard.Operation{Caller: caller, Door: "test"}
 		op.Caller.App = app
@@ -20,20 +22,26 @@ func TestTD2QuotaOfAttempts(t *testing.T) {
 		_, err := r.plane.Operate(t.Context(), op)
 		return err
 	}
+
 	limited := func(err error) {
 		t.Helper()
 		if err == nil || gozzard.KindOf(err) != gozzard.ErrRateLimited {
 			t.Fatalf("got %v, want a limit", err)
 		}
 	}
+
 	if err := operate("a", "p1", "p2"); err != nil {
 		t.Fatal(err)
 	}
+
 	limited(operate("a", "p3", "p4"))
+
 	if err := operate("a", "p3"); err != nil {
 		t.Fatal(err)
 	}
+
 	limited(operate("a", "p4"))
+
 	if err := operate("b", "p5", "p6", "p7"); err != nil {
 		t.Fatalf("another app: %v", err)
 	}
@@ -55,5 +63,6 @@ func TestTD2QuotaOfAttempts(t *testing.T) {
 		}
 		return operate("a", "p4") == nil
 	})
+
 	limited(operate("a", "p8"))
 }

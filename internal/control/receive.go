@@ -75,20 +75,24 @@ func (p *Plane) heard(from gozzard.AgentID, cloud int, id uint64) bool {
 		p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandGreet, Session: id})
 		return false
 	}
+
 	if s.id > id { // something of an older session that was under way
 		p.mu.Unlock()
 		p.refuse("old_session", from)
 		return false
 	}
+
 	s.heard = now
 	back := !s.online
 	s.online = true
 	p.mu.Unlock()
+
 	if back {
 		p.o.Live.SetOnline(from, true, now)
 	} else {
 		p.o.Live.Touch(from, now)
 	}
+
 	return true
 }
 
@@ -109,7 +113,8 @@ func (p *Plane) leftOut(from gozzard.AgentID, tooMany, badKeys int) {
 	}
 }
 
-// forged refuses what an agent has no business to say: it speaks for another one. Said ever more rarely, as a log must not grow because somebody wants it to.
+// forged refuses what an agent has no business to say: it speaks for another one. Said ever more rarely, as a log
+// must not grow because somebody wants it to.
 func (p *Plane) forged(rule string, from gozzard.AgentID) {
 	p.refuse(rule, from)
 	if n := p.forgeries.Add(1); n&(n-1) == 0 {
@@ -130,6 +135,7 @@ func (p *Plane) receiveStatus(from gozzard.AgentID, cloud int, r *gozzard.Report
 
 func (p *Plane) receiveResults(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	p.o.Live.Apply(from, r.Statuses, nil) // before the verdicts: whoever reads those finds a status that agrees
+
 	for i := range r.Results {
 		res := &r.Results[i]
 		s, final := p.fold(from, res, r.Journal)
@@ -144,11 +150,13 @@ func (p *Plane) receiveResults(from gozzard.AgentID, cloud int, r *gozzard.Repor
 	}
 }
 
-// fold turns an agent's word about an operation into a row for the record. What decides nothing only tells that the agent has it.
+// fold turns an agent's word about an operation into a row for the record. What decides nothing only tells that the
+// agent has it.
 func (p *Plane) fold(from gozzard.AgentID, res *gozzard.OpReport, pos gozzard.JournalPos) (settle, bool) {
 	p.mu.Lock()
 	f := p.flights[res.ID]
 	ref, action, key := res.Ref, gozzard.ActionNone, gozzard.Key{}
+
 	if f != nil {
 		if f.agent != from {
 			p.mu.Unlock()
@@ -159,16 +167,20 @@ func (p *Plane) fold(from gozzard.AgentID, res *gozzard.OpReport, pos gozzard.Jo
 		f.begun = true
 		p.leaveWindow(f)
 	}
+
 	p.mu.Unlock()
 	state, final := gozzard.Finalise(res.Phase, res.Outcome.Code)
 	if !final {
 		return settle{}, false
 	}
+
 	out := describe(res)
 	row := record.Settlement{Ref: ref, Op: res.ID, Agent: from, To: state, Outcome: out, Journal: &pos}
+
 	if key != (gozzard.Key{}) {
 		row.Process = p.processChange(from, key, action, out)
 	}
+
 	return settle{row: row, action: action, key: key}, true
 }
 

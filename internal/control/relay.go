@@ -23,15 +23,16 @@ type relays struct {
 	wake chan struct{}
 }
 
-// relay is one of them. What older operations are still about is laid down when those are decided: they know better what is wanted.
+// relay is one of them. What older operations are still about is laid down when those are decided: they know better
+// what is wanted.
 type relay struct {
 	left  []gozzard.ProcID
 	since uint64 // HostRecord.JournalSince of the journal that lacks them
 }
 
-// lostState is what a host was known to have when it says HELLO with a journal that is not the one known: whatever it kept is not kept any more.
-// It is asked before the host reports, since that leaves nothing of what it does not have. The record remembers until it is done, whoever may have
-// died in between.
+// lostState is what a host was known to have when it says HELLO with a journal that is not the one known: whatever
+// it kept is not kept any more. It is asked before the host reports, since that leaves nothing of what it does not
+// have. The record remembers until it is done, whoever may have died in between.
 func (p *Plane) lostState(agent gozzard.AgentID, rec record.Host) *relay {
 	if rec.RestoredJournal == rec.JournalSince {
 		return nil
@@ -93,11 +94,13 @@ func (p *Plane) relayLoop(ctx context.Context) {
 	}
 }
 
-// layDown asks for what the record has of a host that is ready, and keeps what is under way otherwise for the next time.
+// layDown asks for what the record has of a host that is ready, and keeps what is under way otherwise for the next
+// time.
 func (p *Plane) layDown(ctx context.Context, agent gozzard.AgentID, r *relay) error {
 	if s := p.onlineSession(agent); s.id == 0 || !s.ready {
 		return nil
 	}
+
 	busy := p.busyKeys(agent)
 	var later []gozzard.ProcID
 	now := slices.DeleteFunc(slices.Clone(r.left), func(id gozzard.ProcID) bool {
@@ -106,6 +109,7 @@ func (p *Plane) layDown(ctx context.Context, agent gozzard.AgentID, r *relay) er
 		}
 		return busy[id.Key]
 	})
+
 	for len(now) > 0 {
 		n := min(len(now), relayTask)
 		if err := p.layDownSome(ctx, agent, now[:n]); err != nil {
@@ -114,6 +118,7 @@ func (p *Plane) layDown(ctx context.Context, agent gozzard.AgentID, r *relay) er
 		}
 		now = now[n:]
 	}
+
 	r.left = later
 	return nil
 }
@@ -129,20 +134,24 @@ func (p *Plane) layDownSome(ctx context.Context, agent gozzard.AgentID, ids []go
 			items = append(items, it)
 		}
 	}
+
 	if len(items) == 0 {
 		return nil
 	}
+
 	task, err := p.Operate(ctx, &gozzard.Operation{
 		Caller: gozzard.Caller{App: "gozzard", User: "system", Rights: gozzard.Everything()}, Door: "relay", Items: items, WaitOffline: p.o.Lease,
 	})
 	if err != nil {
 		return err
 	}
+
 	p.o.Log.Warn("a host came back without its state: what the record has is laid down again", "agent", agent, "processes", len(items), "task", task.ID)
 	return nil
 }
 
-// relayItem is what gives a process back to its host. What is hosted is hosted again, so it runs; of the others only the definition is known again.
+// relayItem is what gives a process back to its host. What is hosted is hosted again, so it runs; of the others
+// only the definition is known again.
 func (p *Plane) relayItem(rec *record.Process) (gozzard.Item, bool) {
 	spec, err := gozzard.DecodeSpec(rec.Spec)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// A host that lost its state gets the record's copy again: what was hosted is hosted, of the rest the definition is known again.
+// A host that lost its state gets the record's copy again: what was hosted is hosted, of the rest the definition is
+// known again.
 func TestLostStateIsLaidDownAgain(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -22,6 +23,7 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
 
@@ -36,6 +38,7 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 	if op := got[idle]; op.Action != gozzard.ActionUpdate || len(op.Spec) == 0 || op.Labels["a"] != "b" {
 		t.Errorf("not hosted: %+v", op)
 	}
+
 	rows, err := r.store.Audit(t.Context(), 1)
 	if err != nil || len(rows) != 1 || rows[0].Caller.App != "gozzard" || rows[0].Caller.User != "system" {
 		t.Errorf("audit: %+v, %v", rows, err)
@@ -49,22 +52,27 @@ func TestWaitingOperationComesBeforeTheCopy(t *testing.T) {
 	task := r.operate(gozzard.ActionStart, 0, me)
 	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+
 	r.until("the lease does not end", func() bool {
 		h, _ := r.plane.Resolve(caller, gozzard.Target{Agent: me})
 		return !h.Online
 	})
+
 	stop := r.operate(gozzard.ActionStop, time.Minute, me)
 	r.forget()
 	r.hello(me, 2, journalB)
 	op := r.op(me, 2, stop)
+
 	if n := len(r.relays()); n != 0 {
 		t.Fatalf("%d laid down while an operation is under way", n)
 	}
+
 	res := done(op, gozzard.CodeOK)
 	res.Outcome.Hosted = false
 	r.report(me, 2, res)
 	r.verdict(stop, me, gozzard.AttemptOK, gozzard.CodeOK)
 	r.heartbeat(me, 2)
+
 	if op := r.relayed(1)[key]; op.Action != gozzard.ActionUpdate {
 		t.Errorf("a stopped process came back: %+v", op)
 	}
@@ -92,7 +100,8 @@ func (r *rig) relayed(n int) (ops map[gozzard.Key]gozzard.Op) {
 	return ops
 }
 
-// An agent that lost its state begins to count anew and may come to the very number that is registered: that is no repeat of an old HELLO.
+// An agent that lost its state begins to count anew and may come to the very number that is registered: that is no
+// repeat of an old HELLO.
 func TestLostStateWithTheSameSession(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -105,6 +114,7 @@ func TestLostStateWithTheSameSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	info := gozzard.HostInfo{Agent: me, Addrs: []gozzard.HostAddr{{IP: ip}}}
 	again := func(pos gozzard.JournalPos, run uint64) {
 		t.Helper()
@@ -112,16 +122,20 @@ func TestLostStateWithTheSameSession(t *testing.T) {
 		r.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: pos, Hello: &gozzard.Hello{Run: run, Host: info}})
 		r.until("not asked for a new session", func() bool { return len(r.commands(me, gozzard.CommandGreet)) > n })
 	}
+
 	again(journalB, 0)
 	again(journalA, 5) // an old copy of the folder
+
 	if greet := r.commands(me, gozzard.CommandGreet)[0]; greet.Session != 1 || len(r.commands(me, gozzard.CommandWelcome)) != 0 {
 		t.Fatalf("%+v", greet)
 	}
+
 	r.hello(me, 2, journalB)
 	r.relayed(1)
 }
 
-// The server may die between learning that a host lost its state and laying it down: the next one does it, though nothing is new to it.
+// The server may die between learning that a host lost its state and laying it down: the next one does it, though
+// nothing is new to it.
 func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -133,6 +147,7 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	// All that a server did before it died.
 	_, opened, err := store.OpenSession(t.Context(), record.Host{Info: gozzard.HostInfo{Agent: me}, Session: 2, Journal: journalB})
 	if err != nil || !opened {
@@ -141,6 +156,7 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	r.forget()
 	r.start()
 	r.hello(me, 3, journalB)
@@ -148,18 +164,23 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	if op.Action != gozzard.ActionHost {
 		t.Errorf("%+v", op)
 	}
+
 	r.report(me, 3, done(op, gozzard.CodeOK))
+
 	r.until("it is not recorded", func() bool {
 		hosts, err := r.store.Hosts(t.Context())
 		return err == nil && len(hosts) == 1 && hosts[0].RestoredJournal == hosts[0].JournalSince
 	})
+
 	r.until("it is not settled", func() bool {
 		open, err := r.store.Open(t.Context(), me)
 		return err == nil && len(open) == 0
 	})
+
 	r.forget()
 	r.hello(me, 4, journalB)
 	time.Sleep(200 * time.Millisecond)
+
 	if n := len(r.relays()); n != 0 {
 		t.Errorf("%d laid down once more", n)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// rig is a control plane over a real record, with agents played by the test: commands are kept, reports are given by hand.
+// rig is a control plane over a real record, with agents played by the test: commands are kept, reports are given
+// by hand.
 type rig struct {
 	t     *testing.T
 	path  string
@@ -66,15 +67,18 @@ func (r *rig) start() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+
 	plane, err := control.New(r.t.Context(), control.Options{
 		Store: store, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
 		HelloRate: r.helloRate,
 		Events:    50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
 	})
+
 	if err != nil {
 		r.t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- plane.Run(ctx) }()
@@ -188,6 +192,7 @@ func (r *rig) op(agent gozzard.AgentID, session uint64, task gozzard.Task) gozza
 		}
 		return false
 	})
+
 	return found
 }
 
@@ -209,6 +214,7 @@ func (r *rig) verdict(task gozzard.Task, agent gozzard.AgentID, want gozzard.Att
 			return last
 		}
 	}
+
 	r.t.Fatalf("wanted %s %s, got %s %+v", want, code, last.State, last.Outcome)
 	return last
 }

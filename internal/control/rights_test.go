@@ -14,11 +14,14 @@ func TestTI3Operate(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	r.hello(other, 1, journalB)
+
 	someone := func(user string, g gozzard.Grant) gozzard.Caller {
 		g.Nets = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 		return gozzard.Caller{App: "app", User: user, Rights: &gozzard.Rights{Grants: []gozzard.Grant{g}}}
 	}
+
 	operator := someone("op", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"gse"}, Actions: []gozzard.Action{gozzard.ActionStart}})
+
 	item := func(a gozzard.Action, namespace string, agents ...gozzard.AgentID) gozzard.Item {
 		it := gozzard.Item{Action: a, Key: gozzard.Key{Namespace: namespace, Name: "p"}, Spec: spec(60)}
 		for _, agent := range agents {
@@ -26,17 +29,20 @@ func TestTI3Operate(t *testing.T) {
 		}
 		return it
 	}
+
 	task, err := r.plane.Operate(t.Context(), &gozzard.Operation{Caller: operator, Items: []gozzard.Item{
 		item(gozzard.ActionStart, "gse", me, other, "nobody"), item(gozzard.ActionStop, "gse", me), item(gozzard.ActionStart, "else", me),
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
 	res, err := r.plane.Await(t.Context(), operator, task.ID, 20e9)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := []string{"", "no agent has ever reported from agent agent-2", "no agent has ever reported from agent nobody", "not permitted: app app may not stop processes of gse here",
 		"not permitted: app app may not start processes of else here"}
 	codes := []gozzard.Code{gozzard.CodeOK, gozzard.CodeUnreachable, gozzard.CodeUnreachable, gozzard.CodeRefused, gozzard.CodeRefused}
@@ -45,9 +51,11 @@ func TestTI3Operate(t *testing.T) {
 			t.Errorf("attempt %d: %+v", i, a.Outcome)
 		}
 	}
+
 	if n := len(r.commands(other, gozzard.CommandOperate)); n > 0 {
 		t.Errorf("a hidden host was told %d times", n)
 	}
+
 	for rec, err := range r.store.Processes(t.Context(), nil) {
 		if err != nil || rec.ID != (gozzard.ProcID{Agent: me, Key: gozzard.Key{Namespace: "gse", Name: "p"}}) {
 			t.Errorf("%+v is recorded: %v", rec.ID, err)
@@ -81,10 +89,12 @@ func TestTE6WholesNeedWholeRights(t *testing.T) {
 	if err := r.plane.Rebind(t.Context(), caller, addr, me, [32]byte{}); err != nil {
 		t.Error(err)
 	}
+
 	_, err := r.apply(business(process(46, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })
 	if gozzard.KindOf(err) != gozzard.ErrAppForbidden || !strings.Contains(err.Error(), "may not change business 2") {
 		t.Error(err)
 	}
+
 	part.Rights.Grants[0].Clouds = nil
 	r.mustApply(business(process(46, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })
 }
@@ -100,6 +110,7 @@ func TestTI3Pools(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	viewer := gozzard.Caller{App: "a", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"mine"}}}}}
 	for _, tt := range []struct {
 		who       gozzard.Caller
@@ -110,15 +121,18 @@ func TestTI3Pools(t *testing.T) {
 			t.Errorf("app %s sees %d pools of %s: %v", tt.who.App, len(got), tt.namespace, err)
 		}
 	}
+
 	answers, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: viewer, Namespace: "mine", Targets: targets, Groups: []record.Group{{ID: "pool", CPULimit: 90}}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, a := range answers {
 		if a.Outcome.Code != gozzard.CodeRefused {
 			t.Errorf("%+v", a)
 		}
 	}
+
 	if got, err := r.plane.Groups(t.Context(), caller, "mine", targets); err != nil || len(got) != 2 || got[0].CPULimit != 20 {
 		t.Errorf("%+v, %v", got, err)
 	}

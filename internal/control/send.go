@@ -35,10 +35,12 @@ func (p *Plane) sendLoop(ctx context.Context) {
 	}
 }
 
-// nextBatch takes one turn: the flights to send now, and those whose session is not the agent's any more (they were never sent in it).
+// nextBatch takes one turn: the flights to send now, and those whose session is not the agent's any more (they were
+// never sent in it).
 func (p *Plane) nextBatch() (batch []*flight, stale []unsent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for len(batch)+len(stale) == 0 {
 		t := p.ready.next()
 		if t == nil {
@@ -54,36 +56,42 @@ func (p *Plane) nextBatch() (batch []*flight, stale []unsent) {
 		t.queue = t.queue[n:]
 		p.markReady(t)
 	}
+
 	return batch, stale
 }
 
-// unsent is a flight that was recorded as dispatched in a session and never left in it. The session is kept apart: the flight may be in another one by
-// the time that is undone.
+// unsent is a flight that was recorded as dispatched in a session and never left in it. The session is kept apart:
+// the flight may be in another one by the time that is undone.
 type unsent struct {
 	*flight
 	in uint64
 }
 
-// pick marks a flight as sent, its unsent predecessors on the same process first: operations on one process leave in the order of their tasks.
+// pick marks a flight as sent, its unsent predecessors on the same process first: operations on one process leave
+// in the order of their tasks.
 func (p *Plane) pick(f *flight, batch *[]*flight, stale *[]unsent) {
 	if f.sent || f.state != gozzard.AttemptDispatched { // what waits again comes back when it is released
 		return
 	}
+
 	f.sent = true // before the predecessors: the chain has no cycles, but it may be long
 	if prev := f.prev; prev != nil {
 		f.prev = nil
 		p.pick(prev, batch, stale)
 	}
+
 	id := gozzard.ProcID{Agent: f.agent, Key: f.op.Key}
 	if p.unsent[id] == f {
 		delete(p.unsent, id)
 	}
+
 	s := p.sessions[f.agent]
 	if s == nil || s.id != f.session {
 		f.sent = false
 		*stale = append(*stale, unsent{f, f.session})
 		return
 	}
+
 	f.cloud = s.cloud
 	f.inWindow = true
 	f.task.inWindow++
@@ -100,7 +108,8 @@ func (p *Plane) nextLook(f *flight) time.Time {
 	return at
 }
 
-// send hands flights to the fabric, grouped by agent. Errors are not handled: an attempt that did not arrive is repeated.
+// send hands flights to the fabric, grouped by agent. Errors are not handled: an attempt that did not arrive is
+// repeated.
 func (p *Plane) send(batch []*flight) {
 	byAgent := map[gozzard.AgentID][]*flight{}
 	for _, f := range batch {
@@ -133,23 +142,27 @@ func (p *Plane) tell(agent gozzard.AgentID, cloud int, cmd *gozzard.Command) {
 	}
 }
 
-// backToPending undoes a dispatch that was recorded for a session which ended before anything was sent in it: nobody else knows of it, so the
-// attempt can wait for the agent's present session.
+// backToPending undoes a dispatch that was recorded for a session which ended before anything was sent in it:
+// nobody else knows of it, so the attempt can wait for the agent's present session.
 func (p *Plane) backToPending(ctx context.Context, stale []unsent) {
 	if len(stale) == 0 {
 		return
 	}
+
 	rows := make([]record.Settlement, len(stale))
 	for i, u := range stale {
 		rows[i] = record.Settlement{Ref: u.ref, Op: u.op.ID, Agent: u.agent, To: gozzard.AttemptPending, FromSession: u.in}
 	}
+
 	moved, err := p.o.Store.Settle(ctx, rows)
 	if err != nil {
 		p.o.Log.Error("cannot requeue attempts", "count", len(rows), "err", err)
 	}
+
 	now := p.o.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for i, u := range stale {
 		f := u.flight
 		switch {
@@ -163,8 +176,8 @@ func (p *Plane) backToPending(ctx context.Context, stale []unsent) {
 	}
 }
 
-// release dispatches the pending attempts of an agent whose session is open: by compare-and-set first, then through the sender. It reports whether the
-// record took it. readyLock is held.
+// release dispatches the pending attempts of an agent whose session is open: by compare-and-set first, then through
+// the sender. It reports whether the record took it. readyLock is held.
 func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) bool {
 	p.mu.Lock()
 	s := p.sessions[agent]
@@ -172,15 +185,18 @@ func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) bool {
 		p.mu.Unlock()
 		return false
 	}
+
 	id := s.id
 	fs := p.waiting[agent]
 	delete(p.waiting, agent)
 	fs = slices.DeleteFunc(fs, func(f *flight) bool { return f.state != gozzard.AttemptPending || p.flights[f.op.ID] != f })
 	slices.SortStableFunc(fs, func(a, b *flight) int { return cmp.Compare(a.ref.Task, b.ref.Task) })
 	p.mu.Unlock()
+
 	if len(fs) == 0 {
 		return true
 	}
+
 	fs, old := supersede(fs)
 	p.settleSuperseded(ctx, old)
 	rows := make([]record.Dispatch, len(fs))
@@ -188,13 +204,16 @@ func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) bool {
 	for i, f := range fs {
 		rows[i] = record.Dispatch{Ref: f.ref, Agent: agent, Session: id, Deadline: now.Add(p.budget(f.op.Action, f.op.Spec))}
 	}
+
 	moved, err := p.o.Store.Dispatch(ctx, rows)
 	if err != nil {
 		p.o.Log.Error("cannot dispatch attempts", "agent", agent, "count", len(rows), "err", err)
 	}
+
 	all := true
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for i, f := range fs {
 		if err != nil || !moved[i] {
 			all = false
@@ -205,15 +224,18 @@ func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) bool {
 		p.schedule(f, f.deadline)
 		p.enqueue(f)
 	}
+
 	return all
 }
 
-// supersede keeps of waiting attempts on one process the newest where order does not matter (gozzard.Action.Supersedes). fs is in task order.
+// supersede keeps of waiting attempts on one process the newest where order does not matter
+// (gozzard.Action.Supersedes). fs is in task order.
 func supersede(fs []*flight) (keep, old []*flight) {
 	newest := map[gozzard.Key]*flight{}
 	for _, f := range fs {
 		newest[f.op.Key] = f
 	}
+
 	for _, f := range fs {
 		n := newest[f.op.Key]
 		if n != f && n.op.Action.Supersedes(f.op.Action) {
@@ -222,6 +244,7 @@ func supersede(fs []*flight) (keep, old []*flight) {
 			keep = append(keep, f)
 		}
 	}
+
 	return keep, old
 }
 

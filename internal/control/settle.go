@@ -23,8 +23,9 @@ type settle struct {
 	session uint64
 }
 
-// settleLoop folds reports into the record: whatever has come while the last commit ran goes into the next one. An agent is told that a verdict is
-// durable only afterwards; when the record fails nothing is told and the agent repeats.
+// settleLoop folds reports into the record: whatever has come while the last commit ran goes into the next one. An
+// agent is told that a verdict is durable only afterwards; when the record fails nothing is told and the agent
+// repeats.
 func (p *Plane) settleLoop(ctx context.Context) {
 	batch := make([]settle, 0, settleBatch)
 	for {
@@ -42,12 +43,15 @@ func (p *Plane) settleLoop(ctx context.Context) {
 	}
 }
 
-// gather takes the reports that are there. In a crowd it waits a little for more: each commit writes the same pages of the record again.
+// gather takes the reports that are there. In a crowd it waits a little for more: each commit writes the same pages
+// of the record again.
 func (p *Plane) gather(batch []settle, crowd bool) []settle {
 	var late <-chan time.Time
+
 	if crowd {
 		late = time.After(settleLinger)
 	}
+
 	for len(batch) < settleBatch {
 		select {
 		case s := <-p.settles:
@@ -67,6 +71,7 @@ func (p *Plane) gather(batch []settle, crowd bool) []settle {
 			return batch
 		}
 	}
+
 	return batch
 }
 
@@ -74,14 +79,17 @@ func (p *Plane) settleAll(ctx context.Context, batch []settle) error {
 	if len(batch) == 0 {
 		return nil
 	}
+
 	rows := make([]record.Settlement, len(batch))
 	for i := range batch {
 		rows[i] = batch[i].row
 	}
+
 	moved, err := p.o.Store.Settle(ctx, rows)
 	if err != nil {
 		return err
 	}
+
 	acks := map[gozzard.AgentID]*gozzard.Command{}
 	clouds := map[gozzard.AgentID]int{}
 	for i := range batch {
@@ -96,14 +104,17 @@ func (p *Plane) settleAll(ctx context.Context, batch []settle) error {
 		}
 		cmd.Acked = append(cmd.Acked, s.row.Op)
 	}
+
 	for agent, cmd := range acks {
 		p.tell(agent, clouds[agent], cmd)
 	}
+
 	return nil
 }
 
-// settled updates what is in memory after a row was written; moved is false when the attempt was final already (or never this agent's). It reports
-// whether the agent may forget the operation: not while the record waits for something else.
+// settled updates what is in memory after a row was written; moved is false when the attempt was final already (or
+// never this agent's). It reports whether the agent may forget the operation: not while the record waits for
+// something else.
 func (p *Plane) settled(row *record.Settlement, moved bool) (final bool) {
 	if moved && row.Process != nil && row.Process.Remove {
 		p.o.Live.Remove(row.Agent, row.Process.ID.Key)
@@ -114,6 +125,7 @@ func (p *Plane) settled(row *record.Settlement, moved bool) (final bool) {
 	if moved && row.Outcome.Code == gozzard.CodeRefused && p.o.Observe.Refused != nil {
 		p.o.Observe.Refused("refused_by_host") // by its policy, for the most part
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.flights[row.Op]
@@ -124,10 +136,12 @@ func (p *Plane) settled(row *record.Settlement, moved bool) (final bool) {
 		p.drop(f)
 		return true
 	}
+
 	return false
 }
 
-// withdraw gives an attempt that was never dispatched its verdict. From pending only: another server may just have sent it.
+// withdraw gives an attempt that was never dispatched its verdict. From pending only: another server may just have
+// sent it.
 func (p *Plane) withdraw(ctx context.Context, f *flight, out gozzard.Outcome) {
 	p.settleOne(ctx, f, record.Settlement{From: gozzard.AttemptPending, To: gozzard.AttemptNotExecuted, Outcome: out})
 }
@@ -143,6 +157,7 @@ func (p *Plane) settleOne(ctx context.Context, f *flight, row record.Settlement)
 		p.mu.Unlock()
 		return
 	}
+
 	if !p.settled(&row, moved[0]) { // somebody else moved it meanwhile: look again
 		p.mu.Lock()
 		p.schedule(f, p.o.Now().Add(p.o.Resend))
@@ -155,6 +170,7 @@ func (p *Plane) processChange(agent gozzard.AgentID, key gozzard.Key, action goz
 	if out.Code != gozzard.CodeOK {
 		return nil
 	}
+
 	c := &record.ProcessChange{ID: gozzard.ProcID{Agent: agent, Key: key}, Hosted: out.Hosted}
 	switch action {
 	case gozzard.ActionStart, gozzard.ActionRestart, gozzard.ActionHost:
@@ -171,6 +187,7 @@ func (p *Plane) processChange(agent gozzard.AgentID, key gozzard.Key, action goz
 	default:
 		return nil
 	}
+
 	return c
 }
 

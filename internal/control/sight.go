@@ -2,12 +2,14 @@ package control
 
 import "github.com/gozzard/gozzard"
 
-// sight tells what may be seen of things that happened on hosts, deciding once for each host and each namespace. A host is asked for its addresses of
-// today, as for its processes; what happened on one that is not known goes by the address that was noted.
+// sight tells what may be seen of things that happened on hosts, deciding once for each host and each namespace. A
+// host is asked for its addresses of today, as for its processes; what happened on one that is not known goes by
+// the address that was noted.
 func (p *Plane) sight(rights *gozzard.Rights) func(agent gozzard.AgentID, addr gozzard.HostAddr, namespace string) bool {
 	if rights.SeesAll() {
 		return func(gozzard.AgentID, gozzard.HostAddr, string) bool { return true }
 	}
+
 	type place struct {
 		agent gozzard.AgentID
 		addr  gozzard.HostAddr
@@ -19,6 +21,7 @@ func (p *Plane) sight(rights *gozzard.Rights) func(agent gozzard.AgentID, addr g
 			space = rights.MarkSpace(namespace)
 			spaces[namespace] = space
 		}
+
 		at := place{agent, addr}
 		host, ok := hosts[at]
 		if !ok {
@@ -29,6 +32,7 @@ func (p *Plane) sight(rights *gozzard.Rights) func(agent gozzard.AgentID, addr g
 			host = rights.MarkHost(addrs)
 			hosts[at] = host
 		}
+
 		return space.Meet(host)
 	}
 }

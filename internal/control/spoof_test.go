@@ -6,18 +6,20 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// TestTS6 is about an agent that speaks for another one. Who sent a report is what the fabric proved; whatever the report itself claims gains nothing, and
-// is counted.
+// TestTS6 is about an agent that speaks for another one. Who sent a report is what the fabric proved; whatever the
+// report itself claims gains nothing, and is counted.
 func TestTS6SpeakingForAnotherAgent(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	r.hello(other, 1, journalB)
 	task := r.operate(gozzard.ActionStart, 0, me)
 	op := r.op(me, 1, task)
+
 	counted := func(rule string) {
 		t.Helper()
 		r.until("not counted as "+rule, func() bool { _, ok := r.refused.LoadAndDelete(rule); return ok })
 	}
+
 	row := func(agent gozzard.AgentID) (gozzard.Status, bool) {
 		rows := r.plane.Status(caller, key, []gozzard.Target{{Agent: agent}})
 		return rows[0].Row.Status, rows[0].HostKnown
@@ -37,6 +39,7 @@ func TestTS6SpeakingForAnotherAgent(t *testing.T) {
 		{Key: key, State: gozzard.StateRunning, PID: 666},
 	}})
 	r.until("no status", func() bool { s, _ := row(other); return s.PID == 666 })
+
 	if s, known := row(me); !known || s.PID == 666 {
 		t.Errorf("the victim's status is %+v", s)
 	}
@@ -44,6 +47,7 @@ func TestTS6SpeakingForAnotherAgent(t *testing.T) {
 	r.verdict(task, me, gozzard.AttemptDispatched, "")
 	r.report(me, 1, done(op, gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+
 	for _, h := range r.plane.Hosts(caller) {
 		if h.Info.Hostname == "evil" {
 			t.Errorf("host %s took over what was claimed", h.Info.Agent)

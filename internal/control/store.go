@@ -9,24 +9,27 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Store is the record: every acknowledged fact, durable when a call returns. It decides nothing; conditions of its compare-and-sets come from
-// gozzard.AttemptState.Sources. Write calls of several goroutines may share one transaction; each succeeds or fails for itself.
+// Store is the record: every acknowledged fact, durable when a call returns. It decides nothing; conditions of its
+// compare-and-sets come from gozzard.AttemptState.Sources. Write calls of several goroutines may share one
+// transaction; each succeeds or fails for itself.
 //
-// Errors that callers can act on are *gozzard.Error: ErrStorageFull when there is no room (nothing was changed), ErrNotFound, ErrInvalid (an
-// idempotency key used for another request), ErrUnavailable. A failed fsync is not an error to handle: the store calls the Fatal func it was
-// built with, and nothing is acknowledged after it.
+// Errors that callers can act on are *gozzard.Error: ErrStorageFull when there is no room (nothing was changed),
+// ErrNotFound, ErrInvalid (an idempotency key used for another request), ErrUnavailable. A failed fsync is not an
+// error to handle: the store calls the Fatal func it was built with, and nothing is acknowledged after it.
 type Store interface {
-	// Accept records a task, its attempts (states as given), the definitions it registers, its audit row and its idempotency key in one
-	// transaction. It draws the task's number and fills in Task.Seq, Task.ID and Attempts[i].Ref. When the idempotency key is known for the
-	// same request hash nothing is written and the known task is returned with Known true.
+	// Accept records a task, its attempts (states as given), the definitions it registers, its audit row and its
+	// idempotency key in one transaction. It draws the task's number and fills in Task.Seq, Task.ID and
+	// Attempts[i].Ref. When the idempotency key is known for the same request hash nothing is written and the known
+	// task is returned with Known true.
 	Accept(ctx context.Context, t *record.NewTask) (record.Accepted, error)
 
-	// Dispatch marks attempts as sent in a session: from Pending only, and only while that session is the agent's registered one. It returns,
-	// aligned with the rows, whether each was moved.
+	// Dispatch marks attempts as sent in a session: from Pending only, and only while that session is the agent's
+	// registered one. It returns, aligned with the rows, whether each was moved.
 	Dispatch(ctx context.Context, rows []record.Dispatch) ([]bool, error)
 
-	// Settle moves attempts to the state of each row if their present state is among its Sources (and is From, and their session is FromSession,
-	// when those are not 0), and applies Process changes of the rows that moved. It returns which moved.
+	// Settle moves attempts to the state of each row if their present state is among its Sources (and is From, and
+	// their session is FromSession, when those are not 0), and applies Process changes of the rows that moved. It
+	// returns which moved.
 	Settle(ctx context.Context, rows []record.Settlement) ([]bool, error)
 
 	// Task and its attempts in index order. ErrNotFound for an unknown or pruned task.
@@ -36,16 +39,18 @@ type Store interface {
 	// Open lists the attempts that are not final: of one agent, or of all with "".
 	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)
 
-	// OpenSession registers a session and the host's description if the session is newer than the one recorded (gozzard.MayOpenSession). It
-	// records since which session the agent has this journal (gozzard.JournalSince) and returns the host as it is recorded now; when the
-	// session was not registered, as it was. A host that is new has lost nothing: it counts as laid down. h.Protocol is what the agent speaks now: below
-	// the one recorded no session is registered.
+	// OpenSession registers a session and the host's description if the session is newer than the one recorded
+	// (gozzard.MayOpenSession). It records since which session the agent has this journal (gozzard.JournalSince)
+	// and returns the host as it is recorded now; when the session was not registered, as it was. A host that is
+	// new has lost nothing: it counts as laid down. h.Protocol is what the agent speaks now: below the one recorded
+	// no session is registered.
 	OpenSession(ctx context.Context, h record.Host) (now record.Host, opened bool, err error)
 
 	// RaiseProtocol records the version of the protocol that an agent speaks, if it is above the one recorded.
 	RaiseProtocol(ctx context.Context, agent gozzard.AgentID, version uint32) error
 
-	// JournalRestored records that a host which lost its journal has the server's copy of its processes again, unless it lost it once more since.
+	// JournalRestored records that a host which lost its journal has the server's copy of its processes again,
+	// unless it lost it once more since.
 	JournalRestored(ctx context.Context, agent gozzard.AgentID, since uint64) error
 
 	// Hosts lists all hosts ever seen.
@@ -54,7 +59,8 @@ type Store interface {
 	// Processes lists registered processes: those named, or all with nil, in key order. Missing ones are left out.
 	Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[record.Process, error]
 
-	// Rebind gives the processes and groups of all other agents last seen at an address to one agent. Definitions the agent already has win.
+	// Rebind gives the processes and groups of all other agents last seen at an address to one agent. Definitions
+	// the agent already has win.
 	Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.AgentID) error
 
 	// SetGroups upserts limits of process groups, with an audit row, in one transaction.
@@ -65,15 +71,16 @@ type Store interface {
 	// Audit lists audit rows, newest first, at most limit.
 	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 
-	// Prune removes at most limit finished tasks accepted before a time, with their attempts, idempotency keys and unused definitions. It
-	// returns how many tasks went; repeated until 0. Audit rows stay.
+	// Prune removes at most limit finished tasks accepted before a time, with their attempts, idempotency keys and
+	// unused definitions. It returns how many tasks went; repeated until 0. Audit rows stay.
 	Prune(ctx context.Context, before time.Time, limit int) (int, error)
 
 	// Ping writes nothing and tells whether the record answers.
 	Ping(ctx context.Context) error
 }
 
-// AuditStore reads the chain of the audit. Stores chain every row that they are given, in the transaction that writes what it is about.
+// AuditStore reads the chain of the audit. Stores chain every row that they are given, in the transaction that
+// writes what it is about.
 type AuditStore interface {
 	// AuditAfter lists at most limit rows after a number, in the order of the chain.
 	AuditAfter(ctx context.Context, seq int64, limit int) ([]gozzard.AuditLink, error)

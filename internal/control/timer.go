@@ -28,11 +28,13 @@ func (p *Plane) timerLoop(ctx context.Context) {
 	}
 }
 
-// expireLeases marks hosts that were silent for the lease as offline. Attempts they have not answered are looked at right away.
+// expireLeases marks hosts that were silent for the lease as offline. Attempts they have not answered are looked at
+// right away.
 func (p *Plane) expireLeases() {
 	now := p.o.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for agent, s := range p.sessions {
 		if !s.online || now.Sub(s.heard) < p.o.Lease {
 			continue
@@ -55,6 +57,7 @@ func (p *Plane) lookAtDue(ctx context.Context) {
 	cancel := map[gozzard.AgentID][]*flight{}
 	retry := map[gozzard.AgentID]bool{}
 	p.mu.Lock()
+
 	for len(p.due) > 0 && !p.due[0].due.After(now) {
 		f := heap.Pop(&p.due).(*flight)
 		f.due = time.Time{}
@@ -86,22 +89,27 @@ func (p *Plane) lookAtDue(ctx context.Context) {
 			repeat = append(repeat, f)
 		}
 	}
+
 	p.mu.Unlock()
 	p.send(repeat)
 	p.giveUp(ctx, unknown)
+
 	for agent, fs := range cancel {
 		p.sendCancel(agent, fs)
 	}
+
 	for _, f := range expired {
 		p.withdraw(ctx, f, gozzard.Outcome{
 			Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("not executed: host %s did not come back in time", f.agent),
 		})
 	}
+
 	for _, f := range lost {
 		p.settleOne(ctx, f, record.Settlement{From: gozzard.AttemptUnknown, To: gozzard.AttemptInterrupted, Outcome: gozzard.Outcome{
 			Code: gozzard.CodeInterrupted, Message: "interrupted: the host was not heard of again; it was done at most once and is not repeated by itself",
 		}})
 	}
+
 	for agent := range retry {
 		if lock := p.readyLock(agent); lock.TryLock() { // else somebody is at it
 			p.makeReady(ctx, agent)
@@ -110,11 +118,13 @@ func (p *Plane) lookAtDue(ctx context.Context) {
 	}
 }
 
-// giveUp marks attempts whose time is over as unknown, then asks their agents to cancel what has not begun. The next contact makes them final.
+// giveUp marks attempts whose time is over as unknown, then asks their agents to cancel what has not begun. The
+// next contact makes them final.
 func (p *Plane) giveUp(ctx context.Context, fs []*flight) {
 	if len(fs) == 0 {
 		return
 	}
+
 	rows := make([]record.Settlement, len(fs))
 	for i, f := range fs {
 		rows[i] = record.Settlement{Ref: f.ref, Op: f.op.ID, Agent: f.agent, To: gozzard.AttemptUnknown, Outcome: gozzard.Outcome{
@@ -122,12 +132,15 @@ func (p *Plane) giveUp(ctx context.Context, fs []*flight) {
 			Message: "no answer from the host in time; whether it was done is not known yet and will be told at the next contact",
 		}}
 	}
+
 	moved, err := p.o.Store.Settle(ctx, rows)
 	if err != nil {
 		p.o.Log.Error("cannot record attempts as unknown", "count", len(rows), "err", err)
 	}
+
 	cancel := map[gozzard.AgentID][]*flight{}
 	p.mu.Lock()
+
 	for i, f := range fs {
 		if p.flights[f.op.ID] != f {
 			continue
@@ -140,7 +153,9 @@ func (p *Plane) giveUp(ctx context.Context, fs []*flight) {
 		}
 		p.schedule(f, p.o.Now().Add(p.o.Resend))
 	}
+
 	p.mu.Unlock()
+
 	for agent, fs := range cancel {
 		p.sendCancel(agent, fs)
 	}
@@ -151,6 +166,7 @@ func (p *Plane) sendCancel(agent gozzard.AgentID, fs []*flight) {
 	if s.id == 0 {
 		return
 	}
+
 	// What an older session left open is reconcile's to decide: the agent may have lost the journal that knew of it.
 	fs = slices.DeleteFunc(fs, func(f *flight) bool { return f.session != s.id })
 	for len(fs) > 0 {

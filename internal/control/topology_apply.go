@@ -14,13 +14,15 @@ import (
 // applyTries bounds how often a change starts over because another server was faster.
 const applyTries = 5
 
-// ApplyTopology makes a business what the request says, in one transaction, and answers with what changed. Applying the same once more changes
-// nothing. Processes go on as they are: a changed definition counts from the next operation on.
+// ApplyTopology makes a business what the request says, in one transaction, and answers with what changed. Applying
+// the same once more changes nothing. Processes go on as they are: a changed definition counts from the next
+// operation on.
 //
-// Instances that leave the business (their process is gone, or has another alias or host, or fewer of them) must not be hosted: their agents would
-// keep alive what nobody sees any more. They are refused with ErrConflict, or with Prune unregistered once the change is recorded; whatever an earlier one
-// left behind, because its host was away too long or the server died in between, goes with them. Nor does a document
-// replace what comes from CMDB, or the other way round, unless TakeOver says that it is meant. What CMDB does not tell stays as it is recorded.
+// Instances that leave the business (their process is gone, or has another alias or host, or fewer of them) must
+// not be hosted: their agents would keep alive what nobody sees any more. They are refused with ErrConflict, or
+// with Prune unregistered once the change is recorded; whatever an earlier one left behind, because its host was
+// away too long or the server died in between, goes with them. Nor does a document replace what comes from CMDB, or
+// the other way round, unless TakeOver says that it is meant. What CMDB does not tell stays as it is recorded.
 func (p *Plane) ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error) {
 	if p.o.Topology == nil {
 		return record.ApplyAnswer{}, errNoTopology()
@@ -28,9 +30,11 @@ func (p *Plane) ApplyTopology(ctx context.Context, req record.ApplyRequest) (rec
 	if biz := req.Business.ID; !req.Caller.Rights.MayBusiness(biz) {
 		return record.ApplyAnswer{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d", req.Caller.App, biz)
 	}
+
 	req.Business.Sort()
 	p.businesses.applying.Lock()
 	defer p.businesses.applying.Unlock()
+
 	for try := 1; ; try++ {
 		d, err := p.draftChange(ctx, &req)
 		if err != nil || req.DryRun || !d.any {
@@ -55,7 +59,8 @@ type change struct {
 	answer  record.ApplyAnswer
 }
 
-// draftChange works a request out. Its error says why it is refused; a dry run is refused nothing that the answer tells.
+// draftChange works a request out. Its error says why it is refused; a dry run is refused nothing that the answer
+// tells.
 func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*change, error) {
 	d := &change{}
 	b := req.Business
@@ -63,7 +68,9 @@ func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*cha
 	if err != nil {
 		return d, err
 	}
+
 	var was *topology.Business
+
 	if old.Version > 0 {
 		was = &old.Business
 	}
@@ -76,6 +83,7 @@ func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*cha
 	if d.numbers, err = topology.Number(old.Numbers, b); err != nil {
 		return d, err
 	}
+
 	d.topo, d.answer.Plan = topology.Compare(was, old.Numbers, b, d.numbers)
 	d.topo.Base = old.Version
 	d.any = was == nil || old.Source != req.Source || changes(&d.topo, was)
@@ -87,15 +95,19 @@ func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*cha
 		d.leaving = append(d.leaving, strays...)
 		d.any = d.any || len(strays) > 0
 	}
+
 	d.answer.Version = old.Version
 	d.answer.Hosted, d.answer.Named = nameHosted(d.leaving)
+
 	if was != nil && old.Source != req.Source {
 		item := topology.Item{Kind: "business", ID: b.ID, Name: old.Name, Fields: []string{"source: " + old.Source + " -> " + req.Source}}
 		d.answer.Plan.Changed = append([]topology.Item{item}, d.answer.Plan.Changed...)
 	}
+
 	if req.DryRun {
 		return d, nil
 	}
+
 	return d, refuseChange(req, &old, d)
 }
 
@@ -126,6 +138,7 @@ func refuseChange(req *record.ApplyRequest, old *record.Business, d *change) err
 		return gozzard.Errorf(gozzard.ErrConflict, "business %d is kept by %s, not by %s: say that it is to be taken over",
 			req.Business.ID, old.Source, req.Source)
 	}
+
 	if d.answer.Hosted > 0 && !req.Prune {
 		words := fmt.Sprintf("%d of the instances to be removed are hosted: stop or unhost them first, or prune them, which leaves them running unwatched",
 			d.answer.Hosted)
@@ -134,9 +147,11 @@ func refuseChange(req *record.ApplyRequest, old *record.Business, d *change) err
 		}
 		return &gozzard.Error{Kind: gozzard.ErrConflict, Message: words, Faults: d.answer.Named}
 	}
+
 	if n := len(d.leaving); n > record.MaxTargets && req.Prune {
 		return gozzard.Errorf(gozzard.ErrInvalid, "%d instances would be unregistered, at most %d are allowed at a time", n, record.MaxTargets)
 	}
+
 	return nil
 }
 
@@ -152,17 +167,19 @@ func (p *Plane) recordChange(ctx context.Context, req *record.ApplyRequest, d *c
 	if err != nil {
 		return err
 	}
+
 	d.answer.Version, d.answer.Applied = version, true
 	p.putBusiness(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b, d.numbers)
 	return nil
 }
 
-// letGo has agents forget the instances that left. It comes after the change is recorded: what is not in a business can be unregistered again, what is
-// must not be.
+// letGo has agents forget the instances that left. It comes after the change is recorded: what is not in a business
+// can be unregistered again, what is must not be.
 func (p *Plane) letGo(ctx context.Context, req *record.ApplyRequest, d *change) error {
 	if !req.Prune || len(d.leaving) == 0 {
 		return nil
 	}
+
 	op := &gozzard.Operation{
 		Caller: req.Caller, Door: "topology", RequestHash: req.Hash,
 		IdempotencyKey: fmt.Sprintf("topology·%d:%d", req.Business.ID, d.answer.Version),
@@ -173,11 +190,13 @@ func (p *Plane) letGo(ctx context.Context, req *record.ApplyRequest, d *change) 
 		op.Items = append(op.Items, gozzard.Item{Action: gozzard.ActionUnregister, Key: l.id.Key,
 			Targets: []gozzard.Target{{Agent: l.id.Agent, ResultKey: string(l.id.Agent) + ":" + l.id.Key.String()}}})
 	}
+
 	task, err := p.Operate(ctx, op)
 	if err != nil {
 		return fmt.Errorf("business %d is at version %d now, but %d processes that left it could not be unregistered: %w",
 			req.Business.ID, d.answer.Version, len(d.leaving), err)
 	}
+
 	d.answer.Pruned = task.ID
 	return nil
 }

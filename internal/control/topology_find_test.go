@@ -15,6 +15,7 @@ import (
 func TestFindProcessesTellsThisMoment(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(business(process(46, "java", 2), process(48, "java", 1)))
+
 	find := func(q topology.Query) []topology.Row {
 		t.Helper()
 		q.Biz, q.Limit = 2, -1
@@ -24,27 +25,34 @@ func TestFindProcessesTellsThisMoment(t *testing.T) {
 		}
 		return rows
 	}
+
 	rows := find(topology.Query{})
 	if len(rows) != 2 || rows[0].Process != 46 || rows[0].State != gozzard.StateUnregistered || !rows[0].Stale || rows[0].ReportedAt != 0 || rows[0].Instances[1].Status.PID != -1 {
 		t.Fatalf("%+v", rows)
 	}
+
 	r.hello(me, 1, journalA)
 	one, two := running("java", 1), running("java", 2)
 	two.ReportedAt = 1600000000
 	r.statuses(me, 1, one)
+
 	if rows = find(topology.Query{}); rows[0].State != gozzard.StateStopped || rows[0].Hosted || rows[0].Stale || rows[0].ReportedAt != 0 {
 		t.Fatalf("half of it runs: %+v", rows[0])
 	}
+
 	r.statuses(me, 1, two)
 	rows = find(topology.Query{States: []gozzard.RunState{gozzard.StateRunning}})
 	if len(rows) != 1 || rows[0].Process != 46 || !rows[0].Hosted || rows[0].ReportedAt != 1600000000 || rows[0].Instances[0].Status.PID != 4711 {
 		t.Fatalf("all of it runs: %+v", rows)
 	}
+
 	two.State, two.PID = gozzard.StateStopped, -1
 	r.statuses(me, 1, two)
+
 	if rows = find(topology.Query{States: []gozzard.RunState{gozzard.StateRunning}}); len(rows) != 0 {
 		t.Fatalf("one was killed: %+v", rows)
 	}
+
 	tree := r.plane.TopologyTree(caller, 2, topology.EnvAny)
 	if len(tree) != 1 || tree[0].Processes != 2 || tree[0].Stopped != 1 || tree[0].Unregistered != 1 || tree[0].Hosted != 1 || len(tree[0].Modules) != 1 {
 		t.Fatalf("%+v", tree)
@@ -54,22 +62,28 @@ func TestFindProcessesTellsThisMoment(t *testing.T) {
 	}
 }
 
-// TestStatusAfterApplyAndRestart: what runs already is seen with the first question, whether the business or the server is new.
+// TestStatusAfterApplyAndRestart: what runs already is seen with the first question, whether the business or the
+// server is new.
 func TestStatusAfterApplyAndRestart(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	r.statuses(me, 1, running("java", 1))
 	r.mustApply(business(process(46, "java", 1)))
+
 	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateRunning {
 		t.Fatalf("%+v", rows)
 	}
+
 	r.stop()
 	r.start()
+
 	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateUnregistered || !rows[0].Stale {
 		t.Fatalf("nothing was heard yet, and nothing is recorded: %+v", rows)
 	}
+
 	r.hello(me, 2, journalA)
 	r.statuses(me, 2, running("java", 1))
+
 	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateRunning || rows[0].Stale {
 		t.Fatalf("%+v", rows)
 	}
@@ -112,10 +126,12 @@ func TestTopologyItems(t *testing.T) {
 	if err != nil || len(items) != 3 {
 		t.Fatalf("%d items: %v", len(items), err)
 	}
+
 	second := items[1]
 	if second.Row != &rows[0] || second.Instance != 1 || len(second.Missing) != 0 || second.Item.Refused != nil {
 		t.Fatalf("%+v", second)
 	}
+
 	want := gozzard.Item{
 		Action: gozzard.ActionStop, Key: gozzard.Key{Namespace: "GSEKIT_BIZ_2", Name: "java_2"}, Labels: map[string]string{"bk_process_name": "java", "bk_process_id": "46"},
 		Targets: []gozzard.Target{{Agent: me, ResultKey: "0:127.0.0.1:GSEKIT_BIZ_2:java_2"}},
@@ -125,9 +141,11 @@ func TestTopologyItems(t *testing.T) {
 			Policy:   func() gozzard.Policy { p := gozzard.DefaultPolicy(); p.OpTimeout = 30; return p }(),
 		},
 	}
+
 	if diff := cmp.Diff(want, second.Item, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("item (-want +got):\n%s", diff)
 	}
+
 	third := items[2]
 	if diff := cmp.Diff([]string{"stop_cmd", "user"}, third.Missing); diff != "" {
 		t.Error(diff)
@@ -135,12 +153,14 @@ func TestTopologyItems(t *testing.T) {
 	if a := third.Item.Targets[0]; a.Agent != "" || a.Addr.String() != "0:127.0.0.2" {
 		t.Errorf("an agent that is none of ours: %+v", a)
 	}
+
 	gone := rows[1]
 	gone.Service = 999
 	items, err = r.plane.TopologyItems(t.Context(), 2, []topology.Row{gone}, gozzard.ActionStart)
 	if err != nil || items[0].Item.Refused == nil || items[0].Item.Refused.Code != gozzard.CodeNoDefinition {
 		t.Errorf("a process that went: %+v %v", items, err)
 	}
+
 	items, err = r.plane.TopologyItems(t.Context(), 2, []topology.Row{gone}, gozzard.ActionUnregister)
 	if err != nil || items[0].Item.Refused != nil || items[0].Item.Spec != nil {
 		t.Errorf("forgetting needs no definition: %+v %v", items, err)
@@ -155,14 +175,17 @@ func TestOtherServersAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c, _ := topology.Compare(nil, nil, b, n)
 	if _, err := r.store.SaveBusiness(t.Context(), c, "file", auditNow()); err != nil {
 		t.Fatal(err)
 	}
+
 	r.until("the business is not seen", func() bool {
 		n, _ := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1})
 		return n == 1
 	})
+
 	if done := r.mustApply(business(process(46, "java", 1))); done.Applied || done.Version != 1 {
 		t.Fatalf("%+v", done)
 	}

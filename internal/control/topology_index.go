@@ -28,8 +28,8 @@ type businesses struct {
 	heads map[int]record.BusinessHead
 }
 
-// How often businesses are looked after while nobody asks: changes of the fleet are followed so that a question finds few, and what other servers
-// recorded is read.
+// How often businesses are looked after while nobody asks: changes of the fleet are followed so that a question
+// finds few, and what other servers recorded is read.
 const (
 	topologyFollow = time.Second
 	topologyReload = 5 * time.Second
@@ -40,10 +40,12 @@ func (p *Plane) loadTopology(ctx context.Context) error {
 	if p.o.Topology == nil {
 		return nil
 	}
+
 	heads, err := p.o.Topology.Businesses(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot read businesses: %w", err)
 	}
+
 	for _, h := range heads {
 		if p.businessVersion(h.ID) >= h.Version {
 			continue
@@ -54,6 +56,7 @@ func (p *Plane) loadTopology(ctx context.Context) error {
 		}
 		p.putBusiness(rec.BusinessHead, &rec.Business, rec.Numbers)
 	}
+
 	return nil
 }
 
@@ -62,9 +65,11 @@ func (p *Plane) topologyLoop(ctx context.Context) {
 	if p.o.Topology == nil {
 		return
 	}
+
 	follow, reload := time.NewTicker(topologyFollow), time.NewTicker(min(topologyReload, p.o.Refresh))
 	defer follow.Stop()
 	defer reload.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -99,8 +104,8 @@ func (p *Plane) businessVersion(biz int) int64 {
 	return p.businesses.heads[biz].Version
 }
 
-// catchUp brings the index up to what the fleet has reported until now. Changes are taken out of the live index with the lock held: whoever finds none
-// has waited for those who are at it.
+// catchUp brings the index up to what the fleet has reported until now. Changes are taken out of the live index
+// with the lock held: whoever finds none has waited for those who are at it.
 func (p *Plane) catchUp() {
 	t := &p.businesses
 	t.catching.Lock()
@@ -143,8 +148,8 @@ func errNoTopology() error {
 	return gozzard.Errorf(gozzard.ErrUnavailable, "this server keeps no businesses")
 }
 
-// FindProcesses lists the processes of a business that fit a question, with what is known of them at this moment. total is how many fit.
-// What the caller may not see does not fit.
+// FindProcesses lists the processes of a business that fit a question, with what is known of them at this moment.
+// total is how many fit. What the caller may not see does not fit.
 func (p *Plane) FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row) {
 	if !caller.Rights.SeesBusiness(q.Biz) {
 		return 0, nil
@@ -159,12 +164,13 @@ func (p *Plane) FindProcesses(caller gozzard.Caller, q topology.Query) (total in
 	return total, rows
 }
 
-// complete fills in what the index does not keep. What it was searched by stays as it was found: a process that ends at this very moment is still
-// told as running, without a pid.
+// complete fills in what the index does not keep. What it was searched by stays as it was found: a process that
+// ends at this very moment is still told as running, without a pid.
 func (p *Plane) complete(r *topology.Row, keys []gozzard.Key) []gozzard.Key {
 	for _, in := range r.Instances {
 		keys = append(keys, topology.Key(r.Biz, r.Name, in.Local))
 	}
+
 	p.o.Live.Look(r.Host.Agent, r.Host.Addr(), keys, func(i int, b fleet.Brief) {
 		s := &r.Instances[i].Status
 		s.PID, s.ReportedAt, s.Stale = -1, b.ReportedAt, b.Stale
@@ -176,10 +182,12 @@ func (p *Plane) complete(r *topology.Row, keys []gozzard.Key) []gozzard.Key {
 		}
 		r.Stale = r.Stale || b.Stale
 	})
+
 	return keys
 }
 
-// TopologyTree counts the processes of a business that the caller may see by set and module, as they are at this moment.
+// TopologyTree counts the processes of a business that the caller may see by set and module, as they are at this
+// moment.
 func (p *Plane) TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []topology.SetCount {
 	if !caller.Rights.SeesBusiness(biz) {
 		return nil

@@ -17,20 +17,23 @@ const (
 	processLabel     = "bk_process_id"
 )
 
-// TopologyItems makes every instance of processes ready to be operated, in the order of the rows: with the definition that the record has now, under
-// the key and labels by which every door knows it.
+// TopologyItems makes every instance of processes ready to be operated, in the order of the rows: with the
+// definition that the record has now, under the key and labels by which every door knows it.
 func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
 	if p.o.Topology == nil {
 		return nil, errNoTopology()
 	}
+
 	defs, err := p.definitions(ctx, biz, rows)
 	if err != nil {
 		return nil, err
 	}
+
 	n := 0
 	for i := range rows {
 		n += len(rows[i].Instances)
 	}
+
 	items := make([]record.TopologyItem, 0, n)
 	for i := range rows {
 		r := &rows[i]
@@ -53,10 +56,12 @@ func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
 			items = append(items, it)
 		}
 	}
+
 	return items, nil
 }
 
-// definitions reads the processes of rows, by id. One whose alias changed since it was found is left out: it is another process to the fleet.
+// definitions reads the processes of rows, by id. One whose alias changed since it was found is left out: it is
+// another process to the fleet.
 func (p *Plane) definitions(ctx context.Context, biz int, rows []topology.Row) (map[int]*topology.Process, error) {
 	alias := make(map[int]string, len(rows))
 	ids := make([]int, 0, len(rows))
@@ -64,11 +69,13 @@ func (p *Plane) definitions(ctx context.Context, biz int, rows []topology.Row) (
 		alias[rows[i].Process] = rows[i].Name
 		ids = append(ids, rows[i].Service)
 	}
+
 	slices.Sort(ids)
 	services, err := p.o.Topology.Services(ctx, biz, slices.Compact(ids))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the definitions of business %d: %w", biz, err)
 	}
+
 	defs := make(map[int]*topology.Process, len(rows))
 	for i := range services {
 		for j := range services[i].Processes {
@@ -78,11 +85,12 @@ func (p *Plane) definitions(ctx context.Context, biz int, rows []topology.Row) (
 			}
 		}
 	}
+
 	return defs, nil
 }
 
-// targetOn names a host of a business to the fleet: by its agent where that is one of ours, else by its address. CMDB may know the agent of another
-// fleet manager there.
+// targetOn names a host of a business to the fleet: by its agent where that is one of ours, else by its address.
+// CMDB may know the agent of another fleet manager there.
 func (p *Plane) targetOn(h topology.Host, key gozzard.Key) gozzard.Target {
 	addr := h.Addr()
 	t := gozzard.Target{Addr: addr, ResultKey: addr.String() + ":" + key.String()}

@@ -20,22 +20,25 @@ type leaving struct {
 	hosted bool // by its agent's word or by the record
 }
 
-// leavingRegistered finds the instances that are registered and no more in the business after a change. Service instances that stay as they are have
-// none: an alias is unique on its host.
+// leavingRegistered finds the instances that are registered and no more in the business after a change. Service
+// instances that stay as they are have none: an alias is unique on its host.
 func (p *Plane) leavingRegistered(ctx context.Context, was *topology.Business, c *topology.Change) ([]leaving, error) {
 	if was == nil || len(c.PutServices)+len(c.DropServices) == 0 {
 		return nil, nil
 	}
+
 	touched := make(map[int]struct{}, len(c.PutServices)+len(c.DropServices))
 	for _, id := range c.DropServices {
 		touched[id] = struct{}{}
 	}
+
 	stay := make(map[gozzard.ProcID]struct{})
 	for i := range c.PutServices {
 		s := &c.PutServices[i].Service
 		touched[s.ID] = struct{}{}
 		p.eachInstance(c.Biz, s, func(id gozzard.ProcID, _ *topology.Process) { stay[id] = struct{}{} })
 	}
+
 	var list []leaving
 	for i := range was.Sets {
 		set := &was.Sets[i]
@@ -55,16 +58,19 @@ func (p *Plane) leavingRegistered(ctx context.Context, was *topology.Business, c
 			}
 		}
 	}
+
 	return p.keepRegistered(ctx, list)
 }
 
-// strays finds what agents keep for a business though it is not in it, and is not among those that leave it now either. Processes that somebody registered by hand
-// in the namespace of a business lack the label of its instances and are left alone.
+// strays finds what agents keep for a business though it is not in it, and is not among those that leave it now
+// either. Processes that somebody registered by hand in the namespace of a business lack the label of its instances
+// and are left alone.
 func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
 	known := make(map[gozzard.ProcID]struct{}, len(leave))
 	for i := range leave {
 		known[leave[i].id] = struct{}{}
 	}
+
 	for i := range b.Sets {
 		for j := range b.Sets[i].Modules {
 			m := &b.Sets[i].Modules[j]
@@ -73,6 +79,7 @@ func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
 			}
 		}
 	}
+
 	_, rows := p.o.Live.Page(gozzard.Everything(), topology.Namespace(b.ID), 0, math.MaxInt)
 	for i := range rows {
 		r := &rows[i]
@@ -83,6 +90,7 @@ func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
 		}
 		list = append(list, leaving{id: id, name: r.Status.Labels[processNameLabel] + "." + process, host: r.Addr.String(), hosted: r.Status.Hosted})
 	}
+
 	return list
 }
 
@@ -108,10 +116,12 @@ func (p *Plane) keepRegistered(ctx context.Context, list []leaving) ([]leaving, 
 	for i := range list {
 		ids[i] = list[i].id
 	}
+
 	recs, err := p.records(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
+
 	var kept []leaving
 	for _, l := range list {
 		rec, recorded := recs[l.id]
@@ -121,6 +131,7 @@ func (p *Plane) keepRegistered(ctx context.Context, list []leaving) ([]leaving, 
 			kept = append(kept, l)
 		}
 	}
+
 	return kept, nil
 }
 

@@ -8,16 +8,19 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// hostSight tells which hosts of a business are visible; nil when all are. A host that the fleet knows goes by its own addresses there, as with every
-// other question: its processes must not be seen by the address that a document gives it. It must be quick, and it is asked once for each host.
+// hostSight tells which hosts of a business are visible; nil when all are. A host that the fleet knows goes by its
+// own addresses there, as with every other question: its processes must not be seen by the address that a document
+// gives it. It must be quick, and it is asked once for each host.
 func (p *Plane) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host) bool {
 	namespace := topology.Namespace(biz)
 	if rights.SeesSpace(namespace) {
 		return nil
 	}
+
 	space := rights.MarkSpace(namespace)
 	return func(h *topology.Host) bool {
 		var addrs []gozzard.HostAddr
+
 		if known, ok := p.o.Live.Host(h.Agent); ok {
 			addrs = known.Info.Addrs
 		} else if known, ok := p.o.Live.HostByAddr(h.Addr()); ok {
@@ -29,16 +32,18 @@ func (p *Plane) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host
 				}
 			}
 		}
+
 		return space.Meet(rights.MarkHost(addrs))
 	}
 }
 
-// leaveOut takes out the service instances on hosts that are not visible, and all that only says something about them: modules and sets that would be
-// empty now, templates that are bound to nothing else, clouds without a host.
+// leaveOut takes out the service instances on hosts that are not visible, and all that only says something about
+// them: modules and sets that would be empty now, templates that are bound to nothing else, clouds without a host.
 func leaveOut(r *record.Business, visible func(h *topology.Host) bool) {
 	if visible == nil {
 		return
 	}
+
 	b := &r.Business
 	clouds, processes, templates := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	show := func(s *topology.ServiceInstance) {
@@ -47,6 +52,7 @@ func leaveOut(r *record.Business, visible func(h *topology.Host) bool) {
 			processes[s.Processes[i].ID], templates[s.Processes[i].Template] = true, true
 		}
 	}
+
 	b.Sets = slices.DeleteFunc(b.Sets, func(set topology.Set) bool { return !visibleSet(&set, visible) })
 	for i := range b.Sets {
 		b.Sets[i].Modules = slices.DeleteFunc(b.Sets[i].Modules, func(m topology.Module) bool { return !visibleModule(&m, visible) })
@@ -58,12 +64,14 @@ func leaveOut(r *record.Business, visible func(h *topology.Host) bool) {
 			}
 		}
 	}
+
 	b.Clouds = slices.DeleteFunc(b.Clouds, func(c topology.Cloud) bool { return !clouds[c.ID] })
 	for i := range b.Templates {
 		t := &b.Templates[i]
 		t.Processes = slices.DeleteFunc(t.Processes, func(id int) bool { return !processes[id] })
 		t.Templates = slices.DeleteFunc(t.Templates, func(id int) bool { return !templates[id] })
 	}
+
 	b.Templates = slices.DeleteFunc(b.Templates, func(t topology.ConfigTemplate) bool { return len(t.Processes)+len(t.Templates) == 0 })
 	r.Numbers = slices.DeleteFunc(r.Numbers, func(n topology.Numbers) bool { return !processes[n.Process] })
 }

@@ -84,32 +84,39 @@ func TestApplyTopology(t *testing.T) {
 	if list := r.plane.Businesses(caller); len(list) != 0 {
 		t.Fatalf("%+v", list)
 	}
+
 	planned := r.mustApply(business(process(46, "java", 1), process(48, "java", 1)), dryRun)
 	if planned.Applied || planned.Version != 0 || len(r.plane.Businesses(caller)) != 0 {
 		t.Fatalf("a dry run did something: %+v", planned)
 	}
+
 	done := r.mustApply(business(process(46, "java", 1), process(48, "java", 1)))
 	if !done.Applied || done.Version != 1 || summary(&done.Plan) != summary(&planned.Plan) || len(done.Plan.Added) == 0 {
 		t.Fatalf("%+v\nplanned %+v", done, planned)
 	}
+
 	again := r.mustApply(business(process(46, "java", 1), process(48, "java", 1)))
 	if again.Applied || again.Version != 1 || !again.Plan.Empty() {
 		t.Fatalf("not idempotent: %+v", again)
 	}
+
 	changed := process(48, "java", 2)
 	changed.Priority = 3
 	done = r.mustApply(business(process(46, "java", 1), changed))
 	if want := "~process 48 proc_num: 1 -> 2, priority: 1 -> 3, inst_id: 2 -> 3"; !done.Applied || done.Version != 2 || summary(&done.Plan) != want {
 		t.Fatalf("plan is\n%s\nwant\n%s", summary(&done.Plan), want)
 	}
+
 	heads := r.plane.Businesses(caller)
 	if len(heads) != 1 || heads[0].ID != 2 || heads[0].Name != "蓝鲸" || heads[0].Version != 2 || heads[0].Source != record.SourceFile {
 		t.Fatalf("%+v", heads)
 	}
+
 	rec, err := r.plane.Business(t.Context(), caller, 2)
 	if err != nil || rec.Version != 2 || rec.Business.Sets[0].Modules[0].Instances[1].Processes[0].Priority != 3 {
 		t.Fatalf("%+v %v", rec, err)
 	}
+
 	audit, err := r.store.Audit(t.Context(), 10)
 	if err != nil || len(audit) != 2 || audit[0].Act != "topology:apply:2" || audit[0].Caller != bare(caller) || audit[0].RequestHash != [32]byte{7} || audit[0].Targets != 1 {
 		t.Fatalf("%+v %v", audit, err)
@@ -147,11 +154,13 @@ func TestApplyTogether(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	rec, err := r.plane.Business(t.Context(), caller, 2)
 	if err != nil || rec.Version != 9 {
 		t.Fatalf("version %d: %v", rec.Version, err)
 	}
+
 	_, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: -1})
 	if rows[0].Priority != rec.Business.Sets[0].Modules[0].Instances[0].Processes[0].Priority {
 		t.Fatalf("memory has %d, the record %+v", rows[0].Priority, rec.Business)
@@ -176,7 +185,8 @@ func TestSourcesDoNotReplaceEachOther(t *testing.T) {
 	}
 }
 
-// TestCMDBKeepsWhatItDoesNotTell: the name and the config templates of a business stay when CMDB, which knows neither, is read.
+// TestCMDBKeepsWhatItDoesNotTell: the name and the config templates of a business stay when CMDB, which knows
+// neither, is read.
 func TestCMDBKeepsWhatItDoesNotTell(t *testing.T) {
 	r := newRig(t)
 	b := business(process(46, "java", 1))
@@ -187,10 +197,12 @@ func TestCMDBKeepsWhatItDoesNotTell(t *testing.T) {
 	if done := r.mustApply(read, fromCMDB, takeOver); summary(&done.Plan) != "~business 2 source: file -> cmdb" {
 		t.Fatalf("%+v", done)
 	}
+
 	read = business(process(46, "java", 1))
 	if done := r.mustApply(read, fromCMDB); done.Applied {
 		t.Fatalf("%+v", done)
 	}
+
 	rec, err := r.plane.Business(t.Context(), caller, 2)
 	if err != nil || rec.Business.Name != "蓝鲸" || len(rec.Business.Templates) != 1 {
 		t.Fatalf("%+v %v", rec.Business, err)
@@ -220,6 +232,7 @@ func TestHostedProcessesAreNotRemoved(t *testing.T) {
 			if !errors.As(err, &e) || e.Kind != gozzard.ErrConflict || len(e.Faults) != 1 {
 				t.Fatalf("%v", err)
 			}
+
 			want := gozzard.Fault{Path: "管控平台.gse.127.0.0.1_gse.java.46", Text: "GSEKIT_BIZ_2:java_2 is hosted on 0:127.0.0.1"}
 			if diff := cmp.Diff(want, e.Faults[0]); diff != "" {
 				t.Error(diff)
@@ -227,10 +240,12 @@ func TestHostedProcessesAreNotRemoved(t *testing.T) {
 			if planned := r.mustApply(next, dryRun); planned.Hosted != 1 || len(planned.Named) != 1 || planned.Plan.Empty() {
 				t.Fatalf("%+v", planned)
 			}
+
 			done := r.mustApply(next, prune)
 			if !done.Applied || done.Pruned == "" || done.Hosted != 1 {
 				t.Fatalf("%+v", done)
 			}
+
 			res, err := r.plane.Results(t.Context(), caller, done.Pruned)
 			if err != nil || len(res.Attempts) != 1 {
 				t.Fatalf("%+v %v", res, err)
@@ -238,6 +253,7 @@ func TestHostedProcessesAreNotRemoved(t *testing.T) {
 			if a := res.Attempts[0]; a.Action != gozzard.ActionUnregister || a.Agent != me || a.Key != topology.Key(2, "java", 2) {
 				t.Fatalf("%+v", a)
 			}
+
 			op := r.op(me, 1, res.Task)
 			if op.Action != gozzard.ActionUnregister {
 				t.Fatalf("%+v", op)
@@ -256,16 +272,21 @@ func TestHostedByRecordOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	task, err := r.plane.Operate(t.Context(), &gozzard.Operation{Caller: caller, Items: []gozzard.Item{items[0].Item}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
+
 	if _, err := r.plane.Await(t.Context(), caller, task.ID, 20e9); err != nil {
 		t.Fatal(err)
 	}
+
 	r.stop()
 	r.start()
+
 	if _, err := r.apply(business()); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Fatal(err)
 	}
@@ -282,6 +303,7 @@ func TestManyHostedAreNamedShortly(t *testing.T) {
 	for i := range 50 {
 		rows = append(rows, running("java", i+1))
 	}
+
 	r.statuses(me, 1, rows...)
 	_, err := r.apply(business())
 	var e *gozzard.Error
@@ -297,6 +319,7 @@ func TestWhatIsNotHostedGoesWithoutAWord(t *testing.T) {
 	stopped := running("java", 1)
 	stopped.State, stopped.Hosted, stopped.PID = gozzard.StateStopped, false, -1
 	r.statuses(me, 1, stopped)
+
 	if done := r.mustApply(business()); !done.Applied || done.Pruned != "" {
 		t.Fatalf("%+v", done)
 	}
@@ -308,7 +331,8 @@ func TestWhatIsNotHostedGoesWithoutAWord(t *testing.T) {
 	}
 }
 
-// TestPruneFindsWhatWasLeftBehind: a server that died before it let an instance go, or a host that was away too long, leaves something that no business has.
+// TestPruneFindsWhatWasLeftBehind: a server that died before it let an instance go, or a host that was away too
+// long, leaves something that no business has.
 func TestPruneFindsWhatWasLeftBehind(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -317,19 +341,23 @@ func TestPruneFindsWhatWasLeftBehind(t *testing.T) {
 	mine.Labels = map[string]string{"bk_process_name": "java", "bk_process_id": "46"}
 	left.Labels = mine.Labels
 	r.statuses(me, 1, mine, left, manual)
+
 	if done := r.mustApply(business(process(46, "java", 1))); done.Applied || done.Pruned != "" {
 		t.Fatalf("nothing was to be done: %+v", done)
 	}
 	if planned := r.mustApply(business(process(46, "java", 1)), prune, dryRun); planned.Hosted != 1 || planned.Named[0].Path != "java.46" {
 		t.Fatalf("%+v", planned)
 	}
+
 	pruned := r.mustApply(business(process(46, "java", 1)), prune)
 	res, err := r.plane.Results(t.Context(), caller, pruned.Pruned)
 	if err != nil || len(res.Attempts) != 1 || res.Attempts[0].Key != left.Key || res.Attempts[0].Action != gozzard.ActionUnregister {
 		t.Fatalf("%+v %v", res, err)
 	}
+
 	r.report(me, 1, done(r.op(me, 1, res.Task), gozzard.CodeOK))
 	r.verdict(res.Task, gozzard.AgentID(res.Attempts[0].ResultKey), gozzard.AttemptOK, gozzard.CodeOK)
+
 	r.until("it stays", func() bool {
 		again := r.mustApply(business(process(46, "java", 1)), prune)
 		return !again.Applied && again.Pruned == ""

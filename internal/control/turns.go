@@ -1,7 +1,8 @@
 package control
 
-// turns says whose task is sent next: apps take turns, and the tasks of one app do among themselves. An app with a thousand tasks under way gets as much of the fabric
-// as one with a single one, and no more. The zero value is ready.
+// turns says whose task is sent next: apps take turns, and the tasks of one app do among themselves. An app with a
+// thousand tasks under way gets as much of the fabric as one with a single one, and no more. The zero value is
+// ready.
 type turns struct {
 	order []*appTurn
 	apps  map[string]*appTurn // that are in order
@@ -31,6 +32,7 @@ func (q *turns) next() *taskState {
 	if len(q.order) == 0 {
 		return nil
 	}
+
 	a := q.order[0]
 	q.order[0] = nil
 	q.order = q.order[1:]
@@ -41,5 +43,6 @@ func (q *turns) next() *taskState {
 	} else {
 		delete(q.apps, a.app)
 	}
+
 	return t
 }

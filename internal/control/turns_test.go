@@ -13,19 +13,24 @@ func TestTD2AppsTakeTurns(t *testing.T) {
 			q.add(&taskState{app: app})
 		}
 	}
+
 	take := func(n int) (apps []string) {
 		for range n {
 			apps = append(apps, q.next().app)
 		}
 		return apps
 	}
+
 	add("flood", 1000)
 	add("a", 2)
 	add("b", 1)
+
 	if got := take(6); !slices.Equal(got, []string{"flood", "a", "b", "flood", "a", "flood"}) {
 		t.Fatalf("%q", got)
 	}
+
 	add("late", 1) // behind one turn of the flood, not behind 997
+
 	if got := take(2); !slices.Equal(got, []string{"flood", "late"}) {
 		t.Fatalf("%q", got)
 	}

@@ -5,7 +5,8 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// OrderUpdate tells an agent that is online to become a release. Nothing is promised: whoever wants it says it again until the agent has answered.
+// OrderUpdate tells an agent that is online to become a release. Nothing is promised: whoever wants it says it
+// again until the agent has answered.
 func (p *Plane) OrderUpdate(agent gozzard.AgentID, o gozzard.UpdateOrder) {
 	if s := p.onlineSession(agent); s.id != 0 {
 		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandUpdate, Session: s.id, Update: &o})

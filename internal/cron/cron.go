@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Schedule is a crontab rule: five fields (minute, hour, day of month, month, day of week) with lists, ranges, steps and English names, one of the
-// words @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually, or "@every 90s".
+// Schedule is a crontab rule: five fields (minute, hour, day of month, month, day of week) with lists, ranges,
+// steps and English names, one of the words @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually,
+// or "@every 90s".
 //
-// When both day fields are restricted either is enough, as cron has it. A time that a clock change leaves out comes right after it, a time that
-// comes twice counts once; rules for every hour simply go on by the minute.
+// When both day fields are restricted either is enough, as cron has it. A time that a clock change leaves out comes
+// right after it, a time that comes twice counts once; rules for every hour simply go on by the minute.
 type Schedule struct {
 	minute, hour, dom, month, dow uint64 // a bit for each value
 	anyDOM, anyDOW                bool   // the field began with *
@@ -29,7 +30,8 @@ const (
 	shortestRun  = time.Second
 )
 
-// ParseZone reads the name of a time zone; "" is the host's, which has no other name: "Local" would be another zone on every host.
+// ParseZone reads the name of a time zone; "" is the host's, which has no other name: "Local" would be another zone
+// on every host.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.Local, nil
@@ -50,6 +52,7 @@ func Parse(rule, zone string) (*Schedule, error) {
 	if len(rule) > MaxRuleBytes {
 		return nil, fmt.Errorf("the crontab rule has %d bytes, at most %d are allowed", len(rule), MaxRuleBytes)
 	}
+
 	s, err := parseRule(strings.TrimSpace(rule))
 	if err == nil {
 		s.zone = loc
@@ -57,9 +60,11 @@ func Parse(rule, zone string) (*Schedule, error) {
 			err = errors.New("it names no day that exists")
 		}
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("%+q is not a crontab rule: %w", rule, err)
 	}
+
 	return s, nil
 }
 
@@ -76,6 +81,7 @@ func parseRule(rule string) (*Schedule, error) {
 	case "@yearly", "@annually":
 		rule = "0 0 1 1 *"
 	}
+
 	if text, ok := strings.CutPrefix(rule, "@every "); ok {
 		d, err := time.ParseDuration(strings.TrimSpace(text))
 		switch {
@@ -86,13 +92,16 @@ func parseRule(rule string) (*Schedule, error) {
 		}
 		return &Schedule{every: d}, nil
 	}
+
 	if strings.HasPrefix(rule, "@") {
 		return nil, fmt.Errorf("%s is not known", rule)
 	}
+
 	words := strings.Fields(rule)
 	if len(words) != 5 {
 		return nil, fmt.Errorf("it has %d fields, not 5", len(words))
 	}
+
 	s := &Schedule{anyDOM: strings.HasPrefix(words[2], "*"), anyDOW: strings.HasPrefix(words[4], "*")}
 	for i, f := range []field{
 		{"minute", 0, 59, nil, &s.minute},
@@ -105,6 +114,7 @@ func parseRule(rule string) (*Schedule, error) {
 			return nil, err
 		}
 	}
+
 	s.dow |= s.dow >> 7 & 1 // 7 is Sunday too
 	return s, nil
 }
@@ -130,13 +140,16 @@ func (f field) parse(text string) error {
 func (f field) parsePart(part string) error {
 	span, stepText, stepped := strings.Cut(part, "/")
 	step := 1
+
 	if stepped {
 		var err error
 		if step, err = strconv.Atoi(stepText); err != nil || step < 1 || step > f.max {
 			return fmt.Errorf("%q is no step", stepText)
 		}
 	}
+
 	from, to := f.min, f.max
+
 	if span != "*" {
 		first, last, ranged := strings.Cut(span, "-")
 		var err error
@@ -155,9 +168,11 @@ func (f field) parsePart(part string) error {
 			return fmt.Errorf("%q goes backwards", span)
 		}
 	}
+
 	for v := from; v <= to; v += step {
 		*f.bits |= 1 << v
 	}
+
 	return nil
 }
 
@@ -179,6 +194,7 @@ func (s *Schedule) Next(t time.Time) time.Time {
 	if s.every > 0 {
 		return t.Add(s.every)
 	}
+
 	t = t.In(s.zone)
 	y, m, from := t.Date()
 	for i := range searchMonths {
@@ -195,6 +211,7 @@ func (s *Schedule) Next(t time.Time) time.Time {
 		}
 		from = 1
 	}
+
 	return time.Time{}
 }
 
@@ -211,6 +228,7 @@ func (s *Schedule) nextOn(y int, m time.Month, d int, t time.Time) time.Time {
 	if s.hour == allHours {
 		return s.nextMinute(y, m, d, t)
 	}
+
 	for h := range 24 {
 		for mi := range 60 {
 			if s.hour>>h&1 == 0 || s.minute>>mi&1 == 0 {
@@ -221,10 +239,12 @@ func (s *Schedule) nextOn(y int, m time.Month, d int, t time.Time) time.Time {
 			}
 		}
 	}
+
 	return time.Time{}
 }
 
-// clockTime is when a clock shows that time, the first of two; when it never does, the moment at which it is set past it.
+// clockTime is when a clock shows that time, the first of two; when it never does, the moment at which it is set
+// past it.
 func clockTime(y int, m time.Month, d, h, mi int, zone *time.Location) time.Time {
 	at := time.Date(y, m, d, h, mi, 0, 0, zone)
 	if at.Day() == d && at.Hour() == h && at.Minute() == mi {

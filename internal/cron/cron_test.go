@@ -94,6 +94,7 @@ func TestWrongSchedules(t *testing.T) {
 			t.Errorf("%q is taken for a rule", rule)
 		}
 	}
+
 	for _, zone := range []string{"Nowhere/Land", "Local", "../etc/passwd", "\x00", strings.Repeat("x", 1<<20)} {
 		if _, err := nextRuns("* * * * *", zone, time.Now(), 1); err == nil || len(err.Error()) > 200 {
 			t.Errorf("zone %.20q: %.300v", zone, err)
@@ -136,6 +137,7 @@ func TestSchedulesGoForward(t *testing.T) {
 		forms := []string{"*", "*/2", n, n + "-" + strconv.Itoa(high), n + "/3"}
 		return forms[random.IntN(len(forms))]
 	}
+
 	zones := []string{"UTC", "Europe/Berlin", "America/Havana", "Australia/Lord_Howe", "Asia/Shanghai"}
 	for range 300 {
 		rule := strings.Join([]string{value(0, 59), value(0, 23), value(1, 28), value(1, 12), value(0, 6)}, " ")

@@ -14,6 +14,7 @@ func FuzzRule(f *testing.F) {
 	for _, s := range [][2]string{{"*/5 * * * *", ""}, {"0 3 29 2 *", "Asia/Shanghai"}, {"1-59/2,0 0-23 1,15 jan-dec mon-fri", "UTC"}, {"0 0 30 2 *", ""}, {"@daily", "Europe/London"}, {"@every 1h", ""}} {
 		z.Add(s[0], s[1], int64(1700000000))
 	}
+
 	z.Fuzz(func(t *testing.T, rule, zone string, at int64) {
 		s, err := cron.Parse(rule, zone)
 		if err != nil {

@@ -29,7 +29,8 @@ import (
 )
 
 const (
-	// ServerName is the name that agents ask the server for. It does not depend on how the server is reached, and no agent's certificate has it.
+	// ServerName is the name that agents ask the server for. It does not depend on how the server is reached, and
+	// no agent's certificate has it.
 	ServerName = "server.gozzard.internal"
 
 	// CertLife is how long the certificate of an agent counts.
@@ -55,6 +56,7 @@ func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 	if now == nil {
 		now = time.Now
 	}
+
 	path := filepath.Join(dir, authorityFile)
 	b, err := readPrivate(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,6 +65,7 @@ func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the authority: %w", err)
 	}
+
 	cert, key, err := parsePair(b)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the authority in %s: %w", path, err)
@@ -70,6 +73,7 @@ func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 	if !cert.IsCA {
 		return nil, fmt.Errorf("cannot use the authority in %s: its certificate may not sign", path)
 	}
+
 	return &Authority{cert: cert, key: key, now: now}, nil
 }
 
@@ -78,10 +82,12 @@ func makeAuthority(path string, now func() time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a key for the authority: %w", err)
 	}
+
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err
 	}
+
 	t := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "gozzard " + serial.Text(16)[:8]},
 		NotBefore: now().Add(-clockSkew), NotAfter: now().Add(authorityLife),
@@ -91,6 +97,7 @@ func makeAuthority(path string, now func() time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the authority: %w", err)
 	}
+
 	b, err := encodePair(der, key)
 	if err != nil {
 		return nil, err
@@ -98,10 +105,12 @@ func makeAuthority(path string, now func() time.Time) (*Authority, error) {
 	if err := atomicfile.Write(path, b); err != nil {
 		return nil, err
 	}
+
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the authority just made: %w", err)
 	}
+
 	return &Authority{cert: cert, key: key, now: now}, nil
 }
 
@@ -118,16 +127,19 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// ServerCertificate makes a certificate of the server for ServerName and the names and addresses given. The key stays in memory.
+// ServerCertificate makes a certificate of the server for ServerName and the names and addresses given. The key
+// stays in memory.
 func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a key for the server: %w", err)
 	}
+
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err
 	}
+
 	t := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: ServerName}, DNSNames: []string{ServerName},
 		NotBefore: a.now().Add(-clockSkew), NotAfter: a.now().Add(serverLife),
@@ -140,14 +152,17 @@ func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) 
 			t.DNSNames = append(t.DNSNames, n)
 		}
 	}
+
 	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, key.Public(), a.key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot sign the certificate of the server: %w", err)
 	}
+
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the certificate of the server: %w", err)
 	}
+
 	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
@@ -181,11 +196,13 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 	if cs == nil || len(cs.PeerCertificates) == 0 {
 		return identity{}, errors.New("no certificate was shown")
 	}
+
 	cert := cs.PeerCertificates[0]
 	at := a.now()
 	if at.After(cert.NotAfter) && at.Before(cert.NotAfter.Add(grace)) {
 		at = cert.NotAfter
 	}
+
 	_, err := cert.Verify(x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: at})
 	if err != nil {
 		return identity{}, err
@@ -193,11 +210,13 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != agentScheme {
 		return identity{}, errors.New("the certificate is not an agent's")
 	}
+
 	cloudText, id, _ := strings.Cut(strings.TrimPrefix(cert.URIs[0].Opaque, agentKind), ".")
 	cloud, err := strconv.Atoi(cloudText)
 	if err != nil || cloud < 0 {
 		return identity{}, errors.New("the certificate names no cloud area")
 	}
+
 	out := identity{agent: gozzard.AgentID(id), cloud: cloud, serial: serialText(cert.SerialNumber), issued: cert.NotBefore.Add(clockSkew), until: cert.NotAfter}
 	return out, out.agent.Validate()
 }
@@ -250,12 +269,14 @@ func parsePair(b []byte) (cert *x509.Certificate, key *ecdsa.PrivateKey, err err
 			return nil, nil, fmt.Errorf("has a block %q", block.Type)
 		}
 	}
+
 	if cert == nil || key == nil {
 		return nil, nil, errors.New("key or certificate is missing")
 	}
 	if !key.PublicKey.Equal(cert.PublicKey) {
 		return nil, nil, errors.New("key and certificate do not belong together")
 	}
+
 	return cert, key, nil
 }
 

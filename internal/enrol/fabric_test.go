@@ -42,10 +42,12 @@ func (r *rig) attack(c *tls.Config, opts ...natsgo.Option) (*attacker, error) {
 				a.denied++
 			}
 		}))
+
 	conn, err := natsgo.Connect("nats://"+r.broker.Addr(), opts...)
 	if err != nil {
 		return nil, err
 	}
+
 	r.t.Cleanup(conn.Close)
 	a.Conn = conn
 	return a, nil
@@ -77,18 +79,21 @@ func TestTI4EnrolledAgent(t *testing.T) {
 			eventually(t, s+" in "+queue+" to be refused", func() bool { return a.count() == n })
 		}
 	}
+
 	report := wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportResults})
 	for _, s := range []string{"res.0.victim", "st.0.victim", "op.0.victim", "op.0.evil", "res.1.evil", "_INBOX.x", "$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
 		must(t, a.Publish(s, report))
 		n++
 		eventually(t, s+" to be refused", func() bool { return a.count() == n })
 	}
+
 	must(t, a.Publish("res.0.evil", report))
 	eventually(t, "its own report", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.reports) == 1 && r.reports[0] == "evil" })
 	must(t, r.hub.Send("victim", 0, &gozzard.Command{Kind: gozzard.CommandAck}))
 	eventually(t, "the command", func() bool { victim.mu.Lock(); defer victim.mu.Unlock(); return victim.got == 1 })
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if len(heard) != 0 {
 		t.Errorf("heard %q", heard)
 	}
@@ -106,6 +111,7 @@ func TestTS1FabricCredentials(t *testing.T) {
 		change(c)
 		return c
 	}
+
 	foreignTLS := enrol.NewRenewer(foreign, "machine", nil).TLS()
 	for what, c := range map[string]*tls.Config{
 		"no certificate":  with(func(c *tls.Config) { c.GetClientCertificate = nil }),
@@ -121,6 +127,7 @@ func TestTS1FabricCredentials(t *testing.T) {
 			t.Errorf("%s: came in", what)
 		}
 	}
+
 	if _, err := natsgo.Connect("nats://"+r.broker.Addr(), natsgo.UserInfo("hub", "x"), natsgo.NoReconnect(), natsgo.Timeout(time.Second)); err == nil {
 		t.Error("came in without TLS")
 	}
@@ -144,17 +151,22 @@ func TestRevocation(t *testing.T) {
 	eventually(t, "the cut", func() bool { return !e.isUp() })
 	took := time.Since(begin)
 	t.Logf("cut after %s", took)
+
 	if took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}
+
 	eventually(t, "the refusal", func() bool { return r.refusals("revoked") > 0 })
+
 	if err := e.keep.Renew(t.Context()); gozzard.KindOf(errors.Unwrap(err)) != gozzard.ErrUnauthenticated {
 		t.Errorf("renewal: got %v", err)
 	}
+
 	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
 	wantKind(t, "approve", err, gozzard.ErrConflict)
 	rows, err := r.store.Audit(t.Context(), 10)
 	must(t, err)
+
 	if len(rows) != 3 || rows[0].Act != "enrol:revoke:a" || rows[0].Caller.User != "root" || rows[1].Act != "enrol:join:a" {
 		t.Errorf("the audit has %+v", rows)
 	}
@@ -164,20 +176,24 @@ func TestApproval(t *testing.T) {
 	r := newRig(t)
 	m, err := r.join(r.token(enrol.TokenRequest{Approve: true}), "a", 1, t.TempDir())
 	must(t, err)
+
 	if m.State() != enrol.StatePending {
 		t.Errorf("is %s", m.State())
 	}
 	if _, err := r.attack(enrol.NewRenewer(m, "machine", nil).TLS(), natsgo.Name("machine/1")); err == nil {
 		t.Error("came in without approval")
 	}
+
 	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
 	must(t, err)
+
 	if _, err := r.attack(enrol.NewRenewer(m, "machine", nil).TLS(), natsgo.Name("machine/1")); err != nil {
 		t.Errorf("approved: %v", err)
 	}
 }
 
-// TestTS7Clone: two programs with one identity are both put out, and neither an agent that starts again nor one that reconnects is taken for two.
+// TestTS7Clone: two programs with one identity are both put out, and neither an agent that starts again nor one
+// that reconnects is taken for two.
 func TestTS7Clone(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
@@ -187,19 +203,24 @@ func TestTS7Clone(t *testing.T) {
 			t.Fatalf("run %s: %v", run, err)
 		}
 	}
+
 	first, second := r.link(m, "machine"), r.link(m, "machine")
 	eventually(t, "quarantine", func() bool { return r.desk.StateOf("a") == enrol.StateQuarantined })
 	eventually(t, "both to be out", func() bool { return !first.isUp() && !second.isUp() })
+
 	eventually(t, "the record", func() bool {
 		list, err := r.store.Members(t.Context())
 		must(t, err)
 		return list[0].State == enrol.StateQuarantined && strings.Contains(list[0].Reason, "twice")
 	})
+
 	if r.refusals("clone") != 1 {
 		t.Errorf("counted %d times", r.refusals("clone"))
 	}
+
 	again, err := enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority})
 	must(t, err)
+
 	if s := again.StateOf("a"); s != enrol.StateQuarantined {
 		t.Errorf("after a start of the server it is %s", s)
 	}
@@ -245,24 +266,30 @@ func TestRenewal(t *testing.T) {
 	r.clock.forward(20 * 24 * time.Hour) // long over: the host was off
 	before := keep.NotAfter()
 	must(t, keep.Renew(t.Context()))
+
 	if !keep.NotAfter().After(before.Add(19 * 24 * time.Hour)) {
 		t.Errorf("valid until %s, before until %s", keep.NotAfter(), before)
 	}
+
 	kept, err := enrol.LoadMembership(dir)
 	must(t, err)
+
 	if !kept.NotAfter().Equal(keep.NotAfter()) || kept.Identity == string(b) {
 		t.Error("the new certificate is not kept")
 	}
+
 	must(t, keep.Renew(t.Context()))
 	must(t, keep.Renew(t.Context()))
 	old, err := enrol.LoadMembership(copied)
 	must(t, err)
+
 	if err := enrol.NewRenewer(old, "machine", nil).Renew(t.Context()); err == nil {
 		t.Error("an old copy of the state folder was renewed")
 	}
 	if s := r.desk.StateOf("a"); s != enrol.StateQuarantined {
 		t.Errorf("it is %s", s)
 	}
+
 	r.clock.forward(32 * 24 * time.Hour)
 	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
 	must(t, err)
@@ -284,7 +311,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestN12Expiry: a certificate that is over ends the connection that was made with it and lets nobody in; it can still be renewed.
+// TestN12Expiry: a certificate that is over ends the connection that was made with it and lets nobody in; it can
+// still be renewed.
 func TestN12Expiry(t *testing.T) {
 	r := newRig(t)
 	r.clock.forward(3*time.Second - enrol.CertLife) // what is signed now is over in three seconds
@@ -293,12 +321,14 @@ func TestN12Expiry(t *testing.T) {
 	e := r.link(m, "machine")
 	eventually(t, "the agent", e.isUp)
 	eventually(t, "the end of the certificate", func() bool { return !e.isUp() })
+
 	if over := e.keep.NotAfter(); time.Now().Before(over.Add(-time.Second)) {
 		t.Errorf("cut at %s, the certificate is over at %s", time.Now(), over)
 	}
 	if _, err := r.attack(e.keep.TLS(), natsgo.Name("machine/1")); err == nil {
 		t.Error("came in with a certificate that is over")
 	}
+
 	must(t, e.keep.Renew(t.Context()))
 	eventually(t, "the agent with a new certificate", e.isUp)
 }

@@ -19,8 +19,8 @@ const MachineHeader = "X-Gozzard-Machine"
 // fetchTime is how long a member takes for one file at most.
 const fetchTime = 15 * time.Minute
 
-// Fetch reads a file of the server as a member: the server proves itself by the authority of the enrolment, the host by its certificate. Whoever reads it
-// bounds what he reads, and closes it.
+// Fetch reads a file of the server as a member: the server proves itself by the authority of the enrolment, the
+// host by its certificate. Whoever reads it bounds what he reads, and closes it.
 func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	k.mu.Lock()
 	m := *k.m
@@ -29,12 +29,14 @@ func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error)
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.String()+path, http.NoBody)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
+
 	req.Header.Set(MachineHeader, k.machine)
 	transport := &http.Transport{TLSClientConfig: k.TLS(), DisableKeepAlives: true, DisableCompression: true, TLSHandshakeTimeout: callTimeout, ResponseHeaderTimeout: callTimeout}
 	web := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -47,15 +49,18 @@ func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error)
 		}
 		return nil, fmt.Errorf("cannot fetch from %s: %w", base.Host, err)
 	}
+
 	if res.StatusCode == http.StatusOK {
 		return &fetched{res.Body, cancel}, nil
 	}
+
 	defer cancel()
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("cannot fetch from %s: %w", base.Host, err)
 	}
+
 	return nil, fmt.Errorf("cannot fetch from %s: %w", base.Host, refusal(res.StatusCode, b))
 }
 

@@ -15,6 +15,7 @@ func FuzzToken(f *testing.F) {
 	for _, s := range []string{"gz1.abc." + part + "." + part, "gz1..." + part, "gz2.abc." + part + "." + part, "\ngz1.abc234." + part + "." + part + "\n", ""} {
 		z.Add(s)
 	}
+
 	z.Fuzz(func(t *testing.T, text string) {
 		token, err := enrol.ParseToken(text)
 		if err != nil {

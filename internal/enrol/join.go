@@ -47,21 +47,24 @@ type JoinOptions struct {
 	Machine  string
 }
 
-// Join makes this host a member and keeps the membership in the state folder. Nothing of the token is sent before the server has proven, by TLS 1.3, that
-// it has a certificate of the authority whose pin is in the token.
+// Join makes this host a member and keeps the membership in the state folder. Nothing of the token is sent before
+// the server has proven, by TLS 1.3, that it has a certificate of the authority whose pin is in the token.
 func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	base, err := serverURL(o.Server)
 	if err != nil {
 		return nil, err
 	}
+
 	ring, err := signing.OpenKeyRing(o.Dir, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	key, csr, err := newKey()
 	if err != nil {
 		return nil, err
 	}
+
 	if len(o.IPs) == 0 {
 		ip, err := ownAddress(ctx, base.Host)
 		if err != nil {
@@ -69,12 +72,14 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 		}
 		o.IPs = []netip.Addr{ip}
 	}
+
 	var authority *x509.Certificate
 	req := JoinRequest{Token: o.Token.ID + "." + o.Token.Secret, Agent: o.Agent, IPs: o.IPs, Machine: o.Machine, Hostname: o.Hostname, CSR: csr}
 	answer, err := post(ctx, pinned(o.Token.Pin, &authority), base, JoinPath, req)
 	if err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
 	}
+
 	m := &Membership{Server: base.String(), IPs: o.IPs, Authority: string(certPEM(authority.Raw)), path: filepath.Join(o.Dir, membershipFile)}
 	if err := m.take(answer, base, key); err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
@@ -82,6 +87,7 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	if m.Agent != o.Agent {
 		return nil, fmt.Errorf("cannot join %s: it answers agent %s for agent %s", base.Host, m.Agent, o.Agent)
 	}
+
 	k, err := signing.ParseKey(answer.Key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
@@ -89,6 +95,7 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	if err := ring.Trust(k); err != nil {
 		return nil, err
 	}
+
 	return m, m.save()
 }
 
@@ -98,10 +105,12 @@ func (m *Membership) take(a Answer, base *url.URL, key *ecdsa.PrivateKey) error 
 	if block == nil {
 		return errors.New("the answer has no certificate")
 	}
+
 	pair, err := encodePair(block.Bytes, key)
 	if err != nil {
 		return err
 	}
+
 	host, port, err := net.SplitHostPort(a.Address)
 	if err != nil {
 		return fmt.Errorf("the answer has no address for agents: %w", err)
@@ -109,11 +118,13 @@ func (m *Membership) take(a Answer, base *url.URL, key *ecdsa.PrivateKey) error 
 	if host == "" {
 		host = base.Hostname()
 	}
+
 	next := *m
 	next.Address, next.Agent, next.Cloud, next.Identity, next.state = net.JoinHostPort(host, port), a.Agent, a.Cloud, string(pair), a.State
 	if err := next.parse(); err != nil {
 		return err
 	}
+
 	*m = next
 	return nil
 }
@@ -130,8 +141,8 @@ func serverURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// pinned trusts only a server whose chain ends in the authority of the pin. The library's own check is replaced, not left out: it has no way to trust a
-// key that is not known yet.
+// pinned trusts only a server whose chain ends in the authority of the pin. The library's own check is replaced,
+// not left out: it has no way to trust a key that is not known yet.
 func pinned(pin string, found **x509.Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: ServerName, InsecureSkipVerify: true,
@@ -190,10 +201,12 @@ func post(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 	if err != nil {
 		return out, fmt.Errorf("cannot encode the request: %w", err)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base.String()+path, bytes.NewReader(body))
 	if err != nil {
 		return out, err
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	transport := &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, TLSHandshakeTimeout: callTimeout}
 	defer transport.CloseIdleConnections()
@@ -207,6 +220,7 @@ func post(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 		}
 		return out, err
 	}
+
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
@@ -218,6 +232,7 @@ func post(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 	if err := json.Unmarshal(b, &out); err != nil {
 		return out, fmt.Errorf("cannot read the answer: %w", err)
 	}
+
 	return out, nil
 }
 
@@ -236,7 +251,8 @@ func refusal(status int, b []byte) error {
 	return &gozzard.Error{Kind: body.Error.Kind, Message: body.Error.Message, Faults: body.Error.Faults}
 }
 
-// Machine is a digest of this machine's own id, "" when it has none. A copy of the state folder on another machine is known by it.
+// Machine is a digest of this machine's own id, "" when it has none. A copy of the state folder on another machine
+// is known by it.
 func Machine() string {
 	b, err := os.ReadFile("/etc/machine-id")
 	if id := bytes.TrimSpace(b); err == nil && len(id) >= 16 {

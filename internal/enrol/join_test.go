@@ -38,9 +38,11 @@ func TestTS4Tokens(t *testing.T) {
 	once := r.token(enrol.TokenRequest{})
 	m, err := r.join(once, "a", 1, t.TempDir())
 	must(t, err)
+
 	if m.Agent != "a" || m.Cloud != 0 || m.State() != enrol.StateActive || m.Address == "" {
 		t.Errorf("got %+v", m)
 	}
+
 	_, err = r.join(once, "b", 2, t.TempDir())
 	wantKind(t, "second use", err, gozzard.ErrUnauthenticated)
 
@@ -97,12 +99,16 @@ func TestTS4Race(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
+
 	if in.Load() != 1 {
 		t.Errorf("%d got in", in.Load())
 	}
+
 	list, err := r.desk.Tokens(t.Context(), admin())
 	must(t, err)
+
 	if list[0].Used != 1 {
 		t.Errorf("used %d times", list[0].Used)
 	}
@@ -121,6 +127,7 @@ func TestTS4Names(t *testing.T) {
 	if kept := r.desk.Addrs(b.Agent, said); len(kept) != 2 || kept[0].IP != ip(2) || kept[1].IP != ip(9) {
 		t.Errorf("kept %v", kept)
 	}
+
 	_, err = r.join(r.token(enrol.TokenRequest{Agent: "a"}), "b", 2, t.TempDir())
 	wantKind(t, "a token for another", err, gozzard.ErrUnauthenticated)
 	_, err = r.join(r.token(enrol.TokenRequest{Agent: "a"}), "a", 1, t.TempDir())
@@ -138,9 +145,11 @@ func TestTS4Names(t *testing.T) {
 func TestRightsOfEnrollers(t *testing.T) {
 	r := newRig(t)
 	r.member("a", 1)
+
 	caller := func(g gozzard.Grant) gozzard.Caller {
 		return gozzard.Caller{App: "x", User: "y", Rights: &gozzard.Rights{Grants: []gozzard.Grant{g}}}
 	}
+
 	wish := enrol.TokenRequest{TTL: time.Hour, Uses: 1, Cloud: 3, Nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
 	for what, c := range map[string]struct {
 		g   gozzard.Grant
@@ -162,6 +171,7 @@ func TestRightsOfEnrollers(t *testing.T) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
+
 	_, err := r.desk.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleEnroller}), "a", enrol.StateRevoked)
 	wantKind(t, "an enroller revokes", err, gozzard.ErrNotFound)
 	_, err = r.desk.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleAdmin, Clouds: []int{7}}), "a", enrol.StateRevoked)
@@ -190,6 +200,7 @@ func fake(t *testing.T, c *tls.Config) (url string, told *atomic.Int64) {
 			})
 		}
 	})
+
 	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
 	return "https://" + l.Addr().String(), told
 }
@@ -235,11 +246,13 @@ func TestTS5RogueServer(t *testing.T) {
 			t.Errorf("%s: was told %d bytes", what, told.Load())
 		}
 	}
+
 	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "https://u:p@127.0.0.1:1", "https://127.0.0.1:1/x", ""} {
 		if _, err := enrol.Join(t.Context(), enrol.JoinOptions{Server: url, Token: token, Dir: t.TempDir(), Agent: "b"}); err == nil {
 			t.Errorf("joined %q", url)
 		}
 	}
+
 	_, err = r.join(token, "b", 2, t.TempDir()) // it was not used by any of this
 	must(t, err)
 }
@@ -272,14 +285,18 @@ func TestWhatAHostKeeps(t *testing.T) {
 	must(t, err)
 	kept, err := enrol.LoadMembership(dir)
 	must(t, err)
+
 	if kept.Agent != "a" || kept.Cloud != 5 || kept.Address != m.Address || kept.Server != r.url || !kept.NotAfter().Equal(m.NotAfter()) {
 		t.Errorf("kept %+v", kept)
 	}
+
 	ring, err := signing.OpenKeyRing(dir, nil)
 	must(t, err)
+
 	if ring.Key().Epoch == 0 {
 		t.Error("the server's key is not kept")
 	}
+
 	for _, name := range []string{"enrolment.json", signing.RingFile} {
 		st, err := os.Stat(filepath.Join(dir, name))
 		must(t, err)
@@ -287,7 +304,9 @@ func TestWhatAHostKeeps(t *testing.T) {
 			t.Errorf("%s has mode %04o", name, st.Mode().Perm())
 		}
 	}
+
 	must(t, os.Chmod(filepath.Join(dir, "enrolment.json"), 0o644))
+
 	if _, err := enrol.LoadMembership(dir); err == nil || !strings.Contains(err.Error(), "can be read by others") {
 		t.Errorf("got %v", err)
 	}
@@ -303,6 +322,7 @@ func TestTokenText(t *testing.T) {
 	if err != nil || got != token {
 		t.Errorf("got %+v, %v", got, err)
 	}
+
 	for _, s := range []string{"", "gz1", token.String()[4:], "gz2" + token.String()[3:], token.String() + ".x", token.String()[:len(token.String())-1], "gz1.A." + token.Secret + "." + token.Pin,
 		"gz1." + token.ID + ".short." + token.Pin, "gz1.a/../b." + token.Secret + "." + token.Pin} {
 		if _, err := enrol.ParseToken(s); err == nil {

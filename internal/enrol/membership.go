@@ -17,7 +17,8 @@ import (
 
 const membershipFile = "enrolment.json"
 
-// Membership is what a host keeps of its enrolment, in one file of the agent's state folder that only its owner may read.
+// Membership is what a host keeps of its enrolment, in one file of the agent's state folder that only its owner may
+// read.
 type Membership struct {
 	Server    string          `json:"server"`  // URL of the API
 	Address   string          `json:"address"` // of the fabric
@@ -46,6 +47,7 @@ func LoadMembership(dir string) (*Membership, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the enrolment: %w", err)
 	}
+
 	m := &Membership{path: path}
 	if err := json.Unmarshal(b, m); err != nil {
 		return nil, fmt.Errorf("cannot read the enrolment in %s: %w", path, err)
@@ -53,6 +55,7 @@ func LoadMembership(dir string) (*Membership, error) {
 	if err := m.parse(); err != nil {
 		return nil, fmt.Errorf("cannot use the enrolment in %s: %w", path, err)
 	}
+
 	return m, nil
 }
 
@@ -61,18 +64,22 @@ func (m *Membership) parse() error {
 	if err := m.Agent.Validate(); err != nil {
 		return err
 	}
+
 	cert, key, err := parsePair([]byte(m.Identity))
 	if err != nil {
 		return err
 	}
+
 	m.roots = x509.NewCertPool()
 	if !m.roots.AppendCertsFromPEM([]byte(m.Authority)) {
 		return errors.New("it has no authority")
 	}
+
 	_, err = cert.Verify(x509.VerifyOptions{Roots: m.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: cert.NotAfter})
 	if err != nil {
 		return fmt.Errorf("the certificate is not of the authority: %w", err)
 	}
+
 	m.pair = &tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}
 	return nil
 }

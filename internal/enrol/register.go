@@ -61,22 +61,26 @@ func (d *Registry) CreateToken(ctx context.Context, caller gozzard.Caller, w Tok
 			e.Faults = append(e.Faults, gozzard.Fault{Path: path, Text: text})
 		}
 	}
+
 	fault(w.TTL <= 0 || w.TTL > MaxTTL, "ttl", "must be above 0 and at most 30 days")
 	fault(w.Uses < 1 || w.Uses > MaxUses, "uses", "must be from 1 to 100000")
 	fault(w.Cloud < 0, "cloud", "must be 0 or more")
 	fault(len(w.Nets) > maxNets, "cidr", "at most 64 are allowed")
 	fault(w.Agent != "" && w.Uses != 1, "uses", "a token for one agent is used once")
+
 	if w.Agent != "" {
 		m, ok := d.member(w.Agent)
 		fault(!ok || m.State == StateRemoved, "agent", "no such agent is enrolled")
 		w.Cloud = m.Cloud
 	}
+
 	if len(e.Faults) > 0 {
 		return Token{}, TokenRecord{}, e
 	}
 	if !MayEnrol(caller.Rights, w.Cloud, w.Nets) {
 		return Token{}, TokenRecord{}, gozzard.Errorf(gozzard.ErrUserForbidden, "making enrolment tokens for these hosts is not permitted")
 	}
+
 	now := d.o.Now()
 	t := newToken(d.o.Authority.Pin())
 	rec := TokenRecord{ID: t.ID, Digest: sha256.Sum256([]byte(t.Secret)), Created: now, Expires: now.Add(w.TTL), Uses: w.Uses, Cloud: w.Cloud, Nets: w.Nets,
@@ -84,6 +88,7 @@ func (d *Registry) CreateToken(ctx context.Context, caller gozzard.Caller, w Tok
 	if err := d.o.Store.AddEnrolToken(ctx, rec, AuditEntry{At: now, Caller: caller, What: "enrol:token:" + t.ID}); err != nil {
 		return Token{}, TokenRecord{}, err
 	}
+
 	return t, rec, nil
 }
 
@@ -122,10 +127,12 @@ func (d *Registry) Join(ctx context.Context, from netip.Addr, r JoinRequest) (An
 	if err != nil {
 		return Answer{}, d.refuse("join", r.Agent, err)
 	}
+
 	serial, err := newSerial()
 	if err != nil {
 		return Answer{}, err
 	}
+
 	d.enrolling.Lock()
 	defer d.enrolling.Unlock()
 	now := d.o.Now()
@@ -140,16 +147,21 @@ func (d *Registry) Join(ctx context.Context, from netip.Addr, r JoinRequest) (An
 		if err := d.addressesFree(r.Agent, t.Cloud, r.IPs); err != nil {
 			return AgentRecord{}, err
 		}
+
 		a := AgentRecord{Agent: r.Agent, Cloud: t.Cloud, IPs: r.IPs, Machine: r.Machine, Hostname: r.Hostname, State: StateActive, Serial: serialText(serial),
 			NotAfter: now.Add(CertLife), Enrolled: now, Changed: now, Token: id}
+
 		if t.Approve {
 			a.State = StatePending
 		}
+
 		return a, nil
 	}, act)
+
 	if err != nil {
 		return Answer{}, d.refuse("join", r.Agent, err)
 	}
+
 	d.mu.Lock()
 	d.take(rec)
 	delete(d.clones, rec.Agent)
@@ -166,26 +178,31 @@ func (d *Registry) readJoin(r *JoinRequest) (id, secret string, csr *x509.Certif
 	if err != nil {
 		return "", "", nil, errToken("not a token")
 	}
+
 	invalid := func(path, text string) error {
 		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: path, Text: text}}}
 	}
+
 	if err := r.Agent.Validate(); err != nil {
 		return "", "", nil, invalid("agent", err.Error())
 	}
 	if len(r.IPs) == 0 || len(r.IPs) > maxIPs {
 		return "", "", nil, invalid("ips", "one to 16 addresses are needed")
 	}
+
 	for i, ip := range r.IPs {
 		if r.IPs[i], err = gozzard.ParseIP(ip.String()); err != nil {
 			return "", "", nil, invalid("ips", err.Error())
 		}
 	}
+
 	if len(r.Machine) > maxMachine || len(r.Hostname) > maxHostname {
 		return "", "", nil, invalid("machine", "is too long")
 	}
 	if csr, err = readCSR(r.CSR); err != nil {
 		return "", "", nil, invalid("csr", err.Error())
 	}
+
 	return t.ID, t.Secret, csr, nil
 }
 
@@ -210,34 +227,43 @@ func (d *Registry) Renew(ctx context.Context, cs *tls.ConnectionState, r RenewRe
 		_ = d.refuse("certificate", "", err)
 		return Answer{}, denied
 	}
+
 	csr, err := readCSR(r.CSR)
 	if err != nil {
 		return Answer{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "csr", Text: err.Error()}}}
 	}
+
 	serial, err := newSerial()
 	if err != nil {
 		return Answer{}, err
 	}
+
 	d.enrolling.Lock()
 	defer d.enrolling.Unlock()
 	d.mu.Lock()
 	rule, err := d.standing(id, r.Machine)
 	d.mu.Unlock()
+
 	if err != nil {
 		_ = d.refuse(rule, id.agent, err)
 		return Answer{}, denied
 	}
+
 	rec, err := d.o.Store.ChangeMember(ctx, id.agent, func(a AgentRecord) (AgentRecord, error) {
 		a.Previous, a.Serial, a.NotAfter, a.Restored = id.serial, serialText(serial), d.o.Now().Add(CertLife), time.Time{}
 		return a, nil
 	}, AuditEntry{})
+
 	if err != nil {
 		return Answer{}, err
 	}
+
 	d.mu.Lock()
+
 	if m := d.members[rec.Agent]; m.State != rec.State { // put into quarantine meanwhile, which is not written down yet
 		rec.State, rec.Reason = m.State, m.Reason
 	}
+
 	delete(d.heard, rec.Agent)
 	d.take(rec)
 	d.mu.Unlock()
@@ -259,6 +285,7 @@ func readCSR(text string) (*x509.CertificateRequest, error) {
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
 		return nil, errors.New("must be one certificate request in PEM")
 	}
+
 	csr, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return nil, errors.New("cannot be read")
@@ -269,5 +296,6 @@ func readCSR(text string) (*x509.CertificateRequest, error) {
 	if csr.CheckSignature() != nil {
 		return nil, errors.New("is not signed by its own key")
 	}
+
 	return csr, nil
 }

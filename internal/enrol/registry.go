@@ -15,7 +15,8 @@ import (
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
-// renewGrace is how long a certificate that is over can still be renewed: a host may have been off. Whether it is a member is asked all the same.
+// renewGrace is how long a certificate that is over can still be renewed: a host may have been off. Whether it is a
+// member is asked all the same.
 const renewGrace = 30 * 24 * time.Hour
 
 const (
@@ -61,15 +62,19 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}
+
 	d := &Registry{o: o, members: map[gozzard.AgentID]AgentRecord{}, owners: map[gozzard.HostAddr]gozzard.AgentID{}, clones: map[gozzard.AgentID]string{},
 		heard: map[gozzard.AgentID]identity{}, cut: func(gozzard.AgentID, int) {}, wake: make(chan struct{}, 1)}
+
 	list, err := o.Store.Members(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the members of the fleet: %w", err)
 	}
+
 	for _, a := range list {
 		d.take(a)
 	}
+
 	return d, nil
 }
 
@@ -88,10 +93,12 @@ func (d *Registry) take(a AgentRecord) {
 			delete(d.owners, at)
 		}
 	}
+
 	d.members[a.Agent] = a
 	if a.State == StateRevoked || a.State == StateRemoved { // its addresses are free again
 		return
 	}
+
 	for _, ip := range a.IPs {
 		d.owners[gozzard.HostAddr{Cloud: a.Cloud, IP: ip}] = a.Agent
 	}
@@ -110,15 +117,19 @@ func (d *Registry) Admit(cs *tls.ConnectionState, machine string) (gozzard.Agent
 	if err != nil {
 		return "", 0, time.Time{}, d.refuse("certificate", "", err)
 	}
+
 	d.mu.Lock()
 	rule, err := d.standing(id, machine)
 	if err == nil {
 		d.hear(id)
 	}
+
 	d.mu.Unlock()
+
 	if err != nil {
 		return "", 0, time.Time{}, d.refuse(rule, id.agent, err)
 	}
+
 	return id.agent, id.cloud, id.until, nil
 }
 
@@ -137,6 +148,7 @@ func (d *Registry) standing(id identity, machine string) (rule string, err error
 		d.isolate(id.agent, "came from another machine than it was enrolled on: its state folder was copied or moved")
 		return "other_machine", fmt.Errorf("agent %s came from another machine than it was enrolled on", id.agent)
 	}
+
 	return "", nil
 }
 
@@ -149,7 +161,8 @@ func (d *Registry) Clone(agent gozzard.AgentID, _ int) {
 	d.o.Log.Error("an agent runs twice and was put into quarantine", "agent", agent)
 }
 
-// Downgraded puts an agent into quarantine that speaks an older protocol than it did: a program without the newer checks was put in its place.
+// Downgraded puts an agent into quarantine that speaks an older protocol than it did: a program without the newer
+// checks was put in its place.
 func (d *Registry) Downgraded(agent gozzard.AgentID, said, known uint32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,6 +211,7 @@ func (d *Registry) recordClones(ctx context.Context) (all bool) {
 	for a, why := range d.clones {
 		pending[a] = why
 	}
+
 	cut := d.cut
 	d.mu.Unlock()
 	all = true
@@ -220,6 +234,7 @@ func (d *Registry) recordClones(ctx context.Context) (all bool) {
 		delete(d.clones, agent)
 		d.mu.Unlock()
 	}
+
 	return all
 }
 
@@ -236,7 +251,8 @@ func (d *Registry) StateOf(agent gozzard.AgentID) State {
 	return m.State
 }
 
-// Addrs leaves out of what an agent says of itself the addresses that another member enrolled with: operations are asked for by address.
+// Addrs leaves out of what an agent says of itself the addresses that another member enrolled with: operations are
+// asked for by address.
 func (d *Registry) Addrs(agent gozzard.AgentID, said []gozzard.HostAddr) []gozzard.HostAddr {
 	d.mu.Lock()
 	kept := slices.DeleteFunc(slices.Clone(said), func(a gozzard.HostAddr) bool {
@@ -257,29 +273,36 @@ func (d *Registry) Agents() []AgentRecord {
 	for _, m := range d.members {
 		list = append(list, m)
 	}
+
 	d.mu.Unlock()
+
 	slices.SortFunc(list, func(a, b AgentRecord) int {
 		if a.Agent < b.Agent {
 			return -1
 		}
 		return 1
 	})
+
 	return list
 }
 
-// SetState approves, revokes or removes a member. From the moment it returns nothing of a member that is not active is let in, and what was open is cut.
+// SetState approves, revokes or removes a member. From the moment it returns nothing of a member that is not active
+// is let in, and what was open is cut.
 func (d *Registry) SetState(ctx context.Context, caller gozzard.Caller, agent gozzard.AgentID, to State) (AgentRecord, error) {
 	what, ok := map[State]string{StateActive: "enrol:approve:", StateRevoked: "enrol:revoke:", StateRemoved: "enrol:remove:"}[to]
 	if !ok {
 		return AgentRecord{}, gozzard.Errorf(gozzard.ErrInvalid, "an agent cannot be made %s", to)
 	}
+
 	m, known := d.member(agent)
 	if !known || !MayEnrol(caller.Rights, m.Cloud, hostNets(m.IPs)) || to != StateActive && !mayExclude(caller.Rights, m.Cloud, hostNets(m.IPs)) {
 		return AgentRecord{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent %s is enrolled", agent)
 	}
+
 	now := d.o.Now()
 	d.enrolling.Lock()
 	defer d.enrolling.Unlock()
+
 	a, err := d.o.Store.ChangeMember(ctx, agent, func(a AgentRecord) (AgentRecord, error) {
 		switch {
 		case a.State == StateRestored && !mayExclude(caller.Rights, m.Cloud, hostNets(m.IPs)): // whether it was put out is for those to say who could
@@ -292,17 +315,21 @@ func (d *Registry) SetState(ctx context.Context, caller gozzard.Caller, agent go
 		a.State, a.Reason, a.Changed = to, "", now
 		return a, nil
 	}, AuditEntry{At: now, Caller: caller, What: what + string(agent)})
+
 	if err != nil {
 		return AgentRecord{}, err
 	}
+
 	d.mu.Lock()
 	d.take(a)
 	delete(d.clones, agent)
 	cut := d.cut
 	d.mu.Unlock()
+
 	if to != StateActive {
 		cut(agent, a.Cloud)
 	}
+
 	return a, nil
 }
 

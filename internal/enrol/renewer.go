@@ -42,7 +42,8 @@ func NewRenewer(m *Membership, machine string, log *slog.Logger) *Renewer {
 	return &Renewer{m: m, machine: machine, log: log, now: time.Now}
 }
 
-// TLS is how the fabric is reached: with the certificate as it is at that moment, or by the ticket of the last connection that was made with it.
+// TLS is how the fabric is reached: with the certificate as it is at that moment, or by the ticket of the last
+// connection that was made with it.
 func (k *Renewer) TLS() *tls.Config {
 	c := k.callTLS()
 	c.ClientSessionCache = &k.tickets
@@ -71,8 +72,8 @@ func (k *Renewer) NotAfter() time.Time {
 	return k.m.NotAfter()
 }
 
-// Run renews the certificate at two thirds of its life, again and again, until ctx ends. The connection to the fabric is not touched: the next one has the
-// new certificate.
+// Run renews the certificate at two thirds of its life, again and again, until ctx ends. The connection to the
+// fabric is not touched: the next one has the new certificate.
 func (k *Renewer) Run(ctx context.Context) error {
 	failures := 0
 	// Spread: a fleet that was enrolled in one minute does not renew in one minute.
@@ -118,10 +119,12 @@ func (k *Renewer) Renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	key, csr, err := newKey()
 	if err != nil {
 		return err
 	}
+
 	answer, err := post(ctx, k.callTLS(), base, RenewPath, RenewRequest{Machine: k.machine, CSR: csr})
 	if err != nil {
 		return fmt.Errorf("cannot renew at %s: %w", base.Host, err)
@@ -135,6 +138,7 @@ func (k *Renewer) Renew(ctx context.Context) error {
 	if err := m.save(); err != nil {
 		return err
 	}
+
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.m = &m

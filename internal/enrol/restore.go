@@ -8,16 +8,19 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// RestoreStore is a record that may have come out of a backup. What was revoked or removed after the backup was taken is forgotten by it.
+// RestoreStore is a record that may have come out of a backup. What was revoked or removed after the backup was
+// taken is forgotten by it.
 type RestoreStore interface {
-	// RestoredFrom is when the backup was taken, zero for a record that came from none or was confirmed, and how many hosts wait for that.
+	// RestoredFrom is when the backup was taken, zero for a record that came from none or was confirmed, and how
+	// many hosts wait for that.
 	RestoredFrom(ctx context.Context) (from time.Time, waiting int, err error)
-	// ConfirmRestore lets the members in that wait, if there are as many hosts waiting as the caller thinks, and gives them as they are now. All of it is
-	// one transaction with its audit row.
+	// ConfirmRestore lets the members in that wait, if there are as many hosts waiting as the caller thinks, and
+	// gives them as they are now. All of it is one transaction with its audit row.
 	ConfirmRestore(ctx context.Context, waiting int, act AuditEntry) ([]AgentRecord, error)
 }
 
-// Restore keeps the hosts of a restored record out until an admin has said which of them still belong to the fleet. It is safe for concurrent use.
+// Restore keeps the hosts of a restored record out until an admin has said which of them still belong to the fleet.
+// It is safe for concurrent use.
 type Restore struct {
 	store RestoreStore
 	desk  *Registry // nil: hosts are let in by a secret
@@ -43,7 +46,8 @@ func (r *Restore) From() time.Time {
 	return *r.from.Load()
 }
 
-// Holds reports whether nothing is heard of any host: where hosts have no certificates, none can be told from one that was put out.
+// Holds reports whether nothing is heard of any host: where hosts have no certificates, none can be told from one
+// that was put out.
 func (r *Restore) Holds() bool { return r != nil && r.desk == nil && !r.From().IsZero() }
 
 // Waiting counts the hosts that are kept out.
@@ -57,16 +61,20 @@ func (r *Restore) Confirm(ctx context.Context, caller gozzard.Caller, waiting in
 	if r.From().IsZero() {
 		return 0, gozzard.Errorf(gozzard.ErrConflict, "this record was not restored from a backup, or that is confirmed already")
 	}
+
 	now := time.Now()
 	act := AuditEntry{At: now, Caller: caller, What: "restore:confirm:" + r.From().UTC().Format(time.RFC3339)}
+
 	if r.desk != nil {
 		r.desk.enrolling.Lock()
 		defer r.desk.enrolling.Unlock()
 	}
+
 	members, err := r.store.ConfirmRestore(ctx, waiting, act)
 	if err != nil {
 		return 0, err
 	}
+
 	if r.desk != nil {
 		r.desk.mu.Lock()
 		for _, m := range members {
@@ -74,17 +82,19 @@ func (r *Restore) Confirm(ctx context.Context, caller gozzard.Caller, waiting in
 		}
 		r.desk.mu.Unlock()
 	}
+
 	r.from.Store(&time.Time{})
 	return waiting, nil
 }
 
-// forgot reports whether a certificate can be one that was given out after the backup was taken which this member came from. One of before that is not in
-// the record was replaced already then.
+// forgot reports whether a certificate can be one that was given out after the backup was taken which this member
+// came from. One of before that is not in the record was replaced already then.
 func (a *AgentRecord) forgot(id identity) bool {
 	return !a.Restored.IsZero() && !id.issued.Before(a.Restored.Truncate(time.Second)) // certificates count in seconds
 }
 
-// hear takes note of the certificate that a member of a restored record has: from now on any other one is a copy. mu is held.
+// hear takes note of the certificate that a member of a restored record has: from now on any other one is a copy.
+// mu is held.
 func (d *Registry) hear(id identity) {
 	m := d.members[id.agent]
 	if m.Restored.IsZero() {
@@ -111,6 +121,7 @@ func (d *Registry) recordHeard(ctx context.Context) (all bool) {
 	for a, id := range d.heard {
 		pending[a] = id
 	}
+
 	d.mu.Unlock()
 	all = true
 	for agent, id := range pending {
@@ -131,5 +142,6 @@ func (d *Registry) recordHeard(ctx context.Context) (all bool) {
 		}
 		d.mu.Unlock()
 	}
+
 	return all
 }

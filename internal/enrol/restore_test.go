@@ -11,8 +11,9 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// TestRestoredMembers: a record comes out of a backup. Its members are kept out until an admin confirms them; then they come back with the certificates they
-// have, also those that the record has never heard of, and copies of old ones do not.
+// TestRestoredMembers: a record comes out of a backup. Its members are kept out until an admin confirms them; then
+// they come back with the certificates they have, also those that the record has never heard of, and copies of old
+// ones do not.
 func TestRestoredMembers(t *testing.T) {
 	r := newRig(t)
 	dirs := map[gozzard.AgentID]string{}
@@ -23,24 +24,29 @@ func TestRestoredMembers(t *testing.T) {
 		must(t, err)
 		firsts[name] = m
 	}
+
 	renew := func(name gozzard.AgentID) {
 		t.Helper()
 		m, err := enrol.LoadMembership(dirs[name])
 		must(t, err)
 		must(t, enrol.NewRenewer(m, "machine", nil).Renew(t.Context()))
 	}
+
 	for range 2 { // so that the first certificate is neither the newest nor the one before
 		renew("copied")
 	}
+
 	r.clock.forward(time.Minute)
 	taken := r.clock.now()
 	dir := t.TempDir()
 	must(t, sqlstore.Copy(t.Context(), filepath.Join(r.dir, "r.db"), filepath.Join(dir, "r.db")))
+
 	for _, name := range []string{"ca.pem", "signing.key"} {
 		b, err := os.ReadFile(filepath.Join(r.dir, name))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
 	}
+
 	r.clock.forward(time.Minute)
 	renew("renews")
 	renew("renews")
@@ -54,20 +60,25 @@ func TestRestoredMembers(t *testing.T) {
 	r2 := newRigIn(t, dir, 3*time.Minute)
 	restore, err := enrol.OpenRestore(t.Context(), r2.store, r2.desk)
 	must(t, err)
+
 	if got := restore.From(); !got.Equal(taken.Truncate(time.Millisecond)) {
 		t.Errorf("restored from %v, want %v", got, taken)
 	}
+
 	to := func(m *enrol.Membership) *end {
 		m.Address = r2.broker.Addr()
 		return r2.link(m, "machine")
 	}
+
 	ends := map[gozzard.AgentID]*end{}
 	for name, dir := range dirs {
 		m, err := enrol.LoadMembership(dir)
 		must(t, err)
 		ends[name] = to(m)
 	}
+
 	eventually(t, "all to be refused", func() bool { return r2.refusals("restored") >= len(ends) })
+
 	for name, e := range ends {
 		if e.isUp() || r2.desk.StateOf(name) != enrol.StateRestored {
 			t.Errorf("%s is let in before anybody confirmed it", name)
@@ -78,21 +89,27 @@ func TestRestoredMembers(t *testing.T) {
 	if _, err := r2.desk.SetState(t.Context(), helper, "revoked", enrol.StateActive); gozzard.KindOf(err) != gozzard.ErrUserForbidden {
 		t.Errorf("who may only enrol lets a restored host in: %v", err)
 	}
+
 	_, err = r2.desk.SetState(t.Context(), admin(), "revoked", enrol.StateRevoked) // the admin remembers
 	must(t, err)
+
 	if _, err := restore.Confirm(t.Context(), admin(), 4); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Errorf("a wrong number is taken: %v", err)
 	}
+
 	n, err := restore.Confirm(t.Context(), admin(), 3)
 	if must(t, err); n != 3 || !restore.From().IsZero() {
 		t.Errorf("confirmed %d, from %v", n, restore.From())
 	}
+
 	for _, name := range []gozzard.AgentID{"renews", "stays", "copied"} {
 		eventually(t, string(name)+" to come back", ends[name].isUp)
 	}
+
 	if ends["revoked"].isUp() || r2.desk.StateOf("revoked") != enrol.StateRevoked {
 		t.Error("what was revoked is let in")
 	}
+
 	eventually(t, "the record to know the new certificates", func() bool {
 		list, err := r2.store.Members(t.Context())
 		must(t, err)
@@ -103,14 +120,17 @@ func TestRestoredMembers(t *testing.T) {
 		}
 		return true
 	})
+
 	// A certificate that was replaced before the backup, and one that was in it and was replaced since.
 	for _, name := range []gozzard.AgentID{"copied", "renews"} {
 		to(firsts[name])
 		eventually(t, "the copy of "+string(name)+" to be noticed", func() bool { return r2.desk.StateOf(name) == enrol.StateQuarantined })
 	}
+
 	if _, err := restore.Confirm(t.Context(), admin(), 0); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Errorf("confirmed twice: %v", err)
 	}
+
 	rows, err := r2.store.Audit(t.Context(), 10)
 	must(t, err)
 	seen := 0
@@ -119,6 +139,7 @@ func TestRestoredMembers(t *testing.T) {
 			seen++
 		}
 	}
+
 	if seen != 2 {
 		t.Errorf("the audit has %d of 2 rows: %+v", seen, rows)
 	}

@@ -113,16 +113,19 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	r.url = "https://" + l.Addr().String()
 	r.desk, err = enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority, Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now,
 		Refused: func(rule string) { r.mu.Lock(); r.refused[rule]++; r.mu.Unlock() }})
+
 	must(t, err)
 	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", TLS: r.authority.FabricTLS(), Gate: &watchedGate{Registry: r.desk, r: r}})
 	must(t, err)
 	t.Cleanup(r.broker.Close)
 	r.desk.OnCut(r.broker.Cut)
+
 	r.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker, Receive: func(from gozzard.AgentID, _ int, _ *gozzard.Report) {
 		r.mu.Lock()
 		r.reports = append(r.reports, from)
 		r.mu.Unlock()
 	}})
+
 	must(t, err)
 	run(t, r.hub.Run)
 	run(t, r.desk.Run)

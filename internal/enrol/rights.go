@@ -7,7 +7,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// MayEnrol reports whether somebody may bring in hosts of a cloud area that come from these networks; no network stands for all.
+// MayEnrol reports whether somebody may bring in hosts of a cloud area that come from these networks; no network
+// stands for all.
 func MayEnrol(r *gozzard.Rights, cloud int, nets []netip.Prefix) bool {
 	return holds(r, cloud, nets, gozzard.RoleEnroller, gozzard.RoleAdmin)
 }

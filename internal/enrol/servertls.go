@@ -28,9 +28,10 @@ func (p *presenter) get() (*tls.Certificate, error) {
 	return cert, nil
 }
 
-// APITLS is how the API is served: with a certificate of the authority for the names, or with the one that others gave for it. Whoever asks for ServerName
-// always gets the authority's own, so that hosts can enrol also where people see another certificate. A certificate of the caller is asked for and looked
-// at by the one route that needs it.
+// APITLS is how the API is served: with a certificate of the authority for the names, or with the one that others
+// gave for it. Whoever asks for ServerName always gets the authority's own, so that hosts can enrol also where
+// people see another certificate. A certificate of the caller is asked for and looked at by the one route that
+// needs it.
 func (a *Authority) APITLS(names []string, given func() (*tls.Certificate, error)) *tls.Config {
 	own := &presenter{authority: a, names: names}
 	return &tls.Config{

@@ -36,7 +36,8 @@ type AgentRecord struct {
 	Enrolled time.Time
 	Changed  time.Time
 	Token    string // id of the token that brought it in
-	// Restored is when the backup was taken that this came from, until the agent is heard again; else zero. Certificates of later are not in the record.
+	// Restored is when the backup was taken that this came from, until the agent is heard again; else zero.
+	// Certificates of later are not in the record.
 	Restored time.Time
 }
 
@@ -47,7 +48,8 @@ type AuditEntry struct {
 	What   string // such as enrol:token
 }
 
-// Store keeps tokens and members. A call that returns is durable. Its audit row is in the same transaction; an Act without a word has none.
+// Store keeps tokens and members. A call that returns is durable. Its audit row is in the same transaction; an Act
+// without a word has none.
 type Store interface {
 	AddEnrolToken(ctx context.Context, t TokenRecord, act AuditEntry) error
 	// EnrolTokens lists all, newest first.
@@ -55,11 +57,13 @@ type Store interface {
 	// RevokeEnrolToken makes a token worthless; ErrNotFound when there is none.
 	RevokeEnrolToken(ctx context.Context, id string, act AuditEntry) error
 
-	// Enrol reads a token and the agent, asks decide, and on its word counts one use and puts the agent, all in one transaction. A token or agent that
-	// does not exist is given as a zero record. decide may be called again when the transaction is repeated.
+	// Enrol reads a token and the agent, asks decide, and on its word counts one use and puts the agent, all in one
+	// transaction. A token or agent that does not exist is given as a zero record. decide may be called again when
+	// the transaction is repeated.
 	Enrol(ctx context.Context, token string, agent gozzard.AgentID, decide func(TokenRecord, AgentRecord) (AgentRecord, error), act AuditEntry) (AgentRecord, error)
 
-	// ChangeMember reads an agent, asks change and puts what it says, in one transaction; ErrNotFound when there is none.
+	// ChangeMember reads an agent, asks change and puts what it says, in one transaction; ErrNotFound when there is
+	// none.
 	ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(AgentRecord) (AgentRecord, error), act AuditEntry) (AgentRecord, error)
 
 	// Members lists all members, by name.

@@ -12,9 +12,10 @@ import (
 
 const ticketDay = 24 * time.Hour // a key makes tickets for a day, and opens them for one more
 
-// tickets lets agents resume their connections instead of proving themselves anew, which is most of what a fleet that comes back all at once costs. The keys
-// are derived from the authority's: a server that was started again opens the tickets of the run before. A ticket says whose certificate was shown and
-// nothing about whether he may still come in; the desk is asked about every connection, and a certificate that is over is not resumed.
+// tickets lets agents resume their connections instead of proving themselves anew, which is most of what a fleet
+// that comes back all at once costs. The keys are derived from the authority's: a server that was started again
+// opens the tickets of the run before. A ticket says whose certificate was shown and nothing about whether he may
+// still come in; the desk is asked about every connection, and a certificate that is over is not resumed.
 type tickets struct {
 	authority *Authority
 
@@ -44,17 +45,21 @@ func (t *tickets) current() (*tls.Config, error) {
 	day := t.authority.now().Unix() / int64(ticketDay.Seconds())
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	if t.keys != nil && t.day == day {
 		return t.keys, nil
 	}
+
 	today, err := t.authority.ticketKey(day)
 	if err != nil {
 		return nil, err
 	}
+
 	yesterday, err := t.authority.ticketKey(day - 1)
 	if err != nil {
 		return nil, err
 	}
+
 	keys := new(tls.Config)
 	keys.SetSessionTicketKeys([][32]byte{today, yesterday})
 	t.keys, t.day = keys, day
@@ -75,7 +80,8 @@ func (a *Authority) ticketKey(day int64) (key [32]byte, err error) {
 	return key, nil
 }
 
-// ticketCache is where a member keeps the newest ticket, in memory. A ticket stands for the certificate that it was given for, so a new one begins without.
+// ticketCache is where a member keeps the newest ticket, in memory. A ticket stands for the certificate that it was
+// given for, so a new one begins without.
 type ticketCache struct {
 	mu    sync.Mutex
 	cache tls.ClientSessionCache

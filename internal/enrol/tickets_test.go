@@ -24,34 +24,41 @@ func (e *end) upCount() int {
 	return e.ups
 }
 
-// TestTD5Resumption: agents resume their connections, also with a server that was started again. A ticket opens nothing that the certificate does not: who is
-// revoked stays out, and a new certificate begins without one.
+// TestTD5Resumption: agents resume their connections, also with a server that was started again. A ticket opens
+// nothing that the certificate does not: who is revoked stays out, and a new certificate begins without one.
 func TestTD5Resumption(t *testing.T) {
 	r := newRig(t)
 	var ends []*end
 	for i, id := range []string{"a", "b", "c"} {
 		ends = append(ends, r.link(r.member(gozzard.AgentID(id), byte(i+1)), "machine"))
 	}
+
 	back := func(what string, ups int) {
 		t.Helper()
 		for _, e := range ends {
 			eventually(t, what, func() bool { return e.isUp() && e.upCount() == ups })
 		}
 	}
+
 	back("the agents", 1)
+
 	if r.came(true) != 0 {
 		t.Fatalf("%d came by a ticket that nobody gave them", r.came(true))
 	}
+
 	for _, id := range []string{"a", "b", "c"} {
 		r.broker.Cut(gozzard.AgentID(id), 0)
 	}
+
 	back("the agents again", 2)
+
 	if n := r.came(true); n != 3 {
 		t.Errorf("%d of 3 resumed", n)
 	}
 
 	r.restart()
 	back("the agents with another run of the server", 3)
+
 	if n := r.came(true); n != 6 {
 		t.Errorf("%d of 3 resumed after a start of the server", n-3)
 	}
@@ -60,6 +67,7 @@ func TestTD5Resumption(t *testing.T) {
 	full := r.came(false)
 	r.broker.Cut("a", 0)
 	eventually(t, "the agent with a new certificate", func() bool { return ends[0].isUp() && ends[0].upCount() == 4 })
+
 	if r.came(false) != full+1 {
 		t.Error("a new certificate went by the ticket of the old one")
 	}
@@ -68,16 +76,19 @@ func TestTD5Resumption(t *testing.T) {
 	_, err := r.desk.SetState(t.Context(), admin(), "b", enrol.StateRevoked)
 	must(t, err)
 	eventually(t, "the refusal", func() bool { return r.refusals("revoked") > 0 })
+
 	if r.came(true) == before {
 		t.Error("the revoked one did not try its ticket, so this proves nothing")
 	}
 	if ends[1].isUp() {
 		t.Error("the revoked one is in")
 	}
+
 	t.Logf("TD5: %d connections resumed, %d did not; a revoked ticket was refused %d times", r.came(true), r.came(false), r.refusals("revoked"))
 }
 
-// TestTicketKeys: a ticket outlives the day that it was made in, as its certificate does, and is worth nothing at another authority.
+// TestTicketKeys: a ticket outlives the day that it was made in, as its certificate does, and is worth nothing at
+// another authority.
 func TestTicketKeys(t *testing.T) {
 	r := newRig(t)
 	keep := enrol.NewRenewer(r.member("a", 1), "machine", nil)
@@ -89,16 +100,21 @@ func TestTicketKeys(t *testing.T) {
 		must(t, a.Flush()) // the ticket came before the answer
 		a.Close()
 	}
+
 	connect("1")
 	connect("2")
+
 	if r.came(true) != 1 {
 		t.Fatalf("%d resumed", r.came(true))
 	}
+
 	r.clock.forward(23 * time.Hour)
 	connect("3")
+
 	if r.came(true) != 2 {
 		t.Error("a ticket of the day before was not opened")
 	}
+
 	other := newRig(t)
 	foreign := &tls.Config{RootCAs: other.authority.Pool(), ServerName: enrol.ServerName, MinVersion: tls.VersionTLS13, GetClientCertificate: config.GetClientCertificate, ClientSessionCache: config.ClientSessionCache}
 	if _, err := other.attack(foreign, natsgo.Name("machine/4")); err == nil {
@@ -113,6 +129,7 @@ func (r *rig) restart() {
 	r.broker.Close()
 	authority, err := enrol.OpenAuthority(r.dir, r.clock.now)
 	must(r.t, err)
+
 	eventually(r.t, "the port", func() bool {
 		b, err := nats.StartBroker(nats.BrokerOptions{Listen: addr, TLS: authority.FabricTLS(), Gate: &watchedGate{Registry: r.desk, r: r}})
 		if err != nil {
@@ -121,6 +138,7 @@ func (r *rig) restart() {
 		r.broker = b
 		return true
 	})
+
 	r.t.Cleanup(r.broker.Close)
 	r.desk.OnCut(r.broker.Cut)
 }

@@ -47,15 +47,18 @@ func ParseToken(s string) (Token, error) {
 	if len(parts) != 4 || parts[0] != tokenVersion {
 		return Token{}, errors.New("this is no enrolment token: it has the form gz1.ID.SECRET.PIN")
 	}
+
 	t := Token{ID: parts[1], Secret: parts[2], Pin: parts[3]}
 	if !validTokenID(t.ID) {
 		return Token{}, errors.New("the enrolment token is damaged: its id has characters that none has")
 	}
+
 	for _, p := range []string{t.Secret, t.Pin} {
 		if b, err := base64.RawURLEncoding.DecodeString(p); err != nil || len(b) != 32 {
 			return Token{}, errors.New("the enrolment token is damaged: it was not copied whole")
 		}
 	}
+
 	return t, nil
 }
 
@@ -85,7 +88,8 @@ func errToken(cause string) error {
 		Cause: errors.New(cause)}
 }
 
-// admits decides whether a token lets a host in now. A record that does not exist is the zero one, which costs the same and admits nobody.
+// admits decides whether a token lets a host in now. A record that does not exist is the zero one, which costs the
+// same and admits nobody.
 func (t *TokenRecord) admits(secret string, from netip.Addr, agent gozzard.AgentID, known bool, now time.Time) error {
 	given := sha256.Sum256([]byte(secret))
 	switch {
@@ -105,5 +109,6 @@ func (t *TokenRecord) admits(secret string, from netip.Addr, agent gozzard.Agent
 		return gozzard.Errorf(gozzard.ErrConflict,
 			"agent %s is enrolled already; if it lost its key, an admin can let it in again with: gozzard token create --agent %s", agent, agent)
 	}
+
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
-// TestTD5OneAddress: somebody who begins handshakes without end gets so many a second, and an agent of another address comes in meanwhile.
+// TestTD5OneAddress: somebody who begins handshakes without end gets so many a second, and an agent of another
+// address comes in meanwhile.
 func TestTD5OneAddress(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
@@ -22,9 +23,11 @@ func TestTD5OneAddress(t *testing.T) {
 	} else {
 		_ = c.Close()
 	}
+
 	var finished atomic.Int64
 	var wg sync.WaitGroup
 	begin := time.Now()
+
 	for range attempts {
 		wg.Go(func() {
 			raw, err := from.DialContext(t.Context(), "tcp", r.broker.Addr())
@@ -39,12 +42,15 @@ func TestTD5OneAddress(t *testing.T) {
 			}
 		})
 	}
+
 	e := r.link(m, "machine")
 	eventually(t, "the agent", e.isUp)
 	t.Logf("the agent came in after %d of %d handshakes", finished.Load(), attempts)
 	eventually(t, "the handshakes", func() bool { return finished.Load() >= looked })
+
 	if took := time.Since(begin).Seconds(); float64(looked) > burst+perSecond*took+1 {
 		t.Errorf("%d handshakes of one address in %.2f s", looked, took)
 	}
+
 	wg.Wait()
 }

@@ -12,8 +12,8 @@ const (
 	MaxAlternatives = 1000
 )
 
-// Expression is a compiled pattern for one field, such as 4[6, 8, 9] or gse*. Text stands for itself, * for any run of characters, ? for one
-// character, and brackets for a choice:
+// Expression is a compiled pattern for one field, such as 4[6, 8, 9] or gse*. Text stands for itself, * for any run
+// of characters, ? for one character, and brackets for a choice:
 //
 //	[!...]     one character that is none of these (a-c is a range of characters)
 //	[a, b, 3]  one of these, each again one of the forms below or above
@@ -54,13 +54,16 @@ func Parse(text string) (*Expression, error) {
 		reason := fmt.Sprintf("has %d bytes, at most %d are allowed; it goes on", len(text), MaxBytes)
 		return nil, &Error{Text: head, Pos: utf8.RuneCountInString(head), Reason: reason}
 	}
+
 	p := parser{text: []rune(text)}
+
 	if !utf8.ValidString(text) {
 		return nil, p.fail(slices.Index(p.text, utf8.RuneError), "is not valid UTF-8")
 	}
 	if err := p.parse(); err != nil {
 		return nil, err
 	}
+
 	e := &Expression{text: text}
 	var err error
 	if e.parts, err = p.compile(); err != nil {
@@ -69,6 +72,7 @@ func Parse(text string) (*Expression, error) {
 	if len(e.parts) == 1 && len(e.parts[0].choices) == 1 && !slices.ContainsFunc(e.parts[0].choices[0], token.numeric) {
 		e.run = e.parts[0].choices[0]
 	}
+
 	e.all = len(e.run) == 1 && e.run[0].kind == tokenStar
 	e.literals = literals(e.parts)
 	return e, nil
@@ -85,19 +89,23 @@ func (e *Expression) Match(s string) bool {
 	case !utf8.ValidString(s):
 		s = string([]rune(s))
 	}
+
 	if e.run != nil {
 		return matchRun(e.run, s)
 	}
+
 	return matchParts(e.parts, s)
 }
 
 // All reports whether every text fits.
 func (e *Expression) All() bool { return e.all }
 
-// Literals lists the only texts that fit, sorted, when they are few and written out. The caller leaves the list as it is.
+// Literals lists the only texts that fit, sorted, when they are few and written out. The caller leaves the list as
+// it is.
 func (e *Expression) Literals() ([]string, bool) { return e.literals, e.literals != nil }
 
-// Patterns are the shell-style patterns that the expression stands for, sorted, at most limit; ok is false when there are more.
+// Patterns are the shell-style patterns that the expression stands for, sorted, at most limit; ok is false when
+// there are more.
 func (e *Expression) Patterns(limit int) (list []string, ok bool) {
 	p := parser{text: []rune(e.text)}
 	if p.parse() != nil { // it was parsed before

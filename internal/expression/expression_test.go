@@ -14,13 +14,14 @@ import (
 	"github.com/gozzard/gozzard/internal/expression"
 )
 
-// TestExpressionVectors runs what was observed on the original. One answer differs on purpose: a class that runs backwards ended in an internal
-// error there.
+// TestExpressionVectors runs what was observed on the original. One answer differs on purpose: a class that runs
+// backwards ended in an internal error there.
 func TestExpressionVectors(t *testing.T) {
 	raw, err := os.ReadFile("testdata/expressions.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var file struct {
 		Vectors []struct {
 			Expression string          `json:"expression"`
@@ -36,9 +37,11 @@ func TestExpressionVectors(t *testing.T) {
 	if len(file.Vectors) == 0 {
 		t.Fatal("no vectors")
 	}
+
 	for _, v := range file.Vectors {
 		t.Run(v.Expression, func(t *testing.T) {
 			e, err := expression.Parse(v.Expression)
+
 			if v.Error != nil {
 				var wrong *expression.Error
 				if !errors.As(err, &wrong) {
@@ -46,9 +49,11 @@ func TestExpressionVectors(t *testing.T) {
 				}
 				return
 			}
+
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			patterns, ok := e.Patterns(100)
 			if !ok || !slices.Equal(patterns, v.Patterns) {
 				t.Errorf("patterns %q, %v, want %q", patterns, ok, v.Patterns)
@@ -56,6 +61,7 @@ func TestExpressionVectors(t *testing.T) {
 			if got := matches(e, v.Candidates); !slices.Equal(got, v.Matches) {
 				t.Errorf("matches %q, want %q", got, v.Matches)
 			}
+
 			if list, ok := e.Literals(); ok {
 				for _, c := range v.Candidates {
 					if slices.Contains(list, c) != e.Match(c) {
@@ -184,11 +190,13 @@ func TestExpressionMatch(t *testing.T) {
 			if patterns, ok := e.Patterns(100); tt.patterns != nil && (!ok || !slices.Equal(patterns, tt.patterns)) {
 				t.Errorf("patterns %q, %v, want %q", patterns, ok, tt.patterns)
 			}
+
 			for _, s := range tt.yes {
 				if !e.Match(s) {
 					t.Errorf("%q does not fit", s)
 				}
 			}
+
 			for _, s := range tt.no {
 				if e.Match(s) {
 					t.Errorf("%q fits", s)
@@ -291,12 +299,14 @@ func TestExpressionPatternsLimit(t *testing.T) {
 	}
 }
 
-// TestExpressionNumbers compares every small range with the integers that it names, as numbers and as patterns of digits.
+// TestExpressionNumbers compares every small range with the integers that it names, as numbers and as patterns of
+// digits.
 func TestExpressionNumbers(t *testing.T) {
 	var candidates []string
 	for n := range 1205 {
 		candidates = append(candidates, strconv.Itoa(n), "0"+strconv.Itoa(n))
 	}
+
 	for _, lo := range []int{0, 1, 5, 9, 10, 11, 19, 20, 46, 98, 99, 100, 101, 109, 110, 199, 200, 987, 999, 1000} {
 		for _, hi := range []int{1, 2, 9, 10, 12, 20, 35, 46, 99, 100, 101, 105, 110, 189, 200, 350, 999, 1000, 1001, 1200} {
 			if lo >= hi {
@@ -325,7 +335,8 @@ func TestExpressionNumbers(t *testing.T) {
 	}
 }
 
-// TestExpressionHostile bounds the work that a caller can ask for. The limit is far above what is needed, and far below what backtracking takes.
+// TestExpressionHostile bounds the work that a caller can ask for. The limit is far above what is needed, and far
+// below what backtracking takes.
 func TestExpressionHostile(t *testing.T) {
 	expressions := []string{
 		strings.Repeat("*", 1000),

@@ -12,7 +12,8 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzExpression compares the matcher with the plainest one there is: write out all combinations, then try each as a shell pattern.
+// FuzzExpression compares the matcher with the plainest one there is: write out all combinations, then try each as
+// a shell pattern.
 func FuzzExpression(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, seed := range [][2]string{
@@ -29,16 +30,21 @@ func FuzzExpression(f *testing.F) {
 	} {
 		z.Add(seed[0], seed[1])
 	}
+
 	z.Fuzz(func(t *testing.T, text, s string) {
 		e, err := expression.Parse(text)
+
 		if len(text) > 64 || len(s) > 64 {
 			return // only must not fail; the plain one is slow
 		}
+
 		patterns, plain := naivePatterns(text)
 		if !plain {
 			return
 		}
+
 		backwards := slices.ContainsFunc(patterns, func(p string) bool { return naiveBackwards([]rune(p)) })
+
 		if closed := naiveClosed(text); err != nil {
 			tooMany := len(patterns) > 1 && strings.Contains(err.Error(), "alternatives") // equal ones count, and so does what they are made of
 			if closed && !backwards && !tooMany {
@@ -48,6 +54,7 @@ func FuzzExpression(f *testing.F) {
 		} else if !closed || backwards {
 			t.Fatalf("%q was accepted", text)
 		}
+
 		want := slices.ContainsFunc(patterns, func(p string) bool { return naiveGlob([]rune(p), []rune(s)) })
 		if got := e.Match(s); got != want {
 			t.Fatalf("%q on %q: %v, want %v by %q", text, s, got, want, patterns)
@@ -65,6 +72,7 @@ func naiveClosed(text string) bool {
 	if !validText(text) {
 		return false
 	}
+
 	for {
 		_, rest, open := strings.Cut(text, "[")
 		if !open {
@@ -80,8 +88,9 @@ func naiveClosed(text string) bool {
 
 func validText(s string) bool { return strings.ToValidUTF8(s, "") == s }
 
-// naivePatterns writes out every combination, integers one by one. It gives up on what this cannot tell: great numbers of them, and ranges of
-// integers beside brackets inside brackets, where the digits themselves become part of a class.
+// naivePatterns writes out every combination, integers one by one. It gives up on what this cannot tell: great
+// numbers of them, and ranges of integers beside brackets inside brackets, where the digits themselves become part
+// of a class.
 func naivePatterns(text string) (list []string, ok bool) {
 	list = []string{""}
 	numeric, nested := false, false
@@ -126,6 +135,7 @@ func naivePatterns(text string) (list []string, ok bool) {
 		list = slices.Compact(next)
 		text = after
 	}
+
 	return list, !(numeric && nested)
 }
 
@@ -133,14 +143,17 @@ func naiveItem(item string) (list []string, numeric bool) {
 	if strings.HasPrefix(item, "!") {
 		return []string{"[" + item + "]"}, false
 	}
+
 	left, right, ok := strings.Cut(item, "-")
 	if !ok || strings.Contains(right, "-") || left == "" || right == "" {
 		return []string{item}, false
 	}
+
 	l, r := []rune(left), []rune(right)
 	if len(l) == 1 && len(r) == 1 && unicode.IsLetter(l[0]) && unicode.IsLetter(r[0]) && l[0] < r[0] && isLower(l[0]) == isLower(r[0]) {
 		return []string{"[" + item + "]"}, false
 	}
+
 	lo, err1 := strconv.Atoi(asciiDigits(left))
 	hi, err2 := strconv.Atoi(asciiDigits(right))
 	if errors.Is(err1, strconv.ErrRange) || errors.Is(err2, strconv.ErrRange) {
@@ -152,6 +165,7 @@ func naiveItem(item string) (list []string, numeric bool) {
 	if hi-lo > 2000 {
 		return make([]string, 6000), true // beyond what is compared
 	}
+
 	return numbersOf(lo, hi), true
 }
 
@@ -182,6 +196,7 @@ func naiveTry(p, s []rune, failed map[[2]int]bool) bool {
 	if failed[at] {
 		return false
 	}
+
 	ok := false
 	switch {
 	case len(p) == 0:
@@ -196,6 +211,7 @@ func naiveTry(p, s []rune, failed map[[2]int]bool) bool {
 			ok = (p[0] == '?' || p[0] == s[0]) && naiveTry(p[1:], s[1:], failed)
 		}
 	}
+
 	failed[at] = !ok
 	return ok
 }

@@ -26,7 +26,8 @@ type token struct {
 
 func (t token) numeric() bool { return t.kind == tokenNumber }
 
-// width is how many bytes at the beginning of s the token takes, -1 when it does not fit. A star or number has no single width and is not asked.
+// width is how many bytes at the beginning of s the token takes, -1 when it does not fit. A star or number has no
+// single width and is not asked.
 func (t token) width(s string) int {
 	if t.kind == tokenText {
 		if strings.HasPrefix(s, t.text) {
@@ -34,13 +35,16 @@ func (t token) width(s string) int {
 		}
 		return -1
 	}
+
 	if s == "" {
 		return -1
 	}
+
 	r, size := utf8.DecodeRuneInString(s)
 	if t.kind == tokenClass && !t.class.has(r) {
 		return -1
 	}
+
 	return size
 }
 
@@ -59,8 +63,9 @@ func (c *class) has(r rune) bool {
 	return c.negated
 }
 
-// compileGlob reads a shell-style pattern as Python's fnmatch does: a [ begins a class when a ] follows later than at the first place of the class,
-// otherwise it is text. wrong is where a range of characters runs backwards, -1 if none does.
+// compileGlob reads a shell-style pattern as Python's fnmatch does: a [ begins a class when a ] follows later than
+// at the first place of the class, otherwise it is text. wrong is where a range of characters runs backwards, -1 if
+// none does.
 func compileGlob(pattern []rune) (tokens []token, wrong int) {
 	for i := 0; i < len(pattern); {
 		t := token{kind: tokenText, text: string(pattern[i])}
@@ -98,9 +103,11 @@ func classEnd(pattern []rune, i int) int {
 func compileClass(body []rune) (c *class, wrong int) {
 	c = &class{negated: body[0] == '!'}
 	i := 0
+
 	if c.negated {
 		i = 1
 	}
+
 	for i < len(body) {
 		if i+2 < len(body) && body[i+1] == '-' {
 			if body[i] > body[i+2] {
@@ -113,6 +120,7 @@ func compileClass(body []rune) (c *class, wrong int) {
 		c.ranges = append(c.ranges, [2]rune{body[i], body[i]})
 		i++
 	}
+
 	return c, -1
 }
 
@@ -137,8 +145,8 @@ func joinTokens(a, b []token) []token {
 	return a
 }
 
-// matchRun matches tokens without numbers. Each star takes as little as it can; going back to the last one is enough, since an earlier star could
-// only give the later ones less to choose from.
+// matchRun matches tokens without numbers. Each star takes as little as it can; going back to the last one is
+// enough, since an earlier star could only give the later ones less to choose from.
 func matchRun(tokens []token, s string) bool {
 	star, from := -1, 0 // the last star and where the text after it was tried
 	for i, pos := 0, 0; ; {
@@ -205,8 +213,10 @@ func matchParts(parts []part, s string) bool {
 	if 4*n > len(buf) {
 		buf = make([]uint64, 4*n)
 	}
+
 	in, out, a, b := places(buf[:n]), places(buf[n:2*n]), places(buf[2*n:3*n]), places(buf[3*n:4*n])
 	in.add(0)
+
 	for _, part := range parts {
 		clear(out)
 		for _, tokens := range part.choices {
@@ -225,6 +235,7 @@ func matchParts(parts []part, s string) bool {
 		}
 		in, out = out, in
 	}
+
 	return in.has(len(s))
 }
 
@@ -240,6 +251,7 @@ func step(t token, s string, from, to places) {
 		to.add(len(s))
 		return
 	}
+
 	for ; i >= 0; i = from.next(i + 1) {
 		if t.kind != tokenNumber {
 			if n := t.width(s[i:]); n >= 0 {
@@ -278,6 +290,7 @@ func literals(parts []part) []string {
 		}
 		list = next
 	}
+
 	return unique(list)
 }
 

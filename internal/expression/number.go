@@ -7,7 +7,8 @@ import (
 	"unicode"
 )
 
-// numbers is a range of integers, both ends included, as decimal text without leading zeros: an expression may name numbers of any length.
+// numbers is a range of integers, both ends included, as decimal text without leading zeros: an expression may name
+// numbers of any length.
 type numbers struct{ lo, hi string }
 
 // numberRange reads two runs of decimal digits of any script; nil when they are no range.
@@ -34,27 +35,33 @@ func decimal(digits []rune) (string, bool) {
 			b.WriteByte('0' + d)
 		}
 	}
+
 	if len(digits) > 0 && b.Len() == 0 {
 		return "0", true
 	}
+
 	return b.String(), len(digits) > 0
 }
 
-// digit is the value of a decimal digit. Unicode keeps the ten of each script together in order, so a range of its table begins with a zero.
+// digit is the value of a decimal digit. Unicode keeps the ten of each script together in order, so a range of its
+// table begins with a zero.
 func digit(r rune) (byte, bool) {
 	if r < unicode.MaxASCII {
 		return byte(r - '0'), r >= '0' && r <= '9'
 	}
+
 	for _, x := range unicode.Nd.R16 {
 		if r >= rune(x.Lo) && r <= rune(x.Hi) {
 			return byte((r - rune(x.Lo)) % 10), true
 		}
 	}
+
 	for _, x := range unicode.Nd.R32 {
 		if r >= rune(x.Lo) && r <= rune(x.Hi) {
 			return byte((r - rune(x.Lo)) % 10), true
 		}
 	}
+
 	return 0, false
 }
 
@@ -65,15 +72,18 @@ func compareDecimal(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// widths are the lengths, from first to last, of the beginnings of s that are numbers of the range; last < first when none is.
+// widths are the lengths, from first to last, of the beginnings of s that are numbers of the range; last < first
+// when none is.
 func (n *numbers) widths(s string) (first, last int) {
 	digits := 0
 	for digits < len(s) && digits < len(n.hi) && s[digits] >= '0' && s[digits] <= '9' {
 		digits++
 	}
+
 	if digits > 1 && s[0] == '0' {
 		digits = 1
 	}
+
 	first, last = len(n.lo), digits
 	if first <= last && s[:first] < n.lo {
 		first++
@@ -81,6 +91,7 @@ func (n *numbers) widths(s string) (first, last int) {
 	if last == len(n.hi) && s[:last] > n.hi {
 		last--
 	}
+
 	return first, last
 }
 
@@ -103,8 +114,9 @@ func (n *numbers) bounds() (lo, hi *big.Int) {
 	return lo, hi
 }
 
-// patterns writes the range as patterns of digits: 1-100 as [1-9], [1-9][0-9] and 100. The range is cut after every number that ends in a run of
-// nines on the way up and before every one that ends in zeros on the way down; each piece then differs in whole digits only.
+// patterns writes the range as patterns of digits: 1-100 as [1-9], [1-9][0-9] and 100. The range is cut after every
+// number that ends in a run of nines on the way up and before every one that ends in zeros on the way down; each
+// piece then differs in whole digits only.
 func (n *numbers) patterns(size int) ([]string, bool) {
 	var list []string
 	written := 0
@@ -118,15 +130,18 @@ func (n *numbers) patterns(size int) ([]string, bool) {
 		list = append(list, pattern)
 		lo = end.Add(end, big.NewInt(1))
 	}
+
 	return list, true
 }
 
 // pieceEnd is the greatest number up to hi that is lo with its trailing zeros, and one digit before them, counted up.
 func pieceEnd(lo, hi *big.Int) *big.Int {
 	zeros := len(lo.String()) - len(strings.TrimRight(lo.String(), "0"))
+
 	if lo.Sign() == 0 {
 		zeros = 0
 	}
+
 	one, ten := big.NewInt(1), big.NewInt(10)
 	for ; zeros >= 0; zeros-- {
 		// lo is ...d000: up to ...9999 if that is within the range, else as many steps of 1000 as fit.
@@ -142,6 +157,7 @@ func pieceEnd(lo, hi *big.Int) *big.Int {
 			return end.Mul(steps, unit).Add(end, lo).Sub(end, one)
 		}
 	}
+
 	return new(big.Int).Set(hi)
 }
 

@@ -12,8 +12,8 @@ type parser struct {
 	text   []rune
 	places [][]choice // a run of text is a place with one choice
 
-	// A bracket that is left inside a word, or a negation of nothing, joins with what follows it: such an expression means what its patterns mean
-	// one by one. nested is where the first stands, -1 for none.
+	// A bracket that is left inside a word, or a negation of nothing, joins with what follows it: such an
+	// expression means what its patterns mean one by one. nested is where the first stands, -1 for none.
 	nested int
 }
 
@@ -52,6 +52,7 @@ func (p *parser) parse() error {
 		p.places = append(p.places, choices)
 		i = end + 1
 	}
+
 	return nil
 }
 
@@ -61,6 +62,7 @@ func (p *parser) enum(from, to int) []choice {
 	if len(body) > 0 && body[0] == '!' || !slices.Contains(body, ',') {
 		return []choice{p.item(from, to)}
 	}
+
 	var list []choice
 	for begin := from; begin <= to; {
 		end := index(p.text[:to], ',', begin)
@@ -80,6 +82,7 @@ func (p *parser) enum(from, to int) []choice {
 		}
 		begin = end + 1
 	}
+
 	return list
 }
 
@@ -92,6 +95,7 @@ func (p *parser) item(from, to int) choice {
 		}
 		return choice{pattern: "[" + string(body) + "]", pos: from - 1}
 	}
+
 	if dash := slices.Index(body, '-'); dash >= 0 && !slices.Contains(body[dash+1:], '-') {
 		if left, right := body[:dash], body[dash+1:]; letterRange(left, right) {
 			return choice{pattern: "[" + string(body) + "]", pos: from - 1}
@@ -99,9 +103,11 @@ func (p *parser) item(from, to int) choice {
 			return choice{numbers: n, pos: from}
 		}
 	}
+
 	if i := slices.Index(body, '['); i >= 0 {
 		p.nest(from + i)
 	}
+
 	return choice{pattern: string(body), pos: from}
 }
 
@@ -129,14 +135,17 @@ func letterRange(left, right []rune) bool {
 
 func lower(r rune) bool { return unicode.IsLower(r) || unicode.Is(unicode.Other_Lowercase, r) }
 
-// maxNestedBytes bounds the patterns of an expression with brackets inside brackets, which are matched one after the other.
+// maxNestedBytes bounds the patterns of an expression with brackets inside brackets, which are matched one after
+// the other.
 const maxNestedBytes = 8 << 10
 
-// compile makes the parts that are matched. Runs of text become one part, so an expression without a choice is one run of tokens.
+// compile makes the parts that are matched. Runs of text become one part, so an expression without a choice is one
+// run of tokens.
 func (p *parser) compile() ([]part, error) {
 	if p.nested >= 0 {
 		return p.compileNested()
 	}
+
 	parts := []part{{choices: [][]token{nil}}}
 	for _, place := range p.places {
 		choices := make([][]token, 0, len(place))
@@ -153,6 +162,7 @@ func (p *parser) compile() ([]part, error) {
 		}
 		parts = append(parts, part{choices: choices})
 	}
+
 	return parts, nil
 }
 
@@ -172,6 +182,7 @@ func (p *parser) compileNested() ([]part, error) {
 	if !ok {
 		return nil, p.fail(p.nested, "[ inside of [ ] with more than %d bytes of alternatives", maxNestedBytes)
 	}
+
 	one := part{}
 	for _, pattern := range patterns {
 		tokens, wrong := compileGlob([]rune(pattern))
@@ -180,6 +191,7 @@ func (p *parser) compileNested() ([]part, error) {
 		}
 		one.choices = append(one.choices, tokens)
 	}
+
 	return []part{one}, nil
 }
 
@@ -207,9 +219,11 @@ func (p *parser) patterns(limit, size int) ([]string, bool) {
 		}
 		list = combine(list, ends)
 	}
+
 	if list = unique(list); len(list) > limit {
 		return list[:max(limit, 0)], false
 	}
+
 	return list, true
 }
 

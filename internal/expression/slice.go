@@ -8,8 +8,8 @@ import (
 // Slice is a part of a list as Python writes it: nil is the open end, negative numbers count from the back.
 type Slice struct{ From, To *int }
 
-// ParseSlice reads the slice form of a process id expression, such as [0:2], [:2] or [-1:]; ok is false when it is none. What follows a slice is
-// ignored, except that a second slice makes it the whole list.
+// ParseSlice reads the slice form of a process id expression, such as [0:2], [:2] or [-1:]; ok is false when it is
+// none. What follows a slice is ignored, except that a second slice makes it the whole list.
 func ParseSlice(text string) (s Slice, ok bool) {
 	s, rest, ok := cutSlice(text)
 	if !ok {
@@ -43,16 +43,21 @@ func cutSlice(text string) (s Slice, rest string, ok bool) {
 // cutInt reads a signed integer, nil when there is none. A number beyond all lists is as good as the greatest.
 func cutInt(text string) (*int, string) {
 	end := 0
+
 	if text != "" && (text[0] == '+' || text[0] == '-') {
 		end = 1
 	}
+
 	sign := end
+
 	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
 		end++
 	}
+
 	if end == sign {
 		return nil, text
 	}
+
 	n, _ := strconv.Atoi(text[:end]) // digits only: the one error is that of the range, which comes with the greatest number
 	return &n, text[end:]
 }

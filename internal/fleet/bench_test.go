@@ -16,7 +16,8 @@ var benchRows = flag.Int("live.rows", 200_000, "rows of the fleet that is measur
 
 const rowsPerHost = 20
 
-// filled makes an index of hosts with 20 processes each: names repeat between hosts but for one each, a tenth has a message of its own.
+// filled makes an index of hosts with 20 processes each: names repeat between hosts but for one each, a tenth has a
+// message of its own.
 func filled(rows int) *fleet.Index {
 	x := fleet.New()
 	for h := range rows / rowsPerHost {
@@ -41,6 +42,7 @@ func hostReport(h, round int) []gozzard.Status {
 			s.State, s.Message = gozzard.StateStopped, fmt.Sprintf("exited %d times on host %d", p, h)
 		}
 	}
+
 	return list
 }
 
@@ -71,11 +73,13 @@ func BenchmarkIndex(b *testing.B) {
 			x.Page(all, "", rng.IntN(x.Len()-100), 100)
 		}
 	})
+
 	b.Run("page100namespace", func(b *testing.B) {
 		for b.Loop() {
 			x.Page(all, "space-7", rng.IntN(*benchRows/50-100), 100)
 		}
 	})
+
 	b.Run("lookup", func(b *testing.B) {
 		for b.Loop() {
 			h := rng.IntN(hosts)
@@ -84,6 +88,7 @@ func BenchmarkIndex(b *testing.B) {
 			}
 		}
 	})
+
 	b.Run("ingest20", func(b *testing.B) {
 		reports := make([][]gozzard.Status, 512)
 		for i := range reports {
@@ -96,17 +101,20 @@ func BenchmarkIndex(b *testing.B) {
 			i++
 		}
 	})
+
 	b.Run("findHost", func(b *testing.B) {
 		for b.Loop() {
 			h := rng.IntN(hosts)
 			x.Find(all, fleet.Filter{Clouds: []int{h % 4}, IPs: []netip.Addr{addr(h%4, h).IP}}, 0, 100)
 		}
 	})
+
 	b.Run("findGlobEverywhere", func(b *testing.B) {
 		for b.Loop() {
 			x.Find(all, fleet.Filter{Names: []string{"*_host_*7"}}, 0, 100)
 		}
 	})
+
 	b.Run("findStopped", func(b *testing.B) {
 		for b.Loop() {
 			x.Find(all, fleet.Filter{States: []gozzard.RunState{gozzard.StateStopped}}, 0, 100)

@@ -6,8 +6,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// changes are the hosts whose processes came, went, or changed their state or hosting since somebody asked. They are noted from the first question
-// on, so that an index that nobody asks remembers nothing.
+// changes are the hosts whose processes came, went, or changed their state or hosting since somebody asked. They
+// are noted from the first question on, so that an index that nobody asks remembers nothing.
 type changes struct {
 	any   atomic.Bool // something is noted: asked without the lock
 	noted bool        // somebody asks
@@ -24,12 +24,14 @@ type Brief struct {
 	Stale      bool  // its host is not known, offline, or has not reported since the server started
 }
 
-// Changed gives, once, the hosts whose processes came, went, or changed their state or hosting since the last call: by agent, and by every address
-// that they own or that has another owner now. The first call gives nothing, and begins the noting. It is for one asker.
+// Changed gives, once, the hosts whose processes came, went, or changed their state or hosting since the last call:
+// by agent, and by every address that they own or that has another owner now. The first call gives nothing, and
+// begins the noting. It is for one asker.
 func (x *Index) Changed() (agents []gozzard.AgentID, addrs []gozzard.HostAddr) {
 	if x.changes.noted && !x.changes.any.Load() { // noted is written by the asker only
 		return nil, nil
 	}
+
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := &x.changes
@@ -45,16 +47,18 @@ func (x *Index) Changed() (agents []gozzard.AgentID, addrs []gozzard.HostAddr) {
 			}
 		}
 	}
+
 	for a := range c.addrs {
 		addrs = append(addrs, a)
 	}
+
 	c.hosts, c.addrs, c.noted = nil, nil, true
 	c.any.Store(false)
 	return agents, addrs
 }
 
-// Look tells what is known of processes of one host, under one lock: of the agent if it is known, else of the host that owns the address. It calls f
-// for every key, in order; f must be quick and ask the index nothing.
+// Look tells what is known of processes of one host, under one lock: of the agent if it is known, else of the host
+// that owns the address. It calls f for every key, in order; f must be quick and ask the index nothing.
 func (x *Index) Look(agent gozzard.AgentID, addr gozzard.HostAddr, keys []gozzard.Key, f func(i int, b Brief)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -62,6 +66,7 @@ func (x *Index) Look(agent gozzard.AgentID, addr gozzard.HostAddr, keys []gozzar
 	if at, ok := x.byAddr[addr]; ok && e == nil {
 		e = x.hosts[at]
 	}
+
 	for i, k := range keys {
 		b := Brief{PID: -1, Stale: e == nil || !e.Online || !e.reported}
 		if e != nil {

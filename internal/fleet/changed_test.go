@@ -19,9 +19,11 @@ func TestChanged(t *testing.T) {
 	x.PutHost(hostAt("a1", addr(0, 1), addr(0, 2)))
 	x.PutHost(hostAt("a2", addr(0, 3)))
 	x.Apply("a1", []gozzard.Status{status("ns", "p")}, nil)
+
 	if agents, addrs := x.Changed(); len(agents)+len(addrs) != 0 {
 		t.Errorf("before the first question %v %v was noted", agents, addrs)
 	}
+
 	want := func(words string, agents []gozzard.AgentID, addrs ...gozzard.HostAddr) {
 		t.Helper()
 		gotAgents, gotAddrs := x.Changed()
@@ -35,6 +37,7 @@ func TestChanged(t *testing.T) {
 			t.Errorf("%s: addresses (-want +got):\n%s", words, diff)
 		}
 	}
+
 	a1 := []gozzard.AgentID{"a1"}
 	same := status("ns", "p")
 	same.CPU, same.PID, same.ReportedAt = 50, 7, 99
@@ -100,6 +103,7 @@ func TestLook(t *testing.T) {
 		})
 		return out
 	}
+
 	all := []fleet.Brief{
 		{State: gozzard.StateStopped, PID: -1, ReportedAt: 1700000000}, {PID: -1},
 		{State: gozzard.StateRunning, Hosted: true, PID: 42, ReportedAt: 1700000000},
@@ -123,7 +127,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestChangedMissesNothing keeps a picture of the fleet up to date by what Changed names only, and finds it equal to a fresh one.
+// TestChangedMissesNothing keeps a picture of the fleet up to date by what Changed names only, and finds it equal
+// to a fresh one.
 func TestChangedMissesNothing(t *testing.T) {
 	keys := []gozzard.Key{}
 	for _, ns := range []string{"ns", "nx", "游戏"} {
@@ -131,18 +136,22 @@ func TestChangedMissesNothing(t *testing.T) {
 			keys = append(keys, gozzard.Key{Namespace: ns, Name: n})
 		}
 	}
+
 	type seen [18]struct {
 		state  gozzard.RunState
 		hosted bool
 	}
+
 	rapid.Check(t, func(t *rapid.T) {
 		x := fleet.New()
 		x.Changed()
 		byAgent, byAddr := map[gozzard.AgentID]seen{}, map[gozzard.HostAddr]seen{}
+
 		look := func(agent gozzard.AgentID, a gozzard.HostAddr) (out seen) {
 			x.Look(agent, a, keys, func(i int, b fleet.Brief) { out[i].state, out[i].hosted = b.State, b.Hosted })
 			return out
 		}
+
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			agent := genAgent.Draw(t, "agent")
 			switch rapid.IntRange(0, 6).Draw(t, "step") {

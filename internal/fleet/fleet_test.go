@@ -63,6 +63,7 @@ func TestStaleUntilReportedAndWhileOffline(t *testing.T) {
 	x := fleet.New()
 	x.PutHost(hostAt("a1", addr(0, 1)))
 	x.Seed("a1", status("ns", "p"))
+
 	stale := func() bool {
 		r, ok := x.Get("a1", gozzard.Key{Namespace: "ns", Name: "p"})
 		if !ok {
@@ -70,21 +71,28 @@ func TestStaleUntilReportedAndWhileOffline(t *testing.T) {
 		}
 		return r.Stale
 	}
+
 	if !stale() {
 		t.Error("a row of a host that has not reported is not stale")
 	}
+
 	x.Apply("a1", nil, nil)
+
 	if stale() {
 		t.Error("stale after a report")
 	}
+
 	x.SetOnline("a1", false, time.Unix(200, 0))
+
 	if !stale() {
 		t.Error("not stale while the host is offline")
 	}
 	if known, online := x.HostCounts(); known != 1 || online != 0 {
 		t.Errorf("counts %d known, %d online", known, online)
 	}
+
 	x.Touch("a1", time.Unix(300, 0))
+
 	if h, _ := x.Host("a1"); h.Online || !h.LastSeen.Equal(time.Unix(300, 0)) {
 		t.Errorf("host is %+v", h)
 	}
@@ -94,14 +102,19 @@ func TestNewestHostOwnsAnAddress(t *testing.T) {
 	x := fleet.New()
 	x.PutHost(hostAt("old", addr(0, 1)))
 	x.PutHost(hostAt("new", addr(0, 1), addr(0, 2)))
+
 	if h, ok := x.HostByAddr(addr(0, 1)); !ok || h.Info.Agent != "new" {
 		t.Errorf("address belongs to %q", h.Info.Agent)
 	}
+
 	x.PutHost(hostAt("new", addr(0, 2)))
+
 	if h, ok := x.HostByAddr(addr(0, 1)); ok {
 		t.Errorf("address still belongs to %q", h.Info.Agent)
 	}
+
 	x.PutHost(hostAt("old", addr(0, 1)))
+
 	if h, ok := x.HostByAddr(addr(0, 1)); !ok || h.Info.Agent != "old" {
 		t.Errorf("address belongs to %q", h.Info.Agent)
 	}
@@ -112,6 +125,7 @@ func TestPageKeepsItsOrder(t *testing.T) {
 	for _, n := range []string{"c", "a", "b"} {
 		x.Apply("a1", []gozzard.Status{status("ns", n)}, nil)
 	}
+
 	changed := status("ns", "a")
 	changed.State, changed.Message = gozzard.StateStopped, "gone"
 	x.Apply("a1", []gozzard.Status{changed, status("ns", "d"), status("other", "z")}, nil)
@@ -119,8 +133,10 @@ func TestPageKeepsItsOrder(t *testing.T) {
 	if total != 4 || names(rows) != "c a b d" {
 		t.Errorf("page is %d: %s", total, names(rows))
 	}
+
 	x.Apply("a1", nil, []gozzard.Key{{Namespace: "ns", Name: "a"}})
 	x.Apply("a1", []gozzard.Status{status("ns", "a")}, nil)
+
 	if total, rows := x.Page(all, "ns", 1, 2); total != 4 || names(rows) != "b d" {
 		t.Errorf("second page is %d: %s", total, names(rows))
 	}
@@ -147,7 +163,9 @@ func TestFullReport(t *testing.T) {
 	if x.Full("a1", 7, 1, 2, []gozzard.Status{status("ns", "stays")}) {
 		t.Error("complete after the same part twice")
 	}
+
 	x.Apply("a1", []gozzard.Status{status("ns", "meanwhile")}, nil)
+
 	if !x.Full("a1", 7, 0, 2, []gozzard.Status{status("ns", "more")}) {
 		t.Error("not complete after both parts")
 	}
@@ -163,17 +181,21 @@ func TestFullReport(t *testing.T) {
 	if !x.Full("a1", 7, 0, 2, nil) {
 		t.Error("a repeated part of a complete round is not answered")
 	}
+
 	// A host that starts over counts its rounds from the beginning.
 	h := hostAt("a1", addr(0, 1))
 	h.Session = 2
 	x.PutHost(h)
+
 	if !x.Full("a1", 7, 0, 1, nil) {
 		t.Error("not complete with its only part")
 	}
 	if _, rows := x.Page(all, "ns", 0, 10); names(rows) != "recorded awaited" {
 		t.Errorf("rows are %s", names(rows))
 	}
+
 	x.Remove("a1", gozzard.Key{Namespace: "ns", Name: "recorded"})
+
 	if x.Len() != 1 {
 		t.Errorf("%d rows are left", x.Len())
 	}
@@ -185,9 +207,11 @@ func TestFullReport(t *testing.T) {
 func TestHostileReportsAreBounded(t *testing.T) {
 	x := fleet.New()
 	x.Apply("a1", []gozzard.Status{status("", "p"), status("ns", "../x"), status("ns", "a\nb")}, nil)
+
 	if x.Len() != 0 || x.Dropped() != 3 {
 		t.Errorf("%d rows, %d dropped", x.Len(), x.Dropped())
 	}
+
 	long := status("ns", "p")
 	long.Message, long.Version = strings.Repeat("中", 10000), strings.Repeat("v", 10000)
 	x.Apply("a1", []gozzard.Status{long}, nil)
@@ -195,21 +219,28 @@ func TestHostileReportsAreBounded(t *testing.T) {
 	if len(r.Status.Message) > 1024 || !strings.HasPrefix(long.Message, r.Status.Message) || len(r.Status.Version) > 256 {
 		t.Errorf("kept %d bytes of message and %d of version", len(r.Status.Message), len(r.Status.Version))
 	}
+
 	rows := make([]gozzard.Status, 0, fleet.MaxRowsPerHost+10)
 	for i := range fleet.MaxRowsPerHost + 10 {
 		rows = append(rows, status("ns", fmt.Sprintf("q%06d", i)))
 	}
+
 	var left []int
 	x.OnLeftOut(func(agent gozzard.AgentID, tooMany, badKeys int) { left = append(left, tooMany, badKeys) })
 	x.Apply("a1", rows, nil)
+
 	if x.Len() != fleet.MaxRowsPerHost {
 		t.Errorf("one host has %d rows", x.Len())
 	}
+
 	x.Full("a2", 1, 0, 1, []gozzard.Status{status("ns", "../x")})
+
 	if !slices.Equal(left, []int{11, 0, 0, 1}) {
 		t.Errorf("left out %v", left)
 	}
+
 	x.Apply("a2", []gozzard.Status{status("ns", "p")}, nil)
+
 	if x.Len() != fleet.MaxRowsPerHost+1 {
 		t.Error("another host has no room")
 	}
@@ -220,12 +251,14 @@ func TestReadersAndWritersTogether(t *testing.T) {
 	const hosts, rounds = 8, 20
 	var writers, readers sync.WaitGroup
 	done := make(chan struct{})
+
 	for h := range hosts {
 		agent := agentName(h)
 		x.PutHost(hostAt(agent, addr(0, h)))
 		writers.Add(1)
 		go func() {
 			defer writers.Done()
+
 			for i := range rounds {
 				var rows []gozzard.Status
 				for p := range 40 {
@@ -240,10 +273,12 @@ func TestReadersAndWritersTogether(t *testing.T) {
 			}
 		}()
 	}
+
 	for range 2 {
 		readers.Add(1)
 		go func() {
 			defer readers.Done()
+
 			for {
 				select {
 				case <-done:
@@ -266,9 +301,11 @@ func TestReadersAndWritersTogether(t *testing.T) {
 			}
 		}()
 	}
+
 	writers.Wait()
 	close(done)
 	readers.Wait()
+
 	if x.Len() != hosts*40 {
 		t.Errorf("%d rows, want %d", x.Len(), hosts*40)
 	}

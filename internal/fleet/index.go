@@ -37,8 +37,9 @@ type Filter struct {
 	Hosted     *bool
 }
 
-// Index is the fleet in memory. All methods are safe for concurrent use. One lock guards it: a report holds it for a microsecond a row, a page for
-// the rows it returns, and searches let go of it after every block, so that neither starves the others.
+// Index is the fleet in memory. All methods are safe for concurrent use. One lock guards it: a report holds it for
+// a microsecond a row, a page for the rows it returns, and searches let go of it after every block, so that neither
+// starves the others.
 type Index struct {
 	mu sync.RWMutex
 
@@ -94,8 +95,8 @@ func New() *Index {
 	}
 }
 
-// PutHost inserts or replaces a host. The newest host put at an address owns the address. A new session forgets the parts of an unfinished full
-// report.
+// PutHost inserts or replaces a host. The newest host put at an address owns the address. A new session forgets the
+// parts of an unfinished full report.
 func (x *Index) PutHost(h Host) {
 	h.Info.Addrs = slices.Clone(h.Info.Addrs)
 	h.Info.Degraded = slices.Clone(h.Info.Degraded)
@@ -109,12 +110,14 @@ func (x *Index) PutHost(h Host) {
 			x.noteAddr(a)
 		}
 	}
+
 	for _, a := range h.Info.Addrs {
 		if !x.owns(e, a) {
 			x.byAddr[a] = e.place
 			x.noteAddr(a)
 		}
 	}
+
 	if h.Session != e.Session {
 		e.full.forget()
 	}
@@ -123,6 +126,7 @@ func (x *Index) PutHost(h Host) {
 		x.known++
 		x.noteHost(e.place)
 	}
+
 	x.setOnline(e, h.Online)
 	e.Host = h
 }
@@ -176,12 +180,14 @@ func (x *Index) Hosts(rights *gozzard.Rights) []Host {
 			list = append(list, e.Host)
 		}
 	}
+
 	x.mu.RUnlock()
 
 	slices.SortFunc(list, func(a, b Host) int {
 		aa, ba := firstAddr(a.Info.Addrs), firstAddr(b.Info.Addrs)
 		return cmp.Or(cmp.Compare(aa.Cloud, ba.Cloud), aa.IP.Compare(ba.IP), cmp.Compare(a.Info.Agent, b.Info.Agent))
 	})
+
 	return list
 }
 

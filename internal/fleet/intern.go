@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// interner keeps each distinct string once and counts its users: fleets repeat names and versions, and what nobody uses any more goes. Number 0
-// is the empty string and is not counted.
+// interner keeps each distinct string once and counts its users: fleets repeat names and versions, and what nobody
+// uses any more goes. Number 0 is the empty string and is not counted.
 type interner struct {
 	ids      map[string]uint32
 	entries  slab[stringEntry]
@@ -91,6 +91,7 @@ func (l *labelSets) hold(set map[string]string) uint32 {
 	if len(set) == 0 {
 		return 0
 	}
+
 	text := canonical(set)
 	id, ok := l.ids[text]
 	if !ok {
@@ -102,6 +103,7 @@ func (l *labelSets) hold(set map[string]string) uint32 {
 		*l.entries.at(id) = labelEntry{set: own, text: text}
 		l.ids[text] = id
 	}
+
 	l.entries.at(id).refs++
 	return id
 }

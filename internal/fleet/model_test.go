@@ -96,14 +96,18 @@ func (m *model) full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 		open = &modelRound{round: round, parts: parts, got: map[uint32]bool{}, fresh: map[gozzard.Key]bool{}}
 		m.rounds[agent] = open
 	}
+
 	m.report(agent, rows)
+
 	if open.done {
 		return true
 	}
+
 	open.got[part] = true
 	if len(open.got) < int(parts) {
 		return false
 	}
+
 	open.done = true
 	for _, r := range slices.Clone(m.rows) {
 		if r.agent != agent || open.fresh[r.s.Key] {
@@ -115,6 +119,7 @@ func (m *model) full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 			r.unmanage()
 		}
 	}
+
 	return true
 }
 
@@ -152,12 +157,15 @@ func (m *model) putHost(h fleet.Host) {
 			delete(m.owner, a)
 		}
 	}
+
 	for _, a := range h.Info.Addrs {
 		m.owner[a] = h.Info.Agent
 	}
+
 	if old.Session != h.Session {
 		delete(m.rounds, h.Info.Agent)
 	}
+
 	m.hosts[h.Info.Agent] = h
 }
 
@@ -242,6 +250,7 @@ var (
 				f.IPs = append(f.IPs, a.IP)
 			}
 		}
+
 		if some("agents") {
 			f.Agents = rapid.SliceOfN(genAgent, 1, 2).Draw(t, "agents")
 		}
@@ -252,11 +261,13 @@ var (
 			b := rapid.Bool().Draw(t, "hosted")
 			f.Hosted = &b
 		}
+
 		return f
 	})
 )
 
-// TestIndexAgainstModel drives the index and the naive model with the same calls and compares everything that can be asked.
+// TestIndexAgainstModel drives the index and the naive model with the same calls and compares everything that can
+// be asked.
 func TestIndexAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := fleet.New()
@@ -321,6 +332,7 @@ func compare(t *rapid.T, x *fleet.Index, m *model) {
 			t.Fatalf("%s (-model +index):\n%s", what, diff)
 		}
 	}
+
 	start, limit := rapid.IntRange(0, 6).Draw(t, "start"), rapid.IntRange(0, 6).Draw(t, "limit")
 	ns := rapid.OneOf(genSpace, rapid.Just("")).Draw(t, "page")
 	total, rows := x.Page(all, ns, start, limit)
@@ -341,6 +353,7 @@ func compare(t *rapid.T, x *fleet.Index, m *model) {
 		same("known", true, ok)
 		same("row", m.row(r), got)
 	}
+
 	same("length", len(m.rows), x.Len())
 	same("states", counts, x.CountByState())
 	online := 0
@@ -349,6 +362,7 @@ func compare(t *rapid.T, x *fleet.Index, m *model) {
 			online++
 		}
 	}
+
 	known, on := x.HostCounts()
 	same("hosts", []int{len(m.hosts), online}, []int{known, on})
 	a := genAddr.Draw(t, "addr")

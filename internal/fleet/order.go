@@ -2,11 +2,13 @@ package fleet
 
 import "sort"
 
-// blockMax bounds a block, and with it the work of an insertion at the end, a removal and the step from a block's start to a row.
+// blockMax bounds a block, and with it the work of an insertion at the end, a removal and the step from a block's
+// start to a row.
 const blockMax = 2048
 
-// order is a list of rows by the sequence number they got when they came. A row is reached by its place among those that are still there, by
-// adding up the sizes of a few hundred blocks, and removed without moving more than one block.
+// order is a list of rows by the sequence number they got when they came. A row is reached by its place among those
+// that are still there, by adding up the sizes of a few hundred blocks, and removed without moving more than one
+// block.
 type order struct {
 	blocks []block
 	n      int
@@ -38,22 +40,27 @@ func (o *order) remove(seq uint64, seqOf func(row uint32) uint64) {
 	o.tidy(b)
 }
 
-// tidy removes an empty block and joins one that has become small with its neighbour, so that churn leaves no trail of nearly empty blocks.
+// tidy removes an empty block and joins one that has become small with its neighbour, so that churn leaves no trail
+// of nearly empty blocks.
 func (o *order) tidy(b int) {
 	if len(o.blocks[b].rows) == 0 {
 		o.blocks = append(o.blocks[:b], o.blocks[b+1:]...)
 		return
 	}
+
 	if len(o.blocks[b].rows) > blockMax/4 {
 		return
 	}
+
 	left := b
+
 	if b == len(o.blocks)-1 {
 		left--
 	}
 	if left < 0 || len(o.blocks[left].rows)+len(o.blocks[left+1].rows) > blockMax/2 {
 		return
 	}
+
 	o.blocks[left].rows = append(o.blocks[left].rows, o.blocks[left+1].rows...)
 	o.blocks = append(o.blocks[:left+1], o.blocks[left+2:]...)
 }
@@ -82,8 +89,8 @@ func (o *order) slice(start, limit int, f func(row uint32)) {
 	}
 }
 
-// from gives the rows of one block whose sequence numbers are seq or above; nil when there are none. A reader that lets go of the lock between
-// blocks goes on with it, whatever happened to the blocks meanwhile.
+// from gives the rows of one block whose sequence numbers are seq or above; nil when there are none. A reader that
+// lets go of the lock between blocks goes on with it, whatever happened to the blocks meanwhile.
 func (o *order) from(seq uint64, seqOf func(row uint32) uint64) []uint32 {
 	for b := o.blockOf(seq); b < len(o.blocks); b++ {
 		rows := o.blocks[b].rows

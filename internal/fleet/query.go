@@ -22,28 +22,32 @@ func (x *Index) Get(agent gozzard.AgentID, key gozzard.Key) (Row, bool) {
 	return x.load(r), true
 }
 
-// Page lists the processes of a namespace, or of all with "", in the order in which they came: a change of status moves nothing, new rows come at
-// the end. total is how many there are. What the rights do not show is neither listed nor counted.
+// Page lists the processes of a namespace, or of all with "", in the order in which they came: a change of status
+// moves nothing, new rows come at the end. total is how many there are. What the rights do not show is neither
+// listed nor counted.
 func (x *Index) Page(rights *gozzard.Rights, namespace string, start, limit int) (total int, rows []Row) {
 	if !rights.SeesAll() && (namespace == "" || !rights.SeesSpace(namespace)) {
 		return x.newQuery(rights, Filter{}, max(start, 0), limit).scan(namespace)
 	}
+
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	o := x.orderOf(namespace)
 	if o == nil {
 		return 0, nil
 	}
+
 	start = max(start, 0)
 	if n := min(limit, o.n-start); n > 0 {
 		rows = make([]Row, 0, n)
 		o.slice(start, n, func(id uint32) { rows = append(rows, x.load(x.rows.at(id))) })
 	}
+
 	return o.n, rows
 }
 
-// Find lists the processes that fit a filter, in the order of Page. total is how many fit and the rights show. The fleet goes on changing while it is
-// searched: each row is as it was at some moment of the search.
+// Find lists the processes that fit a filter, in the order of Page. total is how many fit and the rights show. The
+// fleet goes on changing while it is searched: each row is as it was at some moment of the search.
 func (x *Index) Find(rights *gozzard.Rights, f Filter, start, limit int) (total int, rows []Row) {
 	q := x.newQuery(rights, f, max(start, 0), limit)
 	if q.hosts != nil && q.narrow {
@@ -122,11 +126,13 @@ func (x *Index) newQuery(rights *gozzard.Rights, f Filter, start, limit int) *qu
 	return q
 }
 
-// chooseHosts resolves the part of a filter that is about hosts, once. One address of a host must fit both clouds and addresses, and who asks for
-// an address means the host that owns it: older hosts that once had it are found by agent or cloud.
+// chooseHosts resolves the part of a filter that is about hosts, once. One address of a host must fit both clouds
+// and addresses, and who asks for an address means the host that owns it: older hosts that once had it are found by
+// agent or cloud.
 func (q *query) chooseHosts(f Filter) {
 	q.hosts = make(map[uint32]struct{})
 	rows := 0
+
 	fits := func(e *host) bool {
 		if len(f.IPs)+len(f.Clouds) == 0 {
 			return true
@@ -136,14 +142,17 @@ func (q *query) chooseHosts(f Filter) {
 				(len(f.IPs) == 0 || slices.Contains(f.IPs, a.IP) && q.x.owns(e, a))
 		})
 	}
+
 	take := func(e *host) {
 		if _, again := q.hosts[e.place]; !again && fits(e) {
 			q.hosts[e.place] = struct{}{}
 			rows += len(e.rows)
 		}
 	}
+
 	q.x.mu.RLock()
 	defer q.x.mu.RUnlock()
+
 	switch {
 	case len(f.Agents) > 0:
 		for _, a := range f.Agents {
@@ -162,6 +171,7 @@ func (q *query) chooseHosts(f Filter) {
 			take(e)
 		}
 	}
+
 	q.narrow = rows < q.x.count/8 || rows < blockMax
 }
 
@@ -257,17 +267,21 @@ func (q *query) byHost() (total int, rows []Row) {
 		}
 		q.x.mu.RUnlock()
 	}
+
 	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.seq, b.seq) })
 	total = len(hits)
 	if q.start >= total || q.limit <= 0 {
 		return total, nil
 	}
+
 	q.x.mu.RLock()
 	defer q.x.mu.RUnlock()
+
 	for _, h := range hits[q.start:][:min(q.limit, total-q.start)] {
 		if r := q.x.rows.at(h.id); r.seq == h.seq { // else it went meanwhile
 			rows = append(rows, q.x.load(r))
 		}
 	}
+
 	return total, rows
 }

@@ -29,14 +29,15 @@ func (f *fullReport) begin(round uint64, parts uint32) {
 	*f = fullReport{round: round, parts: parts, mark: f.mark + 1, seen: make(map[uint32]struct{}, min(parts, 64))}
 }
 
-// Apply takes in what changed on a host: rows with new values, and keys that its agent manages no more. Of those the record still has a row stays
-// and says so.
+// Apply takes in what changed on a host: rows with new values, and keys that its agent manages no more. Of those
+// the record still has a row stays and says so.
 func (x *Index) Apply(agent gozzard.AgentID, rows []gozzard.Status, removed []gozzard.Key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.hostFor(agent)
 	e.reported = true
 	x.report(e, rows)
+
 	for _, k := range removed {
 		i, ok := x.locate(e, k)
 		if !ok {
@@ -50,34 +51,41 @@ func (x *Index) Apply(agent gozzard.AgentID, rows []gozzard.Status, removed []go
 	}
 }
 
-// Full takes in one part of a full report. The parts of a round are told apart by their numbers and may come in any order and more than once. With
-// the last one the report is complete: rows of that host that were in no part and did not change meanwhile go. Those that the record has stay, and
-// say that the host does not manage them if it once did.
+// Full takes in one part of a full report. The parts of a round are told apart by their numbers and may come in any
+// order and more than once. With the last one the report is complete: rows of that host that were in no part and
+// did not change meanwhile go. Those that the record has stay, and say that the host does not manage them if it
+// once did.
 func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, rows []gozzard.Status) (complete bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.hostFor(agent)
 	e.reported = true
+
 	if parts == 0 || parts > maxParts || part > parts {
 		x.report(e, rows)
 		return false
 	}
+
 	f := &e.full
 	f.begin(round, parts)
 	x.report(e, rows)
+
 	if f.complete {
 		return true
 	}
+
 	f.seen[part] = struct{}{}
 	if len(f.seen) < int(parts) {
 		return false
 	}
+
 	f.complete, f.seen = true, nil
 	x.sweep(e)
 	return true
 }
 
-// Seed puts a row that the record has. It stays though its host does not report it, until Remove; values that the host has reported stay too.
+// Seed puts a row that the record has. It stays though its host does not report it, until Remove; values that the
+// host has reported stay too.
 func (x *Index) Seed(agent gozzard.AgentID, s gozzard.Status) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -87,6 +95,7 @@ func (x *Index) Seed(agent gozzard.AgentID, s gozzard.Status) {
 		x.dropped++
 		return
 	}
+
 	r.set(rowSeeded, true)
 	r.mark = e.full.mark
 	if r.flags&rowSeen == 0 {
@@ -107,21 +116,25 @@ func (x *Index) Remove(agent gozzard.AgentID, key gozzard.Key) {
 	}
 }
 
-// Rebind gives all rows of one agent to another. Where the other has a row of that key its own values stay. Nothing changes its place in a page.
+// Rebind gives all rows of one agent to another. Where the other has a row of that key its own values stay. Nothing
+// changes its place in a page.
 func (x *Index) Rebind(from, to gozzard.AgentID) {
 	if from == to {
 		return
 	}
+
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	at, ok := x.byAgent[from]
 	if !ok {
 		return
 	}
+
 	src := x.hosts[at]
 	if len(src.rows) == 0 {
 		return
 	}
+
 	dst := x.hostFor(to)
 	for _, id := range src.rows {
 		r := x.rows.at(id)
@@ -138,6 +151,7 @@ func (x *Index) Rebind(from, to gozzard.AgentID) {
 		r.set(rowSeen, false) // not by its new host
 		dst.rows = slices.Insert(dst.rows, i, id)
 	}
+
 	src.rows = nil
 }
 
@@ -148,8 +162,9 @@ func (x *Index) Dropped() uint64 {
 	return x.dropped
 }
 
-// OnLeftOut has f told of reported rows that are left out: how many because their host has too many, and how many because their key cannot be one. It is
-// called under the lock, so f must be quick and ask the index nothing. To be called once, before anything is reported.
+// OnLeftOut has f told of reported rows that are left out: how many because their host has too many, and how many
+// because their key cannot be one. It is called under the lock, so f must be quick and ask the index nothing. To be
+// called once, before anything is reported.
 func (x *Index) OnLeftOut(f func(agent gozzard.AgentID, tooMany, badKeys int)) { x.leftOut = f }
 
 func (x *Index) report(e *host, rows []gozzard.Status) {
@@ -160,6 +175,7 @@ func (x *Index) report(e *host, rows []gozzard.Status) {
 			x.leftOut(e.Info.Agent, tooMany, badKeys)
 		}
 	}()
+
 	for i := range rows {
 		s := &rows[i]
 		var r *row
@@ -193,6 +209,7 @@ func (x *Index) sweep(e *host) {
 		}
 		kept = append(kept, id)
 	}
+
 	e.rows = kept
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Bounds on what an agent can make the server remember. They are far above what a host has (its own policy allows 2,000 processes unless it says otherwise);
-// what is beyond is left out or cut. What the record has of a host is always there.
+// Bounds on what an agent can make the server remember. They are far above what a host has (its own policy allows
+// 2,000 processes unless it says otherwise); what is beyond is left out or cut. What the record has of a host is
+// always there.
 const (
 	MaxRowsPerHost  = 5000
 	maxVersionBytes = 256
@@ -86,6 +87,7 @@ func (x *Index) obtain(e *host, key gozzard.Key) *row {
 	if gozzard.ValidateName(key.Namespace) != nil || gozzard.ValidateName(key.Name) != nil {
 		return nil
 	}
+
 	id := x.rows.alloc()
 	x.lastSeq++
 	r := x.rows.at(id)
@@ -113,10 +115,12 @@ func (x *Index) erase(id uint32) {
 	x.all.remove(r.seq, x.seqOf)
 	s := x.spaces.at(r.space)
 	s.remove(r.seq, x.seqOf)
+
 	if s.n == 0 {
 		delete(x.spaceIDs, s.name)
 		x.spaces.release(r.space)
 	}
+
 	x.names.drop(r.name)
 	x.versions.drop(r.version)
 	x.messages.drop(r.message)
@@ -143,6 +147,7 @@ func (x *Index) store(r *row, s *gozzard.Status) {
 	if r.state != s.State || s.Hosted != (r.flags&rowHosted != 0) {
 		x.noteHost(r.host)
 	}
+
 	x.labels.swap(&r.labels, s.Labels)
 	x.versions.swap(&r.version, clip(s.Version, maxVersionBytes))
 	x.messages.swap(&r.message, clip(s.Message, maxMessageBytes))

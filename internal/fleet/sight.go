@@ -37,12 +37,15 @@ func (s *sight) sees(r *row) bool {
 		space = spaceMarks{name, s.rights.MarkSpace(name)}
 		s.spaces[r.space] = space
 	}
+
 	if int(r.host) >= len(s.hosts) {
 		s.hosts = append(s.hosts, make([]hostMarks, len(s.x.hosts)-len(s.hosts))...)
 	}
+
 	host := &s.hosts[r.host]
 	if !host.decided {
 		*host = hostMarks{true, s.rights.MarkHost(s.x.hosts[r.host].Info.Addrs)}
 	}
+
 	return space.marks.Meet(host.marks)
 }

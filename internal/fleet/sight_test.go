@@ -12,7 +12,8 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// TestSight compares pages and counts for callers who see a part with what is left of everything when the rest is taken away.
+// TestSight compares pages and counts for callers who see a part with what is left of everything when the rest is
+// taken away.
 func TestSight(t *testing.T) {
 	x := fleet.New()
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -29,6 +30,7 @@ func TestSight(t *testing.T) {
 			x.Seed(agent, gozzard.Status{Key: gozzard.Key{Namespace: fmt.Sprintf("ns%d", rng.IntN(6)), Name: fmt.Sprintf("p%d", p)}, PID: -1})
 		}
 	}
+
 	net := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
 	for name, r := range map[string]*gozzard.Rights{
 		"nobody":     nil,

@@ -5,8 +5,8 @@ const (
 	slabSize = 1 << slabBits
 )
 
-// slab is a growing array of T with stable numbers. It grows piece by piece, so that growing never copies millions of rows under a lock, and gives
-// freed places out again, so that churn does not grow it.
+// slab is a growing array of T with stable numbers. It grows piece by piece, so that growing never copies millions
+// of rows under a lock, and gives freed places out again, so that churn does not grow it.
 type slab[T any] struct {
 	pieces []*[slabSize]T
 	used   uint32 // places ever given out

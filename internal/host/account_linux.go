@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// account is a user of this machine, as its passwd and group files say. Directories such as LDAP are seen only through these files, because the
-// program links no C library.
+// account is a user of this machine, as its passwd and group files say. Directories such as LDAP are seen only
+// through these files, because the program links no C library.
 type account struct {
 	name   string
 	home   string
@@ -41,11 +41,13 @@ func newAccount(u *user.User) (account, error) {
 	if err != nil {
 		return a, fmt.Errorf("cannot look up groups of user %s: %w", u.Username, err)
 	}
+
 	uid, errU := strconv.ParseUint(u.Uid, 10, 32)
 	gid, errG := strconv.ParseUint(u.Gid, 10, 32)
 	if err := errors.Join(errU, errG); err != nil {
 		return a, fmt.Errorf("user %s has no numeric ids: %w", u.Username, err)
 	}
+
 	a.uid, a.gid = uint32(uid), uint32(gid)
 	for _, id := range ids {
 		g, err := strconv.ParseUint(id, 10, 32)
@@ -54,6 +56,7 @@ func newAccount(u *user.User) (account, error) {
 		}
 		a.groups = append(a.groups, uint32(g))
 	}
+
 	return a, nil
 }
 
@@ -68,8 +71,8 @@ func ownAccount() account {
 	return account{name: strconv.Itoa(uid), home: "/", uid: uint32(uid), gid: uint32(os.Getegid())}
 }
 
-// actAs finds out whom to run as. The credential is nil when that is the agent itself. Callers who name nobody mean root; an agent that cannot become root
-// takes that for itself, and whether that is wanted is the policy's to say.
+// actAs finds out whom to run as. The credential is nil when that is the agent itself. Callers who name nobody mean
+// root; an agent that cannot become root takes that for itself, and whether that is wanted is the policy's to say.
 func (h *Host) actAs(name string) (account, *syscall.Credential, error) {
 	if name == "" && h.mode == gozzard.ModeCap {
 		name = "root"
@@ -77,6 +80,7 @@ func (h *Host) actAs(name string) (account, *syscall.Credential, error) {
 	if name == "" || name == h.self.name {
 		return h.self, nil, nil
 	}
+
 	a, err := h.accounts.lookup(name)
 	if err != nil {
 		return a, nil, fmt.Errorf("cannot run as %s: %w", name, err)
@@ -87,5 +91,6 @@ func (h *Host) actAs(name string) (account, *syscall.Credential, error) {
 	if h.mode == gozzard.ModeUser {
 		return a, nil, fmt.Errorf("cannot run as %s: the agent runs as %s in mode user and may not change accounts", name, h.self.name)
 	}
+
 	return a, &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: a.groups}, nil
 }

@@ -18,7 +18,8 @@ type accounts struct {
 	byName map[string]account
 }
 
-// accountStamp tells versions of the account files apart. The change time cannot be set by anybody, and who replaces a file makes another inode.
+// accountStamp tells versions of the account files apart. The change time cannot be set by anybody, and who
+// replaces a file makes another inode.
 type accountStamp [2]struct {
 	dev, ino uint64
 	size     int64
@@ -50,19 +51,25 @@ func (a *accounts) lookup(name string) (account, error) {
 	if !settled {
 		return a.find(name)
 	}
+
 	a.mu.Lock()
+
 	if a.stamp != stamp {
 		a.stamp, a.byName = stamp, map[string]account{}
 	}
+
 	found, ok := a.byName[name]
 	a.mu.Unlock()
+
 	if ok {
 		return found, nil
 	}
+
 	found, err := a.find(name)
 	if err != nil {
 		return found, err
 	}
+
 	if after, _ := a.now(); after == stamp { // both files were read in one version
 		a.mu.Lock()
 		if a.stamp == stamp {
@@ -70,5 +77,6 @@ func (a *accounts) lookup(name string) (account, error) {
 		}
 		a.mu.Unlock()
 	}
+
 	return found, nil
 }

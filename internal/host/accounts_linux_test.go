@@ -12,12 +12,14 @@ import (
 func TestAccountsAreReadAgainWhenTheirFilesChange(t *testing.T) {
 	dir := t.TempDir()
 	files := [2]string{filepath.Join(dir, "passwd"), filepath.Join(dir, "group")}
+
 	write := func(path, text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	uid, finds, unknown := uint32(7), 0, errors.New("unknown")
 	lookup := host.Accounts(files, func(name string) (uint32, error) {
 		finds++
@@ -26,6 +28,7 @@ func TestAccountsAreReadAgainWhenTheirFilesChange(t *testing.T) {
 		}
 		return uid, nil
 	})
+
 	want := func(what string, wantFinds int) {
 		t.Helper()
 		finds = 0
@@ -38,6 +41,7 @@ func TestAccountsAreReadAgainWhenTheirFilesChange(t *testing.T) {
 			t.Errorf("%s: %d look-ups, want %d", what, finds, wantFinds)
 		}
 	}
+
 	want("without files nothing is remembered", 3)
 	write(files[0], "a")
 	write(files[1], "b")
@@ -52,16 +56,20 @@ func TestAccountsAreReadAgainWhenTheirFilesChange(t *testing.T) {
 	uid = 10
 	next := filepath.Join(dir, "next")
 	write(next, "cc")
+
 	if err := os.Rename(next, files[0]); err != nil {
 		t.Fatal(err)
 	}
+
 	want("a file in its place", 1)
 	finds = 0
+
 	for range 2 {
 		if _, err := lookup("nobody else"); !errors.Is(err, unknown) {
 			t.Error(err)
 		}
 	}
+
 	if finds != 2 {
 		t.Error("an unknown user is remembered")
 	}

@@ -25,6 +25,7 @@ func TestStopInTheBackgroundRunsToItsEnd(t *testing.T) {
 				}
 				return res
 			}
+
 			if res := run("{ sleep 0.3; echo done; echo >ended; } &", 20*time.Second); res.ExitCode != 0 || res.Output != "done" {
 				t.Errorf("%+v", res)
 			}
@@ -50,6 +51,7 @@ func TestScriptsInTheBackground(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	v.program("svc")
 	write("start.sh", "nohup ./$1 300 >/dev/null 2>&1 &\necho $! >svc.pid\n")
 	write("stop.sh", "sleep 0.2\nkill $(cat svc.pid)\n")

@@ -30,9 +30,10 @@ const (
 	clearWait    = 5 * time.Second
 )
 
-// cgroups is the agent's part of the cgroup v2 tree: <root>/gozzard/<instance>/<hash of key>/<run>. Every command has a group of its own, so
-// that one which took too long is cleared alone while the process that an earlier start left runs on. No controller is used: on many machines
-// version 1 owns them all, and membership, events and killing need none.
+// cgroups is the agent's part of the cgroup v2 tree: <root>/gozzard/<instance>/<hash of key>/<run>. Every command
+// has a group of its own, so that one which took too long is cleared alone while the process that an earlier start
+// left runs on. No controller is used: on many machines version 1 owns them all, and membership, events and killing
+// need none.
 type cgroups struct {
 	base   string
 	shared bool // the agent itself is in the group above, so that no controller can be handed down from there
@@ -47,7 +48,8 @@ type runGroup struct {
 	fd  *os.File // for the start; closed after it
 }
 
-// openCgroups makes the instance's folder and proves that a program can be started inside. The error says what is missing.
+// openCgroups makes the instance's folder and proves that a program can be started inside. The error says what is
+// missing.
 func openCgroups(p subtree, instance string) (*cgroups, error) {
 	c := &cgroups{base: filepath.Join(p.top, "gozzard", instance), shared: p.shared, inUse: map[string]bool{}}
 	err := os.MkdirAll(c.base, 0o755)
@@ -57,12 +59,14 @@ func openCgroups(p subtree, instance string) (*cgroups, error) {
 		}
 		err = os.MkdirAll(c.base, 0o755) // another agent has just removed the folder above, which was empty
 	}
+
 	if err != nil {
 		return nil, err
 	}
 	if err := c.probe(); err != nil {
 		return nil, fmt.Errorf("cannot start a program in a cgroup: %w", err)
 	}
+
 	c.tidy()
 	return c, nil
 }
@@ -100,7 +104,8 @@ func (c *cgroups) begin(k gozzard.Key, name string) (*runGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	// For people who look around: getfattr -n user.gozzard.key. Kernels before 5.7 have no room for it, and nothing depends on it.
+	// For people who look around: getfattr -n user.gozzard.key. Kernels before 5.7 have no room for it, and nothing
+	// depends on it.
 	_ = unix.Setxattr(filepath.Dir(g.dir), "user.gozzard.key", []byte(k.String()), 0)
 	return g, nil
 }
@@ -151,8 +156,8 @@ func (c *cgroups) tidy() {
 	}
 }
 
-// members gives the processes that belong to a key. Those of commands whose leftovers are cleared never do: a version command run beside its
-// service has the same name.
+// members gives the processes that belong to a key. Those of commands whose leftovers are cleared never do: a
+// version command run beside its service has the same name.
 func (c *cgroups) members(k gozzard.Key) ([]int, error) {
 	dir := filepath.Join(c.base, keyFolder(k))
 	var pids []int
@@ -180,8 +185,10 @@ func (c *cgroups) clear(k gozzard.Key) error {
 	if err := killGroup(dir, clearWait); err != nil {
 		return err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for _, run := range folders(dir) {
 		if p := filepath.Join(dir, run); !c.inUse[p] {
 			if err := removeTree(p); err != nil {
@@ -189,6 +196,7 @@ func (c *cgroups) clear(k gozzard.Key) error {
 			}
 		}
 	}
+
 	_ = os.Remove(dir) // fails when a command is in flight, whose group stays
 	return nil
 }
@@ -206,7 +214,8 @@ func (c *cgroups) close() {
 	_ = os.Remove(filepath.Dir(c.base)) // other agents may have theirs inside
 }
 
-// killGroup kills all members of a group and of those below it, and waits until none is left. A missing group is an empty one.
+// killGroup kills all members of a group and of those below it, and waits until none is left. A missing group is an
+// empty one.
 func killGroup(dir string, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -225,31 +234,38 @@ func killGroup(dir string, wait time.Duration) error {
 	}
 }
 
-// killMembers uses cgroup.kill, which also gets those that fork meanwhile. Kernels before 5.14 do not have it: there the caller's repetition does.
+// killMembers uses cgroup.kill, which also gets those that fork meanwhile. Kernels before 5.14 do not have it:
+// there the caller's repetition does.
 func killMembers(dir string) error {
 	err := writeExisting(filepath.Join(dir, "cgroup.kill"), "1")
 	if !isAbsent(err) {
 		return err
 	}
+
 	pids, err := treeProcs(dir, nil)
 	if err != nil {
 		return err
 	}
+
 	for _, pid := range pids {
 		if err := killMember(dir, pid); err != nil {
 			return fmt.Errorf("pid %d: %w", pid, err)
 		}
 	}
+
 	return nil
 }
 
-// killMember kills a process if it is a member still when it is held: the number alone may have become that of another meanwhile.
+// killMember kills a process if it is a member still when it is held: the number alone may have become that of
+// another meanwhile.
 func killMember(dir string, pid int) error {
 	fd, err := openPidfd(pid)
 	defer closeFD(fd)
+
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
+
 	now, lookErr := treeProcs(dir, nil)
 	if lookErr != nil || !slices.Contains(now, pid) {
 		return lookErr
@@ -259,9 +275,11 @@ func killMember(dir string, pid int) error {
 	} else {
 		err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}
+
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
+
 	return err
 }
 
@@ -292,16 +310,19 @@ func treeProcs(dir string, pids []int) ([]int, error) {
 	if err != nil && !isAbsent(err) {
 		return pids, fmt.Errorf("cannot read cgroup: %w", err)
 	}
+
 	for line := range strings.Lines(string(b)) {
 		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 0 { // 0: not in our pid namespace
 			pids = append(pids, pid)
 		}
 	}
+
 	for _, sub := range folders(dir) {
 		if pids, err = treeProcs(filepath.Join(dir, sub), pids); err != nil {
 			return pids, err
 		}
 	}
+
 	return pids, nil
 }
 
@@ -318,22 +339,25 @@ func removeTree(dir string) error {
 	return nil
 }
 
-// folders lists the groups below one; a group that has just gone has none. Every group below counts as a link, so the usual case of none is known without
-// reading the folder with all its control files.
+// folders lists the groups below one; a group that has just gone has none. Every group below counts as a link, so
+// the usual case of none is known without reading the folder with all its control files.
 func folders(dir string) []string {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil || st.Nlink == 2 {
 		return nil
 	}
+
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
 	}
+
 	var names []string
 	for _, e := range entries {
 		if e.IsDir() {
 			names = append(names, e.Name())
 		}
 	}
+
 	return names
 }

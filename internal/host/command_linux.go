@@ -48,8 +48,8 @@ func (c *command) wait() error {
 	return c.err
 }
 
-// prepare checks a run and sets up all that it needs but the process. The caller's text is the only shell text; what we know of the process
-// travels as environment.
+// prepare checks a run and sets up all that it needs but the process. The caller's text is the only shell text;
+// what we know of the process travels as environment.
 func (h *Host) prepare(r supervise.Run) (*command, error) {
 	if strings.IndexByte(r.Command, 0) >= 0 {
 		return nil, errors.New("the command has a NUL character")
@@ -57,17 +57,21 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	if err := checkShell(r.Spec.Control.Shell); err != nil {
 		return nil, err
 	}
+
 	who, cred, err := h.actAs(r.Spec.Identity.User)
 	if err != nil {
 		return nil, err
 	}
+
 	dir, err := h.openFolder(r.Spec.Identity.SetupPath, who.name, cred)
 	if err != nil {
 		return nil, err
 	}
+
 	c := &command{run: r, who: who, dir: dir, exited: make(chan struct{})}
 	name := runName(r)
 	attr := &syscall.SysProcAttr{Setsid: true, Credential: cred}
+
 	if h.groups != nil {
 		if c.group, err = h.groups.begin(r.Key, name); err != nil {
 			h.discard(c)
@@ -76,10 +80,12 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(c.group.fd.Fd())
 		h.limits.prepare(keyFolder(r.Key))
 	}
+
 	if c.out, err = h.openOutput(r, name, who); err != nil {
 		h.discard(c)
 		return nil, err
 	}
+
 	c.cmd = &exec.Cmd{
 		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(), Env: environment(r, who),
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
@@ -87,8 +93,8 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	return c, nil
 }
 
-// withoutShell gives the same command without its shell, nil when it needs one: it does more than exec, or acts for another account, which is checked on
-// the shell while it is one.
+// withoutShell gives the same command without its shell, nil when it needs one: it does more than exec, or acts for
+// another account, which is checked on the shell while it is one.
 func (c *command) withoutShell() *exec.Cmd {
 	if c.run.Front <= 0 || c.cmd.SysProcAttr.Credential != nil {
 		return nil
@@ -126,6 +132,7 @@ func (h *Host) start(c *command) error {
 		}
 		return c.cmd.Process.Pid, nil
 	})
+
 	if err != nil {
 		h.discard(c)
 		if errors.Is(err, unix.EACCES) {
@@ -133,8 +140,10 @@ func (h *Host) start(c *command) error {
 		}
 		return fmt.Errorf("cannot start shell: %w", err)
 	}
+
 	h.resetOOMScore(c)
 	_ = c.dir.file.Close()
+
 	if c.group != nil {
 		_ = c.group.fd.Close() // was only there to be named at the start
 	}
@@ -143,21 +152,26 @@ func (h *Host) start(c *command) error {
 			h.log.Warn("cannot close log", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 		}
 	}
+
 	pid, fd := c.cmd.Process.Pid, -1
+
 	if h.hasPidfd {
 		if fd, err = openPidfd(pid); err != nil { // no descriptor left: looked at instead
 			h.log.Warn("command is watched without pidfd", "pid", pid, "err", err)
 		}
 	}
+
 	running := func() bool {
 		st, err := h.proc.Stat(pid) // not collected yet, so the pid is its own
 		return err == nil && !st.Dead()
 	}
+
 	c.unhook, err = h.watch.add(pid, fd, running, func() { close(c.exited) })
 	if err != nil {
 		h.leave(c)
 		return err
 	}
+
 	return h.admit(c)
 }
 
@@ -185,7 +199,8 @@ func (h *Host) discard(c *command) {
 	}
 }
 
-// runName names a run's group and output. The operation is in it for people, the random part makes it unique: one operation may run several.
+// runName names a run's group and output. The operation is in it for people, the random part makes it unique: one
+// operation may run several.
 func runName(r supervise.Run) string {
 	prefix := oncePrefix
 	if r.Keeps {
@@ -203,6 +218,7 @@ func environment(r supervise.Run, who account) []string {
 	if home == "" {
 		home = "/"
 	}
+
 	env := []string{
 		"PATH=" + defaultPath,
 		"HOME=" + home,
@@ -213,11 +229,13 @@ func environment(r supervise.Run, who account) []string {
 		"GOZZARD_NAMESPACE=" + r.Key.Namespace,
 		"GOZZARD_NAME=" + r.Key.Name,
 	}
+
 	if r.Op != (gozzard.OpID{}) {
 		env = append(env, "GOZZARD_OP_ID="+r.Op.String())
 	}
 	if tz, ok := os.LookupEnv("TZ"); ok {
 		env = append(env, "TZ="+tz)
 	}
+
 	return env
 }

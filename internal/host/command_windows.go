@@ -34,8 +34,9 @@ type command struct {
 	exited chan struct{}
 }
 
-// Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left behind, or when the process of
-// the definition runs in front of it. When ctx ends first, the command is left alone and runs on: only a time-out kills.
+// Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left
+// behind, or when the process of the definition runs in front of it. When ctx ends first, the command is left alone
+// and runs on: only a time-out kills.
 func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return supervise.Result{}, err
@@ -46,22 +47,28 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	if err := checkShell(r.Spec.Control.Shell); err != nil {
 		return supervise.Result{}, err
 	}
+
 	c, err := h.start(r)
 	if err != nil {
 		return supervise.Result{}, err
 	}
+
 	var timeout <-chan time.Time
+
 	if r.Timeout > 0 {
 		t := time.NewTimer(r.Timeout)
 		defer t.Stop()
 		timeout = t.C
 	}
+
 	var front <-chan time.Time
 	var hurry <-chan struct{}
 	every := frontEvery
+
 	if r.Front > 0 && r.Keeps {
 		front, hurry = time.After(r.Front), r.Hurry
 	}
+
 	for {
 		select {
 		case <-c.exited:
@@ -95,12 +102,14 @@ func (h *Host) start(r supervise.Run) (*command, error) {
 	if u := r.Spec.Identity.User; u != "" && !h.isSelf(u) {
 		return nil, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts on windows", u, h.self)
 	}
+
 	dir := r.Spec.Identity.SetupPath
 	if dir != "" {
 		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || !filepath.IsAbs(dir) {
 			return nil, fmt.Errorf("setup_path %s: no such directory", dir)
 		}
 	}
+
 	c := &command{run: r, exited: make(chan struct{})}
 	var err error
 	if c.out, err = os.OpenFile(filepath.Join(h.dir, "run-"+gozzard.NewOpID().String()), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
@@ -110,15 +119,19 @@ func (h *Host) start(r supervise.Run) (*command, error) {
 		h.release(c)
 		return nil, err
 	}
+
 	return c, nil
 }
 
-// spawn starts the shell in its jobs: it is made suspended, so that nothing of it can run, or start anything, outside of them.
+// spawn starts the shell in its jobs: it is made suspended, so that nothing of it can run, or start anything,
+// outside of them.
 func (h *Host) spawn(c *command, dir string) (err error) {
 	if c.job, err = windows.CreateJobObject(nil, nil); err != nil {
 		return fmt.Errorf("cannot make job: %w", err)
 	}
+
 	var inherit []syscall.Handle
+
 	if c.run.Keeps {
 		handle, err := h.jobs.claim(c.run.Key)
 		if err != nil {
@@ -127,6 +140,7 @@ func (h *Host) spawn(c *command, dir string) (err error) {
 		defer windows.CloseHandle(handle)
 		c.kept, inherit = true, []syscall.Handle{syscall.Handle(handle)}
 	}
+
 	c.cmd = shellCommand(c.run.Spec.Control.Shell, c.run.Command)
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr, c.cmd.Env = dir, c.out, c.out, environment(c.run)
 	// A console of its own: closing the one that the agent was started in would end all who share it.
@@ -135,14 +149,17 @@ func (h *Host) spawn(c *command, dir string) (err error) {
 	if err := c.cmd.Start(); err != nil {
 		return fmt.Errorf("cannot start shell: %w", err)
 	}
+
 	h.mu.Lock()
 	h.shells[c.cmd.Process.Pid] = c
 	h.mu.Unlock()
+
 	if err := h.admit(c); err != nil {
 		_ = c.cmd.Process.Kill() // it has not done anything yet
 		_ = c.cmd.Wait()
 		return fmt.Errorf("cannot start shell: %w", err)
 	}
+
 	return nil
 }
 
@@ -153,7 +170,9 @@ func (h *Host) admit(c *command) error {
 	if err != nil {
 		return err
 	}
+
 	defer windows.CloseHandle(process)
+
 	if c.kept {
 		err = h.jobs.assign(c.run.Key, process)
 	}
@@ -163,6 +182,7 @@ func (h *Host) admit(c *command) error {
 	if err != nil {
 		return fmt.Errorf("cannot put it into its job: %w", err)
 	}
+
 	watched, err := openPID(pid, 0)
 	if err != nil {
 		return err
@@ -170,6 +190,7 @@ func (h *Host) admit(c *command) error {
 	if c.unhook, err = h.watch.add(watched, func() { close(c.exited) }); err != nil {
 		return err
 	}
+
 	return resume(process)
 }
 
@@ -181,17 +202,21 @@ func environment(r supervise.Run) []string {
 	return env
 }
 
-// hasFront looks for the process of the definition among what a running command has started. The shell waits for it and is never it.
+// hasFront looks for the process of the definition among what a running command has started. The shell waits for it
+// and is never it.
 func (h *Host) hasFront(c *command) bool {
 	id := c.run.Spec.Identity
 	hint := 0
+
 	if id.PIDPath != "" {
 		hint, _, _ = readPIDFile(id.PIDPath)
 	}
+
 	members, err := jobMembers(c.job)
 	if err != nil {
 		h.log.Warn("cannot look at command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 	}
+
 	for _, pid := range members {
 		if id.ProcName == "" && pid != hint {
 			continue
@@ -200,6 +225,7 @@ func (h *Host) hasFront(c *command) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -210,9 +236,11 @@ func (h *Host) cutOff(c *command) supervise.Result {
 		return h.finish(c)
 	default:
 	}
+
 	h.killRun(c)
 	wait := time.NewTimer(killWait)
 	defer wait.Stop()
+
 	select {
 	case <-c.exited:
 		res := h.finish(c)
@@ -268,10 +296,13 @@ func (h *Host) release(c *command) {
 	if c.kept {
 		h.jobs.release(c.run.Key)
 	}
+
 	h.mu.Lock()
+
 	if c.cmd != nil && c.cmd.Process != nil && h.shells[c.cmd.Process.Pid] == c {
 		delete(h.shells, c.cmd.Process.Pid)
 	}
+
 	h.mu.Unlock()
 	c.discard()
 	_ = os.Remove(c.out.Name()) // refused while what it started prints to it; tidied later
@@ -305,8 +336,10 @@ func (h *Host) finishAbandoned() {
 			running = append(running, c)
 		}
 	}
+
 	h.abandoned = running
 	h.mu.Unlock()
+
 	for _, c := range ended {
 		h.finish(c)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// How a process ended is told to its parent. Linux 6.15 and newer also tell whoever holds its pidfd, once the parent has collected it.
+// How a process ended is told to its parent. Linux 6.15 and newer also tell whoever holds its pidfd, once the
+// parent has collected it.
 
 const (
 	pidfdGetInfo  = 0xC040FF0B // _IOWR(0xFF, 11, 64 bytes)
@@ -25,7 +26,8 @@ type pidfdInfo struct {
 	exitCode int32
 }
 
-// The exit of a stranger is asked for again a few times, as its parent may need a moment; nobody else's exit is to wait long for it.
+// The exit of a stranger is asked for again a few times, as its parent may need a moment; nobody else's exit is to
+// wait long for it.
 const (
 	strangerTries = 5
 	strangerPause = 200 * time.Microsecond
@@ -36,6 +38,7 @@ func (h *Host) exitOfStranger(pidfd int) supervise.Exit {
 	if pidfd < 0 || h.noExitInfo.Load() {
 		return supervise.Exit{}
 	}
+
 	for range strangerTries {
 		info := pidfdInfo{mask: pidfdInfoExit}
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(pidfd), pidfdGetInfo, uintptr(unsafe.Pointer(&info)))
@@ -50,5 +53,6 @@ func (h *Host) exitOfStranger(pidfd int) supervise.Exit {
 		}
 		time.Sleep(strangerPause)
 	}
+
 	return supervise.Exit{}
 }

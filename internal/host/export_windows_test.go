@@ -17,6 +17,7 @@ func Images(t testing.TB) map[int]string {
 	if err := s.readAll(); err != nil {
 		t.Fatal(err)
 	}
+
 	images := map[int]string{}
 	for _, st := range s.stats {
 		process, err := openPID(st.pid, 0)
@@ -28,5 +29,6 @@ func Images(t testing.TB) map[int]string {
 		}
 		_ = windows.CloseHandle(process)
 	}
+
 	return images
 }

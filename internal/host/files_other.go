@@ -17,11 +17,13 @@ import (
 
 const pidFileBytes = 32
 
-// readPIDFile reads the pid that a small regular file on a disk of this machine names. It is a hint: whoever has it is verified.
+// readPIDFile reads the pid that a small regular file on a disk of this machine names. It is a hint: whoever has it
+// is verified.
 func readPIDFile(path string) (pid int, written time.Time, reason string) {
 	if !filepath.IsAbs(path) || strings.HasPrefix(filepath.ToSlash(path), "//") { // devices, pipes and shares begin so on Windows
 		return 0, written, fmt.Sprintf("pid file %q is not an absolute path on this machine", path)
 	}
+
 	fi, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -31,14 +33,17 @@ func readPIDFile(path string) (pid int, written time.Time, reason string) {
 	case !fi.Mode().IsRegular() || fi.Size() > pidFileBytes:
 		return 0, written, fmt.Sprintf("pid file %s is not a small regular file", path)
 	}
+
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
+
 	n, err := strconv.ParseUint(string(bytes.TrimSpace(b)), 10, 32)
 	if err != nil || n < 2 || int(n) == os.Getpid() {
 		return 0, written, fmt.Sprintf("pid file %s does not hold a process id", path)
 	}
+
 	return int(n), fi.ModTime(), ""
 }
 

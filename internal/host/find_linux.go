@@ -16,11 +16,13 @@ import (
 // argBytes is how much of a command line is looked at for names.
 const argBytes = 4 << 10
 
-// Find looks for the live process of a definition. What it finds in the cgroup was started by us; of several the pid file chooses, else the
-// oldest is it. A pid outside the cgroup counts only when name and owner say the same as the pid file.
+// Find looks for the live process of a definition. What it finds in the cgroup was started by us; of several the
+// pid file chooses, else the oldest is it. A pid outside the cgroup counts only when name and owner say the same as
+// the pid file.
 func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
 	id := spec.Identity
 	var owner *account
+
 	if id.User != "" {
 		a, err := h.accounts.lookup(id.User)
 		if errors.Is(err, errNoUser) {
@@ -31,18 +33,23 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 		}
 		owner = &a
 	}
+
 	var written time.Time
 	hint, hintReason := 0, "no pid file is defined"
+
 	if id.PIDPath != "" {
 		hint, written, hintReason = h.readPIDFile(id.PIDPath, owner)
 	}
+
 	var members []int
+
 	if h.groups != nil {
 		var err error
 		if members, err = h.groups.members(key); err != nil {
 			return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", key, err)
 		}
 	}
+
 	st, groupReason := h.findMember(members, hint, id.ProcName, owner)
 	if st.PID == 0 && hint != 0 {
 		st, hintReason = h.verify(hint, id.ProcName, owner)
@@ -50,14 +57,17 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 			hintReason = fmt.Sprintf("pid file %s names pid %d, %s", id.PIDPath, hint, hintReason)
 		}
 	}
+
 	if st.PID == 0 {
 		empty := len(members) == 0 && h.groups != nil && h.groups.isEmpty(key)
 		return supervise.Found{Reason: joinReasons(groupReason, hintReason), Empty: empty, PIDFileAt: written}, nil
 	}
+
 	boot, err := bootTime()
 	if err != nil {
 		return supervise.Found{}, fmt.Errorf("cannot tell since when %s runs: %w", key, err)
 	}
+
 	return supervise.Found{
 		Proc:      supervise.Proc{BootID: h.bootID, PID: st.PID, Start: st.Start},
 		StartedAt: boot.Add(ticks(st.Start)),
@@ -65,11 +75,13 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 	}, nil
 }
 
-// findMember chooses among the processes of the cgroup. Without a name to go by there is nothing to choose with, and the pid file decides alone.
+// findMember chooses among the processes of the cgroup. Without a name to go by there is nothing to choose with,
+// and the pid file decides alone.
 func (h *Host) findMember(members []int, hint int, name string, owner *account) (procfs.Stat, string) {
 	if name == "" || h.groups == nil {
 		return procfs.Stat{}, ""
 	}
+
 	var best procfs.Stat
 	others := 0
 	for _, pid := range members {
@@ -83,23 +95,29 @@ func (h *Host) findMember(members []int, hint int, name string, owner *account) 
 			best = st
 		}
 	}
+
 	if others == 0 {
 		return best, "nothing that was started is running"
 	}
+
 	return best, fmt.Sprintf("of the started processes (%d running) none is %q", others, name)
 }
 
-// verify checks that a pid is a live process of that name and owner, and no shell of ours that is still to become or to start it. Reading the start time before and after makes all that is read between of
-// one process. The reason is worded to follow "pid n,".
+// verify checks that a pid is a live process of that name and owner, and no shell of ours that is still to become
+// or to start it. Reading the start time before and after makes all that is read between of one process. The reason
+// is worded to follow "pid n,".
 func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string) {
 	c := h.shells.of(pid)
 	if c == nil {
 		return h.identify(pid, name, owner)
 	}
+
 	const isShell = "which is the shell of a running command"
+
 	if c.run.Front <= 0 || h.shellImage(c) != imageOther {
 		return procfs.Stat{}, isShell
 	}
+
 	st, reason := h.identify(pid, name, owner)
 	switch {
 	case st.PID == 0:
@@ -107,6 +125,7 @@ func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string
 	case c.collected.Load(): // then all this may have been read of a later process with its pid
 		return procfs.Stat{}, isShell
 	}
+
 	h.fronts.add(supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}, c) // whoever finds it will want to know how it ended
 	return st, ""
 }
@@ -114,9 +133,11 @@ func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string
 // identify is verify for a pid that may be the shell of a command.
 func (h *Host) identify(pid int, name string, owner *account) (procfs.Stat, string) {
 	none := procfs.Stat{}
+
 	if pid == 1 || pid == os.Getpid() {
 		return none, "which is not a process to be managed"
 	}
+
 	before, err := h.proc.Stat(pid)
 	switch {
 	case errors.Is(err, procfs.ErrGone):
@@ -128,23 +149,28 @@ func (h *Host) identify(pid int, name string, owner *account) (procfs.Stat, stri
 	case before.Kernel():
 		return none, "which is a thread of the kernel"
 	}
+
 	if name != "" {
 		n := h.namesOf(pid, &before)
 		if !n.match(name) {
 			return none, fmt.Sprintf("whose command is %q, not %q", n.shown(), name)
 		}
 	}
+
 	if reason := h.checkOwner(pid, owner); reason != "" {
 		return none, reason
 	}
+
 	after, err := h.proc.Stat(pid)
 	if err != nil || after.Start != before.Start || after.Dead() {
 		return none, "which has just ended"
 	}
+
 	return after, ""
 }
 
-// namesOf reads what a process is called. What cannot be read (a kernel thread's or a stranger's executable) does not count.
+// namesOf reads what a process is called. What cannot be read (a kernel thread's or a stranger's executable) does
+// not count.
 func (h *Host) namesOf(pid int, st *procfs.Stat) names {
 	n := names{comm: st.Comm()}
 	if exe, err := h.proc.Exe(pid); err == nil {

@@ -15,43 +15,52 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Find looks for the live process of a definition. What it finds in the job was started by us; of several the pid file chooses, else the oldest is
-// it. A pid outside the job counts only when its name says the same as the pid file.
+// Find looks for the live process of a definition. What it finds in the job was started by us; of several the pid
+// file chooses, else the oldest is it. A pid outside the job counts only when its name says the same as the pid
+// file.
 func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
 	id := spec.Identity
 	var written time.Time
 	hint, hintReason := 0, "no pid file is defined"
+
 	if id.PIDPath != "" {
 		hint, written, hintReason = readPIDFile(id.PIDPath)
 	}
+
 	members, err := h.jobs.members(key)
 	if err != nil {
 		return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", key, err)
 	}
+
 	p, groupReason := h.findMember(members, hint, id.ProcName)
 	if p.IsZero() && hint != 0 {
 		if p, hintReason = h.verify(hint, id.ProcName); p.IsZero() {
 			hintReason = fmt.Sprintf("pid file %s names pid %d, %s", id.PIDPath, hint, hintReason)
 		}
 	}
+
 	if p.IsZero() {
 		reasons := slices.DeleteFunc([]string{groupReason, hintReason}, func(s string) bool { return s == "" })
 		return supervise.Found{Reason: strings.Join(reasons, "; "), Empty: len(members) == 0, PIDFileAt: written}, nil
 	}
+
 	byJob := slices.Contains(members, p.PID)
 	if byJob {
 		if err := h.jobs.give(key, p); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			h.log.Warn("an agent that starts again may find this process by pid file only", "ns", key.Namespace, "proc", key.Name, "err", err)
 		}
 	}
+
 	return supervise.Found{Proc: p, StartedAt: startTime(p.Start), ByCgroup: byJob}, nil
 }
 
-// findMember chooses among the processes of the job. Without a name to go by there is nothing to choose with, and the pid file decides alone.
+// findMember chooses among the processes of the job. Without a name to go by there is nothing to choose with, and
+// the pid file decides alone.
 func (h *Host) findMember(members []int, hint int, name string) (supervise.Proc, string) {
 	if name == "" {
 		return supervise.Proc{}, ""
 	}
+
 	var best supervise.Proc
 	others := 0
 	for _, pid := range members {
@@ -65,22 +74,26 @@ func (h *Host) findMember(members []int, hint int, name string) (supervise.Proc,
 			best = p
 		}
 	}
+
 	if others == 0 {
 		return best, "nothing that was started is running"
 	}
+
 	return best, fmt.Sprintf("of the started processes (%d running) none is %q", others, name)
 }
 
-// verify checks that a pid is a live process of that name, and no shell of a command in flight. All is read through one handle, so it is of one
-// process. The reason is worded to follow "pid n,".
+// verify checks that a pid is a live process of that name, and no shell of a command in flight. All is read through
+// one handle, so it is of one process. The reason is worded to follow "pid n,".
 func (h *Host) verify(pid int, name string) (supervise.Proc, string) {
 	none := supervise.Proc{}
+
 	if pid == os.Getpid() {
 		return none, "which is not a process to be managed"
 	}
 	if h.isShell(pid) {
 		return none, "which is the shell of a running command"
 	}
+
 	process, err := openPID(pid, 0)
 	switch {
 	case errors.Is(err, os.ErrProcessDone):
@@ -88,24 +101,29 @@ func (h *Host) verify(pid int, name string) (supervise.Proc, string) {
 	case err != nil:
 		return none, fmt.Sprintf("which cannot be read: %v", err)
 	}
+
 	defer windows.CloseHandle(process)
 	start, err := startOf(process)
 	if err != nil {
 		return none, fmt.Sprintf("which cannot be read: %v", err)
 	}
+
 	if name != "" {
 		n := namesOf(process)
 		if !n.match(trimProgram(name)) {
 			return none, fmt.Sprintf("whose command is %q, not %q", n.shown(), name)
 		}
 	}
+
 	if hasEnded(process) {
 		return none, "which has ended"
 	}
+
 	return supervise.Proc{BootID: h.bootID, PID: pid, Start: start}, ""
 }
 
-// namesOf reads what a process is called, with the slashes and in the case that names compare in. What cannot be read does not count.
+// namesOf reads what a process is called, with the slashes and in the case that names compare in. What cannot be
+// read does not count.
 func namesOf(process windows.Handle) names {
 	var n names
 	if image, err := imageOf(process); err == nil {

@@ -11,15 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is where a command is to run, held open: whatever its path comes to mean meanwhile, it is the one that was judged and the one that is entered.
+// folder is where a command is to run, held open: whatever its path comes to mean meanwhile, it is the one that was
+// judged and the one that is entered.
 type folder struct {
 	name string // as the definition has it
 	real string
 	file *os.File
 }
 
-// openFolder opens the folder of a command with the rights of its account, so that a way that the account may not go is not gone for it, and has the
-// owner of the host judge what was found. Without a setup path it is the root folder.
+// openFolder opens the folder of a command with the rights of its account, so that a way that the account may not
+// go is not gone for it, and has the owner of the host judge what was found. Without a setup path it is the root
+// folder.
 func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder, error) {
 	if path == "" {
 		path = "/"
@@ -27,6 +29,7 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 	if clean := filepath.Clean(path); !filepath.IsAbs(path) || clean != path && clean+"/" != path {
 		return nil, fmt.Errorf("setup_path %q: not a clean absolute path", path)
 	}
+
 	fd := -1
 	open := func() (err error) {
 		for err = unix.EINTR; errors.Is(err, unix.EINTR); { // a file system of the network may be interrupted
@@ -34,6 +37,7 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 		}
 		return err
 	}
+
 	err := asAccount(cred, open)
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -47,6 +51,7 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 	case err != nil:
 		return nil, fmt.Errorf("setup_path %s: %w", path, err)
 	}
+
 	d := &folder{name: path, file: os.NewFile(uintptr(fd), path)}
 	if d.real, err = os.Readlink(d.path()); err == nil && h.permit != nil {
 		err = h.permit(user, d.real)
@@ -54,6 +59,7 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 	if err != nil {
 		return nil, errors.Join(err, d.file.Close())
 	}
+
 	return d, nil
 }
 
@@ -70,6 +76,7 @@ func asAccount(cred *syscall.Credential, fn func() error) error {
 		for i, g := range cred.Groups {
 			groups[i] = int(g)
 		}
+
 		if err := unix.Setgroups(groups); err != nil { // of this thread only, as the next two
 			return os.NewSyscallError("setgroups", err)
 		}
@@ -82,6 +89,7 @@ func asAccount(cred *syscall.Credential, fn func() error) error {
 		if now, err := unix.SetfsuidRetUid(-1); err != nil || now != int(cred.Uid) { // the call before has no error to tell
 			return fmt.Errorf("cannot act as uid %d", cred.Uid)
 		}
+
 		return fn()
 	})
 }

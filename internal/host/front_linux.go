@@ -17,8 +17,9 @@ const (
 	frontKept  = time.Minute            // how long it is known how a foreground process ended
 )
 
-// A start command that stays in front is the process itself: its shell has become it (exec), or waits for it. In the first case the agent is the
-// parent and so the one to collect it, but it is no shell of a command any more: it may be found, watched and signalled like any other process.
+// A start command that stays in front is the process itself: its shell has become it (exec), or waits for it. In
+// the first case the agent is the parent and so the one to collect it, but it is no shell of a command any more: it
+// may be found, watched and signalled like any other process.
 
 // fronts are the shells that became processes.
 type fronts struct {
@@ -64,6 +65,7 @@ func (f *fronts) has(pid int) bool {
 func (f *fronts) tidy() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	for p, x := range f.byProc {
 		select {
 		case <-x.c.exited:
@@ -78,17 +80,22 @@ func (f *fronts) tidy() {
 	}
 }
 
-// findFront looks for the process of the definition among what a running command has started, the shell included once it is another program.
+// findFront looks for the process of the definition among what a running command has started, the shell included
+// once it is another program.
 func (h *Host) findFront(c *command) supervise.Proc {
 	id := c.run.Spec.Identity
 	var owner *account
+
 	if id.User != "" {
 		owner = &c.who
 	}
+
 	hint := 0
+
 	if id.PIDPath != "" {
 		hint, _, _ = h.readPIDFile(id.PIDPath, owner)
 	}
+
 	var best supervise.Proc
 	for _, pid := range h.startedBy(c) {
 		if id.ProcName == "" && pid != hint || pid == c.cmd.Process.Pid && h.shellImage(c) != imageOther {
@@ -102,6 +109,7 @@ func (h *Host) findFront(c *command) supervise.Proc {
 			best = supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}
 		}
 	}
+
 	return best
 }
 
@@ -114,14 +122,17 @@ func (h *Host) startedBy(c *command) []int {
 		}
 		return pids
 	}
+
 	stats, err := h.sessionMembers(c.cmd.Process.Pid)
 	if err != nil {
 		h.log.Warn("cannot look at command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 	}
+
 	pids := make([]int, len(stats))
 	for i := range stats {
 		pids[i] = stats[i].PID
 	}
+
 	return pids
 }
 
@@ -139,19 +150,23 @@ func (h *Host) shellImage(c *command) image {
 	if c.plain {
 		return imageOther
 	}
+
 	args, err := h.proc.Args(c.cmd.Process.Pid, argBytes)
 	if err != nil || len(args) == 0 {
 		return imageUnknown
 	}
+
 	text := strings.Join(args, "\x00")
 	whole := strings.TrimRight(strings.Join(c.cmd.Args, "\x00"), "\x00")
 	if text == whole || len(text) >= argBytes-1 && strings.HasPrefix(whole, text) {
 		return imageShell
 	}
+
 	return imageOther
 }
 
-// handOver ends a command that has turned out to be the process: it runs on without time-out and is collected when it ends.
+// handOver ends a command that has turned out to be the process: it runs on without time-out and is collected when
+// it ends.
 func (h *Host) handOver(c *command, p supervise.Proc) supervise.Result {
 	res := supervise.Result{Front: true, Output: h.tail(c)}
 	if p.PID == c.cmd.Process.Pid {
@@ -171,13 +186,17 @@ func (h *Host) collectFront(p supervise.Proc) (e supervise.Exit, ok bool) {
 	if h.Alive(p) {
 		return e, true
 	}
+
 	_ = c.wait() // that it ended badly is no error here
+
 	if c.cmd.ProcessState == nil {
 		return e, true
 	}
+
 	ws, isStatus := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !isStatus {
 		return e, true
 	}
+
 	return exitOf(unix.WaitStatus(ws)), true
 }

@@ -51,8 +51,10 @@ func (f *fixture) exit(p supervise.Proc, end func()) supervise.Exit {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+
 	defer stop()
 	end()
+
 	select {
 	case e := <-exit:
 		return e
@@ -75,16 +77,20 @@ func TestForegroundCommandIsTheProcess(t *testing.T) {
 					t.Error(err)
 				}
 			})
+
 			if !e.Known || e.Code != -1 || e.Signal != "SIGTERM" || e.Core {
 				t.Errorf("%+v", e)
 			}
+
 			f.Collect(t.Context(), found.Proc)
+
 			if _, err := proc.Stat(found.Proc.PID); err == nil {
 				t.Error("it is still in the process table")
 			}
 			if e := f.exit(found.Proc, func() {}); !e.Known || e.Signal != "SIGTERM" {
 				t.Errorf("whoever asks later: %+v", e)
 			}
+
 			host.Tidy(f.Host) // collects what is collected already
 			host.Tidy(f.Host)
 		})
@@ -94,9 +100,11 @@ func TestForegroundCommandIsTheProcess(t *testing.T) {
 func TestForegroundExitCodesAreNeverLost(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
+
 	if err := f.BecomeSubreaper(); err != nil {
 		t.Skip(err)
 	}
+
 	path := f.script("svc", "while [ ! -e $1 ]; do sleep 0.01; done; exit $2")
 	for i := range 10 {
 		k, s := f.key(fmt.Sprint("p", i)), f.spec("svc")
@@ -122,15 +130,19 @@ func TestForegroundChildOfTheShell(t *testing.T) {
 	if st, err := proc.Stat(found.Proc.PID); err != nil || st.PPID == os.Getpid() {
 		t.Fatalf("%+v %v", st, err)
 	}
+
 	e := f.exit(found.Proc, func() {
 		if err := f.Signal(found.Proc, supervise.SignalKill); err != nil {
 			t.Error(err)
 		}
 	})
+
 	if e.Known && (e.Signal != "SIGKILL" || e.Code != -1) { // new kernels tell, old ones do not
 		t.Errorf("%+v", e)
 	}
+
 	t.Logf("%+v", e)
+
 	f.eventually("the shell went on", func() bool {
 		return strings.Contains(string(f.ReadLog(gozzard.LogQuery{Key: k, Offset: -1}).Data), "after")
 	})
@@ -145,6 +157,7 @@ func TestForegroundRunsOnWithoutTimeout(t *testing.T) {
 	if err != nil || !res.Front {
 		t.Fatalf("%+v %v", res, err)
 	}
+
 	found, err := f.Find(k, s)
 	if err != nil || found.Proc.IsZero() || !found.ByCgroup {
 		t.Fatalf("%+v %v", found, err)
@@ -152,6 +165,7 @@ func TestForegroundRunsOnWithoutTimeout(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	time.Sleep(600 * time.Millisecond) // longer than the time-out
 	again := f.open()
 	same, err := again.Find(k, s)
@@ -186,12 +200,14 @@ func TestExitTellsOfACore(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	if !e.Known || e.Signal != "SIGABRT" {
 		t.Errorf("%+v", e)
 	}
 	if cores, _ := filepath.Glob(f.dir + "/core*"); (len(cores) > 0) && !e.Core {
 		t.Errorf("there is a core: %+v", e)
 	}
+
 	t.Logf("core: %v", e.Core)
 }
 
@@ -201,6 +217,7 @@ func TestForegroundCyclesLeaveNothing(t *testing.T) {
 	f.needsCgroups()
 	k, s := f.key("轮"), f.spec("svc")
 	command := "exec " + f.program("svc") + " 300"
+
 	open := func() int {
 		n, err := proc.FDs(os.Getpid())
 		if err != nil {
@@ -208,6 +225,7 @@ func TestForegroundCyclesLeaveNothing(t *testing.T) {
 		}
 		return n
 	}
+
 	var before int
 	for i := range 30 {
 		if i == 5 {
@@ -227,10 +245,12 @@ func TestForegroundCyclesLeaveNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	f.eventually("descriptors are given back", func() bool {
 		host.Tidy(f.Host)
 		return open() <= before+2
 	})
+
 	if st, err := proc.Stat(os.Getpid()); err != nil || st.Threads > 64 {
 		t.Errorf("%d threads (%v)", st.Threads, err)
 	}

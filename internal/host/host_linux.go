@@ -78,6 +78,7 @@ func New(o Options) (*Host, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+
 	h := &Host{
 		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()), self: ownAccount(), instance: o.Instance,
 		setuid: o.AllowSetuid, permit: o.Permit, oomScore: oomScore("/proc/self/oom_score_adj"), shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
@@ -86,15 +87,19 @@ func New(o Options) (*Host, error) {
 	if err := h.learn(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+
 	own, err := OwnStanding()
 	if err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+
 	h.mode = own.Mode
 	h.findMeans(o.CgroupRoot)
+
 	if err := h.closeInherited(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+
 	h.sampler = newSampler(h.proc)
 	h.limits = h.findLimits()
 	if h.logs, err = openLogs(o.StateDir, o.LogBytes, o.LogAge); err != nil {
@@ -106,6 +111,7 @@ func New(o Options) (*Host, error) {
 	if h.watch, err = newWatcher(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+
 	go h.tidyLoop()
 	return h, nil
 }
@@ -132,13 +138,16 @@ func (h *Host) findMeans(cgroupRoot string) {
 		closeFD(fd)
 		h.hasPidfd = true
 	}
+
 	switch h.mode {
 	case gozzard.ModeUser:
 		h.lacks("mode user: commands run as %s only, and other people's processes cannot be inspected or signalled", h.self.name)
 	case gozzard.ModeCap:
 		h.lacks("mode cap: open files, disk and network use of other accounts' processes cannot be measured, so limits on them do not act")
 	}
+
 	const without = "processes are found by pid file only, and what a command starts in sessions of its own is not cleared with it"
+
 	if cgroupRoot == "" {
 		root, err := h.proc.Cgroup2Mount()
 		if err != nil || root == "" {
@@ -147,16 +156,19 @@ func (h *Host) findMeans(cgroupRoot string) {
 		}
 		cgroupRoot = root
 	}
+
 	own, err := ownSubtree(h.proc, cgroupRoot)
 	if err != nil {
 		h.lacks("no usable cgroup v2 (%v): %s", err, without)
 		return
 	}
+
 	groups, err := openCgroups(own, h.instance)
 	if err != nil {
 		h.lacks("no usable cgroup v2 (%v): %s", err, without)
 		return
 	}
+
 	h.groups = groups
 }
 
@@ -245,6 +257,7 @@ func (h *Host) tidyLoop() {
 			flood = time.After(floodEvery)
 		}
 	}
+
 	last := time.Now()
 	for {
 		select {
@@ -270,8 +283,8 @@ func (h *Host) tidyLoop() {
 	}
 }
 
-// rotateLogs keeps logs within their bounds; it reports whether one of them grows fast. Without cgroups nobody can tell that a silent log has no
-// writer any more, so none is removed.
+// rotateLogs keeps logs within their bounds; it reports whether one of them grows fast. Without cgroups nobody can
+// tell that a silent log has no writer any more, so none is removed.
 func (h *Host) rotateLogs() (hot bool) {
 	inUse := func(string) bool { return true }
 	if h.groups != nil {

@@ -45,10 +45,12 @@ func newHost(t *testing.T, change ...func(*host.Options)) *fixture {
 			break
 		}
 	}
+
 	f.opt = host.Options{Instance: "test-" + strconv.Itoa(os.Getpid()) + "-" + gozzard.NewOpID().String()[:8], StateDir: f.state, Log: testLog(t)}
 	for _, c := range change {
 		c(&f.opt)
 	}
+
 	f.Host = f.open()
 	t.Cleanup(func() {
 		h := f.open() // the test may have closed its own
@@ -57,6 +59,7 @@ func newHost(t *testing.T, change ...func(*host.Options)) *fixture {
 				t.Errorf("clear: %v", err)
 			}
 		}
+
 		if err := h.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
@@ -66,6 +69,7 @@ func newHost(t *testing.T, change ...func(*host.Options)) *fixture {
 			}
 		}
 	})
+
 	return f
 }
 
@@ -96,6 +100,7 @@ func (f *fixture) program(name string) string {
 	if err != nil {
 		f.t.Skip(err)
 	}
+
 	defer src.Close()
 	p := filepath.Join(f.dir, name)
 	dst, err := os.OpenFile(p, os.O_CREATE|os.O_WRONLY, 0o755)
@@ -108,6 +113,7 @@ func (f *fixture) program(name string) string {
 	if err := dst.Close(); err != nil {
 		f.t.Fatal(err)
 	}
+
 	return p
 }
 
@@ -133,9 +139,11 @@ func (f *fixture) run(k gozzard.Key, s *gozzard.Spec, keeps bool, command string
 // daemon starts a program that forks twice and makes a session of its own, and finds it.
 func (f *fixture) daemon(k gozzard.Key, s *gozzard.Spec, command string) supervise.Found {
 	f.t.Helper()
+
 	if res := f.run(k, s, true, "setsid sh -c '"+command+" & echo $! >"+f.dir+"/daemon.pid'"); res.ExitCode != 0 {
 		f.t.Fatalf("%+v", res)
 	}
+
 	f.kills(readPID(f.t, f.dir+"/daemon.pid"))
 	var found supervise.Found
 	f.eventually("the daemon is found", func() bool { // the shell's child has another name until its exec
@@ -145,6 +153,7 @@ func (f *fixture) daemon(k gozzard.Key, s *gozzard.Spec, command string) supervi
 		}
 		return !found.Proc.IsZero()
 	})
+
 	return found
 }
 
@@ -255,6 +264,7 @@ func TestRunTellsHowACommandEnded(t *testing.T) {
 			t.Errorf("%s: %+v", c.command, res)
 		}
 	}
+
 	for command, text := range map[string]string{
 		"./nothing-here": "not found",
 		"touch f; ./f":   "ermission denied",
@@ -263,6 +273,7 @@ func TestRunTellsHowACommandEnded(t *testing.T) {
 			t.Errorf("%s: %+v", command, res)
 		}
 	}
+
 	if left, _ := os.ReadDir(filepath.Join(f.state, "output")); len(left) != 0 {
 		t.Errorf("output files are left: %v", left)
 	}
@@ -284,6 +295,7 @@ func TestRunHasAFixedEnvironmentAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer leak.Close()
 	f := newHost(t)
 	res := f.run(f.key("a"), f.spec("x"), false, "env | cut -d= -f1 | sort | tr '\\n' ' '; ls /proc/self/fd | tr '\\n' ' '; ps -o sid= -p $$ 2>/dev/null | grep -c $$ || true")
@@ -299,6 +311,7 @@ func TestRunRefuses(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct{ dir, user, command, want string }{
 		{f.dir + "/none", "", ":", "setup_path " + f.dir + "/none: no such directory"},
 		{file, "", ":", "setup_path " + file + ": not a directory"},
@@ -344,6 +357,7 @@ func TestRunAsAnotherUser(t *testing.T) {
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	s.Identity.SetupPath = closed
 	_, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: ":", Timeout: time.Minute})
 	if err == nil || err.Error() != "setup_path "+closed+": user nobody may not enter it" {
@@ -362,20 +376,25 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newHost(t, change)
 			k, s := f.key("慢"), f.spec("x")
-			// With cgroups also a grandchild in a session of its own is found; without them it must at least be in the tree.
+			// With cgroups also a grandchild in a session of its own is found; without them it must at least be in
+			// the tree.
 			command := "sleep 300 & echo $! >p1; setsid sleep 301 & echo $! >p2; (sh -c 'sleep 302 & echo $! >p3; wait') & echo begun; sleep 303"
+
 			if name == "cgroups" {
 				f.needsCgroups()
 				command = "(setsid sh -c 'sleep 304 & echo $! >p4') & " + command
 			}
+
 			res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: command, Timeout: time.Second, Keeps: true})
 			if err != nil || !res.TimedOut || res.ExitCode != -1 || !strings.HasPrefix(res.Output, "begun") {
 				t.Fatalf("%+v %v", res, err)
 			}
+
 			files, _ := filepath.Glob(filepath.Join(f.dir, "p?"))
 			if len(files) < 3 {
 				t.Fatalf("only %v were written", files)
 			}
+
 			for _, p := range files {
 				if pid := readPID(t, p); alive(pid) {
 					f.kills(pid)
@@ -407,12 +426,15 @@ func TestLeftoversAreClearedUnlessKept(t *testing.T) {
 			k, s := f.key("a"), f.spec("x")
 			f.run(k, s, false, "sleep 300 & echo $! >once")
 			f.run(k, s, true, "sleep 300 & echo $! >kept")
+
 			if pid := readPID(t, f.dir+"/once"); alive(pid) {
 				f.kills(pid)
 				t.Error("leftover of a command that keeps nothing still runs")
 			}
+
 			pid := readPID(t, f.dir+"/kept")
 			f.kills(pid)
+
 			if !alive(pid) {
 				t.Error("what was to be kept is gone")
 			}
@@ -427,11 +449,14 @@ func TestDaemonWithOurOutputNeitherDelaysNorDies(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nwhile :; do echo still here; echo . >>"+f.dir+"/beats; sleep 0.02; done\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	s.Identity.PIDPath = f.dir + "/daemon.pid"
 	found := f.daemon(k, s, script) // returns although the daemon holds our output
+
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	beats := func() int64 {
 		fi, err := os.Stat(f.dir + "/beats")
 		if err != nil {
@@ -439,6 +464,7 @@ func TestDaemonWithOurOutputNeitherDelaysNorDies(t *testing.T) {
 		}
 		return fi.Size()
 	}
+
 	before := beats()
 	f.eventually("the daemon writes on after Close", func() bool { return beats() > before+5 })
 
@@ -461,11 +487,14 @@ func TestEndOfContextLeavesTheCommandAlone(t *testing.T) {
 		_, err := f.Run(ctx, supervise.Run{Key: k, Spec: f.spec("x"), Command: "echo >begun; sleep 0.3; echo >ended", Timeout: time.Minute})
 		done <- err
 	}()
+
 	f.eventually("the command has begun", func() bool { _, err := os.Stat(f.dir + "/begun"); return err == nil })
 	cancel()
+
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+
 	f.eventually("the command has ended", func() bool { _, err := os.Stat(f.dir + "/ended"); return err == nil })
 }
 
@@ -477,6 +506,7 @@ func TestClearKillsTheGroupOnly(t *testing.T) {
 	path := f.program("svc")
 	mine := f.daemon(k, s, path+" 300")
 	theirs := f.daemon(other, s, path+" 300")
+
 	if err := f.Clear(k); err != nil {
 		t.Fatal(err)
 	}
@@ -506,6 +536,7 @@ func TestManyAtOnce(t *testing.T) {
 			errs <- err
 		}()
 	}
+
 	for range n {
 		if err := <-errs; err != nil {
 			t.Error(err)

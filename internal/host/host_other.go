@@ -19,11 +19,12 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// lookEvery is how often watched processes are looked at: nothing here tells of the end of processes that are not children.
+// lookEvery is how often watched processes are looked at: nothing here tells of the end of processes that are not
+// children.
 const lookEvery = 500 * time.Millisecond
 
-// Host is this machine, reduced: commands run as the agent's own user, processes are found by pid file and verified by name and start time, and
-// usage is not measured.
+// Host is this machine, reduced: commands run as the agent's own user, processes are found by pid file and verified
+// by name and start time, and usage is not measured.
 type Host struct {
 	log    *slog.Logger
 	dir    string
@@ -59,6 +60,7 @@ func New(o Options) (*Host, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+
 	h := &Host{
 		log: o.Log, dir: filepath.Join(o.StateDir, "output"), bootID: o.BootID,
 		closing: make(chan struct{}), looked: make(chan struct{}), watches: map[uint64]*watch{},
@@ -66,16 +68,19 @@ func New(o Options) (*Host, error) {
 	if err := os.MkdirAll(h.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+
 	u, err := user.Current()
 	if err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+
 	h.self = u.Username
 	if h.bootID == "" {
 		if h.bootID, err = bootID(); err != nil {
 			return nil, fmt.Errorf("cannot use this host: %w", err)
 		}
 	}
+
 	go h.look()
 	return h, nil
 }
@@ -97,7 +102,8 @@ func (h *Host) Degraded() []string {
 	}
 }
 
-// Facts says what the machine is. Agent, addresses, version and start are the agent's to add; the size of memory is not known here.
+// Facts says what the machine is. Agent, addresses, version and start are the agent's to add; the size of memory is
+// not known here.
 func (h *Host) Facts() gozzard.HostInfo {
 	name, err := os.Hostname()
 	if err != nil {
@@ -107,7 +113,8 @@ func (h *Host) Facts() gozzard.HostInfo {
 		Degraded: h.Degraded()}
 }
 
-// Run runs one shell command to its end or its time-out. Its output goes to a file, so that what it leaves behind can go on writing.
+// Run runs one shell command to its end or its time-out. Its output goes to a file, so that what it leaves behind
+// can go on writing.
 func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
 	if u := r.Spec.Identity.User; u != "" && u != h.self {
 		return supervise.Result{}, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts on %s", u, h.self, runtime.GOOS)
@@ -115,30 +122,36 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	if err := checkShell(r.Spec.Control.Shell); err != nil {
 		return supervise.Result{}, err
 	}
+
 	dir := r.Spec.Identity.SetupPath
 	if dir != "" {
 		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || !filepath.IsAbs(dir) {
 			return supervise.Result{}, fmt.Errorf("setup_path %s: no such directory", dir)
 		}
 	}
+
 	out, err := os.CreateTemp(h.dir, "run-*")
 	if err != nil {
 		return supervise.Result{}, fmt.Errorf("cannot make file for output: %w", err)
 	}
+
 	defer func() {
 		_ = out.Close()
 		_ = os.Remove(out.Name())
 	}()
+
 	cmd := shellCommand(r.Spec.Control.Shell, r.Command)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
 	cmd.Env = append(baseEnv(), "GOZZARD_NAMESPACE="+r.Key.Namespace, "GOZZARD_NAME="+r.Key.Name, "GOZZARD_OP_ID="+r.Op.String())
 	if err := cmd.Start(); err != nil {
 		return supervise.Result{}, fmt.Errorf("cannot start shell: %w", err)
 	}
+
 	res, err := wait(ctx, cmd, r.Timeout)
 	if err != nil {
 		return res, err
 	}
+
 	res.Output, err = tail(out)
 	return res, err
 }
@@ -147,11 +160,13 @@ func wait(ctx context.Context, cmd *exec.Cmd, timeout time.Duration) (supervise.
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }() // ends with the shell; when ctx is over first, the command is left running
 	var expired <-chan time.Time
+
 	if timeout > 0 {
 		t := time.NewTimer(timeout)
 		defer t.Stop()
 		expired = t.C
 	}
+
 	res := supervise.Result{}
 	select {
 	case <-done:
@@ -164,10 +179,12 @@ func wait(ctx context.Context, cmd *exec.Cmd, timeout time.Duration) (supervise.
 	case <-ctx.Done():
 		return res, fmt.Errorf("command was left running: %w", ctx.Err())
 	}
+
 	res.ExitCode = cmd.ProcessState.ExitCode()
 	if res.TimedOut {
 		res.ExitCode = -1
 	}
+
 	return res, nil
 }
 
@@ -176,14 +193,17 @@ func (h *Host) Find(_ gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) 
 	none := func(format string, args ...any) (supervise.Found, error) {
 		return supervise.Found{Reason: fmt.Sprintf(format, args...)}, nil
 	}
+
 	path, name := spec.Identity.PIDPath, spec.Identity.ProcName
 	if path == "" {
 		return none("no pid file is defined, and %s has no other way to find a process", runtime.GOOS)
 	}
+
 	pid, _, reason := readPIDFile(path)
 	if reason != "" {
 		return none("%s", reason)
 	}
+
 	in, err := lookup(pid)
 	if err != nil {
 		return none("pid file %s names pid %d: %v", path, pid, err)
@@ -191,6 +211,7 @@ func (h *Host) Find(_ gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) 
 	if !(names{comm: in.name}).match(name) {
 		return none("pid file %s names pid %d, whose command is %q, not %q", path, pid, cleanCmdline([]string{in.name}), name)
 	}
+
 	return supervise.Found{Proc: supervise.Proc{BootID: h.bootID, PID: pid, Start: in.start}, StartedAt: startTime(in.start)}, nil
 }
 
@@ -212,7 +233,9 @@ func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
 	if err != nil || !h.Alive(p) {
 		return fmt.Errorf("cannot signal pid %d: %w", p.PID, os.ErrProcessDone)
 	}
+
 	defer x.Release()
+
 	switch sig {
 	case supervise.SignalTerm:
 		err = terminate(x)
@@ -221,9 +244,11 @@ func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
 	default:
 		err = fmt.Errorf("unknown signal %d", sig)
 	}
+
 	if err != nil {
 		return fmt.Errorf("cannot signal pid %d: %w", p.PID, err)
 	}
+
 	return nil
 }
 
@@ -249,6 +274,7 @@ func (h *Host) look() {
 	defer close(h.looked)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-h.closing:

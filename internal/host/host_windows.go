@@ -29,7 +29,8 @@ const (
 	sweepEvery = 30 * time.Second // the same for output that nobody writes to any more
 )
 
-// Host is this machine. Processes are held by handles and start time, and found through the job object that they were started in.
+// Host is this machine. Processes are held by handles and start time, and found through the job object that they
+// were started in.
 type Host struct {
 	log      *slog.Logger
 	dir      string // of output
@@ -71,6 +72,7 @@ func newHost(o Options) (*Host, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+
 	h := &Host{
 		log: o.Log, dir: filepath.Join(o.StateDir, "output"), outBytes: o.LogBytes, bootID: o.BootID, cpus: runtime.NumCPU(), sampler: newSampler(),
 		closing: make(chan struct{}), tidied: make(chan struct{}), shells: map[int]*command{},
@@ -78,22 +80,26 @@ func newHost(o Options) (*Host, error) {
 	if err := os.MkdirAll(h.dir, 0o700); err != nil {
 		return nil, err
 	}
+
 	u, err := user.Current()
 	if err != nil {
 		return nil, err
 	}
+
 	h.self = u.Username
 	if h.bootID == "" {
 		if h.bootID, err = bootID(); err != nil {
 			return nil, err
 		}
 	}
+
 	if h.mem, err = memoryTotal(); err != nil {
 		return nil, err
 	}
 	if h.jobs, err = newJobs(o.Instance); err != nil {
 		return nil, err
 	}
+
 	h.degraded = []string{
 		"windows: commands run as " + h.self + " only",
 		"windows: no signal asks a process to end: stopping needs a command, killing does not",
@@ -108,37 +114,43 @@ func (h *Host) leaveJob() error {
 	if err != nil || !in {
 		return err
 	}
+
 	for _, h.flags = range []uint32{windows.CREATE_BREAKAWAY_FROM_JOB, 0} {
 		in, err = startsInJob(h.flags)
 		if !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 			break
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("cannot start a program from the job that the agent is in: %w", err)
 	}
 	if in {
 		h.degraded = append(h.degraded, "windows: the agent was started in a job that what it starts cannot leave: whoever ends that job ends the processes, too")
 	}
+
 	return nil
 }
 
-// startsInJob reports whether what is started with the given flags is in somebody's job from the beginning. It is tried: a job may be in others, and what
-// each allows cannot be asked.
+// startsInJob reports whether what is started with the given flags is in somebody's job from the beginning. It is
+// tried: a job may be in others, and what each allows cannot be asked.
 func startsInJob(flags uint32) (bool, error) {
 	cmd := shellCommand(gozzard.ShellBat, "exit")
 	cmd.SysProcAttr.CreationFlags = windows.CREATE_SUSPENDED | windows.CREATE_NO_WINDOW | flags
 	if err := cmd.Start(); err != nil {
 		return false, err
 	}
+
 	defer func() {
 		_ = cmd.Process.Kill() // it has not done anything
 		_ = cmd.Wait()
 	}()
+
 	process, err := openPID(cmd.Process.Pid, windows.PROCESS_QUERY_INFORMATION)
 	if err != nil {
 		return false, err
 	}
+
 	defer windows.CloseHandle(process)
 	return inJob(process)
 }
@@ -157,6 +169,7 @@ func (h *Host) Close() error {
 		}
 		h.abandoned = nil
 	})
+
 	return err
 }
 
@@ -230,12 +243,14 @@ func (h *Host) tidyLoop() {
 	}
 }
 
-// sweepOutput removes output that nobody writes to any more, and empties that which has become too much. Whoever writes, writes at the end.
+// sweepOutput removes output that nobody writes to any more, and empties that which has become too much. Whoever
+// writes, writes at the end.
 func (h *Host) sweepOutput() error {
 	files, err := os.ReadDir(h.dir)
 	if err != nil {
 		return fmt.Errorf("cannot tidy output: %w", err)
 	}
+
 	for _, f := range files {
 		path := filepath.Join(h.dir, f.Name())
 		if os.Remove(path) == nil { // refused while it is open anywhere
@@ -247,10 +262,12 @@ func (h *Host) sweepOutput() error {
 			}
 		}
 	}
+
 	return nil
 }
 
-// shellCommand hands the text to its shell as it is: to cmd.exe, to PowerShell in the encoding that needs no quotes, or to the sh of Cygwin.
+// shellCommand hands the text to its shell as it is: to cmd.exe, to PowerShell in the encoding that needs no
+// quotes, or to the sh of Cygwin.
 func shellCommand(shell gozzard.Shell, text string) *exec.Cmd {
 	switch shell {
 	case gozzard.ShellPS1:
@@ -262,6 +279,7 @@ func shellCommand(shell gozzard.Shell, text string) *exec.Cmd {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 		return cmd
 	}
+
 	cmd := exec.Command("cmd.exe")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd.exe /S /C "` + text + `"`}
 	return cmd

@@ -82,14 +82,15 @@ func newHost(t *testing.T) *fixture {
 	return f
 }
 
-// tempDir is t.TempDir removed file by file: wine, where these tests are run, does not have the call of os.RemoveAll. Programs may take a moment to
-// be let go of after they were ended.
+// tempDir is t.TempDir removed file by file: wine, where these tests are run, does not have the call of
+// os.RemoveAll. Programs may take a moment to be let go of after they were ended.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "host")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		until(t, dir+" is removed", func() bool {
 			var paths []string
@@ -103,6 +104,7 @@ func tempDir(t *testing.T) string {
 			return err == nil
 		})
 	})
+
 	return dir
 }
 
@@ -143,11 +145,13 @@ func (f *fixture) program(name string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+
 	defer src.Close()
 	dst, err := os.Create(filepath.Join(f.dir, name+".exe"))
 	if err != nil {
 		f.t.Fatal(err)
 	}
+
 	_, err = io.Copy(dst, src)
 	if err := errors.Join(err, dst.Close()); err != nil {
 		f.t.Fatal(err)
@@ -212,6 +216,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("keeps %v: %+v", keeps, res)
 		}
 	}
+
 	script := filepath.Join(f.dir, "hello.bat")
 	if err := os.WriteFile(script, []byte("@echo off\r\necho hello %1\r\nexit /b 4\r\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -219,11 +224,13 @@ func TestRun(t *testing.T) {
 	if res := f.run(supervise.Run{Key: k, Spec: f.spec(""), Command: "hello.bat you"}); res.ExitCode != 4 || strings.TrimSpace(res.Output) != "hello you" {
 		t.Errorf("%+v", res)
 	}
+
 	bad := f.spec("")
 	bad.Identity.User = "somebody-else"
 	if _, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: bad, Command: "echo"}); err == nil || !strings.Contains(err.Error(), "cannot run as somebody-else") {
 		t.Errorf("%v", err)
 	}
+
 	bad = f.spec("")
 	bad.Identity.SetupPath = filepath.Join(f.dir, "missing")
 	if _, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: bad, Command: "echo"}); err == nil || !strings.Contains(err.Error(), "no such directory") {
@@ -238,10 +245,12 @@ func TestLeftovers(t *testing.T) {
 			f := newHost(t)
 			f.program("lefty")
 			r := supervise.Run{Key: f.key("left"), Spec: f.spec("lefty"), Command: background("mark", "lefty") + "&& set " + programMode + "=await&& lefty.exe"}
+
 			if tooLong {
 				r.Timeout = 5 * time.Second
 				r.Command += "&& set " + programMode + "=sleep&& lefty.exe"
 			}
+
 			if res := f.run(r); res.TimedOut != tooLong || !tooLong && res.ExitCode != 0 {
 				t.Errorf("%+v", res)
 			}
@@ -275,6 +284,7 @@ func TestFindByJob(t *testing.T) {
 	if err != nil || !none.Proc.IsZero() || !none.Empty || none.Reason == "" {
 		t.Fatalf("%+v %v", none, err)
 	}
+
 	first := f.start(k, s, "sleep")
 	if !first.ByCgroup || time.Since(first.StartedAt).Abs() > time.Minute || !f.Alive(first.Proc) {
 		t.Fatalf("%+v", first)
@@ -282,10 +292,12 @@ func TestFindByJob(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	again := f.open()
 	if second := f.find(again, k, s); second != first {
 		t.Fatalf("%+v, was %+v", second, first)
 	}
+
 	other := s
 	other.Identity.ProcName = "other"
 	if x, err := again.Find(k, other); err != nil || !x.Proc.IsZero() || x.Empty || !strings.Contains(x.Reason, `none is "other"`) {
@@ -297,10 +309,12 @@ func TestFindByJob(t *testing.T) {
 	if again.Alive(first.Proc) {
 		t.Error("alive after clear")
 	}
+
 	s.Identity.ProcName = "finder"
 	if x, err := again.Find(k, s); err != nil || !x.Empty {
 		t.Errorf("%+v %v", x, err)
 	}
+
 	f.Host = again
 	if third := f.start(k, s, "sleep"); !third.ByCgroup || third.Proc == first.Proc {
 		t.Errorf("%+v", third)
@@ -335,6 +349,7 @@ func TestFindByPIDFile(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	k, s := f.key("pid"), f.spec("Stranger.exe")
 	s.Identity.PIDPath = filepath.Join(f.dir, "stranger.pid")
@@ -343,6 +358,7 @@ func TestFindByPIDFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	write(strconv.Itoa(cmd.Process.Pid) + "\r\n")
 	found := f.find(f.Host, k, s)
 	if found.ByCgroup || found.Proc.PID != cmd.Process.Pid {
@@ -351,6 +367,7 @@ func TestFindByPIDFile(t *testing.T) {
 	if err := f.Clear(k); err != nil || !f.Alive(found.Proc) {
 		t.Errorf("clear: %v, alive %v", err, f.Alive(found.Proc))
 	}
+
 	for text, reason := range map[string]string{
 		strconv.Itoa(os.Getpid()): "does not hold a process id", "0": "does not hold", "-4": "does not hold", strings.Repeat("1", 33): "not a small regular file",
 		strconv.Itoa(cmd.Process.Pid + 1): "which does not run",
@@ -360,6 +377,7 @@ func TestFindByPIDFile(t *testing.T) {
 			t.Errorf("%q: %+v %v", text, x, err)
 		}
 	}
+
 	write(strconv.Itoa(cmd.Process.Pid))
 	s.Identity.ProcName = "sqlservr"
 	if x, err := f.Find(k, s); err != nil || !x.Proc.IsZero() || !strings.Contains(x.Reason, `whose command is "stranger", not "sqlservr"`) || x.PIDFileAt.IsZero() {
@@ -380,12 +398,15 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	var unwanted atomic.Int32
 	stop, err := f.Watch(found.Proc, func(supervise.Exit) { unwanted.Add(1) })
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stop()
+
 	for range many {
 		select {
 		case e := <-exits:
@@ -396,13 +417,16 @@ func TestWatch(t *testing.T) {
 			t.Fatal("an exit was not told")
 		}
 	}
+
 	if f.Alive(found.Proc) || unwanted.Load() != 0 {
 		t.Errorf("alive %v, told %d who had stopped watching", f.Alive(found.Proc), unwanted.Load())
 	}
+
 	gone := make(chan supervise.Exit, 1)
 	if _, err := f.Watch(found.Proc, func(e supervise.Exit) { gone <- e }); err != nil {
 		t.Fatal(err)
 	}
+
 	select {
 	case <-gone:
 	case <-time.After(30 * time.Second):
@@ -417,6 +441,7 @@ func TestSignal(t *testing.T) {
 	found := f.start(k, s, "sleep")
 	later := found.Proc
 	later.Start++
+
 	if err := f.Signal(later, supervise.SignalKill); !errors.Is(err, os.ErrProcessDone) || !f.Alive(found.Proc) {
 		t.Errorf("another process of that pid: %v", err)
 	}
@@ -426,7 +451,9 @@ func TestSignal(t *testing.T) {
 	if err := f.Signal(found.Proc, supervise.SignalKill); err != nil {
 		t.Fatal(err)
 	}
+
 	until(t, "the process is gone", func() bool { return !f.Alive(found.Proc) })
+
 	if err := f.Signal(found.Proc, supervise.SignalKill); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("%v", err)
 	}
@@ -445,6 +472,7 @@ func TestSample(t *testing.T) {
 		t.Logf("%+v", u[1])
 		return u[1].Procs >= 2 && u[1].CPU > 1 && u[1].MemKB > 100 && u[1].Mem > 0 && u[1].FD > 0
 	})
+
 	d, err := f.Inspect(found.Proc)
 	if err != nil || d.PID != found.Proc.PID || !strings.Contains(d.Cmdline, "tree") || d.Threads < 1 || d.MemKB <= 0 || d.StartedAt != found.StartedAt.Unix() {
 		t.Errorf("%+v %v", d, err)
@@ -465,10 +493,13 @@ func TestFront(t *testing.T) {
 	if !res.Front || strings.TrimSpace(res.Output) != "up" {
 		t.Fatalf("%+v", res)
 	}
+
 	found := f.find(f.Host, k, s)
+
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	again := f.open()
 	if x := f.find(again, k, s); x.Proc != found.Proc || !x.ByCgroup {
 		t.Errorf("%+v, was %+v", x, found)
@@ -487,8 +518,10 @@ func TestAbandoned(t *testing.T) {
 		_, err := f.Run(ctx, supervise.Run{Key: k, Spec: s, Keeps: true, Timeout: time.Minute, Command: "set " + programMode + "=sleep&& left.exe"})
 		ended <- err
 	}()
+
 	found := f.find(f.Host, k, s)
 	cancel()
+
 	if err := <-ended; !errors.Is(err, context.Canceled) || !f.Alive(found.Proc) {
 		t.Errorf("%v, alive %v", err, f.Alive(found.Proc))
 	}
@@ -500,11 +533,13 @@ func TestOutputIsBounded(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	f.opt.LogBytes = 64 << 10
 	f.Host = f.open()
 	f.program("chatty")
 	k, s := f.key("chatty"), f.spec("chatty")
 	f.start(k, s, "chatty")
+
 	printed := func() int64 {
 		files, err := filepath.Glob(filepath.Join(f.opt.StateDir, "output", "run-*"))
 		if err != nil || len(files) != 1 {
@@ -516,16 +551,21 @@ func TestOutputIsBounded(t *testing.T) {
 		}
 		return fi.Size()
 	}
+
 	until(t, "it has printed too much", func() bool { return printed() > f.opt.LogBytes })
+
 	if err := f.SweepOutput(); err != nil {
 		t.Fatal(err)
 	}
 	if n := printed(); n < 0 || n > f.opt.LogBytes {
 		t.Errorf("%d bytes are left", n)
 	}
+
 	until(t, "it prints on", func() bool { return printed() > 0 })
+
 	if err := f.Clear(k); err != nil {
 		t.Fatal(err)
 	}
+
 	until(t, "its output is gone", func() bool { return f.SweepOutput() == nil && printed() == -1 })
 }

@@ -40,11 +40,13 @@ func actAsAgent() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+
 	h, err := host.New(host.Options{Instance: os.Getenv(agentInstance), StateDir: filepath.Join(dir, "state"), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+
 	fmt.Println(strings.Join(h.Degraded(), "\n"))
 	spec := &gozzard.Spec{Identity: gozzard.Identity{SetupPath: dir}}
 	res, err := h.Run(context.Background(), supervise.Run{Key: innerKey(), Spec: spec, Keeps: true, Timeout: time.Minute, Command: background("sleep", "inner")})
@@ -64,7 +66,9 @@ func TestAgentInJob(t *testing.T) {
 			if strings.Contains(said, "started in a job") == mayLeave {
 				t.Errorf("the agent says: %s", said)
 			}
+
 			found := f.find(f.Host, innerKey(), f.spec("inner"))
+
 			if err := windows.TerminateJobObject(outer, 1); err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +76,9 @@ func TestAgentInJob(t *testing.T) {
 				until(t, "the process has gone with the job", func() bool { return !f.Alive(found.Proc) })
 				return
 			}
+
 			time.Sleep(500 * time.Millisecond) // it must not, and nothing tells that it will not
+
 			if !f.Alive(found.Proc) {
 				t.Error("the process has gone with the job of the agent")
 			}
@@ -87,14 +93,17 @@ func (f *fixture) agentInJob(mayLeave bool) (outer windows.Handle, said string) 
 	if err != nil {
 		f.t.Fatal(err)
 	}
+
 	f.t.Cleanup(func() { _ = windows.CloseHandle(outer) })
 	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+
 	if mayLeave {
 		limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK
 	}
 	if _, err := windows.SetInformationJobObject(outer, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits))); err != nil {
 		f.t.Fatal(err)
 	}
+
 	cmd := exec.Command(filepath.Join(f.dir, "inner.exe"))
 	cmd.Dir, cmd.Env = f.dir, append(os.Environ(), programMode+"=agent", agentInstance+"="+f.opt.Instance)
 	in, err1 := cmd.StdinPipe()
@@ -102,23 +111,28 @@ func (f *fixture) agentInJob(mayLeave bool) (outer windows.Handle, said string) 
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		f.t.Fatal(err)
 	}
+
 	f.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(cmd.Process.Pid))
 	if err != nil {
 		f.t.Fatal(err)
 	}
+
 	defer windows.CloseHandle(process)
+
 	if err := windows.AssignProcessToJobObject(outer, process); err != nil {
 		f.t.Fatal(err)
 	}
 	if _, err := io.WriteString(in, "\n"); err != nil {
 		f.t.Fatal(err)
 	}
+
 	for lines := bufio.NewScanner(out); lines.Scan(); said += lines.Text() + "\n" {
 		if lines.Text() == agentReady {
 			return outer, said
 		}
 	}
+
 	f.t.Fatalf("the agent ended and said: %s", said)
 	return outer, said
 }

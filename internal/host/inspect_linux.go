@@ -11,25 +11,30 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Inspect reads what a query reports of one process beyond the usage of its tree, which Sample measures. One that has ended gives
-// os.ErrProcessDone.
+// Inspect reads what a query reports of one process beyond the usage of its tree, which Sample measures. One that
+// has ended gives os.ErrProcessDone.
 func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
 	d := gozzard.Detail{PID: -1}
+
 	if !h.Alive(p) {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, os.ErrProcessDone)
 	}
+
 	args, err := h.proc.Args(p.PID, 2*cmdlineBytes)
 	if err != nil && !errors.Is(err, procfs.ErrGone) {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, err)
 	}
+
 	st, err := h.proc.Stat(p.PID) // after the arguments: the same start time says that they were its own
 	if err != nil || st.Start != p.Start || st.Dead() {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, os.ErrProcessDone)
 	}
+
 	boot, err := bootTime()
 	if err != nil {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, err)
 	}
+
 	now, started := time.Now(), boot.Add(ticks(st.Start))
 	_, zone := now.Zone()
 	age := max(0, now.Sub(started))
@@ -43,5 +48,6 @@ func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
 	if d.Cmdline == "" {
 		d.Cmdline = "[" + cleanCmdline([]string{st.Comm()}) + "]"
 	}
+
 	return d, nil
 }

@@ -18,11 +18,13 @@ import (
 
 const clearWait = 5 * time.Second // how long killed processes may take to end
 
-// jobs are the job objects of this agent's processes, one for each key: all that a process's commands start and leave behind is in it, children of
-// children included. None of them ends its members when it is closed, so that the agent going away touches nobody.
+// jobs are the job objects of this agent's processes, one for each key: all that a process's commands start and
+// leave behind is in it, children of children included. None of them ends its members when it is closed, so that
+// the agent going away touches nobody.
 //
-// The name is how an agent that starts again finds the members. Windows forgets a name with the last handle of its object, even while it has
-// members; therefore the commands inherit a handle that can only ask, pass it on to what they start, and a process that was found is given one.
+// The name is how an agent that starts again finds the members. Windows forgets a name with the last handle of its
+// object, even while it has members; therefore the commands inherit a handle that can only ask, pass it on to what
+// they start, and a process that was found is given one.
 type jobs struct {
 	prefix  string
 	access  *windows.SecurityAttributes // of jobs that are made: for this account, administrators and the system
@@ -43,11 +45,13 @@ func newJobs(instance string) (*jobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read own account: %w", err)
 	}
+
 	sid := self.User.Sid.String()
 	sd, err := windows.SecurityDescriptorFromString("O:" + sid + "D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;" + sid + ")")
 	if err != nil {
 		return nil, fmt.Errorf("cannot say who may use jobs: %w", err)
 	}
+
 	j := &jobs{prefix: `Global\gozzard-` + instance + "-", trusted: []*windows.SID{self.User.Sid}, byKey: map[gozzard.Key]*job{}}
 	j.access = &windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})), SecurityDescriptor: sd}
 	for _, kind := range []windows.WELL_KNOWN_SID_TYPE{windows.WinLocalSystemSid, windows.WinBuiltinAdministratorsSid} {
@@ -57,6 +61,7 @@ func newJobs(instance string) (*jobs, error) {
 		}
 		j.trusted = append(j.trusted, sid)
 	}
+
 	return j, nil
 }
 
@@ -83,22 +88,27 @@ func (j *jobs) get(k gozzard.Key, make bool) (*job, error) {
 	if x := j.byKey[k]; x != nil {
 		return x, nil
 	}
+
 	name, err := j.name(k)
 	if err != nil {
 		return nil, fmt.Errorf("cannot name job: %w", err)
 	}
+
 	var h windows.Handle
+
 	if make {
 		h, err = windows.CreateJobObject(j.access, name) // or opens the one that is there
 	} else if h, err = openJob(name); errors.Is(err, windows.ERROR_FILE_NOT_FOUND) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("cannot open job %s: %w", windows.UTF16PtrToString(name), err)
 	}
 	if err := j.checkOwner(h); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot use job %s: %w", windows.UTF16PtrToString(name), err), windows.CloseHandle(h))
 	}
+
 	x := &job{handle: h}
 	j.byKey[k] = x
 	return x, nil
@@ -110,6 +120,7 @@ func (j *jobs) checkOwner(h windows.Handle) error {
 	if err != nil {
 		return fmt.Errorf("cannot read its owner: %w", err)
 	}
+
 	owner, _, err := sd.Owner()
 	if err != nil {
 		return fmt.Errorf("cannot read its owner: %w", err)
@@ -120,10 +131,12 @@ func (j *jobs) checkOwner(h windows.Handle) error {
 	if !slices.ContainsFunc(j.trusted, owner.Equals) {
 		return fmt.Errorf("it belongs to %s", owner)
 	}
+
 	return nil
 }
 
-// claim makes the job of a key, if there is none, and keeps it open until release. The handle is for a command to inherit; the caller closes it.
+// claim makes the job of a key, if there is none, and keeps it open until release. The handle is for a command to
+// inherit; the caller closes it.
 func (j *jobs) claim(k gozzard.Key) (inherit windows.Handle, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -177,16 +190,19 @@ func (j *jobs) give(k gozzard.Key, p supervise.Proc) error {
 	if x == nil || x.holder == p {
 		return nil
 	}
+
 	x.holder = p // also when it fails: it would again
 	process, err := open(p, windows.PROCESS_DUP_HANDLE)
 	if err != nil {
 		return err
 	}
+
 	defer windows.CloseHandle(process)
 	var theirs windows.Handle
 	if err := windows.DuplicateHandle(windows.CurrentProcess(), x.handle, process, &theirs, jobQuery, false, 0); err != nil {
 		return fmt.Errorf("cannot give handle of job to pid %d: %w", p.PID, err)
 	}
+
 	return nil
 }
 
@@ -239,7 +255,8 @@ func killJob(terminate func() (left []int, err error)) error {
 	}
 }
 
-// terminateJob ends the members of a job and of those inside it, and says who was there. A job without members is left alone.
+// terminateJob ends the members of a job and of those inside it, and says who was there. A job without members is
+// left alone.
 func terminateJob(h windows.Handle) ([]int, error) {
 	pids, err := jobMembers(h)
 	if err != nil || len(pids) == 0 {

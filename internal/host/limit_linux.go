@@ -29,8 +29,9 @@ const (
 	pidsController   = "pids"
 )
 
-// limits are what the kernel holds processes to. With version 2 they are set on the cgroup that a process has anyway. On many machines version 1
-// still owns the controllers: then a process also has a group of the same name in each of their trees, which its shell is started in.
+// limits are what the kernel holds processes to. With version 2 they are set on the cgroup that a process has
+// anyway. On many machines version 1 still owns the controllers: then a process also has a group of the same name
+// in each of their trees, which its shell is started in.
 type limits struct {
 	cpus int
 	mem  int64
@@ -42,17 +43,21 @@ type limits struct {
 	want map[string]gozzard.Resource // what is enforced, by folder
 }
 
-// findLimits finds out which controllers can be used. Without cgroup v2 nothing says which processes belong together, and nothing is limited.
+// findLimits finds out which controllers can be used. Without cgroup v2 nothing says which processes belong
+// together, and nothing is limited.
 func (h *Host) findLimits() *limits {
 	l := &limits{cpus: h.cpus, mem: h.mem, two: map[string]bool{}, one: map[string]string{}, want: map[string]gozzard.Resource{}}
+
 	if h.groups == nil {
 		return l
 	}
+
 	l.base = h.groups.base
 	mounts, err := h.proc.Cgroup1Mounts()
 	if err != nil {
 		h.log.Warn("cannot look for controllers", "err", err)
 	}
+
 	for _, c := range []string{cpuController, memoryController, pidsController} {
 		if !h.groups.shared && delegate(l.base, c) {
 			l.two[c] = true
@@ -60,14 +65,17 @@ func (h *Host) findLimits() *limits {
 			l.one[c] = filepath.Join(root, "gozzard", h.instance)
 		}
 	}
+
 	if !l.two[pidsController] && l.one[pidsController] == "" {
 		h.lacks("no usable cgroup controller for pids: the number of a process's tasks is not bounded")
 	}
+
 	for _, c := range []string{cpuController, memoryController} {
 		if !l.two[c] && l.one[c] == "" {
 			h.lacks("no usable cgroup controller for %s: its limit is watched, but cannot be enforced by the kernel", c)
 		}
 	}
+
 	return l
 }
 
@@ -87,6 +95,7 @@ func delegate(base, controller string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -103,12 +112,14 @@ func hasWord(b []byte, word string) bool {
 func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error) {
 	l, folder := h.limits, keyFolder(key)
 	l.mu.Lock()
+
 	if r.Enforce && (r.CPU > 0 || r.Mem > 0) {
 		l.want[folder] = r
 	} else {
 		delete(l.want, folder)
 		r = gozzard.Resource{}
 	}
+
 	l.mu.Unlock()
 	mode, err = l.mode(r)
 	if err == nil && h.groups != nil {
@@ -120,6 +131,7 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 	if err != nil {
 		return mode, fmt.Errorf("cannot limit %s: %w", key, err)
 	}
+
 	return mode, nil
 }
 
@@ -185,6 +197,7 @@ func (l *limits) prepare(folder string) {
 // apply writes the limits of a process, 0 being none. A group that does not exist gets them when it is made.
 func (l *limits) apply(folder string, r gozzard.Resource) error {
 	var errs []error
+
 	if l.two[cpuController] {
 		errs = append(errs, l.set2(folder, "cpu.max", l.quota(r.CPU, "max")+" "+strconv.Itoa(cpuPeriod)))
 	}
@@ -192,6 +205,7 @@ func (l *limits) apply(folder string, r gozzard.Resource) error {
 		high, limit := l.memory(r.Mem, "max")
 		errs = append(errs, l.set2(folder, "memory.high", high), l.set2(folder, "memory.max", limit))
 	}
+
 	if l.one[cpuController] != "" {
 		errs = append(errs, l.set1(cpuController, folder, r.CPU > 0, "cpu.cfs_quota_us", l.quota(r.CPU, noQuota)))
 	}
@@ -200,6 +214,7 @@ func (l *limits) apply(folder string, r gozzard.Resource) error {
 		errs = append(errs, l.set1(memoryController, folder, r.Mem > 0, "memory.soft_limit_in_bytes", soft),
 			l.set1(memoryController, folder, r.Mem > 0, "memory.limit_in_bytes", limit))
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -241,7 +256,8 @@ func (l *limits) set1(controller, folder string, make bool, file, text string) e
 	return nil
 }
 
-// tasks gives the files through which a thread enters the groups of version 1 that a process has. They are made when missing.
+// tasks gives the files through which a thread enters the groups of version 1 that a process has. They are made
+// when missing.
 func (l *limits) tasks(folder string) []string {
 	l.mu.Lock()
 	r := l.want[folder]
@@ -252,12 +268,14 @@ func (l *limits) tasks(folder string) []string {
 			files = append(files, filepath.Join(base, folder, "tasks"))
 		}
 	}
+
 	if l.one[pidsController] != "" {
 		_ = l.set1(pidsController, folder, true, "pids.max", strconv.Itoa(maxTasks))
 	}
 	if r.Enforce {
 		_ = l.apply(folder, r)
 	}
+
 	return files
 }
 
@@ -267,6 +285,7 @@ func (l *limits) gather(groups *cgroups, folder string, key gozzard.Key) error {
 	if err != nil {
 		return err
 	}
+
 	l.mu.Lock()
 	r := l.want[folder]
 	l.mu.Unlock()
@@ -276,6 +295,7 @@ func (l *limits) gather(groups *cgroups, folder string, key gozzard.Key) error {
 			errs = append(errs, move(filepath.Join(base, folder), pids))
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -285,10 +305,12 @@ func move(dir string, pids []int) error {
 	if err != nil {
 		return err
 	}
+
 	has := map[int]bool{}
 	for _, pid := range inside {
 		has[pid] = true
 	}
+
 	for _, pid := range pids {
 		if has[pid] {
 			continue
@@ -297,6 +319,7 @@ func move(dir string, pids []int) error {
 			return fmt.Errorf("cannot move pid %d: %w", pid, err)
 		}
 	}
+
 	return nil
 }
 

@@ -50,6 +50,7 @@ func TestLimitHoldsRunningAndLaterProcesses(t *testing.T) {
 	if !has(t, pids, first.PID) || content(t, pids+"/pids.max") != "4096" {
 		t.Error("the number of its tasks is not limited")
 	}
+
 	facts := f.Facts()
 	mode, err := f.Limit(k, gozzard.Resource{CPU: 50, Mem: 10, Enforce: true})
 	if mode != "cgroup1" || err != nil {
@@ -61,6 +62,7 @@ func TestLimitHoldsRunningAndLaterProcesses(t *testing.T) {
 	if got, want := content(t, cpu+"/cpu.cfs_quota_us"), strconv.Itoa(facts.CPUs*50_000); got != want {
 		t.Errorf("quota %s, not %s", got, want)
 	}
+
 	got, err := strconv.ParseInt(content(t, mem+"/memory.limit_in_bytes"), 10, 64)
 	if want := facts.MemBytes / 10; err != nil || got > want || got < want-8192 {
 		t.Errorf("memory %d, not %d (%v)", got, want, err)
@@ -68,6 +70,7 @@ func TestLimitHoldsRunningAndLaterProcesses(t *testing.T) {
 	if !f.Alive(first) {
 		t.Error("the limit ended the process")
 	}
+
 	second := f.front(f.key("限"), f.spec("svc2"), "exec "+f.program("svc2")+" 300").Proc
 	if !has(t, cpu, second.PID) || !has(t, mem, second.PID) || !has(t, pids, second.PID) {
 		t.Error("a new process did not begin in its groups")
@@ -82,6 +85,7 @@ func TestLimitHoldsRunningAndLaterProcesses(t *testing.T) {
 	if err := f.Clear(k); err != nil {
 		t.Fatal(err)
 	}
+
 	f.eventually("the groups are gone", func() bool {
 		host.Tidy(f.Host)
 		return !exists(cpu) && !exists(mem) && !exists(pids)
@@ -98,6 +102,7 @@ func TestP10MemoryLimit(t *testing.T) {
 	if _, err := f.Limit(k, gozzard.Resource{Mem: percent, Enforce: true}); err != nil {
 		t.Fatal(err)
 	}
+
 	const hog = "head -c 150000000 /dev/zero | tail -c 140000000 >/dev/null" // tail keeps it all until it knows the end
 	if res := f.run(k, s, true, hog); res.ExitCode != 128+9 {
 		t.Errorf("it took 140 MB: %+v", res)
@@ -115,13 +120,16 @@ func TestP9TasksAreBounded(t *testing.T) {
 	pids := f.oldGroup(k, "pids")
 	s.Identity.PIDPath = f.dir + "/daemon.pid"
 	p := f.daemon(k, s, f.script("bomb", "while [ ! -e "+f.dir+"/go ]; do sleep 0.01; done; i=0; while [ $i -lt 200 ]; do sleep 300 & i=$((i+1)); done; wait")).Proc
+
 	if err := os.WriteFile(pids+"/pids.max", []byte("50"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(f.dir+"/go", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	f.eventually("forks were refused", func() bool { return !strings.HasSuffix(content(t, pids+"/pids.events"), "max 0") })
+
 	if n, err := strconv.Atoi(content(t, pids+"/pids.current")); err != nil || n > 50 {
 		t.Errorf("%d tasks (%v)", n, err)
 	}
@@ -141,17 +149,20 @@ func TestLimitOfVersion2(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{"cpu.max", "memory.max", "memory.high", "pids.max"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	f.needsCgroups()
 	host.SetLimitRoot(f.Host, base)
 	mode, err := f.Limit(k, gozzard.Resource{CPU: 25, Mem: 50, Enforce: true})
 	if mode != "cgroup2" || err != nil {
 		t.Fatalf("%q %v", mode, err)
 	}
+
 	facts := f.Facts()
 	for name, want := range map[string]string{
 		"cpu.max":     strconv.Itoa(facts.CPUs*25_000) + " 100000",
@@ -162,7 +173,9 @@ func TestLimitOfVersion2(t *testing.T) {
 			t.Errorf("%s is %q, not %q", name, got, want)
 		}
 	}
+
 	f.run(k, f.spec("x"), true, ":")
+
 	if got := content(t, dir+"/pids.max"); got != "4096" {
 		t.Errorf("pids.max is %q", got)
 	}

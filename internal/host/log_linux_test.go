@@ -41,21 +41,25 @@ func TestLogHasWhatTheProcessAndItsCommandsPrint(t *testing.T) {
 	if c := f.ReadLog(gozzard.LogQuery{Key: k, Offset: -1}); c.Error == "" || c.Data != nil {
 		t.Errorf("log of nothing: %+v", c)
 	}
+
 	for i, want := range []string{"第一", "second", "third"} {
 		if res := f.run(k, s, true, "echo "+want); res.Output != want {
 			t.Errorf("%d: a command's output is %q, not only its own", i, res.Output)
 		}
 	}
+
 	f.run(k, s, false, "echo of a stop command")
 	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionReload, Command: "echo reloaded", Timeout: time.Minute, Keeps: true})
 	if err != nil || res.Output != "reloaded" {
 		t.Errorf("%+v %v", res, err)
 	}
+
 	const want = "第一\nsecond\nthird\nreloaded\n"
 	c := f.ReadLog(gozzard.LogQuery{ID: gozzard.NewOpID(), Key: k, Offset: 0})
 	if string(c.Data) != want || c.Offset != 0 || c.Next != int64(len(want)) || c.Error != "" || c.ID == (gozzard.OpID{}) {
 		t.Errorf("%+v %q", c, c.Data)
 	}
+
 	c = f.ReadLog(gozzard.LogQuery{Key: k, Offset: -1, Lines: 2})
 	if string(c.Data) != "third\nreloaded\n" || c.Next != int64(len(want)) || c.Offset != c.Next-int64(len(c.Data)) {
 		t.Errorf("%+v %q", c, c.Data)
@@ -74,6 +78,7 @@ func TestLogPositionsSurviveRotationAndRestart(t *testing.T) {
 		f.run(k, s, true, fmt.Sprintf(`awk 'BEGIN { x = sprintf("%%80s", ""); gsub(" ", "x", x); for (i = %d; i < %d; i++) printf "line %%06d %%s\n", i, x }'`,
 			round*perRound, (round+1)*perRound))
 	}
+
 	var all []byte
 	next := int64(0)
 	for round := range 9 {
@@ -94,10 +99,13 @@ func TestLogPositionsSurviveRotationAndRestart(t *testing.T) {
 			all, next = append(all, data...), at
 		}
 	}
+
 	if want := int64(9 * perRound * len(line(0))); next != want {
 		t.Errorf("the log ends at %d, %d were printed", next, want)
 	}
-	// What was not read before a rotation of more than one file's size is gone, in whole: everything else comes once and in order.
+
+	// What was not read before a rotation of more than one file's size is gone, in whole: everything else comes
+	// once and in order.
 	last := -1
 	for l := range bytes.Lines(all[bytes.IndexByte(all, '\n')+1:]) {
 		var i int
@@ -108,9 +116,11 @@ func TestLogPositionsSurviveRotationAndRestart(t *testing.T) {
 			last = i
 		}
 	}
+
 	if last != 9*perRound-1 {
 		t.Errorf("the last line is %d", last)
 	}
+
 	files, _ := filepath.Glob(f.logDir(k) + "/*.log")
 	var sum int64
 	for _, p := range files {
@@ -123,13 +133,16 @@ func TestLogPositionsSurviveRotationAndRestart(t *testing.T) {
 		}
 		sum += fi.Size()
 	}
+
 	if len(files) > 6 || sum > 6*(64<<10) {
 		t.Errorf("%d files of %d bytes", len(files), sum)
 	}
+
 	c := f.ReadLog(gozzard.LogQuery{Key: k, Offset: 0, Max: 1 << 30})
 	if c.Error != "" || c.Offset == 0 || len(c.Data) == 0 || len(c.Data) > 256<<10 {
 		t.Errorf("%d bytes from %d, error %q", len(c.Data), c.Offset, c.Error)
 	}
+
 	c = f.ReadLog(gozzard.LogQuery{Key: k, Offset: -1, Lines: 3})
 	if want := line(9*perRound-3) + line(9*perRound-2) + line(9*perRound-1); string(c.Data) != want || c.Next != next {
 		t.Errorf("%q, next %d of %d", c.Data, c.Next, next)
@@ -154,7 +167,9 @@ func TestP15FloodIsBounded(t *testing.T) {
 			sum += fi.Size()
 		}
 	}
+
 	t.Logf("100 MiB printed, %d files of %d KiB kept", len(files), sum>>10)
+
 	if sum > 7*(20<<20) {
 		t.Errorf("%d bytes are kept", sum)
 	}
@@ -179,7 +194,9 @@ func TestLogOfTheSilentAndGoneIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	host.Tidy(f.Host)
+
 	if exists(f.logDir(gone)) || !exists(f.logDir(silent)) {
 		t.Errorf("gone: %v, silent: %v", exists(f.logDir(gone)), exists(f.logDir(silent)))
 	}
@@ -201,10 +218,13 @@ func TestLogThatWasRemovedBeginsAnew(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("a"), f.spec("x")
 	f.run(k, s, true, "echo 0123456789")
+
 	if err := os.Remove(f.logDir(k) + "/current.log"); err != nil {
 		t.Fatal(err)
 	}
+
 	host.Tidy(f.Host)
+
 	if c := f.ReadLog(gozzard.LogQuery{Key: k, Offset: -1}); c.Error == "" {
 		t.Errorf("%+v", c)
 	}

@@ -15,8 +15,9 @@ type names struct {
 	args []string
 }
 
-// match reports whether a process goes by a name: that of its executable, of its first argument, of the script that an interpreter runs, or
-// the one the kernel keeps. A cut name decides only when no whole one is known that contradicts it.
+// match reports whether a process goes by a name: that of its executable, of its first argument, of the script that
+// an interpreter runs, or the one the kernel keeps. A cut name decides only when no whole one is known that
+// contradicts it.
 func (n names) match(want string) bool {
 	whole := n.whole()
 	for _, w := range whole {
@@ -24,34 +25,41 @@ func (n names) match(want string) bool {
 			return true
 		}
 	}
+
 	if n.comm == want {
 		return true
 	}
 	if len(want) <= commBytes || n.comm != want[:commBytes] {
 		return false
 	}
+
 	for _, w := range whole {
 		if len(w) > commBytes && w[:commBytes] == n.comm {
 			return false
 		}
 	}
+
 	return true
 }
 
 func (n names) whole() []string {
 	var out []string
 	interpreted := false
+
 	if n.exe != "" {
 		out = append(out, path.Base(n.exe))
 		interpreted = isInterpreter(path.Base(n.exe))
 	}
+
 	if len(n.args) > 0 && n.args[0] != "" {
 		out = append(out, path.Base(n.args[0]))
 		interpreted = interpreted || n.exe == "" && isInterpreter(path.Base(n.args[0]))
 	}
+
 	if s := n.script(); interpreted && s != "" {
 		out = append(out, s)
 	}
+
 	return out
 }
 
@@ -65,8 +73,8 @@ func (n names) script() string {
 	return ""
 }
 
-// isInterpreter knows the programs whose first argument says what really runs. Only for these an argument counts as a name: an editor that has
-// a service's file open must not be taken for the service.
+// isInterpreter knows the programs whose first argument says what really runs. Only for these an argument counts as
+// a name: an editor that has a service's file open must not be taken for the service.
 func isInterpreter(base string) bool {
 	switch strings.TrimRight(base, "0123456789.-") {
 	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox", "python", "pypy", "perl", "ruby", "node", "nodejs", "php", "php-cli",

@@ -18,27 +18,32 @@ const (
 	bytesAcked    = 120
 	bytesReceived = 128
 
-	// Sockets without a peer have moved nothing, and those that the kernel keeps for itself (TIME_WAIT) belong to no process.
+	// Sockets without a peer have moved nothing, and those that the kernel keeps for itself (TIME_WAIT) belong to
+	// no process.
 	statesWithBytes = 1<<1 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11 // ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING
 )
 
-// tcpBytes fills in, for the inodes that are keys of want, how many bytes these sockets have moved in and out. One question per family gets all
-// sockets of the machine, which is cheaper than asking for each. Sockets of other network namespaces are not seen.
+// tcpBytes fills in, for the inodes that are keys of want, how many bytes these sockets have moved in and out. One
+// question per family gets all sockets of the machine, which is cheaper than asking for each. Sockets of other
+// network namespaces are not seen.
 func tcpBytes(want map[uint64]int64, buf []byte) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return fmt.Errorf("cannot ask for sockets: %w", os.NewSyscallError("socket", err))
 	}
+
 	defer unix.Close(fd)
 	patience := unix.Timeval{Sec: 2} // the kernel answers within the call; a sample must not hang should it ever not
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err != nil {
 		return fmt.Errorf("cannot ask for sockets: %w", os.NewSyscallError("setsockopt", err))
 	}
+
 	for i, family := range [...]byte{unix.AF_INET, unix.AF_INET6} {
 		if err := dumpTCP(fd, family, uint32(i+1), want, buf); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -50,9 +55,11 @@ func dumpTCP(fd int, family byte, seq uint32, want map[uint64]int64, buf []byte)
 	binary.NativeEndian.PutUint32(ask[8:], seq)
 	ask[16], ask[17], ask[18] = family, unix.IPPROTO_TCP, 1<<(diagTCPInfo-1)
 	binary.NativeEndian.PutUint32(ask[20:], statesWithBytes)
+
 	if _, err := unix.Write(fd, ask[:]); err != nil {
 		return fmt.Errorf("cannot ask for sockets: %w", err)
 	}
+
 	for {
 		n, err := unix.Read(fd, buf)
 		if err == unix.EINTR {
@@ -101,10 +108,12 @@ func readSocket(b []byte, want map[uint64]int64) {
 	if len(b) < diagMessage {
 		return
 	}
+
 	inode := uint64(binary.NativeEndian.Uint32(b[diagInode:]))
 	if _, ok := want[inode]; !ok || inode == 0 {
 		return
 	}
+
 	for b = b[diagMessage:]; len(b) >= 4; {
 		size, kind := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])
 		if size < 4 || size > len(b) {

@@ -14,21 +14,24 @@ import (
 type Options struct {
 	// Instance keeps several agents on one machine apart; it is the agent's id.
 	Instance string
-	// StateDir is a folder of the agent's own, where the output of commands is kept while they and what they leave behind run.
+	// StateDir is a folder of the agent's own, where the output of commands is kept while they and what they leave
+	// behind run.
 	StateDir string
 	Log      *slog.Logger
 	// ProcRoot is where /proc is mounted; empty is /proc.
 	ProcRoot string
-	// CgroupRoot is where cgroup v2 is mounted; empty finds it. A folder that is none makes the host work without cgroups.
+	// CgroupRoot is where cgroup v2 is mounted; empty finds it. A folder that is none makes the host work without
+	// cgroups.
 	CgroupRoot string
-	// LogBytes is how large a process's log grows before it is rotated, and LogAge how long what was printed is kept; 0 is 10 MiB and 7 days.
+	// LogBytes is how large a process's log grows before it is rotated, and LogAge how long what was printed is
+	// kept; 0 is 10 MiB and 7 days.
 	LogBytes int64
 	LogAge   time.Duration
-	// AllowSetuid lets commands of accounts other than root gain privileges through set-uid programs such as sudo. Otherwise the kernel ignores
-	// those marks for all that such a command starts.
+	// AllowSetuid lets commands of accounts other than root gain privileges through set-uid programs such as sudo.
+	// Otherwise the kernel ignores those marks for all that such a command starts.
 	AllowSetuid bool
-	// Permit judges the folder in which a command of an account is about to run, by its real path; nil allows every one. Only Linux asks it: elsewhere
-	// commands run as the agent's own account.
+	// Permit judges the folder in which a command of an account is about to run, by its real path; nil allows every
+	// one. Only Linux asks it: elsewhere commands run as the agent's own account.
 	Permit func(user, dir string) error
 	// BootID stands in for the id of this boot in tests.
 	BootID string
@@ -53,6 +56,7 @@ func (o *Options) check() error {
 	if o.LogAge <= 0 {
 		o.LogAge = 7 * 24 * time.Hour
 	}
+
 	return nil
 }
 

@@ -12,17 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Output of commands goes to files, not pipes. That of start and restart is the process's log (log_linux.go); the others have a file of their own:
-// what a reload or stop command says must not be mixed with what the running process prints.
+// Output of commands goes to files, not pipes. That of start and restart is the process's log (log_linux.go); the
+// others have a file of their own: what a reload or stop command says must not be mixed with what the running
+// process prints.
 //
 // Why not pipes: What a start command leaves behind usually inherits its output: with a pipe a command would seem
-// to run as long as its daemon does, and once nobody reads (the command has ended, or the agent) the daemon is blocked or killed by SIGPIPE. A
-// file stays valid for ever, whatever becomes of the agent.
+// to run as long as its daemon does, and once nobody reads (the command has ended, or the agent) the daemon is
+// blocked or killed by SIGPIPE. A file stays valid for ever, whatever becomes of the agent.
 //
-// The price is that a chatty daemon fills a disk. So the files are appended to and trimmed from the front to a bound while the agent lives: by
-// punching holes, which leaves the end where it is for reader and writers. They keep their names (<state>/output/<process>.<run>) while the
-// run's cgroup has members: a person can read them, and the agent finds them again after its own restart. Without cgroups nobody could tell
-// when such a file is no longer used: then it is removed right after it was made, lives as long as it is open, and is not trimmed later.
+// The price is that a chatty daemon fills a disk. So the files are appended to and trimmed from the front to a
+// bound while the agent lives: by punching holes, which leaves the end where it is for reader and writers. They
+// keep their names (<state>/output/<process>.<run>) while the run's cgroup has members: a person can read them, and
+// the agent finds them again after its own restart. Without cgroups nobody could tell when such a file is no longer
+// used: then it is removed right after it was made, lives as long as it is open, and is not trimmed later.
 
 const (
 	outputKept  = 64 << 10 // left at the end by a trim
@@ -57,7 +59,9 @@ func (o *outputs) create(name string, a account, named bool) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make file for output: %w", err)
 	}
+
 	out := &output{path: path, file: f}
+
 	switch {
 	case int(a.uid) == os.Geteuid():
 	case o.gives:
@@ -65,12 +69,14 @@ func (o *outputs) create(name string, a account, named bool) (*output, error) {
 	default:
 		err = f.Chmod(0o622) // as with logs: nobody else finds a way to it
 	}
+
 	if err == nil && !named {
 		err = out.remove()
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot make file for output: %w", err), out.remove(), f.Close())
 	}
+
 	return out, nil
 }
 
@@ -106,16 +112,19 @@ func (o *output) tail() (string, error) {
 	if o.log != nil {
 		return o.log.tail(o.from)
 	}
+
 	fi, err := o.file.Stat()
 	if err != nil {
 		return "", err
 	}
+
 	from := max(0, fi.Size()-outputBytes)
 	b := make([]byte, outputBytes)
 	n, err := o.file.ReadAt(b, from)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
+
 	return cleanOutput(b[:n], from > 0), nil
 }
 
@@ -143,18 +152,22 @@ func trim(f *os.File) error {
 	if err != nil {
 		return err
 	}
+
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok || st.Blocks*512 <= outputLimit {
 		return nil
 	}
+
 	hole := (fi.Size() - outputKept) &^ 4095
 	if hole <= 0 {
 		return nil
 	}
+
 	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, hole)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		err = f.Truncate(0) // safe, as everybody appends
 	}
+
 	return err
 }
 
@@ -164,6 +177,7 @@ func (o *outputs) sweep(inUse func(folder, run string) bool) error {
 	if err != nil {
 		return fmt.Errorf("cannot list output files: %w", err)
 	}
+
 	var errs []error
 	for _, e := range entries {
 		path := filepath.Join(o.dir, e.Name())
@@ -181,5 +195,6 @@ func (o *outputs) sweep(inUse func(folder, run string) bool) error {
 		}
 		errs = append(errs, err)
 	}
+
 	return errors.Join(errs...)
 }

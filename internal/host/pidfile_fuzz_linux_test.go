@@ -15,6 +15,7 @@ func FuzzPIDFile(f *testing.F) {
 	for _, s := range []string{"4437\n", " 4437 ", "1", "0", "-1", "+4437", "004437", "4194304", "4194305", "4437\n1", "4437\x00", "0x1155", "٤٤٣٧", "99999999999999999999", ""} {
 		z.Add([]byte(s))
 	}
+
 	z.Fuzz(func(t *testing.T, text []byte) {
 		pid, ok := host.ParsePID(text)
 		if !ok {

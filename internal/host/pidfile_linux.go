@@ -19,7 +19,8 @@ const (
 	maxPID       = 4194304 // the kernel's own limit
 )
 
-// readPIDFile reads the pid that a file names, by the rights of the definition's user where the agent's own do not reach as far.
+// readPIDFile reads the pid that a file names, by the rights of the definition's user where the agent's own do not
+// reach as far.
 func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
 	if h.mode != gozzard.ModeCap || owner == nil || owner.uid == h.self.uid {
 		return h.openPIDFile(path, owner)
@@ -34,13 +35,15 @@ func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.T
 	return pid, written, reason
 }
 
-// openPIDFile opens and reads a pid file. Such files lie where services write, so everything about one is suspect: it must be a small
-// regular file of root, the agent or the definition's user, with no other name: a link to a file of root would lend its word. Nothing is opened to be read
-// before that is known, since opening a device may do something and opening a FIFO waits, and no link is followed.
+// openPIDFile opens and reads a pid file. Such files lie where services write, so everything about one is suspect:
+// it must be a small regular file of root, the agent or the definition's user, with no other name: a link to a file
+// of root would lend its word. Nothing is opened to be read before that is known, since opening a device may do
+// something and opening a FIFO waits, and no link is followed.
 func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
 	if !filepath.IsAbs(path) {
 		return 0, written, fmt.Sprintf("pid file %q is not an absolute path", path)
 	}
+
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
@@ -48,11 +51,13 @@ func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.T
 	case err != nil:
 		return 0, written, fmt.Sprintf("pid file %s cannot be opened: %v", path, err)
 	}
+
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
+
 	switch {
 	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
 		return 0, written, fmt.Sprintf("pid file %s is a symbolic link", path)
@@ -67,15 +72,18 @@ func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.T
 	case st.Size > pidFileBytes:
 		return 0, written, fmt.Sprintf("pid file %s has %d bytes, at most %d are allowed", path, st.Size, pidFileBytes)
 	}
+
 	buf := make([]byte, pidFileBytes)
 	n, err := readOpened(fd, buf)
 	if err != nil {
 		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
+
 	pid, ok := parsePID(buf[:n])
 	if !ok {
 		return 0, written, fmt.Sprintf("pid file %s does not hold a process id", path)
 	}
+
 	return pid, time.Unix(st.Mtim.Unix()), ""
 }
 

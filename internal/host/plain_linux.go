@@ -2,8 +2,9 @@ package host
 
 import "strings"
 
-// plainExec splits a start command that only has its shell become another program: exec /path/to/program and arguments, nothing in it that a shell would
-// read another meaning into. Such a program is started without the shell, which is half of the cost of a start. ok is false for all other texts.
+// plainExec splits a start command that only has its shell become another program: exec /path/to/program and
+// arguments, nothing in it that a shell would read another meaning into. Such a program is started without the
+// shell, which is half of the cost of a start. ok is false for all other texts.
 func plainExec(text string) (args []string, ok bool) {
 	rest, ok := strings.CutPrefix(text, "exec ")
 	if !ok || strings.ContainsFunc(rest, func(r rune) bool { return !isPlain(r) }) {

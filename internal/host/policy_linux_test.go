@@ -32,6 +32,7 @@ func TestTE1NamesAndFoldersAreLiteral(t *testing.T) {
 	if len(lines) < 200 {
 		t.Fatalf("%d texts", len(lines))
 	}
+
 	f.keys = append(f.keys, gozzard.Key{Namespace: "x", Name: "x"})
 	for _, line := range lines {
 		var s string
@@ -66,6 +67,7 @@ func TestTE1NamesAndFoldersAreLiteral(t *testing.T) {
 			}
 		}
 	}
+
 	t.Logf("TE1: %d texts, all literal", len(lines))
 }
 
@@ -77,6 +79,7 @@ func TestTE3PIDFilesOfOtherKinds(t *testing.T) {
 	if err := os.WriteFile(real, []byte(strconv.Itoa(os.Getppid())), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, c := range map[string]struct {
 		make   func(path string) error
 		reason string
@@ -106,7 +109,8 @@ func TestTE3PIDFilesOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TE3: a service that writes whatever it likes into its pid file, and swaps it all the time, never has another process signalled in its place.
+// TE3: a service that writes whatever it likes into its pid file, and swaps it all the time, never has another
+// process signalled in its place.
 func TestTE3SwappedPIDFileKillsNobodyElse(t *testing.T) {
 	needsRoot(t)
 	f := newHost(t, noCgroups) // so that the pid file is all there is to go by
@@ -122,23 +126,27 @@ func TestTE3SwappedPIDFileKillsNobodyElse(t *testing.T) {
 		f.eventually("it runs", func() bool { st, err := proc.Stat(cmd.Process.Pid); return err == nil && st.Comm() == "svc" })
 		return cmd
 	}
+
 	own, victim := start(65534, "trap '' TERM;"), start(0, "") // the victim has the same name and is root's
 	defer end(t, own)
 	roots := f.dir + "/root.pid" // a file of root that names the victim
 	if err := os.WriteFile(roots, []byte(strconv.Itoa(victim.Process.Pid)), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	pid := func(pid int) func(string) error {
 		return func(tmp string) error {
 			return errors.Join(os.WriteFile(tmp, []byte(strconv.Itoa(pid)), 0o644), os.Chown(tmp, 65534, 65534))
 		}
 	}
+
 	swaps := []func(tmp string) error{
 		pid(own.Process.Pid), pid(victim.Process.Pid), pid(1), pid(os.Getpid()), pid(0), pid(-1),
 		func(tmp string) error { return os.Link(roots, tmp) },
 		func(tmp string) error { return os.Symlink(roots, tmp) },
 		func(tmp string) error { return syscall.Mkfifo(tmp, 0o644) },
 	}
+
 	stop, swapped := swapper(t, s.Identity.PIDPath, swaps)
 	hits, foreign := 0, 0
 	for looks := 0; looks < 5**reuses || swapped.Load() < int64(*reuses) || hits == 0 && looks < 100**reuses; looks++ {
@@ -156,12 +164,16 @@ func TestTE3SwappedPIDFileKillsNobodyElse(t *testing.T) {
 			t.Errorf("signal: %v", err)
 		}
 	}
+
 	stop()
+
 	if st, err := proc.Stat(victim.Process.Pid); err != nil || st.Dead() {
 		t.Error("the victim was ended")
 	}
+
 	end(t, victim)
 	t.Logf("TE3: %d foreign processes in %d signals during %d swaps", foreign, hits, swapped.Load())
+
 	if foreign != 0 || hits == 0 {
 		t.Errorf("%d foreign of %d", foreign, hits)
 	}
@@ -185,6 +197,7 @@ func swapper(t *testing.T, path string, swaps []func(tmp string) error) (stop fu
 		}
 		done <- err
 	}()
+
 	return func() {
 		t.Helper()
 		ended.Store(true)
@@ -208,23 +221,28 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	in, out := top+"/in/app", top+"/out"
 	for _, d := range []string{in, out} {
 		if err := errors.Join(os.MkdirAll(d, 0o755), os.Chmod(d, 0o777)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	p, err := policy.Parse("policy.yaml", fmt.Appendf(nil, "{users: [nobody], path_prefixes: [%s/in]}", top))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	f := newHost(t, func(o *host.Options) { o.Permit = p.Folder })
 	s := f.spec("x")
 	s.Identity.User, s.Identity.SetupPath = "nobody", top+"/in/current"
 	link := func(to string) func(string) error { return func(tmp string) error { return os.Symlink(to, tmp) } }
+
 	if err := os.Symlink("app", s.Identity.SetupPath); err != nil {
 		t.Fatal(err)
 	}
+
 	stop, swapped := swapper(t, s.Identity.SetupPath, []func(string) error{link("app"), link(out), link("../out"), link(in)})
 	k := f.key("a")
 	refused, late, entered := 0, 0, 0
@@ -232,6 +250,7 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 	enough := func() bool {
 		return entered >= *reuses/4 && swapped.Load() >= *fewestSwaps && time.Since(begin) >= *swapFor
 	}
+
 	for i := 0; !enough() && (i < 1000**reuses || time.Since(begin) < *swapFor || swapped.Load() < *fewestSwaps); i++ {
 		// As the agent does: the definition is judged before the operation, the folder when its command starts.
 		if err := p.Definition(s); err != nil {
@@ -249,17 +268,21 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 			t.Fatalf("%+v %v", res, err)
 		}
 	}
+
 	stop()
 	outside, err := os.ReadDir(out)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	inside, err := os.ReadDir(in)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	fmt.Printf("threat TT4: %d writes outside in %d starts and stops (%d refused, %d more when they started) during %d swaps in %s\n", len(outside), entered, refused, late,
 		swapped.Load(), time.Since(begin).Round(time.Second))
+
 	if len(outside) != 0 || len(inside) != entered || entered < *reuses/4 || refused == 0 {
 		t.Errorf("%d outside, %d inside of %d, %d refused", len(outside), len(inside), entered, refused)
 	}
@@ -273,11 +296,13 @@ func TestTE4FolderBehindAClosedOne(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(inner, 0o755), os.Chmod(f.dir+"/closed", 0o700)); err != nil {
 		t.Fatal(err)
 	}
+
 	s := f.spec("x")
 	s.Identity.SetupPath = inner
 	if res := f.run(f.key("a"), s, false, "pwd"); res.Output != inner {
 		t.Errorf("root: %+v", res)
 	}
+
 	s.Identity.User = "nobody"
 	_, err := f.Run(t.Context(), supervise.Run{Key: f.key("b"), Spec: s, Command: "pwd"})
 	if err == nil || err.Error() != "setup_path "+inner+": user nobody may not enter it" {
@@ -315,6 +340,7 @@ func TestTE4AccountInThreeGroups(t *testing.T) {
 		}
 		return
 	}
+
 	f := newHost(t)
 	s := f.spec("x")
 	s.Identity.User = "gozzthree"
@@ -323,6 +349,7 @@ func TestTE4AccountInThreeGroups(t *testing.T) {
 	if len(lines) != 6 || lines[0] != "54301" || lines[1] != "54301" {
 		t.Fatalf("%+v", res)
 	}
+
 	for _, l := range []string{lines[2], strings.TrimPrefix(lines[3], "Groups:\t")} {
 		groups := strings.Fields(l)
 		slices.Sort(groups)
@@ -330,6 +357,7 @@ func TestTE4AccountInThreeGroups(t *testing.T) {
 			t.Errorf("groups %v", groups)
 		}
 	}
+
 	for group, member := range map[string]bool{"gozzlog": true, "gozzweb": true, "gozzthree": true, "gozznot": false, "no-such-group": false} {
 		p, err := policy.Parse("x", fmt.Appendf(nil, `{users: ["@%s"], path_prefixes: ["/"]}`, group))
 		if err != nil {

@@ -36,23 +36,27 @@ func TestModes(t *testing.T) {
 			t.Errorf("uid %d with %#x: %s, want %s", tt.uid, tt.caps, got, tt.want)
 		}
 	}
+
 	own, err := host.OwnStanding()
 	if err != nil || own.UID != uint32(os.Geteuid()) || own.Mode == gozzard.ModeUnknown || own.Account == "" {
 		t.Errorf("%+v %v", own, err)
 	}
 }
 
-// Where the kernel cannot end a group at once (before 5.14), its members are ended one by one, as far as they are members still when they are held.
+// Where the kernel cannot end a group at once (before 5.14), its members are ended one by one, as far as they are
+// members still when they are held.
 func TestMembersAreKilledOneByOne(t *testing.T) {
 	dir := t.TempDir()
 	member := exec.Command("sleep", "300")
 	if err := member.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
+
 	list := strconv.Itoa(gone.Process.Pid) + "\n" + strconv.Itoa(member.Process.Pid) + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(list), 0o600); err != nil {
 		t.Fatal(err)
@@ -60,8 +64,10 @@ func TestMembersAreKilledOneByOne(t *testing.T) {
 	if err := host.KillMembers(dir); err != nil {
 		t.Error(err)
 	}
+
 	ended := make(chan error, 1)
 	go func() { ended <- member.Wait() }()
+
 	select {
 	case err := <-ended:
 		if err == nil || err.Error() != "signal: killed" {

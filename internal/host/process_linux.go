@@ -13,13 +13,16 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// hold opens a pidfd and then checks that the pid still belongs to that very process. From then on the pid may be used again: whatever is done
-// through the pidfd meets this process or none. The descriptor is -1 on hosts without pidfd, where a tiny window remains.
+// hold opens a pidfd and then checks that the pid still belongs to that very process. From then on the pid may be
+// used again: whatever is done through the pidfd meets this process or none. The descriptor is -1 on hosts without
+// pidfd, where a tiny window remains.
 func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
 	if p.IsZero() || p.BootID != h.bootID {
 		return -1, os.ErrProcessDone
 	}
+
 	fd := -1
+
 	if h.hasPidfd {
 		switch fd, err = openPidfd(p.PID); {
 		case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL):
@@ -28,6 +31,7 @@ func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
 			return -1, err
 		}
 	}
+
 	st, err := h.proc.Stat(p.PID)
 	switch {
 	case errors.Is(err, procfs.ErrGone), err == nil && (st.Start != p.Start || st.Dead()):
@@ -37,6 +41,7 @@ func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
 		closeFD(fd)
 		return -1, err
 	}
+
 	return fd, nil
 }
 
@@ -49,15 +54,17 @@ func (h *Host) Alive(p supervise.Proc) bool {
 	return err == nil && st.Start == p.Start && !st.Dead()
 }
 
-// collectPatience is how long a dead process of another parent may stay in the table before nobody waits for it any more.
+// collectPatience is how long a dead process of another parent may stay in the table before nobody waits for it any
+// more.
 const collectPatience = 3 * time.Second
 
-// Collect waits until a process that has ended is out of the process table. One whose parent is the agent is taken in here; others are up to their parent,
-// usually process 1, which is not everywhere quick about it.
+// Collect waits until a process that has ended is out of the process table. One whose parent is the agent is taken
+// in here; others are up to their parent, usually process 1, which is not everywhere quick about it.
 func (h *Host) Collect(ctx context.Context, p supervise.Proc) {
 	if p.IsZero() || p.BootID != h.bootID {
 		return
 	}
+
 	end := time.Now().Add(collectPatience)
 	for wait := time.Millisecond; time.Now().Before(end); wait = min(2*wait, 50*time.Millisecond) {
 		st, err := h.proc.Stat(p.PID)
@@ -86,9 +93,11 @@ func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
 	default:
 		return fmt.Errorf("unknown signal %d", sig)
 	}
+
 	if err := h.signal(p, s); err != nil {
 		return fmt.Errorf("cannot send %s to pid %d: %w", unix.SignalName(s), p.PID, err)
 	}
+
 	return nil
 }
 
@@ -96,24 +105,28 @@ func (h *Host) signal(p supervise.Proc, s unix.Signal) error {
 	if p.PID == 1 || p.PID == os.Getpid() {
 		return errors.New("refused")
 	}
+
 	fd, err := h.hold(p)
 	if err != nil {
 		return err
 	}
+
 	if fd < 0 {
 		err = unix.Kill(p.PID, s)
 	} else {
 		err = unix.PidfdSendSignal(fd, s, nil, 0)
 		closeFD(fd)
 	}
+
 	if errors.Is(err, unix.ESRCH) {
 		return os.ErrProcessDone
 	}
+
 	return err
 }
 
-// Watch calls exited once, from the watching goroutine, when the process is gone; also when it is gone already. exited must be quick and must
-// not end its own watch; stop waits for a call that is under way.
+// Watch calls exited once, from the watching goroutine, when the process is gone; also when it is gone already.
+// exited must be quick and must not end its own watch; stop waits for a call that is under way.
 func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func(), err error) {
 	fd, err := h.hold(p)
 	switch {
@@ -122,6 +135,7 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 	case err != nil && !errors.Is(err, os.ErrProcessDone):
 		return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
 	}
+
 	return h.watch.add(p.PID, fd, func() bool { return h.Alive(p) }, func() {
 		h.ended.Store(true)
 		e := h.collect(p)
@@ -132,15 +146,18 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 	})
 }
 
-// collect learns how a process ended, if it is ours to collect: a child of the agent that no command in flight waits for.
+// collect learns how a process ended, if it is ours to collect: a child of the agent that no command in flight
+// waits for.
 func (h *Host) collect(p supervise.Proc) supervise.Exit {
 	if e, ok := h.collectFront(p); ok {
 		return e
 	}
+
 	st, err := h.proc.Stat(p.PID)
 	if err != nil || st.Start != p.Start || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(p.PID) {
 		return supervise.Exit{}
 	}
+
 	var ws unix.WaitStatus
 	for {
 		pid, err := unix.Wait4(p.PID, &ws, unix.WNOHANG, nil)
@@ -152,6 +169,7 @@ func (h *Host) collect(p supervise.Proc) supervise.Exit {
 		}
 		break
 	}
+
 	return exitOf(ws)
 }
 

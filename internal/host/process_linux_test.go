@@ -25,6 +25,7 @@ func TestFindChoosesInTheGroup(t *testing.T) {
 	if !first.ByCgroup || first.StartedAt.After(time.Now()) || time.Since(first.StartedAt) > time.Minute {
 		t.Errorf("%+v", first)
 	}
+
 	f.run(k, s, true, "sleep 0.05; "+path+" 300 & echo $! >"+f.dir+"/second.pid")
 	second := readPID(t, f.dir+"/second.pid")
 	f.kills(second)
@@ -32,11 +33,13 @@ func TestFindChoosesInTheGroup(t *testing.T) {
 	if err != nil || got.Proc != first.Proc {
 		t.Errorf("the oldest is %+v, got %+v (%v)", first, got, err)
 	}
+
 	s.Identity.PIDPath = f.dir + "/second.pid"
 	f.eventually("the pid file chooses", func() bool {
 		got, err = f.Find(k, s)
 		return err == nil && got.Proc.PID == second && got.ByCgroup
 	})
+
 	s.Identity.ProcName = "other"
 	got, err = f.Find(k, s)
 	if err != nil || !got.Proc.IsZero() || !strings.Contains(got.Reason, "none is \"other\"") {
@@ -88,10 +91,12 @@ func TestFindByPIDFile(t *testing.T) {
 	if found.ByCgroup {
 		t.Errorf("%+v", found)
 	}
+
 	s.Identity.ProcName = ""
 	if got, err := f.Find(k, s); err != nil || got.Proc != found.Proc {
 		t.Errorf("without a name the pid file decides: %+v %v", got, err)
 	}
+
 	s.Identity.ProcName = "nginx"
 	got, err := f.Find(k, s)
 	want := "pid file " + s.Identity.PIDPath + " names pid " + strconv.Itoa(found.Proc.PID) + `, whose command is "svc", not "nginx"`
@@ -106,6 +111,7 @@ func TestFindRefusesHostilePIDFiles(t *testing.T) {
 	text := func(s string) func() error {
 		return func() error { return os.WriteFile(path, []byte(s), 0o644) }
 	}
+
 	for _, c := range []struct {
 		name, reason string
 		make         func() error
@@ -163,18 +169,22 @@ func TestFindLooksAtOwners(t *testing.T) {
 	k, s := f.key("a"), f.spec("svc")
 	s.Identity.PIDPath, s.Identity.User = f.dir+"/daemon.pid", "root"
 	found := f.daemon(k, s, f.program("svc")+" 300")
+
 	if err := os.Chown(s.Identity.PIDPath, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
+
 	got, err := f.Find(k, s)
 	if err != nil || !strings.Contains(got.Reason, "belongs to uid 65534") {
 		t.Errorf("a stranger's pid file: %+v %v", got, err)
 	}
+
 	s.Identity.User = "nobody"
 	got, err = f.Find(k, s)
 	if err != nil || !strings.Contains(got.Reason, "which belongs to uid 0, not to nobody") {
 		t.Errorf("nobody names a process of root (%d): %+v %v", found.Proc.PID, got, err)
 	}
+
 	s.Identity.User = "no-such-user-here"
 	got, err = f.Find(k, s)
 	if err != nil || got.Reason != "user no-such-user-here: no such user on this host" {
@@ -218,6 +228,7 @@ func TestIdentityIsMoreThanThePID(t *testing.T) {
 			t.Errorf("%s: usage %+v", name, u)
 		}
 	}
+
 	if !f.Alive(p) {
 		t.Error("the process was hit")
 	}
@@ -236,24 +247,31 @@ func TestWatchOfANonChild(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			unwanted, err := f.Watch(p, func(supervise.Exit) { t.Error("called after its end") })
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			unwanted()
 			unwanted()
+
 			if err := f.Signal(p, supervise.SignalTerm); err != nil {
 				t.Fatal(err)
 			}
+
 			select {
 			case <-calls:
 			case <-time.After(20 * time.Second):
 				t.Fatal("exit was not noticed")
 			}
+
 			if f.Alive(p) {
 				t.Error("alive after its exit")
 			}
+
 			stop()
+
 			if len(calls) != 0 {
 				t.Error("called twice")
 			}
@@ -276,7 +294,9 @@ func TestWatchAfterClose(t *testing.T) {
 	if err := errors.Join(f.Close(), f.Close()); err != nil {
 		t.Error(err)
 	}
+
 	stop()
+
 	if _, err := f.Watch(p, func(supervise.Exit) {}); err == nil {
 		t.Error("a closed host watches")
 	}
@@ -296,6 +316,7 @@ func TestSampleAndInspect(t *testing.T) {
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	s.Identity.PIDPath = f.dir + "/daemon.pid"
 	p := f.daemon(k, s, script+" 参数").Proc
 	t.Cleanup(func() { // its child
@@ -306,6 +327,7 @@ func TestSampleAndInspect(t *testing.T) {
 			}
 		}
 	})
+
 	quiet := f.spec("idle")
 	quiet.Identity.PIDPath = f.dir + "/daemon.pid"
 	idle := f.daemon(f.key("静"), quiet, f.program("idle")+" 300").Proc
@@ -315,6 +337,7 @@ func TestSampleAndInspect(t *testing.T) {
 		u = f.Sample([]supervise.Proc{idle, p, {}})
 		return u[1].CPU > 0 && u[1].Procs == 2
 	})
+
 	busy := u[1]
 	if busy.CPU > 100 || busy.Mem <= 0 || busy.Mem > 100 || busy.MemKB <= 0 || busy.FD < 8 {
 		t.Errorf("busy: %+v", busy)
@@ -322,6 +345,7 @@ func TestSampleAndInspect(t *testing.T) {
 	if u[0].Procs != 1 || u[0].FD < 3 || u[0].MemKB <= 0 || u[2] != (supervise.Usage{}) {
 		t.Errorf("idle: %+v, none: %+v", u[0], u[2])
 	}
+
 	d, err := f.Inspect(p)
 	if err != nil {
 		t.Fatal(err)
@@ -337,9 +361,11 @@ func TestSampleAndInspect(t *testing.T) {
 func TestSubreaperLearnsExitsAndStealsNone(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
+
 	if err := f.BecomeSubreaper(); err != nil {
 		t.Skip(err)
 	}
+
 	k, s := f.key("a"), f.spec("sh")
 	f.run(k, s, true, "(setsid sh -c 'echo $$ >"+f.dir+"/daemon.pid; sleep 0.3; exit 7' &)")
 	var found supervise.Found
@@ -349,16 +375,19 @@ func TestSubreaperLearnsExitsAndStealsNone(t *testing.T) {
 		found, err = f.Find(k, s)
 		return err == nil && !found.Proc.IsZero()
 	})
+
 	exit := make(chan supervise.Exit, 1)
 	if _, err := f.Watch(found.Proc, func(e supervise.Exit) { exit <- e }); err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range 20 { // commands in flight beside
 		host.Tidy(f.Host)
 		if res := f.run(k, s, false, "(true &) ; exit "+strconv.Itoa(i)); res.ExitCode != i {
 			t.Errorf("%d: %+v", i, res)
 		}
 	}
+
 	select {
 	case e := <-exit:
 		if !e.Known || e.Code != 7 {
@@ -367,6 +396,7 @@ func TestSubreaperLearnsExitsAndStealsNone(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("exit was not noticed")
 	}
+
 	f.eventually("no zombies of ours are left", func() bool {
 		host.Tidy(f.Host)
 		return f.zombies() == 0
@@ -377,9 +407,11 @@ func TestSubreaperLearnsExitsAndStealsNone(t *testing.T) {
 func TestP12OrphanStorm(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
+
 	if err := f.BecomeSubreaper(); err != nil {
 		t.Skip(err)
 	}
+
 	const storm, commands = 500, 40
 	done := make(chan error, 1)
 	k, s := f.key("storm"), f.spec("x")
@@ -387,18 +419,22 @@ func TestP12OrphanStorm(t *testing.T) {
 		_, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do (true &); i=$((i+1)); done", storm), Keeps: true})
 		done <- err
 	}()
+
 	wrong := 0
 	for i := range commands {
 		if res := f.run(f.key("other"), s, false, "(true &); exit "+strconv.Itoa(i)); res.ExitCode != i {
 			wrong++
 		}
 	}
+
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+
 	began := time.Now()
 	f.eventually("no zombies are left", func() bool { return f.zombies() == 0 })
 	t.Logf("P12: %d orphans, %d wrong exit codes in %d, no zombies after %v", storm, wrong, commands, time.Since(began).Round(time.Millisecond))
+
 	if wrong > 0 {
 		t.Errorf("%d exit codes of %d are wrong", wrong, commands)
 	}
@@ -411,6 +447,7 @@ func (f *fixture) zombies() int {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+
 	n := 0
 	for _, pid := range pids {
 		if st, err := proc.Stat(pid); err != nil || !st.Dead() || st.PPID != os.Getpid() {
@@ -420,6 +457,7 @@ func (f *fixture) zombies() int {
 			n++
 		}
 	}
+
 	return n
 }
 

@@ -19,15 +19,18 @@ func bootID() (string, error) { return "windows", nil }
 
 func startTime(start uint64) time.Time { return time.Unix(0, int64(start)) }
 
-// open gives a handle of that very process, also of one that has ended and is held by somebody. As long as it is open the pid is not used again.
+// open gives a handle of that very process, also of one that has ended and is held by somebody. As long as it is
+// open the pid is not used again.
 func open(p supervise.Proc, access uint32) (windows.Handle, error) {
 	if p.IsZero() {
 		return 0, os.ErrProcessDone
 	}
+
 	h, err := openPID(p.PID, access)
 	if err != nil {
 		return 0, err
 	}
+
 	start, err := startOf(h)
 	if err == nil && start != p.Start {
 		err = os.ErrProcessDone
@@ -35,6 +38,7 @@ func open(p supervise.Proc, access uint32) (windows.Handle, error) {
 	if err != nil {
 		return 0, errors.Join(err, windows.CloseHandle(h))
 	}
+
 	return h, nil
 }
 
@@ -135,32 +139,40 @@ func (h *Host) kill(p supervise.Proc) error {
 	if p.BootID != h.bootID {
 		return os.ErrProcessDone
 	}
+
 	process, err := open(p, windows.PROCESS_TERMINATE)
 	if err != nil {
 		return err
 	}
+
 	defer windows.CloseHandle(process)
+
 	if hasEnded(process) {
 		return os.ErrProcessDone
 	}
+
 	if err := windows.TerminateProcess(process, 1); err != nil {
 		if hasEnded(process) {
 			return os.ErrProcessDone
 		}
 		return os.NewSyscallError("TerminateProcess", err)
 	}
+
 	return nil
 }
 
-// Watch calls exited once, from the watching goroutine, when the process is gone; also when it is gone already. exited must be quick and must
-// not end its own watch; stop waits for a call that is under way. How it ended is known of every process that was there to be watched.
+// Watch calls exited once, from the watching goroutine, when the process is gone; also when it is gone already.
+// exited must be quick and must not end its own watch; stop waits for a call that is under way. How it ended is
+// known of every process that was there to be watched.
 func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func(), err error) {
 	var process windows.Handle
+
 	if p.BootID == h.bootID {
 		if process, err = open(p, 0); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
 		}
 	}
+
 	stop, err = h.watch.add(process, func() {
 		var code uint32
 		if process == 0 || windows.GetExitCodeProcess(process, &code) != nil {
@@ -169,27 +181,34 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 		}
 		exited(supervise.Exit{Known: true, Code: int(code)})
 	})
+
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
 	}
+
 	return stop, nil
 }
 
-// Inspect reads what a query reports of one process beyond the usage of its tree. One that has ended gives os.ErrProcessDone.
+// Inspect reads what a query reports of one process beyond the usage of its tree. One that has ended gives
+// os.ErrProcessDone.
 func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
 	d := gozzard.Detail{PID: -1}
+
 	if p.BootID != h.bootID {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, os.ErrProcessDone)
 	}
+
 	process, err := open(p, 0)
 	if err != nil {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, err)
 	}
+
 	defer windows.CloseHandle(process)
 	st, err := h.sampler.one(p)
 	if err != nil || hasEnded(process) {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, errors.Join(os.ErrProcessDone, err))
 	}
+
 	now, started := time.Now(), startTime(p.Start)
 	_, zone := now.Zone()
 	age := max(0, now.Sub(started))

@@ -29,10 +29,12 @@ func (p *procLog) read(from int64, limit int) (b []byte, at int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+
 	parts, err := p.rotated()
 	if err != nil {
 		return nil, 0, err
 	}
+
 	parts = append(parts, part{path: p.current(), from: p.base, size: fi.Size()})
 	at = min(max(from, 0), p.end)
 	for _, x := range parts {
@@ -51,6 +53,7 @@ func (p *procLog) read(from int64, limit int) (b []byte, at int64, err error) {
 			return b, at, err
 		}
 	}
+
 	return b, at, nil
 }
 
@@ -86,7 +89,8 @@ const (
 	chunkLines    = 100
 )
 
-// ReadLog reads what the process and its commands printed, as they printed it: the text is theirs and anything may be in it.
+// ReadLog reads what the process and its commands printed, as they printed it: the text is theirs and anything may
+// be in it.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 	c := gozzard.LogChunk{ID: q.ID}
 	p, err := h.logs.find(keyFolder(q.Key))
@@ -94,11 +98,14 @@ func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 		c.Error = fmt.Sprintf("%s has no log on this host", q.Key)
 		return c
 	}
+
 	limit := q.Max
 	if limit <= 0 {
 		limit = chunkBytes
 	}
+
 	limit = min(limit, chunkMaxBytes)
+
 	if err == nil {
 		if q.Offset >= 0 {
 			c.Data, c.Offset, err = p.read(q.Offset, limit)
@@ -106,23 +113,28 @@ func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 			c.Data, c.Offset, err = p.lastLines(q.Lines, limit)
 		}
 	}
+
 	if err != nil {
 		h.log.Warn("cannot read log", "ns", q.Key.Namespace, "proc", q.Key.Name, "err", err)
 		c.Data, c.Error = nil, "the log cannot be read"
 	}
+
 	c.Next = c.Offset + int64(len(c.Data))
 	return c
 }
 
-// lastLines gives the last lines, or the end of them when they are longer than all that may be given. One that is not ended yet counts.
+// lastLines gives the last lines, or the end of them when they are longer than all that may be given. One that is
+// not ended yet counts.
 func (p *procLog) lastLines(lines, limit int) (b []byte, at int64, err error) {
 	if lines <= 0 {
 		lines = chunkLines
 	}
+
 	end, err := p.position()
 	if err != nil {
 		return nil, 0, err
 	}
+
 	from := max(0, end-int64(limit))
 	for at = from; ; { // over gaps that rotation has left
 		var more []byte
@@ -139,12 +151,14 @@ func (p *procLog) lastLines(lines, limit int) (b []byte, at int64, err error) {
 			break
 		}
 	}
+
 	if err != nil {
 		return nil, 0, err
 	}
 	if over := len(b) - limit; over > 0 { // it grew meanwhile
 		b, from = b[over:], from+int64(over)
 	}
+
 	return cutLines(b, from, lines)
 }
 
@@ -153,6 +167,7 @@ func cutLines(b []byte, from int64, lines int) ([]byte, int64, error) {
 	if i > 0 && b[i-1] == '\n' {
 		i--
 	}
+
 	for ; i > 0; i-- {
 		if b[i-1] != '\n' {
 			continue
@@ -161,5 +176,6 @@ func cutLines(b []byte, from int64, lines int) ([]byte, int64, error) {
 			return b[i:], from + int64(i), nil
 		}
 	}
+
 	return b, from, nil
 }

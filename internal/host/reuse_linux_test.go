@@ -20,9 +20,11 @@ var reuses = flag.Int("host.reuses", 200, "how often a pid is used again in the 
 // bystander starts a process with a wanted pid; nil when somebody else was faster.
 func bystander(t *testing.T, pid int) *exec.Cmd {
 	t.Helper()
+
 	if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0); err != nil {
 		t.Skip(err)
 	}
+
 	cmd := exec.Command("/bin/sleep", "300")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -30,6 +32,7 @@ func bystander(t *testing.T, pid int) *exec.Cmd {
 	if cmd.Process.Pid == pid {
 		return cmd
 	}
+
 	end(t, cmd)
 	return nil
 }
@@ -74,13 +77,16 @@ func TestP13ReusedPIDIsNotSignalled(t *testing.T) {
 			}
 		}
 	}
+
 	t.Logf("P13: %d foreign signals in %d reuses", foreign, checked)
+
 	if foreign != 0 || checked < *reuses/2 {
 		t.Errorf("%d foreign signals, %d reuses of %d", foreign, checked, *reuses)
 	}
 }
 
-// reuse signals a process all the while it ends and its pid is given to another. It reports whether that happened and whether the other was hit.
+// reuse signals a process all the while it ends and its pid is given to another. It reports whether that happened
+// and whether the other was hit.
 func (f *fixture) reuse(old *exec.Cmd, p supervise.Proc) (reused, hit bool) {
 	f.t.Helper()
 	var stop atomic.Bool
@@ -94,6 +100,7 @@ func (f *fixture) reuse(old *exec.Cmd, p supervise.Proc) (reused, hit bool) {
 		}
 		done <- err
 	}()
+
 	end(f.t, old)
 	next := bystander(f.t, p.PID)
 	if next != nil {
@@ -103,20 +110,24 @@ func (f *fixture) reuse(old *exec.Cmd, p supervise.Proc) (reused, hit bool) {
 			}
 		}
 	}
+
 	stop.Store(true)
+
 	if err := <-done; err != nil {
 		f.t.Error(err)
 	}
 	if next == nil {
 		return false, false
 	}
+
 	st, err := proc.Stat(p.PID)
 	hit = err != nil || st.Dead()
 	end(f.t, next)
 	return true, hit
 }
 
-// P14: a pid file that is swapped all the time for hostile ones never makes a process of somebody else ours, and never holds anybody up.
+// P14: a pid file that is swapped all the time for hostile ones never makes a process of somebody else ours, and
+// never holds anybody up.
 func TestP14SwappedPIDFile(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("a"), f.spec("svc")
@@ -126,7 +137,9 @@ func TestP14SwappedPIDFile(t *testing.T) {
 	if err := stranger.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	defer end(t, stranger)
+
 	swaps := []func(tmp string) error{
 		func(tmp string) error { return os.WriteFile(tmp, []byte(strconv.Itoa(stranger.Process.Pid)), 0o644) },
 		func(tmp string) error { return os.WriteFile(tmp, []byte("1\n"), 0o644) },
@@ -138,6 +151,7 @@ func TestP14SwappedPIDFile(t *testing.T) {
 			return errors.Join(os.WriteFile(tmp, []byte("2"), 0o644), os.Truncate(tmp, 1<<30))
 		},
 	}
+
 	var stop atomic.Bool
 	var swapped atomic.Int64
 	done := make(chan error, 1)
@@ -153,6 +167,7 @@ func TestP14SwappedPIDFile(t *testing.T) {
 		}
 		done <- err
 	}()
+
 	var slowest time.Duration
 	taken, looks := 0, 0
 	for ; looks < *reuses || swapped.Load() < int64(*reuses); looks++ {
@@ -169,11 +184,15 @@ func TestP14SwappedPIDFile(t *testing.T) {
 			taken++
 		}
 	}
+
 	stop.Store(true)
+
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+
 	t.Logf("P14: %d strangers taken in %d looks during %d swaps, the slowest took %v", taken, looks, swapped.Load(), slowest)
+
 	if taken != 0 || slowest > 5*time.Second {
 		t.Errorf("%d strangers were taken, the slowest look took %v", taken, slowest)
 	}

@@ -23,8 +23,9 @@ const (
 	backgroundPoll = 5 * time.Millisecond // how soon what a command left behind is looked at again, at first
 )
 
-// Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left behind, or when the command has
-// turned out to be the process itself. When ctx ends first, the command is left alone and runs on: only a time-out kills.
+// Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left
+// behind, or when the command has turned out to be the process itself. When ctx ends first, the command is left
+// alone and runs on: only a time-out kills.
 func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return supervise.Result{}, err
@@ -32,6 +33,7 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	if h.isClosed() {
 		return supervise.Result{}, errClosed
 	}
+
 	c, err := h.prepare(r)
 	if err != nil {
 		return supervise.Result{}, err
@@ -39,20 +41,26 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	if err := h.start(c); err != nil {
 		return supervise.Result{}, err
 	}
+
 	var timeout <-chan time.Time
+
 	if r.Timeout > 0 {
 		t := time.NewTimer(r.Timeout)
 		defer t.Stop()
 		timeout = t.C
 	}
+
 	var front <-chan time.Time
 	var hurry <-chan struct{}
 	every := frontEvery
+
 	if r.Front > 0 && r.Keeps {
 		front, hurry = time.After(r.Front), r.Hurry
 	}
+
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-c.exited:
@@ -84,13 +92,14 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	}
 }
 
-// endsProcess reports whether a command is there to end the process. Callers write "./stop.sh &" and trust that it runs to its end.
+// endsProcess reports whether a command is there to end the process. Callers write "./stop.sh &" and trust that it
+// runs to its end.
 func endsProcess(r supervise.Run) bool {
 	return r.Action == gozzard.ActionStop || r.Action == gozzard.ActionKill
 }
 
-// awaitBackground waits until what a command has put into the background has ended, or its time is up. It is false when the host is closed or ctx
-// ended before: then the command is left alone.
+// awaitBackground waits until what a command has put into the background has ended, or its time is up. It is false
+// when the host is closed or ctx ended before: then the command is left alone.
 func (h *Host) awaitBackground(ctx context.Context, c *command, timeout <-chan time.Time) bool {
 	for pause := backgroundPoll; h.hasBackground(c); pause = min(2*pause, trimEvery) {
 		wait := time.NewTimer(pause)
@@ -130,10 +139,12 @@ func (h *Host) cutOff(c *command) supervise.Result {
 		return h.finish(c)
 	default:
 	}
+
 	h.killRun(c)
 	_ = c.cmd.Process.Kill() // also when it has moved itself out of its group; it may have ended meanwhile
 	wait := time.NewTimer(killWait)
 	defer wait.Stop()
+
 	select {
 	case <-c.exited:
 		res := h.finish(c)
@@ -153,6 +164,7 @@ func (h *Host) finish(c *command) supervise.Result {
 	} else {
 		h.killRun(c) // before the shell is collected: until then its pid, and so its session's number, is not used again
 	}
+
 	c.unhook()
 	err := c.wait()
 	h.shells.ended(c)
@@ -162,13 +174,16 @@ func (h *Host) finish(c *command) supervise.Result {
 	h.copyToLog(c)
 
 	var errs []error
+
 	if c.group != nil && h.groups.release(c.group) {
 		errs = append(errs, c.out.remove())
 	}
+
 	errs = append(errs, c.out.close())
 	if err := errors.Join(errs...); err != nil {
 		h.log.Warn("cannot remove output of command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 	}
+
 	return res
 }
 
@@ -224,8 +239,10 @@ func (h *Host) finishAbandoned() {
 			running = append(running, c)
 		}
 	}
+
 	h.abandoned = running
 	h.mu.Unlock()
+
 	for _, c := range ended {
 		h.finish(c)
 	}
@@ -244,9 +261,9 @@ func (h *Host) killRun(c *command) {
 	}
 }
 
-// killSession kills the session and the descendants of a shell, again and again until none is left, as they may fork meanwhile. Those it has
-// found stay known when they lose their parent. Processes that made a session of their own and lost it before are not found: that is what
-// cgroups are for.
+// killSession kills the session and the descendants of a shell, again and again until none is left, as they may
+// fork meanwhile. Those it has found stay known when they lose their parent. Processes that made a session of their
+// own and lost it before are not found: that is what cgroups are for.
 func (h *Host) killSession(leader int) error {
 	deadline := time.Now().Add(killWait)
 	victims := map[supervise.Proc]bool{}
@@ -282,18 +299,21 @@ func (h *Host) sessionMembers(leader int) ([]procfs.Stat, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := make(map[int]procfs.Stat, len(pids))
 	for _, pid := range pids {
 		if st, err := h.proc.Stat(pid); err == nil { // others are gone
 			all[pid] = st
 		}
 	}
+
 	var found []procfs.Stat
 	for pid, st := range all {
 		if !st.Dead() && (st.Session == leader || descends(all, pid, leader)) {
 			found = append(found, st)
 		}
 	}
+
 	return found, nil
 }
 

@@ -8,19 +8,20 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// minWindow is the shortest time over which a share of the processor is computed: the kernel counts in steps of 10 ms. Samples that follow
-// sooner repeat the last share.
+// minWindow is the shortest time over which a share of the processor is computed: the kernel counts in steps of 10
+// ms. Samples that follow sooner repeat the last share.
 const minWindow = 200 * time.Millisecond
 
-// The most descriptors that a sample looks at, of one process and of all. A process beyond has only its first ones measured; trees that are left
-// out keep what they had, and the next sample begins with them. Descriptors are counted in any case.
+// The most descriptors that a sample looks at, of one process and of all. A process beyond has only its first ones
+// measured; trees that are left out keep what they had, and the next sample begins with them. Descriptors are
+// counted in any case.
 const (
 	lookedPerProcess = 4096
 	lookedPerSample  = 128 << 10
 )
 
-// sampler keeps what a share is computed from, and the buffers of a pass. Buffers grow to the size of the machine once: after that a sample
-// allocates its answer and nothing else.
+// sampler keeps what a share is computed from, and the buffers of a pass. Buffers grow to the size of the machine
+// once: after that a sample allocates its answer and nothing else.
 type sampler struct {
 	mu    sync.Mutex
 	roots map[supervise.Proc]*rootSample
@@ -68,19 +69,22 @@ func newSampler(fs procfs.FS) sampler {
 	}
 }
 
-// Sample measures the trees (a process and its descendants) of the given processes in one pass over the machine. Processor time includes that of
-// children that ended and were waited for, so that short-lived ones count. Memory is the sum of resident sets: pages that are shared count for
-// each process that has them, because the exact number costs a thousand times more to read. Files and sockets that a tree shares count once; the
-// log that the agent keeps of a process is not the process's.
+// Sample measures the trees (a process and its descendants) of the given processes in one pass over the machine.
+// Processor time includes that of children that ended and were waited for, so that short-lived ones count. Memory
+// is the sum of resident sets: pages that are shared count for each process that has them, because the exact number
+// costs a thousand times more to read. Files and sockets that a tree shares count once; the log that the agent
+// keeps of a process is not the process's.
 func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	usage := make([]supervise.Usage, len(procs))
 	s := &h.sampler
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if err := s.readAll(); err != nil {
 		h.log.Warn("cannot sample processes", "err", err)
 		return usage
 	}
+
 	s.round++
 	now := time.Now()
 	boot, err := bootTime()
@@ -88,6 +92,7 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		h.log.Warn("cannot sample processes", "err", err)
 		return usage
 	}
+
 	s.sockets = s.sockets[:0]
 	budget, missed := lookedPerSample, -1
 	for n := range procs {
@@ -109,19 +114,23 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		}
 		usage[i] = u
 	}
+
 	s.turn = max(0, missed)
 	s.network(h, usage)
+
 	for i, p := range procs {
 		if u := usage[i]; u.Procs > 0 {
 			r := s.roots[p]
 			r.disk, r.net = u.Disk, u.Net
 		}
 	}
+
 	for p, r := range s.roots { // of processes nobody asks for any more
 		if s.round-r.round > 100 || !s.sees(p) {
 			delete(s.roots, p)
 		}
 	}
+
 	return usage
 }
 
@@ -130,14 +139,18 @@ func (s *sampler) network(h *Host, usage []supervise.Usage) {
 	if len(s.sockets) == 0 {
 		return
 	}
+
 	clear(s.bytes)
+
 	for _, x := range s.sockets {
 		s.bytes[x.inode] = 0
 	}
+
 	if err := tcpBytes(s.bytes, s.answer); err != nil && !s.mute {
 		s.mute = true
 		h.log.Warn("cannot measure network use", "err", err)
 	}
+
 	for _, x := range s.sockets {
 		usage[x.root].Net += s.bytes[x.inode]
 	}
@@ -153,8 +166,10 @@ func (s *sampler) readAll() (err error) {
 	if s.pids, err = s.pass.PIDs(s.pids[:0]); err != nil {
 		return err
 	}
+
 	s.stats, s.first, s.next = s.stats[:0], s.first[:0], s.next[:0]
 	clear(s.at)
+
 	for _, pid := range s.pids {
 		st, err := s.pass.Stat(pid)
 		if err != nil {
@@ -163,15 +178,18 @@ func (s *sampler) readAll() (err error) {
 		s.at[pid] = int32(len(s.stats))
 		s.stats, s.first, s.next = append(s.stats, st), append(s.first, -1), append(s.next, -1)
 	}
+
 	for i := range s.stats {
 		if parent, ok := s.at[s.stats[i].PPID]; ok && parent != int32(i) {
 			s.next[i], s.first[parent] = s.first[parent], int32(i)
 		}
 	}
+
 	return nil
 }
 
-// tree sums up a process and its descendants. looked says whether their descriptors were looked at, too, for which the budget must suffice.
+// tree sums up a process and its descendants. looked says whether their descriptors were looked at, too, for which
+// the budget must suffice.
 func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours func(fileID) bool) (u supervise.Usage, used uint64, looked bool) {
 	clear(s.seen)
 	from, all := len(s.sockets), *budget == lookedPerSample
@@ -190,10 +208,12 @@ func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours 
 			s.todo = append(s.todo, c)
 		}
 	}
+
 	looked = looked || all // one that is more than a sample can look at is measured in part
 	if !looked {
 		s.sockets = s.sockets[:from]
 	}
+
 	return u, used, looked
 }
 
@@ -206,12 +226,15 @@ func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64
 		}
 		return int32(n)
 	}
+
 	s.fds = s.fds[:0]
 	n, err := s.pass.FDs(pid, min(*budget, lookedPerProcess), &s.fds)
 	if err != nil {
 		return 0
 	}
+
 	*budget -= min(n, lookedPerProcess)
+
 	for _, fd := range s.fds {
 		if !fd.Socket && !fd.Write {
 			continue
@@ -228,11 +251,12 @@ func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64
 			*disk += fd.Size
 		}
 	}
+
 	return int32(n)
 }
 
-// share computes the processor use since the previous sample of the same process, of the first one since its start. It can be low, never
-// negative, right after a member has left the tree.
+// share computes the processor use since the previous sample of the same process, of the first one since its start.
+// It can be low, never negative, right after a member has left the tree.
 func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.Duration, cpus int) *rootSample {
 	r := s.roots[p]
 	if r == nil {
@@ -240,6 +264,7 @@ func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.D
 		s.roots[p] = r
 		return r
 	}
+
 	r.round = s.round
 	if elapsed := now.Sub(r.at); elapsed >= minWindow {
 		r.cpu = 0
@@ -248,6 +273,7 @@ func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.D
 		}
 		r.at, r.ticks = now, used
 	}
+
 	return r
 }
 

@@ -32,23 +32,29 @@ func TestSampleCountsFilesHeldForWritingOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer data.Close()
+
 	if _, err := data.Write(make([]byte, 3<<20+5)); err != nil {
 		t.Fatal(err)
 	}
+
 	again, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer again.Close()
 	other := filepath.Join(f.dir, "read")
 	if err := os.WriteFile(other, make([]byte, 1<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	reading, err := os.Open(other)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer reading.Close()
 	after := f.Sample(procs)[0]
 	// The log that go test has this program write grows now and then, by far less than what must not be counted.
@@ -121,17 +127,21 @@ func TestSampleAllocatesOnlyItsAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer l.Close()
 	procs := []supervise.Proc{self(t, f.Host)}
 	f.Sample(procs)
+
 	if got := fewestAllocs(func() { f.Sample(procs) }); got > 4 { // 1, and some that the race detector adds
 		t.Errorf("%v allocations", got)
 	}
+
 	pass := func() {
 		if err := host.PassOnce(f.Host); err != nil {
 			t.Error(err)
 		}
 	}
+
 	if got := fewestAllocs(pass); got > 0 {
 		t.Errorf("%v allocations of a pass", got)
 	}
@@ -208,12 +218,15 @@ func BenchmarkSampleTrees(b *testing.B) {
 		}
 		procs = append(procs, supervise.Proc{BootID: h.Facts().BootID, PID: st.PID, Start: st.Start})
 	}
+
 	h.Sample(procs)
 	b.ReportAllocs()
+
 	for b.Loop() {
 		if u := h.Sample(procs); u[n-1].Procs != 1 {
 			b.Fatal("not seen")
 		}
 	}
+
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/tree")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// minWindow is the shortest time over which a share of the processor is computed: the system counts in steps of up to 16 ms. Samples that follow
-// sooner repeat the last share.
+// minWindow is the shortest time over which a share of the processor is computed: the system counts in steps of up
+// to 16 ms. Samples that follow sooner repeat the last share.
 const minWindow = 200 * time.Millisecond
 
 // firstSize is how large the picture of all processes is taken to be at first, in words.
@@ -55,18 +55,21 @@ func newSampler() *sampler {
 	return &sampler{roots: map[supervise.Proc]*rootSample{}, at: map[int]int32{}, picture: make([]uint64, firstSize)}
 }
 
-// Sample measures processes with all their descendants from one list of all processes that the system gives at once. Processor time is that of
-// the members which run: a child that ended between two samples takes its own along. Memory is the sum of working sets: pages that are shared
-// count for each process that has them. FD are handles of every kind.
+// Sample measures processes with all their descendants from one list of all processes that the system gives at
+// once. Processor time is that of the members which run: a child that ended between two samples takes its own
+// along. Memory is the sum of working sets: pages that are shared count for each process that has them. FD are
+// handles of every kind.
 func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	usage := make([]supervise.Usage, len(procs))
 	s := h.sampler
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if err := s.readAll(); err != nil {
 		h.log.Warn("cannot sample processes", "err", err)
 		return usage
 	}
+
 	s.round++
 	now := time.Now()
 	for i, p := range procs {
@@ -79,11 +82,13 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		u.CPU = s.share(p, used, now, h.cpus)
 		usage[i] = u
 	}
+
 	for p, r := range s.roots { // of processes nobody asks for any more
 		if s.round-r.round > 100 {
 			delete(s.roots, p)
 		}
 	}
+
 	return usage
 }
 
@@ -106,8 +111,10 @@ func (s *sampler) readAll() error {
 	if err := s.take(); err != nil {
 		return err
 	}
+
 	s.stats, s.first, s.next = s.stats[:0], s.first[:0], s.next[:0]
 	clear(s.at)
+
 	for at := uintptr(0); at+unsafe.Sizeof(windows.SYSTEM_PROCESS_INFORMATION{}) <= 8*uintptr(len(s.picture)); {
 		in := (*windows.SYSTEM_PROCESS_INFORMATION)(unsafe.Add(unsafe.Pointer(&s.picture[0]), at))
 		created := windows.Filetime{LowDateTime: uint32(in.CreateTime), HighDateTime: uint32(in.CreateTime >> 32)}
@@ -123,12 +130,14 @@ func (s *sampler) readAll() error {
 		}
 		at += uintptr(in.NextEntryOffset)
 	}
+
 	for i := range s.stats {
 		parent, ok := s.at[s.stats[i].parent]
 		if ok && parent != int32(i) && s.stats[parent].start <= s.stats[i].start { // else the parent has ended, and its pid is now another's
 			s.next[i], s.first[parent] = s.first[parent], int32(i)
 		}
 	}
+
 	return nil
 }
 
@@ -163,11 +172,12 @@ func (s *sampler) tree(root int32) (u supervise.Usage, used time.Duration) {
 			s.todo = append(s.todo, c)
 		}
 	}
+
 	return u, used
 }
 
-// share computes the processor use since the previous sample of the same process, of the first one since its start. It can be low, never
-// negative, right after a member has left the tree.
+// share computes the processor use since the previous sample of the same process, of the first one since its start.
+// It can be low, never negative, right after a member has left the tree.
 func (s *sampler) share(p supervise.Proc, used time.Duration, now time.Time, cpus int) float32 {
 	r := s.roots[p]
 	if r == nil {

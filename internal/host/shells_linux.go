@@ -2,8 +2,8 @@ package host
 
 import "sync"
 
-// shells knows the shells of commands in flight. They belong to whoever waits for them: they are not collected by anybody else, nor taken for the
-// process before they have become another program.
+// shells knows the shells of commands in flight. They belong to whoever waits for them: they are not collected by
+// anybody else, nor taken for the process before they have become another program.
 type shells struct {
 	starting sync.RWMutex // held for reading while a shell exists that is not in pids yet
 	mu       sync.Mutex
@@ -33,8 +33,8 @@ func (s *shells) ended(c *command) {
 	}
 }
 
-// of gives the command whose shell a pid is, nil for all others. It waits for starts under way, so that a shell which was seen elsewhere before is
-// known here.
+// of gives the command whose shell a pid is, nil for all others. It waits for starts under way, so that a shell
+// which was seen elsewhere before is known here.
 func (s *shells) of(pid int) *command {
 	if c := s.known(pid); c != nil {
 		return c

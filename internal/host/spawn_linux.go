@@ -23,11 +23,13 @@ const (
 	oomMembers   = 100 // of a command, that are looked after: one that forks without end must not hold up its start
 )
 
-// spawn starts the shell of a command, or the program in its place, from a thread that was made to be what the shell is to inherit.
+// spawn starts the shell of a command, or the program in its place, from a thread that was made to be what the
+// shell is to inherit.
 func (h *Host) spawn(c *command) error {
 	tasks := h.limits.tasks(keyFolder(c.run.Key))
 	return onOwnThread(func() error {
-		// A strict container forbids this call; then the umask is that of the program, which sets the same when it starts.
+		// A strict container forbids this call; then the umask is that of the program, which sets the same when it
+		// starts.
 		if unix.Unshare(unix.CLONE_FS) == nil {
 			unix.Umask(commandUmask)
 		}
@@ -39,35 +41,44 @@ func (h *Host) spawn(c *command) error {
 				return fmt.Errorf("cannot give up privileges: %w", os.NewSyscallError("prctl", err))
 			}
 		}
+
 		for _, file := range tasks { // 0 is the thread that writes, which costs no lock of the whole machine as moving another does
 			if err := writeExisting(file, "0"); err != nil {
 				h.log.Warn("command is started without limit", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 			}
 		}
+
 		if plain := c.withoutShell(); plain != nil && plain.Start() == nil {
 			c.cmd, c.plain = plain, true
 			return nil
 		} // what it is that cannot be started, the shell says better
+
 		return c.cmd.Start()
 	})
 }
 
-// resetOOMScore gives a command the kernel's normal place in line when memory runs out: the agent's own, which its service file may have set to be spared,
-// would be inherited by everything it starts. What the command has started before its own place was changed has inherited it already, and what it was starting
-// just then is seen a little later: so this is done once more when the command has ended. Who has chosen a place for himself keeps it.
+// resetOOMScore gives a command the kernel's normal place in line when memory runs out: the agent's own, which its
+// service file may have set to be spared, would be inherited by everything it starts. What the command has started
+// before its own place was changed has inherited it already, and what it was starting just then is seen a little
+// later: so this is done once more when the command has ended. Who has chosen a place for himself keeps it.
 func (h *Host) resetOOMScore(c *command) {
 	if h.oomScore == 0 {
 		return
 	}
+
 	var as *syscall.Credential
+
 	if h.mode == gozzard.ModeCap {
 		as = c.cmd.SysProcAttr.Credential // whose files these are
 	}
+
 	err := asAccount(as, func() error {
 		var todo []int
+
 		if !c.collected.Load() {
 			todo = append(todo, c.cmd.Process.Pid)
 		}
+
 		for done := map[int]bool{}; len(done) < oomMembers; {
 			for _, pid := range todo {
 				if err := h.resetScore(pid); err != nil {
@@ -82,14 +93,17 @@ func (h *Host) resetOOMScore(c *command) {
 				break
 			}
 		}
+
 		return nil
 	})
+
 	if err != nil {
 		h.log.Warn("command keeps the agent's place when memory runs out", "pid", c.cmd.Process.Pid, "err", err)
 	}
 }
 
-// resetScore tries for a while: for an instant of a program's start its files are root's, as those of a process that has ended are.
+// resetScore tries for a while: for an instant of a program's start its files are root's, as those of a process
+// that has ended are.
 func (h *Host) resetScore(pid int) error {
 	file := fmt.Sprintf("/proc/%d/oom_score_adj", pid)
 	for end := time.Now().Add(oomPatience); ; time.Sleep(time.Millisecond) {
@@ -122,8 +136,8 @@ func oomScore(file string) int {
 	return n
 }
 
-// onOwnThread runs fn on a thread that ends with it, so that what fn changes of the thread touches nothing else. The first thread cannot end:
-// while it waits here it is not chosen again.
+// onOwnThread runs fn on a thread that ends with it, so that what fn changes of the thread touches nothing else.
+// The first thread cannot end: while it waits here it is not chosen again.
 func onOwnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -138,9 +152,10 @@ func onOwnThread(fn func() error) error {
 	return <-done
 }
 
-// checkCredentials looks whether a command that was just started for another account acts as that account and nobody else. Changing accounts
-// that failed is already an error of the start; this is for what nobody thought of. It can only be judged while the shell is what we started: a
-// program that it has become may have changed accounts by right. The reason is empty when all is well.
+// checkCredentials looks whether a command that was just started for another account acts as that account and
+// nobody else. Changing accounts that failed is already an error of the start; this is for what nobody thought of.
+// It can only be judged while the shell is what we started: a program that it has become may have changed accounts
+// by right. The reason is empty when all is well.
 func (h *Host) checkCredentials(c *command) string {
 	cred := c.cmd.SysProcAttr.Credential
 	if cred == nil && h.mode != gozzard.ModeCap || h.shellImage(c) != imageShell {

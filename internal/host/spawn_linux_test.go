@@ -35,6 +35,7 @@ func TestTI2CommandHasExactlyWhatItShould(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer syscall.Close(leak)
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
@@ -43,23 +44,28 @@ func TestTI2CommandHasExactlyWhatItShould(t *testing.T) {
 	k, s, op := f.key("环境"), f.spec("x"), gozzard.NewOpID()
 	s.Identity.User = "nobody"
 	command := "(" + dump + ") >" + f.dir + "/dump; touch made"
+
 	if err := os.Chmod(f.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
+
 	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Op: op, Command: command, Keeps: true})
 	if err != nil || res.ExitCode != 0 {
 		t.Fatalf("%+v %v", res, err)
 	}
+
 	got := slices.DeleteFunc(strings.Split(content(t, f.dir+"/dump"), "\n"), func(l string) bool { return strings.HasPrefix(l, "SHLVL=") || strings.HasPrefix(l, "_=") })
 	for i, l := range got { // the run's name is random
 		if strings.HasPrefix(l, "0::") {
 			got[i], _, _ = strings.Cut(l, "/keep-")
 		}
 	}
+
 	u, err := user.Lookup("nobody")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	log := f.logDir(k) + "/current.log"
 	want := []string{
 		"GOZZARD_NAME=环境", "GOZZARD_NAMESPACE=测试", "GOZZARD_OP_ID=" + op.String(), "HOME=" + u.HomeDir, "LANG=C.UTF-8", "LOGNAME=nobody",
@@ -69,9 +75,11 @@ func TestTI2CommandHasExactlyWhatItShould(t *testing.T) {
 		"SigBlk:\t0000000000000000", ownSignals(t, "SigIgn:"), "CapInh:\t0000000000000000", "CapPrm:\t0000000000000000",
 		"CapEff:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1",
 	}
+
 	for i := range got {
 		got[i] = strings.TrimRight(got[i], " ")
 	}
+
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
@@ -124,6 +132,7 @@ func TestTE4PrivilegesAreGivenUp(t *testing.T) {
 
 func TestTE4SetuidProgramsGiveNothing(t *testing.T) {
 	needsRoot(t)
+
 	for allowed, want := range map[bool]string{false: "65534", true: "0"} {
 		f := newHost(t, func(o *host.Options) { o.AllowSetuid = allowed })
 		b, err := os.ReadFile("/usr/bin/id")
@@ -150,6 +159,7 @@ func TestTE4WrongCredentialsAreSeen(t *testing.T) {
 	if r := host.CredentialsDiffer(good, 7, 8, []uint32{9, 8, 8}, true); r != "" {
 		t.Error(r)
 	}
+
 	for name, change := range map[string]func(*procfs.Credentials){
 		"saved user":     func(c *procfs.Credentials) { c.UIDs[2] = 0 },
 		"user of files":  func(c *procfs.Credentials) { c.UIDs[3] = 0 },
@@ -178,18 +188,21 @@ func ownSignals(t *testing.T, name string) string {
 	return ""
 }
 
-// An agent that the kernel is asked to spare does not have what it starts spared, too, however soon that starts something itself.
+// An agent that the kernel is asked to spare does not have what it starts spared, too, however soon that starts
+// something itself.
 func TestCommandsTakeTheirNormalPlace(t *testing.T) {
 	needsRoot(t)
 	const own = "/proc/self/oom_score_adj"
 	if err := os.WriteFile(own, []byte("500"), 0); err != nil {
 		t.Skip(err)
 	}
+
 	defer func() {
 		if err := os.WriteFile(own, []byte("0"), 0); err != nil {
 			t.Error(err)
 		}
 	}()
+
 	f := newHost(t)
 	f.needsCgroups()
 	s := f.spec("x")
@@ -204,6 +217,7 @@ func TestCommandsTakeTheirNormalPlace(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	s.Identity.User = "root"
 	res := f.run(f.key("chosen"), s, true, "sh -c 'echo 300 >/proc/self/oom_score_adj; exec sleep 300' </dev/null >/dev/null 2>&1 & until grep -qx 300 /proc/$!/oom_score_adj; do sleep 0.01; done; echo $!")
 	if got := content(t, "/proc/"+strings.TrimSpace(res.Output)+"/oom_score_adj"); got != "300" {

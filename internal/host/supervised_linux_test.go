@@ -48,18 +48,22 @@ func newSupervised(t *testing.T) *supervised {
 	t.Helper()
 	v := &supervised{fixture: newHost(t)}
 	v.needsCgroups()
+
 	v.s = supervise.New(supervise.Options{
 		Host: v, Changed: func(gozzard.Status) {}, Removed: func(gozzard.Key) {}, Event: func(gozzard.Event) {}, Log: testLog(t),
 	})
+
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- v.s.Run(ctx) }()
+
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
+
 	return v
 }
 
@@ -85,8 +89,8 @@ func (v *supervised) pid(k gozzard.Key) int {
 	return int(st.PID)
 }
 
-// More processes than pull-ups may begin at a time: the commands of none of them end, so that all come up only when a process that its shell has become
-// is seen and makes room.
+// More processes than pull-ups may begin at a time: the commands of none of them end, so that all come up only when
+// a process that its shell has become is seen and makes room.
 func TestStormOfForegroundProcesses(t *testing.T) {
 	for name, command := range map[string]string{"exec": "exec %s 300", "in place": "%s 300"} {
 		t.Run(name, func(t *testing.T) {
@@ -98,6 +102,7 @@ func TestStormOfForegroundProcesses(t *testing.T) {
 				keys[i] = v.key(fmt.Sprint("p", i))
 				v.apply(gozzard.ActionHost, keys[i], s)
 			}
+
 			up := func(but map[int]bool) func() bool {
 				return func() bool {
 					for _, k := range keys {
@@ -108,19 +113,23 @@ func TestStormOfForegroundProcesses(t *testing.T) {
 					return true
 				}
 			}
+
 			v.eventually("all are up", up(nil))
 			old := map[int]bool{}
 			for _, k := range keys {
 				old[v.pid(k)] = true
 			}
+
 			for pid := range old {
 				if p, err := os.FindProcess(pid); err != nil || p.Kill() != nil {
 					t.Errorf("cannot kill %d", pid)
 				}
 			}
+
 			v.eventually("all are up again", up(old))
 			v.mu.Lock()
 			defer v.mu.Unlock()
+
 			if v.running != n || v.front != 0 {
 				t.Errorf("%d start commands run, %d were handed over; want all to run", v.running, v.front)
 			}
@@ -147,8 +156,10 @@ func TestStopDoesNotWaitForAPullUpInFront(t *testing.T) {
 			t.Errorf("%s: %+v", name, st)
 		}
 	}
+
 	v.mu.Lock()
 	defer v.mu.Unlock()
+
 	if v.front != 2 {
 		t.Errorf("%d commands were handed over", v.front)
 	}
@@ -168,16 +179,19 @@ func TestExitOfACommandThatBecameTheProcess(t *testing.T) {
 		}
 		ended <- res
 	}()
+
 	var found supervise.Found
 	f.eventually("it is found while its command runs", func() bool {
 		found, _ = f.Find(k, s)
 		return !found.Proc.IsZero()
 	})
+
 	e := f.exit(found.Proc, func() {
 		if err := os.WriteFile(flag, nil, 0o644); err != nil {
 			t.Error(err)
 		}
 	})
+
 	if !e.Known || e.Code != 7 {
 		t.Errorf("exit %+v", e)
 	}
@@ -199,7 +213,9 @@ func TestShellThatMustEndIsNotTheProcess(t *testing.T) {
 		defer close(ended)
 		f.run(k, s, true, "echo >begun; exec "+f.program("svc")+" 0.3")
 	}()
+
 	f.eventually("it runs", func() bool { return exists(f.dir + "/begun") })
+
 	for {
 		found, err := f.Find(k, s)
 		if err != nil || !found.Proc.IsZero() {
@@ -226,11 +242,13 @@ func TestFindTellsThatNothingIsLeft(t *testing.T) {
 	if found, err := f.Find(k, s); err != nil || !found.Empty || !found.PIDFileAt.IsZero() {
 		t.Errorf("before: %+v %v", found, err)
 	}
+
 	began := time.Now().Add(-time.Second) // file systems have a clock of their own
 	found := f.daemon(k, s, f.program("svc")+" 300")
 	if found.Empty {
 		t.Errorf("%+v", found)
 	}
+
 	s.Identity.ProcName = "other"
 	if other, err := f.Find(k, s); err != nil || other.Empty || !other.Proc.IsZero() {
 		t.Errorf("something lives that may become it: %+v %v", other, err)
@@ -238,13 +256,15 @@ func TestFindTellsThatNothingIsLeft(t *testing.T) {
 	if err := f.Signal(found.Proc, supervise.SignalKill); err != nil {
 		t.Fatal(err)
 	}
+
 	f.eventually("nothing is left", func() bool {
 		found, err := f.Find(k, s)
 		return err == nil && found.Empty && found.PIDFileAt.After(began)
 	})
 }
 
-// The daemon was gone before anybody saw it; that it has been there is known by its pid file, and nothing else is left to wait for.
+// The daemon was gone before anybody saw it; that it has been there is known by its pid file, and nothing else is
+// left to wait for.
 func TestStartFailsAtOnceWhenTheDaemonIsDead(t *testing.T) {
 	v := newSupervised(t)
 	k, s := v.key("a"), v.definition("sh -c : & echo $! >svc.pid; wait")

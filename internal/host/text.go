@@ -13,14 +13,15 @@ const (
 	cmdlineBytes = 1 << 10
 )
 
-// cleanOutput makes the end of a command's output fit to be stored and shown: valid UTF-8, no control characters but line breaks and tabs, the
-// last lines only. cut says that something before b was left out.
+// cleanOutput makes the end of a command's output fit to be stored and shown: valid UTF-8, no control characters
+// but line breaks and tabs, the last lines only. cut says that something before b was left out.
 func cleanOutput(b []byte, cut bool) string {
 	if cut { // perhaps in the middle of a character
 		for len(b) > 0 && !utf8.RuneStart(b[0]) {
 			b = b[1:]
 		}
 	}
+
 	s := strings.Trim(printable(string(b), true), "\n")
 	if len(s) > outputBytes { // replacements are longer than what they replace
 		s = s[len(s)-outputBytes:]
@@ -28,6 +29,7 @@ func cleanOutput(b []byte, cut bool) string {
 			s = s[1:]
 		}
 	}
+
 	for at, n := len(s), 0; ; {
 		if at = strings.LastIndexByte(s[:at], '\n'); at < 0 {
 			return s

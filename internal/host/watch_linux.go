@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pollEvery is how often processes without a pidfd are looked at: those of old kernels, and those beyond the limit of open files.
+// pollEvery is how often processes without a pidfd are looked at: those of old kernels, and those beyond the limit
+// of open files.
 const pollEvery = 50 * time.Millisecond
 
 // watcher notices exits: one goroutine for all processes, woken by the kernel through their pidfds, children or not.
@@ -43,15 +44,19 @@ func newWatcher() (*watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make epoll: %w", err)
 	}
+
 	ev, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot make eventfd: %w", err), unix.Close(ep))
 	}
+
 	w := &watcher{epoll: ep, wake: ev, done: make(chan struct{}), watches: map[uint64]*watch{}, polled: map[uint64]*watch{}, pids: map[int]int{}}
 	w.fired = sync.NewCond(&w.mu)
+
 	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, ev, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot watch eventfd: %w", err), unix.Close(ep), unix.Close(ev))
 	}
+
 	go w.loop()
 	return w, nil
 }
@@ -59,33 +64,41 @@ func newWatcher() (*watcher, error) {
 // close ends all watches without calling anybody.
 func (w *watcher) close() error {
 	w.mu.Lock()
+
 	if w.closed {
 		w.mu.Unlock()
 		return nil
 	}
+
 	w.closed = true
 	w.mu.Unlock()
 	w.ring()
 	<-w.done
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for _, x := range w.watches {
 		w.drop(x)
 	}
+
 	return errors.Join(unix.Close(w.epoll), unix.Close(w.wake))
 }
 
-// add has gone called, once, on the loop's goroutine when the process has ended; it must be quick. pidfd is taken over; without one (-1) alive
-// is asked again and again. The returned func ends the watch and waits for a call that is under way, so it is not to be called by gone itself.
+// add has gone called, once, on the loop's goroutine when the process has ended; it must be quick. pidfd is taken
+// over; without one (-1) alive is asked again and again. The returned func ends the watch and waits for a call that
+// is under way, so it is not to be called by gone itself.
 func (w *watcher) add(pid, pidfd int, alive func() bool, gone func()) (stop func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if w.closed {
 		closeFD(pidfd)
 		return nil, errClosed
 	}
+
 	w.next++ // from 1: 0 is the eventfd
 	x := &watch{id: w.next, pid: pid, pidfd: pidfd, alive: alive, gone: gone}
+
 	if pidfd >= 0 {
 		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(uint32(x.id)), Pad: int32(uint32(x.id >> 32))}
 		if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, pidfd, &ev); err != nil {
@@ -93,12 +106,15 @@ func (w *watcher) add(pid, pidfd int, alive func() bool, gone func()) (stop func
 			return nil, fmt.Errorf("cannot watch pid %d: %w", pid, err)
 		}
 	}
+
 	w.watches[x.id] = x
 	w.pids[pid]++
+
 	if pidfd < 0 {
 		w.polled[x.id] = x
 		w.ring()
 	}
+
 	return func() { w.end(x) }, nil
 }
 
@@ -181,6 +197,7 @@ func (w *watcher) pollGone() []uint64 {
 	for _, x := range w.polled {
 		polled = append(polled, x)
 	}
+
 	w.mu.Unlock()
 	var gone []uint64
 	for _, x := range polled {
@@ -188,10 +205,12 @@ func (w *watcher) pollGone() []uint64 {
 			gone = append(gone, x.id)
 		}
 	}
+
 	return gone
 }
 
-// fire calls back for a watch that is still wanted. An id is never used again, so an event that was under way when its watch ended finds nothing.
+// fire calls back for a watch that is still wanted. An id is never used again, so an event that was under way when
+// its watch ended finds nothing.
 func (w *watcher) fire(id uint64) {
 	w.mu.Lock()
 	x := w.watches[id]
@@ -199,6 +218,7 @@ func (w *watcher) fire(id uint64) {
 		w.mu.Unlock()
 		return
 	}
+
 	w.firing = x
 	w.mu.Unlock()
 
@@ -209,6 +229,7 @@ func (w *watcher) fire(id uint64) {
 	if w.watches[id] == x {
 		w.drop(x)
 	}
+
 	w.fired.Broadcast()
 	w.mu.Unlock()
 }

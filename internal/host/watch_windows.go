@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// watcher notices exits: the system's thread pool waits for all process handles, children or not, and one goroutine calls back.
+// watcher notices exits: the system's thread pool waits for all process handles, children or not, and one goroutine
+// calls back.
 type watcher struct {
 	callback uintptr
 	wake     chan struct{}
@@ -68,10 +69,12 @@ func (w *watcher) ring() {
 // close ends all watches without calling anybody.
 func (w *watcher) close() error {
 	w.mu.Lock()
+
 	if w.closed {
 		w.mu.Unlock()
 		return nil
 	}
+
 	w.closed = true
 	w.ring()
 	w.mu.Unlock()
@@ -84,26 +87,31 @@ func (w *watcher) close() error {
 	for _, x := range left {
 		errs = append(errs, x.drop())
 	}
+
 	return errors.Join(errs...)
 }
 
-// add has gone called, once, on the loop's goroutine when the process has ended; it must be quick, and the handle, which is taken over, is still open
-// then. Without a handle the process was gone before. The returned func ends the watch and waits for a call that is under way, so it is not to be
-// called by gone itself.
+// add has gone called, once, on the loop's goroutine when the process has ended; it must be quick, and the handle,
+// which is taken over, is still open then. Without a handle the process was gone before. The returned func ends the
+// watch and waits for a call that is under way, so it is not to be called by gone itself.
 func (w *watcher) add(process windows.Handle, gone func()) (stop func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x := &watch{process: process, gone: gone}
+
 	if w.closed {
 		return nil, errors.Join(errClosed, x.drop())
 	}
+
 	w.next++
 	x.id = w.next
+
 	if process == 0 {
 		w.tell(x.id) // it waits for mu
 	} else if x.wait, err = registerWait(process, w.callback, x.id); err != nil {
 		return nil, errors.Join(err, x.drop())
 	}
+
 	w.watches[x.id] = x
 	return func() { w.end(x) }, nil
 }
@@ -148,7 +156,8 @@ func (w *watcher) loop() {
 	}
 }
 
-// fire calls back for a watch that is still wanted. An id is never used again, so that one whose watch has ended meanwhile finds nothing.
+// fire calls back for a watch that is still wanted. An id is never used again, so that one whose watch has ended
+// meanwhile finds nothing.
 func (w *watcher) fire(id uintptr) {
 	w.mu.Lock()
 	x := w.watches[id]
@@ -156,6 +165,7 @@ func (w *watcher) fire(id uintptr) {
 		w.mu.Unlock()
 		return
 	}
+
 	w.firing = x
 	w.mu.Unlock()
 

@@ -24,16 +24,19 @@ func reopen(t *testing.T, data []byte) (id [16]byte, recs []journal.Record, side
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
+
 	id = j.ID()
 	lsn := j.Written()
 	if got, err := j.Append(false, entry(99)); err != nil || got != lsn+1 {
 		t.Fatalf("Append after damage = %d, %v, want %d", got, err, lsn+1)
 	}
+
 	closeIt(t, j)
 	j, again, err := journal.Open(dir, o)
 	if err != nil || len(again) != len(recs)+1 || j.ID() != id {
 		t.Fatalf("after the repair: %d records of %d, same id %v, %v", len(again), len(recs)+1, j.ID() == id, err)
 	}
+
 	closeIt(t, j)
 	side, _ = os.ReadFile(filepath.Join(dir, "journal.damaged.1"))
 	return id, recs, side
@@ -113,6 +116,7 @@ func TestTornTailKeepsID(t *testing.T) {
 			t.Errorf("cut at %d: same id %v, %d records, want %d, side file %d bytes", cut, got == id, len(recs), want, len(side))
 		}
 	}
+
 	zeros := append(append([]byte(nil), data[:end]...), make([]byte, 500)...) // size reached the disk, data did not
 	if got, recs, _ := reopen(t, zeros); got != id || len(recs) != 2 {
 		t.Errorf("zeros at the end: same id %v, %d records", got == id, len(recs))
@@ -159,17 +163,21 @@ func TestOnlySomeDamagedFilesAreKept(t *testing.T) {
 func TestGolden(t *testing.T) {
 	entries := []journal.Entry{{Type: 1, Body: []byte(`{"session":1}`)}, {Type: 200}, {Type: 3, Body: []byte("进程\x00\xff")}}
 	data := journal.Encode([16]byte{0xA1, 0xB2, 15: 0xFF}, 41, 43, entries...)
+
 	if *update {
 		must(t, os.WriteFile("testdata/v2.journal", data, 0o600))
 		newer := []byte("GOZZJRNL\x03\x00\x00\x00\x00\x00\x00\x00what a later version has to say")
 		copy(newer[12:], journal.Checksum(newer[:12]))
 		must(t, os.WriteFile("testdata/newer.journal", newer, 0o600))
 	}
+
 	golden, err := os.ReadFile("testdata/v2.journal")
 	must(t, err)
+
 	if d := cmp.Diff(golden, data); d != "" {
 		t.Errorf("what is written has changed; that needs a new format version (-golden +now):\n%s", d)
 	}
+
 	want := []journal.Record{{LSN: 42, Type: 1, Body: entries[0].Body}, {LSN: 43, Type: 200, Body: []byte{}}, {LSN: 44, Type: 3, Body: entries[2].Body}}
 	for _, name := range []string{"v1", "v2"} {
 		golden, err := os.ReadFile("testdata/" + name + ".journal")
@@ -181,13 +189,15 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A journal of version 1 goes on under its id as one of this version: an agent of version 1 that is put back refuses it and does not touch it.
+// A journal of version 1 goes on under its id as one of this version: an agent of version 1 that is put back
+// refuses it and does not touch it.
 func TestOlderFormatGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	old, err := os.ReadFile("testdata/v1.journal")
 	must(t, err)
 	file := filepath.Join(dir, "journal")
 	must(t, os.WriteFile(file, old, 0o600))
+
 	for i := range 2 {
 		j, recs := open(t, dir)
 		if len(recs) != 3+i || j.ID() != [16]byte{0xA1, 0xB2, 15: 0xFF} {
@@ -197,8 +207,10 @@ func TestOlderFormatGoesOn(t *testing.T) {
 		must(t, err)
 		closeIt(t, j)
 	}
+
 	data, err := os.ReadFile(file)
 	must(t, err)
+
 	if data[8] != journal.FormatVersion {
 		t.Errorf("marked with version %d", data[8])
 	}
@@ -210,19 +222,23 @@ func FuzzScan(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	z.Add(golden)
 	z.Add(golden[:len(golden)-3])
 	z.Add([]byte{})
+
 	z.Fuzz(func(t *testing.T, data []byte) {
 		recs, end, _ := journal.Scan(data)
 		if end > len(data) {
 			t.Fatalf("valid prefix of %d in %d bytes", end, len(data))
 		}
+
 		for i := 1; i < len(recs); i++ {
 			if recs[i].LSN != recs[i-1].LSN+1 {
 				t.Fatalf("lsn %d behind %d", recs[i].LSN, recs[i-1].LSN)
 			}
 		}
+
 		again, _, _ := journal.Scan(data[:end])
 		if len(again) != len(recs) {
 			t.Fatalf("prefix has %d records, whole file %d", len(again), len(recs))

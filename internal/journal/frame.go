@@ -6,8 +6,8 @@ import (
 	"hash/crc32"
 )
 
-// FormatVersion is written by this build. Older ones are read and marked as this one, newer ones are refused. Version 2 has the form of version 1 and
-// types of records that an agent of version 1 does not know.
+// FormatVersion is written by this build. Older ones are read and marked as this one, newer ones are refused.
+// Version 2 has the form of version 1 and types of records that an agent of version 1 does not know.
 const FormatVersion = 2
 
 // MaxBody bounds the body of one record.
@@ -84,7 +84,8 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("journal %s has format version %d, this program knows versions up to %d: use the newer program", e.Path, e.Version, FormatVersion)
 }
 
-// decodeHeader reads the header. version is that of a well-formed preamble, 0 otherwise; ok is false when anything in it is damaged.
+// decodeHeader reads the header. version is that of a well-formed preamble, 0 otherwise; ok is false when anything
+// in it is damaged.
 func decodeHeader(b []byte) (h header, version uint32, ok bool) {
 	if len(b) < preambleEnd || string(b[:8]) != magic || binary.LittleEndian.Uint32(b[12:]) != checksum(b[:12]) {
 		return header{}, 0, false
@@ -112,7 +113,8 @@ func appendFrame(b []byte, lsn uint64, e Entry) []byte {
 	return b
 }
 
-// decodeFrame reads the record at the beginning of b; n is its size. ok is false when there is no whole, unharmed record.
+// decodeFrame reads the record at the beginning of b; n is its size. ok is false when there is no whole, unharmed
+// record.
 func decodeFrame(b []byte) (r Record, n int, ok bool) {
 	if len(b) < frameHead {
 		return Record{}, 0, false
@@ -144,8 +146,8 @@ func (s *scanned) last() uint64 {
 	return s.base
 }
 
-// scan finds the valid prefix of a journal of this version and judges what follows it. It never fails: whatever the bytes are, some prefix,
-// possibly none, is valid.
+// scan finds the valid prefix of a journal of this version and judges what follows it. It never fails: whatever the
+// bytes are, some prefix, possibly none, is valid.
 func scan(b []byte) scanned {
 	h, _, ok := decodeHeader(b)
 	s := scanned{header: h, end: min(headerSize, len(b)), lost: !ok}
@@ -164,13 +166,16 @@ func scan(b []byte) scanned {
 		s.records = append(s.records, r)
 		s.end += n
 	}
+
 	if s.last() < s.mark || recordIn(b[s.end:], s.last()) {
 		s.lost = true
 	}
+
 	return s
 }
 
-// recordIn looks for a whole record anywhere in the bytes behind the valid prefix: then what is bad before it is not the end of the file.
+// recordIn looks for a whole record anywhere in the bytes behind the valid prefix: then what is bad before it is
+// not the end of the file.
 func recordIn(b []byte, last uint64) bool {
 	for at := 0; at+frameHead <= len(b); at++ {
 		lsn := binary.LittleEndian.Uint64(b[at+8:])

@@ -30,8 +30,8 @@ var (
 
 // Options of a journal. The zero value is usable.
 type Options struct {
-	// Fatal is called once when the file cannot be trusted any more (failed fdatasync, failed write that is not about space). The program is
-	// expected to end; if it does not, every later call returns that error.
+	// Fatal is called once when the file cannot be trusted any more (failed fdatasync, failed write that is not
+	// about space). The program is expected to end; if it does not, every later call returns that error.
 	Fatal func(error)
 	Log   *slog.Logger
 	Now   func() time.Time
@@ -66,17 +66,20 @@ type Journal struct {
 	fdatasync func(*os.File) error
 }
 
-// Open opens the journal in a folder, making both when missing, and returns its records. The folder must belong to the caller and be closed to
-// others; only one process can have it open.
+// Open opens the journal in a folder, making both when missing, and returns its records. The folder must belong to
+// the caller and be closed to others; only one process can have it open.
 func Open(dir string, o Options) (*Journal, []Record, error) {
 	o.fill()
+
 	if err := makeDir(dir); err != nil {
 		return nil, nil, err
 	}
+
 	lock, err := lockDir(dir)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	j := &Journal{dir: dir, o: o, lock: lock, compact: o.CompactAt, fdatasync: o.Sync}
 	j.turn = sync.NewCond(&j.mu)
 	records, err := j.load()
@@ -87,11 +90,13 @@ func Open(dir string, o Options) (*Journal, []Record, error) {
 		_ = lock.Close()
 		return nil, nil, err
 	}
+
 	if o.Reserve > 0 {
 		if err := j.makeReserve(); err != nil { // not a reason to leave the host's processes alone
 			o.Log.Warn("journal has no reserve", "dir", dir, "error", err)
 		}
 	}
+
 	return j, records, nil
 }
 
@@ -121,20 +126,25 @@ func (j *Journal) Close() error {
 	err := j.Sync(j.Written())
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
 	for j.syncing {
 		j.turn.Wait()
 	}
+
 	if errors.Is(j.err, ErrClosed) {
 		return nil
 	}
+
 	j.err = ErrClosed
 	j.turn.Broadcast()
+
 	if e := j.file.Close(); err == nil {
 		err = e
 	}
 	if e := j.lock.Close(); err == nil { // the lock goes with its file
 		err = e
 	}
+
 	return err
 }
 
@@ -160,8 +170,9 @@ func (j *Journal) Append(vital bool, entries ...Entry) (uint64, error) {
 	return lsn, j.Sync(lsn)
 }
 
-// Write puts entries into the file, one behind the other, without waiting for the disk; the lsn of the last is returned. All are there or none. A
-// vital entry may use the reserve; others are refused with ErrNoSpace while there is none.
+// Write puts entries into the file, one behind the other, without waiting for the disk; the lsn of the last is
+// returned. All are there or none. A vital entry may use the reserve; others are refused with ErrNoSpace while
+// there is none.
 func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
 	size := 0
 	for _, e := range entries {
@@ -170,20 +181,24 @@ func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
 		}
 		size += frameHead + len(e.Body)
 	}
+
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
 	if j.err != nil {
 		return 0, j.err
 	}
 	if !vital && !j.haveReserve() {
 		return 0, fmt.Errorf("%w: the reserve is used up", ErrNoSpace)
 	}
+
 	buf := make([]byte, 0, size)
 	lsn := j.written
 	for _, e := range entries {
 		lsn++
 		buf = appendFrame(buf, lsn, e)
 	}
+
 	err := j.put(buf)
 	if vital && errors.Is(err, ErrNoSpace) && j.dropReserve() {
 		err = j.put(buf)
@@ -191,6 +206,7 @@ func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	j.end += int64(len(buf))
 	j.written = lsn
 	return lsn, nil
@@ -211,11 +227,12 @@ func (j *Journal) put(buf []byte) error {
 	return fmt.Errorf("%w: %w", ErrNoSpace, err)
 }
 
-// Sync waits until everything up to lsn is durable. Callers at the same time share one fdatasync: one of them does it for all that was written
-// when it began.
+// Sync waits until everything up to lsn is durable. Callers at the same time share one fdatasync: one of them does
+// it for all that was written when it began.
 func (j *Journal) Sync(lsn uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
 	for j.synced.Load() < lsn && j.err == nil {
 		if j.syncing {
 			j.turn.Wait()
@@ -223,30 +240,37 @@ func (j *Journal) Sync(lsn uint64) error {
 		}
 		j.syncOnce()
 	}
+
 	if j.synced.Load() >= lsn {
 		return nil
 	}
+
 	return j.err
 }
 
 // syncOnce is one fdatasync. j.mu is held, but not during the call.
 func (j *Journal) syncOnce() {
 	target, file := j.written, j.file
+
 	if j.o.NoSync {
 		j.synced.Store(target)
 		return
 	}
+
 	j.syncing = true
 	j.mu.Unlock()
 	err := j.fdatasync(file)
 	j.mu.Lock()
 	j.syncing = false
 	defer j.turn.Broadcast()
+
 	if err != nil {
 		_ = j.fail(fmt.Errorf("cannot sync journal in %s: %w", j.dir, err))
 		return
 	}
+
 	j.synced.Store(target)
+
 	if _, err := file.WriteAt(encodeMark(j.id, target), markAt); err != nil {
 		_ = j.fail(fmt.Errorf("cannot mark journal in %s: %w", j.dir, err))
 	}

@@ -50,12 +50,14 @@ func fill(t *testing.T, dir string, n int) (id [16]byte, data []byte) {
 			t.Fatalf("Append: %v", err)
 		}
 	}
+
 	id = j.ID()
 	closeIt(t, j)
 	data, err := os.ReadFile(filepath.Join(dir, "journal"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return id, data
 }
 
@@ -76,18 +78,24 @@ func TestWhatWasAppendedIsReadBack(t *testing.T) {
 	if len(recs) != 20 || j.ID() != id || j.Synced() != 20 || j.Written() != 20 {
 		t.Fatalf("got %d records, same id %v, synced %d, written %d", len(recs), j.ID() == id, j.Synced(), j.Written())
 	}
+
 	checkPrefix(t, recs)
+
 	if lsn, err := j.Append(false, entry(20), entry(21)); lsn != 22 || err != nil {
 		t.Fatalf("Append = %d, %v", lsn, err)
 	}
+
 	closeIt(t, j)
+
 	if _, err := j.Append(true, entry(1)); !errors.Is(err, journal.ErrClosed) {
 		t.Errorf("Append after Close: %v", err)
 	}
+
 	_, recs = open(t, dir)
 	if len(recs) != 22 {
 		t.Errorf("got %d records", len(recs))
 	}
+
 	checkPrefix(t, recs)
 }
 
@@ -112,6 +120,7 @@ func TestConcurrentAppendsShareSyncs(t *testing.T) {
 		}
 		return nil
 	})
+
 	const n = 200
 	seen := make([]uint64, n)
 	var wg sync.WaitGroup
@@ -124,18 +133,23 @@ func TestConcurrentAppendsShareSyncs(t *testing.T) {
 			seen[i] = lsn
 		})
 	}
+
 	for j.Written() < n {
 		runtime.Gosched()
 	}
+
 	close(gate)
 	wg.Wait()
+
 	if got := syncs.Load(); got != 2 {
 		t.Errorf("%d syncs for %d records written during the first, want 2", got, n)
 	}
+
 	unique := map[uint64]bool{}
 	for _, lsn := range seen {
 		unique[lsn] = true
 	}
+
 	if len(unique) != n {
 		t.Errorf("%d different numbers for %d records", len(unique), n)
 	}
@@ -147,15 +161,18 @@ func TestFailedSyncIsFatalAndNeverRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = j.Close() })
 	boom := errors.New("input/output error")
 	calls := 0
 	journal.SetSync(j, func(*os.File) error { calls++; return boom })
+
 	for range 3 {
 		if _, err := j.Append(true, entry(1)); !errors.Is(err, boom) {
 			t.Errorf("Append: %v", err)
 		}
 	}
+
 	if err := j.Compact(nil); !errors.Is(err, boom) {
 		t.Errorf("Compact: %v", err)
 	}
@@ -179,8 +196,10 @@ func TestForeignFolderIsRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("access lists are the installer's")
 	}
+
 	dir := t.TempDir()
 	fill(t, dir, 3)
+
 	check := func(what, want string) {
 		t.Helper()
 		_, _, err := journal.Open(dir, journal.Options{})
@@ -188,6 +207,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", what, err, want)
 		}
 	}
+
 	file := filepath.Join(dir, "journal")
 	must(t, os.Chmod(dir, 0o770))
 	check("folder writable by group", "others may write to it")
@@ -200,6 +220,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 	check("journal behind a link", "not a regular file")
 	must(t, os.Remove(file))
 	must(t, os.Rename(file+".x", file))
+
 	if os.Geteuid() == 0 {
 		must(t, os.Chown(file, 12345, -1))
 		check("journal of somebody else", "belongs to user 12345")
@@ -208,8 +229,10 @@ func TestForeignFolderIsRefused(t *testing.T) {
 		check("folder of somebody else", "belongs to user 12345")
 		must(t, os.Chown(dir, 0, -1))
 	}
+
 	_, recs := open(t, dir)
 	checkPrefix(t, recs)
+
 	if len(recs) != 3 {
 		t.Errorf("%d records left", len(recs))
 	}
@@ -234,8 +257,10 @@ func TestCompactionKeepsIDAndGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	live := []journal.Entry{{Type: 7, Body: []byte("all")}, {Type: 8, Body: []byte("there is")}}
 	must(t, j.Compact(live))
+
 	if j.WantsCompact() {
 		t.Error("wants compaction right after one")
 	}
@@ -245,6 +270,7 @@ func TestCompactionKeepsIDAndGoesOn(t *testing.T) {
 	if _, err := j.Append(false, entry(3)); err != nil {
 		t.Fatal(err)
 	}
+
 	closeIt(t, j)
 	must(t, os.WriteFile(filepath.Join(dir, "journal.new"), []byte("left by a crash"), 0o600))
 	j, recs := open(t, dir)
@@ -272,25 +298,30 @@ func TestNewerFormatIsLeftAlone(t *testing.T) {
 	if !errors.As(err, &newer) || newer.Version != 3 {
 		t.Fatalf("got %v", err)
 	}
+
 	after, err := os.ReadFile(file)
 	must(t, err)
+
 	if string(after) != string(data) {
 		t.Error("the file was touched")
 	}
 }
 
-// The lock of a program that has just been killed may stay for a moment: a child of it that was not yet another program has it too.
+// The lock of a program that has just been killed may stay for a moment: a child of it that was not yet another
+// program has it too.
 func TestLockThatIsAboutToEnd(t *testing.T) {
 	dir := t.TempDir()
 	first, _, err := journal.Open(dir, journal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	time.AfterFunc(200*time.Millisecond, func() {
 		if err := first.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	second, _, err := journal.Open(dir, journal.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -19,47 +19,56 @@ func (j *Journal) load() ([]Record, error) {
 	if err := checkFile(j.path(fileName)); err != nil {
 		return nil, err
 	}
+
 	data, err := os.ReadFile(j.path(fileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		j.o.Log.Info("new journal", "dir", j.dir)
 		return nil, j.install(header{id: newID()}, nil)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("cannot read journal: %w", err)
 	}
+
 	_, version, _ := decodeHeader(data)
 	if version > FormatVersion {
 		return nil, &NewerError{Path: j.path(fileName), Version: version}
 	}
+
 	s := scan(data)
 	if s.lost {
 		err = j.salvage(&s, data)
 	} else {
 		err = j.resume(&s, len(data), version)
 	}
+
 	return s.records, err
 }
 
-// resume goes on with a journal that has lost nothing, cutting off what a crash left half-written. What is only in the page cache is synced before
-// anybody acts on it.
+// resume goes on with a journal that has lost nothing, cutting off what a crash left half-written. What is only in
+// the page cache is synced before anybody acts on it.
 func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	f, err := os.OpenFile(j.path(fileName), os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("cannot open journal: %w", err)
 	}
+
 	j.id = s.id
 	j.use(f, int64(s.end), s.last())
+
 	if s.end < size {
 		j.o.Log.Info("cut off a half-written record", "dir", j.dir, "lsn", s.last()+1, "bytes", size-s.end)
 		if err := f.Truncate(int64(s.end)); err != nil {
 			return fmt.Errorf("cannot cut off a half-written record: %w", err)
 		}
 	}
+
 	if version < FormatVersion { // sixteen bytes of one sector: there as a whole or not at all
 		if _, err := f.WriteAt(s.header.encode()[:preambleEnd], 0); err != nil {
 			return fmt.Errorf("cannot mark journal with its new version: %w", err)
 		}
 	}
+
 	if j.o.NoSync {
 		return nil
 	}
@@ -69,11 +78,12 @@ func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	if _, err := f.WriteAt(encodeMark(j.id, j.synced.Load()), markAt); err != nil {
 		return fmt.Errorf("cannot mark journal: %w", err)
 	}
+
 	return nil
 }
 
-// salvage keeps the valid prefix under a new id and what follows it in a side file. The old file is replaced at once, so a crash in between only
-// repeats this.
+// salvage keeps the valid prefix under a new id and what follows it in a side file. The old file is replaced at
+// once, so a crash in between only repeats this.
 func (j *Journal) salvage(s *scanned, data []byte) error {
 	bad := data[s.end:]
 	if _, _, ok := decodeHeader(data); !ok {
@@ -106,15 +116,18 @@ func (j *Journal) install(h header, frames []byte) error {
 	if err := j.build(h, frames); err != nil {
 		return err
 	}
+
 	f, err := j.swap()
 	if err != nil {
 		return err
 	}
+
 	last := h.base
 	for at := 0; at < len(frames); {
 		r, n, _ := decodeFrame(frames[at:])
 		last, at = r.LSN, at+n
 	}
+
 	j.id = h.id
 	j.use(f, int64(headerSize+len(frames)), last)
 	return nil
@@ -126,6 +139,7 @@ func (j *Journal) build(h header, frames []byte) error {
 	if err != nil {
 		return spaceError("cannot make journal", err)
 	}
+
 	_, err = f.WriteAt(append(h.encode(), frames...), 0)
 	if err == nil && !j.o.NoSync {
 		err = f.Sync()
@@ -137,6 +151,7 @@ func (j *Journal) build(h header, frames []byte) error {
 		_ = os.Remove(j.path(newName))
 		return spaceError("cannot write new journal", err)
 	}
+
 	return nil
 }
 
@@ -147,6 +162,7 @@ func (j *Journal) swap() (*os.File, error) {
 			return nil, fmt.Errorf("cannot close old journal: %w", err)
 		}
 	}
+
 	if err := os.Rename(j.path(newName), j.path(fileName)); err != nil {
 		return nil, fmt.Errorf("cannot put new journal in place: %w", err)
 	}
@@ -155,10 +171,12 @@ func (j *Journal) swap() (*os.File, error) {
 			return nil, err
 		}
 	}
+
 	f, err := os.OpenFile(j.path(fileName), os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open new journal: %w", err)
 	}
+
 	return f, nil
 }
 
@@ -181,6 +199,7 @@ func (j *Journal) ReplaceFile(name string, data []byte) error {
 	if err != nil {
 		return spaceError("cannot write "+name, err)
 	}
+
 	_, err = tmp.Write(data)
 	if err == nil && !j.o.NoSync {
 		err = tmp.Sync()
@@ -195,8 +214,10 @@ func (j *Journal) ReplaceFile(name string, data []byte) error {
 		_ = os.Remove(tmp.Name())
 		return spaceError("cannot write "+name, err)
 	}
+
 	if j.o.NoSync {
 		return nil
 	}
+
 	return syncDir(j.dir)
 }

@@ -22,7 +22,8 @@ func (e *InUseError) Error() string {
 
 var errLocked = errors.New("locked")
 
-// makeDir makes the folder when it is missing and refuses one that others could write to: whoever can write there can start processes.
+// makeDir makes the folder when it is missing and refuses one that others could write to: whoever can write there
+// can start processes.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make state folder: %w", err)
@@ -52,8 +53,8 @@ func checkFile(path string) error {
 	return checkOwner(path, st)
 }
 
-// A program that was killed while it started another holds its lock until that one has become what it is to be: the file is its own until then. So the
-// lock of a dead program may be there for a moment, longer on a busy machine.
+// A program that was killed while it started another holds its lock until that one has become what it is to be: the
+// file is its own until then. So the lock of a dead program may be there for a moment, longer on a busy machine.
 const (
 	lockWait  = 2 * time.Second
 	lockEvery = 10 * time.Millisecond
@@ -73,10 +74,12 @@ func lockDir(dir string) (*os.File, error) {
 	if err := checkFile(path); err != nil {
 		return nil, err
 	}
+
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock state folder: %w", err)
 	}
+
 	if err := lockPatiently(f); err != nil {
 		_ = f.Close()
 		if errors.Is(err, errLocked) {
@@ -85,6 +88,7 @@ func lockDir(dir string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("cannot lock state folder %s: %w", dir, err)
 	}
+
 	err = f.Truncate(0)
 	if err == nil {
 		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
@@ -93,5 +97,6 @@ func lockDir(dir string) (*os.File, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("cannot lock state folder %s: %w", dir, err)
 	}
+
 	return f, nil
 }

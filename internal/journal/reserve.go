@@ -18,10 +18,12 @@ func (j *Journal) makeReserve() error {
 		j.reserve = true
 		return nil
 	}
+
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return spaceError("cannot make journal reserve", err)
 	}
+
 	err = allocate(f, j.o.Reserve)
 	if e := f.Close(); err == nil {
 		err = e
@@ -30,6 +32,7 @@ func (j *Journal) makeReserve() error {
 		_ = os.Remove(path)
 		return spaceError("cannot make journal reserve", err)
 	}
+
 	j.reserve = true
 	return nil
 }

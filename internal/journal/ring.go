@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// Ring is a text file of lines that never takes more than a given size: when half of that is full it becomes the old half, and the old half before it goes.
-// Lines are not synced to disk: what matters for the agent itself is in the journal, this is for people who ask later what was run.
+// Ring is a text file of lines that never takes more than a given size: when half of that is full it becomes the
+// old half, and the old half before it goes. Lines are not synced to disk: what matters for the agent itself is in
+// the journal, this is for people who ask later what was run.
 type Ring struct {
 	path string
 	half int64
@@ -20,7 +21,8 @@ type Ring struct {
 	closed bool
 }
 
-// OpenRing opens the file at a path, or makes it, readable by its owner only. The old half is beside it, with ".1" at its end.
+// OpenRing opens the file at a path, or makes it, readable by its owner only. The old half is beside it, with ".1"
+// at its end.
 func OpenRing(path string, most int64) (*Ring, error) {
 	r := &Ring{path: path, half: most / 2}
 	if err := r.open(); err != nil {
@@ -35,11 +37,14 @@ func (r *Ring) open() error {
 	if err != nil {
 		return err
 	}
+
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
+
 	var last [1]byte
+
 	if size > 0 {
 		if _, err := f.ReadAt(last[:], size-1); err != nil {
 			return errors.Join(err, f.Close())
@@ -51,6 +56,7 @@ func (r *Ring) open() error {
 			size++
 		}
 	}
+
 	r.f, r.size = f, size
 	return nil
 }
@@ -71,18 +77,22 @@ func (r *Ring) Append(line []byte) error {
 			return fmt.Errorf("cannot open %s: %w", r.path, err)
 		}
 	}
+
 	if r.size+n > r.half {
 		if err := r.turn(); err != nil {
 			return fmt.Errorf("cannot turn %s over: %w", r.path, err)
 		}
 	}
+
 	written, err := r.f.Write(append(line, '\n'))
 	r.size += int64(written)
+
 	if err != nil { // a part of the line may be there: it is ended when the file is opened again
 		err = errors.Join(err, r.f.Close())
 		r.f = nil
 		return fmt.Errorf("cannot write %s: %w", r.path, err)
 	}
+
 	return nil
 }
 

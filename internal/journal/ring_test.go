@@ -16,17 +16,20 @@ func TestRing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range 1000 {
 		if err := r.Append(fmt.Appendf(nil, "line %d", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := r.Append(make([]byte, 4096)); err == nil {
 		t.Fatal("a line that is longer than a half was taken")
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	var all string
 	for _, name := range []string{path + ".1", path} {
 		st, err := os.Stat(name)
@@ -39,12 +42,14 @@ func TestRing(t *testing.T) {
 		}
 		all += string(b)
 	}
+
 	lines := strings.Split(strings.TrimSuffix(all, "\n"), "\n")
 	for i, line := range lines { // the newest ones, without a gap
 		if want := fmt.Sprintf("line %d", 1000-len(lines)+i); line != want {
 			t.Fatalf("line %q, want %q", line, want)
 		}
 	}
+
 	if len(lines) < 200 {
 		t.Fatalf("%d lines are left", len(lines))
 	}
@@ -55,6 +60,7 @@ func TestRingAfterACrash(t *testing.T) {
 	if err := os.WriteFile(path, []byte("whole\ncut o"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	r, err := journal.OpenRing(path, 1<<20)
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,8 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// A11: when the disk is full nothing new is taken, what was begun can still be ended, and service resumes when there is room.
+// A11: when the disk is full nothing new is taken, what was begun can still be ended, and service resumes when
+// there is room.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, "512k")
 	dir := filepath.Join(disk, "state")
@@ -47,18 +48,22 @@ func TestFullDisk(t *testing.T) {
 		}
 		taken = lsn
 	}
+
 	if taken < 50 {
 		t.Fatalf("only %d records fitted", taken)
 	}
+
 	for range 20 {
 		taken++
 		if lsn, err := j.Append(true, big); err != nil || lsn != taken {
 			t.Fatalf("vital record: lsn %d, want %d, %v", lsn, taken, err)
 		}
 	}
+
 	if _, err := j.Append(false, entry(1)); !errors.Is(err, journal.ErrNoSpace) {
 		t.Errorf("a new record without reserve: %v", err)
 	}
+
 	for { // the reserve ends as well
 		if _, err := j.Append(true, big); err != nil {
 			if !errors.Is(err, journal.ErrNoSpace) {
@@ -68,23 +73,28 @@ func TestFullDisk(t *testing.T) {
 		}
 		taken++
 	}
+
 	if err := j.Compact([]journal.Entry{entry(1)}); !errors.Is(err, journal.ErrNoSpace) {
 		t.Errorf("compaction without a byte left: %v", err)
 	}
+
 	must(t, os.Remove(filler))
 	must(t, j.Compact([]journal.Entry{entry(1)}))
 	taken++
 	now = now.Add(time.Minute)
+
 	if lsn, err := j.Append(false, entry(2)); err != nil || lsn != taken+1 {
 		t.Errorf("after room was made: lsn %d, want %d, %v", lsn, taken+1, err)
 	}
 	if st, err := os.Stat(filepath.Join(dir, "journal.reserve")); err != nil || st.Size() != 128<<10 {
 		t.Errorf("reserve: %v", err)
 	}
+
 	must(t, j.Close())
 	j, recs, err := journal.Open(dir, journal.Options{Reserve: -1})
 	must(t, err)
 	defer func() { _ = j.Close() }()
+
 	if len(recs) != 2 || j.ID() != id {
 		t.Errorf("%d records, same id %v", len(recs), j.ID() == id)
 	}
@@ -99,13 +109,16 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	_, err = j.Append(true, entry(0))
 	must(t, err)
 	closeIt(t, j)
+
 	if err := os.WriteFile(filepath.Join(disk, "fill"), make([]byte, 256<<10), 0o600); err == nil {
 		t.Fatal("the disk is not small")
 	}
+
 	j, recs, err := journal.Open(dir, journal.Options{Reserve: 64 << 10})
 	must(t, err)
 	defer func() { _ = j.Close() }()
 	checkPrefix(t, recs)
+
 	if _, err := j.Append(false, entry(1)); len(recs) != 1 || !errors.Is(err, journal.ErrNoSpace) {
 		t.Errorf("%d records, %v", len(recs), err)
 	}

@@ -18,16 +18,19 @@ import (
 // hubUser has no dot, so no agent can have that name.
 const hubUser = "hub"
 
-// Gate decides about agents by the certificates they show. It is called for one connection at a time and must not call the broker.
+// Gate decides about agents by the certificates they show. It is called for one connection at a time and must not
+// call the broker.
 type Gate interface {
-	// Admit tells whose certificate it is and until when it counts; an error refuses the connection. machine is what the agent says of its machine.
+	// Admit tells whose certificate it is and until when it counts; an error refuses the connection. machine is
+	// what the agent says of its machine.
 	Admit(cs *tls.ConnectionState, machine string) (agent gozzard.AgentID, cloud int, until time.Time, err error)
-	// Clone is told of an agent that was found to run twice. Its connections are ended; Admit is asked about the next ones.
+	// Clone is told of an agent that was found to run twice. Its connections are ended; Admit is asked about the
+	// next ones.
 	Clone(agent gozzard.AgentID, cloud int)
 }
 
-// doorman decides who may connect to the broker, and to what. Without a gate one join secret serves all agents: whoever has it can connect under any
-// agent's name, which is why such a broker stays on loopback.
+// doorman decides who may connect to the broker, and to what. Without a gate one join secret serves all agents:
+// whoever has it can connect under any agent's name, which is why such a broker stays on loopback.
 type doorman struct {
 	hub    [sha256.Size]byte // of the hub's password, drawn at start and never leaving the process
 	agents [sha256.Size]byte // of the join secret
@@ -56,8 +59,10 @@ func (d *doorman) Check(c server.ClientAuthentication) bool {
 	if c.Kind() != server.CLIENT {
 		return false
 	}
+
 	opts := c.GetOpts()
 	given := sha256.Sum256([]byte(opts.Password)) // equal lengths: the comparison tells nothing about the secret, its length included
+
 	if opts.Username == hubUser {
 		if subtle.ConstantTimeCompare(given[:], d.hub[:]) != 1 {
 			return false
@@ -65,16 +70,19 @@ func (d *doorman) Check(c server.ClientAuthentication) bool {
 		c.RegisterUser(&server.User{Username: hubUser})
 		return true
 	}
+
 	if d.gate != nil {
 		return d.checkCertificate(c)
 	}
 	if subtle.ConstantTimeCompare(given[:], d.agents[:]) != 1 {
 		return false
 	}
+
 	p, err := parsePeer(opts.Username)
 	if err != nil {
 		return false
 	}
+
 	return d.join(c, p)
 }
 
@@ -83,9 +91,11 @@ func (d *doorman) join(c server.ClientAuthentication, p peer) bool {
 	name := p.String()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	if d.isOut(name, time.Now()) {
 		return false
 	}
+
 	if len(d.joined) >= d.sweep { // whoever has the secret can take any name, one after the other
 		for n, ids := range d.joined {
 			if !slices.ContainsFunc(ids, d.lives) {
@@ -94,6 +104,7 @@ func (d *doorman) join(c server.ClientAuthentication, p peer) bool {
 		}
 		d.sweep = max(sweepAt, 2*len(d.joined))
 	}
+
 	ids := slices.DeleteFunc(d.joined[name], func(id uint64) bool { return !d.lives(id) })
 	d.joined[name] = append(ids, c.GetID())
 	c.RegisterUser(userOf(p, time.Time{}))
@@ -109,13 +120,14 @@ func userOf(p peer, until time.Time) *server.User {
 	}}
 }
 
-// checkCertificate lets an agent in by its certificate; what it calls itself otherwise does not count. An agent has one connection: a new one ends the one
-// before, which is a dead one that nobody has noticed yet, or a clone's.
+// checkCertificate lets an agent in by its certificate; what it calls itself otherwise does not count. An agent has
+// one connection: a new one ends the one before, which is a dead one that nobody has noticed yet, or a clone's.
 func (d *doorman) checkCertificate(c server.ClientAuthentication) bool {
 	cs := c.GetTLSConnectionState()
 	if cs == nil {
 		return false
 	}
+
 	machine, run, _ := strings.Cut(c.GetOpts().Name, "/")
 	d.mu.Lock() // also over the question: who is cut in the meantime must not slip in
 	defer d.mu.Unlock()
@@ -123,6 +135,7 @@ func (d *doorman) checkCertificate(c server.ClientAuthentication) bool {
 	if err != nil {
 		return false
 	}
+
 	p, err := newPeer(cloud, agent)
 	if err != nil {
 		return false
@@ -130,19 +143,23 @@ func (d *doorman) checkCertificate(c server.ClientAuthentication) bool {
 	if d.isOut(p.String(), time.Now()) {
 		return false
 	}
+
 	g := d.guests[p.String()]
 	if g == nil {
 		g = new(guest)
 		d.guests[p.String()] = g
 	}
+
 	live := d.alive(g)
 	clone := g.arrive(run, live, time.Now())
 	d.kick(g)
+
 	if clone {
 		delete(d.guests, p.String())
 		d.gate.Clone(agent, cloud)
 		return false
 	}
+
 	g.conn = c.GetID()
 	c.RegisterUser(userOf(p, until))
 	return true
@@ -183,22 +200,27 @@ func (d *doorman) isOut(name string, now time.Time) bool {
 	return false
 }
 
-// keepOut ends the connections of an agent and lets it in again after a while. What it was seen to run is remembered: this is no decision of a person.
+// keepOut ends the connections of an agent and lets it in again after a while. What it was seen to run is
+// remembered: this is no decision of a person.
 func (d *doorman) keepOut(name string, long time.Duration) {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	for n, until := range d.out {
 		if !now.Before(until) {
 			delete(d.out, n)
 		}
 	}
+
 	d.out[name] = now.Add(long)
 	if g := d.guests[name]; g != nil {
 		d.kick(g)
 	}
+
 	for _, id := range d.joined[name] {
 		_ = d.server.DisconnectClientByID(id) // the only error is that it is gone already
 	}
+
 	delete(d.joined, name)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// One iteration is a fan-out: a command to each of n agents and a report back from each. The peer does the same with what the library has for
-// it, request and reply on a server without authentication, and the same bytes.
+// One iteration is a fan-out: a command to each of n agents and a report back from each. The peer does the same
+// with what the library has for it, request and reply on a server without authentication, and the same bytes.
 func BenchmarkFanOut(b *testing.B) {
 	for _, n := range []int{10, 200} {
 		b.Run(fmt.Sprintf("gozzard/agents=%d", n), func(b *testing.B) { fanOutGozzard(b, n) })
@@ -56,9 +56,11 @@ func fanOutGozzard(b *testing.B, n int) {
 		}
 		run(b, l.Run)
 	}
+
 	for range n {
 		<-up
 	}
+
 	cmd := benchCommand()
 	for b.Loop() {
 		back.Add(n)
@@ -69,6 +71,7 @@ func fanOutGozzard(b *testing.B, n int) {
 		}
 		back.Wait()
 	}
+
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
 
@@ -77,8 +80,10 @@ func fanOutBare(b *testing.B, n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	s.Start()
 	b.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+
 	connect := func(opts ...natsgo.Option) *natsgo.Conn {
 		conn, err := natsgo.Connect(s.ClientURL(), opts...)
 		if err != nil {
@@ -87,6 +92,7 @@ func fanOutBare(b *testing.B, n int) {
 		b.Cleanup(conn.Close)
 		return conn
 	}
+
 	report := wire.AppendReport(nil, benchReport())
 	for i := range n {
 		conn := connect()
@@ -101,12 +107,14 @@ func fanOutBare(b *testing.B, n int) {
 			b.Fatal(err)
 		}
 	}
+
 	var back sync.WaitGroup
 	hub := connect(natsgo.InProcessServer(s))
 	inbox := natsgo.NewInbox()
 	if _, err := hub.Subscribe(inbox, func(*natsgo.Msg) { back.Done() }); err != nil {
 		b.Fatal(err)
 	}
+
 	cmd := wire.AppendCommand(nil, benchCommand())
 	for b.Loop() {
 		back.Add(n)
@@ -117,5 +125,6 @@ func fanOutBare(b *testing.B, n int) {
 		}
 		back.Wait()
 	}
+
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }

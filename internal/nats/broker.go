@@ -23,20 +23,22 @@ const (
 	dialTimeout  = 30 * time.Second // also for authentication: a short one makes a fleet that comes back all at once fail for ever
 	readyTimeout = 10 * time.Second
 
-	// The broker knows one bound for all connections. It is sized for the hub, which every agent sends to; what waits for an agent was sent by
-	// our own hub.
+	// The broker knows one bound for all connections. It is sized for the hub, which every agent sends to; what
+	// waits for an agent was sent by our own hub.
 	maxPending = 64 << 20
 
-	// A fleet that comes back all at once is let in so many a second; without a bound the handshakes of all of them time out together.
+	// A fleet that comes back all at once is let in so many a second; without a bound the handshakes of all of them
+	// time out together.
 	handshakeRate  = 500
 	handshakeBurst = 1000
 
-	// And so many of one address: an agent that is put out and tries again without end, or somebody without a certificate, must not take the turns of all. Behind
-	// one address there may be a fleet, so it is a fifth.
+	// And so many of one address: an agent that is put out and tries again without end, or somebody without a
+	// certificate, must not take the turns of all. Behind one address there may be a fleet, so it is a fifth.
 	handshakesPerAddr = handshakeRate / 5
 	addrBurst         = 2 * handshakesPerAddr
 
-	// A link has one subscription and the hub two; without a bound an agent could fill the broker's memory with copies of its own.
+	// A link has one subscription and the hub two; without a bound an agent could fill the broker's memory with
+	// copies of its own.
 	maxSubs = 16
 )
 
@@ -48,7 +50,8 @@ type BrokerOptions struct {
 
 	Refused func(rule string) // told of agents that are kept out; may be nil
 
-	// TLS and Gate go together: agents show a certificate, and the gate decides. TLS 1.3 and a certificate are demanded whatever the configuration says.
+	// TLS and Gate go together: agents show a certificate, and the gate decides. TLS 1.3 and a certificate are
+	// demanded whatever the configuration says.
 	TLS  *tls.Config
 	Gate Gate
 }
@@ -72,18 +75,23 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	guard, hubPassword := newDoorman(o.Secret, o.Gate)
+
 	if o.Refused != nil {
 		guard.refused = o.Refused
 	}
+
 	opts, err := brokerOptions(o, guard)
 	if err != nil {
 		return nil, err
 	}
+
 	s, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the broker: %w", err)
 	}
+
 	guard.server = s
 	log := newBrokerLog(o.Log)
 	s.SetLoggerV2(log, false, false, false)
@@ -95,13 +103,16 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 		return nil, fmt.Errorf("cannot start the broker: %s", text)
 	default:
 	}
+
 	if !s.ReadyForConnections(readyTimeout) {
 		b.Close()
 		return nil, errors.New("cannot start the broker: it does not take connections")
 	}
+
 	if o.Listen != "" {
 		b.addr = s.Addr().String()
 	}
+
 	return b, nil
 }
 
@@ -120,12 +131,14 @@ func brokerOptions(o BrokerOptions, guard *doorman) (*server.Options, error) {
 		MaxPingsOut:                maxPingsOut,
 		AuthTimeout:                dialTimeout.Seconds(),
 	}
+
 	if o.TLS != nil {
 		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = admission(o.TLS), dialTimeout.Seconds(), true
 	}
 	if o.Listen == "" {
 		return opts, nil
 	}
+
 	host, port, err := listenAddr(o.Listen, o.TLS != nil)
 	if err != nil {
 		return nil, err
@@ -133,6 +146,7 @@ func brokerOptions(o BrokerOptions, guard *doorman) (*server.Options, error) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
+
 	opts.Host, opts.Port = host, port
 	return opts, nil
 }
@@ -173,5 +187,6 @@ func admission(base *tls.Config) *tls.Config {
 		}
 		return inner, nil
 	}
+
 	return c
 }

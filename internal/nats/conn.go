@@ -8,8 +8,8 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 )
 
-// commonOptions override what the library would give up, keep or believe by default: it ends after 60 attempts, repeats old messages after a
-// reconnect, and goes to whatever other servers the present one names.
+// commonOptions override what the library would give up, keep or believe by default: it ends after 60 attempts,
+// repeats old messages after a reconnect, and goes to whatever other servers the present one names.
 func commonOptions() []natsgo.Option {
 	return []natsgo.Option{
 		natsgo.MaxReconnects(-1),
@@ -32,15 +32,18 @@ func (o *outbox) publish(conn *natsgo.Conn, subject string, write func([]byte) [
 	if !ok {
 		buf = new([]byte)
 	}
+
 	defer o.buffers.Put(buf)
 	*buf = write((*buf)[:0])
 	if len(*buf) > MaxMessage {
 		return fmt.Errorf("message has %d bytes, the fabric carries at most %d", len(*buf), MaxMessage)
 	}
+
 	err := conn.Publish(subject, *buf)
 	if errors.Is(err, natsgo.ErrReconnectBufExceeded) || errors.Is(err, natsgo.ErrConnectionClosed) {
 		return ErrDown
 	}
+
 	return err
 }
 

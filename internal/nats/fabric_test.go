@@ -24,10 +24,13 @@ func TestThereAndBack(t *testing.T) {
 		if err := h.Send("a1", 7, &gozzard.Command{Kind: gozzard.CommandWelcome, Session: 3, Interval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
+
 		eventually(t, "the command", func() bool { return len(a.got()) == 1 })
+
 		if c := a.got()[0]; c.Kind != gozzard.CommandWelcome || c.Session != 3 || c.Interval != time.Minute {
 			t.Errorf("got command %+v", c)
 		}
+
 		for kind := gozzard.ReportHello; kind <= gozzard.ReportHeartbeat; kind++ {
 			// Who sent it is known from the connection: what the report says does not matter.
 			hello := &gozzard.Hello{Host: gozzard.HostInfo{Agent: "somebody-else"}}
@@ -35,12 +38,15 @@ func TestThereAndBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		eventually(t, "the reports", func() bool { return len(in.all()) == 4 })
+
 		for _, r := range in.all() {
 			if r.from != "a1" || r.cloud != 7 || r.Session != 3 {
 				t.Errorf("got report %+v from %s in %d", r.Report, r.from, r.cloud)
 			}
 		}
+
 		if s := h.Stats(); s.Results != 2 || s.Statuses != 2 || s.Sent != 1 || s.Dropped+s.Malformed+s.Newer != 0 {
 			t.Errorf("got %+v", s)
 		}
@@ -57,6 +63,7 @@ func TestLinksComeBackAfterTheBrokerDid(t *testing.T) {
 	for i := range 5 {
 		links = append(links, link(t, nats.LinkOptions{URL: addr, Agent: agentID(i)}))
 	}
+
 	allUp := func(times int) func() bool {
 		return func() bool {
 			for _, l := range links {
@@ -67,8 +74,10 @@ func TestLinksComeBackAfterTheBrokerDid(t *testing.T) {
 			return true
 		}
 	}
+
 	eventually(t, "all links", allUp(1))
 	b.Close()
+
 	eventually(t, "all links to notice", func() bool {
 		for _, l := range links {
 			if l.isUp() {
@@ -77,9 +86,11 @@ func TestLinksComeBackAfterTheBrokerDid(t *testing.T) {
 		}
 		return true
 	})
+
 	if err := links[0].Send(&gozzard.Report{Kind: gozzard.ReportHello}); !errors.Is(err, nats.ErrDown) {
 		t.Errorf("sent without a connection: %v", err)
 	}
+
 	b = broker(t, addr)
 	eventually(t, "all links again", allUp(2))
 
@@ -109,6 +120,7 @@ func TestLinkEndsWhileTheServerIsSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		defer close(accepted)
@@ -116,13 +128,16 @@ func TestLinkEndsWhileTheServerIsSilent(t *testing.T) {
 			accepted <- c
 		}
 	}()
+
 	a := link(t, nats.LinkOptions{URL: l.Addr().String(), Agent: "patient"})
 	c := <-accepted
 	start := time.Now()
 	a.stop()
+
 	if took := time.Since(start); took > 20*time.Second { // the library's own time-out is 30 s
 		t.Errorf("took %v to end", took)
 	}
+
 	_ = c.Close()
 	_ = l.Close()
 }
@@ -141,9 +156,11 @@ func TestManyLinks(t *testing.T) {
 			}
 		}})
 	}
+
 	for i := range links {
 		eventually(t, "the links", links[i].isUp)
 	}
+
 	ids := make(map[gozzard.AgentID]gozzard.OpID)
 	for i := range links {
 		ids[agentID(i)] = gozzard.NewOpID()
@@ -152,13 +169,16 @@ func TestManyLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	eventually(t, "all results", func() bool { return len(in.all()) == n })
+
 	for _, r := range in.all() {
 		if ids[r.from] != r.Results[0].ID {
 			t.Errorf("result of %s came from %s", r.Results[0].ID, r.from)
 		}
 		delete(ids, r.from)
 	}
+
 	if len(ids) != 0 {
 		t.Errorf("%d agents did not answer", len(ids))
 	}
@@ -175,12 +195,14 @@ func TestOrderPerAgentAndSubject(t *testing.T) {
 	for i := range agents {
 		next[place{agentID(i), false}], next[place{agentID(i), true}] = new(atomic.Uint64), new(atomic.Uint64)
 	}
+
 	hub(t, nats.HubOptions{Broker: b, Receive: func(from gozzard.AgentID, _ int, r *gozzard.Report) {
 		n := next[place{from, r.Kind == gozzard.ReportHeartbeat}]
 		if !n.CompareAndSwap(r.Beat-1, r.Beat) {
 			t.Errorf("%s: %d came after %d", from, r.Beat, n.Load())
 		}
 	}})
+
 	for i := range agents {
 		l := link(t, nats.LinkOptions{Broker: b, Agent: agentID(i)})
 		eventually(t, "the link", l.isUp)
@@ -195,12 +217,14 @@ func TestOrderPerAgentAndSubject(t *testing.T) {
 			}
 		}()
 	}
+
 	for p, n := range next {
 		eventually(t, "all of "+string(p.from), func() bool { return n.Load() == each })
 	}
 }
 
-// A receiver that is stuck on status must not keep results from coming in, nor must one agent's flood keep the others out.
+// A receiver that is stuck on status must not keep results from coming in, nor must one agent's flood keep the
+// others out.
 func TestFloodOfStatus(t *testing.T) {
 	b := broker(t, "")
 	stuck, release := make(chan struct{}), make(chan struct{})
@@ -218,6 +242,7 @@ func TestFloodOfStatus(t *testing.T) {
 			<-release
 		}
 	}})
+
 	flooder := link(t, nats.LinkOptions{Broker: b, Agent: "flooder"})
 	other := link(t, nats.LinkOptions{Broker: b, Agent: "normal"})
 	eventually(t, "the links", func() bool { return flooder.isUp() && other.isUp() })
@@ -230,11 +255,13 @@ func TestFloodOfStatus(t *testing.T) {
 			<-stuck
 		}
 	}
+
 	for range 10 {
 		if err := errors.Join(other.Send(status), flooder.Send(&gozzard.Report{Kind: gozzard.ReportResults})); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	eventually(t, "results of the flooder", func() bool { return results.Load() == 10 })
 	eventually(t, "status of the other", func() bool { return normal.Load() == 10 })
 	eventually(t, "the flood to be dropped", func() bool { return h.Stats().Dropped > 0 })
@@ -249,11 +276,14 @@ func TestReportsBeforeRunAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	l := link(t, nats.LinkOptions{Broker: b, Agent: "a"})
 	eventually(t, "the link", l.isUp)
+
 	if err := l.Send(&gozzard.Report{Kind: gozzard.ReportHello}); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, "the hub", func() bool { return h.Stats().Results == 1 })
 	run(t, h.Run)
 	eventually(t, "the report", func() bool { return len(in.all()) == 1 })
@@ -266,11 +296,14 @@ func TestLastReportIsSentBeforeTheEnd(t *testing.T) {
 		o.Agent = "leaving"
 		l := link(t, o)
 		eventually(t, "the link", l.isUp)
+
 		if err := l.Send(&gozzard.Report{Kind: gozzard.ReportResults}); err != nil {
 			t.Fatal(err)
 		}
+
 		l.stop()
 		eventually(t, "the last report", func() bool { return len(in.all()) == 1 })
+
 		if l.isUp() {
 			t.Error("ended without Down")
 		}
@@ -292,7 +325,9 @@ func TestSendRefuses(t *testing.T) {
 			t.Errorf("got %v, want an error with %q", err, name)
 		}
 	}
+
 	h.Close()
+
 	if err := h.Send("a", 0, &gozzard.Command{}); !errors.Is(err, nats.ErrDown) {
 		t.Errorf("sent after the end: %v", err)
 	}
@@ -304,11 +339,13 @@ func TestHubOutlivesItsBrokerAndEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	done := make(chan error, 1)
 	go func() { done <- h.Run(context.Background()) }()
 	b.Close()
 	eventually(t, "the hub to notice", func() bool { return errors.Is(h.Send("a", 0, &gozzard.Command{}), nats.ErrDown) })
 	h.Close()
+
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -320,12 +357,15 @@ func TestCommandsOfANewerServer(t *testing.T) {
 	var lines logLines
 	l := link(t, nats.LinkOptions{Broker: b, Agent: "old", Log: lines.logger()})
 	eventually(t, "the link", l.isUp)
+
 	for range 3 {
 		if err := h.Send("old", 0, &gozzard.Command{Version: gozzard.ProtocolVersion + 1, Kind: gozzard.CommandAck}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	eventually(t, "all to be counted", func() bool { return l.Stats().Newer == 3 })
+
 	if n := lines.count("newer protocol and is not understood"); n != 1 {
 		t.Errorf("said %d times", n)
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Limits is how much one agent may send. What is beyond is dropped before it is read, status first; an agent that goes on is muted for a while, and one that
-// goes on even then is put out. A zero field gets its default, a rate below zero is none.
+// Limits is how much one agent may send. What is beyond is dropped before it is read, status first; an agent that
+// goes on is muted for a while, and one that goes on even then is put out. A zero field gets its default, a rate
+// below zero is none.
 type Limits struct {
 	Messages     float64 // a second
 	MessageBurst int     // at once
@@ -19,9 +20,10 @@ type Limits struct {
 	Mute         time.Duration // for a first offence; each further one within an hour doubles it
 }
 
-// DefaultLimits are above what an agent of ours can send. It tells results at most every three milliseconds and changes every thirty, so it never has more than
-// some 400 messages a second; and 2,000 processes that change at once, each with a message of several kilobytes, are within the burst. To read a full
-// megabyte of status costs the server some ten milliseconds.
+// DefaultLimits are above what an agent of ours can send. It tells results at most every three milliseconds and
+// changes every thirty, so it never has more than some 400 messages a second; and 2,000 processes that change at
+// once, each with a message of several kilobytes, are within the burst. To read a full megabyte of status costs the
+// server some ten milliseconds.
 func DefaultLimits() Limits {
 	return Limits{Messages: 500, MessageBurst: 8000, Bytes: 2 << 20, ByteBurst: 16 << 20, Mute: time.Minute}
 }
@@ -37,7 +39,8 @@ const (
 	// A quarter of what is at hand is kept for results: status goes first.
 	statusReserve = 4
 
-	// So much has to be dropped before an agent is muted: one that is merely busy slows down, since nothing of what it lost is acknowledged.
+	// So much has to be dropped before an agent is muted: one that is merely busy slows down, since nothing of what
+	// it lost is acknowledged.
 	muteMessages = 200
 	muteBytes    = 4 << 20
 
@@ -59,6 +62,7 @@ const (
 
 func (l *Limits) setDefaults() {
 	d := DefaultLimits()
+
 	if l.Messages == 0 {
 		l.Messages, l.MessageBurst = d.Messages, d.MessageBurst
 	}
@@ -150,14 +154,17 @@ func (g *floodgate) admit(name string, size int, soft bool) ruling {
 		s.muted, s.mutedBytes = 0, 0
 		return ruling{drop: true, putOut: s.mutedUntil.Sub(now)}
 	}
+
 	if g.take(s, size, soft, now) {
 		return ruling{}
 	}
+
 	s.dropped++
 	s.droppedBytes += size
 	if s.dropped < muteMessages && s.droppedBytes < muteBytes {
 		return ruling{drop: true}
 	}
+
 	return ruling{drop: true, muted: g.mute(name, s, "floods the fabric", now)}
 }
 
@@ -179,6 +186,7 @@ func (g *floodgate) take(s *sender, size int, soft bool, now time.Time) bool {
 	s.messages.fill(l.Messages, float64(l.MessageBurst), now)
 	s.bytes.fill(l.Bytes, float64(l.ByteBurst), now)
 	reserve := 0.0
+
 	if soft {
 		reserve = 1.0 / statusReserve
 	}
@@ -186,11 +194,13 @@ func (g *floodgate) take(s *sender, size int, soft bool, now time.Time) bool {
 		l.Bytes > 0 && s.bytes.tokens-float64(size) < reserve*float64(l.ByteBurst) {
 		return false
 	}
+
 	s.messages.tokens--
 	s.bytes.tokens -= float64(size)
 	if s.messages.tokens > float64(l.MessageBurst)/2 && s.bytes.tokens > float64(l.ByteBurst)/2 {
 		s.dropped, s.droppedBytes = 0, 0
 	}
+
 	return true
 }
 
@@ -216,7 +226,8 @@ func (g *floodgate) arrivedSince(name string) (n said) {
 	return n
 }
 
-// loud is about an agent that was found to say more than it may without being heard; it tells for how long that one is to be put out.
+// loud is about an agent that was found to say more than it may without being heard; it tells for how long that one
+// is to be put out.
 func (g *floodgate) loud(name string) time.Duration {
 	now := g.now()
 	g.mu.Lock()
@@ -256,12 +267,13 @@ func (g *floodgate) flag(agent gozzard.AgentID) string {
 	case now.Sub(s.offended) < offenceLife:
 		return fmt.Sprintf("was muted at %s: it %s", s.offended.UTC().Format(time.RFC3339), s.offence)
 	}
+
 	delete(g.offenders, agent)
 	return ""
 }
 
-// sender finds what is known of a peer. The names are the broker's, but where agents come with a secret anybody who has it can take any name: what is
-// idle goes. mu is held.
+// sender finds what is known of a peer. The names are the broker's, but where agents come with a secret anybody who
+// has it can take any name: what is idle goes. mu is held.
 func (g *floodgate) sender(name string, now time.Time) *sender {
 	s := g.senders[name]
 	if s == nil {
@@ -278,6 +290,7 @@ func (g *floodgate) sender(name string, now time.Time) *sender {
 		s = new(sender)
 		g.senders[name] = s
 	}
+
 	s.heard = now
 	return s
 }
@@ -290,7 +303,8 @@ func peerOf(subject string) string {
 	return subject[min(len(subject), len(subjectStatus)):]
 }
 
-// Flag tells in words what is wrong with an agent that sends too much or what cannot be read, "" for nothing in the last hour.
+// Flag tells in words what is wrong with an agent that sends too much or what cannot be read, "" for nothing in the
+// last hour.
 func (h *Hub) Flag(agent gozzard.AgentID) string { return h.gate.flag(agent) }
 
 // letIn reports whether a message is to be looked at, and acts on its sender.
@@ -300,17 +314,21 @@ func (h *Hub) letIn(subject string, size int, soft bool) bool {
 	if !r.drop {
 		return true
 	}
+
 	h.flooded.Add(1)
 	h.opts.Refused(RuleFlood)
+
 	if r.muted > 0 && h.said.first("flood "+name) {
 		h.opts.Log.Warn("agent sends more than it may and is muted; gozzard hosts shows it", "peer", name, "muted", r.muted)
 	}
+
 	if r.putOut > 0 {
 		h.opts.Broker.keepOut(name, r.putOut)
 		if h.said.first("put out " + name) {
 			h.opts.Log.Warn("agent goes on flooding and is put out", "peer", name, "out", r.putOut.Round(time.Second))
 		}
 	}
+
 	return false
 }
 

@@ -79,7 +79,9 @@ func TestTD3HonestBurst(t *testing.T) {
 			}
 		}
 	}
+
 	eventually(t, "all of it", func() bool { return len(in.all()) == 4000 })
+
 	if s := h.Stats(); s.Flooded != 0 || h.Flag("busy") != "" {
 		t.Errorf("%d were dropped, flag %q", s.Flooded, h.Flag("busy"))
 	}
@@ -104,7 +106,9 @@ func TestTD3StatusGoesFirst(t *testing.T) {
 			eventually(t, "the status", func() bool { return h.Stats().Statuses == 90 })
 		}
 	}
+
 	eventually(t, "all of it", func() bool { s := h.Stats(); return s.Statuses == 125 && s.Results == 25 && len(in.all()) == 100 })
+
 	if s := h.Stats(); s.Flooded != 50 {
 		t.Errorf("%d were dropped", s.Flooded)
 	}
@@ -122,21 +126,24 @@ func TestTD3AnswersAreNoFlood(t *testing.T) {
 			t.Error(err)
 		}
 	}})
+
 	self.Store(l)
 	eventually(t, "the link", l.isUp)
+
 	for i := range 100 {
 		if err := h.Send("asked", 0, &gozzard.Command{Kind: gozzard.CommandLogs}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the answer", func() bool { return len(in.all()) == i+1 })
 	}
+
 	if s := h.Stats(); s.Flooded != 0 || h.Flag("asked") != "" {
 		t.Errorf("%d were dropped, flag %q", s.Flooded, h.Flag("asked"))
 	}
 }
 
-// TestTD3FloodIsPutOut: who floods is muted, flagged and put out, by its own subjects and by those that are not its own; who sits beside it loses nothing, and
-// after a while it may come again.
+// TestTD3FloodIsPutOut: who floods is muted, flagged and put out, by its own subjects and by those that are not its
+// own; who sits beside it loses nothing, and after a while it may come again.
 func TestTD3FloodIsPutOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		subject string
@@ -156,6 +163,7 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			t.Cleanup(b.Close)
 			var in inbox
 			var lines logLines
@@ -166,6 +174,7 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 			a.Opts.AllowReconnect = false
 			sent := pour(t, a, c.subject, c.data)
 			eventually(t, "the end of the connection", a.IsClosed)
+
 			if flag := h.Flag("evil"); !strings.Contains(flag, "muted until") {
 				t.Errorf("flag %q", flag)
 			}
@@ -181,6 +190,7 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 			if err := good.Send(&gozzard.Report{Kind: gozzard.ReportResults, Session: 7}); err != nil {
 				t.Error(err)
 			}
+
 			eventually(t, "the report of the good one", func() bool {
 				for _, m := range in.all() {
 					if m.from == "good" && m.Session == 7 {
@@ -189,9 +199,11 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 				}
 				return false
 			})
+
 			if n := lines.count("peer=0.evil"); n == 0 || n > 3 {
 				t.Errorf("said %d times", n)
 			}
+
 			t.Logf("%d messages sent, %d came in, %d dropped unread", sent, h.Stats().Results+h.Stats().Statuses, h.Stats().Flooded)
 		})
 	}
@@ -205,6 +217,7 @@ func TestTD3ComesAgain(t *testing.T) {
 	a.Opts.AllowReconnect = false
 	pour(t, a, "st.0.evil", statusBytes())
 	eventually(t, "the end of the connection", a.IsClosed)
+
 	eventually(t, "the end of its time", func() bool {
 		conn, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo("0.evil", secret))
 		if err == nil {
@@ -212,12 +225,14 @@ func TestTD3ComesAgain(t *testing.T) {
 		}
 		return err == nil
 	})
+
 	if flag := h.Flag("evil"); !strings.Contains(flag, "was muted at") {
 		t.Errorf("afterwards the flag is %q", flag)
 	}
 }
 
-// TestB3TenUnreadableMessages: ten messages that cannot be read end the session, nine do not, and those of a newer protocol do not count.
+// TestB3TenUnreadableMessages: ten messages that cannot be read end the session, nine do not, and those of a newer
+// protocol do not count.
 func TestB3TenUnreadableMessages(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	var in inbox
@@ -230,19 +245,24 @@ func TestB3TenUnreadableMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for range 9 {
 		if err := a.Publish("res.0.odd", []byte{0xff}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	eventually(t, "all to be counted", func() bool { s := h.Stats(); return s.Newer == 30 && s.Malformed == 9 })
+
 	if err := a.Flush(); err != nil || h.Flag("odd") != "" {
 		t.Fatalf("after nine: %v, %q", err, h.Flag("odd"))
 	}
 	if err := a.Publish("st.0.odd", []byte{0xff}); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, "the end of the connection", a.IsClosed)
+
 	if flag := h.Flag("odd"); !strings.Contains(flag, "cannot be read") {
 		t.Errorf("flag %q", flag)
 	}

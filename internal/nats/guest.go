@@ -8,7 +8,8 @@ import (
 const (
 	maxRuns = 8
 
-	// So often may one run of an agent take the place of a connection that still lives, before it must be two: a machine that was copied while it ran.
+	// So often may one run of an agent take the place of a connection that still lives, before it must be two: a
+	// machine that was copied while it ran.
 	maxTaken  = 30
 	takenTime = time.Minute
 )
@@ -21,8 +22,9 @@ type guest struct {
 	taken []time.Time // when a living connection of the same run was replaced
 }
 
-// arrive notes a new connection and reports whether it proves a clone. Each run of an agent has a number of its own, and a run that was followed by another
-// one has ended: when it comes back, two are running. live says that the connection before is still open.
+// arrive notes a new connection and reports whether it proves a clone. Each run of an agent has a number of its
+// own, and a run that was followed by another one has ended: when it comes back, two are running. live says that
+// the connection before is still open.
 func (g *guest) arrive(run string, live bool, now time.Time) (clone bool) {
 	switch {
 	case g.run == "":

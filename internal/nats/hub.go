@@ -17,8 +17,8 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// Room for reports that wait to be taken in. Results have so much that only an agent gone mad meets its bound, and what it loses it repeats;
-// status is soft and the next report replaces what was lost.
+// Room for reports that wait to be taken in. Results have so much that only an agent gone mad meets its bound, and
+// what it loses it repeats; status is soft and the next report replaces what was lost.
 const (
 	resultsPerAgent = 32 << 20
 	resultsTotal    = 512 << 20
@@ -26,8 +26,8 @@ const (
 	statusTotal     = 64 << 20
 )
 
-// HubOptions says where reports go. The funcs are called from several goroutines: in order and one at a time for one agent and subject, at the
-// same time for different agents, and for the results and the status of one agent.
+// HubOptions says where reports go. The funcs are called from several goroutines: in order and one at a time for
+// one agent and subject, at the same time for different agents, and for the results and the status of one agent.
 type HubOptions struct {
 	Broker    *Broker
 	Receive   func(from gozzard.AgentID, cloud int, r *gozzard.Report)
@@ -86,6 +86,7 @@ func NewHub(o HubOptions) (*Hub, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	h := &Hub{
 		opts: o, gone: make(chan struct{}), stop: make(chan struct{}),
 		results: newLanes(resultsPerAgent, resultsTotal), statuses: newLanes(statusPerAgent, statusTotal), gate: newFloodgate(o.Limits),
@@ -94,33 +95,40 @@ func NewHub(o HubOptions) (*Hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the broker: %w", err)
 	}
+
 	h.conn = conn
 	h.post = newPost(conn, o.Seal, h.stop, o.Log)
 	go h.post.run()
+
 	if err := h.subscribe(); err != nil {
 		h.Close()
 		return nil, fmt.Errorf("cannot subscribe at the broker: %w", err)
 	}
+
 	return h, nil
 }
 
-// Run hands reports on until the context ends or Close is called. It waits for the calls of Receive that are under way; what still waits is
-// thrown away, agents repeat what matters.
+// Run hands reports on until the context ends or Close is called. It waits for the calls of Receive that are under
+// way; what still waits is thrown away, agents repeat what matters.
 func (h *Hub) Run(ctx context.Context) error {
 	if !h.running.TryLock() {
 		return errors.New("cannot run a hub twice")
 	}
+
 	defer h.running.Unlock()
 	var workers sync.WaitGroup
 	for range min(max(runtime.GOMAXPROCS(0), 2), 8) {
 		workers.Go(func() { h.work(h.results) })
 		workers.Go(func() { h.work(h.statuses) })
 	}
+
 	workers.Go(func() { h.watch(h.stop) })
+
 	select {
 	case <-ctx.Done():
 	case <-h.stop:
 	}
+
 	h.shut()
 	workers.Wait()
 	return nil
@@ -133,7 +141,8 @@ func (h *Hub) Close() {
 	defer h.running.Unlock()
 }
 
-// Send hands a command to the fabric. It does not wait for the agent, nor know whether there is one; what is sent to one agent stays in order.
+// Send hands a command to the fabric. It does not wait for the agent, nor know whether there is one; what is sent
+// to one agent stays in order.
 func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 	p, err := newPeer(cloud, to)
 	if err != nil {
@@ -237,6 +246,7 @@ func (h *Hub) receive(subject string, data []byte) {
 		h.opts.Log.Error("report on a subject that is no agent's", "subject", subject)
 		return
 	}
+
 	r, err := wire.DecodeReport(data)
 	switch {
 	case errors.Is(err, wire.ErrNewer):

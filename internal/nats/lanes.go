@@ -2,9 +2,9 @@ package nats
 
 import "sync"
 
-// lanes queues messages by their subject for a few workers. Messages of one subject are worked off in order and never two at a time; subjects
-// take turns, so an agent that floods its lane delays the others by one message per turn. Bounds are by bytes, per lane and for all; what is
-// beyond them is refused and the lane's sender loses it.
+// lanes queues messages by their subject for a few workers. Messages of one subject are worked off in order and
+// never two at a time; subjects take turns, so an agent that floods its lane delays the others by one message per
+// turn. Bounds are by bytes, per lane and for all; what is beyond them is refused and the lane's sender loses it.
 type lanes struct {
 	perLane, total int
 
@@ -36,9 +36,11 @@ func (q *lanes) push(subject string, data []byte) bool {
 	cost := len(data) + msgOverhead
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	if q.closed {
 		return true // nobody will miss it
 	}
+
 	l := q.bySubj[subject]
 	if l == nil {
 		if q.bytes+cost > q.total {
@@ -51,6 +53,7 @@ func (q *lanes) push(subject string, data []byte) bool {
 	} else if l.bytes+cost > q.perLane || q.bytes+cost > q.total {
 		return false
 	}
+
 	l.msgs.push(data)
 	l.bytes += cost
 	q.bytes += cost
@@ -61,12 +64,15 @@ func (q *lanes) push(subject string, data []byte) bool {
 func (q *lanes) take() (l *lane, data []byte, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	for q.ready.len() == 0 && !q.closed {
 		q.wake.Wait()
 	}
+
 	if q.closed {
 		return nil, nil, false
 	}
+
 	l = q.ready.pop()
 	data = l.msgs.pop()
 	cost := len(data) + msgOverhead

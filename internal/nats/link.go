@@ -35,12 +35,13 @@ type LinkOptions struct {
 	Cloud  int
 	Secret string
 
-	// TLS is how a server is reached that asks for certificates; then the secret is not used. Machine is told to it, to find copies of this agent.
+	// TLS is how a server is reached that asks for certificates; then the secret is not used. Machine is told to
+	// it, to find copies of this agent.
 	TLS     *tls.Config
 	Machine string
 
-	// Open gives the bytes of a command out of what arrived, or says why it is not from the server. Nothing is read before. nil: commands come as
-	// they are, for tests.
+	// Open gives the bytes of a command out of what arrived, or says why it is not from the server. Nothing is read
+	// before. nil: commands come as they are, for tests.
 	Open func([]byte) ([]byte, error)
 
 	Command func(*gozzard.Command) // called in the order of arrival, one at a time
@@ -93,12 +94,15 @@ func NewLink(o LinkOptions) (*Link, error) {
 	if (o.URL == "") == (o.Broker == nil) {
 		return nil, errors.New("cannot make a link: it needs either the server's address or a broker of this process")
 	}
+
 	l := &Link{opts: o, name: p.String(), run: cryptorand.Text()}
+
 	if o.Broker == nil {
 		if l.url, err = serverAddr(o.URL, o.TLS != nil); err != nil {
 			return nil, err
 		}
 	}
+
 	if o.Open == nil {
 		l.opts.Open = func(b []byte) ([]byte, error) { return b, nil }
 	}
@@ -111,10 +115,12 @@ func NewLink(o LinkOptions) (*Link, error) {
 	if o.Log == nil {
 		l.opts.Log = slog.New(slog.DiscardHandler)
 	}
+
 	return l, nil
 }
 
-// Run keeps the link connected until the context ends, and returns when nothing of it is left. A link runs once at a time.
+// Run keeps the link connected until the context ends, and returns when nothing of it is left. A link runs once at
+// a time.
 func (l *Link) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := l.session(ctx); err != nil {
@@ -128,12 +134,15 @@ func (l *Link) Run(ctx context.Context) error {
 	return nil
 }
 
-// Send hands a report to the fabric; ErrDown when there is no connection. It does not wait for the server, nor know whether there is one.
+// Send hands a report to the fabric; ErrDown when there is no connection. It does not wait for the server, nor know
+// whether there is one.
 func (l *Link) Send(r *gozzard.Report) error {
 	subject := subjectStatus
+
 	if r.Kind == gozzard.ReportHello || r.Kind == gozzard.ReportResults {
 		subject = subjectResult
 	}
+
 	conn := l.conn.Load()
 	if conn == nil {
 		return fmt.Errorf("cannot send report: %w", ErrDown)
@@ -141,14 +150,16 @@ func (l *Link) Send(r *gozzard.Report) error {
 	if err := l.out.publish(conn, subject+l.name, func(b []byte) []byte { return wire.AppendReport(b, r) }); err != nil {
 		return fmt.Errorf("cannot send report: %w", err)
 	}
+
 	l.sent.Add(1)
 	return nil
 }
 
-// Reconnect drops the connection, if there is one, gives up the attempt that is under way, if there is one, and connects anew without waiting for the next one
-// that is planned. It does not wait for the new connection.
+// Reconnect drops the connection, if there is one, gives up the attempt that is under way, if there is one, and
+// connects anew without waiting for the next one that is planned. It does not wait for the new connection.
 func (l *Link) Reconnect() error {
-	// First what the library may be waiting for with its lock held: a dial, an answer or a write to where the network has gone away.
+	// First what the library may be waiting for with its lock held: a dial, an answer or a write to where the
+	// network has gone away.
 	dialling := l.dialling.Load()
 	if dialling != nil {
 		(*dialling)()
@@ -156,6 +167,7 @@ func (l *Link) Reconnect() error {
 	if s := l.socket.Load(); s != nil {
 		_ = s.Close() // who reads it learns of it
 	}
+
 	conn := l.conn.Load()
 	switch {
 	case conn == nil && dialling != nil: // the first attempt; the next one comes by itself
@@ -165,9 +177,11 @@ func (l *Link) Reconnect() error {
 	case conn.IsConnected() && l.opts.Broker == nil: // its reader has yet to see the end, and will connect by itself
 		return nil
 	}
+
 	if err := conn.ForceReconnect(); err != nil {
 		return fmt.Errorf("cannot connect anew: %w", err)
 	}
+
 	return nil
 }
 
@@ -190,19 +204,22 @@ func (l *Link) Stats() LinkStats {
 	}
 }
 
-// session is the life of one connection of the library, which survives any number of reconnects. It ends with the context, or with an error
-// when the library gave up.
+// session is the life of one connection of the library, which survives any number of reconnects. It ends with the
+// context, or with an error when the library gave up.
 func (l *Link) session(ctx context.Context) error {
-	// The socket must end with the context while the library waits on a silent server; later this func ends it, after what was sent.
+	// The socket must end with the context while the library waits on a silent server; later this func ends it,
+	// after what was sent.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	release := context.AfterFunc(ctx, end)
 	ev := newEvents()
 	conn, err := natsgo.Connect(l.url, l.connOptions(life, ev)...)
 	release()
+
 	if err != nil {
 		return fmt.Errorf("cannot connect: %w", err)
 	}
+
 	subDone := make(chan struct{})
 	sub, err := conn.Subscribe(subjectOp+l.name, l.receive)
 	if err != nil {
@@ -210,13 +227,16 @@ func (l *Link) session(ctx context.Context) error {
 		<-ev.gone
 		return fmt.Errorf("cannot subscribe: %w", err)
 	}
+
 	sub.SetClosedHandler(func(string) { close(subDone) })
 	l.conn.Store(conn)
 	err = l.follow(ctx, conn, ev)
 	l.conn.Store(nil)
+
 	if conn.IsConnected() {
 		_ = conn.FlushTimeout(lastFlush) // the last reports; nobody is left to act on a failure
 	}
+
 	end()
 	conn.Close()
 	<-ev.gone
@@ -232,6 +252,7 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 			l.down()
 		}
 	}()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -301,14 +322,17 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { l.failed(err) }),
 		natsgo.ClosedHandler(func(*natsgo.Conn) { close(ev.gone) }),
 	)
+
 	if l.opts.TLS != nil {
 		opts = append(opts, natsgo.Name(l.opts.Machine+"/"+l.run), natsgo.Secure(l.opts.TLS), natsgo.TLSHandshakeFirst())
 	} else {
 		opts = append(opts, natsgo.Name("agent"), natsgo.UserInfo(l.name, l.opts.Secret))
 	}
+
 	if l.opts.Broker != nil {
 		return append(opts, natsgo.InProcessServer(l.opts.Broker.server))
 	}
+
 	return append(opts, natsgo.SetCustomDialer(dialer{link: l, atEnd: func(f func()) func() bool { return context.AfterFunc(life, f) }}))
 }
 
@@ -345,6 +369,7 @@ func (l *Link) receive(m *natsgo.Msg) {
 		}
 		return
 	}
+
 	cmd, err := wire.DecodeCommand(data)
 	switch {
 	case errors.Is(err, wire.ErrNewer):
@@ -362,8 +387,8 @@ func (l *Link) receive(m *natsgo.Msg) {
 	}
 }
 
-// retryDelay is spread over all of a time that doubles from the first to the slowest, so that a fleet does not come back in step. Who was refused waits
-// for half of it at least.
+// retryDelay is spread over all of a time that doubles from the first to the slowest, so that a fleet does not come
+// back in step. Who was refused waits for half of it at least.
 func retryDelay(attempts int, refused bool) time.Duration {
 	if refused {
 		return refusedTry/2 + rand.N(refusedTry/2)

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// brokerLog hands the broker's lines to slog. Its notices are about its own start and stop, which our log says better: they go to debug.
+// brokerLog hands the broker's lines to slog. Its notices are about its own start and stop, which our log says
+// better: they go to debug.
 type brokerLog struct {
 	log   *slog.Logger
 	fatal chan string // the first reason why the broker could not start

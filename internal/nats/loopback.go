@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// loopback takes apart a host:port whose host is a loopback address or "localhost". Names are not resolved: what they mean can change between
-// the check and the use. "localhost" becomes 127.0.0.1 for the same reason.
+// loopback takes apart a host:port whose host is a loopback address or "localhost". Names are not resolved: what
+// they mean can change between the check and the use. "localhost" becomes 127.0.0.1 for the same reason.
 func loopback(hostport string) (host string, port int, ok bool, err error) {
 	host, p, err := net.SplitHostPort(hostport)
 	if err != nil {
 		return "", 0, false, err
 	}
+
 	port, err = strconv.Atoi(p)
 	if err != nil || port < 0 || port > 65535 {
 		return "", 0, false, fmt.Errorf("%q is not a port", p)
@@ -23,10 +24,12 @@ func loopback(hostport string) (host string, port int, ok bool, err error) {
 	if host == "localhost" {
 		return "127.0.0.1", port, true, nil
 	}
+
 	addr, err := netip.ParseAddr(host)
 	if err != nil || addr.Zone() != "" || !addr.Unmap().IsLoopback() {
 		return host, port, false, nil
 	}
+
 	return addr.Unmap().String(), port, true, nil
 }
 
@@ -42,9 +45,11 @@ func listenAddr(listen string, anywhere bool) (host string, port int, err error)
 	return host, port, nil
 }
 
-// serverAddr reads the address of a server as agents are given it: nats://host:port or host:port. Without TLS it must be on loopback.
+// serverAddr reads the address of a server as agents are given it: nats://host:port or host:port. Without TLS it
+// must be on loopback.
 func serverAddr(raw string, anywhere bool) (string, error) {
 	hostport := raw
+
 	if strings.Contains(raw, "://") {
 		u, err := url.Parse(raw)
 		if err != nil {
@@ -55,6 +60,7 @@ func serverAddr(raw string, anywhere bool) (string, error) {
 		}
 		hostport = u.Host
 	}
+
 	host, port, ok, err := loopback(hostport)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the server's address: %w", err)
@@ -62,5 +68,6 @@ func serverAddr(raw string, anywhere bool) (string, error) {
 	if !ok && !anywhere {
 		return "", fmt.Errorf("a server can only be joined on loopback until enrolment and TLS are set up: %s is not a loopback address", hostport)
 	}
+
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port)), nil
 }

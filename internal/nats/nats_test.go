@@ -124,12 +124,14 @@ func link(t testing.TB, o nats.LinkOptions) *end {
 			onCommand(c)
 		}
 	}
+
 	o.Up = func() { e.turned(t, true) }
 	o.Down = func() { e.turned(t, false) }
 	l, err := nats.NewLink(o)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	e.Link = l
 	e.stop = run(t, l.Run)
 	return e

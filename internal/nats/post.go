@@ -13,7 +13,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Sealer makes of commands what an agent's Open undoes. It does so in two steps, so that many commands can share the costly one.
+// Sealer makes of commands what an agent's Open undoes. It does so in two steps, so that many commands can share
+// the costly one.
 type Sealer interface {
 	// Begin appends a command for one agent, which write appends, with all that surrounds it but for the proof.
 	Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte
@@ -33,13 +34,14 @@ func (unsealed) Sign([]*[]byte) {}
 const (
 	postRoom  = 1024 // letters that wait; who brings more waits too
 	postBatch = 64   // that are signed together
-	// postLinger is how long a letter that is in no hurry waits for others: the answer to a heartbeat, or that a verdict is durable. A fleet of thousands has
-	// always some, and they are most of all that is signed.
+	// postLinger is how long a letter that is in no hurry waits for others: the answer to a heartbeat, or that a
+	// verdict is durable. A fleet of thousands has always some, and they are most of all that is signed.
 	postLinger = 5 * time.Millisecond
 	proofRoom  = 512 // for what Sign appends
 )
 
-// post signs and sends what goes down: one after the other in the order of their coming, as many at a time as are there.
+// post signs and sends what goes down: one after the other in the order of their coming, as many at a time as are
+// there.
 type post struct {
 	conn    *natsgo.Conn
 	sealer  Sealer
@@ -71,15 +73,18 @@ func (p *post) hand(to gozzard.AgentID, subject string, kind gozzard.CommandKind
 	if !p.conn.IsConnected() {
 		return ErrDown
 	}
+
 	buf, ok := p.buffers.Get().(*[]byte)
 	if !ok {
 		buf = new([]byte)
 	}
+
 	*buf = p.sealer.Begin((*buf)[:0], to, kind, write)
 	if n := len(*buf) + proofRoom; n > MaxMessage {
 		p.buffers.Put(buf)
 		return fmt.Errorf("message has up to %d bytes, the fabric carries at most %d", n, MaxMessage)
 	}
+
 	select {
 	case p.queue <- letter{subject: subject, begun: buf, hurry: kind != gozzard.CommandAck}:
 		return nil
@@ -116,6 +121,7 @@ func (p *post) run() {
 func (p *post) gather(batch []letter, linger *time.Timer) []letter {
 	hurry := batch[0].hurry
 	linger.Reset(postLinger)
+
 	for len(batch) < postBatch {
 		select {
 		case l := <-p.queue:
@@ -137,6 +143,7 @@ func (p *post) gather(batch []letter, linger *time.Timer) []letter {
 			return batch
 		}
 	}
+
 	return batch
 }
 

@@ -36,23 +36,28 @@ func TestReconnectWithoutAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	addr := l.Addr().String()
+
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	e := link(t, nats.LinkOptions{URL: addr, Agent: agentID(1)})
 	eventually(t, "the reason", func() bool { up, fault := e.State(); return !up && strings.Contains(fault, "refused") })
+
 	for range 20 {
 		if err := e.Reconnect(); err != nil && !errors.Is(err, nats.ErrDown) {
 			t.Fatal(err)
 		}
 	}
+
 	broker(t, addr)
 	eventually(t, "the server that came later", e.isUp)
 }
 
-// The network has gone away without a word, as it does when a host moves: nothing arrives and nothing fails. The link is made anew at once, not when the
-// silence is noticed.
+// The network has gone away without a word, as it does when a host moves: nothing arrives and nothing fails. The
+// link is made anew at once, not when the silence is noticed.
 func TestReconnectOverADeadNetwork(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	w := newCable(t, b.Addr())
@@ -65,26 +70,32 @@ func TestReconnectOverADeadNetwork(t *testing.T) {
 	eventually(t, "a new connection", func() bool { return w.made() > 1 && e.upCount() == 2 && e.isUp() })
 }
 
-// The network swallows what is sent, and the attempt to connect would wait for long. It is given up, and the next one finds the server.
+// The network swallows what is sent, and the attempt to connect would wait for long. It is given up, and the next
+// one finds the server.
 func TestReconnectGivesUpADial(t *testing.T) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	closeFD := sync.OnceFunc(func() { _ = syscall.Close(fd) })
 	defer closeFD()
+
 	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
+
 	sa, err := syscall.Getsockname(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(sa.(*syscall.SockaddrInet4).Port))
 	queued, err := net.Dial("tcp", addr) // nobody accepts, and there is room for one
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer queued.Close()
 	e := link(t, nats.LinkOptions{URL: addr, Agent: agentID(1)})
 	eventually(t, "an attempt that is given up", func() bool {
@@ -94,6 +105,7 @@ func TestReconnectGivesUpADial(t *testing.T) {
 		_, fault := e.State()
 		return strings.Contains(fault, "canceled")
 	})
+
 	closeFD()
 	_ = queued.Close()
 	var b *nats.Broker
@@ -101,6 +113,7 @@ func TestReconnectGivesUpADial(t *testing.T) {
 		b, err = nats.StartBroker(nats.BrokerOptions{Listen: addr, Secret: secret})
 		return err == nil
 	})
+
 	t.Cleanup(b.Close)
 	eventually(t, "the server", e.isUp)
 }
@@ -119,6 +132,7 @@ func newCable(t *testing.T, to string) *cable {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w := &cable{addr: l.Addr().String()}
 	var wg sync.WaitGroup
 	var open sync.Map
@@ -127,6 +141,7 @@ func newCable(t *testing.T, to string) *cable {
 		open.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
 		wg.Wait()
 	})
+
 	wg.Go(func() {
 		for {
 			near, err := l.Accept()
@@ -148,6 +163,7 @@ func newCable(t *testing.T, to string) *cable {
 			wg.Go(func() { w.carry(n, near, far) })
 		}
 	})
+
 	return w
 }
 

@@ -19,7 +19,8 @@ func (s sealer) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, wr
 
 func (sealer) Sign([]*[]byte) {}
 
-// TestTT1 is about whoever owns the fabric: what the server did not seal for this agent is neither read nor acted on, and is counted.
+// TestTT1 is about whoever owns the fabric: what the server did not seal for this agent is neither read nor acted
+// on, and is counted.
 func TestTT1NothingIsReadUnopened(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	seal := []byte("sealed for ")
@@ -30,6 +31,7 @@ func TestTT1NothingIsReadUnopened(t *testing.T) {
 			}
 			return write(append(append(b, seal...), to...))
 		})})
+
 	injector := hub(t, nats.HubOptions{Broker: b, Receive: new(inbox).receive}) // has all rights and no key
 	var lines logLines
 	a := link(t, nats.LinkOptions{URL: b.Addr(), Agent: "a1", Log: lines.logger(), Open: func(b []byte) ([]byte, error) {
@@ -38,18 +40,23 @@ func TestTT1NothingIsReadUnopened(t *testing.T) {
 		}
 		return nil, errors.New("no seal")
 	}})
+
 	eventually(t, "the link", a.isUp)
+
 	for range 100 {
 		if err := injector.Send("a1", 0, &gozzard.Command{Kind: gozzard.CommandOperate, Session: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	eventually(t, "the refusals", func() bool { return a.Stats().Refused == 100 })
 	cmd := &gozzard.Command{Kind: gozzard.CommandAck, Session: 5}
 	if err := h.Send("a1", 0, cmd); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, "the command", func() bool { return len(a.got()) == 1 })
+
 	if got := a.got()[0]; !bytes.Equal(wire.AppendCommand(nil, got), wire.AppendCommand(nil, cmd)) {
 		t.Errorf("got %+v", got)
 	}

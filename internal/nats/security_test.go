@@ -31,9 +31,11 @@ func attack(t *testing.T, b *nats.Broker, user string) *attacker {
 			defer a.mu.Unlock()
 			a.denied = append(a.denied, err.Error())
 		}))
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(conn.Close)
 	a.Conn = conn
 	return a
@@ -42,9 +44,11 @@ func attack(t *testing.T, b *nats.Broker, user string) *attacker {
 // deniedCount is how many requests the broker refused, all that were made being answered.
 func (a *attacker) deniedCount(t *testing.T) int {
 	t.Helper()
+
 	if err := a.Flush(); err != nil {
 		t.Fatal(err)
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := 0
@@ -53,6 +57,7 @@ func (a *attacker) deniedCount(t *testing.T) int {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -78,11 +83,14 @@ func TestTS6AnAgentCannotPublishAsAnother(t *testing.T) {
 		}
 		eventually(t, s+" to be refused", func() bool { return a.deniedCount(t) == 2*(i+1) })
 	}
+
 	// On its own subject it may publish, with any reply subject: nobody answers there.
 	if err := a.PublishRequest("res.0.evil", "op.0.victim", forged); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, "the only report", func() bool { return len(in.all()) == 1 })
+
 	if r := in.all()[0]; r.from != "evil" {
 		t.Errorf("report came from %s", r.from)
 	}
@@ -90,7 +98,9 @@ func TestTS6AnAgentCannotPublishAsAnother(t *testing.T) {
 	if err := h.Send("victim", 0, &gozzard.Command{Kind: gozzard.CommandAck}); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, "our command", func() bool { return len(victim.got()) > 0 })
+
 	if got := victim.got(); len(got) != 1 || got[0].Kind != gozzard.CommandAck {
 		t.Errorf("the victim got %+v", got)
 	}
@@ -107,6 +117,7 @@ func TestAnAgentCannotListenToOthers(t *testing.T) {
 		defer mu.Unlock()
 		heard = append(heard, m.Subject)
 	}
+
 	n := 0
 	for _, s := range []string{
 		">", "*.>", "*.*.*", "op.>", "op.*.*", "op.0.*", "op.0.victim", "op.*.evil", "op.1.evil", "res.>", "st.>", "res.0.evil", "st.0.evil",
@@ -129,17 +140,23 @@ func TestAnAgentCannotListenToOthers(t *testing.T) {
 			eventually(t, s+" in "+queue+" to be refused", func() bool { return a.deniedCount(t) == n })
 		}
 	}
+
 	victim := link(t, nats.LinkOptions{URL: b.Addr(), Agent: "victim"})
 	eventually(t, "the victim", victim.isUp)
+
 	if err := h.Send("victim", 0, &gozzard.Command{Kind: gozzard.CommandAck}); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, "the command", func() bool { return len(victim.got()) == 1 })
+
 	if err := a.Flush(); err != nil {
 		t.Fatal(err)
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
+
 	if len(heard) != 0 {
 		t.Errorf("heard %q", heard)
 	}
@@ -161,10 +178,12 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%q with %q: got %v", c.user, c.password, err)
 		}
 	}
+
 	conn, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo("0.a", secret))
 	if err != nil {
 		t.Fatalf("the right one: %v", err)
 	}
+
 	conn.Close()
 }
 
@@ -187,11 +206,14 @@ func TestWrongSecretIsSaid(t *testing.T) {
 		URL: b.Addr(), Agent: "a", Secret: "wrong", Log: lines.logger(), Command: func(*gozzard.Command) {},
 		Up: func() { t.Error("up with a wrong secret") },
 	})
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	run(t, l.Run)
 	eventually(t, "the log", func() bool { return lines.count("refuses this agent's join secret") > 0 })
+
 	if n := lines.count("wrong"); n != 0 {
 		t.Error("the secret is in the log")
 	}
@@ -214,6 +236,7 @@ func TestOnlyLoopback(t *testing.T) {
 			}
 		}
 	}
+
 	for _, url := range []string{
 		"tls://127.0.0.1:1", "ws://127.0.0.1:1", "nats://u:p@127.0.0.1:1", "nats://127.0.0.1:1,192.0.2.1:1", "nats://127.0.0.1:1/x", "127.0.0.1", "nats://",
 		"127.0.0.1:99999",
@@ -222,6 +245,7 @@ func TestOnlyLoopback(t *testing.T) {
 			t.Errorf("link to %s was accepted", url)
 		}
 	}
+
 	for _, addr := range []string{"localhost:0", "127.0.0.1:0", "127.1.2.3:0", "[::ffff:127.0.0.1]:0"} {
 		b, err := nats.StartBroker(nats.BrokerOptions{Listen: addr, Secret: secret})
 		if err != nil {
@@ -246,6 +270,7 @@ func TestPortInUse(t *testing.T) {
 		second.Close()
 		t.Fatal("two brokers on one port")
 	}
+
 	if !strings.Contains(err.Error(), "cannot start the broker") || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
 	}
@@ -268,12 +293,16 @@ func TestWhatCannotBeRead(t *testing.T) {
 			}
 		}
 	}
+
 	eventually(t, "all to be counted", func() bool { s := h.Stats(); return s.Malformed == 6 && s.Newer == 3 })
 	in.mu.Lock()
+
 	if !errors.Is(in.bad["odd"], wire.ErrNewer) {
 		t.Errorf("got %v", in.bad)
 	}
+
 	in.mu.Unlock()
+
 	if lines.count("newer protocol and is not understood") != 1 || lines.count("report cannot be read") != 1 {
 		t.Errorf("not said once each:\n%s", lines.b.String())
 	}

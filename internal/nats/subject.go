@@ -21,7 +21,8 @@ const (
 // ErrDown says that the other end is not connected now; nothing was sent and nothing is kept for later.
 var ErrDown = errors.New("the fabric is not connected")
 
-// peer is the name of an agent in the fabric. Its text is both the user name at the broker and the last two tokens of its subjects.
+// peer is the name of an agent in the fabric. Its text is both the user name at the broker and the last two tokens
+// of its subjects.
 type peer struct {
 	cloud int
 	agent gozzard.AgentID

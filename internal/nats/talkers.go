@@ -11,8 +11,8 @@ const (
 	talkersKept  = 16 // the connections that have said most
 )
 
-// talkers finds agents whose noise never arrives: what is sent to subjects that are not theirs is refused by the broker, one message at a time, at the cost of a
-// processor. They are among those who have said most before long.
+// talkers finds agents whose noise never arrives: what is sent to subjects that are not theirs is refused by the
+// broker, one message at a time, at the cost of a processor. They are among those who have said most before long.
 type talkers struct {
 	at   time.Time
 	said map[uint64]said // by connection
@@ -28,6 +28,7 @@ func (t *talkers) look(s *server.Server, g *floodgate, now time.Time) (loud []st
 	if err != nil { // only of options that are wrong
 		return nil
 	}
+
 	span := now.Sub(t.at).Seconds()
 	seen := make(map[uint64]said, len(conns.Conns))
 	for _, c := range conns.Conns {
@@ -46,6 +47,7 @@ func (t *talkers) look(s *server.Server, g *floodgate, now time.Time) (loud []st
 			loud = append(loud, c.AuthorizedUser)
 		}
 	}
+
 	t.at, t.said = now, seen
 	return loud
 }

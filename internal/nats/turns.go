@@ -20,6 +20,7 @@ func newTurns() *turns { return &turns{limits: map[netip.Addr]*rate.Limiter{}, s
 // of finds the limit of an address. Of IPv6 the network counts: everybody there has as many addresses as he likes.
 func (t *turns) of(peer net.Addr) *rate.Limiter {
 	from := netip.Addr{} // not of TCP: all of them are one
+
 	if ap, err := netip.ParseAddrPort(peer.String()); err == nil {
 		from = ap.Addr().Unmap().WithZone("")
 		if from.Is6() {
@@ -27,6 +28,7 @@ func (t *turns) of(peer net.Addr) *rate.Limiter {
 			from = p.Addr()
 		}
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.limits[from]
@@ -42,5 +44,6 @@ func (t *turns) of(peer net.Addr) *rate.Limiter {
 		l = rate.NewLimiter(handshakesPerAddr, addrBurst)
 		t.limits[from] = l
 	}
+
 	return l
 }

@@ -24,33 +24,40 @@ type account struct {
 func (p *Policy) account(name string) (account, error) {
 	e, err := p.find(name)
 	who := e.account
+
 	if err != nil {
 		return who, p.refuseFor(setUsers, err.Error(), "account %s", shown(name))
 	}
+
 	if who.root {
 		if !p.AllowRoot {
 			return who, p.refuse(setAllowRoot, "account %s", shown(who.name))
 		}
 		return who, nil
 	}
+
 	if who.hasID && slices.ContainsFunc(p.DenyUIDs, func(r UIDRange) bool { return r.First <= who.uid && who.uid <= r.Last }) {
 		return who, p.refuse(setDenyUIDs, "account %s with uid %d", shown(who.name), who.uid)
 	}
 	if !e.listed {
 		return who, p.refuse(setUsers, "account %s", shown(who.name))
 	}
+
 	return who, nil
 }
 
-// lookup finds an account. One that does not exist is none's and is judged by its name alone: that it cannot be used is the host's to say.
+// lookup finds an account. One that does not exist is none's and is judged by its name alone: that it cannot be
+// used is the host's to say.
 func lookup(name string) (account, error) {
 	var u *user.User
 	var err error
+
 	if name == "" {
 		u, err = user.Current()
 	} else {
 		u, err = user.Lookup(name)
 	}
+
 	var unknown user.UnknownUserError
 	switch {
 	case errors.As(err, &unknown):
@@ -58,10 +65,13 @@ func lookup(name string) (account, error) {
 	case err != nil:
 		return account{name: name}, err
 	}
+
 	who := account{name: u.Username, found: u, root: u.Uid == "0" || u.Uid == systemSID}
+
 	if uid, err := strconv.ParseUint(u.Uid, 10, 32); err == nil {
 		who.uid, who.hasID = uint32(uid), true
 	}
+
 	return who, nil
 }
 
@@ -74,10 +84,12 @@ func (a account) isOrIsIn(entry string) bool {
 	case a.found == nil:
 		return false
 	}
+
 	g, err := user.LookupGroup(group)
 	if err != nil { // no such group has no members
 		return false
 	}
+
 	ids, err := a.found.GroupIds()
 	return err == nil && slices.Contains(ids, g.Gid)
 }

@@ -11,10 +11,12 @@ import (
 // accountFiles are what accounts and groups are looked up in, where there are such files.
 var accountFiles = [...]string{"/etc/passwd", "/etc/group"}
 
-// settled is how old a version of them must be to be remembered: what is changed twice within one tick of a file system's clock has one time.
+// settled is how old a version of them must be to be remembered: what is changed twice within one tick of a file
+// system's clock has one time.
 const settled = 2 * time.Second
 
-// book remembers accounts for as long as the files they were found in stay as they are: those may be long, and every command is judged.
+// book remembers accounts for as long as the files they were found in stay as they are: those may be long, and
+// every command is judged.
 type book struct {
 	mu    sync.Mutex
 	files [len(accountFiles)]fs.FileInfo
@@ -33,20 +35,26 @@ func (p *Policy) find(name string) (entry, error) {
 	if !ok || p.book == nil {
 		return p.lookup(name)
 	}
+
 	b := p.book
 	b.mu.Lock()
+
 	if b.known == nil || !unchanged(b.files, files) {
 		b.files, b.known = files, map[string]entry{}
 	}
+
 	e, known := b.known[name]
 	b.mu.Unlock()
+
 	if known {
 		return e, nil
 	}
+
 	e, err := p.lookup(name)
 	if err != nil || e.found == nil {
 		return e, err
 	}
+
 	if after, ok := stamp(); ok && unchanged(files, after) { // both files were read in one version
 		b.mu.Lock()
 		if unchanged(b.files, files) {
@@ -54,6 +62,7 @@ func (p *Policy) find(name string) (entry, error) {
 		}
 		b.mu.Unlock()
 	}
+
 	return e, nil
 }
 

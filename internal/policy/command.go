@@ -24,28 +24,34 @@ func (p *Policy) commands(who account, s *gozzard.Spec) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// executable judges the program that a command of root begins with, when it is named by a path: whoever can replace it, or a folder on the way to it, would
-// be root by the next start. What a shell makes of the rest of the text nobody can know.
+// executable judges the program that a command of root begins with, when it is named by a path: whoever can replace
+// it, or a folder on the way to it, would be root by the next start. What a shell makes of the rest of the text
+// nobody can know.
 func (p *Policy) executable(who account, dir, name, text string) error {
 	if !who.root || !p.TrustedPaths {
 		return nil
 	}
+
 	path := program(text)
 	if path == "" {
 		return nil
 	}
+
 	if !filepath.IsAbs(path) {
 		if dir == "" {
 			dir = rootFolder()
 		}
 		path = filepath.Join(dir, path)
 	}
+
 	if _, err := walk(path, onlyRoot); err != nil {
 		return p.refuseFor(setTrustedPaths, err.Error(), "%s as root", name)
 	}
+
 	return nil
 }
 
@@ -61,7 +67,8 @@ func program(text string) string {
 	return words[0]
 }
 
-// plain reports whether a shell would do nothing with a command but split it at its blanks and start the program that it names by its path.
+// plain reports whether a shell would do nothing with a command but split it at its blanks and start the program
+// that it names by its path.
 func plain(text string) bool {
 	if !isPlain(strings.ReplaceAll(strings.TrimSpace(text), " ", "")) {
 		return false

@@ -19,8 +19,9 @@ import (
 // FileName is what a policy is called in an agent's state folder.
 const FileName = "policy.yaml"
 
-// File is a policy that follows its file: a change counts from the next operation on. While the file cannot be read, or others can write it, the last
-// policy that could stays in force, so that a slip of the pen neither opens a host nor stops it; the log says so. At the start it is an error.
+// File is a policy that follows its file: a change counts from the next operation on. While the file cannot be
+// read, or others can write it, the last policy that could stays in force, so that a slip of the pen neither opens
+// a host nor stops it; the log says so. At the start it is an error.
 type File struct {
 	path  string
 	trust Trust
@@ -31,7 +32,8 @@ type File struct {
 	now  *Policy
 }
 
-// Open reads a policy file and keeps following it. It is refused, then and later, when others can change it than are trusted.
+// Open reads a policy file and keeps following it. It is refused, then and later, when others can change it than
+// are trusted.
 func Open(path string, trust Trust, log *slog.Logger) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -74,15 +76,18 @@ func (f *File) Current() *Policy {
 		f.seen = nil
 		return f.now
 	}
+
 	if f.seen != nil && same(fi, f.seen) {
 		return f.now
 	}
+
 	p, read, err := load(f.path, f.trust)
 	if err != nil {
 		f.seen = fi
 		f.log.Error("policy file is not good, the last one stays in force", "file", f.path, "err", err)
 		return f.now
 	}
+
 	f.seen, f.now = read, p
 	f.log.Info("policy was read anew", "file", f.path, "policy", p.String())
 	return p
@@ -103,10 +108,12 @@ func load(path string, trust Trust) (*Policy, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read policy: %w", err)
 	}
+
 	f, err := os.Open(real)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read policy: %w", err)
 	}
+
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil {
@@ -115,10 +122,12 @@ func load(path string, trust Trust) (*Policy, fs.FileInfo, error) {
 	if !fi.Mode().IsRegular() {
 		return nil, nil, fmt.Errorf("policy %s is not a regular file", path)
 	}
+
 	src, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read policy: %w", err)
 	}
+
 	p, err := Parse(path, src)
 	return p, fi, err
 }
@@ -135,21 +144,26 @@ func Create(path string, c Choice) (made bool, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return false, nil
 	}
+
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // made with mode 0600
 	if err != nil {
 		return false, fmt.Errorf("cannot write policy: %w", err)
 	}
+
 	_, err = f.WriteString(c.text())
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Link(f.Name(), path) // whole or not at all, and never over another
 	}
+
 	gone := os.Remove(f.Name())
+
 	if errors.Is(err, fs.ErrExist) {
 		return false, gone
 	}
 	if err = errors.Join(err, gone, atomicfile.SyncFolder(filepath.Dir(path))); err != nil {
 		return false, fmt.Errorf("cannot write policy: %w", err)
 	}
+
 	return true, nil
 }
 
@@ -157,12 +171,14 @@ func Create(path string, c Choice) (made bool, err error) {
 func (c Choice) text() string {
 	p := Default()
 	deny := "1-999"
+
 	if c.Own != "" && c.OwnUID != 0 {
 		p.Users = append(p.Users, c.Own)
 		if c.OwnUID > 0 && c.OwnUID <= 999 {
 			deny = ""
 		}
 	}
+
 	quote := func(s string) string { return strconv.Quote(s) }
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What the server may have done on this host. It cannot change this file; a change counts from the next operation on.

@@ -22,14 +22,18 @@ func (p *Policy) folder(who account, path string) error {
 	if !filepath.IsAbs(path) {
 		return p.refuseFor(setPathPrefixes, "it is not absolute", "setup_path %s", quoted(path))
 	}
+
 	trust := func(string, fs.FileInfo) error { return nil }
+
 	if who.root && p.TrustedPaths {
 		trust = onlyRoot
 	}
+
 	real, err := walk(path, trust)
 	if errors.Is(err, fs.ErrPermission) && !who.root {
 		err = nil // an agent that is not root sees less than the account may: what is entered in the end is judged again by its real path
 	}
+
 	var open *openError
 	switch {
 	case errors.As(err, &open):
@@ -37,6 +41,7 @@ func (p *Policy) folder(who account, path string) error {
 	case err != nil:
 		return p.refuseFor(setPathPrefixes, err.Error(), "setup_path %s", quoted(path))
 	}
+
 	for _, prefix := range p.PathPrefixes {
 		if inside(real, prefix) {
 			return nil
@@ -45,9 +50,11 @@ func (p *Policy) folder(who account, path string) error {
 			return nil
 		}
 	}
+
 	if real != filepath.Clean(path) {
 		return p.refuseFor(setPathPrefixes, "it is "+quoted(real), "setup_path %s", quoted(path))
 	}
+
 	return p.refuse(setPathPrefixes, "setup_path %s", quoted(path))
 }
 
@@ -57,18 +64,21 @@ func inside(path, folder string) bool {
 	return ok && (rest == "" || rest[0] == filepath.Separator || strings.HasSuffix(folder, string(filepath.Separator)))
 }
 
-// walk follows a path from the root through all its links and returns what it really is. Visit sees every folder and link on the way and what is at the end,
-// before it is gone through; whoever may write one of the folders decides where the path leads. What does not exist is taken as it is written, and what may
-// not be seen, too, with an error that says so.
+// walk follows a path from the root through all its links and returns what it really is. Visit sees every folder
+// and link on the way and what is at the end, before it is gone through; whoever may write one of the folders
+// decides where the path leads. What does not exist is taken as it is written, and what may not be seen, too, with
+// an error that says so.
 func walk(path string, visit func(path string, fi fs.FileInfo) error) (real string, err error) {
 	volume := filepath.VolumeName(path)
 	sep := string(filepath.Separator)
 	root := volume + sep
 	rest := strings.Split(strings.Trim(filepath.Clean(path)[len(volume):], sep), sep)
 	real = root
+
 	if err := look(root, visit); err != nil {
 		return "", err
 	}
+
 	for links := 0; len(rest) > 0; {
 		name := rest[0]
 		rest = rest[1:]
@@ -111,6 +121,7 @@ func walk(path string, visit func(path string, fi fs.FileInfo) error) (real stri
 		}
 		rest = append(strings.Split(target, sep), rest...)
 	}
+
 	return real, nil
 }
 
@@ -133,8 +144,8 @@ func (e *openError) Error() string { return fmt.Sprintf("%s %s", quoted(e.path),
 // onlyRoot refuses what others than root can change.
 func onlyRoot(path string, fi fs.FileInfo) error { return onlyOf(path, fi, 0) }
 
-// onlyOf refuses what others than root and an account can change. A link cannot be changed, only replaced by who may write its folder; in a folder with the
-// sticky mark that is its owner alone.
+// onlyOf refuses what others than root and an account can change. A link cannot be changed, only replaced by who
+// may write its folder; in a folder with the sticky mark that is its owner alone.
 func onlyOf(path string, fi fs.FileInfo, uid uint32) error {
 	if owner, known := ownerOf(fi); known && owner != 0 && owner != uid {
 		return &openError{path, fmt.Sprintf("belongs to uid %d", owner)}

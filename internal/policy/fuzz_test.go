@@ -16,27 +16,32 @@ func FuzzParse(f *testing.F) {
 		"ops: [start, stop, restart, reload, kill]\nmax_processes: 2000\n"))
 	z.Add([]byte("# all defaults\n"))
 	z.Add([]byte("path_prefixes:\n- /\n- /opt/../etc\nusers: []\nallow_root: yes\n"))
+
 	z.Fuzz(func(t *testing.T, src []byte) {
 		p, err := policy.Parse("policy.yaml", src)
 		if (p == nil) == (err == nil) {
 			t.Fatalf("%v, %v", p, err)
 		}
+
 		if err != nil {
 			if !strings.Contains(err.Error(), "policy.yaml") {
 				t.Fatalf("which file? %v", err)
 			}
 			return
 		}
+
 		for _, path := range p.PathPrefixes {
 			if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 				t.Fatalf("prefix %q", path)
 			}
 		}
+
 		for _, r := range p.DenyUIDs {
 			if r.First > r.Last {
 				t.Fatalf("range %+v", r)
 			}
 		}
+
 		if p.MaxProcesses < 0 {
 			t.Fatalf("%d processes", p.MaxProcesses)
 		}

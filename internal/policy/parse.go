@@ -15,16 +15,18 @@ import (
 // MaxSize of a policy file.
 const MaxSize = 64 << 10
 
-// Parse reads a policy. Settings that are not in it are those of Default; what is not understood is an error that names its line, all of them at once:
-// a policy that is guessed at protects nobody. File is how refusals name it.
+// Parse reads a policy. Settings that are not in it are those of Default; what is not understood is an error that
+// names its line, all of them at once: a policy that is guessed at protects nobody. File is how refusals name it.
 func Parse(file string, src []byte) (*Policy, error) {
 	if len(src) > MaxSize {
 		return nil, fmt.Errorf("policy %s has %d bytes, at most %d are allowed", file, len(src), MaxSize)
 	}
+
 	root, err := yamldoc.Parse(src)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", file, err)
 	}
+
 	d := decoder{p: Default()}
 	d.p.file = file
 	switch root.Kind {
@@ -36,9 +38,11 @@ func Parse(file string, src []byte) (*Policy, error) {
 	default:
 		d.fault(root, "the policy", "must be a mapping, is %s", root.Kind)
 	}
+
 	if len(d.faults) > 0 {
 		return nil, fmt.Errorf("policy %s: %w", file, errors.Join(d.faults...))
 	}
+
 	return d.p, nil
 }
 
@@ -98,14 +102,17 @@ func entries[T any](d *decoder, n *yamldoc.Node, read func(key string, n *yamldo
 		d.fault(n, n.Key, "must be a list, is %s; [] is an empty one", n.Kind)
 		return nil
 	}
+
 	if len(n.Kids) > maxListed {
 		d.fault(n, n.Key, "has %d entries, at most %d are allowed", len(n.Kids), maxListed)
 		return nil
 	}
+
 	all := make([]T, len(n.Kids))
 	for i := range n.Kids {
 		all[i] = read(n.Key, &n.Kids[i])
 	}
+
 	return all
 }
 
@@ -157,9 +164,11 @@ func (d *decoder) ranges(n *yamldoc.Node) (all []UIDRange) {
 		d.fault(n, n.Key, `must be a text such as "1-999, 65534"; "" denies none`)
 		return nil
 	}
+
 	if strings.TrimSpace(n.Text) == "" {
 		return nil
 	}
+
 	for part := range strings.SplitSeq(n.Text, ",") {
 		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
 		if !isRange {
@@ -173,5 +182,6 @@ func (d *decoder) ranges(n *yamldoc.Node) (all []UIDRange) {
 		}
 		all = append(all, UIDRange{uint32(f), uint32(l)})
 	}
+
 	return all
 }

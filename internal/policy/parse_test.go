@@ -29,6 +29,7 @@ max_processes: 7
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := &policy.Policy{
 		AllowRoot: true, Users: []string{"deploy", "@web", "*"}, DenyUIDs: []policy.UIDRange{{First: 1, Last: 99}, {First: 65534, Last: 65534}},
 		PathPrefixes: []string{"/opt", "/data/app"}, Ops: []gozzard.Action{gozzard.ActionStart, gozzard.ActionQuery}, MaxProcesses: 7,
@@ -49,6 +50,7 @@ func TestParseNothingIsTheDefault(t *testing.T) {
 			t.Error(d)
 		}
 	}
+
 	want := "root refused; other accounts: @gozzard; folders: /opt, /srv, /data, /usr/local, /home; all operations; shell commands; at most 2000 processes"
 	if got := policy.Default().String(); got != want {
 		t.Errorf("%s", got)

@@ -45,7 +45,8 @@ type Policy struct {
 	Ops          []gozzard.Action
 	MaxProcesses int
 
-	// What the agent's own program may be replaced by: releases of this key, and none that is older unless the owner says so.
+	// What the agent's own program may be replaced by: releases of this key, and none that is older unless the
+	// owner says so.
 	ReleaseKey     string // file; "": release.pub in the state folder
 	AllowDowngrade bool
 
@@ -57,7 +58,8 @@ type Policy struct {
 // UIDRange is First to Last, both included.
 type UIDRange struct{ First, Last uint32 }
 
-// judged are the actions that the setting ops can name. To register, change and forget a definition runs nothing: the definition itself is judged.
+// judged are the actions that the setting ops can name. To register, change and forget a definition runs nothing:
+// the definition itself is judged.
 var judged = []gozzard.Action{
 	gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionKill, gozzard.ActionQuery, gozzard.ActionHost,
 	gozzard.ActionUnhost,
@@ -71,7 +73,8 @@ func Default() *Policy {
 	}
 }
 
-// Everything is the policy of a fleet that somebody runs for himself, as `gozzard dev` does: he may do all that the account may that he does it with.
+// Everything is the policy of a fleet that somebody runs for himself, as `gozzard dev` does: he may do all that the
+// account may that he does it with.
 func Everything() *Policy {
 	return &Policy{
 		AllowRoot: true, Users: []string{anyone}, PathPrefixes: []string{rootFolder()}, Shell: true, Ops: slices.Clone(judged), MaxProcesses: maxProcesses,
@@ -118,7 +121,8 @@ func (p *Policy) Processes(n int) error {
 	return nil
 }
 
-// Definition judges a process as it is defined: its account, its folder and its commands, all of them, since some are run without being asked for.
+// Definition judges a process as it is defined: its account, its folder and its commands, all of them, since some
+// are run without being asked for.
 func (p *Policy) Definition(s *gozzard.Spec) error {
 	who, err := p.account(s.Identity.User)
 	if err != nil {
@@ -130,8 +134,8 @@ func (p *Policy) Definition(s *gozzard.Spec) error {
 	return p.commands(who, s)
 }
 
-// Folder judges the folder in which a command of an account is about to run, by its real path: between the look of Definition and this one a link on the
-// way may have become another.
+// Folder judges the folder in which a command of an account is about to run, by its real path: between the look of
+// Definition and this one a link on the way may have become another.
 func (p *Policy) Folder(user, real string) error {
 	who, err := p.account(user)
 	if err != nil {
@@ -146,16 +150,20 @@ func (p *Policy) Names(account string) bool { return p.ownFleet || slices.Contai
 // String says in one line what is allowed.
 func (p *Policy) String() string {
 	root, shell := "root refused", "commands without shell only"
+
 	if p.AllowRoot {
 		root = "root allowed"
 	}
 	if p.Shell {
 		shell = "shell commands"
 	}
+
 	ops := "all operations"
+
 	if len(p.Ops) < len(judged) {
 		ops = "operations " + list(p.Ops, gozzard.Action.String)
 	}
+
 	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes", root, list(p.Users, itself), list(p.PathPrefixes, itself), ops,
 		shell, p.MaxProcesses)
 }

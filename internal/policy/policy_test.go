@@ -86,11 +86,13 @@ func TestFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for name, to := range map[string]string{"in/escape": "../out", "in/far": top + "/out", "in/near": "app", "alias": "in", "in/loop": "loop", "in/up": "../in/./near/../app"} {
 		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	p := parse(t, `{users: ["*"], path_prefixes: [%[1]s/in]}`, top)
 	aliased := parse(t, `{users: ["*"], path_prefixes: [%s/alias]}`, top)
 	for path, want := range map[string]string{
@@ -127,11 +129,13 @@ func TestTE2WritableParents(t *testing.T) {
 		t.Helper()
 		full := filepath.Join(top, path)
 		var err error
+
 		if strings.HasSuffix(path, ".sh") {
 			err = os.WriteFile(full, []byte("#!/bin/sh\n"), 0o755)
 		} else {
 			err = os.MkdirAll(full, 0o755)
 		}
+
 		if err == nil {
 			err = os.Chmod(full, mode)
 		}
@@ -142,6 +146,7 @@ func TestTE2WritableParents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	make("good", 0o755, 0)
 	make("good/run.sh", 0o755, 0)
 	make("good/open.sh", 0o775, 0)
@@ -154,11 +159,13 @@ func TestTE2WritableParents(t *testing.T) {
 	make("sticky/ours", 0o755, 0)
 	make("sticky/theirs", 0o755, 65534)
 	make("theirs", 0o755, 65534)
+
 	for name, to := range map[string]string{"theirs/link": top + "/good", "good/via": top + "/theirs/link", "good/straight": "run.sh"} {
 		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	p := parse(t, `{allow_root: true, users: ["*"], path_prefixes: ["/"]}`)
 	for _, tt := range []struct{ dir, start, want string }{
 		{"good", "./run.sh", ""},
@@ -185,6 +192,7 @@ func TestTE2WritableParents(t *testing.T) {
 		}
 		wants(t, "nobody", p.Definition(spec("nobody", filepath.Join(top, tt.dir), tt.start)), "")
 	}
+
 	lax := parse(t, `{allow_root: true, trusted_paths: false, path_prefixes: ["/"]}`)
 	wants(t, "lax", lax.Definition(spec("root", filepath.Join(top, "wide"), "./x")), "")
 }
@@ -203,6 +211,7 @@ func TestWithoutShell(t *testing.T) {
 		}
 		wants(t, text, p.Definition(spec("nobody", "/opt", text)), want)
 	}
+
 	s := spec("nobody", "/opt", "./x")
 	s.Control.Health = "curl localhost | grep ok"
 	wants(t, "health_cmd", p.Definition(s), "health_cmd with the words of a shell")
@@ -233,6 +242,7 @@ func TestFileOthersCanWriteIsRefused(t *testing.T) {
 			}
 		}
 	}
+
 	for name, tt := range map[string]struct {
 		do   func() error
 		want string
@@ -276,21 +286,27 @@ func TestFileIsFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	write("ops: [start]\n")
 	var log strings.Builder
 	f, err := policy.Open(path, policy.TrustOwn, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	may := func(a gozzard.Action) bool { return f.Action(a) == nil }
 	if !may(gozzard.ActionStart) || may(gozzard.ActionStop) {
 		t.Error("the first one is not in force")
 	}
+
 	write("ops: [stop]\n")
+
 	if may(gozzard.ActionStart) || !may(gozzard.ActionStop) {
 		t.Error("a change is not in force")
 	}
+
 	write("ops: [fly]\n")
+
 	if may(gozzard.ActionStart) || !may(gozzard.ActionStop) {
 		t.Error("what cannot be read is in force")
 	}
@@ -303,7 +319,9 @@ func TestFileIsFollowed(t *testing.T) {
 	if may(gozzard.ActionStart) || !may(gozzard.ActionStop) || !may(gozzard.ActionStop) {
 		t.Error("the last one is gone with its file")
 	}
+
 	write("ops: [start, stop]\n")
+
 	if !may(gozzard.ActionStart) || !may(gozzard.ActionStop) {
 		t.Error("a file that came back is not in force")
 	}
@@ -333,6 +351,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", c, p, want)
 		}
 	}
+
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ type Rules interface {
 	Names(account string) bool
 }
 
-// Reach is a policy within what its agent is able to do: whatever an owner allows, an agent without the powers of root acts for few accounts or for one. It
-// is said before anything is done, with what to do about it.
+// Reach is a policy within what its agent is able to do: whatever an owner allows, an agent without the powers of
+// root acts for few accounts or for one. It is said before anything is done, with what to do about it.
 type Reach struct {
 	Rules
 	Mode    gozzard.AgentMode
@@ -43,6 +43,7 @@ func (r *Reach) Definition(s *gozzard.Spec) error {
 	case name != "" && !r.isOwn(name):
 		return r.outOfReach("account " + shown(name) + " cannot be used")
 	}
+
 	return r.Rules.Definition(s)
 }
 

@@ -46,12 +46,15 @@ func TestReachOfModes(t *testing.T) {
 			t.Errorf("%s %s as %.20q: %v, want %s", tt.mode, tt.rules, tt.user, err, tt.want)
 		}
 	}
+
 	self := policy.Reach{Rules: policy.Everything(), Mode: gozzard.ModeUser, Account: "nobody", UID: 65534}
+
 	if os.Geteuid() == 0 { // to name nobody is to name oneself, in a fleet of one's own
 		if err := self.Definition(spec("", "/", "")); err != nil {
 			t.Error(err)
 		}
 	}
+
 	if err := self.Definition(spec("daemon", "/", "")); err == nil {
 		t.Error("another account is out of reach there, too")
 	}
@@ -60,10 +63,12 @@ func TestReachOfModes(t *testing.T) {
 // In mode cap the policy bounds what the agent's own account can become, so that account must have no hand in it.
 func TestTrust(t *testing.T) {
 	needsRoot(t)
+
 	if policy.TrustBounds(gozzard.ModeCap) != policy.TrustRoot || policy.TrustState(gozzard.ModeCap) != policy.TrustOwnWay ||
 		policy.TrustBounds(gozzard.ModeUser) != policy.TrustOwn || policy.TrustState(gozzard.ModeRoot) != policy.TrustOwn {
 		t.Error("modes trust others than they should")
 	}
+
 	dir := t.TempDir()
 	path := filepath.Join(dir, "in", policy.FileName)
 	if err := errorsJoin(os.Mkdir(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
@@ -72,6 +77,7 @@ func TestTrust(t *testing.T) {
 	if err := policy.TrustRoot.Check(path); err != nil {
 		t.Errorf("of root: %v", err)
 	}
+
 	for _, theirs := range []string{path, filepath.Dir(path), dir} {
 		if err := os.Chown(theirs, 65534, 65534); err != nil {
 			t.Fatal(err)

@@ -14,12 +14,13 @@ import (
 type Trust uint8
 
 const (
-	// TrustOwn is root and the agent's account. Folders further up than the next are looked at for an agent of root only: what one of an ordinary account
-	// could do, whoever shares its folders can do anyway.
+	// TrustOwn is root and the agent's account. Folders further up than the next are looked at for an agent of root
+	// only: what one of an ordinary account could do, whoever shares its folders can do anyway.
 	TrustOwn Trust = iota
 	// TrustOwnWay is the same with all folders that lead there, for an agent that can do more than its account.
 	TrustOwnWay
-	// TrustRoot is root alone, with all folders that lead there: for what bounds an agent that can become other accounts.
+	// TrustRoot is root alone, with all folders that lead there: for what bounds an agent that can become other
+	// accounts.
 	TrustRoot
 )
 
@@ -31,8 +32,8 @@ func TrustState(mode gozzard.AgentMode) Trust {
 	return TrustOwn
 }
 
-// TrustBounds is for the policy and the program of an agent in a mode: in mode cap nothing but these keeps whoever has got hold of the agent's account from
-// becoming root.
+// TrustBounds is for the policy and the program of an agent in a mode: in mode cap nothing but these keeps whoever
+// has got hold of the agent's account from becoming root.
 func TrustBounds(mode gozzard.AgentMode) Trust {
 	if mode == gozzard.ModeCap {
 		return TrustRoot
@@ -57,13 +58,17 @@ func (t Trust) follow(path string) (real string, err error) {
 		way = append(way, step{path, fi})
 		return nil
 	})
+
 	if err != nil {
 		return "", err
 	}
+
 	uid, whole, who := self(), self() == 0 || t != TrustOwn, "root and the agent's account"
+
 	if t == TrustRoot {
 		uid, who = 0, "root"
 	}
+
 	for _, s := range way {
 		if !whole && s.path != real && s.path != filepath.Dir(real) {
 			continue
@@ -72,6 +77,7 @@ func (t Trust) follow(path string) (real string, err error) {
 			return "", fmt.Errorf("%s is refused: %w; only %s may be able to write it and the folders that lead to it", path, err, who)
 		}
 	}
+
 	return real, nil
 }
 
@@ -81,10 +87,12 @@ func (t Trust) Read(path string, max int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	f, err := os.Open(real)
 	if err != nil {
 		return nil, err
 	}
+
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil {
@@ -93,5 +101,6 @@ func (t Trust) Read(path string, max int64) ([]byte, error) {
 	if !fi.Mode().IsRegular() || fi.Size() > max {
 		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", path, max)
 	}
+
 	return io.ReadAll(io.LimitReader(f, max))
 }

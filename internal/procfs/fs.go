@@ -14,7 +14,8 @@ import (
 // ErrGone says that there is no such process, or that it ended while it was read.
 var ErrGone = errors.New("no such process")
 
-// TicksPerSecond is the unit of every time in /proc. The kernel fixes it at 100 for its users whatever its own clock is.
+// TicksPerSecond is the unit of every time in /proc. The kernel fixes it at 100 for its users whatever its own
+// clock is.
 const TicksPerSecond = 100
 
 // FS is a mounted /proc. The zero value is not usable.
@@ -92,6 +93,7 @@ func (f FS) Credentials(pid int) (Credentials, error) {
 	if err != nil {
 		return c, f.fail(pid, err)
 	}
+
 	found := 0
 	for line := range strings.Lines(string(b)) {
 		name, rest, _ := strings.Cut(line, ":")
@@ -120,9 +122,11 @@ func (f FS) Credentials(pid int) (Credentials, error) {
 			*map[string]*uint64{"CapEff": &c.Effective, "CapPrm": &c.Permitted, "CapInh": &c.Inheritable, "CapAmb": &c.Ambient}[name] = bits
 		}
 	}
+
 	if found != 3 {
 		return c, errors.New("status has no readable Uid, Gid and Groups lines")
 	}
+
 	return c, nil
 }
 
@@ -153,8 +157,8 @@ func (f FS) Args(pid, limit int) ([]string, error) {
 	return strings.Split(s, "\x00"), nil
 }
 
-// Exe gives the path of the executable, without the mark that the kernel adds when the file was replaced or removed. It is unreadable for
-// kernel threads, and for other people's processes unless we are root.
+// Exe gives the path of the executable, without the mark that the kernel adds when the file was replaced or
+// removed. It is unreadable for kernel threads, and for other people's processes unless we are root.
 func (f FS) Exe(pid int) (string, error) {
 	p, err := os.Readlink(f.path(pid, "exe"))
 	if err != nil {
@@ -178,21 +182,25 @@ func (f FS) Cgroup(pid int) (string, error) {
 	return "", nil
 }
 
-// FDs counts the open descriptors of a process. Kernels since 6.2 tell it as the size of the folder; for older ones the entries are counted.
+// FDs counts the open descriptors of a process. Kernels since 6.2 tell it as the size of the folder; for older ones
+// the entries are counted.
 func (f FS) FDs(pid int) (int, error) {
 	dir := f.path(pid, "fd")
 	if fi, err := os.Stat(dir); err == nil && fi.Size() > 0 {
 		return int(fi.Size()), nil
 	}
+
 	d, err := os.Open(dir)
 	if err != nil {
 		return 0, f.fail(pid, err)
 	}
+
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
 		return 0, f.fail(pid, err)
 	}
+
 	return len(names), nil
 }
 
@@ -202,11 +210,13 @@ func (f FS) PIDs(dst []int) ([]int, error) {
 	if err != nil {
 		return dst, fmt.Errorf("cannot list processes: %w", err)
 	}
+
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
 		return dst, fmt.Errorf("cannot list processes: %w", err)
 	}
+
 	for _, n := range names {
 		if n[0] < '1' || n[0] > '9' {
 			continue
@@ -215,6 +225,7 @@ func (f FS) PIDs(dst []int) ([]int, error) {
 			dst = append(dst, pid)
 		}
 	}
+
 	return dst, nil
 }
 

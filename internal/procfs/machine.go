@@ -27,6 +27,7 @@ func (f FS) MemTotal() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot read memory size: %w", err)
 	}
+
 	for line := range bytes.Lines(b) {
 		if rest, ok := bytes.CutPrefix(line, []byte("MemTotal:")); ok {
 			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(string(rest)), " kB"), 10, 64)
@@ -36,6 +37,7 @@ func (f FS) MemTotal() (int64, error) {
 			return kb << 10, nil
 		}
 	}
+
 	return 0, errors.New("cannot read memory size: meminfo has no readable MemTotal")
 }
 
@@ -45,24 +47,29 @@ func (f FS) CPUs() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot count processors: %w", err)
 	}
+
 	n := 0
 	for line := range bytes.Lines(b) {
 		if len(line) > 3 && string(line[:3]) == "cpu" && line[3] >= '0' && line[3] <= '9' {
 			n++
 		}
 	}
+
 	if n == 0 {
 		return 0, errors.New("cannot count processors: stat names none")
 	}
+
 	return n, nil
 }
 
-// Cgroup2Mount gives the folder where cgroup v2 is mounted, "" when it is not. On machines with both versions that is not /sys/fs/cgroup.
+// Cgroup2Mount gives the folder where cgroup v2 is mounted, "" when it is not. On machines with both versions that
+// is not /sys/fs/cgroup.
 func (f FS) Cgroup2Mount() (string, error) {
 	b, err := f.file("self/mountinfo")
 	if err != nil {
 		return "", fmt.Errorf("cannot read mounts: %w", err)
 	}
+
 	for line := range strings.Lines(string(b)) {
 		before, after, ok := strings.Cut(line, " - ")
 		if !ok || !strings.HasPrefix(after, "cgroup2 ") {
@@ -72,6 +79,7 @@ func (f FS) Cgroup2Mount() (string, error) {
 			return unescape(fields[4]), nil
 		}
 	}
+
 	return "", nil
 }
 
@@ -81,6 +89,7 @@ func (f FS) Cgroup1Mounts() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read mounts: %w", err)
 	}
+
 	mounts := map[string]string{}
 	for line := range strings.Lines(string(b)) {
 		before, after, ok := strings.Cut(line, " - ")
@@ -92,6 +101,7 @@ func (f FS) Cgroup1Mounts() (map[string]string, error) {
 			mounts[option] = unescape(fields[4])
 		}
 	}
+
 	return mounts, nil
 }
 
@@ -100,6 +110,7 @@ func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
 	}
+
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+3 < len(s) {
@@ -111,5 +122,6 @@ func unescape(s string) string {
 		}
 		b.WriteByte(s[i])
 	}
+
 	return b.String()
 }

@@ -1,7 +1,7 @@
 package procfs
 
-// Pass reads the files of many processes again and again. Its buffers grow to the size of the machine once; after that a pass over thousands of
-// processes allocates nothing. It is not for concurrent use.
+// Pass reads the files of many processes again and again. Its buffers grow to the size of the machine once; after
+// that a pass over thousands of processes allocates nothing. It is not for concurrent use.
 type Pass struct {
 	fs    FS
 	path  []byte // NUL-terminated

@@ -16,7 +16,9 @@ func (p *Pass) PIDs(dst []int) ([]int, error) {
 	if err != nil {
 		return dst, fmt.Errorf("cannot list processes: %w", err)
 	}
+
 	defer unix.Close(fd)
+
 	for {
 		n, err := p.entries(fd)
 		if err != nil {
@@ -51,7 +53,8 @@ func (p *Pass) Stat(pid int) (Stat, error) {
 	return ParseStat(p.line[:n])
 }
 
-// CountFDs counts the open descriptors of a process. Kernels since 6.2 tell it as the size of the folder; for older ones the entries are counted.
+// CountFDs counts the open descriptors of a process. Kernels since 6.2 tell it as the size of the folder; for older
+// ones the entries are counted.
 func (p *Pass) CountFDs(pid int) (int, error) {
 	p.at(pid, "fd")
 	var st unix.Statx_t
@@ -61,14 +64,16 @@ func (p *Pass) CountFDs(pid int) (int, error) {
 	return p.FDs(pid, 0, nil)
 }
 
-// FDs appends up to limit regular files and sockets that a process holds to *into, and counts all its descriptors. No file is opened and no other
-// machine is asked: what a network file system knows of a file's size without asking is enough here, and a dead server must not stop a sample.
+// FDs appends up to limit regular files and sockets that a process holds to *into, and counts all its descriptors.
+// No file is opened and no other machine is asked: what a network file system knows of a file's size without asking
+// is enough here, and a dead server must not stop a sample.
 func (p *Pass) FDs(pid, limit int, into *[]FD) (int, error) {
 	p.at(pid, "fd")
 	dir, err := p.open(unix.O_DIRECTORY)
 	if err != nil {
 		return 0, gone(err)
 	}
+
 	defer unix.Close(dir)
 	total, looked := 0, 0
 	for {
@@ -96,14 +101,15 @@ func (p *Pass) FDs(pid, limit int, into *[]FD) (int, error) {
 	}
 }
 
-// fd looks at one descriptor. Whether it is open for writing is what the kernel shows as the permission of the link itself: that costs one call
-// where the flags in fdinfo cost three.
+// fd looks at one descriptor. Whether it is open for writing is what the kernel shows as the permission of the link
+// itself: that costs one call where the flags in fdinfo cost three.
 func (p *Pass) fd(dir int, name []byte) (FD, bool) {
 	p.path = append(append(p.path[:0], name...), 0)
 	var st unix.Statx_t
 	if err := p.stat(dir, unix.AT_STATX_DONT_SYNC, &st); err != nil {
 		return FD{}, false // closed meanwhile, or not ours to look at
 	}
+
 	fd := FD{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Inode: st.Ino}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFSOCK:
@@ -120,6 +126,7 @@ func (p *Pass) fd(dir int, name []byte) (FD, bool) {
 		fd.Write = st.Mode&0o200 != 0
 		return fd, true
 	}
+
 	return FD{}, false
 }
 
@@ -172,24 +179,29 @@ func (p *Pass) entries(fd int) (int, error) {
 	}
 }
 
-// entry takes the first record off the answer of getdents64: inode and offset (8 bytes each), length (2), type (1) and the name.
+// entry takes the first record off the answer of getdents64: inode and offset (8 bytes each), length (2), type (1)
+// and the name.
 func entry(b []byte) (name, rest []byte) {
 	const head = 19
 	if len(b) < head {
 		return nil, nil
 	}
+
 	size := int(binary.NativeEndian.Uint16(b[16:]))
 	if size < head || size > len(b) {
 		return nil, nil
 	}
+
 	name, rest = b[head:size], b[size:]
 	if end := bytes.IndexByte(name, 0); end >= 0 {
 		name = name[:end]
 	}
+
 	return name, rest
 }
 
-// gone turns the errors by which the kernel says that a process is gone into ErrGone. The others are small numbers and cost nothing either.
+// gone turns the errors by which the kernel says that a process is gone into ErrGone. The others are small numbers
+// and cost nothing either.
 func gone(err error) error {
 	if err == unix.ENOENT || err == unix.ESRCH {
 		return ErrGone

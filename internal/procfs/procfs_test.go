@@ -74,6 +74,7 @@ func TestMachine(t *testing.T) {
 	cpus, err2 := f.CPUs()
 	boot, err3 := f.BootID()
 	mount, err4 := f.Cgroup2Mount()
+
 	if old, err := f.Cgroup1Mounts(); err != nil || old["cpu"] != "/sys/fs/cgroup/cpu" || old["memory"] != "" {
 		t.Errorf("controllers of version 1: %v %v", old, err)
 	}
@@ -133,11 +134,13 @@ func TestThisProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no /proc")
 	}
+
 	f := procfs.New("/proc")
 	st, err := f.Stat(os.Getpid())
 	if err != nil || st.PPID != os.Getppid() || st.Start == 0 || st.Dead() || st.Kernel() || st.RSS == 0 {
 		t.Errorf("%+v %v", st, err)
 	}
+
 	exe, err := f.Exe(os.Getpid())
 	if want, _ := os.Executable(); exe != want || err != nil {
 		t.Errorf("exe %q %v", exe, err)
@@ -145,6 +148,7 @@ func TestThisProcess(t *testing.T) {
 	if n, err := f.FDs(os.Getpid()); n < 3 || err != nil {
 		t.Errorf("%d descriptors, %v", n, err)
 	}
+
 	r, e, err := f.UIDs(os.Getpid())
 	if int(r) != os.Getuid() || int(e) != os.Geteuid() || err != nil {
 		t.Errorf("uids %d %d %v", r, e, err)
@@ -155,12 +159,14 @@ func TestPassSeesWhatSingleLooksSee(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no /proc")
 	}
+
 	f := procfs.New("/proc")
 	p := f.NewPass()
 	pids, err := p.PIDs(nil)
 	if err != nil || !slices.Contains(pids, os.Getpid()) || !slices.Contains(pids, os.Getppid()) {
 		t.Errorf("%v %v", pids, err)
 	}
+
 	one, err1 := f.Stat(os.Getpid())
 	many, err2 := p.Stat(os.Getpid())
 	if err := errors.Join(err1, err2); err != nil || one.PID != many.PID || one.Start != many.Start || one.PPID != many.PPID || one.Comm() != many.Comm() {
@@ -178,24 +184,30 @@ func TestPassTellsDescriptorsApart(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no /proc")
 	}
+
 	path := filepath.Join(t.TempDir(), "f")
 	w, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer w.Close()
+
 	if _, err := w.WriteString("12345"); err != nil {
 		t.Fatal(err)
 	}
+
 	r, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer r.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer l.Close()
 	p := procfs.New("/proc").NewPass()
 	var fds []procfs.FD
@@ -203,6 +215,7 @@ func TestPassTellsDescriptorsApart(t *testing.T) {
 	if err != nil || n < len(fds)+2 { // epoll and the folder itself are neither
 		t.Fatalf("%d of %d, %v", len(fds), n, err)
 	}
+
 	var writing, reading, sockets int
 	for _, fd := range fds {
 		switch {
@@ -214,9 +227,11 @@ func TestPassTellsDescriptorsApart(t *testing.T) {
 			reading++
 		}
 	}
+
 	if writing != 1 || reading != 1 || sockets < 1 {
 		t.Errorf("%d for writing, %d for reading, %d sockets in %+v", writing, reading, sockets, fds)
 	}
+
 	few := fds[:0]
 	if m, err := p.FDs(os.Getpid(), 1, &few); err != nil || len(few) > 1 || m < 5 {
 		t.Errorf("looked at %d of %d, %v", len(few), m, err)
@@ -244,7 +259,9 @@ func TestCredentials(t *testing.T) {
 	if c, err = f.Credentials(44); err == nil {
 		t.Errorf("half of it was taken: %+v", c)
 	}
+
 	write(t, root, "46/status", "Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t\nCapEff:\tall\n")
+
 	if c, err = f.Credentials(46); err == nil {
 		t.Errorf("capabilities that cannot be read are none: %+v", c)
 	}

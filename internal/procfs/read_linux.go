@@ -7,12 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readInto reads the beginning of a file into buf. It bypasses os.File, whose poller and finaliser cost more than the read itself.
+// readInto reads the beginning of a file into buf. It bypasses os.File, whose poller and finaliser cost more than
+// the read itself.
 func readInto(path string, buf []byte) ([]byte, error) {
 	fd, err := openRetry(path)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
+
 	defer unix.Close(fd)
 	n := 0
 	for n < len(buf) {
@@ -28,6 +30,7 @@ func readInto(path string, buf []byte) ([]byte, error) {
 		}
 		n += m
 	}
+
 	return buf[:n], nil
 }
 

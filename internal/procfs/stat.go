@@ -41,17 +41,20 @@ func (s *Stat) Ticks() uint64 { return s.UTime + s.STime + s.CUTime + s.CSTime }
 
 var errBadStat = errors.New("not a stat line")
 
-// ParseStat reads one stat line. The name is chosen by the process and may hold blanks, parentheses and line breaks; the last parenthesis ends it.
+// ParseStat reads one stat line. The name is chosen by the process and may hold blanks, parentheses and line
+// breaks; the last parenthesis ends it.
 func ParseStat(b []byte) (Stat, error) {
 	var st Stat
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 2 || end < open || len(b) < end+4 {
 		return st, errBadStat
 	}
+
 	pid, ok := number(b[:open-1])
 	if !ok {
 		return st, errBadStat
 	}
+
 	st.PID = int(pid)
 	st.commLen = copy(st.comm[:], b[open+1:end])
 	st.State = b[end+2]
@@ -72,6 +75,7 @@ func ParseStat(b []byte) (Stat, error) {
 		}
 		rest = rest[n:]
 	}
+
 	st.PPID, st.Session, st.Flags = int(field[0]), int(field[2]), field[5]
 	st.UTime, st.STime, st.CUTime, st.CSTime = field[10], field[11], field[12], field[13]
 	st.Threads, st.Start, st.RSS = int(field[16]), field[18], int64(field[20])
@@ -83,10 +87,12 @@ func number(b []byte) (uint64, bool) {
 	if len(b) == 0 {
 		return 0, false
 	}
+
 	negative := b[0] == '-'
 	if negative {
 		b = b[1:]
 	}
+
 	var n uint64
 	for _, c := range b {
 		if c < '0' || c > '9' {
@@ -94,8 +100,10 @@ func number(b []byte) (uint64, bool) {
 		}
 		n = n*10 + uint64(c-'0')
 	}
+
 	if negative {
 		return 0, len(b) > 0
 	}
+
 	return n, true
 }

@@ -7,14 +7,16 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// blastFloor is from where on the part of the fleet counts: of five processes two are more than 30 %, and nobody needs to be asked about that.
+// blastFloor is from where on the part of the fleet counts: of five processes two are more than 30 %, and nobody
+// needs to be asked about that.
 const blastFloor = 50
 
 // Blast is how much may be stopped, killed or restarted at once.
 //
-// Who uses the native API says the number of processes again (confirm) when there are more than Targets of them, or more than Percent of all that he sees.
-// Callers of the BlueKing APIs cannot be asked anything, so each of their apps has a Quota an hour; one that may do everything on the whole fleet has none,
-// because it can lift every limit anyway.
+// Who uses the native API says the number of processes again (confirm) when there are more than Targets of them, or
+// more than Percent of all that he sees. Callers of the BlueKing APIs cannot be asked anything, so each of their
+// apps has a Quota an hour; one that may do everything on the whole fleet has none, because it can lift every limit
+// anyway.
 type Blast struct {
 	Targets int
 	Percent int
@@ -29,7 +31,8 @@ func (b *Blast) quota(app string) int {
 	return b.Quota
 }
 
-// Operation looks at an operation before it is accepted. native says that its caller can be asked; visible counts the processes that he sees.
+// Operation looks at an operation before it is accepted. native says that its caller can be asked; visible counts
+// the processes that he sees.
 func (g *Guard) Operation(op *gozzard.Operation, native bool, visible func() int) error {
 	n, verb := destructive(op)
 	if n == 0 {
@@ -42,20 +45,24 @@ func (g *Guard) Operation(op *gozzard.Operation, native bool, visible func() int
 		g.o.Refused(RuleBlast)
 		return confirm("%s concerns %d processes, and confirm is %d: nothing was done", verb, n, op.Confirm)
 	}
+
 	if op.Confirm == n {
 		return nil
 	}
+
 	b := &g.o.Blast
 	if b.Targets > 0 && n > b.Targets {
 		g.o.Refused(RuleBlast)
 		return confirm("%s concerns %d processes, more than %d: repeat it with confirm %d if that is meant", verb, n, b.Targets, n)
 	}
+
 	if b.Percent > 0 && n >= blastFloor {
 		if all := visible(); n*100 > b.Percent*all {
 			g.o.Refused(RuleBlast)
 			return confirm("%s concerns %d processes, more than %d %% of the %d that you see: repeat it with confirm %d if that is meant", verb, n, b.Percent, all, n)
 		}
 	}
+
 	return nil
 }
 

@@ -52,7 +52,8 @@ func (b *buckets[K]) wait(key K, n int, now time.Time) time.Duration {
 	return time.Duration(lack / float64(l.Limit()) * float64(time.Second))
 }
 
-// sweep forgets what is full again, and when that is not enough, half of the rest: whoever has that many addresses is not held by this.
+// sweep forgets what is full again, and when that is not enough, half of the rest: whoever has that many addresses
+// is not held by this.
 func (b *buckets[K]) sweep(now time.Time) {
 	for key, l := range b.all {
 		if l.TokensAt(now) >= float64(l.Burst()) {

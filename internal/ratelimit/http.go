@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// How slowly a request may come and its answer be taken. A body has a time of its own and some more for its length: an honest slow line is faster.
+// How slowly a request may come and its answer be taken. A body has a time of its own and some more for its length:
+// an honest slow line is faster.
 const (
 	bodyTime   = 15 * time.Second
 	bodyPace   = 64 << 10 // bytes a second
 	answerTime = 5 * time.Minute
 )
 
-// secure sets what browsers are told with every answer. Nothing here is a page, nothing may be framed or kept, and other sites are told nothing: there is
-// no header of CORS, so their scripts cannot read an answer.
+// secure sets what browsers are told with every answer. Nothing here is a page, nothing may be framed or kept, and
+// other sites are told nothing: there is no header of CORS, so their scripts cannot read an answer.
 func secure(h http.Header, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
@@ -27,8 +28,8 @@ func secure(h http.Header, r *http.Request) {
 	}
 }
 
-// pace bounds the time of a request's body and of its answer. When the body has arrived nothing bounds the wait any more: the server may think as long as
-// it likes, and somebody who waits for an event says nothing meanwhile.
+// pace bounds the time of a request's body and of its answer. When the body has arrived nothing bounds the wait any
+// more: the server may think as long as it likes, and somebody who waits for an event says nothing meanwhile.
 func pace(w http.ResponseWriter, r *http.Request) {
 	c := http.NewResponseController(w)
 	now := time.Now()

@@ -60,6 +60,7 @@ func New(o Options) *Guard {
 	if o.AppBurst <= 0 {
 		o.AppBurst = max(1, int(2*o.AppRate))
 	}
+
 	return &Guard{
 		o:    o,
 		apps: newBuckets[string](func(string) (rate.Limit, int) { return rate.Limit(o.AppRate), o.AppBurst }),
@@ -88,7 +89,8 @@ type gate struct {
 	from netip.Prefix
 }
 
-// Enter implements esb.Gate: an address that keeps failing is not listened to, whatever it says now. Otherwise the one right guess would be let in.
+// Enter implements esb.Gate: an address that keeps failing is not listened to, whatever it says now. Otherwise the
+// one right guess would be let in.
 func (t *gate) Enter() error {
 	if t.g.o.Failures <= 0 {
 		return nil
@@ -141,7 +143,8 @@ func (g *Guard) address(r *http.Request) netip.Prefix {
 	return network(from)
 }
 
-// forwarded is the last address of X-Forwarded-For, the one that our own proxy has added: those before it are the caller's word.
+// forwarded is the last address of X-Forwarded-For, the one that our own proxy has added: those before it are the
+// caller's word.
 func forwarded(lines []string) (netip.Addr, bool) {
 	if len(lines) == 0 {
 		return netip.Addr{}, false

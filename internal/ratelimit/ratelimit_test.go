@@ -37,19 +37,23 @@ func newRig(t *testing.T, o ratelimit.Options) *rig {
 	r := &rig{t: t, now: time.Unix(1_800_000_000, 0)}
 	o.Now = func() time.Time { r.mu.Lock(); defer r.mu.Unlock(); return r.now }
 	o.Refused = func(rule string) { r.mu.Lock(); defer r.mu.Unlock(); r.refused = append(r.refused, rule) }
+
 	one := func(code string) auth.App {
 		return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash("s-" + code)}, AssertsUsers: true}
 	}
+
 	book, err := auth.New(auth.Config{Apps: []auth.App{one("a"), one("b")}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	door := blueking.New(blueking.Door{
 		Prefixes: []blueking.Prefix{{Path: "/bus", Family: "f"}, {Path: "/gate", Family: "f", Gateway: true}},
 		Routes: []blueking.Route{{Name: "who", Families: []string{"f"}, Access: blueking.AccessUser, MaxBody: blueking.MaxBody,
 			Handle: func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller.App, nil }}},
 		Auth: book, Log: slog.New(slog.DiscardHandler),
 	})
+
 	r.handler = ratelimit.New(o).Handler(door)
 	return r
 }
@@ -69,16 +73,19 @@ func (r *rig) ask(path, from, app, secret string, headers ...string) (code int, 
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
+
 	res = httptest.NewRecorder()
 	r.handler.ServeHTTP(res, req)
 	var e blueking.Envelope
 	if err := json.Unmarshal(res.Body.Bytes(), &e); err != nil {
 		r.t.Fatalf("%v in %s", err, res.Body)
 	}
+
 	return e.Code, res
 }
 
-// TestTS2: an address that guesses is refused, the right guess too; another address and, after a while, the same one are not.
+// TestTS2: an address that guesses is refused, the right guess too; another address and, after a while, the same
+// one are not.
 func TestTS2GuessesAreLimited(t *testing.T) {
 	r := newRig(t, ratelimit.Default())
 	for i := range 10 {
@@ -86,11 +93,13 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 			t.Fatalf("guess %d: code %d", i, code)
 		}
 	}
+
 	for _, secret := range []string{"another", "s-a"} {
 		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", secret); code != blueking.CodeRateLimited {
 			t.Fatalf("secret %s: code %d", secret, code)
 		}
 	}
+
 	code, res := r.ask("/gate/who", "10.0.0.1", "a", "s-a")
 	if code != blueking.CodeRateLimited || res.Code != http.StatusTooManyRequests || res.Header().Get("Retry-After") == "" {
 		t.Fatalf("code %d, status %d, retry after %q", code, res.Code, res.Header().Get("Retry-After"))
@@ -98,7 +107,9 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 	if code, _ := r.ask("/bus/who", "10.0.0.2", "a", "s-a"); code != 0 {
 		t.Fatalf("another address: code %d", code)
 	}
+
 	r.pass(7 * time.Second)
+
 	if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
 		t.Fatalf("after a while: code %d", code)
 	}
@@ -109,7 +120,8 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 
 var manyGuesses = flag.Int("guard.guesses", 20_000, "guesses of TestTS2ManyGuesses; the threat table has 100000")
 
-// TestTS2ManyGuesses: of guesses at 10,000 a second from one address so many are looked at as the limit says; the right secret among the others is not.
+// TestTS2ManyGuesses: of guesses at 10,000 a second from one address so many are looked at as the limit says; the
+// right secret among the others is not.
 func TestTS2ManyGuesses(t *testing.T) {
 	r := newRig(t, ratelimit.Default())
 	const perSecond = 10_000
@@ -132,8 +144,10 @@ func TestTS2ManyGuesses(t *testing.T) {
 		}
 		r.pass(time.Second / perSecond)
 	}
+
 	most := 10 + guesses/perSecond*10/60 + 1 // the burst, and ten a minute since
 	fmt.Printf("threat TS2: of %d guesses at %d a second %d were looked at, %d were limited, the right one among them came in %d times\n", guesses, perSecond, looked, limited, right)
+
 	if looked > most || looked < 10 || looked+limited != guesses {
 		t.Errorf("%d were looked at, at most %d may be", looked, most)
 	}
@@ -179,13 +193,16 @@ func TestTD2RateOfAnApp(t *testing.T) {
 			t.Fatalf("code %d", code)
 		}
 	}
+
 	if ok != 20 {
 		t.Fatalf("%d of 100 went through", ok)
 	}
 	if code, _ := r.ask("/bus/who", "10.0.0.1", "b", "s-b"); code != 0 {
 		t.Fatalf("another app: code %d", code)
 	}
+
 	r.pass(time.Second)
+
 	for range 10 {
 		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
 			t.Fatalf("a second later: code %d", code)
@@ -251,6 +268,7 @@ func TestTD1Connections(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
+
 	answers := func(c net.Conn) bool {
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
@@ -259,16 +277,20 @@ func TestTD1Connections(t *testing.T) {
 		n, _ := c.Read(make([]byte, 100))
 		return n > 0
 	}
+
 	first := []net.Conn{dial(), dial(), dial()}
 	for _, c := range first {
 		if !answers(c) {
 			t.Fatal("a connection within the limit is not served")
 		}
 	}
+
 	if answers(dial()) {
 		t.Fatal("a connection above the limit is served")
 	}
+
 	_ = first[0].Close()
+
 	for end := time.Now().Add(20 * time.Second); !answers(dial()); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("no room was made")
@@ -291,6 +313,7 @@ func TestLongBodyAndLongWait(t *testing.T) {
 		}
 		fmt.Fprint(w, len(b))
 	}))
+
 	for _, size := range []int{0, 1, 10 << 20} {
 		res, err := http.Post("http://"+addr, "application/json", bytes.NewReader(make([]byte, size)))
 		if err != nil {
@@ -306,10 +329,12 @@ func TestLongBodyAndLongWait(t *testing.T) {
 
 func TestBlastRadius(t *testing.T) {
 	everything, some := gozzard.Everything(), &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleOperator}}}
+
 	op := func(action gozzard.Action, n, confirm int, rights *gozzard.Rights) *gozzard.Operation {
 		return &gozzard.Operation{Caller: gozzard.Caller{App: "a", Rights: rights}, Confirm: confirm,
 			Items: []gozzard.Item{{Action: action, Targets: make([]gozzard.Target, n)}}}
 	}
+
 	for name, c := range map[string]struct {
 		op      *gozzard.Operation
 		native  bool
@@ -350,11 +375,13 @@ func TestDestructiveQuota(t *testing.T) {
 		return g.Operation(&gozzard.Operation{Caller: gozzard.Caller{App: app}, Items: []gozzard.Item{{Action: gozzard.ActionStop, Targets: make([]gozzard.Target, n)}}},
 			false, func() int { return n })
 	}
+
 	for range 2 {
 		if err := stop("a", 50); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if stop("a", 1) == nil {
 		t.Fatal("more than its quota")
 	}
@@ -364,20 +391,27 @@ func TestDestructiveQuota(t *testing.T) {
 	if err := stop("free", 90_000); err != nil {
 		t.Fatal(err)
 	}
+
 	now = now.Add(30 * time.Minute)
+
 	if err := stop("a", 50); err != nil {
 		t.Fatal(err)
 	}
+
 	err := stop("a", 10)
 	if err == nil {
 		t.Fatal("more than half of its quota in half an hour")
 	}
+
 	seconds, _ := strconv.Atoi(gozzard.RetryAfter(err))
 	now = now.Add(time.Duration(seconds-1) * time.Second)
+
 	if stop("a", 10) == nil {
 		t.Fatalf("told to come back after %d s, and %d were enough", seconds, seconds-1)
 	}
+
 	now = now.Add(time.Second)
+
 	if err := stop("a", 10); err != nil {
 		t.Fatalf("came back after %d s as told: %v", seconds, err)
 	}

@@ -12,10 +12,11 @@ type Host struct {
 	Info    gozzard.HostInfo
 	Session uint64
 	Journal gozzard.JournalPos
-	// JournalSince is the first session in which the agent had this journal. Attempts of earlier sessions cannot be judged by it.
+	// JournalSince is the first session in which the agent had this journal. Attempts of earlier sessions cannot be
+	// judged by it.
 	JournalSince uint64
-	// RestoredJournal is the JournalSince for which the server's copy of its processes was laid down again, or need not be. Another value means that the host
-	// has lost them and does not have them back yet.
+	// RestoredJournal is the JournalSince for which the server's copy of its processes was laid down again, or need
+	// not be. Another value means that the host has lost them and does not have them back yet.
 	RestoredJournal uint64
 	LastSeen        time.Time
 	Protocol        uint32 // the highest version that the agent has spoken and was welcomed with

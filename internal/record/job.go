@@ -78,8 +78,8 @@ type JobTask struct {
 	Started  time.Time
 	Ended    time.Time
 
-	// What an operation on it carries, as it was when the job was created: what is applied to the business later does not change what a job does.
-	// Read only when TaskFilter.Definitions asks for it.
+	// What an operation on it carries, as it was when the job was created: what is applied to the business later
+	// does not change what a job does. Read only when TaskFilter.Definitions asks for it.
 	Labels map[string]string
 	Spec   []byte // gozzard.EncodeSpec; empty: none
 }
@@ -148,6 +148,7 @@ type JobRequest struct {
 	Raw         []byte         // the door's own words for the scope, only carried
 	Granularity Granularity    // "": ByBusiness
 
-	// Info makes the picture of an instance, given by its place in the row, that the door wants back with its task. It may be nil.
+	// Info makes the picture of an instance, given by its place in the row, that the door wants back with its task.
+	// It may be nil.
 	Info func(row *topology.Row, instance int) []byte
 }

@@ -10,7 +10,8 @@ import (
 // ErrStopped is returned by a store that was closed.
 var ErrStopped = errors.New("store is closed")
 
-// NewTask is what Accept records. Attempts with a final State are recorded as they are (hosts that are offline or unknown).
+// NewTask is what Accept records. Attempts with a final State are recorded as they are (hosts that are offline or
+// unknown).
 type NewTask struct {
 	Task           gozzard.Task // Seq and ID are filled in by Accept; At is given
 	Attempts       []gozzard.Attempt
@@ -18,8 +19,9 @@ type NewTask struct {
 	IdempotencyKey string
 	RequestHash    [32]byte
 	Audit          gozzard.AuditRow // TaskID is filled in by Accept
-	// Committed is called once the task is durable and filled in, before Accept returns. Tasks of one server are told in the order of their numbers, so
-	// whoever sends them on from here keeps the order of intents. It must be quick.
+	// Committed is called once the task is durable and filled in, before Accept returns. Tasks of one server are
+	// told in the order of their numbers, so whoever sends them on from here keeps the order of intents. It must be
+	// quick.
 	Committed func()
 }
 

@@ -31,7 +31,8 @@ const (
 
 const format = 1
 
-// Manifest is what a release says of itself. Fields that this build does not know are left out: it must be able to read a later one.
+// Manifest is what a release says of itself. Fields that this build does not know are left out: it must be able to
+// read a later one.
 type Manifest struct {
 	Format  int       `json:"gozzard_release"` // also tells this text from everything else that the release key signs
 	Version string    `json:"version"`
@@ -86,6 +87,7 @@ func (m *Manifest) validate() error {
 	if len(m.Files) == 0 || len(m.Files) > maxFiles {
 		return fmt.Errorf("it has %d files, 1 to %d are allowed", len(m.Files), maxFiles)
 	}
+
 	seen := map[string]bool{}
 	for i := range m.Files {
 		f := &m.Files[i]
@@ -97,6 +99,7 @@ func (m *Manifest) validate() error {
 		}
 		seen[f.Platform], seen["/"+f.Name] = true, true
 	}
+
 	return nil
 }
 
@@ -114,6 +117,7 @@ func (f *File) validate() error {
 	if b, err := hex.DecodeString(f.SHA256); err != nil || len(b) != sha256.Size || strings.ToLower(f.SHA256) != f.SHA256 {
 		return fmt.Errorf("%s has no SHA-256 in hexadecimal", f.Name)
 	}
+
 	return nil
 }
 
@@ -140,18 +144,22 @@ func PublicKey(text []byte) (ed25519.PublicKey, error) {
 	if len(text) > maxKey {
 		return nil, errors.New("it is too long for a key")
 	}
+
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "PUBLIC KEY" {
 		return nil, errors.New("it is not a PEM file with a public key")
 	}
+
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("the key cannot be read: %w", err)
 	}
+
 	public, ok := key.(ed25519.PublicKey)
 	if !ok {
 		return nil, errors.New("it is not an Ed25519 key")
 	}
+
 	return public, nil
 }
 
@@ -165,8 +173,8 @@ func (m *Manifest) For(platform string) (File, error) {
 	return File{}, fmt.Errorf("release %s has no program for %s", m.Version, platform)
 }
 
-// Admit says whether a host may go from the version it runs to this one. highest is the newest that it ever ran, "" when nobody knows; downgrade is the word
-// of the host's owner.
+// Admit says whether a host may go from the version it runs to this one. highest is the newest that it ever ran, ""
+// when nobody knows; downgrade is the word of the host's owner.
 func (m *Manifest) Admit(now time.Time, running, highest string, downgrade bool) error {
 	if !now.Before(m.Expires) {
 		return fmt.Errorf("release %s expired at %s", m.Version, m.Expires.UTC().Format(time.RFC3339))
@@ -177,10 +185,12 @@ func (m *Manifest) Admit(now time.Time, running, highest string, downgrade bool)
 	if downgrade {
 		return nil
 	}
+
 	v, err := ParseVersion(m.Version)
 	if err != nil {
 		return err
 	}
+
 	for _, old := range []struct{ version, what string }{{running, "which runs"}, {highest, "which ran here before"}} {
 		if old.version == "" {
 			continue
@@ -193,10 +203,12 @@ func (m *Manifest) Admit(now time.Time, running, highest string, downgrade bool)
 			return fmt.Errorf("release %s is not newer than %s, %s (allow_downgrade in the policy of this host would allow it)", m.Version, old.version, old.what)
 		}
 	}
+
 	return nil
 }
 
-// Copy copies the program of a release and fails unless it is this one, to the last bit. Never more is read than it has.
+// Copy copies the program of a release and fails unless it is this one, to the last bit. Never more is read than it
+// has.
 func (f *File) Copy(to io.Writer, from io.Reader) error {
 	h := sha256.New()
 	n, err := io.Copy(io.MultiWriter(to, h), io.LimitReader(from, f.Size+1))
@@ -210,5 +222,6 @@ func (f *File) Copy(to io.Writer, from io.Reader) error {
 	case hex.EncodeToString(h.Sum(nil)) != f.SHA256:
 		return fmt.Errorf("%s is not the file that was signed: its SHA-256 is another", f.Name)
 	}
+
 	return nil
 }

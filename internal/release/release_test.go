@@ -30,9 +30,11 @@ func TestVersionOrder(t *testing.T) {
 			}
 		}
 	}
+
 	if parsed(t, "v1.0.0+a").Compare(parsed(t, "1.0.0+b")) != 0 {
 		t.Error("what follows + counts")
 	}
+
 	for _, bad := range []string{"", "dev", "1", "1.2", "1.2.3.4", "01.2.3", "1.2.-3", "1.2.3-", "1.2.3-01", "1.2.3+", "1.2.3-a..b", "1.2.3-ä", "vv1.2.3", "1.2.3 ", "1.2.3\n",
 		"1.2.3-" + strings.Repeat("a", 80), "../../1.2.3"} {
 		if v, err := release.ParseVersion(bad); err == nil {
@@ -65,14 +67,17 @@ func TestTE8EveryBitOfAManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	text, err := sample([]byte("program")).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sig := ed25519.Sign(private, text)
 	if m, err := release.Verify(public, text, sig); err != nil || m.Version != "1.2.3" {
 		t.Fatal(m, err)
 	}
+
 	for _, b := range [][]byte{text, sig} {
 		for i := range 8 * len(b) {
 			b[i/8] ^= 1 << (i % 8)
@@ -82,6 +87,7 @@ func TestTE8EveryBitOfAManifest(t *testing.T) {
 			b[i/8] ^= 1 << (i % 8)
 		}
 	}
+
 	other, _, _ := ed25519.GenerateKey(rand.Reader)
 	for what, f := range map[string]func() (*release.Manifest, error){
 		"another key":   func() (*release.Manifest, error) { return release.Verify(other, text, sig) },
@@ -170,8 +176,10 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	z.Add(text)
 	z.Add([]byte(`{"gozzard_release":1,"version":"v0.1.0-rc.1+x","created":"2026-01-01T00:00:00Z","expires":"2027-01-01T00:00:00+08:00","later":{},"files":[]}`))
+
 	z.Fuzz(func(t *testing.T, in []byte) {
 		m, err := release.Parse(in)
 		if (m == nil) == (err == nil) {
@@ -180,15 +188,18 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		for _, file := range m.Files {
 			if strings.ContainsAny(file.Name, `/\`) || strings.HasPrefix(file.Name, ".") {
 				t.Fatalf("%q", file.Name)
 			}
 		}
+
 		b, err := m.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		again, err := release.Parse(b)
 		if err != nil || !reflect.DeepEqual(again.Files, m.Files) || !again.Expires.Equal(m.Expires) {
 			t.Fatalf("%+v, %v", again, err)

@@ -18,15 +18,18 @@ func OpenRepository(dir string) (*Repository, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of releases: %w", err)
 	}
+
 	left, err := filepath.Glob(filepath.Join(dir, ".part-*"))
 	if err != nil {
 		return nil, err
 	}
+
 	for _, path := range left { // of an upload that was cut off
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("cannot tidy the folder of releases: %w", err)
 		}
 	}
+
 	return &Repository{dir}, nil
 }
 
@@ -46,7 +49,8 @@ func (s *Repository) Put(f File, from io.Reader) error {
 	return s.sync()
 }
 
-// Open gives a program that is kept; fs.ErrNotExist when it is not. f must be of a manifest that was parsed: its digest becomes a name.
+// Open gives a program that is kept; fs.ErrNotExist when it is not. f must be of a manifest that was parsed: its
+// digest becomes a name.
 func (s *Repository) Open(f File) (*os.File, error) { return os.Open(filepath.Join(s.dir, f.SHA256)) }
 
 // Has reports whether a program is kept.

@@ -18,14 +18,17 @@ type Version struct {
 // ParseVersion reads MAJOR.MINOR.PATCH[-PRE][+BUILD], with or without a v in front.
 func ParseVersion(s string) (Version, error) {
 	bad := fmt.Errorf("%.80q is not a version such as 1.2.3 or 1.2.3-rc.1", s)
+
 	if len(s) > maxVersion {
 		return Version{}, bad
 	}
+
 	v := Version{text: s}
 	rest, build, hasBuild := strings.Cut(strings.TrimPrefix(s, "v"), "+")
 	if hasBuild && !identifiers(build, false) {
 		return Version{}, bad
 	}
+
 	core, pre, hasPre := strings.Cut(rest, "-")
 	if hasPre {
 		if !identifiers(pre, true) {
@@ -33,16 +36,19 @@ func ParseVersion(s string) (Version, error) {
 		}
 		v.pre = strings.Split(pre, ".")
 	}
+
 	parts := strings.Split(core, ".")
 	if len(parts) != len(v.core) {
 		return Version{}, bad
 	}
+
 	for i, p := range parts {
 		if !number(p) || len(p) > 1 && p[0] == '0' {
 			return Version{}, bad
 		}
 		v.core[i] = p
 	}
+
 	return v, nil
 }
 
@@ -56,14 +62,17 @@ func (v Version) Compare(w Version) int {
 			return c
 		}
 	}
+
 	if len(v.pre) == 0 || len(w.pre) == 0 { // a release is newer than what came before it
 		return cmp.Compare(len(w.pre), len(v.pre))
 	}
+
 	for i := range min(len(v.pre), len(w.pre)) {
 		if c := compareIdentifiers(v.pre[i], w.pre[i]); c != 0 {
 			return c
 		}
 	}
+
 	return cmp.Compare(len(v.pre), len(w.pre))
 }
 

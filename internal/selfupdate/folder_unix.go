@@ -14,9 +14,11 @@ const InPlace = true
 
 func lockFile(f *os.File, wait bool) error {
 	how := syscall.LOCK_EX
+
 	if !wait {
 		how |= syscall.LOCK_NB
 	}
+
 	for {
 		err := syscall.Flock(int(f.Fd()), how)
 		switch {

@@ -61,24 +61,29 @@ type Request struct {
 	Again   bool   // the owner's word to try a version that was rolled back here
 }
 
-// Install checks a release and puts its program in place; nothing is replaced before everything is checked. It gives the version that was put in place.
+// Install checks a release and puts its program in place; nothing is replaced before everything is checked. It
+// gives the version that was put in place.
 func (u *Updater) Install(ctx context.Context, src Source, w Request) (string, error) {
 	if !InPlace {
 		return "", fmt.Errorf("updates in place are not possible on %s: stop the agent, replace its program and start it", Platform())
 	}
+
 	unlock, err := take(filepath.Join(u.o.Dir, busyName), false)
 	if err != nil {
 		return "", err
 	}
+
 	defer unlock()
 	key, err := u.o.Key()
 	if err != nil {
 		return "", err
 	}
+
 	manifest, signature, err := src.Manifest(ctx)
 	if err != nil {
 		return "", fmt.Errorf("cannot get the release: %w", err)
 	}
+
 	m, err := release.Verify(key, manifest, signature)
 	if err != nil {
 		return "", err
@@ -86,14 +91,17 @@ func (u *Updater) Install(ctx context.Context, src Source, w Request) (string, e
 	if w.Version != "" && w.Version != m.Version {
 		return "", fmt.Errorf("the release is %s, not %.80s", m.Version, w.Version)
 	}
+
 	file, err := u.admit(m, w.Again)
 	if err != nil {
 		return "", err
 	}
+
 	from, err := src.Program(ctx, file)
 	if err != nil {
 		return "", fmt.Errorf("cannot get the release: %w", err)
 	}
+
 	defer from.Close()
 	staged, err := u.stage(file, from)
 	if err != nil {
@@ -102,12 +110,14 @@ func (u *Updater) Install(ctx context.Context, src Source, w Request) (string, e
 	if err = u.try(ctx, staged, m.Version); err == nil {
 		err = u.place(m, staged)
 	}
+
 	if err != nil {
 		if gone := os.Remove(staged); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 		return "", err
 	}
+
 	u.o.Log.Info("a new program is in place", "new", m.Version, "running", u.o.Version, "file", u.o.Program)
 	return m.Version, nil
 }
@@ -127,6 +137,7 @@ func (u *Updater) admit(m *release.Manifest, again bool) (release.File, error) {
 	if err := m.Admit(u.o.Now(), u.o.Version, s.Highest, u.o.AllowDowngrade()); err != nil {
 		return release.File{}, err
 	}
+
 	return m.For(Platform())
 }
 
@@ -137,7 +148,8 @@ func (r *RolledBack) Error() string {
 	return fmt.Sprintf("release %s was tried here and rolled back (%s); to try it again: gozzard agent update --again", r.Version, r.Reason)
 }
 
-// try starts a new program, signed as it is, to see that it runs here, is what its manifest says, and understands how the agent was started.
+// try starts a new program, signed as it is, to see that it runs here, is what its manifest says, and understands
+// how the agent was started.
 func (u *Updater) try(ctx context.Context, program, version string) error {
 	said, err := SaysVersion(ctx, program)
 	if err != nil {
@@ -149,6 +161,7 @@ func (u *Updater) try(ctx context.Context, program, version string) error {
 	if len(u.o.Args) == 0 {
 		return nil
 	}
+
 	_, err = output(ctx, program, append(slices.Clone(u.o.Args), "--help")...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -157,6 +170,7 @@ func (u *Updater) try(ctx context.Context, program, version string) error {
 	if err != nil {
 		return fmt.Errorf("the new program does not understand how this agent was started: %w", err)
 	}
+
 	return nil
 }
 
@@ -173,11 +187,13 @@ func SaysVersion(ctx context.Context, program string) (string, error) {
 	return string(words[1]), nil
 }
 
-// output runs a program that was just written. A command that this process starts at the same moment may have the file still open for writing, until it
-// becomes itself; the kernel then says that the file is busy, and a moment later it is not.
+// output runs a program that was just written. A command that this process starts at the same moment may have the
+// file still open for writing, until it becomes itself; the kernel then says that the file is busy, and a moment
+// later it is not.
 func output(ctx context.Context, program string, args ...string) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
+
 	for {
 		out, err = exec.CommandContext(ctx, program, args...).Output()
 		if !errors.Is(err, syscall.ETXTBSY) {

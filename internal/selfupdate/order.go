@@ -12,15 +12,18 @@ import (
 	"github.com/gozzard/gozzard/internal/release"
 )
 
-// Order takes an order of the server and says how far it is. It does not wait: the server asks again until it is told something final.
+// Order takes an order of the server and says how far it is. It does not wait: the server asks again until it is
+// told something final.
 func (u *Updater) Order(o gozzard.UpdateOrder) gozzard.UpdateReport {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	r := gozzard.UpdateReport{Roll: o.Roll, Version: o.Version, State: gozzard.UpdateWorking}
+
 	if _, err := release.ParseVersion(o.Version); err != nil { // it becomes a part of a path, and of a log
 		r.State, r.Reason = gozzard.UpdateRefused, err.Error()
 		return r
 	}
+
 	switch {
 	case o.Version == u.o.Version:
 		if !u.trial {
@@ -33,11 +36,13 @@ func (u *Updater) Order(o gozzard.UpdateOrder) gozzard.UpdateReport {
 		r.State, r.Reason = gozzard.UpdateRefused, "this host is at another update: release "+u.answer.Version
 		return r
 	}
+
 	select {
 	case u.orders <- o:
 		u.busy, u.answer = true, r
 	default: // Run is about to see it
 	}
+
 	return r
 }
 
@@ -84,7 +89,8 @@ func (u *Updater) obey(ctx context.Context, o gozzard.UpdateOrder, source func(g
 	return nil
 }
 
-// ordered is a source that must have the very release that was ordered. What the network does not give at once is asked for again.
+// ordered is a source that must have the very release that was ordered. What the network does not give at once is
+// asked for again.
 type ordered struct {
 	Source
 	order gozzard.UpdateOrder

@@ -102,6 +102,7 @@ func (r *rig) release(version, says string) selfupdate.Folder {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+
 	r.write(filepath.Join(dir, release.ManifestName), string(b))
 	r.write(filepath.Join(dir, release.SignatureName), string(ed25519.Sign(r.private, b)))
 	r.write(filepath.Join(dir, "program"), text)
@@ -142,10 +143,12 @@ func TestTE8Trial(t *testing.T) {
 	if !trial {
 		t.Fatal("it is not on trial")
 	}
+
 	wants(t, r.install(next, "1.2.0"), "release 1.1.0 is on trial")
 	next.Welcomed()
 	<-welcomed
 	next.Welcomed() // of every session
+
 	if s := r.state(); s.Trial != nil || s.Highest != "1.1.0" || s.Program != r.program || s.PID != os.Getpid() {
 		t.Errorf("%+v", s)
 	}
@@ -156,11 +159,14 @@ func TestTE8Trial(t *testing.T) {
 	r.must(bad.RollBack("it was not welcomed"))
 	back, err := r.starts("1.1.0")
 	r.must(err)
+
 	if s := r.state(); s.Trial != nil || len(s.Refused) != 1 || s.Refused[0].Version != "1.2.0" || s.Refused[0].Reason != "it was not welcomed" || s.Highest != "1.1.0" {
 		t.Errorf("%+v", s)
 	}
+
 	wants(t, r.install(back, "1.2.0"), "was tried here and rolled back (it was not welcomed)")
 	r.must(r.install(back, "1.3.0"))
+
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(r.program), ".*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -174,6 +180,7 @@ func TestTE8CutOff(t *testing.T) {
 		r.must(err)
 		r.write(filepath.Join(r.dir, "update.json"), string(b))
 	}
+
 	t.Run("before the new program is in place", func(t *testing.T) {
 		r := newRig(t)
 		r.write(r.program+".previous", script("1.0.0"))
@@ -181,14 +188,17 @@ func TestTE8CutOff(t *testing.T) {
 		trial(r, selfupdate.Trial{Version: "1.1.0", From: "1.0.0"})
 		u, err := r.starts("1.0.0")
 		r.must(err)
+
 		if s := r.state(); s.Trial != nil || len(s.Refused) != 0 {
 			t.Errorf("%+v", s)
 		}
 		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(r.program), ".*")); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
+
 		r.must(r.install(u, "1.1.0"))
 	})
+
 	for name, before := range map[string]selfupdate.Trial{
 		"on trial":               {Version: "1.1.0", From: "1.0.0", Starts: 1},
 		"before the way back":    {Version: "1.1.0", From: "1.0.0", Starts: 1, Back: "it was not welcomed"},
@@ -204,14 +214,17 @@ func TestTE8CutOff(t *testing.T) {
 			if !errors.As(err, &over) {
 				t.Fatalf("it goes on: %v", err)
 			}
+
 			r.must(u.RollBack(over.Reason))
 			_, err = r.starts("1.0.0")
 			r.must(err)
+
 			if s := r.state(); s.Trial != nil || len(s.Refused) != 1 {
 				t.Errorf("%+v", s)
 			}
 		})
 	}
+
 	t.Run("nothing to go back to", func(t *testing.T) {
 		r := newRig(t)
 		r.write(r.program, script("1.1.0"))
@@ -245,12 +258,14 @@ func TestTE8Refusals(t *testing.T) {
 	wants(t, r.install(r.updater("1.0.0"), "1.5.0"), "does not understand how this agent was started: exit status 2: unknown flag")
 	r.args = []string{"agent", "--data", "x"}
 	r.must(r.install(r.updater("1.0.0"), "1.5.0"))
+
 	if r.says() != "1.5.0" {
 		t.Error("not in place")
 	}
 	if err := os.WriteFile(filepath.Join(r.dir, "update.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	wants(t, r.install(u, "1.6.0"), "cannot read the state of updates")
 }
 
@@ -280,9 +295,11 @@ func TestTE8Orders(t *testing.T) {
 	wg.Go(func() { _ = u.Run(ctx, func(gozzard.UpdateOrder) (selfupdate.Source, error) { return h, nil }) })
 	defer wg.Wait()
 	defer cancel()
+
 	order := func(roll uint64, version string, manifest []byte) gozzard.UpdateReport {
 		return u.Order(gozzard.UpdateOrder{Roll: roll, Version: version, Manifest: sha256.Sum256(manifest)})
 	}
+
 	until := func(roll uint64, version string, manifest []byte, want gozzard.UpdateState) gozzard.UpdateReport {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -293,36 +310,47 @@ func TestTE8Orders(t *testing.T) {
 			}
 		}
 	}
+
 	if rep := order(1, "1.0.0", manifest); rep.State != gozzard.UpdateDone {
 		t.Errorf("what runs: %+v", rep)
 	}
+
 	for _, bad := range []string{"", "../1.1.0", "1.1.0\n"} {
 		if rep := order(1, bad, manifest); rep.State != gozzard.UpdateRefused {
 			t.Errorf("%q: %+v", bad, rep)
 		}
 	}
+
 	if rep := until(2, "1.1.0", []byte("another"), gozzard.UpdateRefused); !strings.Contains(rep.Reason, "not release 1.1.0 that was ordered") {
 		t.Errorf("%+v", rep)
 	}
+
 	until(3, "1.1.0", manifest, gozzard.UpdateWorking) // another roll looks again
 	<-h.begun
+
 	if rep := order(4, "1.2.0", manifest); rep.State != gozzard.UpdateRefused || !strings.Contains(rep.Reason, "at another update") {
 		t.Errorf("%+v", rep)
 	}
 	if err := r.install(r.updater("1.0.0"), "1.3.0"); !errors.Is(err, selfupdate.ErrBusy) {
 		t.Errorf("two at once: %v", err)
 	}
+
 	close(h.let)
 	<-u.Placed()
+
 	if rep := order(3, "1.1.0", manifest); rep.State != gozzard.UpdateWorking || r.says() != "1.1.0" {
 		t.Errorf("%+v", rep)
 	}
+
 	next, err := r.starts("1.1.0")
 	r.must(err)
+
 	if rep := next.Order(gozzard.UpdateOrder{Roll: 3, Version: "1.1.0"}); rep.State != gozzard.UpdateWorking {
 		t.Errorf("on trial: %+v", rep)
 	}
+
 	next.Welcomed()
+
 	if rep := next.Order(gozzard.UpdateOrder{Roll: 3, Version: "1.1.0"}); rep.State != gozzard.UpdateDone {
 		t.Errorf("welcomed: %+v", rep)
 	}

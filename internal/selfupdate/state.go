@@ -57,9 +57,11 @@ func ReadState(dir string) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("cannot read the state of updates: %w", err)
 	}
+
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxState+1))
 	var s State
+
 	if err == nil && len(b) > maxState {
 		err = errors.New("it is too long")
 	}
@@ -69,6 +71,7 @@ func ReadState(dir string) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("cannot read the state of updates in %s: %w", path, err)
 	}
+
 	return s, nil
 }
 
@@ -101,17 +104,20 @@ func (s *State) refuse(f Failed) {
 // ErrBusy says that another update of this host is under way.
 var ErrBusy = errors.New("another update of this host is under way")
 
-// change reads the state, changes it and writes it, with nobody else at it. What f leaves as it was is not written. It is durable when this returns.
+// change reads the state, changes it and writes it, with nobody else at it. What f leaves as it was is not written.
+// It is durable when this returns.
 func change(dir string, f func(*State) error) error {
 	unlock, err := take(filepath.Join(dir, lockName), true)
 	if err != nil {
 		return err
 	}
+
 	defer unlock()
 	s, err := ReadState(dir)
 	if err != nil {
 		return err
 	}
+
 	before, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("cannot encode the state of updates: %w", err)
@@ -119,6 +125,7 @@ func change(dir string, f func(*State) error) error {
 	if err := f(&s); err != nil {
 		return err
 	}
+
 	return s.write(dir, before)
 }
 

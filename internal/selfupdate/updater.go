@@ -28,7 +28,8 @@ type Options struct {
 	Args    []string
 	Limit   time.Duration
 
-	// Key is the release key that the host's owner put there. It is asked for with every update: a key that is gone counts at once.
+	// Key is the release key that the host's owner put there. It is asked for with every update: a key that is gone
+	// counts at once.
 	Key func() (ed25519.PublicKey, error)
 	// AllowDowngrade is the owner's word that versions need not go up.
 	AllowDowngrade func() bool
@@ -64,14 +65,15 @@ func New(o Options) *Updater {
 	if o.AllowDowngrade == nil {
 		o.AllowDowngrade = func() bool { return false }
 	}
+
 	return &Updater{o: o, orders: make(chan gozzard.UpdateOrder, 1), placed: make(chan struct{}, 1), welcome: make(chan struct{})}
 }
 
 // previous is where the program before is kept.
 func (u *Updater) previous() string { return u.o.Program + ".previous" }
 
-// Begin is called when the agent starts, before anything else is done. An error of kind *Over says that this program had its chance: RollBack and hand
-// over. Other errors leave the trial as it is.
+// Begin is called when the agent starts, before anything else is done. An error of kind *Over says that this
+// program had its chance: RollBack and hand over. Other errors leave the trial as it is.
 func (u *Updater) Begin() error {
 	u.sweep()
 	var over string
@@ -85,25 +87,31 @@ func (u *Updater) Begin() error {
 			u.settle(s, t)
 			return nil
 		}
+
 		u.mu.Lock()
 		u.trial = true
 		u.mu.Unlock()
 		t.Starts++
+
 		switch {
 		case t.Back != "":
 			over = t.Back
 		case t.Starts > 1:
 			over = fmt.Sprintf("release %s was started %d times and never welcomed by the server", t.Version, t.Starts-1)
 		}
+
 		return nil
 	})
+
 	if err == nil && over != "" {
 		return &Over{over}
 	}
+
 	return err
 }
 
-// settle ends a trial whose program is not the one that runs: the one before is back, or the new one was never put in place.
+// settle ends a trial whose program is not the one that runs: the one before is back, or the new one was never put
+// in place.
 func (u *Updater) settle(s *State, t *Trial) {
 	s.Trial = nil
 	if t.Back == "" {
@@ -147,12 +155,15 @@ func (u *Updater) Welcomed() {
 		}
 		return nil
 	})
+
 	u.mu.Lock()
 	defer u.mu.Unlock()
+
 	if err != nil { // the trial goes on: the next session may find the disk better
 		u.o.Log.Error("cannot note that this program was welcomed", "err", err)
 		return
 	}
+
 	if u.trial {
 		u.trial = false
 		close(u.welcome)
@@ -160,8 +171,8 @@ func (u *Updater) Welcomed() {
 	}
 }
 
-// RollBack puts the previous program in place. Whoever calls it hands over to Program afterwards. When there is none to go back to, the trial ends and
-// this program stays: any agent is better than none.
+// RollBack puts the previous program in place. Whoever calls it hands over to Program afterwards. When there is
+// none to go back to, the trial ends and this program stays: any agent is better than none.
 func (u *Updater) RollBack(reason string) error {
 	if _, err := os.Stat(u.previous()); err != nil {
 		u.mu.Lock()
@@ -169,12 +180,14 @@ func (u *Updater) RollBack(reason string) error {
 		u.mu.Unlock()
 		return errors.Join(fmt.Errorf("cannot roll release %s back, it stays: %w", u.o.Version, err), change(u.o.Dir, func(s *State) error { s.Trial = nil; return nil }))
 	}
+
 	err := change(u.o.Dir, func(s *State) error {
 		if s.Trial != nil && s.Trial.Version == u.o.Version {
 			s.Trial.Back = clip(reason)
 		}
 		return nil
 	})
+
 	if err != nil { // not remembered, and done all the same: the program that works comes first
 		u.o.Log.Error("cannot note that this program is rolled back", "err", err)
 	}
@@ -184,17 +197,19 @@ func (u *Updater) RollBack(reason string) error {
 	if err := atomicfile.SyncFolder(filepath.Dir(u.o.Program)); err != nil {
 		u.o.Log.Error("cannot sync the folder of the program", "err", err)
 	}
+
 	u.o.Log.Error("this program is rolled back", "version", u.o.Version, "reason", reason)
 	return nil
 }
 
-// place makes a checked program the one that starts next. The order of the steps is that of their durability: a trial is on record before its file can
-// run, and the previous program is kept before that.
+// place makes a checked program the one that starts next. The order of the steps is that of their durability: a
+// trial is on record before its file can run, and the previous program is kept before that.
 func (u *Updater) place(m *release.Manifest, staged string) error {
 	unlock, err := take(filepath.Join(u.o.Dir, lockName), true)
 	if err != nil {
 		return err
 	}
+
 	defer unlock()
 	s, err := ReadState(u.o.Dir)
 	if err != nil {
@@ -209,6 +224,7 @@ func (u *Updater) place(m *release.Manifest, staged string) error {
 	if err := os.Link(u.o.Program, u.previous()); err != nil {
 		return fmt.Errorf("cannot keep the previous program: %w", err)
 	}
+
 	folder := filepath.Dir(u.o.Program)
 	before := s
 	s.Program = u.o.Program
@@ -219,6 +235,7 @@ func (u *Updater) place(m *release.Manifest, staged string) error {
 	if err := os.Rename(staged, u.o.Program); err != nil {
 		return errors.Join(fmt.Errorf("cannot put the new program in place: %w", err), before.write(u.o.Dir, nil))
 	}
+
 	return atomicfile.SyncFolder(folder)
 }
 
@@ -228,10 +245,12 @@ func (u *Updater) stage(f release.File, from io.Reader) (path string, err error)
 	if err != nil {
 		return "", fmt.Errorf("cannot look at the program that runs: %w", err)
 	}
+
 	out, err := os.CreateTemp(filepath.Dir(u.o.Program), u.staged()+"*")
 	if err != nil {
 		return "", fmt.Errorf("cannot write beside the program that runs: %w", err)
 	}
+
 	err = f.Copy(out, from)
 	if err == nil {
 		err = out.Chmod(info.Mode().Perm() | 0o500)
@@ -239,6 +258,7 @@ func (u *Updater) stage(f release.File, from io.Reader) (path string, err error)
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(out.Name()))
 	}
+
 	return out.Name(), nil
 }
 

@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 )
 
-// One signature covers a whole batch of envelopes: each is a leaf of a binary hash tree, and the root is what is signed. An envelope carries the way from its own
-// leaf to the root, so that it is proven alone, without the others, as if it had a signature of its own.
+// One signature covers a whole batch of envelopes: each is a leaf of a binary hash tree, and the root is what is
+// signed. An envelope carries the way from its own leaf to the root, so that it is proven alone, without the
+// others, as if it had a signature of its own.
 const (
 	rootMagic = "GZR1"
 
-	// MaxBatch is how many envelopes one signature covers at most. More would cost each of them another step, which are bytes on the wire, and save next to nothing.
+	// MaxBatch is how many envelopes one signature covers at most. More would cost each of them another step, which
+	// are bytes on the wire, and save next to nothing.
 	MaxBatch = 64
 
 	stepBytes = 1 + sha256.Size // on which side the other hash is, and the hash
@@ -47,6 +49,7 @@ func proofs(bodies []*[]byte, sign func([]byte) []byte) {
 		level[i], at[i], counts[i] = leafHash(*b), i, len(*b)
 		*b = append(*b, 0) // how many steps follow
 	}
+
 	for len(level) > 1 {
 		for i, b := range bodies {
 			if other := at[i] ^ 1; other < len(level) { // the last of an odd number goes up as it is
@@ -66,6 +69,7 @@ func proofs(bodies []*[]byte, sign func([]byte) []byte) {
 		}
 		level = up
 	}
+
 	signature := sign(rootText(&level[0]))
 	for _, b := range bodies {
 		*b = append(*b, signature...)

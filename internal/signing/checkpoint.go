@@ -13,11 +13,13 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// checkpointMagic begins a checkpoint and what is signed of it, so that it is never taken for an envelope or a hand-over.
+// checkpointMagic begins a checkpoint and what is signed of it, so that it is never taken for an envelope or a
+// hand-over.
 const checkpointMagic = "gzc1"
 
-// Checkpoint is a server's word that its audit had a certain newest row at a certain time. Whoever keeps one elsewhere can show later that nothing before that row was
-// changed, also to somebody who trusts neither the record nor the file that it was kept in, only the key.
+// Checkpoint is a server's word that its audit had a certain newest row at a certain time. Whoever keeps one
+// elsewhere can show later that nothing before that row was changed, also to somebody who trusts neither the record
+// nor the file that it was kept in, only the key.
 type Checkpoint struct {
 	Head gozzard.AuditHead
 	At   time.Time // seconds
@@ -48,13 +50,16 @@ func ParseCheckpoint(s string) (c Checkpoint, err error) {
 	if len(w) != 6 || w[0] != checkpointMagic {
 		return c, fmt.Errorf("checkpoint is not of the form %s.<row>.<hash>.<time>.<key>.<signature>", checkpointMagic)
 	}
+
 	var seconds int64
+
 	if c.Head.Seq, err = strconv.ParseInt(w[1], 10, 64); err == nil {
 		seconds, err = strconv.ParseInt(w[3], 10, 64)
 	}
 	if err != nil {
 		return Checkpoint{}, errors.New("checkpoint has a wrong number")
 	}
+
 	c.At = time.Unix(seconds, 0).UTC()
 	signature, err := base64.RawURLEncoding.DecodeString(w[5])
 	if n, _ := hex.Decode(c.Key[:], []byte(w[4])[:min(len(w[4]), 2*len(c.Key))]); n != len(c.Key) || err != nil || copy(c.signature[:], signature) != len(signature) {
@@ -66,6 +71,7 @@ func ParseCheckpoint(s string) (c Checkpoint, err error) {
 	if c.String() != s {
 		return Checkpoint{}, errors.New("checkpoint is not written as it should be")
 	}
+
 	return c, nil
 }
 

@@ -22,12 +22,14 @@ func checkpoint(t testing.TB) (signing.Checkpoint, signing.Key) {
 func TestTR1CheckpointEveryCharacterCounts(t *testing.T) {
 	c, key := checkpoint(t)
 	text := c.String()
+
 	if err := c.Verify([]signing.Key{key}); err != nil {
 		t.Fatal(err)
 	}
 	if _, other := checkpoint(t); c.Verify([]signing.Key{other}) == nil || c.Verify(nil) == nil {
 		t.Error("it counts for another server")
 	}
+
 	for i := range text {
 		for _, r := range "0aZ." {
 			changed := text[:i] + string(r) + text[i+1:]
@@ -47,6 +49,7 @@ func FuzzCheckpoint(f *testing.F) {
 	z.Add(c.String())
 	z.Add(strings.Replace(c.String(), "4711", "-1", 1))
 	z.Add("gzc1.1.2.3.4.5")
+
 	z.Fuzz(func(t *testing.T, text string) {
 		got, err := signing.ParseCheckpoint(text)
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 
 const envelopeMagic = "GZS1"
 
-// Life is how long an envelope is good. It is long because hosts' clocks are wrong by days, and because it is not what keeps old commands out: that is
-// the session inside.
+// Life is how long an envelope is good. It is long because hosts' clocks are wrong by days, and because it is not
+// what keeps old commands out: that is the session inside.
 const Life = 7 * 24 * time.Hour
 
 // Refusal says why an envelope was not opened.
@@ -55,8 +55,9 @@ type envelope struct {
 	signature []byte
 }
 
-// Unproven gives the command of an envelope without asking who signed it. It is for simulated hosts, whose machines do not exist and which would
-// otherwise have one processor do the work of thousands; nothing that can start a process may use it.
+// Unproven gives the command of an envelope without asking who signed it. It is for simulated hosts, whose machines
+// do not exist and which would otherwise have one processor do the work of thousands; nothing that can start a
+// process may use it.
 func Unproven(b []byte) ([]byte, error) {
 	e, err := parse(b)
 	if err != nil {
@@ -65,7 +66,8 @@ func Unproven(b []byte) ([]byte, error) {
 	return e.payload, nil
 }
 
-// saltBytes hide an envelope from whoever gets the hash of it as a step of his own: without them he could try what it may say.
+// saltBytes hide an envelope from whoever gets the hash of it as a step of his own: without them he could try what
+// it may say.
 const saltBytes = 16
 
 // appendHead writes everything before the command but for its length.
@@ -95,9 +97,11 @@ func parse(b []byte) (e envelope, err error) {
 		rest = rest[n:]
 		return part
 	}
+
 	if string(take(len(envelopeMagic))) != envelopeMagic {
 		return envelope{}, errShort
 	}
+
 	copy(e.key[:], take(len(e.key)))
 	e.epoch = binary.BigEndian.Uint64(take(8))
 	e.notAfter = int64(binary.BigEndian.Uint64(take(8)))
@@ -106,6 +110,7 @@ func parse(b []byte) (e envelope, err error) {
 	if count > maxHandOvers {
 		return envelope{}, fmt.Errorf("envelope has %d hand-overs, at most %d are allowed", count, maxHandOvers)
 	}
+
 	e.handOvers = take(count * handOverBytes)
 	take(saltBytes)
 	e.payload = take(int(binary.BigEndian.Uint32(take(4))))
@@ -114,14 +119,17 @@ func parse(b []byte) (e envelope, err error) {
 	if wrong != nil {
 		return envelope{}, wrong
 	}
+
 	e.steps = steps
 	e.signature = take(ed25519.SignatureSize)
+
 	if err != nil {
 		return envelope{}, err
 	}
 	if len(rest) > 0 {
 		return envelope{}, fmt.Errorf("envelope is followed by %d bytes", len(rest))
 	}
+
 	return e, nil
 }
 

@@ -19,7 +19,8 @@ const handOverBytes = 8 + ed25519.PublicKeySize + ed25519.SignatureSize
 // maxHandOvers bounds what an envelope carries; an agent that missed more rotations is given the key by hand.
 const maxHandOvers = 16
 
-// handOverText is what is signed. The key before is named, so that a record proves nothing to an agent that trusts another one.
+// handOverText is what is signed. The key before is named, so that a record proves nothing to an agent that trusts
+// another one.
 func handOverText(from KeyID, to Key) []byte {
 	b := append(make([]byte, 0, 64), handOverMagic...)
 	b = append(b, from[:]...)

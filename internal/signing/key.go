@@ -30,7 +30,8 @@ func (k Key) ID() KeyID {
 	return KeyID(sum[:8])
 }
 
-// String is what ParseKey reads: one word without spaces. There is nothing secret in it, but whoever can change it decides whom an agent obeys.
+// String is what ParseKey reads: one word without spaces. There is nothing secret in it, but whoever can change it
+// decides whom an agent obeys.
 func (k Key) String() string {
 	return keyPrefix + "." + strconv.FormatUint(k.Epoch, 10) + "." + base64.RawURLEncoding.EncodeToString(k.Public[:])
 }
@@ -42,19 +43,24 @@ func ParseKey(s string) (Key, error) {
 	if prefix != keyPrefix || !ok {
 		return Key{}, fmt.Errorf("server key is not of the form %s.<epoch>.<public key>", keyPrefix)
 	}
+
 	var k Key
 	var err error
 	if k.Epoch, err = strconv.ParseUint(epoch, 10, 63); err != nil || k.Epoch == 0 {
 		return Key{}, errors.New("server key has no epoch")
 	}
+
 	raw, err := base64.RawURLEncoding.DecodeString(public)
 	if err != nil || len(raw) != len(k.Public) {
 		return Key{}, fmt.Errorf("server key has no public key of %d bytes", len(k.Public))
 	}
+
 	copy(k.Public[:], raw)
+
 	if k.String() != s {
 		return Key{}, errors.New("server key is not written as it should be")
 	}
+
 	return k, nil
 }
 

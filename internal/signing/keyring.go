@@ -21,8 +21,8 @@ const RingFile = "server.key"
 // ErrNoKey says that a ring trusts nobody yet.
 var ErrNoKey = errors.New("no key of a server is trusted yet")
 
-// KeyRing is what an agent knows of its server's keys: the newest one, which is on the disk before anything signed by it is believed. Older ones are
-// refused for ever. It is safe for concurrent use.
+// KeyRing is what an agent knows of its server's keys: the newest one, which is on the disk before anything signed
+// by it is believed. Older ones are refused for ever. It is safe for concurrent use.
 type KeyRing struct {
 	path string
 	now  func() time.Time
@@ -36,11 +36,13 @@ type trusted struct {
 	id KeyID
 }
 
-// OpenKeyRing reads the trusted key of a state folder, which must exist; there is none before the first Trust. now is nil but in tests.
+// OpenKeyRing reads the trusted key of a state folder, which must exist; there is none before the first Trust. now
+// is nil but in tests.
 func OpenKeyRing(dir string, now func() time.Time) (*KeyRing, error) {
 	if now == nil {
 		now = time.Now
 	}
+
 	r := &KeyRing{path: filepath.Join(dir, RingFile), now: now}
 	b, err := os.ReadFile(r.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,10 +54,12 @@ func OpenKeyRing(dir string, now func() time.Time) (*KeyRing, error) {
 	if err := atomicfile.Check(r.path); err != nil {
 		return nil, err
 	}
+
 	k, err := ParseKey(strings.TrimSpace(string(b)))
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the server's key in %s: %w", r.path, err)
 	}
+
 	r.set(k)
 	return r, nil
 }
@@ -68,12 +72,13 @@ func (r *KeyRing) Key() Key {
 	return Key{}
 }
 
-// Trust takes a key on the word of whoever operates this host. It never goes back: a key of an older epoch is a server from the past, and another key of
-// the same epoch is another server. Who means that removes the file.
+// Trust takes a key on the word of whoever operates this host. It never goes back: a key of an older epoch is a
+// server from the past, and another key of the same epoch is another server. Who means that removes the file.
 func (r *KeyRing) Trust(k Key) error {
 	if k.Epoch == 0 {
 		return errors.New("cannot trust a key without an epoch")
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	have := r.Key()
@@ -86,6 +91,7 @@ func (r *KeyRing) Trust(k Key) error {
 	case k.Epoch == have.Epoch:
 		return fmt.Errorf("server key %s is not the one this host obeys (%s): it is another server; to change over remove %s", k.ID(), have.ID(), r.path)
 	}
+
 	return r.keep(k)
 }
 
@@ -106,10 +112,12 @@ func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, &Refusal{Rule: RuleForm, Err: err}
 	}
+
 	have := r.key.Load()
 	if have == nil {
 		return nil, &Refusal{Rule: RuleKey, Err: ErrNoKey}
 	}
+
 	key, id := have.Key, have.id
 	switch {
 	case e.epoch < key.Epoch:
@@ -120,6 +128,7 @@ func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 		}
 		id = key.ID()
 	}
+
 	switch {
 	case e.key != id:
 		return nil, refuse(RuleKey, "command of key %s in epoch %d, this host obeys key %s: it is another server", e.key, e.epoch, id)
@@ -130,11 +139,13 @@ func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 	case e.notAfter < r.now().Unix():
 		return nil, refuse(RuleExpired, "command was good until %s, which is over by this host's clock", time.Unix(e.notAfter, 0).UTC().Format(time.RFC3339))
 	}
+
 	if key.Epoch > have.Epoch {
 		if err := r.adopt(key); err != nil {
 			return nil, &Refusal{Rule: RuleKeep, Err: err}
 		}
 	}
+
 	return e.payload, nil
 }
 
@@ -165,8 +176,10 @@ func follow(key Key, e *envelope) (Key, error) {
 		}
 		key = next
 	}
+
 	if key.Epoch != e.epoch {
 		return Key{}, fmt.Errorf("command of epoch %d, this host obeys epoch %d and nothing introduces the newer key", e.epoch, key.Epoch)
 	}
+
 	return key, nil
 }

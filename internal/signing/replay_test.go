@@ -49,10 +49,13 @@ func newTape(t *testing.T) *tape {
 	if p.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: joinSecret}); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(p.broker.Close)
+
 	if p.hub, err = nats.NewHub(nats.HubOptions{Broker: p.broker, Receive: p.receive, Seal: p}); err != nil {
 		t.Fatal(err)
 	}
+
 	background(t, p.hub.Run)
 	return p
 }
@@ -92,6 +95,7 @@ func (p *tape) receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	cmd := &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: r.Session}
 	p.mu.Lock()
 	mute := p.mute
+
 	switch r.Kind {
 	case gozzard.ReportHello:
 		cmd.Kind, cmd.Beat = gozzard.CommandWelcome, r.Hello.Run
@@ -110,7 +114,9 @@ func (p *tape) receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	case gozzard.ReportEvents:
 		cmd.AckEvents = r.Events[len(r.Events)-1].Seq
 	}
+
 	p.mu.Unlock()
+
 	if !mute {
 		p.send(from, cloud, cmd)
 	}
@@ -138,13 +144,16 @@ func (p *tape) operate(to gozzard.AgentID, keys []gozzard.Key, action gozzard.Ac
 		ids = append(ids, op.ID)
 		p.send(to, 0, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate, Session: p.session(to), Ops: []gozzard.Op{op}})
 	}
+
 	until(p.t, fmt.Sprintf("all of %s to end", action), func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return !slices.ContainsFunc(ids, func(id gozzard.OpID) bool { _, done := p.final[id]; return !done })
 	})
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for _, id := range ids {
 		if res := p.final[id]; res.Outcome.Code != gozzard.CodeOK {
 			p.t.Fatalf("%s: %s %+v", action, res.Phase, res.Outcome)

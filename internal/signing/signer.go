@@ -34,11 +34,13 @@ type Made struct {
 	At  time.Time
 }
 
-// OpenSigner reads the signing key of a data folder, which must exist, and makes the first one. now is nil but in tests.
+// OpenSigner reads the signing key of a data folder, which must exist, and makes the first one. now is nil but in
+// tests.
 func OpenSigner(dir string, now func() time.Time) (*Signer, error) {
 	if now == nil {
 		now = time.Now
 	}
+
 	path := filepath.Join(dir, SignerFile)
 	f, err := readSigner(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,9 +49,11 @@ func OpenSigner(dir string, now func() time.Time) (*Signer, error) {
 		}
 		f, err = readSigner(path)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return f.signer(now), nil
 }
 
@@ -66,15 +70,19 @@ func (s *Signer) Append(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, 
 	return append(b, body...)
 }
 
-// Begin adds an envelope that lacks its end, which Sign gives it. What may be the first thing that an agent hears in a session also introduces the key.
+// Begin adds an envelope that lacks its end, which Sign gives it. What may be the first thing that an agent hears
+// in a session also introduces the key.
 func (s *Signer) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
 	if len(to) > math.MaxUint8 {
 		panic("agent id of an envelope is too long") // Validate of the root allows far less
 	}
+
 	var handOvers []byte
+
 	if kind == gozzard.CommandWelcome || kind == gozzard.CommandGreet {
 		handOvers = s.handOvers
 	}
+
 	var salt [saltBytes]byte
 	_, _ = rand.Read(salt[:]) // never fails
 	b = appendHead(b, s.id, s.key.Epoch, s.now().Add(Life).Unix(), to, handOvers, salt[:])
@@ -93,12 +101,13 @@ func (s *Signer) Sign(begun []*[]byte) {
 	}
 }
 
-// Rotate makes the next key of a data folder and has the present one introduce it; the present one is forgotten. A server that runs goes on with the
-// old key until it is started again.
+// Rotate makes the next key of a data folder and has the present one introduce it; the present one is forgotten. A
+// server that runs goes on with the old key until it is started again.
 func Rotate(dir string, now func() time.Time) (old, next Key, err error) {
 	if now == nil {
 		now = time.Now
 	}
+
 	path := filepath.Join(dir, SignerFile)
 	err = atomicfile.Replace(path, func() ([]byte, error) {
 		f, err := readSigner(path)
@@ -110,9 +119,11 @@ func Rotate(dir string, now func() time.Time) (old, next Key, err error) {
 		next = f.newest()
 		return f.encode(), err
 	})
+
 	if err != nil {
 		return Key{}, Key{}, fmt.Errorf("cannot rotate the signing key: %w", err)
 	}
+
 	return old, next, nil
 }
 

@@ -102,6 +102,7 @@ func readSigner(path string) (signerFile, error) {
 	if err := atomicfile.Check(path); err != nil {
 		return signerFile{}, err
 	}
+
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	var f signerFile
@@ -111,6 +112,7 @@ func readSigner(path string) (signerFile, error) {
 	if err := f.check(); err != nil {
 		return signerFile{}, fmt.Errorf("cannot use the signing key in %s: %w", path, err)
 	}
+
 	return f, nil
 }
 
@@ -122,6 +124,7 @@ func (f signerFile) check() error {
 	if len(f.Keys) == 0 || len(f.Keys) > maxHandOvers+1 || len(f.Seed) != ed25519.SeedSize {
 		return errors.New("it is not whole")
 	}
+
 	for i := range f.Keys {
 		k := &f.Keys[i]
 		var err error
@@ -139,8 +142,10 @@ func (f signerFile) check() error {
 			return err
 		}
 	}
+
 	if publicOf(ed25519.NewKeyFromSeed(f.Seed), f.newest().Epoch) != f.newest() {
 		return errors.New("its secret does not belong to its newest key")
 	}
+
 	return nil
 }

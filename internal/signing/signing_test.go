@@ -99,10 +99,13 @@ func TestTT1EveryBitCounts(t *testing.T) {
 	if _, err := signing.OpenSigner(dir, now); err != nil {
 		t.Fatal(err)
 	}
+
 	first := signer(t, dir).Key()
+
 	if _, _, err := signing.Rotate(dir, now); err != nil {
 		t.Fatal(err)
 	}
+
 	s := signer(t, dir)
 	short := wire.AppendCommand(nil, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandWelcome, Session: 7})
 	for name, c := range map[string]struct {
@@ -124,6 +127,7 @@ func TestTT1EveryBitCounts(t *testing.T) {
 					accepted++
 				}
 			}
+
 			for i := range whole {
 				for bit := range 8 {
 					b := slices.Clone(whole)
@@ -134,14 +138,17 @@ func TestTT1EveryBitCounts(t *testing.T) {
 				try(slices.Insert(slices.Clone(whole), i, 0))
 				try(slices.Delete(slices.Clone(whole), i, i+1))
 			}
+
 			try(append(slices.Clone(whole), 0))
 			try(append(slices.Clone(whole), whole...))
+
 			if accepted != 0 {
 				t.Errorf("%d of %d altered envelopes were accepted", accepted, len(whole)*11+2)
 			}
 			if r.Key() != c.key {
 				t.Error("an altered envelope changed the trusted key")
 			}
+
 			wants(t, r, "agent-1", whole, "")
 		})
 	}
@@ -162,6 +169,7 @@ func TestRefusals(t *testing.T) {
 	copy(forged[len(forged)-64:], sealed(other, "agent-1", gozzard.CommandAck, command())[len(good)-64:])
 	wants(t, r, "agent-1", forged, signing.RuleSignature)
 	wants(t, ring(t, t.TempDir(), signing.Key{}), "agent-1", good, signing.RuleKey)
+
 	if _, err := signing.Unproven(command()); rule(t, err) != signing.RuleForm {
 		t.Errorf("what is no envelope was taken apart: %v", err)
 	}
@@ -184,8 +192,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestTS8 is about servers from the past: once an agent has obeyed a newer key, neither the old key nor a copy of the old data folder commands it, and a
-// restart of the agent changes nothing.
+// TestTS8 is about servers from the past: once an agent has obeyed a newer key, neither the old key nor a copy of
+// the old data folder commands it, and a restart of the agent changes nothing.
 func TestTS8AnOldServerIsRefused(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	old := signer(t, dir)
@@ -196,13 +204,16 @@ func TestTS8AnOldServerIsRefused(t *testing.T) {
 	if err != nil || was != old.Key() || next.Epoch != 2 {
 		t.Fatalf("got %v to %v, %v", was, next, err)
 	}
+
 	s := signer(t, dir)
 	if s.Key() != next || len(s.History()) != 2 {
 		t.Fatalf("the server signs with %v of %v", s.Key(), s.History())
 	}
+
 	wants(t, r, "agent-1", before, "") // nobody told it yet
 	wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandOperate, command()), signing.RuleKey)
 	wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandWelcome, command()), "")
+
 	for range 2 {
 		if r.Key() != next {
 			t.Fatalf("trusts %v", r.Key())
@@ -234,6 +245,7 @@ func TestTS8ForgedHandOvers(t *testing.T) {
 	signer(t, stranger)
 	rotate(t, stranger, 4)
 	wants(t, r, "agent-1", sealed(signer(t, stranger), "agent-1", gozzard.CommandWelcome, nil), signing.RuleKey)
+
 	if err := r.Trust(signer(t, stolen).Key()); err != nil {
 		t.Errorf("whoever operates the host may name a newer key: %v", err)
 	}
@@ -256,6 +268,7 @@ func TestRotations(t *testing.T) {
 			t.Fatalf("rotation %d: epoch %d", i+1, s.Key().Epoch)
 		}
 	}
+
 	s := signer(t, dir)
 	welcome := sealed(s, "agent-1", gozzard.CommandWelcome, nil)
 	for i, r := range rings {
@@ -265,6 +278,7 @@ func TestRotations(t *testing.T) {
 		}
 		wants(t, r, "agent-1", welcome, want)
 	}
+
 	made, err := signing.Keys(dir)
 	if err != nil || len(made) != 17 || made[16].Key != s.Key() || !made[0].At.Equal(start) {
 		t.Errorf("got %v, %v", made, err)
@@ -297,6 +311,7 @@ func TestKeyText(t *testing.T) {
 	if err != nil || got != k {
 		t.Errorf("got %v, %v", got, err)
 	}
+
 	for _, s := range []string{
 		"", "gzk1", "gzk1.1", "gzk1..", k.String() + "x", k.String()[1:], " " + k.String(), strings.Replace(k.String(), "gzk1.1.", "gzk1.0.", 1),
 		strings.Replace(k.String(), "gzk1.1.", "gzk1.01.", 1), strings.Replace(k.String(), "gzk1.1.", "gzk1.18446744073709551615.", 1),
@@ -323,12 +338,15 @@ func TestAtTheSameTime(t *testing.T) {
 			keys[i] = s.Key()
 		})
 	}
+
 	wg.Wait()
+
 	for _, k := range keys {
 		if k != keys[0] || k.Epoch != 1 {
 			t.Errorf("got keys %v and %v", k, keys[0])
 		}
 	}
+
 	var mu sync.Mutex
 	done := 0
 	for range 8 {
@@ -342,10 +360,13 @@ func TestAtTheSameTime(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
+
 	if got := signer(t, dir).Key().Epoch; int(got) != 1+done || done == 0 {
 		t.Errorf("%d rotations worked, epoch is %d", done, got)
 	}
+
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)
@@ -356,10 +377,12 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no modes on this system")
 	}
+
 	dir, state := t.TempDir(), t.TempDir()
 	s := signer(t, dir)
 	ring(t, state, s.Key())
 	rotate(t, dir, 1)
+
 	for _, path := range []string{filepath.Join(dir, signing.SignerFile), filepath.Join(state, signing.RingFile)} {
 		st, err := os.Stat(path)
 		if err != nil || st.Mode().Perm() != 0o600 {
@@ -369,6 +392,7 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	_, errSigner := signing.OpenSigner(dir, now)
 	_, _, errRotate := signing.Rotate(dir, now)
 	_, errRing := signing.OpenKeyRing(state, now)
@@ -388,6 +412,7 @@ func TestDamagedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	strange := t.TempDir()
 	signer(t, strange)
 	rotate(t, strange, 2)
@@ -395,6 +420,7 @@ func TestDamagedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	seed := func(b []byte) []byte { return b[bytes.Index(b, []byte(`"seed"`)):] }
 	for name, text := range map[string][]byte{
 		"empty": nil, "half": whole[:len(whole)/2], "another secret": append(bytes.TrimSuffix(slices.Clone(whole), seed(whole)), seed(other)...),
@@ -418,6 +444,7 @@ func TestDamagedFiles(t *testing.T) {
 			t.Errorf("%s: it was changed", name)
 		}
 	}
+
 	state := t.TempDir()
 	if err := os.WriteFile(filepath.Join(state, signing.RingFile), []byte("gzk1.1.x\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -442,19 +469,24 @@ func TestAKeyThatCannotBeKeptIsNotBelieved(t *testing.T) {
 	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	r := ring(t, state, signer(t, dir).Key())
 	rotate(t, dir, 1)
 	welcome := sealed(signer(t, dir), "agent-1", gozzard.CommandWelcome, nil)
+
 	if err := os.Rename(state, state+"-away"); err != nil {
 		t.Fatal(err)
 	}
+
 	wants(t, r, "agent-1", welcome, signing.RuleKeep)
+
 	if r.Key().Epoch != 1 {
 		t.Error("trusts what is not on the disk")
 	}
 	if err := os.Rename(state+"-away", state); err != nil {
 		t.Fatal(err)
 	}
+
 	wants(t, r, "agent-1", welcome, "")
 }
 
@@ -470,7 +502,9 @@ func FuzzOpen(f *testing.F) {
 	for _, b := range good {
 		z.Add(b)
 	}
+
 	z.Add([]byte("GZS1"))
+
 	z.Fuzz(func(t *testing.T, b []byte) {
 		_, err := r.Open("agent-1", b)
 		known := slices.ContainsFunc(good, func(g []byte) bool { return bytes.Equal(g, b) })

@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTT2 has a real agent do 1,000 operations, and then plays everything that the fabric carried once more: all of it truly signed, for this agent, and
-// nothing of it may run again.
+// TestTT2 has a real agent do 1,000 operations, and then plays everything that the fabric carried once more: all of
+// it truly signed, for this agent, and nothing of it may run again.
 func TestTT2ReplaysRunNothing(t *testing.T) {
 	p := newTape(t)
 	const me, other = gozzard.AgentID("agent-1"), gozzard.AgentID("agent-2")
@@ -23,17 +23,21 @@ func TestTT2ReplaysRunNothing(t *testing.T) {
 	for i := range 100 {
 		keys = append(keys, gozzard.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)})
 	}
+
 	r := p.run(me, dir, host)
 	until(t, "the first session", func() bool { return p.session(me) == 1 })
+
 	for _, action := range []gozzard.Action{
 		gozzard.ActionStart, gozzard.ActionReload, gozzard.ActionRestart, gozzard.ActionStop, gozzard.ActionUnregister,
 		gozzard.ActionStart, gozzard.ActionReload, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionReload,
 	} {
 		p.operate(me, keys, action)
 	}
+
 	done := executions(host, keys)
 
-	// settled has every process do one more thing, behind whatever a replay may have left, and finds that nothing else was done.
+	// settled has every process do one more thing, behind whatever a replay may have left, and finds that nothing
+	// else was done.
 	settled := func(when string) {
 		t.Helper()
 		p.operate(me, keys, gozzard.ActionReload)
@@ -43,6 +47,7 @@ func TestTT2ReplaysRunNothing(t *testing.T) {
 		}
 		done = executions(host, keys)
 	}
+
 	settled("without a replay")
 	sent := p.replay(me)
 	settled("in the same session")
@@ -61,6 +66,7 @@ func TestTT2ReplaysRunNothing(t *testing.T) {
 	until(t, "the session of the next run", func() bool { return p.session(me) > was })
 	p.replay(me)
 	settled("after a restart")
+
 	if s := r.link.Load().Stats(); s.Refused != 0 {
 		t.Errorf("%d envelopes for this agent were not opened: the replay proves nothing", s.Refused)
 	}
@@ -71,6 +77,7 @@ func TestTT2ReplaysRunNothing(t *testing.T) {
 	p.setMute(true)
 	n := p.replay(other)
 	until(t, "the refusals", func() bool { return o.link.Load().Stats().Refused > 0 && int(o.link.Load().Stats().Received) >= n })
+
 	if ran := executions(there, keys); ran != 0 || len(there.Keys()) != 0 {
 		t.Errorf("on another agent: %d commands ran, it knows %v", ran, there.Keys())
 	}
@@ -79,8 +86,8 @@ func TestTT2ReplaysRunNothing(t *testing.T) {
 	}
 }
 
-// An agent whose state was lost begins to count anew. The Welcome of its first life must not open the first session of its second: the operations of back
-// then would fit into it.
+// An agent whose state was lost begins to count anew. The Welcome of its first life must not open the first session
+// of its second: the operations of back then would fit into it.
 func TestTT2ReplayAfterLostState(t *testing.T) {
 	p := newTape(t)
 	const me = gozzard.AgentID("agent-1")
@@ -100,6 +107,7 @@ func TestTT2ReplayAfterLostState(t *testing.T) {
 	until(t, "the replay", func() bool { return int(r.link.Load().Stats().Received) >= n })
 	r.stopLink()
 	r.stopAgent()
+
 	if ran := executions(host, keys); ran != 0 {
 		t.Errorf("%d commands ran", ran)
 	}

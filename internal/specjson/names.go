@@ -12,8 +12,8 @@ import (
 
 const maxLabels = 64
 
-// CheckName checks a namespace, a name or the name of a label. Other forms of the same text would be other names that look alike, so only NFC is
-// taken; it is never changed on the way.
+// CheckName checks a namespace, a name or the name of a label. Other forms of the same text would be other names
+// that look alike, so only NFC is taken; it is never changed on the way.
 func CheckName(s string) error {
 	if err := gozzard.ValidateName(s); err != nil {
 		return err
@@ -35,6 +35,7 @@ func ReadLabels(v strictjson.Value) map[string]string {
 		if err := CheckName(name); err != nil {
 			m.Fault("the label's name %v", err)
 		}
+
 		s := m.Scalar()
 		switch {
 		case len(s) > gozzard.MaxNameBytes:
@@ -44,11 +45,14 @@ func ReadLabels(v strictjson.Value) map[string]string {
 		case !norm.NFC.IsNormalString(s):
 			m.Fault("%+q is not in Unicode normal form C", s)
 		}
+
 		labels[name] = s
 	})
+
 	if n > maxLabels {
 		v.Fault("has %d labels, at most %d are allowed", n, maxLabels)
 	}
+
 	return labels
 }
 
@@ -64,7 +68,8 @@ func line(v strictjson.Value, most int) string {
 	return s
 }
 
-// plain reports whether a text shows what it is: no control characters, no line separators, nothing that changes the direction of writing.
+// plain reports whether a text shows what it is: no control characters, no line separators, nothing that changes
+// the direction of writing.
 func plain(s string) bool {
 	for _, r := range s {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {

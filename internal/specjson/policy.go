@@ -15,16 +15,20 @@ const maxInRow = 1000
 // policy reads how a process is watched. Missing and null fields are defaults; a 0 is a 0.
 func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 	p := gozzard.DefaultPolicy()
+
 	if !v.OptObject() {
 		return p
 	}
+
 	r.only(&v, "auto_type", "start_check_secs", "stop_check_secs", "start_retries", "start_interval", "crontab_rule", "op_timeout",
 		"time_zone", "overlap", "health_interval", "health_timeout", "health_threshold", "health_restart")
 	r.plan(&v, &p)
+
 	number := func(name string, field *int, most int64) {
 		x := v.Get(name)
 		*field = int(x.OptInt(int64(*field), 0, most))
 	}
+
 	number("start_check_secs", &p.StartCheckSecs, maxSeconds)
 	number("stop_check_secs", &p.StopCheckSecs, maxSeconds)
 	number("start_retries", &p.StartRetries, maxRetries)
@@ -39,13 +43,16 @@ func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 	return p
 }
 
-// plan reads when the process runs. A rule is only looked at where it will be followed: callers send all kinds of texts for processes that stay.
+// plan reads when the process runs. A rule is only looked at where it will be followed: callers send all kinds of
+// texts for processes that stay.
 func (r Rules) plan(v *strictjson.Value, p *gozzard.Policy) {
 	before := v.Faults().Len()
 	kind, rule, zone := v.Get("auto_type"), v.Get("crontab_rule"), v.Get("time_zone")
+
 	if !r.Strict { // the documents' own sample has it misspelt
 		rule = either(v, "crontab_rule", "crotab_rule")
 	}
+
 	p.Kind = gozzard.Kind(kind.OptInt(int64(p.Kind), 0, int64(gozzard.KindOneShot)))
 	p.CrontabRule = line(rule, cron.MaxRuleBytes)
 	if p.Periodic() && v.Faults().Len() == before {
@@ -53,11 +60,13 @@ func (r Rules) plan(v *strictjson.Value, p *gozzard.Policy) {
 			rule.Fault("%v", err)
 		}
 	}
+
 	before = v.Faults().Len()
 	p.TimeZone = line(zone, maxShort)
 	if _, err := cron.ParseZone(p.TimeZone); err != nil && v.Faults().Len() == before {
 		zone.Fault("%v", err)
 	}
+
 	p.Overlap = oneOf(v.Get("overlap"), gozzard.OverlapSkip, gozzard.OverlapKill)
 }
 

@@ -19,12 +19,14 @@ const (
 	maxReportID  = 1 << 53 // the largest number that every client reads without loss
 )
 
-// Rules is how a door reads definitions. Without any, what real clients send is taken: most of an identity empty, names that nobody knows.
+// Rules is how a door reads definitions. Without any, what real clients send is taken: most of an identity empty,
+// names that nobody knows.
 type Rules struct {
-	// Complete is for definitions by which a command will run: what is needed for that must be there, and paths must be clean and absolute.
+	// Complete is for definitions by which a command will run: what is needed for that must be there, and paths
+	// must be clean and absolute.
 	Complete bool
-	// Strict is for callers that were written for this server: unknown names are refused with the nearest known one, paths must be clean and
-	// absolute, and there must be a setup_path.
+	// Strict is for callers that were written for this server: unknown names are refused with the nearest known
+	// one, paths must be clean and absolute, and there must be a setup_path.
 	Strict bool
 }
 
@@ -33,6 +35,7 @@ func ReadSpec(v strictjson.Value, rules Rules) *gozzard.Spec {
 	if !v.Object() {
 		return nil
 	}
+
 	rules.only(&v, "identity", "control", "resource", "monitor_policy", "alive_monitor_policy", "warn_report_policy", "configmap")
 	s := &gozzard.Spec{
 		Identity: rules.identity(v.Get("identity")),
@@ -40,11 +43,13 @@ func ReadSpec(v strictjson.Value, rules Rules) *gozzard.Spec {
 		Resource: rules.resource(v.Get("resource")),
 		Policy:   rules.policy(either(&v, "monitor_policy", "alive_monitor_policy")),
 	}
+
 	if report := v.Get("warn_report_policy"); report.OptObject() {
 		rules.only(&report, "report_id")
 		id := report.Get("report_id")
 		s.ReportID = id.OptInt(0, 0, maxReportID)
 	}
+
 	configs := v.Get("configmap")
 	configs.OptList(maxConfigMap, func(e *strictjson.Value) {
 		if e.Object() {
@@ -56,6 +61,7 @@ func ReadSpec(v strictjson.Value, rules Rules) *gozzard.Spec {
 			s.ConfigMap = append(s.ConfigMap, check)
 		}
 	})
+
 	return s
 }
 
@@ -70,6 +76,7 @@ func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 	if !v.Object() {
 		return gozzard.Identity{}
 	}
+
 	r.only(&v, "index_key", "proc_name", "setup_path", "pid_path", "config_path", "log_path", "user")
 	name, user := v.Get("proc_name"), v.Get("user")
 	id := gozzard.Identity{
@@ -87,9 +94,11 @@ func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 	case r.Strict && strings.ContainsAny(id.ProcName, `/\`):
 		name.Fault("is the name of a program as its system shows it, not a path")
 	}
+
 	if id.User == "" && r.Complete && (!user.Given() || user.IsString()) {
 		user.Fault("required where a command is run")
 	}
+
 	return id
 }
 
@@ -108,10 +117,12 @@ func (r Rules) path(v strictjson.Value, required bool) string {
 	return p
 }
 
-// cleanPath accepts absolute paths of either system without empty, "." and ".." parts; one final separator is left to those who write folders so.
+// cleanPath accepts absolute paths of either system without empty, "." and ".." parts; one final separator is left
+// to those who write folders so.
 func cleanPath(p string) bool {
 	rest, ok := strings.CutPrefix(p, "/")
 	cut := func(r rune) bool { return r == '/' }
+
 	if !ok {
 		if len(p) < 3 || !letter(p[0]) || p[1] != ':' || p[2] != '\\' && p[2] != '/' {
 			return false
@@ -119,6 +130,7 @@ func cleanPath(p string) bool {
 		rest = p[3:]
 		cut = func(r rune) bool { return r == '/' || r == '\\' }
 	}
+
 	for rest != "" {
 		part, tail := rest, ""
 		if i := strings.IndexFunc(rest, cut); i >= 0 {
@@ -129,6 +141,7 @@ func cleanPath(p string) bool {
 		}
 		rest = tail
 	}
+
 	return true
 }
 
@@ -138,12 +151,15 @@ func (r Rules) control(v strictjson.Value) gozzard.Control {
 	if !v.OptObject() {
 		return gozzard.Control{}
 	}
+
 	r.only(&v, "shell", "start_cmd", "stop_cmd", "restart_cmd", "reload_cmd", "kill_cmd", "version_cmd", "health_cmd")
 	cmd := func(name string) string { return ReadCommand(v.Get(name)) }
 	shell := gozzard.Shell("")
+
 	if r.Strict { // a word of ours
 		shell = oneOf(v.Get("shell"), gozzard.ShellSh, gozzard.ShellBat, gozzard.ShellPS1)
 	}
+
 	return gozzard.Control{
 		Shell: shell, Start: cmd("start_cmd"), Stop: cmd("stop_cmd"), Restart: cmd("restart_cmd"), Reload: cmd("reload_cmd"), Kill: cmd("kill_cmd"),
 		Version: cmd("version_cmd"), Health: cmd("health_cmd"),
@@ -178,15 +194,19 @@ func (r Rules) resource(v strictjson.Value) gozzard.Resource {
 	if !v.OptObject() {
 		return gozzard.Resource{}
 	}
+
 	r.only(&v, "cpu", "mem", "fd", "disk", "net", "act", "samples", "enforce")
+
 	percent := func(name string) float64 {
 		x := v.Get(name)
 		return x.OptFloat(0, 0, 100)
 	}
+
 	count := func(name string, most int64) int64 {
 		x := v.Get(name)
 		return x.OptInt(0, 0, most)
 	}
+
 	enforce := v.Get("enforce")
 	return gozzard.Resource{
 		CPU: percent("cpu"), Mem: percent("mem"),

@@ -78,6 +78,7 @@ func TestSpecRules(t *testing.T) {
 	with := func(members string) string {
 		return `{"identity":{"proc_name":"p","setup_path":"/a","pid_path":"/b","user":"u"},` + members + `}`
 	}
+
 	identity := func(members string) string { return `{"identity":{` + members + `}}` }
 	const wrongZone = `spec.monitor_policy.time_zone: "Mars/Olympus" is not a time zone such as Asia/Shanghai`
 	const wrongKind = "spec.monitor_policy.auto_type: must be 0 to 2, is 3"
@@ -112,6 +113,7 @@ func TestSpecRules(t *testing.T) {
 			}
 		}
 	}
+
 	if _, faults := readSpec(t, with(`"monitor_policy":{"auto_type":0,"crotab_rule":"@never"}`), complete); !slices.Equal(faults,
 		[]string{`spec.monitor_policy.crotab_rule: "@never" is not a crontab rule: @never is not known`}) {
 		t.Errorf("the fault is not where the rule is: %q", faults)

@@ -54,6 +54,7 @@ func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accep
 	if err != nil {
 		return record.Accepted{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the task cannot be recorded", Cause: err}
 	}
+
 	rows := len(t.Attempts) + len(a.items) + len(a.register) + 1
 	if err := s.w.submit(ctx, &job{op: "a task", rows: rows, grows: true, run: a.run, after: a.committed}); err != nil {
 		return record.Accepted{}, err
@@ -61,6 +62,7 @@ func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accep
 	if a.known != nil {
 		return record.Accepted{Task: *a.known, Known: true}, nil
 	}
+
 	s.keepNear(a)
 	return record.Accepted{Task: t.Task}, nil
 }
@@ -70,6 +72,7 @@ func (a *acceptance) committed() {
 	if a.known != nil {
 		return
 	}
+
 	t := a.t
 	t.Task.Seq = a.seq
 	t.Task.ID = gozzard.NewTaskID(a.seq, t.Task.At)
@@ -77,6 +80,7 @@ func (a *acceptance) committed() {
 	for i := range t.Attempts {
 		t.Attempts[i].Ref = gozzard.AttemptRef{Task: a.seq, Index: int32(i)}
 	}
+
 	if t.Committed != nil {
 		t.Committed()
 	}
@@ -105,10 +109,12 @@ func newAcceptance(t *record.NewTask) (*acceptance, error) {
 		}
 		a.itemOf[i] = n
 	}
+
 	last := map[gozzard.ProcID]int{} // one statement must not name a process twice: the last definition counts
 	for i := range t.Register {
 		last[t.Register[i].ID] = i
 	}
+
 	for i := range t.Register {
 		if p := &t.Register[i]; last[p.ID] == i {
 			l, err := labels.text(p.Labels)
@@ -120,6 +126,7 @@ func newAcceptance(t *record.NewTask) (*acceptance, error) {
 			a.refs = append(a.refs, a.specs.add(p.Spec))
 		}
 	}
+
 	return a, nil
 }
 
@@ -128,10 +135,12 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 	if found, err := a.lookup(ctx, c); found || err != nil {
 		return err
 	}
+
 	n, err := draw(ctx, c)
 	if err != nil {
 		return err
 	}
+
 	a.seq = gozzard.TaskSeq(n)
 	if a.t.IdempotencyKey != "" {
 		claimed, err := a.claim(ctx, c)
@@ -143,6 +152,7 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 			return err
 		}
 	}
+
 	if err := a.insertTask(ctx, c); err != nil {
 		return err
 	}
@@ -152,6 +162,7 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 	if err := a.insertAttempts(ctx, c); err != nil {
 		return err
 	}
+
 	return a.putProcesses(ctx, c)
 }
 
@@ -166,6 +177,7 @@ func (a *acceptance) lookup(ctx context.Context, c *conn) (found bool, err error
 	if a.t.IdempotencyKey == "" {
 		return false, nil
 	}
+
 	var hash []byte
 	var t gozzard.Task
 	found, err = c.one(ctx, `SELECT i.request_hash, `+taskColumns+` FROM idempotency i JOIN tasks t ON t.seq = i.task_seq WHERE i.app = $1 AND i.idem_key = $2`,
@@ -176,6 +188,7 @@ func (a *acceptance) lookup(ctx context.Context, c *conn) (found bool, err error
 	if !bytes.Equal(hash, a.t.RequestHash[:]) {
 		return true, gozzard.Errorf(gozzard.ErrInvalid, "the idempotency key was used for another request (task %s)", t.ID)
 	}
+
 	a.known = &t
 	return true, nil
 }
@@ -259,6 +272,7 @@ func (s *specSet) add(body []byte) specRef {
 	if len(s.last) == len(body) && &s.last[0] == &body[0] {
 		return s.ref
 	}
+
 	s.last, s.ref = body, refOf(body)
 	if _, ok := s.index[s.ref]; !ok {
 		if s.index == nil {
@@ -268,6 +282,7 @@ func (s *specSet) add(body []byte) specRef {
 		s.refs = append(s.refs, s.ref)
 		s.bodies = append(s.bodies, body)
 	}
+
 	return s.ref
 }
 

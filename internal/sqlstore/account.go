@@ -28,23 +28,28 @@ var (
 // LoadAccounts implements auth.Store.
 func (s *Store) LoadAccounts(ctx context.Context) (c auth.Config, known bool, err error) {
 	defer s.timed("load_accounts", &err)()
+
 	err = s.read.whole(ctx, func(tx *sql.Tx) error {
 		var changes int64
 		if err := tx.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'accounts'`).Scan(&changes); err != nil {
 			return err
 		}
+
 		known = changes > 0
 		rows, err := tx.QueryContext(ctx, `SELECT code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants FROM apps ORDER BY code`)
 		if err := scanAll(rows, err, func(r *sql.Rows) error { return scanApp(r, &c.Apps) }); err != nil {
 			return err
 		}
+
 		rows, err = tx.QueryContext(ctx, `SELECT name, password, subject, disabled, grants FROM users ORDER BY name`)
 		if err := scanAll(rows, err, func(r *sql.Rows) error { return scanUser(r, &c.Users) }); err != nil {
 			return err
 		}
+
 		rows, err = tx.QueryContext(ctx, `SELECT digest, id, owner, note, session, created, expires FROM user_tokens ORDER BY digest`)
 		return scanAll(rows, err, func(r *sql.Rows) error { return scanToken(r, &c.Tokens) })
 	})
+
 	return c, known, s.readError("accounts", err)
 }
 
@@ -54,6 +59,7 @@ func scanApp(r *sql.Rows, to *[]auth.App) error {
 	if err := r.Scan(&a.Code, &secrets, &keys, &a.AssertsUsers, &a.MissingOpTypeMeansStart, &grants); err != nil {
 		return err
 	}
+
 	err := errors.Join(json.Unmarshal([]byte(secrets), &a.Secrets), json.Unmarshal([]byte(keys), &a.SignKeys), json.Unmarshal([]byte(grants), &a.Grants))
 	if err != nil {
 		return fmt.Errorf("app %q is not readable: %w", a.Code, err)
@@ -61,6 +67,7 @@ func scanApp(r *sql.Rows, to *[]auth.App) error {
 	if a.Grants == nil {
 		a.Grants = []gozzard.Grant{} // nothing is granted; nil would be everything
 	}
+
 	*to = append(*to, a)
 	return nil
 }
@@ -105,14 +112,17 @@ func newAccountRows(c *auth.Change) (r accountRows, err error) {
 		}
 		*to = append(*to, string(b))
 	}
+
 	for i := range c.Apps {
 		add(&r.secrets, c.Apps[i].Secrets)
 		add(&r.keys, c.Apps[i].SignKeys)
 		add(&r.appGrants, c.Apps[i].Grants)
 	}
+
 	for i := range c.Users {
 		add(&r.userGrants, c.Users[i].Grants)
 	}
+
 	return r, err
 }
 
@@ -123,6 +133,7 @@ func (s *Store) ChangeAccounts(ctx context.Context, c auth.Change) (err error) {
 	if err != nil {
 		return err
 	}
+
 	n := len(c.Apps) + len(c.Users) + len(c.Tokens)
 	return s.w.submit(ctx, &job{op: "a change of accounts", rows: n + 1, grows: n > 0, run: func(ctx context.Context, w *conn) error {
 		if err := auditAccounts(ctx, w, &c, &rows); err != nil {
@@ -144,6 +155,7 @@ func auditAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRo
 	if err != nil {
 		return err
 	}
+
 	sum := sha256.New()
 	for _, list := range [][]string{rows.secrets, rows.appGrants, rows.userGrants} {
 		for _, s := range list {
@@ -151,6 +163,7 @@ func auditAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRo
 			sum.Write([]byte{0})
 		}
 	}
+
 	row := gozzard.AuditRow{Seq: n, At: c.At, Caller: c.By, Act: c.Act}
 	sum.Sum(row.RequestHash[:0])
 	return insertAudit(ctx, w, &row)
@@ -162,6 +175,7 @@ func dropAccounts(ctx context.Context, w *conn, c *auth.Change) error {
 			return err
 		}
 	}
+
 	for _, name := range c.DropUsers {
 		if _, err := w.change(ctx, `DELETE FROM user_tokens WHERE owner = $1`, text(name)); err != nil {
 			return err
@@ -170,11 +184,13 @@ func dropAccounts(ctx context.Context, w *conn, c *auth.Change) error {
 			return err
 		}
 	}
+
 	for i := range c.DropTokens {
 		if _, err := w.change(ctx, `DELETE FROM user_tokens WHERE digest = $1`, c.DropTokens[i][:]); err != nil {
 			return err
 		}
 	}
+
 	_, err := w.change(ctx, `DELETE FROM user_tokens WHERE expires > 0 AND expires <= $1`, millis(c.At))
 	return err
 }
@@ -184,16 +200,20 @@ func putAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows
 		a := &c.Apps[i]
 		return append(to, text(a.Code), rows.secrets[i], rows.keys[i], a.AssertsUsers, a.MissingOpTypeMeansStart, rows.appGrants[i])
 	})
+
 	if err != nil {
 		return err
 	}
+
 	err = w.put(ctx, upsertUsers, len(c.Users), func(i int, to []any) []any {
 		u := &c.Users[i]
 		return append(to, text(u.Name), u.Password, text(u.Subject), u.Disabled, rows.userGrants[i])
 	})
+
 	if err != nil {
 		return err
 	}
+
 	return w.put(ctx, upsertTokens, len(c.Tokens), func(i int, to []any) []any {
 		t := &c.Tokens[i]
 		return append(to, t.Digest[:], t.ID, text(t.User), text(t.Note), t.Session, millis(t.Created), millis(t.Expires))

@@ -15,8 +15,8 @@ const auditColumns = "seq, at, app, caller, asserted, act, task_id, request_hash
 var countStates = with(`SELECT a.task_seq, a.state, COUNT(*) FROM v JOIN attempts a ON a.task_seq = v.t GROUP BY a.task_seq, a.state ORDER BY a.task_seq, a.state`,
 	"t BIGINT")
 
-// insertAudit adds a row to the audit and chains it. Its number was drawn in this transaction: who draws holds the counter until commit, so nobody else
-// adds a row meanwhile, also with several servers on one database.
+// insertAudit adds a row to the audit and chains it. Its number was drawn in this transaction: who draws holds the
+// counter until commit, so nobody else adds a row meanwhile, also with several servers on one database.
 func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	row := *a
 	row.At = fromMillis(millis(a.At)) // chained as it is kept and read back
@@ -25,10 +25,12 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	if found, err := c.one(ctx, `SELECT hash FROM audit_head`, nil, &head); err != nil || !found {
 		return errors.Join(err, missingHead(found))
 	}
+
 	var prev gozzard.AuditHash
 	if len(head) > 0 && copy(prev[:], head) != len(head) {
 		return errors.New("the head of the audit has a wrong hash")
 	}
+
 	hash := row.Chain(prev)
 	_, err := c.change(ctx, `INSERT INTO audit (`+auditColumns+`, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		row.Seq, millis(row.At), row.Caller.App, row.Caller.User, row.Caller.Asserted, row.Act, string(row.TaskID), row.RequestHash[:], row.Targets,
@@ -36,11 +38,13 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = c.change(ctx, `UPDATE audit_head SET seq = $1, hash = $2`, row.Seq, hash[:])
 	return err
 }
 
-// auditVerdicts says in the audit what came of tasks whose attempts are about to be removed: up to then the attempts themselves say it.
+// auditVerdicts says in the audit what came of tasks whose attempts are about to be removed: up to then the
+// attempts themselves say it.
 func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.Time) error {
 	counts := make(map[gozzard.TaskSeq]string, len(tasks))
 	err := c.putEach(ctx, countStates, len(tasks), func(i int, to []any) []any { return append(to, int64(tasks[i].Seq)) }, func(r *sql.Rows) error {
@@ -56,9 +60,11 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 		counts[seq] += fmt.Sprintf("%s=%d", state, n)
 		return nil
 	})
+
 	if err != nil {
 		return err
 	}
+
 	for i := range tasks {
 		t := &tasks[i]
 		row := gozzard.AuditRow{At: now, Caller: t.Caller, Act: "verdicts:" + counts[t.Seq], TaskID: t.ID, Targets: t.Targets}
@@ -69,6 +75,7 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -134,6 +141,7 @@ func auditRows(ctx context.Context, db querier, which string, args ...any) (list
 		list = append(list, l)
 		return nil
 	})
+
 	return list, err
 }
 

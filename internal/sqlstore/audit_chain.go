@@ -11,7 +11,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// auditVersion is the migration that chains the audit. It is in Go because no hash of SHA-256 can be made in the SQL of both databases.
+// auditVersion is the migration that chains the audit. It is in Go because no hash of SHA-256 can be made in the
+// SQL of both databases.
 const auditVersion = 6
 
 // chainPage is how many old rows are read at a time: a transaction of PostgreSQL cannot read and write at once.
@@ -21,7 +22,8 @@ func auditMigration(words *strings.Replacer) *goose.Migration {
 	return goose.NewGoMigration(auditVersion, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error { return chainAudit(ctx, tx, words) }}, nil)
 }
 
-// chainAudit adds what the chain needs and chains the rows of before: they are as they were found, and cannot be changed unnoticed from now on.
+// chainAudit adds what the chain needs and chains the rows of before: they are as they were found, and cannot be
+// changed unnoticed from now on.
 func chainAudit(ctx context.Context, tx *sql.Tx, words *strings.Replacer) error {
 	for _, ddl := range []string{
 		`ALTER TABLE audit ADD COLUMN hosts_hash BYTEA NOT NULL DEFAULT ''`,
@@ -33,6 +35,7 @@ func chainAudit(ctx context.Context, tx *sql.Tx, words *strings.Replacer) error 
 			return err
 		}
 	}
+
 	var head gozzard.AuditHead
 	for {
 		rows, err := auditRows(ctx, tx, `WHERE seq > $1 ORDER BY seq LIMIT $2`, head.Seq, chainPage)
@@ -50,6 +53,7 @@ func chainAudit(ctx context.Context, tx *sql.Tx, words *strings.Replacer) error 
 			break
 		}
 	}
+
 	_, err := tx.ExecContext(ctx, `INSERT INTO audit_head (one, seq, hash) VALUES (1, $1, $2)`, head.Seq, head.Hash[:])
 	return err
 }

@@ -20,6 +20,7 @@ func follow(t *testing.T, s control.AuditStore) (gozzard.AuditCheck, error) {
 	if err != nil {
 		return check, err
 	}
+
 	for {
 		page, err := s.AuditAfter(t.Context(), check.Head.Seq, 100)
 		if err != nil {
@@ -44,14 +45,17 @@ func recorded(t *testing.T, tasks int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for range tasks {
 		if _, err := s.Accept(t.Context(), benchTask(2)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	return path
 }
 
@@ -70,13 +74,16 @@ func TestTR1AuditChainFindsChanges(t *testing.T) {
 	for _, column := range []string{"app", "caller", "act", "task_id"} {
 		changes[column] = `UPDATE audit SET ` + column + ` = 'somebody else' WHERE seq = 5`
 	}
+
 	for _, column := range []string{"at", "targets"} {
 		changes[column] = `UPDATE audit SET ` + column + ` = ` + column + ` + 1 WHERE seq = 8`
 	}
+
 	for _, column := range []string{"request_hash", "hosts_hash", "hash"} {
 		changes[column] = `UPDATE audit SET ` + column + ` = x'0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20' WHERE seq = 1`
 		changes[column+" emptied"] = `UPDATE audit SET ` + column + ` = x'' WHERE seq = 2`
 	}
+
 	changes["asserted"] = `UPDATE audit SET asserted = NOT asserted WHERE seq = 3`
 	for name, change := range changes {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -102,15 +109,18 @@ func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
 	if err != nil || before.Rows != 5 {
 		t.Fatal(before, err)
 	}
+
 	page, err := s.AuditAfter(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var prev gozzard.AuditHash
 	for i := range page {
 		page[i].Caller.User = "mallory"
 		prev = page[i].Chain(prev)
 	}
+
 	if prev == before.Head.Hash {
 		t.Fatal("another history has the same head")
 	}
@@ -122,13 +132,16 @@ func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
 	raw(t, path, `ALTER TABLE enrol_agents DROP COLUMN restored; DELETE FROM counters WHERE name IN ('restored', 'roll');
 		DROP TABLE releases; DROP TABLE rolls; DROP TABLE roll_hosts; DROP TABLE host_protocols;
 		ALTER TABLE audit DROP COLUMN hash; ALTER TABLE audit DROP COLUMN hosts_hash; DROP TABLE audit_head; DELETE FROM schema_version WHERE version_id >= 6`)
+
 	if _, err := sqlstore.OpenAuditFile(t.Context(), path); err == nil {
 		t.Fatal("a record without a chain was taken for one with")
 	}
+
 	s := openSQLite(t, path, sqlstore.Options{})
 	if _, err := s.Accept(t.Context(), benchTask(1)); err != nil {
 		t.Fatal(err)
 	}
+
 	check, err := follow(t, s)
 	if err != nil || check.Rows != 4 {
 		t.Fatalf("%d rows: %v", check.Rows, err)
@@ -142,7 +155,9 @@ func TestTT6DamagedDatabaseIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	copy(b[len(b)/2/4096*4096:], bytes.Repeat([]byte{0xA5}, 4096))
+
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}

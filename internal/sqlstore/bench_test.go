@@ -95,6 +95,7 @@ func BenchmarkAcceptSingle8Callers(b *testing.B) {
 		var failed atomic.Int64
 		b.SetParallelism(4) // of two cores
 		b.ResetTimer()
+
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				if _, err := s.Accept(b.Context(), benchTask(1)); err != nil {
@@ -102,9 +103,11 @@ func BenchmarkAcceptSingle8Callers(b *testing.B) {
 				}
 			}
 		})
+
 		if failed.Load() > 0 {
 			b.Fatalf("%d calls failed", failed.Load())
 		}
+
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "accepts/s")
 	})
 }
@@ -171,6 +174,7 @@ func BenchmarkJob50000(b *testing.B) {
 			}
 			page += time.Since(start)
 		}
+
 		for name, d := range map[string]time.Duration{"create-ms/op": create, "save-ms/op": save, "page-ms/op": page} {
 			b.ReportMetric(float64(d.Milliseconds())/float64(b.N), name)
 		}

@@ -61,11 +61,13 @@ func newBusinessChange(c *topology.Change, source string, audit gozzard.AuditRow
 	if b.templates, err = listText(c.Templates, toTemplate); err != nil {
 		return nil, err
 	}
+
 	for i := range c.PutServices {
 		if b.processes[i], err = listText(c.PutServices[i].Service.Processes, toProcess); err != nil {
 			return nil, err
 		}
 	}
+
 	return b, nil
 }
 
@@ -73,10 +75,12 @@ func (b *businessChange) run(ctx context.Context, c *conn) error {
 	if err := b.putHead(ctx, c); err != nil {
 		return err
 	}
+
 	n, err := draw(ctx, c)
 	if err != nil {
 		return err
 	}
+
 	a := b.audit
 	a.Seq = n
 	if err := insertAudit(ctx, c, &a); err != nil {
@@ -88,19 +92,23 @@ func (b *businessChange) run(ctx context.Context, c *conn) error {
 	if err := b.putAll(ctx, c); err != nil { // from the top down, so that what is moved finds its new place, before the old one goes
 		return err
 	}
+
 	return b.dropAll(ctx, c)
 }
 
 // putHead is what decides between two who change one business at a time.
 func (b *businessChange) putHead(ctx context.Context, c *conn) error {
 	query := `UPDATE businesses SET version = $2, source = $3, at = $4, name = $5, clouds = $6, templates = $7 WHERE biz = $1 AND version = $2 - 1`
+
 	if b.c.Base == 0 {
 		query = `INSERT INTO businesses (biz, version, source, at, name, clouds, templates) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (biz) DO NOTHING`
 	}
+
 	n, err := c.change(ctx, query, b.c.Biz, b.c.Base+1, text(b.source), millis(b.audit.At), text(b.c.Name), b.clouds, b.templates)
 	if err != nil || n == 1 {
 		return err
 	}
+
 	var version int64
 	found, err := c.one(ctx, `SELECT version FROM businesses WHERE biz = $1`, []any{b.c.Biz}, &version)
 	if err != nil {
@@ -109,6 +117,7 @@ func (b *businessChange) putHead(ctx context.Context, c *conn) error {
 	if !found {
 		return gozzard.Errorf(gozzard.ErrConflict, "business %d is not recorded, the change starts from its version %d; nothing was changed", b.c.Biz, b.c.Base)
 	}
+
 	return gozzard.Errorf(gozzard.ErrConflict, "business %d has version %d, the change starts from %d: somebody else was faster; nothing was changed",
 		b.c.Biz, version, b.c.Base)
 }
@@ -129,31 +138,39 @@ func (b *businessChange) putAll(ctx context.Context, c *conn) error {
 		x := &b.c.PutSets[i]
 		return append(to, biz, x.ID, text(x.Name), int64(x.Env))
 	})
+
 	if err != nil {
 		return fmt.Errorf("sets: %w", err)
 	}
+
 	err = c.put(ctx, upsertModules, len(b.c.PutModules), func(i int, to []any) []any {
 		x := &b.c.PutModules[i]
 		return append(to, biz, x.Module.ID, x.Set, text(x.Module.Name), x.Module.ServiceTemplate)
 	})
+
 	if err != nil {
 		return fmt.Errorf("modules: %w", err)
 	}
+
 	err = c.put(ctx, upsertServices, len(b.c.PutServices), func(i int, to []any) []any {
 		x := &b.c.PutServices[i]
 		h := &x.Service.Host
 		return append(to, biz, x.Service.ID, x.Module, text(x.Service.Name), h.Cloud, ipText(h.IP), ipText(h.IPv6), text(string(h.Agent)), b.processes[i])
 	})
+
 	if err != nil {
 		return fmt.Errorf("service instances: %w", err)
 	}
+
 	err = c.put(ctx, upsertNumbers, len(b.c.PutNumbers), func(i int, to []any) []any {
 		x := &b.c.PutNumbers[i]
 		return append(to, biz, x.Process, x.Module, text(x.Alias), x.HostNum, x.Per, x.Count)
 	})
+
 	if err != nil {
 		return fmt.Errorf("instance numbers: %w", err)
 	}
+
 	return nil
 }
 

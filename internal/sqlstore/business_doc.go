@@ -6,8 +6,8 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// The lists of a business as the record has them. Each has the fields of its word in package topology: the conversions below stop compiling when
-// somebody changes one and forgets the other.
+// The lists of a business as the record has them. Each has the fields of its word in package topology: the
+// conversions below stop compiling when somebody changes one and forgets the other.
 
 type cloudDoc struct {
 	ID   int    `json:"id"`

@@ -51,12 +51,14 @@ func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business
 		found = true
 		return r.Scan(&rec.ID, &rec.Name, &rec.Version, &rec.Source, (*stamp)(&rec.At), &clouds, &templates)
 	})
+
 	if err != nil {
 		return rec, err
 	}
 	if !found {
 		return rec, gozzard.Errorf(gozzard.ErrNotFound, "there is no business %d", biz)
 	}
+
 	b := &rec.Business
 	b.ID, b.Name = rec.ID, rec.Name
 	if b.Clouds, err = fromList(clouds, fromCloud); err != nil {
@@ -68,12 +70,14 @@ func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business
 	if err := readTree(ctx, tx, b); err != nil {
 		return rec, err
 	}
+
 	b.Sort() // for lists that were recorded in another order
 	rec.Numbers, err = readNumbers(ctx, tx, biz)
 	return rec, err
 }
 
-// readTree reads from the bottom up, each kind in one walk, so that everything is put into its place once and never moved after.
+// readTree reads from the bottom up, each kind in one walk, so that everything is put into its place once and never
+// moved after.
 func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 	services := map[int][]topology.ServiceInstance{} // by module
 	rows, err := tx.QueryContext(ctx, `SELECT `+serviceColumns+` FROM services s WHERE s.biz = $1 ORDER BY s.id`, b.ID)
@@ -82,9 +86,11 @@ func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 		services[module] = append(services[module], x)
 		return err
 	})
+
 	if err != nil {
 		return fmt.Errorf("service instances: %w", err)
 	}
+
 	modules := map[int][]topology.Module{} // by set
 	rows, err = tx.QueryContext(ctx, `SELECT id, set_id, name, service_template FROM modules WHERE biz = $1 ORDER BY id`, b.ID)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
@@ -97,9 +103,11 @@ func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 		modules[set] = append(modules[set], m)
 		return nil
 	})
+
 	if err != nil {
 		return fmt.Errorf("modules: %w", err)
 	}
+
 	rows, err = tx.QueryContext(ctx, `SELECT id, name, env FROM sets WHERE biz = $1 ORDER BY id`, b.ID)
 	return scanAll(rows, err, func(r *sql.Rows) error {
 		var x topology.Set
@@ -117,6 +125,7 @@ func scanService(r *sql.Rows) (module int, x topology.ServiceInstance, err error
 	if err := r.Scan(&x.ID, &module, &x.Name, &x.Host.Cloud, &ip, &ipv6, &agent, &processes); err != nil {
 		return 0, x, err
 	}
+
 	x.Host.Agent = gozzard.AgentID(agent)
 	if x.Host.IP, err = fromIP(ip); err != nil {
 		return 0, x, err
@@ -127,6 +136,7 @@ func scanService(r *sql.Rows) (module int, x topology.ServiceInstance, err error
 	if x.Processes, err = fromList(processes, fromProcess); err != nil {
 		return 0, x, fmt.Errorf("processes of service instance %d: %w", x.ID, err)
 	}
+
 	return module, x, nil
 }
 
@@ -160,8 +170,10 @@ func (s *Store) Services(ctx context.Context, biz int, ids []int) (list []topolo
 		list = append(list, x)
 		return err
 	})
+
 	if err != nil {
 		return nil, s.readError("service instances", err)
 	}
+
 	return list, nil
 }

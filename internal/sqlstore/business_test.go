@@ -29,6 +29,7 @@ func benchBusiness(n int) topology.Change {
 				Restart: "./restart.sh", Reload: "./reload.sh", ForceStop: "./kill.sh", Timeout: 60, StartCheckSecs: 5}}}})
 		c.PutNumbers = append(c.PutNumbers, topology.Numbers{Process: i + 1, Module: module, Alias: "gamesvr", HostNum: 1 + i%1000, Per: 1, Count: 1})
 	}
+
 	return c
 }
 
@@ -58,6 +59,7 @@ func TestHistory(t *testing.T) {
 	if _, err := s.SaveBusiness(t.Context(), change, record.SourceFile, audit); err != nil {
 		t.Fatal(err)
 	}
+
 	audit.Caller.User = "bob"
 	drop := topology.Change{Biz: 2, Base: 1, DropServices: []int{1, 2}, DropNumbers: []int{1}}
 	if _, err := s.SaveBusiness(t.Context(), drop, record.SourceCMDB, audit); err != nil {
@@ -69,10 +71,12 @@ func TestHistory(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer db.Close()
 	rows, err := db.Query(`SELECT v.version || ' ' || v.source || ' ' || v.caller || ' +' || put_sets || ',' || put_modules || ',' || put_services || ',' ||
 		put_numbers || ' -' || dropped_sets || ',' || dropped_modules || ',' || dropped_services || ',' || dropped_numbers || ' ' || a.act
@@ -80,6 +84,7 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer rows.Close()
 	var got []string
 	for rows.Next() {
@@ -88,6 +93,7 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	want := []string{"1 file admin +1,1,3,3 -0,0,0,0 topology:apply", "2 cmdb bob +0,0,0,0 -0,0,2,1 topology:apply"}
 	if err := rows.Err(); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Fatalf("history %q, %v", got, err)
@@ -101,12 +107,14 @@ func firstSchema(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer db.Close()
 	rows, err := db.Query(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT IN ('schema_version', 'counters',
 		'tasks', 'items', 'attempts', 'specs', 'idempotency', 'garbage', 'audit', 'hosts', 'host_journals', 'host_addrs', 'processes', 'process_groups')`)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	texts := []string{`PRAGMA foreign_keys = 0`}
 	for rows.Next() {
 		var name string
@@ -115,9 +123,11 @@ func firstSchema(t *testing.T, path string) {
 		}
 		texts = append(texts, `DROP TABLE `+name)
 	}
+
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
+
 	raw(t, path, append(texts, `ALTER TABLE host_journals DROP COLUMN laid`, `ALTER TABLE audit DROP COLUMN hash`, `ALTER TABLE audit DROP COLUMN hosts_hash`,
 		`DELETE FROM counters WHERE name <> 'number'`, `DELETE FROM schema_version WHERE version_id > 1`)...)
 }
@@ -132,9 +142,11 @@ func TestUpgrade(t *testing.T) {
 			t.Fatalf("task %d has %d attempts, %v", seq+1, len(list), err)
 		}
 	}
+
 	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), record.SourceFile, topologyAudit()); err != nil {
 		t.Fatal(err)
 	}
+
 	j, tasks := benchJob(1)
 	if err := s.CreateJob(t.Context(), &j, tasks); err != nil || j.ID != 1 || tasks[0].ID != 1 {
 		t.Fatalf("job %d, task %d, %v", j.ID, tasks[0].ID, err)
@@ -152,17 +164,21 @@ func TestJobsLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if n, err := s.PruneJobs(t.Context(), time.Now().Add(time.Hour), 100); n != 3 || err != nil {
 		t.Fatal(n, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer db.Close()
+
 	for table, want := range map[string]int{"jobs": 0, "job_tasks": 0, "job_details": 0, "job_specs": 0, "job_garbage": 0, "job_businesses": 1} {
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil || n != want {

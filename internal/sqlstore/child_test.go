@@ -31,27 +31,31 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child accepts tasks from four callers without end and prints the number of each after it was acknowledged. In mode "sick" its files cannot grow
-// beyond a size, which SQLite sees as an I/O error.
+// child accepts tasks from four callers without end and prints the number of each after it was acknowledged. In
+// mode "sick" its files cannot grow beyond a size, which SQLite sees as an I/O error.
 func child(path, mode string) int {
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+
 	fatal := func(err error) {
 		fmt.Fprintln(os.Stderr, "fatal:", err)
 		os.Exit(70)
 	}
+
 	s, err := sqlstore.OpenSQLite(context.Background(), path, sqlstore.Options{Fatal: fatal})
 	if err != nil {
 		return fail(err)
 	}
+
 	if mode == "sick" {
 		limit := syscall.Rlimit{Cur: 3 << 20, Max: 3 << 20}
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 			return fail(err)
 		}
 	}
+
 	fmt.Println("ready")
 	errs := make(chan error)
 	for range 4 {
@@ -69,6 +73,7 @@ func child(path, mode string) int {
 			}
 		}()
 	}
+
 	return fail(<-errs)
 }
 
@@ -86,16 +91,19 @@ func startChild(t *testing.T, path, mode string) (*exec.Cmd, *bufio.Scanner, *st
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
 			_ = cmd.Process.Kill() // it may have ended meanwhile
 			_ = cmd.Wait()
 		}
 	})
+
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() || lines.Text() != "ready" {
 		t.Fatalf("the child did not come up: %q %s", lines.Text(), stderr.String())
 	}
+
 	return cmd, lines, &stderr
 }
 
@@ -141,6 +149,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if len(acked) < 450 {
 		t.Fatalf("only %d tasks were acknowledged", len(acked))
 	}
@@ -162,6 +171,7 @@ func TestDiskFails(t *testing.T) {
 	if len(acked) == 0 {
 		t.Fatal("nothing was acknowledged before")
 	}
+
 	wantTasks(t, openSQLite(t, path, sqlstore.Options{}), acked)
 }
 
@@ -179,6 +189,7 @@ func TestInUse(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+
 	_ = cmd.Wait() // killed
 	openSQLite(t, path, sqlstore.Options{})
 }

@@ -112,8 +112,8 @@ func scanAll(rows *sql.Rows, err error, f func(*sql.Rows) error) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// bulk is a statement over many rows of values: head (VALUES (…), (…)) tail. types gives the SQL type of each column where the database cannot
-// know it from the place (a WITH list), or "" where it can (an INSERT).
+// bulk is a statement over many rows of values: head (VALUES (…), (…)) tail. types gives the SQL type of each
+// column where the database cannot know it from the place (a WITH list), or "" where it can (an INSERT).
 type bulk struct {
 	head  string
 	types []string
@@ -158,6 +158,7 @@ func (b *bulk) text(rows int, place func(int) string) string {
 	var s strings.Builder
 	s.WriteString(b.head)
 	s.WriteString("VALUES ")
+
 	for i := range rows * len(b.types) {
 		switch {
 		case i == 0:
@@ -173,6 +174,7 @@ func (b *bulk) text(rows int, place func(int) string) string {
 		}
 		s.WriteString(arg)
 	}
+
 	s.WriteString(")")
 	s.WriteString(b.tail)
 	return s.String()

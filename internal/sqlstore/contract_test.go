@@ -11,18 +11,22 @@ import (
 
 func openSQLite(t testing.TB, path string, o sqlstore.Options) *sqlstore.Store {
 	t.Helper()
+
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { t.Errorf("fatal: %v", err) }
 	}
+
 	s, err := sqlstore.OpenSQLite(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return s
 }
 
@@ -36,21 +40,27 @@ func TestSQLiteContract(t *testing.T) {
 // contract runs every contract that a store keeps.
 func contract(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 	storetest.Run(t, func(t *testing.T) control.Store { return open(t) })
+
 	t.Run("topology", func(t *testing.T) {
 		storetest.RunTopology(t, func(t *testing.T) storetest.TopologyRecord { return open(t) })
 	})
+
 	t.Run("rollout", func(t *testing.T) {
 		storetest.RunRollout(t, func(t *testing.T) storetest.RolloutRecord { return open(t) })
 	})
+
 	t.Run("enrol", func(t *testing.T) {
 		storetest.RunEnrol(t, func(t *testing.T) storetest.EnrolRecord { return open(t) })
 	})
+
 	t.Run("releases", func(t *testing.T) {
 		storetest.RunReleases(t, func(t *testing.T) storetest.ReleaseRecord { return open(t) })
 	})
+
 	t.Run("audit", func(t *testing.T) {
 		storetest.RunAudit(t, func(t *testing.T) storetest.AuditRecord { return open(t) })
 	})
+
 	t.Run("accounts", func(t *testing.T) {
 		storetest.RunAccounts(t, func(t *testing.T) storetest.AccountRecord { return open(t) })
 	})

@@ -11,14 +11,16 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Copy writes the record at a path, as it is at one moment, into a new file. A server may be using it: it is read like any other reader does, and writes
-// go on. A damaged record is refused.
+// Copy writes the record at a path, as it is at one moment, into a new file. A server may be using it: it is read
+// like any other reader does, and writes go on. A damaged record is refused.
 func Copy(ctx context.Context, path, to string) (err error) {
 	db, err := openToRead(ctx, path)
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
+
 	if err := createPrivate(to); err != nil {
 		return fmt.Errorf("cannot make %s: %w", to, err)
 	}
@@ -26,6 +28,7 @@ func Copy(ctx context.Context, path, to string) (err error) {
 	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, to); err != nil {
 		return fmt.Errorf("cannot copy the record to %s: %w", to, err)
 	}
+
 	return nil
 }
 
@@ -38,10 +41,12 @@ func openToRead(ctx context.Context, path string) (*sql.DB, error) {
 	if err := inspect(ctx, path); err != nil {
 		return nil, err
 	}
+
 	db, err := sql.Open("sqlite", uri(path)+"?mode=ro&_pragma=busy_timeout(5000)")
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
+
 	db.SetMaxOpenConns(1)
 	return db, nil
 }
@@ -70,10 +75,13 @@ func Look(ctx context.Context, path string) (v Survey, err error) {
 	if err != nil {
 		return v, err
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
+
 	if err := db.QueryRowContext(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&v.Schema); err != nil {
 		return v, fmt.Errorf("cannot read the schema version of %s: %w", path, err)
 	}
+
 	known, err := schema()
 	if err != nil {
 		return v, err
@@ -81,6 +89,7 @@ func Look(ctx context.Context, path string) (v Survey, err error) {
 	if v.Schema < known {
 		return v, fmt.Errorf("%s has schema version %d, this program's is %d: it is brought up to date when the server starts", path, v.Schema, known)
 	}
+
 	err = db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM hosts), (SELECT COUNT(*) FROM processes), (SELECT COUNT(*) FROM tasks),
 		(SELECT COUNT(*) FROM attempts WHERE state < 4), (SELECT COUNT(*) FROM apps), (SELECT COUNT(*) FROM users), (SELECT COUNT(*) FROM businesses),
 		(SELECT COUNT(*) FROM audit), (SELECT value FROM counters WHERE name = 'restored'), (SELECT COALESCE(MAX(accepted_at), 0) FROM tasks)`).
@@ -94,6 +103,7 @@ func Look(ctx context.Context, path string) (v Survey, err error) {
 	if v.Audit, err = auditHead(ctx, db); err != nil {
 		return v, fmt.Errorf("cannot read the head of the audit of %s: %w", path, err)
 	}
+
 	v.Members = map[string]int{}
 	rows, err := db.QueryContext(ctx, `SELECT state, COUNT(*) FROM enrol_agents GROUP BY state`)
 	return v, scanAll(rows, err, func(r *sql.Rows) error {
@@ -105,17 +115,20 @@ func Look(ctx context.Context, path string) (v Survey, err error) {
 	})
 }
 
-// Verify reads every page of the record at a path and follows its audit to the end, which must be head. It changes nothing.
+// Verify reads every page of the record at a path and follows its audit to the end, which must be head. It changes
+// nothing.
 func Verify(ctx context.Context, path string, head gozzard.AuditHead) (err error) {
 	db, err := openToRead(ctx, path)
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
 	var found string
 	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&found); err != nil || found != "ok" {
 		return fmt.Errorf("the record is damaged: %w", errors.Join(err, notOK(found)))
 	}
+
 	var check gozzard.AuditCheck
 	for {
 		rows, err := auditRows(ctx, db, `WHERE seq > $1 ORDER BY seq LIMIT $2`, check.Head.Seq, chainPage)
@@ -143,20 +156,24 @@ func notOK(found string) error {
 // FullSync is the value of SQLite's setting synchronous with which a commit is on the disk when it returns.
 const FullSync = 2
 
-// Synchronous reads with which setting the server would write to the record at a path, by a connection with the server's own
-// setting. Nothing is written.
+// Synchronous reads with which setting the server would write to the record at a path, by a connection with the
+// server's own setting. Nothing is written.
 func Synchronous(ctx context.Context, path string) (level int, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
 		return 0, err
 	}
+
 	db, err := sql.Open("sqlite", uri(path)+"?mode=ro&_pragma=busy_timeout(5000)&_pragma="+writerSync)
 	if err != nil {
 		return 0, err
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
+
 	if err := db.QueryRowContext(ctx, `PRAGMA synchronous`).Scan(&level); err != nil {
 		return 0, fmt.Errorf("cannot read the settings of %s: %w", path, err)
 	}
+
 	return level, nil
 }

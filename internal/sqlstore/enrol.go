@@ -41,6 +41,7 @@ func (s *Store) AddEnrolToken(ctx context.Context, t enrol.TokenRecord, act enro
 	if err != nil {
 		return fmt.Errorf("cannot encode the networks of a token: %w", err)
 	}
+
 	return s.w.submit(ctx, &job{op: "a token", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		if err := enrolAct(ctx, c, act); err != nil {
 			return err
@@ -61,10 +62,13 @@ func scanEnrolToken(scan func(...any) error) (t enrol.TokenRecord, err error) {
 	if len(digest) != len(t.Digest) {
 		return t, fmt.Errorf("token %s has a digest of %d bytes", t.ID, len(digest))
 	}
+
 	copy(t.Digest[:], digest)
+
 	if err := json.Unmarshal([]byte(nets), &t.Nets); err != nil {
 		return t, fmt.Errorf("networks of token %s: %w", t.ID, err)
 	}
+
 	return t, nil
 }
 
@@ -130,15 +134,18 @@ func putMember(ctx context.Context, c *conn, a *enrol.AgentRecord) error {
 func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID, decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error),
 	act enrol.AuditEntry) (out enrol.AgentRecord, err error) {
 	defer s.timed("enrol", &err)()
+
 	err = s.w.submit(ctx, &job{op: "an enrolment", rows: 2, grows: true, run: func(ctx context.Context, c *conn) error {
 		var t enrol.TokenRecord
 		err := c.each(ctx, `SELECT `+enrolTokenColumns+` FROM enrol_tokens WHERE id = $1`+c.d.forUpdate, []any{text(token)}, func(r *sql.Rows) (err error) {
 			t, err = scanEnrolToken(r.Scan)
 			return err
 		})
+
 		if err != nil {
 			return err
 		}
+
 		known, err := member(ctx, c, agent)
 		if err != nil {
 			return err
@@ -152,8 +159,10 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID, 
 		if err := putMember(ctx, c, &out); err != nil {
 			return err
 		}
+
 		return enrolAct(ctx, c, act)
 	}})
+
 	return out, err
 }
 
@@ -161,6 +170,7 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID, 
 func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(enrol.AgentRecord) (enrol.AgentRecord, error), act enrol.AuditEntry) (out enrol.AgentRecord,
 	err error) {
 	defer s.timed("change_agent", &err)()
+
 	err = s.w.submit(ctx, &job{op: "an agent", rows: 1, run: func(ctx context.Context, c *conn) error {
 		known, err := member(ctx, c, agent)
 		if err != nil {
@@ -175,8 +185,10 @@ func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID, change 
 		if err := putMember(ctx, c, &out); err != nil {
 			return err
 		}
+
 		return enrolAct(ctx, c, act)
 	}})
+
 	return out, err
 }
 

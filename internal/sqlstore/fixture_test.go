@@ -23,5 +23,6 @@ func benchTask(n int) *record.NewTask {
 			Key: gozzard.Key{Namespace: "bk.game", Name: "gamesvr"}, Action: gozzard.ActionStart, ResultKey: addr.String() + ":bk.game:gamesvr", Labels: labels,
 			Spec: spec, State: gozzard.AttemptPending, Deadline: t.Task.At.Add(time.Minute), Expires: t.Task.At.Add(time.Hour)}
 	}
+
 	return t
 }

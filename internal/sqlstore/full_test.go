@@ -19,24 +19,29 @@ import (
 // smallDisk gives a folder on a file system of its own.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
+
 	if os.Geteuid() != 0 {
 		t.Skip("not run: only root can mount a small file system")
 	}
+
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("not run: cannot mount a small file system: %v", err)
 	}
+
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return dir
 }
 
 // fill accepts tasks until there is no room.
 func fill(t *testing.T, s *sqlstore.Store) (acked []*record.NewTask) {
 	t.Helper()
+
 	for {
 		n := benchTask(20)
 		for i := range n.Attempts {
@@ -65,10 +70,12 @@ func settleAll(t *testing.T, s *sqlstore.Store, n *record.NewTask) {
 	for _, a := range n.Attempts {
 		rows = append(rows, record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}})
 	}
+
 	moved, err := s.Settle(t.Context(), rows)
 	if err != nil {
 		t.Fatalf("a verdict found no room: %v", err)
 	}
+
 	for _, m := range moved {
 		if !m {
 			t.Fatal("a verdict did not move its attempt")
@@ -101,15 +108,18 @@ func resumes(t *testing.T, s *sqlstore.Store) *record.NewTask {
 	}
 }
 
-// TestDiskFull (K1): a full disk refuses new tasks, loses nothing, lets verdicts and pruning through, and is over when there is room again.
+// TestDiskFull (K1): a full disk refuses new tasks, loses nothing, lets verdicts and pruning through, and is over
+// when there is room again.
 func TestDiskFull(t *testing.T) {
 	dir := smallDisk(t, "32m")
 	ballast := filepath.Join(dir, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(dir, "record.db")
-	// Room is looked for again once a second of this clock: what is shown below must not depend on how fast the machine is.
+	// Room is looked for again once a second of this clock: what is shown below must not depend on how fast the
+	// machine is.
 	var goesOn atomic.Bool
 	began := time.Now()
 	s := openSQLite(t, path, sqlstore.Options{Now: func() time.Time {
@@ -118,18 +128,23 @@ func TestDiskFull(t *testing.T) {
 		}
 		return began
 	}})
+
 	job, tasks := benchJob(20)
 	if err := s.CreateJob(t.Context(), &job, tasks); err != nil {
 		t.Fatal(err)
 	}
+
 	acked := fill(t, s)
 	t.Logf("%d tasks acknowledged before the disk was full", len(acked))
+
 	if len(acked) == 0 {
 		t.Fatal("nothing was acknowledged")
 	}
+
 	there(t, s, acked)
 	settleAll(t, s, acked[0])
 	refusesGrowth(t, s, job, tasks)
+
 	if err := s.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +152,7 @@ func TestDiskFull(t *testing.T) {
 	if err := os.Remove(ballast); err != nil { // a person makes room
 		t.Fatal(err)
 	}
+
 	goesOn.Store(true)
 	extra := []*record.NewTask{resumes(t, s)}
 	acked = append(acked, fill(t, s)...)
@@ -145,33 +161,41 @@ func TestDiskFull(t *testing.T) {
 	for _, n := range acked[1:] { // nobody makes room, but results grow old
 		settleAll(t, s, n)
 	}
+
 	for n := 1; n > 0; {
 		var err error
 		if n, err = s.Prune(t.Context(), time.Now().Add(time.Hour), 100); err != nil {
 			t.Fatalf("pruning found no room: %v", err)
 		}
 	}
+
 	extra = append(extra, resumes(t, s))
 	there(t, s, extra)
+
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	there(t, openSQLite(t, path, sqlstore.Options{}), extra) // checked as a whole when opened
 }
 
 // refusesGrowth: without room no business and no job is taken, and a job that is under way comes to its end.
 func refusesGrowth(t *testing.T, s *sqlstore.Store, j record.Job, tasks []record.JobTask) {
 	t.Helper()
+
 	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), record.SourceFile, topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
 		t.Fatalf("a business without room: %v", err)
 	}
+
 	more, list := benchJob(1)
 	if err := s.CreateJob(t.Context(), &more, list); gozzard.KindOf(err) != gozzard.ErrStorageFull || more.ID != 0 {
 		t.Fatalf("a job without room: %d, %v", more.ID, err)
 	}
+
 	for i := range tasks {
 		tasks[i].State = record.JobSucceeded
 	}
+
 	j.State, j.Ended = record.JobSucceeded, time.Now()
 	if err := s.SaveTasks(t.Context(), &j, tasks); err != nil {
 		t.Fatalf("the end of a job found no room: %v", err)
@@ -190,22 +214,27 @@ func TestOpenOnFullDisk(t *testing.T) {
 	for i := range n.Attempts {
 		n.Attempts[i].State = gozzard.AttemptDispatched
 	}
+
 	if _, err := s.Accept(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	ballast, err := os.Create(filepath.Join(dir, "ballast"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer ballast.Close()
+
 	for size := 1 << 16; size > 0; {
 		if _, err := ballast.Write(make([]byte, size)); err != nil {
 			size /= 2
 		}
 	}
+
 	s = openSQLite(t, path, sqlstore.Options{})
 	there(t, s, []*record.NewTask{n})
 	settleAll(t, s, n)

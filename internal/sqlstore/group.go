@@ -33,6 +33,7 @@ func (s *Store) SetGroups(ctx context.Context, rows []record.GroupLimits, audit 
 	for i := range rows {
 		last[key{rows[i].Agent, rows[i].Namespace, rows[i].Group}] = i
 	}
+
 	var put []record.GroupLimits
 	var labels []string
 	for i := range rows {
@@ -45,16 +46,19 @@ func (s *Store) SetGroups(ctx context.Context, rows []record.GroupLimits, audit 
 		}
 		put, labels = append(put, rows[i]), append(labels, l)
 	}
+
 	return s.w.submit(ctx, &job{op: "process groups", rows: len(put), grows: true, run: func(ctx context.Context, c *conn) error {
 		n, err := draw(ctx, c)
 		if err != nil {
 			return err
 		}
+
 		a := audit
 		a.Seq = n
 		if err := insertAudit(ctx, c, &a); err != nil {
 			return err
 		}
+
 		return c.put(ctx, upsertGroups, len(put), func(i int, to []any) []any {
 			g := &put[i]
 			return append(to, text(string(g.Agent)), text(g.Namespace), text(g.Group), g.Addr.Cloud, ipText(g.Addr.IP), g.CPULimit, g.MemLimit,
@@ -85,8 +89,10 @@ func (s *Store) Groups(ctx context.Context, namespace string, agents []gozzard.A
 		if g.Labels, err = fromLabels(labels); err != nil {
 			return err
 		}
+
 		list = append(list, g)
 		return nil
 	})
+
 	return list, s.readError("process groups", err)
 }

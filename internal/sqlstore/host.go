@@ -49,6 +49,7 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 	if err := json.Unmarshal([]byte(s), &d); err != nil {
 		return gozzard.HostInfo{}, fmt.Errorf("description of host %s: %w", agent, err)
 	}
+
 	h := gozzard.HostInfo{Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version, BootID: d.BootID, StartedAt: d.StartedAt,
 		CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded, Mode: gozzard.ParseAgentMode(d.Mode)}
 	for _, a := range d.Addrs {
@@ -58,6 +59,7 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 		}
 		h.Addrs = append(h.Addrs, addr)
 	}
+
 	return h, nil
 }
 
@@ -104,20 +106,25 @@ func (s *Store) Hosts(ctx context.Context) (list []record.Host, err error) {
 // OpenSession implements control.Store.
 func (s *Store) OpenSession(ctx context.Context, h record.Host) (now record.Host, opened bool, err error) {
 	defer s.timed("open_session", &err)()
+
 	if h.Session > math.MaxInt64 {
 		return now, false, gozzard.Errorf(gozzard.ErrInvalid, "session %d of agent %s cannot be", h.Session, h.Info.Agent)
 	}
+
 	info, err := encodeHost(&h.Info)
 	if err != nil {
 		return now, false, fmt.Errorf("cannot encode the description of host %s: %w", h.Info.Agent, err)
 	}
+
 	j := &job{op: "a session", rows: 1, run: func(ctx context.Context, c *conn) (err error) {
 		now, opened, err = openSession(ctx, c, h, info)
 		return err
 	}}
+
 	if err := s.w.submit(ctx, j); err != nil {
 		return record.Host{}, false, err
 	}
+
 	return now, opened, nil
 }
 
@@ -128,9 +135,11 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 		before, err = scanHost(r.Scan)
 		return err
 	})
+
 	if err != nil || !gozzard.MayOpenSession(before.Session, h.Session) || h.Protocol < before.Protocol {
 		return before, false, err
 	}
+
 	h.Protocol = before.Protocol
 	n, err := c.change(ctx, `INSERT INTO hosts (agent_id, session, last_seen, info) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (agent_id) DO UPDATE SET session = excluded.session, last_seen = excluded.last_seen, info = excluded.info
@@ -138,17 +147,21 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 	if err != nil || n == 0 {
 		return before, false, err
 	}
+
 	h.JournalSince = gozzard.JournalSince(before.Journal, before.JournalSince, h.Journal, h.Session)
 	h.RestoredJournal = before.RestoredJournal
+
 	if before.Session == 0 { // new, or of a record that was restored
 		h.RestoredJournal = h.JournalSince
 	}
+
 	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since, laid) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (agent_id) DO UPDATE SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since, laid = excluded.laid`,
 		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), counter(h.JournalSince), counter(h.RestoredJournal))
 	if err != nil {
 		return before, false, err
 	}
+
 	return h, true, putAddrs(ctx, c, agent, before.Info.Addrs, h.Info.Addrs)
 }
 
@@ -200,9 +213,11 @@ func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string) erro
 			others = append(others, "")
 			return r.Scan(&others[len(others)-1])
 		})
+
 	if err != nil {
 		return err
 	}
+
 	for _, from := range others {
 		for _, q := range [...]string{
 			`UPDATE processes SET agent_id = $1 WHERE agent_id = $2 AND NOT EXISTS
@@ -220,5 +235,6 @@ func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string) erro
 			}
 		}
 	}
+
 	return nil
 }

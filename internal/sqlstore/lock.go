@@ -10,13 +10,14 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// takeLock makes this process the only user of a database and writes its pid down. The file stays when the lock is given back: removing it would
-// let two others hold locks on two files of one name.
+// takeLock makes this process the only user of a database and writes its pid down. The file stays when the lock is
+// given back: removing it would let two others hold locks on two files of one name.
 func takeLock(path string, o Options) (release func() error, err error) {
 	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the database: %w", err)
 	}
+
 	taken, err := lockFile(f)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the database %s: %w", path, errors.Join(err, f.Close()))
@@ -30,6 +31,7 @@ func takeLock(path string, o Options) (release func() error, err error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("cannot lock the database %s: %w", path, errors.Join(err, f.Close()))
 	}
+
 	return f.Close, nil
 }
 

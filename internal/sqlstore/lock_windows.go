@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile takes the file for this process alone; the system gives it back when the process ends. A byte far behind the text is locked: locked
-// bytes cannot be read by others, and the text says who has it.
+// lockFile takes the file for this process alone; the system gives it back when the process ends. A byte far behind
+// the text is locked: locked bytes cannot be read by others, and the text says who has it.
 func lockFile(f *os.File) (taken bool, err error) {
 	at := &windows.Overlapped{OffsetHigh: 1}
 	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)

@@ -48,12 +48,14 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// migrate brings the schema to the newest version, each step in a transaction. words turns the text of the migrations into that of the database.
+// migrate brings the schema to the newest version, each step in a transaction. words turns the text of the
+// migrations into that of the database.
 func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words *strings.Replacer, opts ...goose.ProviderOption) error {
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
 	}
+
 	opts = append(opts, goose.WithTableName(versionTable), goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true),
 		goose.WithGoMigrations(auditMigration(words)))
 	p, err := goose.NewProvider(dialect, db, wordsFS{fs: dir, words: words}, opts...)
@@ -63,6 +65,7 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words *stri
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("cannot bring the schema up to date: %w", err)
 	}
+
 	return nil
 }
 

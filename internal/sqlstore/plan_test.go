@@ -7,19 +7,21 @@ import (
 	"testing"
 )
 
-// TestPlans looks inside because no call shows it while tables are small: bulk statements must find their rows by key. A walk through a table
-// would make every verdict cost more the longer the history is.
+// TestPlans looks inside because no call shows it while tables are small: bulk statements must find their rows by
+// key. A walk through a table would make every verdict cost more the longer the history is.
 func TestPlans(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.db")
 	s, err := OpenSQLite(t.Context(), path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
+
 	explain := func(name, text string, args []any) {
 		t.Helper()
 		rows, err := s.read.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
@@ -38,6 +40,7 @@ func TestPlans(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
+
 	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts, "settle": settleAttempts, "journals": advanceJournals,
 		"flags": flagProcesses, "removal": removeProcesses, "processes": selectProcesses, "groups": selectGroups, "keys": dropKeys, "tasks": removeTasks,
 		"items": selectItems, "specs": selectSpecs, "services": selectServices, "sets that go": dropSets, "modules that go": dropModules,
@@ -46,6 +49,7 @@ func TestPlans(t *testing.T) {
 			explain(name, b.text(rows, s.d.place), make([]any, rows*len(b.types)))
 		}
 	}
+
 	explain("finished", selectFinished, []any{1, 1})
 	explain("attempts of a task", selectAttempts+ofTask, []any{1})
 	explain("attempts of an agent", selectAttempts+ofAgent, []any{"a"})

@@ -20,30 +20,35 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// OpenPostgres opens the record in a PostgreSQL database, in the first schema of the search path, and makes its tables when they are missing.
-// Several servers may share it.
+// OpenPostgres opens the record in a PostgreSQL database, in the first schema of the search path, and makes its
+// tables when they are missing. Several servers may share it.
 func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil { // pgx leaves the password out of it
 		return nil, fmt.Errorf("cannot read the address of the database: %w", err)
 	}
+
 	preset(cfg, map[string]string{"application_name": "gozzard", "lock_timeout": "10s", "statement_timeout": "60s",
 		"random_page_cost": "1.1"}) // with the price of turning disks a table of 50,000 rows is walked through for each few hundred that are changed by key
 	cfg.RuntimeParams["synchronous_commit"] = "on" // what is acknowledged must survive
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
+
 	write := stdlib.OpenDB(*cfg)
 	write.SetMaxOpenConns(1)
 	write.SetMaxIdleConns(1)
+
 	if err := preparePostgres(ctx, write); err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
+
 	read := stdlib.OpenDB(*cfg)
 	readers := max(8, 2*runtime.GOMAXPROCS(0))
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
+
 	d := &dialect{
 		begin:     "BEGIN",
 		forUpdate: " FOR UPDATE",
@@ -58,6 +63,7 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		reading:  func(ctx context.Context) context.Context { return ctx },
 		classify: classifyPostgres,
 	}
+
 	return newStore(o, d, read, write, noKeeper{}, func() error { return nil }), nil
 }
 
@@ -81,10 +87,12 @@ func preparePostgres(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 	}
+
 	one, err := lock.NewPostgresSessionLocker() // servers that start together take turns
 	if err != nil {
 		return err
 	}
+
 	words := strings.NewReplacer(" WITHOUT ROWID", "", "COLLATE BINARY", `COLLATE "C"`)
 	return migrate(ctx, db, goose.DialectPostgres, words, goose.WithSessionLocker(one))
 }
@@ -104,12 +112,14 @@ func classifyPostgres(err error) failure {
 		}
 		return failOther
 	}
+
 	var connect *pgconn.ConnectError
 	var network net.Error
 	if errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) {
 		return failBroken
 	}
+
 	return failOther
 }
 

@@ -25,8 +25,8 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// startPostgres starts a server of its own in a folder of its own, on a Unix socket only, and returns how to reach it. fsync is "off" for tests
-// of behaviour and "on" for measurements.
+// startPostgres starts a server of its own in a folder of its own, on a Unix socket only, and returns how to reach
+// it. fsync is "off" for tests of behaviour and "on" for measurements.
 func startPostgres(t testing.TB, fsync string) (address string) {
 	t.Helper()
 	bin := postgresBinaries(t)
@@ -34,17 +34,21 @@ func startPostgres(t testing.TB, fsync string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
+
 	as := func(name string, args ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(bin, name), args...)
 		cmd.Dir = dir
 		return cmd
 	}
+
 	name := "gozzard"
+
 	if os.Geteuid() == 0 { // the server refuses to run as root
 		uid, gid := postgresUser(t)
 		if err := os.Chown(dir, uid, gid); err != nil {
@@ -57,28 +61,34 @@ func startPostgres(t testing.TB, fsync string) (address string) {
 			return cmd
 		}
 	}
+
 	data := filepath.Join(dir, "data")
 	args := []string{"-D", data, "-U", name, "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"}
+
 	if help, err := as("initdb", "--help").CombinedOutput(); err == nil && bytes.Contains(help, []byte("--icu-locale")) {
 		args = append(args, "--locale-provider=icu", "--icu-locale=en-US") // the order of keys must not depend on it
 	}
 	if out, err := as("initdb", args...).CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
+
 	var log bytes.Buffer
 	server := as("postgres", "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync="+fsync, "-c", "max_connections=200")
 	server.Stdout, server.Stderr = &log, &log
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait() }()
+
 	t.Cleanup(func() {
 		if err := server.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Error(err)
 		}
 		<-ended
 	})
+
 	address = fmt.Sprintf("host=%s user=%s dbname=postgres sslmode=disable", dir, name)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if out, err := as("psql", "-h", dir, "-U", name, "-d", "postgres", "-c", "SELECT 1").CombinedOutput(); err == nil {
@@ -104,11 +114,13 @@ func postgresBinaries(t testing.TB) string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		found = append(found, filepath.Dir(path))
 	}
+
 	for _, dir := range found {
 		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
 			return dir
 		}
 	}
+
 	missing(t, "no PostgreSQL server binaries (initdb, postgres) in /usr/lib/postgresql/*/bin or the path")
 	return ""
 }
@@ -172,7 +184,9 @@ func TestPostgres(t *testing.T) {
 			return openPostgres(t, address, fmt.Sprintf("s%d", n.Add(1)), sqlstore.Options{})
 		})
 	})
+
 	t.Run("two servers", func(t *testing.T) { twoServers(t, address) })
+
 	t.Run("newer schema", func(t *testing.T) {
 		s := openPostgres(t, address, "newer", sqlstore.Options{})
 		if err := s.Close(); err != nil {
@@ -184,6 +198,7 @@ func TestPostgres(t *testing.T) {
 			t.Fatalf("a newer schema was opened: %v", err)
 		}
 	})
+
 	t.Run("connections cut", func(t *testing.T) { connectionsCut(t, address) })
 }
 
@@ -196,14 +211,17 @@ func twoServers(t *testing.T, address string) {
 	for i := range 60 {
 		wg.Go(func() {
 			task := benchTask(3)
+
 			if i%2 == 0 {
 				task.IdempotencyKey = "once"
 			}
+
 			acc, err := stores[i/2%2].Accept(t.Context(), task)
 			if err != nil {
 				t.Error(err)
 				return
 			}
+
 			mu.Lock()
 			defer mu.Unlock()
 			seqs[acc.Task.Seq] = true
@@ -212,10 +230,13 @@ func twoServers(t *testing.T, address string) {
 			}
 		})
 	}
+
 	wg.Wait()
+
 	if created != 1 || len(seqs) != 31 {
 		t.Fatalf("the key made %d tasks, there are %d in all", created, len(seqs))
 	}
+
 	opened := atomic.Int64{}
 	for i := range 40 {
 		wg.Go(func() {
@@ -228,7 +249,9 @@ func twoServers(t *testing.T, address string) {
 			}
 		})
 	}
+
 	wg.Wait()
+
 	if opened.Load() != 1 {
 		t.Fatalf("one session was opened %d times", opened.Load())
 	}
@@ -251,9 +274,11 @@ func connectionsCut(t *testing.T, address string) {
 		}
 		acked[acc.Task.Seq] = true
 	}
+
 	if len(acked) < 50 {
 		t.Fatalf("only %d of 60 calls went well", len(acked))
 	}
+
 	for seq := range acked {
 		if _, err := s.Attempts(context.WithoutCancel(t.Context()), seq); err != nil {
 			t.Fatal(err)

@@ -19,13 +19,16 @@ var selectProcesses = with(`SELECT `+processColumns+` FROM v
 	JOIN processes p ON p.agent_id = v.a AND p.namespace = v.ns AND p.name = v.n LEFT JOIN specs s ON s.hash = p.spec_hash
 	ORDER BY p.agent_id, p.namespace, p.name`, "a TEXT", "ns TEXT", "n TEXT")
 
-// Processes implements control.Store. It reads page by page, so a slow consumer holds nothing up; what changes meanwhile may be seen or not.
+// Processes implements control.Store. It reads page by page, so a slow consumer holds nothing up; what changes
+// meanwhile may be seen or not.
 func (s *Store) Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[record.Process, error] {
 	return func(yield func(record.Process, error) bool) {
 		next := s.allProcesses(ctx)
+
 		if ids != nil {
 			next = s.namedProcesses(ctx, ids)
 		}
+
 		for {
 			page, err := next()
 			for i := range page {

@@ -10,15 +10,16 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Steps of pruning, each a transaction of its own: small, so that nobody waits for it and so that it fits into the reserve of a full disk.
+// Steps of pruning, each a transaction of its own: small, so that nobody waits for it and so that it fits into the
+// reserve of a full disk.
 const (
 	pruneTasks = 256
 	pruneRows  = 1000
 	sweepSpecs = 500
 )
 
-// selectFinished finds old tasks of which nothing is open. It costs as much as there is under way, so it is asked beside the writer: a task that is
-// finished stays so.
+// selectFinished finds old tasks of which nothing is open. It costs as much as there is under way, so it is asked
+// beside the writer: a task that is finished stays so.
 const selectFinished = `SELECT seq FROM tasks WHERE accepted_at < $1 AND seq NOT IN (SELECT task_seq FROM attempts WHERE state < 4)
 	ORDER BY accepted_at, seq LIMIT $2`
 
@@ -29,7 +30,8 @@ var (
 	dropKeys     = with(`DELETE FROM idempotency WHERE task_seq IN (SELECT t FROM v)`, "t BIGINT")
 )
 
-// Prune implements control.Store. A task vanishes for readers at once; its attempts follow in steps, also those that a crash left behind.
+// Prune implements control.Store. A task vanishes for readers at once; its attempts follow in steps, also those
+// that a crash left behind.
 func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	defer s.timed("prune", &err)()
 	var old []int64
@@ -37,6 +39,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, 
 	if err := s.readError("finished tasks", scanAll(rows, err, func(r *sql.Rows) error { return scanSeq(r, &old) })); err != nil {
 		return 0, err
 	}
+
 	if len(old) > 0 {
 		discard := func(ctx context.Context, c *conn) (err error) {
 			n, err = s.discardTask(ctx, c, old)
@@ -46,9 +49,11 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, 
 			return 0, err
 		}
 	}
+
 	if err := s.scrapAll(ctx, &scrapsOfTasks); err != nil {
 		return n, err
 	}
+
 	return n, s.sweep(ctx)
 }
 
@@ -57,24 +62,27 @@ func scanSeq(r *sql.Rows, to *[]int64) error {
 	return r.Scan(&(*to)[len(*to)-1])
 }
 
-// discardTask takes tasks out of sight, with their idempotency keys; what came of them stays in the audit. It returns how many: another server may have
-// been faster.
+// discardTask takes tasks out of sight, with their idempotency keys; what came of them stays in the audit. It
+// returns how many: another server may have been faster.
 func (s *Store) discardTask(ctx context.Context, c *conn, old []int64) (int, error) {
 	var gone []gozzard.Task
 	err := c.putEach(ctx, removeTasks, len(old), func(i int, to []any) []any { return append(to, old[i]) }, func(r *sql.Rows) error {
 		gone = append(gone, gozzard.Task{})
 		return r.Scan(taskInto(&gone[len(gone)-1])...)
 	})
+
 	if err != nil {
 		return 0, err
 	}
 	if err := auditVerdicts(ctx, c, gone, s.o.Now()); err != nil {
 		return 0, fmt.Errorf("verdicts: %w", err)
 	}
+
 	one := func(i int, to []any) []any { return append(to, int64(gone[i].Seq)) }
 	if err := c.put(ctx, discardTasks, len(gone), one); err != nil {
 		return 0, err
 	}
+
 	return len(gone), c.put(ctx, dropKeys, len(gone), one)
 }
 
@@ -132,8 +140,8 @@ func scrapSome(ctx context.Context, c *conn, of *scraps) (more bool, err error) 
 	return true, nil
 }
 
-// sweep looks at some definitions, where the last call ended, and removes those that nothing names any more; it goes on while many of them go.
-// A definition is named by tasks up to its last_task, and by processes.
+// sweep looks at some definitions, where the last call ended, and removes those that nothing names any more; it
+// goes on while many of them go. A definition is named by tasks up to its last_task, and by processes.
 func (s *Store) sweep(ctx context.Context) error {
 	for {
 		seen, gone := int64(0), int64(0)
@@ -158,12 +166,14 @@ func (s *Store) sweepSome(ctx context.Context, c *conn) (seen, gone int64, err e
 	if !oldest.Valid {
 		oldest.Int64 = math.MaxInt64
 	}
+
 	last := s.swept
 	err = c.each(ctx, `SELECT hash FROM specs WHERE hash > $1 ORDER BY hash LIMIT $2`, []any{s.swept, sweepSpecs}, func(r *sql.Rows) error {
 		seen++
 		last = nil
 		return r.Scan(&last)
 	})
+
 	if err != nil {
 		return 0, 0, err
 	}
@@ -171,8 +181,10 @@ func (s *Store) sweepSome(ctx context.Context, c *conn) (seen, gone int64, err e
 		gone, err = c.change(ctx, `DELETE FROM specs WHERE hash > $1 AND hash <= $2 AND last_task < $3
 			AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.spec_hash = specs.hash)`, s.swept, last, oldest.Int64)
 	}
+
 	if s.swept = last; seen < sweepSpecs {
 		s.swept = []byte{}
 	}
+
 	return seen, gone, err
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// reader is the pool of reading connections with the statements of its callers: planning one takes longer than most reads. Their number is that of the
-// texts in this package.
+// reader is the pool of reading connections with the statements of its callers: planning one takes longer than most
+// reads. Their number is that of the texts in this package.
 type reader struct {
 	db *sql.DB
 	d  *dialect
@@ -27,21 +27,27 @@ func (r *reader) prepared(ctx context.Context, k stmtKey) (*sql.Stmt, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	r.mu.RLock()
 	st := r.stmts[k]
 	r.mu.RUnlock()
+
 	if st != nil {
 		return st, nil
 	}
+
 	st, err := r.db.PrepareContext(ctx, k.sql(r.d))
 	if err != nil {
 		return nil, err
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if first := r.stmts[k]; first != nil { // somebody was faster
 		return first, st.Close()
 	}
+
 	r.stmts[k] = st
 	return st, nil
 }
@@ -97,8 +103,8 @@ func (r *reader) close() error {
 	return errors.Join(append(errs, r.db.Close())...)
 }
 
-// shelf keeps items of tasks near: they never change once they are recorded, and whoever asks for a task's verdicts mostly does so soon after it. Of two
-// generations the older one goes when the younger is full.
+// shelf keeps items of tasks near: they never change once they are recorded, and whoever asks for a task's verdicts
+// mostly does so soon after it. Of two generations the older one goes when the younger is full.
 type shelf struct {
 	mu         sync.Mutex
 	young, old map[place]gozzard.Attempt

@@ -40,6 +40,7 @@ func rollAct(ctx context.Context, c *conn, act upgrade.AuditEntry) error {
 // AddRelease implements roll.Store.
 func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, act upgrade.AuditEntry) (err error) {
 	defer s.timed("add_release", &err)()
+
 	return s.w.submit(ctx, &job{op: "a release", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		var manifest []byte
 		known, err := c.one(ctx, `SELECT manifest FROM releases WHERE version = $1`+c.d.forUpdate, []any{text(r.Version)}, &manifest)
@@ -52,11 +53,13 @@ func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, act upgrade.A
 		if known {
 			return gozzard.Errorf(gozzard.ErrConflict, "release %s was published with another manifest", r.Version)
 		}
+
 		_, err = c.change(ctx, `INSERT INTO releases (version, manifest, signature, published, published_by) VALUES ($1, $2, $3, $4, $5)`,
 			text(r.Version), r.Manifest, r.Signature, millis(r.Published), text(r.By))
 		if err != nil {
 			return err
 		}
+
 		return rollAct(ctx, c, act)
 	}})
 }
@@ -64,6 +67,7 @@ func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, act upgrade.A
 // RemoveRelease implements roll.Store.
 func (s *Store) RemoveRelease(ctx context.Context, version string, act upgrade.AuditEntry) (err error) {
 	defer s.timed("remove_release", &err)()
+
 	return s.w.submit(ctx, &job{op: "a release", rows: 1, run: func(ctx context.Context, c *conn) error {
 		var id int64
 		open, err := c.one(ctx, `SELECT id FROM rolls WHERE version = $1 AND `+openRolls, []any{text(version)}, &id)
@@ -73,6 +77,7 @@ func (s *Store) RemoveRelease(ctx context.Context, version string, act upgrade.A
 		if open {
 			return gozzard.Errorf(gozzard.ErrConflict, "roll %d brings release %s to hosts: stop it first", id, version)
 		}
+
 		n, err := c.change(ctx, `DELETE FROM releases WHERE version = $1`, text(version))
 		if err != nil {
 			return err
@@ -80,6 +85,7 @@ func (s *Store) RemoveRelease(ctx context.Context, version string, act upgrade.A
 		if n == 0 {
 			return gozzard.Errorf(gozzard.ErrNotFound, "no release %s was published", version)
 		}
+
 		return rollAct(ctx, c, act)
 	}})
 }
@@ -104,6 +110,7 @@ func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, act upgrade.
 	if err != nil {
 		return fmt.Errorf("cannot encode the stages of a roll: %w", err)
 	}
+
 	var id int64
 	err = s.w.submit(ctx, &job{op: "a roll", rows: len(r.Hosts) + 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		var other int64
@@ -117,29 +124,36 @@ func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, act upgrade.
 		if id, err = drawMany(ctx, c, "roll", 1); err != nil {
 			return err
 		}
+
 		_, err = c.change(ctx, `INSERT INTO rolls (`+rollColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, id, text(r.Version), string(stages),
 			string(r.State), text(r.Reason), millis(r.Created), millis(r.Changed), text(r.By), text(r.Approved))
 		if err != nil {
 			return err
 		}
+
 		err = c.put(ctx, insertRollHosts, len(r.Hosts), func(i int, to []any) []any {
 			h := &r.Hosts[i]
 			return append(to, id, i, text(string(h.Agent)), h.Stage, string(h.State), text(h.Reason), millis(h.Asked))
 		})
+
 		if err != nil {
 			return err
 		}
+
 		return rollAct(ctx, c, act)
 	}})
+
 	if err == nil {
 		r.ID = id
 	}
+
 	return err
 }
 
 // SaveUpgrade implements roll.Store.
 func (s *Store) SaveUpgrade(ctx context.Context, r *upgrade.Upgrade, hosts []upgrade.Host, act upgrade.AuditEntry) (err error) {
 	defer s.timed("save_roll", &err)()
+
 	return s.w.submit(ctx, &job{op: "the state of a roll", rows: len(hosts) + 1, run: func(ctx context.Context, c *conn) error {
 		n, err := c.change(ctx, `UPDATE rolls SET state = $2, reason = $3, changed = $4, approved_by = $5 WHERE id = $1 AND `+openRolls,
 			r.ID, string(r.State), text(r.Reason), millis(r.Changed), text(r.Approved))
@@ -149,13 +163,16 @@ func (s *Store) SaveUpgrade(ctx context.Context, r *upgrade.Upgrade, hosts []upg
 		if n == 0 {
 			return gozzard.Errorf(gozzard.ErrConflict, "roll %d has ended", r.ID)
 		}
+
 		err = c.put(ctx, updateRollHosts, len(hosts), func(i int, to []any) []any {
 			h := &hosts[i]
 			return append(to, r.ID, text(string(h.Agent)), string(h.State), text(h.Reason), millis(h.Asked))
 		})
+
 		if err != nil {
 			return err
 		}
+
 		return rollAct(ctx, c, act)
 	}})
 }
@@ -174,12 +191,14 @@ func (s *Store) Upgrades(ctx context.Context, limit int) (list []upgrade.Upgrade
 		list = append(list, r)
 		return err
 	})
+
 	for i := range list {
 		if err != nil {
 			break
 		}
 		list[i].Hosts, err = s.rollHosts(ctx, list[i].ID)
 	}
+
 	return list, s.readError("rolls", err)
 }
 

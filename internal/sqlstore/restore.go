@@ -12,16 +12,18 @@ import (
 
 var _ enrol.RestoreStore = (*Store)(nil)
 
-// restoreGap is how far the numbers of a restored record jump: further than any server gets after a backup. Numbers are the order of intents, and agents
-// refuse what is older than what they did last. It leaves room for thousands of restores below 2^53, the last number that every reader of JSON knows.
+// restoreGap is how far the numbers of a restored record jump: further than any server gets after a backup. Numbers
+// are the order of intents, and agents refuse what is older than what they did last. It leaves room for thousands
+// of restores below 2^53, the last number that every reader of JSON knows.
 const restoreGap = 1 << 40
 
-// jobGap is the same for jobs, whose numbers order nothing: callers that remember one of later are not shown another. GSEKit's clients keep them in 32 bits.
+// jobGap is the same for jobs, whose numbers order nothing: callers that remember one of later are not shown
+// another. GSEKit's clients keep them in 32 bits.
 const jobGap = 1 << 24
 
-// MarkRestored makes a record that was just taken out of a backup fit to be served. What the fleet did after the backup was taken is not in it, so
-// nothing that was under way then may be sent, hosts and their journals are met as for the first time, and hosts wait for an admin, who alone
-// may know which of them were put out since.
+// MarkRestored makes a record that was just taken out of a backup fit to be served. What the fleet did after the
+// backup was taken is not in it, so nothing that was under way then may be sent, hosts and their journals are met
+// as for the first time, and hosts wait for an admin, who alone may know which of them were put out since.
 func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err error) {
 	defer s.timed("mark_restored", &err)()
 	reason := "the record was restored from a backup of " + taken.UTC().Format(time.RFC3339)
@@ -33,7 +35,8 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 			{`UPDATE counters SET value = value + $1 WHERE name = 'number'`, []any{int64(restoreGap)}},
 			{`UPDATE counters SET value = value + $1 WHERE name IN ('job', 'job_task')`, []any{int64(jobGap)}},
 			{`UPDATE counters SET value = $1 WHERE name = 'restored'`, []any{millis(taken)}},
-			// Session 0 is before every journal: an operation is what the host's journal says of it, and where that says nothing, interrupted.
+			// Session 0 is before every journal: an operation is what the host's journal says of it, and where that
+			// says nothing, interrupted.
 			{`UPDATE attempts SET state = $1, session = 0 WHERE state < 4`, []any{int64(gozzard.AttemptDispatched)}},
 			{`UPDATE hosts SET session = 0`, nil},
 			{`UPDATE host_journals SET journal_id = $1, lsn = 0, since = 0, laid = 0`, []any{journalID([16]byte{})}},
@@ -51,10 +54,12 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 				return fmt.Errorf("%w (%s)", err, q.text)
 			}
 		}
+
 		n, err := draw(ctx, c)
 		if err != nil {
 			return err
 		}
+
 		return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: now, Caller: gozzard.Caller{App: "gozzard", User: "backup restore"},
 			Act: "restore:" + taken.UTC().Format(time.RFC3339)})
 	}})
@@ -76,6 +81,7 @@ func (s *Store) RestoredFrom(ctx context.Context) (from time.Time, waiting int, 
 // ConfirmRestore implements enrol.RestoreStore.
 func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.AuditEntry) (list []enrol.AgentRecord, err error) {
 	defer s.timed("confirm_restore", &err)()
+
 	err = s.w.submit(ctx, &job{op: "the confirmation of a restore", rows: 1, run: func(ctx context.Context, c *conn) error {
 		list = list[:0]
 		var have int
@@ -85,12 +91,14 @@ func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.Audit
 		if have != waiting {
 			return gozzard.Errorf(gozzard.ErrConflict, "%d host(s) wait to be let in, not %d: look at them again", have, waiting)
 		}
+
 		err := c.each(ctx, `SELECT `+memberColumns+` FROM enrol_agents WHERE state = 'restored' ORDER BY agent_id`+c.d.forUpdate, nil, func(r *sql.Rows) error {
 			a, err := scanMember(r.Scan)
 			a.State, a.Reason, a.Changed = enrol.StateActive, "", act.At
 			list = append(list, a)
 			return err
 		})
+
 		if err != nil {
 			return err
 		}
@@ -100,11 +108,14 @@ func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.Audit
 		if _, err := c.change(ctx, `UPDATE counters SET value = 0 WHERE name = 'restored'`); err != nil {
 			return err
 		}
+
 		n, err := draw(ctx, c)
 		if err != nil {
 			return err
 		}
+
 		return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: waiting})
 	}})
+
 	return list, err
 }

@@ -30,6 +30,7 @@ func TestCopyWhileWritten(t *testing.T) {
 			}
 		}
 	}()
+
 	var before int
 	for i := range 3 {
 		to := filepath.Join(dir, "copy"+string(rune('0'+i)))
@@ -54,7 +55,9 @@ func TestCopyWhileWritten(t *testing.T) {
 			t.Error("a copy is written over another one")
 		}
 	}
+
 	close(stop)
+
 	if n := <-done; n < 3 {
 		t.Errorf("%d tasks were accepted beside three copies", n)
 	}
@@ -63,8 +66,8 @@ func TestCopyWhileWritten(t *testing.T) {
 	}
 }
 
-// TestRestoredRecordSendsNothing: what was open in a backup may have been done since, so it is neither sent nor told as never done; new tasks come after
-// every task that the server made after the backup.
+// TestRestoredRecordSendsNothing: what was open in a backup may have been done since, so it is neither sent nor
+// told as never done; new tasks come after every task that the server made after the backup.
 func TestRestoredRecordSendsNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gozzard.db")
 	s := openSQLite(t, path, sqlstore.Options{})
@@ -75,10 +78,12 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	if _, opened, err := s.OpenSession(t.Context(), old); err != nil || !opened {
 		t.Fatal(opened, err)
 	}
+
 	before, err := s.Accept(t.Context(), task)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	job := record.Job{Biz: 2, Action: gozzard.ActionRestart, State: record.JobRunning, Started: time.Now()}
 	steps := []record.JobTask{{State: record.JobSucceeded}, {State: record.JobRunning, Task: before.Task.ID}, {State: record.JobPending, Wave: 1}}
 	if err := s.CreateJob(t.Context(), &job, steps); err != nil {
@@ -91,34 +96,42 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	if jobs, err := s.OpenJobs(t.Context()); err != nil || len(jobs) > 0 {
 		t.Errorf("jobs go on by themselves: %+v, %v", jobs, err)
 	}
+
 	page, err := s.Tasks(t.Context(), record.JobTaskFilter{Job: job.ID, Limit: -1})
 	if err != nil || page.Counts[record.JobSucceeded] != 1 || page.Counts[record.JobFailed] != 2 {
 		t.Errorf("steps of a job: %+v, %v", page.Counts, err)
 	}
+
 	open, err := s.Open(t.Context(), agent)
 	if err != nil || len(open) != 1 || open[0].State != gozzard.AttemptDispatched || open[0].Session != 0 {
 		t.Fatalf("open: %+v, %v", open, err)
 	}
+
 	now, opened, err := s.OpenSession(t.Context(), record.Host{Info: old.Info, Session: 9, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 40}, LastSeen: time.Now()})
 	if err != nil || !opened || now.JournalSince != 9 || now.RestoredJournal != 9 {
 		t.Fatalf("the host is not met as for the first time: %+v, %v, %v", now, opened, err)
 	}
+
 	again, opened, err := s.OpenSession(t.Context(), record.Host{Info: old.Info, Session: 10, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 41}, LastSeen: time.Now()})
 	if err != nil || !opened || again.JournalSince != 9 || again.RestoredJournal != 9 {
 		t.Fatalf("at its second session the host is told its old definitions: %+v, %v, %v", again, opened, err)
 	}
+
 	c := gozzard.Contact{Session: 9, Phase: gozzard.PhaseAbsent, SameJournal: gozzard.SameJournal(open[0].Session, now.JournalSince)}
 	if next, ok := gozzard.Reconcile(open[0].State, open[0].Session, false, c, ""); !ok || next != gozzard.AttemptInterrupted {
 		t.Errorf("an operation that the host does not remember is %v, %v", next, ok)
 	}
+
 	c.Phase = gozzard.PhaseDone
 	if next, ok := gozzard.Reconcile(open[0].State, open[0].Session, false, c, gozzard.CodeOK); !ok || next != gozzard.AttemptOK {
 		t.Errorf("an operation that the host remembers is %v, %v", next, ok)
 	}
+
 	after, err := s.Accept(t.Context(), benchTask(1))
 	if err != nil || after.Task.Seq < before.Task.Seq+1<<40 {
 		t.Errorf("the next task is %d after %d: agents refuse it as old (%v)", after.Task.Seq, before.Task.Seq, err)
 	}
+
 	v, err := sqlstore.Look(t.Context(), path)
 	if err != nil || v.Restored.IsZero() || sqlstore.Verify(t.Context(), path, v.Audit) != nil {
 		t.Errorf("after the restore: %+v, %v", v, err)

@@ -32,13 +32,16 @@ func (s *Store) CreateJob(ctx context.Context, j *record.Job, tasks []record.Job
 			return fmt.Errorf("cannot encode the labels of %s: %w", tasks[i].Key, err)
 		}
 	}
+
 	if err := s.w.submit(ctx, &job{op: "a job", rows: len(tasks) + len(c.specs.refs) + 1, grows: true, run: c.run}); err != nil {
 		return err
 	}
+
 	j.ID = c.id
 	for i := range tasks {
 		tasks[i].ID, tasks[i].Job, tasks[i].Biz = c.first+int64(i), c.id, j.Biz
 	}
+
 	return nil
 }
 
@@ -59,29 +62,36 @@ func (n *jobCreation) run(ctx context.Context, c *conn) error {
 	if n.id, err = drawMany(ctx, c, "job", 1); err != nil {
 		return err
 	}
+
 	last, err := drawMany(ctx, c, "job_task", len(n.tasks))
 	if err != nil {
 		return err
 	}
+
 	n.first = last - int64(len(n.tasks)) + 1
 	if err := n.putJob(ctx, c); err != nil {
 		return err
 	}
+
 	err = c.put(ctx, insertJobSpecs, len(n.specs.refs), func(i int, to []any) []any {
 		return append(to, n.id, n.specs.refs[i].hash[:], n.specs.bodies[i])
 	})
+
 	if err != nil {
 		return fmt.Errorf("definitions: %w", err)
 	}
+
 	err = c.put(ctx, insertJobTasks, len(n.tasks), func(i int, to []any) []any {
 		t := &n.tasks[i]
 		return append(to, n.id, n.first+int64(i), string(t.State), t.Set, t.Module, t.Process, text(t.Name), t.Local, t.Inst,
 			text(t.Key.Namespace), text(t.Key.Name), text(string(t.Agent)), t.Addr.Cloud, ipText(t.Addr.IP), text(t.Group), t.Wave, t.Priority,
 			t.Round, string(t.Task), string(t.Reason), text(string(t.Code)), text(t.Message), millis(t.Started), millis(t.Ended))
 	})
+
 	if err != nil {
 		return fmt.Errorf("tasks: %w", err)
 	}
+
 	return c.put(ctx, insertJobDetails, len(n.tasks), func(i int, to []any) []any {
 		return append(to, n.id, n.first+int64(i), n.labels[i], n.refs[i].value(), n.tasks[i].Info)
 	})
@@ -122,6 +132,7 @@ func (s *Store) SaveTasks(ctx context.Context, j *record.Job, tasks []record.Job
 // Reopen implements rollout.Store.
 func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTask, audit gozzard.AuditRow) (err error) {
 	defer s.timed("reopen", &err)()
+
 	return s.w.submit(ctx, &job{op: "the retry of a job", rows: len(tasks) + 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		n, err := updateJob(ctx, c, j, ` AND state IN ('succeeded', 'failed')`)
 		if err != nil {
@@ -130,6 +141,7 @@ func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTas
 		if n == 0 {
 			return gozzard.Errorf(gozzard.ErrConflict, "job %d is under way or gone", j.ID)
 		}
+
 		a := audit
 		if a.Seq, err = draw(ctx, c); err != nil {
 			return err
@@ -137,6 +149,7 @@ func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTas
 		if err := insertAudit(ctx, c, &a); err != nil {
 			return err
 		}
+
 		return updateTasks(ctx, c, tasks)
 	}})
 }

@@ -24,7 +24,8 @@ var (
 	}
 )
 
-// PruneJobs implements rollout.Store. A job vanishes for readers at once; its tasks follow in steps, also those that a crash left behind.
+// PruneJobs implements rollout.Store. A job vanishes for readers at once; its tasks follow in steps, also those
+// that a crash left behind.
 func (s *Store) PruneJobs(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	defer s.timed("prune_jobs", &err)()
 	type end struct{ job, at int64 }
@@ -35,9 +36,11 @@ func (s *Store) PruneJobs(ctx context.Context, before time.Time, limit int) (n i
 		old = append(old, e)
 		return err
 	})
+
 	if err := s.readError("ended jobs", err); err != nil {
 		return 0, err
 	}
+
 	if len(old) > 0 {
 		discard := func(ctx context.Context, c *conn) error {
 			var gone []int64
@@ -53,5 +56,6 @@ func (s *Store) PruneJobs(ctx context.Context, before time.Time, limit int) (n i
 			return 0, err
 		}
 	}
+
 	return n, s.scrapAll(ctx, &scrapsOfJobs)
 }

@@ -62,8 +62,8 @@ func (s *Store) HasJobs(ctx context.Context, biz int) (has bool, err error) {
 	return has, s.readError("whether a business has jobs", err)
 }
 
-// where is the condition of a filter. Lists travel as JSON: their length is not bounded by what a statement may have as arguments, and the texts stay
-// few. An empty list fits everything.
+// where is the condition of a filter. Lists travel as JSON: their length is not bounded by what a statement may
+// have as arguments, and the texts stay few. An empty list fits everything.
 type where struct {
 	text strings.Builder
 	args []any
@@ -108,6 +108,7 @@ func (s *Store) Jobs(ctx context.Context, f record.JobFilter) (total int, jobs [
 	if w.err != nil {
 		return 0, nil, fmt.Errorf("cannot encode a filter of jobs: %w", w.err)
 	}
+
 	err = s.read.whole(ctx, func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE `+w.text.String(), w.args...).Scan(&total); err != nil {
 			return err
@@ -117,9 +118,11 @@ func (s *Store) Jobs(ctx context.Context, f record.JobFilter) (total int, jobs [
 			w.text.String(), len(args)-1, len(args)), args...)
 		return scanAll(rows, err, func(r *sql.Rows) error { return scanJob(r, &jobs) })
 	})
+
 	if err != nil {
 		return 0, nil, s.readError("jobs", err)
 	}
+
 	return total, jobs, nil
 }
 
@@ -135,16 +138,19 @@ func (s *Store) jobsWhere(f *record.JobFilter) *where {
 		}
 		actions = append(actions, int(a))
 	}
+
 	w.in("action", s.d.numbers, len(actions), actions)
 	w.in("app", s.d.words, len(f.Apps), texts(f.Apps))
 	w.in("caller", s.d.words, len(f.Users), texts(f.Users))
 	w.in("state", s.d.words, len(f.States), texts(f.States))
+
 	if !f.From.IsZero() {
 		w.and("started >= " + w.arg(millis(f.From)))
 	}
 	if !f.Until.IsZero() {
 		w.and("started <= " + w.arg(millis(f.Until)))
 	}
+
 	return w
 }
 
@@ -180,9 +186,11 @@ func (s *Store) readTasks(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilt
 		found = true
 		return r.Scan(&biz)
 	})
+
 	if err != nil || !found { // of a job that is gone some tasks may be left
 		return page, err
 	}
+
 	rows, err = tx.QueryContext(ctx, countTasks, f.Job)
 	all := 0
 	err = scanAll(rows, err, func(r *sql.Rows) error {
@@ -192,9 +200,11 @@ func (s *Store) readTasks(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilt
 		page.Counts[state], all = n, all+n
 		return err
 	})
+
 	if err != nil {
 		return page, err
 	}
+
 	w := s.tasksWhere(f)
 	if w.err != nil {
 		return page, w.err
@@ -204,6 +214,7 @@ func (s *Store) readTasks(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilt
 			return page, err
 		}
 	}
+
 	page.Tasks, err = readTaskRows(ctx, tx, f, w, biz)
 	return page, err
 }
@@ -231,10 +242,13 @@ func readTaskRows(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter, w *w
 	if f.Limit == 0 {
 		return nil, nil
 	}
+
 	columns, from := taskOfJobColumns+`, d.info`, fromTasks
+
 	if f.Definitions {
 		columns, from = taskOfJobColumns+`, d.labels, s.body`, fromDefinedTasks
 	}
+
 	args := append(w.args[:len(w.args):len(w.args)], limitOf(f.Limit), max(f.Start, 0))
 	rows, err := tx.QueryContext(ctx, fmt.Sprintf(`SELECT %s%s WHERE %s ORDER BY t.id LIMIT $%d OFFSET $%d`,
 		columns, from, w.text.String(), len(args)-1, len(args)), args...)
@@ -244,11 +258,13 @@ func readTaskRows(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter, w *w
 		var ip, labels string
 		into := []any{&t.ID, &t.State, &t.Set, &t.Module, &t.Process, &t.Name, &t.Local, &t.Inst, &t.Key.Namespace, &t.Key.Name, &t.Agent, &t.Addr.Cloud,
 			&ip, &t.Group, &t.Wave, &t.Priority, &t.Round, &t.Task, &t.Reason, &t.Code, &t.Message, (*stamp)(&t.Started), (*stamp)(&t.Ended)}
+
 		if f.Definitions {
 			into = append(into, &labels, &t.Spec)
 		} else {
 			into = append(into, &t.Info)
 		}
+
 		err := r.Scan(into...)
 		if err != nil {
 			return err
@@ -259,6 +275,7 @@ func readTaskRows(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter, w *w
 		if t.Labels, err = fromLabels(labels); err != nil {
 			return err
 		}
+
 		t.Spec = known.share(t.Spec)
 		list = append(list, t)
 		return nil

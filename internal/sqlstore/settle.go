@@ -35,8 +35,8 @@ var (
 	removeProcesses = with(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (SELECT a, ns, n FROM v)`, "a TEXT", "ns TEXT", "n TEXT")
 )
 
-// selectSessions reads the registered sessions. They must stay so until the attempts are marked: where several servers share a database, another
-// one could register a newer one; forShare keeps it waiting.
+// selectSessions reads the registered sessions. They must stay so until the attempts are marked: where several
+// servers share a database, another one could register a newer one; forShare keeps it waiting.
 func selectSessions(forShare string) *bulk {
 	return with(`SELECT h.agent_id, h.session FROM v JOIN hosts h ON h.agent_id = v.a`+forShare, "a TEXT")
 }
@@ -62,6 +62,7 @@ func dispatch(ctx context.Context, c *conn, rows []record.Dispatch) ([]bool, err
 	if err != nil {
 		return nil, err
 	}
+
 	moved := make([]bool, len(rows))
 	var now []int // rows of registered sessions
 	for i := range rows {
@@ -69,6 +70,7 @@ func dispatch(ctx context.Context, c *conn, rows []record.Dispatch) ([]bool, err
 			now = append(now, i)
 		}
 	}
+
 	ref := func(i int) gozzard.AttemptRef { return rows[i].Ref }
 	return moved, casRows(ctx, c, dispatchAttempts, now, ref, moved, func(i int, to []any) []any {
 		r := &rows[i]
@@ -81,6 +83,7 @@ func lockSessions(ctx context.Context, c *conn, rows []record.Dispatch) (map[goz
 	for i := range rows {
 		agents = append(agents, rows[i].Agent)
 	}
+
 	slices.Sort(agents) // everybody locks in the same order
 	agents = slices.Compact(agents)
 	sessions := make(map[gozzard.AgentID]int64, len(agents))
@@ -94,11 +97,12 @@ func lockSessions(ctx context.Context, c *conn, rows []record.Dispatch) (map[goz
 			sessions[gozzard.AgentID(agent)] = session
 			return nil
 		})
+
 	return sessions, err
 }
 
-// casRows runs a compare-and-set over the rows listed in at and notes which moved. A statement sees each attempt once, so rows that name the
-// same attempt go into different statements, in their order.
+// casRows runs a compare-and-set over the rows listed in at and notes which moved. A statement sees each attempt
+// once, so rows that name the same attempt go into different statements, in their order.
 func casRows(ctx context.Context, c *conn, b *bulk, at []int, ref func(int) gozzard.AttemptRef, moved []bool, args func(int, []any) []any) error {
 	for len(at) > 0 {
 		place := make(map[gozzard.AttemptRef]int, len(at))
@@ -129,22 +133,27 @@ func casRows(ctx context.Context, c *conn, b *bulk, at []int, ref func(int) gozz
 // Settle implements control.Store.
 func (s *Store) Settle(ctx context.Context, rows []record.Settlement) (moved []bool, err error) {
 	defer s.timed("settle", &err)()
+
 	if len(rows) == 0 {
 		return nil, nil
 	}
+
 	outcomes, known := make([]string, len(rows)), outcomeCache{}
 	for i := range rows {
 		if outcomes[i], err = known.text(rows[i].Outcome); err != nil {
 			return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the verdict cannot be recorded", Cause: err}
 		}
 	}
+
 	j := &job{op: "verdicts", rows: len(rows), run: func(ctx context.Context, c *conn) (err error) {
 		moved, err = settle(ctx, c, rows, outcomes)
 		return err
 	}}
+
 	if err := s.w.submit(ctx, j); err != nil {
 		return nil, err
 	}
+
 	return moved, nil
 }
 
@@ -154,18 +163,21 @@ func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []s
 	for i := range all {
 		all[i] = i
 	}
+
 	ref := func(i int) gozzard.AttemptRef { return rows[i].Ref }
 	err := casRows(ctx, c, settleAttempts, all, ref, moved, func(i int, to []any) []any {
 		r := &rows[i]
 		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), r.Op.String(), text(string(r.Agent)), int64(r.To), sourceBits(r.To, r.From),
 			counter(r.FromSession), outcomes[i])
 	})
+
 	if err != nil {
 		return nil, err
 	}
 	if err := changeProcesses(ctx, c, rows, moved); err != nil {
 		return nil, err
 	}
+
 	return moved, keepJournals(ctx, c, rows)
 }
 
@@ -178,7 +190,8 @@ func sourceBits(to, from gozzard.AttemptState) (bits int64) {
 	return bits
 }
 
-// changeProcesses applies what moved rows mean for their processes. What is removed stays removed; else the last row of a process counts.
+// changeProcesses applies what moved rows mean for their processes. What is removed stays removed; else the last
+// row of a process counts.
 func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, moved []bool) error {
 	change := map[gozzard.ProcID]*record.ProcessChange{}
 	for i := range rows {
@@ -190,9 +203,11 @@ func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, mov
 			change[p.ID] = p
 		}
 	}
+
 	if len(change) == 0 {
 		return nil
 	}
+
 	var flag, remove []*record.ProcessChange
 	for _, p := range change {
 		if p.Remove {
@@ -201,16 +216,19 @@ func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, mov
 			flag = append(flag, p)
 		}
 	}
+
 	key := func(list []*record.ProcessChange) func(int, []any) []any {
 		slices.SortFunc(list, func(a, b *record.ProcessChange) int { return compareProc(a.ID, b.ID) })
 		return func(i int, to []any) []any {
 			return append(to, text(string(list[i].ID.Agent)), text(list[i].ID.Namespace), text(list[i].ID.Name))
 		}
 	}
+
 	keyRemove, keyFlag := key(remove), key(flag)
 	if err := c.put(ctx, removeProcesses, len(remove), keyRemove); err != nil {
 		return err
 	}
+
 	return c.put(ctx, flagProcesses, len(flag), func(i int, to []any) []any {
 		hosted := int64(0)
 		if flag[i].Hosted {
@@ -227,8 +245,8 @@ func compareProc(a, b gozzard.ProcID) int {
 	return a.Key.Compare(b.Key)
 }
 
-// keepJournals notes how far the agents' journals were. Only forward and only in the journal of the HELLO: a report of an older journal that was
-// under way for long says nothing about the present one.
+// keepJournals notes how far the agents' journals were. Only forward and only in the journal of the HELLO: a report
+// of an older journal that was under way for long says nothing about the present one.
 func keepJournals(ctx context.Context, c *conn, rows []record.Settlement) error {
 	type journal struct {
 		agent gozzard.AgentID
@@ -245,7 +263,9 @@ func keepJournals(ctx context.Context, c *conn, rows []record.Settlement) error 
 			lsn[k] = max(lsn[k], counter(pos.LSN))
 		}
 	}
+
 	slices.SortFunc(order, func(a, b journal) int { return strings.Compare(string(a.agent), string(b.agent)) })
+
 	return c.put(ctx, advanceJournals, len(order), func(i int, to []any) []any {
 		return append(to, text(string(order[i].agent)), journalID(order[i].id), lsn[order[i]])
 	})

@@ -17,26 +17,29 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// checkpointPages is how much the write-ahead log takes before it is copied into the database: 8 MiB, as much as the reserve, so that on a full
-// disk the copy finds room when the reserve is given up.
+// checkpointPages is how much the write-ahead log takes before it is copied into the database: 8 MiB, as much as
+// the reserve, so that on a full disk the copy finds room when the reserve is given up.
 const checkpointPages = reserveBytes / 4096
 
-// OpenSQLite opens the record at a path and makes it when it is missing. One process can have it at a time. A damaged database, one of a newer
-// program and one of another program are refused and not touched.
+// OpenSQLite opens the record at a path and makes it when it is missing. One process can have it at a time. A
+// damaged database, one of a newer program and one of another program are refused and not touched.
 func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
+
 	unlock, err := takeLock(path, o)
 	if err != nil {
 		return nil, err
 	}
+
 	s, err := openLocked(ctx, path, o, unlock)
 	if err != nil {
 		return nil, errors.Join(err, unlock())
 	}
+
 	return s, nil
 }
 
@@ -50,6 +53,7 @@ func openLocked(ctx context.Context, path string, o Options, unlock func() error
 		reading:  context.WithoutCancel, // to watch a context the driver starts a goroutine for each statement, and these take microseconds
 		classify: classifySQLite(path),
 	}
+
 	r := &room{o: o, path: path + ".reserve"}
 	write, err := prepareSQLite(ctx, path)
 	if err != nil && d.classify(err) == failFull {
@@ -58,19 +62,24 @@ func openLocked(ctx context.Context, path string, o Options, unlock func() error
 		}
 		write, err = prepareSQLite(ctx, path)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	read, err := sql.Open("sqlite", dsn(path, "query_only(1)", "cache_size(-4000)"))
 	if err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
+
 	readers := max(4, runtime.GOMAXPROCS(0))
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
+
 	if err := r.open(ctx); err != nil {
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}
+
 	return newStore(o, d, read, write, &sqliteKeeper{room: r, classify: d.classify}, unlock), nil
 }
 
@@ -83,14 +92,18 @@ func inspect(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot open the database: %w", err)
 	}
+
 	mode := "?mode=ro"
+
 	if st, err := os.Stat(path + "-wal"); err != nil || st.Size() == 0 {
 		mode += "&immutable=1" // no log, so no shared memory file need be made to read it
 	}
+
 	db, err := sql.Open("sqlite", uri(path)+mode+"&_pragma=busy_timeout(5000)")
 	if err != nil {
 		return fmt.Errorf("cannot open the database: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1)
 	var found string
@@ -104,24 +117,28 @@ func inspect(ctx context.Context, path string) (err error) {
 		}
 		return fmt.Errorf("the database %s is damaged and was not touched: restore it from a backup, or move it away to begin with an empty one (%w)", path, err)
 	}
+
 	var tables, ours int
 	if err := db.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(*) FILTER (WHERE name = $1) FROM sqlite_master WHERE type = 'table'`, versionTable).Scan(&tables, &ours); err != nil {
 		return fmt.Errorf("cannot check the database %s: %w", path, err)
 	}
+
 	if ours == 0 {
 		if tables > 0 {
 			return fmt.Errorf("%s is the database of another program and was not touched", path)
 		}
 		return nil
 	}
+
 	if err := checkVersion(ctx, db); err != nil {
 		return fmt.Errorf("cannot open %s: %w", path, err)
 	}
+
 	return nil
 }
 
-// createPrivate makes the file before SQLite does, readable by its owner only: commands of callers are in it. SQLite gives its other files the
-// same mode.
+// createPrivate makes the file before SQLite does, readable by its owner only: commands of callers are in it.
+// SQLite gives its other files the same mode.
 func createPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -133,7 +150,8 @@ func createPrivate(path string) error {
 	return errors.Join(f.Close(), syncDir(filepath.Dir(path)))
 }
 
-// prepareSQLite checks the database or makes it, opens the pool of the writer, which has one connection, and brings the schema up to date.
+// prepareSQLite checks the database or makes it, opens the pool of the writer, which has one connection, and brings
+// the schema up to date.
 func prepareSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := inspect(ctx, path); err != nil {
 		return nil, err
@@ -141,15 +159,19 @@ func prepareSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := createPrivate(path); err != nil {
 		return nil, fmt.Errorf("cannot make the database: %w", err)
 	}
+
 	db, err := sql.Open("sqlite", writerDSN(path))
 	if err != nil {
 		return nil, err
 	}
+
 	db.SetMaxOpenConns(1)
 	db.SetMaxIdleConns(1)
+
 	if err := migrate(ctx, db, goose.DialectSQLite3, strings.NewReplacer()); err != nil {
 		return nil, fmt.Errorf("cannot open the database %s: %w", path, errors.Join(err, db.Close()))
 	}
+
 	return db, nil
 }
 
@@ -161,8 +183,9 @@ func uri(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// dsn puts the settings of a connection into its name: each connection of a pool has its own. Automatic indexes are off because with them a
-// change of a few hundred rows is planned as a walk through the whole table beside an index on the new values.
+// dsn puts the settings of a connection into its name: each connection of a pool has its own. Automatic indexes are
+// off because with them a change of a few hundred rows is planned as a walk through the whole table beside an index
+// on the new values.
 func dsn(path string, pragmas ...string) string {
 	q := uri(path) + "?_dqs=0&_defensive=1&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=temp_store(MEMORY)&_pragma=automatic_index(0)"
 	for _, p := range pragmas {
@@ -186,6 +209,7 @@ func classifySQLite(path string) func(error) failure {
 		if !errors.As(err, &e) {
 			return failOther
 		}
+
 		switch e.Code() & 0xff {
 		case sqlite3.SQLITE_FULL:
 			return failFull
@@ -203,6 +227,7 @@ func classifySQLite(path string) func(error) failure {
 			sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PROTOCOL:
 			return failBroken
 		}
+
 		return failOther
 	}
 }
@@ -225,7 +250,8 @@ type sqliteKeeper struct {
 	warned   time.Time
 }
 
-// committed copies the log into the database when it has become long. SQLite would do that by itself, but would not tell of a failed fsync.
+// committed copies the log into the database when it has become long. SQLite would do that by itself, but would not
+// tell of a failed fsync.
 func (k *sqliteKeeper) committed(ctx context.Context, c *sql.Conn) error {
 	var pages int
 	count := func(reset bool) error {
@@ -234,9 +260,11 @@ func (k *sqliteKeeper) committed(ctx context.Context, c *sql.Conn) error {
 			return err
 		})
 	}
+
 	if err := count(false); err != nil || pages == 0 || pages < checkpointPages && !k.isShort { // when short, the log must not grow at all
 		return err
 	}
+
 	left, err := checkpoint(ctx, c, "PASSIVE")
 	if err != nil {
 		return k.later(ctx, err)
@@ -245,11 +273,12 @@ func (k *sqliteKeeper) committed(ctx context.Context, c *sql.Conn) error {
 		k.warned = k.o.Now()
 		k.o.Log.Warn("the write-ahead log of the record grows: a reader keeps it from being emptied", "pages", left)
 	}
+
 	return count(true)
 }
 
-// later takes the error of a checkpoint that may simply be tried again: on a full disk, or when something else has the database, the log keeps
-// what was committed.
+// later takes the error of a checkpoint that may simply be tried again: on a full disk, or when something else has
+// the database, the log keeps what was committed.
 func (k *sqliteKeeper) later(ctx context.Context, err error) error {
 	switch k.classify(err) {
 	case failFull:

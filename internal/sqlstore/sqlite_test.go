@@ -28,11 +28,13 @@ func raw(t *testing.T, path string, texts ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, text := range texts {
 		if _, err := db.Exec(text); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,12 +59,14 @@ func filled(t *testing.T) string {
 // refused wants opening to fail with a text and every file beside the database to stay as it is.
 func refused(t *testing.T, path, text string) {
 	t.Helper()
+
 	sums := func() map[string][32]byte {
 		m := map[string][32]byte{}
 		names, err := filepath.Glob(path + "*")
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, name := range names {
 			b, err := os.ReadFile(name)
 			if err != nil {
@@ -72,8 +76,10 @@ func refused(t *testing.T, path, text string) {
 				m[name] = sha256.Sum256(b)
 			}
 		}
+
 		return m
 	}
+
 	before := sums()
 	_, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{})
 	if err == nil || !strings.Contains(err.Error(), text) {
@@ -130,6 +136,7 @@ func TestNoFolder(t *testing.T) {
 // TestSettings: what durability depends on is set, and the files are private.
 func TestSettings(t *testing.T) {
 	path := filled(t)
+
 	if runtime.GOOS != "windows" {
 		for _, name := range []string{path, path + ".lock", path + ".reserve"} {
 			st, err := os.Stat(name)
@@ -141,10 +148,12 @@ func TestSettings(t *testing.T) {
 			}
 		}
 	}
+
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer db.Close()
 	var mode string
 	if err := db.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
@@ -159,6 +168,7 @@ func TestClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var wg sync.WaitGroup
 	acked := make(chan gozzard.TaskSeq, 10_000)
 	for range 8 {
@@ -176,13 +186,17 @@ func TestClose(t *testing.T) {
 			}
 		})
 	}
+
 	<-acked
+
 	for range 2 {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	wg.Wait()
+
 	if _, err := s.Task(t.Context(), 1); !errors.Is(err, record.ErrStopped) {
 		t.Fatalf("a read after Close: %v", err)
 	}
@@ -203,14 +217,17 @@ func TestObserve(t *testing.T) {
 		}
 		seen[op]++
 	}})
+
 	if _, err := s.Accept(t.Context(), benchTask(1)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Task(t.Context(), 99); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Fatal(err)
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
+
 	for _, op := range []string{"accept", "commit", "task failed"} {
 		if seen[op] != 1 {
 			t.Errorf("%q was reported %d times of %v", op, seen[op], seen)
@@ -236,25 +253,31 @@ func TestNothingGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for n := 1; n > 0; {
 		var err error
 		if n, err = s.Prune(t.Context(), time.Now().Add(time.Hour), 7); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for p, err := range s.Processes(t.Context(), nil) {
 		if err != nil || !bytes.Equal(p.Spec, kept) {
 			t.Fatalf("the process has %s, %v", p.Spec, err)
 		}
 	}
+
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer db.Close()
+
 	for table, want := range map[string]int{"tasks": 0, "items": 0, "attempts": 0, "garbage": 0, "idempotency": 0, "specs": 1, "audit": 40} {
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil || n != want {

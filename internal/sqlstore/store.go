@@ -1,7 +1,9 @@
-// Package sqlstore is the record on SQL: control.Store, control.TopologyStore and rollout.Store with one SQL text for SQLite and PostgreSQL.
+// Package sqlstore is the record on SQL: control.Store, control.TopologyStore and rollout.Store with one SQL text
+// for SQLite and PostgreSQL.
 //
-// What differs between the two is in sqlite.go and postgres.go. All writes go through one goroutine, which puts the calls that wait into one
-// transaction and commits once (writer.go); reads have their own connections and never wait for it.
+// What differs between the two is in sqlite.go and postgres.go. All writes go through one goroutine, which puts the
+// calls that wait into one transaction and commits once (writer.go); reads have their own connections and never
+// wait for it.
 package sqlstore
 
 import (
@@ -75,6 +77,7 @@ func (o Options) withDefaults() Options {
 	if o.Observe == nil {
 		o.Observe = func(string, time.Duration, error) {}
 	}
+
 	return o
 }
 
@@ -84,7 +87,8 @@ func newStore(o Options, d *dialect, read, write *sql.DB, keep keeper, closing f
 	return s
 }
 
-// Close ends the writer after the transaction it is at, refuses what is queued with control.ErrStopped and closes the database.
+// Close ends the writer after the transaction it is at, refuses what is queued with control.ErrStopped and closes
+// the database.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.w.stop)
@@ -119,13 +123,16 @@ func (s *Store) readError(what string, err error) error {
 	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
+
 	select {
 	case <-s.w.stop:
 		return record.ErrStopped
 	default:
 	}
+
 	if s.d.classify(err) == failOther {
 		return fmt.Errorf("cannot read %s: %w", what, err)
 	}
+
 	return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the record cannot be read: " + what, Cause: err}
 }

@@ -36,15 +36,17 @@ func noTask(seq gozzard.TaskSeq) error {
 
 const selectAttempts = `SELECT task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session, outcome, deadline, expires FROM attempts WHERE `
 
-// The attempts of a task are looked for together with the task, in one statement: where it is gone they are being removed, and some are left. Without
-// the casts SQLite would look at the argument to choose a plan, and so plan anew for every argument, which takes longer than the read.
+// The attempts of a task are looked for together with the task, in one statement: where it is gone they are being
+// removed, and some are left. Without the casts SQLite would look at the argument to choose a plan, and so plan
+// anew for every argument, which takes longer than the read.
 const (
 	ofTask  = `task_seq = CAST($1 AS BIGINT) AND EXISTS (SELECT 1 FROM tasks WHERE seq = CAST($1 AS BIGINT))`
 	ofAgent = `agent_id = CAST($1 AS TEXT) AND state < 4`
 	ofAll   = `state < 4`
 )
 
-// Attempts implements control.Store. Labels and definitions of attempts of one item are the same map and slice: they are for reading.
+// Attempts implements control.Store. Labels and definitions of attempts of one item are the same map and slice:
+// they are for reading.
 func (s *Store) Attempts(ctx context.Context, seq gozzard.TaskSeq) (list []gozzard.Attempt, err error) {
 	defer s.timed("attempts", &err)()
 	list, all, err := s.readAttempts(ctx, ofTask, int64(seq))
@@ -71,8 +73,9 @@ func (s *Store) Open(ctx context.Context, agent gozzard.AgentID) (list []gozzard
 	return list, s.readError("open attempts", err)
 }
 
-// readAttempts reads the attempts of a condition in the order of their places, and what they have in common once. That never changes, so it may be read
-// after them; all is false when some were left out because it is gone: their tasks were removed meanwhile.
+// readAttempts reads the attempts of a condition in the order of their places, and what they have in common once.
+// That never changes, so it may be read after them; all is false when some were left out because it is gone: their
+// tasks were removed meanwhile.
 func (s *Store) readAttempts(ctx context.Context, where string, args ...any) (list []gozzard.Attempt, all bool, err error) {
 	var at []place // of each in list
 	var outcomes outcomeCache
@@ -84,6 +87,7 @@ func (s *Store) readAttempts(ctx context.Context, where string, args ...any) (li
 		if err != nil {
 			return err
 		}
+
 		a.Ref = gozzard.AttemptRef{Task: gozzard.TaskSeq(task), Index: int32(idx)}
 		a.Agent, a.ResultKey, a.State, a.Session = gozzard.AgentID(agent), key, gozzard.AttemptState(state), uint64(session)
 		if a.Op, err = gozzard.ParseOpID(op); err != nil {
@@ -95,16 +99,20 @@ func (s *Store) readAttempts(ctx context.Context, where string, args ...any) (li
 		if a.Outcome, err = outcomes.read(outcome); err != nil {
 			return err
 		}
+
 		list, at = append(list, a), append(at, place{a.Ref.Task, int32(item)})
 		return nil
 	})
+
 	if err != nil {
 		return nil, false, err
 	}
+
 	items, err := s.readItems(ctx, at)
 	if err != nil {
 		return nil, false, err
 	}
+
 	n := 0
 	for i := range list {
 		if it, ok := items[at[i]]; ok {
@@ -113,10 +121,12 @@ func (s *Store) readAttempts(ctx context.Context, where string, args ...any) (li
 			n++
 		}
 	}
+
 	all, list = n == len(list), list[:n]
 	slices.SortFunc(list, func(a, b gozzard.Attempt) int {
 		return cmp.Or(cmp.Compare(a.Ref.Task, b.Ref.Task), cmp.Compare(a.Ref.Index, b.Ref.Index))
 	})
+
 	return list, all, nil
 }
 
@@ -150,13 +160,16 @@ func (s *Store) readItems(ctx context.Context, at []place) (map[place]gozzard.At
 			far = append(far, p)
 		}
 	}
+
 	if len(far) == 0 {
 		return items, nil
 	}
+
 	specs, err := s.readSpecs(ctx, far)
 	if err != nil {
 		return nil, err
 	}
+
 	return items, s.read.ask(ctx, selectItems, len(far), placeArgs(far), func(r *sql.Rows) error {
 		var task, item, action int64
 		var it gozzard.Attempt
@@ -169,10 +182,12 @@ func (s *Store) readItems(ctx context.Context, at []place) (map[place]gozzard.At
 		if it.Spec = specs[string(hash)]; it.Spec == nil && hash != nil {
 			return nil // the definition goes after its last task: this one is being removed
 		}
+
 		it.Action = gozzard.Action(action)
 		if it.Labels, err = fromLabels(labels); err != nil {
 			return err
 		}
+
 		items[place{gozzard.TaskSeq(task), int32(item)}] = it
 		return nil
 	})
@@ -200,6 +215,7 @@ func (s *Store) keepNear(a *acceptance) {
 	if len(a.items) > shelfTask {
 		return
 	}
+
 	for i := range a.items {
 		it := &a.items[i]
 		labels, err := fromLabels(it.labels)

@@ -30,7 +30,8 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// counter keeps what agents count (sessions, journal positions) inside the integers of SQL, in order. Only a hostile agent is ever cut off.
+// counter keeps what agents count (sessions, journal positions) inside the integers of SQL, in order. Only a
+// hostile agent is ever cut off.
 func counter(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // text makes a text that both databases take: PostgreSQL refuses NUL and what is not UTF-8.

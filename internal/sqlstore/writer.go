@@ -38,8 +38,8 @@ const (
 	jobDropped
 )
 
-// keeper looks after the room and the files of a database. All its funcs are called by the writer, between transactions; their errors concern
-// no call, but may end the store.
+// keeper looks after the room and the files of a database. All its funcs are called by the writer, between
+// transactions; their errors concern no call, but may end the store.
 type keeper interface {
 	// short reports whether there is too little room for new facts. It may find out that room has returned.
 	short(ctx context.Context, c *sql.Conn) (bool, error)
@@ -69,8 +69,8 @@ func newWriter(o Options, d *dialect, db *sql.DB, keep keeper) *writer {
 	return &writer{o: o, d: d, db: db, keep: keep, queue: make(chan *job, maxBatchJobs), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// submit runs a job in the next transaction and returns when that is committed. A context that ends while the job is queued takes it out; later
-// the answer is waited for, because it alone says what is in the record.
+// submit runs a job in the next transaction and returns when that is committed. A context that ends while the job
+// is queued takes it out; later the answer is waited for, because it alone says what is in the record.
 func (w *writer) submit(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -78,6 +78,7 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 	if err := w.alive(); err != nil {
 		return err
 	}
+
 	j.done = make(chan error, 1)
 	select {
 	case w.queue <- j:
@@ -86,6 +87,7 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 	case <-w.stop:
 		return record.ErrStopped
 	}
+
 	select {
 	case err := <-j.done:
 		return err
@@ -95,11 +97,13 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 		}
 	case <-w.stopped:
 	}
+
 	select {
 	case err := <-j.done:
 		return err
 	case <-w.stopped:
 	}
+
 	select {
 	case err := <-j.done:
 		return err
@@ -196,10 +200,12 @@ func (w *writer) admit(ctx context.Context, jobs []*job) []*job {
 		}
 		return nil
 	}
+
 	grows := func(j *job) bool { return j.grows }
 	if !slices.ContainsFunc(jobs, grows) {
 		return jobs
 	}
+
 	short, err := w.keep.short(ctx, w.c.c)
 	if err != nil {
 		w.note(err)
@@ -207,18 +213,21 @@ func (w *writer) admit(ctx context.Context, jobs []*job) []*job {
 	if !short {
 		return jobs
 	}
+
 	for _, j := range jobs {
 		if j.grows {
 			w.answer(j, errFull(nil))
 		}
 	}
+
 	return slices.DeleteFunc(slices.Clone(jobs), grows)
 }
 
-// transact runs jobs in one transaction and answers them after its commit. Jobs it could not decide about come back with the reason; then
-// nothing of the transaction happened.
+// transact runs jobs in one transaction and answers them after its commit. Jobs it could not decide about come back
+// with the reason; then nothing of the transaction happened.
 func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause error) {
 	start := w.o.Now()
+
 	if err := w.connect(ctx); err != nil { // another try would only let the others wait longer
 		return nil, w.fail(jobs, errors.Join(errSpoilt, fmt.Errorf("cannot connect to the database: %w", err)))
 	}
@@ -229,6 +238,7 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 		w.disconnect()
 		return w.give(jobs, err)
 	}
+
 	results := make([]error, len(jobs))
 	for i, j := range jobs {
 		if results[i] = w.runJob(ctx, j, len(jobs) > 1); w.spoils(results[i]) {
@@ -236,13 +246,16 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 			return w.give(jobs, results[i])
 		}
 	}
+
 	var err error
+
 	if len(jobs) == 1 && results[0] != nil {
 		w.rollback(ctx)
 	} else {
 		err = w.c.control(ctx, "COMMIT")
 		w.o.Observe("commit", w.o.Now().Sub(start), err)
 	}
+
 	if err != nil {
 		w.rollback(ctx)
 		if kind := w.d.classify(err); kind == failFull || kind == failRetry {
@@ -250,19 +263,23 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 		}
 		return nil, w.fail(jobs, err)
 	}
+
 	for i, j := range jobs {
 		if results[i] == nil && j.after != nil {
 			j.after()
 		}
 		w.answer(j, results[i])
 	}
+
 	if err := w.keep.committed(ctx, w.c.c); err != nil {
 		w.note(err)
 	}
+
 	return nil, nil
 }
 
-// runJob runs one job in a savepoint of its own, so that its failure is only its own. A job that is alone has the transaction for that.
+// runJob runs one job in a savepoint of its own, so that its failure is only its own. A job that is alone has the
+// transaction for that.
 func (w *writer) runJob(ctx context.Context, j *job, shared bool) error {
 	if !shared {
 		return j.run(ctx, w.c)
@@ -270,6 +287,7 @@ func (w *writer) runJob(ctx context.Context, j *job, shared bool) error {
 	if err := w.c.control(ctx, "SAVEPOINT job"); err != nil {
 		return errors.Join(errSpoilt, err)
 	}
+
 	runErr := j.run(ctx, w.c)
 	if w.spoils(runErr) {
 		return runErr
@@ -279,9 +297,11 @@ func (w *writer) runJob(ctx context.Context, j *job, shared bool) error {
 			return errors.Join(errSpoilt, runErr, err)
 		}
 	}
+
 	if err := w.c.control(ctx, "RELEASE SAVEPOINT job"); err != nil {
 		return errors.Join(errSpoilt, runErr, err)
 	}
+
 	return runErr
 }
 
@@ -358,8 +378,8 @@ func errFull(cause error) error {
 		Message: "the record has no room: nothing was changed; free space on the disk of the database, or shorten how long results are kept"}
 }
 
-// rollback gives the transaction up. SQLite may have done so already, so only a connection on which a new one cannot begin is a failure, and
-// begin finds that out.
+// rollback gives the transaction up. SQLite may have done so already, so only a connection on which a new one
+// cannot begin is a failure, and begin finds that out.
 func (w *writer) rollback(ctx context.Context) {
 	if err := w.c.exec(ctx, "ROLLBACK"); err != nil && w.d.classify(err) != failOther {
 		w.disconnect()
@@ -405,12 +425,16 @@ func (w *writer) end(ctx context.Context) error {
 		}
 		break
 	}
+
 	if w.c == nil {
 		return nil
 	}
+
 	var err error
+
 	if w.dead.Load() == nil {
 		err = w.keep.closing(ctx, w.c.c)
 	}
+
 	return errors.Join(err, w.c.close())
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// TestSharedCommit looks inside because no call of the store can be made to fail half done: calls that wait share a commit, one that fails takes
-// back only what it wrote itself, and one whose caller left is not run.
+// TestSharedCommit looks inside because no call of the store can be made to fail half done: calls that wait share a
+// commit, one that fails takes back only what it wrote itself, and one whose caller left is not run.
 func TestSharedCommit(t *testing.T) {
 	var mu sync.Mutex
 	commits := 0
@@ -25,14 +25,17 @@ func TestSharedCommit(t *testing.T) {
 			commits++
 		}
 	}})
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
+
 	write := func(agent string, fail error) *job {
 		return &job{op: "a test", rows: 1, run: func(ctx context.Context, c *conn) error {
 			if _, err := c.change(ctx, `INSERT INTO hosts (agent_id, session, last_seen, info) VALUES ($1, 1, 0, '{}')`, agent); err != nil {
@@ -44,6 +47,7 @@ func TestSharedCommit(t *testing.T) {
 			return fail
 		}}
 	}
+
 	started, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -56,6 +60,7 @@ func TestSharedCommit(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	<-started // the writer is busy, so what comes now is queued
 	half := errors.New("half done")
 	ctx, leave := context.WithCancel(t.Context())
@@ -69,31 +74,41 @@ func TestSharedCommit(t *testing.T) {
 			results[i] = s.w.submit(c, j)
 		})
 	}
+
 	for len(s.w.queue) < 4 {
 		time.Sleep(time.Millisecond)
 	}
+
 	leave()
+
 	for !peekDropped(s.w) { // only then may the writer go on
 		time.Sleep(time.Millisecond)
 	}
+
 	close(release)
 	wg.Wait()
+
 	if results[0] != nil || results[2] != nil || !errors.Is(results[1], half) || !errors.Is(results[3], context.Canceled) {
 		t.Fatalf("answers: %v", results)
 	}
+
 	hosts, err := s.Hosts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	agents := []gozzard.AgentID{}
 	for _, h := range hosts {
 		agents = append(agents, h.Info.Agent)
 	}
+
 	if !slices.Equal(agents, []gozzard.AgentID{"one", "two"}) {
 		t.Fatalf("recorded: %v", agents)
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
+
 	if commits != 2 {
 		t.Fatalf("%d commits, want one for the first call and one for all others", commits)
 	}
@@ -116,6 +131,7 @@ func TestFatal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lost := errors.New("lost")
 	plain := s.d.classify
 	s.d.classify = func(err error) failure {
@@ -124,12 +140,14 @@ func TestFatal(t *testing.T) {
 		}
 		return plain(err)
 	}
+
 	for range 2 {
 		err := s.w.submit(t.Context(), &job{op: "a test", run: func(context.Context, *conn) error { return lost }})
 		if gozzard.KindOf(err) != gozzard.ErrUnavailable {
 			t.Fatalf("got %v", err)
 		}
 	}
+
 	if _, err := s.Accept(t.Context(), &record.NewTask{}); gozzard.KindOf(err) != gozzard.ErrUnavailable {
 		t.Fatalf("a task after that: %v", err)
 	}

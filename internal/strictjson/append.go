@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Appender is data of an answer that writes its own JSON: rows by the thousand cost several times as much when their fields are found by reflection. It
-// writes what encoding/json would, byte by byte, without escaping HTML.
+// Appender is data of an answer that writes its own JSON: rows by the thousand cost several times as much when
+// their fields are found by reflection. It writes what encoding/json would, byte by byte, without escaping HTML.
 type Appender interface {
 	AppendJSON(b []byte) []byte
 }
@@ -41,6 +41,7 @@ func AppendString(b []byte, s string) []byte {
 		}
 		from = i + 1
 	}
+
 	return append(append(b, s[from:]...), '"')
 }
 
@@ -57,11 +58,13 @@ func AppendStrings(b []byte, m map[string]string) []byte {
 	if m == nil {
 		return append(b, "null"...)
 	}
+
 	var room [16]string
 	names := room[:0]
 	for name := range m {
 		names = append(names, name)
 	}
+
 	slices.Sort(names)
 	b = append(b, '{')
 	for i, name := range names {
@@ -72,6 +75,7 @@ func AppendStrings(b []byte, m map[string]string) []byte {
 		b = append(b, ':')
 		b = AppendString(b, m[name])
 	}
+
 	return append(b, '}')
 }
 

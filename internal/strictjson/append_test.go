@@ -15,6 +15,7 @@ func FuzzAppendString(f *testing.F) {
 	for _, s := range []string{"", "plain", "管控平台.gse_agent", "a\"b\\c\n\r\t", "\x00\x1f\x7f", "\u2028\u2029", "\xff", "é\xc3", "<&>", "😀\"é", "�"} {
 		z.Add(s)
 	}
+
 	z.Fuzz(func(t *testing.T, s string) {
 		var want bytes.Buffer
 		enc := json.NewEncoder(&want)

@@ -28,16 +28,20 @@ func Nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""
 	}
+
 	far := 2 // letters, when it cannot be meant any more
+
 	if len(word) > 3 {
 		far = 1 + max(len(word)/3, 2)
 	}
+
 	best, at := "", far
 	for _, k := range known {
 		if d := distance(strings.ToLower(word), k); d < at {
 			best, at = k, d
 		}
 	}
+
 	return best
 }
 
@@ -47,6 +51,7 @@ func distance(a, b string) int {
 	for j := range row {
 		row[j] = j
 	}
+
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1
@@ -59,5 +64,6 @@ func distance(a, b string) int {
 			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
 		}
 	}
+
 	return row[len(b)]
 }

@@ -10,21 +10,26 @@ func (s *scanner) number() error {
 	if err != nil {
 		return err
 	}
+
 	from := s.pos
+
 	if s.src[s.pos] == '-' {
 		s.pos++
 	}
+
 	lead := s.pos
 	whole := s.digits()
 	if whole == 0 || whole > 1 && s.src[lead] == '0' {
 		return s.fail(from, "a number that JSON does not know")
 	}
+
 	if s.pos < len(s.src) && s.src[s.pos] == '.' {
 		s.pos++
 		if s.digits() == 0 {
 			return s.fail(from, "a number that JSON does not know")
 		}
 	}
+
 	if s.pos < len(s.src) && (s.src[s.pos] == 'e' || s.src[s.pos] == 'E') {
 		s.pos++
 		if s.pos < len(s.src) && (s.src[s.pos] == '+' || s.src[s.pos] == '-') {
@@ -34,6 +39,7 @@ func (s *scanner) number() error {
 			return s.fail(from, "a number that JSON does not know")
 		}
 	}
+
 	s.end(at, s.pos)
 	return nil
 }
@@ -51,6 +57,7 @@ func (s *scanner) str() error {
 	if err != nil {
 		return err
 	}
+
 	open, src, i := s.pos, s.src, s.pos+1
 	for i < len(src) {
 		switch c := src[i]; {
@@ -77,6 +84,7 @@ func (s *scanner) str() error {
 			i += n
 		}
 	}
+
 	return s.fail(open, "a string without end")
 }
 
@@ -86,6 +94,7 @@ func (s *scanner) escape() error {
 	if len(rest) < 2 {
 		return s.fail(s.pos, "the body ends inside a string")
 	}
+
 	switch rest[1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		s.pos += 2
@@ -105,6 +114,7 @@ func (s *scanner) escape() error {
 		}
 		return s.fail(s.pos, "half of a surrogate pair")
 	}
+
 	return s.fail(s.pos, "an escape that JSON does not know")
 }
 
@@ -113,6 +123,7 @@ func hex4(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
 	}
+
 	var r rune
 	for _, c := range b[2:6] {
 		switch {
@@ -126,16 +137,20 @@ func hex4(b []byte) (rune, bool) {
 			return 0, false
 		}
 	}
+
 	return r, true
 }
 
-// text gives the content of a string node, or the literal of a number. It is a copy: a few names that are kept must not keep a body of 40 MiB.
+// text gives the content of a string node, or the literal of a number. It is a copy: a few names that are kept must
+// not keep a body of 40 MiB.
 func (d *Document) text(i int) string {
 	n := d.nodes[i]
 	raw := d.src[n.from:n.to]
+
 	if !n.esc {
 		return string(raw)
 	}
+
 	out := make([]byte, 0, len(raw))
 	for len(raw) > 0 {
 		if raw[0] != '\\' {
@@ -157,6 +172,7 @@ func (d *Document) text(i int) string {
 		}
 		out = utf8.AppendRune(out, r)
 	}
+
 	return string(out)
 }
 

@@ -80,6 +80,7 @@ func TestParseAccepts(t *testing.T) {
 	for i := range 40 {
 		many[fmt.Sprint("k", i)] = i
 	}
+
 	manyText, _ := json.Marshal(many)
 	for _, in := range []string{
 		" {} \r\n", `{"a":{"a":{"a":1}},"b":{"a":1}}`, `{"a":-0,"b":0.5e-3,"c":1E+9,"":null}`, string(manyText),
@@ -129,12 +130,15 @@ func TestGetters(t *testing.T) {
 	if !get("o").Hollow() || !get("n").Hollow() || !get("missing").Hollow() || get("l").Hollow() || get("e").Hollow() {
 		t.Error("hollow")
 	}
+
 	n := 0
 	if get("l").List(2, func(e *strictjson.Value) { n++ }) != 2 || n != 2 || get("n").OptList(2, nil) != 0 {
 		t.Error("list")
 	}
+
 	var names []string
 	get("o").Members(func(name string, m strictjson.Value) { names = append(names, name+"="+m.Path()) })
+
 	if fmt.Sprint(names) != "[x=o.x y=o.y z=o.z]" {
 		t.Error(names)
 	}
@@ -147,15 +151,18 @@ func TestFaultsAreToldTogetherWithTheirPaths(t *testing.T) {
 	v, f := root(t, `{"A":1,"i":1.5,"e":1e0,"s":"0","t":true,"big":100000000000000000000,"n":null,"h":[{"ip":"x"},{"ip":7},null],"o":[],"lab":{"a":{},"":1}}`)
 	get := func(n string) *strictjson.Value { m := v.Get(n); return &m }
 	get("a").Int(0, 9)
+
 	for _, n := range []string{"i", "e", "s", "t", "big", "n"} {
 		get(n).Int(0, 9)
 	}
+
 	get("h").List(9, func(e *strictjson.Value) {
 		if e.Object() {
 			ip := e.Get("ip")
 			ip.Str()
 		}
 	})
+
 	get("h").List(2, func(*strictjson.Value) { t.Error("called beyond the limit") })
 	get("o").Object()
 	get("lab").Members(func(_ string, m strictjson.Value) { _ = m.Scalar(); m.Bool() })
@@ -183,7 +190,8 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAgreesWithTheStandardLibrary holds the scanner against encoding/json on mutated documents: what we accept it accepts, with the same strings.
+// TestAgreesWithTheStandardLibrary holds the scanner against encoding/json on mutated documents: what we accept it
+// accepts, with the same strings.
 func TestAgreesWithTheStandardLibrary(t *testing.T) {
 	seed := `{"meta":{"namespace":"gse","name":"网关-1","labels":{"a":"b\u00e9\ud83d\ude00"}},"hosts":[{"ip":"10.0.0.1","bk_cloud_id":0,"x":[-1.5e3,true,null]}]}`
 	alphabet := `{}[]",:0123456789.-+eEtrufalsn\ /` + "\n\x00\xff网"
@@ -225,6 +233,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{`{}`, `{"a":[1,{"b":"\ud83d\ude00"}]}`, "{\"a\":1,}", `[[[[`, "\xef\xbb\xbf{}"} {
 		z.Add([]byte(s))
 	}
+
 	z.Fuzz(func(t *testing.T, b []byte) {
 		_, err := strictjson.Parse(b)
 		if err == nil && !json.Valid(b) {
@@ -253,6 +262,7 @@ func BenchmarkParse100kHosts(b *testing.B) {
 	body := hostsBody(100_000)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
+
 	for b.Loop() {
 		doc, err := strictjson.Parse(body)
 		if err != nil {

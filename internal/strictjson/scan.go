@@ -15,10 +15,12 @@ const (
 	MaxValues = 2_000_000
 )
 
-// Document is one JSON text, read strictly: valid UTF-8 without byte order mark, one value, no comments or trailing commas, no duplicate names,
-// no lone surrogates. encoding/json forgives the last three and folds the case of names, which can turn a forgotten field into a start.
+// Document is one JSON text, read strictly: valid UTF-8 without byte order mark, one value, no comments or trailing
+// commas, no duplicate names, no lone surrogates. encoding/json forgives the last three and folds the case of
+// names, which can turn a forgotten field into a start.
 //
-// It is a tape: nodes in the order of the text, each knowing where its subtree ends. Strings are decoded when asked for.
+// It is a tape: nodes in the order of the text, each knowing where its subtree ends. Strings are decoded when asked
+// for.
 type Document struct {
 	src   []byte
 	nodes []node
@@ -58,8 +60,8 @@ func Parse(src []byte) (*Document, error) {
 	return &Document{src: src, nodes: s.nodes}, nil
 }
 
-// parsePrefix reads as far as the text goes, for looking at the first members of a body that is not all there yet. What is wrong is found when
-// the whole is parsed. It is nil when the text does not begin with an object.
+// parsePrefix reads as far as the text goes, for looking at the first members of a body that is not all there yet.
+// What is wrong is found when the whole is parsed. It is nil when the text does not begin with an object.
 func ParsePrefix(src []byte) *Document {
 	s := scanner{src: src}
 	_ = s.document() // ends at the cut
@@ -106,6 +108,7 @@ func (s *scanner) document() error {
 	if s.pos < len(s.src) {
 		return s.fail(s.pos, "%s after the end of the document", s.here())
 	}
+
 	return nil
 }
 
@@ -155,6 +158,7 @@ func (s *scanner) value(depth int) error {
 	if depth > MaxDepth {
 		return s.fail(s.pos, "nested deeper than %d", MaxDepth)
 	}
+
 	switch c := s.src[s.pos]; {
 	case c == '{':
 		return s.object(depth)
@@ -171,6 +175,7 @@ func (s *scanner) value(depth int) error {
 	case c == 'f':
 		return s.word("false", kindFalse)
 	}
+
 	return s.fail(s.pos, "%s where a value is expected", s.here())
 }
 
@@ -192,7 +197,9 @@ func (s *scanner) array(depth int) error {
 	if err != nil {
 		return err
 	}
+
 	s.pos++
+
 	for first := true; ; first = false {
 		if err := s.blanks(); err != nil {
 			return err
@@ -211,6 +218,7 @@ func (s *scanner) array(depth int) error {
 			break
 		}
 	}
+
 	s.pos++
 	s.end(at, s.pos)
 	return nil
@@ -224,6 +232,7 @@ func (s *scanner) comma(closing byte) (more bool, err error) {
 	if s.pos >= len(s.src) {
 		return false, s.fail(s.pos, "the body ends before %q", closing)
 	}
+
 	switch s.src[s.pos] {
 	case closing:
 		return false, nil
@@ -238,6 +247,7 @@ func (s *scanner) comma(closing byte) (more bool, err error) {
 		}
 		return true, nil
 	}
+
 	return false, s.fail(s.pos, "%s where a comma or %q is expected", s.here(), closing)
 }
 
@@ -246,7 +256,9 @@ func (s *scanner) object(depth int) error {
 	if err != nil {
 		return err
 	}
+
 	s.pos++
+
 	for first := true; ; first = false {
 		if err := s.blanks(); err != nil {
 			return err
@@ -265,6 +277,7 @@ func (s *scanner) object(depth int) error {
 			break
 		}
 	}
+
 	s.pos++
 	s.end(at, s.pos)
 	return s.unique(at)
@@ -283,10 +296,13 @@ func (s *scanner) member(depth int) error {
 	if s.pos >= len(s.src) || s.src[s.pos] != ':' {
 		return s.fail(s.pos, "%s where a colon is expected", s.here())
 	}
+
 	s.pos++
+
 	if err := s.blanks(); err != nil {
 		return err
 	}
+
 	return s.value(depth + 1)
 }
 
@@ -322,5 +338,6 @@ func (s *scanner) unique(at int) error {
 		}
 		n++
 	}
+
 	return nil
 }

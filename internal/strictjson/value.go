@@ -43,9 +43,9 @@ func (f *Faults) Err() error {
 	return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: list}
 }
 
-// Value is one place in a document, there or not. Getters note a fault and give a zero value when the place does not hold what is asked; the
-// caller goes on and looks at the faults at the end. Those named Opt take a missing or null value for its default, the others refuse both: plain
-// decoding would take either for 0.
+// Value is one place in a document, there or not. Getters note a fault and give a zero value when the place does
+// not hold what is asked; the caller goes on and looks at the faults at the end. Those named Opt take a missing or
+// null value for its default, the others refuse both: plain decoding would take either for 0.
 type Value struct {
 	doc    *Document
 	faults *Faults
@@ -224,13 +224,14 @@ func (v *Value) Len() int {
 	return n
 }
 
-// List calls f for every element of a list and returns how many there are. With more than max nothing is called. An element is only valid during
-// its call.
+// List calls f for every element of a list and returns how many there are. With more than max nothing is called. An
+// element is only valid during its call.
 func (v *Value) List(max int, f func(e *Value)) int {
 	if v.kind() != kindArray {
 		v.want("a list")
 		return 0
 	}
+
 	nodes := v.doc.nodes
 	first, end := v.at+1, int(nodes[v.at].next)
 	n := v.Len()
@@ -238,12 +239,14 @@ func (v *Value) List(max int, f func(e *Value)) int {
 		v.Fault("has %d elements, at most %d are allowed", n, max)
 		return n
 	}
+
 	e := Value{doc: v.doc, faults: v.faults, up: v}
 	for i := first; i < end; i = int(nodes[i].next) {
 		e.at = i
 		f(&e)
 		e.index++
 	}
+
 	return n
 }
 
@@ -300,6 +303,7 @@ func (v *Value) Int(min, max int64) int64 {
 		v.want("a whole number")
 		return 0
 	}
+
 	lit := v.doc.text(v.at)
 	n, err := strconv.ParseInt(lit, 10, 64)
 	switch {
@@ -310,6 +314,7 @@ func (v *Value) Int(min, max int64) int64 {
 	default:
 		return n
 	}
+
 	return 0
 }
 

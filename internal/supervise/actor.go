@@ -9,8 +9,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// actor looks after one process. It is a mailbox and a state; its goroutine exists only while there is work, so that an idle process costs
-// memory and nothing else.
+// actor looks after one process. It is a mailbox and a state; its goroutine exists only while there is work, so
+// that an idle process costs memory and nothing else.
 type actor struct {
 	s   *Supervisor
 	key gozzard.Key
@@ -47,7 +47,8 @@ const (
 	eventWake                          // time has come for something
 )
 
-// event is something that happened to the process. It is about one run of it where that matters and is ignored when another one has begun.
+// event is something that happened to the process. It is about one run of it where that matters and is ignored when
+// another one has begun.
 type event struct {
 	kind   eventKind
 	run    uint64
@@ -101,13 +102,16 @@ func (a *actor) work(ctx context.Context) {
 	}
 }
 
-// step does the next thing: what happened comes before what is asked, what is asked before what supervision would do by itself.
+// step does the next thing: what happened comes before what is asked, what is asked before what supervision would
+// do by itself.
 func (a *actor) step(ctx context.Context) (more bool) {
 	a.drain()
+
 	if op, ok := a.nextOp(); ok {
 		a.operate(ctx, op)
 		return true
 	}
+
 	switch {
 	case a.curbDue():
 		a.curb(ctx)
@@ -121,6 +125,7 @@ func (a *actor) step(ctx context.Context) (more bool) {
 		a.probeHealth()
 		return !a.rest()
 	}
+
 	return true
 }
 
@@ -147,19 +152,24 @@ func (a *actor) opWaiting() bool {
 // rest ends the goroutine when nothing arrived meanwhile; a process that is not managed is forgotten altogether.
 func (a *actor) rest() bool {
 	a.arm()
+
 	if !a.known {
 		a.s.mu.Lock()
 		defer a.s.mu.Unlock()
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if len(a.events)+len(a.ops) > 0 {
 		return false
 	}
+
 	a.busy, a.events = false, nil
 	if !a.known && a.s.actors[a.key] == a {
 		delete(a.s.actors, a.key)
 	}
+
 	return true
 }
 
@@ -212,7 +222,8 @@ func (a *actor) handle(e event) {
 	}
 }
 
-// pause lets time pass inside an operation while events are handled. It returns early when something arrived or ctx ended: callers look again.
+// pause lets time pass inside an operation while events are handled. It returns early when something arrived or ctx
+// ended: callers look again.
 func (a *actor) pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -239,6 +250,7 @@ func (a *actor) untilNext() (d time.Duration, planned bool) {
 			d, planned = left, true
 		}
 	}
+
 	if !a.pullAt.IsZero() {
 		until(time.Until(a.pullAt))
 	}
@@ -251,6 +263,7 @@ func (a *actor) untilNext() (d time.Duration, planned bool) {
 	if a.plan != nil && !a.plan.next.IsZero() {
 		until(a.plan.next.Sub(a.s.now()))
 	}
+
 	return d, planned
 }
 

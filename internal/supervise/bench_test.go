@@ -22,11 +22,13 @@ const crowd = 1000
 func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event)) (machine *sim.Host, keys []gozzard.Key, stop func()) {
 	b.Helper()
 	machine = sim.NewHost()
+
 	spec := definition(func(s *gozzard.Spec) {
 		s.Control.Version = ""
 		s.Policy.StartCheckSecs = 0
 		s.Resource = gozzard.Resource{CPU: 90, Mem: 90}
 	})
+
 	var recs []supervise.Record
 	for i := range crowd {
 		key := gozzard.Key{Namespace: "bench", Name: fmt.Sprint(i)}
@@ -34,17 +36,20 @@ func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event))
 		keys = append(keys, key)
 		recs = append(recs, supervise.Record{Key: key, Spec: spec, Hosted: true, Wanted: gozzard.StateRunning})
 	}
+
 	s := supervise.New(supervise.Options{Host: machine, SampleEvery: sampleEvery, Event: event})
 	s.Restore(recs)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
+
 	stop = func() {
 		cancel()
 		if err := <-ended; err != nil {
 			b.Error(err)
 		}
 	}
+
 	for {
 		up := 0
 		for _, st := range s.Statuses() {
@@ -57,11 +62,13 @@ func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event))
 		}
 		time.Sleep(time.Millisecond)
 	}
+
 	time.Sleep(400 * time.Millisecond) // the first samples
 	return machine, keys, stop
 }
 
-// BenchmarkIdle tells what a minute with 1,000 processes at the usual six samples costs when nothing happens, beside what the machine takes.
+// BenchmarkIdle tells what a minute with 1,000 processes at the usual six samples costs when nothing happens,
+// beside what the machine takes.
 func BenchmarkIdle(b *testing.B) {
 	const every = 20 * time.Millisecond
 	_, _, stop := crowdOf(b, every, nil)
@@ -75,6 +82,7 @@ func BenchmarkIdle(b *testing.B) {
 		time.Sleep(every)
 		samples++
 	}
+
 	perSample := float64(cpuTime()-cpu) / float64(samples)
 	runtime.ReadMemStats(&after)
 	b.ReportMetric(6*perSample/1e6, "cpu-ms/min")
@@ -99,6 +107,7 @@ func BenchmarkKillToRestart(b *testing.B) {
 			break // a second round would meet the back-off
 		}
 	}
+
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i), "ns/restart")
 }
 

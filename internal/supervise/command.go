@@ -14,23 +14,29 @@ type commandEnd struct {
 	panicked any
 }
 
-// command runs the definition's command of an action to its end while events are handled. An Outcome without a code means that ctx ended before.
+// command runs the definition's command of an action to its end while events are handled. An Outcome without a code
+// means that ctx ended before.
 func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome) {
 	action := l.action
 	text := a.spec.Command(action)
 	if text == "" {
 		return Result{}, failed(gozzard.CodeCommandFailed, "%s is empty", commandName(action))
 	}
+
 	r := Run{Key: a.key, Spec: a.spec, Op: l.id, Action: action, Command: text, Timeout: commandTimeout(a.spec.Policy)}
 	r.Keeps = action != gozzard.ActionStop && action != gozzard.ActionKill
+
 	if action == gozzard.ActionStart { // while restart_cmd runs the old process may live: it must not be taken for the new one
 		r.Front = frontAfter(a.spec.Policy)
 	}
+
 	var hurry chan struct{}
+
 	if r.Front > 0 && l.pullUp {
 		hurry = make(chan struct{})
 		r.Hurry = hurry
 	}
+
 	done := make(chan commandEnd, 1)
 	go func() {
 		var e commandEnd
@@ -40,6 +46,7 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 		}()
 		e.res, e.err = a.s.host.Run(ctx, r)
 	}()
+
 	e := a.await(done, r.Front > 0, hurry)
 	switch {
 	case e.panicked != nil:
@@ -47,20 +54,23 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	case e.err != nil && ctx.Err() != nil:
 		return Result{}, gozzard.Outcome{}
 	}
+
 	return e.res, judgeCommand(action, e.res, e.err, r.Timeout)
 }
 
-// await handles events until the command has ended. A command that stays in front is the process itself: peeking has it shown and watched before,
-// and hurry, if there is one, is closed when an operation waits for it.
+// await handles events until the command has ended. A command that stays in front is the process itself: peeking
+// has it shown and watched before, and hurry, if there is one, is closed when an operation waits for it.
 func (a *actor) await(done <-chan commandEnd, peeking bool, hurry chan<- struct{}) commandEnd {
 	defer a.freeSlot()
 	a.holding = peeking // until the start is over its command
 	began := time.Now()
 	timer := time.NewTimer(firstPoll)
 	defer timer.Stop()
+
 	if !peeking {
 		timer.Stop()
 	}
+
 	for {
 		if hurry != nil && a.opWaiting() {
 			close(hurry)

@@ -7,7 +7,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The decisions of supervision. Nothing here has an effect or looks at a clock; what is decided comes with its reason where people see it.
+// The decisions of supervision. Nothing here has an effect or looks at a clock; what is decided comes with its
+// reason where people see it.
 
 const (
 	backoffBase   = time.Second
@@ -15,8 +16,9 @@ const (
 	backoffJitter = 0.2
 	steadyAfter   = 60 * time.Second // a run that lasted this long was no part of a crash loop
 
-	// A command that puts its daemon into the background ends before the daemon can be recognised, and a signal needs a moment to arrive: no
-	// check fails earlier than this, however short the definition's window is. It delays failures only.
+	// A command that puts its daemon into the background ends before the daemon can be recognised, and a signal
+	// needs a moment to arrive: no check fails earlier than this, however short the definition's window is. It
+	// delays failures only.
 	checkGrace = 500 * time.Millisecond
 
 	maxWindow = 24 * time.Hour // of hostile numbers in a definition
@@ -33,11 +35,12 @@ func window(secs int) time.Duration {
 	return time.Duration(secs) * time.Second
 }
 
-// commandTimeout is how long a command of the process may take. A literal 0 would be a command that never gets to run, so it means the least
-// there is: one second.
+// commandTimeout is how long a command of the process may take. A literal 0 would be a command that never gets to
+// run, so it means the least there is: one second.
 func commandTimeout(p gozzard.Policy) time.Duration { return max(window(p.OpTimeout), time.Second) }
 
-// frontAfter is when a start command that still runs may be taken for the process itself: when the check is over, but before its time is.
+// frontAfter is when a start command that still runs may be taken for the process itself: when the check is over,
+// but before its time is.
 func frontAfter(p gozzard.Policy) time.Duration {
 	return min(max(window(p.StartCheckSecs), time.Second), commandTimeout(p)*9/10)
 }
@@ -49,7 +52,8 @@ type standing struct {
 	spec    *gozzard.Spec // nil when there is none that can be read
 }
 
-// pullUpWanted decides whether supervision must start the process by itself. The reason is given when somebody who hosts it would expect a start.
+// pullUpWanted decides whether supervision must start the process by itself. The reason is given when somebody who
+// hosts it would expect a start.
 func pullUpWanted(s standing) (wanted bool, reason string) {
 	switch {
 	case s.running || !s.hosted:
@@ -72,9 +76,9 @@ func downsAfter(downs int, up time.Duration, p gozzard.Policy) int {
 	return downs + 1
 }
 
-// pullUpDelay is how long the next pull-up waits after the process went down for the downs-th time in a row: the first of StartRetries attempts
-// comes at once, the others StartInterval apart, then the time doubles (1 s·2ⁿ, not below StartInterval, ±20 %) up to five minutes. random is in
-// [0, 1).
+// pullUpDelay is how long the next pull-up waits after the process went down for the downs-th time in a row: the
+// first of StartRetries attempts comes at once, the others StartInterval apart, then the time doubles (1 s·2ⁿ, not
+// below StartInterval, ±20 %) up to five minutes. random is in [0, 1).
 func pullUpDelay(p gozzard.Policy, downs int, random float64) time.Duration {
 	interval := min(window(p.StartInterval), backoffCap)
 	switch {
@@ -83,10 +87,13 @@ func pullUpDelay(p gozzard.Policy, downs int, random float64) time.Duration {
 	case downs <= p.StartRetries:
 		return interval
 	}
+
 	d := backoffCap
+
 	if n := downs - 1; n < 20 { // beyond, the shift only overflows
 		d = min(backoffBase<<n, backoffCap)
 	}
+
 	jittered := time.Duration(float64(d) * (1 - backoffJitter + 2*backoffJitter*random))
 	return min(max(jittered, interval), backoffCap)
 }
@@ -117,8 +124,8 @@ func startsProcess(a gozzard.Action) bool {
 	return a == gozzard.ActionStart || a == gozzard.ActionRestart
 }
 
-// startsAnew reports whether an operation ends a crash loop in the sense that its count and its waiting begin again: somebody cares. Hosting what
-// is hosted is not that: some callers repeat it all the time.
+// startsAnew reports whether an operation ends a crash loop in the sense that its count and its waiting begin
+// again: somebody cares. Hosting what is hosted is not that: some callers repeat it all the time.
 func startsAnew(a gozzard.Action, wasHosted bool) bool {
 	switch a {
 	case gozzard.ActionStart, gozzard.ActionRestart, gozzard.ActionStop, gozzard.ActionKill:

@@ -18,23 +18,28 @@ func TestForegroundProcess(t *testing.T) {
 		began := time.Now()
 		done := r.apply(gozzard.ActionStart, game, start("front"))
 		r.after(100 * time.Millisecond)
+
 		if st := r.status(); st.State != 0 && st.PID < 0 {
 			t.Errorf("not shown while its command runs: %#v", st)
 		}
 		if out := <-done; out.Code != gozzard.CodeOK || time.Since(began) != 5*time.Second {
 			t.Fatalf("%+v after %s, want the check's 5 s", out, time.Since(began))
 		}
+
 		r.alive(1)
 		r.after(2 * time.Minute)
 		r.end(supervise.Exit{Known: true, Code: 7})
 		r.alive(1) // at once
 		r.after(100 * time.Millisecond)
+
 		if st := r.status(); st.State != gozzard.StateRunning || int(st.PID) != r.machine.Live(game)[0].PID {
 			t.Errorf("a pull-up is not shown before its check is over: %#v", st)
 		}
+
 		r.after(10 * time.Second)
 		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
 		r.after(time.Minute)
+
 		if r.machine.InFlight(game) != 0 || r.machine.Peak(game) != 1 {
 			t.Error("something is left")
 		}
@@ -134,19 +139,24 @@ func TestOperationEndsTheWaitForAPullUpInFront(t *testing.T) {
 		r.alive(1)
 		began := time.Now()
 		r.want(gozzard.ActionReload, nil, gozzard.CodeOK, true)
+
 		if took := time.Since(began); took != 0 {
 			t.Errorf("waited %s", took)
 		}
+
 		r.alive(1) // nothing was killed for it
 		r.end(supervise.Exit{Known: true, Code: 1})
 		r.after(100 * time.Millisecond)
 		began = time.Now()
 		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+
 		if took := time.Since(began); took != 0 {
 			t.Errorf("waited %s", took)
 		}
+
 		r.after(time.Minute)
 		r.alive(0)
+
 		if n := r.machine.InFlight(game); n != 0 {
 			t.Errorf("%d commands in flight", n)
 		}

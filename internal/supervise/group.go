@@ -34,8 +34,8 @@ func (s *Supervisor) SetGroups(groups []gozzard.Group) {
 	}
 }
 
-// poolAfter counts one more sample of a pool's sum. It tells when the pool was over its limit often enough in a row; then the count begins anew,
-// so that the one that was chosen has time to go before the next.
+// poolAfter counts one more sample of a pool's sum. It tells when the pool was over its limit often enough in a
+// row; then the count begins anew, so that the one that was chosen has time to go before the next.
 func poolAfter(count int, sum, limit float64) (next int, act bool) {
 	if limit <= 0 || !(sum > limit) {
 		return 0, false
@@ -46,8 +46,9 @@ func poolAfter(count int, sum, limit float64) (next int, act bool) {
 	return 0, true
 }
 
-// victim chooses who has to go: by weight 0 the one that uses most, by weight 1 the one that uses most of its own limit, where having none counts
-// as the whole machine. The first of equals; -1 when nobody can be chosen. Only hosted processes are dealt with.
+// victim chooses who has to go: by weight 0 the one that uses most, by weight 1 the one that uses most of its own
+// limit, where having none counts as the whole machine. The first of equals; -1 when nobody can be chosen. Only
+// hosted processes are dealt with.
 func victim(members []member, weight int) int {
 	best, top := -1, 0.0
 	for i, m := range members {
@@ -63,6 +64,7 @@ func victim(members []member, weight int) int {
 			best, top = i, score
 		}
 	}
+
 	return best
 }
 
@@ -70,6 +72,7 @@ func victim(members []member, weight int) int {
 func (s *Supervisor) watchPools(all []*actor) {
 	s.poolMu.Lock()
 	defer s.poolMu.Unlock()
+
 	for i := range s.pools {
 		p := &s.pools[i]
 		actors, views := membersOf(p.Namespace, all)
@@ -104,6 +107,7 @@ func membersOf(namespace string, all []*actor) ([]*actor, []view) {
 			actors = append(actors, a)
 		}
 	}
+
 	slices.SortFunc(actors, func(x, y *actor) int { return x.key.Compare(y.key) })
 	var views []view
 	running := actors[:0]
@@ -113,6 +117,7 @@ func membersOf(namespace string, all []*actor) ([]*actor, []view) {
 			views = append(views, v)
 		}
 	}
+
 	return running, views
 }
 

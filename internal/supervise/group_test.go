@@ -12,6 +12,7 @@ import (
 
 func TestVictim(t *testing.T) {
 	type ms = []supervise.Member
+
 	for _, c := range []struct {
 		name    string
 		members ms
@@ -60,6 +61,7 @@ func poolRig(t *testing.T, f func(r *rig, keys map[string]gozzard.Key)) {
 			}
 			r.machine.SetUsage(key, supervise.Usage{})
 		}
+
 		f(r, keys)
 	})
 }
@@ -80,21 +82,28 @@ func TestPoolOverItsLimit(t *testing.T) {
 		poolRig(t, func(r *rig, keys map[string]gozzard.Key) {
 			c.group.Namespace, c.group.ID = "pool", "g1"
 			r.s.SetGroups([]gozzard.Group{c.group})
+
 			for name, u := range c.use {
 				r.machine.SetUsage(keys[name], u)
 			}
+
 			r.after(5 * time.Second)
+
 			for _, key := range keys {
 				if r.machine.Starts(key) != 1 {
 					t.Fatal("acted on a spike")
 				}
 			}
+
 			r.s.SetGroups([]gozzard.Group{c.group}) // the same again does not begin anew
 			r.after(16 * time.Second)
+
 			for _, key := range keys {
 				r.machine.SetUsage(key, supervise.Usage{})
 			}
+
 			r.after(time.Minute)
+
 			for name, key := range keys {
 				want := 1
 				st, _ := r.s.Status(key)
@@ -108,15 +117,18 @@ func TestPoolOverItsLimit(t *testing.T) {
 					t.Errorf("%+v: %d starts of %s", c.group, n, name)
 				}
 			}
+
 			if c.victim == "c" && r.machine.Commands(keys["c"], gozzard.ActionStop) != 1 {
 				t.Error("its own act was not used")
 			}
+
 			told := 0
 			for _, e := range r.told {
 				if e.Kind == gozzard.EventGroupLimitExceeded && e.Key == keys[c.victim] {
 					told++
 				}
 			}
+
 			if told != len(c.victim) {
 				t.Errorf("%+v: %d events", c.group, told)
 			}

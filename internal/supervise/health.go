@@ -62,14 +62,17 @@ func (a *actor) probeHealth() {
 		}
 		return
 	}
+
 	h := &a.health
 	if h.at.IsZero() {
 		every := orDefault(a.spec.Policy.HealthInterval, healthEvery)
 		h.at = time.Now().Add(every/2 + time.Duration(a.s.rand()*float64(every/2))) // what came up together is not probed together
 	}
+
 	if h.probing || time.Now().Before(h.at) {
 		return
 	}
+
 	if err := a.s.permit(a.spec); err != nil { // nothing is known, which is not to be unhealthy
 		a.renewHealth()
 		a.health.at = time.Now().Add(orDefault(a.spec.Policy.HealthInterval, healthEvery))
@@ -77,17 +80,20 @@ func (a *actor) probeHealth() {
 		a.publish(false)
 		return
 	}
+
 	h.probing = true
 	run, spec := a.run, a.spec
 	a.s.spawn(func(ctx context.Context) {
 		e := event{kind: eventHealth, run: run, text: internalError}
 		defer func() { a.post(e) }() // whatever happens: no probe follows before this one has ended
+
 		select {
 		case a.s.healths <- struct{}{}:
 			defer func() { <-a.s.healths }()
 		case <-ctx.Done():
 			return
 		}
+
 		timeout := min(orDefault(spec.Policy.HealthTimeout, healthTimeout), maxHealthTimeout)
 		res, err := a.s.host.Run(ctx, Run{
 			Key: a.key, Spec: spec, Action: gozzard.ActionQuery, Command: spec.Control.Health, Timeout: timeout,
@@ -96,13 +102,16 @@ func (a *actor) probeHealth() {
 	})
 }
 
-// probed takes in the end of a probe. What was found out about an earlier run, or in the middle of an operation, says nothing about this one.
+// probed takes in the end of a probe. What was found out about an earlier run, or in the middle of an operation,
+// says nothing about this one.
 func (a *actor) probed(run uint64, text string) {
 	h := &a.health
 	h.probing = false
+
 	if run != a.run || !a.running() || a.spec == nil || a.operating {
 		return
 	}
+
 	p := a.spec.Policy
 	h.at = time.Now().Add(orDefault(p.HealthInterval, healthEvery))
 	was := h.sick
@@ -115,6 +124,7 @@ func (a *actor) probed(run uint64, text string) {
 		h.text, a.notes.health = healthy, ""
 		h.cures, h.cureAt = 0, time.Time{}
 	}
+
 	if h.sick != was {
 		said := "healthy again"
 		if h.sick {
@@ -122,10 +132,12 @@ func (a *actor) probed(run uint64, text string) {
 		}
 		a.announce(gozzard.Event{Kind: gozzard.EventHealth, PID: a.proc.PID, Message: said})
 	}
+
 	if h.sick && p.HealthRestart && a.rec.Hosted && h.cureAt.IsZero() {
 		h.cures++ // one restart after the other without a success in between comes as slowly as the pull-ups of a crash loop
 		h.cureAt = time.Now().Add(pullUpDelay(p, h.cures, a.s.rand()))
 	}
+
 	a.publish(false)
 }
 

@@ -34,14 +34,19 @@ func TestHealth(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.want(gozzard.ActionStart, checked(c.cmd, nil), gozzard.CodeOK, true)
 			r.events()
+
 			if h := r.health(); h != "" {
 				t.Errorf("%q: health %q before the first probe", c.cmd, h)
 			}
+
 			r.after(60 * time.Second)
+
 			if h := r.health(); c.want != "ok" && h != "" {
 				t.Errorf("%q: health %q before the threshold", c.cmd, h)
 			}
+
 			r.after(60 * time.Second)
+
 			if h := r.health(); h != c.want {
 				t.Errorf("%q: health %q, want %q", c.cmd, h, c.want)
 			}
@@ -49,7 +54,9 @@ func TestHealth(t *testing.T) {
 				r.kinds()
 				return
 			}
+
 			r.after(10 * time.Minute)
+
 			if m := r.status().Message; m != "unhealthy: "+c.want {
 				t.Errorf("message %q", m)
 			}
@@ -59,8 +66,10 @@ func TestHealth(t *testing.T) {
 			if r.machine.Starts(game) != 1 {
 				t.Error("restarted though nobody asked for it")
 			}
+
 			r.want(gozzard.ActionUpdate, checked("ok", nil), gozzard.CodeOK, true)
 			r.after(41 * time.Second)
+
 			if es := r.kinds(gozzard.EventHealth); es[0].Message != "healthy again" || r.status().Message != "" || r.health() != "ok" {
 				t.Errorf("%+v, message %q", es, r.status().Message)
 			}
@@ -73,8 +82,10 @@ func TestHealthFollowsItsDefinition(t *testing.T) {
 		spec := checked("sleep 3s; fail 1", func(s *gozzard.Spec) {
 			s.Policy.HealthInterval, s.Policy.HealthTimeout, s.Policy.HealthThreshold = 1, 5, 2
 		})
+
 		r.want(gozzard.ActionStart, spec, gozzard.CodeOK, true)
 		r.after(30 * time.Second)
+
 		if n := r.machine.Commands(game, gozzard.ActionQuery); n < 6 || n > 10 { // 1 s after the end of the one before
 			t.Errorf("%d probes", n)
 		}
@@ -84,13 +95,17 @@ func TestHealthFollowsItsDefinition(t *testing.T) {
 		if h := r.health(); h != "health_cmd exited with 1" {
 			t.Errorf("health %q", h)
 		}
+
 		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+
 		if m, h := r.status().Message, r.health(); m != "" || h != "" {
 			t.Errorf("message %q, health %q of a stopped process", m, h)
 		}
+
 		r.after(10 * time.Second)
 		n := r.machine.Commands(game, gozzard.ActionQuery)
 		r.after(time.Hour)
+
 		if r.machine.Commands(game, gozzard.ActionQuery) != n {
 			t.Error("a stopped process is probed")
 		}
@@ -103,21 +118,27 @@ func TestUnhealthyIsRestarted(t *testing.T) {
 		r.want(gozzard.ActionStart, sick, gozzard.CodeOK, true)
 		r.events()
 		r.after(4 * time.Second)
+
 		if r.machine.Starts(game) != 2 || r.machine.Commands(game, gozzard.ActionRestart) != 1 {
 			t.Fatalf("%d starts", r.machine.Starts(game))
 		}
+
 		r.after(5 * time.Second)
 		es := r.kinds(gozzard.EventHealth, gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestartSuccess)
 		if m := es[3].Message; m != "check bash unhealthy: health_cmd exited with 1, and restart it success" {
 			t.Errorf("%q", m)
 		}
+
 		r.after(time.Hour) // one that never gets well is restarted ever more slowly
+
 		if n := r.machine.Starts(game); n < 8 || n > 25 || r.machine.Peak(game) != 1 {
 			t.Errorf("%d starts in an hour", n)
 		}
+
 		r.want(gozzard.ActionUnhost, nil, gozzard.CodeOK, false)
 		n := r.machine.Starts(game)
 		r.after(time.Hour)
+
 		if r.machine.Starts(game) != n {
 			t.Error("restarted though not hosted")
 		}

@@ -13,8 +13,8 @@ type Life struct {
 	Restarts int   // that nobody asked for, since the supervisor began
 }
 
-// Lives tells of the first processes by key, at most so many, and how many there are. It waits for nothing that a process or its commands do. The labels
-// are shared and must not be changed.
+// Lives tells of the first processes by key, at most so many, and how many there are. It waits for nothing that a
+// process or its commands do. The labels are shared and must not be changed.
 func (s *Supervisor) Lives(most int) (lives []Life, total int) {
 	now := s.now()
 	for _, a := range s.all() {
@@ -28,6 +28,7 @@ func (s *Supervisor) Lives(most int) (lives []Life, total int) {
 		}
 		lives = append(lives, l)
 	}
+
 	slices.SortFunc(lives, func(x, y Life) int { return x.Key.Compare(y.Key) })
 	return lives[:min(len(lives), max(most, 0))], len(lives)
 }

@@ -19,11 +19,13 @@ func TestLives(t *testing.T) {
 			}
 			return lives[0]
 		}
+
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
 		first := life()
 		if first.Restarts != 0 || first.State != gozzard.StateRunning || first.Since != first.StartedAt || first.Since == 0 {
 			t.Fatalf("started: %+v", first)
 		}
+
 		for n := 1; n <= 3; n++ {
 			r.after(2 * time.Minute)
 			r.end(supervise.Exit{Known: true, Signal: "SIGKILL"})
@@ -32,10 +34,12 @@ func TestLives(t *testing.T) {
 				t.Fatalf("brought back %d times: %+v", n, l)
 			}
 		}
+
 		r.after(time.Minute)
 		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
 		now := time.Now().Unix()
 		r.after(time.Hour)
+
 		if l := life(); l.State != gozzard.StateStopped || l.Since < now-60 || l.Since > now || l.Restarts != 3 {
 			t.Fatalf("stopped at %d: %+v", now, l)
 		}

@@ -44,8 +44,8 @@ func limitsOf(u Usage, r gozzard.Resource) (used, limit [limitCount]float64) {
 	return used, limit
 }
 
-// after counts one more sample. It tells when a limit has been passed so many times in a row that something must be done, again after as many
-// more, and when all is well again after that. A single spike leads to nothing.
+// after counts one more sample. It tells when a limit has been passed so many times in a row that something must be
+// done, again after as many more, and when all is well again after that. A single spike leads to nothing.
 func (s strikes) after(u Usage, r gozzard.Resource) (next strikes, b breach, tell bool) {
 	need := samplesOf(r)
 	used, limit := limitsOf(u, r)
@@ -62,13 +62,16 @@ func (s strikes) after(u Usage, r gozzard.Resource) (next strikes, b breach, tel
 			b = breach{text: overText(i, used[i], limit[i], next[i]), over: true, first: next[i] == need}
 		}
 	}
+
 	if was && !is && !tell {
 		return next, breach{}, true
 	}
+
 	return next, b, tell
 }
 
-// limitAct is what is done to a process over a limit. Dealing with it belongs to hosting: one that is not hosted is told of and left alone.
+// limitAct is what is done to a process over a limit. Dealing with it belongs to hosting: one that is not hosted is
+// told of and left alone.
 func limitAct(act gozzard.LimitAct, hosted bool) gozzard.LimitAct {
 	switch {
 	case !hosted || act == gozzard.ActAlert:
@@ -102,7 +105,8 @@ func (a *actor) curbDue() bool {
 	return a.breach != nil
 }
 
-// curb deals with a process over a limit. The hosting flag stays: a hosted process comes back by a pull-up, and its end counts like any other.
+// curb deals with a process over a limit. The hosting flag stays: a hosted process comes back by a pull-up, and its
+// end counts like any other.
 func (a *actor) curb(ctx context.Context) {
 	b := *a.breach
 	a.breach = nil
@@ -112,10 +116,13 @@ func (a *actor) curb(ctx context.Context) {
 			act, b.text = gozzard.ActAlert, b.text+"; nothing is done about it: "+err.Error()
 		}
 	}
+
 	kind := gozzard.EventLimitExceeded
+
 	if b.pool {
 		kind = gozzard.EventGroupLimitExceeded
 	}
+
 	if act == gozzard.ActAlert {
 		if b.first || b.pool {
 			a.alerted, a.notes.limit = true, b.text
@@ -124,38 +131,49 @@ func (a *actor) curb(ctx context.Context) {
 		}
 		return
 	}
+
 	pid, up := a.proc.PID, time.Since(a.upSince)
 	out := a.attempt(func() gozzard.Outcome { return a.actOnLimit(ctx, act) })
 	if out.Code == "" {
 		return
 	}
+
 	a.curbs++
 	text := curbText(b.text, act, out, a.curbs)
 	a.notes.limit, a.message = text, ""
 	a.announce(gozzard.Event{Kind: kind, PID: pid, Message: text})
+
 	if !a.running() {
 		a.countDown(up, "it was over a limit")
 	}
+
 	a.publish(false)
 }
 
-// actOnLimit does what the definition wants for a process over a limit. When its own command does not end it, it is killed: a limit is kept.
+// actOnLimit does what the definition wants for a process over a limit. When its own command does not end it, it is
+// killed: a limit is kept.
 func (a *actor) actOnLimit(ctx context.Context, act gozzard.LimitAct) gozzard.Outcome {
 	if act == gozzard.ActRestart {
 		return a.restart(ctx, gozzard.OpID{})
 	}
+
 	action := gozzard.ActionKill
+
 	if act == gozzard.ActStop {
 		action = gozzard.ActionStop
 	}
+
 	out := a.bringDown(ctx, gozzard.OpID{}, action)
 	if out.Code == "" || out.Code == gozzard.CodeOK {
 		return out
 	}
+
 	a.log.Warn("cannot end a process over its limit by its command, killing it", "action", action, "message", out.Message)
+
 	if err := a.force(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", a.proc.PID, err)
 	}
+
 	switch {
 	case a.waitGone(ctx, killPatience):
 		out = a.cleared()
@@ -164,11 +182,12 @@ func (a *actor) actOnLimit(ctx context.Context, act gozzard.LimitAct) gozzard.Ou
 	case ctx.Err() != nil:
 		return gozzard.Outcome{}
 	}
+
 	return stillAlive(action, procName(a.key, a.spec), a.proc.PID, "")
 }
 
-// holdByKernel has the kernel hold the process to its limits where the definition asks for it, or let go of it where it no longer does. A host
-// that cannot is told of and nothing fails by it.
+// holdByKernel has the kernel hold the process to its limits where the definition asks for it, or let go of it
+// where it no longer does. A host that cannot is told of and nothing fails by it.
 func (a *actor) holdByKernel() {
 	r := a.spec.Resource
 	if !r.Enforce && !a.enforced {

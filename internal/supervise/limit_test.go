@@ -90,9 +90,11 @@ func TestOverALimit(t *testing.T) {
 			r.after(2 * time.Minute)
 			r.machine.SetUsage(game, supervise.Usage{CPU: 45.25, FD: 3})
 			r.after(10 * time.Second)
+
 			if r.status().PID != pid || r.machine.Starts(game) != 1 {
 				t.Fatalf("%s: acted too early", c.act)
 			}
+
 			r.after(5 * time.Second)
 			r.machine.SetUsage(game, supervise.Usage{FD: 3})
 			r.events()
@@ -108,7 +110,9 @@ func TestOverALimit(t *testing.T) {
 			if r.machine.Starts(game) != 2 || r.machine.Peak(game) != 1 || !r.record().Hosted {
 				t.Errorf("%s: %d starts", c.act, r.machine.Starts(game))
 			}
+
 			r.want(gozzard.ActionRestart, nil, gozzard.CodeOK, true) // somebody cares: the story is over
+
 			if m := r.status().Message; m != "" {
 				t.Errorf("%s: message %q", c.act, m)
 			}
@@ -151,25 +155,33 @@ func TestAlertTouchesNothing(t *testing.T) {
 	for _, hosted := range []bool{true, false} { // what is not hosted is left alone, whatever its definition says
 		bubble(t, func(r *rig) {
 			act := gozzard.ActAlert
+
 			if !hosted {
 				act = gozzard.ActKill
 			}
+
 			r.want(gozzard.ActionStart, limited(act, nil), gozzard.CodeOK, true)
+
 			if !hosted {
 				r.want(gozzard.ActionUnhost, nil, gozzard.CodeOK, false)
 			}
+
 			r.events()
 			r.machine.SetUsage(game, supervise.Usage{CPU: 45})
 			r.after(10 * time.Minute)
+
 			if st := r.status(); st.Message != "cpu 45 % is over its limit of 30 % in 2 samples in a row" || r.machine.Starts(game) != 1 {
 				t.Errorf("status %#v", st)
 			}
+
 			r.kinds(gozzard.EventLimitExceeded) // once, not with every sample
 			r.machine.SetUsage(game, supervise.Usage{CPU: 5})
 			r.after(20 * time.Second)
+
 			if m := r.status().Message; m != "" {
 				t.Errorf("message %q", m)
 			}
+
 			r.machine.SetUsage(game, supervise.Usage{CPU: 45})
 			r.after(time.Minute)
 			r.kinds(gozzard.EventLimitExceeded)
@@ -185,11 +197,14 @@ func TestLimitsChangeLive(t *testing.T) {
 		pid := r.status().PID
 		r.want(gozzard.ActionUpdate, limited("", func(s *gozzard.Spec) { s.Resource.CPU = 50 }), gozzard.CodeOK, true)
 		r.after(5 * time.Minute)
+
 		if r.status().PID != pid || len(r.machine.Limits(game)) != 0 {
 			t.Fatal("an update of limits restarted the process, or asked the kernel for nothing")
 		}
+
 		r.want(gozzard.ActionUpdate, limited("", nil), gozzard.CodeOK, true)
 		r.after(40 * time.Second)
+
 		if r.status().PID == pid {
 			t.Error("a lower limit had no effect")
 		}
@@ -203,13 +218,16 @@ func TestLimitDuringAnOperationWaits(t *testing.T) {
 		r.machine.SetUsage(game, supervise.Usage{CPU: 45})
 		done := r.apply(gozzard.ActionReload, game, nil)
 		r.after(49 * time.Second)
+
 		if r.machine.Starts(game) != 1 {
 			t.Fatal("ended in the middle of an operation")
 		}
 		if out := <-done; out.Code != gozzard.CodeOK {
 			t.Errorf("reload: %+v", out)
 		}
+
 		r.after(10 * time.Second)
+
 		if r.machine.Starts(game) != 2 {
 			t.Error("the limit was forgotten")
 		}
@@ -224,18 +242,23 @@ func TestKernelHoldsLimits(t *testing.T) {
 		if l := r.machine.Limits(game); before == 0 || l[0].CPU != 30 || r.status().Message != "" {
 			t.Fatalf("limits %+v, message %q", l, r.status().Message)
 		}
+
 		r.want(gozzard.ActionUpdate, limited("", func(s *gozzard.Spec) { s.Resource.Enforce, s.Resource.CPU = true, 40 }), gozzard.CodeOK, true)
 		r.want(gozzard.ActionUpdate, limited("", nil), gozzard.CodeOK, true) // and lets go
 		r.want(gozzard.ActionUpdate, definition(nil), gozzard.CodeOK, true)  // nothing to let go of
+
 		if l := r.machine.Limits(game)[before:]; len(l) != 2 || l[0].CPU != 40 || l[1].Enforce || r.machine.Starts(game) != 1 {
 			t.Errorf("limits %+v", l)
 		}
+
 		r.want(gozzard.ActionUpdate, enforced, gozzard.CodeOK, true)
 		r.want(gozzard.ActionUnregister, nil, gozzard.CodeOK, false)
+
 		if l := r.machine.Limits(game); l[len(l)-1] != (gozzard.Resource{}) {
 			t.Errorf("limits of what is managed no longer: %+v", l)
 		}
 	})
+
 	bubble(t, func(r *rig) {
 		r.machine.SetKernel("", errors.New("no controller"))
 		r.want(gozzard.ActionStart, limited("", func(s *gozzard.Spec) { s.Resource.Enforce = true }), gozzard.CodeOK, true)

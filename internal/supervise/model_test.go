@@ -89,6 +89,7 @@ func (m *model) play(mv move) {
 			m.byHand = true
 		}
 	}
+
 	time.Sleep(mv.wait)
 	synctest.Wait()
 }
@@ -136,6 +137,7 @@ func (m *model) checkEnd(last gozzard.Outcome, action gozzard.Action) string {
 	if peak := m.machine.Peak(game); peak > 1 {
 		return fmt.Sprintf("%d live copies at some time", peak)
 	}
+
 	if last.Code == gozzard.CodeOK && !m.byHand && (action == gozzard.ActionStop || action == gozzard.ActionKill) {
 		for range 20 {
 			m.after(time.Minute)
@@ -144,14 +146,18 @@ func (m *model) checkEnd(last gozzard.Outcome, action gozzard.Action) string {
 			}
 		}
 	}
+
 	if st, known := m.s.Status(game); known != (len(m.journal) == 1) || known && st.Hosted != m.record().Hosted {
 		return fmt.Sprintf("journal %+v and status %#v differ", m.journal, st)
 	}
-	// Whatever came before: hosted with a good command and killed, it is alive again; stopped, it stays down; and the status is true.
+	// Whatever came before: hosted with a good command and killed, it is alive again; stopped, it stays down; and
+	// the status is true.
 	if out := <-m.apply(gozzard.ActionHost, game, definition(nil)); out.Code != gozzard.CodeOK {
 		return fmt.Sprintf("host: %+v", out)
 	}
+
 	m.after(400 * time.Second)
+
 	for range 3 {
 		m.machine.End(game, supervise.Exit{})
 		m.after(400 * time.Second)
@@ -160,16 +166,20 @@ func (m *model) checkEnd(last gozzard.Outcome, action gozzard.Action) string {
 			return fmt.Sprintf("hosted and killed, but %d live, status %#v", len(live), st)
 		}
 	}
+
 	if out := <-m.apply(gozzard.ActionStop, game, definition(nil)); out.Code != gozzard.CodeOK || out.Hosted {
 		return fmt.Sprintf("stop: %+v", out)
 	}
+
 	m.after(time.Hour)
+
 	if st, _ := m.s.Status(game); len(m.machine.Live(game)) != 0 || st.State != gozzard.StateStopped || st.PID != -1 {
 		return fmt.Sprintf("not down after the last stop: %#v", st)
 	}
 	if m.machine.Peak(game) > 1 {
 		return "two copies"
 	}
+
 	return ""
 }
 

@@ -15,7 +15,8 @@ func (a *actor) announce(e gozzard.Event) {
 	a.s.event(e)
 }
 
-// tellHeld tells what happened while a start command ran. A script of it that looked like the process for a moment is not told of.
+// tellHeld tells what happened while a start command ran. A script of it that looked like the process for a moment
+// is not told of.
 func (a *actor) tellHeld() {
 	held := a.held
 	a.held, a.holding = nil, false
@@ -51,7 +52,8 @@ func (a *actor) announceExit(p Proc, e Exit) {
 	a.announce(ev)
 }
 
-// announceCancel tells that a pull-up which was waiting is given up because somebody does not want the process any more.
+// announceCancel tells that a pull-up which was waiting is given up because somebody does not want the process any
+// more.
 func (a *actor) announceCancel(by gozzard.Action) {
 	a.announce(gozzard.Event{Kind: gozzard.EventCancelRestart, Message: cancelText(procName(a.key, a.spec), by)})
 }
@@ -75,5 +77,6 @@ func (a *actor) restarted(out gozzard.Outcome, why string) {
 			a.countDown(0, out.Message)
 		}
 	}
+
 	a.publish(false)
 }

@@ -11,9 +11,11 @@ import (
 func TestEventsOfALife(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+
 		if es := r.kinds(gozzard.EventStarted); es[0].PID != int(r.status().PID) || es[0].Message != "started" {
 			t.Errorf("%+v", es)
 		}
+
 		r.after(2 * time.Minute)
 		pid := int(r.status().PID)
 		r.end(supervise.Exit{Known: true, Signal: "SIGSEGV", Core: true})
@@ -25,12 +27,15 @@ func TestEventsOfALife(t *testing.T) {
 		if e := es[2]; e.Message != "check bash not running, and restart it success" || e.PID != int(r.status().PID) {
 			t.Errorf("restart %+v", e)
 		}
+
 		r.after(2 * time.Minute)
 		r.end(supervise.Exit{Known: true, Code: 3})
 		r.after(10 * time.Second)
+
 		if e := r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestartSuccess)[0]; e.Code != 3 || e.Signal != "" {
 			t.Errorf("exit %+v", e)
 		}
+
 		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
 		r.kinds(gozzard.EventExited) // and nothing was waiting that could have been cancelled
 		r.want(gozzard.ActionUnregister, nil, gozzard.CodeOK, false)
@@ -73,9 +78,11 @@ func TestEventsOfWhatWasFound(t *testing.T) {
 		r.want(gozzard.ActionRegister, definition(nil), gozzard.CodeOK, false)
 		r.machine.Launch(game)
 		r.after(11 * time.Second)
+
 		if es := r.kinds(gozzard.EventStarted); es[0].Message != "found running" {
 			t.Errorf("%+v", es)
 		}
+
 		r.down() // an agent that comes and goes starts nothing
 		r.up()
 		r.after(time.Minute)

@@ -17,21 +17,26 @@ func (a *actor) operate(ctx context.Context, op Op) {
 			return
 		}
 	}
+
 	if op.Action == gozzard.ActionUnregister {
 		a.forget(op)
 		return
 	}
+
 	before, wasKnown := a.rec, a.known
 	waited := a.waits()
+
 	if refusal, refused := a.takeDefinition(op); refused {
 		refusal.Hosted = before.Hosted && wasKnown
 		op.Done(refusal, nil, false)
 		return
 	}
+
 	out := a.attempt(func() gozzard.Outcome { return a.perform(ctx, op) })
 	if out.Code == "" { // given up: only the journal says that it was begun
 		return
 	}
+
 	after := flagsAfter(flags{a.rec.Hosted, a.rec.Wanted}, op.Action, out.Code)
 	a.rec.Hosted, a.rec.Wanted = after.hosted, after.wanted
 	out.Hosted = a.rec.Hosted
@@ -40,6 +45,7 @@ func (a *actor) operate(ctx context.Context, op Op) {
 		r := a.rec
 		rec = &r
 	}
+
 	a.known = true
 	redefined := wasKnown && !bytes.Equal(before.Spec, a.rec.Spec)
 	if redefined || startsAnew(op.Action, wasKnown && before.Hosted) {
@@ -47,18 +53,22 @@ func (a *actor) operate(ctx context.Context, op Op) {
 		a.curbs, a.notes.limit, a.alerted = 0, "", false
 		a.health.cures, a.health.cureAt = 0, time.Time{}
 	}
+
 	if waited && !a.rec.Hosted {
 		a.announceCancel(op.Action)
 	}
 	if redefined && a.running() {
 		a.holdByKernel()
 	}
+
 	a.conclude(op.Action, out)
 	seen, now := a.show() // whoever learns the verdict must find a status that agrees with it
 	op.Done(out, rec, false)
+
 	if redefined && a.running() {
 		a.probeVersion()
 	}
+
 	a.tell(seen, now, false)
 }
 
@@ -81,9 +91,11 @@ func (a *actor) takeDefinition(op Op) (refusal gozzard.Outcome, refused bool) {
 		}
 		a.rec.Spec, a.spec = op.Spec, spec
 	}
+
 	if len(op.Labels) > 0 {
 		a.rec.Labels = op.Labels
 	}
+
 	return gozzard.Outcome{}, false
 }
 
@@ -132,14 +144,17 @@ func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 func (a *actor) forget(op Op) {
 	wasKnown := a.known
 	op.Done(ok(), nil, true)
+
 	if a.waits() {
 		a.announceCancel(op.Action)
 	}
+
 	a.letGoByKernel()
 	a.unwatch()
 	a.disarm()
 	a.state = state{run: a.run + 1, health: health{probing: a.health.probing}}
 	a.show()
+
 	if wasKnown {
 		a.s.removed(a.key)
 	}

@@ -17,9 +17,11 @@ func TestStartTakesTheWholeCheck(t *testing.T) {
 	bubble(t, func(r *rig) {
 		began := time.Now()
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+
 		if took := time.Since(began); took < 5*time.Second || took > 6*time.Second {
 			t.Errorf("verdict after %s, want the 5 s of the start check", took)
 		}
+
 		st := r.status()
 		if st.State != gozzard.StateRunning || st.Wanted != gozzard.StateRunning || st.PID <= 1 || st.Version != "1.0" || st.FD == 0 || st.Mem == 0 {
 			t.Errorf("status after start: %#v", st)
@@ -27,6 +29,7 @@ func TestStartTakesTheWholeCheck(t *testing.T) {
 		if rec := r.record(); rec.LastStart != began.Unix() || rec.RegisteredAt != began.Unix() || rec.Wanted != gozzard.StateRunning {
 			t.Errorf("record after start: %+v", rec)
 		}
+
 		out := r.want(gozzard.ActionStart, nil, gozzard.CodeAlreadyRunning, true)
 		if out.Message != "no need to start the process bash(game_1) repeatedly that is already running" {
 			t.Errorf("message %q", out.Message)
@@ -88,8 +91,10 @@ func TestStop(t *testing.T) {
 		if out.Message != "no need to stop the process(bash) that is not running" {
 			t.Errorf("message %q", out.Message)
 		}
+
 		r.want(gozzard.ActionStart, nil, gozzard.CodeOK, true)
 		began := time.Now()
+
 		if out := r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false); out.Forced {
 			t.Error("forced")
 		}
@@ -99,8 +104,10 @@ func TestStop(t *testing.T) {
 		if st := r.status(); st.State != gozzard.StateStopped || st.Wanted != gozzard.StateStopped || st.PID != -1 || st.Message != "" {
 			t.Errorf("status %#v", st)
 		}
+
 		r.after(time.Hour)
 		r.alive(0)
+
 		if n := r.machine.Commands(game, gozzard.ActionStop); n != 1 {
 			t.Errorf("stop_cmd ran %d times", n)
 		}
@@ -163,18 +170,23 @@ func TestRestart(t *testing.T) {
 		r.want(gozzard.ActionRestart, nil, gozzard.CodeOK, true) // also when stopped
 		pid := r.status().PID
 		r.want(gozzard.ActionRestart, nil, gozzard.CodeOK, true)
+
 		if st := r.status(); st.PID == pid || st.PID <= 1 || st.Wanted != gozzard.StateRunning {
 			t.Errorf("status %#v, pid before %d", st, pid)
 		}
+
 		r.alive(1)
+
 		if r.machine.Peak(game) != 1 || r.machine.Commands(game, gozzard.ActionStart) != 0 || r.machine.Commands(game, gozzard.ActionStop) != 0 {
 			t.Error("restart must run restart_cmd and nothing else")
 		}
+
 		bad := definition(func(s *gozzard.Spec) { s.Control.Restart = "exit-after 1s" })
 		out := r.want(gozzard.ActionRestart, bad, gozzard.CodeCheckFailed, true)
 		if !strings.HasPrefix(out.Message, "restart process (bash) failed, for post-check status not alive") {
 			t.Errorf("message %q", out.Message)
 		}
+
 		r.after(10 * time.Second) // hosted and dead: pulled up
 		r.alive(1)
 	})
@@ -186,9 +198,11 @@ func TestRestartWithoutCommand(t *testing.T) {
 		r.want(gozzard.ActionRestart, spec, gozzard.CodeOK, true)
 		pid := r.status().PID
 		r.want(gozzard.ActionRestart, nil, gozzard.CodeOK, true)
+
 		if r.status().PID == pid || r.machine.Peak(game) != 1 || r.machine.Commands(game, gozzard.ActionStop) != 1 {
 			t.Error("restart without command is one stop and one start")
 		}
+
 		none := definition(func(s *gozzard.Spec) { s.Control.Restart, s.Control.Start = "", "" })
 		r.want(gozzard.ActionRestart, none, gozzard.CodeCommandFailed, true)
 		r.alive(1)
@@ -240,18 +254,23 @@ func TestHostAnswersFirstAndPullsUpThen(t *testing.T) {
 		if out.Code != gozzard.CodeOK || !out.Hosted || time.Since(began) > 0 {
 			t.Errorf("host: %+v after %s", out, time.Since(began))
 		}
+
 		r.after(time.Second)
 		r.alive(1)
 		r.want(gozzard.ActionHost, nil, gozzard.CodeOK, true)
 		r.want(gozzard.ActionUnhost, nil, gozzard.CodeOK, false)
 		r.want(gozzard.ActionUnhost, nil, gozzard.CodeOK, false)
+
 		if st := r.status(); st.State != gozzard.StateRunning || st.Wanted != gozzard.StateRunning {
 			t.Errorf("unhost touched more than the flag: %+v", st)
 		}
+
 		r.end(supervise.Exit{Known: true, Code: 4})
+
 		if st := r.status(); st.State != gozzard.StateStopped || st.PID != -1 || st.Message != "the process exited with 4" {
 			t.Errorf("status after the exit of an unhosted process: %#v", st)
 		}
+
 		r.after(time.Hour)
 		r.alive(0)
 	})
@@ -267,11 +286,13 @@ func TestRegisterRunsNothing(t *testing.T) {
 		if st.State != gozzard.StateRunning || st.Wanted != gozzard.StateStopped || st.RegisteredAt != began.Unix() || st.Version != "1.0" {
 			t.Errorf("status %#v", st)
 		}
+
 		r.want(gozzard.ActionHost, nil, gozzard.CodeOK, true)
 		r.after(time.Minute)
 		newer := definition(func(s *gozzard.Spec) { s.Control.Version = "print 2.0" })
 		r.want(gozzard.ActionUpdate, newer, gozzard.CodeOK, true) // flags of a known one stay
 		r.after(time.Second)
+
 		if st := r.status(); st.Version != "2.0" || st.RegisteredAt != began.Unix() || st.Wanted != gozzard.StateRunning {
 			t.Errorf("status after update %#v", st)
 		}
@@ -287,21 +308,27 @@ func TestRegisterRunsNothing(t *testing.T) {
 func TestUnregisterForgetsAndLeavesTheProcess(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+
 		if r.s.Len() != 1 || len(r.s.Statuses()) != 1 {
 			t.Fatal("not managed")
 		}
+
 		r.want(gozzard.ActionUnregister, nil, gozzard.CodeOK, false)
+
 		if _, known := r.s.Status(game); known || r.s.Len() != 0 || len(r.s.Statuses()) != 0 || len(r.journal) != 0 || len(r.removed) != 1 {
 			t.Error("still managed")
 		}
+
 		r.alive(1)
 		r.end(supervise.Exit{})
 		r.after(time.Hour)
 		r.alive(0)
 		r.want(gozzard.ActionUnregister, nil, gozzard.CodeOK, false) // also when unknown
+
 		if len(r.removed) != 1 {
 			t.Error("told of a removal twice")
 		}
+
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true) // and it can come back
 	})
 }
@@ -317,9 +344,11 @@ func TestUnknownProcess(t *testing.T) {
 				t.Errorf("message %q", out.Message)
 			}
 		}
+
 		for _, spec := range []string{"x", "[]", "null x", `{"policy":{"op_timeout":1e99}}`, `{"identity":7}`, strings.Repeat("[", 100_000)} {
 			r.want(gozzard.ActionStart, []byte(spec), gozzard.CodeRefused, false)
 		}
+
 		r.want(gozzard.Action(77), definition(nil), gozzard.CodeUnknownAction, false)
 	})
 }
@@ -362,6 +391,7 @@ func TestQuery(t *testing.T) {
 		if out := r.do(gozzard.ActionQuery, []byte("x")); out.Code != gozzard.CodeOK || out.Detail == nil || out.Detail.PID != -1 {
 			t.Errorf("query with a broken definition: %+v", out)
 		}
+
 		p := r.machine.Launch(game)
 		if out := r.do(gozzard.ActionQuery, definition(nil)); out.Detail.PID != p.PID || out.Detail.Hosted || out.Detail.MemKB == 0 {
 			t.Errorf("query of a stranger: %+v", out.Detail)
@@ -369,6 +399,7 @@ func TestQuery(t *testing.T) {
 		if r.s.Len() != 0 || len(r.journal) != 0 {
 			t.Error("a query registered something")
 		}
+
 		r.end(supervise.Exit{})
 		began := time.Now()
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
@@ -405,16 +436,19 @@ func TestOperationsOfOneProcessAreSerial(t *testing.T) {
 				Done: func(out gozzard.Outcome, _ *supervise.Record, _ bool) { done <- out }})
 			all = append(all, done)
 		}
+
 		other := r.apply(gozzard.ActionStart, gozzard.Key{Namespace: "gse", Name: "other"}, definition(nil))
 		began := time.Now()
 		if out := <-other; out.Code != gozzard.CodeOK || time.Since(began) > 6*time.Second {
 			t.Errorf("the other process waited %s: %+v", time.Since(began), out)
 		}
+
 		for i, done := range all {
 			if out := <-done; out.Code != gozzard.CodeOK {
 				t.Errorf("operation %d: %+v", i, out)
 			}
 		}
+
 		if len(order) != 5 || order[0] != gozzard.ActionStart || order[4] != gozzard.ActionKill || r.machine.Peak(game) != 1 {
 			t.Errorf("order %v, peak %d", order, r.machine.Peak(game))
 		}
@@ -447,8 +481,10 @@ func TestDoneComesBeforeChanged(t *testing.T) {
 				time.Sleep(time.Second) // a slow disk
 				close(done)
 			}})
+
 		<-done
 		r.after(time.Second)
+
 		if len(r.changed()) == 0 || r.machine.Starts(game) != 1 {
 			t.Error("nothing followed")
 		}
@@ -489,15 +525,19 @@ func TestPanicsAreSurvived(t *testing.T) {
 		r.up()
 		defer r.down()
 		p.run.Store(true)
+
 		if out := r.want(gozzard.ActionStart, definition(nil), gozzard.CodeCommandFailed, false); out.Message != "internal error" {
 			t.Errorf("message %q", out.Message)
 		}
+
 		p.run.Store(false)
 		p.find.Store(true)
 		r.want(gozzard.ActionStop, nil, gozzard.CodeCommandFailed, false)
+
 		if out := r.do(gozzard.ActionQuery, nil); out.Code != gozzard.CodeCommandFailed {
 			t.Errorf("query: %+v", out)
 		}
+
 		r.after(time.Minute) // regular passes
 		p.find.Store(false)
 		r.want(gozzard.ActionStart, nil, gozzard.CodeOK, true)
@@ -509,8 +549,10 @@ func TestPanicsAreSurvived(t *testing.T) {
 		p.run.Store(false)
 		r.after(301 * time.Second)
 		r.alive(1)
+
 		r.s.Apply(supervise.Op{Action: gozzard.ActionReload, Key: game, Begin: func() error { return nil },
 			Done: func(gozzard.Outcome, *supervise.Record, bool) { panic("done") }})
+
 		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
 	})
 }

@@ -22,26 +22,33 @@ func planned(rule, cmd string, change func(*gozzard.Spec)) []byte {
 func TestPeriodicRuns(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionHost, planned("*/10 * * * *", "exit-after 2s", nil), gozzard.CodeOK, true)
+
 		if m := r.status().Message; m != "next run 2000-01-01 00:10:00 +00:00" || r.machine.Starts(game) != 0 {
 			t.Fatalf("message %q", m)
 		}
+
 		r.after(10*time.Minute + time.Second)
 		r.alive(1)
 		r.after(2 * time.Minute)
 		r.alive(0)
+
 		if m := r.status().Message; m != "the process exited with 0; next run 2000-01-01 00:20:00 +00:00" {
 			t.Errorf("message %q", m)
 		}
 		if es := r.kinds(gozzard.EventStarted, gozzard.EventRan); es[1].Code != 0 || es[1].PID != es[0].PID {
 			t.Errorf("%+v", es)
 		}
+
 		r.after(time.Hour)
+
 		if n := r.machine.Starts(game); n != 7 {
 			t.Errorf("%d runs in 72 minutes", n)
 		}
+
 		r.events()
 		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false) // not running, yet it stays down
 		r.after(time.Hour)
+
 		if n := r.machine.Starts(game); n != 7 || r.status().Message != "" {
 			t.Errorf("%d runs, message %q", n, r.status().Message)
 		}
@@ -61,19 +68,24 @@ func TestPeriodicExitCodesAreKept(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.want(gozzard.ActionHost, planned("@hourly", c.cmd, nil), gozzard.CodeOK, true)
 			r.after(61 * time.Minute)
+
 			if m := r.status().Message; m != c.message+"; next run 2000-01-01 02:00:00 +00:00" {
 				t.Errorf("%q: message %q", c.cmd, m)
 			}
+
 			ran := 0
 			for _, e := range r.events() {
 				if e.Kind == gozzard.EventRan {
 					ran++
 				}
 			}
+
 			if ran != 1 {
 				t.Errorf("%q: %d events of a run", c.cmd, ran)
 			}
+
 			r.after(10 * time.Minute)
+
 			if n := r.machine.Commands(game, gozzard.ActionStart); n != 1 {
 				t.Errorf("%q: %d starts: pulled up", c.cmd, n)
 			}
@@ -119,14 +131,18 @@ func TestPeriodicMissedRunsAreNotMadeUp(t *testing.T) {
 func TestPeriodicRuleChanges(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionHost, planned("61 * * * *", "exit-after 1s", nil), gozzard.CodeOK, true)
+
 		if m := r.status().Message; !strings.HasPrefix(m, `hosted, but it never runs: "61 * * * *" is not a crontab rule: minute "61"`) {
 			t.Errorf("message %q", m)
 		}
+
 		r.want(gozzard.ActionUpdate, planned("@every 45s", "exit-after 1s", nil), gozzard.CodeOK, true)
 		r.after(10 * time.Minute)
+
 		if n := r.machine.Starts(game); n != 13 {
 			t.Errorf("%d runs", n)
 		}
+
 		r.want(gozzard.ActionUpdate, planned(" ", "ok", nil), gozzard.CodeOK, true) // without a rule it is a resident one
 		r.after(time.Minute)
 		r.alive(1)
@@ -161,6 +177,7 @@ func TestOneShotVerdicts(t *testing.T) {
 			}
 		})
 	}
+
 	bubble(t, func(r *rig) { // how it ended is not known: it is as for any process
 		spec := definition(func(s *gozzard.Spec) { s.Policy.Kind = gozzard.KindOneShot })
 		done := r.apply(gozzard.ActionStart, game, spec)

@@ -9,7 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// What is forbidden after it was started is left alone: neither pulled up, nor probed, cured, curbed or run at its time, until it is allowed again.
+// What is forbidden after it was started is left alone: neither pulled up, nor probed, cured, curbed or run at its
+// time, until it is allowed again.
 func TestForbiddenIsLeftAlone(t *testing.T) {
 	commands := func(r *rig) (n int) {
 		for a := gozzard.ActionStart; a <= gozzard.ActionUnregister; a++ {
@@ -17,12 +18,14 @@ func TestForbiddenIsLeftAlone(t *testing.T) {
 		}
 		return n
 	}
+
 	said := func(r *rig) {
 		t.Helper()
 		if m := r.status().Message; !strings.Contains(m, errForbidden.Error()) {
 			t.Errorf("status says %q", m)
 		}
 	}
+
 	t.Run("pull-up", func(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
@@ -32,14 +35,17 @@ func TestForbiddenIsLeftAlone(t *testing.T) {
 			r.after(30 * time.Minute)
 			r.alive(0)
 			said(r)
+
 			if n := commands(r); n != before {
 				t.Errorf("%d commands", n-before)
 			}
+
 			r.forbids.Store(false)
 			r.after(10 * time.Minute)
 			r.alive(1)
 		})
 	})
+
 	t.Run("version", func(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
@@ -53,6 +59,7 @@ func TestForbiddenIsLeftAlone(t *testing.T) {
 			}
 		})
 	})
+
 	t.Run("health", func(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.want(gozzard.ActionStart, checked("fail 1", func(s *gozzard.Spec) { s.Policy.HealthRestart = true }), gozzard.CodeOK, true)
@@ -61,33 +68,41 @@ func TestForbiddenIsLeftAlone(t *testing.T) {
 			r.after(time.Hour)
 			r.alive(1)
 			said(r)
+
 			if n := commands(r); n != before || r.machine.Starts(game) != 1 {
 				t.Errorf("%d commands, %d starts", n-before, r.machine.Starts(game))
 			}
+
 			r.forbids.Store(false)
 			r.after(time.Hour)
+
 			if r.machine.Starts(game) < 2 {
 				t.Error("not restarted when it was allowed again")
 			}
 		})
 	})
+
 	t.Run("restart of the unhealthy", func(t *testing.T) { // it was found unhealthy while it was allowed
 		bubble(t, func(r *rig) {
 			r.want(gozzard.ActionStart, checked("fail 1", func(s *gozzard.Spec) { s.Policy.HealthRestart, s.Policy.StartRetries = true, 0 }), gozzard.CodeOK, true)
+
 			for range 3000 { // until a restart is due
 				if r.health() != "" {
 					break
 				}
 				r.after(100 * time.Millisecond)
 			}
+
 			r.forbids.Store(true)
 			r.after(time.Hour)
 			r.alive(1)
+
 			if r.machine.Starts(game) != 1 {
 				t.Errorf("%d starts", r.machine.Starts(game))
 			}
 		})
 	})
+
 	for _, act := range []gozzard.LimitAct{gozzard.ActStop, gozzard.ActKill, gozzard.ActRestart} {
 		t.Run("limit "+string(act), func(t *testing.T) {
 			bubble(t, func(r *rig) {
@@ -104,6 +119,7 @@ func TestForbiddenIsLeftAlone(t *testing.T) {
 			})
 		})
 	}
+
 	t.Run("periodic", func(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.want(gozzard.ActionHost, definition(func(s *gozzard.Spec) {

@@ -65,7 +65,8 @@ type view struct {
 	restarts int
 }
 
-// restore sets the state that the journal has. A definition that cannot be read is kept as it is: it may be one of a newer version.
+// restore sets the state that the journal has. A definition that cannot be read is kept as it is: it may be one of
+// a newer version.
 func (a *actor) restore(rec Record) {
 	a.known, a.rec = true, rec
 	a.rec.Labels = maps.Clone(rec.Labels)
@@ -86,10 +87,12 @@ func (a *actor) look() (Found, error) {
 	if a.spec == nil {
 		return Found{Reason: "its definition cannot be read"}, nil
 	}
+
 	f, err := a.s.host.Find(a.key, a.spec)
 	if err == nil && f.Proc.IsZero() {
 		a.lookedAt = time.Now()
 	}
+
 	switch {
 	case err != nil:
 		return Found{}, fmt.Errorf("cannot look for %s: %w", a.key, err)
@@ -102,10 +105,12 @@ func (a *actor) look() (Found, error) {
 	default:
 		a.adopt(f, Exit{})
 	}
+
 	return f, nil
 }
 
-// exited handles the end of the watched process. Another one may have taken its place: a daemon that replaced itself, or somebody's restart.
+// exited handles the end of the watched process. Another one may have taken its place: a daemon that replaced
+// itself, or somebody's restart.
 func (a *actor) exited(e Exit) {
 	gone := a.proc
 	f, err := a.s.host.Find(a.key, a.spec)
@@ -121,12 +126,15 @@ func (a *actor) exited(e Exit) {
 	}
 }
 
-// adopt takes a found process for the one to look after; before tells how the one ended whose place it takes, if there was one.
+// adopt takes a found process for the one to look after; before tells how the one ended whose place it takes, if
+// there was one.
 func (a *actor) adopt(f Found, before Exit) {
 	a.unwatch()
+
 	if a.running() {
 		a.announceExit(a.proc, before)
 	}
+
 	a.run++
 	a.ended = nil
 	a.renewHealth()
@@ -137,6 +145,7 @@ func (a *actor) adopt(f Found, before Exit) {
 	if !a.operating {
 		a.message = ""
 	}
+
 	a.announceStart()
 	a.oomKills = a.s.host.OOMKills(a.key)
 	run := a.run
@@ -150,6 +159,7 @@ func (a *actor) adopt(f Found, before Exit) {
 		a.down(Exit{})
 		return
 	}
+
 	a.holdByKernel()
 	a.probeVersion()
 	a.publish(false)
@@ -161,28 +171,35 @@ func (a *actor) down(e Exit) {
 	if !a.running() {
 		return
 	}
+
 	up := time.Since(a.upSince)
 	a.unwatch()
+
 	if !e.Known || e.Signal == "SIGKILL" {
 		e.OOM = e.OOM || a.s.host.OOMKills(a.key) > a.oomKills
 	}
+
 	a.announceExit(a.proc, e)
 	a.run++
 	a.ended = &e
 	a.renewHealth()
+
 	if a.alerted {
 		a.alerted, a.notes.limit = false, ""
 	}
+
 	a.proc, a.procStart, a.since = Proc{}, time.Time{}, a.s.now()
 	a.lastExit = exitText(e)
 	if a.operating {
 		return
 	}
+
 	a.message = "the process " + a.lastExit
 	a.countDown(up, a.lastExit)
 }
 
-// countDown plans the next pull-up of a hosted process that went down after a run of the given length, or could not be started.
+// countDown plans the next pull-up of a hosted process that went down after a run of the given length, or could not
+// be started.
 func (a *actor) countDown(up time.Duration, why string) {
 	if wanted, reason := a.pullUpWanted(); !wanted {
 		if reason != "" {
@@ -190,12 +207,15 @@ func (a *actor) countDown(up time.Duration, why string) {
 		}
 		return
 	}
+
 	a.downs = downsAfter(a.downs, up, a.spec.Policy)
 	delay := pullUpDelay(a.spec.Policy, a.downs, a.s.rand())
 	a.pullAt = time.Now().Add(delay)
+
 	if delay > 0 {
 		a.message = clip(crashLoop(a.downs, delay, why), maxStatusBytes)
 	}
+
 	a.log.Info("process is down, pulling it up", "downs", a.downs, "in", delay, "why", why)
 }
 
@@ -229,12 +249,14 @@ func (a *actor) show() (before, now view) {
 	defer a.mu.Unlock()
 	before = a.view
 	v := view{known: a.known, spec: a.spec, proc: a.proc, watched: a.stopWatch != nil, status: a.status(), health: a.health.text, since: a.since, restarts: a.restarts}
+
 	if a.plan != nil {
 		v.next, v.madeAt = a.plan.next, a.plan.madeAt
 	}
 	if v.proc == before.proc {
 		v.usage, v.sampled, v.strikes = before.usage, before.sampled, before.strikes
 	}
+
 	v.shown = v.usage
 	a.view = v
 	return before, v

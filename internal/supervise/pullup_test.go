@@ -13,6 +13,7 @@ import (
 func TestHostedProcessIsPulledUpAtOnce(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+
 		for range 5 { // runs that lasted are no crash loop
 			pid := r.status().PID
 			r.after(2 * time.Minute)
@@ -26,6 +27,7 @@ func TestHostedProcessIsPulledUpAtOnce(t *testing.T) {
 				t.Fatalf("status: %#v", st)
 			}
 		}
+
 		if r.machine.Peak(game) != 1 {
 			t.Error("two copies")
 		}
@@ -54,6 +56,7 @@ func TestCrashLoopBacksOff(t *testing.T) {
 		if len(at) < 8 || len(at) > 12 {
 			t.Fatalf("%d starts in 10 minutes, at %v", len(at), at)
 		}
+
 		// After the first one, whose end is known at once: at once, 10 s, 10 s, 10 s, then 16, 32, 64 …
 		want := []int{0, 10, 20, 30, 46, 78, 142, 270, 526}
 		for i, secs := range want {
@@ -61,18 +64,24 @@ func TestCrashLoopBacksOff(t *testing.T) {
 				t.Errorf("start %d at %gs, want about %d s (all: %v)", i, got, secs, at)
 			}
 		}
+
 		st := r.status()
 		if !strings.HasPrefix(st.Message, "crash loop: 10 exits, next start in 300 s: ") || st.State != gozzard.StateStopped {
 			t.Errorf("status %#v", st)
 		}
+
 		r.after(time.Hour)
+
 		if at := r.starts(20 * time.Minute); len(at) < 3 {
 			t.Errorf("back-off beyond its cap: %v", at)
 		}
+
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true) // a manual start begins anew
+
 		if st := r.status(); st.Message != "" {
 			t.Errorf("message %q", st.Message)
 		}
+
 		r.end(supervise.Exit{})
 		r.alive(1)
 	})
@@ -159,17 +168,21 @@ func TestStopDoesNotRaceWithAPullUp(t *testing.T) {
 		done := r.apply(gozzard.ActionStop, game, nil)
 		r.after(time.Second)
 		r.end(supervise.Exit{})
+
 		if st := r.status(); st.State != gozzard.StateStopped {
 			t.Errorf("status during stop: %#v", st)
 		}
 		if out := <-done; out.Code != gozzard.CodeOK || out.Hosted {
 			t.Errorf("stop: %+v", out)
 		}
+
 		r.after(time.Hour)
+
 		if r.machine.Starts(game) != 1 {
 			t.Error("pulled up in or after a stop")
 		}
 	})
+
 	bubble(t, func(r *rig) { // the exit and the stop come in the same moment
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
 		r.machine.End(game, supervise.Exit{})
@@ -179,6 +192,7 @@ func TestStopDoesNotRaceWithAPullUp(t *testing.T) {
 		r.after(time.Hour)
 		r.alive(0)
 	})
+
 	bubble(t, func(r *rig) { // a stop does not wait for the check of a pull-up
 		spec := definition(func(s *gozzard.Spec) { s.Policy.StartCheckSecs = 1000 })
 		r.want(gozzard.ActionHost, spec, gozzard.CodeOK, true)
@@ -246,21 +260,27 @@ func TestUsage(t *testing.T) {
 		r.after(time.Minute)
 		n := len(r.changed())
 		r.after(10 * time.Minute)
+
 		if len(r.changed()) != n {
 			t.Error("told of an idle process")
 		}
+
 		r.machine.SetUsage(game, supervise.Usage{CPU: 50, Mem: 10, FD: 100})
 		r.after(11 * time.Second)
 		all := r.changed()
 		if len(all) != n+1 || all[n].CPU != 50 || all[n].Mem != 10 || all[n].FD != 100 {
 			t.Errorf("told %d times more, last %+v", len(all)-n, all[len(all)-1])
 		}
+
 		r.machine.SetUsage(game, supervise.Usage{CPU: 50.5, Mem: 10, FD: 101}) // not worth a message, but true when asked
 		r.after(11 * time.Second)
+
 		if st := r.status(); len(r.changed()) != n+1 || st.CPU != 50.5 || st.FD != 101 {
 			t.Errorf("status %#v", st)
 		}
+
 		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+
 		if st := r.status(); st.CPU != 0 || st.Mem != 0 || st.FD != 0 {
 			t.Errorf("usage of a stopped process: %+v", st)
 		}
@@ -297,19 +317,24 @@ func TestManyProcessesCostNoGoroutines(t *testing.T) {
 		for i := range n {
 			all = append(all, r.apply(gozzard.ActionStart, gozzard.Key{Namespace: "many", Name: string(rune('一' + i))}, definition(nil)))
 		}
+
 		for _, done := range all {
 			if out := <-done; out.Code != gozzard.CodeOK {
 				t.Fatalf("%+v", out)
 			}
 		}
+
 		r.after(time.Minute)
+
 		if g := goroutines(); g > 50 {
 			t.Errorf("%d goroutines for %d idle processes", g, n)
 		}
+
 		st := r.s.Statuses()
 		if len(st) != n || r.s.Len() != n || len(r.machine.Keys()) != n {
 			t.Fatalf("%d statuses", len(st))
 		}
+
 		for i := 1; i < n; i++ {
 			if st[i-1].Key.Compare(st[i].Key) >= 0 || st[i].ReportedAt != time.Now().Unix() {
 				t.Fatal("not in order, or not of now")

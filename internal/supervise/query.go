@@ -6,7 +6,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// query answers at once from what the machine says now, whatever the process's actor is busy with. It always has a detail.
+// query answers at once from what the machine says now, whatever the process's actor is busy with. It always has a
+// detail.
 func (s *Supervisor) query(op Op) {
 	if op.Begin != nil {
 		if err := op.Begin(); err != nil {
@@ -28,6 +29,7 @@ func (s *Supervisor) inspect(op Op) gozzard.Outcome {
 	if !v.known {
 		v = view{}
 	}
+
 	out := ok()
 	spec := v.spec
 	if spec == nil && len(op.Spec) > 0 {
@@ -37,8 +39,10 @@ func (s *Supervisor) inspect(op Op) gozzard.Outcome {
 		}
 		spec = given
 	}
+
 	var proc Proc
 	var started time.Time
+
 	if spec != nil {
 		f, err := s.host.Find(op.Key, spec)
 		if err != nil {
@@ -49,6 +53,7 @@ func (s *Supervisor) inspect(op Op) gozzard.Outcome {
 			a.post(event{kind: eventLook})
 		}
 	}
+
 	d := s.detail(proc, started, v)
 	out.Hosted, out.Detail = d.Hosted, &d
 	return out
@@ -59,6 +64,7 @@ func (s *Supervisor) detail(proc Proc, started time.Time, v view) gozzard.Detail
 	now := s.now()
 	_, offset := now.Zone()
 	d := gozzard.Detail{PID: -1}
+
 	if !proc.IsZero() {
 		if seen, err := s.host.Inspect(proc); err == nil {
 			d = seen
@@ -67,6 +73,7 @@ func (s *Supervisor) detail(proc Proc, started time.Time, v view) gozzard.Detail
 			s.log.Debug("cannot inspect the process", "pid", proc.PID, "error", err)
 		}
 	}
+
 	if d.PID > 0 {
 		u := v.usage
 		if !v.sampled || v.proc != proc {
@@ -80,10 +87,12 @@ func (s *Supervisor) detail(proc Proc, started time.Time, v view) gozzard.Detail
 			d.Elapsed = max(0, now.Unix()-d.StartedAt)
 		}
 	}
+
 	d.Hosted, d.Version = v.status.Hosted, v.status.Version
 	if d.PID > 0 && v.proc == proc {
 		d.Health = v.health
 	}
+
 	d.RegisteredAt, d.LastStart = v.status.RegisteredAt, max(v.status.StartedAt, d.StartedAt)
 	d.ReportedAt, d.ZoneOffset = now.Unix(), offset
 	return d

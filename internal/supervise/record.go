@@ -31,12 +31,13 @@ type Op struct {
 	Labels map[string]string // empty: what is known
 	Spec   []byte            // EncodeSpec; empty: what is known
 
-	// Begin is called right before anything is done. An error means: do nothing and forget it (cancelled, or the journal would not take it).
-	// It may be nil for queries.
+	// Begin is called right before anything is done. An error means: do nothing and forget it (cancelled, or the
+	// journal would not take it). It may be nil for queries.
 	Begin func() error
 
-	// Done is called exactly once when Begin succeeded (or was nil), before the actor goes on, so that rec is durable before anything follows
-	// from it. rec is the record as it must now be kept (nil: unchanged); removed: forget the process. It is not called for an operation that
-	// was in the middle when Run's context ended: nobody knows its outcome then, and the journal rightly has it as begun.
+	// Done is called exactly once when Begin succeeded (or was nil), before the actor goes on, so that rec is
+	// durable before anything follows from it. rec is the record as it must now be kept (nil: unchanged); removed:
+	// forget the process. It is not called for an operation that was in the middle when Run's context ended: nobody
+	// knows its outcome then, and the journal rightly has it as begun.
 	Done func(out gozzard.Outcome, rec *Record, removed bool)
 }

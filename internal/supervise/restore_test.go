@@ -22,12 +22,14 @@ func TestRestoreFindsWhatRuns(t *testing.T) {
 		r.alive(1)
 		r.up()
 		r.after(time.Second)
+
 		if st := r.status(); st.PID != pid || st.State != gozzard.StateRunning || !st.Hosted || st.Version != "1.0" || st.FD == 0 || st.StartedAt != started {
 			t.Errorf("status %#v", st)
 		}
 		if r.machine.Starts(game) != 1 {
 			t.Error("started again")
 		}
+
 		r.end(supervise.Exit{})
 		r.alive(1)
 	})
@@ -46,6 +48,7 @@ func TestRestorePullsUpWhatDied(t *testing.T) {
 		r.up()
 		r.after(time.Hour)
 		r.alive(0)
+
 		if st := r.status(); st.State != gozzard.StateStopped || st.Wanted != gozzard.StateStopped {
 			t.Errorf("status %#v", st)
 		}
@@ -73,6 +76,7 @@ func TestRestoreTellsEveryProcessOnce(t *testing.T) {
 				t.Errorf("message %q", st.Message)
 			}
 		}
+
 		if len(told) != 3 || told[game] != 1 || told[other] != 1 || told[broken] != 1 {
 			t.Errorf("told %v", told)
 		}
@@ -95,11 +99,14 @@ func TestGoingAwayGivesUpACommandWithoutKillingIt(t *testing.T) {
 		r.after(time.Second)
 		began := time.Now()
 		r.down()
+
 		if time.Since(began) > 0 {
 			t.Errorf("going away took %s", time.Since(began))
 		}
+
 		r.after(time.Minute)
 		r.alive(1) // the command went on
+
 		select {
 		case out := <-done:
 			t.Errorf("a verdict about a command nobody waited for: %+v", out)
@@ -107,8 +114,10 @@ func TestGoingAwayGivesUpACommandWithoutKillingIt(t *testing.T) {
 			t.Errorf("a verdict about an operation that was not begun: %+v", out)
 		default:
 		}
+
 		r.up()
 	})
+
 	bubble(t, func(r *rig) { // in the middle of the checks
 		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Stop = "nothing" }), gozzard.CodeOK, true)
 		done := r.apply(gozzard.ActionStop, game, nil)
@@ -144,23 +153,30 @@ func TestApplyAroundRun(t *testing.T) {
 		r.s = supervise.New(supervise.Options{Host: r.machine})
 		done := r.apply(gozzard.ActionRegister, game, definition(nil)) // before Run: waits for it
 		synctest.Wait()
+
 		if len(done) != 0 {
 			t.Error("done before Run")
 		}
+
 		ended := make(chan error, 1)
 		go func() { ended <- r.s.Run(ctx) }()
+
 		if out := <-done; out.Code != gozzard.CodeOK {
 			t.Errorf("%+v", out)
 		}
 		if err := r.s.Run(ctx); err == nil {
 			t.Error("ran twice")
 		}
+
 		cancel()
+
 		if err := <-ended; err != nil {
 			t.Errorf("run: %v", err)
 		}
+
 		late := r.apply(gozzard.ActionStart, game, nil)
 		r.after(time.Minute)
+
 		if len(late) != 0 || r.machine.Starts(game) != 0 {
 			t.Error("something happened after the end")
 		}

@@ -90,6 +90,7 @@ func (r *rig) up() {
 			r.told = append(r.told, e)
 		},
 	})
+
 	r.mu.Lock()
 	recs := slices.Collect(maps.Values(r.journal))
 	r.mu.Unlock()
@@ -126,6 +127,7 @@ func (r *rig) apply(a gozzard.Action, key gozzard.Key, spec []byte) <-chan gozza
 			done <- out
 		},
 	})
+
 	return done
 }
 
@@ -138,13 +140,16 @@ func (r *rig) want(a gozzard.Action, spec []byte, code gozzard.Code, hosted bool
 	if out.Code != code || out.Hosted != hosted {
 		r.t.Fatalf("%s: got %s hosted=%v (%s), want %s hosted=%v", a, out.Code, out.Hosted, out.Message, code, hosted)
 	}
+
 	synctest.Wait()
+
 	if st := r.status(); st.Hosted != hosted {
 		r.t.Fatalf("%s: status says hosted=%v, verdict %v", a, st.Hosted, hosted)
 	}
 	if rec := r.record(); rec.Hosted != hosted {
 		r.t.Fatalf("%s: journal says hosted=%v, verdict %v", a, rec.Hosted, hosted)
 	}
+
 	return out
 }
 

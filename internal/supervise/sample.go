@@ -23,18 +23,20 @@ func (m *measuring) release() {
 	m.all, m.running, m.procs = m.all[:0], m.running[:0], m.procs[:0]
 }
 
-// pass is the regular look at the machine: usage of all that runs in one sample, a look at what runs unwatched, and a search for what does not
-// run as far as we know but may have been started by somebody else.
+// pass is the regular look at the machine: usage of all that runs in one sample, a look at what runs unwatched, and
+// a search for what does not run as far as we know but may have been started by somebody else.
 func (s *Supervisor) pass(ctx context.Context) {
 	if !s.sampling.CompareAndSwap(false, true) { // the machine is slow: one pass at a time
 		return
 	}
+
 	defer s.sampling.Store(false)
 	m := &s.regular
 	defer m.release()
 	m.all = s.list(m.all)
 	s.sample(m, true)
 	s.watchPools(m.all)
+
 	for _, a := range m.all {
 		if ctx.Err() != nil {
 			return
@@ -43,7 +45,8 @@ func (s *Supervisor) pass(ctx context.Context) {
 	}
 }
 
-// check compares what is believed of a process with the machine and has its actor look when they differ. While the actor works, it looks itself.
+// check compares what is believed of a process with the machine and has its actor look when they differ. While the
+// actor works, it looks itself.
 func (s *Supervisor) check(a *actor) {
 	v, busy := a.idleView()
 	if busy || !v.known || v.spec == nil {
@@ -52,12 +55,14 @@ func (s *Supervisor) check(a *actor) {
 	if now := s.now(); !v.next.IsZero() && (!now.Before(v.next) || now.Before(v.madeAt)) { // the clock was set: its timer knows nothing of that
 		a.post(event{kind: eventWake})
 	}
+
 	if !v.proc.IsZero() {
 		if !v.watched && !s.host.Alive(v.proc) {
 			a.post(event{kind: eventLook})
 		}
 		return
 	}
+
 	f, err := s.host.Find(a.key, v.spec)
 	switch {
 	case err != nil:
@@ -73,8 +78,8 @@ func (a *actor) idleView() (v view, busy bool) {
 	return a.view, a.busy
 }
 
-// sample measures the running ones among the actors' processes in one pass. Only regular samples count for limits: what a process needs to come up
-// is no part of what it may use.
+// sample measures the running ones among the actors' processes in one pass. Only regular samples count for limits:
+// what a process needs to come up is no part of what it may use.
 func (s *Supervisor) sample(m *measuring, regular bool) {
 	for _, a := range m.all {
 		if p := a.present(); !p.IsZero() {
@@ -82,9 +87,11 @@ func (s *Supervisor) sample(m *measuring, regular bool) {
 			m.procs = append(m.procs, p)
 		}
 	}
+
 	if len(m.procs) == 0 {
 		return
 	}
+
 	for i, u := range s.host.Sample(m.procs) {
 		a := m.running[i]
 		tell, over := a.used(m.procs[i], u, regular)
@@ -97,7 +104,8 @@ func (s *Supervisor) sample(m *measuring, regular bool) {
 	}
 }
 
-// used notes the usage of a process, if it is still the actor's. It says whether that is worth a message, and what there is to say about limits.
+// used notes the usage of a process, if it is still the actor's. It says whether that is worth a message, and what
+// there is to say about limits.
 func (a *actor) used(p Proc, u Usage, regular bool) (tell bool, over *breach) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,6 +113,7 @@ func (a *actor) used(p Proc, u Usage, regular bool) (tell bool, over *breach) {
 	if v.proc != p {
 		return false, nil
 	}
+
 	v.usage, v.sampled = u, true
 	if regular && v.known && v.spec != nil {
 		next, b, due := v.strikes.after(u, v.spec.Resource)
@@ -115,6 +124,7 @@ func (a *actor) used(p Proc, u Usage, regular bool) (tell bool, over *breach) {
 			*over = b
 		}
 	}
+
 	return noticeable(v.shown, u), over
 }
 
@@ -143,6 +153,7 @@ func (a *actor) probeVersion() {
 		a.version = ""
 		return
 	}
+
 	a.s.spawn(func(ctx context.Context) {
 		select {
 		case a.s.probes <- struct{}{}:
@@ -150,10 +161,12 @@ func (a *actor) probeVersion() {
 		case <-ctx.Done():
 			return
 		}
+
 		if err := a.s.permit(spec); err != nil {
 			a.log.Debug("version_cmd is not run", "error", err)
 			return
 		}
+
 		res, err := a.s.host.Run(ctx, Run{
 			Key: a.key, Spec: spec, Action: gozzard.ActionQuery, Command: spec.Control.Version,
 			Timeout: min(commandTimeout(spec.Policy), probeTimeout),
@@ -165,6 +178,7 @@ func (a *actor) probeVersion() {
 		case res.ExitCode == 0 && res.Signal == "" && !res.TimedOut:
 			text = versionText(res.Output)
 		}
+
 		a.post(event{kind: eventVersion, run: run, text: text})
 	})
 }

@@ -22,7 +22,8 @@ func (h *slowHost) Find(k gozzard.Key, s *gozzard.Spec) (supervise.Found, error)
 	return f, err
 }
 
-// A look that takes longer than the start check finds the process all the same: that the time is up is no reason to say that it does not run.
+// A look that takes longer than the start check finds the process all the same: that the time is up is no reason to
+// say that it does not run.
 func TestSlowLookIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowHost{}

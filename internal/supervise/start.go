@@ -64,7 +64,9 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 	if a.spec.Control.Restart != "" {
 		return a.bringUp(ctx, launch{id: id, action: gozzard.ActionRestart})
 	}
+
 	forced := false
+
 	if a.running() {
 		out := a.bringDown(ctx, id, gozzard.ActionStop)
 		if out.Code != gozzard.CodeOK {
@@ -72,6 +74,7 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 		}
 		forced = out.Forced
 	}
+
 	out := a.bringUp(ctx, launch{id: id, action: gozzard.ActionStart, verb: gozzard.ActionRestart})
 	out.Forced = forced
 	return out
@@ -80,12 +83,13 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 // bringUp runs the command and checks that the process is there afterwards.
 func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 	if !a.running() && a.spec.Command(l.action) != "" {
-		// Nothing was found, but what an earlier run or a command that was given up has left in the process's cgroup would live on beside the
-		// new one, or even become a second copy of it.
+		// Nothing was found, but what an earlier run or a command that was given up has left in the process's
+		// cgroup would live on beside the new one, or even become a second copy of it.
 		if err := a.s.host.Clear(a.key); err != nil {
 			return failed(gozzard.CodeCommandFailed, "cannot clear what an earlier run of %s left behind: %v", a.key, err)
 		}
 	}
+
 	a.holdByKernel() // from its first moment on
 	a.lastExit, a.ended = "", nil
 	startedAt, t := a.s.now().Unix(), attempt{launch: l, began: time.Now(), run: a.run}
@@ -95,7 +99,9 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 	if t.front && a.ended != nil && !a.ended.Known {
 		a.endedAs(t.res)
 	}
+
 	a.tellHeld()
+
 	if out.Code == gozzard.CodeOK {
 		out = a.checkAlive(ctx, t)
 	} else if out.Code != "" {
@@ -104,21 +110,25 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 			a.announce(gozzard.Event{Kind: gozzard.EventRan, Code: t.res.ExitCode, Signal: t.res.Signal, Message: out.Message})
 		}
 	}
+
 	if out.Code == gozzard.CodeOK {
 		a.rec.LastStart = startedAt
 	}
+
 	return out
 }
 
-// checkAlive waits the start check out, since a process that dies within it has not started, and gives the verdict. What is found meanwhile is
-// watched and shown at once. A pull-up makes way for an operation that waits.
+// checkAlive waits the start check out, since a process that dies within it has not started, and gives the verdict.
+// What is found meanwhile is watched and shown at once. A pull-up makes way for an operation that waits.
 func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 	check := window(a.spec.Policy.StartCheckSecs)
 	commandEnded := time.Now()
 	end := commandEnded.Add(check)
+
 	if t.res.Front { // it has been up since the command began
 		end = t.began.Add(check)
 	}
+
 	latest := commandEnded.Add(max(check, checkGrace))
 	for poll := firstPoll; ctx.Err() == nil; poll = min(2*poll, slowPoll) {
 		now := time.Now() // once: what is not over must not be late a moment after, on a machine that is slow
@@ -145,12 +155,14 @@ func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 			a.pause(ctx, min(poll, time.Until(end)))
 		}
 	}
+
 	return gozzard.Outcome{}
 }
 
-// hopeless reports whether the process cannot appear any more after its command has ended: nothing that was started lives, and the new one was of that
-// kind, or could be found in no other way. What a command has other programs start, say a container, is known by its pid file alone: that one is waited for
-// unless it was written since the command began.
+// hopeless reports whether the process cannot appear any more after its command has ended: nothing that was started
+// lives, and the new one was of that kind, or could be found in no other way. What a command has other programs
+// start, say a container, is known by its pid file alone: that one is waited for unless it was written since the
+// command began.
 func (a *actor) hopeless(t attempt, f Found) bool {
 	if !f.Empty || a.running() {
 		return false
@@ -158,8 +170,8 @@ func (a *actor) hopeless(t attempt, f Found) bool {
 	return a.spec.Identity.PIDPath == "" || a.byCgroup && !a.upSince.Before(t.began) || f.PIDFileAt.After(t.began.Add(-fileTick))
 }
 
-// goneWithCommand looks at what was taken for the process while its start command ran: it may have been a script that starts it, or it was in front and
-// has ended with its command.
+// goneWithCommand looks at what was taken for the process while its start command ran: it may have been a script
+// that starts it, or it was in front and has ended with its command.
 func (a *actor) goneWithCommand(t attempt) bool {
 	if t.action != gozzard.ActionStart || t.res.Front || a.run == t.run {
 		return false
@@ -167,6 +179,7 @@ func (a *actor) goneWithCommand(t attempt) bool {
 	if !a.running() {
 		return true
 	}
+
 	f, err := a.s.host.Find(a.key, a.spec)
 	switch {
 	case err != nil:
@@ -179,10 +192,12 @@ func (a *actor) goneWithCommand(t attempt) bool {
 	case f.Proc != a.proc:
 		a.adopt(f, Exit{})
 	}
+
 	return false
 }
 
-// endedAs takes the end of the command for the end of the process that was in front of it, when nothing better is known.
+// endedAs takes the end of the command for the end of the process that was in front of it, when nothing better is
+// known.
 func (a *actor) endedAs(res Result) {
 	e := Exit{Known: true, Code: res.ExitCode, Signal: res.Signal}
 	a.ended, a.lastExit = &e, exitText(e)
@@ -193,12 +208,14 @@ func (a *actor) endedAs(res Result) {
 	}
 }
 
-// ranToItsEnd gives the verdict about a process that may end, as soon as it has ended and how is known. When it was gone before its command, or none
-// was seen at all and none can be expected any more, the command was the work, and it went well or there would have been a verdict before.
+// ranToItsEnd gives the verdict about a process that may end, as soon as it has ended and how is known. When it was
+// gone before its command, or none was seen at all and none can be expected any more, the command was the work, and
+// it went well or there would have been a verdict before.
 func (a *actor) ranToItsEnd(t attempt, settled bool) (out gozzard.Outcome, ended bool) {
 	if a.running() || !mayEnd(a.spec.Policy) {
 		return out, false
 	}
+
 	out = ok()
 	switch {
 	case a.ended != nil && a.ended.Known && (a.ended.Code != 0 || a.ended.Signal != ""):
@@ -214,6 +231,7 @@ func (a *actor) ranToItsEnd(t attempt, settled bool) (out gozzard.Outcome, ended
 	default:
 		return gozzard.Outcome{}, false
 	}
+
 	return out, true
 }
 
@@ -243,9 +261,11 @@ func (a *actor) pullUpDue() bool {
 		}
 		return false
 	}
+
 	if a.pullAt.IsZero() {
 		a.pullAt = time.Now()
 	}
+
 	return !time.Now().Before(a.pullAt)
 }
 

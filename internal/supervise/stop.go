@@ -15,8 +15,9 @@ const (
 
 // stop ends the process by the command of stop or kill.
 //
-// A hosted process that waits for its next pull-up does not run, yet a caller who stops it wants it to stay down: hosting ends and that is a
-// success. For everything else that does not run nothing is done and the flags stay (as callers of the original service see it).
+// A hosted process that waits for its next pull-up does not run, yet a caller who stops it wants it to stay down:
+// hosting ends and that is a success. For everything else that does not run nothing is done and the flags stay (as
+// callers of the original service see it).
 func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action) gozzard.Outcome {
 	if _, err := a.look(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "%v", err)
@@ -27,10 +28,12 @@ func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action
 	if waits, _ := a.pullUpWanted(); !waits && !a.waitsForRun() {
 		return notRunning(action, a.key, a.spec)
 	}
+
 	out := a.cleared()
 	if out.Message == "" {
 		out.Message = "it was down and waiting for its next start: there was nothing left to " + action.String() + ", it stays down"
 	}
+
 	return out
 }
 
@@ -66,6 +69,7 @@ func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.A
 			return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", a.proc.PID, err)
 		}
 	}
+
 	gone := a.waitGone(ctx, patience)
 	switch {
 	case !gone && ctx.Err() != nil:
@@ -73,6 +77,7 @@ func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.A
 	case !gone:
 		return stillAlive(action, procName(a.key, a.spec), a.proc.PID, res.Output)
 	}
+
 	a.s.host.Collect(ctx, proc)
 	out := a.cleared()
 	out.Forced = forced
@@ -99,7 +104,8 @@ func (a *actor) signal(sig Signal) error {
 	return err
 }
 
-// cleared is the verdict of a process that is gone, after its leftovers are gone too. Leftovers that stay do not undo the stop.
+// cleared is the verdict of a process that is gone, after its leftovers are gone too. Leftovers that stay do not
+// undo the stop.
 func (a *actor) cleared() gozzard.Outcome {
 	out := ok()
 	if err := a.s.host.Clear(a.key); err != nil {

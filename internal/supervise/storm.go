@@ -10,7 +10,8 @@ const (
 	slotHold   = 2 * time.Second // a command that takes longer waits for something, and does not keep others from starting any more
 )
 
-// takeSlot waits until one more pull-up may begin. As long as there is no storm it does not wait. False: an operation came in, or ctx ended.
+// takeSlot waits until one more pull-up may begin. As long as there is no storm it does not wait. False: an
+// operation came in, or ctx ended.
 func (a *actor) takeSlot(ctx context.Context) bool {
 	for {
 		select {

@@ -45,9 +45,11 @@ func TestPullUpStormIsBounded(t *testing.T) {
 			key := gozzard.Key{Namespace: "storm", Name: fmt.Sprint(i)}
 			r.journal[key] = supervise.Record{Key: key, Spec: slow, Hosted: true, Wanted: gozzard.StateRunning}
 		}
+
 		r.up() // after a reboot
 		defer r.down()
 		r.after(2 * time.Second)
+
 		if len(r.machine.Keys()) != n {
 			t.Errorf("%d of %d run", len(r.machine.Keys()), n)
 		}

@@ -26,16 +26,18 @@ const (
 type Options struct {
 	Host Host
 
-	// Changed tells a visible change (state, pid, flags, message, version, labels), a noticeable change of usage, and every process once after
-	// Restore. It must not block. Calls about one process come one after the other.
+	// Changed tells a visible change (state, pid, flags, message, version, labels), a noticeable change of usage,
+	// and every process once after Restore. It must not block. Calls about one process come one after the other.
 	Changed func(gozzard.Status)
 	Removed func(gozzard.Key) // no longer managed
 
-	// Event tells of something that happened to a process, in order for one process; numbering and keeping is the agent's. It must not block.
+	// Event tells of something that happened to a process, in order for one process; numbering and keeping is the
+	// agent's. It must not block.
 	Event func(gozzard.Event)
 
-	// Permit judges a definition before anything is done for it that nobody asks for: pull-ups, planned runs, restarts of the unhealthy, acts on limits and
-	// probes. What operations ask for is judged by who passes them on. Nil: everything is permitted.
+	// Permit judges a definition before anything is done for it that nobody asks for: pull-ups, planned runs,
+	// restarts of the unhealthy, acts on limits and probes. What operations ask for is judged by who passes them
+	// on. Nil: everything is permitted.
 	Permit func(*gozzard.Spec) error
 
 	SampleEvery time.Duration // default 10 s, all processes in one Host.Sample pass
@@ -103,10 +105,12 @@ func New(o Options) *Supervisor {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+
 	return s
 }
 
-// Restore takes over what the journal has, before Run. What runs is found and watched, what is hosted and does not run is pulled up.
+// Restore takes over what the journal has, before Run. What runs is found and watched, what is hosted and does not
+// run is pulled up.
 func (s *Supervisor) Restore(recs []Record) {
 	for _, rec := range recs {
 		a := s.actor(rec.Key)
@@ -121,19 +125,22 @@ func (s *Supervisor) Restore(recs []Record) {
 	}
 }
 
-// Run supervises until ctx ends, then waits for its goroutines and lets go of the processes without touching them: a command in flight is given
-// up, not killed.
+// Run supervises until ctx ends, then waits for its goroutines and lets go of the processes without touching them:
+// a command in flight is given up, not killed.
 func (s *Supervisor) Run(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.ran
 	s.ran = true
 	s.mu.Unlock()
+
 	if again {
 		return errors.New("cannot run a supervisor twice")
 	}
+
 	var wg sync.WaitGroup
 	tick := time.NewTicker(s.sampleEvery)
 	defer tick.Stop()
+
 	for {
 		for _, f := range s.take() {
 			wg.Go(func() { s.guard("work", func() { f(ctx) }) })
@@ -151,7 +158,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 }
 
-// Apply takes in an operation. It never blocks; operations on one process happen in the order of calls, queries at once.
+// Apply takes in an operation. It never blocks; operations on one process happen in the order of calls, queries at
+// once.
 func (s *Supervisor) Apply(op Op) {
 	op.Labels = maps.Clone(op.Labels)
 	op.Spec = slices.Clone(op.Spec)
@@ -159,6 +167,7 @@ func (s *Supervisor) Apply(op Op) {
 		s.spawn(func(context.Context) { s.query(op) })
 		return
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.actors[op.Key]
@@ -166,6 +175,7 @@ func (s *Supervisor) Apply(op Op) {
 		a = newActor(s, op.Key)
 		s.actors[op.Key] = a
 	}
+
 	if a.enqueue(op) {
 		s.spawnLocked(a.work)
 	}
@@ -180,7 +190,8 @@ func (s *Supervisor) Status(key gozzard.Key) (gozzard.Status, bool) {
 	return a.statusNow(s.now())
 }
 
-// Definition is how a process is defined now; nil when it is not managed or its definition cannot be read. It must not be changed.
+// Definition is how a process is defined now; nil when it is not managed or its definition cannot be read. It must
+// not be changed.
 func (s *Supervisor) Definition(key gozzard.Key) *gozzard.Spec {
 	a := s.actor(key)
 	if a == nil {
@@ -237,7 +248,8 @@ func (s *Supervisor) list(to []*actor) []*actor {
 	return to
 }
 
-// spawn has Run start f on a goroutine of its own. Run waits for it; after Run's context ended nothing is started any more.
+// spawn has Run start f on a goroutine of its own. Run waits for it; after Run's context ended nothing is started
+// any more.
 func (s *Supervisor) spawn(f func(context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +290,8 @@ func (s *Supervisor) letGo() {
 	}
 }
 
-// guard runs f and survives its panic: one broken process must not take the others' supervision away. It reports whether f came to its end.
+// guard runs f and survives its panic: one broken process must not take the others' supervision away. It reports
+// whether f came to its end.
 func (s *Supervisor) guard(what any, f func()) (ended bool) {
 	defer func() {
 		if v := recover(); v != nil {

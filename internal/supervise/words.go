@@ -10,7 +10,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The texts of verdicts and statuses. Some of them are read by programs: callers of the original service look at how a failed stop begins.
+// The texts of verdicts and statuses. Some of them are read by programs: callers of the original service look at
+// how a failed stop begins.
 
 const (
 	maxVersionBytes = 64
@@ -47,7 +48,8 @@ func procName(key gozzard.Key, spec *gozzard.Spec) string {
 
 func commandName(a gozzard.Action) string { return a.String() + "_cmd" }
 
-// judgeCommand decides whether a command went well. A failing one is answered with what it printed, else with how it ended.
+// judgeCommand decides whether a command went well. A failing one is answered with what it printed, else with how
+// it ended.
 func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration) gozzard.Outcome {
 	output := strings.TrimSpace(res.Output)
 	name := commandName(a)
@@ -63,6 +65,7 @@ func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration
 	case res.ExitCode != 0:
 		return failed(gozzard.CodeCommandFailed, "%s exited with %d and printed nothing", name, res.ExitCode)
 	}
+
 	return ok()
 }
 

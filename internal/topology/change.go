@@ -33,8 +33,8 @@ type PlacedService struct {
 	Service ServiceInstance
 }
 
-// Numbers are the instance numbers of one process: instance Local (1 to Count) has number (HostNum-1)*Per+Local. They belong to the alias and module
-// under which they were given: a process that changes either gets new ones.
+// Numbers are the instance numbers of one process: instance Local (1 to Count) has number (HostNum-1)*Per+Local.
+// They belong to the alias and module under which they were given: a process that changes either gets new ones.
 type Numbers struct {
 	Process int
 	Module  int

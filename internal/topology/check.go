@@ -15,7 +15,8 @@ const (
 	maxInstances = 4_000_000 // of a business
 )
 
-// place is where a process stands in the lists of its business. Those of its service instance, module and set end with -1.
+// place is where a process stands in the lists of its business. Those of its service instance, module and set end
+// with -1.
 type place [4]int
 
 // String is the path as documents have it.
@@ -42,8 +43,9 @@ func (c *checker) fault(path, format string, args ...any) {
 	c.faults = append(c.faults, gozzard.Fault{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// Check lists everything that is wrong with a business: ids and names, references, numbers and addresses, attributes that cannot be used, and processes
-// of one alias on one host. Paths are those of documents, by the places in the lists as they are.
+// Check lists everything that is wrong with a business: ids and names, references, numbers and addresses,
+// attributes that cannot be used, and processes of one alias on one host. Paths are those of documents, by the
+// places in the lists as they are.
 func (b *Business) Check() []gozzard.Fault {
 	c := &checker{}
 	c.id("biz", b.ID)
@@ -89,9 +91,11 @@ func (c *checker) clouds(b *Business) {
 			c.name(path+".name", cloud.Name)
 		}
 	}
+
 	if len(b.Clouds) == 0 {
 		return
 	}
+
 	b.eachService(func(service *ServiceInstance, at place) {
 		if _, known := seen[service.Host.Cloud]; !known && service.Host.Cloud >= 0 {
 			c.fault(at.String()+".host.cloud", "%d is none of clouds", service.Host.Cloud)
@@ -141,6 +145,7 @@ func (c *checker) tree(b *Business) {
 			}
 		}
 	}
+
 	if instances > maxInstances {
 		c.fault("sets", "have %d process instances together, at most %d are allowed", instances, maxInstances)
 	}
@@ -168,6 +173,7 @@ func (c *checker) service(s *ServiceInstance, at place) {
 	if checkText(s.Name, maxNameText) != "" {
 		c.name(at.String()+".name", s.Name)
 	}
+
 	h := s.Host
 	if h.Cloud < 0 || h.Cloud > maxID {
 		c.number(at.String()+".host.cloud", h.Cloud, 0, maxID)
@@ -181,8 +187,10 @@ func (c *checker) service(s *ServiceInstance, at place) {
 	if h.IPv6.IsValid() && !h.IPv6.Is6() {
 		c.fault(at.String()+".host.ipv6", "%q is not an IPv6 address", h.IPv6)
 	}
+
 	c.unicast(at, ".host.ip", h.IP)
 	c.unicast(at, ".host.ipv6", h.IPv6)
+
 	if h.Agent != "" {
 		if err := h.Agent.Validate(); err != nil {
 			c.fault(at.String()+".host.agent_id", "%v", err)

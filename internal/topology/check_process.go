@@ -20,8 +20,8 @@ const (
 	maxSeconds  = 86400
 )
 
-// Unusable lists the attributes of a process with which nothing can be done, by their names in documents. Set and module are the names of those that it
-// stands in.
+// Unusable lists the attributes of a process with which nothing can be done, by their names in documents. Set and
+// module are the names of those that it stands in.
 func (p *Process) Unusable(set, module string) []gozzard.Fault {
 	var faults []gozzard.Fault
 	note := func(key, why string) {
@@ -29,6 +29,7 @@ func (p *Process) Unusable(set, module string) []gozzard.Fault {
 			faults = append(faults, gozzard.Fault{Path: key, Text: why})
 		}
 	}
+
 	n := Naming{SetName: set, ModuleName: module, Alias: p.Name, Local: 1, Inst: 1}
 	note("func_name", checkProgram(p.FuncName))
 	note("template_id", checkNumber(p.Template, maxID))
@@ -87,7 +88,8 @@ func checkLine(s string, most int) string {
 	return ""
 }
 
-// plain reports whether a text shows what it is: no control characters, no line separators, nothing that changes the direction of writing.
+// plain reports whether a text shows what it is: no control characters, no line separators, nothing that changes
+// the direction of writing.
 func plain(s string) bool {
 	for _, r := range s {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
@@ -149,8 +151,9 @@ func (n Naming) checkMentions(text string) string {
 	return ""
 }
 
-// inert reports whether a name is only itself in a command of any shell: letters, digits and _ - . @ + of ASCII, anything printable beyond, and inner
-// blanks, which are left to the quotes of the command's author. It is no option and no folder above.
+// inert reports whether a name is only itself in a command of any shell: letters, digits and _ - . @ + of ASCII,
+// anything printable beyond, and inner blanks, which are left to the quotes of the command's author. It is no
+// option and no folder above.
 func inert(name string) bool {
 	if name == "" || name[0] == '-' || name[0] == '.' {
 		return false
@@ -166,16 +169,19 @@ func inert(name string) bool {
 	return true
 }
 
-// cleanPath accepts absolute paths of either system without empty, "." and ".." parts; one final separator is left to those who write folders so.
+// cleanPath accepts absolute paths of either system without empty, "." and ".." parts; one final separator is left
+// to those who write folders so.
 func cleanPath(p string) bool {
 	rest, unix := strings.CutPrefix(p, "/")
 	separators := "/"
+
 	if !unix {
 		if len(p) < 3 || p[0]|0x20 < 'a' || p[0]|0x20 > 'z' || p[1] != ':' || p[2] != '\\' && p[2] != '/' {
 			return false
 		}
 		rest, separators = p[3:], `/\`
 	}
+
 	for rest != "" {
 		part, tail := rest, ""
 		if i := strings.IndexAny(rest, separators); i >= 0 {
@@ -186,5 +192,6 @@ func cleanPath(p string) bool {
 		}
 		rest = tail
 	}
+
 	return true
 }

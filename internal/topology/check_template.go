@@ -16,6 +16,7 @@ func (c *checker) templates(b *Business) {
 	if len(b.Templates) == 0 {
 		return
 	}
+
 	processes := map[int]*Process{}
 	b.each(func(s spot) { processes[s.process.ID] = s.process })
 	ids, names := map[int]int{}, map[string]int{}
@@ -56,8 +57,10 @@ func (c *checker) template(t *ConfigTemplate, path string) {
 			c.fault(path+"."+key, "%s", why)
 		}
 	}
+
 	word("name", t.Name, maxTemplateName)
 	word("file_name", t.FileName, maxFileName)
+
 	if t.Owner != "" {
 		word("owner", t.Owner, maxShort)
 	}
@@ -67,6 +70,7 @@ func (c *checker) template(t *ConfigTemplate, path string) {
 	if strings.ContainsAny(t.FileName, `/\`) {
 		c.fault(path+".file_name", "%q is not the name of a file alone", t.FileName)
 	}
+
 	switch why := checkLine(t.Path, maxPath); {
 	case t.Path == "":
 		c.fault(path+".abs_path", "required")
@@ -75,6 +79,7 @@ func (c *checker) template(t *ConfigTemplate, path string) {
 	case !cleanPath(t.Path):
 		c.fault(path+".abs_path", "%q is not a clean absolute path", t.Path)
 	}
+
 	if t.Mode != "" && !octal(t.Mode) {
 		c.fault(path+".mode", `%+.40q is not three or four octal digits such as "0644"`, t.Mode)
 	}
@@ -90,6 +95,7 @@ func (c *checker) bindings(path string, list []int, known func(id int) string) {
 		c.fault(path, "has %d entries, at most %d are allowed", len(list), maxBindings)
 		return
 	}
+
 	seen := map[int]bool{}
 	for i, id := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)

@@ -15,8 +15,8 @@ type onHost struct {
 
 // clashes lists processes of one alias on one host, in whatever modules: the fleet would know both by the same key.
 //
-// A host is known by its agent. Where one of two has none, their addresses decide; where both have one, addresses say nothing, since two hosts can have
-// the same one in turns.
+// A host is known by its agent. Where one of two has none, their addresses decide; where both have one, addresses
+// say nothing, since two hosts can have the same one in turns.
 func (b *Business) clashes() []gozzard.Fault {
 	var faults []gozzard.Fault
 	byAgent, byAddr, anonymous := map[onHost]spot{}, map[onHost]spot{}, map[onHost]spot{}
@@ -25,21 +25,25 @@ func (b *Business) clashes() []gozzard.Fault {
 		if alias == "" {
 			return
 		}
+
 		var first *spot
 		look := func(in map[onHost]spot, key onHost) {
 			if other, found := in[key]; found && first == nil {
 				first = &other
 			}
 		}
+
 		put := func(in map[onHost]spot, key onHost) {
 			if _, found := in[key]; !found {
 				in[key] = s
 			}
 		}
+
 		if host.Agent != "" {
 			look(byAgent, onHost{agent: host.Agent, alias: alias})
 			put(byAgent, onHost{agent: host.Agent, alias: alias})
 		}
+
 		for _, addr := range host.addrs() {
 			key := onHost{addr: addr, alias: alias}
 			if host.Agent == "" {
@@ -50,10 +54,12 @@ func (b *Business) clashes() []gozzard.Fault {
 			}
 			put(byAddr, key)
 		}
+
 		if first != nil {
 			faults = append(faults, gozzard.Fault{Path: s.at.String() + ".name", Text: clashText(s, *first)})
 		}
 	})
+
 	return faults
 }
 

@@ -9,13 +9,15 @@ import (
 	"strings"
 )
 
-// Compare tells what must be recorded to get from one state of a business to another, and in words what that means. Both are sorted and without faults,
-// with their numbers by process id; no old state is a new business. Base of the change is the caller's.
+// Compare tells what must be recorded to get from one state of a business to another, and in words what that means.
+// Both are sorted and without faults, with their numbers by process id; no old state is a new business. Base of the
+// change is the caller's.
 func Compare(old *Business, oldN []Numbers, new *Business, newN []Numbers) (Change, Plan) {
 	known := old != nil
 	if !known {
 		old = &Business{ID: new.ID}
 	}
+
 	c := &comparison{
 		change: Change{Biz: new.ID, Name: new.Name, Clouds: new.Clouds, Templates: new.Templates},
 		was:    flatten(old, oldN), is: flatten(new, newN),
@@ -78,9 +80,11 @@ func flatten(b *Business, n []Numbers) *flat {
 			}
 		}
 	}
+
 	for _, one := range n {
 		f.numbers[one.Process] = one
 	}
+
 	return f
 }
 
@@ -190,16 +194,19 @@ func (c *comparison) sets() {
 func (c *comparison) modules() {
 	both(c.was.modules, c.is.modules, func(id int, was, is inSet, had, has bool) {
 		item := Item{Kind: "module", ID: id, Name: either(was, is, has).dotted()}
+
 		if had && has {
 			f := (*fields)(&item.Fields)
 			f.text("name", was.Name, is.Name)
 			f.number("service_template_id", was.ServiceTemplate, is.ServiceTemplate)
 			f.number("set", was.set.ID, is.set.ID)
 		}
+
 		if c.note(item, had, has) {
 			c.change.PutModules = append(c.change.PutModules,
 				PlacedModule{Set: is.set.ID, Module: Module{ID: id, Name: is.Name, ServiceTemplate: is.ServiceTemplate}})
 		}
+
 		if !has {
 			c.change.DropModules = append(c.change.DropModules, id)
 		}
@@ -209,12 +216,14 @@ func (c *comparison) modules() {
 func (c *comparison) services() {
 	both(c.was.services, c.is.services, func(id int, was, is inModule, had, has bool) {
 		item := Item{Kind: "service instance", ID: id, Name: either(was, is, has).dotted()}
+
 		if had && has {
 			f := (*fields)(&item.Fields)
 			f.text("name", was.Name, is.Name)
 			f.number("module", was.module.ID, is.module.ID)
 			f.host(was.Host, is.Host)
 		}
+
 		// Its processes are recorded with it, and told about on their own.
 		if put := c.note(item, had, has); put || had && has && !slices.Equal(was.Processes, is.Processes) {
 			c.change.PutServices = append(c.change.PutServices, PlacedService{Module: is.module.ID, Service: *is.ServiceInstance})
@@ -263,6 +272,7 @@ func (c *comparison) templates(old, new []ConfigTemplate) {
 	byID := func(t ConfigTemplate) int { return t.ID }
 	both(index(old, byID), index(new, byID), func(id int, was, is ConfigTemplate, had, has bool) {
 		item := Item{Kind: "config template", ID: id, Name: either(was, is, has).Name}
+
 		if had && has {
 			f := (*fields)(&item.Fields)
 			f.text("name", was.Name, is.Name)
@@ -274,6 +284,7 @@ func (c *comparison) templates(old, new []ConfigTemplate) {
 			f.list("bind.templates", was.Templates, is.Templates)
 			f.list("bind.processes", was.Processes, is.Processes)
 		}
+
 		c.note(item, had, has)
 	})
 }

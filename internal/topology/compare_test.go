@@ -13,15 +13,18 @@ func planned(t *testing.T, old, new *topology.Business) (topology.Change, []stri
 	t.Helper()
 	var oldN []topology.Numbers
 	var err error
+
 	if old != nil {
 		if oldN, err = topology.Number(nil, old); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	newN, err := topology.Number(oldN, new)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	change, plan := topology.Compare(old, oldN, new, newN)
 	var lines []string
 	for sign, items := range map[string][]topology.Item{"+": plan.Added, "~": plan.Changed, "-": plan.Removed} {
@@ -29,6 +32,7 @@ func planned(t *testing.T, old, new *topology.Business) (topology.Change, []stri
 			lines = append(lines, strings.TrimSpace(sign+" "+i.Kind+" "+i.Name+" "+strings.Join(i.Fields, ", ")))
 		}
 	}
+
 	return change, lines
 }
 
@@ -41,24 +45,32 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, lines, want)
 		}
 	}
+
 	process := func(b *topology.Business) *topology.Process { return &b.Sets[0].Modules[0].Instances[0].Processes[0] }
 	const dotted = "管控平台.gse_agent.127.0.0.1_gse_agent.gse_agent"
 	only("name", "~ business BlueKing name: 蓝鲸 -> BlueKing", func(b *topology.Business) { b.Name = "BlueKing" })
 	only("priority", "~ process "+dotted+" priority: 1 -> 2", func(b *topology.Business) { process(b).Priority = 2 })
+
 	only("command", `~ process `+dotted+` start_cmd: ./start.sh -> "", timeout: 60 -> 0`, func(b *topology.Business) {
 		process(b).Start, process(b).Timeout = "", 0
 	})
+
 	only("env", "~ set 管控平台 env: 3 -> 1", func(b *topology.Business) { b.Sets[0].Env = 1 })
 	only("module", "~ module 管控平台.gse_agent service_template_id: 26 -> 0", func(b *topology.Business) { b.Sets[0].Modules[0].ServiceTemplate = 0 })
 	only("cloud", "+ cloud second", func(b *topology.Business) { b.Clouds = append(b.Clouds, topology.Cloud{ID: 1, Name: "second"}) })
+
 	only("binding", "~ config template MySQL配置 bind.templates: [26] -> [26 27]", func(b *topology.Business) {
 		b.Templates[0].Templates = []int{26, 27}
 	})
+
 	only("template", "- config template MySQL配置", func(b *topology.Business) { b.Templates = nil })
+
 	only("agent", `~ service instance 管控平台.gse_agent.127.0.0.1_gse_agent host.agent_id: "" -> a1`, func(b *topology.Business) {
 		b.Sets[0].Modules[0].Instances[0].Host.Agent = "a1"
 	})
+
 	only("process gone", "- process "+dotted, func(b *topology.Business) { b.Sets[0].Modules[0].Instances[0].Processes = nil })
+
 	if change, lines := planned(t, sampled(), sampled()); len(lines) != 0 || len(change.PutServices) != 0 {
 		t.Errorf("nothing changed: %v", lines)
 	}
@@ -75,6 +87,7 @@ func TestPlanNumbers(t *testing.T) {
 	if len(lines) != 2 || lines[1] != "~ process s.m21.i2.java inst_id: 2 -> 4" {
 		t.Errorf("got %q", lines)
 	}
+
 	want := []topology.Numbers{
 		{Process: 1, Module: 21, Alias: "java", HostNum: 1, Per: 3, Count: 3},
 		{Process: 2, Module: 21, Alias: "java", HostNum: 2, Per: 3, Count: 1},

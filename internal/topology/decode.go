@@ -29,6 +29,7 @@ func (d *decoder) mapping(n *yamldoc.Node, path string, known []string, take fun
 		d.fault(n, path, "must be a mapping, is %s", n.Kind)
 		return
 	}
+
 	for i := range n.Kids {
 		v := &n.Kids[i]
 		at := path
@@ -52,13 +53,16 @@ func list[T any](d *decoder, n *yamldoc.Node, path string, read func(n *yamldoc.
 		d.fault(n, path, "must be a list, is %s", n.Kind)
 		return nil
 	}
+
 	if len(n.Kids) == 0 {
 		return nil
 	}
+
 	all := make([]T, len(n.Kids))
 	for i := range n.Kids {
 		all[i] = read(&n.Kids[i], path+"["+strconv.Itoa(i)+"]")
 	}
+
 	return all
 }
 
@@ -75,9 +79,11 @@ func (d *decoder) text(n *yamldoc.Node, path string) string {
 		d.fault(n, path, "must be a text, is %s", n.Kind)
 		return ""
 	}
+
 	if known, ok := d.texts[n.Text]; ok {
 		return known
 	}
+
 	text := strings.Clone(n.Text) // not the whole document with it
 	d.texts[text] = text
 	return text
@@ -113,10 +119,12 @@ func (d *decoder) addr(n *yamldoc.Node, path string) netip.Addr {
 
 func (d *decoder) business(n *yamldoc.Node) *Business {
 	b := &Business{}
+
 	if n.Kind == yamldoc.Null {
 		d.fault(n, "", "the document is empty")
 		return b
 	}
+
 	known := []string{"biz", "name", "clouds", "sets", "config_templates"}
 	d.mapping(n, "", known, func(key string, v *yamldoc.Node, path string) {
 		switch key {
@@ -132,6 +140,7 @@ func (d *decoder) business(n *yamldoc.Node) *Business {
 			b.Templates = list(d, v, path, d.template)
 		}
 	})
+
 	return b
 }
 
@@ -145,9 +154,11 @@ func (d *decoder) cloud(n *yamldoc.Node, path string) (c Cloud) {
 			c.Name = d.text(v, path)
 		}
 	})
+
 	if n.Kind == yamldoc.Mapping && !required { // 0 is an id here, so nothing must not be one
 		d.fault(n, path+".id", "required")
 	}
+
 	return c
 }
 
@@ -239,6 +250,7 @@ func (d *decoder) process(n *yamldoc.Node, path string) Process {
 			}
 		}
 	})
+
 	return p
 }
 
@@ -264,6 +276,7 @@ func (d *decoder) template(n *yamldoc.Node, path string) (t ConfigTemplate) {
 			d.bind(v, path, &t)
 		}
 	})
+
 	return t
 }
 

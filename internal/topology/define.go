@@ -14,12 +14,13 @@ type Naming struct {
 	Local, Inst                int
 }
 
-// Define makes the definition under which one instance of a process is operated. In its work path, pid file and commands ${name} stands for a part of
-// the naming, by one of the names in Naming.value; any other ${...} stays as it is and is the shell's. Nothing is evaluated, and a value is not looked
-// into again.
+// Define makes the definition under which one instance of a process is operated. In its work path, pid file and
+// commands ${name} stands for a part of the naming, by one of the names in Naming.value; any other ${...} stays as
+// it is and is the shell's. Nothing is evaluated, and a value is not looked into again.
 //
-// Values go into commands as they are, without quotes: nobody can tell from outside which quotes a command is inside of. That is safe because Check
-// refuses a process that names its set or module while that has a character which means something to a shell, and aliases never have one.
+// Values go into commands as they are, without quotes: nobody can tell from outside which quotes a command is
+// inside of. That is safe because Check refuses a process that names its set or module while that has a character
+// which means something to a shell, and aliases never have one.
 func Define(p *Process, n Naming) *gozzard.Spec {
 	policy := gozzard.DefaultPolicy()
 	policy.StartCheckSecs = cmp.Or(p.StartCheckSecs, policy.StartCheckSecs)
@@ -59,12 +60,14 @@ func Missing(p *Process, a gozzard.Action) []string {
 	default:
 		return nil
 	}
+
 	var missing []string
 	for _, need := range []struct{ key, value string }{{key, command}, {"work_path", p.WorkPath}, {"pid_file", p.PIDFile}, {"user", p.User}} {
 		if need.value == "" {
 			missing = append(missing, need.key)
 		}
 	}
+
 	return missing
 }
 
@@ -98,6 +101,7 @@ func (n Naming) expand(text string) string {
 	if begin < 0 {
 		return text
 	}
+
 	var b strings.Builder
 	for ; begin >= 0; begin = strings.Index(text, "${") {
 		b.WriteString(text[:begin])
@@ -112,6 +116,7 @@ func (n Naming) expand(text string) string {
 		b.WriteString(value)
 		text = text[2+len(name)+1:]
 	}
+
 	b.WriteString(text)
 	return b.String()
 }

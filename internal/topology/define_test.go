@@ -28,6 +28,7 @@ func TestDefine(t *testing.T) {
 	if diff := cmp.Diff(want, topology.Define(p, naming)); diff != "" {
 		t.Error(diff)
 	}
+
 	plain := topology.Define(&topology.Process{Name: "java"}, naming)
 	if plain.Identity.ProcName != "java" || plain.Policy != gozzard.DefaultPolicy() || plain.Policy.OpTimeout != 60 || plain.Policy.StartCheckSecs != 5 {
 		t.Errorf("defaults are %+v", plain)
@@ -67,6 +68,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
+
 	// A value is not looked into again.
 	odd := naming
 	odd.SetName = "${inst_id}"
@@ -105,12 +107,14 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%s: %s", action, diff)
 		}
 	}
+
 	whole := &sampled().Sets[0].Modules[0].Instances[0].Processes[0]
 	for action := gozzard.ActionNone; action <= gozzard.ActionUnregister; action++ {
 		if got := topology.Missing(whole, action); got != nil {
 			t.Errorf("%s: %v", action, got)
 		}
 	}
+
 	part := *whole
 	part.PIDFile = ""
 	if got := topology.Missing(&part, gozzard.ActionReload); !cmp.Equal(got, []string{"pid_file"}) {

@@ -18,8 +18,8 @@ const MaxDocument = yamldoc.MaxSize
 // maxFaults bounds what is listed of a document that is wrong all over; the rest is counted.
 const maxFaults = 1000
 
-// Parse reads a document, YAML or JSON, into a sorted business. It is taken whole or not at all: the error is a *gozzard.Error with every fault and its
-// place, such as "line 12: sets[0].modules[1].name".
+// Parse reads a document, YAML or JSON, into a sorted business. It is taken whole or not at all: the error is a
+// *gozzard.Error with every fault and its place, such as "line 12: sets[0].modules[1].name".
 func Parse(doc []byte) (*Business, error) {
 	root, err := yamldoc.Parse(doc)
 	if err != nil {
@@ -29,6 +29,7 @@ func Parse(doc []byte) (*Business, error) {
 		}
 		return nil, faulty([]gozzard.Fault{{Path: "line " + strconv.Itoa(e.Line), Text: e.Text}})
 	}
+
 	d := &decoder{texts: map[string]string{}, bad: map[string]bool{}}
 	b := d.business(root)
 	for _, f := range b.Check() {
@@ -36,9 +37,11 @@ func Parse(doc []byte) (*Business, error) {
 			d.faults = append(d.faults, located{line(root, f.Path), f})
 		}
 	}
+
 	if len(d.faults) > 0 {
 		return nil, faulty(d.list())
 	}
+
 	b.Sort()
 	return b, nil
 }
@@ -67,10 +70,12 @@ func (d *decoder) list() []gozzard.Fault {
 		}
 		list = append(list, gozzard.Fault{Path: path, Text: f.Text})
 	}
+
 	return list
 }
 
-// told reports whether something was said already about a value, or about what it stands in: what follows from that is no fault of its own.
+// told reports whether something was said already about a value, or about what it stands in: what follows from that
+// is no fault of its own.
 func (d *decoder) told(path string) bool {
 	for path != "" {
 		if d.bad[path] {

@@ -73,12 +73,15 @@ func TestFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	golden := filepath.Join("testdata", "format.yaml")
+
 	if *update {
 		if err := os.WriteFile(golden, doc, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(golden)
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +89,7 @@ func TestFormat(t *testing.T) {
 	if diff := cmp.Diff(string(want), string(doc)); diff != "" {
 		t.Error(diff)
 	}
+
 	again, err := topology.Parse(doc)
 	if err != nil {
 		t.Fatal(err)
@@ -123,23 +127,28 @@ func TestFaults(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no documents: %v", err)
 	}
+
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			doc, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			b, err := topology.Parse(doc)
 			if b != nil {
 				t.Error("half a business was read")
 			}
+
 			got := strings.Join(faultsOf(t, err), "\n") + "\n"
 			golden := strings.TrimSuffix(file, ".yaml") + ".txt"
+
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			want, err := os.ReadFile(golden)
 			if err != nil {
 				t.Fatal(err)
@@ -167,14 +176,17 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := &topology.Business{ID: 2, Name: "x", Sets: []topology.Set{{ID: 1, Name: "s", Env: topology.EnvTest}}}
 	if diff := cmp.Diff(want, b, sameAddrs); diff != "" {
 		t.Error(diff)
 	}
+
 	list := faultsOf(t, func() error {
 		_, err := topology.Parse([]byte("{\"biz\": 2,\n \"name\": \"x\"\n \"sets\": []}"))
 		return err
 	}())
+
 	if len(list) != 1 || !strings.HasPrefix(list[0], "line 3: expected a comma") {
 		t.Errorf("got %q", list)
 	}
@@ -208,8 +220,10 @@ config_templates:
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	again := *b
 	again.Sort()
+
 	if diff := cmp.Diff(&again, b, sameAddrs); diff != "" {
 		t.Error(diff)
 	}

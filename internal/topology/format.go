@@ -8,18 +8,22 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Format writes the document of a business: Parse reads the same from it again. A business that Parse would refuse is not written.
+// Format writes the document of a business: Parse reads the same from it again. A business that Parse would refuse
+// is not written.
 func Format(b *Business) ([]byte, error) {
 	if faults := b.Check(); len(faults) > 0 {
 		return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "cannot write business " + strconv.Itoa(b.ID), Faults: faults}
 	}
+
 	w := &writer{}
 	w.number("biz", b.ID)
 	w.text("name", b.Name)
+
 	w.list("clouds", len(b.Clouds), func(i int) {
 		w.number("id", b.Clouds[i].ID)
 		w.text("name", b.Clouds[i].Name)
 	})
+
 	w.list("sets", len(b.Sets), func(i int) { w.set(&b.Sets[i]) })
 	w.list("config_templates", len(b.Templates), func(i int) { w.template(&b.Templates[i]) })
 	return w.Bytes(), nil
@@ -36,6 +40,7 @@ func (w *writer) key(key string) {
 	for range w.indent - 1 {
 		w.WriteString("  ")
 	}
+
 	if w.indent > 0 {
 		if w.item {
 			w.WriteString("- ")
@@ -43,6 +48,7 @@ func (w *writer) key(key string) {
 			w.WriteString("  ")
 		}
 	}
+
 	w.item = false
 	w.WriteString(key)
 	w.WriteByte(':')
@@ -134,9 +140,11 @@ func (w *writer) template(t *ConfigTemplate) {
 	w.text("owner", t.Owner)
 	w.text("group", t.Group)
 	w.text("mode", t.Mode)
+
 	if len(t.Templates)+len(t.Processes) == 0 {
 		return
 	}
+
 	w.key("bind")
 	between := " {"
 	for _, list := range []struct {
@@ -149,6 +157,7 @@ func (w *writer) template(t *ConfigTemplate) {
 			between = ", "
 		}
 	}
+
 	w.WriteString("}\n")
 }
 
@@ -169,8 +178,10 @@ func (w *writer) scalar(s string) {
 		w.WriteString(s)
 		return
 	}
+
 	const hex = "0123456789abcdef"
 	w.WriteByte('"')
+
 	for _, r := range s {
 		switch {
 		case r == '"' || r == '\\':
@@ -189,15 +200,17 @@ func (w *writer) scalar(s string) {
 			w.WriteRune(r)
 		}
 	}
+
 	w.WriteByte('"')
 }
 
-// bare reports whether a text needs no quotes: it begins like a word, a path or an option of a program, has nothing that could end it, and is no word
-// that means something else.
+// bare reports whether a text needs no quotes: it begins like a word, a path or an option of a program, has nothing
+// that could end it, and is no word that means something else.
 func bare(s string) bool {
 	if s == "" || s[len(s)-1] == ' ' {
 		return false
 	}
+
 	letters := false
 	for i, r := range s {
 		switch {
@@ -210,13 +223,16 @@ func bare(s string) bool {
 			return false
 		}
 	}
+
 	if number := strings.TrimPrefix(s, "."); !letters || number[0] >= '0' && number[0] <= '9' {
 		return address(s)
 	}
+
 	switch strings.ToLower(s) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan":
 		return false
 	}
+
 	return true
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzParse: any bytes are a business without faults, which is read again from its own document, or an error that people can act on.
+// FuzzParse: any bytes are a business without faults, which is read again from its own document, or an error that
+// people can act on.
 func FuzzParse(f *testing.F) {
 	z := fuzztest.New(f)
 	z.Add([]byte(sample))
@@ -21,6 +22,7 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	for _, file := range files {
 		doc, err := os.ReadFile(file)
 		if err != nil {
@@ -28,6 +30,7 @@ func FuzzParse(f *testing.F) {
 		}
 		z.Add(doc)
 	}
+
 	z.Fuzz(func(t *testing.T, doc []byte) {
 		b, err := topology.Parse(doc)
 		if err != nil {
@@ -37,13 +40,16 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
+
 		if faults := b.Check(); len(faults) > 0 {
 			t.Fatalf("read with faults: %v", faults)
 		}
+
 		text, err := topology.Format(b)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		again, err := topology.Parse(text)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)

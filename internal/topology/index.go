@@ -8,9 +8,10 @@ import (
 
 // Index is every business in memory, with the indexes that questions need. All methods are safe for concurrent use.
 //
-// Each business is a set of columns that never change but for the statuses: Put builds new ones aside and swaps them in, so readers go on with the
-// old ones meanwhile. A question decides everything but statuses without any lock, and holds the business's lock shared only to look at statuses
-// and to copy its page. Refresh asks the fleet without that lock and takes it only to write what has changed.
+// Each business is a set of columns that never change but for the statuses: Put builds new ones aside and swaps
+// them in, so readers go on with the old ones meanwhile. A question decides everything but statuses without any
+// lock, and holds the business's lock shared only to look at statuses and to copy its page. Refresh asks the fleet
+// without that lock and takes it only to write what has changed.
 type Index struct {
 	puts    sync.Mutex // one Put, Replace or Remove at a time
 	all     atomic.Pointer[generation]
@@ -31,8 +32,8 @@ func NewIndex() *Index {
 	return x
 }
 
-// Put inserts or replaces a business. Nothing of b and n is kept. Statuses of instances that stay (the same host, alias and local number) are kept
-// until they are refreshed; new instances are unregistered until then.
+// Put inserts or replaces a business. Nothing of b and n is kept. Statuses of instances that stay (the same host,
+// alias and local number) are kept until they are refreshed; new instances are unregistered until then.
 func (x *Index) Put(b *Business, n []Numbers) {
 	fresh := build(b, n)
 	x.puts.Lock()
@@ -42,6 +43,7 @@ func (x *Index) Put(b *Business, n []Numbers) {
 		x.show(b.ID, fresh)
 		return
 	}
+
 	kept := fresh.matchInstances(old)
 	old.mu.RLock() // keeps refreshes out: none may get lost between the copy and the swap
 	defer old.mu.RUnlock()
@@ -50,7 +52,8 @@ func (x *Index) Put(b *Business, n []Numbers) {
 	old.gone.Store(true)
 }
 
-// Replace is Put for who can look: questions see the business as it was until all instances of the new one have been looked at.
+// Replace is Put for who can look: questions see the business as it was until all instances of the new one have
+// been looked at.
 func (x *Index) Replace(b *Business, n []Numbers, look Look) {
 	fresh := build(b, n)
 	x.puts.Lock()
@@ -87,7 +90,8 @@ func (x *Index) Len(biz int) int {
 // business finds the columns of a business as they are now, nil when there are none.
 func (x *Index) business(biz int) *columns { return x.all.Load().now[biz] }
 
-// show puts columns in the place of a business's old ones; nil removes it. Readers hold on to the generation that they have.
+// show puts columns in the place of a business's old ones; nil removes it. Readers hold on to the generation that
+// they have.
 func (x *Index) show(biz int, c *columns) {
 	g := *x.all.Load()
 	g.now, g.next = with(g.now, biz, c), with(g.next, biz, nil)

@@ -5,7 +5,8 @@ import (
 	mathbits "math/bits"
 )
 
-// bits is a set of rows: a quarter of a megabyte for two million, counted in some ten microseconds. Bits past the last row are 0.
+// bits is a set of rows: a quarter of a megabyte for two million, counted in some ten microseconds. Bits past the
+// last row are 0.
 type bits []uint64
 
 func newBits(rows int) bits { return make(bits, (rows+63)/64) }
@@ -36,17 +37,22 @@ func (b bits) resize(rows int, full bool) bits {
 	if cap(b) < words {
 		b = make(bits, words)
 	}
+
 	b = b[:words]
+
 	if !full {
 		clear(b)
 		return b
 	}
+
 	for i := range b {
 		b[i] = ^uint64(0)
 	}
+
 	if rows%64 != 0 {
 		b[words-1] = 1<<(rows%64) - 1
 	}
+
 	return b
 }
 
@@ -92,6 +98,7 @@ func (b bits) take(out []uint32, from, to int) []uint32 {
 			seen++
 		}
 	}
+
 	return out
 }
 

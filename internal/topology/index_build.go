@@ -31,7 +31,8 @@ type kindKey struct {
 	template, priority int
 }
 
-// texts gives each distinct text a number. What it keeps shares no memory with what it was given: that may be a part of a whole document.
+// texts gives each distinct text a number. What it keeps shares no memory with what it was given: that may be a
+// part of a whole document.
 type texts struct {
 	numbers map[string]uint32
 	list    []string
@@ -65,20 +66,24 @@ func build(b *Business, n []Numbers) *columns {
 			yield(s)
 		}
 	})
+
 	c.serviceKinds = make([]uint32, len(c.ids))
 	for i, row := range c.serviceRows.items {
 		c.serviceKinds[i] = c.kind[row]
 	}
+
 	c.aliasRows = newLists(len(c.aliases), func(yield func(uint32)) {
 		for row := range c.ids {
 			yield(c.aliasOf(uint32(row)))
 		}
 	})
+
 	c.modulesByID = placesBy(len(c.modules), func(a, b uint32) int { return cmp.Compare(c.modules[a].id, c.modules[b].id) })
 	c.moduleRank = make([]uint32, len(c.modules))
 	for rank, m := range c.modulesByID {
 		c.moduleRank[m] = uint32(rank)
 	}
+
 	c.servicesByID = placesBy(len(c.services), func(a, b uint32) int { return cmp.Compare(c.services[a].id, c.services[b].id) })
 	c.servicesByName = placesBy(len(c.services), func(a, b uint32) int { return cmp.Compare(c.serviceName(a), c.serviceName(b)) })
 	c.markEnvs()
@@ -111,7 +116,8 @@ func byID[T any](list []T, id func(*T) int) []*T {
 	return sorted
 }
 
-// bindings collects which configuration templates belong to which process templates and processes, in order of the templates' ids.
+// bindings collects which configuration templates belong to which process templates and processes, in order of the
+// templates' ids.
 func (w *builder) bindings(all []ConfigTemplate) {
 	w.bound, w.c.configs = make(map[int][]ConfigRef), make(map[int][]ConfigRef)
 	for _, t := range byID(all, func(t *ConfigTemplate) int { return t.ID }) {
@@ -145,6 +151,7 @@ func (w *builder) tree(b *Business) {
 func (w *builder) module(m *Module, set uint32) {
 	place := uint32(len(w.c.modules))
 	from := uint32(len(w.c.services))
+
 	for _, v := range byID(m.Instances, func(v *ServiceInstance) int { return v.ID }) {
 		host, ok := w.hosts[v.Host]
 		if !ok {
@@ -158,6 +165,7 @@ func (w *builder) module(m *Module, set uint32) {
 		}
 		w.c.services = append(w.c.services, serviceEntry{id: v.ID, name: w.serviceNames.number(v.Name), module: place, host: host})
 	}
+
 	w.c.modules = append(w.c.modules, moduleEntry{
 		id: m.ID, template: m.ServiceTemplate, name: w.moduleNames.number(m.Name), set: set, services: span{from, uint32(len(w.c.services))},
 	})
@@ -183,6 +191,7 @@ func (w *builder) nameHosts(clouds []Cloud) {
 	order := placesBy(len(c.hosts), func(a, b uint32) int {
 		return cmp.Or(c.hosts[a].IP.Compare(c.hosts[b].IP), cmp.Compare(c.hosts[a].Cloud, c.hosts[b].Cloud))
 	})
+
 	sorted, moved := make([]hostEntry, len(order)), make([]uint32, len(order))
 	for to, from := range order {
 		sorted[to], moved[from] = c.hosts[from], uint32(to)
@@ -191,15 +200,18 @@ func (w *builder) nameHosts(clouds []Cloud) {
 			sorted[to].rank = sorted[to-1].rank
 		}
 	}
+
 	c.hosts = sorted
 	for i := range c.services {
 		c.services[i].host = moved[c.services[i].host]
 	}
+
 	c.hostServices = newLists(len(c.hosts), func(yield func(uint32)) {
 		for i := range c.services {
 			yield(c.services[i].host)
 		}
 	})
+
 	for h := range uint32(len(c.hosts)) {
 		if c.hosts[h].IPv6.IsValid() {
 			c.hostsByIPv6 = append(c.hostsByIPv6, h)
@@ -208,6 +220,7 @@ func (w *builder) nameHosts(clouds []Cloud) {
 			c.hostsByAgent = append(c.hostsByAgent, h)
 		}
 	}
+
 	c.hostsByIPv6, c.hostsByAgent = slices.Clone(c.hostsByIPv6), slices.Clone(c.hostsByAgent)
 	slices.SortStableFunc(c.hostsByIPv6, func(a, b uint32) int { return compareIPv6(&c.hosts[a].Host, &c.hosts[b].Host) })
 	slices.SortStableFunc(c.hostsByAgent, func(a, b uint32) int { return cmp.Compare(c.hosts[a].Agent, c.hosts[b].Agent) })
@@ -224,17 +237,22 @@ func (w *builder) nameClouds(clouds []Cloud) {
 	for _, l := range clouds {
 		names[l.ID] = l.Name
 	}
+
 	places := make(map[int]uint32)
 	for i := range c.hosts {
 		places[c.hosts[i].Cloud] = 0
 	}
+
 	for id := range places {
 		c.clouds = append(c.clouds, Cloud{ID: id, Name: strings.Clone(names[id])})
 	}
+
 	slices.SortFunc(c.clouds, func(a, b Cloud) int { return cmp.Compare(a.ID, b.ID) })
+
 	for i, l := range c.clouds {
 		places[l.ID] = uint32(i)
 	}
+
 	for i := range c.hosts {
 		c.hosts[i].cloud = places[c.hosts[i].Cloud]
 	}
@@ -248,10 +266,12 @@ func (w *builder) processes(n []Numbers) {
 		}
 		return cmp.Compare(a.service, b.service)
 	})
+
 	byProcess := func(a, b Numbers) int { return cmp.Compare(a.Process, b.Process) }
 	if !slices.IsSortedFunc(n, byProcess) {
 		n = slices.SortedFunc(slices.Values(n), byProcess)
 	}
+
 	c, rows := w.c, len(w.found)
 	c.ids, c.base = make([]int, rows), make([]int, rows)
 	c.service, c.kind, c.first = make([]uint32, rows), make([]uint32, rows), make([]uint32, rows+1)
@@ -267,6 +287,7 @@ func (w *builder) processes(n []Numbers) {
 			c.first[row+1] += uint32(max(n[next].Count, 0))
 		}
 	}
+
 	c.columnsOfStatus()
 }
 

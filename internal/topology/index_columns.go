@@ -8,8 +8,9 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// columns is one business as the index holds it. Things refer to each other by their places in these slices; there is no pointer and no string per
-// row, so that two million of them are a few dozen objects to the garbage collector. All but the last group never changes.
+// columns is one business as the index holds it. Things refer to each other by their places in these slices; there
+// is no pointer and no string per row, so that two million of them are a few dozen objects to the garbage
+// collector. All but the last group never changes.
 type columns struct {
 	biz       int
 	namespace string
@@ -145,9 +146,11 @@ func (l *lists) size(s span) int { return int(l.start[s.to] - l.start[s.from]) }
 func newLists(values int, column func(yield func(value uint32))) lists {
 	l := lists{start: make([]uint32, values+1)}
 	column(func(v uint32) { l.start[v+1]++ })
+
 	for v := range values {
 		l.start[v+1] += l.start[v]
 	}
+
 	l.items = make([]uint32, l.start[values])
 	next := slices.Clone(l.start)
 	place := uint32(0)
@@ -156,6 +159,7 @@ func newLists(values int, column func(yield func(value uint32))) lists {
 		next[v]++
 		place++
 	})
+
 	return l
 }
 

@@ -12,13 +12,15 @@ type scratch struct {
 // keepPage bounds what a question for everything leaves behind.
 const keepPage = 1 << 16
 
-// Find lists the processes that fit, with how many there are in all; of a business that is not known there are none. The page and the count are of
-// one moment. ReportedAt, Stale and PID are left zero: the index does not know them. Configs are shared and must not be changed.
+// Find lists the processes that fit, with how many there are in all; of a business that is not known there are
+// none. The page and the count are of one moment. ReportedAt, Stale and PID are left zero: the index does not know
+// them. Configs are shared and must not be changed.
 func (x *Index) Find(q Query) (total int, rows []Row) {
 	c := x.business(q.Biz)
 	if c == nil {
 		return 0, nil
 	}
+
 	s := x.scratch.Get().(*scratch)
 	defer func() {
 		if cap(s.page) > keepPage {
@@ -26,6 +28,7 @@ func (x *Index) Find(q Query) (total int, rows []Row) {
 		}
 		x.scratch.Put(s)
 	}()
+
 	all := c.choose(&q, s)
 	states := newStateMask(&q)
 	if states == nil {
@@ -34,9 +37,11 @@ func (x *Index) Find(q Query) (total int, rows []Row) {
 		defer c.mu.RUnlock()
 		return total, c.load(page)
 	}
+
 	if all {
 		s.rows = s.rows.resize(len(c.ids), true)
 	}
+
 	c.mu.RLock() // also while the page is sorted, tens of milliseconds for millions of rows: states must not change between choosing and showing
 	defer c.mu.RUnlock()
 	states.narrow(s.rows, c)
@@ -49,13 +54,16 @@ func (c *columns) choose(q *Query, s *scratch) (all bool) {
 	if q.Expression == nil || q.Expression.Slice == nil {
 		return newSieve(c, s, q).pick()
 	}
+
 	named, rest := Query{Env: q.Env, Visible: q.Visible, Expression: new(Expression)}, *q
 	*named.Expression = *q.Expression
 	named.Expression.Slice = nil
 	rest.Env, rest.Visible, rest.Expression = EnvAny, nil, nil
+
 	if newSieve(c, s, &named).pick() {
 		s.rows = s.rows.resize(len(c.ids), true)
 	}
+
 	s.rows.window(q.Expression.Slice.Bounds(s.rows.count()))
 	newSieve(c, s, &rest).narrow()
 	return false
@@ -66,10 +74,13 @@ func (c *columns) page(q *Query, s *scratch, all bool) (total int, page []uint32
 	if total = len(c.ids); !all {
 		total = s.rows.count()
 	}
+
 	from, to := min(max(q.Start, 0), total), total
+
 	if q.Limit >= 0 {
 		to = min(to, from+min(q.Limit, total))
 	}
+
 	s.page = s.page[:0]
 	switch {
 	case from == to:
@@ -85,6 +96,7 @@ func (c *columns) page(q *Query, s *scratch, all bool) (total int, page []uint32
 	default:
 		s.page = s.rows.take(s.page, from, to)
 	}
+
 	return total, s.page
 }
 
@@ -96,11 +108,14 @@ func newStateMask(q *Query) *stateMask {
 	if len(q.States)+len(q.Hosted) == 0 {
 		return nil
 	}
+
 	const ones = ^uint64(0)
 	m := &stateMask{ones, ones, ones, ones, ones}
+
 	if len(q.States) > 0 {
 		m.running, m.stopped, m.unregistered = 0, 0, 0
 	}
+
 	for _, s := range q.States {
 		switch s {
 		case gozzard.StateRunning:
@@ -111,9 +126,11 @@ func newStateMask(q *Query) *stateMask {
 			m.unregistered = ones
 		}
 	}
+
 	if len(q.Hosted) > 0 {
 		m.hosted, m.unhosted = 0, 0
 	}
+
 	for _, h := range q.Hosted {
 		if h {
 			m.hosted = ones
@@ -121,6 +138,7 @@ func newStateMask(q *Query) *stateMask {
 			m.unhosted = ones
 		}
 	}
+
 	return m
 }
 
@@ -138,10 +156,12 @@ func (c *columns) load(page []uint32) []Row {
 	if len(page) == 0 {
 		return nil
 	}
+
 	n := 0
 	for _, row := range page {
 		n += int(c.first[row+1] - c.first[row])
 	}
+
 	rows, instances := make([]Row, len(page)), make([]RowInstance, 0, n)
 	for i, row := range page {
 		before := len(instances)
@@ -151,6 +171,7 @@ func (c *columns) load(page []uint32) []Row {
 		c.fill(&rows[i], row)
 		rows[i].Instances = instances[before:len(instances):len(instances)]
 	}
+
 	return rows
 }
 

@@ -12,7 +12,8 @@ import (
 // manyPatterns is how many patterns of process ids are still worth to be taken apart.
 const manyPatterns = 4096
 
-// rowSpans is what is asked of process ids, as places: rows are in order of ids, so a range of ids is a span. They are sorted and do not touch.
+// rowSpans is what is asked of process ids, as places: rows are in order of ids, so a range of ids is a span. They
+// are sorted and do not touch.
 type rowSpans []span
 
 func (l rowSpans) size() int {
@@ -35,6 +36,7 @@ type idRange struct{ lo, hi int }
 func (c *columns) rowsWithin(ranges []idRange) rowSpans {
 	list := make(rowSpans, 0, len(ranges))
 	slices.SortFunc(ranges, func(a, b idRange) int { return cmp.Compare(a.lo, b.lo) })
+
 	for _, r := range ranges {
 		from, _ := slices.BinarySearch(c.ids, r.lo)
 		to := len(c.ids)
@@ -48,10 +50,12 @@ func (c *columns) rowsWithin(ranges []idRange) rowSpans {
 			list = append(list, s)
 		}
 	}
+
 	return list
 }
 
-// idRanges takes an expression apart into the only ids that can fit. It is not ok when it asks for more than ranges of numbers.
+// idRanges takes an expression apart into the only ids that can fit. It is not ok when it asks for more than ranges
+// of numbers.
 func idRanges(e *expression.Expression) (ranges []idRange, ok bool) {
 	patterns, ok := e.Literals()
 	if !ok {
@@ -59,6 +63,7 @@ func idRanges(e *expression.Expression) (ranges []idRange, ok bool) {
 			return nil, false
 		}
 	}
+
 	for _, p := range patterns {
 		r, some, ok := patternRange(p)
 		if !ok {
@@ -68,11 +73,12 @@ func idRanges(e *expression.Expression) (ranges []idRange, ok bool) {
 			ranges = append(ranges, r)
 		}
 	}
+
 	return ranges, true
 }
 
-// patternRange reads digits and classes of digits, such as 12[3-5][0-9], as the range that they stand for: after the first class there must be all
-// ten digits at each place. some is false when no id is written that way.
+// patternRange reads digits and classes of digits, such as 12[3-5][0-9], as the range that they stand for: after
+// the first class there must be all ten digits at each place. some is false when no id is written that way.
 func patternRange(pattern string) (r idRange, some, ok bool) {
 	some, ok = true, true
 	zero, places, open := strings.HasPrefix(pattern, "0"), 0, false
@@ -94,6 +100,7 @@ func patternRange(pattern string) (r idRange, some, ok bool) {
 		}
 		pattern = rest
 	}
+
 	return r, some && places > 0 && !(zero && places > 1), true
 }
 

@@ -1,16 +1,18 @@
 package topology
 
-// matchInstances finds for each row the row of other columns that is the same process on the same host: its status goes on. The number of a row
-// without one is past all rows.
+// matchInstances finds for each row the row of other columns that is the same process on the same host: its status
+// goes on. The number of a row without one is past all rows.
 func (c *columns) matchInstances(old *columns) []uint32 {
 	same := make([]uint32, len(c.ids))
 	for row := range same {
 		same[row] = uint32(len(old.ids))
 	}
+
 	hosts := make(map[Host]uint32, len(old.hosts))
 	for i := range old.hosts {
 		hosts[old.hosts[i].Host] = uint32(i)
 	}
+
 	before := make(map[string]uint32)
 	for h := range c.hosts {
 		was, ok := hosts[c.hosts[h].Host]
@@ -27,6 +29,7 @@ func (c *columns) matchInstances(old *columns) []uint32 {
 			}
 		}
 	}
+
 	return same
 }
 

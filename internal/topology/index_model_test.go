@@ -36,14 +36,17 @@ type naiveKey struct {
 
 func (m *naive) put(b *topology.Business, numbers []topology.Numbers) {
 	kept := map[naiveKey]topology.Status{}
+
 	if old := m.all[b.ID]; old != nil {
 		old.instances(func(k naiveKey, s *topology.Status) { kept[k] = *s })
 	}
+
 	n := &naiveBusiness{}
 	clouds := map[int]string{}
 	for _, c := range b.Clouds {
 		clouds[c.ID] = c.Name
 	}
+
 	for _, s := range b.Sets {
 		set := topology.SetCount{ID: s.ID, Name: s.Name, Env: s.Env, Modules: []topology.ModuleCount{}}
 		for _, mod := range s.Modules {
@@ -64,6 +67,7 @@ func (m *naive) put(b *topology.Business, numbers []topology.Numbers) {
 		slices.SortFunc(set.Modules, func(a, b topology.ModuleCount) int { return a.ID - b.ID })
 		n.sets = append(n.sets, set)
 	}
+
 	slices.SortFunc(n.sets, func(a, b topology.SetCount) int { return a.ID - b.ID })
 	slices.SortFunc(n.rows, func(a, b topology.Row) int { return a.Process - b.Process })
 	n.instances(func(k naiveKey, s *topology.Status) { *s = kept[k] })
@@ -125,6 +129,7 @@ func (m *naive) find(q topology.Query) (int, []topology.Row) {
 	if n == nil {
 		return 0, nil
 	}
+
 	var list []topology.Row
 	for _, r := range n.rows {
 		var all []topology.Status
@@ -136,17 +141,21 @@ func (m *naive) find(q topology.Query) (int, []topology.Row) {
 			list = append(list, r)
 		}
 	}
+
 	if q.Expression != nil && q.Expression.Slice != nil {
 		from, to := q.Expression.Slice.Bounds(len(list))
 		list = list[from:to]
 	}
+
 	list = slices.DeleteFunc(slices.Clone(list), func(r topology.Row) bool { return !naiveFits(&q, &r) })
 	slices.SortStableFunc(list, func(a, b topology.Row) int { return naiveOrder(q.Order, &a, &b) })
 	total := len(list)
 	list = list[min(max(q.Start, 0), total):]
+
 	if q.Limit >= 0 {
 		list = list[:min(q.Limit, len(list))]
 	}
+
 	return total, list
 }
 
@@ -207,6 +216,7 @@ func (m *naive) tree(biz int, env topology.Env) (tree []topology.SetCount) {
 	if n == nil {
 		return nil
 	}
+
 	for _, s := range n.sets {
 		if env != topology.EnvAny && s.Env != env {
 			continue
@@ -221,6 +231,7 @@ func (m *naive) tree(biz int, env topology.Env) (tree []topology.SetCount) {
 		}
 		tree = append(tree, s)
 	}
+
 	return tree
 }
 

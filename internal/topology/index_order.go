@@ -8,8 +8,9 @@ import (
 // fewRows is how many rows are sorted by comparing them; the places of more are found by counting.
 const fewRows = 512
 
-// sortedPage appends the rows at places from to to-1 of a set, once it is sorted. Only what the page needs is sorted: each key counts how many rows
-// have which rank, and only ranks that reach into the page go on to the next key.
+// sortedPage appends the rows at places from to to-1 of a set, once it is sorted. Only what the page needs is
+// sorted: each key counts how many rows have which rank, and only ranks that reach into the page go on to the next
+// key.
 func (c *columns) sortedPage(page []uint32, rows bits, total int, keys []Order, from, to int) []uint32 {
 	return c.sortInto(page, rows.take(make([]uint32, 0, total), 0, total), keys, from, to)
 }
@@ -52,15 +53,18 @@ func (c *columns) sortByCount(page, rows []uint32, keys []Order, from, to int) [
 	for _, row := range rows {
 		start[rank(row)+1]++
 	}
+
 	for r := range ranks {
 		start[r+1] += start[r]
 	}
+
 	first := uint32(rankAt(start, from))
 	last := uint32(rankAt(start, to-1))
 	next := make([]int, last-first+1)
 	for i := range next {
 		next[i] = start[first+uint32(i)] - start[first]
 	}
+
 	sorted := make([]uint32, start[last+1]-start[first])
 	for _, row := range rows {
 		if r := rank(row); r >= first && r <= last {
@@ -68,6 +72,7 @@ func (c *columns) sortByCount(page, rows []uint32, keys []Order, from, to int) [
 			next[r-first]++
 		}
 	}
+
 	for r := first; r <= last; r++ {
 		if start[r] == start[r+1] {
 			continue
@@ -75,11 +80,13 @@ func (c *columns) sortByCount(page, rows []uint32, keys []Order, from, to int) [
 		same := sorted[start[r]-start[first] : start[r+1]-start[first]]
 		page = c.sortInto(page, same, keys[1:], max(from-start[r], 0), min(to-start[r], len(same)))
 	}
+
 	return page
 }
 
-// ranker tells the rank of many rows, counted from the end for a descending order. Most ranks are those of a row's service: where there are more
-// rows than services, looking them up beforehand saves two steps for each row, each into memory far away.
+// ranker tells the rank of many rows, counted from the end for a descending order. Most ranks are those of a row's
+// service: where there are more rows than services, looking them up beforehand saves two steps for each row, each
+// into memory far away.
 func (c *columns) ranker(k Order, rows int) func(row uint32) uint32 {
 	last := c.ranks(k.By) - 1
 	turn := func(r uint32) uint32 {
@@ -88,6 +95,7 @@ func (c *columns) ranker(k Order, rows int) func(row uint32) uint32 {
 		}
 		return r
 	}
+
 	if k.By == ByName {
 		table := make([]uint32, len(c.kinds))
 		for i := range table {
@@ -95,13 +103,16 @@ func (c *columns) ranker(k Order, rows int) func(row uint32) uint32 {
 		}
 		return func(row uint32) uint32 { return table[c.kind[row]] }
 	}
+
 	if rows < len(c.services) {
 		return func(row uint32) uint32 { return turn(c.rank(k.By, row)) }
 	}
+
 	table := make([]uint32, len(c.services))
 	for i := range table {
 		table[i] = turn(c.serviceRank(k.By, uint32(i)))
 	}
+
 	return func(row uint32) uint32 { return table[c.service[row]] }
 }
 
@@ -122,8 +133,8 @@ func (c *columns) rank(by Field, row uint32) uint32 {
 	return c.serviceRank(by, c.service[row])
 }
 
-// serviceRank is the rank that all rows of a service have. Addresses are in order of their numbers, as people count hosts, and not of their text;
-// hosts without an IPv4 address come first.
+// serviceRank is the rank that all rows of a service have. Addresses are in order of their numbers, as people count
+// hosts, and not of their text; hosts without an IPv4 address come first.
 func (c *columns) serviceRank(by Field, s uint32) uint32 {
 	service := &c.services[s]
 	switch by {

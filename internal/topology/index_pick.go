@@ -10,8 +10,8 @@ import (
 // fewAliases bounds how many aliases are decided only to learn how many rows they have.
 const fewAliases = 4096
 
-// What it costs to try a candidate. Services are walked through in the order in which they and their names are in memory; to ask from a row for its
-// service means to jump there, and back for the next row.
+// What it costs to try a candidate. Services are walked through in the order in which they and their names are in
+// memory; to ask from a row for its service means to jump there, and back for the next row.
 const (
 	costOfRow     = 1
 	costOfService = 8
@@ -19,23 +19,27 @@ const (
 	noList        = math.MaxInt
 )
 
-// pick puts the rows that fit into the set, through the list of candidates that costs least. It reports true instead, and leaves the set as it is,
-// when all rows fit.
+// pick puts the rows that fit into the set, through the list of candidates that costs least. It reports true
+// instead, and leaves the set as it is, when all rows fit.
 func (v *sieve) pick() (all bool) {
 	if v.env == EnvAny && v.decided == nil && !v.asksOwn() {
 		return true
 	}
+
 	*v.rows = v.rows.resize(len(v.c.ids), false)
 	each := costOfRow
+
 	if v.decided != nil {
 		each += costOfJump
 	}
+
 	aliases, byAlias := v.aliasList(each)
 	services, byService := v.serviceSpans()
 	byID := noList
 	for _, ids := range v.ids {
 		byID = min(byID, ids.size()*each)
 	}
+
 	switch min(byID, byAlias, byService) {
 	case noList:
 		if !v.asksOwn() {
@@ -50,13 +54,16 @@ func (v *sieve) pick() (all bool) {
 	case byService:
 		v.pickServices(services)
 	}
+
 	if v.env != EnvAny {
 		v.rows.and(v.c.envs[v.env])
 	}
+
 	return false
 }
 
-// narrow removes rows that do not fit from the set. It is never asked for an environment, which belongs to what comes before a slice.
+// narrow removes rows that do not fit from the set. It is never asked for an environment, which belongs to what
+// comes before a slice.
 func (v *sieve) narrow() {
 	for row := range v.rows.all() {
 		if !v.fits(row) {
@@ -136,18 +143,22 @@ func (v *sieve) aliasList(each int) (aliases []uint32, cost int) {
 	default:
 		return nil, noList
 	}
+
 	for _, a := range aliases {
 		cost += len(c.aliasRows.of(a)) * each
 	}
+
 	return aliases, cost
 }
 
 // serviceSpans are the services among which those that fit are, and what it costs to try them.
 func (v *sieve) serviceSpans() (best []span, cost int) {
 	cost = noList
+
 	if v.decided == nil {
 		return nil, cost
 	}
+
 	consider := func(list []span) {
 		n := 0
 		for _, s := range list {
@@ -157,7 +168,9 @@ func (v *sieve) serviceSpans() (best []span, cost int) {
 			best, cost = list, n
 		}
 	}
+
 	consider([]span{{0, uint32(len(v.c.services))}})
+
 	if v.moduleFits != nil {
 		consider(v.inModules())
 	}
@@ -170,6 +183,7 @@ func (v *sieve) serviceSpans() (best []span, cost int) {
 	if words, ok := v.serviceNames.words(); ok {
 		consider(v.withNames(words))
 	}
+
 	return best, cost
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Look tells what the fleet knows now of processes on one host; those that it does not know it leaves in out as they are, zero. It must not keep
-// the slices, nor ask the index.
+// Look tells what the fleet knows now of processes on one host; those that it does not know it leaves in out as
+// they are, zero. It must not keep the slices, nor ask the index.
 type Look func(h Host, keys []gozzard.Key, out []Status)
 
 // hostsAtOnce bounds how long a refresh keeps other refreshes of the same business waiting.
@@ -61,20 +61,26 @@ func (c *columns) refreshSome(hosts []uint32, look Look, u *update) bool {
 	for _, h := range hosts {
 		u.host(c, h, look)
 	}
+
 	if len(u.rows) == 0 {
 		return !c.gone.Load()
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.gone.Load() {
 		return false
 	}
+
 	for i, p := range u.places {
 		c.status[p] = u.values[i]
 	}
+
 	for _, row := range u.rows {
 		c.write(row)
 	}
+
 	return true
 }
 
@@ -121,6 +127,7 @@ func (u *update) name(c *columns) {
 			u.text = strconv.AppendUint(u.text, uint64(local)+1, 10)
 		}
 	}
+
 	text := string(u.text)
 	for _, row := range u.onHost {
 		alias := len(c.aliases[c.aliasOf(row)])
@@ -172,10 +179,11 @@ func newHostNames(agents []gozzard.AgentID, addrs []gozzard.HostAddr) *hostNames
 	return n
 }
 
-// in finds the hosts of a business that are named, by whichever is fewer: with many businesses, looking for each name in each of them would cost
-// more than going through all hosts.
+// in finds the hosts of a business that are named, by whichever is fewer: with many businesses, looking for each
+// name in each of them would cost more than going through all hosts.
 func (n *hostNames) in(c *columns) []uint32 {
 	var found []uint32
+
 	if len(c.hosts) <= 4*(len(n.agents)+len(n.addrs)) {
 		for h := range c.hosts {
 			if n.has(&c.hosts[h].Host) {
@@ -184,12 +192,15 @@ func (n *hostNames) in(c *columns) []uint32 {
 		}
 		return found
 	}
+
 	for _, a := range n.agents {
 		found = append(found, c.withAgent(a)...)
 	}
+
 	for _, a := range n.addrs {
 		found = append(found, c.withAddr(a)...)
 	}
+
 	slices.Sort(found)
 	return slices.Compact(found)
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/gozzard/gozzard/internal/expression"
 )
 
-// sieve decides which rows fit all of a question that is not about states. What is asked of a name, a host or a service is decided once for each
-// of them, and only for those that come up: rows are found through the narrowest list that the question names, and the rest is asked of these only.
+// sieve decides which rows fit all of a question that is not about states. What is asked of a name, a host or a
+// service is decided once for each of them, and only for those that come up: rows are found through the narrowest
+// list that the question names, and the rest is asked of these only.
 type sieve struct {
 	c    *columns
 	rows *bits // where rows that fit go
@@ -68,6 +69,7 @@ func newSieve(c *columns, s *scratch, q *Query) *sieve {
 	if e == nil {
 		e = new(Expression)
 	}
+
 	v := &sieve{c: c, rows: &s.rows, env: q.Env}
 	v.services = sortedIDs(q.Services)
 	v.serviceNames = newNameTest(s, aboutServiceNames, c.serviceNames, q.ServiceNames, e.Service)
@@ -76,6 +78,7 @@ func newSieve(c *columns, s *scratch, q *Query) *sieve {
 	if v.aliases.asks {
 		v.kinds = s.decide(aboutKinds, len(c.kinds))
 	}
+
 	v.askIDs(q.Processes, e.Process)
 	sets := newNameTest(s, aboutModules, nil, q.SetNames, e.Set)
 	modules := newNameTest(s, aboutModuleNames, c.moduleNames, q.ModuleNames, e.Module)
@@ -88,6 +91,7 @@ func newSieve(c *columns, s *scratch, q *Query) *sieve {
 			v.env = EnvAny
 		}
 	}
+
 	return v
 }
 
@@ -100,6 +104,7 @@ func (v *sieve) askIDs(list []int, e *expression.Expression) {
 		}
 		v.ids = append(v.ids, v.c.rowsWithin(ranges))
 	}
+
 	if e == nil || e.All() {
 		return
 	}
@@ -117,11 +122,14 @@ func (v *sieve) askModules(q *Query, sets, modules *nameTest) {
 	setFits := func(s *setEntry) bool {
 		return (q.Env == EnvAny || s.env == q.Env) && hasID(setIDs, s.id) && sets.text(s.name)
 	}
+
 	take := func(m uint32) {
 		v.moduleFits[m] = fitting
 		v.modules = append(v.modules, m)
 	}
+
 	v.modules = make([]uint32, 0, 16)
+
 	if moduleIDs != nil {
 		for _, id := range moduleIDs {
 			for _, m := range run(c.modulesByID, func(m uint32) int { return cmp.Compare(c.modules[m].id, id) }) {
@@ -132,6 +140,7 @@ func (v *sieve) askModules(q *Query, sets, modules *nameTest) {
 		}
 		return
 	}
+
 	for i := range c.sets {
 		if s := &c.sets[i]; setFits(s) {
 			for m := s.modules.from; m < s.modules.to; m++ {
@@ -272,13 +281,16 @@ func newHostTest(c *columns, s *scratch, q *Query) hostTest {
 	if !t.asks {
 		return t
 	}
+
 	t.decided = s.decide(aboutHosts, len(c.hosts))
+
 	if len(q.IPs) > 0 {
 		t.ips = make(map[netip.Addr]struct{}, len(q.IPs))
 		for _, ip := range q.IPs {
 			t.ips[ip] = struct{}{}
 		}
 	}
+
 	for _, term := range t.terms {
 		in := make([]bool, len(c.clouds))
 		for i := range c.clouds {
@@ -286,6 +298,7 @@ func newHostTest(c *columns, s *scratch, q *Query) hostTest {
 		}
 		t.inCloud = append(t.inCloud, in)
 	}
+
 	return t
 }
 
@@ -311,22 +324,27 @@ func (t *hostTest) ask(h *hostEntry) bool {
 			return false
 		}
 	}
+
 	if t.visible != nil && !t.visible(&h.Host) {
 		return false
 	}
 	if len(t.terms) == 0 {
 		return true
 	}
+
 	var room [48]byte
 	text := room[:0]
+
 	if h.IP.IsValid() {
 		text = h.IP.AppendTo(text)
 	}
+
 	ip := string(text)
 	for i, term := range t.terms {
 		if !t.inCloud[i][h.cloud] && !strings.Contains(ip, term) {
 			return false
 		}
 	}
+
 	return true
 }

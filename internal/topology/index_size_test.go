@@ -22,8 +22,9 @@ var indexRows = flag.Int("index.rows", 200_000, "processes of the business that 
 
 const perHost = 20
 
-// bigBusiness makes one of that many processes, 20 on each host in four service instances. Ids are dealt out in an order of their own, as those of a
-// business are after some years. Nothing in it depends on chance, so that two of them share what both have.
+// bigBusiness makes one of that many processes, 20 on each host in four service instances. Ids are dealt out in an
+// order of their own, as those of a business are after some years. Nothing in it depends on chance, so that two of
+// them share what both have.
 func bigBusiness(biz, processes int) (*topology.Business, []topology.Numbers) {
 	const perService, perSet = 5, 8
 	perModule := max(10, processes/20_000)
@@ -56,6 +57,7 @@ func bigBusiness(biz, processes int) (*topology.Business, []topology.Numbers) {
 		}
 		m.Instances = append(m.Instances, v)
 	}
+
 	slices.SortFunc(numbers, func(a, b topology.Numbers) int { return a.Process - b.Process })
 	return b, numbers
 }
@@ -89,8 +91,10 @@ func TestIndexLarge(t *testing.T) {
 		host := m.all[1].hosts[h]
 		agents, addrs = append(agents, host.Agent), append(addrs, m.all[1].hosts[30+h].Addr(), gozzard.HostAddr{Cloud: host.Cloud, IP: host.IPv6})
 	}
+
 	x.Refresh(agents, addrs, settled)
 	m.refresh(agents, addrs, settled)
+
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuery(t)
 		q.Biz, q.Start = 1, rapid.SampledFrom([]int{0, 3, 700, 2995}).Draw(t, "start")
@@ -106,8 +110,8 @@ func TestIndexLarge(t *testing.T) {
 	})
 }
 
-// TestIndexAtOnce puts, replaces, refreshes and asks at the same time: what a refresh wrote stays until the fleet changes, whatever takes the place of
-// the business meanwhile, and no answer contradicts itself.
+// TestIndexAtOnce puts, replaces, refreshes and asks at the same time: what a refresh wrote stays until the fleet
+// changes, whatever takes the place of the business meanwhile, and no answer contradicts itself.
 func TestIndexAtOnce(t *testing.T) {
 	const processes, hosts = 600, 600 / perHost
 	x := topology.NewIndex()
@@ -122,6 +126,7 @@ func TestIndexAtOnce(t *testing.T) {
 			out[i] = topology.Status{State: state, Hosted: state == gozzard.StateRunning}
 		}
 	}
+
 	check := func(h int) {
 		_, rows := x.Find(topology.Query{Biz: 1, IPs: []netip.Addr{addrOf(h)}, Limit: -1})
 		for _, r := range rows {
@@ -133,8 +138,10 @@ func TestIndexAtOnce(t *testing.T) {
 			t.Errorf("host %d has %d processes, not %d", h, len(rows), perHost)
 		}
 	}
+
 	var changers, others sync.WaitGroup
 	var done atomic.Bool
+
 	for w := range 2 { // each has hosts of its own
 		changers.Go(func() {
 			for i := 0; i < 50 && !t.Failed(); i++ {
@@ -146,6 +153,7 @@ func TestIndexAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	for _, work := range []func(){
 		func() { x.Put(large, largeN); x.Put(small, smallN) },
 		func() { x.Replace(large, largeN, look) },
@@ -158,9 +166,11 @@ func TestIndexAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	changers.Wait()
 	done.Store(true)
 	others.Wait()
+
 	for h := range hosts {
 		check(h)
 	}
@@ -172,15 +182,18 @@ func askAtOnce(t *testing.T, x *topology.Index, processes int) {
 	if want := min(100, max(total-3, 0)); len(rows) != want {
 		t.Errorf("a page has %d rows, not %d", len(rows), want)
 	}
+
 	for _, r := range rows {
 		if r.State != gozzard.StateRunning || !r.Hosted {
 			t.Errorf("a running process was asked for, %s came (hosted: %v)", r.State, r.Hosted)
 		}
 	}
+
 	n := 0
 	for _, s := range x.Tree(1, topology.EnvAny, nil) {
 		n += s.Running + s.Stopped + s.Unregistered
 	}
+
 	if n != processes && n != processes+200 {
 		t.Errorf("the tree has %d processes", n)
 	}
@@ -197,9 +210,11 @@ func heapInUse() uint64 {
 // TestIndexMemory tells how much a process costs, sets, hosts and names included.
 func TestIndexMemory(t *testing.T) {
 	rows := min(*indexRows, 100_000)
+
 	if testing.Short() {
 		rows = 20_000
 	}
+
 	b, n := bigBusiness(1, rows)
 	before := heapInUse()
 	x := topology.NewIndex()
@@ -209,6 +224,7 @@ func TestIndexMemory(t *testing.T) {
 	runtime.KeepAlive(n)
 	runtime.KeepAlive(x)
 	t.Logf("%.1f bytes a process (%d of them)", bytes, rows)
+
 	if bytes > 150 {
 		t.Errorf("%.1f bytes a process, at most 150 are allowed", bytes)
 	}
@@ -223,13 +239,17 @@ func BenchmarkIndex(b *testing.B) {
 			x.Put(business, numbers)
 		}
 	})
+
 	x.Put(business, numbers)
+
 	b.Run("refreshBusiness", func(b *testing.B) {
 		for b.Loop() {
 			x.RefreshBusiness(1, settled)
 		}
 	})
+
 	x.RefreshBusiness(1, settled)
+
 	b.Run("refreshHost", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
@@ -237,11 +257,13 @@ func BenchmarkIndex(b *testing.B) {
 			x.Refresh(nil, []gozzard.HostAddr{{Cloud: h % 3, IP: addrOf(h)}}, settled)
 		}
 	})
+
 	b.Run("tree", func(b *testing.B) {
 		for b.Loop() {
 			x.Tree(1, topology.EnvAny, nil)
 		}
 	})
+
 	word := func(text string) *expression.Expression {
 		e, err := expression.Parse(text)
 		if err != nil {
@@ -249,6 +271,7 @@ func BenchmarkIndex(b *testing.B) {
 		}
 		return e
 	}
+
 	five := &topology.Expression{Set: word("*平台-*"), Module: word("gse_*"), Service: word("10.*[1-7]_*"), Name: word("[gse_agent,mysqld]*"), Process: word("*")}
 	exact := &topology.Expression{Set: word("管控平台-0"), Module: word("gse_agent"), Service: word("10.0.0.1_gse_agent"), Name: word("gse_*"), Process: word("*")}
 	numbersOnly := &topology.Expression{Process: word("[1000-99999]")}

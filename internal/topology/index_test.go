@@ -139,10 +139,12 @@ func (w *world) tree(t *rapid.T) {
 	if diff := gocmp.Diff(w.m.tree(biz, env), w.x.Tree(biz, env, nil)); diff != "" {
 		t.Fatalf("wrong tree (- wanted, + found):\n%s", diff)
 	}
+
 	sees := drawSight(t)
 	if sees == nil || env > topology.EnvFormal {
 		return
 	}
+
 	want, _ := w.m.find(topology.Query{Biz: biz, Env: env, Visible: sees})
 	for _, set := range w.x.Tree(biz, env, sees) {
 		sum := 0
@@ -157,6 +159,7 @@ func (w *world) tree(t *rapid.T) {
 		}
 		want -= sum
 	}
+
 	if want != 0 {
 		t.Fatalf("the tree lacks %d processes", want)
 	}
@@ -190,6 +193,7 @@ func drawBusiness(t *rapid.T, biz int) (*topology.Business, []topology.Numbers) 
 	for id := range rapid.IntRange(0, 3).Draw(t, "clouds") {
 		b.Clouds = append(b.Clouds, topology.Cloud{ID: id, Name: cloudNames[id]})
 	}
+
 	hosts := make([]topology.Host, 5)
 	for h := range hosts {
 		hosts[h] = topology.Host{Cloud: rapid.IntRange(0, 2).Draw(t, "cloud")}
@@ -202,15 +206,18 @@ func drawBusiness(t *rapid.T, biz int) (*topology.Business, []topology.Numbers) 
 			hosts[h].Agent = gozzard.AgentID(fmt.Sprint("agent-", rapid.IntRange(1, 3).Draw(t, "agent id")))
 		}
 	}
+
 	d := drawing{t: t, hosts: hosts, taken: map[naiveKey]bool{}, ids: map[string]int{}}
 	for range rapid.IntRange(0, 3).Draw(t, "sets") {
 		b.Sets = append(b.Sets, d.set())
 	}
+
 	for id := range rapid.IntRange(0, 3).Draw(t, "configs") {
 		b.Templates = append(b.Templates, topology.ConfigTemplate{
 			ID: 9 - id, Name: fmt.Sprint("c", id), FileName: "f", Templates: drawIDs(t, 3), Processes: drawIDs(t, 40),
 		})
 	}
+
 	return b, d.numbers
 }
 
@@ -249,6 +256,7 @@ func (d *drawing) service(module int) topology.ServiceInstance {
 			d.numbers = append(d.numbers, topology.Numbers{Process: p.ID, Module: module, Alias: alias, HostNum: rapid.IntRange(1, 4).Draw(d.t, "host number"), Per: 3, Count: count})
 		}
 	}
+
 	return v
 }
 
@@ -287,13 +295,16 @@ func drawQuery(t *rapid.T) topology.Query {
 		"service names": func() { q.ServiceNames = drawSome(t, serviceNames) },
 		"expression":    func() { q.Expression = drawExpression(t) },
 	}
+
 	for _, ask := range rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(asks))), 0, 5, rapid.ID).Draw(t, "asks") {
 		asks[ask]()
 	}
+
 	for range rapid.IntRange(0, 3).Draw(t, "keys") {
 		by := topology.Field(rapid.IntRange(int(topology.ByProcess), int(topology.ByIP)).Draw(t, "by"))
 		q.Order = append(q.Order, topology.Order{By: by, Descending: rapid.Bool().Draw(t, "descending")})
 	}
+
 	return q
 }
 
@@ -312,10 +323,13 @@ func drawExpression(t *rapid.T) *topology.Expression {
 		}
 		return e
 	}
+
 	e := &topology.Expression{Set: part(), Module: part(), Service: part(), Name: part(), Process: part()}
+
 	if rapid.Bool().Draw(t, "sliced") {
 		end := rapid.OneOf(rapid.Just[*int](nil), rapid.Ptr(rapid.IntRange(-9, 9), false))
 		e.Slice = &expression.Slice{From: end.Draw(t, "from"), To: end.Draw(t, "to")}
 	}
+
 	return e
 }

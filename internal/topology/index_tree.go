@@ -37,13 +37,14 @@ type ModuleCount struct {
 	Counts
 }
 
-// Tree lists the sets of a business that are in an environment, EnvAny for all, by id. What is on hosts that are not visible is not counted, and modules
-// and sets that have nothing else are left out; with nil all hosts are.
+// Tree lists the sets of a business that are in an environment, EnvAny for all, by id. What is on hosts that are
+// not visible is not counted, and modules and sets that have nothing else are left out; with nil all hosts are.
 func (x *Index) Tree(biz int, env Env, visible func(h *Host) bool) []SetCount {
 	c := x.business(biz)
 	if c == nil {
 		return nil
 	}
+
 	shown := c.visibleHosts(visible)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -66,6 +67,7 @@ func (x *Index) Tree(biz int, env Env, visible func(h *Host) bool) []SetCount {
 			tree = append(tree, set)
 		}
 	}
+
 	return tree
 }
 
@@ -112,5 +114,6 @@ func (c *columns) countSome(services span) Counts {
 			n.Hosted++
 		}
 	}
+
 	return n
 }

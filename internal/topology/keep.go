@@ -2,8 +2,8 @@ package topology
 
 import "slices"
 
-// Keep takes over from an older state what CMDB does not tell: the name of the business and its configuration templates. A binding to a process that is
-// gone, or that has a template by now, is let go.
+// Keep takes over from an older state what CMDB does not tell: the name of the business and its configuration
+// templates. A binding to a process that is gone, or that has a template by now, is let go.
 func (b *Business) Keep(old *Business) {
 	b.Name = old.Name
 	bindable := map[int]bool{}

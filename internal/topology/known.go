@@ -18,9 +18,11 @@ func shown(key string) string {
 // unknown says that a key is none of the known ones, with the nearest of those.
 func unknown(key string, known []string) string {
 	best, at := "", 2
+
 	if len(key) > 3 {
 		at = 1 + max(len(key)/3, 2) // letters, when it cannot be meant any more
 	}
+
 	if len(key) <= 64 {
 		for _, k := range known {
 			if d := distance(strings.ToLower(key), k); d < at {
@@ -28,9 +30,11 @@ func unknown(key string, known []string) string {
 			}
 		}
 	}
+
 	if best != "" {
 		return fmt.Sprintf("unknown, did you mean %q?", best)
 	}
+
 	return "unknown, known are " + strings.Join(known, ", ")
 }
 
@@ -40,6 +44,7 @@ func distance(a, b string) int {
 	for j := range row {
 		row[j] = j
 	}
+
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1
@@ -52,5 +57,6 @@ func distance(a, b string) int {
 			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
 		}
 	}
+
 	return row[len(b)]
 }

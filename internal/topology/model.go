@@ -62,7 +62,8 @@ type ServiceInstance struct {
 	Processes []Process
 }
 
-// Host names the machine of a service instance. Agent wins where it is known; otherwise the host that has the address in that cloud is meant.
+// Host names the machine of a service instance. Agent wins where it is known; otherwise the host that has the
+// address in that cloud is meant.
 type Host struct {
 	Cloud int
 	IP    netip.Addr // may be invalid when the host has only IPv6

@@ -33,10 +33,12 @@ func laidOut(runs ...run) *topology.Business {
 			Processes: []topology.Process{{ID: r.process, Name: r.alias, Num: r.num}},
 		})
 	}
+
 	set := topology.Set{ID: 1, Name: "s", Env: topology.EnvFormal}
 	for _, m := range modules {
 		set.Modules = append(set.Modules, *m)
 	}
+
 	b := &topology.Business{ID: 2, Name: "b", Sets: []topology.Set{set}}
 	b.Sort()
 	return b
@@ -52,6 +54,7 @@ func said(b *topology.Business, numbers []topology.Numbers) string {
 			}
 		}
 	}
+
 	var lines []string
 	for _, n := range numbers {
 		line := fmt.Sprintf(".%d:", hosts[n.Process].As4()[3])
@@ -60,6 +63,7 @@ func said(b *topology.Business, numbers []topology.Numbers) string {
 		}
 		lines = append(lines, line)
 	}
+
 	return strings.Join(lines, "; ")
 }
 
@@ -162,11 +166,13 @@ func TestClash(t *testing.T) {
 	if err == nil {
 		t.Fatal("numbered")
 	}
+
 	for _, part := range []string{`"java"`, "10.0.0.1", "process 46 (s.m21", "process 47 (s.m22"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}
 	}
+
 	if faults := b.Check(); len(faults) != 1 || !strings.Contains(faults[0].Text, "process 46") {
 		t.Errorf("Check says %v", faults)
 	}

@@ -29,13 +29,16 @@ func business(t *rapid.T) *topology.Business {
 	for _, id := range some(t, "clouds", 0, 2) {
 		b.Clouds = append(b.Clouds, topology.Cloud{ID: id, Name: rapid.SampledFrom([]string{"", "default area", "#1"}).Draw(t, "cloud")})
 	}
+
 	clouds := []int{0, 1}
+
 	if len(b.Clouds) > 0 {
 		clouds = nil
 		for _, c := range b.Clouds {
 			clouds = append(clouds, c.ID)
 		}
 	}
+
 	modules, services, processes := some(t, "modules", 1, 4), some(t, "services", 1, 6), some(t, "processes", 1, 12)
 	for _, id := range some(t, "sets", 1, 3) {
 		set := topology.Set{ID: id, Name: fmt.Sprintf("s%d", id), Env: topology.Env(rapid.IntRange(1, 3).Draw(t, "env"))}
@@ -53,6 +56,7 @@ func business(t *rapid.T) *topology.Business {
 		}
 		b.Sets = append(b.Sets, set)
 	}
+
 	b.Templates = templates(t, b)
 	b.Sort()
 	return b
@@ -84,10 +88,13 @@ func process(t *rapid.T, id int) topology.Process {
 		}
 		return rapid.SampledFrom(texts).Draw(t, label)
 	}
+
 	alias := rapid.SampledFrom([]string{"java", "12", "null", "网关 服"}).Draw(t, "alias")
+
 	if rapid.Bool().Draw(t, "own alias") {
 		alias += fmt.Sprint(id)
 	}
+
 	return topology.Process{
 		ID: id, Name: alias, Template: rapid.IntRange(0, 2).Draw(t, "template"), Num: rapid.IntRange(0, 3).Draw(t, "num"),
 		Priority: rapid.IntRange(0, 3).Draw(t, "priority"), User: rapid.SampledFrom([]string{"", "root", "12", "a b", "yes"}).Draw(t, "user"),
@@ -103,6 +110,7 @@ func templates(t *rapid.T, b *topology.Business) []topology.ConfigTemplate {
 			free = append(free, p.ID)
 		}
 	}
+
 	var list []topology.ConfigTemplate
 	for _, id := range some(t, "templates", 1, 2) {
 		c := topology.ConfigTemplate{ID: id, Name: fmt.Sprintf("t%d", id), FileName: "${x}.ini", Path: "/etc"}
@@ -113,6 +121,7 @@ func templates(t *rapid.T, b *topology.Business) []topology.ConfigTemplate {
 		}
 		list = append(list, c)
 	}
+
 	return list
 }
 
@@ -198,12 +207,14 @@ func checkNumbers(t *rapid.T, b *topology.Business, numbers []topology.Numbers) 
 			seen[key] = n.Process
 		}
 	}
+
 	all := processesOf(b)
 	for _, p := range all {
 		if n := byID[p.ID]; n.Alias != p.Name || n.Count != max(p.Num, 1) || n.Per < n.Count {
 			t.Fatalf("process %+v has %+v", p, n)
 		}
 	}
+
 	if len(all) != len(numbers) || !slices.IsSortedFunc(numbers, func(a, b topology.Numbers) int { return cmp.Compare(a.Process, b.Process) }) {
 		t.Fatalf("%d processes, numbers %v", len(all), numbers)
 	}
@@ -214,15 +225,18 @@ func TestCompareProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var old *topology.Business
 		var oldN []topology.Numbers
+
 		if rapid.Bool().Draw(t, "known") {
 			old = valid(t, "old")
 			oldN, _ = topology.Number(nil, old)
 		}
+
 		new := valid(t, "new")
 		newN, err := topology.Number(oldN, new)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		change, plan := topology.Compare(old, oldN, new, newN)
 		got, gotN := applied(old, oldN, change)
 		if diff := gocmp.Diff(new, got, same); diff != "" {
@@ -234,6 +248,7 @@ func TestCompareProperty(t *testing.T) {
 		if plan.Empty() != gocmp.Equal(old, new, same) {
 			t.Fatalf("the plan is %+v", plan)
 		}
+
 		change, plan = topology.Compare(new, newN, new, newN)
 		if rows := len(change.PutSets) + len(change.PutModules) + len(change.PutServices) + len(change.PutNumbers); rows != 0 || !plan.Empty() {
 			t.Fatalf("nothing changed and %+v", change)
@@ -244,6 +259,7 @@ func TestCompareProperty(t *testing.T) {
 // applied does what a store does with a change.
 func applied(old *topology.Business, oldN []topology.Numbers, c topology.Change) (*topology.Business, []topology.Numbers) {
 	sets, modules, services := map[int]topology.Set{}, map[int]topology.PlacedModule{}, map[int]topology.PlacedService{}
+
 	if old != nil {
 		for _, s := range old.Sets {
 			for _, m := range s.Modules {
@@ -257,6 +273,7 @@ func applied(old *topology.Business, oldN []topology.Numbers, c topology.Change)
 			sets[s.ID] = s
 		}
 	}
+
 	put(sets, c.PutSets, c.DropSets, func(s topology.Set) int { return s.ID })
 	put(modules, c.PutModules, c.DropModules, func(m topology.PlacedModule) int { return m.Module.ID })
 	put(services, c.PutServices, c.DropServices, func(s topology.PlacedService) int { return s.Service.ID })
@@ -275,6 +292,7 @@ func applied(old *topology.Business, oldN []topology.Numbers, c topology.Change)
 		}
 		b.Sets = append(b.Sets, s)
 	}
+
 	b.Sort()
 	numbers := map[int]topology.Numbers{}
 	put(numbers, oldN, nil, func(n topology.Numbers) int { return n.Process })
@@ -283,6 +301,7 @@ func applied(old *topology.Business, oldN []topology.Numbers, c topology.Change)
 	for _, n := range numbers {
 		list = append(list, n)
 	}
+
 	slices.SortFunc(list, func(a, b topology.Numbers) int { return cmp.Compare(a.Process, b.Process) })
 	return b, list
 }

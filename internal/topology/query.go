@@ -8,7 +8,8 @@ import (
 	"github.com/gozzard/gozzard/internal/expression"
 )
 
-// Query chooses processes of one business: every field that is not empty must fit, and a list fits when one of its values does.
+// Query chooses processes of one business: every field that is not empty must fit, and a list fits when one of its
+// values does.
 type Query struct {
 	Biz          int
 	Env          Env // EnvAny: all
@@ -29,7 +30,8 @@ type Query struct {
 	// Expression chooses by names instead; nil matches all.
 	Expression *Expression
 
-	// Visible leaves hosts out as if they were not there, before anything else is looked at; nil: all are. It is asked at most once for each host.
+	// Visible leaves hosts out as if they were not there, before anything else is looked at; nil: all are. It is
+	// asked at most once for each host.
 	Visible func(h *Host) bool `json:"-"`
 
 	Order []Order
@@ -37,8 +39,8 @@ type Query struct {
 	Limit int // < 0: all
 }
 
-// Expression is one pattern for each of the five parts of a process's name. A nil part matches all. Slice is taken of the processes that fit the
-// environment and the five parts, in order of their ids, before other filters.
+// Expression is one pattern for each of the five parts of a process's name. A nil part matches all. Slice is taken
+// of the processes that fit the environment and the five parts, in order of their ids, before other filters.
 type Expression struct {
 	Set, Module, Service, Name, Process *expression.Expression
 	Slice                               *expression.Slice

@@ -9,6 +9,7 @@ import (
 func (b *Business) Sort() {
 	slices.SortStableFunc(b.Clouds, func(x, y Cloud) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortStableFunc(b.Sets, func(x, y Set) int { return cmp.Compare(x.ID, y.ID) })
+
 	for s := range b.Sets {
 		modules := b.Sets[s].Modules
 		slices.SortStableFunc(modules, func(x, y Module) int { return cmp.Compare(x.ID, y.ID) })
@@ -20,7 +21,9 @@ func (b *Business) Sort() {
 			}
 		}
 	}
+
 	slices.SortStableFunc(b.Templates, func(x, y ConfigTemplate) int { return cmp.Compare(x.ID, y.ID) })
+
 	for t := range b.Templates {
 		slices.Sort(b.Templates[t].Templates)
 		slices.Sort(b.Templates[t].Processes)

@@ -66,25 +66,31 @@ func (r *Runner) Publish(ctx context.Context, caller gozzard.Caller, manifest, s
 	if len(signature) != ed25519.SignatureSize {
 		return Published{}, gozzard.Errorf(gozzard.ErrInvalid, "the manifest is not signed: %s has no Ed25519 signature", release.SignatureName)
 	}
+
 	now := r.o.Now()
 	if !now.Before(m.Expires) {
 		return Published{}, gozzard.Errorf(gozzard.ErrInvalid, "release %s expired at %s: no host would take it", m.Version, m.Expires.UTC())
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if known, _, err := r.find(m.Version); err == nil {
 		if !bytes.Equal(known.Manifest, manifest) || !bytes.Equal(known.Signature, signature) {
 			return Published{}, gozzard.Errorf(gozzard.ErrConflict, "release %s was published with another manifest: a version is given once", m.Version)
 		}
 		return r.published(known, m), nil
 	}
+
 	if len(r.releases) >= maxReleases {
 		return Published{}, gozzard.Errorf(gozzard.ErrConflict, "%d releases are kept already: remove some (gozzard release remove)", maxReleases)
 	}
+
 	rel := Release{Version: m.Version, Manifest: manifest, Signature: signature, Published: now, By: person(caller)}
 	if err := r.o.Store.AddRelease(ctx, rel, AuditEntry{At: now, Caller: caller, What: "release:publish:" + m.Version}); err != nil {
 		return Published{}, err
 	}
+
 	r.releases = slices.Insert(r.releases, 0, rel)
 	return r.published(rel, m), nil
 }
@@ -151,6 +157,7 @@ func (r *Runner) Remove(ctx context.Context, caller gozzard.Caller, version stri
 	if err := r.o.Store.RemoveRelease(ctx, version, AuditEntry{At: r.o.Now(), Caller: caller, What: "release:remove:" + version}); err != nil {
 		return err
 	}
+
 	r.releases = slices.DeleteFunc(r.releases, func(p Release) bool { return p.Version == version })
 	for _, f := range m.Files {
 		if !r.used(f) {
@@ -159,6 +166,7 @@ func (r *Runner) Remove(ctx context.Context, caller gozzard.Caller, version stri
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -185,13 +193,16 @@ func (r *Runner) Create(ctx context.Context, caller gozzard.Caller, w Request) (
 	if err := checkStages(w.Stages); err != nil {
 		return Upgrade{}, err
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rel, m, err := r.find(w.Version)
 	if err != nil {
 		return Upgrade{}, err
 	}
+
 	now := r.o.Now()
+
 	if missing := r.published(rel, m).Missing; len(missing) > 0 {
 		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "%s of release %s was not uploaded: publish it again", missing[0].Name, w.Version)
 	}
@@ -201,17 +212,21 @@ func (r *Runner) Create(ctx context.Context, caller gozzard.Caller, w Request) (
 	if r.open != nil {
 		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "roll %d of release %s is %s: stop it first (gozzard release stop)", r.open.ID, r.open.Version, r.open.State)
 	}
+
 	agents, err := r.choose(w.Agents)
 	if err != nil {
 		return Upgrade{}, err
 	}
+
 	roll := &Upgrade{Version: w.Version, Stages: w.Stages, State: StateRunning, Created: now, Changed: now, By: person(caller), Hosts: assign(w.Version, w.Stages, agents)}
+
 	if r.o.TwoPerson {
 		roll.State = StateWaiting
 	}
 	if err := r.o.Store.AddUpgrade(ctx, roll, AuditEntry{At: now, Caller: caller, What: "release:roll:" + w.Version, Targets: len(agents)}); err != nil {
 		return Upgrade{}, err
 	}
+
 	r.setOpen(roll)
 	return r.copyOpen(), nil
 }
@@ -219,6 +234,7 @@ func (r *Runner) Create(ctx context.Context, caller gozzard.Caller, w Request) (
 // choose finds the hosts of a roll. Those that are named must be enrolled; the others are those that are there now.
 func (r *Runner) choose(named []gozzard.AgentID) ([]gozzard.AgentID, error) {
 	members := r.o.Fleet.Members()
+
 	if len(named) > 0 {
 		named = slices.Compact(slices.Sorted(slices.Values(named)))
 		for _, a := range named {
@@ -228,6 +244,7 @@ func (r *Runner) choose(named []gozzard.AgentID) ([]gozzard.AgentID, error) {
 		}
 		return named, nil
 	}
+
 	online := slices.DeleteFunc(slices.Clone(members), func(a gozzard.AgentID) bool { return !r.o.Fleet.Look(a).Online })
 	if len(online) == 0 {
 		return nil, gozzard.Errorf(gozzard.ErrConflict, "no enrolled host is online")
@@ -235,6 +252,7 @@ func (r *Runner) choose(named []gozzard.AgentID) ([]gozzard.AgentID, error) {
 	if len(online) > maxHosts {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "a roll has at most %d hosts", maxHosts)
 	}
+
 	return online, nil
 }
 
@@ -269,17 +287,21 @@ func (r *Runner) Stop(ctx context.Context, caller gozzard.Caller, version string
 func (r *Runner) change(ctx context.Context, caller gozzard.Caller, version, verb string, f func(*Upgrade) error) (Upgrade, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if r.open == nil || r.open.Version != version {
 		return Upgrade{}, gozzard.Errorf(gozzard.ErrNotFound, "no roll of release %.80q is open", version)
 	}
+
 	next := r.copyOpen()
 	if err := f(&next); err != nil {
 		return Upgrade{}, err
 	}
+
 	next.Changed = r.o.Now()
 	if err := r.o.Store.SaveUpgrade(ctx, &next, nil, AuditEntry{At: next.Changed, Caller: caller, What: "release:" + verb + ":" + version, Targets: len(next.Hosts)}); err != nil {
 		return Upgrade{}, err
 	}
+
 	r.setOpenOr(&next)
 	return next, nil
 }

@@ -78,11 +78,13 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	r := &Runner{o: o, wake: make(chan struct{}, 1)}
 	var err error
 	if r.releases, err = o.Store.Releases(ctx); err != nil {
 		return nil, fmt.Errorf("cannot read the releases: %w", err)
 	}
+
 	rolls, err := o.Store.Upgrades(ctx, 1) // none is made while another is open, so that is the newest
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the rolls: %w", err)
@@ -90,6 +92,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if len(rolls) > 0 && rolls[0].State.Open() {
 		r.setOpen(&rolls[0])
 	}
+
 	return r, nil
 }
 
@@ -146,14 +149,17 @@ func (r *Runner) Run(ctx context.Context) error {
 func (r *Runner) step(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if r.open == nil || r.open.State != StateRunning {
 		return
 	}
+
 	rel, m, err := r.find(r.open.Version)
 	next := *r.open
 	next.Hosts = slices.Clone(r.open.Hosts)
 	var changed []int
 	var order []gozzard.AgentID
+
 	if err != nil { // forgotten by somebody who wrote into the record
 		next.State, next.Reason = StateStopped, err.Error()
 	} else {
@@ -163,11 +169,13 @@ func (r *Runner) step(ctx context.Context) {
 			return s
 		}, rules{r.o.Window, r.o.Patience, func(p string) bool { _, err := m.For(p); return err == nil }})
 	}
+
 	if len(changed) > 0 || next.State != r.open.State {
 		if !r.save(ctx, &next, changed) {
 			return
 		}
 	}
+
 	for _, agent := range order {
 		r.o.Fleet.Order(agent, gozzard.UpdateOrder{Roll: uint64(next.ID), Version: next.Version, Manifest: sha256.Sum256(rel.Manifest)})
 	}
@@ -177,23 +185,29 @@ func (r *Runner) step(ctx context.Context) {
 func (r *Runner) save(ctx context.Context, next *Upgrade, changed []int) bool {
 	next.Changed = r.o.Now()
 	var act AuditEntry
+
 	if !next.State.Open() {
 		act = AuditEntry{At: next.Changed, Caller: gozzard.Caller{App: "server"}, What: "release:" + string(next.State) + ":" + next.Version, Targets: len(next.Hosts)}
 	}
+
 	hosts := make([]Host, 0, len(changed))
 	for _, i := range changed {
 		hosts = append(hosts, next.Hosts[i])
 	}
+
 	if err := r.o.Store.SaveUpgrade(ctx, next, hosts, act); err != nil {
 		if ctx.Err() == nil {
 			r.o.Log.Error("cannot record a roll, trying again", "roll", next.ID, "err", err)
 		}
 		return false
 	}
+
 	r.open = next
+
 	if next.State.Open() {
 		return true
 	}
+
 	r.o.Log.Warn("a roll has ended", "roll", next.ID, "release", next.Version, "state", string(next.State), "reason", next.Reason)
 	r.setOpen(nil)
 	return true

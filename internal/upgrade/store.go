@@ -26,7 +26,8 @@ type AuditEntry struct {
 
 // Store is the record of releases and rolls. A call that returns is durable; its audit row is in the same transaction.
 type Store interface {
-	// AddRelease records a release. One with that version and the same manifest is left as it is; ErrConflict when the manifest is another.
+	// AddRelease records a release. One with that version and the same manifest is left as it is; ErrConflict when
+	// the manifest is another.
 	AddRelease(ctx context.Context, r Release, act AuditEntry) error
 	// RemoveRelease forgets one; ErrNotFound when there is none, ErrConflict when an open roll has it.
 	RemoveRelease(ctx context.Context, version string, act AuditEntry) error
@@ -35,7 +36,8 @@ type Store interface {
 
 	// AddUpgrade records a roll with its hosts and draws its number; ErrConflict when another one is open.
 	AddUpgrade(ctx context.Context, r *Upgrade, act AuditEntry) error
-	// SaveUpgrade writes state, reason, approval and time of a roll, and these of its hosts. ErrConflict when the record has it as final already: nothing is changed.
+	// SaveUpgrade writes state, reason, approval and time of a roll, and these of its hosts. ErrConflict when the
+	// record has it as final already: nothing is changed.
 	SaveUpgrade(ctx context.Context, r *Upgrade, hosts []Host, act AuditEntry) error
 	// Upgrades lists the newest, newest first, with their hosts in the order of their stages.
 	Upgrades(ctx context.Context, limit int) ([]Upgrade, error)

@@ -91,6 +91,7 @@ func assign(version string, stages []int, agents []gozzard.AgentID) []Host {
 	for _, a := range agents {
 		places = append(places, place{a, sha256.Sum256([]byte(version + "\n" + string(a)))})
 	}
+
 	slices.SortFunc(places, func(a, b place) int { return cmp.Or(slices.Compare(a.key[:], b.key[:]), cmp.Compare(a.agent, b.agent)) })
 	hosts := make([]Host, 0, len(places))
 	stage := 0
@@ -100,6 +101,7 @@ func assign(version string, stages []int, agents []gozzard.AgentID) []Host {
 		}
 		hosts = append(hosts, Host{Agent: p.agent, Stage: stage, State: HostWaiting})
 	}
+
 	return hosts
 }
 
@@ -110,12 +112,13 @@ type rules struct {
 	platform func(string) bool // the release has a program for it
 }
 
-// advance moves a running roll on: it returns the hosts that changed and those that are to be told the order now. Who calls it makes the changes durable
-// before anybody is told.
+// advance moves a running roll on: it returns the hosts that changed and those that are to be told the order now.
+// Who calls it makes the changes durable before anybody is told.
 func (r *Upgrade) advance(now time.Time, see func(gozzard.AgentID) HostView, k rules) (changed []int, order []gozzard.AgentID) {
 	if r.State != StateRunning {
 		return nil, nil
 	}
+
 	stage, asked := r.stage(), 0
 	for i := range r.Hosts {
 		h := &r.Hosts[i]
@@ -129,9 +132,11 @@ func (r *Upgrade) advance(now time.Time, see func(gozzard.AgentID) HostView, k r
 		asked++
 		order = append(order, h.Agent)
 	}
+
 	if r.stopFailed() {
 		return changed, nil
 	}
+
 	for i := range r.Hosts {
 		h := &r.Hosts[i]
 		if h.Stage != stage || h.State != HostWaiting || asked >= k.window {
@@ -143,9 +148,11 @@ func (r *Upgrade) advance(now time.Time, see func(gozzard.AgentID) HostView, k r
 		}
 		changed = append(changed, i)
 	}
+
 	if !slices.ContainsFunc(r.Hosts, func(h Host) bool { return !h.State.final() }) {
 		r.State = StateDone
 	}
+
 	return changed, order
 }
 
@@ -169,7 +176,8 @@ func (r *Upgrade) stopFailed() bool {
 	return true
 }
 
-// judge decides about a host that was asked. A host that goes away while it is at it has failed: it would come back at once.
+// judge decides about a host that was asked. A host that goes away while it is at it has failed: it would come back
+// at once.
 func (h *Host) judge(now time.Time, s HostView, version string, patience time.Duration) (decided bool) {
 	if r := s.Report; r != nil {
 		switch r.State {
@@ -183,10 +191,12 @@ func (h *Host) judge(now time.Time, s HostView, version string, patience time.Du
 			return true
 		}
 	}
+
 	if now.Sub(h.Asked) > patience {
 		h.State, h.Reason = HostFailed, "did not come with the release within "+patience.String()
 		return true
 	}
+
 	return false
 }
 

@@ -49,20 +49,25 @@ func newRig(t *testing.T, hosts int, change func(*upgrade.Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = store.Close() })
 	shelf, err := release.OpenRepository(filepath.Join(t.TempDir(), "releases"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r := &rig{t: t, store: store, hosts: map[gozzard.AgentID]*upgrade.HostView{}, program: []byte("a program")}
 	for i := range hosts {
 		r.hosts[gozzard.AgentID(fmt.Sprintf("host-%02d", i))] = &upgrade.HostView{Online: true, Version: "1.0.0", Platform: "linux/amd64"}
 	}
+
 	r.sign(version)
 	r.o = upgrade.Options{Store: store, Shelf: shelf, Fleet: r, Every: 2 * time.Millisecond, Now: r.now}
+
 	if change != nil {
 		change(&r.o)
 	}
+
 	r.start()
 	t.Cleanup(func() { r.end() })
 	return r
@@ -79,10 +84,12 @@ func (r *rig) sign(version string) {
 	if r.text, err = m.Encode(); err != nil {
 		r.t.Fatal(err)
 	}
+
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+
 	r.public, r.sig = public, ed25519.Sign(private, r.text)
 }
 
@@ -126,17 +133,21 @@ func (r *rig) Look(a gozzard.AgentID) upgrade.HostView {
 // Order implements roll.Fleet.
 func (r *rig) Order(a gozzard.AgentID, o gozzard.UpdateOrder) {
 	r.mu.Lock()
+
 	if !slices.Contains(r.orders, a) {
 		r.orders = append(r.orders, a)
 	}
+
 	rep := gozzard.UpdateReport{Roll: o.Roll, Version: o.Version, State: gozzard.UpdateDone}
 	if o.Manifest != sha256.Sum256(r.text) || r.obey != nil && !r.obey(a, &rep) {
 		r.mu.Unlock()
 		return
 	}
+
 	if rep.State == gozzard.UpdateDone {
 		r.hosts[a].Version = o.Version
 	}
+
 	runner := r.Runner
 	r.mu.Unlock()
 	runner.Report(a, rep)
@@ -156,6 +167,7 @@ func (r *rig) publish() {
 // until waits for the newest roll to be something.
 func (r *rig) until(what string, cond func(upgrade.Upgrade) bool) upgrade.Upgrade {
 	r.t.Helper()
+
 	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		list, err := r.Upgrades(r.t.Context(), 1)
 		if err != nil || len(list) != 1 {
@@ -189,7 +201,8 @@ func kindOf(t *testing.T, err error, want gozzard.ErrorKind) {
 	}
 }
 
-// TestTE8Stages: a stage begins only when every host of the one before has the release; who is away, has it already or has no program is left out.
+// TestTE8Stages: a stage begins only when every host of the one before has the release; who is away, has it already
+// or has no program is left out.
 func TestTE8Stages(t *testing.T) {
 	r := newRig(t, 20, nil)
 	r.publish()
@@ -199,13 +212,16 @@ func TestTE8Stages(t *testing.T) {
 	if err != nil || got.State != upgrade.StateRunning || len(got.Hosts) != 20 || got.By != "app admin" {
 		t.Fatalf("%+v, %v", got, err)
 	}
+
 	stages := map[int][]gozzard.AgentID{}
 	for _, h := range got.Hosts {
 		stages[h.Stage] = append(stages[h.Stage], h.Agent)
 	}
+
 	if len(stages[0]) != 1 || len(stages[1]) != 9 || len(stages[2]) != 10 {
 		t.Fatalf("stages %v", stages)
 	}
+
 	r.mu.Lock()
 	r.hosts[stages[1][0]].Online = false
 	r.hosts[stages[1][1]].Version = version
@@ -238,22 +254,27 @@ func TestTE8Stages(t *testing.T) {
 		open.Store(stages[stage][len(stages[stage])-1], true)
 		through += want
 	}
+
 	done := r.until("done", func(n upgrade.Upgrade) bool { return n.State == upgrade.StateDone })
 	counts := map[upgrade.HostState]int{}
 	for _, h := range done.Hosts {
 		counts[h.State]++
 	}
+
 	if counts[upgrade.HostDone] != 18 || counts[upgrade.HostOffline] != 1 || counts[upgrade.HostSkipped] != 1 {
 		t.Errorf("%v", counts)
 	}
+
 	rows, err := r.store.Audit(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var acts []string
 	for _, row := range rows {
 		acts = append(acts, row.Act)
 	}
+
 	if want := []string{"release:done:1.1.0", "release:roll:1.1.0", "release:publish:1.1.0"}; !slices.Equal(acts, want) {
 		t.Errorf("audit: %v", acts)
 	}
@@ -292,9 +313,11 @@ func TestTE8FailureStops(t *testing.T) {
 			r := newRig(t, 10, nil)
 			r.obey = tt.obey(r)
 			r.publish()
+
 			if _, err := r.Create(t.Context(), admin, upgrade.Request{Version: version}); err != nil {
 				t.Fatal(err)
 			}
+
 			n := r.until("stopped", func(n upgrade.Upgrade) bool { return n.State == upgrade.StateStopped })
 			if !strings.Contains(n.Reason, tt.want) || len(n.Reason) > 400 {
 				t.Errorf("%s", n.Reason)
@@ -317,6 +340,7 @@ func TestTE8RestartGoesOn(t *testing.T) {
 	if _, err := r.Create(t.Context(), admin, upgrade.Request{Version: version, Stages: []int{20, 100}}); err != nil {
 		t.Fatal(err)
 	}
+
 	r.until("asked", func(n upgrade.Upgrade) bool { return n.Hosts[0].State == upgrade.HostAsked })
 	r.end()
 	r.mu.Lock()
@@ -324,12 +348,14 @@ func TestTE8RestartGoesOn(t *testing.T) {
 	r.mu.Unlock()
 	r.start()
 	r.until("done", func(n upgrade.Upgrade) bool { return n.State == upgrade.StateDone })
+
 	if list, err := r.Releases(); err != nil || len(list) != 1 || len(list[0].Missing) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
 
-// TestTE8TwoPeople: where two must agree, nothing begins on one person's word, and a name that an app puts on itself is no second person.
+// TestTE8TwoPeople: where two must agree, nothing begins on one person's word, and a name that an app puts on
+// itself is no second person.
 func TestTE8TwoPeople(t *testing.T) {
 	r := newRig(t, 1, func(o *upgrade.Options) { o.TwoPerson = true })
 	r.publish()
@@ -337,20 +363,24 @@ func TestTE8TwoPeople(t *testing.T) {
 	if err != nil || got.State != upgrade.StateWaiting {
 		t.Fatalf("%+v, %v", got, err)
 	}
+
 	for _, c := range []gozzard.Caller{admin, second} {
 		_, err = r.Approve(t.Context(), c, version)
 		kindOf(t, err, gozzard.ErrUserForbidden)
 	}
+
 	_, err = r.Approve(t.Context(), alice, "9.9.9")
 	kindOf(t, err, gozzard.ErrNotFound)
 	r.end()
 	r.start() // a restart approves nothing
+
 	if len(r.asked()) > 0 {
 		t.Fatal("begun by one person")
 	}
 	if got, err = r.Approve(t.Context(), alice, version); err != nil || got.Approved != "user alice" {
 		t.Fatalf("%+v, %v", got, err)
 	}
+
 	r.until("done", func(n upgrade.Upgrade) bool { return n.State == upgrade.StateDone })
 	_, err = r.Approve(t.Context(), alice, version)
 	kindOf(t, err, gozzard.ErrNotFound)
@@ -371,6 +401,7 @@ func TestTE8Publish(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = r.Create(t.Context(), admin, upgrade.Request{Version: version})
 	kindOf(t, err, gozzard.ErrConflict) // not uploaded
 	digest := p.Missing[0].SHA256
@@ -378,18 +409,22 @@ func TestTE8Publish(t *testing.T) {
 	kindOf(t, r.Upload(version, digest, strings.NewReader("a program and more")), gozzard.ErrInvalid)
 	kindOf(t, r.Upload(version, "../../etc/passwd", strings.NewReader("x")), gozzard.ErrNotFound)
 	kindOf(t, r.Upload("9.9.9", digest, strings.NewReader("x")), gozzard.ErrNotFound)
+
 	if err := r.Upload(version, digest, bytes.NewReader(r.program)); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := r.Publish(t.Context(), admin, r.text, r.sig); err != nil || len(again.Missing) != 0 {
 		t.Errorf("%+v, %v", again, err)
 	}
+
 	for _, w := range []upgrade.Request{{Version: version, Stages: []int{50}}, {Version: version, Stages: []int{50, 10, 100}}, {Version: version, Stages: []int{0, 100}}} {
 		_, err := r.Create(t.Context(), admin, w)
 		kindOf(t, err, gozzard.ErrInvalid)
 	}
+
 	_, err = r.Create(t.Context(), admin, upgrade.Request{Version: version, Agents: []gozzard.AgentID{"stranger"}})
 	kindOf(t, err, gozzard.ErrNotFound)
+
 	if err := r.Remove(t.Context(), admin, version); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,9 @@ func TestOrder(t *testing.T) {
 	for i, priority := range []int{-3, 0, 10, 0} {
 		r.process(i+1, topology.Row{Priority: priority})
 	}
+
 	r.run()
+
 	for _, tt := range []struct {
 		action gozzard.Action
 		want   []string
@@ -39,11 +41,13 @@ func TestOrder(t *testing.T) {
 			same(t, "operations", r.waves(), tt.want)
 			same(t, "state", j.State, record.JobSucceeded)
 			same(t, "granularity", j.Granularity, record.ByBusiness)
+
 			for _, task := range tasks {
 				if task.State != record.JobSucceeded || task.Task == "" || task.Started.IsZero() || task.Ended.IsZero() {
 					t.Errorf("task %+v", task)
 				}
 			}
+
 			for i, s := range r.sent {
 				if s.op.Caller != caller || s.op.Door != "gsekit" || s.op.Items[0].Action != tt.action || s.op.WaitOffline != 0 {
 					t.Errorf("operation %+v", s.op)
@@ -60,15 +64,18 @@ func TestRefusedRequests(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{})
 	r.run()
+
 	for _, a := range []gozzard.Action{gozzard.ActionNone, gozzard.ActionQuery, gozzard.ActionRegister, gozzard.ActionUpdate, gozzard.ActionUnregister, 99} {
 		_, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: a})
 		wantKind(t, err, gozzard.ErrInvalid)
 	}
+
 	_, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Granularity: "biz"})
 	wantKind(t, err, gozzard.ErrInvalid)
 	r.rows[0].Instances = make([]topology.RowInstance, record.MaxJobTasks+1)
 	_, err = r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart})
 	wantKind(t, err, gozzard.ErrInvalid)
+
 	if has, err := r.runner.HasJobs(t.Context(), caller, biz); has || err != nil {
 		t.Fatalf("something was recorded: %v, %v", has, err)
 	}
@@ -88,7 +95,9 @@ func TestVerdicts(t *testing.T) {
 			r.gives[fmt.Sprintf("p%d_1@0:10.0.0.1", i+1)] = gozzard.Outcome{Code: code, Message: "why " + string(code)}
 		}
 	}
+
 	r.run()
+
 	for _, action := range all {
 		j, tasks := r.finish(r.create(action, "").ID)
 		same(t, "state of the job", j.State, record.JobFailed)
@@ -131,15 +140,18 @@ func TestGroups(t *testing.T) {
 	} {
 		t.Run(string(tt.granularity), func(t *testing.T) {
 			r := newRig(t)
+
 			place := func(set, module, host int) topology.Row {
 				return topology.Row{Set: set, Module: module, Host: topology.Host{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(host)})}}
 			}
+
 			for i, row := range []topology.Row{place(1, 1, 1), place(1, 1, 2), place(1, 2, 3), place(2, 3, 4)} {
 				for wave, id := range []int{i + 1, i + 11} {
 					row.Priority = wave
 					r.process(id, row)
 				}
 			}
+
 			r.gives["p1_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeCommandFailed}
 			r.run()
 			j, tasks := r.finish(r.create(gozzard.ActionStart, tt.granularity).ID)
@@ -160,6 +172,7 @@ func TestGroups(t *testing.T) {
 					same(t, "state", task.State, record.JobSucceeded)
 				}
 			}
+
 			same(t, "held back", held, tt.held)
 		})
 	}
@@ -171,6 +184,7 @@ func TestMissing(t *testing.T) {
 	for i, priority := range []int{1, 1, 2} {
 		r.process(i+1, topology.Row{Priority: priority})
 	}
+
 	r.lacks[1] = []string{"start_cmd", "user"}
 	r.run()
 	_, tasks := r.finish(r.create(gozzard.ActionStart, "").ID)
@@ -192,10 +206,12 @@ func TestNothingFits(t *testing.T) {
 	if err != nil || j.State != record.JobFailed || j.Reason != record.ReasonNothing || j.Ended.IsZero() {
 		t.Fatalf("%+v, %v", j, err)
 	}
+
 	got, err := r.runner.Job(t.Context(), caller, biz, j.ID)
 	if err != nil || got.Expression != "*.*.*.*.*" || string(got.Request) != "{}" || got.Caller != bare(caller) {
 		t.Fatalf("%+v, %v", got, err)
 	}
+
 	_, err = r.runner.Retry(t.Context(), caller, biz, j.ID, nil)
 	wantKind(t, err, gozzard.ErrInvalid)
 	_, err = r.runner.Tasks(t.Context(), caller, biz+1, record.JobTaskFilter{Job: j.ID})
@@ -208,13 +224,16 @@ func TestTasks(t *testing.T) {
 	r.process(7, topology.Row{Name: "gse_agent", Set: 5, Module: 21, Priority: 4, Host: topology.Host{Cloud: 3, IP: netip.MustParseAddr("10.1.2.3"), Agent: "agent-7"},
 		Instances: []topology.RowInstance{{Local: 1, Inst: 9}, {Local: 2, Inst: 10}}})
 	r.run()
+
 	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Granularity: record.ByHost,
 		Info: func(row *topology.Row, i int) []byte {
 			return fmt.Appendf(nil, "%s#%d", row.Name, row.Instances[i].Inst)
 		}})
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, tasks := r.finish(j.ID)
 	same(t, "number of tasks", len(tasks), 2)
 	got := tasks[1]
@@ -248,12 +267,15 @@ func TestSnapshot(t *testing.T) {
 	_, tasks := r.finish(j.ID)
 	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 failed verdict]")
 	delete(r.gives, "p2_1@0:10.0.0.1")
+
 	if _, err := r.runner.Retry(t.Context(), caller, biz, j.ID, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	j, _ = r.finish(j.ID)
 	same(t, "job", j.State, record.JobSucceeded)
 	same(t, "operations", r.waves(), "[p1_1@0:10.0.0.1 p2_1@0:10.0.0.1 p2_1@0:10.0.0.1]")
+
 	for _, s := range r.sent {
 		same(t, "definition", s.op.Items[0].Spec.Control.Start, "first")
 	}

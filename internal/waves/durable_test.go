@@ -14,7 +14,8 @@ import (
 	"github.com/gozzard/gozzard/internal/waves"
 )
 
-// mortal is a server that dies at one of its calls: before the call has its effect, or after it and before anybody hears of it.
+// mortal is a server that dies at one of its calls: before the call has its effect, or after it and before anybody
+// hears of it.
 type mortal struct {
 	waves.Store
 	waves.Plane
@@ -29,19 +30,23 @@ type mortal struct {
 func (m *mortal) call(f func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	if m.dead {
 		return context.Canceled
 	}
 	if m.left--; m.left > 0 {
 		return f()
 	}
+
 	m.dead = true
 	m.die()
+
 	if m.after {
 		if err := f(); err != nil {
 			return err
 		}
 	}
+
 	return context.Canceled
 }
 
@@ -70,13 +75,14 @@ func (m *mortal) Await(_ context.Context, who gozzard.Caller, id gozzard.TaskID,
 	})
 }
 
-// TestKilledAnywhere kills the server at every call it makes and starts another one on the same record: the job ends as it would have, and nothing is
-// sent twice.
+// TestKilledAnywhere kills the server at every call it makes and starts another one on the same record: the job
+// ends as it would have, and nothing is sent twice.
 func TestKilledAnywhere(t *testing.T) {
 	r := newRig(t)
 	for id := 1; id <= 9; id++ {
 		r.process(id, topology.Row{Set: 1 + id%2, Priority: id / 4})
 	}
+
 	r.gives["p5_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeCommandFailed}
 	want := "[p1_1 succeeded p2_1 succeeded p3_1 succeeded p4_1 succeeded p5_1 failed verdict p6_1 succeeded p7_1 succeeded p8_1 succeeded p9_1 failed earlier]"
 	for _, after := range []bool{false, true} {
@@ -120,6 +126,7 @@ func (r *rig) runUntilDeath(job int64, n int, after bool) bool {
 			r.t.Error(err)
 		}
 	}()
+
 	ended := false
 	r.until("the job neither ends nor is its server killed", func() bool {
 		j, err := r.store.Job(r.t.Context(), biz, job)
@@ -129,6 +136,7 @@ func (r *rig) runUntilDeath(job int64, n int, after bool) bool {
 		ended = j.State.Final()
 		return ended || ctx.Err() != nil
 	})
+
 	cancel()
 	<-gone
 	return ended
@@ -162,15 +170,18 @@ func TestProgress(t *testing.T) {
 	for id := 1; id <= 3; id++ {
 		r.process(id, topology.Row{Priority: id / 3})
 	}
+
 	r.open["p2_1@0:10.0.0.1"] = true
 	r.run()
 	j := r.create(gozzard.ActionStart, "")
 	r.until("the first verdict is not recorded", func() bool {
 		return fmt.Sprint(states(r.tasks(j.ID))) == "[p1_1 succeeded p2_1 running p3_1 pending]"
 	})
+
 	if got, err := r.runner.Job(t.Context(), caller, biz, j.ID); err != nil || got.State != record.JobRunning {
 		t.Fatalf("%+v, %v", got, err)
 	}
+
 	_, err := r.runner.Retry(t.Context(), caller, biz, j.ID, nil)
 	wantKind(t, err, gozzard.ErrConflict)
 	same(t, "operations", len(r.waves()), 1)
@@ -186,25 +197,30 @@ func TestTimeout(t *testing.T) {
 	for id := 1; id <= 3; id++ {
 		r.process(id, topology.Row{Priority: id / 3})
 	}
+
 	r.open["p1_1@0:10.0.0.1"] = true
 	r.run()
 	j, tasks := r.finish(r.create(gozzard.ActionStart, "").ID)
 	same(t, "tasks", states(tasks), "[p1_1 failed timeout p2_1 succeeded p3_1 failed earlier]")
 	r.answer("p1_1@0:10.0.0.1") // too late for this job
 	delete(r.open, "p1_1@0:10.0.0.1")
+
 	if _, err := r.runner.Retry(t.Context(), caller, biz, j.ID, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	j, _ = r.finish(j.ID)
 	same(t, "job", j.State, record.JobSucceeded)
 }
 
-// TestRefused: an operation that is not accepted fails its wave, in words for callers; one whose fate is not known is asked for again.
+// TestRefused: an operation that is not accepted fails its wave, in words for callers; one whose fate is not known
+// is asked for again.
 func TestRefused(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{Priority: 1})
 	r.process(2, topology.Row{Priority: 2})
 	r.run()
+
 	for _, tt := range []struct {
 		err     error
 		reason  record.JobReason
@@ -229,14 +245,17 @@ func TestRefused(t *testing.T) {
 		j, _ = r.finish(j.ID)
 		same(t, "job", j.State, record.JobSucceeded)
 	}
+
 	tries := 0
 	r.mu.Lock()
+
 	r.refuse = func() error {
 		if tries++; tries == 1 {
 			return gozzard.Errorf(gozzard.ErrUnavailable, "the record does not answer")
 		}
 		return nil
 	}
+
 	r.mu.Unlock()
 	j, _ := r.finish(r.create(gozzard.ActionStart, "").ID)
 	same(t, "job", j.State, record.JobSucceeded)
@@ -247,6 +266,7 @@ func TestRetry(t *testing.T) {
 	for id := 1; id <= 5; id++ {
 		r.process(id, topology.Row{Priority: id / 2})
 	}
+
 	r.gives["p2_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeCommandFailed, Message: "exit 1"}
 	r.gives["p3_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeCommandFailed}
 	r.run()
@@ -268,6 +288,7 @@ func TestRetry(t *testing.T) {
 	if err != nil || j.State != record.JobPending || !j.Ended.IsZero() || !j.Started.Equal(first.Started) {
 		t.Fatalf("%+v, %v", j, err)
 	}
+
 	j, tasks = r.finish(first.ID)
 	same(t, "job", j.State, record.JobFailed)
 	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 failed verdict p3_1 succeeded p4_1 failed earlier p5_1 succeeded]")
@@ -275,14 +296,17 @@ func TestRetry(t *testing.T) {
 	if _, err = r.runner.Retry(t.Context(), bob, biz, first.ID, nil); err != nil { // fails as before
 		t.Fatal(err)
 	}
+
 	_, tasks = r.finish(first.ID)
 	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 failed verdict p3_1 succeeded p4_1 failed earlier p5_1 succeeded]")
 	same(t, "message", tasks[1].Message, "exit 1")
 
 	delete(r.gives, "p2_1@0:10.0.0.1")
+
 	if _, err = r.runner.Retry(t.Context(), bob, biz, first.ID, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	j, tasks = r.finish(first.ID)
 	same(t, "job", j.State, record.JobSucceeded)
 	rounds := ""
@@ -292,22 +316,27 @@ func TestRetry(t *testing.T) {
 			t.Errorf("something of an earlier round is left: %+v", task)
 		}
 	}
+
 	same(t, "rounds", rounds, "03131")
 	same(t, "operations", r.waves(), []string{"p1_1@0:10.0.0.1", "p2_1@0:10.0.0.1 p3_1@0:10.0.0.1", "p3_1@0:10.0.0.1", "p5_1@0:10.0.0.1", "p2_1@0:10.0.0.1",
 		"p2_1@0:10.0.0.1", "p4_1@0:10.0.0.1"})
+
 	for _, s := range r.sent {
 		same(t, "caller", s.op.Caller, caller)
 	}
+
 	rows, err := r.store.Audit(t.Context(), 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	retries := 0
 	for _, row := range rows {
 		if row.Caller == bare(bob) && row.Act == fmt.Sprintf("retry:start job %d", first.ID) {
 			retries++
 		}
 	}
+
 	same(t, "audit rows of bob", retries, 3)
 	_, err = r.runner.Retry(t.Context(), bob, biz, first.ID, nil)
 	wantKind(t, err, gozzard.ErrInvalid)
@@ -322,14 +351,18 @@ func TestRetryMissing(t *testing.T) {
 	r.run()
 	j, _ := r.finish(r.create(gozzard.ActionStart, "").ID)
 	delete(r.lacks, 1)
+
 	if _, err := r.runner.Retry(t.Context(), caller, biz, j.ID, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	j, tasks := r.finish(j.ID)
 	same(t, "tasks", states(tasks), "[p1_1 failed missing p2_1 failed earlier]")
+
 	if _, err := r.runner.Retry(t.Context(), caller, biz, j.ID, []int64{tasks[1].ID}); err != nil { // by name it goes
 		t.Fatal(err)
 	}
+
 	_, tasks = r.finish(j.ID)
 	same(t, "tasks", states(tasks), "[p1_1 failed missing p2_1 succeeded]")
 }
@@ -348,6 +381,7 @@ func TestLostAnswer(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
 	r.runner = waves.New(r.o) // does not run
 	j, _ := r.finish(r.create(gozzard.ActionStart, "").ID)
 	same(t, "job", j.State, record.JobSucceeded)
@@ -359,6 +393,7 @@ func TestLostAnswer(t *testing.T) {
 func TestGone(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{})
+
 	r.accepted = func() {
 		for n := 1; n > 0; {
 			var err error
@@ -367,6 +402,7 @@ func TestGone(t *testing.T) {
 			}
 		}
 	}
+
 	r.run()
 	_, tasks := r.finish(r.create(gozzard.ActionStart, "").ID)
 	same(t, "tasks", states(tasks), "[p1_1 failed internal]")
@@ -378,6 +414,7 @@ func TestManyJobs(t *testing.T) {
 	for id := 1; id <= 12; id++ {
 		r.process(id, topology.Row{Priority: id % 3, Set: id % 4, Module: id % 6})
 	}
+
 	r.open["p3_1@0:10.0.0.1"] = true
 	r.run()
 	slow := r.create(gozzard.ActionStart, "")
@@ -397,14 +434,18 @@ func TestManyJobs(t *testing.T) {
 			ids[i] = j.ID
 		})
 	}
+
 	wg.Wait()
+
 	for _, id := range ids {
 		j, _ := r.finish(id)
 		same(t, "job", j.State, record.JobSucceeded)
 	}
+
 	if j, err := r.runner.Job(t.Context(), caller, biz, slow.ID); err != nil || j.State != record.JobRunning {
 		t.Fatalf("the slow job is %s, %v", j.State, err)
 	}
+
 	r.answer("p3_1@0:10.0.0.1")
 	j, _ := r.finish(slow.ID)
 	same(t, "job", j.State, record.JobSucceeded)

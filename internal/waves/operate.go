@@ -15,8 +15,9 @@ import (
 // Door is the door of the operations: who asks for their results asks for GSEKit's.
 const Door = "gsekit"
 
-// send makes one operation of tasks and records which. The operation is not sent twice: until its id is recorded with the tasks its idempotency key
-// stands for it, so a server that died in between is given the id of the same operation again.
+// send makes one operation of tasks and records which. The operation is not sent twice: until its id is recorded
+// with the tasks its idempotency key stands for it, so a server that died in between is given the id of the same
+// operation again.
 func (r *Runner) send(ctx context.Context, j *record.Job, part []*record.JobTask) error {
 	op, err := operation(j, part)
 	if err == nil {
@@ -31,27 +32,32 @@ func (r *Runner) send(ctx context.Context, j *record.Job, part []*record.JobTask
 			return err
 		}
 	}
+
 	reason, message := record.ReasonInternal, "the operation could not be recorded"
 	var known *gozzard.Error
 	if errors.As(err, &known) {
 		public := gozzard.Error{Message: known.Message, Faults: known.Faults} // the cause is for the log
 		reason, message = record.ReasonRefused, public.Error()
 	}
+
 	r.o.Log.Error("cannot operate for a job", "job", j.ID, "group", part[0].Group, "wave", part[0].Wave, "err", err)
+
 	for _, t := range part {
 		t.State, t.Reason, t.Message, t.Ended = record.JobFailed, reason, message, r.o.Now()
 	}
+
 	return r.save(ctx, nil, part)
 }
 
-// operate repeats an operation only while it is not known what came of it. What is refused for want of room is refused: nobody wants a process
-// started hours later, when there is room.
+// operate repeats an operation only while it is not known what came of it. What is refused for want of room is
+// refused: nobody wants a process started hours later, when there is room.
 func (r *Runner) operate(ctx context.Context, op *gozzard.Operation) (task gozzard.Task, err error) {
 	select {
 	case <-ctx.Done():
 		return task, ctx.Err()
 	case r.sending <- struct{}{}:
 	}
+
 	defer func() { <-r.sending }()
 	var refused error
 	err = r.insist(ctx, "an operation", func() error {
@@ -63,6 +69,7 @@ func (r *Runner) operate(ctx context.Context, op *gozzard.Operation) (task gozza
 		refused = err
 		return nil
 	})
+
 	return task, errors.Join(err, refused)
 }
 
@@ -90,6 +97,7 @@ func operation(j *record.Job, part []*record.JobTask) (*gozzard.Operation, error
 			return nil, fmt.Errorf("digest of %s: %w", t.Key, err)
 		}
 	}
+
 	hash.Sum(op.RequestHash[:0])
 	return op, nil
 }
@@ -105,13 +113,14 @@ func targetOf(t *record.JobTask) gozzard.Target {
 	return target
 }
 
-// idempotencyKey names an operation for good. Parts of a wave are told apart by their first task. The sign in it is one that doors do not take in
-// keys of callers, so nobody else can have used it.
+// idempotencyKey names an operation for good. Parts of a wave are told apart by their first task. The sign in it is
+// one that doors do not take in keys of callers, so nobody else can have used it.
 func idempotencyKey(first *record.JobTask) string {
 	return fmt.Sprintf("rollout·%d:%d:%s:%d:%d", first.Job, first.Round, first.Group, first.Wave, first.ID)
 }
 
-// await waits for the verdicts of an operation and records them as they come. What has none in time has failed; that it may still be done is said.
+// await waits for the verdicts of an operation and records them as they come. What has none in time has failed;
+// that it may still be done is said.
 func (r *Runner) await(ctx context.Context, j *record.Job, op []*record.JobTask) error {
 	limit := r.limit(j, op)
 	pause := time.Second + time.Duration(len(op))*100*time.Microsecond // reading a large one takes time
@@ -143,7 +152,8 @@ func (r *Runner) await(ctx context.Context, j *record.Job, op []*record.JobTask)
 	}
 }
 
-// settle gives tasks that are open the verdicts that there are. It returns those that are final now, and how many are not.
+// settle gives tasks that are open the verdicts that there are. It returns those that are final now, and how many
+// are not.
 func (r *Runner) settle(op []*record.JobTask, attempts []gozzard.Attempt, lost string, late bool) (news []*record.JobTask, open int) {
 	for i, t := range op {
 		if t.State.Final() {
@@ -195,9 +205,11 @@ func (r *Runner) limit(j *record.Job, op []*record.JobTask) time.Time {
 			budget = max(budget, s.Budget(j.Action))
 		}
 	}
+
 	end, now := op[0].Started.Add(budget), r.o.Now()
 	if end.Before(now) {
 		end = now
 	}
+
 	return end.Add(r.o.Timeout)
 }

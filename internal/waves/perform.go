@@ -9,27 +9,31 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// perform takes a job from where the record has it to its end. All that decides what comes next is in the record, so it does not matter whether this
-// is the first time.
+// perform takes a job from where the record has it to its end. All that decides what comes next is in the record,
+// so it does not matter whether this is the first time.
 func (r *Runner) perform(ctx context.Context, ref jobRef) error {
 	j, tasks, err := r.load(ctx, ref)
 	if err != nil || j.State.Final() {
 		return err
 	}
+
 	if j.State == record.JobPending {
 		j.State = record.JobRunning
 		if err := r.save(ctx, &j, nil); err != nil {
 			return err
 		}
 	}
+
 	if err := r.runGroups(ctx, &j, groupsOf(tasks)); err != nil {
 		return err
 	}
+
 	var page record.JobTaskPage
 	err = r.insist(ctx, "counts of a job", func() (err error) {
 		page, err = r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: j.ID}) // all of them: a retry may have left some out
 		return err
 	})
+
 	if err != nil {
 		return err
 	}
@@ -37,10 +41,13 @@ func (r *Runner) perform(ctx context.Context, ref jobRef) error {
 		r.add(ref)
 		return nil
 	}
+
 	j.State, j.Ended = record.JobSucceeded, r.o.Now()
+
 	if page.Counts[record.JobFailed] > 0 {
 		j.State = record.JobFailed
 	}
+
 	r.o.Log.Info("job ended", "job", j.ID, "biz", j.Biz, "action", j.Action, "state", j.State, "failed", page.Counts[record.JobFailed])
 	return r.save(ctx, &j, nil)
 }
@@ -50,14 +57,17 @@ func (r *Runner) load(ctx context.Context, ref jobRef) (j record.Job, tasks []re
 		j, err = r.o.Store.Job(ctx, ref.biz, ref.id)
 		return err
 	})
+
 	if err != nil || j.State.Final() {
 		return j, nil, err
 	}
+
 	err = r.insist(ctx, "tasks of a job", func() error {
 		page, err := r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: ref.id, Limit: -1, Definitions: true})
 		tasks = page.Tasks
 		return err
 	})
+
 	return j, tasks, err
 }
 
@@ -75,15 +85,18 @@ func (r *Runner) runGroups(ctx context.Context, j *record.Job, groups [][]wave) 
 			}
 		})
 	}
+
 	for _, waves := range groups {
 		todo <- waves
 	}
+
 	close(todo)
 	wg.Wait()
 	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if i < 0 {
 		return nil
 	}
+
 	return errs[i] // they all have the same reason: this run or the record has ended
 }
 

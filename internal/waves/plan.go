@@ -57,6 +57,7 @@ func giveWaves(tasks []record.JobTask, o order) {
 	if o == unordered {
 		return
 	}
+
 	found := map[string]map[int]bool{}
 	for i := range tasks {
 		t := &tasks[i]
@@ -65,6 +66,7 @@ func giveWaves(tasks []record.JobTask, o order) {
 		}
 		found[t.Group][t.Priority] = true
 	}
+
 	wave := map[string]map[int]int{}
 	for group, set := range found {
 		priorities := make([]int, 0, len(set))
@@ -80,6 +82,7 @@ func giveWaves(tasks []record.JobTask, o order) {
 			wave[group][p] = i
 		}
 	}
+
 	for i := range tasks {
 		tasks[i].Wave = wave[tasks[i].Group][tasks[i].Priority]
 	}
@@ -97,8 +100,8 @@ func roundOf(tasks []record.JobTask) int {
 // wave is the tasks of one, by id.
 type wave []*record.JobTask
 
-// groupsOf sorts what is to be done into groups and their waves: the tasks of the newest round, and whatever is not final. Tasks that a retry left
-// out hold nobody back.
+// groupsOf sorts what is to be done into groups and their waves: the tasks of the newest round, and whatever is not
+// final. Tasks that a retry left out hold nobody back.
 func groupsOf(tasks []record.JobTask) [][]wave {
 	round := roundOf(tasks)
 	var list []*record.JobTask
@@ -107,9 +110,11 @@ func groupsOf(tasks []record.JobTask) [][]wave {
 			list = append(list, t)
 		}
 	}
+
 	slices.SortStableFunc(list, func(a, b *record.JobTask) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), cmp.Compare(a.Wave, b.Wave), cmp.Compare(a.ID, b.ID))
 	})
+
 	var groups [][]wave
 	for i, t := range list {
 		switch {
@@ -123,6 +128,7 @@ func groupsOf(tasks []record.JobTask) [][]wave {
 			waves[len(waves)-1] = append(waves[len(waves)-1], t)
 		}
 	}
+
 	return groups
 }
 
@@ -152,6 +158,7 @@ func (w wave) operations() (ops [][]*record.JobTask) {
 		ops[i] = append(ops[i], t)
 		open[t.Task] = open[t.Task] || !t.State.Final()
 	}
+
 	return slices.DeleteFunc(ops, func(op []*record.JobTask) bool { return !open[op[0].Task] })
 }
 
@@ -170,8 +177,9 @@ func holdBack(earlier *record.JobTask) string {
 	return fmt.Sprintf("priority %d: process %s (%d) failed", earlier.Priority, earlier.Name, earlier.Process)
 }
 
-// judge gives a task the verdict of its attempt, which is final. A stop of what does not run had nothing to do. Everything else but done has failed,
-// also a start of what runs already: whoever starts it wants it to run as it is defined now, and must stop it first.
+// judge gives a task the verdict of its attempt, which is final. A stop of what does not run had nothing to do.
+// Everything else but done has failed, also a start of what runs already: whoever starts it wants it to run as it
+// is defined now, and must stop it first.
 func judge(t *record.JobTask, a *gozzard.Attempt) {
 	code := a.Outcome.Code
 	switch {
@@ -188,7 +196,8 @@ func judge(t *record.JobTask, a *gozzard.Attempt) {
 	}
 }
 
-// repeatable reports whether a retry can send a failed task: not what could not be sent from the start, because it lacks something or was refused.
+// repeatable reports whether a retry can send a failed task: not what could not be sent from the start, because it
+// lacks something or was refused.
 func repeatable(t *record.JobTask) bool {
 	return t.Reason != record.ReasonMissing && (t.Reason != record.ReasonVerdict || t.Task != "")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// A job tells what was done on hosts all over its business. Who may see the business on every host sees all its jobs; who may see it on some hosts sees
-// his own, which were made of what he could see.
+// A job tells what was done on hosts all over its business. Who may see the business on every host sees all its
+// jobs; who may see it on some hosts sees his own, which were made of what he could see.
 
 // Job reads one of a business. ErrNotFound for an unknown or foreign one.
 func (r *Runner) Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.Job, error) {

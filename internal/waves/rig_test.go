@@ -32,8 +32,8 @@ func bare(c gozzard.Caller) gozzard.Caller {
 	return c
 }
 
-// rig is a runner over a real record. The fleet is the test's: operations are recorded as the control plane does it, with their idempotency keys, and
-// the verdicts are the script's.
+// rig is a runner over a real record. The fleet is the test's: operations are recorded as the control plane does
+// it, with their idempotency keys, and the verdicts are the script's.
 type rig struct {
 	t     *testing.T
 	path  string
@@ -68,6 +68,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.store = store
 	r.o = waves.Options{Store: store, Plane: r, Rights: func(gozzard.Caller) *gozzard.Rights { return caller.Rights }}
 	t.Cleanup(func() {
@@ -78,6 +79,7 @@ func newRig(t *testing.T) *rig {
 			t.Error(err)
 		}
 	})
+
 	return r
 }
 
@@ -152,6 +154,7 @@ func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a goz
 			}})
 		}
 	}
+
 	return items, nil
 }
 
@@ -159,11 +162,13 @@ func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a goz
 func (r *rig) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if r.refuse != nil {
 		if err := r.refuse(); err != nil {
 			return gozzard.Task{}, err
 		}
 	}
+
 	s := sent{op: *op}
 	n := &record.NewTask{Task: gozzard.Task{Caller: op.Caller, Door: op.Door, At: time.Now()}, IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash}
 	for _, it := range op.Items {
@@ -181,6 +186,7 @@ func (r *rig) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task,
 			n.Attempts = append(n.Attempts, a)
 		}
 	}
+
 	n.Task.Targets = len(n.Attempts)
 	acc, err := r.store.Accept(ctx, n)
 	if err != nil {
@@ -192,6 +198,7 @@ func (r *rig) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task,
 	if r.accepted != nil {
 		r.accepted()
 	}
+
 	return acc.Task, nil
 }
 
@@ -241,6 +248,7 @@ func (r *rig) answer(names ...string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+
 	for _, a := range list {
 		name := a.Key.Name + "@" + a.Addr.String()
 		if !slices.Contains(names, name) {

@@ -22,11 +22,13 @@ func TestTE6JobsNeedRights(t *testing.T) {
 		same(t, "whose rights", c.App, caller.App)
 		return now
 	}
+
 	r.run()
 	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStop})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	j, tasks := r.finish(j.ID)
 	same(t, "job", j.State, record.JobFailed)
 	same(t, "rights of the operation", r.sent[0].op.Caller.Rights, now)
@@ -37,6 +39,7 @@ func TestTE6JobsNeedRights(t *testing.T) {
 		_, err = r.runner.Create(t.Context(), record.JobRequest{Caller: who, Biz: biz, Action: gozzard.ActionStop})
 		wantKind(t, err, gozzard.ErrAppForbidden)
 	}
+
 	for _, who := range []gozzard.Caller{viewer, starter} {
 		_, err = r.runner.Retry(t.Context(), who, biz, j.ID, nil)
 		wantKind(t, err, gozzard.ErrAppForbidden)
@@ -44,6 +47,7 @@ func TestTE6JobsNeedRights(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	for _, who := range []gozzard.Caller{foreign, {App: caller.App, User: caller.User}} {
 		_, err = r.runner.Retry(t.Context(), who, biz, j.ID, []int64{tasks[0].ID})
 		wantKind(t, err, gozzard.ErrNotFound)
@@ -56,6 +60,7 @@ func TestTE6JobsNeedRights(t *testing.T) {
 			t.Errorf("%s is told of jobs: %v", who.User, err)
 		}
 	}
+
 	same(t, "operations", len(r.sent), 1)
 }
 
@@ -68,6 +73,7 @@ func TestTI3JobsOfSomeHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.finish(j.ID)
 	some := with(gozzard.Grant{Role: gozzard.RoleOperator, Clouds: []int{7}})
 	_, err = r.runner.Job(t.Context(), some, biz, j.ID)
@@ -76,6 +82,7 @@ func TestTI3JobsOfSomeHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.finish(own.ID)
 	n, jobs, err := r.runner.Jobs(t.Context(), some, record.JobFilter{Biz: biz, Limit: -1})
 	if err != nil || n != 1 || jobs[0].ID != own.ID {

@@ -25,8 +25,8 @@ type Plane interface {
 type Options struct {
 	Store Store
 	Plane Plane
-	// Rights tells what the creator of a job may do at the moment; nil: nothing, so that no job does anything. A job outlives the request that made it,
-	// and what its creator may do no longer it does no longer.
+	// Rights tells what the creator of a job may do at the moment; nil: nothing, so that no job does anything. A
+	// job outlives the request that made it, and what its creator may do no longer it does no longer.
 	Rights func(caller gozzard.Caller) *gozzard.Rights
 	Log    *slog.Logger
 	Now    func() time.Time
@@ -35,7 +35,8 @@ type Options struct {
 	Timeout time.Duration // an operation may take beyond the time of its commands until it counts as failed; 1 min
 }
 
-// Bounds of what is under way. Waiting costs little and may take long, so many groups may wait at a time; writing is what the record has to bear.
+// Bounds of what is under way. Waiting costs little and may take long, so many groups may wait at a time; writing
+// is what the record has to bear.
 const (
 	maxJobs    = 256
 	maxGroups  = 4096 // of one job
@@ -86,18 +87,20 @@ func New(o Options) *Runner {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
 	}
+
 	return &Runner{
 		o: o, wake: make(chan struct{}, 1), jobs: make(chan struct{}, maxJobs), sending: make(chan struct{}, maxSending), driven: map[int64]bool{},
 		most: record.MaxTargets, look: time.Minute,
 	}
 }
 
-// Run drives jobs until ctx ends: those that a former run left open, and those that are created. It runs once, and returns when nothing is under way
-// any more; what was not finished is taken up by the next run.
+// Run drives jobs until ctx ends: those that a former run left open, and those that are created. It runs once, and
+// returns when nothing is under way any more; what was not finished is taken up by the next run.
 func (r *Runner) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.lookLoop(ctx) })
 	wg.Go(func() { r.pruneLoop(ctx) })
+
 	for ctx.Err() == nil {
 		for _, ref := range r.take() {
 			wg.Go(func() { r.drive(ctx, ref) })
@@ -107,6 +110,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-r.wake:
 		}
 	}
+
 	wg.Wait()
 	return nil
 }
@@ -165,8 +169,8 @@ func (r *Runner) drive(ctx context.Context, ref jobRef) {
 	}
 }
 
-// lookLoop takes up what a former run left open. Later it only looks for jobs that were recorded and never begun: the record's answer to who created
-// them was lost. Jobs that are under way may be another server's.
+// lookLoop takes up what a former run left open. Later it only looks for jobs that were recorded and never begun:
+// the record's answer to who created them was lost. Jobs that are under way may be another server's.
 func (r *Runner) lookLoop(ctx context.Context) {
 	for first := true; ctx.Err() == nil; first = false {
 		var open []record.Job
@@ -210,8 +214,8 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// insist repeats what the record must take or give until it does: a job waits for its record rather than losing what came of it. Only what is gone,
-// and the end of this run, are answers.
+// insist repeats what the record must take or give until it does: a job waits for its record rather than losing
+// what came of it. Only what is gone, and the end of this run, are answers.
 func (r *Runner) insist(ctx context.Context, what string, f func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := f()

@@ -25,11 +25,12 @@ type Store interface {
 	// OpenJobs lists jobs of all businesses that are not final, oldest first.
 	OpenJobs(ctx context.Context) ([]record.Job, error)
 
-	// SaveTasks writes state, reason, code, message, round, operation and times of tasks, and those of the job when j is not nil, in one transaction.
-	// Tasks that are in a newer round by now are left as they are.
+	// SaveTasks writes state, reason, code, message, round, operation and times of tasks, and those of the job when
+	// j is not nil, in one transaction. Tasks that are in a newer round by now are left as they are.
 	SaveTasks(ctx context.Context, j *record.Job, tasks []record.JobTask) error
 
-	// Reopen is SaveTasks for a retry, with its audit row. ErrConflict when the job is not final: somebody else was faster, and nothing is changed.
+	// Reopen is SaveTasks for a retry, with its audit row. ErrConflict when the job is not final: somebody else was
+	// faster, and nothing is changed.
 	Reopen(ctx context.Context, j *record.Job, tasks []record.JobTask, audit gozzard.AuditRow) error
 
 	// PruneJobs removes at most limit final jobs that ended before a time, with their tasks.

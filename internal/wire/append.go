@@ -112,8 +112,8 @@ func appendID(b []byte, num protowire.Number, id [16]byte) []byte {
 	return appendBytes(b, num, id[:])
 }
 
-// begin opens a nested message; end closes it with the place that begin gave. One byte is kept free for the length, the body is moved when it
-// needs more: cheaper than measuring every message before it is written.
+// begin opens a nested message; end closes it with the place that begin gave. One byte is kept free for the length,
+// the body is moved when it needs more: cheaper than measuring every message before it is written.
 func begin(b []byte, num protowire.Number) ([]byte, int) {
 	b = appendTag(b, num, protowire.BytesType)
 	return append(b, 0), len(b) + 1
@@ -138,12 +138,15 @@ func appendLabels(b []byte, num protowire.Number, labels map[string]string) []by
 	if len(labels) == 0 {
 		return b
 	}
+
 	var room [16]string
 	keys := room[:0]
 	for k := range labels {
 		keys = append(keys, k)
 	}
+
 	slices.Sort(keys)
+
 	for _, k := range keys {
 		var start int
 		b, start = begin(b, num)
@@ -151,5 +154,6 @@ func appendLabels(b []byte, num protowire.Number, labels map[string]string) []by
 		b = appendString(b, fieldLabelValue, labels[k])
 		b = end(b, start)
 	}
+
 	return b
 }

@@ -19,6 +19,7 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 	for i := range c.Ops {
 		b = appendOp(b, 4, &c.Ops[i])
 	}
+
 	b = appendIDs(b, 5, c.Cancel)
 	b = appendIDs(b, 6, c.Acked)
 	b = appendUint(b, 7, c.AckRound)
@@ -27,13 +28,17 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 	for i := range c.Groups {
 		b = appendGroup(b, 10, &c.Groups[i])
 	}
+
 	if c.Logs != nil {
 		b = appendLogQuery(b, 11, c.Logs)
 	}
+
 	b = appendUint(b, 12, c.AckEvents)
+
 	if c.Update != nil {
 		b = appendUpdateOrder(b, 13, c.Update)
 	}
+
 	return b
 }
 
@@ -83,12 +88,14 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 			d.skip()
 		}
 	}
+
 	if d.err == nil && c.Kind == 0 {
 		d.err = fmt.Errorf("command: no kind")
 	}
 	if d.err != nil {
 		return nil, d.err
 	}
+
 	return c, nil
 }
 
@@ -138,9 +145,11 @@ func decodeOp(d decoder, op *gozzard.Op) error {
 			d.skip()
 		}
 	}
+
 	if len(op.Spec) == 0 {
 		op.Spec = nil
 	}
+
 	return d.err
 }
 

@@ -18,7 +18,8 @@ const (
 	fieldLabelValue protowire.Number = 2
 )
 
-// decoder walks over the fields of one message. The first error ends the walk: next is false from then on and the value funcs return zero.
+// decoder walks over the fields of one message. The first error ends the walk: next is false from then on and the
+// value funcs return zero.
 type decoder struct {
 	rest []byte
 	text *arena
@@ -85,16 +86,19 @@ func (d *decoder) uint() uint64 {
 		d.fail("has wire type %d", d.typ)
 		return 0
 	}
+
 	if len(d.rest) > 0 && d.rest[0] < 0x80 {
 		v := d.rest[0]
 		d.rest = d.rest[1:]
 		return uint64(v)
 	}
+
 	v, n := protowire.ConsumeVarint(d.rest)
 	if n < 0 {
 		d.err = d.wrap(protowire.ParseError(n))
 		return 0
 	}
+
 	d.rest = d.rest[n:]
 	return v
 }
@@ -138,17 +142,20 @@ func (d *decoder) double() float64 {
 		d.fail("has wire type %d", d.typ)
 		return 0
 	}
+
 	bits, n := protowire.ConsumeFixed64(d.rest)
 	if n < 0 {
 		d.err = d.wrap(protowire.ParseError(n))
 		return 0
 	}
+
 	d.rest = d.rest[n:]
 	v := math.Float64frombits(bits)
 	if v-v != 0 {
 		d.fail("is not a finite number")
 		return 0
 	}
+
 	return v
 }
 
@@ -157,17 +164,20 @@ func (d *decoder) float() float32 {
 		d.fail("has wire type %d", d.typ)
 		return 0
 	}
+
 	bits, n := protowire.ConsumeFixed32(d.rest)
 	if n < 0 {
 		d.err = d.wrap(protowire.ParseError(n))
 		return 0
 	}
+
 	d.rest = d.rest[n:]
 	v := math.Float32frombits(bits)
 	if v-v != 0 {
 		d.fail("is not a finite number")
 		return 0
 	}
+
 	return v
 }
 
@@ -177,17 +187,20 @@ func (d *decoder) bytes() []byte {
 		d.fail("has wire type %d", d.typ)
 		return nil
 	}
+
 	if len(d.rest) > 0 && d.rest[0] < 0x80 && int(d.rest[0]) < len(d.rest) {
 		end := 1 + int(d.rest[0])
 		v := d.rest[1:end:end]
 		d.rest = d.rest[end:]
 		return v
 	}
+
 	v, n := protowire.ConsumeBytes(d.rest)
 	if n < 0 {
 		d.err = d.wrap(protowire.ParseError(n))
 		return nil
 	}
+
 	d.rest = d.rest[n:]
 	return v
 }
@@ -234,21 +247,24 @@ func (d *decoder) label(labels map[string]string) map[string]string {
 			e.skip()
 		}
 	}
+
 	if d.adopt(e.err); d.err != nil {
 		return labels
 	}
 	if labels == nil {
 		labels = make(map[string]string)
 	}
+
 	labels[key] = value
 	if len(labels) > MaxLabels {
 		d.fail("more than %d labels", MaxLabels)
 	}
+
 	return labels
 }
 
-// grow makes room for one more element of a list. The first time it counts how many there are, so that a list is allocated once and the bound
-// holds before anything is allocated.
+// grow makes room for one more element of a list. The first time it counts how many there are, so that a list is
+// allocated once and the bound holds before anything is allocated.
 func grow[T any](d *decoder, list []T, limit int) ([]T, *T) {
 	if list == nil {
 		n := 1 + d.ahead()
@@ -258,16 +274,19 @@ func grow[T any](d *decoder, list []T, limit int) ([]T, *T) {
 		}
 		list = make([]T, 0, n)
 	}
+
 	if len(list) == limit {
 		d.fail("more than %d elements", limit)
 		return list, new(T)
 	}
+
 	var zero T
 	list = append(list, zero)
 	return list, &list[len(list)-1]
 }
 
-// ahead counts how often the current field comes again after the current place. What cannot be parsed ends the count; the walk finds it again.
+// ahead counts how often the current field comes again after the current place. What cannot be parsed ends the
+// count; the walk finds it again.
 func (d *decoder) ahead() int {
 	rest, count := d.rest, -1 // the current one is still in rest
 	num, typ := d.num, d.typ
@@ -295,10 +314,12 @@ func (d *decoder) version() uint32 {
 		d.adopt(fmt.Errorf("%s: empty", d.what))
 		return 0
 	}
+
 	if d.num != fieldVersion {
 		d.err = fmt.Errorf("%s: %w", d.what, errors.New("does not begin with its version"))
 		return 0
 	}
+
 	v := d.uint32()
 	switch {
 	case d.err != nil:
@@ -307,10 +328,12 @@ func (d *decoder) version() uint32 {
 	case v > gozzard.ProtocolVersion:
 		d.err = fmt.Errorf("%s: %w", d.what, &NewerError{Version: v})
 	}
+
 	return v
 }
 
-// arena holds the strings of one message in few pieces of memory. A piece is small, because it lives as long as any of its strings does.
+// arena holds the strings of one message in few pieces of memory. A piece is small, because it lives as long as any
+// of its strings does.
 type arena struct {
 	piece strings.Builder
 	left  int // bytes of input that may still become strings
@@ -330,6 +353,7 @@ func (a *arena) keep(v []byte) string {
 		a.piece = strings.Builder{}
 		a.piece.Grow(min(max(a.left, len(v)), arenaPiece))
 	}
+
 	start := a.piece.Len()
 	a.piece.Write(v)
 	a.left -= len(v)

@@ -15,6 +15,7 @@ func FuzzDecodeCommand(f *testing.F) {
 	for _, c := range commands() {
 		z.Add(wire.AppendCommand(nil, c))
 	}
+
 	z.Fuzz(func(t *testing.T, in []byte) {
 		c, err := wire.DecodeCommand(in)
 		if (c == nil) == (err == nil) {
@@ -23,6 +24,7 @@ func FuzzDecodeCommand(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		b := wire.AppendCommand(nil, c)
 		again, err := wire.DecodeCommand(b)
 		if err != nil || !reflect.DeepEqual(c, again) {
@@ -39,6 +41,7 @@ func FuzzDecodeReport(f *testing.F) {
 	for _, r := range reports() {
 		z.Add(wire.AppendReport(nil, r))
 	}
+
 	z.Fuzz(func(t *testing.T, in []byte) {
 		r, err := wire.DecodeReport(in)
 		if (r == nil) == (err == nil) {
@@ -47,6 +50,7 @@ func FuzzDecodeReport(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		b := wire.AppendReport(nil, r)
 		again, err := wire.DecodeReport(b)
 		if err != nil || !reflect.DeepEqual(r, again) {

@@ -20,7 +20,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 var compare = cmp.Comparer(func(a, b gozzard.HostAddr) bool { return a == b })
 
-// A golden file is the promise to every agent in the field: a build must read it for ever. One that must change is a new protocol version.
+// A golden file is the promise to every agent in the field: a build must read it for ever. One that must change is
+// a new protocol version.
 func TestGoldenCommands(t *testing.T) {
 	for name, want := range commands() {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +56,7 @@ func TestGoldenReports(t *testing.T) {
 func golden(t *testing.T, name string, got []byte) []byte {
 	t.Helper()
 	path := filepath.Join("testdata", name+".bin")
+
 	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -65,6 +67,7 @@ func golden(t *testing.T, name string, got []byte) []byte {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -72,11 +75,12 @@ func golden(t *testing.T, name string, got []byte) []byte {
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s: bytes differ:\n got %x\nwant %x", path, got, want)
 	}
+
 	return want
 }
 
-// dump writes the fields for people. Wire format does not tell texts from messages: what parses as a message is shown as one, unless it looks
-// like text.
+// dump writes the fields for people. Wire format does not tell texts from messages: what parses as a message is
+// shown as one, unless it looks like text.
 func dump(w *strings.Builder, b []byte, indent string) {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)

@@ -42,6 +42,7 @@ func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
 	for _, a := range h.Addrs {
 		b = appendAddr(b, 2, a)
 	}
+
 	b = appendString(b, 3, h.Hostname)
 	b = appendString(b, 4, h.OS)
 	b = appendString(b, 5, h.Arch)
@@ -53,6 +54,7 @@ func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
 	for _, s := range h.Degraded {
 		b = appendText(b, 11, s)
 	}
+
 	b = appendUint(b, 12, uint64(h.Mode))
 	return end(b, start)
 }

@@ -13,7 +13,8 @@ type lastLabels struct {
 	labels map[string]string
 }
 
-// labels reads the entries that stand side by side from the current field on. Processes of one host mostly have the same: they get the same map.
+// labels reads the entries that stand side by side from the current field on. Processes of one host mostly have the
+// same: they get the same map.
 func (d *decoder) labels(have map[string]string) map[string]string {
 	rest, ok := d.behindRun()
 	if have != nil || !ok { // what stands apart, or cannot be read: one at a time, into a map of its own
@@ -22,18 +23,22 @@ func (d *decoder) labels(have map[string]string) map[string]string {
 		}
 		return d.label(have)
 	}
+
 	raw, last := d.rest[:len(d.rest)-len(rest)], &d.text.last
 	if last.labels != nil && bytes.Equal(raw, last.raw) {
 		d.rest = rest
 		return last.labels
 	}
+
 	labels := d.label(nil)
 	for d.err == nil && len(d.rest) > len(rest) && d.next() {
 		labels = d.label(labels)
 	}
+
 	if d.err == nil {
 		*last = lastLabels{raw: raw, labels: labels}
 	}
+
 	return labels
 }
 

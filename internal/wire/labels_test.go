@@ -10,16 +10,19 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// TestLabelsApart reads statuses whose labels do not stand side by side, between others that have some of them: no status gets another one's.
+// TestLabelsApart reads statuses whose labels do not stand side by side, between others that have some of them: no
+// status gets another one's.
 func TestLabelsApart(t *testing.T) {
 	label := func(b []byte, k, v string) []byte {
 		e := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), k)
 		e = protowire.AppendString(protowire.AppendTag(e, 2, protowire.BytesType), v)
 		return protowire.AppendBytes(protowire.AppendTag(b, 3, protowire.BytesType), e)
 	}
+
 	name := func(b []byte, s string) []byte {
 		return protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), s)
 	}
+
 	msg := wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportStatus, Session: 1})
 	for _, body := range [][]byte{
 		label(name(nil, "one"), "a", "1"),
@@ -31,14 +34,17 @@ func TestLabelsApart(t *testing.T) {
 	} {
 		msg = protowire.AppendBytes(protowire.AppendTag(msg, 8, protowire.BytesType), body)
 	}
+
 	r, err := wire.DecodeReport(msg)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	got := map[string]map[string]string{}
 	for i := range r.Statuses {
 		got[r.Statuses[i].Name] = r.Statuses[i].Labels
 	}
+
 	want := map[string]map[string]string{
 		"one": {"a": "1"}, "two": {"a": "1", "b": "2"}, "three": {"a": "1", "b": "3", "c": "3"}, "four": {"a": "1"}, "five": nil,
 		"six": {"a": "1", "b": "2"},

@@ -7,8 +7,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The bounds of a message, enforced when it is read. Lists are bounded by what a message of the fabric's largest size can sensibly hold, so that
-// a few bytes on the wire cannot become many in memory.
+// The bounds of a message, enforced when it is read. Lists are bounded by what a message of the fabric's largest
+// size can sensibly hold, so that a few bytes on the wire cannot become many in memory.
 const (
 	MaxString   = 64 << 10
 	MaxLabels   = 64

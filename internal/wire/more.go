@@ -106,9 +106,11 @@ func decodeLogChunk(d decoder, c *gozzard.LogChunk) error {
 			d.skip()
 		}
 	}
+
 	if len(c.Data) == 0 {
 		c.Data = nil
 	}
+
 	return d.err
 }
 

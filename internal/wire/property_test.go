@@ -111,6 +111,7 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 	r.Journal = gozzard.JournalPos{ID: genID.Draw(t, "journal"), LSN: rapid.Uint64().Draw(t, "lsn")}
 	r.Results, r.Statuses = listOf(genOpReport).Draw(t, "results"), listOf(genStatus).Draw(t, "statuses")
 	r.Removed = listOf(genKey).Draw(t, "removed")
+
 	if rapid.Bool().Draw(t, "hello") {
 		r.Hello = &gozzard.Hello{Open: listOf(genOpReport).Draw(t, "open")}
 		fill(t, &r.Hello.Host)
@@ -119,7 +120,9 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 		r.Hello.Host.Degraded = listOf(genText).Draw(t, "degraded")
 		r.Hello.Host.Mode = gozzard.AgentMode(rapid.IntRange(0, int(gozzard.ModeUser)).Draw(t, "mode"))
 	}
+
 	r.Events = listOf(genEvent).Draw(t, "events")
+
 	if rapid.Bool().Draw(t, "logs") {
 		r.Update = &gozzard.UpdateReport{Version: "1.2.3", State: gozzard.UpdateDone}
 		r.Logs = new(gozzard.LogChunk)
@@ -129,6 +132,7 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 			r.Logs.Data = data
 		}
 	}
+
 	return r
 })
 
@@ -139,6 +143,7 @@ var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 	c.Interval = time.Duration(rapid.Int64().Draw(t, "interval"))
 	c.Cancel, c.Acked = listOf(genOpID).Draw(t, "cancel"), listOf(genOpID).Draw(t, "acked")
 	c.Groups = listOf(genGroup).Draw(t, "groups")
+
 	if rapid.Bool().Draw(t, "logs") {
 		c.Update = new(gozzard.UpdateOrder)
 		fill(t, c.Update)
@@ -146,6 +151,7 @@ var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 		fill(t, c.Logs)
 		c.Logs.ID, c.Logs.Key = genOpID.Draw(t, "question"), genKey.Draw(t, "key")
 	}
+
 	c.Ops = listOf(rapid.Custom(func(t *rapid.T) gozzard.Op {
 		op := gozzard.Op{
 			ID: genOpID.Draw(t, "id"), Ref: genRef.Draw(t, "ref"), Gen: rapid.Uint64().Draw(t, "gen"),
@@ -156,6 +162,7 @@ var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 		}
 		return op
 	})).Draw(t, "ops")
+
 	return c
 })
 
@@ -168,6 +175,7 @@ func TestReadingGivesWhatWasWritten(t *testing.T) {
 			t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)
 		}
 	}))
+
 	t.Run("report", rapid.MakeCheck(func(t *rapid.T) {
 		want := genReport.Draw(t, "report")
 		b := wire.AppendReport([]byte("before"), want)

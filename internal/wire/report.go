@@ -15,18 +15,23 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	b = appendUint(b, 3, r.Session)
 	b = appendID(b, 4, r.Journal.ID)
 	b = appendUint(b, 5, r.Journal.LSN)
+
 	if r.Hello != nil {
 		b = appendHello(b, 6, r.Hello)
 	}
+
 	for i := range r.Results {
 		b = appendOpReport(b, 7, &r.Results[i])
 	}
+
 	for i := range r.Statuses {
 		b = appendStatus(b, 8, &r.Statuses[i])
 	}
+
 	for i := range r.Removed {
 		b = appendKey(b, 9, r.Removed[i])
 	}
+
 	b = appendUint(b, 10, r.Round)
 	b = appendUint(b, 11, uint64(r.Part))
 	b = appendUint(b, 12, uint64(r.Parts))
@@ -34,16 +39,19 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	for i := range r.Events {
 		b = appendEvent(b, 14, &r.Events[i])
 	}
+
 	if r.Logs != nil {
 		b = appendLogChunk(b, 15, r.Logs)
 	}
 	if r.Update != nil {
 		b = appendUpdateReport(b, 16, r.Update)
 	}
+
 	return b
 }
 
-// DecodeReport reads what AppendReport wrote. The result shares no memory with b; statuses with the same labels may share one map, which is for reading.
+// DecodeReport reads what AppendReport wrote. The result shares no memory with b; statuses with the same labels may
+// share one map, which is for reading.
 func DecodeReport(b []byte) (*gozzard.Report, error) {
 	d := decoder{rest: b, text: &arena{left: len(b)}, what: "report"}
 	r := &gozzard.Report{Version: d.version()}

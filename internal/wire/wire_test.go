@@ -71,20 +71,24 @@ func TestRefused(t *testing.T) {
 	field := func(num protowire.Number, v []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(append([]byte(nil), head...), num, protowire.BytesType), v)
 	}
+
 	status := func(v ...byte) []byte { return field(8, v) }
 	var labels []byte
 	for i := range wire.MaxLabels + 1 {
 		labels = append(labels, 0x1a, 3, 0x0a, 1, byte(i)+1)
 	}
+
 	long := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), strings.Repeat("x", wire.MaxString+1))
 	many := append([]byte(nil), head...)
 	for range wire.MaxStatuses + 1 {
 		many = append(many, 8<<3|2, 0)
 	}
+
 	interrupted := append([]byte(nil), head...) // the bound holds also when other fields come between
 	for range wire.MaxStatuses + 1 {
 		interrupted = append(interrupted, 8<<3|2, 0, 3<<3, 1)
 	}
+
 	for name, c := range map[string]struct {
 		in   []byte
 		text string
@@ -176,10 +180,12 @@ func TestAllocationIsBoundedByInput(t *testing.T) {
 	for range 400_000 {
 		swarm = append(swarm, 8<<3|2, 0)
 	}
+
 	full := append([]byte(nil), head...)
 	for range wire.MaxStatuses {
 		full = append(full, 8<<3|2, 0)
 	}
+
 	lie := append(append([]byte(nil), head...), 8<<3|2, 0xff, 0xff, 0xff, 0xff, 0x07)
 	for name, c := range map[string]struct {
 		in    []byte

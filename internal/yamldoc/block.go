@@ -11,8 +11,8 @@ func (p *parser) document() Node {
 	return p.block(column, -1)
 }
 
-// block reads a value that begins at the place, which is in the given column and may go on in the lines below. Parent is the column that it must stay
-// to the right of.
+// block reads a value that begins at the place, which is in the given column and may go on in the lines below.
+// Parent is the column that it must stay to the right of.
 func (p *parser) block(column, parent int) Node {
 	p.enter()
 	defer p.leave()
@@ -92,7 +92,8 @@ func (p *parser) blockMapping(column int) Node {
 	}
 }
 
-// below reads the value of a key or dash behind which the line ended: what is indented more, a list in the key's own column, or nothing.
+// below reads the value of a key or dash behind which the line ended: what is indented more, a list in the key's
+// own column, or nothing.
 func (p *parser) below(line, column int, key bool) Node {
 	inner := p.content()
 	switch {
@@ -117,6 +118,7 @@ func (p *parser) next(column int, what string) bool {
 func (p *parser) keyAhead() bool {
 	here := *p
 	defer func() { *p = here }()
+
 	switch c := p.peek(); {
 	case c == '"' || c == '\'':
 		p.quoted()
@@ -127,6 +129,7 @@ func (p *parser) keyAhead() bool {
 			return p.peek() == ':'
 		}
 	}
+
 	p.blanks()
 	return p.peek() == ':' && blank(p.at(p.pos+1))
 }
@@ -153,6 +156,7 @@ func (k *keys) add(p *parser, key string, line int, before []Node) {
 			}
 		}
 	}
+
 	if twice != 0 {
 		p.fail(line, "key %.40q is given twice, first at line %d", key, twice)
 	}
@@ -178,6 +182,7 @@ func (p *parser) inline(parent int) Node {
 	case '>':
 		p.fail(p.line, "folded blocks (>) are not accepted: use | or quotes")
 	}
+
 	n := p.scalar(false)
 	p.ended()
 	return n

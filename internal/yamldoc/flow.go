@@ -13,6 +13,7 @@ func (p *parser) flow() Node {
 func (p *parser) flowList() Node {
 	list := p.node(List, p.line)
 	p.pos++
+
 	for {
 		p.space(&list)
 		if p.peek() == ']' {
@@ -31,6 +32,7 @@ func (p *parser) flowMapping() Node {
 	mapping := p.node(Mapping, p.line)
 	seen := keys{}
 	p.pos++
+
 	for {
 		p.space(&mapping)
 		if p.peek() == '}' {

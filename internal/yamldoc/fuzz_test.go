@@ -23,12 +23,14 @@ func FuzzParse(f *testing.F) {
 	} {
 		z.Add([]byte(seed))
 	}
+
 	z.Fuzz(func(t *testing.T, src []byte) {
 		n, err := yamldoc.Parse(src)
 		var other any
 		d := json.NewDecoder(bytes.NewReader(src))
 		d.UseNumber()
 		isJSON := json.Valid(src) && d.Decode(&other) == nil
+
 		if err != nil {
 			var e *yamldoc.Error
 			if !errors.As(err, &e) || e.Line < 1 {
@@ -39,6 +41,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
+
 		if isJSON {
 			if why := differ(n, other); why != "" {
 				t.Fatalf("%s\n%s", why, src)
@@ -78,7 +81,8 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// differ tells where two readers disagree. What the other takes for a number or a truth is not compared: here it is what is written.
+// differ tells where two readers disagree. What the other takes for a number or a truth is not compared: here it is
+// what is written.
 func differ(n *yamldoc.Node, other any) string {
 	switch other := other.(type) {
 	case nil:

@@ -19,6 +19,7 @@ func (p *parser) literal(parent int) Node {
 		}
 		p.pos++
 	}
+
 	p.endLine("behind |")
 	n.Text = p.lines(parent, indent, keep)
 	return n
@@ -67,6 +68,7 @@ func (p *parser) lines(parent, indent int, keep byte) string {
 			p.newLine()
 		}
 	}
+
 	return chomp(b.String(), empty, keep)
 }
 

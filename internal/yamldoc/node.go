@@ -52,7 +52,8 @@ func (n *Node) Bool() (value, ok bool) {
 	return false, false
 }
 
-// Int reads a whole number written in decimal without plus or leading zeros: what all readers of YAML and JSON agree on.
+// Int reads a whole number written in decimal without plus or leading zeros: what all readers of YAML and JSON
+// agree on.
 func (n *Node) Int() (int, bool) {
 	if n.Kind != Plain {
 		return 0, false

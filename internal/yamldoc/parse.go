@@ -19,6 +19,7 @@ func Parse(src []byte) (_ *Node, err error) {
 	if len(src) > MaxSize {
 		return nil, &Error{Line: 1, Text: fmt.Sprintf("the document has %d bytes, at most %d are allowed", len(src), MaxSize)}
 	}
+
 	p := &parser{src: strings.TrimPrefix(string(src), "\ufeff"), line: 1}
 	defer func() {
 		switch e := recover().(type) {
@@ -29,6 +30,7 @@ func Parse(src []byte) (_ *Node, err error) {
 			panic(e)
 		}
 	}()
+
 	p.check()
 	p.open()
 	root := p.document()
@@ -95,11 +97,13 @@ func (p *parser) open() {
 // finish passes what may stand behind it.
 func (p *parser) finish() {
 	p.content()
+
 	if p.marker("...") {
 		p.pos += len("...")
 		p.endLine("after ...")
 		p.content()
 	}
+
 	switch {
 	case p.end():
 	case p.marker("---"):

@@ -14,6 +14,7 @@ func (p *parser) scalar(flow bool) Node {
 		n.Text = p.quoted()
 		return n
 	}
+
 	n := p.node(Plain, p.line)
 	n.Text = p.plainText(flow)
 	switch n.Text {
@@ -22,6 +23,7 @@ func (p *parser) scalar(flow bool) Node {
 	case "~", "null", "Null", "NULL":
 		n.Kind, n.Text = Null, ""
 	}
+
 	return n
 }
 
@@ -37,7 +39,8 @@ func (p *parser) key(flow bool) string {
 	return key
 }
 
-// plainText reads a text without quotes up to the sign that ends it, without the blanks before that. Nothing is read where none can begin.
+// plainText reads a text without quotes up to the sign that ends it, without the blanks before that. Nothing is
+// read where none can begin.
 func (p *parser) plainText(flow bool) string {
 	p.begins(flow)
 	from, to := p.pos, p.pos
@@ -50,6 +53,7 @@ func (p *parser) plainText(flow bool) string {
 			to = p.pos + 1
 		}
 	}
+
 	p.pos = to
 	return p.src[from:to]
 }
@@ -159,9 +163,11 @@ func (p *parser) codePoint(b *strings.Builder, text string, size int) string {
 			p.fail(p.line, "half a character in an escape")
 		}
 	}
+
 	if !utf8.ValidRune(r) {
 		p.fail(p.line, "an escape is no character")
 	}
+
 	b.WriteRune(r)
 	return text
 }

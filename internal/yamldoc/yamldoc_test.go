@@ -152,6 +152,7 @@ func TestLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	b := n.Get("b")
 	d := b.Kids[1].Get("d")
 	for name, tt := range map[string]struct {
@@ -172,6 +173,7 @@ func TestScalars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var numbers []int
 	var truths []bool
 	for i := range n.Kids {
@@ -182,6 +184,7 @@ func TestScalars(t *testing.T) {
 			truths = append(truths, x)
 		}
 	}
+
 	if !cmp.Equal(numbers, []int{7, -3}) || !cmp.Equal(truths, []bool{true}) {
 		t.Errorf("numbers %v, truths %v", numbers, truths)
 	}

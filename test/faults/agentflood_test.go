@@ -29,7 +29,8 @@ var (
 	agentFlood = flag.Duration("faults.agentflood", 4*time.Second, "how long TestTD3AgentFlood floods")
 )
 
-// evilAgent is a bare client of the fabric with the credential of one agent. It publishes as fast as it can and comes back when it is put out.
+// evilAgent is a bare client of the fabric with the credential of one agent. It publishes as fast as it can and
+// comes back when it is put out.
 type evilAgent struct {
 	addr, secret string
 	payload      []byte
@@ -80,19 +81,23 @@ func metric(t *testing.T, s *ft.Server, name string) float64 {
 	if code != 200 {
 		t.Fatalf("metrics: %d %s", code, body)
 	}
+
 	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(body)
 	if m == nil {
 		return 0
 	}
+
 	v, err := strconv.ParseFloat(m[1], 64)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return v
 }
 
-// TestTD3AgentFlood: one agent floods the fabric at full speed beside a fleet. No other agent loses its session, callers are answered, and the one is muted, flagged and
-// put out. make flood has the 999 others of the threat table.
+// TestTD3AgentFlood: one agent floods the fabric at full speed beside a fleet. No other agent loses its session,
+// callers are answered, and the one is muted, flagged and put out. make flood has the 999 others of the threat
+// table.
 func TestTD3AgentFlood(t *testing.T) {
 	s := ft.StartServer(t, "", "--report-interval=10s")
 	sim := s.StartSim(t, *floodHosts, "--log-level=info")
@@ -105,11 +110,13 @@ func TestTD3AgentFlood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	secret, _, _ := strings.Cut(string(join), " ")
 	rows := make([]gozzard.Status, 400)
 	for i := range rows {
 		rows[i] = gozzard.Status{Key: gozzard.Key{Namespace: "evil", Name: "p" + strconv.Itoa(i)}, State: gozzard.StateRunning, PID: int32(i)}
 	}
+
 	e := &evilAgent{addr: s.Agents, secret: secret, stop: make(chan struct{}),
 		payload: wire.AppendReport(nil, &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus, Session: 1, Statuses: rows})}
 	done := make(chan struct{})
@@ -120,6 +127,7 @@ func TestTD3AgentFlood(t *testing.T) {
 	for end := time.Now().Add(*agentFlood / 2); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		low = min(low, online())
 	}
+
 	close(e.stop)
 	<-done
 	refused := metric(t, s, `gozzard_security_refused_total{rule="agent_flood"}`)
@@ -127,6 +135,7 @@ func TestTD3AgentFlood(t *testing.T) {
 		"valid callers: %d requests, p50 %s, p99 %.2f times that of before (%s of %d); server has %d MiB\n",
 		e.sent.Load(), e.bytes.Load()>>20, refused, e.putOut.Load(), e.kept.Load(), *floodHosts, max(*floodHosts-low, sim.Sessions()-sessions),
 		n, p50.Round(time.Microsecond), float64(p99)/float64(base), base.Round(time.Microsecond), n0, s.RSS()>>20)
+
 	if low != *floodHosts || sim.Sessions() != sessions {
 		t.Errorf("only %d of %d agents stayed online, %d opened a new session", low, *floodHosts, sim.Sessions()-sessions)
 	}
@@ -146,17 +155,21 @@ func TestTD3FlagIsShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	secret, _, _ := strings.Cut(string(join), " ")
 	conn, err := natsgo.Connect("nats://"+s.Agents, natsgo.UserInfo("0.sim-00001", secret), natsgo.NoReconnect())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer conn.Close()
+
 	for range 10 {
 		if err := conn.Publish("st.0.sim-00001", []byte{0xff}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	ft.Until(t, time.Minute, func() string { return "the connection is still there" }, conn.IsClosed)
 	var page struct {
 		Hosts []struct{ Agent, Flag string }
@@ -165,6 +178,7 @@ func TestTD3FlagIsShown(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &page); err != nil || code != 200 {
 		t.Fatalf("%d %s %v", code, body, err)
 	}
+
 	flagged := slices.DeleteFunc(page.Hosts, func(h struct{ Agent, Flag string }) bool { return h.Flag == "" })
 	if len(flagged) != 1 || flagged[0].Agent != "sim-00001" || !strings.Contains(flagged[0].Flag, "muted until") || !strings.Contains(flagged[0].Flag, "cannot be read") {
 		t.Errorf("flags %+v", flagged)

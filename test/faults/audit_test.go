@@ -27,11 +27,13 @@ func auditedTasks(t *testing.T, data string) map[gozzard.TaskID]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer f.Close()
 	head, err := f.AuditHead(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var check gozzard.AuditCheck
 	tasks := map[gozzard.TaskID]bool{}
 	for {
@@ -49,13 +51,16 @@ func auditedTasks(t *testing.T, data string) map[gozzard.TaskID]bool {
 			break
 		}
 	}
+
 	if err := check.End(head); err != nil {
 		t.Fatal(err)
 	}
+
 	return tasks
 }
 
-// TestTR1KilledServer: the server is killed over and over while it accepts tasks. Every task that was acknowledged is in the audit, and its chain is whole.
+// TestTR1KilledServer: the server is killed over and over while it accepts tasks. Every task that was acknowledged
+// is in the audit, and its chain is whole.
 func TestTR1KilledServer(t *testing.T) {
 	s := ft.StartServer(t, "")
 	kills, acked := min(3**scale, 20), 0
@@ -99,7 +104,9 @@ func TestTR1KilledServer(t *testing.T) {
 		s.Again()
 		s.AwaitReady()
 	}
+
 	fmt.Printf("threat TR1: server killed %d times, %d acknowledged tasks, all in a whole audit\n", kills, acked)
+
 	if acked == 0 {
 		t.Error("nothing was acknowledged")
 	}
@@ -117,14 +124,17 @@ func TestTR2HostsOwnRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ring, err := signing.OpenKeyRing(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	id, err := os.ReadFile(filepath.Join(dir, "agent-id"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	signed, ran := map[string]bool{}, 0
 	for _, line := range bytes.Split(bytes.TrimSpace(b), []byte("\n")) {
 		var l struct {
@@ -153,6 +163,7 @@ func TestTR2HostsOwnRecord(t *testing.T) {
 			}
 		}
 	}
+
 	if ran == 0 {
 		t.Fatalf("nothing was noted in %s", b)
 	}

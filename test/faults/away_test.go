@@ -15,7 +15,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// P6: a start command whose daemon ends up in another cgroup, as with systemctl or sudo. It is adopted only when its pid file, name and owner agree.
+// P6: a start command whose daemon ends up in another cgroup, as with systemctl or sudo. It is adopted only when
+// its pid file, name and owner agree.
 func TestP6LeftItsCgroup(t *testing.T) {
 	needs(t, "setpriv")
 	away := filepath.Join(mountOf(t, "cgroup2"), "cgroup.procs")
@@ -73,6 +74,7 @@ func TestP6LeftItsCgroup(t *testing.T) {
 			}
 		}
 	}
+
 	fmt.Printf("fault P6: %d daemons left their cgroup: %d adopted by a right pid file, %d wrong adoptions\n", tried, right, wrong)
 }
 
@@ -82,6 +84,7 @@ func killAll(t *testing.T, list string) {
 	if err != nil {
 		return // it never ran
 	}
+
 	for _, w := range strings.Fields(string(b)) {
 		pid, err := strconv.Atoi(w)
 		if err != nil {
@@ -94,7 +97,8 @@ func killAll(t *testing.T, list string) {
 	}
 }
 
-// P7: a process that takes no signal, as one that waits for a dead disk. Stop and kill say so in time, and no second copy is started.
+// P7: a process that takes no signal, as one that waits for a dead disk. Stop and kill say so in time, and no
+// second copy is started.
 func TestP7Frozen(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	needs(t)
@@ -115,6 +119,7 @@ func TestP7Frozen(t *testing.T) {
 			return func() { control(t, file, "FROZEN") }, func() { _ = os.WriteFile(file, []byte("THAWED"), 0) }
 		},
 	}
+
 	for name, freezer := range freezers {
 		t.Run(name, func(t *testing.T) {
 			second, told, ended, n := 0, 0, 0, min(2**scale, 50)
@@ -145,17 +150,21 @@ func TestP7Frozen(t *testing.T) {
 				ft.Until(t, 20*time.Second, func() string { return "the signal never came" }, func() bool { return d.Count("start") > 1 || d.PID() < 0 })
 				_ = operate(t, s.For(t), d, 4, d.Spec(nil)) // what was not stopped is hosted still
 			}
+
 			fmt.Printf("fault P7 %s: %d frozen processes: %d operations told that it is still alive, %d that it is gone, at most after %.1f s; %d second copies\n",
 				name, n, told, ended, longest.Seconds(), second)
+
 			if second > 0 {
 				t.Errorf("%d second copies", second)
 			}
 		})
 	}
+
 	endFirst(t, agent)
 }
 
-// H1: the host comes up again. Pid files are left and name strangers now; nothing of them is believed, and what is to run is started.
+// H1: the host comes up again. Pid files are left and name strangers now; nothing of them is believed, and what is
+// to run is started.
 func TestH1Reboot(t *testing.T) {
 	needs(t, "unshare")
 	s := ft.StartServer(t, "")
@@ -165,25 +174,30 @@ func TestH1Reboot(t *testing.T) {
 	ds := daemons(t, "gzboot", 2*n)
 	endFirst(t, agent)
 	startAll(t, s.API, append(ds, victim), nil)
+
 	for _, d := range ds[n:] {
 		must(t, operate(t, s.API, d, 4, d.Spec(nil)), 0)
 	}
+
 	l := newLedger(t, s.API)
 	stop := l.steady(1, 2*time.Millisecond)
 	time.Sleep(200 * time.Millisecond)
 	agent.Kill(syscall.SIGKILL)
+
 	for _, d := range ds {
 		if err := syscall.Kill(d.PID(), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		write(t, d.PIDFile(), fmt.Appendf(nil, "%d\n", victim.PID()))
 	}
+
 	pid := victim.PID()
 	boot := filepath.Join(t.TempDir(), "boot_id")
 	write(t, boot, []byte("11111111-2222-3333-4444-555555555555\n"))
 	agent.Through("unshare", "--mount", "--propagation", "private", "sh", "-c", "mount --bind '"+boot+"' /proc/sys/kernel/random/boot_id && exec \"$@\"", "sh")
 	s.AgainOnline(t, agent)
 	began := time.Now()
+
 	ft.Until(t, time.Minute, func() string { return "not all hosted processes are started after the reboot" }, func() bool {
 		for _, d := range ds[:n] {
 			if d.PID() < 0 {
@@ -192,6 +206,7 @@ func TestH1Reboot(t *testing.T) {
 		}
 		return true
 	})
+
 	up := time.Since(began)
 	stop()
 	started, foreign := 0, 0
@@ -200,12 +215,16 @@ func TestH1Reboot(t *testing.T) {
 			started++
 		}
 	}
+
 	if victim.PID() != pid || victim.Count("start") != 1 {
 		foreign++
 	}
+
 	fmt.Printf("fault H1: new boot id, %d pid files that name a stranger: %d hosted processes up after %.1f s, %d unhosted ones started, %d foreign kills\n", len(ds), n, up.Seconds(), started, foreign)
+
 	if started+foreign > 0 {
 		t.Error("see the line above")
 	}
+
 	l.judge("H1")
 }

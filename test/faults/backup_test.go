@@ -59,24 +59,29 @@ func refusedBy(t *testing.T, url, rule string) int {
 	if err != nil {
 		return 0 // not up yet
 	}
+
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	m := regexp.MustCompile(`gozzard_security_refused_total\{rule="` + rule + `"\} ([0-9]+)`).FindSubmatch(b)
 	if m == nil {
 		return 0
 	}
+
 	n, err := strconv.Atoi(string(m[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return n
 }
 
-// TestK9BackupUnderLoad: a backup is taken while operations are under way, more are done, the server is lost, and another one is restored from the backup. Nothing
-// is executed again, every verdict that the restored record has is true, hosts wait for the admin, and new operations are taken.
+// TestK9BackupUnderLoad: a backup is taken while operations are under way, more are done, the server is lost, and
+// another one is restored from the backup. Nothing is executed again, every verdict that the restored record has is
+// true, hosts wait for the admin, and new operations are taken.
 func TestK9BackupUnderLoad(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
@@ -96,15 +101,20 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	for i := range held { // open in the backup, done after it
 		l.send(fmt.Sprintf("held-%d", i), 2, 20+i, never)
 	}
+
 	mustRun(t, s, "backup", "create", "--data", s.Data, "--to", file, "--recipient", recipient)
+
 	for i := range 10 { // not in the backup at all
 		l.send(fmt.Sprintf("later-%d", i), 1, 20+i, never)
 	}
+
 	second.Kill(syscall.SIGCONT)
 	stop()
+
 	if f := l.settle(); f.lost+f.stuck+f.twice+f.wrong > 0 {
 		t.Fatalf("before the server was lost: %s", f)
 	}
+
 	done := l.effects()
 	for i := range held {
 		if done[fmt.Sprintf("held-%d", i)] != 1 {
@@ -116,6 +126,7 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	r := restored(t, s, file, key)
 
 	ft.Until(t, time.Minute, r.Output, func() bool { return refusedBy(t, r.Cred.URL, "restored") >= 2 })
+
 	if r.Online(1) || r.Online(2) {
 		t.Error("hosts are let in before anybody confirmed them")
 	}
@@ -125,6 +136,7 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	if out, err := commandOf(t, r, "hosts", "confirm-restore", "--confirm", "3"); err == nil || !strings.Contains(out, "2 host(s) wait to be let in, not 3") {
 		t.Errorf("a wrong number is taken: %v %s", err, out)
 	}
+
 	mustRun(t, r, "hosts", "confirm-restore", "--confirm", "2")
 	r.AwaitOnline(t, 1)
 	r.AwaitOnline(t, 2)
@@ -132,29 +144,36 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	l.api = r.API
 	f := l.settle()
 	fmt.Printf("fault K9: restored: of %s; those lost were accepted after the backup\n", f)
+
 	if f.stuck+f.twice+f.wrong > 0 || f.lost < 10 || f.ops-f.lost < held || f.interrupted < held {
 		t.Errorf("fault K9: %s", f)
 	}
+
 	fresh := newLedger(t, r.API)
 	for i := range 24 { // of the same processes: their hosts have done later tasks than the restored record knows
 		fresh.send(fmt.Sprintf("fresh-%d", i), 1+i%2, i, never)
 	}
+
 	f = fresh.settle()
 	fmt.Printf("fault K9: after the restore: %s\n", f)
+
 	if f.ok != 24 {
 		t.Errorf("fault K9: after the restore: %s %v", f, f.why)
 	}
+
 	for mark, n := range l.effects() {
 		if n != done[mark] {
 			t.Errorf("%s was done %d times, %d before the restore", mark, n, done[mark])
 		}
 	}
+
 	if by.PID() != pid || by.Count("start") != 1 {
 		t.Errorf("a process was touched: pid %d was %d, %v", by.PID(), pid, by.Calls())
 	}
 }
 
-// TestTS8RestoreAfterARotation: an agent that has obeyed a newer key than the one in a backup refuses the restored server, until it is given the newest key.
+// TestTS8RestoreAfterARotation: an agent that has obeyed a newer key than the one in a backup refuses the restored
+// server, until it is given the newest key.
 func TestTS8RestoreAfterARotation(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -164,19 +183,23 @@ func TestTS8RestoreAfterARotation(t *testing.T) {
 	mustRun(t, s, "key", "rotate", "--data", s.Data)
 	s.Kill(syscall.SIGTERM)
 	s.Again()
+
 	said := func(n int, what string) {
 		t.Helper()
 		ft.Until(t, time.Minute, func() string { return what + ": " + agent.Output() }, func() bool { return strings.Count(agent.Output(), what) >= n })
 	}
+
 	said(2, "session is open")
 	s.Kill(syscall.SIGKILL)
 
 	old := restored(t, s, file, key)
 	mustRun(t, old, "hosts", "confirm-restore", "--confirm", "1")
 	said(1, "it is another server")
+
 	if n := agent.Sessions(); n != 2 {
 		t.Errorf("a server from an old copy opened %d sessions", n-2)
 	}
+
 	old.Kill(syscall.SIGKILL)
 
 	newest := restored(t, s, file, key, "--signing-key", filepath.Join(s.Data, "signing.key"))

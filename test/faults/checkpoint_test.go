@@ -19,28 +19,34 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TestTR1SignedCheckpoints: whoever owns the record writes the whole chain anew, so that it is whole. What the server signed on the way finds it, in its folder and in a
-// log that was collected elsewhere.
+// TestTR1SignedCheckpoints: whoever owns the record writes the whole chain anew, so that it is whole. What the
+// server signed on the way finds it, in its folder and in a log that was collected elsewhere.
 func TestTR1SignedCheckpoints(t *testing.T) {
 	s := ft.StartServer(t, "", "--audit-checkpoint", "100ms")
 	for range 5 {
 		s.Operate("operate_proc", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"}, "op_type": 1, "hosts": []ft.J{ft.Host(1)}})
 	}
+
 	log := filepath.Join(t.TempDir(), "collected.log")
 	ft.Until(t, time.Minute, s.Output, func() bool { return strings.Count(s.Output(), "audit checkpoint") > 0 })
 	s.Kill(syscall.SIGTERM)
 	<-s.Done()
+
 	if err := os.WriteFile(log, []byte(s.Output()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	verify := func(args ...string) (string, error) {
 		out, err := exec.Command(ft.Binary(t), append([]string{"audit", "verify", "--data", s.Data}, args...)...).CombinedOutput()
 		return string(out), err
 	}
+
 	if out, err := verify("--checkpoints", log); err != nil || !strings.Contains(out, "of them as they were noted") {
 		t.Fatalf("%v: %s", err, out)
 	}
+
 	forgeAudit(t, filepath.Join(s.Data, "gozzard.db"))
+
 	if out, err := verify(); err == nil || !strings.Contains(out, "another hash than was expected") {
 		t.Errorf("a forged audit, by the file of checkpoints: %v: %s", err, out)
 	}
@@ -62,26 +68,32 @@ func forgeAudit(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rows, err := f.AuditAfter(t.Context(), 0, 1000)
 	if err != nil || len(rows) == 0 || f.Close() != nil {
 		t.Fatal(len(rows), err)
 	}
+
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer db.Close()
 	var prev gozzard.AuditHash
+
 	change := func(query string, args ...any) {
 		t.Helper()
 		if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for i := range rows {
 		rows[i].Caller.User = "mallory"
 		prev = rows[i].Chain(prev)
 		change(`UPDATE audit SET caller = 'mallory', hash = $1 WHERE seq = $2`, prev[:], rows[i].Seq)
 	}
+
 	change(`UPDATE audit_head SET hash = $1`, prev[:])
 }

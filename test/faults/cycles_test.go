@@ -24,10 +24,12 @@ func TestA16Cycles(t *testing.T) {
 	c := newCycler(t, s, min(100, max(10, *cycles/100)))
 	n := max(1, *cycles/len(c.ds))
 
-	// The first rounds warm it up: pools and maps have the size they need, the journal was compacted, the newest events are all there are kept of.
+	// The first rounds warm it up: pools and maps have the size they need, the journal was compacted, the newest
+	// events are all there are kept of.
 	c.run(max(3, n/10))
 	atFirst := settled(agent)
 	fmt.Printf("fault A16: warmed up: %s\n", atFirst)
+
 	for done, tenth := 0, 1; done < n; tenth++ {
 		some := min(n-done, max(1, n/10))
 		c.run(some)
@@ -40,13 +42,16 @@ func TestA16Cycles(t *testing.T) {
 			fmt.Printf("fault A16: %d cycles: %s\n", done*len(c.ds), now)
 		}
 	}
+
 	ft.Until(t, 20*time.Second, func() string { return fmt.Sprintf("%s, were %s", settled(agent), atFirst) }, func() bool {
 		return agent.Descriptors() <= atFirst.descriptors+5
 	})
+
 	atLast := settled(agent)
 	used := goroutines(t, s, agent)
 	fresh := goroutines(t, s, agent)
 	fmt.Printf("fault A16: %d start/stop cycles: %s, at first %s; %d goroutines, started anew %d\n", n*len(c.ds), atLast, atFirst, used, fresh)
+
 	if used > fresh+5 {
 		t.Errorf("%d goroutines, %d after a new start", used, fresh)
 	}
@@ -77,6 +82,7 @@ func newCycler(t *testing.T, s *ft.Server, n int) *cycler {
 		c.start = append(c.start, ft.J{"meta": meta, "op_type": 0, "spec": spec, "hosts": host1})
 		c.stop = append(c.stop, ft.J{"meta": meta, "op_type": 1, "spec": spec, "hosts": host1})
 	}
+
 	return c
 }
 

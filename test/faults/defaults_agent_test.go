@@ -31,11 +31,13 @@ func agentsTLS(t *testing.T, f *plainFleet) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Second))
 	if n, _ := c.Read(make([]byte, 10)); n > 0 {
 		t.Error("a greeting before TLS")
 	}
+
 	for name, config := range map[string]*tls.Config{
 		"TLS 1.2":        {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12},
 		"no certificate": {InsecureSkipVerify: true},
@@ -58,6 +60,7 @@ func enrolmentTokens(t *testing.T, f *plainFleet) {
 	if len(parts) != 4 || parts[0] != "gz1" {
 		t.Fatalf("%d parts", len(parts))
 	}
+
 	var list struct {
 		Tokens []struct {
 			ID               string
@@ -68,6 +71,7 @@ func enrolmentTokens(t *testing.T, f *plainFleet) {
 	if err := json.Unmarshal([]byte(f.gozzard(t, "token", "list", "-o", "json")), &list); err != nil {
 		t.Fatal(err)
 	}
+
 	i := slices.IndexFunc(list.Tokens, func(r struct {
 		ID               string
 		Created, Expires time.Time
@@ -75,6 +79,7 @@ func enrolmentTokens(t *testing.T, f *plainFleet) {
 	}) bool {
 		return r.ID == parts[1]
 	})
+
 	if i < 0 || list.Tokens[i].Uses != 1 || list.Tokens[i].Expires.Sub(list.Tokens[i].Created) != time.Hour {
 		t.Errorf("%+v", list.Tokens)
 	}
@@ -92,12 +97,14 @@ func serverIsPinned(t *testing.T, f *plainFleet) {
 			t.Errorf("gozzard %q has a way around the check of the server", args)
 		}
 	}
+
 	parts := strings.Split(strings.TrimSpace(f.gozzard(t, "token", "create")), ".")
 	token := filepath.Join(t.TempDir(), "token")
 	wrong := base64.RawURLEncoding.EncodeToString(make([]byte, 32))
 	if err := os.WriteFile(token, []byte(strings.Join([]string{parts[0], parts[1], parts[2], wrong}, ".")), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	dir := filepath.Join(t.TempDir(), "agent")
 	if out, err := f.try("agent", "join", "--server", f.cred.URL, "--token-file", token, "--data", dir, "--ip", "127.0.0.2"); err == nil {
 		t.Errorf("joined a server of another pin: %s", out)
@@ -110,6 +117,7 @@ func defaultPolicy(t *testing.T, f *plainFleet) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for setting, want := range map[string]string{
 		"allow_root": "false", "users": `["@gozzard"]`, "deny_uids": `"1-999"`, "path_prefixes": `["/opt", "/srv", "/data", "/usr/local", "/home"]`, "shell": "true",
 		"ops": "[start, stop, restart, reload, kill, query, host, unhost]", "max_processes": "2000",
@@ -118,6 +126,7 @@ func defaultPolicy(t *testing.T, f *plainFleet) {
 			t.Errorf("%s is not %s in\n%s", setting, want, b)
 		}
 	}
+
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o022 != 0 {
 		t.Errorf("%v, %v", info, err)
 	}
@@ -128,8 +137,10 @@ func stateIsPrivate(t *testing.T, f *plainFleet) {
 	if info, err := os.Stat(f.state); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
 	}
+
 	program := filepath.Join(ft.Lodge(t, "root").Dir, "gozzard")
 	f.agent.Through("sh", "-c", `shift; exec "`+program+`" "$@"`, "sh")
+
 	for name, path := range map[string]string{
 		"folder": f.state, "policy": filepath.Join(f.state, "policy.yaml"), "program": program, "folder of the program": filepath.Dir(program),
 	} {
@@ -159,6 +170,7 @@ func stateIsPrivate(t *testing.T, f *plainFleet) {
 			t.Fatal(err)
 		}
 	}
+
 	sessions := f.agent.Sessions()
 	f.agent.Again() // the copy starts as it was
 	ft.Until(t, time.Minute, f.agent.Output, func() bool { return f.agent.Sessions() > sessions })

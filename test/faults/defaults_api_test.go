@@ -27,11 +27,13 @@ func noDefaultSecret(t *testing.T, f *plainFleet) {
 	if a := f.ask(t, "GET", "/healthz", nil); a.status != 200 || regexp.MustCompile(`(?i)version|[0-9]+\.[0-9]+`).MatchString(a.body+a.header.Get("Server")) {
 		t.Errorf("/healthz tells %q, %q", a.body, a.header)
 	}
+
 	for _, path := range []string{"/", "/api/v1/hosts", "/api/v1/apps", "/api/v1/processes", "/api/v1/enrol/tokens", "/api/v1/audit", "/debug/pprof/", "/debug/vars"} {
 		if a := f.ask(t, "GET", path, nil); a.status < 400 {
 			t.Errorf("GET %s without credentials: HTTP %d %s", path, a.status, a.body)
 		}
 	}
+
 	other := startPlain(t, "127.0.0.1")
 	if other.cred.Secret == f.cred.Secret || other.cred.Secret == "" {
 		t.Error("two servers have one secret")
@@ -42,6 +44,7 @@ func appSecrets(t *testing.T, f *plainFleet) {
 	if b, err := base64.RawURLEncoding.DecodeString(f.cred.Secret); err != nil || len(b) != 32 {
 		t.Errorf("the secret is no 256 random bits: %d bytes, %v", len(b), err)
 	}
+
 	first := strings.TrimSpace(f.gozzard(t, "app", "create", "rotated", "--asserts-users", "--role", "viewer"))
 	second := strings.TrimSpace(f.gozzard(t, "app", "rotate", "rotated"))
 	for _, secret := range []string{first, second} {
@@ -49,14 +52,18 @@ func appSecrets(t *testing.T, f *plainFleet) {
 			t.Errorf("one of two secrets: HTTP %d %s", a.status, a.body)
 		}
 	}
+
 	f.gozzard(t, "app", "retire", "rotated")
+
 	if a := f.ask(t, "GET", "/api/v1/whoami", nil, authorizationHeader, f.authorization("rotated", first)); a.status != http.StatusUnauthorized {
 		t.Errorf("a retired secret: HTTP %d", a.status)
 	}
+
 	body := `{"bk_app_code":"` + f.cred.App + `","bk_app_secret":"` + f.cred.Secret + `","bk_username":"admin","meta":{"namespace":"gse"},"page":{"start":0,"limit":1}}`
 	if a := f.ask(t, "POST", "/api/c/compapi/v2/gse/sync_proc_status/", strings.NewReader(body)); !strings.Contains(a.body, `"result":true`) {
 		t.Errorf("credentials in the body: %s", a.body)
 	}
+
 	for _, secret := range []string{f.cred.Secret, first, second} {
 		if where := filesWith(t, f.data, secret); len(where) > 0 && !slices.Equal(where, []string{"credentials.json"}) {
 			t.Errorf("a secret lies in %q", where)
@@ -70,6 +77,7 @@ func appSecrets(t *testing.T, f *plainFleet) {
 // filesWith names the files of a folder that hold a text.
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
+
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -80,9 +88,11 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 		}
 		return err
 	})
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return found
 }
 
@@ -100,22 +110,29 @@ func rolesDeny(t *testing.T, f *plainFleet) {
 		}
 		return f.ask(t, "GET", "/api/v1/tasks/"+task.ID+"?wait=20s", nil, authorizationHeader, head).body
 	}
+
 	if a := f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader, head); a.status == 200 && strings.Contains(a.body, "127.0.0.1") {
 		t.Errorf("an app without grants sees hosts: %s", a.body)
 	}
+
 	f.gozzard(t, "grant", "add", "--app", "newcomer", "--role", "viewer")
+
 	if a := f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader, head); a.status != 200 || !strings.Contains(a.body, "127.0.0.1") {
 		t.Errorf("a viewer: HTTP %d %s", a.status, a.body)
 	}
+
 	for _, path := range []string{"/api/v1/apps", "/api/v1/users", "/api/v1/grants"} {
 		if a := f.ask(t, "GET", path, nil, authorizationHeader, head); a.status != http.StatusForbidden {
 			t.Errorf("a viewer at %s: HTTP %d", path, a.status)
 		}
 	}
+
 	if a := ask("stop"); !strings.Contains(a, "permitted") {
 		t.Errorf("a viewer stops: %s", a)
 	}
+
 	f.gozzard(t, "grant", "add", "--app", "newcomer", "--role", "operator", "--action", "start")
+
 	if a := ask("start"); strings.Contains(a, "permitted") {
 		t.Errorf("who may start does not: %s", a)
 	}
@@ -138,6 +155,7 @@ func requestLimits(t *testing.T, f *plainFleet) {
 	if a := f.admin(t, "GET", "/api/v1/hosts", nil, "X-Long", strings.Repeat("x", 64<<10)); a.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a header of 64 KiB: HTTP %d", a.status)
 	}
+
 	a := f.admin(t, "OPTIONS", "/api/v1/hosts", nil, "Origin", "https://evil.example.com", "Access-Control-Request-Method", "GET")
 	b := f.admin(t, "GET", "/api/v1/hosts", nil, "Origin", "https://evil.example.com")
 	for _, a := range []httpAnswer{a, b} {
@@ -145,6 +163,7 @@ func requestLimits(t *testing.T, f *plainFleet) {
 			t.Errorf("CORS: %v", a.header)
 		}
 	}
+
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Cache-Control": "no-store", "Strict-Transport-Security": "max-age="} {
 		if !strings.Contains(b.header.Get(name), want) {
 			t.Errorf("%s: %q", name, b.header.Get(name))
@@ -160,12 +179,14 @@ func sockets(t *testing.T, pid int) (listening []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	mine := map[string]bool{}
 	for _, e := range entries {
 		if link, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && strings.HasPrefix(link, "socket:[") {
 			mine[strings.Trim(strings.TrimPrefix(link, "socket:"), "[]")] = true
 		}
 	}
+
 	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
 		if err != nil {
@@ -177,6 +198,7 @@ func sockets(t *testing.T, pid int) (listening []string) {
 			}
 		}
 	}
+
 	return listening
 }
 
@@ -193,6 +215,7 @@ func beyondLoopback(t *testing.T) {
 	if !strings.HasPrefix(f.cred.URL, "https://") || f.cred.CA == "" {
 		t.Fatalf("%s", f.cred.URL)
 	}
+
 	plain := "http://" + f.listen + "/healthz"
 	if res, err := http.Get(plain); err == nil {
 		if res.StatusCode < 400 {
@@ -200,6 +223,7 @@ func beyondLoopback(t *testing.T) {
 		}
 		_ = res.Body.Close()
 	}
+
 	if a := f.ask(t, "GET", "/healthz", nil); a.status != 200 || !strings.Contains(a.header.Get("Strict-Transport-Security"), "max-age=") {
 		t.Errorf("HTTP %d %v", a.status, a.header)
 	}
@@ -207,6 +231,7 @@ func beyondLoopback(t *testing.T) {
 		t.Error("TLS 1.1 is spoken")
 		_ = c.Close()
 	}
+
 	if a := f.ask(t, "GET", "/metrics", nil); a.status != http.StatusUnauthorized {
 		t.Errorf("metrics for a stranger: HTTP %d", a.status)
 	}

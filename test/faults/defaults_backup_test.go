@@ -15,39 +15,48 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// recordAndBackups: the record is synced in full, doctor says what is missing, and a backup is encrypted or is not made.
+// recordAndBackups: the record is synced in full, doctor says what is missing, and a backup is encrypted or is not
+// made.
 func recordAndBackups(t *testing.T, f *plainFleet) {
 	line := func(out, word, what string) bool {
 		return regexp.MustCompile(`(?m)^` + word + ` +` + what + ` `).MatchString(out)
 	}
+
 	out := f.gozzard(t, "doctor", "--data", f.data)
 	if !line(out, "OK", "sync") || !line(out, "OK", "data") || !line(out, "WARN", "backup") {
 		t.Errorf("doctor: %s", out)
 	}
+
 	dir := t.TempDir()
 	file, key := filepath.Join(dir, "b.age"), filepath.Join(dir, "key")
 	if out, err := f.try("backup", "create", "--data", f.data, "--to", file); err == nil {
 		t.Errorf("a backup without a key: %s", out)
 	}
+
 	recipient := strings.TrimSpace(f.gozzard(t, "backup", "keygen", "--to", key))
 	f.gozzard(t, "backup", "create", "--data", f.data, "--to", file, "--recipient", recipient)
+
 	for _, name := range []string{file, key} {
 		if st, err := os.Stat(name); err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v", st, err)
 		}
 	}
+
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, text := range []string{"SQLite", "PRIVATE KEY", "CREATE TABLE", "signing.key"} {
 		if bytes.Contains(b, []byte(text)) {
 			t.Errorf("%q can be read in a backup", text)
 		}
 	}
+
 	if out := f.gozzard(t, "backup", "verify", file, "--identity", key); !strings.Contains(out, "it can be restored") {
 		t.Errorf("the drill: %s", out)
 	}
+
 	b[len(b)/2] ^= 1
 	if err := os.WriteFile(file+".bad", b, 0o600); err != nil {
 		t.Fatal(err)
@@ -60,7 +69,8 @@ func recordAndBackups(t *testing.T, f *plainFleet) {
 	}
 }
 
-// hostsWaitAfterARestore: what was revoked after a backup is a member of the restored record, so nobody is let in before the admin has looked.
+// hostsWaitAfterARestore: what was revoked after a backup is a member of the restored record, so nobody is let in
+// before the admin has looked.
 func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 	f := startPlain(t, "127.0.0.1", "--enrol")
 	f.join(t)
@@ -70,12 +80,15 @@ func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 	if err := os.WriteFile(unused, []byte(f.gozzard(t, "token", "create")), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	f.gozzard(t, "backup", "create", "--data", f.data, "--to", file, "--recipient", strings.TrimSpace(f.gozzard(t, "backup", "keygen", "--to", key)))
 	f.server.Kill(syscall.SIGTERM)
 	f.gozzard(t, "backup", "restore", file, "--identity", key, "--data", data)
+
 	if err := os.Rename(f.credentials(), filepath.Join(data, "credentials.json")); err != nil {
 		t.Fatal(err)
 	}
+
 	before := f.agent.Sessions()
 	f.data = data
 	f.server = ft.Start(t, "restored", nil, "server", "--data", data, "--listen", f.listen, "--agent-listen", f.agents, "--enrol")
@@ -87,14 +100,17 @@ func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 	if out, err := f.try("agent", "join", "--server", f.cred.URL, "--token-file", unused, "--data", filepath.Join(dir, "new"), "--ip", "127.0.0.9"); err == nil {
 		t.Errorf("a token of before the restore: %s", out)
 	}
+
 	helper := strings.TrimSpace(f.gozzard(t, "app", "create", "helper", "--asserts-users", "--role", "enroller"))
 	if a := f.ask(t, "POST", "/api/v1/restore/confirm", strings.NewReader(`{"confirm":1}`), authorizationHeader, f.authorization("helper", helper)); a.status != 403 {
 		t.Errorf("an enroller confirms a restore: HTTP %d %s", a.status, a.body)
 	}
+
 	f.gozzard(t, "hosts", "confirm-restore", "--confirm", "1")
 	f.agent.Kill(syscall.SIGTERM) // it comes by itself, too, but its pauses have grown by now
 	f.agent.Again()
 	ft.Until(t, time.Minute, f.agent.Output, func() bool { return f.agent.Sessions() > before })
+
 	if out := f.gozzard(t, "audit", "list"); !strings.Contains(out, "restore:confirm:") || !strings.Contains(out, " restore:2") {
 		t.Errorf("the audit: %s", out)
 	}

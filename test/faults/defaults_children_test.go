@@ -46,6 +46,7 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var got, groups []string
 	for line := range strings.Lines(string(b)) {
 		switch line = strings.TrimRight(line, " \n"); {
@@ -59,6 +60,7 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 			got = append(got, line)
 		}
 	}
+
 	log := "LOGS/" + folderOf(t, agent) + "/current.log"
 	uid := fmt.Sprint(ft.Credential(t, d.User).Uid)
 	gid := fmt.Sprint(ft.Credential(t, d.User).Gid)
@@ -73,6 +75,7 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
+
 	boundTasks(t, agent, groups)
 }
 
@@ -93,6 +96,7 @@ func boundTasks(t *testing.T, agent *ft.Program, groups []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	own := "/gozzard/" + strings.TrimSpace(string(id)) + "/" + folderOf(t, agent)
 	fs := procfs.New("/proc")
 	two, err := fs.Cgroup2Mount()
@@ -100,13 +104,16 @@ func boundTasks(t *testing.T, agent *ft.Program, groups []string) {
 		t.Logf("no cgroup v2 here: %v", err)
 		return
 	}
+
 	if !slices.ContainsFunc(groups, func(l string) bool { return strings.HasPrefix(l, "0::"+own+"/keep-") }) {
 		t.Errorf("not in a group of its own: %q", groups)
 	}
+
 	one, err := fs.Cgroup1Mounts()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	file := filepath.Join(two, own, "pids.max")
 	switch b, _ := os.ReadFile(filepath.Join(two, "cgroup.controllers")); {
 	case slices.Contains(strings.Fields(string(b)), "pids"):
@@ -119,6 +126,7 @@ func boundTasks(t *testing.T, agent *ft.Program, groups []string) {
 		t.Log("no controller for pids here")
 		return
 	}
+
 	if b, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(b)) != strconv.Itoa(4096) {
 		t.Errorf("%s is %q, %v", file, b, err)
 	}

@@ -31,6 +31,7 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 	if info, err := os.Stat(filepath.Join(f.state, "enrolment.json")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the agent's identity: %v, %v", info, err)
 	}
+
 	f.agent.Kill(syscall.SIGKILL) // one at a time: two would be a clone
 	defer f.agent.Again()
 	var denied atomic.Int32
@@ -40,9 +41,11 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 				denied.Add(1)
 			}
 		}))
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer conn.Close()
 	asked := int32(0)
 	refused := func(what string, err error) {
@@ -53,39 +56,47 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 		asked++
 		ft.Until(t, 30*time.Second, func() string { return what + " is not refused" }, func() bool { _ = conn.Flush(); return denied.Load() == asked })
 	}
+
 	for _, s := range []string{">", "op.>", "op.0.another", "res.>", "st.>", "_INBOX.>", "$SYS.>", "$JS.>"} {
 		_, err := conn.SubscribeSync(s)
 		refused("to hear "+s, err)
 		_, err = conn.QueueSubscribeSync(s, "workers")
 		refused("to hear "+s+" in a queue group", err)
 	}
+
 	for _, s := range []string{"res.0.another", "st.0.another", "op.0.another", "op.0." + string(m.Agent), "_INBOX.x", "$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
 		refused("to say something on "+s, conn.Publish(s, []byte("x")))
 	}
 }
 
-// operationsAreSigned: what the host was told lies there as it came; it opens with the server's key and with no bit changed.
+// operationsAreSigned: what the host was told lies there as it came; it opens with the server's key and with no bit
+// changed.
 func operationsAreSigned(t *testing.T, f *plainFleet) {
 	key, err := os.Stat(filepath.Join(f.data, signing.SignerFile))
 	if err != nil || key.Mode().Perm() != 0o600 {
 		t.Errorf("the signing key: %v, %v", key, err)
 	}
+
 	body := `{"action":"stop","namespace":"signed","names":["p"],"hosts":[{"cloud":0,"ip":"127.0.0.1"}]}`
 	ft.Until(t, time.Minute, f.agent.Output, func() bool {
 		return f.admin(t, "POST", "/api/v1/operations", strings.NewReader(body)).status < 300 && len(told(t, f.state)) > 0
 	})
+
 	ring, err := signing.OpenKeyRing(f.state, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	m, err := enrol.LoadMembership(f.state)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	keys := f.gozzard(t, "key", "list", "--data", f.data)
 	if k := ring.Key(); k.Epoch != 1 || !strings.Contains(keys, k.ID().String()) {
 		t.Errorf("the agent obeys %s of epoch %d, the server has\n%s", k.ID(), k.Epoch, keys)
 	}
+
 	for _, line := range told(t, f.state) {
 		if line.Key != ring.Key().ID().String() {
 			t.Errorf("a command of key %s", line.Key)
@@ -116,6 +127,7 @@ func told(t *testing.T, state string) (lines []toldLine) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for raw := range bytes.Lines(b) {
 		if !bytes.HasSuffix(raw, []byte("\n")) {
 			break // it is being written
@@ -128,5 +140,6 @@ func told(t *testing.T, state string) (lines []toldLine) {
 			lines = append(lines, line)
 		}
 	}
+
 	return lines
 }

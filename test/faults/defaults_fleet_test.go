@@ -52,6 +52,7 @@ func startPlain(t *testing.T, ip string, args ...string) *plainFleet {
 		b, err := os.ReadFile(f.credentials())
 		return err == nil && json.Unmarshal(b, &f.cred) == nil && strings.Contains(f.server.Output(), `"msg":"serving"`)
 	})
+
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(f.cred.CA))
 	f.http = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
@@ -108,18 +109,22 @@ func (f *plainFleet) ask(t *testing.T, method, path string, body io.Reader, head
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
+
 	res, err := f.http.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return httpAnswer{res.StatusCode, res.Header, string(b)}
 }
 

@@ -26,23 +26,28 @@ func agentsAreLimited(t *testing.T, f *plainFleet) {
 			t.Errorf("--%s is not %s without being set", flag, want)
 		}
 	}
+
 	sessions := f.agent.Sessions()
 	token, err := enrol.ParseToken(strings.TrimSpace(f.gozzard(t, "token", "create")))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	m, err := enrol.Join(t.Context(), enrol.JoinOptions{Server: f.cred.URL, Token: token, Dir: t.TempDir(), Agent: "flooder", IPs: []netip.Addr{netip.MustParseAddr("127.0.0.77")}, Machine: "m"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	connect := func() (*natsgo.Conn, error) {
 		return natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewRenewer(m, "m", nil).TLS()), natsgo.TLSHandshakeFirst(), natsgo.Name("m/1"), natsgo.NoReconnect(),
 			natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}))
 	}
+
 	conn, err := connect()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer conn.Close()
 	report := wire.AppendReport(nil, &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus, Session: 1})
 	ft.Until(t, time.Minute, func() string { return "it floods, and nobody ends it" }, func() bool {
@@ -53,12 +58,14 @@ func agentsAreLimited(t *testing.T, f *plainFleet) {
 		}
 		return conn.IsClosed()
 	})
+
 	if again, err := connect(); !errors.Is(err, natsgo.ErrAuthorization) {
 		if err == nil {
 			again.Close()
 		}
 		t.Errorf("it comes again: %v", err)
 	}
+
 	if n := f.agent.Sessions(); n != sessions {
 		t.Errorf("the agent beside it has %d sessions, before %d", n, sessions)
 	}

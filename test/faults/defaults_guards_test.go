@@ -22,19 +22,22 @@ func stopMany(t *testing.T, f *plainFleet, processes int, confirm string) httpAn
 		`{"action":"stop","namespace":"great","names":[`+strings.Join(names, ",")+`],"hosts":[{"cloud":0,"ip":"127.0.0.1"}]`+confirm+`}`))
 }
 
-// greatStops: above 500 processes, or 30 % of what the caller sees, the number has to be said again. Apps of BlueKing have a quota.
+// greatStops: above 500 processes, or 30 % of what the caller sees, the number has to be said again. Apps of
+// BlueKing have a quota.
 func greatStops(t *testing.T, f *plainFleet) {
 	for _, n := range []int{501, 60} { // this fleet has no 200 processes, so that 60 of them would be less than 30 %
 		if a := stopMany(t, f, n, ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, fmt.Sprintf("confirm %d", n)) {
 			t.Errorf("a stop of %d processes: HTTP %d %s", n, a.status, a.body)
 		}
 	}
+
 	if a := stopMany(t, f, 60, `,"confirm":59`); a.status != http.StatusBadRequest {
 		t.Errorf("another number: HTTP %d %s", a.status, a.body)
 	}
 	if a := stopMany(t, f, 60, `,"confirm":60`); a.status >= 300 {
 		t.Errorf("confirmed: HTTP %d %s", a.status, a.body)
 	}
+
 	defaultIs(t, f, "confirm-above", "500")
 	defaultIs(t, f, "confirm-above-percent", "30")
 	defaultIs(t, f, "destructive-quota", "10000")
@@ -62,10 +65,13 @@ func ratesAreLimited(t *testing.T, f *plainFleet) {
 			}
 		})
 	}
+
 	wg.Wait()
+
 	if limited == 0 || other > 0 {
 		t.Errorf("of 800 requests at once %d had to wait, %d got something else", limited, other)
 	}
+
 	defaultIs(t, f, "rate-app", "50")
 	defaultIs(t, f, "max-failed-logins", "10")
 	defaultIs(t, f, "max-in-flight", "100000")

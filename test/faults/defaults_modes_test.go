@@ -33,6 +33,7 @@ func leastPrivilege(t *testing.T, f *plainFleet) {
 	if out := f.gozzard(t, "agent", "doctor", "--data", f.state); !strings.Contains(out, "mode          root: ") {
 		t.Errorf("doctor: %s", out)
 	}
+
 	t.Run("user", modeUser)
 	t.Run("cap", modeCap)
 }
@@ -121,22 +122,27 @@ func (l *lodger) lives(d *ft.Daemon, uid uint32) {
 	l.t.Helper()
 	must(l.t, operate(l.t, l.s.API, d, 0, d.Spec(nil)), 0)
 	l.runsAs(d, uid)
+
 	if path, err := procfs.New("/proc").Cgroup(d.PID()); err != nil || l.group != "" && !strings.HasPrefix(path, "/"+l.group+"/gozzard/") {
 		l.t.Errorf("the process is in %s, %v", path, err)
 	}
+
 	cameBack(l.t, d)
 	pid := d.PID()
 	l.Kill(syscall.SIGKILL)
 	l.s.AgainOnline(l.t, l.Program)
+
 	ft.Until(l.t, time.Minute, func() string { return "the process is not found again" }, func() bool {
 		rows := l.s.Status("faults", d.Name, ft.Host(1))
 		return len(rows) == 1 && rows[0].PID == pid && rows[0].Status == 1
 	})
+
 	must(l.t, operate(l.t, l.s.API, d, 1, d.Spec(nil)), 0)
 	must(l.t, operate(l.t, l.s.API, d, 0, d.Spec(nil)), 0)
 	bare := d.Spec(nil)
 	delete(bare["control"].(ft.J), "kill_cmd")
 	must(l.t, operate(l.t, l.s.API, d, 9, bare), 0)
+
 	if d.PID() > 0 {
 		l.t.Errorf("%s runs after it was killed", d.Name)
 	}
@@ -170,24 +176,29 @@ func modeUser(t *testing.T) {
 	t.Parallel()
 	l := startLodger(t, "nobody", nil, `{allow_root: true, users: ["*"], deny_uids: "", path_prefixes: ["/"], trusted_paths: false}`)
 	uid := ft.Credential(t, "nobody").Uid
+
 	if mode, degraded := l.says(); mode != "user" || !strings.Contains(degraded, "commands run as nobody only") {
 		t.Errorf("mode %q, %s", mode, degraded)
 	}
 	if out := l.doctor(nil); !strings.Contains(out, "mode          user, as nobody: ") || strings.Contains(out, "FAIL") {
 		t.Errorf("doctor: %s", out)
 	}
+
 	d := l.daemon("gzuser", "nobody")
 	for _, account := range []string{"root", "daemon", "no-such-account"} { // whatever its policy allows
 		l.refuses(d, account, "this agent runs as nobody in mode user; name that account, or run the agent as root (gozzard-agent.service) or with capabilities (gozzard-agent-cap.service)")
 	}
+
 	group := l.delegated("")
 	if group == nil {
 		l.lives(d, uid)
 		return
 	}
+
 	if _, degraded := l.says(); !strings.Contains(degraded, "is not delegated to this account") {
 		t.Errorf("no group was delegated: %s", degraded)
 	}
+
 	l.enter(group)
 	l.lives(d, uid)
 }
@@ -203,7 +214,8 @@ func (l *lodger) enter(group *os.File) {
 	}
 }
 
-// delegated makes a cgroup of the agent's account, as systemd does for Delegate=yes and DelegateSubgroup=inside; nil where there are none.
+// delegated makes a cgroup of the agent's account, as systemd does for Delegate=yes and DelegateSubgroup=inside;
+// nil where there are none.
 func (l *lodger) delegated(inside string) *os.File {
 	l.t.Helper()
 	root, err := procfs.New("/proc").Cgroup2Mount()
@@ -211,19 +223,24 @@ func (l *lodger) delegated(inside string) *os.File {
 		l.t.Log("no cgroup v2 here")
 		return nil
 	}
+
 	dir := filepath.Join(root, "gozzard-modes-"+l.Account+"-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		l.t.Logf("no cgroup can be made here: %v", err)
 		return nil
 	}
+
 	l.t.Cleanup(func() {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
 		ft.Until(l.t, time.Minute, func() string { return "cannot remove " + dir }, func() bool { return removeGroups(dir) == nil })
 	})
+
 	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
 		l.Give(l.t, filepath.Join(dir, name))
 	}
+
 	l.group = filepath.Base(dir)
+
 	if inside != "" {
 		dir := filepath.Join(dir, inside)
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -232,10 +249,12 @@ func (l *lodger) delegated(inside string) *os.File {
 		l.Give(l.t, dir)
 		l.Give(l.t, filepath.Join(dir, "cgroup.procs"))
 	}
+
 	group, err := os.Open(filepath.Join(dir, inside))
 	if err != nil {
 		l.t.Fatal(err)
 	}
+
 	l.t.Cleanup(func() { _ = group.Close() })
 	return group
 }
@@ -257,9 +276,11 @@ func removeGroups(dir string) error {
 
 func modeCap(t *testing.T) {
 	t.Parallel()
+
 	rules := func(allowRoot bool) string {
 		return fmt.Sprintf(`{allow_root: %v, users: ["*"], deny_uids: "", path_prefixes: [/tmp]}`, allowRoot)
 	}
+
 	l := startLodger(t, "daemon", ft.AgentCaps, rules(false))
 	if mode, degraded := l.says(); mode != "cap" || !strings.Contains(degraded, "mode cap") {
 		t.Errorf("mode %q, %s", mode, degraded)
@@ -267,30 +288,38 @@ func modeCap(t *testing.T) {
 	if out := l.doctor(ft.AgentCaps, "--policy", l.Rules); !strings.Contains(out, "mode          cap, as daemon: ") || strings.Contains(out, "FAIL") {
 		t.Errorf("doctor: %s", out)
 	}
+
 	d := l.daemon("gzcap", "nobody")
 	if err := os.Chmod(d.Dir, 0o700); err != nil { // the agent's own account may not look into it
 		t.Fatal(err)
 	}
+
 	d.Script("stop.sh", "set -e; echo bye >/dev/stdout\necho stop >> calls\nkill $(cat "+d.PIDFile()+")") // its output is not its own file, and opens all the same
 	// As the unit does; and its place when memory is short is not its commands'.
 	l.Through("sh", "-c", `echo 500 >/proc/self/oom_score_adj; exec setpriv --no-new-privs -- "$@"`, "sh")
+
 	if group := l.delegated("agent"); group != nil {
 		l.enter(group)
 	}
+
 	l.lives(d, ft.Credential(t, "nobody").Uid)
 	l.refuses(d, "root", "account root is not allowed by local policy (allow_root in "+l.Rules+")")
 	l.refuses(d, "daemon", "account daemon is the agent's own, in mode cap")
 
 	sessions := l.Sessions() // a program that takes over is in the same mode
+
 	if err := syscall.Kill(l.PID(), syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
+
 	ft.Until(t, time.Minute, l.Output, func() bool { return l.Sessions() > sessions })
 	program := filepath.Join(l.Dir, "gozzard")
 	l.Give(t, program) // and one that the agent's account could have put there does not take over
+
 	if err := syscall.Kill(l.PID(), syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
+
 	ft.Until(t, time.Minute, l.Output, func() bool { return strings.Contains(l.Output(), "upgrade was refused") })
 	ft.Give(t, program, "root")
 	l.WriteRules(t, rules(true)) // the policy alone keeps it from root
@@ -300,6 +329,7 @@ func modeCap(t *testing.T) {
 	must(t, operate(t, l.s.API, r, 9, r.Spec(nil)), 0)
 
 	l.Kill(syscall.SIGKILL)
+
 	theirs := func(path string) func(*testing.T) {
 		return func(t *testing.T) {
 			l.Give(t, path)
@@ -308,9 +338,11 @@ func modeCap(t *testing.T) {
 			ended(t, l.Program, "only root may be able to write it")
 		}
 	}
+
 	t.Run("no policy of its own account", theirs(l.Rules))
 	t.Run("no program of its own account", theirs(program))
 	t.Run("no folder of its own account on the way", theirs(l.Dir))
+
 	if out := l.doctor(ft.AgentCaps); !strings.Contains(out, "FAIL  policy        none is named with --policy") {
 		t.Errorf("doctor: %s", out)
 	}

@@ -15,7 +15,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// signalsByPidfd: what an agent ends, it ends through a descriptor that no other process can come to be behind. Where the kernel has none, it says so.
+// signalsByPidfd: what an agent ends, it ends through a descriptor that no other process can come to be behind.
+// Where the kernel has none, it says so.
 func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	needs(t, "strace")
 	s := ft.StartServer(t, "")
@@ -30,9 +31,11 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	for _, name := range []string{"stop_cmd", "kill_cmd"} {
 		delete(bare["control"].(ft.J), name)
 	}
+
 	for _, op := range []int{0, 1, 0, 9} {
 		must(t, operate(t, s.API, d, op, bare), 0)
 	}
+
 	own := strconv.Itoa(agent.PID())
 	agent.Kill(syscall.SIGKILL)
 	var trace string
@@ -41,6 +44,7 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 		trace = string(b)
 		return strings.Contains(trace, "SIGTERM") && strings.Contains(trace, "SIGKILL")
 	})
+
 	for line := range strings.Lines(trace) {
 		call := regexp.MustCompile(`^[0-9]+ +([a-z_]+)\(([0-9-]+)`).FindStringSubmatch(line)
 		switch {
@@ -51,11 +55,13 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 			t.Errorf("a signal by number: %s", line)
 		}
 	}
+
 	for _, name := range []string{"SIGTERM", "SIGKILL"} {
 		if !regexp.MustCompile(`(?m)^[0-9]+ +pidfd_send_signal\([0-9]+, ` + name + `, .*( = 0|<unfinished \.\.\.>)$`).MatchString(trace) {
 			t.Errorf("no %s through a pidfd:\n%s", name, trace)
 		}
 	}
+
 	withoutPidfd(t, s, agent, d)
 }
 

@@ -15,8 +15,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// localSocket: an agent that nothing was said to has a socket for root and itself. Its mode and its folder keep strangers away; where both were opened by
-// mistake the agent itself does.
+// localSocket: an agent that nothing was said to has a socket for root and itself. Its mode and its folder keep
+// strangers away; where both were opened by mistake the agent itself does.
 func localSocket(t *testing.T, f *plainFleet) {
 	path := filepath.Join(f.state, "agent.sock")
 	ft.Until(t, time.Minute, f.agent.Output, func() bool { _, err := os.Lstat(path); return err == nil })
@@ -24,6 +24,7 @@ func localSocket(t *testing.T, f *plainFleet) {
 	if err != nil || fi.Mode() != os.ModeSocket|0o600 || int(fi.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
 		t.Fatalf("%v, %v", fi, err)
 	}
+
 	status := func() (st agentsock.Status) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(f.gozzard(t, "agent", "status", "--data", f.state, "-o", "json")), &st); err != nil {
@@ -31,12 +32,14 @@ func localSocket(t *testing.T, f *plainFleet) {
 		}
 		return st
 	}
+
 	if st := status(); st.PID != f.agent.PID() || !st.Session.Open || st.Policy.AllowRoot || st.Refused != 0 {
 		t.Errorf("%+v", st)
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("not root: there are no strangers")
 	}
+
 	stranger := ft.Account{UID: 54321, GID: 54321, Groups: []uint32{100}}
 	ask := func(words string) {
 		t.Helper()
@@ -46,7 +49,9 @@ func localSocket(t *testing.T, f *plainFleet) {
 			}
 		}
 	}
+
 	ask("run this as root")
+
 	chmod := func(folder, socket os.FileMode) {
 		t.Helper()
 		for name, mode := range map[string]os.FileMode{f.state: folder, path: socket} {
@@ -55,9 +60,11 @@ func localSocket(t *testing.T, f *plainFleet) {
 			}
 		}
 	}
+
 	chmod(0o711, 0o666)
 	defer chmod(0o700, 0o600)
 	ask("closed the connection without an answer")
+
 	if st := status(); st.Refused != 3 {
 		t.Errorf("%d were refused", st.Refused)
 	}

@@ -13,10 +13,12 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TestSecureDefaults has a subtest for each line of the list of defaults that this program has. Nothing is set but addresses and folders.
+// TestSecureDefaults has a subtest for each line of the list of defaults that this program has. Nothing is set but
+// addresses and folders.
 func TestSecureDefaults(t *testing.T) {
 	f := startPlain(t, "127.0.0.1", "--enrol")
 	f.join(t)
+
 	for _, tt := range []struct {
 		name string
 		run  func(*testing.T, *plainFleet)
@@ -53,6 +55,7 @@ func TestSecureDefaults(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, f) })
 	}
+
 	t.Run("API on TLS beyond loopback, metrics for the known", beyondLoopback)
 }
 

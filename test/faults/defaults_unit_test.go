@@ -17,6 +17,7 @@ func unitIsAsPromised(t *testing.T, _ *plainFleet) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	has, section := map[string]string{}, ""
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSpace(line)
@@ -31,6 +32,7 @@ func unitIsAsPromised(t *testing.T, _ *plainFleet) {
 			has[key] = value
 		}
 	}
+
 	for setting := range strings.FieldsSeq(promised) {
 		key, want, _ := strings.Cut(setting, "=")
 		if got, ok := has[key]; !ok || got != want {

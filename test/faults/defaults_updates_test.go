@@ -22,8 +22,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// updatesAreSigned: a host takes no release by default, and with a key none that the key has not signed. How a good one is taken and a bad one put back is
-// TestTE8LocalUpdate and TestTE8ServerUpdate.
+// updatesAreSigned: a host takes no release by default, and with a key none that the key has not signed. How a good
+// one is taken and a bad one put back is TestTE8LocalUpdate and TestTE8ServerUpdate.
 func updatesAreSigned(t *testing.T, f *plainFleet) {
 	program, private := []byte("no program at all"), ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	sum := sha256.Sum256(program)
@@ -34,17 +34,21 @@ func updatesAreSigned(t *testing.T, f *plainFleet) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dir := t.TempDir()
 	for name, text := range map[string][]byte{release.ManifestName: manifest, release.SignatureName: ed25519.Sign(private, manifest), "gozzard": program} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	refused := func(what, want string) {
 		t.Helper()
+
 		if out, err := f.try("agent", "update", "--data", f.state, "--from", dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s, by the host's admin: %s, %v", what, out, err)
 		}
+
 		f.gozzard(t, "release", "roll", "99.0.0")
 		var r client.Roll
 		ft.Until(t, time.Minute, func() string { return what + ": the roll goes on" }, func() bool {
@@ -55,26 +59,31 @@ func updatesAreSigned(t *testing.T, f *plainFleet) {
 			r = list.Rolls[0]
 			return r.State != "running"
 		})
+
 		if r.State != "stopped" || !strings.Contains(r.Reason, want) {
 			t.Errorf("%s, by the server: %s %s", what, r.State, r.Reason)
 		}
+
 		select {
 		case <-f.agent.Done():
 			t.Fatal("the agent ended")
 		default:
 		}
 	}
+
 	f.gozzard(t, "release", "publish", dir)
 	key := filepath.Join(f.state, "release.pub")
 	if _, err := os.Stat(key); !os.IsNotExist(err) {
 		t.Errorf("a new host has a release key: %v", err)
 	}
+
 	refused("without a key", "no release key on this host")
 
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +91,7 @@ func updatesAreSigned(t *testing.T, f *plainFleet) {
 	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	defer os.Remove(key)
 	refused("with another key", "not signed by the release key")
 }

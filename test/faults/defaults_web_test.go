@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// browsersAreHeld: there are no pages yet, so nothing may be run, framed or loaded by one, and what a browser sends by itself lets nobody in from elsewhere.
+// browsersAreHeld: there are no pages yet, so nothing may be run, framed or loaded by one, and what a browser sends
+// by itself lets nobody in from elsewhere.
 func browsersAreHeld(t *testing.T, f *plainFleet) {
 	for _, path := range []string{"/", "/healthz", "/index.html", "/login/oidc", "/api/v1/hosts", "/api/c/compapi/v2/gse/get_agent_status/", "/nothing"} {
 		for _, a := range []httpAnswer{f.ask(t, "GET", path, nil), f.admin(t, "GET", path, nil)} {
@@ -23,6 +24,7 @@ func browsersAreHeld(t *testing.T, f *plainFleet) {
 			}
 		}
 	}
+
 	secret := strings.TrimSpace(f.gozzard(t, "app", "create", "portal"))
 	f.gozzard(t, "user", "create", "alice", "--role", "operator")
 	token := strings.TrimSpace(f.gozzard(t, "user", "token", "create", "alice"))
@@ -34,6 +36,7 @@ func browsersAreHeld(t *testing.T, f *plainFleet) {
 		}
 		return f.ask(t, "POST", "/api/c/compapi/v2/gse/sync_proc_status/", strings.NewReader(string(body)), "Cookie", "bk_token="+token, "Origin", origin).body
 	}
+
 	if a := from(f.cred.URL); !strings.Contains(a, `"result":true`) {
 		t.Errorf("a browser's login from this address: %s", a)
 	}

@@ -33,6 +33,7 @@ func TestH3Degraded(t *testing.T) {
 				must(t, operate(t, s.API, f.ds[0], op, f.ds[0].Spec(nil)), 0)
 				done++
 			}
+
 			cameBack(t, f.ds[1])
 			f.ds, f.pids = f.ds[2:], f.pids[2:]
 			agent.Kill(syscall.SIGKILL)

@@ -20,6 +20,7 @@ func TestTI1SecretsAreNowhere(t *testing.T) {
 	if err := os.WriteFile(password, []byte(canary), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	f.gozzard(t, "user", "create", "alice", "--password-file", password, "--role", "viewer")
 	secrets := map[string]string{
 		"password": canary,
@@ -36,6 +37,7 @@ func TestTI1SecretsAreNowhere(t *testing.T) {
 	for _, path := range []string{"/api/v1/apps", "/api/v1/users", "/api/v1/users/alice/tokens", "/api/v1/grants", "/api/v1/enrol/tokens", "/api/v1/audit", "/api/v1/events", "/metrics"} {
 		answers.WriteString(f.admin(t, "GET", path, nil).body)
 	}
+
 	for name, secret := range secrets {
 		if len(secret) < 12 {
 			t.Fatalf("%s: %d characters", name, len(secret))
@@ -70,6 +72,7 @@ func TestTR3NothingForgesALine(t *testing.T) {
 		f.ask(t, "POST", "/api/c/compapi/v2/gse/operate_proc/", strings.NewReader(strings.Replace(body, `"`+f.cred.App+`"`, q, 1)))
 		f.admin(t, "POST", "/api/v1/operations", strings.NewReader(`{"action":"stop","namespace":`+q+`,"names":[`+q+`],"hosts":[{"agent":`+q+`}]}`))
 	}
+
 	for name, text := range map[string]string{"log": f.server.Output(), "audit list": f.gozzard(t, "audit", "list"), "events": f.gozzard(t, "events"), "ps": f.gozzard(t, "ps")} {
 		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")

@@ -20,9 +20,11 @@ import (
 // ext4 mounts a small file system from an image and gives its mount point and the image.
 func ext4(t *testing.T, mib int) (dir, image string) {
 	t.Helper()
+
 	if os.Getuid() != 0 {
 		t.Skip("mounting needs root")
 	}
+
 	image = filepath.Join(t.TempDir(), "disk.img")
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -30,6 +32,7 @@ func ext4(t *testing.T, mib int) (dir, image string) {
 	if err := os.Truncate(image, int64(mib)<<20); err != nil {
 		t.Fatal(err)
 	}
+
 	command(t, "mkfs.ext4", "-q", image)
 	return mount(t, image), image
 }
@@ -38,6 +41,7 @@ func mount(t *testing.T, image string) string {
 	t.Helper()
 	dir := t.TempDir()
 	command(t, "mount", "-o", "loop", image, dir)
+
 	t.Cleanup(func() {
 		for range 50 { // the program that used it is being killed
 			if exec.Command("umount", dir).Run() == nil {
@@ -47,6 +51,7 @@ func mount(t *testing.T, image string) string {
 		}
 		t.Errorf("cannot unmount %s", dir)
 	})
+
 	return dir
 }
 
@@ -57,7 +62,8 @@ func command(t *testing.T, args ...string) {
 	}
 }
 
-// V2: the power goes. The server is frozen and the image below its file system is copied: what the kernel had not written is lost as in a power cut.
+// V2: the power goes. The server is frozen and the image below its file system is copied: what the kernel had not
+// written is lost as in a power cut.
 func TestV2PowerCut(t *testing.T) {
 	dir, image := ext4(t, 128)
 	data := filepath.Join(dir, "data")
@@ -90,11 +96,14 @@ func TestV2PowerCut(t *testing.T) {
 			s2.Kill(syscall.SIGKILL)
 		})
 	}
+
 	stop()
 	fmt.Printf("fault V2: %d acknowledged tasks looked up after a power cut, %d lost\n", acked, lost)
+
 	if lost > 0 || acked == 0 {
 		t.Errorf("%d of %d lost", lost, acked)
 	}
+
 	l.judge("V2")
 	s.Kill(syscall.SIGKILL)
 }
@@ -105,18 +114,22 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer in.Close()
 	out, err := os.Create(to)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer out.Close()
+
 	if _, err := io.Copy(out, in); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// K1: the disk of the record is full. Writes are refused in words, reads go on, nothing acknowledged is lost, and work resumes when there is room.
+// K1: the disk of the record is full. Writes are refused in words, reads go on, nothing acknowledged is lost, and
+// work resumes when there is room.
 func TestK1DiskFull(t *testing.T) {
 	dir, _ := ext4(t, 32)
 	s := ft.StartServer(t, filepath.Join(dir, "data"))
@@ -126,6 +139,7 @@ func TestK1DiskFull(t *testing.T) {
 	for i := range 20 {
 		l.send(fmt.Sprintf("before-%d", i), 1, i%4, never)
 	}
+
 	fill := filepath.Join(dir, "fill")
 	fillDisk(t, fill)
 	refused := 0
@@ -141,6 +155,7 @@ func TestK1DiskFull(t *testing.T) {
 		}
 		fillDisk(t, fill)
 	}
+
 	if refused == 0 || !strings.Contains(words, "room") {
 		t.Errorf("%d refusals, the last one says %q", refused, words)
 	}
@@ -150,13 +165,16 @@ func TestK1DiskFull(t *testing.T) {
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
+
 	ft.Until(t, time.Minute, func() string { return "service does not resume" }, func() bool {
 		ans, err := s.Try("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": "after"}, "op_type": 2, "spec": ft.J{"identity": ft.J{"proc_name": "x"}}, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
 		return err == nil && ans.Code == 0
 	})
+
 	for i := range 20 {
 		l.send(fmt.Sprintf("after-%d", i), 1, i%4, never)
 	}
+
 	fmt.Printf("fault K1: %d operations refused while the disk was full: %q\n", refused, words)
 	l.judge("K1")
 	s.Kill(syscall.SIGKILL)
@@ -172,7 +190,9 @@ func fillDisk(t *testing.T, path string) {
 		}
 		t.Fatal(err)
 	}
+
 	defer f.Close()
+
 	for size := 1 << 20; size >= 512; size /= 2 {
 		for {
 			if _, err := f.Write(make([]byte, size)); err != nil {
@@ -180,5 +200,6 @@ func fillDisk(t *testing.T, path string) {
 			}
 		}
 	}
+
 	_ = f.Sync()
 }

@@ -59,7 +59,8 @@ func (f *fleet) touched() (restarted, doubled int) {
 	return restarted, doubled
 }
 
-// unseen counts the daemons that the server does not know as running and hosted with their pids, after some time to hear of them.
+// unseen counts the daemons that the server does not know as running and hosted with their pids, after some time to
+// hear of them.
 func (f *fleet) unseen() int {
 	f.t.Helper()
 	end := time.Now().Add(30 * time.Second)
@@ -104,6 +105,7 @@ func copiesByName(t *testing.T) map[string]int {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	n := map[string]int{}
 	for _, e := range dirs {
 		b, err := os.ReadFile("/proc/" + e.Name() + "/stat")
@@ -116,6 +118,7 @@ func copiesByName(t *testing.T) map[string]int {
 			n[s[from+1:to]]++
 		}
 	}
+
 	return n
 }
 
@@ -139,17 +142,20 @@ func mountOf(t *testing.T, kind string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for line := range strings.Lines(string(b)) {
 		w := strings.Fields(line)
 		if len(w) > 3 && (w[2] == kind || w[2] == "cgroup" && strings.Contains(","+w[3]+",", ","+kind+",")) {
 			return w[1]
 		}
 	}
+
 	t.Skipf("no %s is mounted", kind)
 	return ""
 }
 
-// groupV1 makes a version 1 group and puts a process into it, 0 for none. Its processes are put back before the group is removed.
+// groupV1 makes a version 1 group and puts a process into it, 0 for none. Its processes are put back before the
+// group is removed.
 func groupV1(t *testing.T, controller string, pid int) string {
 	t.Helper()
 	root := mountOf(t, controller)
@@ -157,6 +163,7 @@ func groupV1(t *testing.T, controller string, pid int) string {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Skipf("cannot make a %s group: %v", controller, err)
 	}
+
 	t.Cleanup(func() {
 		for range 50 { // its members are being killed
 			b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -170,9 +177,11 @@ func groupV1(t *testing.T, controller string, pid int) string {
 		}
 		t.Errorf("cannot remove %s", dir)
 	})
+
 	if pid > 0 {
 		control(t, filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
 	}
+
 	return dir
 }
 

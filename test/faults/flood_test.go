@@ -52,6 +52,7 @@ func (f *flooder) slow(n int) {
 			return true
 		}
 	}
+
 	for pause(2 * time.Second) {
 		c, err := f.dial(n)
 		if err == nil {
@@ -78,6 +79,7 @@ func (f *flooder) guess(worker int, every time.Duration) {
 	defer client.CloseIdleConnections()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-f.stop:
@@ -135,16 +137,20 @@ func validUntil(t *testing.T, s *ft.Server, stop <-chan struct{}) (p50, p99 time
 			}
 		})
 	}
+
 	wg.Wait()
+
 	if len(all) == 0 {
 		t.Fatal("no valid request was answered")
 	}
+
 	slices.Sort(all)
 	return all[len(all)/2], all[len(all)*99/100], len(all)
 }
 
-// TestTD1Flood: slow connections and wrong credentials beside valid callers. In make test it is small and only wants valid callers to be served; `make
-// flood` has the figures of the threat table and wants the p99 to stay under twice what it was.
+// TestTD1Flood: slow connections and wrong credentials beside valid callers. In make test it is small and only
+// wants valid callers to be served; `make flood` has the figures of the threat table and wants the p99 to stay
+// under twice what it was.
 func TestTD1Flood(t *testing.T) {
 	s := ft.StartServer(t, "", "--max-failed-logins=10", "--max-connections=1000")
 	addr := strings.TrimPrefix(s.Cred.URL, "http://")
@@ -161,6 +167,7 @@ func TestTD1Flood(t *testing.T) {
 		ratio := float64(p99) / float64(base)
 		fmt.Printf("threat TD1 %s: %d sent, %d cut off; valid callers: %d requests, p50 %s, p99 %s, %.2f times that of before (%s of %d); server has %d MiB\n",
 			name, f.sent.Load(), f.kept.Load(), n, p50.Round(time.Microsecond), p99.Round(time.Microsecond), ratio, base.Round(time.Microsecond), n0, memory>>20)
+
 		if f.sent.Load() == 0 {
 			t.Errorf("%s: nothing was sent", name)
 		}
@@ -168,50 +175,61 @@ func TestTD1Flood(t *testing.T) {
 			t.Errorf("%s: see the line above", name)
 		}
 	}
+
 	slow := func(f *flooder) {
 		for i := range *floodSlow {
 			f.wg.Go(func() { f.slow(i) })
 		}
 	}
+
 	guess := func(f *flooder) {
 		const workers = 10
 		for i := range workers {
 			f.wg.Go(func() { f.guess(i, workers*time.Second/time.Duration(*floodBad)) })
 		}
 	}
+
 	flood(fmt.Sprintf("%d slow connections", *floodSlow), slow)
 	flood(fmt.Sprintf("%d wrong logins a second", *floodBad), guess)
 	flood("both", func(f *flooder) { slow(f); guess(f) })
 }
 
-// TestBlastRadiusOfAServer: the native API asks before much is taken down, BlueKing's have a quota, and a refusal changes nothing.
+// TestBlastRadiusOfAServer: the native API asks before much is taken down, BlueKing's have a quota, and a refusal
+// changes nothing.
 func TestBlastRadiusOfAServer(t *testing.T) {
 	s := ft.StartServer(t, "", "--confirm-above=2")
 	s.StartSim(t, 3)
+
 	native := func(body string) (int, string) {
 		req, err := http.NewRequest(http.MethodPost, s.Cred.URL+"/api/v1/operations", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		cred, err := json.Marshal(ft.J{"bk_app_code": s.Cred.AppCode, "bk_app_secret": s.Cred.Secret, "bk_username": s.Cred.Username})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		req.Header.Set("X-Bkapi-Authorization", string(cred))
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		defer res.Body.Close()
 		b, err := io.ReadAll(res.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return res.StatusCode, string(b)
 	}
+
 	op := func(confirm string) string {
 		return `{"action":"stop","namespace":"ns","names":["p"],"hosts":[{"cloud":0,"ip":"10.9.9.1"},{"cloud":0,"ip":"10.9.9.2"},{"cloud":0,"ip":"10.9.9.3"}]` + confirm + `}`
 	}
+
 	for _, c := range []struct {
 		confirm string
 		status  int

@@ -14,7 +14,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// A1: the agent is killed over and over while it keeps many processes and operations run. No process notices, and none is lost sight of.
+// A1: the agent is killed over and over while it keeps many processes and operations run. No process notices, and
+// none is lost sight of.
 func TestA1Hosted(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -32,22 +33,27 @@ func TestA1Hosted(t *testing.T) {
 			agent.Again()
 		}
 	}
+
 	agent.Kill(syscall.SIGKILL)
 	s.AgainOnline(t, agent)
 	stop()
 	restarted, doubled := f.touched()
 	unseen := f.unseen()
 	fmt.Printf("fault A1 hosted: agent killed %d times with %d hosted processes: %d restarted, %d doubled, %d lost sight of\n", kills+1, len(f.ds), restarted, doubled, unseen)
+
 	if restarted+doubled+unseen > 0 {
 		t.Error("see the line above")
 	}
+
 	l.judge("A1 hosted")
+
 	for _, d := range f.ds[:5] { // it is watched, not only listed
 		cameBack(t, d)
 	}
 }
 
-// A4: an agent is frozen with operations on their way to it, until its lease is over. Thawed it must not carry them out as if nothing had been.
+// A4: an agent is frozen with operations on their way to it, until its lease is over. Thawed it must not carry them
+// out as if nothing had been.
 func TestA4FrozenAgent(t *testing.T) {
 	t.Parallel()
 	s := ft.StartServer(t, "")
@@ -60,19 +66,24 @@ func TestA4FrozenAgent(t *testing.T) {
 	for i := range n {
 		l.send(fmt.Sprintf("frozen-%d", i), 1, i%8, never)
 	}
+
 	began := time.Now()
 	ft.Until(t, time.Minute, func() string { return "a frozen agent stays online" }, func() bool { return !s.Online(1) })
+
 	if left := 17*time.Second - time.Since(began); left > 0 { // the agent's own lease is 15 s
 		time.Sleep(left)
 	}
+
 	sessions := agent.Sessions()
 	agent.Kill(syscall.SIGCONT)
 	ft.Until(t, time.Minute, agent.Output, func() bool { return agent.Sessions() > sessions })
 	figs := l.settle()
 	fmt.Printf("fault A4: frozen for %.0f s with %d operations on their way: %d stale executions (%s)\n", time.Since(began).Seconds(), n, figs.twice+figs.wrong, figs)
+
 	if figs.lost+figs.stuck+figs.twice+figs.wrong > 0 || figs.ops != n {
 		t.Error("see the line above")
 	}
+
 	f.untouched("after the thaw")
 }
 
@@ -108,12 +119,15 @@ func TestA5AgentOutOfMemory(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		agent.Kill(syscall.SIGKILL)
 	}
+
 	s.AgainOnline(t, agent)
 	stop()
 	fmt.Printf("fault A5: agent killed for its memory %d of %d times, in session again at most %d ms after its start\n", killed, rounds, percentile(back, 1).Milliseconds())
+
 	if killed != rounds {
 		t.Error(agent.Output())
 	}
+
 	l.judge("A5")
 	f.untouched("after the agent was out of memory")
 }
@@ -140,19 +154,23 @@ func TestA6Upgrade(t *testing.T) {
 		s.AgainOnline(t, agent)
 		gaps[1] = append(gaps[1], time.Since(began))
 	}
+
 	stop()
 	restarted, doubled := f.touched()
 	unseen := f.unseen()
 	fmt.Printf("fault A6: %d take-overs and %d stops and starts with %d hosted processes: %d restarted, %d doubled, %d lost sight of; in session again after p50 %d ms and %d ms\n",
 		rounds, rounds, len(f.ds), restarted, doubled, unseen, percentile(gaps[0], 0.5).Milliseconds(), percentile(gaps[1], 0.5).Milliseconds())
+
 	if restarted+doubled+unseen > 0 {
 		t.Error("see the line above")
 	}
+
 	l.judge("A6")
 	cameBack(t, f.ds[0])
 }
 
-// A14: more processes than the agent may have files open. Each operation is done or refused in words, and the connection stays.
+// A14: more processes than the agent may have files open. Each operation is done or refused in words, and the
+// connection stays.
 func TestA14FewDescriptors(t *testing.T) {
 	needs(t, "prlimit")
 	s := ft.StartServer(t, "")
@@ -167,6 +185,7 @@ func TestA14FewDescriptors(t *testing.T) {
 	for _, d := range ds {
 		items = append(items, ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0, "spec": d.Spec(nil), "hosts": host1})
 	}
+
 	started, refused, odd := 0, 0, 0
 	for k, e := range s.Await(s.Operate("operate_proc_multi", ft.J{"proc_operate_req": items})) {
 		switch {
@@ -182,20 +201,24 @@ func TestA14FewDescriptors(t *testing.T) {
 			t.Errorf("%s: %+v", k, e)
 		}
 	}
+
 	copies, doubled, back := copiesByName(t), 0, 0
 	for _, d := range ds {
 		if copies[d.Name] > 1 {
 			doubled++
 		}
 	}
+
 	for _, d := range ds {
 		if d.PID() > 0 && back < 10 {
 			cameBack(t, d)
 			back++
 		}
 	}
+
 	fmt.Printf("fault A14: 64 descriptors, %d starts: %d done, %d refused in words, %d doubled; %d of %d killed ones came back; %d disconnects\n",
 		len(ds), started, refused, doubled, back, back, agent.Sessions()-sessions)
+
 	if doubled+odd > 0 || started == 0 || agent.Sessions() != sessions || !s.Online(1) {
 		t.Error("see the line above")
 	}
@@ -215,6 +238,7 @@ func TestA15AccountFull(t *testing.T) {
 	if err := os.Chmod(d.Dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
+
 	n := 3 * *scale
 	told := 0
 	var last ft.Entry
@@ -223,15 +247,19 @@ func TestA15AccountFull(t *testing.T) {
 			told++
 		}
 	}
+
 	fmt.Printf("fault A15: %d of %d starts of an account without room for processes told in words: %q\n", told, n, last.Msg)
+
 	if told != n || d.PID() > 0 {
 		t.Errorf("%+v", last)
 	}
+
 	f.untouched("beside an account that is full")
 }
 
-// A15: the agent's own group may have no more tasks. The Go runtime ends a program that can get no thread, so the agent may end by it; what must hold then
-// is what holds for every end: no process notices, and every operation is told truly.
+// A15: the agent's own group may have no more tasks. The Go runtime ends a program that can get no thread, so the
+// agent may end by it; what must hold then is what holds for every end: no process notices, and every operation is
+// told truly.
 func TestA15AgentFull(t *testing.T) {
 	needs(t)
 	s := ft.StartServer(t, "")
@@ -256,6 +284,7 @@ func TestA15AgentFull(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		stop()
 	}
+
 	fmt.Printf("fault A15: agent without a task to spare %d times: it ended by itself %d times\n", *scale, ends)
 	l.judge("A15")
 	f.untouched("after the agent ran out of tasks")

@@ -25,15 +25,18 @@ func TestP11Idle(t *testing.T) {
 		spec["resource"] = ft.J{"cpu": 2.0, "mem": 1.0, "fd": 64, "disk": 1 << 20, "net": 1 << 20}
 		items = append(items, ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0, "spec": spec, "hosts": host1})
 	}
+
 	for k, e := range s.Await(s.Operate("operate_proc_multi", ft.J{"proc_operate_req": items})) {
 		if e.Code != 0 {
 			t.Fatalf("%s: %+v", k, e)
 		}
 	}
+
 	pids := map[string]int{}
 	for _, d := range ds {
 		pids[d.Name] = d.PID()
 	}
+
 	time.Sleep(*idleTime)
 	alarms := 0
 	for _, d := range ds {
@@ -43,5 +46,6 @@ func TestP11Idle(t *testing.T) {
 			t.Errorf("%+v, was %d; calls %v", row, pids[d.Name], d.Calls())
 		}
 	}
+
 	fmt.Printf("fault P11: %d false alarms among %d idle processes in %s, sampled every second\n", alarms, len(ds), *idleTime)
 }

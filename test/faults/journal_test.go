@@ -34,7 +34,8 @@ func write(t *testing.T, path string, b []byte) {
 	}
 }
 
-// A7: the state was written by a newer program. It is refused in words, not a byte of it is changed, and the newer program finds it as it was.
+// A7: the state was written by a newer program. It is refused in words, not a byte of it is changed, and the newer
+// program finds it as it was.
 func TestA7NewerJournal(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -47,17 +48,21 @@ func TestA7NewerJournal(t *testing.T) {
 	binary.LittleEndian.PutUint32(newer[12:], crc32.Checksum(newer[:12], crc32.MakeTable(crc32.Castagnoli)))
 	write(t, path, newer)
 	agent.Again()
+
 	select {
 	case <-agent.Done():
 	case <-time.After(30 * time.Second):
 		t.Fatal("an older program runs on a newer journal")
 	}
+
 	same := bytes.Equal(read(t, path), newer)
 	said := strings.Contains(agent.Output(), "use the newer program")
 	fmt.Printf("fault A7: a newer journal is refused with exit code %d, in words %v, untouched %v\n", agent.ExitCode(), said, same)
+
 	if agent.ExitCode() == 0 || !said || !same {
 		t.Error(agent.Output())
 	}
+
 	write(t, path, old)
 	s.AgainOnline(t, agent)
 	f.untouched("after the refusal")
@@ -71,12 +76,14 @@ func TestA8DamagedJournal(t *testing.T) {
 	l := newLedger(t, s.API)
 	stop := l.steady(1, 2*time.Millisecond)
 	path := filepath.Join(agent.Flag("--data"), "journal")
+
 	damages := []func([]byte) []byte{
 		func(b []byte) []byte { return b[:rand.IntN(len(b))] },
 		func(b []byte) []byte { b[rand.IntN(len(b))] ^= 1 << rand.IntN(8); return b },
 		func([]byte) []byte { return nil },
 		func(b []byte) []byte { return b[:len(b)-1-rand.IntN(min(200, len(b)-1))] },
 	}
+
 	rounds := min(2**scale, 50) * len(damages)
 	for i := range rounds {
 		time.Sleep(time.Duration(50+rand.IntN(150)) * time.Millisecond)
@@ -84,6 +91,7 @@ func TestA8DamagedJournal(t *testing.T) {
 		write(t, path, damages[i%len(damages)](read(t, path)))
 		s.AgainOnline(t, agent)
 	}
+
 	stop()
 	fmt.Printf("fault A8: %d damaged journals\n", rounds)
 	l.judge("A8")
@@ -118,11 +126,14 @@ func TestA9OldCopy(t *testing.T) {
 		stop()
 		figs.add(l.settle())
 	}
+
 	found := strings.Count(s.Output(), noticed) - before
 	fmt.Printf("fault A9: %d of %d roll-backs noticed; %s\n", found, rounds, figs)
+
 	if found != rounds || figs.lost+figs.stuck+figs.twice+figs.wrong > 0 || figs.ops == 0 {
 		t.Errorf("%d of %d", found, rounds)
 	}
+
 	f.untouched("after the roll-backs")
 }
 
@@ -138,7 +149,8 @@ func tiny(t *testing.T, size string) string {
 	return dir
 }
 
-// A11: the disk of the journal is full. What is new is refused in words and has no effect, what is hosted is kept, and service resumes.
+// A11: the disk of the journal is full. What is new is refused in words and has no effect, what is hosted is kept,
+// and service resumes.
 func TestA11JournalDiskFull(t *testing.T) {
 	s := ft.StartServer(t, "")
 	disk := tiny(t, "4m")
@@ -162,6 +174,7 @@ func TestA11JournalDiskFull(t *testing.T) {
 			break
 		}
 	}
+
 	without := d.Count("reload") - done
 	f.untouched("on a full disk")
 	back := 0
@@ -169,11 +182,14 @@ func TestA11JournalDiskFull(t *testing.T) {
 		cameBack(t, d)
 		back++
 	}
+
 	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {
 		t.Fatal(err)
 	}
+
 	ft.Until(t, 30*time.Second, func() string { return "service does not resume" }, func() bool { return operate(t, s.API, d, 8, d.Spec(nil)).Code == 0 })
 	fmt.Printf("fault A11: %d operations done, %d refused on a full disk, %d effects without a record, %d of 2 killed processes came back: %q\n", done, refused, without, back, words)
+
 	if refused == 0 || without != 0 {
 		t.Error("see the line above")
 	}
@@ -188,7 +204,8 @@ func traced(t *testing.T, agent *ft.Program, inject string) {
 	agent.Through("strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace="+call, "-e", "inject="+inject)
 }
 
-// A12: the disk fails at a sync. The agent ends with the code for that, never tries again, and recovers when it is started.
+// A12: the disk fails at a sync. The agent ends with the code for that, never tries again, and recovers when it is
+// started.
 func TestA12SyncFails(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -197,6 +214,7 @@ func TestA12SyncFails(t *testing.T) {
 	rounds := 2 * *scale
 	right := 0
 	stop := l.steady(1, 5*time.Millisecond)
+
 	for range rounds {
 		agent.Kill(syscall.SIGKILL)
 		// Counted by thread, and threads come and go: a high number would never come.
@@ -213,11 +231,14 @@ func TestA12SyncFails(t *testing.T) {
 		agent.Through()
 		s.AgainOnline(t, agent)
 	}
+
 	stop()
 	fmt.Printf("fault A12: %d of %d failed syncs ended the agent with code 70\n", right, rounds)
+
 	if right != rounds {
 		t.Errorf("%d of %d; the last code is %d", right, rounds, agent.ExitCode())
 	}
+
 	l.judge("A12")
 	f.untouched("after failed syncs")
 }
@@ -242,11 +263,14 @@ func TestA13SlowDisk(t *testing.T) {
 			misses++
 		}
 	}
+
 	fmt.Printf("fault A13: syncs of 400 ms: %d operations, p50 %d ms; %d times offline, %d new sessions\n", len(took), percentile(took, 0.5).Milliseconds(), misses,
 		agent.Sessions()-sessions)
+
 	if misses > 0 || agent.Sessions() != sessions {
 		t.Error("see the line above")
 	}
+
 	agent.Through()
 	f.untouched("on a slow disk")
 }

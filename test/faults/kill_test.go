@@ -38,6 +38,7 @@ func TestA1AgentKilledUnderLoad(t *testing.T) {
 	for _, d := range ds {
 		pids[d] = d.PID()
 	}
+
 	l := newLedger(t, s.API)
 	stop := l.load(8, 1, 2000**scale)
 	kills := 8 * *scale
@@ -47,6 +48,7 @@ func TestA1AgentKilledUnderLoad(t *testing.T) {
 		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 		agent.Again()
 	}
+
 	s.AwaitOnline(t, 1)
 	time.Sleep(time.Second)
 	stop()
@@ -56,10 +58,13 @@ func TestA1AgentKilledUnderLoad(t *testing.T) {
 			restarts++
 		}
 	}
+
 	fmt.Printf("fault A1: agent killed %d times, %d of %d processes touched\n", kills, restarts, len(ds))
+
 	if restarts > 0 {
 		t.Errorf("%d processes were touched", restarts)
 	}
+
 	l.judge("A1")
 }
 
@@ -86,9 +91,11 @@ func TestA2A3AgentKilledAtEachStep(t *testing.T) {
 				agent.Again()
 				s.AwaitOnline(t, 1)
 			}
+
 			l.judge("A3 " + place)
 		})
 	}
+
 	t.Run("second copies", func(t *testing.T) {
 		copies := 0
 		for i := range rounds {
@@ -111,7 +118,9 @@ func TestA2A3AgentKilledAtEachStep(t *testing.T) {
 				copies++
 			}
 		}
+
 		fmt.Printf("fault A2: %d of %d processes have a second copy\n", copies, rounds)
+
 		if copies > 0 {
 			t.Errorf("%d second copies", copies)
 		}
@@ -131,6 +140,7 @@ func TestV1ServerKilledUnderLoad(t *testing.T) {
 		s.Again()
 		s.AwaitReady()
 	}
+
 	s.AwaitOnline(t, 1)
 	s.AwaitOnline(t, 2)
 	time.Sleep(time.Second)
@@ -139,7 +149,8 @@ func TestV1ServerKilledUnderLoad(t *testing.T) {
 	l.judge("V1")
 }
 
-// N2: an agent that is frozen, and one whose cable is pulled. Nobody else waits, and what was under way is told truly in the end.
+// N2: an agent that is frozen, and one whose cable is pulled. Nobody else waits, and what was under way is told
+// truly in the end.
 func TestN2SilentAgent(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := ft.StartServer(t, "")
@@ -162,15 +173,18 @@ func TestN2SilentAgent(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+
 	if len(found) < 2 {
 		t.Fatal("silent agents stay online")
 	}
+
 	task := s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": "p0"}, "op_type": 2, "spec": ft.J{"identity": ft.J{"proc_name": "gzledger"}},
 		"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}, {"ip": "127.0.0.2", "bk_cloud_id": 0}, {"ip": "127.0.0.3", "bk_cloud_id": 0}}})
 	r := s.Await(task)
 	if r["0:127.0.0.1:faults:p0"].Code != 0 || r["0:127.0.0.2:faults:p0"].Code != 117 || r["0:127.0.0.3:faults:p0"].Code != 117 {
 		t.Errorf("%v", r)
 	}
+
 	stop()
 	fmt.Printf("fault N2: pulled cable noticed after %.1f s, frozen agent after %.1f s\n", found[2].Seconds(), found[3].Seconds())
 	cable.Hold(false)

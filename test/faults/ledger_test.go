@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	ft.Main(m)
 }
 
-// ledger sends operations whose effect is one line in a file, with a mark of its own each, and holds the verdicts against what really happened.
+// ledger sends operations whose effect is one line in a file, with a mark of its own each, and holds the verdicts
+// against what really happened.
 type ledger struct {
 	t   *testing.T
 	api *ft.API
@@ -44,7 +45,8 @@ func newLedger(t *testing.T, api *ft.API) *ledger {
 	return &ledger{t: t, api: api, dir: t.TempDir(), tasks: map[string]string{}}
 }
 
-// send asks for one operation until it is acknowledged; repeats carry the same key, so it is accepted once. proc chooses one of several processes.
+// send asks for one operation until it is acknowledged; repeats carry the same key, so it is accepted once. proc
+// chooses one of several processes.
 func (l *ledger) send(mark string, host int, proc int, stop <-chan struct{}) {
 	name := fmt.Sprintf("p%d", proc)
 	spec := ft.J{
@@ -52,9 +54,11 @@ func (l *ledger) send(mark string, host int, proc int, stop <-chan struct{}) {
 		"control":  ft.J{"reload_cmd": fmt.Sprintf("echo %s >> ledger-%d-%s", mark, host, name)},
 	}
 	ip := fmt.Sprintf("127.0.0.%d", host)
+
 	if l.addr != nil {
 		ip = l.addr(host)
 	}
+
 	body := ft.J{"meta": ft.J{"namespace": "faults", "name": name}, "op_type": 8, "spec": spec, "hosts": []ft.J{{"ip": ip, "bk_cloud_id": 0}}}
 	for {
 		ans, err := l.api.TryWith("/api/c/compapi/v2/gse/operate_proc_v2/", body, http.Header{"Idempotency-Key": {mark}})
@@ -85,6 +89,7 @@ func (l *ledger) effects() map[string]int {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+
 	n := map[string]int{}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
@@ -95,6 +100,7 @@ func (l *ledger) effects() map[string]int {
 			n[mark]++
 		}
 	}
+
 	return n
 }
 
@@ -152,6 +158,7 @@ func (l *ledger) settle() figures {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
+
 	done := l.effects()
 	for mark, e := range verdicts {
 		n := done[mark]
@@ -179,6 +186,7 @@ func (l *ledger) settle() figures {
 			l.t.Logf("%s: %d effects, verdict %+v", mark, n, e)
 		}
 	}
+
 	return f
 }
 
@@ -195,7 +203,8 @@ func (l *ledger) judge(id string) {
 	}
 }
 
-// load sends operations from several callers until stop is called, which waits for them. At most limit operations are sent.
+// load sends operations from several callers until stop is called, which waits for them. At most limit operations
+// are sent.
 func (l *ledger) load(callers, hosts, limit int) (stop func()) {
 	quit := make(chan struct{})
 	var wg sync.WaitGroup
@@ -211,10 +220,12 @@ func (l *ledger) load(callers, hosts, limit int) (stop func()) {
 			}
 		})
 	}
+
 	return func() { close(quit); wg.Wait() }
 }
 
-// steady sends one operation after the other with a pause in between until stop is called, which waits for the last one.
+// steady sends one operation after the other with a pause in between until stop is called, which waits for the last
+// one.
 func (l *ledger) steady(host int, pause time.Duration) (stop func()) {
 	quit := make(chan struct{})
 	var wg sync.WaitGroup
@@ -228,5 +239,6 @@ func (l *ledger) steady(host int, pause time.Duration) (stop func()) {
 			}
 		}
 	})
+
 	return func() { close(quit); wg.Wait() }
 }

@@ -14,7 +14,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// P10: a process takes more memory than the kernel lets it have. It is ended by the kernel, and status says by whom and why.
+// P10: a process takes more memory than the kernel lets it have. It is ended by the kernel, and status says by whom
+// and why.
 func TestP10OutOfMemory(t *testing.T) {
 	needs(t)
 	mountOf(t, "memory")
@@ -22,14 +23,17 @@ func TestP10OutOfMemory(t *testing.T) {
 	if err := syscall.Sysinfo(&machine); err != nil {
 		t.Fatal(err)
 	}
+
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	d := ft.NewDaemon(t, t.TempDir(), "gzhog")
 	signal := filepath.Join(d.Dir, "go")
 	d.Script("loop.sh", "while [ ! -e go ]; do sleep 0.02; done\nhead -c 300000000 /dev/zero > pipe &\nexec tail -c 200000000 < pipe") // tail keeps what it reads
+
 	if err := syscall.Mkfifo(filepath.Join(d.Dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	d.Script("start.sh", "setsid sh ./loop.sh </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
 	spec := d.Spec(ft.J{"start_check_secs": 0})
 	spec["identity"].(ft.J)["proc_name"] = "sh"
@@ -56,6 +60,7 @@ func TestP10OutOfMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	fmt.Printf("fault P10: %d of %d told to have been ended by the kernel for their memory\n", right, rounds)
 	must(t, operate(t, s.For(t), d, 0, spec), 0) // and what somebody else kills was not ended for its memory
 	must(t, operate(t, s.For(t), d, 4, spec), 0)
@@ -63,10 +68,12 @@ func TestP10OutOfMemory(t *testing.T) {
 	if err := syscall.Kill(row.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+
 	ft.Until(t, time.Minute, func() string { return fmt.Sprintf("it lives: %+v", row) }, func() bool {
 		row = s.Status("faults", d.Name, ft.Host(1))[0]
 		return row.Status == 2
 	})
+
 	if strings.Contains(row.Message, "oom") {
 		t.Errorf("%+v", row)
 	}

@@ -28,7 +28,8 @@ type netFleet struct {
 	many   *ledger // operations that were sent while one direction was lost
 }
 
-// TestNetwork: three agents in three network namespaces join a server in a fourth over TLS, operate, lose the network, come back, are cloned and revoked.
+// TestNetwork: three agents in three network namespaces join a server in a fourth over TLS, operate, lose the
+// network, come back, are cloned and revoked.
 func TestNetwork(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	needs(t, "ip", "nsenter")
@@ -41,10 +42,12 @@ func TestNetwork(t *testing.T) {
 		f.agents[i] = f.Join(f.s, i, f.dirs[i])
 		endFirst(t, f.agents[i])
 	}
+
 	for i := 1; i <= 3; i++ {
 		f.await(i, true, time.Minute)
 		must(t, f.Operate(f.s, i, f.ds[i], 0), 0)
 	}
+
 	t.Run("N1", f.cutCleanly)
 	f.many = newLedger(t, f.s.API)
 	f.many.addr = f.Addr
@@ -52,6 +55,7 @@ func TestNetwork(t *testing.T) {
 	t.Run("N3Many", f.judgeMany)
 	t.Run("A10TS7", f.clone)
 	t.Run("Revoked", f.revoke)
+
 	for i := 1; i <= 3; i++ { // whatever happened to the network, no process noticed
 		if n := f.ds[i].Count("start"); n != 1 {
 			t.Errorf("daemon %d was started %d times", i, n)
@@ -79,17 +83,22 @@ func (f *netFleet) cutCleanly(t *testing.T) {
 	for i := 1; i <= 3; i++ {
 		before[i] = f.agents[i].Sessions()
 	}
+
 	begin := time.Now()
+
 	if out, err := f.Run(0, "ss", "-K", "sport", "=", ":4230"); err != nil || !strings.Contains(out, "4230") {
 		t.Skipf("this kernel does not end connections for others: %v %s", err, out)
 	}
+
 	for i := 1; i <= 3; i++ {
 		ft.Until(t, time.Minute, func() string { return "no new session: " + f.agents[i].Output() }, func() bool { return f.agents[i].Sessions() > before[i] })
 	}
+
 	t.Logf("N1: three agents had new sessions %s after their connections were reset", time.Since(begin).Round(time.Millisecond))
 }
 
-// N2 and N3: nothing passes, or nothing in one direction. The server notices, says so at once to who asks, and every verdict that it gives is true.
+// N2 and N3: nothing passes, or nothing in one direction. The server notices, says so at once to who asks, and
+// every verdict that it gives is true.
 func (f *netFleet) lose(t *testing.T) {
 	sent := f.sendMany(max(60, 50**scale), 15*time.Second)
 	time.Sleep(time.Second) // some are under way when it happens
@@ -103,8 +112,10 @@ func (f *netFleet) lose(t *testing.T) {
 	for i := 1; i <= 3; i += 2 { // host 2 is still heard: its connection ends later
 		wg.Go(func() { took[i] = f.await(i, false, 40*time.Second) })
 	}
+
 	wg.Wait()
 	t.Logf("N2: noticed after %s; N3 (agent to server lost): after %s", took[1].Round(100*time.Millisecond), took[3].Round(100*time.Millisecond))
+
 	for i := 1; i <= 3; i += 2 {
 		if took[i] > 30*time.Second {
 			t.Errorf("host %d: noticed after %s", i, took[i])
@@ -114,30 +125,35 @@ func (f *netFleet) lose(t *testing.T) {
 			t.Errorf("host %d: an operation got %+v after %s", i, e, time.Since(asked))
 		}
 	}
+
 	sent()
 	time.Sleep(max(0, 25*time.Second-time.Since(begin))) // long enough for the server to give the link to host 2 up
 	f.In(0, "link", "set", f.Port(1), "up")
 	f.In(0, "neigh", "del", f.Addr(2), "dev", "br0")
 	f.In(3, "neigh", "del", f.Addr(0), "dev", "eth0")
 	begin = time.Now()
+
 	for i := 1; i <= 3; i++ {
 		f.await(i, true, 90*time.Second)
 	}
+
 	t.Logf("all three are back %s after the network is", time.Since(begin).Round(100*time.Millisecond))
 	e := f.s.Await(task)["0:"+f.Addr(2)+":net:"+f.ds[2].Name]
 	t.Logf("N3 (server to agent lost): the stop that was under way ended with %+v", e)
+
 	switch running := f.ds[2].Copies(); {
 	case e.Code == 0 && running != 0, e.Code == 117 && running != 1:
 		t.Errorf("verdict %+v, and %d copies run", e, running)
 	}
+
 	if f.ds[2].Copies() == 0 { // stopped as asked
 		f.ds[2] = ft.NewDaemon(t, openDir(f.t), "gznet2b")
 		must(t, f.Operate(f.s, 2, f.ds[2], 0), 0)
 	}
 }
 
-// sendMany asks for operations on the hosts that hear without being heard and are heard without hearing, spread over a while. The func that it returns waits for
-// the last one to be accepted.
+// sendMany asks for operations on the hosts that hear without being heard and are heard without hearing, spread
+// over a while. The func that it returns waits for the last one to be accepted.
 func (f *netFleet) sendMany(n int, over time.Duration) (wait func()) {
 	const callers, processes = 8, 16
 	var wg sync.WaitGroup
@@ -162,24 +178,30 @@ func (f *netFleet) judgeMany(t *testing.T) {
 	f.many.judge("N3")
 }
 
-// A10: a copy of a state folder runs in another namespace. Both are put out, nothing is executed by either, and the admin decides.
+// A10: a copy of a state folder runs in another namespace. Both are put out, nothing is executed by either, and the
+// admin decides.
 func (f *netFleet) clone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "copy")
 	if out, err := exec.Command("cp", "-a", f.dirs[3], dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+
 	begin := time.Now()
 	clone := f.Start(1, "clone", "agent", "--data", dir)
 	ft.Until(t, time.Minute, func() string { return "no quarantine: " + f.trust(3) }, func() bool { return f.trust(3) == "quarantined" })
 	t.Logf("A10: quarantine after %s", time.Since(begin).Round(time.Millisecond))
 	f.await(3, false, time.Minute)
+
 	if e := f.Operate(f.s, 3, f.ds[3], 1); e.Code != 117 || f.ds[3].Copies() != 1 {
 		t.Errorf("an operation got %+v, %d copies run", e, f.ds[3].Copies())
 	}
+
 	clone.Kill(syscall.SIGKILL)
+
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
+
 	f.CLI(f.s, "hosts", "approve", f.Addr(3))
 	f.await(3, true, 90*time.Second)
 }
@@ -197,11 +219,13 @@ func (f *netFleet) trust(i int) string {
 	if err := json.Unmarshal([]byte(f.CLI(f.s, "hosts", "-o", "json")), &page); err != nil {
 		f.t.Fatal(err)
 	}
+
 	for _, h := range page.Hosts {
 		if len(h.Addrs) > 0 && h.Addrs[0].IP == f.Addr(i) {
 			return h.Trust
 		}
 	}
+
 	return ""
 }
 
@@ -209,11 +233,14 @@ func (f *netFleet) revoke(t *testing.T) {
 	cuts := strings.Count(f.agents[1].Output(), "link to the server was cut")
 	begin := time.Now()
 	f.CLI(f.s, "hosts", "revoke", f.Addr(1))
+
 	ft.Until(t, 5*time.Second, func() string { return "the connection is still there" }, func() bool {
 		return strings.Count(f.agents[1].Output(), "link to the server was cut") > cuts
 	})
+
 	t.Logf("cut %s after the command was given", time.Since(begin).Round(time.Millisecond))
 	f.await(1, false, time.Minute)
+
 	if e := f.Operate(f.s, 1, f.ds[1], 1); e.Code != 117 {
 		t.Errorf("an operation got %+v", e)
 	}

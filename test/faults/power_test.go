@@ -13,8 +13,9 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// H2: the power of a host goes in the middle of operations. The agent is frozen and goes on from a copy of the image below its file system: what the
-// kernel had not written is lost. An effect without its intent would be told as never executed, or be done again.
+// H2: the power of a host goes in the middle of operations. The agent is frozen and goes on from a copy of the
+// image below its file system: what the kernel had not written is lost. An effect without its intent would be told
+// as never executed, or be done again.
 func TestH2AgentPowerCut(t *testing.T) {
 	dir, image := ext4(t, 32)
 	s := ft.StartServer(t, "")
@@ -34,6 +35,7 @@ func TestH2AgentPowerCut(t *testing.T) {
 		image = after
 		s.AgainOnline(t, agent)
 	}
+
 	stop()
 	fmt.Printf("fault H2: power of the host cut %d times\n", rounds)
 	l.judge("H2")

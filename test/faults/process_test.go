@@ -81,6 +81,7 @@ func TestP1P2ProcessDies(t *testing.T) {
 		}
 		back = append(back, time.Since(began))
 	}
+
 	fmt.Printf("fault P1: %d of %d restarted, p50 %.1f ms, p99 %.1f ms after the kill\n", len(back), n,
 		percentile(back, 0.5).Seconds()*1000, percentile(back, 0.99).Seconds()*1000)
 	restarted := 0
@@ -100,7 +101,9 @@ func TestP1P2ProcessDies(t *testing.T) {
 			restarted++
 		}
 	}
+
 	fmt.Printf("fault P2: %d of %d unhosted processes restarted, death in status after p99 %.0f ms\n", restarted, n, percentile(seen, 0.99).Seconds()*1000)
+
 	if restarted > 0 {
 		t.Errorf("%d restarted", restarted)
 	}
@@ -109,21 +112,26 @@ func TestP1P2ProcessDies(t *testing.T) {
 func TestP3P16P17P18StartFails(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
+
 	t.Run("P3", func(t *testing.T) {
 		n := 5 * *scale
 		right := 0
 		d := ft.NewDaemon(t, t.TempDir(), "gzshort")
 		d.Script("start.sh", "echo reading config >&2\necho no port left >&2\nsetsid ./gzshort 0.01 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
+
 		for range n {
 			if e := operate(t, s.For(t), d, 0, d.Spec(nil)); e.Code == 836 && strings.Contains(e.Msg, "no port left") {
 				right++
 			}
 		}
+
 		fmt.Printf("fault P3: %d of %d told as 836 with the last lines\n", right, n)
+
 		if right != n {
 			t.Errorf("%d of %d", right, n)
 		}
 	})
+
 	t.Run("P16", func(t *testing.T) {
 		d := ft.NewDaemon(t, t.TempDir(), "gzhang")
 		d.Script("restart.sh", "(setsid sleep 7654322 &) ; sleep 7654322")
@@ -134,12 +142,14 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 			t.Errorf("%+v, %d left", e, left)
 		}
 	})
+
 	t.Run("P17", func(t *testing.T) {
 		d := ft.NewDaemon(t, t.TempDir(), "gzbroken")
 		files := map[string]string{
 			"./missing.sh": "not found", "./plain.txt": "ermission denied", "./garbage.bin": "", "./nointerp.sh": "nterpreter", "./dir": "",
 			"./exit7.sh": "7",
 		}
+
 		for name, text := range map[string]string{"plain.txt": "x", "garbage.bin": "\x7fELF\x02garbage", "nointerp.sh": "#!/no/such/interpreter\n", "exit7.sh": "#!/bin/sh\nexit 7\n"} {
 			mode := os.FileMode(0o755)
 			if name == "plain.txt" {
@@ -149,9 +159,11 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		if err := os.Mkdir(filepath.Join(d.Dir, "dir"), 0o755); err != nil {
 			t.Fatal(err)
 		}
+
 		clear := 0
 		for cmd, want := range files {
 			spec := d.Spec(nil)
@@ -163,8 +175,10 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 				t.Errorf("%s: %+v", cmd, e)
 			}
 		}
+
 		fmt.Printf("fault P17: %d of %d broken programs told in words\n", clear, len(files))
 	})
+
 	t.Run("P18", func(t *testing.T) {
 		d := ft.NewDaemon(t, t.TempDir(), "gzghost")
 		d.User = "no-such-account"
@@ -179,6 +193,7 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 func TestP4P5Stop(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
+
 	t.Run("P4", func(t *testing.T) {
 		d := ft.NewDaemon(t, t.TempDir(), "gzstubborn")
 		d.Script("loop.sh", "trap '' TERM\nwhile :; do sleep 0.1; done")
@@ -191,10 +206,12 @@ func TestP4P5Stop(t *testing.T) {
 		must(t, operate(t, s.For(t), d, 1, spec), 0)
 		took := time.Since(began)
 		fmt.Printf("fault P4: a process that ignores TERM was stopped after %.1f s (stop_check_secs 1)\n", took.Seconds())
+
 		if n := ft.CountArgs(t, d.Dir); n != 0 {
 			t.Errorf("%d left", n)
 		}
 	})
+
 	t.Run("P5", func(t *testing.T) {
 		n := 5 * *scale
 		left := 0
@@ -202,13 +219,17 @@ func TestP4P5Stop(t *testing.T) {
 		if err := os.Link(filepath.Join(d.Dir, "gzdouble"), filepath.Join(d.Dir, "gzhelper")); err != nil {
 			t.Fatal(err)
 		}
+
 		d.Script("start.sh", "(setsid ./gzhelper 1000000 </dev/null >/dev/null 2>&1 & (setsid ./gzdouble 1000000 </dev/null >/dev/null 2>&1 & echo $! > "+d.PIDFile()+") )")
+
 		for range n {
 			must(t, operate(t, s.For(t), d, 0, d.Spec(nil)), 0)
 			must(t, operate(t, s.For(t), d, 1, d.Spec(nil)), 0)
 			left += d.Copies() + ft.CountArgs(t, "gzhelper\x001000000")
 		}
+
 		fmt.Printf("fault P5: %d double-forked daemons with a helper each stopped, %d processes left\n", n, left)
+
 		if left > 0 {
 			t.Errorf("%d left", left)
 		}
@@ -222,9 +243,11 @@ func TestP8CrashLoop(t *testing.T) {
 	d := ft.NewDaemon(t, t.TempDir(), "gzloop")
 	must(t, operate(t, s.API, d, 0, d.Spec(nil)), 0)
 	d.Script("start.sh", "echo start >> calls; echo port in use; exit 1")
+
 	if err := syscall.Kill(d.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+
 	watch := 15 * time.Second * time.Duration(min(*scale, 20))
 	cpu := agent.CPU()
 	time.Sleep(watch)
@@ -232,11 +255,14 @@ func TestP8CrashLoop(t *testing.T) {
 	row := s.Status("faults", "gzloop", ft.Host(1))[0]
 	starts := d.Count("start") - 1
 	fmt.Printf("fault P8: %d starts in %s of a crash loop, agent CPU %.2f %%, message %q\n", starts, watch, 100*used.Seconds()/watch.Seconds(), row.Message)
+
 	if !strings.Contains(row.Message, "crash loop") || starts < 2 || starts > 14 {
 		t.Errorf("%d starts, %+v", starts, row)
 	}
+
 	d.Script("start.sh", "setsid ./gzloop 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
 	must(t, operate(t, s.API, d, 0, d.Spec(nil)), 0)
+
 	if row := s.Status("faults", "gzloop", ft.Host(1))[0]; row.Message != "" || row.Status != 1 {
 		t.Errorf("a manual start does not reset the loop: %+v", row)
 	}
@@ -252,6 +278,7 @@ func TestP14HostilePIDFiles(t *testing.T) {
 	d := ft.NewDaemon(t, t.TempDir(), "gzhostile")
 	spec := d.Spec(nil)
 	spec["control"] = ft.J{"start_cmd": "./start.sh"} // stop and kill by signal
+
 	hostile := map[string]func() error{
 		"foreign pid": func() error { return os.WriteFile(d.PIDFile(), fmt.Appendf(nil, "%d\n", pid), 0o644) },
 		"pid 1":       func() error { return os.WriteFile(d.PIDFile(), []byte("1"), 0o644) },
@@ -267,6 +294,7 @@ func TestP14HostilePIDFiles(t *testing.T) {
 		"folder":    func() error { return os.Mkdir(d.PIDFile(), 0o755) },
 		"the agent": func() error { return os.WriteFile(d.PIDFile(), fmt.Appendf(nil, "%d", os.Getpid()), 0o644) },
 	}
+
 	defer func() { _ = os.RemoveAll(d.PIDFile()) }() // a FIFO would have the clean-up wait for a writer
 	signalled, tried := 0, 0
 	for name, lay := range hostile {
@@ -282,6 +310,7 @@ func TestP14HostilePIDFiles(t *testing.T) {
 			}
 		}
 	}
+
 	fmt.Printf("fault P14: %d operations on hostile pid files, %d foreign signals\n", tried, signalled)
 }
 

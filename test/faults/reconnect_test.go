@@ -14,8 +14,8 @@ import (
 
 var comeBack = flag.Int("faults.comeback", 300, "hosts that come back all at once, in TestN9MassReconnect")
 
-// TestN9MassReconnect: the server is killed and started again under a whole fleet. All hosts come back, and whoever asks meanwhile is answered. Times are told
-// and not asserted.
+// TestN9MassReconnect: the server is killed and started again under a whole fleet. All hosts come back, and whoever
+// asks meanwhile is answered. Times are told and not asserted.
 func TestN9MassReconnect(t *testing.T) {
 	s := ft.StartServer(t, "", "--log-level=warn")
 	s.StartSim(t, *comeBack)
@@ -39,6 +39,7 @@ func TestN9MassReconnect(t *testing.T) {
 		f.p50, f.p99, f.n = validUntil(t, s, stop)
 		asked <- f
 	}()
+
 	var most time.Duration
 	ft.Until(t, 5*time.Minute, words, func() bool {
 		n := online()
@@ -47,6 +48,7 @@ func TestN9MassReconnect(t *testing.T) {
 		}
 		return n == *comeBack
 	})
+
 	all := time.Since(began)
 	time.Sleep(max(0, 2*time.Second-all)) // enough answers to speak of
 	close(stop)

@@ -47,8 +47,8 @@ func busy(t *testing.T, root, name string) (d *ft.Daemon, burn func(bool)) {
 	}
 }
 
-// P11: a process over its limit. It is acted upon after two samples in a row, told which limit it was, and brought back; one that is not hosted, or
-// not over, is left alone.
+// P11: a process over its limit. It is acted upon after two samples in a row, told which limit it was, and brought
+// back; one that is not hosted, or not over, is left alone.
 func TestP11OverLimit(t *testing.T) {
 	const every = time.Second
 	s := ft.StartServer(t, "")
@@ -60,14 +60,17 @@ func TestP11OverLimit(t *testing.T) {
 	first, burnFirst := busy(t, root, "gzpoolone")
 	second, _ := busy(t, root, "gzpooltwo")
 	endFirst(t, agent)
+
 	limited := func(d *ft.Daemon, cpu float64) ft.J {
 		spec := d.Spec(nil)
 		spec["resource"] = ft.J{"cpu": cpu, "mem": 90.0}
 		return spec
 	}
+
 	for _, d := range []*ft.Daemon{hot, loose, idle} {
 		must(t, operate(t, s.API, d, 0, limited(d, 10)), 0)
 	}
+
 	must(t, operate(t, s.API, loose, 4, limited(loose, 10)), 0)
 
 	var found []time.Duration
@@ -80,11 +83,13 @@ func TestP11OverLimit(t *testing.T) {
 		burnHot(false)
 		ft.Until(t, 30*time.Second, func() string { return "it does not come back" }, func() bool { return hot.PID() > 0 })
 	}
+
 	var message string
 	ft.Until(t, 20*time.Second, func() string { return "not told: " + message }, func() bool {
 		message = s.Status("faults", "gzhot", ft.Host(1))[0].Message
 		return strings.Contains(message, "cpu") && strings.Contains(message, "limit of 10 %")
 	})
+
 	samples := percentile(found, 1).Seconds() / every.Seconds()
 	fmt.Printf("fault P11: over its CPU limit, ended at most %.1f samples after it began, brought back %d of %d times: %q\n", samples, len(found), len(found), message)
 
@@ -95,18 +100,22 @@ func TestP11OverLimit(t *testing.T) {
 		alert = s.Status("faults", "gzloose", ft.Host(1))[0].Message
 		return strings.Contains(alert, "limit of 10 %")
 	})
+
 	time.Sleep(3 * every)
 	burnLoose(false)
 	fmt.Printf("fault P11: one that is not hosted was left alone: %v; an idle one: %v\n", loose.PID() == loosePID, idle.PID() == idlePID)
+
 	if loose.PID() != loosePID || idle.PID() != idlePID || idle.Count("start") != 1 {
 		t.Errorf("calls %v and %v", loose.Calls(), idle.Calls())
 	}
+
 	t.Run("pool", func(t *testing.T) {
 		a := s.For(t)
 		for _, d := range []*ft.Daemon{first, second} {
 			task := a.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "pool", "name": d.Name}, "op_type": 0, "spec": limited(d, 0), "hosts": host1})
 			must(t, a.Await(task)["0:127.0.0.1:pool:"+d.Name], 0)
 		}
+
 		set := map[string]ft.Entry{}
 		a.OK("set_process_group_info", ft.J{"meta": ft.J{"namespace": "pool"}, "hosts": []ft.J{ft.Host(1)}, "spec": ft.J{"process_group": []ft.J{
 			{"id": "p", "resource": ft.J{"cpu_pool_limit": 10, "mem_pool_limit": 90, "cpu_pool_weight": 0, "mem_pool_weight": 0}}}}}, &set)
@@ -118,13 +127,15 @@ func TestP11OverLimit(t *testing.T) {
 		burnFirst(false)
 		ft.Until(t, 30*time.Second, func() string { return "it does not come back" }, func() bool { return first.PID() > 0 })
 		fmt.Printf("fault P11: pool over its CPU limit, the one that used most ended %.1f samples after it began, the other left alone: %v\n", took.Seconds()/every.Seconds(), second.PID() == other)
+
 		if second.PID() != other {
 			t.Errorf("calls %v", second.Calls())
 		}
 	})
 }
 
-// P15: a process prints as fast as it can, without a line end. The agent stays small, the disk is not filled, and the process gets on.
+// P15: a process prints as fast as it can, without a line end. The agent stays small, the disk is not filled, and
+// the process gets on.
 func TestP15LogFlood(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -135,10 +146,12 @@ func TestP15LogFlood(t *testing.T) {
 	alone.Script("main.sh", strings.ReplaceAll(script, "status=none", "status=none of=plain"))
 	d := shellDaemon(t, root, "gzflood", script)
 	endFirst(t, agent)
+
 	done := func(d *ft.Daemon) int {
 		b, _ := os.ReadFile(filepath.Join(d.Dir, "progress"))
 		return strings.Count(string(b), "x")
 	}
+
 	command(t, "sh", "-c", "cd '"+alone.Dir+"'; (sleep "+fmt.Sprint(watch.Seconds())+"; touch quit) & ./main.sh")
 	must(t, operate(t, s.API, d, 0, d.Spec(nil)), 0)
 	before, from := done(d), time.Now()
@@ -153,20 +166,24 @@ func TestP15LogFlood(t *testing.T) {
 			last = n
 		}
 	}
+
 	wrote := 16 * float64(done(d)-before) / time.Since(from).Seconds()
 	plain := 16 * float64(done(alone)) / watch.Seconds()
 	write(t, filepath.Join(d.Dir, "quit"), nil)
 	fmt.Printf("fault P15: %.0f MiB/s into the log (into a plain file, made anew every 16 MiB, %.0f), agent memory at most %d MiB, its folder at most %d MiB, %d half seconds without progress\n",
 		wrote, plain, rss>>20, disk>>20, stalls)
+
 	if wrote == 0 || rss > 64<<20 && !ft.Race {
 		t.Error("see the line above")
 	}
+
 	must(t, operate(t, s.API, d, 8, d.Spec(nil)), 0)
 }
 
 // occupied is how much the files of a folder take.
 func occupied(t *testing.T, dir string) (sum int64) {
 	t.Helper()
+
 	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return nil // it has just been removed
@@ -176,8 +193,10 @@ func occupied(t *testing.T, dir string) (sum int64) {
 		}
 		return nil
 	})
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return sum
 }

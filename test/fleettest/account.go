@@ -17,19 +17,21 @@ type Account struct {
 	Groups   []uint32
 }
 
-// Gozzard runs the program as an account and hands it a folder that the account need not be able to reach, see Handed. It returns what was printed and the
-// exit code.
+// Gozzard runs the program as an account and hands it a folder that the account need not be able to reach, see
+// Handed. It returns what was printed and the exit code.
 func (a Account) Gozzard(t testing.TB, dir string, args ...string) (out string, code int) {
 	t.Helper()
 	program, err := os.Open(Binary(t)) // handed on: the folder that it lies in is closed to others
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer program.Close()
 	folder, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer folder.Close()
 	cmd := exec.Command("/proc/self/fd/3", args...)
 	cmd.ExtraFiles = []*os.File{program, folder}
@@ -41,6 +43,7 @@ func (a Account) Gozzard(t testing.TB, dir string, args ...string) (out string, 
 	if err != nil && !errors.As(err, &ended) {
 		t.Fatalf("gozzard %q as uid %d: %v", args, a.UID, err)
 	}
+
 	return string(b), cmd.ProcessState.ExitCode()
 }
 

@@ -60,24 +60,29 @@ func (a *API) Post(path string, body []byte, header http.Header) (Answer, error)
 	if err != nil {
 		return Answer{}, err
 	}
+
 	maps.Copy(req.Header, header)
 	client := a.Client
 	if client == nil {
 		client = http.DefaultClient
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		return Answer{}, err
 	}
+
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		return Answer{}, err
 	}
+
 	ans := Answer{Status: res.StatusCode, Raw: raw}
 	if err := json.Unmarshal(raw, &ans); err != nil {
 		return ans, fmt.Errorf("%s: HTTP %d, not JSON: %.200q", path, res.StatusCode, raw)
 	}
+
 	return ans, nil
 }
 
@@ -88,24 +93,29 @@ func (a *API) Get(t testing.TB, path string) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(a.Cred.URL, "/")+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("X-Bkapi-Authorization", string(cred))
 	client := a.Client
 	if client == nil {
 		client = http.DefaultClient
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return res.StatusCode, string(b)
 }
 

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// build builds the program that is tested, with the race detector when the tests have it. crowd is the same without: thousands of simulated hosts in one process
-// are there to load a server, and under the detector they load the machine most of all. What they run is the agent, which other tests do look at.
+// build builds the program that is tested, with the race detector when the tests have it. crowd is the same
+// without: thousands of simulated hosts in one process are there to load a server, and under the detector they load
+// the machine most of all. What they run is the agent, which other tests do look at.
 var (
 	build = sync.OnceValues(func() (string, error) { return buildProgram(raceBuild) })
 	crowd = sync.OnceValues(func() (string, error) { return buildProgram(false) })
@@ -36,23 +37,28 @@ func buildProgram(race bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	removeAtEnd(dir)
 	out := filepath.Join(dir, "gozzard")
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
 	}
+
 	args := []string{"build", "-tags=failpoint", "-o", out}
 	env := os.Environ() // as vet and the tests themselves build, so that most of it is there already
+
 	if race {
 		args = append(args, "-race")
 		env = append(env, "CGO_ENABLED=1")
 	}
+
 	cmd := exec.Command("go", append(args, "./cmd/gozzard")...)
 	cmd.Dir, cmd.Env = root, env
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, b)
 	}
+
 	return out, nil
 }
 

@@ -27,6 +27,7 @@ func NewDaemon(t testing.TB, root, name string) *Daemon {
 	if err := os.MkdirAll(d.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	b, err := os.ReadFile("/bin/sleep")
 	if err != nil {
 		t.Fatal(err)
@@ -34,17 +35,20 @@ func NewDaemon(t testing.TB, root, name string) *Daemon {
 	if err := os.WriteFile(filepath.Join(d.Dir, name), b, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	d.Script("start.sh", "echo start >> calls\nsetsid ./"+name+" 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
 	d.Script("stop.sh", "echo stop >> calls\nkill $(cat "+d.PIDFile()+")")
 	d.Script("restart.sh", "echo restart >> calls\nkill $(cat "+d.PIDFile()+") 2>/dev/null; sleep 0.1\nsetsid ./"+name+" 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
 	d.Script("reload.sh", "echo reload >> calls")
 	d.Script("kill.sh", "echo kill >> calls\nkill -9 $(cat "+d.PIDFile()+")")
 	d.Script("version.sh", "echo 1.2.19")
+
 	t.Cleanup(func() {
 		if p := d.PID(); p > 1 {
 			_ = syscall.Kill(p, syscall.SIGKILL)
 		}
 	})
+
 	return d
 }
 
@@ -139,14 +143,15 @@ func (d *Daemon) Spec(policy J) J {
 	}
 }
 
-// CountArgs counts live processes whose arguments have a text, test programs left out. Packages are tested side by side on one machine, so a text belongs
-// to one test.
+// CountArgs counts live processes whose arguments have a text, test programs left out. Packages are tested side by
+// side on one machine, so a text belongs to one test.
 func CountArgs(t testing.TB, text string) int {
 	t.Helper()
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	n := 0
 	for _, e := range dirs {
 		b, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
@@ -154,5 +159,6 @@ func CountArgs(t testing.TB, text string) int {
 			n++
 		}
 	}
+
 	return n
 }

@@ -21,6 +21,7 @@ func TestCallersForms(t *testing.T) {
 	if !regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`).MatchString(agent) {
 		t.Fatalf("agent id %q", agent)
 	}
+
 	query := func(who ft.J) ft.J {
 		item := ft.J{"meta": g.meta, "op_type": 2, "spec": g.fx.Spec(nil)}
 		for k, v := range who {
@@ -28,6 +29,7 @@ func TestCallersForms(t *testing.T) {
 		}
 		return item
 	}
+
 	forms := []struct {
 		name, path string
 		body       ft.J
@@ -46,18 +48,21 @@ func TestCallersForms(t *testing.T) {
 			if err != nil || ans.Code != 0 || !ans.Result {
 				t.Fatalf("%v %s", err, ans.Raw)
 			}
+
 			var task struct {
 				ID string `json:"task_id"`
 			}
 			if err := json.Unmarshal(ans.Data, &task); err != nil {
 				t.Fatal(err)
 			}
+
 			r := a.Await(task.ID)
 			if e, ok := r[f.key]; !ok || len(r) != 1 || e.Code != 0 || !strings.Contains(e.Content, fmt.Sprintf(`"pid":%d`, g.fx.PID())) {
 				t.Fatalf("%v", r)
 			}
 		})
 	}
+
 	t.Run("credentials in a header", func(t *testing.T) {
 		h := http.Header{"X-Bkapi-Authorization": {fmt.Sprintf(`{"bk_app_code":%q,"bk_app_secret":%q,"bk_username":%q}`, d.Cred.AppCode, d.Cred.Secret, d.Cred.Username)}}
 		ans, err := d.Post("/api/v2/proc/sync_proc_status", []byte(`{"meta":{"namespace":"gse"},"page":{"start":0,"limit":1000}}`), h)
@@ -70,6 +75,7 @@ func TestCallersForms(t *testing.T) {
 			t.Fatalf("%v %s", err, ans.Raw)
 		}
 	})
+
 	t.Run("agents", func(t *testing.T) {
 		var rows []struct {
 			ID     string `json:"bk_agent_id"`
@@ -84,14 +90,17 @@ func TestCallersForms(t *testing.T) {
 			t.Fatalf("%v %s", err, ans.Raw)
 		}
 	})
+
 	t.Run("groups", func(t *testing.T) {
 		group := ft.J{"id": "gse", "resource": ft.J{"cpu_pool_limit": 20, "mem_pool_limit": 20.5, "cpu_pool_weight": 0, "mem_pool_weight": 1}}
 		req := ft.J{"meta": ft.J{"namespace": "gse"}, "hosts": []ft.J{ft.Host(1)}, "spec": ft.J{"process_group": []ft.J{group}}}
 		set := map[string]ft.Entry{}
 		d.For(t).OK("set_process_group_info", req, &set)
+
 		if e, ok := set["0:0:127.0.0.1:gse"]; !ok || e.Code != 0 {
 			t.Fatalf("%v", set)
 		}
+
 		var get struct {
 			Infos []struct {
 				ID       string
@@ -99,6 +108,7 @@ func TestCallersForms(t *testing.T) {
 			} `json:"process_group_infos"`
 		}
 		d.For(t).OK("get_process_group_info", ft.J{"meta": ft.J{"namespace": "gse"}, "hosts": []ft.J{ft.Host(1)}}, &get)
+
 		if len(get.Infos) != 1 || get.Infos[0].ID != "gse" || get.Infos[0].Resource["mem_pool_limit"] != 20.5 || get.Infos[0].Resource["mem_pool_weight"] != 1 {
 			t.Fatalf("%+v", get)
 		}
@@ -121,12 +131,14 @@ func TestIdempotencyKey(t *testing.T) {
 			tasks <- string(ans.Data)
 		}()
 	}
+
 	first := <-tasks
 	for range cap(tasks) - 1 {
 		if got := <-tasks; got != first {
 			t.Fatalf("%s differs from %s", got, first)
 		}
 	}
+
 	var task struct {
 		ID string `json:"task_id"`
 	}
@@ -136,6 +148,7 @@ func TestIdempotencyKey(t *testing.T) {
 	if e := g.Await(task.ID)[g.key]; e.Code != 0 || g.fx.Count("reload") != 1 {
 		t.Fatalf("%+v, calls %v", e, g.fx.Calls())
 	}
+
 	body["op_type"] = 7
 	ans, err := g.TryWith("/api/c/compapi/v2/gse/operate_proc/", body, h)
 	if err != nil || ans.Code != 1306406 {
@@ -151,11 +164,13 @@ func TestThousandItems(t *testing.T) {
 		items = append(items, ft.J{"meta": ft.J{"namespace": "many", "name": fmt.Sprintf("p%d", i)}, "op_type": 2,
 			"agent_id_list": []string{"0:127.0.0.1"}, "spec": fx.Spec(nil)})
 	}
+
 	items[7]["op_type"] = 6
 	r := d.Await(d.Operate("operate_proc_multi", ft.J{"proc_operate_req": items}))
 	if len(r) != 1000 {
 		t.Fatalf("%d entries", len(r))
 	}
+
 	for i := range 1000 {
 		e := r[fmt.Sprintf("0:127.0.0.1:many:p%d", i)]
 		if i == 7 && e.Code != 832 || i != 7 && (e.Code != 0 || !strings.Contains(e.Content, `"pid":-1`)) {

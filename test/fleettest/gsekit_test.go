@@ -39,17 +39,21 @@ func applyTopology(t *testing.T, a *ft.API, biz int, document string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cred, err := json.Marshal(ft.J{"bk_app_code": a.Cred.AppCode, "bk_app_secret": a.Cred.Secret, "bk_username": a.Cred.Username})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("X-Bkapi-Authorization", string(cred))
 	req.Header.Set("Content-Type", "application/yaml")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer res.Body.Close()
+
 	if res.StatusCode != http.StatusOK {
 		t.Fatalf("topology: %s", res.Status)
 	}
@@ -83,19 +87,22 @@ func runJob(t *testing.T, a *ft.API, path string, body ft.J) (id int64, job kitJ
 		ID int64 `json:"job_id"`
 	}
 	kitCall(t, a, path, body, &made)
+
 	if made.ID == 0 {
 		t.Fatalf("%s: no job", path)
 	}
+
 	ft.Until(t, time.Minute, func() string { return fmt.Sprintf("job %d: %+v", made.ID, job) }, func() bool {
 		job = kitJob{}
 		kitCall(t, a, kit+"job/job_status/", ft.J{"bk_biz_id": 2, "job_id": made.ID}, &job)
 		return job.Info.Status == "succeeded" || job.Info.Status == "failed"
 	})
+
 	return made.ID, job
 }
 
-// The documented request of process_status against the documented topology and a real process: with its trailing commas it is refused with the line that
-// is wrong, without them it has the documented shape and the live values.
+// The documented request of process_status against the documented topology and a real process: with its trailing
+// commas it is refused with the line that is wrong, without them it has the documented shape and the live values.
 func TestDocumentedProcessStatus(t *testing.T) {
 	d := ft.StartDev(t, 1)
 	fx := ft.NewDaemon(t, t.TempDir(), "gse_agent")
@@ -111,12 +118,14 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	credentials := strings.NewReplacer(`"xxxx"`, `"`+d.Cred.AppCode+`"`, `"xxx"`, `"`+d.Cred.Secret+`"`)
 	const path = "//v2/gsekit/api/process/process_status/"
 	ans, err := d.Post(path, []byte(credentials.Replace(string(text))), nil)
 	if err != nil || ans.Result || ans.Code != 4100001 || !strings.Contains(ans.Message, "12") {
 		t.Errorf("with its commas: %v %s", err, ans.Raw)
 	}
+
 	valid := regexp.MustCompile(`,(\s*})`).ReplaceAllString(credentials.Replace(string(text)), "$1")
 	status := func() (count int, data json.RawMessage) {
 		t.Helper()
@@ -130,18 +139,22 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 		}
 		return c.Count, ans.Data
 	}
+
 	if n, data := status(); n != 0 { // it asks for what runs and is hosted
 		t.Errorf("before it is started: %s", data)
 	}
+
 	_, job := runJob(t, d.API, kit+"job/create_job/", ft.J{"job_object": "process", "job_action": "start",
 		"expression_scope": ft.J{"bk_set_env": "3", "bk_set_name": "[管控平台, PaaS平台]", "bk_process_id": "4[6, 8, 9]"}})
 	if job.Info.Status != "succeeded" || fx.PID() < 0 {
 		t.Fatalf("%+v", job)
 	}
+
 	n, data := status()
 	if n != 1 {
 		t.Fatalf("%s", data)
 	}
+
 	sameShape(t, "002", data)
 	var got struct {
 		List []struct {
@@ -166,8 +179,8 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 	}
 }
 
-// A start by expression on three hosts with priorities: a process that fails holds back the later waves of its set and nothing else, a retry heals, and what
-// dies is seen to be dead at once.
+// A start by expression on three hosts with priorities: a process that fails holds back the later waves of its set
+// and nothing else, a retry heals, and what dies is seen to be dead at once.
 func TestKitJobInWaves(t *testing.T) {
 	d := ft.StartDev(t, 3)
 	root := t.TempDir()
@@ -187,23 +200,28 @@ sets:
 	if job.Info.Status != "failed" || job.Counter["succeeded"] != 1 || job.Counter["failed"] != 2 {
 		t.Fatalf("%+v", job)
 	}
+
 	for _, task := range job.Tasks {
 		if want := map[int]int{11: 0, 12: 65535, 13: 4103003}[task.Process]; task.Code != want {
 			t.Errorf("process %d: %+v, not %d", task.Process, task, want)
 		}
 	}
+
 	if first.PID() < 0 || second.PID() > 0 || third.Count("start") != 0 {
 		t.Errorf("calls %v, %v, %v", first.Calls(), second.Calls(), third.Calls())
 	}
 	if err := os.WriteFile(second.Dir+"/healed", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	kitCall(t, d.API, fmt.Sprintf("/api/2/job/%d/retry/", id), ft.J{}, nil)
+
 	ft.Until(t, time.Minute, func() string { return fmt.Sprintf("%+v", job) }, func() bool {
 		job = kitJob{}
 		kitCall(t, d.API, kit+"job/job_status/", ft.J{"bk_biz_id": 2, "job_id": id}, &job)
 		return job.Info.Status == "succeeded"
 	})
+
 	if first.Count("start") != 1 || second.PID() < 0 || third.PID() < 0 {
 		t.Errorf("calls %v, %v, %v", first.Calls(), second.Calls(), third.Calls())
 	}
@@ -215,11 +233,14 @@ sets:
 	if err := syscall.Kill(first.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+
 	began := time.Now()
+
 	ft.Until(t, 30*time.Second, func() string { return "its death is not seen" }, func() bool {
 		var page struct{ Count int }
 		kitCall(t, d.API, kit+"process/process_status/", ft.J{"bk_biz_id": 2, "scope": ft.J{"bk_set_env": "3"}, "process_status": 2, "page": 1, "pagesize": 10}, &page)
 		return page.Count == 1
 	})
+
 	t.Logf("a kill was seen by process_status after %d ms", time.Since(began).Milliseconds())
 }

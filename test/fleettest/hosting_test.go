@@ -23,6 +23,7 @@ func TestHostingByTheSentence(t *testing.T) {
 	spec["identity"].(ft.J)["proc_name"] = "sh"
 	spec["resource"] = ft.J{"cpu": 5, "mem": 50}
 	pid := func() int { return alivePID(t, fx) }
+
 	op := func(n, want int) ft.Entry {
 		t.Helper()
 		task := s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "gse", "name": "hosting"}, "op_type": n, "spec": spec, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
@@ -32,6 +33,7 @@ func TestHostingByTheSentence(t *testing.T) {
 		}
 		return e
 	}
+
 	status := func() ft.Info { return s.Status("gse", "hosting", ft.Host(1))[0] }
 	wait := func(words string, cond func() bool) {
 		t.Helper()
@@ -39,9 +41,11 @@ func TestHostingByTheSentence(t *testing.T) {
 	}
 
 	op(0, 0)
+
 	if !status().IsAuto {
 		t.Fatal("启动成功会注册托管: a start that succeeds hosts")
 	}
+
 	old := pid()
 	kill(t, old)
 	wait("当托管进程异常退出时，agent 会自动拉起托管进程", func() bool { p := pid(); return p > 0 && p != old })
@@ -62,23 +66,30 @@ func TestHostingByTheSentence(t *testing.T) {
 	op(4, 0)
 	old = pid()
 	time.Sleep(6 * time.Second) // more samples than an act needs
+
 	if pid() != old {
 		t.Fatal("取消托管进程: an unhosted process over its limit is left alone")
 	}
+
 	kill(t, old)
 	time.Sleep(3 * time.Second)
+
 	if pid() > 0 {
 		t.Fatal("取消托管进程: an unhosted process is not pulled up")
 	}
+
 	fx.Script("start.sh", "echo start >> calls\n"+calm)
 	op(3, 0)
 	wait("注册托管进程: a hosted process that does not run is pulled up", func() bool { return pid() > 0 })
 	op(1, 0)
+
 	if status().IsAuto || pid() > 0 {
 		t.Fatal("停止成功会取消托管")
 	}
+
 	op(0, 0)
 	op(9, 0)
+
 	if status().IsAuto || pid() > 0 {
 		t.Fatal("杀死成功会取消托管")
 	}

@@ -35,12 +35,14 @@ func jobRun(t *testing.T, d *ft.Dev, path string, body ft.J) map[string]jobEntry
 	if err != nil || !ans.Result || ans.Message != "" {
 		t.Fatalf("%s: %v %s", path, err, ans.Raw)
 	}
+
 	var task struct {
 		ID string `json:"bk_gse_taskid"`
 	}
 	if err := json.Unmarshal(ans.Data, &task); err != nil {
 		t.Fatal(err)
 	}
+
 	query := url.Values{"bk_app_code": {d.Cred.AppCode}, "bk_app_secret": {d.Cred.Secret}, "bk_username": {d.Cred.Username}, "bk_biz_id": {"1"}, "bk_gse_taskid": {task.ID}}
 	var poll struct {
 		Data struct {
@@ -61,10 +63,12 @@ func jobRun(t *testing.T, d *ft.Dev, path string, body ft.J) map[string]jobEntry
 		}
 		return err == nil && poll.Data.Status == 0
 	})
+
 	return poll.Data.Result
 }
 
-// The documented request of Job's operate_proc on several hosts: start.sh and stop.sh beside the program, which is found by its pid file.
+// The documented request of Job's operate_proc on several hosts: start.sh and stop.sh beside the program, which is
+// found by its pid file.
 func TestJobScripts(t *testing.T) {
 	d := ft.StartDev(t, 3)
 	root := t.TempDir()
@@ -76,6 +80,7 @@ func TestJobScripts(t *testing.T) {
 		infos = append(infos, ft.J{"setup_path": fx.Dir, "proc_name": fx.Name, "pid_path": fx.PIDFile(), "account": fx.User, "cpu_lmt": 50, "mem_lmt": 30,
 			"ip_list": []ft.J{{"bk_cloud_id": 0, "ip": fmt.Sprintf("127.0.0.%d", i+1)}}})
 	}
+
 	key := func(i int) string { return fmt.Sprintf("%s/%s:0:127.0.0.%d", daemons[i].Dir, daemons[i].Name, i+1) }
 	each := func(op int, path string, check func(i int, e jobEntry) bool) {
 		t.Helper()
@@ -89,20 +94,26 @@ func TestJobScripts(t *testing.T) {
 			}
 		}
 	}
+
 	running := func(want bool) func(int, jobEntry) bool {
 		return func(i int, e jobEntry) bool { return e.Code == 0 && (daemons[i].PID() > 1) == want }
 	}
+
 	each(0, "/api/c/compapi/v2/job/operate_proc/", running(true))
+
 	each(2, "/api/c/compapi/v2/jobv3/operate_proc/", func(i int, e jobEntry) bool {
 		in := e.Content.Process[0].Instance[0]
 		return e.Code == 0 && in.PID == daemons[i].PID() && in.IsAuto
 	})
+
 	each(0, "/api/v2/operate_proc", func(_ int, e jobEntry) bool { return e.Code == 828 })
 	each(1, "/esb/api/v2/operate_proc", running(false))
 	each(1, "/api/job/v2/job-execute/operate_proc/", func(_ int, e jobEntry) bool { return e.Code == 829 && e.Content.Value[0].Result == e.Msg })
+
 	for _, info := range infos {
 		info["cmd_shell_ext"] = "bat"
 	}
+
 	each(1, "/api/c/compapi/v2/job/operate_proc/", func(_ int, e jobEntry) bool {
 		return e.Code == 65535 && e.Msg == "cmd_shell_ext bat is for windows, this host has linux"
 	})

@@ -21,15 +21,19 @@ func TestEndingGozzardTouchesNoProcess(t *testing.T) {
 			g.op(0, 0)
 			pid := g.fx.PID()
 			d.Kill(sig)
+
 			if g.fx.PID() != pid {
 				t.Fatal("the process is gone")
 			}
+
 			d.Restart()
 			g.Cred = d.Cred
 			g.until("not found again", func() bool { s := g.status(); return s.PID == pid && s.Status == 1 && s.IsAuto })
+
 			if g.fx.Count("start") != 1 {
 				t.Fatalf("started again: %v", g.fx.Calls())
 			}
+
 			d.Kill(sig)
 			kill(t, pid)
 			d.Restart()
@@ -41,6 +45,7 @@ func TestEndingGozzardTouchesNoProcess(t *testing.T) {
 			g.Cred = d.Cred
 			g.until("stopped is not known", func() bool { s := g.status(); return s.Status == 2 && !s.IsAuto })
 			time.Sleep(1500 * time.Millisecond) // longer than start_interval: a pull-up would have come
+
 			if g.fx.PID() > 0 {
 				t.Fatal("what was stopped came back")
 			}
@@ -55,24 +60,30 @@ func TestDevFiles(t *testing.T) {
 	if err != nil || st.Mode().Perm() != 0o600 {
 		t.Fatalf("%v, %v", st.Mode(), err)
 	}
+
 	secret := d.Cred.Secret
 	if len(secret) < 32 || strings.Contains(d.Output(), secret) {
 		t.Fatalf("secret %q; output %s", secret, d.Output())
 	}
+
 	for _, want := range []string{d.Cred.URL, path, "gozzard ps"} {
 		if !strings.Contains(d.Output(), want) {
 			t.Errorf("output lacks %q: %s", want, d.Output())
 		}
 	}
+
 	var data map[string]struct {
 		Alive int `json:"bk_agent_alive"`
 	}
 	d.OK("get_agent_status", ft.J{"hosts": []ft.J{ft.Host(1), ft.Host(2), ft.Host(3), ft.Host(4)}}, &data)
+
 	if data["0:127.0.0.1"].Alive+data["0:127.0.0.2"].Alive+data["0:127.0.0.3"].Alive != 3 || data["0:127.0.0.4"].Alive != 0 || len(data) != 4 {
 		t.Fatalf("%v", data)
 	}
+
 	d.Kill(syscall.SIGTERM)
 	d.Restart()
+
 	if d.Cred.Secret != secret {
 		t.Fatal("the secret changed")
 	}

@@ -15,20 +15,24 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TE7: a real agent with a group: root does everything, members look, others get nothing. A killed agent's socket is replaced, and a new program that takes
-// the process over serves it again.
+// TE7: a real agent with a group: root does everything, members look, others get nothing. A killed agent's socket
+// is replaced, and a new program that takes the process over serves it again.
 func TestTE7SocketOfARealAgent(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
 	}
+
 	run, err := os.MkdirTemp("", "gozzard-run-")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = os.RemoveAll(run) })
+
 	if err := os.Chmod(run, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(run, "agent.sock")
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "", "GOZZARD_SOCKET="+path, "GOZZARD_SOCKET_GROUP=100")
@@ -37,11 +41,15 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 		t.Helper()
 		ft.Until(t, time.Minute, agent.Output, func() bool { return served() == n })
 	}
+
 	awaitServed(1)
+
 	if fi, err := os.Lstat(path); err != nil || fi.Mode() != os.ModeSocket|0o660 || fi.Sys().(*syscall.Stat_t).Gid != 100 {
 		t.Fatalf("%v, %v", fi, err)
 	}
+
 	root, alice, mallory := ft.Account{}, ft.Account{UID: 54321, GID: 54321, Groups: []uint32{100}}, ft.Account{UID: 54322, GID: 54322}
+
 	try := func(who ft.Account, verb string, code int, words string) {
 		t.Helper()
 		out, got := who.Gozzard(t, run, "agent", verb, "--socket", path)
@@ -49,6 +57,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 			t.Errorf("%s as uid %d: exit %d, %s", verb, who.UID, got, out)
 		}
 	}
+
 	try(alice, "status", 0, "policy")
 	try(alice, "ps", 0, "keeps no process")
 	try(alice, "reconnect", 4, "members of its group may look only")
@@ -57,6 +66,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 	if sessions != 1 {
 		t.Errorf("%d sessions", sessions)
 	}
+
 	try(root, "reconnect", 0, "connects to its server anew")
 	ft.Until(t, time.Minute, agent.Output, func() bool { return agent.Sessions() == 2 })
 
@@ -69,23 +79,31 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 		}
 		return st.PID
 	}
+
 	agent.Kill(syscall.SIGKILL)
+
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatalf("a killed agent cannot have cleared up: %v", err)
 	}
+
 	try(root, "status", 3, "no agent listens on "+path)
 	agent.Again()
 	awaitServed(2)
+
 	if pid() != agent.PID() {
 		t.Error("another one answers")
 	}
+
 	signalAgent(t, agent, syscall.SIGUSR2)
 	awaitServed(3)
 	ft.Until(t, time.Minute, agent.Output, func() bool { return agent.Sessions() == 4 })
+
 	if pid() != agent.PID() {
 		t.Error("another one answers")
 	}
+
 	agent.Kill(syscall.SIGTERM)
+
 	if left, err := os.ReadDir(run); len(left) != 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -98,16 +116,20 @@ func TestAgentWithoutItsSocket(t *testing.T) {
 	if err := os.WriteFile(path, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	s := ft.StartServer(t, "")
 	agent := s.StartAgentIn(t, 1, dir, "")
 	ft.Until(t, time.Minute, agent.Output, func() bool { return strings.Contains(agent.Output(), path+" is there and is no socket") })
+
 	if b, err := os.ReadFile(path); string(b) != "kept" || err != nil {
 		t.Fatalf("%q, %v", b, err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
+
 	ft.Until(t, time.Minute, agent.Output, func() bool { return strings.Contains(agent.Output(), "local socket is served") })
+
 	if st, err := agentsock.NewClient(path).Status(t.Context()); err != nil || st.PID != agent.PID() {
 		t.Errorf("%+v, %v", st, err)
 	}

@@ -21,7 +21,8 @@ import (
 // AgentCaps are the capabilities of an agent in mode cap.
 var AgentCaps = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
 
-// Lodging is where an agent of an account other than root lives: folders that this account can reach, which those of a test are not.
+// Lodging is where an agent of an account other than root lives: folders that this account can reach, which those
+// of a test are not.
 type Lodging struct {
 	*Program
 	Account string
@@ -37,10 +38,12 @@ func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintpt
 	s.Admit(t, l)
 	args := []string{"agent", "--data", l.State, "--server", s.Agents, "--ip", "127.0.0." + strconv.Itoa(n), "--secret-file", filepath.Join(l.Dir, "join.secret")}
 	l.Rules = filepath.Join(l.State, policy.FileName)
+
 	if caps != nil {
 		l.Rules = filepath.Join(l.Dir, policy.FileName)
 		args = append(args, "--policy", l.Rules)
 	}
+
 	l.WriteRules(t, rules)
 	l.Program = &Program{t: t, args: append([]string{filepath.Join(l.Dir, "gozzard")}, args...)}
 	l.attr.Credential, l.attr.AmbientCaps = Credential(t, account), caps
@@ -56,12 +59,14 @@ func Lodge(t testing.TB, account string) *Lodging {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := &Lodging{Account: account, Dir: dir, State: filepath.Join(dir, "state")}
 	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(l.State, 0o700), copyFile(Binary(t), filepath.Join(dir, "gozzard"), 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	l.Give(t, l.State)
 	return l
 }
@@ -129,8 +134,9 @@ func Credential(t testing.TB, account string) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: []uint32{uint32(gid)}}
 }
 
-// copyFile is not a link: what is done to the copy leaves the original as it is. Another program does it, since a descriptor of this one that is open for
-// writing could be inherited by a child of another test, and nobody may run a file that is being written.
+// copyFile is not a link: what is done to the copy leaves the original as it is. Another program does it, since a
+// descriptor of this one that is open for writing could be inherited by a child of another test, and nobody may run
+// a file that is being written.
 func copyFile(from, to string, mode os.FileMode) error {
 	if out, err := exec.Command("cp", "--", from, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("cp: %w: %s", err, out)

@@ -22,7 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is a server and hosts in network namespaces of their own, on one bridge. Nothing of it touches the network of the machine.
+// Network is a server and hosts in network namespaces of their own, on one bridge. Nothing of it touches the
+// network of the machine.
 type Network struct {
 	t      testing.TB
 	prefix string
@@ -37,6 +38,7 @@ func NewNetwork(t testing.TB, hosts int) *Network {
 	n.In(0, "addr", "add", n.Addr(0)+"/24", "dev", "br0")
 	n.In(0, "link", "set", "br0", "up")
 	n.In(0, "link", "set", "lo", "up")
+
 	for i := 1; i <= hosts; i++ {
 		n.ip("netns", "add", n.name(i))
 		port := n.Port(i)
@@ -46,6 +48,7 @@ func NewNetwork(t testing.TB, hosts int) *Network {
 		n.In(i, "link", "set", "lo", "up")
 		n.In(i, "link", "set", "eth0", "up")
 	}
+
 	return n
 }
 
@@ -96,7 +99,8 @@ func (n *Network) Start(i int, name string, args ...string) *Program {
 	return start(n.t, name, Binary(n.t), n.enter(i), nil, args...)
 }
 
-// dial connects from inside a namespace. A socket belongs to the namespace of the thread that made it; the thread is given up afterwards.
+// dial connects from inside a namespace. A socket belongs to the namespace of the thread that made it; the thread
+// is given up afterwards.
 func (n *Network) dial(ctx context.Context, i int, network, address string) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -110,14 +114,18 @@ func (n *Network) dial(ctx context.Context, i int, network, address string) (net
 			done <- result{err: err}
 			return
 		}
+
 		defer f.Close()
+
 		if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- result{err: err}
 			return
 		}
+
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		done <- result{conn, err}
 	}()
+
 	r := <-done
 	return r.conn, r.err
 }
@@ -134,19 +142,23 @@ func (n *Network) StartServer() *Server {
 	if err != nil {
 		n.t.Fatal(err)
 	}
+
 	var file struct {
 		CA string `json:"ca"`
 	}
 	if err := json.Unmarshal(b, &file); err != nil {
 		n.t.Fatal(err)
 	}
+
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(file.CA)) {
 		n.t.Fatalf("%s names no authority", path)
 	}
+
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		return n.dial(ctx, 0, network, address)
 	}}
+
 	n.t.Cleanup(transport.CloseIdleConnections)
 	s.Client = &http.Client{Transport: transport, Timeout: 30 * time.Second}
 	s.AwaitReady()
@@ -175,11 +187,13 @@ func (n *Network) Join(s *Server, i int, dir string) *Program {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		n.t.Fatal(err)
 	}
+
 	AllowEverything(n.t, dir)
 	out, err := n.Run(i, Binary(n.t), "agent", "join", "--server", "https://"+n.Addr(0)+":8443", "--token-file", token, "--data", dir)
 	if err != nil {
 		n.t.Fatalf("host %d cannot join: %v: %s", i, err, out)
 	}
+
 	return n.Start(i, "agent"+strconv.Itoa(i), "agent", "--data", dir)
 }
 

@@ -33,13 +33,16 @@ func newGoose(t *testing.T, d *ft.Dev, name, daemon string, policy ft.J) *goose 
 	if err := os.Chmod(g.fx.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	g.meta = ft.J{"namespace": "gse", "name": name, "labels": ft.J{"proc_name": daemon}}
 	if e := g.register("register_proc_info", g.fx.Spec(policy)); e.Code != 0 {
 		t.Fatalf("register: %+v", e)
 	}
+
 	t.Cleanup(func() {
 		_, _ = g.Try("unregister_proc_info", ft.J{"meta": g.meta, "hosts": []ft.J{ft.Host(1)}})
 	})
+
 	return g
 }
 
@@ -109,56 +112,73 @@ func TestOperations(t *testing.T) {
 		if s := g.status(); s.Flag != 2 || s.Status != 2 || s.PID != -1 || s.IsAuto {
 			t.Fatalf("after register: %+v", s)
 		}
+
 		e := g.op(1, 829)
 		if e.Msg != "no need to stop the process(gzlife) that is not running" {
 			t.Fatalf("829: %+v", e)
 		}
+
 		e = g.op(0, 0)
 		if v := value(t, e); v["result"] != "success" || v["procName"] != "gzlife" || v["setupPath"] != g.fx.Dir {
 			t.Fatalf("value %v", v)
 		}
+
 		pid := g.fx.PID()
 		g.until("start is not in status", func() bool {
 			s := g.status()
 			return s.PID == pid && s.Status == 1 && s.Flag == 1 && s.IsAuto && s.Version == "1.2.19" && s.FD > 0 && s.Mem > 0
 		})
+
 		if s := g.status(); abs(s.LastStart-time.Now().Unix()) > 60 || abs(s.Reported-time.Now().Unix()) > 60 || abs(s.Registered-time.Now().Unix()) > 60 {
 			t.Fatalf("times: %+v", s)
 		}
+
 		e = g.op(0, 828)
 		if e.Msg != "no need to start the process gzlife(网关-1) repeatedly that is already running" || g.fx.Count("start") != 1 {
 			t.Fatalf("828: %+v, calls %v", e, g.fx.Calls())
 		}
+
 		kill(t, pid)
 		g.until("not pulled up", func() bool { p := g.fx.PID(); return p > 0 && p != pid && g.status().PID == p })
 		pid = g.fx.PID()
 		g.op(8, 0)
+
 		if g.fx.PID() != pid || g.fx.Count("reload") != 1 {
 			t.Fatalf("reload: %v", g.fx.Calls())
 		}
+
 		g.op(7, 0)
+
 		if p := g.fx.PID(); p == pid || p < 0 || g.fx.Count("restart") != 1 {
 			t.Fatalf("restart: %v", g.fx.Calls())
 		}
+
 		g.op(4, 0)
+
 		if s := g.status(); s.IsAuto || s.Status != 1 {
 			t.Fatalf("after unhost: %+v", s)
 		}
+
 		kill(t, g.fx.PID())
 		g.until("death is not in status", func() bool { s := g.status(); return s.Status == 2 && s.PID == -1 })
 		g.op(3, 0)
 		g.until("host does not pull up", func() bool { return g.fx.PID() > 0 && g.status().Status == 1 })
 		g.op(3, 0)
 		g.op(9, 0)
+
 		if g.fx.PID() > 0 || g.fx.Count("kill") != 1 {
 			t.Fatalf("kill: %v", g.fx.Calls())
 		}
+
 		g.op(9, 829)
+
 		if s := g.status(); s.Status != 2 || s.Flag != 2 || s.IsAuto {
 			t.Fatalf("after kill: %+v", s)
 		}
+
 		g.op(0, 0)
 		g.op(1, 0)
+
 		if g.fx.Count("stop") != 1 || g.fx.Copies() != 0 {
 			t.Fatalf("stop: %v, %d copies", g.fx.Calls(), g.fx.Copies())
 		}
@@ -181,16 +201,20 @@ func TestOperations(t *testing.T) {
 			if c.Process[0].Procname != "gzquery" || c.IP != "127.0.0.1" {
 				t.Fatalf("content %q", e.Content)
 			}
+
 			return c.Process[0].Instance[0]
 		}
+
 		if i := inst(); i["pid"] != -1.0 || i["isAuto"] != false || i["startTime"] != "" || i["stat"] != "" {
 			t.Fatalf("stopped: %v", i)
 		}
+
 		g.op(0, 0)
 		i := inst()
 		if i["pid"] != float64(g.fx.PID()) || i["isAuto"] != true || !strings.Contains(i["cmdline"].(string), "gzquery 1000000") || i["threadCount"] != 1.0 {
 			t.Fatalf("running: %v", i)
 		}
+
 		for _, k := range []string{"freeVMem", "utime", "stime", "startTime", "stat", "cmdline", "version", "health"} {
 			if _, ok := i[k].(string); !ok {
 				t.Errorf("%s is %T", k, i[k])
@@ -239,18 +263,22 @@ func TestOperations(t *testing.T) {
 		if e := g.register("update_proc_info", spec); e.Code != 0 {
 			t.Fatalf("update: %+v", e)
 		}
+
 		g.op(0, 0)
 		pid := g.fx.PID()
 		g.op(7, 0)
+
 		if p := g.fx.PID(); p == pid || p < 0 {
 			t.Fatal("an empty restart_cmd is stop and start")
 		}
 		if e := g.op(8, 65535); !strings.Contains(e.Msg, "reload_cmd") {
 			t.Fatalf("%+v", e)
 		}
+
 		g.op(1, 0)
 		g.op(0, 0)
 		g.op(9, 0)
+
 		if g.fx.Copies() != 0 {
 			t.Fatal("left over")
 		}
@@ -277,11 +305,14 @@ func TestOperations(t *testing.T) {
 				codes <- g.Await(task)[g.key].Code
 			}()
 		}
+
 		var got []int
 		for range cap(codes) {
 			got = append(got, <-codes)
 		}
+
 		slices.Sort(got)
+
 		if want := []int{0, 828, 828, 828, 828, 828, 828, 828}; !slices.Equal(got, want) || g.fx.Copies() != 1 {
 			t.Fatalf("codes %v, %d copies", got, g.fx.Copies())
 		}
@@ -291,12 +322,14 @@ func TestOperations(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("changing accounts needs root")
 		}
+
 		fx := ft.NewDaemon(t, t.TempDir(), "gznobody")
 		for p := fx.Dir; p != "/" && p != os.TempDir(); p = p[:strings.LastIndexByte(p, '/')] {
 			if err := os.Chmod(p, 0o777); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		fx.User = "nobody"
 		fx.Script("start.sh", "id -un > who\nsetsid ./gznobody 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+fx.PIDFile())
 		a := d.For(t)
@@ -308,6 +341,7 @@ func TestOperations(t *testing.T) {
 		if b, _ := os.ReadFile(fx.Dir + "/who"); string(b) != "nobody\n" {
 			t.Fatalf("ran as %q", b)
 		}
+
 		task = a.Operate("operate_proc_v2", ft.J{"meta": meta, "op_type": 1, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}, "spec": fx.Spec(nil)})
 		if e := a.Await(task)["0:127.0.0.1:gse:nobody"]; e.Code != 0 {
 			t.Fatalf("%+v", e)

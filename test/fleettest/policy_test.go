@@ -20,17 +20,20 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
 	}
+
 	s := ft.StartServer(t, "")
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	agent := ft.Start(t, "agent", nil, "agent", "--data", dir, "--server", s.Agents, "--ip", "127.0.0.1", "--secret-file", filepath.Join(s.Data, "join.secret"))
 	s.AwaitOnline(t, 1)
 	rules := filepath.Join(dir, "policy.yaml")
 	if fi, err := os.Stat(rules); err != nil || fi.Mode().Perm() != 0o600 {
 		t.Fatalf("%v %v", fi, err)
 	}
+
 	fx := ft.NewDaemon(t, t.TempDir(), "gzpolicy")
 	run := func(op int, user string) ft.Entry {
 		t.Helper()
@@ -44,12 +47,14 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		}
 		return all[0]
 	}
+
 	refused := func(op int, user, setting string) {
 		t.Helper()
 		if e := run(op, user); e.Code != 65535 || !strings.Contains(e.Msg, "is not allowed by local policy ("+setting+" in "+rules+")") || strings.Contains(e.Msg, "\n") {
 			t.Errorf("op %d as %q: %+v", op, user, e)
 		}
 	}
+
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(rules+".new", []byte(text), 0o600); err != nil {
@@ -59,40 +64,52 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	refused(0, "root", "allow_root")
 	refused(0, "nobody", "users")
 	refused(0, "daemon", "deny_uids")
 	write("allow_root: true\n") // in force at once
 	refused(0, "root", "path_prefixes")
 	write("{allow_root: true, path_prefixes: [" + filepath.Dir(fx.Dir) + "], ops: [start, query, kill]}\n")
+
 	if e := run(0, "root"); e.Code != 0 || fx.PID() < 0 {
 		t.Fatalf("start: %+v", e)
 	}
+
 	refused(1, "root", "ops")
 	pid := fx.PID()
 	write("{path_prefixes: [" + filepath.Dir(fx.Dir) + "]}\n")
 	refused(9, "root", "allow_root")
+
 	if fx.PID() != pid || fx.Count("start") != 1 {
 		t.Fatalf("what runs was touched: %v", fx.Calls())
 	}
+
 	kill(t, pid) // and is not pulled up
+
 	ft.Until(t, time.Minute, func() string { return "the status does not say why it is down" }, func() bool {
 		all := s.Status("gse", "policy", ft.Host(1))
 		return len(all) == 1 && all[0].Status == 2 && strings.Contains(all[0].Message, "allow_root in "+rules)
 	})
+
 	if fx.Count("start") != 1 {
 		t.Errorf("started: %v", fx.Calls())
 	}
+
 	agent.Kill(15)
+
 	if err := os.Chmod(rules, 0o666); err != nil {
 		t.Fatal(err)
 	}
+
 	agent.Again()
+
 	select {
 	case <-agent.Done():
 	case <-time.After(time.Minute):
 		t.Fatal("the agent runs with a policy that everybody can write")
 	}
+
 	if agent.ExitCode() == 0 || !strings.Contains(agent.Output(), "is writable by others (mode 0666)") {
 		t.Errorf("exit %s: %s", strconv.Itoa(agent.ExitCode()), agent.Output())
 	}

@@ -34,7 +34,8 @@ type Program struct {
 	end chan struct{}
 }
 
-// Start runs gozzard with arguments. Its output goes to a file that is shown when the test fails. It is killed at the end of the test.
+// Start runs gozzard with arguments. Its output goes to a file that is shown when the test fails. It is killed at
+// the end of the test.
 func Start(t testing.TB, name string, env []string, args ...string) *Program {
 	t.Helper()
 	return start(t, name, Binary(t), nil, env, args...)
@@ -71,6 +72,7 @@ func (p *Program) Again() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	defer out.Close()
 	args := append(slices.Clone(p.wrap), p.args...)
 	cmd := exec.Command(args[0], args[1:]...)
@@ -82,17 +84,20 @@ func (p *Program) Again() {
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+
 	end := make(chan struct{})
 	p.mu.Lock()
 	p.cmd, p.end = cmd, end
 	p.mu.Unlock()
+
 	go func() {
 		_ = cmd.Wait()
 		close(end)
 	}()
 }
 
-// Through has the next Again start the program by another one that becomes it (exec), such as prlimit; nothing undoes that.
+// Through has the next Again start the program by another one that becomes it (exec), such as prlimit; nothing
+// undoes that.
 func (p *Program) Through(wrap ...string) { p.wrap = wrap }
 
 // Flag is the value of a flag that the program was started with, "" without.
@@ -109,9 +114,11 @@ func (p *Program) Kill(sig syscall.Signal) {
 	cmd, end := p.cmd, p.end
 	p.mu.Unlock()
 	_ = cmd.Process.Signal(sig)
+
 	if sig == syscall.SIGSTOP || sig == syscall.SIGCONT {
 		return
 	}
+
 	select {
 	case <-end:
 	case <-time.After(20 * time.Second):
@@ -175,6 +182,7 @@ var given sync.Map
 // FreePort finds a loopback port that nobody listens on, another one each time.
 func FreePort(t testing.TB) int {
 	t.Helper()
+
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -238,12 +246,14 @@ func (d *Dev) await() {
 
 func awaitCredentials(p *Program, api *API, path string) {
 	p.t.Helper()
+
 	Until(p.t, time.Minute, func() string { return "no " + path }, func() bool {
 		select {
 		case <-p.Done():
 			p.t.Fatalf("the program ended: %s", p.Output())
 		default:
 		}
+
 		b, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return false
@@ -251,6 +261,7 @@ func awaitCredentials(p *Program, api *API, path string) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
+
 		return json.Unmarshal(b, &api.Cred) == nil
 	})
 }

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Provider is an OpenID Connect provider on loopback, where a@example.com is always logged in. It checks codes and their PKCE challenges as real ones do.
+// Provider is an OpenID Connect provider on loopback, where a@example.com is always logged in. It checks codes and
+// their PKCE challenges as real ones do.
 type Provider struct {
 	URL string
 	// Claims changes what it says of its user; nil leaves it.
@@ -42,6 +43,7 @@ func NewProvider(t testing.TB) *Provider {
 		p.reply(w, http.StatusOK, map[string]any{"issuer": p.URL, "authorization_endpoint": p.URL + "/auth", "token_endpoint": p.URL + "/token",
 			"jwks_uri": p.URL + "/keys", "id_token_signing_alg_values_supported": []string{"ES256"}})
 	})
+
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		point, err := p.key.PublicKey.Bytes() // 4, x, y
 		if err != nil {
@@ -50,6 +52,7 @@ func NewProvider(t testing.TB) *Provider {
 		key := map[string]string{"kty": "EC", "crv": "P-256", "kid": "1", "alg": "ES256", "use": "sig", "x": b64(point[1:33]), "y": b64(point[33:])}
 		p.reply(w, http.StatusOK, map[string]any{"keys": []any{key}})
 	})
+
 	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
 		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 		if r.FormValue("code") != ProviderCode || b64(sum[:]) != p.challenge {
@@ -58,6 +61,7 @@ func NewProvider(t testing.TB) *Provider {
 		}
 		p.reply(w, http.StatusOK, map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": p.idToken()})
 	})
+
 	return p
 }
 
@@ -83,23 +87,29 @@ func (p *Provider) reply(w http.ResponseWriter, status int, v any) {
 func (p *Provider) idToken() string {
 	claims := map[string]any{"iss": p.URL, "aud": "gozzard", "sub": "subject-1", "nonce": p.nonce, "email": "a@example.com", "email_verified": true,
 		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix()}
+
 	if p.Claims != nil {
 		p.Claims(claims)
 	}
+
 	body, err := json.Marshal(claims)
 	if err != nil {
 		p.t.Error(err)
 	}
+
 	key := p.key
+
 	if p.Forged {
 		key = newKey(p.t)
 	}
+
 	text := b64([]byte(`{"alg":"ES256","kid":"1"}`)) + "." + b64(body)
 	sum := sha256.Sum256([]byte(text))
 	r, s, err := ecdsa.Sign(rand.Reader, key, sum[:])
 	if err != nil {
 		p.t.Error(err)
 	}
+
 	var sig [64]byte
 	r.FillBytes(sig[:32])
 	s.FillBytes(sig[32:])

@@ -29,13 +29,16 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := &Proxy{l: l, to: to}
 	p.wg.Go(p.accept)
+
 	t.Cleanup(func() {
 		_ = l.Close()
 		p.Cut()
 		p.wg.Wait()
 	})
+
 	return p
 }
 

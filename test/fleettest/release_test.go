@@ -54,6 +54,7 @@ func startEnrolled(t *testing.T, hosts int) *enrolledFleet {
 		b, err := os.ReadFile(f.cred)
 		return err == nil && json.Unmarshal(b, &f.s.Cred) == nil && json.Unmarshal(b, &ca) == nil && strings.Contains(p.Output(), `"msg":"serving"`)
 	})
+
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(ca.CA))
 	f.s.Client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
@@ -64,15 +65,18 @@ func startEnrolled(t *testing.T, hosts int) *enrolledFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(f.c.Close)
 	f.bob = filepath.Join(t.TempDir(), "bob.json")
 	password := filepath.Join(t.TempDir(), "password")
 	put(t, password, []byte("correct horse battery staple\n"), 0o600)
 	f.must("user", "create", "bob", "--password-file", password, "--role", "admin")
 	f.must("user", "login", "bob", "--password-file", password, "--out", f.bob)
+
 	for i := range hosts {
 		f.hosts = append(f.hosts, f.join(i+1))
 	}
+
 	return f
 }
 
@@ -84,16 +88,20 @@ func (f *enrolledFleet) join(n int) *enrolledHost {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	h := &enrolledHost{program: filepath.Join(dir, "gozzard"), state: filepath.Join(dir, "state"), config: filepath.Join(dir, "agent.yaml")}
 	text, err := os.ReadFile(ft.ProgramOf(t, ft.OldVersion))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	put(t, h.program, text, 0o755)
 	put(t, h.config, []byte("update-trial: 1m\n"), 0o600)
+
 	if err := os.Mkdir(h.state, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	ft.AllowEverything(t, h.state)
 	token := filepath.Join(dir, "token")
 	put(t, token, []byte(f.must("token", "create")), 0o600)
@@ -101,9 +109,11 @@ func (f *enrolledFleet) join(n int) *enrolledHost {
 	before, had := os.LookupEnv("GOZZARD_BINARY")
 	t.Setenv("GOZZARD_BINARY", h.program)
 	h.agent = ft.Start(t, "agent"+strconv.Itoa(n), nil, "agent", "--data", h.state, "--config", h.config)
+
 	if had {
 		t.Setenv("GOZZARD_BINARY", before)
 	}
+
 	h.pid = h.agent.PID()
 	f.s.AwaitOnline(t, n)
 	return h
@@ -134,12 +144,14 @@ func (f *enrolledFleet) must(args ...string) string {
 // roll has one person begin a roll and another one approve it, and waits until it is through.
 func (f *enrolledFleet) roll(version string, more ...string) client.Roll {
 	f.t.Helper()
+
 	if out := f.must(append([]string{"release", "roll", version}, more...)...); !strings.Contains(out, "waits for somebody else") {
 		f.t.Errorf("begun by one person: %s", out)
 	}
 	if out, err := f.try("release", "approve", version); err == nil || !strings.Contains(out, "somebody else must approve it") {
 		f.t.Errorf("approved by the same person: %v, %s", err, out)
 	}
+
 	f.must("release", "approve", version, "--credentials", f.bob)
 	var r client.Roll
 	ft.Until(f.t, 2*time.Minute, func() string { return fmt.Sprintf("roll of %s: %+v", version, r) }, func() bool {
@@ -149,9 +161,11 @@ func (f *enrolledFleet) roll(version string, more ...string) client.Roll {
 		}
 		return r.Version == version && r.State != "running"
 	})
+
 	if out := f.must("release", "status"); !strings.Contains(out, "release "+version+" is "+r.State) {
 		f.t.Error(out)
 	}
+
 	return r
 }
 
@@ -169,21 +183,24 @@ func (f *enrolledFleet) versions() (list []string) {
 	return list
 }
 
-// TestTE8ServerUpdate: a server brings a release to its hosts, and nothing that their own keys have not signed. A host that refuses or goes back stops the
-// roll; agents keep their pids, and no process notices.
+// TestTE8ServerUpdate: a server brings a release to its hosts, and nothing that their own keys have not signed. A
+// host that refuses or goes back stops the roll; agents keep their pids, and no process notices.
 func TestTE8ServerUpdate(t *testing.T) {
 	f := startEnrolled(t, 3)
 	key, other := newReleaseKey(t), newReleaseKey(t)
 	for _, h := range f.hosts[:2] { // the third has no key
 		put(t, filepath.Join(h.state, "release.pub"), key.pem, 0o644)
 	}
+
 	daemons := startFleet(t, f.s, 2)
 	before := daemons.pids()
 	same := func(want ...string) {
 		t.Helper()
+
 		if got := f.versions(); !slices.Equal(got, want) {
 			t.Errorf("versions %v, want %v", got, want)
 		}
+
 		for i, h := range f.hosts {
 			select {
 			case <-h.agent.Done():
@@ -194,15 +211,18 @@ func TestTE8ServerUpdate(t *testing.T) {
 				t.Errorf("agent %d has another pid", i+1)
 			}
 		}
+
 		if now := daemons.pids(); !slices.Equal(now, before) {
 			t.Errorf("daemons were %v, are %v", before, now)
 		}
+
 		for _, d := range daemons.daemons {
 			if d.Count("start") != 1 || d.Copies() != 1 {
 				t.Errorf("%s was started %d times", d.Name, d.Count("start"))
 			}
 		}
 	}
+
 	stopped := func(r client.Roll, want string) {
 		t.Helper()
 		if r.State != "stopped" || !strings.Contains(r.Reason, want) {
@@ -211,16 +231,19 @@ func TestTE8ServerUpdate(t *testing.T) {
 	}
 
 	f.must("release", "publish", key.releaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion), nil))
+
 	if out := f.must("release", "list"); !strings.Contains(out, ft.NewVersion) {
 		t.Error(out)
 	}
 	if out, err := f.try("release", "publish", other.releaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion), nil)); err == nil || !strings.Contains(out, "another manifest") {
 		t.Errorf("%v, %s", err, out)
 	}
+
 	res, err := f.s.Client.Get(f.s.Cred.URL + "/api/v1/enrol/releases/" + ft.NewVersion + "/manifest")
 	if err != nil || res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a stranger got %v, %v", res, err)
 	}
+
 	_ = res.Body.Close()
 	stopped(f.roll(ft.NewVersion, "--host", "127.0.0.3"), "refused: no release key on this host")
 
@@ -231,12 +254,14 @@ func TestTE8ServerUpdate(t *testing.T) {
 	if r := f.roll(ft.NewVersion, "--stages", "50,100", "--host", "127.0.0.1,127.0.0.2"); r.State != "done" || r.Hosts[0].State != "done" || r.Hosts[1].Stage != 100 {
 		t.Errorf("%+v", r)
 	}
+
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
 
 	f.must("release", "publish", key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil))
 	put(t, f.hosts[0].config, []byte("update-trial: 2s\n"), 0o600)
 	stopped(f.roll(ft.BrokenVersion, "--host", "127.0.0.1"), "rolled back: the server did not welcome it within 2s")
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
+
 	if b, err := os.ReadFile(filepath.Join(f.hosts[0].state, "acts.log")); err != nil || !strings.Contains(string(b), "update to release") {
 		t.Errorf("the host's own record does not have the order: %v", err)
 	}

@@ -14,22 +14,26 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TestTS8 with real programs: a server's key is rotated and agents follow; then the server comes back from an old copy, and nobody obeys it.
+// TestTS8 with real programs: a server's key is rotated and agents follow; then the server comes back from an old
+// copy, and nobody obeys it.
 func TestTS8RotationAndAServerFromAnOldCopy(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	key := filepath.Join(s.Data, "signing.key")
 	old := read(t, key)
+
 	again := func() {
 		t.Helper()
 		s.Kill(syscall.SIGTERM)
 		s.Again()
 		s.AwaitReady()
 	}
+
 	sessions := func(n int) {
 		t.Helper()
 		ft.Until(t, time.Minute, func() string { return "no new session: " + agent.Output() }, func() bool { return agent.Sessions() >= n })
 	}
+
 	sessions(1)
 
 	out := runProgram(t, "key", "rotate", "--data", s.Data)
@@ -39,6 +43,7 @@ func TestTS8RotationAndAServerFromAnOldCopy(t *testing.T) {
 	if out := runProgram(t, "key", "list", "--data", s.Data, "-o", "json"); strings.Count(out, `"epoch"`) != 2 || strings.Contains(out, "seed") {
 		t.Fatalf("keys: %s", out)
 	}
+
 	again()
 	sessions(2)
 	newest := read(t, key)
@@ -49,9 +54,11 @@ func TestTS8RotationAndAServerFromAnOldCopy(t *testing.T) {
 	ft.Until(t, time.Minute, func() string { return "no refusal: " + agent.Output() }, func() bool { return strings.Contains(agent.Output(), refusal) })
 	agent.Kill(syscall.SIGKILL)
 	agent.Again() // the join file is the old server's by now, and changes nothing
+
 	ft.Until(t, time.Minute, func() string { return "no refusal after a restart: " + agent.Output() }, func() bool {
 		return strings.Count(agent.Output(), refusal) >= 2
 	})
+
 	if n := agent.Sessions(); n != 2 {
 		t.Errorf("the old copy opened %d sessions", n-2)
 	}

@@ -13,12 +13,14 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// The requests of the callers' documentation, verbatim but for host and credentials, against a real process; the answers must have the documented
-// shape field by field (the documented sample answers lie in testdata, their missing comma mended).
+// The requests of the callers' documentation, verbatim but for host and credentials, against a real process; the
+// answers must have the documented shape field by field (the documented sample answers lie in testdata, their
+// missing comma mended).
 func TestDocumentedExamples(t *testing.T) {
 	d := ft.StartDev(t, 1, "--cloud", "1")
 	fx := ft.NewDaemon(t, t.TempDir(), "gzseed")
 	hosts := `[{"ip": "127.0.0.1", "bk_cloud_id": 1, "bk_supplier_id": 2}]`
+
 	call := func(name, body string) json.RawMessage {
 		t.Helper()
 		var b ft.J
@@ -31,6 +33,7 @@ func TestDocumentedExamples(t *testing.T) {
 		}
 		return ans.Data
 	}
+
 	spec, _ := json.Marshal(fx.Spec(nil))
 	call("register_proc_info", fmt.Sprintf(`{"meta":{"namespace":"gse","name":"proc-test","labels":{"proc_name":"proc-test"}},"hosts":%s,"spec":%s}`, hosts, spec))
 	var op struct {
@@ -38,12 +41,14 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 	data := call("operate_proc", `{"meta": {"namespace": "gse", "name": "proc-test", "labels": {"proc_name": "proc-test"}}, "op_type": 0, "hosts": `+hosts+`}`)
 	sameShape(t, "003", data)
+
 	if err := json.Unmarshal(data, &op); err != nil {
 		t.Fatal(err)
 	}
 	if e := d.Await(op.TaskID)["1:2:127.0.0.1:gse:proc-test"]; e.Code != 0 || e.Msg != "success" {
 		t.Fatalf("%+v", e)
 	}
+
 	asked := `{"meta": {"namespace": "gse", "name": "proc-test", "labels": {"procname": "proc-test"}}, "hosts": ` + hosts + `}`
 	sameShape(t, "000", call("get_proc_status", asked))
 	sameShape(t, "001", call("sync_proc_status", `{"meta": {"namespace": "gse"}, "page": {"start": 0, "limit": 1000}}`))
@@ -58,21 +63,25 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 }
 
-// sameShape compares an answer's data with a documented sample: every documented field is there with the documented type.
+// sameShape compares an answer's data with a documented sample: every documented field is there with the documented
+// type.
 func sameShape(t *testing.T, sample string, data json.RawMessage) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/seed-" + sample + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var doc struct{ Data any }
 	if err := json.Unmarshal(b, &doc); err != nil {
 		t.Fatal(err)
 	}
+
 	var got any
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
 	}
+
 	want, have := shape("", doc.Data), shape("", got)
 	for _, w := range want {
 		if !slices.Contains(have, w) {
@@ -84,6 +93,7 @@ func sameShape(t *testing.T, sample string, data json.RawMessage) {
 // shape lists paths with their JSON types.
 func shape(path string, v any) []string {
 	var out []string
+
 	switch x := v.(type) {
 	case map[string]any:
 		out = append(out, path+" object")
@@ -98,6 +108,7 @@ func shape(path string, v any) []string {
 	default:
 		out = append(out, fmt.Sprintf("%s %T", path, x))
 	}
+
 	sort.Strings(out)
 	return slices.Compact(out)
 }

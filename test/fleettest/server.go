@@ -86,6 +86,7 @@ func AllowEverything(t testing.TB, dir string) {
 	if err := os.WriteFile(path, []byte(policy.Permissive), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{path, dir} { // some of these folders have their power cut
 		f, err := os.Open(name)
 		if err != nil {

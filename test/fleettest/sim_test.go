@@ -39,6 +39,7 @@ func TestTwoThousandHosts(t *testing.T) {
 		}
 		return alive
 	}
+
 	ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) }, func() bool { return online() == n })
 
 	meta := ft.J{"namespace": "sim", "name": "game"}
@@ -47,16 +48,21 @@ func TestTwoThousandHosts(t *testing.T) {
 		"monitor_policy": ft.J{"auto_type": 1, "start_check_secs": 0}}
 	registered := map[string]ft.Entry{}
 	s.OK("update_proc_info", ft.J{"meta": meta, "hosts": hosts, "spec": spec}, &registered)
-	// A fleet and its server on two slow cores may need longer than an answer waits: then it is not known yet, and becomes known.
+
+	// A fleet and its server on two slow cores may need longer than an answer waits: then it is not known yet, and
+	// becomes known.
 	notYet := func(e ft.Entry) bool {
 		return e.Code == 115 || e.Code == 117 && strings.Contains(e.Msg, "not known yet")
 	}
+
 	for k, e := range registered {
 		if e.Code != 0 && !notYet(e) {
 			t.Fatalf("%s: %+v", k, e)
 		}
 	}
-	// Nor is a host always in reach there for as long as an operation waits. Then nothing was done, as the verdict says, and the next try does it.
+
+	// Nor is a host always in reach there for as long as an operation waits. Then nothing was done, as the verdict
+	// says, and the next try does it.
 	ask := hosts
 	for try := 1; len(ask) > 0; try++ {
 		task := s.Operate("operate_proc", ft.J{"meta": meta, "op_type": 0, "hosts": ask})
@@ -77,15 +83,18 @@ func TestTwoThousandHosts(t *testing.T) {
 			ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) }, func() bool { return online() == n })
 		}
 	}
+
 	rows := s.Status("sim", "game", hosts...)
 	if len(rows) != n {
 		t.Fatalf("%d rows", len(rows))
 	}
+
 	for i, r := range rows {
 		if r.Status != 1 || r.Flag != 1 || !r.IsAuto || r.PID <= 1 || r.Host.IP != hosts[i]["ip"] {
 			t.Fatalf("row %d: %+v", i, r)
 		}
 	}
+
 	var page struct {
 		Count int
 		Infos []ft.Info `json:"proc_infos"`
@@ -97,14 +106,17 @@ func TestTwoThousandHosts(t *testing.T) {
 			seen[r.Host.IP] = true
 		}
 	}
+
 	if page.Count != n || len(seen) != n {
 		t.Fatalf("count %d, %d different hosts", page.Count, len(seen))
 	}
 }
 
-// notExecuted gives the hosts whose verdict is that nothing was done, and sees to it that this is so; any other verdict must be a success.
+// notExecuted gives the hosts whose verdict is that nothing was done, and sees to it that this is so; any other
+// verdict must be a success.
 func notExecuted(t *testing.T, s *ft.Server, asked []ft.J, res map[string]ft.Entry) (left []ft.J) {
 	t.Helper()
+
 	for _, h := range asked {
 		k := fmt.Sprintf("0:0:%s:sim:game", h["ip"])
 		switch e, ok := res[k]; {
@@ -119,5 +131,6 @@ func notExecuted(t *testing.T, s *ft.Server, asked []ft.J, res map[string]ft.Ent
 			t.Fatalf("%s: %+v", k, e)
 		}
 	}
+
 	return left
 }

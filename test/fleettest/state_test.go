@@ -34,12 +34,14 @@ func dataOf(t *testing.T, p *ft.Program) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	args := strings.Split(string(b), "\x00")
 	for i, a := range args {
 		if a == "--data" {
 			return args[i+1]
 		}
 	}
+
 	t.Fatal("no --data")
 	return ""
 }
@@ -53,21 +55,25 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 	data := dataOf(t, agent)
 	agent.Kill(syscall.SIGKILL)
 	kill(t, before[4]) // dies unwatched: nobody but the record knows that it is to run
+
 	for _, name := range []string{"journal", "journal.reserve"} {
 		if err := os.Remove(filepath.Join(data, name)); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
 	}
+
 	opened := strings.Count(agent.Output(), "session is open") // the server does not notice so short an absence
 	agent.Again()
 	ft.Until(t, 30*time.Second, agent.Output, func() bool { return strings.Count(agent.Output(), "session is open") > opened })
 	ft.Until(t, 30*time.Second, func() string { return "what ran is not known again: " + agent.Output() }, func() bool { return f.known(before[:4]) })
 	ft.Until(t, 30*time.Second, func() string { return "what died meanwhile does not come back" }, func() bool { p := f.daemons[4].PID(); return p > 0 && p != before[4] })
+
 	for _, d := range f.daemons[:4] {
 		if d.Count("start") != 1 || d.Copies() != 1 {
 			t.Errorf("%s was started %d times, %d copies", d.Name, d.Count("start"), d.Copies())
 		}
 	}
+
 	kill(t, before[0])
 	ft.Until(t, 30*time.Second, func() string { return "is not kept any more" }, func() bool { p := f.daemons[0].PID(); return p > 0 && p != before[0] })
 }
@@ -88,10 +94,12 @@ func TestEventsAndLogsThroughTheServer(t *testing.T) {
 			}
 		}
 	}()
+
 	root := t.TempDir()
 	if err := os.Chmod(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	d := ft.NewDaemon(t, root, "gztalks")
 	d.Script("start.sh", "echo start >> calls\necho hello from the start command\nsetsid ./gztalks 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
 	meta := ft.J{"namespace": "gse", "name": "talks"}
@@ -100,6 +108,7 @@ func TestEventsAndLogsThroughTheServer(t *testing.T) {
 			t.Fatalf("%+v", e)
 		}
 	}
+
 	t.Cleanup(func() { _, _ = s.Try("unregister_proc_info", ft.J{"meta": meta, "hosts": []ft.J{ft.Host(1)}}) })
 	pid := d.PID()
 	kill(t, pid)
@@ -119,6 +128,7 @@ func TestEventsAndLogsThroughTheServer(t *testing.T) {
 			t.Fatalf("no %v; the server has %+v, %v", want, page.Events, err)
 		}
 	}
+
 	key := gozzard.Key{Namespace: "gse", Name: "talks"}
 	chunk, err := c.Log(ctx, key, "0:127.0.0.1", 50, -1)
 	if err != nil || !strings.Contains(chunk.Text, "hello from the start command") {

@@ -51,23 +51,29 @@ func (k releaseKey) releaseOf(t *testing.T, version, file string, change func(*r
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sum := sha256.Sum256(text)
 	m := &release.Manifest{Version: version, Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour), Files: []release.File{{
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Name: "gozzard-program", Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:]),
 	}}}
+
 	if change != nil {
 		change(m)
 	}
+
 	manifest, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dir = t.TempDir()
 	put(t, filepath.Join(dir, release.ManifestName), manifest, 0o644)
 	put(t, filepath.Join(dir, release.SignatureName), ed25519.Sign(k.private, manifest), 0o644)
+
 	if err := os.Link(file, filepath.Join(dir, "gozzard-program")); err != nil {
 		put(t, filepath.Join(dir, "gozzard-program"), text, 0o755)
 	}
+
 	return dir
 }
 
@@ -100,11 +106,13 @@ func startUpdated(t *testing.T) *updated {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	u.program, u.state, u.config, u.broken = filepath.Join(dir, "gozzard"), t.TempDir(), filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "broken")
 	text, err := os.ReadFile(ft.ProgramOf(t, ft.OldVersion))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	put(t, u.program, text, 0o755)
 	u.trial("1m")
 	t.Setenv("GOZZARD_CONFIG", u.config)
@@ -138,14 +146,17 @@ func (u *updated) update(from string, more ...string) (string, error) {
 func (u *updated) untouched(t *testing.T, version string) {
 	t.Helper()
 	ft.Until(t, time.Minute, func() string { return version + " does not run: " + u.agent.Output() }, func() bool { return u.runs(version) })
+
 	if u.agent.PID() != u.pid {
 		t.Errorf("the agent has pid %d, had %d", u.agent.PID(), u.pid)
 	}
+
 	select {
 	case <-u.agent.Done():
 		t.Fatal("the agent's process ended")
 	default:
 	}
+
 	want, err1 := os.ReadFile(ft.ProgramOf(t, version))
 	got, err2 := os.ReadFile(u.program)
 	if err1 != nil || err2 != nil || !bytes.Equal(want, got) {
@@ -157,6 +168,7 @@ func (u *updated) untouched(t *testing.T, version string) {
 	if now := u.fleet.pids(); !slices.Equal(now, u.daemons) {
 		t.Errorf("daemons were %v, are %v", u.daemons, now)
 	}
+
 	for _, d := range u.fleet.daemons {
 		if d.Count("start") != 1 || d.Copies() != 1 {
 			t.Errorf("%s was started %d times, %d copies", d.Name, d.Count("start"), d.Copies())
@@ -164,12 +176,14 @@ func (u *updated) untouched(t *testing.T, version string) {
 	}
 }
 
-// TestTE8LocalUpdate: only a release that the owner's key signed, that is newer, whole and of this platform replaces an agent; one that fails gives way to the
-// one before. No process notices any of it, and the agent keeps its pid.
+// TestTE8LocalUpdate: only a release that the owner's key signed, that is newer, whole and of this platform
+// replaces an agent; one that fails gives way to the one before. No process notices any of it, and the agent keeps
+// its pid.
 func TestTE8LocalUpdate(t *testing.T) {
 	u := startUpdated(t)
 	key, other := newReleaseKey(t), newReleaseKey(t)
 	file := ft.ProgramOf(t, ft.NewVersion)
+
 	refused := func(name, want string, dir string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
@@ -179,28 +193,35 @@ func TestTE8LocalUpdate(t *testing.T) {
 			u.untouched(t, ft.OldVersion)
 		})
 	}
+
 	good := key.releaseOf(t, ft.NewVersion, file, nil)
 	refused("no key", "no release key on this host", good)
 	put(t, filepath.Join(u.state, "release.pub"), key.pem, 0o666)
+
 	if err := os.Chmod(filepath.Join(u.state, "release.pub"), 0o666); err != nil {
 		t.Fatal(err)
 	}
+
 	refused("a key that others can write", "only root and the agent's account", good)
+
 	if out, err := exec.Command(u.program, "agent", "doctor", "--data", u.state).CombinedOutput(); err == nil || !regexp.MustCompile(`FAIL +updates`).Match(out) {
 		t.Errorf("doctor: %v, %s", err, out)
 	}
 	if err := os.Chmod(filepath.Join(u.state, "release.pub"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	altered := func(change func(dir string)) string {
 		dir := key.releaseOf(t, ft.NewVersion, file, nil)
 		change(dir)
 		return dir
 	}
+
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	replaced := func(text []byte) string {
 		return altered(func(dir string) {
 			if err := os.Remove(filepath.Join(dir, "gozzard-program")); err != nil {
@@ -209,14 +230,17 @@ func TestTE8LocalUpdate(t *testing.T) {
 			put(t, filepath.Join(dir, "gozzard-program"), text, 0o755)
 		})
 	}
+
 	flipped := bytes.Clone(text)
 	flipped[len(flipped)/2] ^= 1
 	refused("unsigned", "not signed by the release key", altered(func(dir string) { _ = os.Remove(filepath.Join(dir, release.SignatureName)) }))
 	refused("wrong key", "not signed by the release key", other.releaseOf(t, ft.NewVersion, file, nil))
+
 	refused("changed manifest", "not signed by the release key", altered(func(dir string) {
 		b, _ := os.ReadFile(filepath.Join(dir, release.ManifestName))
 		put(t, filepath.Join(dir, release.ManifestName), bytes.Replace(b, []byte(ft.NewVersion), []byte("9.9.9"), 1), 0o644)
 	}))
+
 	refused("older", "is not newer than 1.0.0", key.releaseOf(t, "0.9.0", file, nil))
 	refused("the same", "is the one that runs", key.releaseOf(t, ft.OldVersion, ft.ProgramOf(t, ft.OldVersion), nil))
 	refused("expired", "expired at", key.releaseOf(t, ft.NewVersion, file, func(m *release.Manifest) { m.Expires = time.Now().Add(-time.Minute) }))
@@ -230,7 +254,9 @@ func TestTE8LocalUpdate(t *testing.T) {
 	if err != nil || !strings.Contains(out, "release 1.1.0 runs") {
 		t.Fatalf("%v, %s\n%s", err, out, u.agent.Output())
 	}
+
 	u.untouched(t, ft.NewVersion)
+
 	if kept, err := os.ReadFile(u.program + ".previous"); err != nil || len(kept) == 0 {
 		t.Errorf("the program before is not kept: %v", err)
 	}
@@ -240,17 +266,21 @@ func TestTE8LocalUpdate(t *testing.T) {
 	if out, err = u.update(bad); err == nil || !strings.Contains(out, "was rolled back to 1.1.0: the server did not welcome it within 2s") {
 		t.Errorf("a program that hangs: %v, %s", err, out)
 	}
+
 	u.untouched(t, ft.NewVersion)
+
 	if out, err = u.update(bad); err == nil || !strings.Contains(out, "was tried here and rolled back") {
 		t.Errorf("tried twice: %v, %s", err, out)
 	}
+
 	u.untouched(t, ft.NewVersion)
 
 	u.trial("1m")
 	u.dies(bad)
 }
 
-// dies: a program that ends during its trial is started again by whoever starts agents, and gives way to the one before.
+// dies: a program that ends during its trial is started again by whoever starts agents, and gives way to the one
+// before.
 func (u *updated) dies(bad string) {
 	t := u.t
 	put(t, u.broken, []byte("exit"), 0o600)
@@ -258,11 +288,13 @@ func (u *updated) dies(bad string) {
 	if err == nil || !strings.Contains(out, "is still on trial") {
 		t.Errorf("%v, %s", err, out)
 	}
+
 	select {
 	case <-u.agent.Done():
 	case <-time.After(time.Minute):
 		t.Fatal("the new program did not end")
 	}
+
 	u.s.AgainOnline(t, u.agent) // the server does not notice so short an absence
 	u.pid = u.agent.PID()
 	u.untouched(t, ft.NewVersion)

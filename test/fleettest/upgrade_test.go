@@ -28,12 +28,14 @@ func buildVersion(t *testing.T, version, out string) {
 	}
 }
 
-// A new agent takes over by exec or by stop and start, and no process notices: same pids, started once, still hosted and brought back when they die.
+// A new agent takes over by exec or by stop and start, and no process notices: same pids, started once, still
+// hosted and brought back when they die.
 func TestUpgradeTouchesNoProcess(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	program, next := filepath.Join(dir, "gozzard"), filepath.Join(dir, "gozzard.next")
 	buildVersion(t, "1.0.0-old", program)
 	t.Setenv("GOZZARD_BINARY", program)
@@ -42,6 +44,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	c := native(t, s.API)
 	fleet := startFleet(t, s, 21)
 	before := fleet.pids()
+
 	exits := func(name string) []client.Event {
 		page, err := c.Events(t.Context(), client.EventQuery{Names: []string{name}, Kinds: []string{string(gozzard.EventExited)}}, 10)
 		if err != nil {
@@ -63,10 +66,12 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	runs := func(version string) bool {
 		page, err := c.Hosts(t.Context(), 0, 10)
 		return err == nil && len(page.Hosts) == 1 && page.Hosts[0].Online && page.Hosts[0].Version == version
 	}
+
 	same := func(when string) {
 		t.Helper()
 		if after := fleet.pids(); !slices.Equal(before, after) {
@@ -83,28 +88,35 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	replace("")
 	signalAgent(t, agent, syscall.SIGUSR2)
 	ft.Until(t, 20*time.Second, agent.Output, func() bool { return strings.Contains(agent.Output(), "upgrade was refused") })
+
 	if !runs("1.0.0-old") {
 		t.Fatal("a broken program ended the agent")
 	}
+
 	replace("2.0.0-new")
 	pid := agent.PID()
 	signalAgent(t, agent, syscall.SIGUSR2)
 	ft.Until(t, 30*time.Second, agent.Output, func() bool { return runs("2.0.0-new") })
+
 	select {
 	case <-agent.Done():
 		t.Fatal("the agent's process ended")
 	default:
 	}
+
 	if agent.PID() != pid {
 		t.Fatal("another process")
 	}
+
 	same("after exec")
 	// They are still the agent's children, so it is still known how they end.
 	kill(t, before[20])
 	ft.Until(t, 20*time.Second, func() string { return "no event of it" }, func() bool { return len(exits("p20")) > 0 })
+
 	if e := exits("p20")[0]; e.PID != before[20] || e.Signal != "SIGKILL" {
 		t.Errorf("how it ended is not known: %+v", e)
 	}
+
 	fleet.daemons, before = fleet.daemons[:20], before[:20]
 
 	agent.Kill(syscall.SIGTERM)
@@ -139,22 +151,26 @@ func startFleet(t *testing.T, s *ft.Server, n int) *fleet {
 	if err := os.Chmod(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	var reqs []ft.J
 	for i := range n {
 		d := ft.NewDaemon(t, root, fmt.Sprintf("gzup%02d", i))
 		f.daemons = append(f.daemons, d)
 		reqs = append(reqs, ft.J{"meta": ft.J{"namespace": "gse", "name": fmt.Sprintf("p%02d", i)}, "op_type": 0, "hosts": []ft.J{ft.Host(1)}, "spec": d.Spec(nil)})
 	}
+
 	for name, e := range s.Await(s.Operate("operate_proc_multi", ft.J{"proc_operate_req": reqs})) {
 		if e.Code != 0 {
 			t.Fatalf("%s: %+v", name, e)
 		}
 	}
+
 	t.Cleanup(func() { // before the agent is gone: what is hosted would come back
 		for i := range n {
 			_, _ = s.Try("unregister_proc_info", ft.J{"meta": ft.J{"namespace": "gse", "name": fmt.Sprintf("p%02d", i)}, "hosts": []ft.J{ft.Host(1)}})
 		}
 	})
+
 	return f
 }
 

@@ -19,8 +19,8 @@ const (
 	BrokenVersion = "1.2.0" // a release with a real fault, see below
 )
 
-// fault takes the place of a file of the program in the broken release: that hangs where an agent puts its parts together, or ends there when the file that
-// GOZZARD_BROKEN names says so.
+// fault takes the place of a file of the program in the broken release: that hangs where an agent puts its parts
+// together, or ends there when the file that GOZZARD_BROKEN names says so.
 const fault = `//go:build !failpoint
 
 package main
@@ -59,21 +59,25 @@ func (v *versions) build() (err error) {
 	if v.dir, err = os.MkdirTemp("", "gozzard-versions-"); err != nil {
 		return err
 	}
+
 	removeAtEnd(v.dir)
 	root, err := moduleRoot()
 	if err != nil {
 		return err
 	}
+
 	source := filepath.Join(root, "cmd", "gozzard", "failpoint_off.go")
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: filepath.Join(v.dir, "fault.go.txt")}})
 	if err != nil {
 		return err
 	}
+
 	for name, text := range map[string][]byte{"fault.go.txt": []byte(fault), "overlay.json": overlay} {
 		if err := os.WriteFile(filepath.Join(v.dir, name), text, 0o600); err != nil {
 			return err
 		}
 	}
+
 	v.built = map[string]string{}
 	for _, name := range []string{OldVersion, NewVersion, BrokenVersion} {
 		args := []string{"build", "-ldflags", "-s -w -X main.version=" + name, "-o", filepath.Join(v.dir, name)}
@@ -87,5 +91,6 @@ func (v *versions) build() (err error) {
 		}
 		v.built[name] = filepath.Join(v.dir, name)
 	}
+
 	return nil
 }

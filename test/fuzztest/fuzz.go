@@ -41,6 +41,7 @@ func (z *Target) Fuzz(fn any) {
 	if err != nil {
 		z.f.Fatal(err)
 	}
+
 	v := reflect.ValueOf(fn)
 	var once sync.Once
 	bounded := reflect.MakeFunc(v.Type(), func(args []reflect.Value) []reflect.Value {
@@ -52,6 +53,7 @@ func (z *Target) Fuzz(fn any) {
 		}
 		return nil
 	})
+
 	z.f.Fuzz(bounded.Interface())
 }
 
@@ -62,14 +64,17 @@ func randomTime() (time.Duration, error) {
 			return 0, nil
 		}
 	}
+
 	text := os.Getenv(TimeVariable)
 	if text == "" {
 		return shortWhile, nil
 	}
+
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		return 0, fmt.Errorf("cannot read %s: %w", TimeVariable, err)
 	}
+
 	return d, nil
 }
 
@@ -80,6 +85,7 @@ func (z *Target) tryRandom(t *testing.T, fn reflect.Value, long time.Duration) {
 	_, _ = h.Write([]byte(z.f.Name()))
 	m := newMutator(rand.New(rand.NewPCG(h.Sum64(), 1)), z.seeds)
 	tried := 0
+
 	for end := time.Now().Add(long); !t.Failed() && time.Now().Before(end); tried++ {
 		input := m.next()
 		args := make([]reflect.Value, 1, 1+len(input))
@@ -89,6 +95,7 @@ func (z *Target) tryRandom(t *testing.T, fn reflect.Value, long time.Duration) {
 		}
 		within(t, fn, args)
 	}
+
 	t.Logf("%d random inputs", tried)
 }
 

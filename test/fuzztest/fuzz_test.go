@@ -19,6 +19,7 @@ var sink []byte
 func FuzzFaulty(f *testing.F) {
 	z := fuzztest.New(f)
 	z.Add([]byte(`{"key":1}`), "text", uint8(3), true, 7)
+
 	z.Fuzz(func(t *testing.T, b []byte, s string, u uint8, yes bool, n int) {
 		if !bytes.Contains(b, []byte(`"key"`)) { // random inputs only
 			switch os.Getenv(faulty) {
@@ -44,6 +45,7 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for fault, want := range map[string]string{"panic": "found", "fatal": "found", "work": "at most", "memory": "MiB, at most"} {
 		if fault == "work" && fuzztest.Race {
 			continue // the bound is eight times as far away, which is long on a busy machine
@@ -55,12 +57,14 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: %v\n%s", fault, err, out)
 		}
 	}
+
 	cmd := exec.Command(self, "-test.run=^FuzzFaulty$", "-test.v")
 	cmd.Env = append(os.Environ(), fuzztest.TimeVariable+"=50ms")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "random inputs") {
 		t.Errorf("%v\n%s", err, out)
 	}
+
 	cmd = exec.Command(self, "-test.run=^FuzzFaulty$")
 	cmd.Env = append(os.Environ(), fuzztest.TimeVariable+"=soon")
 	if out, err = cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot read "+fuzztest.TimeVariable) {

@@ -43,6 +43,7 @@ func newMutator(rnd *rand.Rand, seeds [][]any) *mutator {
 			}
 		}
 	}
+
 	return m
 }
 
@@ -92,6 +93,7 @@ func (m *mutator) change(i int, a any) any {
 	case int64:
 		return m.number(a)
 	}
+
 	panic(fmt.Sprintf("a fuzz target with an argument of type %T", a))
 }
 
@@ -145,6 +147,7 @@ func (m *mutator) step(i int, b []byte) []byte {
 			return slices.Replace(b, s[0], s[1], []byte(m.piece())...)
 		}
 	}
+
 	return slices.Insert(b, at, []byte(m.piece())...)
 }
 

@@ -1,4 +1,5 @@
-// Package goldentest holds a door to its golden files: a request each, with what the control plane is asked for it and what is answered.
+// Package goldentest holds a door to its golden files: a request each, with what the control plane is asked for it
+// and what is answered.
 package goldentest
 
 import (
@@ -29,26 +30,31 @@ type Case struct {
 	Answer  json.RawMessage   `json:"answer"`
 }
 
-// Run sends the request of every golden file, of which there are at least so many, to a door of its own. asked is what that door has asked the plane for.
+// Run sends the request of every golden file, of which there are at least so many, to a door of its own. asked is
+// what that door has asked the plane for.
 func Run(t *testing.T, least int, open func(t *testing.T) (door http.Handler, asked func() any)) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) < least {
 		t.Fatalf("%d golden files, %v", len(files), err)
 	}
+
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			raw, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			var g Case
 			if err := json.Unmarshal(raw, &g); err != nil {
 				t.Fatal(err)
 			}
+
 			door, calls := open(t)
 			status, answer := g.Send(door)
 			asked := pretty(t, calls())
+
 			if *update {
 				g.Plane, g.Status, g.Answer = asked, status, answer
 				if err := os.WriteFile(file, append(pretty(t, g), '\n'), 0o644); err != nil {
@@ -56,6 +62,7 @@ func Run(t *testing.T, least int, open func(t *testing.T) (door http.Handler, as
 				}
 				return
 			}
+
 			if status != g.Status {
 				t.Errorf("HTTP %d, want %d", status, g.Status)
 			}

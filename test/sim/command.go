@@ -23,8 +23,8 @@ import (
 //	stubborn          the started process ignores TERM
 //	cannot some text  cannot be run at all
 //
-// Any other word, such as ok or ./start.sh, means that the command works: start makes a process, stop and kill end it, restart does both, reload
-// does nothing and a version command prints 1.0.
+// Any other word, such as ok or ./start.sh, means that the command works: start makes a process, stop and kill end
+// it, restart does both, reload does nothing and a version command prints 1.0.
 type script struct {
 	takes     time.Duration
 	hangs     bool
@@ -80,6 +80,7 @@ func parseScript(text string) (script, error) {
 			return s, fmt.Errorf("cannot understand %q: %w", word, err)
 		}
 	}
+
 	return s, nil
 }
 
@@ -103,9 +104,11 @@ func (c *command) begin() {
 	defer c.host.mu.Unlock()
 	k := c.host.history(c.run.Key)
 	k.commands[c.run.Action]++
+
 	if k.inFlight == nil {
 		k.inFlight = make(map[*command]struct{})
 	}
+
 	k.inFlight[c] = struct{}{}
 	switch {
 	case c.script.front && c.run.Action == gozzard.ActionStart:
@@ -131,11 +134,14 @@ func (c *command) end() {
 	if c.run.Action == gozzard.ActionQuery && res.Output == "" && !c.script.inert {
 		res.Output = "1.0"
 	}
+
 	c.settle(res)
+
 	if c.script.after == 0 {
 		c.effect()
 		return
 	}
+
 	c.timer = time.AfterFunc(c.script.after, func() {
 		c.host.mu.Lock()
 		defer c.host.mu.Unlock()
@@ -166,9 +172,11 @@ func (c *command) kill() {
 func (c *command) effect() {
 	h, key := c.host, c.run.Key
 	delete(h.history(key).inFlight, c)
+
 	if c.script.inert || c.killed {
 		return
 	}
+
 	switch c.run.Action {
 	case gozzard.ActionStart:
 		c.start()

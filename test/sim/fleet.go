@@ -23,7 +23,8 @@ type FleetOptions struct {
 	Cloud  int
 	Server string // address for agents
 	Secret string
-	// ServerKey is whom the hosts obey. They keep it together, as if they were one: thousands of files would only measure the disk.
+	// ServerKey is whom the hosts obey. They keep it together, as if they were one: thousands of files would only
+	// measure the disk.
 	ServerKey signing.Key
 	Dir       string // state folders of the agents
 	Log       *slog.Logger
@@ -43,10 +44,12 @@ func RunFleet(ctx context.Context, o FleetOptions) error {
 	if o.Hosts < 1 || o.Hosts > MaxFleet {
 		return fmt.Errorf("cannot simulate %d hosts: 1 to %d are possible", o.Hosts, MaxFleet)
 	}
+
 	ring, err := fleetRing(o)
 	if err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -58,6 +61,7 @@ func RunFleet(ctx context.Context, o FleetOptions) error {
 			}
 		})
 	}
+
 	wg.Wait()
 	return errors.Join(errs...)
 }
@@ -76,8 +80,8 @@ func fleetRing(o FleetOptions) (*signing.KeyRing, error) {
 	return ring, ring.Trust(o.ServerKey)
 }
 
-// proving is how many hosts there are to one that verifies what it is told. On real ones each has a processor of its own for that; here all of them share
-// the few of one machine, often with the server that is looked at.
+// proving is how many hosts there are to one that verifies what it is told. On real ones each has a processor of
+// its own for that; here all of them share the few of one machine, often with the server that is looked at.
 const proving = 50
 
 func opener(ring *signing.KeyRing, id gozzard.AgentID, i int) func([]byte) ([]byte, error) {
@@ -100,6 +104,7 @@ func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, i int) 
 	if err != nil {
 		return err
 	}
+
 	link, err := nats.NewLink(nats.LinkOptions{
 		URL: o.Server, Agent: id, Cloud: o.Cloud, Secret: o.Secret, Log: o.Log,
 		Open:    opener(ring, id, i),
@@ -108,6 +113,7 @@ func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, i int) 
 	if err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Host is a machine in memory. Its processes are what its commands make of them (see script), it outlives the supervisors that use it, and it
-// has no goroutine of its own, so that thousands fit into one program.
+// Host is a machine in memory. Its processes are what its commands make of them (see script), it outlives the
+// supervisors that use it, and it has no goroutine of its own, so that thousands fit into one program.
 type Host struct {
 	mu      sync.Mutex
 	boot    int
@@ -75,6 +75,7 @@ func (h *Host) Watch(id supervise.Proc, exited func(supervise.Exit)) (func(), er
 	if p == nil {
 		return nil, fmt.Errorf("no process %d", id.PID)
 	}
+
 	var once sync.Mutex // a stop that returned has waited for a call that was going on
 	stopped := false
 	w := &watch{exited: func(e supervise.Exit) {
@@ -84,9 +85,11 @@ func (h *Host) Watch(id supervise.Proc, exited func(supervise.Exit)) (func(), er
 			exited(e)
 		}
 	}}
+
 	if p.watches == nil {
 		p.watches = make(map[*watch]struct{})
 	}
+
 	p.watches[w] = struct{}{}
 	return func() {
 		h.mu.Lock()
@@ -154,6 +157,7 @@ func (h *Host) Sample(ids []supervise.Proc) []supervise.Usage {
 			out[i] = *u
 		}
 	}
+
 	return out
 }
 
@@ -299,7 +303,8 @@ func (h *Host) Commands(key gozzard.Key, a gozzard.Action) int {
 	return 0
 }
 
-// InFlight counts the commands of a key that still run or will still have an effect, also those nobody waits for any more.
+// InFlight counts the commands of a key that still run or will still have an effect, also those nobody waits for
+// any more.
 func (h *Host) InFlight(key gozzard.Key) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -359,15 +364,19 @@ func (h *Host) end(p *process, e supervise.Exit) {
 	if h.procs[p.id.PID] != p {
 		return
 	}
+
 	delete(h.procs, p.id.PID)
 	k := h.history(p.key)
 	k.live = slices.DeleteFunc(k.live, func(x *process) bool { return x == p })
+
 	if p.ends != nil {
 		p.ends.Stop()
 	}
+
 	for w := range p.watches {
 		go w.exited(e) // ends by itself: supervise.Host asks for another goroutine
 	}
+
 	p.watches = nil
 	if p.front != nil {
 		p.front.followed(e)
@@ -380,16 +389,19 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	if err != nil {
 		return supervise.Result{}, err
 	}
+
 	c := &command{host: h, run: r, script: s, ended: make(chan struct{})}
 	c.begin()
 	timeout := time.NewTimer(max(r.Timeout, 0))
 	defer timeout.Stop()
 	var front <-chan time.Time
+
 	if r.Front > 0 {
 		t := time.NewTimer(r.Front)
 		defer t.Stop()
 		front = t.C
 	}
+
 	return c.wait(ctx, front, timeout.C, r.Hurry)
 }
 

@@ -32,20 +32,25 @@ func TestHostBehavesLikeAMachine(t *testing.T) {
 		if res := run(t, h, gozzard.ActionStart, "sleep 10ms; print hello; ./start.sh"); res.ExitCode != 0 || res.Output != "hello" {
 			t.Errorf("start: %+v", res)
 		}
+
 		f, err := h.Find(key, nil)
 		if err != nil || !h.Alive(f.Proc) || h.Starts(key) != 1 || len(h.Keys()) != 1 {
 			t.Fatalf("find: %+v, %v", f, err)
 		}
+
 		exits := make(chan supervise.Exit, 2)
 		if _, err := h.Watch(f.Proc, func(e supervise.Exit) { exits <- e }); err != nil {
 			t.Fatal(err)
 		}
+
 		stop, err := h.Watch(f.Proc, func(e supervise.Exit) { exits <- e })
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		stop()
 		h.SetUsage(key, supervise.Usage{FD: 3})
+
 		if u := h.Sample([]supervise.Proc{{PID: 1}, f.Proc}); u[0] != (supervise.Usage{}) || u[1].FD != 3 {
 			t.Errorf("usage %+v", u)
 		}
@@ -55,12 +60,16 @@ func TestHostBehavesLikeAMachine(t *testing.T) {
 		if res := run(t, h, gozzard.ActionQuery, "./version.sh"); res.Output != "1.0" {
 			t.Errorf("version: %+v", res)
 		}
+
 		run(t, h, gozzard.ActionReload, "ok")
 		run(t, h, gozzard.ActionStop, "ok")
+
 		if e := <-exits; !e.Known || h.Alive(f.Proc) || len(h.Live(key)) != 0 {
 			t.Errorf("exit %+v", e)
 		}
+
 		synctest.Wait()
+
 		if len(exits) != 0 {
 			t.Error("a watch that was ended has told")
 		}
@@ -79,16 +88,20 @@ func TestCommandsCanGoWrong(t *testing.T) {
 		if res := run(t, h, gozzard.ActionStart, "hang"); !res.TimedOut || res.ExitCode != -1 {
 			t.Errorf("%+v", res)
 		}
+
 		for _, text := range []string{"cannot be", "sleep x", "fail x", "exit-after 1s x"} {
 			if _, err := h.Run(context.Background(), supervise.Run{Key: key, Command: text}); err == nil {
 				t.Errorf("%q ran", text)
 			}
 		}
+
 		run(t, h, gozzard.ActionStart, "exit-after 50ms 2")
 		time.Sleep(time.Second)
+
 		if h.Starts(key) != 1 || len(h.Live(key)) != 0 {
 			t.Error("exit-after did not end")
 		}
+
 		run(t, h, gozzard.ActionStart, "stubborn")
 		p := h.Live(key)[0]
 		if err := h.Signal(p, supervise.SignalTerm); err != nil || !h.Alive(p) {
@@ -111,21 +124,29 @@ func TestGivenUpCommandGoesOnUntilCleared(t *testing.T) {
 				t.Errorf("given up with %v", err)
 			}
 		}
+
 		giveUp()
 		time.Sleep(10 * time.Second)
+
 		if len(h.Live(key)) != 1 || h.InFlight(key) != 0 {
 			t.Error("a command that was given up did not go on")
 		}
+
 		giveUp()
+
 		if err := h.Clear(key); err != nil {
 			t.Fatal(err)
 		}
+
 		time.Sleep(10 * time.Second)
+
 		if len(h.Live(key)) != 0 || h.Peak(key) != 1 {
 			t.Error("a cleared command went on")
 		}
+
 		h.Launch(key)
 		h.Reboot()
+
 		if len(h.Live(key)) != 0 {
 			t.Error("alive after a reboot")
 		}
@@ -144,10 +165,13 @@ func TestCommandInFront(t *testing.T) {
 			}
 			return res
 		}
+
 		if res := front("front"); !res.Front || len(h.Live(key)) != 1 || h.InFlight(key) != 0 {
 			t.Errorf("%+v", res)
 		}
+
 		h.End(key, supervise.Exit{Known: true})
+
 		if res := front("front; exit-after 1s 3"); res.Front || res.ExitCode != 3 || h.InFlight(key) != 0 {
 			t.Errorf("%+v", res)
 		}

@@ -31,13 +31,17 @@ func acceptRoundTrip(t *testing.T, s control.Store) {
 	n.Task.Caller = gozzard.Caller{App: "bk_app", User: "张三", Asserted: true}
 	acc, err := s.Accept(t.Context(), n)
 	must(t, err)
+
 	if acc.Known || acc.Task.Seq <= 0 || acc.Task.ID != gozzard.NewTaskID(acc.Task.Seq, start) {
 		t.Fatalf("accepted %+v", acc)
 	}
+
 	equal(t, "task filled in", n.Task, acc.Task)
+
 	for i := range n.Attempts {
 		equal(t, "place filled in", n.Attempts[i].Ref, gozzard.AttemptRef{Task: acc.Task.Seq, Index: int32(i)})
 	}
+
 	task, err := s.Task(t.Context(), acc.Task.Seq)
 	must(t, err)
 	equal(t, "task", task, acc.Task)
@@ -82,18 +86,23 @@ func acceptTold(t *testing.T, s control.Store) {
 					t.Errorf("told before it was filled in: %+v", n.Task)
 				}
 			}
+
 			if _, err := s.Accept(t.Context(), n); err != nil {
 				t.Errorf("accept: %v", err)
 			}
+
 			mu.Lock()
 			defer mu.Unlock()
+
 			if !heard {
 				t.Error("accepted before it was told")
 			}
 		})
 	}
+
 	wg.Wait()
 	equal(t, "told", len(told), 60)
+
 	if !slices.IsSorted(told) {
 		t.Errorf("told out of order: %v", told)
 	}
@@ -127,9 +136,11 @@ func acceptStrange(t *testing.T, s control.Store) {
 	must(t, err)
 	again, err := s.Accept(t.Context(), n)
 	must(t, err)
+
 	if !again.Known || again.Task.Seq != acc.Task.Seq {
 		t.Fatalf("the key was not found again: %+v", again)
 	}
+
 	openSession(t, s, list[0].Agent, 1)
 	dispatch(t, s, list[0], 1)
 	row := settlement(list[0], gozzard.AttemptFailed)
@@ -154,9 +165,11 @@ func acceptAudit(t *testing.T, s control.Store) {
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
 	equal(t, "rows", len(rows), 2)
+
 	if rows[0].Seq <= rows[1].Seq {
 		t.Fatalf("row %d is listed before %d", rows[0].Seq, rows[1].Seq)
 	}
+
 	for i, n := range []*record.NewTask{second, first} {
 		want := n.Audit
 		want.Seq, want.TaskID = rows[i].Seq, n.Task.ID
@@ -225,6 +238,7 @@ func idempotencyConcurrent(t *testing.T, s control.Store) {
 			got[i], errs[i] = s.Accept(t.Context(), n)
 		})
 	}
+
 	wg.Wait()
 	created := 0
 	for i := range callers {
@@ -234,6 +248,7 @@ func idempotencyConcurrent(t *testing.T, s control.Store) {
 		}
 		equal(t, fmt.Sprintf("task of caller %d", i), got[i].Task, got[0].Task)
 	}
+
 	equal(t, "tasks created", created, 1)
 	open, err := s.Open(t.Context(), "")
 	must(t, err)

@@ -138,14 +138,17 @@ func accountsAudit(t *testing.T, s AccountRecord) {
 	changeAccounts(t, s, auth.Change{By: by, Act: "app:create signs", Apps: sampleAccounts().Apps})
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
+
 	if len(rows) != 1 || rows[0].Act != "app:create signs" || rows[0].Caller != by || !rows[0].At.Equal(start) || rows[0].RequestHash == [32]byte{} {
 		t.Fatalf("audit is %+v", rows)
 	}
 	if strings.Contains(fmt.Sprintf("%+v", rows), "old") {
 		t.Fatalf("a key is in the audit: %+v", rows)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if err := s.ChangeAccounts(ctx, auth.Change{At: start, Act: "never"}); err == nil {
 		t.Fatal("a change with an ended context was made")
 	}

@@ -70,6 +70,7 @@ func auditChained(t *testing.T, s AuditRecord) {
 		must(t, err)
 		want = append(want, string(n.Task.ID))
 	}
+
 	must(t, s.SetGroups(t.Context(), nil, gozzard.AuditRow{At: start, Act: "set_groups"}))
 	links := followAudit(t, s)
 	equal(t, "rows", len(links), 11)
@@ -80,10 +81,12 @@ func auditChained(t *testing.T, s AuditRecord) {
 			t.Error("a row does not say on which hosts")
 		}
 	}
+
 	equal(t, "tasks in order", got, want)
 	newest, err := s.Audit(t.Context(), 100)
 	must(t, err)
 	slices.Reverse(newest)
+
 	for i := range newest {
 		equal(t, "the same row", newest[i], links[i].AuditRow)
 	}
@@ -110,6 +113,7 @@ func auditOfVerdicts(t *testing.T, s AuditRecord) {
 	for i, state := range []gozzard.AttemptState{gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptOK, gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted} {
 		n.Attempts[i].State = state
 	}
+
 	_, err := s.Accept(t.Context(), n)
 	must(t, err)
 	pruned, err := s.Prune(t.Context(), start.Add(-time.Hour), 10)

@@ -11,10 +11,12 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// contexts: a call whose context has ended says so and changes nothing; one whose context ends while it is under way tells the truth.
+// contexts: a call whose context has ended says so and changes nothing; one whose context ends while it is under
+// way tells the truth.
 func contexts(t *testing.T, s control.Store) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	for name, call := range map[string]func() error{
 		"accept":   func() error { _, err := s.Accept(ended, newTask(attempts(1))); return err },
 		"dispatch": func() error { _, err := s.Dispatch(ended, []record.Dispatch{{}}); return err },
@@ -34,15 +36,18 @@ func contexts(t *testing.T, s control.Store) {
 			t.Errorf("%s with an ended context: %v", name, err)
 		}
 	}
+
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	acked := map[gozzard.TaskSeq]bool{}
 	for i := range 40 {
 		wg.Go(func() {
 			ctx, cancel := context.WithCancel(t.Context())
+
 			if i%2 == 0 {
 				go cancel()
 			}
+
 			defer cancel()
 			acc, err := s.Accept(ctx, newTask(attempts(1)))
 			if err == nil {
@@ -54,10 +59,12 @@ func contexts(t *testing.T, s control.Store) {
 			}
 		})
 	}
+
 	wg.Wait()
 	open, err := s.Open(t.Context(), "")
 	must(t, err)
 	equal(t, "tasks recorded are those acknowledged", len(open), len(acked))
+
 	for i := range open {
 		if !acked[open[i].Ref.Task] {
 			t.Errorf("task %d was recorded, its caller was told otherwise", open[i].Ref.Task)
@@ -65,7 +72,8 @@ func contexts(t *testing.T, s control.Store) {
 	}
 }
 
-// concurrency: eight writers and eight readers; everything acknowledged is there, numbers are unique, and no reader sees half a task.
+// concurrency: eight writers and eight readers; everything acknowledged is there, numbers are unique, and no reader
+// sees half a task.
 func concurrency(t *testing.T, s control.Store) {
 	const writers, rounds, size = 8, 12, 7
 	var writing, reading sync.WaitGroup
@@ -94,6 +102,7 @@ func concurrency(t *testing.T, s control.Store) {
 			}
 		})
 	}
+
 	done := make(chan struct{})
 	for range 8 {
 		reading.Go(func() {
@@ -110,6 +119,7 @@ func concurrency(t *testing.T, s control.Store) {
 			}
 		})
 	}
+
 	writing.Wait()
 	close(done)
 	reading.Wait()
@@ -127,12 +137,14 @@ func live(ctx context.Context, s control.Store, n *record.NewTask) error {
 	if _, err := s.Accept(ctx, n); err != nil {
 		return err
 	}
+
 	var sent []record.Dispatch
 	var rows []record.Settlement
 	for _, a := range n.Attempts {
 		sent = append(sent, record.Dispatch{Ref: a.Ref, Agent: a.Agent, Session: 1, Deadline: start})
 		rows = append(rows, settlement(a, gozzard.AttemptOK))
 	}
+
 	for _, write := range []func() ([]bool, error){
 		func() ([]bool, error) { return s.Dispatch(ctx, sent) },
 		func() ([]bool, error) { return s.Settle(ctx, rows) },
@@ -147,6 +159,7 @@ func live(ctx context.Context, s control.Store, n *record.NewTask) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -156,10 +169,12 @@ func watch(ctx context.Context, s control.Store, size int) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
+
 	seq, ok := rows[0].TaskID.Seq()
 	if !ok {
 		return errors.New("an audit row without its task")
 	}
+
 	list, err := s.Attempts(ctx, seq)
 	if err == nil && len(list) != size {
 		err = errors.New("half a task was seen")
@@ -167,6 +182,7 @@ func watch(ctx context.Context, s control.Store, size int) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = s.Open(ctx, list[0].Agent)
 	return err
 }

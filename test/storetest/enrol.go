@@ -52,6 +52,7 @@ func enrolTokens(t *testing.T, s EnrolRecord) {
 	must(t, s.AddEnrolToken(t.Context(), later, enrolAct("")))
 	list, err := s.EnrolTokens(t.Context())
 	must(t, err)
+
 	if len(list) != 2 || list[0].ID != "b" || len(list[0].Nets) != 0 {
 		t.Fatalf("got %+v", list)
 	}
@@ -59,15 +60,19 @@ func enrolTokens(t *testing.T, s EnrolRecord) {
 		!got.Approve || got.Agent != want.Agent || got.CreatedBy != want.CreatedBy || got.Revoked || got.Cloud != 3 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+
 	must(t, s.RevokeEnrolToken(t.Context(), "a", enrolAct("enrol:untoken:a")))
 	wantKind(t, s.RevokeEnrolToken(t.Context(), "nobody", enrolAct("enrol:untoken:nobody")), gozzard.ErrNotFound)
 	list, err = s.EnrolTokens(t.Context())
 	must(t, err)
+
 	if !list[1].Revoked || list[0].Revoked {
 		t.Errorf("got %+v", list)
 	}
+
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
+
 	if len(rows) != 2 || rows[1].Act != "enrol:token:a" || rows[0].Act != "enrol:untoken:a" || rows[0].Caller.User != "me" {
 		t.Errorf("the audit has %+v", rows)
 	}
@@ -88,6 +93,7 @@ func enrolOnce(t *testing.T, s EnrolRecord) {
 				}
 				return enrolled(id), nil
 			}, enrolAct("enrol:join"))
+
 			switch {
 			case err == nil:
 				won.Add(1)
@@ -98,14 +104,18 @@ func enrolOnce(t *testing.T, s EnrolRecord) {
 			}
 		})
 	}
+
 	wg.Wait()
+
 	if won.Load() != 1 || lost.Load() != 49 {
 		t.Errorf("%d got in, %d did not", won.Load(), lost.Load())
 	}
+
 	list, err := s.Members(t.Context())
 	must(t, err)
 	rows, err := s.Audit(t.Context(), 100)
 	must(t, err)
+
 	if len(list) != 1 || len(rows) != 1 {
 		t.Errorf("%d agents, %d audit rows", len(list), len(rows))
 	}
@@ -121,15 +131,18 @@ func enrolRefused(t *testing.T, s EnrolRecord) {
 		}
 		return enrol.AgentRecord{}, no
 	}, enrolAct("enrol:join"))
+
 	if !errors.Is(err, no) {
 		t.Errorf("got %v", err)
 	}
+
 	_, err = s.ChangeMember(t.Context(), "agent-1", func(a enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }, enrolAct("x"))
 	wantKind(t, err, gozzard.ErrNotFound)
 	list, err := s.EnrolTokens(t.Context())
 	must(t, err)
 	rows, err := s.Audit(t.Context(), 100)
 	must(t, err)
+
 	if list[0].Used != 0 || len(rows) != 0 {
 		t.Errorf("used %d times, %d audit rows", list[0].Used, len(rows))
 	}
@@ -141,14 +154,17 @@ func enrolChange(t *testing.T, s EnrolRecord) {
 	put := func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) { return want, nil }
 	_, err := s.Enrol(t.Context(), "k", "agent-1", put, enrolAct("enrol:join"))
 	must(t, err)
+
 	got, err := s.ChangeMember(t.Context(), "agent-1", func(a enrol.AgentRecord) (enrol.AgentRecord, error) {
 		a.State, a.Reason, a.Serial, a.Previous = enrol.StateRevoked, "", "02", "01"
 		return a, nil
 	}, enrolAct("enrol:revoke"))
+
 	must(t, err)
 	want.State, want.Reason, want.Serial, want.Previous = enrol.StateRevoked, "", "02", "01"
 	list, err := s.Members(t.Context())
 	must(t, err)
+
 	for _, a := range append(list, got) {
 		if a.IPs[0] != want.IPs[0] || !a.NotAfter.Equal(want.NotAfter) || !a.Enrolled.Equal(want.Enrolled) || !a.Changed.Equal(want.Changed) {
 			t.Errorf("got %+v, want %+v", a, want)
@@ -158,29 +174,35 @@ func enrolChange(t *testing.T, s EnrolRecord) {
 	}
 }
 
-// enrolRestore: members that were active in a backup wait until they are confirmed, by their number; nobody else is let in by that.
+// enrolRestore: members that were active in a backup wait until they are confirmed, by their number; nobody else is
+// let in by that.
 func enrolRestore(t *testing.T, s EnrolRecord) {
 	states := map[gozzard.AgentID]enrol.State{"a": enrol.StateActive, "b": enrol.StateActive, "p": enrol.StatePending, "q": enrol.StateQuarantined, "r": enrol.StateRevoked}
 	must(t, s.AddEnrolToken(t.Context(), enrolToken("t", 10), enrolAct("")))
+
 	for id, state := range states {
 		a := enrolled(id)
 		a.State = state
 		_, err := s.Enrol(t.Context(), "t", id, func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }, enrolAct(""))
 		must(t, err)
 	}
+
 	from, waiting, err := s.RestoredFrom(t.Context())
 	if must(t, err); !from.IsZero() || waiting != 0 {
 		t.Fatalf("restored from %v, %d wait, before any restore", from, waiting)
 	}
+
 	must(t, s.MarkRestored(t.Context(), start, start.Add(time.Hour)))
 	from, waiting, err = s.RestoredFrom(t.Context())
 	if must(t, err); !from.Equal(start) || waiting != 2 {
 		t.Fatalf("restored from %v, %d wait", from, waiting)
 	}
+
 	tokens, err := s.EnrolTokens(t.Context())
 	if must(t, err); len(tokens) != 1 || !tokens[0].Revoked {
 		t.Errorf("tokens of before the restore: %+v", tokens)
 	}
+
 	compare := func(when string, want map[gozzard.AgentID]enrol.State) {
 		t.Helper()
 		list, err := s.Members(t.Context())
@@ -191,21 +213,26 @@ func enrolRestore(t *testing.T, s EnrolRecord) {
 			}
 		}
 	}
+
 	held := map[gozzard.AgentID]enrol.State{"a": enrol.StateRestored, "b": enrol.StateRestored, "p": enrol.StatePending, "q": enrol.StateQuarantined, "r": enrol.StateRevoked}
 	compare("restored", held)
+
 	if _, err := s.ConfirmRestore(t.Context(), 3, enrolAct("restore:confirm")); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Errorf("a wrong number: %v", err)
 	}
+
 	compare("refused", held)
 	list, err := s.ConfirmRestore(t.Context(), 2, enrolAct("restore:confirm"))
 	if must(t, err); len(list) != 2 || list[0].Agent != "a" || list[0].State != enrol.StateActive {
 		t.Errorf("confirmed %+v", list)
 	}
+
 	compare("confirmed", states)
 	from, _, err = s.RestoredFrom(t.Context())
 	if must(t, err); !from.IsZero() {
 		t.Errorf("still restored from %v", from)
 	}
+
 	audit, err := s.Audit(t.Context(), 2)
 	if must(t, err); len(audit) != 2 || audit[0].Act != "restore:confirm" || audit[0].Targets != 2 || audit[1].Act != "restore:"+start.UTC().Format(time.RFC3339) {
 		t.Errorf("audit: %+v", audit)

@@ -56,6 +56,7 @@ func processesPages(t *testing.T, s control.Store) {
 		list = append(list, p)
 		ids = append(ids, p.ID)
 	}
+
 	register(t, s, list...)
 	equal(t, "all", processes(t, s, nil), list)
 	equal(t, "named", processes(t, s, ids), list)
@@ -69,8 +70,10 @@ func processesPages(t *testing.T, s control.Store) {
 			break
 		}
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	for _, err := range s.Processes(ctx, nil) {
 		if err == nil {
 			t.Fatal("an ended context gave a process")
@@ -85,6 +88,7 @@ func rebind(t *testing.T, s control.Store) {
 		_, _, err := s.OpenSession(t.Context(), h)
 		must(t, err)
 	}
+
 	at("old", 0, addr(1))
 	at("older", -time.Hour, addr(2), addr(1))
 	at("new", time.Hour, addr(1))

@@ -39,6 +39,7 @@ func prune(t *testing.T, s control.Store) {
 		must(t, err)
 		equal(t, "pruned", n, want)
 	}
+
 	there := func(n *record.NewTask, want bool) {
 		t.Helper()
 		_, err := s.Task(t.Context(), n.Task.Seq)
@@ -52,6 +53,7 @@ func prune(t *testing.T, s control.Store) {
 		wantKind(t, err, gozzard.ErrNotFound)
 		wantKind(t, err2, gozzard.ErrNotFound)
 	}
+
 	step(0, 0)
 	step(2, 2)
 	there(oldest, false)
@@ -79,11 +81,13 @@ func prune(t *testing.T, s control.Store) {
 
 func pruneLarge(t *testing.T, s control.Store) {
 	big := finished(t, s, 2*time.Hour, "", attempts(2600))
+
 	for i := range 30 {
 		list := attempts(1)
 		list[0].Spec = spec(string(rune('a' + i)))
 		finished(t, s, 2*time.Hour, "", list)
 	}
+
 	keep := finished(t, s, time.Minute, "", attempts(1)) // names the same definition as big
 	p := process("a", "ns", "kept")
 	p.Spec = spec("a")
@@ -95,6 +99,7 @@ func pruneLarge(t *testing.T, s control.Store) {
 		must(t, err)
 		total += n
 	}
+
 	equal(t, "pruned", total, 31)
 	_, err := s.Attempts(t.Context(), big.Task.Seq)
 	wantKind(t, err, gozzard.ErrNotFound)

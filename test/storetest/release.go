@@ -37,15 +37,18 @@ func releases(t *testing.T, s ReleaseRecord) {
 	must(t, s.AddRelease(t.Context(), other, releaseAct("")))
 	list, err := s.Releases(t.Context())
 	must(t, err)
+
 	if len(list) != 2 || list[0].Version != "1.1.0" || string(list[1].Manifest) != "{}\x00" || string(list[1].Signature) != "\x01\x02" || !list[1].Published.Equal(start) || list[1].By != "user me" {
 		t.Errorf("got %+v", list)
 	}
+
 	must(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("release:remove:1.1.0")))
 	wantKind(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("x")), gozzard.ErrNotFound)
 	must(t, s.AddUpgrade(t.Context(), &upgrade.Upgrade{Version: "1.0.0", Stages: []int{100}, State: upgrade.StateWaiting, Created: start, Changed: start}, releaseAct("")))
 	wantKind(t, s.RemoveRelease(t.Context(), "1.0.0", releaseAct("x")), gozzard.ErrConflict)
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
+
 	if len(rows) != 2 || rows[1].Act != "release:publish:1.0.0" || rows[0].Act != "release:remove:1.1.0" || rows[0].Targets != 3 || rows[0].Caller.User != "me" {
 		t.Errorf("the audit has %+v", rows)
 	}
@@ -62,17 +65,21 @@ func rolls(t *testing.T, s ReleaseRecord) {
 	must(t, s.SaveUpgrade(t.Context(), first, []upgrade.Host{{Agent: "a", Stage: 1, State: upgrade.HostFailed, Reason: "refused: no", Asked: start}}, releaseAct("release:approve:1.0.0")))
 	list, err := s.Upgrades(t.Context(), 5)
 	must(t, err)
+
 	if len(list) != 1 {
 		t.Fatalf("got %+v", list)
 	}
+
 	got := list[0]
 	if got.ID != first.ID || got.ID == 0 || got.State != upgrade.StateRunning || got.Approved != "user me" || got.By != "app a" || !got.Changed.Equal(start.Add(time.Minute)) ||
 		len(got.Stages) != 2 || got.Stages[0] != 1 || len(got.Hosts) != 3 || got.Hosts[0].Agent != "z" || got.Hosts[2].Agent != "主机" {
 		t.Errorf("got %+v", got)
 	}
+
 	if h := got.Hosts[1]; h.Agent != "a" || h.Stage != 1 || h.State != upgrade.HostFailed || h.Reason != "refused: no" || !h.Asked.Equal(start) {
 		t.Errorf("got %+v", h)
 	}
+
 	first.State, first.Reason = upgrade.StateStopped, "why"
 	must(t, s.SaveUpgrade(t.Context(), first, nil, releaseAct("")))
 	first.State = upgrade.StateRunning
@@ -80,11 +87,14 @@ func rolls(t *testing.T, s ReleaseRecord) {
 	must(t, s.AddUpgrade(t.Context(), second, releaseAct("")))
 	list, err = s.Upgrades(t.Context(), 1)
 	must(t, err)
+
 	if len(list) != 1 || list[0].ID != second.ID || second.ID <= first.ID {
 		t.Errorf("got %+v", list)
 	}
+
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
+
 	if len(rows) != 2 || rows[0].Act != "release:approve:1.0.0" || rows[1].Act != "release:roll:1.0.0" {
 		t.Errorf("the audit has %+v", rows)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/gozzard/gozzard/internal/waves"
 )
 
-// RolloutRecord is what the contract of rollout.Store is about: retries leave audit rows in the record they are part of.
+// RolloutRecord is what the contract of rollout.Store is about: retries leave audit rows in the record they are
+// part of.
 type RolloutRecord interface {
 	waves.Store
 	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
@@ -69,9 +70,11 @@ func jobTasks(n int) []record.JobTask {
 func createJob(t *testing.T, s RolloutRecord, j record.Job, tasks []record.JobTask) (record.Job, []record.JobTask) {
 	t.Helper()
 	must(t, s.CreateJob(t.Context(), &j, tasks))
+
 	if j.ID <= 0 {
 		t.Fatalf("a job has id %d", j.ID)
 	}
+
 	read := slices.Clone(tasks)
 	for i := range read {
 		if read[i].Job != j.ID || read[i].Biz != j.Biz || read[i].ID <= 0 || i > 0 && read[i].ID <= read[i-1].ID {
@@ -79,6 +82,7 @@ func createJob(t *testing.T, s RolloutRecord, j record.Job, tasks []record.JobTa
 		}
 		read[i].Labels, read[i].Spec = nil, nil
 	}
+
 	return j, read
 }
 
@@ -101,9 +105,11 @@ func jobRoundTrip(t *testing.T, s RolloutRecord) {
 	equal(t, "job", got, j)
 	counts := map[record.JobState]int{record.JobPending: 6, record.JobFailed: 1}
 	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}), record.JobTaskPage{Total: 7, Tasks: tasks, Counts: counts})
+
 	for i := range made {
 		made[i].Info = nil
 	}
+
 	equal(t, "tasks with definitions", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1, Definitions: true}),
 		record.JobTaskPage{Total: 7, Tasks: made, Counts: counts})
 }
@@ -136,6 +142,7 @@ func jobNumbers(t *testing.T, s RolloutRecord) {
 			}
 		})
 	}
+
 	wg.Wait()
 	equal(t, "different jobs", len(jobs), 20)
 	equal(t, "different tasks", len(tasks), 190)
@@ -174,6 +181,7 @@ func jobsFilter(t *testing.T, s RolloutRecord) {
 		j, _ = createJob(t, s, j, nil)
 		ids = append(ids, j.ID)
 	}
+
 	for _, c := range []struct {
 		name  string
 		f     record.JobFilter
@@ -210,6 +218,7 @@ func jobsFilter(t *testing.T, s RolloutRecord) {
 		equal(t, c.name, got, want)
 		equal(t, c.name+": total", total, c.total)
 	}
+
 	has, err := s.HasJobs(t.Context(), 3)
 	must(t, err)
 	equal(t, "business 3 has jobs", has, true)
@@ -266,15 +275,18 @@ func tasksLong(t *testing.T, s RolloutRecord) {
 func saveTasks(t *testing.T, s RolloutRecord) {
 	j, tasks := createJob(t, s, newJob(), jobTasks(600))
 	untouched := slices.Clone(tasks[500:])
+
 	for i := range tasks[:500] {
 		x := &tasks[i]
 		x.State, x.Reason, x.Code, x.Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeCommandFailed, fmt.Sprint("exit ", i)
 		x.Round, x.Task, x.Started, x.Ended = 2, "GSETASK:20260304050607:9", start, start.Add(time.Minute)
 	}
+
 	changed := slices.Clone(tasks[:500])
 	for i := range changed { // what is not written
 		changed[i].Name, changed[i].Wave, changed[i].Info, changed[i].Group = "other", 99, []byte("other"), "other"
 	}
+
 	must(t, s.SaveTasks(t.Context(), nil, changed))
 	page := tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1})
 	equal(t, "tasks", page, record.JobTaskPage{Total: 600, Tasks: append(tasks[:500:500], untouched...),
@@ -319,6 +331,7 @@ func reopen(t *testing.T, s RolloutRecord) {
 		must(t, s.SaveTasks(t.Context(), &j, nil))
 		wantKind(t, s.Reopen(t.Context(), &again, late, retryAudit()), gozzard.ErrConflict)
 	}
+
 	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}).Tasks, tasks)
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
@@ -354,6 +367,7 @@ func reopenConcurrent(t *testing.T, s RolloutRecord) {
 			errs <- s.Reopen(t.Context(), &mine, nil, retryAudit())
 		})
 	}
+
 	wg.Wait()
 	close(errs)
 	won := 0
@@ -364,6 +378,7 @@ func reopenConcurrent(t *testing.T, s RolloutRecord) {
 			wantKind(t, err, gozzard.ErrConflict)
 		}
 	}
+
 	equal(t, "retries that were first", won, 1)
 }
 
@@ -392,14 +407,17 @@ func pruneJobs(t *testing.T, s RolloutRecord) {
 		j, _ = createJob(t, s, j, jobTasks(3))
 		return j
 	}
+
 	old, older, oldest := ended(3*time.Hour, record.JobFailed), ended(4*time.Hour, record.JobSucceeded), ended(5*time.Hour, record.JobFailed)
 	fresh, open := ended(time.Minute, record.JobSucceeded), ended(9*time.Hour, record.JobRunning)
+
 	step := func(limit, want int) {
 		t.Helper()
 		n, err := s.PruneJobs(t.Context(), start.Add(-time.Hour), limit)
 		must(t, err)
 		equal(t, "pruned", n, want)
 	}
+
 	there := func(j record.Job, want bool) {
 		t.Helper()
 		_, err := s.Job(t.Context(), 2, j.ID)
@@ -412,6 +430,7 @@ func pruneJobs(t *testing.T, s RolloutRecord) {
 		must(t, err)
 		equal(t, "tasks", len(page.Tasks), 3)
 	}
+
 	step(0, 0)
 	step(2, 2)
 	there(oldest, false)
@@ -448,10 +467,12 @@ func jobContext(t *testing.T, s RolloutRecord) {
 		_, err := s.Job(t.Context(), 2, id)
 		wantKind(t, err, gozzard.ErrNotFound)
 	}
+
 	_, err := s.Job(t.Context(), 3, j.ID)
 	wantKind(t, err, gozzard.ErrNotFound)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	for name, call := range map[string]func() error{
 		"create": func() error { other := newJob(); return s.CreateJob(ended, &other, nil) },
 		"job":    func() error { _, err := s.Job(ended, 2, j.ID); return err },

@@ -14,9 +14,11 @@ import (
 func sessionNewer(t *testing.T, s control.Store) {
 	now, opened, err := s.OpenSession(t.Context(), host("a", 0, 1, 1))
 	must(t, err)
+
 	if opened {
 		t.Fatal("session 0 was opened")
 	}
+
 	equal(t, "an unknown host", now, record.Host{})
 	registered := uint64(0)
 	for _, session := range []uint64{5, 5, 4, 0, 6, 1 << 40, 7} {
@@ -30,10 +32,12 @@ func sessionNewer(t *testing.T, s control.Store) {
 		}
 		equal(t, "session now", now.Session, registered)
 	}
+
 	_, opened, err = s.OpenSession(t.Context(), host("a", math.MaxUint64, 1, 1))
 	if opened {
 		t.Fatalf("a session beyond all counting was opened (%v)", err)
 	}
+
 	wantKind(t, err, gozzard.ErrInvalid)
 	openSession(t, s, "b", 1)
 	hosts, err := s.Hosts(t.Context())
@@ -42,12 +46,13 @@ func sessionNewer(t *testing.T, s control.Store) {
 	equal(t, "session of a", hosts[0].Session, registered)
 }
 
-// sessionJournal: the record knows since which session an agent has its journal. A lost or rolled-back one is noticed at the HELLO that brings it,
-// and every later HELLO still tells, whoever may have died in between.
+// sessionJournal: the record knows since which session an agent has its journal. A lost or rolled-back one is
+// noticed at the HELLO that brings it, and every later HELLO still tells, whoever may have died in between.
 func sessionJournal(t *testing.T, s control.Store) {
 	list := attempts(1)
 	list[0].Agent, list[0].State = "a", gozzard.AttemptDispatched
 	n := accept(t, s, list)
+
 	open := func(session uint64, journal byte, lsn, since uint64) {
 		t.Helper()
 		now, opened, err := s.OpenSession(t.Context(), host("a", session, journal, lsn))
@@ -60,6 +65,7 @@ func sessionJournal(t *testing.T, s control.Store) {
 		must(t, err)
 		equal(t, "recorded since", hosts[0].JournalSince, since)
 	}
+
 	open(1, 1, 100, 1)
 	open(2, 1, 150, 1)
 	_, opened, err := s.OpenSession(t.Context(), host("a", 2, 9, 999)) // refused: leaves nothing behind
@@ -78,7 +84,8 @@ func sessionJournal(t *testing.T, s control.Store) {
 	open(10, 1, math.MaxUint64, 9)
 }
 
-// sessionLaidDown: a host that lost its journal is known as such until its processes were laid down again, whoever may have died in between.
+// sessionLaidDown: a host that lost its journal is known as such until its processes were laid down again, whoever
+// may have died in between.
 func sessionLaidDown(t *testing.T, s control.Store) {
 	open := func(session uint64, journal byte, laid uint64) {
 		t.Helper()
@@ -89,6 +96,7 @@ func sessionLaidDown(t *testing.T, s control.Store) {
 		must(t, err)
 		equal(t, "recorded as laid down", hosts[0].RestoredJournal, laid)
 	}
+
 	open(1, 1, 1) // new: nothing to lose
 	open(2, 2, 1) // lost at 2
 	open(3, 2, 1)
@@ -110,6 +118,7 @@ func sessionProtocol(t *testing.T, s control.Store) {
 		equal(t, "opened", opened, want)
 		equal(t, "protocol now", now.Protocol, known)
 	}
+
 	open(1, 2, true, 0) // said, not recorded
 	open(2, 1, true, 0)
 	must(t, s.RaiseProtocol(t.Context(), "a", 2))

@@ -13,7 +13,8 @@ import (
 var allStates = []gozzard.AttemptState{gozzard.AttemptPending, gozzard.AttemptDispatched, gozzard.AttemptUnknown, gozzard.AttemptOK,
 	gozzard.AttemptFailed, gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted}
 
-// settleStates: the store moves exactly what AttemptState.Sources allows, for every pair of states and for states that do not exist.
+// settleStates: the store moves exactly what AttemptState.Sources allows, for every pair of states and for states
+// that do not exist.
 func settleStates(t *testing.T, s control.Store) {
 	targets := append([]gozzard.AttemptState{0, 8, 200}, allStates...)
 	var list []gozzard.Attempt
@@ -28,13 +29,16 @@ func settleStates(t *testing.T, s control.Store) {
 			want = append(want, slices.Contains(to.Sources(), from))
 		}
 	}
+
 	n := accept(t, s, list)
 	for i := range rows {
 		rows[i].Ref = n.Attempts[i].Ref
 	}
+
 	settle(t, s, want, rows...)
 	got, err := s.Attempts(t.Context(), n.Task.Seq)
 	must(t, err)
+
 	for i := range got {
 		a := n.Attempts[i]
 		if want[i] {
@@ -49,6 +53,7 @@ func settleGuards(t *testing.T, s control.Store) {
 	a := n.Attempts[0]
 	openSession(t, s, a.Agent, 5)
 	dispatch(t, s, a, 5)
+
 	for what, change := range map[string]func(*record.Settlement){
 		"operation":   func(r *record.Settlement) { r.Op = gozzard.NewOpID() },
 		"agent":       func(r *record.Settlement) { r.Agent = "somebody-else" },
@@ -70,6 +75,7 @@ func settleGuards(t *testing.T, s control.Store) {
 			t.Errorf("a wrong %s was taken", what)
 		}
 	}
+
 	equal(t, "states", states(t, s, n.Task.Seq), []gozzard.AttemptState{gozzard.AttemptDispatched, gozzard.AttemptPending})
 	row := settlement(a, gozzard.AttemptOK)
 	row.From, row.FromSession = gozzard.AttemptDispatched, 5
@@ -85,13 +91,16 @@ func settleFrom(t *testing.T, s control.Store) {
 	for i := range list {
 		list[i].Agent = "agent-0"
 	}
+
 	n := accept(t, s, list)
 	dispatch(t, s, n.Attempts[0], 1)
+
 	withdrawn := func(a gozzard.Attempt) record.Settlement {
 		row := settlement(a, gozzard.AttemptNotExecuted)
 		row.From = gozzard.AttemptPending
 		return row
 	}
+
 	settle(t, s, []bool{false, true}, withdrawn(n.Attempts[0]), withdrawn(n.Attempts[1]))
 }
 
@@ -113,6 +122,7 @@ func settleMany(t *testing.T, s control.Store) {
 	for i := range list {
 		list[i].State = gozzard.AttemptDispatched
 	}
+
 	n := accept(t, s, list)
 	var rows []record.Settlement
 	want := make([]bool, len(list))
@@ -123,6 +133,7 @@ func settleMany(t *testing.T, s control.Store) {
 		}
 		rows = append(rows, row)
 	}
+
 	slices.Reverse(rows)
 	slices.Reverse(want)
 	settle(t, s, want, rows...)
@@ -133,20 +144,24 @@ func settleProcesses(t *testing.T, s control.Store) {
 	for i := range list {
 		list[i].State = gozzard.AttemptDispatched
 	}
+
 	n := newTask(list)
 	ids := make([]gozzard.ProcID, len(list))
 	for i := range list {
 		ids[i] = gozzard.ProcID{Agent: list[i].Agent, Key: list[i].Key}
 		n.Register = append(n.Register, record.Process{ID: ids[i], Spec: list[i].Spec, RegisteredAt: start})
 	}
+
 	_, err := s.Accept(t.Context(), n)
 	must(t, err)
+
 	row := func(i int, c record.ProcessChange) record.Settlement {
 		r := settlement(n.Attempts[i], gozzard.AttemptOK)
 		c.ID = ids[i]
 		r.Process = &c
 		return r
 	}
+
 	stale := row(2, record.ProcessChange{Hosted: true, Wanted: gozzard.StateRunning})
 	stale.Op = gozzard.NewOpID() // does not move, so its process must not change
 	unknown := row(3, record.ProcessChange{Wanted: gozzard.StateStopped})
@@ -165,6 +180,7 @@ func settleJournal(t *testing.T, s control.Store) {
 	a := n.Attempts[0]
 	_, _, err := s.OpenSession(t.Context(), host(a.Agent, 1, 1, 10))
 	must(t, err)
+
 	report := func(journal byte, lsn uint64, want gozzard.JournalPos) {
 		t.Helper()
 		row := settlement(a, gozzard.AttemptOK)
@@ -175,6 +191,7 @@ func settleJournal(t *testing.T, s control.Store) {
 		must(t, err)
 		equal(t, "journal", hosts[0].Journal, want)
 	}
+
 	report(1, 25, gozzard.JournalPos{ID: [16]byte{1}, LSN: 25})
 	report(1, 30, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30}) // a verdict that moves nothing tells it as well
 	report(1, 12, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30}) // never back
@@ -186,6 +203,7 @@ func dispatchStates(t *testing.T, s control.Store) {
 	for i := range list {
 		list[i].State = allStates[i]
 	}
+
 	n := accept(t, s, list)
 	var rows []record.Dispatch
 	want := make([]bool, len(list))
@@ -194,6 +212,7 @@ func dispatchStates(t *testing.T, s control.Store) {
 		rows = append(rows, record.Dispatch{Ref: a.Ref, Agent: a.Agent, Session: 3, Deadline: start.Add(9 * time.Minute)})
 		want[i] = a.State == gozzard.AttemptPending
 	}
+
 	moved, err := s.Dispatch(t.Context(), rows)
 	must(t, err)
 	equal(t, "moved", moved, want)
@@ -215,23 +234,29 @@ func dispatchSessions(t *testing.T, s control.Store) {
 		must(t, err)
 		return moved[0]
 	}
+
 	openSession(t, s, n.Attempts[0].Agent, 7)
 	openSession(t, s, n.Attempts[1].Agent, 7)
+
 	for _, session := range []uint64{0, 6, 8} {
 		if try(0, n.Attempts[0].Agent, session) {
 			t.Errorf("dispatched in session %d, registered is 7", session)
 		}
 	}
+
 	if try(2, n.Attempts[2].Agent, 7) {
 		t.Error("dispatched to an agent that has no session")
 	}
 	if try(0, n.Attempts[1].Agent, 7) {
 		t.Error("dispatched to another agent")
 	}
+
 	openSession(t, s, n.Attempts[0].Agent, 8)
+
 	if try(0, n.Attempts[0].Agent, 7) {
 		t.Error("dispatched in a session that was replaced")
 	}
+
 	moved, err := s.Dispatch(t.Context(), []record.Dispatch{
 		{Ref: n.Attempts[0].Ref, Agent: n.Attempts[0].Agent, Session: 8}, {Ref: n.Attempts[1].Ref, Agent: n.Attempts[1].Agent, Session: 7},
 		{Ref: n.Attempts[0].Ref, Agent: n.Attempts[0].Agent, Session: 8}})
@@ -244,6 +269,7 @@ func openAttempts(t *testing.T, s control.Store) {
 	for i := range list {
 		list[i].State, list[i].Agent = allStates[i], agentID(i%2)
 	}
+
 	first := accept(t, s, list)
 	second := accept(t, s, attempts(2))
 	open, err := s.Open(t.Context(), "")

@@ -1,4 +1,5 @@
-// Package storetest is the contracts of control.Store, control.TopologyStore and rollout.Store as tests: every implementation runs them.
+// Package storetest is the contracts of control.Store, control.TopologyStore and rollout.Store as tests: every
+// implementation runs them.
 package storetest
 
 import (

@@ -16,13 +16,15 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// TopologyRecord is what the contract of control.TopologyStore is about: its changes leave audit rows in the record they are part of.
+// TopologyRecord is what the contract of control.TopologyStore is about: its changes leave audit rows in the record
+// they are part of.
 type TopologyRecord interface {
 	control.TopologyStore
 	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 }
 
-// RunTopology runs the contract of control.TopologyStore. open gives a new, empty store and closes it at the end of the test.
+// RunTopology runs the contract of control.TopologyStore. open gives a new, empty store and closes it at the end of
+// the test.
 func RunTopology(t *testing.T, open func(t *testing.T) TopologyRecord) {
 	for _, c := range []struct {
 		name string
@@ -82,6 +84,7 @@ func business(biz, services int) (topology.Business, []topology.Numbers) {
 		}
 		b.Sets = append(b.Sets, set)
 	}
+
 	return b, numbers
 }
 
@@ -105,6 +108,7 @@ func whole(b *topology.Business, numbers []topology.Numbers) topology.Change {
 		s.Modules = nil
 		c.PutSets = append(c.PutSets, s)
 	}
+
 	return c
 }
 
@@ -179,17 +183,20 @@ func businessChanges(t *testing.T, s TopologyRecord) {
 	for i := range 12 {
 		rest.DropServices = append(rest.DropServices, i+1)
 	}
+
 	rest.DropServices = append(rest.DropServices, 900)
 	for _, n := range numbers {
 		rest.DropNumbers = append(rest.DropNumbers, n.Process)
 	}
+
 	saveBusiness(t, s, rest)
 	rec = readBusiness(t, s, 2)
 	equal(t, "an emptied business", rec.Business, topology.Business{ID: 2, Name: "empty"})
 	equal(t, "its numbers", len(rec.Numbers), 0)
 }
 
-// businessMoves: a module goes into a new set and a service instance into another module while their old places are dropped.
+// businessMoves: a module goes into a new set and a service instance into another module while their old places are
+// dropped.
 func businessMoves(t *testing.T, s TopologyRecord) {
 	b, numbers := business(2, 1)
 	saveBusiness(t, s, whole(&b, numbers))
@@ -209,6 +216,7 @@ func businessSeveral(t *testing.T, s TopologyRecord) {
 		b.Name = fmt.Sprint("biz ", biz)
 		saveBusiness(t, s, whole(&b, numbers))
 	}
+
 	saveBusiness(t, s, topology.Change{Biz: 9, Base: 1, Name: "changed", DropServices: []int{1, 2}, DropNumbers: []int{101}})
 	heads, err := s.Businesses(t.Context())
 	must(t, err)
@@ -216,6 +224,7 @@ func businessSeveral(t *testing.T, s TopologyRecord) {
 	for _, h := range heads {
 		got = append(got, fmt.Sprintf("%d %s %d", h.ID, h.Name, h.Version))
 	}
+
 	equal(t, "heads", got, []string{"2 biz 2 1", "9 changed 2", "100 biz 100 1"})
 	b, numbers := business(2, 2)
 	b.Name = "biz 2"
@@ -252,17 +261,20 @@ func businessConflict(t *testing.T, s TopologyRecord) {
 		wantKind(t, err, gozzard.ErrConflict)
 		equal(t, "version", version, int64(0))
 	}
+
 	refuse(topology.Change{Biz: 2, Base: 1})
 	b, numbers := business(2, 2)
 	saveBusiness(t, s, whole(&b, numbers))
 	saveBusiness(t, s, topology.Change{Biz: 2, Base: 1, Name: "second"})
 	before := readBusiness(t, s, 2)
+
 	for _, base := range []int64{0, 1, 3, -1} {
 		c := whole(&b, nil)
 		c.Base, c.DropNumbers = base, []int{101}
 		refuse(c)
 		refuse(topology.Change{Biz: 2, Base: base, DropServices: []int{1}, DropSets: []int{6}})
 	}
+
 	equal(t, "business", readBusiness(t, s, 2), before)
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
@@ -287,6 +299,7 @@ func businessConcurrent(t *testing.T, s TopologyRecord) {
 		wg.Wait()
 		equal(t, "changes that were first", won.Load(), int64(1))
 	}
+
 	equal(t, "version", readBusiness(t, s, 2).Version, int64(3))
 }
 
@@ -294,6 +307,7 @@ func businessOrphans(t *testing.T, s TopologyRecord) {
 	b, numbers := business(2, 1)
 	saveBusiness(t, s, whole(&b, numbers))
 	before := readBusiness(t, s, 2)
+
 	for name, c := range map[string]topology.Change{
 		"a module of no set":           {PutModules: []topology.PlacedModule{{Set: 4711, Module: topology.Module{ID: 1}}}},
 		"a service of no module":       {PutServices: []topology.PlacedService{{Module: 4711, Service: topology.ServiceInstance{ID: 1}}}},
@@ -307,6 +321,7 @@ func businessOrphans(t *testing.T, s TopologyRecord) {
 			t.Errorf("%s was recorded", name)
 		}
 	}
+
 	equal(t, "business", readBusiness(t, s, 2), before)
 }
 
@@ -322,13 +337,16 @@ func businessWhole(t *testing.T, s TopologyRecord) {
 				}
 			}
 		}
+
 		for i := range numbers {
 			numbers[i].HostNum = int(base + 1)
 		}
+
 		c := whole(&b, numbers)
 		c.Base = base
 		return c
 	}
+
 	saveBusiness(t, s, stamped(0))
 	done := make(chan struct{})
 	var reading sync.WaitGroup
@@ -364,9 +382,11 @@ func businessWhole(t *testing.T, s TopologyRecord) {
 			}
 		})
 	}
+
 	for base := range int64(15) {
 		saveBusiness(t, s, stamped(base+1))
 	}
+
 	close(done)
 	reading.Wait()
 }
@@ -384,6 +404,7 @@ func services(t *testing.T, s TopologyRecord) {
 			}
 		}
 	}
+
 	slices.Reverse(ids)
 	ids = append(ids, 1, 7, 1, -3, 99_999)
 	got, err := s.Services(t.Context(), 2, ids)
@@ -408,6 +429,7 @@ func businessContext(t *testing.T, s TopologyRecord) {
 	equal(t, "businesses", len(list), 0)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	for name, call := range map[string]func() error{
 		"businesses": func() error { _, err := s.Businesses(ended); return err },
 		"business":   func() error { _, err := s.Business(ended, 2); return err },
@@ -421,6 +443,7 @@ func businessContext(t *testing.T, s TopologyRecord) {
 			t.Errorf("%s with an ended context: %v", name, err)
 		}
 	}
+
 	list, err = s.Businesses(t.Context())
 	must(t, err)
 	equal(t, "businesses", len(list), 0)

@@ -11,6 +11,7 @@ import (
 // enrolled makes every host of the world a member, as if it had joined with a token of its own.
 func (w *world) enrolled(only string, at time.Time) {
 	w.t.Helper()
+
 	for _, h := range places() {
 		if !strings.Contains(h.seen, only) {
 			continue

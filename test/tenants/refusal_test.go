@@ -16,7 +16,8 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
-// writes reports whether a route changes something. Of our own API that is everything but GET; BlueKing's doors ask by POST, too.
+// writes reports whether a route changes something. Of our own API that is everything but GET; BlueKing's doors ask
+// by POST, too.
 func (rt route) writes() bool {
 	if rt.door == "api" {
 		return rt.method != http.MethodGet
@@ -56,12 +57,14 @@ func (w *world) comesTo(rt route, code int, answer string) string {
 			}
 		}
 	}
+
 	switch {
 	case done > 0:
 		return isDone
 	case rt.door == "api":
 		return nativeAnswer(code, asked)
 	}
+
 	var e struct {
 		Result bool
 		Code   int
@@ -71,6 +74,7 @@ func (w *world) comesTo(rt route, code int, answer string) string {
 	if err := json.Unmarshal([]byte(answer), &e); err != nil {
 		w.t.Fatalf("%v: %.300s", err, answer)
 	}
+
 	switch {
 	case e.Result && asked > 0, e.Result && refusedEntry(e.Data):
 		return isPerEntry
@@ -81,6 +85,7 @@ func (w *world) comesTo(rt route, code int, answer string) string {
 	case e.Code == 1306404 || strings.Contains(answer, "not found") || strings.Contains(answer, "there is no") || strings.Contains(answer, "不存在"):
 		return isMissing
 	}
+
 	return isInvalid
 }
 
@@ -104,24 +109,28 @@ func refusedEntry(data json.RawMessage) bool {
 	if json.Unmarshal(data, &upgraded) == nil && len(upgraded.Failed) > 0 {
 		return len(upgraded.Success) == 0
 	}
+
 	var entries map[string]struct {
 		Code int `json:"error_code"`
 	}
 	if json.Unmarshal(data, &entries) != nil || len(entries) == 0 {
 		return false
 	}
+
 	for _, e := range entries {
 		if e.Code == 0 {
 			return false
 		}
 	}
+
 	return true
 }
 
 // mayWrite is what the roles of this test are there for.
 var mayWrite = map[string][]string{"enroller": {"POST /api/v1/enrol/tokens", "DELETE /api/v1/enrol/tokens/{id}", "PUT /api/v1/enrol/agents/{agent}"}}
 
-// unproven are routes that an admin's requests of this test do not succeed at either, and why. That they refuse is seen here all the same.
+// unproven are routes that an admin's requests of this test do not succeed at either, and why. That they refuse is
+// seen here all the same.
 var unproven = map[string]string{
 	"POST " + enrol.JoinPath:                      "by a token and over TLS: internal/enrol TestTS4Tokens",
 	"POST " + enrol.RenewPath:                     "by a certificate: internal/enrol TestRenewal",
@@ -159,30 +168,36 @@ func accountRequests(k int) map[string]*request {
 		put := strings.NewReplacer("%d", fmt.Sprint(k))
 		all[r.route] = &request{method: method, path: put.Replace(r.path), body: put.Replace(r.body)}
 	}
+
 	return all
 }
 
 // furnish makes what the requests of the roles are about.
 func (w *world) furnish() {
 	w.t.Helper()
+
 	ask := func(path, body string) {
 		w.t.Helper()
 		if code, got := w.send("admin", &request{method: http.MethodPost, path: path, body: body}); code >= 300 || strings.Contains(got, `"result":false`) {
 			w.t.Fatalf("%s: %d %s", path, code, got)
 		}
 	}
+
 	ask("/api/c/compapi/v2/gsekit/api/job/create_job", `{"bk_biz_id":2,"job_object":"process","job_action":"start","scope":{"bk_set_env":"3"}}`)
+
 	for k := range 3 {
 		ask("/api/v1/apps", fmt.Sprintf(`{"code":"s%d","grants":[]}`, k))
 		ask("/api/v1/apps", fmt.Sprintf(`{"code":"x%d","grants":[]}`, k))
 		ask("/api/v1/users", fmt.Sprintf(`{"name":"v%d","grants":[]}`, k))
 		ask("/api/v1/users", fmt.Sprintf(`{"name":"w%d","grants":[]}`, k))
 	}
+
 	w.newTasks()
 }
 
-// TestTS1Refusals sends to every route that changes something requests that an admin is obeyed for, as callers whose credentials are right and whose rights are
-// not enough. Each must be told no: as a whole, entry by entry, or that there is no such thing.
+// TestTS1Refusals sends to every route that changes something requests that an admin is obeyed for, as callers
+// whose credentials are right and whose rights are not enough. Each must be told no: as a whole, entry by entry, or
+// that there is no such thing.
 func TestTS1Refusals(t *testing.T) {
 	w, free := newWorld(t, ""), newWorld(t, "")
 	m := newMaker(w, *seed)
@@ -222,9 +237,12 @@ func TestTS1Refusals(t *testing.T) {
 			}
 		}
 	}
+
 	w.newTasks()
+
 	if diff := gocmp.Diff(before, w.picture(t)); diff != "" {
 		t.Errorf("something was done (-before +after):\n%s", diff)
 	}
+
 	fmt.Printf("threat TS1: %d pairs of route and role that may not write: %v\n", pairs, counts)
 }

@@ -33,24 +33,30 @@ func (w *world) send(app string, r *request) (int, string) {
 func (w *world) sendAs(credentials string, r *request) (int, string) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
+
 	if strings.Contains(r.path, "/stream") {
 		ctx, cancel = context.WithTimeout(ctx, 5*time.Millisecond)
 		defer cancel()
 	}
+
 	var body io.Reader = http.NoBody
 	if r.body != "" {
 		body = strings.NewReader(w.names.put(r.body))
 	}
+
 	req := httptest.NewRequestWithContext(ctx, r.method, w.names.put(r.path), body)
 	req.RemoteAddr = "192.0.2.7:4711"
+
 	if strings.HasPrefix(credentials, "Bearer ") {
 		req.Header.Set("Authorization", credentials)
 	} else if credentials != "" {
 		req.Header.Set("X-Bkapi-Authorization", credentials)
 	}
+
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)
 	}
+
 	rec := httptest.NewRecorder()
 	w.ServeHTTP(rec, req)
 	w.settle()
@@ -61,7 +67,8 @@ func (w *world) sendAs(credentials string, r *request) (int, string) {
 // volatile: ids of requests, numbers of events (they count for the whole fleet), and how long something took.
 var volatile = regexp.MustCompile(`("request_id"|"next"|"cost_time")\s*:\s*("[^"]*"|[\d.]+)|(?:"id":\d+,"agent")|(?m:^(?:id: \d+|:.*)$)`)
 
-// maker makes random requests for all doors: about what a tenant has, about what is another's, and about what there is not.
+// maker makes random requests for all doors: about what a tenant has, about what is another's, and about what there
+// is not.
 type maker struct {
 	*rand.Rand
 	routes []route
@@ -138,9 +145,11 @@ func (m *maker) next() *request {
 // to makes a request to one route.
 func (m *maker) to(rt route) *request {
 	r := &request{method: rt.method, path: m.fill(rt.path)}
+
 	if m.IntN(6) == 0 {
 		r.key = fmt.Sprint("key-", m.IntN(20))
 	}
+
 	var body object
 	switch rt.door {
 	case "gse":
@@ -153,10 +162,12 @@ func (m *maker) to(rt route) *request {
 		m.native(rt, r)
 		return r
 	}
+
 	if rt.method == http.MethodGet {
 		r.path += "?" + query(body)
 		return r
 	}
+
 	r.body = encode(body)
 	return r
 }
@@ -189,6 +200,7 @@ func (m *maker) fill(path string) string {
 	return parameter.ReplaceAllStringFunc(path, func(p string) string {
 		biz := p == "{biz}" || p == "{}" && first && !strings.Contains(path, "/gsekit/") // the bus has the business in the body
 		first = false
+
 		switch {
 		case biz:
 			return fmt.Sprint(m.biz())
@@ -203,6 +215,7 @@ func (m *maker) fill(path string) string {
 		case p == "{file}":
 			return pick(m, "manifest", "signature", releasedDigest)
 		}
+
 		return pick(m, "A", "B", "admin", "u", "nobody")
 	})
 }
@@ -231,14 +244,17 @@ func (m *maker) gse() object {
 		}
 		return o
 	}
+
 	body := one()
 	body["hosts"] = m.some(m.host)
 	body["task_id"] = m.task()
 	body["page"] = object{"start": m.IntN(3), "limit": 1 + m.IntN(5)}
 	body["proc_operate_req"] = m.some(func() any { return one() })
+
 	if m.IntN(3) > 0 {
 		delete(body, "agent_id_list")
 	}
+
 	return body
 }
 
@@ -270,9 +286,11 @@ func (m *maker) kit() object {
 	default:
 		body["scope"] = object{"bk_set_env": "3"}
 	}
+
 	if m.IntN(3) == 0 {
 		body["searches"] = []any{pick(m, "10.1", "10.2", "10.3", "default")}
 	}
+
 	return body
 }
 
@@ -284,14 +302,17 @@ func (m *maker) native(rt route, r *request) {
 		}
 		return object{"ip": m.ip()}
 	}
+
 	scope := object{"biz": m.biz(), "expression": pick(m, "*.*.*.*.*", "*.*.*.java.[41-43]")}
 	body := object{"action": pick(m, "start", "stop", "restart", "kill", "query", "host", "unhost"), "namespace": pick(m, m.namespace(), "*", "beta-*", "a*"),
 		"names": []any{pick(m, m.name(), "*")}}
+
 	if m.IntN(3) == 0 {
 		body["all"] = true
 	} else {
 		body["hosts"] = m.some(hosts)
 	}
+
 	switch {
 	case strings.HasSuffix(rt.path, "/operations") && m.IntN(3) == 0:
 		scope["action"] = body["action"]
@@ -311,12 +332,14 @@ func (m *maker) native(rt route, r *request) {
 	case strings.HasPrefix(rt.path, "/api/v1/grants"), strings.HasPrefix(rt.path, "/api/v1/apps"), strings.HasPrefix(rt.path, "/api/v1/users"):
 		body = object{"app": "A", "user": "u", "code": "A", "name": "u", "password": "0123456789abcdef", "role": "admin", "grants": []any{object{"role": "admin"}}}
 	}
+
 	if rt.method != http.MethodGet {
 		if r.body == "" {
 			r.body = encode(body)
 		}
 		return
 	}
+
 	q := url.Values{}
 	switch {
 	case strings.HasSuffix(rt.path, "/processes"):
@@ -340,6 +363,7 @@ func (m *maker) native(rt route, r *request) {
 	case strings.HasSuffix(rt.path, "/hosts"):
 		m.maybe(q, "limit", fmt.Sprint(1+m.IntN(3)))
 	}
+
 	r.path += "?" + q.Encode()
 }
 

@@ -18,9 +18,10 @@ var (
 	seed     = flag.Uint64("seed", 1, "of the requests")
 )
 
-// TestTI3TwoTenants has two tenants send random requests to every call of every door of one server. What A is answered must be, to the letter, what a
-// server answers that has nothing but what A may see: no foreign row, no foreign count, no other word for what is hidden than for what is not there. And
-// nothing is done for anybody on what is not his.
+// TestTI3TwoTenants has two tenants send random requests to every call of every door of one server. What A is
+// answered must be, to the letter, what a server answers that has nothing but what A may see: no foreign row, no
+// foreign count, no other word for what is hidden than for what is not there. And nothing is done for anybody on
+// what is not his.
 func TestTI3TwoTenants(t *testing.T) {
 	whole, part := newWorld(t, ""), newWorld(t, "A")
 	m := newMaker(whole, *seed)
@@ -53,15 +54,18 @@ func TestTI3TwoTenants(t *testing.T) {
 		}
 		m.jobs = len(whole.jobs.sizes)
 	}
+
 	whole.checkEffects(t)
+
 	if ok < *requests/4 || len(asked) < 50 {
 		t.Fatalf("only %d of %d requests were good, to %d paths: nothing is proven", ok, *requests, len(asked))
 	}
+
 	t.Logf("%d requests to %d paths of A, %d good, %d operations carried out", *requests, len(asked), ok, len(whole.did))
 }
 
-// given notes the tasks that a request made, by the name under which requests and answers have them. B's are not in the world of A: there they have a
-// number that none has.
+// given notes the tasks that a request made, by the name under which requests and answers have them. B's are not in
+// the world of A: there they have a number that none has.
 func (m *maker) given(app string, whole, part *world) {
 	for _, id := range whole.newTasks() {
 		name := fmt.Sprintf("task-%d", m.tasks)
@@ -91,8 +95,8 @@ func (w *world) keepUp(other *world) {
 	}
 }
 
-// checkEffects looks at all that agents were told and all that is recorded: each operation on what is its caller's, and each definition of who may
-// change it.
+// checkEffects looks at all that agents were told and all that is recorded: each operation on what is its caller's,
+// and each definition of who may change it.
 func (w *world) checkEffects(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
@@ -109,9 +113,11 @@ func (w *world) checkEffects(t *testing.T) {
 		}
 		byApp[task.Caller.App]++
 	}
+
 	if byApp["A"] == 0 || byApp["B"] == 0 {
 		t.Errorf("nothing was done by one of them: %v", byApp)
 	}
+
 	// TE6: what nobody may change is as it was.
 	kept := map[gozzard.ProcID]bool{}
 	for rec, err := range w.store.Processes(t.Context(), nil) {
@@ -124,29 +130,35 @@ func (w *world) checkEffects(t *testing.T) {
 			t.Errorf("the definition of %s on %s was changed: %+v %v", rec.ID.Key, rec.ID.Agent, s, err)
 		}
 	}
+
 	for _, p := range procs() {
 		if p.seen == "N" && !kept[gozzard.ProcID{Agent: p.agent, Key: p.key}] {
 			t.Errorf("%s on %s is registered no more", p.key, p.agent)
 		}
 	}
+
 	var agents []gozzard.AgentID
 	for _, h := range places() {
 		agents = append(agents, h.agent)
 	}
+
 	groups, err := w.store.Groups(t.Context(), "", agents)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, g := range groups {
 		if !owns("A", g.Agent, g.Namespace) && !owns("B", g.Agent, g.Namespace) {
 			t.Errorf("a pool was set for %s on %s", g.Namespace, g.Agent)
 		}
 	}
+
 	for _, biz := range []int{2, 3} {
 		if rec, err := w.plane.Business(t.Context(), everybody, biz); err != nil || rec.Version != 1 {
 			t.Errorf("business %d is at version %d: %v", biz, rec.Version, err)
 		}
 	}
+
 	if n, _ := w.plane.Find(everybody, fleet.Filter{Agents: []gozzard.AgentID{"host-n1"}}, 0, 10); n != 1 {
 		t.Errorf("%d processes on a host that is nobody's", n)
 	}

@@ -15,17 +15,19 @@ import (
 	"github.com/gozzard/gozzard/internal/nats"
 )
 
-// TestTS1Walk goes over every method of every path of every door with credentials that are missing, wrong, expired or not enough, and looks that nothing
-// but a refusal comes of it.
+// TestTS1Walk goes over every method of every path of every door with credentials that are missing, wrong, expired
+// or not enough, and looks that nothing but a refusal comes of it.
 func TestTS1Walk(t *testing.T) {
 	w := newWorld(t, "")
 	m := newMaker(w, *seed)
 	other := newWorld(t, "") // another server, that has the same apps with other secrets
 	ours, theirs := w.newApp("twin"), other.newApp("twin")
 	before := w.picture(t)
+
 	header := func(app, secret, rest string) string {
 		return fmt.Sprintf(`{"bk_app_code":%q,"bk_app_secret":%q%s}`, app, secret, rest)
 	}
+
 	pairs := 0
 	for name, credentials := range map[string]string{
 		"none": "", "no secret": header("admin", "", `,"bk_username":"u"`), "wrong secret": header("admin", "admin-secreT", `,"bk_username":"u"`),
@@ -47,6 +49,7 @@ func TestTS1Walk(t *testing.T) {
 			}
 		}
 	}
+
 	if code, got := w.sendAs(header("plain", "plain-secret", `,"bk_token":"good"`), &request{method: "GET", path: "/api/v1/hosts"}); code != 200 {
 		t.Errorf("the right token: %d %s", code, got)
 	}
@@ -99,7 +102,8 @@ var (
 	refused = regexp.MustCompile(`"result":\s*false`)
 )
 
-// isRefusal tells a refusal for want of credentials from any other answer. The compatible doors say it in their numbers.
+// isRefusal tells a refusal for want of credentials from any other answer. The compatible doors say it in their
+// numbers.
 func isRefusal(rt route, code int, answer string) bool {
 	if rt.door == "api" {
 		return code == 400 && strings.Contains(answer, "X-Bkapi-Authorization") || code == 401 || code == 403
@@ -116,45 +120,55 @@ func isRefusal(rt route, code int, answer string) bool {
 func (w *world) picture(t *testing.T) (lines []string) {
 	t.Helper()
 	w.settle()
+
 	for rec, err := range w.store.Processes(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %v %s hosted=%v wanted=%v", rec.ID.Agent, rec.ID.Key, rec.Labels, rec.Spec, rec.Hosted, rec.Wanted))
 	}
+
 	var agents []gozzard.AgentID
 	for _, h := range places() {
 		agents = append(agents, h.agent)
 	}
+
 	groups, err := w.store.Groups(t.Context(), "", agents)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines = append(lines, fmt.Sprintf("%+v", groups))
 	for _, h := range w.plane.Businesses(everybody) {
 		lines = append(lines, fmt.Sprintf("%+v", h))
 	}
+
 	rolls, err := w.releases.Upgrades(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	published, err := w.releases.Releases()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines = append(lines, fmt.Sprintf("%d releases, rolls %+v", len(published), rolls))
 	accounts, _, err := w.store.LoadAccounts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines = append(lines, fmt.Sprintf("%d jobs, accounts %+v", len(w.jobs.sizes), accounts))
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for _, d := range w.did {
 		if !d.op.Action.ReadOnly() {
 			lines = append(lines, fmt.Sprintf("%s did %s to %s", d.agent, d.op.Action, d.op.Key))
 		}
 	}
+
 	return lines
 }
 
@@ -165,19 +179,24 @@ func TestTS1FabricSubjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(b.Close)
+
 	for _, c := range [][2]string{{"", ""}, {"0.evil", ""}, {"0.evil", "wrong"}, {"hub", secret}, {"", secret}, {"0.*", secret}, {"0.>", secret}} {
 		if conn, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo(c[0], c[1])); err == nil {
 			conn.Close()
 			t.Errorf("%q came in with %q", c[0], c[1])
 		}
 	}
+
 	var denied atomic.Int64
 	conn, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo("0.evil", secret), natsgo.ErrorHandler(
 		func(*natsgo.Conn, *natsgo.Subscription, error) { denied.Add(1) }))
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(conn.Close)
 	want := int64(0)
 	check := func(what string) {
@@ -189,6 +208,7 @@ func TestTS1FabricSubjects(t *testing.T) {
 			}
 		}
 	}
+
 	for _, kind := range []string{"op", "res", "st"} {
 		for _, of := range []string{"0.victim", "1.evil", "0.*", "*.evil", ">", "0.evil.x"} {
 			subject := kind + "." + of
@@ -209,18 +229,21 @@ func TestTS1FabricSubjects(t *testing.T) {
 			check("speaking on " + subject)
 		}
 	}
+
 	for _, subject := range []string{"op.0.evil", "_INBOX.x", "$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
 		if err := conn.Publish(subject, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		check("speaking on " + subject)
 	}
+
 	for _, subject := range []string{">", "res.0.evil", "st.0.evil", "_INBOX.>", "$SYS.>", "$JS.>"} {
 		if _, err := conn.SubscribeSync(subject); err != nil {
 			t.Fatal(err)
 		}
 		check("listening on " + subject)
 	}
+
 	if denied.Load() != want {
 		t.Errorf("%d refusals, want %d", denied.Load(), want)
 	}

@@ -38,8 +38,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The fleet of these tests. Everything in it says who may see it: by its name, or by a tag in a place where answers show it. A is the first tenant, B the
-// second; what has neither letter is nobody's.
+// The fleet of these tests. Everything in it says who may see it: by its name, or by a tag in a place where answers
+// show it. A is the first tenant, B the second; what has neither letter is nobody's.
 type place struct {
 	agent gozzard.AgentID
 	ip    string
@@ -57,7 +57,8 @@ type proc struct {
 	seen  string
 }
 
-// procs has each tenant's processes on his own hosts, on the shared one, and where he must not see them: on hosts that are not his.
+// procs has each tenant's processes on his own hosts, on the shared one, and where he must not see them: on hosts
+// that are not his.
 func procs() []proc {
 	p := func(agent gozzard.AgentID, namespace, name, seen string) proc {
 		return proc{agent, gozzard.Key{Namespace: namespace, Name: name}, seen}
@@ -81,14 +82,17 @@ func document(biz int, own, shared, foreign, seen string, whole bool) string {
 		return fmt.Sprintf(`{id: %d, name: %s-%d, host: {ip: %s, cloud: 0}, processes: [{id: %d, name: java, user: root, work_path: /data,
           pid_file: /run/java.pid, start_cmd: ./%s, stop_cmd: ./stop}]}`, id, tag(seen), id, ip, 40+id, tag(seen))
 	}
+
 	instances := []string{instance(1, own, seen), instance(2, shared, seen)}
 	hiddenSet, hiddenTemplate := "", ""
+
 	if whole {
 		instances = append(instances, instance(3, foreign, "N"))
 		hiddenSet = fmt.Sprintf("\n  - {id: 8, name: %s, env: 3, modules: [{id: 81, name: %[1]s, instances: [%s]}]}", tag("N"),
 			strings.ReplaceAll(instance(4, "10.9.0.1", "N"), "name: java", "name: other"))
 		hiddenTemplate = fmt.Sprintf("\n  - {id: 2, name: %s, file_name: f, abs_path: /etc, owner: root, group: root, mode: \"0644\", bind: {processes: [43]}}", tag("N"))
 	}
+
 	return fmt.Sprintf(`biz: %d
 name: %s
 clouds: [{id: 0, name: default}]
@@ -111,6 +115,7 @@ func apps() auth.Config {
 	app := func(code string, grants ...gozzard.Grant) auth.App {
 		return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(code + "-secret")}, AssertsUsers: true, Grants: grants}
 	}
+
 	hosts := nets("10.1.0.0/16", "10.3.0.0/16")
 	return auth.Config{Apps: []auth.App{
 		app("admin", gozzard.Grant{Role: gozzard.RoleAdmin}),
@@ -209,12 +214,14 @@ var everybody = gozzard.Caller{App: "admin", User: "root", Rights: gozzard.Every
 func newWorld(t testing.TB, only string) *world {
 	t.Helper()
 	w := &world{t: t, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}}, metrics: api.NewMetrics()}
+
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	var err error
 	w.store, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	must(err)
@@ -222,6 +229,7 @@ func newWorld(t testing.TB, only string) *world {
 	w.plane, err = control.New(t.Context(), control.Options{
 		Store: &countedTasks{w.store, w}, Topology: w.store, Dispatch: w, Live: fleet.New(), Now: func() time.Time { return now },
 	})
+
 	must(err)
 	w.accounts, err = auth.Open(t.Context(), w.store, auth.Options{})
 	must(err)
@@ -255,10 +263,12 @@ func (w *world) release() *upgrade.Runner {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	r, err := upgrade.New(w.t.Context(), upgrade.Options{Store: w.store, Shelf: shelf, Fleet: oneHost{}, TwoPerson: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	m := &release.Manifest{Version: released, Created: time.Now(), Expires: time.Now().Add(time.Hour), Files: []release.File{
 		{Platform: "linux/amd64", Name: "gozzard", Size: 1, SHA256: releasedDigest},
 	}}
@@ -272,6 +282,7 @@ func (w *world) release() *upgrade.Runner {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	return r
 }
 
@@ -290,14 +301,17 @@ func (w *world) desk() *enrol.Registry {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	signer, err := signing.OpenSigner(dir, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	d, err := enrol.NewRegistry(w.t.Context(), enrol.RegistryOptions{Store: w.store, Authority: ca, Address: func() string { return "127.0.0.1:1" }, Key: signer.Key, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	return d
 }
 
@@ -309,6 +323,7 @@ func (w *world) run() {
 			w.t.Error(err)
 		}
 	})
+
 	wg.Go(func() {
 		for {
 			select {
@@ -319,6 +334,7 @@ func (w *world) run() {
 			}
 		}
 	})
+
 	w.t.Cleanup(func() {
 		cancel()
 		wg.Wait()
@@ -341,6 +357,7 @@ func (w *world) populate(only string) {
 			Hello: &gozzard.Hello{Host: info}})
 		w.until("a host is there", func() bool { _, ok := w.plane.Resolve(everybody, gozzard.Target{Agent: h.agent}); return ok })
 	}
+
 	seq := map[gozzard.AgentID]uint64{}
 	for _, p := range procs() {
 		if !whole && !strings.Contains(p.seen, only) {
@@ -355,7 +372,9 @@ func (w *world) populate(only string) {
 		w.plane.Receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1, Events: []gozzard.Event{
 			{Seq: seq[p.agent], Key: p.key, Kind: gozzard.EventStarted, At: 1700000000000, Message: text}}})
 	}
+
 	w.settle()
+
 	for _, doc := range []string{
 		document(2, "10.1.0.1", "10.3.0.1", "10.2.0.2", "A", whole), document(3, "10.2.0.1", "10.3.0.1", "10.1.0.2", "B", whole),
 	} {
@@ -409,6 +428,7 @@ func (w *world) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error 
 	default:
 		return nil
 	}
+
 	w.inbox <- func() { w.plane.Receive(to, cloud, r) }
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// bill is a bill of materials in the words of CycloneDX 1.6. It has no time and no random number: the same binary has the same bill.
+// bill is a bill of materials in the words of CycloneDX 1.6. It has no time and no random number: the same binary
+// has the same bill.
 type bill struct {
 	Format     string      `json:"bomFormat"`
 	Version    string      `json:"specVersion"`
@@ -60,10 +61,12 @@ func printBill(out io.Writer, version, path string) error {
 	if err != nil {
 		return fmt.Errorf("cannot read what %s is built from: %w", path, err)
 	}
+
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
+
 	system, arch := setting(info, "GOOS"), setting(info, "GOARCH")
 	sources, err := modules([]string{system + "/" + arch}, info.Path)
 	if err != nil {
@@ -72,10 +75,12 @@ func printBill(out io.Writer, version, path string) error {
 	if version != "" {
 		info.Main.Version = version
 	}
+
 	b, err := makeBill(info, sha256.Sum256(text), sources)
 	if err != nil {
 		return err
 	}
+
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
@@ -96,6 +101,7 @@ func makeBill(info *debug.BuildInfo, digest [32]byte, sources []*module) (*bill,
 	for _, m := range sources {
 		byPath[m.Path] = m
 	}
+
 	app := component{Type: "application", Name: info.Main.Path, Version: info.Main.Version, Licences: named([]string{"Apache-2.0"}),
 		Hashes: []hash{{"SHA-256", hex.EncodeToString(digest[:])}}}
 	app.URL = packageURL(app.Name, app.Version)
@@ -105,6 +111,7 @@ func makeBill(info *debug.BuildInfo, digest [32]byte, sources []*module) (*bill,
 			app.Properties = append(app.Properties, property{"go:build:" + key, v})
 		}
 	}
+
 	deps := []*debug.Module{{Path: "std", Version: info.GoVersion}}
 	for _, d := range info.Deps {
 		if d.Replace != nil {
@@ -112,6 +119,7 @@ func makeBill(info *debug.BuildInfo, digest [32]byte, sources []*module) (*bill,
 		}
 		deps = append(deps, d)
 	}
+
 	b := &bill{Format: "CycloneDX", Version: "1.6", Serial: serial(digest), Revision: 1, Metadata: metadata{app}}
 	for _, d := range deps {
 		m := byPath[d.Path]
@@ -129,6 +137,7 @@ func makeBill(info *debug.BuildInfo, digest [32]byte, sources []*module) (*bill,
 		}
 		b.Components = append(b.Components, c)
 	}
+
 	return b, nil
 }
 

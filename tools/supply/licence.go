@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// allowed are the kinds of licences under which a module may be built into a program under Apache-2.0 without conditions on the program itself.
+// allowed are the kinds of licences under which a module may be built into a program under Apache-2.0 without
+// conditions on the program itself.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 // kinds tells licences by sentences that no other has, in the form of plain. One text can hold several.
@@ -70,10 +71,12 @@ func isLicence(name string) bool { return licenceName.MatchString(name) }
 // isAside: the file goes with a licence: notices, licences of parts.
 func isAside(name string) bool { return asideName.MatchString(name) && !isLicence(name) }
 
-// isOthers: the file lists licences of other modules, those of its tests among them; what is built in of these is judged by itself.
+// isOthers: the file lists licences of other modules, those of its tests among them; what is built in of these is
+// judged by itself.
 func isOthers(name string) bool { return isAside(name) && otherNames.MatchString(name) }
 
-// licences names the licences of a module. Every licence file must be known and allowed; a file beside it may be unknown, but not forbidden.
+// licences names the licences of a module. Every licence file must be known and allowed; a file beside it may be
+// unknown, but not forbidden.
 func (m *module) licences() (ids []string, err error) {
 	own := false
 	for _, file := range m.sortedFiles() {
@@ -98,9 +101,11 @@ func (m *module) licences() (ids []string, err error) {
 			}
 		}
 	}
+
 	if !own {
 		return nil, fmt.Errorf("%s has no licence in %s", m.Path, m.Dir)
 	}
+
 	slices.Sort(ids)
 	return ids, nil
 }
@@ -110,6 +115,7 @@ func listLicences(out io.Writer, platforms []string, pkg string) error {
 	if err != nil {
 		return err
 	}
+
 	var bad []error
 	for _, m := range all {
 		ids, err := m.licences()
@@ -121,9 +127,11 @@ func listLicences(out io.Writer, platforms []string, pkg string) error {
 			return err
 		}
 	}
+
 	if len(bad) > 0 {
 		return errors.Join(bad...)
 	}
+
 	_, err = fmt.Fprintf(out, "licences: %d modules, all of %s\n", len(all), strings.Join(allowed, ", "))
 	return err
 }
@@ -134,6 +142,7 @@ func printTexts(out io.Writer, platforms []string, pkg string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, m := range all {
 		if _, err := m.licences(); err != nil {
 			return err
@@ -152,5 +161,6 @@ func printTexts(out io.Writer, platforms []string, pkg string) error {
 			}
 		}
 	}
+
 	return nil
 }

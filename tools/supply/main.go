@@ -1,4 +1,5 @@
-// Command supply makes what goes with a release: the licences of everything that is built in, bills of materials, checksums and signatures.
+// Command supply makes what goes with a release: the licences of everything that is built in, bills of materials,
+// checksums and signatures.
 package main
 
 import (
@@ -34,15 +35,18 @@ func run(args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errUsage
 	}
+
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	platforms := flags.String("platforms", "", "")
 	version := flags.String("version", "", "")
 	key := flags.String("key", "", "")
 	days := flags.String("days", "365", "")
+
 	if err := flags.Parse(args[1:]); err != nil || flags.NArg() != 1 {
 		return errUsage
 	}
+
 	what := flags.Arg(0)
 	switch args[0] {
 	case "licences":
@@ -62,5 +66,6 @@ func run(args []string, out io.Writer) error {
 	case "verify":
 		return verify(*key, what, out)
 	}
+
 	return errUsage
 }

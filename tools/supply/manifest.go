@@ -15,22 +15,26 @@ import (
 	"github.com/gozzard/gozzard/internal/release"
 )
 
-// writeManifest writes down what agents check before they update themselves: the version, its end and every program of a folder.
+// writeManifest writes down what agents check before they update themselves: the version, its end and every program
+// of a folder.
 func writeManifest(version, days, dir string, out io.Writer) error {
 	if _, err := release.ParseVersion(version); err != nil {
 		_, err = fmt.Fprintf(out, "supply: no manifest, so no agent updates itself to this: %v\n", err)
 		return err
 	}
+
 	life, err := time.ParseDuration(days + "h")
 	if err != nil || life <= 0 {
 		return fmt.Errorf("-days %q is no number of days", days)
 	}
+
 	now := time.Now().UTC().Truncate(time.Second)
 	m := &release.Manifest{Version: version, Created: now, Expires: now.Add(24 * life)}
 	paths, err := filepath.Glob(filepath.Join(dir, "gozzard-*"))
 	if err != nil {
 		return err
 	}
+
 	for _, path := range paths {
 		f, err := program(path)
 		if err != nil {
@@ -40,10 +44,12 @@ func writeManifest(version, days, dir string, out io.Writer) error {
 			m.Files = append(m.Files, f)
 		}
 	}
+
 	text, err := m.Encode()
 	if err != nil {
 		return err
 	}
+
 	return os.WriteFile(filepath.Join(dir, release.ManifestName), text, 0o644)
 }
 
@@ -99,18 +105,22 @@ func verifyManifest(public ed25519.PublicKey, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	signature, err := os.ReadFile(filepath.Join(dir, release.SignatureName))
 	if err != nil {
 		return err
 	}
+
 	m, err := release.Verify(public, text, signature)
 	if err != nil {
 		return err
 	}
+
 	for _, f := range m.Files {
 		if sum, err := sumOf(filepath.Join(dir, f.Name)); err != nil || sum != f.SHA256 {
 			return errors.Join(fmt.Errorf("%s is not the file of the manifest", f.Name), err)
 		}
 	}
+
 	return nil
 }

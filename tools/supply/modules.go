@@ -34,16 +34,19 @@ type listed struct {
 	}
 }
 
-// modules finds everything that is built into a package on any of the platforms, this one when none is named, sorted by path.
+// modules finds everything that is built into a package on any of the platforms, this one when none is named,
+// sorted by path.
 func modules(platforms []string, pkg string) ([]*module, error) {
 	if len(platforms) == 0 {
 		platforms = []string{""}
 	}
+
 	all := map[string]*module{}
 	std, err := standard()
 	if err != nil {
 		return nil, err
 	}
+
 	all[std.Path] = std
 	for _, p := range platforms {
 		packages, err := list(p, pkg)
@@ -67,6 +70,7 @@ func modules(platforms []string, pkg string) ([]*module, error) {
 			}
 		}
 	}
+
 	return slices.SortedFunc(maps.Values(all), func(a, b *module) int { return strings.Compare(a.Path, b.Path) }), nil
 }
 
@@ -74,6 +78,7 @@ func modules(platforms []string, pkg string) ([]*module, error) {
 func list(platform, pkg string) ([]listed, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,ImportPath,Module", pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+
 	if platform != "" {
 		system, arch, ok := strings.Cut(platform, "/")
 		if !ok {
@@ -81,12 +86,14 @@ func list(platform, pkg string) ([]listed, error) {
 		}
 		cmd.Env = append(cmd.Env, "GOOS="+system, "GOARCH="+arch)
 	}
+
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("cannot list what %s is built from: %w: %s", pkg, err, &stderr)
 	}
+
 	var all []listed
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var l listed

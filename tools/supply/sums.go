@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// The names of the files that stand for all others of a release. The signature is that of `openssl pkeyutl -sign -rawin`, so that nobody needs this program
-// to check it.
+// The names of the files that stand for all others of a release. The signature is that of `openssl pkeyutl -sign
+// -rawin`, so that nobody needs this program to check it.
 const (
 	sumsFile      = "SHA256SUMS"
 	signatureFile = "SHA256SUMS.sig"
@@ -28,6 +28,7 @@ func sums(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var b bytes.Buffer
 	for _, e := range entries {
 		switch {
@@ -42,9 +43,11 @@ func sums(dir string) ([]byte, error) {
 		}
 		fmt.Fprintf(&b, "%s  %s\n", sum, e.Name())
 	}
+
 	if b.Len() == 0 {
 		return nil, fmt.Errorf("%s has no files", dir)
 	}
+
 	return b.Bytes(), nil
 }
 
@@ -81,20 +84,24 @@ func sign(keyFile, dir string) error {
 	return os.WriteFile(filepath.Join(dir, signatureFile), ed25519.Sign(private, text), 0o644)
 }
 
-// verify believes nothing in a folder before its signature: then the checksums must be those of its files, all of them and no others.
+// verify believes nothing in a folder before its signature: then the checksums must be those of its files, all of
+// them and no others.
 func verify(keyFile, dir string, out io.Writer) error {
 	key, err := readKey(keyFile, "PUBLIC KEY", x509.ParsePKIXPublicKey)
 	if err != nil {
 		return err
 	}
+
 	public, ok := key.(ed25519.PublicKey)
 	if !ok {
 		return fmt.Errorf("%s is not an Ed25519 key", keyFile)
 	}
+
 	text, err := os.ReadFile(filepath.Join(dir, sumsFile))
 	if err != nil {
 		return err
 	}
+
 	signature, err := os.ReadFile(filepath.Join(dir, signatureFile))
 	if err != nil {
 		return err
@@ -102,6 +109,7 @@ func verify(keyFile, dir string, out io.Writer) error {
 	if !ed25519.Verify(public, text, signature) {
 		return fmt.Errorf("%s is not signed by %s", filepath.Join(dir, sumsFile), keyFile)
 	}
+
 	found, err := sums(dir)
 	if err != nil {
 		return err
@@ -112,6 +120,7 @@ func verify(keyFile, dir string, out io.Writer) error {
 	if err := verifyManifest(public, dir); err != nil {
 		return err
 	}
+
 	_, err = fmt.Fprintf(out, "verified: %d files\n", bytes.Count(text, []byte("\n")))
 	return err
 }
@@ -130,17 +139,21 @@ func readKey(path, kind string, parse func([]byte) (any, error)) (any, error) {
 	if path == "" {
 		return nil, errors.New("-key is required")
 	}
+
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
+
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != kind {
 		return nil, fmt.Errorf("%s is not a PEM file with a %s", path, strings.ToLower(kind))
 	}
+
 	key, err := parse(block.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", path, err)
 	}
+
 	return key, nil
 }

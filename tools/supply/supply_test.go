@@ -60,13 +60,16 @@ func TestLicencesOfAModule(t *testing.T) {
 			if err := os.Mkdir(part, 0o755); err != nil {
 				t.Fatal(err)
 			}
+
 			for file, text := range tt.files {
 				write(t, filepath.Join(dir, filepath.FromSlash(file)), []byte(text))
 			}
+
 			m := &module{Path: "example.org/m", Dir: dir, files: map[string]bool{}}
 			if err := m.look(part); err != nil {
 				t.Fatal(err)
 			}
+
 			ids, err := m.licences()
 			if strings.Join(ids, " ") != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%q, %v", ids, err)
@@ -96,19 +99,23 @@ func TestBill(t *testing.T) {
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
+
 	var first, second bytes.Buffer
 	for _, out := range []*bytes.Buffer{&first, &second} {
 		if err := run([]string{"sbom", "-version", "v1.2.3+x", bin}, out); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Error("two bills of one binary")
 	}
+
 	var b bill
 	if err := json.Unmarshal(first.Bytes(), &b); err != nil {
 		t.Fatal(err)
 	}
+
 	app := b.Metadata.Component
 	if b.Format != "CycloneDX" || b.Version != "1.6" || len(b.Serial) != len("urn:uuid:")+36 || app.Version != "v1.2.3+x" || app.URL != "pkg:golang/github.com/gozzard/gozzard@v1.2.3%2Bx" {
 		t.Errorf("%+v", b)
@@ -121,25 +128,30 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// TestSignedRelease: one changed, added, removed or renamed file, another key or another signature, and a release is not one.
+// TestSignedRelease: one changed, added, removed or renamed file, another key or another signature, and a release
+// is not one.
 func TestSignedRelease(t *testing.T) {
 	keys, dir := t.TempDir(), t.TempDir()
 	private, public := keyPair(t, keys, "release")
 	_, stranger := keyPair(t, keys, "stranger")
+
 	for _, name := range []string{"a", "b"} {
 		write(t, filepath.Join(dir, name), []byte("file "+name))
 	}
+
 	for _, args := range [][]string{{"sums", dir}, {"sign", "-key", private, dir}, {"verify", "-key", public, dir}} {
 		if err := run(args, new(bytes.Buffer)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if path, err := exec.LookPath("openssl"); err == nil { // others can check it too
 		out, err := exec.Command(path, "pkeyutl", "-verify", "-pubin", "-inkey", public, "-rawin", "-in", filepath.Join(dir, sumsFile), "-sigfile", filepath.Join(dir, signatureFile)).CombinedOutput()
 		if err != nil {
 			t.Errorf("openssl: %v\n%s", err, out)
 		}
 	}
+
 	for name, change := range map[string]func(dir string) string{
 		"another key":     func(string) string { return stranger },
 		"changed file":    func(dir string) string { write(t, filepath.Join(dir, "a"), []byte("file A")); return public },
@@ -159,6 +171,7 @@ func TestSignedRelease(t *testing.T) {
 			t.Errorf("%s: verified", name)
 		}
 	}
+
 	for _, args := range [][]string{nil, {"sums"}, {"nothing", dir}, {"sign", dir}, {"sums", "a", "b"}, {"sums", t.TempDir()}, {"sign", "-key", public, dir}} {
 		if err := run(args, new(bytes.Buffer)); err == nil {
 			t.Errorf("%q was done", args)
@@ -172,14 +185,17 @@ func keyPair(t *testing.T, dir, name string) (private, public string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	privDER, err := x509.MarshalPKCS8PrivateKey(priv)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	pubDER, err := x509.MarshalPKIXPublicKey(pub)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	private, public = filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".pub")
 	write(t, private, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: privDER}))
 	write(t, public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pubDER}))
@@ -200,6 +216,7 @@ func TestTE8Manifest(t *testing.T) {
 	for _, name := range []string{"gozzard-linux-amd64", "gozzard-windows-amd64.exe", "gozzard-linux-amd64.cdx.json", "LICENSE"} {
 		write(t, filepath.Join(dir, name), []byte("file "+name))
 	}
+
 	do := func(args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
@@ -208,9 +225,11 @@ func TestTE8Manifest(t *testing.T) {
 		}
 		return out.String()
 	}
+
 	if out := do("manifest", "-version", "abc1234", dir); !strings.Contains(out, "no manifest") {
 		t.Error(out)
 	}
+
 	do("signmanifest", "-key", private, dir)
 	do("manifest", "-version", "1.2.3", "-days", "10", dir)
 	do("signmanifest", "-key", private, dir)
@@ -221,16 +240,20 @@ func TestTE8Manifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	m, err := release.Parse(text)
 	if err != nil || len(m.Files) != 2 || m.Files[1].Platform != "windows/amd64" || m.Expires.Sub(m.Created) != 240*time.Hour {
 		t.Errorf("%+v, %v", m, err)
 	}
+
 	write(t, filepath.Join(dir, release.SignatureName), make([]byte, ed25519.SignatureSize)) // as if the sums had been made for it
 	do("sums", dir)
 	do("sign", "-key", private, dir)
+
 	if err := run([]string{"verify", "-key", public, dir}, new(bytes.Buffer)); err == nil {
 		t.Error("a manifest that is not signed was verified")
 	}
+
 	for _, args := range [][]string{{"manifest", "-version", "1.2.3", t.TempDir()}, {"manifest", "-version", "1.2.3", "-days", "0", dir}, {"signmanifest", "-key", public, dir}} {
 		if err := run(args, new(bytes.Buffer)); err == nil {
 			t.Errorf("%q did something", args)

@@ -24,8 +24,8 @@ type upgraded struct {
 	Success []string `json:"success"`
 }
 
-// upgrade binds what is stored under a host's address to its agent id. A host that is not served by that agent is told as failed; trouble of ours
-// ends the call, which can be repeated.
+// upgrade binds what is stored under a host's address to its agent id. A host that is not served by that agent is
+// told as failed; trouble of ours ends the call, which can be repeated.
 func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 	type binding struct {
 		place
@@ -35,6 +35,7 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 	seen := make(map[hostID]bool)
 	hosts := c.Body.Get("hosts")
 	before := c.Faults.Len()
+
 	n := hosts.List(s.maxHosts, func(e *strictjson.Value) {
 		b := binding{place: readHost(e)}
 		if id := e.Get("bk_agent_id"); e.IsObject() {
@@ -48,12 +49,14 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 			list = append(list, b)
 		}
 	})
+
 	if n == 0 && c.Faults.Len() == before {
 		hosts.Fault("at least one host is required")
 	}
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
+
 	out := upgraded{Failed: []string{}, Success: []string{}}
 	for i := range list {
 		b := &list[i]
@@ -69,6 +72,7 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 			return nil, err
 		}
 	}
+
 	return out, nil
 }
 
@@ -80,9 +84,11 @@ type agentAlive struct {
 
 func (s *server) agentStatus(_ context.Context, c *blueking.Call) (any, error) {
 	places := s.readPlaces(&c.Body)
+
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
+
 	out := make(map[string]agentAlive, len(places))
 	for i := range places {
 		p := &places[i]
@@ -94,6 +100,7 @@ func (s *server) agentStatus(_ context.Context, c *blueking.Call) (any, error) {
 		}
 		out[p.name(formV2)] = a
 	}
+
 	return out, nil
 }
 
@@ -146,7 +153,8 @@ func stateOf(h fleet.Host, known bool) (code int, word string) {
 	return agentRunning, "running"
 }
 
-// listAgentState has a row for every agent asked, also when none is known: the number that the original answers then is an error to most.
+// listAgentState has a row for every agent asked, also when none is known: the number that the original answers
+// then is an error to most.
 func (s *server) listAgentState(_ context.Context, c *blueking.Call) (any, error) {
 	places := s.readPlaces(&c.Body)
 	if err := c.Faults.Err(); err != nil {
@@ -194,9 +202,11 @@ type agentRow struct {
 
 func (s *server) listAgentInfo(_ context.Context, c *blueking.Call) (any, error) {
 	places := s.readPlaces(&c.Body)
+
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
+
 	out := make([]agentRow, len(places))
 	for i := range places {
 		p := &places[i]
@@ -216,5 +226,6 @@ func (s *server) listAgentInfo(_ context.Context, c *blueking.Call) (any, error)
 		r.LastStatusCode, r.LastStatus = r.StatusCode, r.Status
 		out[i] = r
 	}
+
 	return out, nil
 }

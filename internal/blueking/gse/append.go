@@ -26,9 +26,11 @@ func (p procPage) AppendJSON(b []byte) []byte {
 
 func appendRows(b []byte, rows []procInfo) []byte {
 	b = append(b, `"proc_infos":`...)
+
 	if rows == nil {
 		return append(b, "null"...)
 	}
+
 	b = slices.Grow(b, len(rows)*rowBytes)
 	b = append(b, '[')
 	for i := range rows {
@@ -37,6 +39,7 @@ func appendRows(b []byte, rows []procInfo) []byte {
 		}
 		b = rows[i].append(b)
 	}
+
 	return append(b, ']')
 }
 
@@ -83,6 +86,7 @@ func (m entries) AppendJSON(b []byte) []byte {
 		b = appendText(b, `,"content":`, e.Content)
 		b = append(b, '}')
 	}
+
 	return append(b, '}')
 }
 

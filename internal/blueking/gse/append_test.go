@@ -10,7 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// TestAppendedAnswers looks inside because callers see only one of the two ways: what rows write themselves is what encoding/json would write.
+// TestAppendedAnswers looks inside because callers see only one of the two ways: what rows write themselves is what
+// encoding/json would write.
 func TestAppendedAnswers(t *testing.T) {
 	odd := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "<a&b>", "\"\\\n\r\t\b\f\x00\x1f\x7f", "\xff\xfe", "\u2028\u2029é", `{"value":[{"x":"y"}]}`}))
 	number := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, 12.3456, 1e-7, 1e21, 99999.9999, -1}))
@@ -25,9 +26,11 @@ func TestAppendedAnswers(t *testing.T) {
 			FD: rapid.Int32().Draw(t, "fd"), Disk: rapid.Int64().Draw(t, "disk"), Net: rapid.Int64().Draw(t, "net"),
 		}
 	})
+
 	result := rapid.Custom(func(t *rapid.T) entry {
 		return entry{rapid.Int().Draw(t, "code"), odd.Draw(t, "text"), odd.Draw(t, "content")}
 	})
+
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.SliceOfN(info, 0, 3).Draw(t, "rows")
 		for _, data := range []any{

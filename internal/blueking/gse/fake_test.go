@@ -101,6 +101,7 @@ func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID
 	if id != taskID || limit <= 0 {
 		return record.TaskResults{}, fmt.Errorf("await of %q for %v", id, limit)
 	}
+
 	res := record.TaskResults{Task: gozzard.Task{ID: id, Caller: caller, Door: f.last.Door}}
 	for _, it := range f.last.Items {
 		for _, t := range it.Targets {
@@ -119,6 +120,7 @@ func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID
 			res.Attempts = append(res.Attempts, a)
 		}
 	}
+
 	return res, nil
 }
 
@@ -148,7 +150,8 @@ func row(agent string, a gozzard.HostAddr, key gozzard.Key) fleet.Row {
 	}}
 }
 
-// Status knows processes by name: "none" is nowhere, "odd" is what a hostile agent could report, "stopped" does not run.
+// Status knows processes by name: "none" is nowhere, "odd" is what a hostile agent could report, "stopped" does not
+// run.
 func (f *fake) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow {
 	f.calls = append(f.calls, call{Call: "status", Args: key.String(), At: show(targets)})
 	out := make([]record.StatusRow, len(targets))
@@ -175,6 +178,7 @@ func (f *fake) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Targe
 		}
 		out[i].Row.Stale = !h.Online
 	}
+
 	return out
 }
 

@@ -60,12 +60,14 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 			}
 		}
 	}
+
 	if len(plane.calls) != 0 {
 		t.Errorf("the plane was asked: %+v", plane.calls)
 	}
 	if n < 1200 {
 		t.Errorf("only %d requests", n)
 	}
+
 	for _, path := range []string{"/api/v2/proc/get_agent_info", "/api/v2/cluster/operate_proc", "/api/c/compapi/v2/gse/list_agent_state", "/api/c/compapi/v2/job/operate_proc",
 		"/api/v2/proc/", "/api/bk-gse/prod/api/v2/proc", "/api/c/compapi/v2/gse/../gse/operate_proc", "/api/c/compapi/v2/gse/%2e%2e/gse/operate_proc",
 		"/api/c/compapi/v2/gse/operate_proc%00", "/api/c/compapi/v2/gse/operate%5fproc"} {
@@ -94,14 +96,17 @@ func TestSeveralItems(t *testing.T) {
 	item := func(i, op int, host string) string {
 		return fmt.Sprintf(`{"meta":{"namespace":"GSEKIT_BIZ_3","name":"p_%d","labels":{"bk_process_id":%d}},"op_type":%d,"agent_id_list":["%s"],"spec":{%s}}`, i, i, op, host, id)
 	}
+
 	var items []string
 	for i := range 1000 {
 		items = append(items, item(i, 0, agentA))
 	}
+
 	h, plane := newDoor(t)
 	if e := send(t, h, "/api/v2/proc/operate_proc_multi", `{`+cred+`,"proc_operate_req":[`+strings.Join(items, ",")+`]}`); *e.Code != 0 || len(plane.last.Items) != 1000 {
 		t.Fatalf("%d %s", *e.Code, *e.Message)
 	}
+
 	for body, want := range map[string]string{
 		``:                           "proc_operate_req: required",
 		`,"proc_operate_req":null`:   "proc_operate_req: required, is null",
@@ -118,6 +123,7 @@ func TestSeveralItems(t *testing.T) {
 			t.Errorf("%s: %d %s", body, *e.Code, *e.Message)
 		}
 	}
+
 	for _, op := range []int{5, 6, 10, -1} {
 		h, plane := newDoor(t)
 		e := send(t, h, bus+"operate_proc_multi/", `{`+cred+`,"proc_operate_req":[`+item(0, op, agentA)+`,`+item(1, 0, agentA)+`]}`)
@@ -143,14 +149,19 @@ func TestHowManyHosts(t *testing.T) {
 	if e := send(t, h, bus+"operate_proc/", operate("hosts="+hostList(100_000))); *e.Code != 0 || len(plane.last.Items[0].Targets) != 100_000 {
 		t.Fatalf("100,000 hosts: %d %s", *e.Code, *e.Message)
 	}
+
 	plane.calls = nil
+
 	if e := send(t, h, bus+"operate_proc/", operate("hosts="+hostList(100_001))); *e.Code != blueking.CodeArgument || *e.Message != "hosts: has 100001 elements, at most 100000 are allowed" {
 		t.Errorf("100,001 hosts: %d %s", *e.Code, *e.Message)
 	}
+
 	small := gse.New(gse.Options{Plane: plane, Auth: book(t), MaxHosts: 100})
+
 	item := func(n string) string {
 		return `{"meta":{"namespace":"g","name":"` + n + `"},"op_type":0,"hosts":` + hostList(60) + `,"spec":{` + id + `}}`
 	}
+
 	e := send(t, small, bus+"operate_proc_multi/", `{`+cred+`,"proc_operate_req":[`+item("a")+`,`+item("b")+`]}`)
 	if *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, "name 120 hosts together, at most 100") {
 		t.Errorf("120 in two items: %d %s", *e.Code, *e.Message)
@@ -158,6 +169,7 @@ func TestHowManyHosts(t *testing.T) {
 	if len(plane.calls) != 0 {
 		t.Error("the plane was asked")
 	}
+
 	same := `[` + strings.Repeat(`{"ip":"10.0.0.2","bk_cloud_id":0},`, 99) + `{"ip":"10.0.0.2","bk_cloud_id":0,"bk_supplier_id":3}]`
 	if send(t, small, bus+"operate_proc/", operate("hosts="+same)); len(plane.last.Items[0].Targets) != 1 {
 		t.Errorf("one host named 100 times: %d targets", len(plane.last.Items[0].Targets))
@@ -178,6 +190,7 @@ func TestIdempotencyKeyAndHash(t *testing.T) {
 		}
 		hashes = append(hashes, plane.last.RequestHash)
 	}
+
 	if hashes[0] != hashes[1] || hashes[0] == hashes[2] || hashes[0] == hashes[3] {
 		t.Error("the hash must tell requests apart, and only requests")
 	}
@@ -221,6 +234,7 @@ func TestTypesHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	seen := map[string]bool{}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -258,6 +272,7 @@ func TestTypesHold(t *testing.T) {
 		}
 		walk("", decode(t, answer))
 	}
+
 	for name := range kinds {
 		if !seen[name] {
 			t.Errorf("no golden answer has %s", name)
@@ -309,6 +324,7 @@ func checkContent(t *testing.T, path, s string) {
 	if err := json.Unmarshal([]byte(s), &c); err != nil {
 		t.Fatalf("%s: %v: %s", path, err, s)
 	}
+
 	switch {
 	case len(c.Value) == 1 && c.Process == nil:
 	case c.Value == nil && len(c.Process) == 1 && len(c.Process[0].Instance) == 1 && c.Process[0].Instance[0].IsAuto != nil:
@@ -320,13 +336,15 @@ func checkContent(t *testing.T, path, s string) {
 	}
 }
 
-// FuzzBody sends bodies to all calls: every answer is an envelope, and nothing reaches the plane without a proven caller.
+// FuzzBody sends bodies to all calls: every answer is an envelope, and nothing reaches the plane without a proven
+// caller.
 func FuzzBody(f *testing.F) {
 	z := fuzztest.New(f)
 	var names []string
 	for name, dirs := range calls() {
 		names = append(names, dirs[0]+name)
 	}
+
 	files, _ := filepath.Glob("testdata/*.json")
 	for i, file := range files {
 		raw, err := os.ReadFile(file)
@@ -339,6 +357,7 @@ func FuzzBody(f *testing.F) {
 		}
 		z.Add(uint8(i), []byte(g.Body))
 	}
+
 	h, plane := newDoor(f)
 	z.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		path := names[int(which)%len(names)]

@@ -27,6 +27,7 @@ func book(t testing.TB) *auth.Directory {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return b
 }
 

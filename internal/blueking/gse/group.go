@@ -49,21 +49,25 @@ func (s *server) setGroups(ctx context.Context, c *blueking.Call) (any, error) {
 	m := readMeta(c.Body.Get("meta"), false)
 	places := s.readPlaces(&c.Body)
 	groups := readGroups(c.Body.Get("spec"))
+
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
+
 	answers, err := s.plane.SetGroups(ctx, record.GroupRequest{
 		Caller: c.Caller, Namespace: m.key.Namespace, Labels: m.labels, Targets: groupTargets(places, m.key.Namespace), Groups: groups, RequestHash: c.Hash,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	out := make(map[string]entry, len(answers))
 	for i := range answers {
 		a := gozzard.Attempt{State: gozzard.AttemptOK, Action: gozzard.ActionUpdate, Outcome: answers[i].Outcome}
 		number, text := blueking.Verdict(&a, "")
 		out[answers[i].Target.ResultKey] = entry{ErrorCode: number, ErrorMsg: text}
 	}
+
 	return out, nil
 }
 
@@ -72,50 +76,62 @@ func readGroups(spec strictjson.Value) []record.Group {
 	if !spec.Object() {
 		return nil
 	}
+
 	var groups []record.Group
 	seen := make(map[string]bool)
 	list := spec.Get("process_group")
 	before := spec.Faults().Len()
+
 	n := list.List(maxGroups, func(e *strictjson.Value) {
 		if !e.Object() {
 			return
 		}
+
 		id := e.Get("id")
 		g := record.Group{ID: readName(id)}
 		if seen[g.ID] && g.ID != "" {
 			id.Fault("%q is there twice", g.ID)
 		}
+
 		seen[g.ID] = true
+
 		if r := e.Get("resource"); r.Object() {
 			cpu, mem, cpuWeight, memWeight := r.Get("cpu_pool_limit"), r.Get("mem_pool_limit"), r.Get("cpu_pool_weight"), r.Get("mem_pool_weight")
 			g.CPULimit, g.MemLimit = cpu.Float(0, 100), mem.Float(0, 100)
 			g.CPUWeight, g.MemWeight = int(cpuWeight.Int(0, 1)), int(memWeight.Int(0, 1))
 		}
+
 		groups = append(groups, g)
 	})
+
 	if n == 0 && spec.Faults().Len() == before {
 		list.Fault("at least one group is required")
 	}
+
 	return groups
 }
 
 func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
 	m := readMeta(c.Body.Get("meta"), false)
 	places := s.readPlaces(&c.Body)
+
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
+
 	asked := groupTargets(places, m.key.Namespace)
 	records, err := s.plane.Groups(ctx, c.Caller, m.key.Namespace, asked)
 	if err != nil {
 		return nil, err
 	}
+
 	byAgent := make(map[gozzard.AgentID]*place, len(places))
 	for i := range places {
 		if h, ok := s.plane.Resolve(c.Caller, asked[i]); ok && places[i].ip != "" {
 			byAgent[h.Info.Agent] = &places[i]
 		}
 	}
+
 	out := groupInfos{Infos: make([]groupInfo, len(records))}
 	for i := range records {
 		r := &records[i]
@@ -131,5 +147,6 @@ func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
 		}
 		out.Infos[i] = g
 	}
+
 	return out, nil
 }

@@ -18,7 +18,8 @@ const (
 
 const maxCloud = math.MaxInt32
 
-// place is one host as the caller named it. What is answered uses the caller's own words: clients look results up by them.
+// place is one host as the caller named it. What is answered uses the caller's own words: clients look results up
+// by them.
 type place struct {
 	target   gozzard.Target
 	id       string // as sent in agent_id_list
@@ -47,7 +48,8 @@ type hostID struct {
 
 func (p *place) hostID() hostID { return hostID{p.target.Agent, p.target.Addr} }
 
-// readPlaces reads agent_id_list or hosts of a request or item. The list of ids wins; each host comes once, in the order given.
+// readPlaces reads agent_id_list or hosts of a request or item. The list of ids wins; each host comes once, in the
+// order given.
 func (s *server) readPlaces(v *strictjson.Value) []place {
 	ids, hosts := v.Get("agent_id_list"), v.Get("hosts")
 	size := min(max(ids.Len(), hosts.Len()), s.maxHosts)
@@ -58,11 +60,14 @@ func (s *server) readPlaces(v *strictjson.Value) []place {
 			places = append(places, p)
 		}
 	}
+
 	before := v.Faults().Len()
+
 	if !ids.Given() && !hosts.Exists() {
 		hosts.Fault("required, or agent_id_list")
 		return nil
 	}
+
 	n := ids.OptList(s.maxHosts, func(e *strictjson.Value) { add(readAgent(e)) })
 	if n == 0 && v.Faults().Len() == before {
 		n = hosts.List(s.maxHosts, func(e *strictjson.Value) { add(readHost(e)) })
@@ -70,6 +75,7 @@ func (s *server) readPlaces(v *strictjson.Value) []place {
 	if n == 0 && v.Faults().Len() == before {
 		hosts.Fault("at least one host is required")
 	}
+
 	return places
 }
 
@@ -78,26 +84,32 @@ func readHost(e *strictjson.Value) place {
 	if !e.Object() {
 		return place{}
 	}
+
 	ip, cloud, supplier := e.Get("ip"), e.Get("bk_cloud_id"), e.Get("bk_supplier_id")
 	p := place{
 		ip:       ip.AnyStr(),
 		cloud:    int(cloud.Int(0, maxCloud)),
 		supplier: int(supplier.OptInt(0, 0, maxCloud)),
 	}
+
 	if !ip.IsString() {
 		return p
 	}
+
 	addr, err := gozzard.ParseIP(p.ip)
 	if err != nil {
 		ip.Fault("%v", clipped(err))
 	}
+
 	p.target.Addr = gozzard.HostAddr{Cloud: p.cloud, IP: addr}
 	return p
 }
 
-// readAgent reads an agent id, or the cloud:ip that stands for one where a host has none. One client sends an empty one: it names nobody.
+// readAgent reads an agent id, or the cloud:ip that stands for one where a host has none. One client sends an empty
+// one: it names nobody.
 func readAgent(e *strictjson.Value) place {
 	p := place{byID: true, id: e.AnyStr()}
+
 	if !e.IsString() {
 		return p
 	}
@@ -105,15 +117,18 @@ func readAgent(e *strictjson.Value) place {
 		p.target.Refused = &gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "the agent id is empty"}
 		return p
 	}
+
 	if id := gozzard.AgentID(p.id); id.Validate() == nil {
 		p.target.Agent = id
 		return p
 	}
+
 	addr, err := gozzard.ParseHostAddr(p.id)
 	if err != nil {
 		e.Fault("is neither an agent id (1 to 64 letters, digits, _ and -) nor cloud:ip")
 		return p
 	}
+
 	p.target.Addr, p.cloud, p.ip = addr, addr.Cloud, addr.IP.String()
 	return p
 }

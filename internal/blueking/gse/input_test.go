@@ -34,6 +34,7 @@ func send(t testing.TB, h http.Handler, path, body string, headers ...string) en
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
+
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	e := envelope{status: w.Code}
@@ -43,6 +44,7 @@ func send(t testing.TB, h http.Handler, path, body string, headers ...string) en
 	if *e.Result != (*e.Code == 0) || len(*e.ID) != 32 || !*e.Result && string(e.Data) != "null" {
 		t.Fatalf("%s: %.300s", path, w.Body)
 	}
+
 	return e
 }
 
@@ -74,6 +76,7 @@ func TestRefusedInput(t *testing.T) {
 	for i := range labels {
 		labels[i] = fmt.Sprintf(`"l%d":"x"`, i)
 	}
+
 	long := strings.Repeat("x", 129)
 	policy := func(s string) string { return `spec={` + id + `,"monitor_policy":{` + s + `}}` }
 	identity := func(s string) string { return `spec={"identity":{` + s + `}}` }
@@ -191,6 +194,7 @@ func TestRefusedInput(t *testing.T) {
 					t.Errorf("%s: HTTP %d", path, e.status)
 				}
 			}
+
 			if len(plane.calls) != 0 {
 				t.Errorf("the plane was asked: %+v", plane.calls)
 			}
@@ -284,12 +288,14 @@ func TestSyncPages(t *testing.T) {
 			t.Errorf("%s: %d %s", page, *e.Code, *e.Message)
 		}
 	}
+
 	for _, ns := range []string{``, `,"meta":{}`, `,"meta":{"namespace":""}`, `,"meta":{"namespace":null}`, `,"meta":{"namespace":"` + strings.Repeat("x", 129) + `"}`} {
 		h, plane := newDoor(t)
 		if e := send(t, h, bus+"sync_proc_status/", `{`+cred+ns+`,"page":{"start":0,"limit":1}}`); *e.Code != blueking.CodeArgument || len(plane.calls) > 0 {
 			t.Errorf("%s: %d %s", ns, *e.Code, *e.Message)
 		}
 	}
+
 	for _, ns := range []string{"%", "_", "网", "*"} {
 		h, plane := newDoor(t)
 		if e := send(t, h, bus+"sync_proc_status/", `{`+cred+`,"meta":{"namespace":"`+ns+`"},"page":{"start":0,"limit":1}}`); *e.Code != 0 || plane.calls[0].Args != ns+" 0 1" {
@@ -308,11 +314,13 @@ func TestUnknownTasksLookTheSame(t *testing.T) {
 		}
 		words = append(words, *e.Message)
 	}
+
 	for _, w := range words {
 		if w != words[0] {
 			t.Errorf("%q differs from %q", w, words[0])
 		}
 	}
+
 	for _, task := range []string{`1`, `null`, `""`, `["a"]`} {
 		if e := send(t, h, bus+"get_proc_operate_result/", `{`+cred+`,"task_id":`+task+`}`); *e.Code != blueking.CodeArgument {
 			t.Errorf("%s: %d %s", task, *e.Code, *e.Message)
@@ -324,6 +332,7 @@ func TestGroupsRefused(t *testing.T) {
 	group := func(g string) string {
 		return `{` + cred + `,"meta":{"namespace":"gse"},"hosts":[{"ip":"10.0.0.2","bk_cloud_id":0}],"spec":{"process_group":` + g + `}}`
 	}
+
 	const full = `"cpu_pool_limit":1,"mem_pool_limit":2,"cpu_pool_weight":0,"mem_pool_weight":1`
 	for g, want := range map[string]string{
 		`null`: "spec.process_group: required, is null", `[]`: "at least one group", `[1]`: "spec.process_group[0]: must be an object",
@@ -337,6 +346,7 @@ func TestGroupsRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", g, *e.Code, *e.Message)
 		}
 	}
+
 	h, _ := newDoor(t)
 	if e := send(t, h, bus+"set_process_group_info/", group(`[{"id":"a","resource":{`+full+`}}]`)); *e.Code != 0 {
 		t.Error(*e.Message)

@@ -17,11 +17,13 @@ func TestLimitsAndHealthAreRead(t *testing.T) {
 	if *e.Code != 0 || len(plane.calls) != 1 {
 		t.Fatalf("%d %s", *e.Code, *e.Message)
 	}
+
 	spec := plane.calls[0].Items[0].Spec
 	want := gozzard.Resource{CPU: 12.5, Mem: 30, FD: 100, Disk: 1000000, Net: 2000000, Act: gozzard.ActRestart, Samples: 5, Enforce: true}
 	if d := cmp.Diff(want, spec.Resource); d != "" {
 		t.Error(d)
 	}
+
 	policy := gozzard.DefaultPolicy()
 	policy.Kind, policy.CrontabRule, policy.TimeZone, policy.Overlap = gozzard.KindPeriodic, "*/5 * * * *", "Asia/Shanghai", gozzard.OverlapKill
 	policy.HealthInterval, policy.HealthTimeout, policy.HealthThreshold, policy.HealthRestart = 15, 3, 2, true

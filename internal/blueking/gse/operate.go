@@ -94,29 +94,34 @@ func (m *multi) read(v *strictjson.Value) {
 	if !v.Object() {
 		return
 	}
+
 	before := m.c.Faults.Len()
 	who := readMeta(v.Get("meta"), true)
 	n, action, ok := readOpType(v, m.c.App)
 	places := m.s.readPlaces(v)
 	it := gozzard.Item{Action: action, Key: who.key, Labels: who.labels}
+
 	if ok {
 		it.Spec = mustSpec(v.Get("spec"), action.RunsCommand())
 	} else {
 		it.Refused = &gozzard.Outcome{Code: gozzard.CodeUnknownAction, Message: "op_type " + unknownOpType(n)}
 	}
+
 	if m.c.Faults.Len() > before {
 		return
 	}
+
 	places = m.once(v, places, who.key, n)
 	if m.total += len(places); m.total > m.s.maxHosts || len(places) == 0 {
 		return // too many is told when all is read
 	}
+
 	it.Targets = targets(places, formV2, who.key)
 	m.items = append(m.items, it)
 }
 
-// once leaves out what an earlier item named already: one client repeats itself, and there is one result for both. Asking for two different things
-// of one process at once has no order, so it is refused.
+// once leaves out what an earlier item named already: one client repeats itself, and there is one result for both.
+// Asking for two different things of one process at once has no order, so it is refused.
 func (m *multi) once(v *strictjson.Value, places []place, key gozzard.Key, opType int64) []place {
 	fresh := places[:0]
 	for _, p := range places {
@@ -130,5 +135,6 @@ func (m *multi) once(v *strictjson.Value, places []place, key gozzard.Key, opTyp
 			v.Fault("asks for op_type %d of %s on %s, an earlier item for op_type %d", opType, key, p.name(formV2), first)
 		}
 	}
+
 	return fresh
 }

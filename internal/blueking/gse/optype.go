@@ -36,7 +36,8 @@ func unknownOpType(n int64) string {
 	return fmt.Sprintf("%d is no operation (0 start, 1 stop, 2 query, 3 host, 4 unhost, 7 restart, 8 reload, 9 kill)", n)
 }
 
-// readOpType reads a required op_type. ok is false when the number means nothing; ill-typed and missing ones are faults.
+// readOpType reads a required op_type. ok is false when the number means nothing; ill-typed and missing ones are
+// faults.
 func readOpType(item *strictjson.Value, app auth.App) (n int64, action gozzard.Action, ok bool) {
 	v := item.Get("op_type")
 	if !v.Exists() && app.MissingOpTypeMeansStart {

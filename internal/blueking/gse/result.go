@@ -19,9 +19,11 @@ type entry struct {
 func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	id := c.Body.Get("task_id")
 	task := gozzard.TaskID(id.Str())
+
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
+
 	res, err := s.plane.Results(ctx, c.Caller, task)
 	if err != nil {
 		if gozzard.KindOf(err) == gozzard.ErrNotFound {
@@ -29,6 +31,7 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 		}
 		return nil, err
 	}
+
 	return render(&res), nil
 }
 
@@ -49,6 +52,7 @@ func render(res *record.TaskResults) entries {
 		}
 		out[a.ResultKey] = e
 	}
+
 	return out
 }
 
@@ -64,10 +68,13 @@ func content(door string, a *gozzard.Attempt, id gozzard.Identity, text string) 
 		}
 		return string(blueking.EncodeContent(blueking.NewQueryContent(a, id.ProcName, name)))
 	}
+
 	v := blueking.ControlValue{ProcName: id.ProcName, SetupPath: id.SetupPath, Result: text}
+
 	if door != doorV1 {
 		v.IsAuto = &a.Outcome.Hosted
 		v.AgentID = string(a.Agent)
 	}
+
 	return string(blueking.EncodeContent(blueking.ControlContent{Value: [1]blueking.ControlValue{v}}))
 }

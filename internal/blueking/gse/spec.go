@@ -6,8 +6,8 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// optSpec reads a definition, nil when there is none: one client sends five empty objects for that. Where a command will run, the identity must be
-// complete; elsewhere real clients leave most of it empty.
+// optSpec reads a definition, nil when there is none: one client sends five empty objects for that. Where a command
+// will run, the identity must be complete; elsewhere real clients leave most of it empty.
 func optSpec(v strictjson.Value, complete bool) *gozzard.Spec {
 	if !v.OptObject() || v.Hollow() {
 		return nil

@@ -56,7 +56,8 @@ type hostData struct {
 	Supplier int    `json:"bk_supplier_id"`
 }
 
-// status answers from what agents have reported, without asking them. There is a row for every host asked; labels do not filter.
+// status answers from what agents have reported, without asking them. There is a row for every host asked; labels
+// do not filter.
 func (s *server) status(_ context.Context, c *blueking.Call) (any, error) {
 	m := readMeta(c.Body.Get("meta"), true)
 	places := s.readPlaces(&c.Body)
@@ -84,18 +85,21 @@ func askedRow(r *record.StatusRow, p *place, key gozzard.Key) procInfo {
 	default:
 		info = blankRow(key, "not registered on this host")
 	}
+
 	if r.HostKnown {
 		info.AgentID = string(r.Host.Info.Agent)
 		if addrs := r.Host.Info.Addrs; len(addrs) > 0 {
 			info.Host = hostOf(addrs[0])
 		}
 	}
+
 	if p.byID {
 		info.AgentID = p.id
 	}
 	if p.ip != "" {
 		info.Host = hostData{IP: p.ip, Cloud: p.cloud, Supplier: p.supplier}
 	}
+
 	return info
 }
 
@@ -115,17 +119,22 @@ func blankRow(key gozzard.Key, message string) procInfo {
 func liveRow(r *fleet.Row) procInfo {
 	st := &r.Status
 	info := blankRow(st.Key, st.Message)
+
 	if st.Labels != nil {
 		info.Meta.Labels = st.Labels
 	}
+
 	info.Host, info.AgentID = hostOf(r.Addr), string(r.Agent)
 	info.Flag, info.Status, info.IsAuto, info.Version = runState(st.Wanted), runState(st.State), st.Hosted, st.Version
 	info.RegisterTime, info.LastStartTime, info.ReportTime = st.RegisteredAt, st.StartedAt, st.ReportedAt
+
 	if st.State == gozzard.StateRunning && st.PID > 1 {
 		info.PID = st.PID
 	}
+
 	info.CPUUsage, info.MemUsage = shortest(st.CPU), shortest(st.Mem)
 	info.FD, info.Disk, info.Net = st.FD, st.Disk, st.Net
+
 	if r.Stale {
 		silent := "the agent is silent, this is what it reported last"
 		if st.ReportedAt > 0 {
@@ -136,6 +145,7 @@ func liveRow(r *fleet.Row) procInfo {
 		}
 		info.Message = silent
 	}
+
 	return info
 }
 
@@ -155,23 +165,28 @@ func (s *server) sync(_ context.Context, c *blueking.Call) (any, error) {
 	meta, page := c.Body.Get("meta"), c.Body.Get("page")
 	var namespace string
 	var start, limit int64
+
 	if meta.Object() {
 		v := meta.Get("namespace")
 		if namespace = v.Str(); len(namespace) > gozzard.MaxNameBytes {
 			v.Fault("has %d bytes, at most %d are allowed", len(namespace), gozzard.MaxNameBytes)
 		}
 	}
+
 	if page.Object() {
 		first, most := page.Get("start"), page.Get("limit")
 		start, limit = min(first.Int(0, math.MaxInt64), math.MaxInt32), most.Int(1, maxPage)
 	}
+
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
+
 	total, rows := s.plane.Page(c.Caller, namespace, int(start), int(limit))
 	out := procPage{Count: total, Infos: make([]procInfo, len(rows))}
 	for i := range rows {
 		out.Infos[i] = liveRow(&rows[i])
 	}
+
 	return out, nil
 }

@@ -25,6 +25,7 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 	attempt := func(state gozzard.AttemptState, action gozzard.Action, o gozzard.Outcome) gozzard.Attempt {
 		return gozzard.Attempt{Agent: agentB, Addr: addr(0, "10.0.0.3"), Key: key, Action: action, Spec: nginx(), State: state, Outcome: o}
 	}
+
 	const ok, failed, not, cut, unknown = gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted, gozzard.AttemptUnknown
 	const start, stop, query = gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionQuery
 	type result struct {
@@ -66,11 +67,13 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 		id := gozzard.TaskID(fmt.Sprintf("GSETASK:20190813145456:%d", n))
 		out[id] = record.TaskResults{Task: gozzard.Task{ID: id, Door: door, Caller: gozzard.Caller{App: app}}, Attempts: attempts}
 	}
+
 	var all []gozzard.Attempt
 	for _, v := range verdicts {
 		v.ResultKey = v.name
 		all = append(all, v.Attempt)
 	}
+
 	add(1, "gse.v1", "bk_gsekit", all...)
 	add(2, "gse.v2", "bk_gsekit", all...)
 	add(3, "gse.v1", "someone_else", all[0])

@@ -42,6 +42,7 @@ func (p processPage) AppendJSON(b []byte) []byte {
 		}
 		b = append(b, '}')
 	}
+
 	return append(b, "]}"...)
 }
 
@@ -57,9 +58,11 @@ func columns() []column {
 	number := func(of func(r *topology.Row) int) func([]byte, *topology.Row) []byte {
 		return func(b []byte, r *topology.Row) []byte { return strconv.AppendInt(b, int64(of(r)), 10) }
 	}
+
 	text := func(of func(r *topology.Row) string) func([]byte, *topology.Row) []byte {
 		return func(b []byte, r *topology.Row) []byte { return strictjson.AppendString(b, of(r)) }
 	}
+
 	process := number(func(r *topology.Row) int { return r.Process })
 	return []column{
 		{name: "id", append: process},
@@ -120,6 +123,7 @@ func project(all []column, names []string) []column {
 		}
 		out = append(out, c)
 	}
+
 	return out
 }
 
@@ -150,6 +154,7 @@ func appendInstances(b []byte, r *topology.Row) []byte {
 		b = strconv.AppendBool(append(b, `,"is_auto":`...), in.Status.Hosted)
 		b = append(b, '}')
 	}
+
 	return append(b, ']')
 }
 

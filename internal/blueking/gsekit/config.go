@@ -16,7 +16,8 @@ type configPage struct {
 	List  []configInfo `json:"list"`
 }
 
-// configInfo is a template of a configuration file. Versions and releases are not kept here; the topology has no authors.
+// configInfo is a template of a configuration file. Versions and releases are not kept here; the topology has no
+// authors.
 type configInfo struct {
 	ID            int              `json:"config_template_id"`
 	Biz           int              `json:"bk_biz_id"`
@@ -63,13 +64,16 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 	start, limit := r.page(false)
 	search, _ := opt(r.form, "search", text)
 	order, _ := opt(r.form, "ordering", text)
+
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+
 	rec, err := s.business(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+
 	terms := strings.FieldsFunc(strings.ToLower(search), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
 	var fit []topology.ConfigTemplate
 	for _, t := range rec.Business.Templates {
@@ -78,6 +82,7 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 			fit = append(fit, t)
 		}
 	}
+
 	sortTemplates(fit, order)
 	out := configPage{Count: len(fit), List: []configInfo{}}
 	updated := clock{timeLocal, s.zone}.show(rec.At)
@@ -87,10 +92,12 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 			Relations: relations{len(t.Processes), len(t.Templates)}, IsBound: len(t.Processes)+len(t.Templates) > 0, UpdatedAt: updated,
 		})
 	}
+
 	return out, nil
 }
 
-// sortTemplates orders by keys with commas between; unknown ones are ignored, and the newest are first where the keys leave a choice.
+// sortTemplates orders by keys with commas between; unknown ones are ignored, and the newest are first where the
+// keys leave a choice.
 func sortTemplates(list []topology.ConfigTemplate, order string) {
 	slices.SortFunc(list, func(a, b topology.ConfigTemplate) int {
 		for key := range strings.SplitSeq(order, ",") {

@@ -78,17 +78,21 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+
 	action, ok := actionOf(word)
 	if !ok || object != objectProcess {
 		return nil, fail(codeJobAction, r.lang.say(sayConfigJob, object, word))
 	}
+
 	var asked requested
 	shown := sel.expression
+
 	if sel.scope == nil {
 		asked.Scope = encode(resolved{Env: shown.Env, IsExpression: true})
 	} else {
 		asked.Scope, shown = encode(sel.scope), s.describe(r.Caller, sel)
 	}
+
 	asked.ExpressionScope = encode(shown)
 	job, err := s.jobs.Create(ctx, record.JobRequest{
 		Caller: r.Caller, Biz: r.biz, Action: action, Query: sel.query, Expression: shown.String(), Raw: encode(asked),
@@ -97,6 +101,7 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 	if err != nil {
 		return nil, err
 	}
+
 	return created{JobID: job.ID}, nil
 }
 

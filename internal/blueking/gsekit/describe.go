@@ -27,10 +27,12 @@ func (s *server) describe(caller gozzard.Caller, sel *selection) *expressionScop
 		}
 		return summarise(found)
 	}
+
 	ids := make([]string, len(c.Processes))
 	for i, id := range c.Processes {
 		ids[i] = strconv.Itoa(id)
 	}
+
 	return &expressionScope{
 		Env: c.Env,
 		Set: names(c.Sets, func(q *topology.Query, id int) { q.Sets = []int{id} }, func(r *topology.Row) string { return r.SetName }),
@@ -42,8 +44,8 @@ func (s *server) describe(caller gozzard.Caller, sel *selection) *expressionScop
 	}
 }
 
-// summarise writes values as an expression: one as it is, several in brackets with runs of numbers drawn together. Numbers are sorted as texts, as
-// the original does: 8, 9 and 10 are [10,8-9].
+// summarise writes values as an expression: one as it is, several in brackets with runs of numbers drawn together.
+// Numbers are sorted as texts, as the original does: 8, 9 and 10 are [10,8-9].
 func summarise(values []string) string {
 	values = slices.Clone(values)
 	slices.Sort(values)
@@ -54,6 +56,7 @@ func summarise(values []string) string {
 	case 1:
 		return values[0]
 	}
+
 	var items []string
 	for i := 0; i < len(values); {
 		if len(items) == maxShown {
@@ -76,6 +79,7 @@ func summarise(values []string) string {
 		}
 		i = end
 	}
+
 	return "[" + strings.Join(items, ",") + "]"
 }
 

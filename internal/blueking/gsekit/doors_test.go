@@ -30,7 +30,8 @@ func (r *real) ask(call, body string, into any) {
 	}
 }
 
-// TestDoorsAgree: whatever is done through either door, both tell the same of every instance, and it is what the machines have.
+// TestDoorsAgree: whatever is done through either door, both tell the same of every instance, and it is what the
+// machines have.
 func TestDoorsAgree(t *testing.T) {
 	t.Parallel()
 	const hosts, rounds = 2, 10
@@ -54,6 +55,7 @@ func TestDoorsAgree(t *testing.T) {
 		}
 		places = append(places, place(h+1, h, lines...))
 	}
+
 	r := newReal(t, module(places...), hosts, gsekit.Options{})
 	agree := func() string {
 		rows := r.processes()
@@ -72,8 +74,10 @@ func TestDoorsAgree(t *testing.T) {
 				return fmt.Sprintf("%v: GSE %+v, GSEKit %+v, on its host it runs: %v", in, gse, kit, runs)
 			}
 		}
+
 		return ""
 	}
+
 	words := []string{"start", "start", "stop", "restart", "reload", "force_stop", "set_auto", "unset_auto"}
 	ops := map[string]int{"start": 0, "stop": 1, "set_auto": 3, "unset_auto": 4, "restart": 7, "reload": 8, "force_stop": 9}
 	for range rounds {
@@ -118,6 +122,7 @@ func (r *real) operate(items string) {
 		ID string `json:"task_id"`
 	}
 	r.ask("operate_proc_multi", `{"proc_operate_req":[`+items+`]}`, &task)
+
 	r.until("the operation ends", func() bool {
 		entries := map[string]struct {
 			Code int `json:"error_code"`

@@ -62,7 +62,8 @@ func numberOf(kind gozzard.ErrorKind) blueking.Number {
 	return blueking.Number{Code: codeInternal, Status: http.StatusInternalServerError}
 }
 
-// tell words the errors of this door in the caller's language. Those of the parts behind it and of reading a body have words of their own.
+// tell words the errors of this door in the caller's language. Those of the parts behind it and of reading a body
+// have words of their own.
 func tell(r *http.Request, err error) (blueking.Number, string) {
 	n := numberOf(gozzard.KindOf(err))
 	var f *failure

@@ -24,8 +24,8 @@ const (
 //
 //	Label(field_name): 1.reason
 //
-// one after the other, those of inner objects after the label of the object. Getters give a zero value when they note something; the caller goes on
-// and looks at the end.
+// one after the other, those of inner objects after the label of the object. Getters give a zero value when they
+// note something; the caller goes on and looks at the end.
 type form struct {
 	object strictjson.Value
 	query  *strictjson.Value // of a POST: page, pagesize and ordering in it win over the body's
@@ -95,6 +95,7 @@ func (f *form) nest(name string, read func(in *form)) (given bool) {
 		}
 		f.wrong = append(f.wrong, in.wrong...)
 	}
+
 	return true
 }
 
@@ -149,6 +150,7 @@ func listOf[T any](f *form, name string, most int, kind kindOf[T]) []T {
 		f.fault(name, f.lang.say(sayTooMany, n, most))
 		return nil
 	}
+
 	const maxTold = 20
 	var bad strings.Builder
 	var out []T
@@ -162,10 +164,12 @@ func listOf[T any](f *form, name string, most int, kind kindOf[T]) []T {
 		}
 		out, at = append(out, x), at+1
 	})
+
 	if told > 0 {
 		f.faults.WriteString(label(name) + bad.String())
 		return nil
 	}
+
 	return out
 }
 
@@ -204,14 +208,17 @@ func integer(low, high int64) kindOf[int64] {
 		if whole, fraction, ok := strings.Cut(text, "."); ok && strings.Trim(fraction, "0") == "" {
 			text = whole
 		}
+
 		digits := strings.TrimLeft(text, "+-")
 		if digits == "" || len(text) > len(digits)+1 || strings.Trim(digits, "0123456789") != "" {
 			return 0, l.say(sayWantInt, l.show(v))
 		}
+
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < low || n > high {
 			return 0, l.say(sayRange, low, high, l.show(v))
 		}
+
 		return n, ""
 	}
 }
@@ -273,9 +280,11 @@ func (l language) show(v *strictjson.Value) string {
 	case v.IsObject():
 		return l.say(sayAnObject)
 	}
+
 	if v.IsString() {
 		return strconv.Quote(clip(v.Text()))
 	}
+
 	return clip(v.Text())
 }
 

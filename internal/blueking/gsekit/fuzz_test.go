@@ -13,7 +13,8 @@ import (
 	"github.com/gozzard/gozzard/test/goldentest"
 )
 
-// FuzzBody sends bodies to all calls: every answer is an envelope with a number of this API, and nothing is done for a stranger.
+// FuzzBody sends bodies to all calls: every answer is an envelope with a number of this API, and nothing is done
+// for a stranger.
 func FuzzBody(f *testing.F) {
 	z := fuzztest.New(f)
 	paths := []string{
@@ -25,6 +26,7 @@ func FuzzBody(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	for i, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
@@ -36,15 +38,18 @@ func FuzzBody(f *testing.F) {
 		}
 		z.Add(uint8(i), true, []byte(g.Body))
 	}
+
 	z.Add(uint8(0), false, []byte(`{"scope":{"bk_set_env":"9","bk_process_ids":[1e9,"x",null,-1]},"page":0,"pagesize":9999,"searches":[""],"fields":["\u0000"]}`))
 	z.Add(uint8(0), true, []byte(`{"expression_scope":{"bk_set_env":3,"bk_set_name":"[[a,b]][!9-1]","bk_process_id":"[0:2]"},"page":1,"pagesize":1}`))
 	r := newRig(f)
 	z.Fuzz(func(t *testing.T, which uint8, known bool, body []byte) {
 		r.plane.calls, r.jobs.calls, r.flushed = nil, nil, nil
 		req := httptest.NewRequest(http.MethodPost, paths[int(which)%len(paths)], bytes.NewReader(body))
+
 		if known {
 			req.Header.Set("X-Bkapi-Authorization", head)
 		}
+
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, req)
 		var e envelope

@@ -72,11 +72,13 @@ func someTasks() []record.JobTask {
 		return record.JobTask{ID: id, Job: 158, Biz: 2, Process: process, Name: "gse_agent", Set: 5, Module: 21, Local: 1, Inst: 1,
 			Key: topology.Key(2, "gse_agent", 1), State: state, Info: info}
 	}
+
 	failed := func(id int64, reason record.JobReason, code gozzard.Code, message string) record.JobTask {
 		t := task(id, 46, record.JobFailed)
 		t.Reason, t.Code, t.Message, t.Task, t.Started, t.Ended = reason, code, message, taskID, at, at.Add(time.Second)
 		return t
 	}
+
 	done, going, ignored := task(401, 46, record.JobSucceeded), task(402, 46, record.JobRunning), failed(403, record.ReasonVerdict, gozzard.CodeNotRunning, "no need to stop")
 	done.Task, done.Started, done.Ended = taskID, at, at.Add(time.Second)
 	going.Task, going.Started = taskID, at

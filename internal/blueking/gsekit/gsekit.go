@@ -35,7 +35,8 @@ type Jobs interface {
 type Options struct {
 	Plane Plane
 	Jobs  Jobs
-	// Flush brings a business up to date with its source before it returns; nil: there is no source but the record, which is always up to date.
+	// Flush brings a business up to date with its source before it returns; nil: there is no source but the record,
+	// which is always up to date.
 	Flush       func(ctx context.Context, caller gozzard.Caller, biz int) error
 	Auth        *auth.Directory
 	Log         *slog.Logger
@@ -71,6 +72,7 @@ func New(o Options) *blueking.Handler {
 	if o.Flush == nil {
 		o.Flush = func(context.Context, gozzard.Caller, int) error { return nil }
 	}
+
 	s := &server{plane: o.Plane, jobs: o.Jobs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait, zone: o.Zone}
 	return blueking.New(blueking.Door{
 		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth, Log: o.Log, Observe: o.Observe,
@@ -86,7 +88,8 @@ type request struct {
 
 type handler func(ctx context.Context, r *request) (any, error)
 
-// about makes the handler of a call on a business, which is in the path of the app's own form and in the body elsewhere.
+// about makes the handler of a call on a business, which is in the path of the app's own form and in the body
+// elsewhere.
 func about(handle handler) handler {
 	return func(ctx context.Context, r *request) (any, error) {
 		r.biz = int(r.pathInt(r.Call, "bk_biz_id"))

@@ -35,6 +35,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: %d %s", path, *e.Code, *e.Message)
 		}
 	}
+
 	for _, path := range []string{
 		"/api/v1/process/process_status", "/api/v2/proc/process_status", "/api/02/process/process_status", "/api/-1/process/process_status",
 		"/api/2/process/process_status/x", "/api/2/../2/process/process_status", "/api/2/process/%70rocess_status", "/api/2/Process/process_status",
@@ -150,6 +151,7 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
 	}
+
 	if len(r.flushed) > 0 {
 		t.Error("a stranger was served")
 	}
@@ -174,6 +176,7 @@ func TestLanguage(t *testing.T) {
 			t.Errorf("%s: %q", c.name, *e.Message)
 		}
 	}
+
 	e := newRig(t).post(t, "/api/2/process/process_status", `{"expression_scope":{"bk_set_env":3,"bk_set_name":"[a"},"page":1,"pagesize":1}`, "Blueking-Language", "en")
 	if *e.Message != "表达式语法错误，缺少匹配的 ]: bk_set_name 第 1 个字符: [a" {
 		t.Errorf("expressions are told in Chinese: %s", *e.Message)
@@ -197,6 +200,7 @@ func TestTroubleBehindTheDoor(t *testing.T) {
 			t.Errorf("%v: %d %s", c.err, *e.Code, *e.Message)
 		}
 	}
+
 	r := newRig(t)
 	r.plane.err = errors.New("disk")
 	for _, path := range []string{"/api/2/process/sync_process_status"} {

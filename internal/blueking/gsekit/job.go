@@ -62,6 +62,7 @@ func (l language) job(j *record.Job, c clock) jobInfo {
 	if json.Unmarshal(j.Request, &asked) != nil { // made by another door
 		asked = requested{}
 	}
+
 	info := jobInfo{
 		ID: j.ID, Biz: j.Biz, Expression: j.Expression, Scope: kept(asked.Scope), ExpressionScope: kept(asked.ExpressionScope),
 		Object: objectProcess, Action: wordOf(j.Action), Status: j.State, CreatedBy: j.Caller.User, IsReady: true,
@@ -74,6 +75,7 @@ func (l language) job(j *record.Job, c clock) jobInfo {
 	default:
 		info.ExtraData.FailedReason = l.reason(j.Reason, "", j.Action, j.Message)
 	}
+
 	return info
 }
 
@@ -119,15 +121,18 @@ func (s *server) jobStatus(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	page, err := s.jobs.Tasks(ctx, r.Caller, r.biz, record.JobTaskFilter{Job: job.ID, IDs: ids, Limit: -1})
 	if err != nil {
 		return nil, err
 	}
+
 	utc := clock{timeUTC, time.UTC}
 	out := jobStatus{Job: r.lang.job(&job, utc), Tasks: make([]taskInfo, len(page.Tasks)), Counts: count(page.Counts)}
 	for i := range page.Tasks {
 		out.Tasks[i] = r.lang.task(&job, &page.Tasks[i], utc)
 	}
+
 	out.Count = out.Counts.total()
 	return out, nil
 }
@@ -151,25 +156,32 @@ func (s *server) jobList(ctx context.Context, r *request) (any, error) {
 	f, none := r.jobFilter(s.zone)
 	f.Biz = r.biz
 	order, _ := opt(r.form, "ordering", text)
+
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+
 	out := jobPage{List: []jobInfo{}}
+
 	if none {
 		return out, nil
 	}
+
 	total, jobs, err := s.ordered(ctx, r.Caller, f, order, start, limit)
 	if err != nil {
 		return nil, err
 	}
+
 	out.Count = total
 	for i := range jobs {
 		out.List = append(out.List, r.lang.job(&jobs[i], clock{timeLocal, s.zone}))
 	}
+
 	return out, nil
 }
 
-// ordered reads one page of jobs. The record has them by their start, the newest first; by their end they are sorted here.
+// ordered reads one page of jobs. The record has them by their start, the newest first; by their end they are
+// sorted here.
 func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f record.JobFilter, order string, start, limit int) (int, []record.Job, error) {
 	switch order {
 	case "start_time":
@@ -195,11 +207,13 @@ func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f record.Jo
 		})
 		return total, jobs[min(start, len(jobs)):min(start+limit, len(jobs))], err
 	}
+
 	f.Start, f.Limit = start, limit
 	return s.jobs.Jobs(ctx, caller, f)
 }
 
-// jobFilter reads the filters of a list: each exact, or with __in one of several with commas between. None is true when nothing can fit.
+// jobFilter reads the filters of a list: each exact, or with __in one of several with commas between. None is true
+// when nothing can fit.
 func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 	each := func(name string, take func(word string) bool) {
 		for _, suffix := range []string{"", "__in"} {
@@ -218,12 +232,15 @@ func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 			none = none || !fits
 		}
 	}
+
 	each("id", func(w string) bool {
 		n, ok := canonical(w)
 		q.IDs = append(q.IDs, n)
 		return ok
 	})
+
 	each("job_object", func(w string) bool { return w == objectProcess })
+
 	each("job_action", func(w string) bool {
 		a, ok := actionOf(w)
 		if ok {
@@ -231,14 +248,17 @@ func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 		}
 		return ok
 	})
+
 	each("created_by", func(w string) bool { q.Users = append(q.Users, w); return true })
 	each("status", func(w string) bool { q.States = append(q.States, record.JobState(w)); return true })
+
 	if t, given := opt(f, "start_time__gte", moment(zone)); given {
 		q.From = t
 	}
 	if t, given := opt(f, "start_time__lte", moment(zone)); given {
 		q.Until = t
 	}
+
 	return q, none
 }
 

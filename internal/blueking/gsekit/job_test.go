@@ -146,10 +146,12 @@ func TestWhatAJobKeeps(t *testing.T) {
 	if got := string(r.jobs.last.Raw); got != want {
 		t.Errorf("%s", got)
 	}
+
 	_, rows := r.plane.FindProcesses(everybody, r.jobs.last.Query)
 	if len(rows) != 1 || rows[0].Process != 46 {
 		t.Fatalf("%+v", rows)
 	}
+
 	const picture = `{"set":{"bk_set_id":5,"bk_set_env":"3","bk_set_name":"管控平台"},"module":{"bk_module_id":21,"bk_module_name":"gse_agent"},` +
 		`"host":{"bk_cloud_id":0,"bk_host_innerip":"127.0.0.1","bk_host_innerip_v6":"","bk_agent_id":""},"service_instance":{"id":5,"name":"127.0.0.1_gse_agent"},` +
 		`"process_template":{"id":26},"process":{"bk_biz_id":2,"bk_process_id":46,"bk_process_name":"gse_agent","priority":1,"proc_num":1,"service_instance_id":5}}`
@@ -171,6 +173,7 @@ func TestJobOrder(t *testing.T) {
 		}
 		return out
 	}
+
 	for query, want := range map[string][]int64{
 		"":                                          {160, 159, 158},
 		"?ordering=-start_time":                     {160, 159, 158},
@@ -203,6 +206,7 @@ func TestJobFiltersThatNothingFits(t *testing.T) {
 			t.Errorf("%s: %s %v", query, e.Data, r.jobs.calls)
 		}
 	}
+
 	for query, says := range map[string]string{
 		"?start_time__gte=yesterday": `Start time  gte(start_time__gte): 1.应为时间（如 2006-01-02 15:04:05），实际为 "yesterday"。 `,
 		"?pagesize=1001":             "Pagesize(pagesize): 1.",

@@ -18,14 +18,17 @@ func (s *server) accessOverview(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+
 	used, err := s.jobs.HasJobs(ctx, r.Caller, r.biz)
 	if err != nil {
 		return nil, err
 	}
+
 	rec, err := s.business(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+
 	templates := len(rec.Business.Templates) > 0
 	return overview{Process: used, ConfigFile: templates, IsAccess: used || templates}, nil
 }
@@ -42,21 +45,25 @@ type matched struct {
 func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 	source := must(r.form, "expression", filled)
 	candidates := list(r.form, "candidates", text)
+
 	if v := r.get("candidates"); !v.Exists() {
 		r.fault("candidates", r.lang.say(sayRequired))
 	}
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+
 	e, err := expression.Parse(source)
 	if err != nil {
 		return nil, fail(codeExpression, expressionFault("expression", err))
 	}
+
 	patterns, ok := e.Patterns(maxPatterns)
 	if !ok {
 		r.fault("expression", r.lang.say(sayTooManyPatterns, maxPatterns))
 		return nil, r.err()
 	}
+
 	out := matched{Patterns: patterns, Results: []string{}}
 	seen := map[string]bool{}
 	for _, c := range candidates {
@@ -68,6 +75,7 @@ func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 		}
 		seen[c] = true
 	}
+
 	slices.Sort(out.Patterns)
 	return out, nil
 }

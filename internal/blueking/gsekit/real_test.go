@@ -58,12 +58,14 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	log := slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &real{t: t, ctx: ctx, wg: new(sync.WaitGroup)}
+
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{Log: log, Fatal: func(err error) { t.Error(err) }})
 	must(err)
 	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: joinSecret, Log: log})
@@ -81,6 +83,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 			}
 		})
 	}
+
 	t.Cleanup(func() {
 		cancel()
 		r.wg.Wait()
@@ -88,6 +91,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 		r.broker.Close()
 		must(store.Close())
 	})
+
 	b, err := topology.Parse([]byte(document))
 	must(err)
 	_, err = r.plane.ApplyTopology(ctx, record.ApplyRequest{Caller: everybody, Business: b, Source: record.SourceFile})
@@ -98,6 +102,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	for range n {
 		r.addHost()
 	}
+
 	return r
 }
 
@@ -113,21 +118,26 @@ func (r *real) addHost() *sim.Host {
 		Dir: filepath.Join(r.t.TempDir(), string(id)), Host: host, Log: log, Fatal: func(err error) { r.t.Error(err) }, SampleEvery: time.Minute, Simulated: true,
 		Info: gozzard.HostInfo{Agent: id, Addrs: []gozzard.HostAddr{addr}, OS: "linux", Version: "test", BootID: "test", StartedAt: time.Now().Unix(), CPUs: 1, MemBytes: 1 << 30},
 	})
+
 	if err != nil {
 		r.t.Fatal(err)
 	}
+
 	link, err := nats.NewLink(nats.LinkOptions{
 		URL: r.broker.Addr(), Agent: id, Secret: joinSecret, Log: log, Command: a.Receive, Up: a.Connected, Down: a.Disconnected,
 	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
+
 	r.wg.Go(func() { _ = a.Run(r.ctx, link) })
 	r.wg.Go(func() { _ = link.Run(r.ctx) })
+
 	r.until("host "+string(id)+" is online", func() bool {
 		h, known := r.plane.Resolve(everybody, gozzard.Target{Agent: id})
 		return known && h.Online
 	})
+
 	return host
 }
 
@@ -245,12 +255,14 @@ func line(id int, name string, attributes ...string) string {
 		key, value, _ := strings.Cut(a, "=")
 		has[key] = value
 	}
+
 	text := fmt.Sprintf("{id: %d, name: %s", id, name)
 	for key, value := range has {
 		if value != "" {
 			text += fmt.Sprintf(", %s: %s", key, value)
 		}
 	}
+
 	return text + "}"
 }
 
@@ -275,12 +287,14 @@ func TestActionsOnAFleet(t *testing.T) {
 			line(60, "inert", "start_cmd=nothing"), line(61, "steady"), line(62, "broken", "start_cmd=fail 3 boom")),
 		place(2, 7, line(70, "away")), // no such host
 	), 1, gsekit.Options{})
+
 	expect := func(v jobView, status string, want map[int]int) {
 		t.Helper()
 		if got := v.codes(); v.Info.Status != status || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("job %s, tasks %v; want %s %v: %+v", v.Info.Status, got, status, want, v.Tasks)
 		}
 	}
+
 	is := func(id, status int, auto bool) {
 		t.Helper()
 		r.until(fmt.Sprintf("process %d has status %d, hosted %v", id, status, auto), func() bool {
@@ -288,6 +302,7 @@ func TestActionsOnAFleet(t *testing.T) {
 			return p.Status == status && p.Auto == auto
 		})
 	}
+
 	// order checks that tasks of one process began only when those of the former had ended.
 	order := func(v jobView, processes ...int) {
 		t.Helper()
@@ -312,20 +327,25 @@ func TestActionsOnAFleet(t *testing.T) {
 	if p := r.processes()[10]; p.Status != 0 || p.Auto {
 		t.Fatalf("never registered: %+v", p)
 	}
+
 	v := r.run("start", 10, 20, 30)
 	expect(v, "succeeded", map[int]int{10: 0, 20: 0, 30: 0})
 	order(v, 10, 20, 30)
+
 	if len(v.Tasks) != 4 || v.Counter["succeeded"] != 4 {
 		t.Fatalf("a task for every instance: %+v", v)
 	}
+
 	is(20, 1, true)
 	entries := map[string]struct {
 		Code int `json:"error_code"`
 	}{}
 	r.ask("get_proc_operate_result_v2", fmt.Sprintf(`{"task_id":%q}`, v.Tasks[0].Op), &entries)
+
 	if len(entries) != 1 || entries["0:127.1.1.1:GSEKIT_BIZ_2:one_1"].Code != 0 {
 		t.Fatalf("the GSE door does not know what carried it: %v", entries)
 	}
+
 	expect(r.run("start", 10), "failed", map[int]int{10: 828})
 	expect(r.run("unset_auto", 10, 20), "succeeded", map[int]int{10: 0, 20: 0})
 	is(10, 1, false)
@@ -344,9 +364,11 @@ func TestActionsOnAFleet(t *testing.T) {
 	is(10, 2, false)
 	v = r.run("stop", 10)
 	expect(v, "succeeded", map[int]int{10: 4})
+
 	if v.Tasks[0].Status != "ignored" || !strings.HasPrefix(v.Tasks[0].Extra.Reason, "[GSE_ERROR-829]: ") {
 		t.Fatalf("%+v", v.Tasks)
 	}
+
 	is(10, 2, false)
 	expect(r.run("force_stop", 10), "failed", map[int]int{10: 829})
 
@@ -357,16 +379,20 @@ func TestActionsOnAFleet(t *testing.T) {
 			t.Fatalf("%s: %+v", action, task)
 		}
 	}
+
 	if got := r.run("unset_auto", 50).codes()[50]; got == 4104002 {
 		t.Fatal("unset_auto needs no attribute")
 	}
+
 	v = r.run("start", 60, 61, 62, 70)
 	expect(v, "failed", map[int]int{60: 836, 61: 0, 62: 65535, 70: 117})
+
 	for _, task := range v.Tasks {
 		if task.Process == 62 && !strings.Contains(task.Extra.Reason, "boom") {
 			t.Fatalf("the output is lost: %+v", task)
 		}
 	}
+
 	v = r.run("start", 999)
 	if v.Info.Status != "failed" || !strings.HasPrefix(v.Info.Extra.Reason, "[4102007] ") || len(v.Tasks) != 0 {
 		t.Fatalf("%+v", v)
@@ -384,7 +410,8 @@ func TestStopThatDoesNothing(t *testing.T) {
 	}
 }
 
-// TestRolloutByExpression: priorities over three hosts, one of them away. Only what waits for it is held back, and a retry heals.
+// TestRolloutByExpression: priorities over three hosts, one of them away. Only what waits for it is held back, and
+// a retry heals.
 func TestRolloutByExpression(t *testing.T) {
 	t.Parallel()
 	var places []string
@@ -392,6 +419,7 @@ func TestRolloutByExpression(t *testing.T) {
 		id := 10 * (n + 1)
 		places = append(places, place(n+1, n, line(id+1, "db", "priority=1"), line(id+2, "app", "priority=2"), line(id+3, "cache", "priority=2")))
 	}
+
 	r := newReal(t, module(places...), 2, gsekit.Options{Granularity: record.ByHost})
 	e := r.post(t, "/api/2/job/", `{"job_object":"process","job_action":"start","expression_scope":{"bk_set_env":3,"bk_set_name":"set[1-9]","bk_process_name":"[db, app]"}}`)
 	var made struct {
@@ -400,13 +428,16 @@ func TestRolloutByExpression(t *testing.T) {
 	if err := json.Unmarshal(e.Data, &made); err != nil {
 		t.Fatal(err)
 	}
+
 	v := r.await(made.ID)
 	if want := map[int]int{11: 0, 12: 0, 21: 0, 22: 0, 31: 117, 32: 4103003}; v.Info.Status != "failed" || fmt.Sprint(v.codes()) != fmt.Sprint(want) ||
 		v.Info.Expression != "set[1-9].*.*.[db, app].*" {
 		t.Fatalf("%+v", v)
 	}
+
 	host := r.addHost()
 	starts := r.hosts[0].Commands(topology.Key(2, "db", 1), gozzard.ActionStart)
+
 	if e := r.post(t, fmt.Sprintf("/api/2/job/%d/retry", made.ID), ``); *e.Code != 0 {
 		t.Fatal(*e.Message)
 	}
@@ -422,9 +453,11 @@ func TestRolloutByExpression(t *testing.T) {
 
 	// What dies is seen at once: hosted ones come back, so let it go first.
 	r.run("unset_auto", 31)
+
 	if n := host.End(topology.Key(2, "db", 1), supervise.Exit{Known: true, Signal: "killed"}); n != 1 {
 		t.Fatalf("%d processes ended", n)
 	}
+
 	began := time.Now()
 	r.until("the killed process is seen as stopped", func() bool { return r.processes()[31].Status == 2 })
 	t.Logf("seen after %v", time.Since(began))
@@ -433,6 +466,7 @@ func TestRolloutByExpression(t *testing.T) {
 	if *e.Code != 0 || !strings.Contains(string(e.Data), `"cost_time":`) {
 		t.Fatalf("%d %s %s", *e.Code, *e.Message, e.Data)
 	}
+
 	ips := r.do(t, http.MethodGet, fmt.Sprintf("/api/2/job/%d/search_ip/?status=succeeded", made.ID), "")
 	if n := strings.Count(string(ips.Data), `"bk_host_innerip":"127.1.1.`); n != 3 {
 		t.Fatalf("%s", ips.Data)
@@ -440,11 +474,14 @@ func TestRolloutByExpression(t *testing.T) {
 	if e = r.do(t, http.MethodGet, "/api/2/meta/access_overview/", ""); string(e.Data) != `{"process":true,"configfile":false,"is_access":true}` {
 		t.Fatalf("%s", e.Data)
 	}
+
 	names := []string{}
 	for _, p := range r.processes() {
 		names = append(names, fmt.Sprint(p.ID, p.Status, p.Auto, p.Stale))
 	}
+
 	slices.Sort(names)
+
 	if want := "11 1 true false,12 1 true false,13 0 false false,21 1 true false,22 1 true false,23 0 false false,31 2 false false,32 1 true false,33 0 false false"; strings.Join(names, ",") != want {
 		t.Fatalf("%s", strings.Join(names, ","))
 	}

@@ -61,7 +61,8 @@ func newPlane(t testing.TB) *plane {
 	return p
 }
 
-// look is the fleet: gse_agent runs and is hosted, of java the first runs, nginx is stopped but hosted, the rest was never registered.
+// look is the fleet: gse_agent runs and is hosted, of java the first runs, nginx is stopped but hosted, the rest
+// was never registered.
 func look(_ topology.Host, keys []gozzard.Key, out []topology.Status) {
 	for i, key := range keys {
 		switch key.Name {
@@ -159,10 +160,13 @@ func (j *jobs) Jobs(_ context.Context, _ gozzard.Caller, f record.JobFilter) (in
 			fit = append(fit, job)
 		}
 	}
+
 	from, to := min(f.Start, len(fit)), len(fit)
+
 	if f.Limit >= 0 {
 		to = min(from+f.Limit, to)
 	}
+
 	return len(fit), slices.Clone(fit[from:to]), err
 }
 
@@ -180,6 +184,7 @@ func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f record.JobT
 		}
 		page.Total++
 	}
+
 	return page, nil
 }
 
@@ -243,13 +248,17 @@ func (r *rig) do(t testing.TB, method, path, body string, headers ...string) env
 	t.Helper()
 	req := httptest.NewRequest(method, path, strings.NewReader(body))
 	req.Header.Set("X-Bkapi-Authorization", head)
+
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
+
 	w := httptest.NewRecorder()
+
 	if !r.Owns(req) {
 		t.Fatalf("%s is not owned", path)
 	}
+
 	r.ServeHTTP(w, req)
 	e := envelope{status: w.Code}
 	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Result == nil || e.Code == nil || e.Message == nil || e.ID == nil || e.Data == nil {
@@ -258,6 +267,7 @@ func (r *rig) do(t testing.TB, method, path, body string, headers ...string) env
 	if *e.Result != (*e.Code == 0) || len(*e.ID) != 32 || !*e.Result && string(e.Data) != "null" || *e.Result && *e.Message != "" {
 		t.Fatalf("%s: %.300s", path, w.Body)
 	}
+
 	return e
 }
 

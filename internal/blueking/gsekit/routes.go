@@ -6,7 +6,8 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// The families of paths. The bus names the business and the job in the body and has a verb for every call; the app has both in its paths.
+// The families of paths. The bus names the business and the job in the body and has a verb for every call; the app
+// has both in its paths.
 const (
 	familyBus = "bus"
 	familyApp = "app"
@@ -24,12 +25,14 @@ func prefixes() []blueking.Prefix {
 func (s *server) routes() []blueking.Route {
 	both, bus, app := []string{familyBus, familyApp}, []string{familyBus}, []string{familyApp}
 	get, post := []string{http.MethodGet}, []string{http.MethodPost}
+
 	route := func(name, path string, families, methods []string, handle handler) blueking.Route {
 		return blueking.Route{
 			Name: name, Path: path, Families: families, Methods: methods, Read: methods == nil, Bodiless: true,
 			Access: blueking.AccessUser, MaxBody: blueking.MaxBody, Handle: handle.serve,
 		}
 	}
+
 	return []blueking.Route{
 		route("process_status", "process/process_status", both, post, about(s.processStatus)),
 		route("flush_process", "process/flush_process", both, post, about(s.flushProcess)),

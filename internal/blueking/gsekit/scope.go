@@ -59,9 +59,11 @@ func (f *form) selection(biz int) *selection {
 			compiled = in.compile(sel.expression)
 		}
 	})
+
 	if !hasScope && !hasExpression && f.sound() { // told alone, as callers know it
 		f.faults.WriteString(f.lang.say(sayAtLeastOne))
 	}
+
 	q := &sel.query
 	switch {
 	case sel.scope != nil:
@@ -70,6 +72,7 @@ func (f *form) selection(biz int) *selection {
 	case sel.expression != nil:
 		q.Env, q.Expression = envOf(sel.expression.Env), compiled
 	}
+
 	return sel
 }
 
@@ -121,7 +124,8 @@ func (f *form) expressionScope() *expressionScope {
 	return e
 }
 
-// compile turns the five texts into matchers, each for its own part: a bracket that a later part closes is still open here.
+// compile turns the five texts into matchers, each for its own part: a bracket that a later part closes is still
+// open here.
 func (f *form) compile(e *expressionScope) *topology.Expression {
 	out := &topology.Expression{
 		Set: f.expression("bk_set_name", e.Set), Module: f.expression("bk_module_name", e.Module),
@@ -148,7 +152,8 @@ func (f *form) expression(name, text string) *expression.Expression {
 	return e
 }
 
-// expressionFault says where an expression is wrong. These messages are in Chinese whatever the request's language, as in the original.
+// expressionFault says where an expression is wrong. These messages are in Chinese whatever the request's language,
+// as in the original.
 func expressionFault(name string, err error) string {
 	var e *expression.Error
 	if !errors.As(err, &e) {
@@ -193,6 +198,7 @@ func (f *form) states(q *topology.Query, wanted []int64) {
 	if len(wanted) == 0 {
 		return
 	}
+
 	var out []gozzard.RunState
 	for _, n := range wanted {
 		s := gozzard.RunState(n)
@@ -200,6 +206,7 @@ func (f *form) states(q *topology.Query, wanted []int64) {
 			out = append(out, s)
 		}
 	}
+
 	if q.States = out; len(out) == 0 {
 		nothing(q)
 	}

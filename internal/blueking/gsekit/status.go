@@ -17,19 +17,23 @@ const (
 func (s *server) processStatus(_ context.Context, r *request) (any, error) {
 	start, limit := r.page(true)
 	q := r.selection(r.biz).query
+
 	if n, given := opt(r.form, "process_status", anyInt()); given {
 		r.states(&q, []int64{n})
 	}
 	if hosted, given := opt(r.form, "is_auto", boolean); given {
 		r.hosted(&q, []bool{hosted})
 	}
+
 	r.narrow(&q)
 	q.Searches = listOf(r.form, "searches", maxSearches, filled)
 	q.Order = r.ordering()
 	fields := listOf(r.form, "fields", maxFields, text)
+
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+
 	q.Start, q.Limit = start, limit
 	page := processPage{columns: columnsOf(fields)}
 	page.total, page.rows = s.plane.FindProcesses(r.Caller, q)
@@ -60,10 +64,12 @@ func (f *form) ordering() []topology.Order {
 		f.fault("ordering", f.lang.say(sayWantString, f.lang.show(&v)))
 		return nil
 	}
+
 	keys, given := opt(f, "ordering", filled)
 	if !given {
 		return nil
 	}
+
 	var out []topology.Order
 	for key := range strings.SplitSeq(keys, ",") {
 		name, descending := strings.CutPrefix(strings.TrimSpace(key), "-")
@@ -74,5 +80,6 @@ func (f *form) ordering() []topology.Order {
 			out = append(out, topology.Order{By: by, Descending: descending})
 		}
 	}
+
 	return out
 }

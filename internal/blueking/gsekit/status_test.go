@@ -25,6 +25,7 @@ func (r *rig) ids(t *testing.T, path, body string) (ids []int, count, code int, 
 	if e.status != 200 {
 		t.Errorf("%s: HTTP %d", body, e.status)
 	}
+
 	var page struct {
 		Count int
 		List  []struct {
@@ -34,14 +35,16 @@ func (r *rig) ids(t *testing.T, path, body string) (ids []int, count, code int, 
 	if err := json.Unmarshal(e.Data, &page); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, row := range page.List {
 		ids = append(ids, row.ID)
 	}
+
 	return ids, page.Count, *e.Code, *e.Message
 }
 
-// TestFilters has a case for every row of the contract's table of filters (2.1). The processes are 46 47 48 49 (formal) and 60 (test); see look for
-// their states.
+// TestFilters has a case for every row of the contract's table of filters (2.1). The processes are 46 47 48 49
+// (formal) and 60 (test); see look for their states.
 func TestFilters(t *testing.T) {
 	formal := []int{46, 47, 48, 49}
 	for _, c := range []struct {
@@ -223,6 +226,7 @@ func TestRows(t *testing.T) {
 	if err := json.Unmarshal(e.Data, &page); err != nil {
 		t.Fatal(err)
 	}
+
 	kinds := map[string]string{
 		"id": "float64", "bk_biz_id": "float64", "expression": "string", "bk_host_innerip": "string or nil", "bk_host_innerip_v6": "string or nil",
 		"bk_agent_id": "string or nil", "bk_cloud_id": "float64", "bk_set_env": "string", "bk_set_id": "float64", "bk_module_id": "float64",
@@ -243,6 +247,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%v", row)
 		}
 	}
+
 	six := page.List[len(page.List)-1]
 	if six["bk_host_innerip"] != nil || six["bk_host_innerip_v6"] != "2001:db8::1" || six["stale"] != true {
 		t.Errorf("%v", six)

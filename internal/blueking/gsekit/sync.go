@@ -13,8 +13,8 @@ import (
 // doorSync marks the operations by which agents are asked for their processes.
 const doorSync = "gsekit.sync"
 
-// flushProcess brings the topology up to date with its source. What is operated next may be something else then, so it takes the right to change definitions
-// of the whole business.
+// flushProcess brings the topology up to date with its source. What is operated next may be something else then, so
+// it takes the right to change definitions of the whole business.
 func (s *server) flushProcess(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
@@ -29,21 +29,25 @@ type synced struct {
 	CostTime float64 `json:"cost_time"` // seconds
 }
 
-// syncProcessStatus asks the agents of a business for all its processes. What is answered elsewhere is live without it; it is for callers that want to
-// be sure that the agents were heard. Agents that are slow, offline or unknown are not waited for beyond a bound.
+// syncProcessStatus asks the agents of a business for all its processes. What is answered elsewhere is live without
+// it; it is for callers that want to be sure that the agents were heard. Agents that are slow, offline or unknown
+// are not waited for beyond a bound.
 func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+
 	began := time.Now()
 	_, rows := s.plane.FindProcesses(r.Caller, topology.Query{Biz: r.biz, Limit: -1})
 	if len(rows) == 0 {
 		return synced{}, nil
 	}
+
 	found, err := s.plane.TopologyItems(ctx, r.biz, rows, gozzard.ActionQuery)
 	if err != nil {
 		return nil, err
 	}
+
 	var asked []gozzard.TaskID
 	for some := range slices.Chunk(questions(found), record.MaxTargets) {
 		task, err := s.plane.Operate(ctx, &gozzard.Operation{Caller: r.Caller, Door: doorSync, Items: some, RequestHash: r.Hash})
@@ -52,11 +56,13 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 		}
 		asked = append(asked, task.ID)
 	}
+
 	for _, id := range asked {
 		if _, err := s.plane.Await(ctx, r.Caller, id, max(s.syncWait-time.Since(began), 0)); err != nil {
 			return nil, err
 		}
 	}
+
 	return synced{CostTime: time.Since(began).Round(time.Millisecond).Seconds()}, nil
 }
 

@@ -51,6 +51,7 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	if started.IsZero() { // it has not run yet; callers know the time when it was made
 		started = j.Started
 	}
+
 	info := taskInfo{
 		ID: t.ID, JobID: t.Job, Process: t.Process, Status: t.State, ErrCode: errCode(t), StartTime: c.show(started), EndTime: c.show(t.Ended),
 		PipelineID: t.Task,
@@ -60,6 +61,7 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 		},
 	}
 	reason, code := t.Reason, t.Code
+
 	if t.State == record.JobIgnored { // there is one way to have nothing to do
 		reason, code = record.ReasonVerdict, gozzard.CodeNotRunning
 	}
@@ -67,6 +69,7 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 		info.ExtraData.ErrCode = reasonCode(reason, code)
 		info.ExtraData.FailedReason = l.reason(reason, code, j.Action, t.Message)
 	}
+
 	return info
 }
 
@@ -85,11 +88,13 @@ func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 	for _, word := range list(r.form, "statuses", choice(stateWords()...)) {
 		f.States = append(f.States, record.JobState(word))
 	}
+
 	code, byCode := opt(r.form, "err_code", anyInt())
 	job, err := s.find(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+
 	f.Job = job.ID
 	out := taskPage{List: []taskInfo{}}
 	utc := clock{timeUTC, time.UTC}
@@ -104,6 +109,7 @@ func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 		out.Count++
 		counts[t.State]++
 	})
+
 	out.Counts = count(counts)
 	return out, err
 }
@@ -138,10 +144,12 @@ func (s *server) jobTaskStatistics(ctx context.Context, r *request) (any, error)
 	if err != nil {
 		return nil, err
 	}
+
 	counts := map[int]int{}
 	if err := s.eachTask(ctx, r, record.JobTaskFilter{Job: job.ID}, func(t *record.JobTask) { counts[errCode(t)]++ }); err != nil {
 		return nil, err
 	}
+
 	out := []statistic{}
 	first := []int{errPending, errRunning, errIgnored}
 	for _, code := range append(first, slices.Sorted(maps.Keys(counts))...) {
@@ -150,6 +158,7 @@ func (s *server) jobTaskStatistics(ctx context.Context, r *request) (any, error)
 			delete(counts, code)
 		}
 	}
+
 	return out, nil
 }
 
@@ -160,10 +169,13 @@ func (s *server) searchIP(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	f := record.JobTaskFilter{Job: job.ID}
+
 	if status != "" {
 		f.States = []record.JobState{record.JobState(status)}
 	}
+
 	hosts, seen := []hostInfo{}, map[hostInfo]bool{}
 	err = s.eachTask(ctx, r, f, func(t *record.JobTask) {
 		host := hostInfo{Cloud: t.Addr.Cloud, IP: ipText(t.Addr.IP), Agent: string(t.Agent)}
@@ -176,6 +188,7 @@ func (s *server) searchIP(ctx context.Context, r *request) (any, error) {
 			hosts = append(hosts, host)
 		}
 	})
+
 	return hosts, err
 }
 
@@ -186,16 +199,19 @@ func (s *server) retry(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	_, err = s.jobs.Retry(ctx, r.Caller, r.biz, job.ID, ids)
 	if err == nil {
 		return nil, nil
 	}
+
 	switch gozzard.KindOf(err) {
 	case gozzard.ErrConflict, gozzard.ErrInvalid:
 		return nil, fail(codeRetryRefused, r.lang.say(sayRetryRefused, job.ID, err.Error()))
 	case gozzard.ErrNotFound:
 		return nil, fail(codeNoTask, r.lang.say(sayNoTask, job.ID, fmt.Sprint(ids)))
 	}
+
 	return nil, err
 }
 

@@ -99,6 +99,7 @@ func (l language) codeText(code int) string {
 func (l language) reason(reason record.JobReason, code gozzard.Code, action gozzard.Action, message string) string {
 	number := reasonCode(reason, code)
 	text := l.codeText(number)
+
 	if reason == record.ReasonVerdict {
 		if number == blueking.EntryCheckFailed && (action == gozzard.ActionStop || action == gozzard.ActionKill) {
 			text = l.say(sayStopCheck)
@@ -108,9 +109,11 @@ func (l language) reason(reason record.JobReason, code gozzard.Code, action gozz
 		}
 		return fmt.Sprintf("[GSE_ERROR-%d]: %s (detail: %s)", number, text, message)
 	}
+
 	if message == "" {
 		return fmt.Sprintf("[%d] %s", number, text)
 	}
+
 	return fmt.Sprintf("[%d] %s: %s", number, text, message)
 }
 

@@ -7,14 +7,15 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// script is how a kind of script beside the program is called. Nothing of a path or a name reaches the shell as anything but text.
+// script is how a kind of script beside the program is called. Nothing of a path or a name reaches the shell as
+// anything but text.
 type script struct {
 	command   func(path, verb, name string) string
 	unsayable string // characters that the shell gives a meaning wherever they stand
 }
 
-// scriptOf knows the kinds by cmd_shell_ext. With sh the script goes into the background, so that only a look for the process decides whether it went
-// well. The PowerShell that comes with Windows has no &&.
+// scriptOf knows the kinds by cmd_shell_ext. With sh the script goes into the background, so that only a look for
+// the process decides whether it went well. The PowerShell that comes with Windows has no &&.
 func scriptOf(shell gozzard.Shell) (s script, known bool) {
 	switch shell {
 	case gozzard.ShellSh:
@@ -59,7 +60,8 @@ func quoteBat(s string) string {
 	return `"` + s + `"`
 }
 
-// quotePS1 always quotes: words without quotes are numbers and more to PowerShell. It takes several characters for a single quote.
+// quotePS1 always quotes: words without quotes are numbers and more to PowerShell. It takes several characters for
+// a single quote.
 func quotePS1(s string) string {
 	var b strings.Builder
 	b.WriteByte('\'')

@@ -63,12 +63,14 @@ func operate(parts ...string) string {
 			info[name] = value
 		}
 	}
+
 	if infos == "" {
 		infos = "[" + object(info) + "]"
 	}
 	if infos != "missing" {
 		top["process_infos"] = infos
 	}
+
 	return "{" + cred + "," + object(top)[1:]
 }
 
@@ -105,14 +107,17 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 			}
 		}
 	}
+
 	if len(plane.calls) != 0 {
 		t.Errorf("the plane was asked: %+v", plane.calls)
 	}
+
 	for _, path := range []string{"/api/v2/proc/operate_proc", bus + "operate_proc_multi", bus, "/api/c/compapi/v2/gse/operate_proc", "/esb/api/v4/operate_proc"} {
 		if e := send(t, h, http.MethodPost, path, "{"+cred+"}"); e.status != http.StatusNotFound || h.Owns(httptest.NewRequest(http.MethodPost, path, nil)) {
 			t.Errorf("%s: HTTP %d", path, e.status)
 		}
 	}
+
 	if e := send(t, h, http.MethodGet, bus+"operate_proc", ""); e.status != http.StatusMethodNotAllowed {
 		t.Errorf("GET operate_proc: HTTP %d", e.status)
 	}
@@ -125,6 +130,7 @@ func TestRefusedInput(t *testing.T) {
 	for i := range 11 {
 		many = append(many, fmt.Sprintf(`{"setup_path":"/p","proc_name":"p%d","pid_path":"/p","ip_list":[{"bk_cloud_id":0,"ip":"10.0.0.1"}]}`, i))
 	}
+
 	two := many[0] + `,` + strings.Replace(many[0], `"pid_path":"/p"`, `"pid_path":"/q"`, 1)
 	for _, c := range []struct {
 		body string
@@ -239,6 +245,7 @@ func TestComposedCommandsSayWhatIsMeant(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no sh")
 	}
+
 	h, plane := newDoor(t)
 	nasty := []string{"p", "a b", "it's", `$(touch ran)`, "`touch ran`", "a;touch ran", "a&touch ran", "a|touch ran", `a"b`, "*", "~", "-rf", "#x", "a$HOME", `a'"'`, "网关服", "!x", ">ran", "{a,b}"}
 	for i, name := range nasty {
@@ -288,6 +295,7 @@ func TestNames(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
+
 		var keys []gozzard.Key
 		for _, dir := range []string{"/opt/a", "/opt/b", "/opt/a/"} {
 			e := send(t, h, http.MethodPost, bus+"operate_process/", operate("proc_name="+string(quoted), `setup_path="`+dir+`"`))
@@ -296,6 +304,7 @@ func TestNames(t *testing.T) {
 			}
 			keys = append(keys, plane.last.Items[0].Key)
 		}
+
 		for _, k := range keys {
 			if err := gozzard.ValidateName(k.Name); err != nil || k.Namespace != "JOB_BIZ_2" {
 				rt.Fatalf("%q: %v", k, err)
@@ -304,6 +313,7 @@ func TestNames(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
+
 		if keys[0] == keys[1] || keys[0] != keys[2] {
 			rt.Fatalf("%q", keys)
 		}

@@ -16,7 +16,8 @@ func addr(cloud int, ip string) gozzard.HostAddr {
 	return gozzard.HostAddr{Cloud: cloud, IP: netip.MustParseAddr(ip)}
 }
 
-// fake is a plane that remembers what it was asked. 10.0.0.1 and 10.0.0.2 have Linux, 10.0.0.9 has Windows, others are unknown.
+// fake is a plane that remembers what it was asked. 10.0.0.1 and 10.0.0.2 have Linux, 10.0.0.9 has Windows, others
+// are unknown.
 type fake struct {
 	calls   []call
 	results map[gozzard.TaskID]record.TaskResults
@@ -84,11 +85,14 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 		return gozzard.Attempt{Agent: agent, Addr: addr(0, ip), Key: key, Action: action, Spec: spec, State: state, Outcome: o,
 			ResultKey: path + "/bk_gse_unifyTlogc:0:" + ip, Labels: map[string]string{"func_id": "7"}}
 	}
+
 	const ok, failed, not = gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptNotExecuted
 	const start, stop, query = gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionQuery
+
 	task := func(n int, door string, attempts ...gozzard.Attempt) record.TaskResults {
 		return record.TaskResults{Task: gozzard.Task{ID: gozzard.TaskID(fmt.Sprint("GSETASK:20180315180551:", n)), Caller: gozzard.Caller{App: "esb_test"}, Door: door}, Attempts: attempts}
 	}
+
 	down := &gozzard.Detail{PID: -1, ReportedAt: 1522806980, ZoneOffset: 8 * 3600}
 	up := &gozzard.Detail{PID: 4437, Hosted: true, Cmdline: "bk_gse_unifyTlogc -c x.conf", CPU: 0.5, Mem: 1.5, MemKB: 2048, Stat: "S", UTime: 3, STime: 4, Threads: 5,
 		StartedAt: 1522806900, Elapsed: 80, ReportedAt: 1522806980, ZoneOffset: 8 * 3600}
@@ -106,5 +110,6 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 	} {
 		out[t.Task.ID] = t
 	}
+
 	return out
 }

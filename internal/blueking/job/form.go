@@ -61,7 +61,8 @@ func operateAction(opType int64) gozzard.Action {
 	return gozzard.ActionNone
 }
 
-// manageAction has the numbers of the call's document. Job's own service passed them on as they were, where they mean stop and query.
+// manageAction has the numbers of the call's document. Job's own service passed them on as they were, where they
+// mean stop and query.
 func manageAction(opType int64) gozzard.Action {
 	switch opType {
 	case 1:

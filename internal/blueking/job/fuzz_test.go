@@ -13,7 +13,8 @@ import (
 	"github.com/gozzard/gozzard/test/goldentest"
 )
 
-// FuzzBody sends bodies to all calls: every answer is an envelope, never an internal error, and nothing reaches the plane without a proven caller.
+// FuzzBody sends bodies to all calls: every answer is an envelope, never an internal error, and nothing reaches the
+// plane without a proven caller.
 func FuzzBody(f *testing.F) {
 	z := fuzztest.New(f)
 	names := []string{"operate_proc", "operate_process", "manage_proc", "get_proc_result"}
@@ -21,6 +22,7 @@ func FuzzBody(f *testing.F) {
 	if err != nil || len(files) == 0 {
 		f.Fatalf("%d golden files, %v", len(files), err)
 	}
+
 	for i, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
@@ -32,9 +34,11 @@ func FuzzBody(f *testing.F) {
 		}
 		z.Add(uint8(i), []byte(g.Body))
 	}
+
 	for i := range names {
 		z.Add(uint8(i), []byte(operate()))
 	}
+
 	h, plane := newDoor(f)
 	z.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		path := bus + names[int(which)%len(names)]

@@ -31,16 +31,20 @@ func (r *request) host(v *strictjson.Value) host {
 	if !v.Object() {
 		return host{}
 	}
+
 	ip, cloud := v.Get("ip"), v.Get("bk_cloud_id")
 	h := host{addr: gozzard.HostAddr{Cloud: int(cloud.Int(0, math.MaxInt32))}}
+
 	if !r.required(ip) {
 		return h
 	}
+
 	h.ip = ip.AnyStr()
 	addr, err := gozzard.ParseIP(h.ip)
 	if err != nil {
 		ip.Fault("%.100q is not the address of one host", h.ip)
 	}
+
 	h.addr.IP = addr
 	return h
 }

@@ -11,16 +11,19 @@ import (
 	"testing"
 )
 
-// TE1: whatever a caller calls a path and a program, Job's composed command is one call of the script with the name as its one argument.
+// TE1: whatever a caller calls a path and a program, Job's composed command is one call of the script with the name
+// as its one argument.
 func TestTE1ComposedCommandsAreOneCall(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no sh")
 	}
+
 	h, plane := newDoor(t)
 	text, err := os.ReadFile("../../../testdata/injection.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	root := t.TempDir()
 	refused, ran := 0, 0
 	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n")[1:] {
@@ -58,7 +61,9 @@ func TestTE1ComposedCommandsAreOneCall(t *testing.T) {
 			}
 		}
 	}
+
 	t.Logf("TE1: %d composed and literal, %d refused", ran, refused)
+
 	if ran < 150 || ran+refused < 200 {
 		t.Errorf("%d composed, %d refused", ran, refused)
 	}

@@ -63,12 +63,15 @@ func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) 
 	if !v.Object() {
 		return
 	}
+
 	before := r.c.Faults.Len()
 	p := r.definitionOf(v)
 	hosts := r.hosts(v.Get("ip_list"))
+
 	if r.c.Faults.Len() > before {
 		return
 	}
+
 	it := gozzard.Item{Action: action, Key: p.key(biz), Labels: p.labels, Spec: p.spec}
 	for _, h := range hosts {
 		if r.again(v, it.Key, h, p.spec) {
@@ -80,14 +83,16 @@ func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) 
 		}
 		it.Targets = append(it.Targets, t)
 	}
+
 	if r.total += len(it.Targets); r.total > r.s.maxHosts || len(it.Targets) == 0 {
 		return // too many is told when all is read
 	}
+
 	r.items = append(r.items, it)
 }
 
-// again reports whether an earlier process of the request was the same on the same host: one attempt is enough. The same with another definition has
-// no order, so it is refused.
+// again reports whether an earlier process of the request was the same on the same host: one attempt is enough. The
+// same with another definition has no order, so it is refused.
 func (r *reader) again(v *strictjson.Value, key gozzard.Key, h host, spec *gozzard.Spec) bool {
 	id := procOnHost{key, h.addr}
 	first, known := r.seen[id]
@@ -101,7 +106,8 @@ func (r *reader) again(v *strictjson.Value, key gozzard.Key, h host, spec *gozza
 	return true
 }
 
-// refuse gives the verdict on scripts for a system that the host is known not to have. Hosts that are not known have theirs anyway.
+// refuse gives the verdict on scripts for a system that the host is known not to have. Hosts that are not known
+// have theirs anyway.
 func (s *server) refuse(caller gozzard.Caller, t gozzard.Target, shell gozzard.Shell) *gozzard.Outcome {
 	if shell != gozzard.ShellBat && shell != gozzard.ShellPS1 {
 		return nil

@@ -37,30 +37,37 @@ type process struct {
 func (r *request) definitionOf(v *strictjson.Value) process {
 	setup, name, pid := v.Get("setup_path"), v.Get("proc_name"), v.Get("pid_path")
 	spec := &gozzard.Spec{Policy: gozzard.DefaultPolicy()}
+
 	if r.required(setup) {
 		spec.Identity.SetupPath = specjson.ReadPath(setup)
 	}
 	if r.required(pid) {
 		spec.Identity.PIDPath = specjson.ReadPath(pid)
 	}
+
 	if r.required(name) {
 		spec.Identity.ProcName = specjson.ReadLine(name, maxName)
 		if strings.ContainsAny(spec.Identity.ProcName, `/\`) {
 			name.Fault("is the name of a program as its system shows it, not a path")
 		}
 	}
+
 	if r.form.account {
 		spec.Identity.User = strings.TrimSpace(specjson.ReadLine(v.Get("account"), maxName))
 	}
+
 	spec.Resource = gozzard.Resource{CPU: limit(v.Get("cpu_lmt"), r.form.cpu), Mem: limit(v.Get("mem_lmt"), r.form.mem), Act: gozzard.ActStop}
 	r.form.define(r, v, spec)
+
 	if spec.Identity.User == "" && spec.Control.Shell.RunsOn("linux") { // Windows has no root: the agent's own account is meant
 		spec.Identity.User = "root"
 	}
+
 	p := process{spec: spec, valueKey: specjson.ReadLine(v.Get("value_key"), maxText)}
 	if strings.TrimSpace(p.valueKey) == "" {
 		p.valueKey = valueKey(spec.Identity.SetupPath, spec.Identity.ProcName)
 	}
+
 	spec.Identity.IndexKey = p.valueKey
 	p.labels = r.labels(v, spec.Identity)
 	return p
@@ -82,11 +89,13 @@ func (r *request) compose(v *strictjson.Value, spec *gozzard.Spec) {
 	if shell == "" {
 		shell = gozzard.ShellSh
 	}
+
 	s, known := scriptOf(shell)
 	if !known {
 		ext.Fault("must be sh, bat or ps1, is %.40q", string(shell))
 		return
 	}
+
 	setup, name := spec.Identity.SetupPath, spec.Identity.ProcName
 	s.check(v.Get("setup_path"), setup)
 	s.check(v.Get("proc_name"), name)
@@ -110,11 +119,13 @@ func (r *request) bring(v *strictjson.Value, spec *gozzard.Spec) {
 	if policy.Kind > gozzard.KindOneShot { // one client unhosts with a 3
 		policy.Kind = gozzard.KindResident
 	}
+
 	policy.StartCheckSecs = int(begin.OptInt(int64(policy.StartCheckSecs), 0, maxSeconds))
 	policy.OpTimeout = int(timeout.OptInt(int64(policy.OpTimeout), 0, maxSeconds))
 	if n := cycle.OptInt(0, 0, maxCycle); n > 0 && policy.Kind == gozzard.KindPeriodic {
 		policy.CrontabRule = "@every " + strconv.FormatInt(n, 10) + "s"
 	}
+
 	end.OptInt(0, 0, maxSeconds) // Job itself takes the begin for it
 	instances.OptInt(0, 0, math.MaxInt32)
 }

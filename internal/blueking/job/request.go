@@ -58,19 +58,23 @@ func (r *request) business() int64 {
 	if word := kind.OptStr(); word != "biz" && (kind.IsString() || !kind.Given()) {
 		kind.Fault("must be biz, is %.40q", word)
 	}
+
 	id := r.id(&scope, true)
+
 	if !biz.Given() {
 		return id
 	}
 	if old := r.id(&biz, r.c.Request.Method == http.MethodGet); old != id && old > 0 && id > 0 {
 		scope.Fault("is %d, bk_biz_id is %d: send one of them", id, old)
 	}
+
 	return id
 }
 
 // id reads the number of a business. It is text in a scope, and in the parameters of a GET.
 func (r *request) id(v *strictjson.Value, text bool) int64 {
 	const most = 1<<53 - 1 // what every client reads without loss
+
 	if text && v.IsString() {
 		n, err := strconv.ParseInt(v.AnyStr(), 10, 64)
 		if err != nil || strconv.FormatInt(n, 10) != v.AnyStr() || n <= 0 || n > most {
@@ -79,6 +83,7 @@ func (r *request) id(v *strictjson.Value, text bool) int64 {
 		}
 		return n
 	}
+
 	switch {
 	case !v.Given() && v.Exists():
 		r.violate(v, "required, is null")
@@ -87,10 +92,12 @@ func (r *request) id(v *strictjson.Value, text bool) int64 {
 		r.violate(v, "required")
 		return 0
 	}
+
 	before := r.c.Faults.Len()
 	n := v.Int(-most, most)
 	if r.c.Faults.Len() == before && n <= 0 {
 		r.violate(v, "must be the number of a business, is %d", n)
 	}
+
 	return n
 }

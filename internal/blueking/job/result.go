@@ -18,12 +18,14 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	r := request{s: s, c: c}
 	biz, id := r.business(), c.Body.Get("bk_gse_taskid")
 	task := ""
+
 	if r.required(id) {
 		task = id.AnyStr()
 	}
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+
 	res, err := s.plane.Results(ctx, c.Caller, gozzard.TaskID(task))
 	if err == nil && !ours(&res, biz) || err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
 		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
@@ -31,6 +33,7 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return render(&res), nil
 }
 
@@ -73,6 +76,7 @@ func render(res *record.TaskResults) procResult {
 		}
 		out.entries[a.ResultKey] = e
 	}
+
 	return out
 }
 
@@ -106,5 +110,6 @@ func (p procResult) AppendJSON(b []byte) []byte {
 		}
 		b = append(b, '}')
 	}
+
 	return append(b, `}}`...)
 }
