@@ -25,7 +25,8 @@ const (
 	ActionUnregister
 )
 
-var actionNames = [...]string{"none", "start", "stop", "query", "host", "unhost", "restart", "reload", "kill", "register", "update", "unregister"}
+var actionNames = [...]string{"none", "start", "stop", "query", "host", "unhost", "restart", "reload", "kill",
+	"register", "update", "unregister"}
 
 func (a Action) String() string {
 	if int(a) < len(actionNames) {

@@ -26,7 +26,8 @@ func TestActionNames(t *testing.T) {
 }
 
 func TestSupersedes(t *testing.T) {
-	wanted := map[gozzard.Action]bool{gozzard.ActionStart: true, gozzard.ActionStop: true, gozzard.ActionHost: true, gozzard.ActionUnhost: true}
+	wanted := map[gozzard.Action]bool{gozzard.ActionStart: true, gozzard.ActionStop: true, gozzard.ActionHost: true,
+		gozzard.ActionUnhost: true}
 	for newer := gozzard.ActionNone; newer <= gozzard.ActionUnregister; newer++ {
 		for older := gozzard.ActionNone; older <= gozzard.ActionUnregister; older++ {
 			if got := newer.Supersedes(older); got != (wanted[newer] && wanted[older]) {

@@ -49,11 +49,15 @@ var mayImport = map[string][]string{
 	"internal/supervise":  {".", "internal/cron"},
 
 	// Doors.
-	"internal/api":             {".", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet", "internal/record", "internal/specjson", "internal/strictjson", "internal/topology", "internal/upgrade"},
-	"internal/blueking":        {".", "internal/auth", "internal/strictjson"},
-	"internal/blueking/gse":    {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record", "internal/specjson", "internal/strictjson"},
-	"internal/blueking/gsekit": {".", "internal/auth", "internal/blueking", "internal/expression", "internal/record", "internal/strictjson", "internal/topology"},
-	"internal/blueking/job":    {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record", "internal/specjson", "internal/strictjson"},
+	"internal/api": {".", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
+		"internal/record", "internal/specjson", "internal/strictjson", "internal/topology", "internal/upgrade"},
+	"internal/blueking": {".", "internal/auth", "internal/strictjson"},
+	"internal/blueking/gse": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
+		"internal/specjson", "internal/strictjson"},
+	"internal/blueking/gsekit": {".", "internal/auth", "internal/blueking", "internal/expression", "internal/record",
+		"internal/strictjson", "internal/topology"},
+	"internal/blueking/job": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
+		"internal/specjson", "internal/strictjson"},
 
 	// Trust.
 	"internal/auth":      {"."},
@@ -62,11 +66,12 @@ var mayImport = map[string][]string{
 	"internal/signing":   {".", "internal/atomicfile"},
 
 	// Technology.
-	"internal/backup":   {".", "internal/atomicfile", "internal/enrol", "internal/signing", "internal/sqlstore"},
-	"internal/nats":     {".", "internal/wire"},
-	"internal/release":  {},
-	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/topology", "internal/upgrade"},
-	"internal/wire":     {"."},
+	"internal/backup":  {".", "internal/atomicfile", "internal/enrol", "internal/signing", "internal/sqlstore"},
+	"internal/nats":    {".", "internal/wire"},
+	"internal/release": {},
+	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/topology",
+		"internal/upgrade"},
+	"internal/wire": {"."},
 
 	// Small and finished.
 	"internal/atomicfile": {},
@@ -92,7 +97,8 @@ var mayImport = map[string][]string{
 }
 
 // Names that say nothing about what is inside.
-var emptyNames = []string{"pkg", "util", "utils", "common", "helper", "helpers", "types", "models", "shared", "misc", "base"}
+var emptyNames = []string{"pkg", "util", "utils", "common", "helper", "helpers", "types", "models", "shared", "misc",
+	"base"}
 
 const maxLines = 700
 
@@ -142,7 +148,8 @@ func parseAll(t *testing.T) []source {
 			return err
 		}
 
-		all = append(all, source{path: p, folder: filepath.ToSlash(filepath.Dir(p)), lines: bytes.Count(text, []byte("\n")), file: file})
+		all = append(all, source{path: p, folder: filepath.ToSlash(filepath.Dir(p)),
+			lines: bytes.Count(text, []byte("\n")), file: file})
 		return nil
 	})
 
@@ -212,7 +219,8 @@ func TestPackages(t *testing.T) {
 
 	for folder, ok := range documented {
 		if !ok {
-			t.Errorf("package %s has no doc comment that begins with \"Package %s\" or \"Command %s\"", folder, path.Base(folder), path.Base(folder))
+			t.Errorf("package %s has no doc comment that begins with \"Package %s\" or \"Command %s\"", folder,
+				path.Base(folder), path.Base(folder))
 		}
 	}
 }

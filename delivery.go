@@ -77,10 +77,12 @@ type Admission uint8
 
 // The admissions.
 const (
-	AdmitQueue         Admission = iota + 1 // take it in
-	AdmitAnswer                             // known already: answer with its phase
-	AdmitRefuseSession                      // of another session, or the lease is over: say nothing, the server will reconcile
-	AdmitRefuseOld                          // a newer intent for that process was taken in: write a tombstone and answer "never"
+	AdmitQueue  Admission = iota + 1 // take it in
+	AdmitAnswer                      // known already: answer with its phase
+	// of another session, or the lease is over: say nothing, the server will reconcile
+	AdmitRefuseSession
+	// a newer intent for that process was taken in: write a tombstone and answer "never"
+	AdmitRefuseOld
 )
 
 // AgentView is what an agent knows when an operation arrives.
@@ -154,7 +156,8 @@ type Contact struct {
 
 // Reconcile decides about an attempt when its agent opens a session. next is the state to set (its Sources are the
 // condition), ok is false when the attempt stays as it is.
-func Reconcile(state AttemptState, dispatched uint64, deadlinePassed bool, c Contact, code Code) (next AttemptState, ok bool) {
+func Reconcile(state AttemptState, dispatched uint64, deadlinePassed bool, c Contact, code Code) (next AttemptState,
+	ok bool) {
 	if state != AttemptDispatched && state != AttemptUnknown || dispatched >= c.Session {
 		return 0, false
 	}

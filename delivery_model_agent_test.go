@@ -54,7 +54,8 @@ func (m *model) receiveOps(w *world, fresh *network, op int) {
 		}
 		// The lease is taken as never over: a lease that ends refuses more, which is covered by messages that never
 		// arrive.
-		st := gozzard.AgentView{Session: uint64(w.session), Leased: true, Phase: phaseAt[w.at[op]], NewestGen: m.newest(w)}
+		st := gozzard.AgentView{Session: uint64(w.session), Leased: true, Phase: phaseAt[w.at[op]],
+			NewestGen: m.newest(w)}
 		next := *w
 		switch gozzard.Admit(st, session, gen(op), opAction[op].ReadOnly()) {
 		case gozzard.AdmitQueue:
@@ -105,7 +106,8 @@ func (m *model) receiveCancels(w *world, fresh *network, op int) {
 		}
 	}
 
-	m.emit(w, next, fresh.cancel[op]&(1<<w.session) != 0, act{verb: "CANCEL arrives,", op: int8(op), num: int(w.session)}, "")
+	m.emit(w, next, fresh.cancel[op]&(1<<w.session) != 0,
+		act{verb: "CANCEL arrives,", op: int8(op), num: int(w.session)}, "")
 }
 
 // receiveAck covers ACK, which answers a RESULT once the verdict is recorded, so the journal need not keep it. The
@@ -282,5 +284,6 @@ func phaseOfShape(shape, op int) gozzard.Phase {
 	for range op {
 		shape /= 5
 	}
-	return [...]gozzard.Phase{gozzard.PhaseAbsent, gozzard.PhaseBegun, gozzard.PhaseDone, gozzard.PhaseInterrupted, gozzard.PhaseNever}[shape%5]
+	return [...]gozzard.Phase{gozzard.PhaseAbsent, gozzard.PhaseBegun, gozzard.PhaseDone, gozzard.PhaseInterrupted,
+		gozzard.PhaseNever}[shape%5]
 }

@@ -53,7 +53,8 @@ func (m *model) decideByRow(w *world, op int) {
 			m.decide(w, "expire", op, false, withdraw) // nothing that progress may rest on
 		}
 	case gozzard.AttemptDispatched:
-		m.decide(w, "deadline", op, true, decision{kind: decideSettle, op: uint8(op), to: gozzard.AttemptUnknown, session: w.rows[op].session})
+		m.decide(w, "deadline", op, true, decision{kind: decideSettle, op: uint8(op), to: gozzard.AttemptUnknown,
+			session: w.rows[op].session})
 	}
 }
 
@@ -73,7 +74,8 @@ func (m *model) decideByResult(w *world, fresh *network, op int) {
 			continue
 		}
 		if to, ok := gozzard.Finalise(phaseAt[at], opCode[op]); ok {
-			m.decide(w, "RESULT of", op, fresh.result[op]&(1<<at) != 0, decision{kind: decideSettle, op: uint8(op), to: to})
+			m.decide(w, "RESULT of", op, fresh.result[op]&(1<<at) != 0,
+				decision{kind: decideSettle, op: uint8(op), to: to})
 		}
 	}
 }
@@ -83,14 +85,17 @@ func (m *model) decideByResult(w *world, fresh *network, op int) {
 func (m *model) openSession(w *world, connect int, fresh bool) {
 	hello := w.greeted[connect]
 	registered := uint64(w.registered)
+
 	if !m.intact(registerIfGreater) {
 		registered = 0
 	}
 	if !gozzard.MayOpenSession(registered, uint64(hello.session)) {
 		return
 	}
+
 	next := *w
-	next.since = uint8(gozzard.JournalSince(w.known.real(), uint64(w.since), hello.journal.real(), uint64(hello.session)))
+	next.since = uint8(gozzard.JournalSince(w.known.real(), uint64(w.since), hello.journal.real(),
+		uint64(hello.session)))
 	next.registered, next.known = hello.session, hello.journal
 	m.emit(w, next, fresh, act{verb: "HELLO opens session", op: -1, num: int(hello.session)}, "")
 }
@@ -109,7 +114,8 @@ func (m *model) decideByHello(w *world, connect, shape int, fresh bool) {
 				if !m.intact(settleFromSession) {
 					from = 0
 				}
-				m.decide(w, "HELLO reconciles", op, fresh, decision{kind: decideSettle, op: uint8(op), to: to, session: from})
+				m.decide(w, "HELLO reconciles", op, fresh,
+					decision{kind: decideSettle, op: uint8(op), to: to, session: from})
 			}
 		}
 	}
@@ -118,7 +124,8 @@ func (m *model) decideByHello(w *world, connect, shape int, fresh bool) {
 func (m *model) reconcile(w *world, connect, shape, op int, late bool) (gozzard.AttemptState, bool) {
 	r := w.rows[op]
 	same := gozzard.SameJournal(uint64(r.session), uint64(w.since))
-	if !m.intact(journalSinceSession) { // compare with the journal of the record, which this very HELLO may have put there
+	// compare with the journal of the record, which this very HELLO may have put there
+	if !m.intact(journalSinceSession) {
 		same = w.known == w.greeted[connect].journal
 	}
 	c := gozzard.Contact{Session: uint64(w.greeted[connect].session), Phase: phaseOfShape(shape, op), SameJournal: same}
@@ -156,7 +163,8 @@ func (m *model) carryOut(w *world, d decision) {
 			r.state = d.to
 		}
 	case decideWithdraw:
-		if r.state == gozzard.AttemptPending || !m.intact(withdrawOnlyPending) && slices.Contains(d.to.Sources(), r.state) {
+		if r.state == gozzard.AttemptPending || !m.intact(withdrawOnlyPending) &&
+			slices.Contains(d.to.Sources(), r.state) {
 			r.state = d.to
 		}
 	}

@@ -70,7 +70,8 @@ const (
 	atNeverAcked // tombstone whose verdict the server has: kept until the session ends
 )
 
-var phaseAt = [...]gozzard.Phase{gozzard.PhaseAbsent, gozzard.PhaseQueued, gozzard.PhaseBegun, gozzard.PhaseBegun, gozzard.PhaseDone,
+var phaseAt = [...]gozzard.Phase{gozzard.PhaseAbsent, gozzard.PhaseQueued, gozzard.PhaseBegun, gozzard.PhaseBegun,
+	gozzard.PhaseDone,
 	gozzard.PhaseInterrupted, gozzard.PhaseNever, gozzard.PhaseNever}
 
 // What the operations ask for and what comes of them when they run.
@@ -249,7 +250,8 @@ func brokenPromise(before, after row, effects uint8, op int) string {
 			want = gozzard.AttemptFailed
 		}
 		if effects != 1 || after.state != want {
-			return fmt.Sprintf("op%d is recorded %v, it took effect %d times and came out %v", op, after.state, effects, opCode[op])
+			return fmt.Sprintf("op%d is recorded %v, it took effect %d times and came out %v", op, after.state,
+				effects, opCode[op])
 		}
 	case gozzard.AttemptNotExecuted:
 		if effects != 0 {
@@ -319,7 +321,8 @@ func (m *model) forgetMessages(w *world) {
 	}
 
 	for i := range m.ops {
-		if w.rows[i].state.Final() { // reports change nothing any more, and a late CANCEL could only keep things from happening
+		// reports change nothing any more, and a late CANCEL could only keep things from happening
+		if w.rows[i].state.Final() {
 			w.net.result[i], w.net.cancel[i] = 0, 0
 		}
 	}
@@ -345,7 +348,8 @@ func (m *model) forgetDecisions(w *world) {
 		case decideDispatch:
 			dead = m.intact(casBeforeSend) && (dead || m.intact(registerIfGreater) && d.session < w.registered)
 		case decideSettle:
-			dead = dead || m.intact(settleFromSession) && m.intact(registerIfGreater) && d.session != 0 && d.session < r.session
+			dead = dead || m.intact(settleFromSession) && m.intact(registerIfGreater) && d.session != 0 &&
+				d.session < r.session
 		}
 		if dead {
 			*d = decision{}
@@ -419,7 +423,8 @@ func explore(c config) result {
 		for i := range level {
 			for j, s := range e.expand(&level[i]) {
 				if s.bad != "" {
-					return result{states: len(e.parent), depth: depth + 1, bad: s.bad, trace: append(e.trace(number), s.act)}
+					return result{states: len(e.parent), depth: depth + 1, bad: s.bad,
+						trace: append(e.trace(number), s.act)}
 				}
 				n, fresh := e.visit(&s.next, number, j)
 				if fresh {

@@ -9,7 +9,8 @@ import (
 
 // The protocol as it is, and the protocol with one mechanism removed at a time.
 
-var modelFull = flag.Bool("model.full", false, "explore the larger configurations of the delivery protocol too (minutes, 2 GB)")
+var modelFull = flag.Bool("model.full", false,
+	"explore the larger configurations of the delivery protocol too (minutes, 2 GB)")
 
 // TestProtocol explores every reachable state of bounded worlds: no operation takes effect twice, every verdict is
 // true and stays, intents take effect in their order, and without further faults every attempt gets its verdict.
@@ -43,7 +44,8 @@ func TestProtocol(t *testing.T) {
 }
 
 func (c config) String() string {
-	return fmt.Sprintf("%d operations, %d sessions, %d slow servers, %d journal losses", c.ops, c.connects, c.slots, c.journalFaults)
+	return fmt.Sprintf("%d operations, %d sessions, %d slow servers, %d journal losses", c.ops, c.connects, c.slots,
+		c.journalFaults)
 }
 
 const (
@@ -74,8 +76,10 @@ func TestProtocolMutations(t *testing.T) {
 		{"no TOMBSTONE on CANCEL", tombstoneOnCancel, config{ops: 1, connects: 1}, afterward},
 		{"INTENT without DONE run again", interruptedOnRecovery, config{ops: 1, connects: 2}, twice},
 
-		{"change of journal forgotten after HELLO", journalSinceSession, config{ops: 1, connects: 2, journalFaults: 1}, wrong},
-		{"reconciled whatever session the row has", settleFromSession, config{ops: 1, connects: 2, slots: 1}, afterward},
+		{"change of journal forgotten after HELLO", journalSinceSession,
+			config{ops: 1, connects: 2, journalFaults: 1}, wrong},
+		{"reconciled whatever session the row has", settleFromSession, config{ops: 1, connects: 2, slots: 1},
+			afterward},
 		{"cancelled under another journal", cancelInSameJournal, config{ops: 1, connects: 2, journalFaults: 1}, wrong},
 		{"withdrawn though dispatched", withdrawOnlyPending, config{ops: 2, connects: 1, slots: 1}, afterward},
 		{"tombstone forgotten in its session", tombstoneOutlivesAck, config{ops: 1, connects: 1}, afterward},

@@ -7,7 +7,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-var allStates = []gozzard.AttemptState{gozzard.AttemptPending, gozzard.AttemptDispatched, gozzard.AttemptUnknown, gozzard.AttemptOK,
+var allStates = []gozzard.AttemptState{gozzard.AttemptPending, gozzard.AttemptDispatched, gozzard.AttemptUnknown,
+	gozzard.AttemptOK,
 	gozzard.AttemptFailed, gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted}
 
 func TestFinalStatesAreNoSources(t *testing.T) {
@@ -82,10 +83,14 @@ func TestAdmit(t *testing.T) {
 		{"same generation", now, 7, 40, false, gozzard.AdmitRefuseOld},
 		{"older generation", now, 7, 39, false, gozzard.AdmitRefuseOld},
 		{"query of an older generation", now, 7, 39, true, gozzard.AdmitQueue},
-		{"repeated, queued", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseQueued }), 7, 41, false, gozzard.AdmitAnswer},
-		{"repeated, done", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseDone }), 7, 40, false, gozzard.AdmitAnswer},
-		{"repeated, never", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseNever }), 7, 41, false, gozzard.AdmitAnswer},
-		{"repeated in an older session", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseDone }), 6, 40, false, gozzard.AdmitRefuseSession},
+		{"repeated, queued", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseQueued }), 7, 41, false,
+			gozzard.AdmitAnswer},
+		{"repeated, done", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseDone }), 7, 40, false,
+			gozzard.AdmitAnswer},
+		{"repeated, never", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseNever }), 7, 41, false,
+			gozzard.AdmitAnswer},
+		{"repeated in an older session", with(func(s *gozzard.AgentView) { s.Phase = gozzard.PhaseDone }), 6, 40,
+			false, gozzard.AdmitRefuseSession},
 	} {
 		if got := gozzard.Admit(tt.standing, tt.session, tt.gen, tt.readOnly); got != tt.want {
 			t.Errorf("%s: admission %d, want %d", tt.name, got, tt.want)
@@ -152,15 +157,19 @@ func TestReconcile(t *testing.T) {
 		want  gozzard.AttemptState
 	}{
 		{"never arrived, in time", gozzard.AttemptDispatched, false, gozzard.PhaseAbsent, true, gozzard.AttemptPending},
-		{"never arrived, too late", gozzard.AttemptDispatched, true, gozzard.PhaseAbsent, true, gozzard.AttemptNotExecuted},
-		{"given up and never arrived", gozzard.AttemptUnknown, false, gozzard.PhaseAbsent, true, gozzard.AttemptNotExecuted},
+		{"never arrived, too late", gozzard.AttemptDispatched, true, gozzard.PhaseAbsent, true,
+			gozzard.AttemptNotExecuted},
+		{"given up and never arrived", gozzard.AttemptUnknown, false, gozzard.PhaseAbsent, true,
+			gozzard.AttemptNotExecuted},
 		{"journal lost", gozzard.AttemptDispatched, false, gozzard.PhaseAbsent, false, gozzard.AttemptInterrupted},
-		{"given up, journal lost", gozzard.AttemptUnknown, true, gozzard.PhaseAbsent, false, gozzard.AttemptInterrupted},
+		{"given up, journal lost", gozzard.AttemptUnknown, true, gozzard.PhaseAbsent, false,
+			gozzard.AttemptInterrupted},
 		{"journal new but knows it", gozzard.AttemptDispatched, false, gozzard.PhaseDone, false, gozzard.AttemptOK},
 		{"waiting on the host", gozzard.AttemptDispatched, true, gozzard.PhaseQueued, true, 0},
 		{"running on the host", gozzard.AttemptUnknown, true, gozzard.PhaseBegun, true, 0},
 		{"done meanwhile", gozzard.AttemptUnknown, true, gozzard.PhaseDone, true, gozzard.AttemptOK},
-		{"died in the middle", gozzard.AttemptDispatched, false, gozzard.PhaseInterrupted, true, gozzard.AttemptInterrupted},
+		{"died in the middle", gozzard.AttemptDispatched, false, gozzard.PhaseInterrupted, true,
+			gozzard.AttemptInterrupted},
 		{"cancelled", gozzard.AttemptUnknown, true, gozzard.PhaseNever, true, gozzard.AttemptNotExecuted},
 		{"not sent yet", gozzard.AttemptPending, false, gozzard.PhaseAbsent, true, 0},
 		{"has its verdict", gozzard.AttemptNotExecuted, false, gozzard.PhaseDone, true, 0},
@@ -173,7 +182,8 @@ func TestReconcile(t *testing.T) {
 		if ok && !slices.Contains(got.Sources(), tt.state) {
 			t.Errorf("%s: %v cannot become %v", tt.name, tt.state, got)
 		}
-		for _, own := range []uint64{hello, hello + 1} { // a HELLO says nothing about what was sent in its session or after it
+		// a HELLO says nothing about what was sent in its session or after it
+		for _, own := range []uint64{hello, hello + 1} {
 			if got, ok := gozzard.Reconcile(tt.state, own, tt.late, c, gozzard.CodeOK); ok {
 				t.Errorf("%s, dispatched in session %d: %v", tt.name, own, got)
 			}

@@ -10,7 +10,8 @@ import (
 )
 
 func TestErrorKinds(t *testing.T) {
-	err := fmt.Errorf("cannot accept: %w", &gozzard.Error{Kind: gozzard.ErrStorageFull, Message: "no room", Cause: fs.ErrPermission})
+	err := fmt.Errorf("cannot accept: %w", &gozzard.Error{Kind: gozzard.ErrStorageFull, Message: "no room",
+		Cause: fs.ErrPermission})
 	if got := gozzard.KindOf(err); got != gozzard.ErrStorageFull {
 		t.Errorf("kind %v", got)
 	}
@@ -31,7 +32,8 @@ func TestErrorText(t *testing.T) {
 		err  *gozzard.Error
 		want string
 	}{
-		{&gozzard.Error{Message: "request refused", Faults: faults}, "request refused; hosts[3].ip: not an address; too many"},
+		{&gozzard.Error{Message: "request refused", Faults: faults},
+			"request refused; hosts[3].ip: not an address; too many"},
 		{&gozzard.Error{Faults: faults[:1]}, "hosts[3].ip: not an address"},
 		{&gozzard.Error{Message: "no room", Cause: errors.New("disk full")}, "no room: disk full"},
 	} {

@@ -33,7 +33,8 @@ func FuzzTaskID(f *testing.F) {
 // FuzzNames: addresses, operation ids and names that are accepted have one spelling.
 func FuzzNames(f *testing.F) {
 	z := fuzztest.New(f)
-	for _, s := range []string{"0:10.0.0.1", "3:2001:db8::1", "0:::ffff:10.0.0.1", "000102030405060708090a0b0c0d0e0f", "网关服", "a b", "-rf", "a\u202eb", "01:10.0.0.1", "0:fe80::1%eth0"} {
+	for _, s := range []string{"0:10.0.0.1", "3:2001:db8::1", "0:::ffff:10.0.0.1", "000102030405060708090a0b0c0d0e0f",
+		"网关服", "a b", "-rf", "a\u202eb", "01:10.0.0.1", "0:fe80::1%eth0"} {
 		z.Add(s)
 	}
 
@@ -44,10 +45,12 @@ func FuzzNames(f *testing.F) {
 				t.Fatalf("%q is %v, then %v, %v", text, a, again, err)
 			}
 		}
+
 		if id, err := gozzard.ParseOpID(text); err == nil && !strings.EqualFold(id.String(), text) {
 			t.Fatalf("%q is %s", text, id)
 		}
-		if err := gozzard.ValidateName(text); err == nil && (text == "" || len(text) > 128 || strings.ContainsAny(text, "/\\:\x00\n\r\t\u202e\u2028")) {
+		if err := gozzard.ValidateName(text); err == nil &&
+			(text == "" || len(text) > 128 || strings.ContainsAny(text, "/\\:\x00\n\r\t\u202e\u2028")) {
 			t.Fatalf("%q is a name", text)
 		}
 	})

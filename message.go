@@ -14,10 +14,11 @@ const (
 	CommandGreet                          // the server does not know this session: say HELLO again
 	CommandOperate                        // run Ops
 	CommandCancel                         // give up on Cancel where not yet begun
-	CommandAck                            // verdicts of Acked are durable; report round AckRound has arrived; the lease is renewed
-	CommandGroups                         // the pools of this host are Groups, all of them
-	CommandLogs                           // answer Logs
-	CommandUpdate                         // become the release of Update, or say why not
+	// verdicts of Acked are durable; report round AckRound has arrived; the lease is renewed
+	CommandAck
+	CommandGroups // the pools of this host are Groups, all of them
+	CommandLogs   // answer Logs
+	CommandUpdate // become the release of Update, or say why not
 )
 
 // Command is the only message that goes down.
@@ -95,7 +96,9 @@ type JournalPos struct {
 // Hello opens a session: who the host is, and every operation the agent knows of whose verdict the server has not
 // acknowledged.
 type Hello struct {
-	Run  uint64 // random for each run of the agent: tells a repeated HELLO from that of another run which reuses the number of a session
+	// random for each run of the agent: tells a repeated HELLO from that of another run which reuses the number of
+	// a session
+	Run  uint64
 	Host HostInfo
 	Open []OpReport
 }

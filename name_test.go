@@ -8,13 +8,17 @@ import (
 )
 
 func TestValidateName(t *testing.T) {
-	for _, s := range []string{"a", "_x", "9", "nginx-1.2@blue+green", "two words", "进程名", "é", "e\u0301", strings.Repeat("x", gozzard.MaxNameBytes)} {
+	for _, s := range []string{"a", "_x", "9", "nginx-1.2@blue+green", "two words", "进程名", "é", "e\u0301",
+		strings.Repeat("x", gozzard.MaxNameBytes)} {
 		if err := gozzard.ValidateName(s); err != nil {
 			t.Errorf("%q: %v", s, err)
 		}
 	}
-	for _, s := range []string{"", " a", "a ", "-a", ".a", "..", "a/b", `a\b`, "a:b", "a*", "a>b", "a\nb", "a\x00b", "a\x1b[31m", "a\u2028b", "a\u202eb",
-		"\u0301a", "a\u200bb", "\xff", "a;b", "$(a)", "a'b", `a"b`, "a\tb", strings.Repeat("x", gozzard.MaxNameBytes+1)} {
+
+	for _, s := range []string{"", " a", "a ", "-a", ".a", "..", "a/b", `a\b`, "a:b", "a*", "a>b", "a\nb", "a\x00b",
+		"a\x1b[31m", "a\u2028b", "a\u202eb",
+		"\u0301a", "a\u200bb", "\xff", "a;b", "$(a)", "a'b", `a"b`, "a\tb",
+		strings.Repeat("x", gozzard.MaxNameBytes+1)} {
 		if err := gozzard.ValidateName(s); err == nil {
 			t.Errorf("%q is taken", s)
 		}

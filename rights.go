@@ -79,7 +79,8 @@ func Everything() *Rights { return &Rights{Grants: []Grant{{Role: RoleAdmin}}} }
 
 // All reports whether nothing is hidden and nothing forbidden, so that nothing has to be asked row by row.
 func (r *Rights) All() bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.Role == RoleAdmin && g.wholeFleet() })
+	return r != nil && slices.ContainsFunc(r.Grants,
+		func(g Grant) bool { return g.Role == RoleAdmin && g.wholeFleet() })
 }
 
 // SeesAll reports whether every process and host is visible.
@@ -89,12 +90,14 @@ func (r *Rights) SeesAll() bool {
 
 // Has reports whether a role was given at all, on whatever part of the fleet.
 func (r *Rights) Has(role Role) bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.Role == role || g.Role == RoleAdmin })
+	return r != nil && slices.ContainsFunc(r.Grants,
+		func(g Grant) bool { return g.Role == role || g.Role == RoleAdmin })
 }
 
 // Sees reports whether a process of a namespace on a host with these addresses is visible.
 func (r *Rights) Sees(namespace string, addrs []HostAddr) bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.sees() && g.fitsSpace(namespace) && g.fitsHost(addrs) })
+	return r != nil && slices.ContainsFunc(r.Grants,
+		func(g Grant) bool { return g.sees() && g.fitsSpace(namespace) && g.fitsHost(addrs) })
 }
 
 // SeesHost reports whether a host is visible: something on it may be seen, or it may be enrolled.
@@ -109,7 +112,8 @@ func (r *Rights) SeesBusiness(biz int) bool {
 
 // May reports whether an action on a process of a namespace on a host with these addresses is allowed.
 func (r *Rights) May(a Action, namespace string, addrs []HostAddr) bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.may(a) && g.fitsSpace(namespace) && g.fitsHost(addrs) })
+	return r != nil && slices.ContainsFunc(r.Grants,
+		func(g Grant) bool { return g.may(a) && g.fitsSpace(namespace) && g.fitsHost(addrs) })
 }
 
 // MaySpace reports whether an action on some process of a namespace may be allowed, whatever hosts there are.
@@ -120,17 +124,20 @@ func (r *Rights) MaySpace(a Action, namespace string) bool {
 // MayBusiness reports whether the description of a business may be changed. It says what is on which host, so a
 // grant on some hosts only is not enough.
 func (r *Rights) MayBusiness(biz int) bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.Role == RoleAdmin && g.anyHost() && g.fitsBusiness(biz) })
+	return r != nil && slices.ContainsFunc(r.Grants,
+		func(g Grant) bool { return g.Role == RoleAdmin && g.anyHost() && g.fitsBusiness(biz) })
 }
 
 // MayHost reports whether what concerns every process of a host may be changed, of whatever namespace.
 func (r *Rights) MayHost(addrs []HostAddr) bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.may(ActionUpdate) && g.anySpace() && g.fitsHost(addrs) })
+	return r != nil && slices.ContainsFunc(r.Grants,
+		func(g Grant) bool { return g.may(ActionUpdate) && g.anySpace() && g.fitsHost(addrs) })
 }
 
 // SeesSpace reports whether a namespace is visible on every host, so that no host has to be asked about.
 func (r *Rights) SeesSpace(namespace string) bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.sees() && g.anyHost() && g.fitsSpace(namespace) })
+	return r != nil && slices.ContainsFunc(r.Grants,
+		func(g Grant) bool { return g.sees() && g.anyHost() && g.fitsSpace(namespace) })
 }
 
 // Marks are some of a caller's grants, a bit for each. Who looks at many rows asks once for each namespace and once

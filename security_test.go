@@ -49,7 +49,8 @@ func TestFuzzTargets(t *testing.T) {
 				continue
 			}
 			found[s.folder] = true
-			bounded := slices.ContainsFunc(s.file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(module+"/test/fuzztest") })
+			bounded := slices.ContainsFunc(s.file.Imports,
+				func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(module+"/test/fuzztest") })
 			if !bounded {
 				t.Errorf("%s: %s does not run within bounds; see test/fuzztest", s.path, f.Name.Name)
 			}

@@ -136,7 +136,8 @@ type ConfigCheck struct {
 
 // DefaultPolicy is what an absent or null field of a request means.
 func DefaultPolicy() Policy {
-	return Policy{Kind: KindResident, StartCheckSecs: 5, StopCheckSecs: 5, StartRetries: 4, StartInterval: 10, OpTimeout: 60}
+	return Policy{Kind: KindResident, StartCheckSecs: 5, StopCheckSecs: 5, StartRetries: 4, StartInterval: 10,
+		OpTimeout: 60}
 }
 
 // Command returns the shell text for an action, "" when the definition has none.

@@ -35,8 +35,9 @@ func TestSpecEncoding(t *testing.T) {
 
 func TestSpecCommandAndBudget(t *testing.T) {
 	spec := &gozzard.Spec{
-		Control: gozzard.Control{Start: "start", Stop: "stop", Restart: "restart", Reload: "reload", Kill: "kill", Version: "version"},
-		Policy:  gozzard.Policy{OpTimeout: 60, StartCheckSecs: 5, StopCheckSecs: 7},
+		Control: gozzard.Control{Start: "start", Stop: "stop", Restart: "restart", Reload: "reload", Kill: "kill",
+			Version: "version"},
+		Policy: gozzard.Policy{OpTimeout: 60, StartCheckSecs: 5, StopCheckSecs: 7},
 	}
 	for _, tt := range []struct {
 		action  gozzard.Action

@@ -6,13 +6,16 @@ type Code string
 
 // The codes of an outcome.
 const (
-	CodeOK                Code = "ok"
-	CodeAlreadyRunning    Code = "already_running"    // start of something that runs; nothing was done
-	CodeNotRunning        Code = "not_running"        // stop or kill of something that does not run; nothing was done
-	CodeCheckFailed       Code = "check_failed"       // the command went well, the process is not in the state asked for
-	CodeCommandFailed     Code = "command_failed"     // non-zero exit, time-out or no such command; Message has its output
-	CodeNoDefinition      Code = "no_definition"      // nothing is known of this process
-	CodeRefused           Code = "refused"            // the host would not: policy, unknown account, unsafe path, full disk
+	CodeOK             Code = "ok"
+	CodeAlreadyRunning Code = "already_running" // start of something that runs; nothing was done
+	CodeNotRunning     Code = "not_running"     // stop or kill of something that does not run; nothing was done
+	// the command went well, the process is not in the state asked for
+	CodeCheckFailed Code = "check_failed"
+	// non-zero exit, time-out or no such command; Message has its output
+	CodeCommandFailed Code = "command_failed"
+	CodeNoDefinition  Code = "no_definition" // nothing is known of this process
+	// the host would not: policy, unknown account, unsafe path, full disk
+	CodeRefused           Code = "refused"
 	CodeUnknownAction     Code = "unknown_action"     // the caller asked for something that does not exist
 	CodeAlreadyRegistered Code = "already_registered" // register of something registered
 	CodeUnreachable       Code = "unreachable"        // no such host, or its agent does not answer

@@ -40,11 +40,12 @@ type App struct {
 
 // NewApp is an app to make.
 type NewApp struct {
-	Code                    string  `json:"code"`
-	AssertsUsers            bool    `json:"asserts_users,omitempty"` // it may name users without their login
-	MissingOpTypeMeansStart bool    `json:"missing_op_type_means_start,omitempty"`
-	Signs                   bool    `json:"signs,omitempty"` // it may prove itself by bk_signature; the server then keeps the secret itself
-	Grants                  []Grant `json:"grants,omitempty"`
+	Code                    string `json:"code"`
+	AssertsUsers            bool   `json:"asserts_users,omitempty"` // it may name users without their login
+	MissingOpTypeMeansStart bool   `json:"missing_op_type_means_start,omitempty"`
+	// it may prove itself by bk_signature; the server then keeps the secret itself
+	Signs  bool    `json:"signs,omitempty"`
+	Grants []Grant `json:"grants,omitempty"`
 }
 
 // AppSecret is a secret, told once.
@@ -126,7 +127,8 @@ func (c *Client) Who(ctx context.Context) (who Who, err error) {
 
 // Login opens a session for a person. The client needs no credentials for it.
 func (c *Client) Login(ctx context.Context, user, password string) (t UserToken, err error) {
-	return t, c.account(ctx, http.MethodPost, "/api/v1/login", map[string]string{"user": user, "password": password}, &t)
+	return t, c.account(ctx, http.MethodPost, "/api/v1/login", map[string]string{"user": user, "password": password},
+		&t)
 }
 
 // Logout ends the token that the client has.

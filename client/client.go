@@ -65,11 +65,15 @@ func (c *Client) authorize(req *http.Request) {
 // New makes a client. The secret is not sent in the clear: a URL of http must be on this machine.
 func New(rawURL string, c Credentials) (*Client, error) {
 	u, err := url.Parse(rawURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%q is not the URL of a server, such as http://127.0.0.1:8080", rawURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%q is not the URL of a server, such as http://127.0.0.1:8080",
+			rawURL)
 	}
+
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%s would carry the app's secret in the clear: use https beyond this machine", rawURL)
+		return nil, gozzard.Errorf(gozzard.ErrInvalid,
+			"%s would carry the app's secret in the clear: use https beyond this machine", rawURL)
 	}
 
 	u.Path = strings.TrimRight(u.Path, "/")
@@ -102,7 +106,8 @@ func New(rawURL string, c Credentials) (*Client, error) {
 			MaxIdleConnsPerHost:   16,
 			IdleConnTimeout:       90 * time.Second,
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // credentials go to one server only
+		// credentials go to one server only
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
@@ -217,7 +222,8 @@ func (c *Client) send(ctx context.Context, what call) ([]byte, error) {
 	case err != nil:
 		return nil, c.transportError(ctx, err)
 	case len(answer) > maxAnswer:
-		return nil, gozzard.Errorf(gozzard.ErrInternal, "the answer of %s has more than %d MiB", c.base.Host, maxAnswer>>20)
+		return nil, gozzard.Errorf(gozzard.ErrInternal, "the answer of %s has more than %d MiB", c.base.Host,
+			maxAnswer>>20)
 	case res.StatusCode >= 300:
 		return nil, errorOf(res.StatusCode, answer)
 	}
@@ -231,7 +237,8 @@ func (c *Client) do(ctx context.Context, what call, out any) error {
 		return err
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return &gozzard.Error{Kind: gozzard.ErrInternal, Message: fmt.Sprintf("%s does not answer like a gozzard server", c.base.Host), Cause: err}
+		return &gozzard.Error{Kind: gozzard.ErrInternal,
+			Message: fmt.Sprintf("%s does not answer like a gozzard server", c.base.Host), Cause: err}
 	}
 	return nil
 }

@@ -30,12 +30,14 @@ func serve(t *testing.T, h http.HandlerFunc) *client.Client {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for _, url := range []string{"", "127.0.0.1:8080", "ftp://x", "http://example.com", "http://10.0.0.1:80", "http://u:p@127.0.0.1", "http://127.0.0.1?x=1", "://"} {
+	for _, url := range []string{"", "127.0.0.1:8080", "ftp://x", "http://example.com", "http://10.0.0.1:80",
+		"http://u:p@127.0.0.1", "http://127.0.0.1?x=1", "://"} {
 		if _, err := client.New(url, client.Credentials{}); gozzard.KindOf(err) != gozzard.ErrInvalid || err == nil {
 			t.Errorf("%q: %v", url, err)
 		}
 	}
-	for _, url := range []string{"http://127.0.0.1:1", "http://[::1]:1", "http://localhost", "https://example.com/gozzard/"} {
+	for _, url := range []string{"http://127.0.0.1:1", "http://[::1]:1", "http://localhost",
+		"https://example.com/gozzard/"} {
 		if _, err := client.New(url, client.Credentials{}); err != nil {
 			t.Errorf("%q: %v", url, err)
 		}
@@ -55,7 +57,8 @@ func TestOperateSendsOneRequestWhateverHappens(t *testing.T) {
 		}
 
 		var creds map[string]string
-		if err := json.Unmarshal([]byte(r.Header.Get("X-Bkapi-Authorization")), &creds); err != nil || creds["bk_username"] != "阿牛" || creds["bk_app_secret"] != "s" {
+		if err := json.Unmarshal([]byte(r.Header.Get("X-Bkapi-Authorization")), &creds); err != nil ||
+			creds["bk_username"] != "阿牛" || creds["bk_app_secret"] != "s" {
 			t.Errorf("credentials are %v: %v", creds, err)
 		}
 
@@ -70,8 +73,10 @@ func TestOperateSendsOneRequestWhateverHappens(t *testing.T) {
 	})
 
 	zero := 0
-	a, err := c.Operate(t.Context(), client.Operation{Action: "start", Offline: client.Offline{Wait: 1500 * time.Millisecond},
-		Selection: client.Selection{Namespace: "ns", Names: []string{"web"}, Hosts: []client.Host{{Cloud: &zero, IP: "10.0.0.1"}}}})
+	a, err := c.Operate(t.Context(), client.Operation{Action: "start",
+		Offline: client.Offline{Wait: 1500 * time.Millisecond},
+		Selection: client.Selection{Namespace: "ns", Names: []string{"web"},
+			Hosts: []client.Host{{Cloud: &zero, IP: "10.0.0.1"}}}})
 	if err != nil || a.TaskID != "GSETASK:20240102030405:1" || a.Targets != 1 {
 		t.Errorf("accepted %+v, %v", a, err)
 	}
@@ -87,7 +92,9 @@ func TestErrors(t *testing.T) {
 		kind   gozzard.ErrorKind
 		text   string
 	}{
-		"of the API":   {400, `{"error":{"kind":"invalid","message":"wrong","faults":[{"path":"names[0]","text":"bad"}]}}`, gozzard.ErrInvalid, "wrong; names[0]: bad"},
+		"of the API": {400,
+			`{"error":{"kind":"invalid","message":"wrong","faults":[{"path":"names[0]","text":"bad"}]}}`,
+			gozzard.ErrInvalid, "wrong; names[0]: bad"},
 		"of a proxy":   {502, `<html>`, gozzard.ErrUnavailable, "502"},
 		"login page":   {302, ``, gozzard.ErrInternal, "302"},
 		"unauthorised": {401, ``, gozzard.ErrUnauthenticated, "401"},
@@ -112,11 +119,14 @@ func TestNoServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Ready(t.Context()); gozzard.KindOf(err) != gozzard.ErrUnavailable || !strings.Contains(err.Error(), "http://127.0.0.1:1") {
+	if err := c.Ready(t.Context()); gozzard.KindOf(err) != gozzard.ErrUnavailable ||
+		!strings.Contains(err.Error(), "http://127.0.0.1:1") {
 		t.Errorf("error is %v", err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if _, err := c.Operate(ctx, client.Operation{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
@@ -158,7 +168,8 @@ func TestWait(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		task := client.Task{ID: "GSETASK:20240102030405:1", Final: n > 3, Counts: client.Counts{Targets: 2, Done: int(min(n, 2)), Running: int(max(0, 2-n))}}
+		task := client.Task{ID: "GSETASK:20240102030405:1", Final: n > 3,
+			Counts: client.Counts{Targets: 2, Done: int(min(n, 2)), Running: int(max(0, 2-n))}}
 		if r.URL.Query().Get("show") == "all" {
 			task.Attempts = []client.Attempt{{Verdict: client.Done}, {Verdict: client.Noted}}
 		}
@@ -166,7 +177,9 @@ func TestWait(t *testing.T) {
 	})
 
 	var seen []int
-	task, err := c.Wait(t.Context(), "GSETASK:20240102030405:1", func(t client.Task) { seen = append(seen, t.Counts.Done) })
+	task, err := c.Wait(t.Context(), "GSETASK:20240102030405:1",
+		func(t client.Task) { seen = append(seen, t.Counts.Done) })
+
 	if err != nil || !task.Final || len(task.Attempts) != 2 || len(seen) != 3 {
 		t.Errorf("task %+v, progress %v, %v", task, seen, err)
 	}

@@ -83,7 +83,8 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 
 // SetMember makes a member active, revoked or removed.
 func (c *Client) SetMember(ctx context.Context, agent gozzard.AgentID, state string) (m Member, err error) {
-	err = c.write(ctx, http.MethodPut, "/api/v1/enrol/agents/"+url.PathEscape(string(agent)), map[string]string{"state": state}, &m)
+	err = c.write(ctx, http.MethodPut, "/api/v1/enrol/agents/"+url.PathEscape(string(agent)),
+		map[string]string{"state": state}, &m)
 	return m, err
 }
 

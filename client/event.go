@@ -53,7 +53,8 @@ var ErrEventsLost = errors.New("some events may be missing: they are not kept an
 
 func (q *EventQuery) values() url.Values {
 	v := url.Values{}
-	for name, list := range map[string][]string{"namespace": q.Namespaces, "name": q.Names, "host": q.Hosts, "kind": q.Kinds} {
+	for name, list := range map[string][]string{"namespace": q.Namespaces, "name": q.Names, "host": q.Hosts,
+		"kind": q.Kinds} {
 		for _, s := range list {
 			v.Add(name, s)
 		}
@@ -96,7 +97,8 @@ func (c *Client) FollowEvents(ctx context.Context, q EventQuery, after uint64) i
 }
 
 // followOnce is one connection. on is false when the caller has enough.
-func (c *Client) followOnce(ctx context.Context, q EventQuery, after *uint64, yield func(Event, error) bool) (on bool, err error) {
+func (c *Client) followOnce(ctx context.Context, q EventQuery, after *uint64, yield func(Event, error) bool) (on bool,
+	err error) {
 	path := "/api/v1/events/stream?" + q.values().Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.String()+path, nil)
 	if err != nil {
@@ -125,7 +127,8 @@ func (c *Client) followOnce(ctx context.Context, q EventQuery, after *uint64, yi
 	return c.readStream(ctx, res.Body, after, yield)
 }
 
-func (c *Client) readStream(ctx context.Context, body io.Reader, after *uint64, yield func(Event, error) bool) (on bool, err error) {
+func (c *Client) readStream(ctx context.Context, body io.Reader, after *uint64,
+	yield func(Event, error) bool) (on bool, err error) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 64<<10), 1<<20)
 	lost := false
@@ -142,7 +145,8 @@ func (c *Client) readStream(ctx context.Context, body io.Reader, after *uint64, 
 		case field == "data":
 			var e Event
 			if err := json.Unmarshal([]byte(value), &e); err != nil {
-				return true, &gozzard.Error{Kind: gozzard.ErrInternal, Message: c.base.Host + " does not send events like a gozzard server", Cause: err}
+				return true, &gozzard.Error{Kind: gozzard.ErrInternal,
+					Message: c.base.Host + " does not send events like a gozzard server", Cause: err}
 			}
 			*after = e.ID
 			if !yield(e, nil) {

@@ -17,13 +17,17 @@ import (
 func TestEventsAreAsked(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		if r.URL.Path != "/api/v1/events" || q.Get("since") != "1700000000000" || q.Get("limit") != "7" || !slices.Equal(q["name"], []string{"a b", "c*"}) || q.Get("kind") != "exited" {
+		if r.URL.Path != "/api/v1/events" || q.Get("since") != "1700000000000" || q.Get("limit") != "7" ||
+			!slices.Equal(q["name"], []string{"a b", "c*"}) || q.Get("kind") != "exited" {
 			t.Errorf("asked %s", r.URL)
 		}
 		_, _ = w.Write([]byte(`{"events":[{"id":5,"agent":"a1","ip":"10.0.0.1","namespace":"shop","name":"web","kind":"exited","at":1700000000001,"code":-1,"signal":"SIGSEGV","core":true}],"next":9}`))
 	})
-	page, err := c.Events(t.Context(), client.EventQuery{Names: []string{"a b", "c*"}, Kinds: []string{"exited"}, Since: time.Unix(1700000000, 0)}, 7)
-	if err != nil || page.Next != 9 || len(page.Events) != 1 || page.Events[0].Signal != "SIGSEGV" || !page.Events[0].Core {
+
+	page, err := c.Events(t.Context(), client.EventQuery{Names: []string{"a b", "c*"}, Kinds: []string{"exited"},
+		Since: time.Unix(1700000000, 0)}, 7)
+	if err != nil || page.Next != 9 || len(page.Events) != 1 || page.Events[0].Signal != "SIGSEGV" ||
+		!page.Events[0].Core {
 		t.Errorf("%+v, %v", page, err)
 	}
 }
@@ -61,7 +65,8 @@ func TestFollowingGoesOn(t *testing.T) {
 	if !slices.Equal(ids, []uint64{11, 40, 41}) || !slices.Equal(asked, []string{"10", "11", "11", "41"}) {
 		t.Errorf("events %v, asked behind %v", ids, asked)
 	}
-	if len(errs) != 5 || !errors.Is(errs[2], client.ErrEventsLost) || gozzard.KindOf(errs[0]) != gozzard.ErrUnavailable || gozzard.KindOf(errs[4]) != gozzard.ErrUserForbidden {
+	if len(errs) != 5 || !errors.Is(errs[2], client.ErrEventsLost) ||
+		gozzard.KindOf(errs[0]) != gozzard.ErrUnavailable || gozzard.KindOf(errs[4]) != gozzard.ErrUserForbidden {
 		t.Errorf("%v", errs)
 	}
 }
@@ -115,7 +120,8 @@ func TestLogIsAsked(t *testing.T) {
 	}
 
 	_, _ = c.Log(t.Context(), key, "a1", 0, 5)
-	want := []string{"/api/v1/logs?host=0%3A10.0.0.1&lines=20&name=web&namespace=shop", "/api/v1/logs?host=a1&name=web&namespace=shop&offset=5"}
+	want := []string{"/api/v1/logs?host=0%3A10.0.0.1&lines=20&name=web&namespace=shop",
+		"/api/v1/logs?host=a1&name=web&namespace=shop&offset=5"}
 	if !slices.Equal(urls, want) {
 		t.Errorf("%v", urls)
 	}

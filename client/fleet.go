@@ -63,7 +63,8 @@ func (q *ProcessQuery) values(start, limit int) url.Values {
 	v := page(start, limit)
 	q.Scope.add(v)
 
-	for name, list := range map[string][]string{"namespace": q.Namespaces, "name": q.Names, "host": q.Hosts, "state": q.States} {
+	for name, list := range map[string][]string{"namespace": q.Namespaces, "name": q.Names, "host": q.Hosts,
+		"state": q.States} {
 		for _, s := range list {
 			v.Add(name, s)
 		}
@@ -121,10 +122,13 @@ type HostInfo struct {
 	StartedAt int64           `json:"started_at"`
 	CPUs      int             `json:"cpus"`
 	MemBytes  int64           `json:"mem_bytes"`
-	Mode      string          `json:"mode,omitempty"`     // of the agent: root, cap (may act for other accounts) or user (its own only)
-	Trust     string          `json:"trust,omitempty"`    // of an enrolled host: pending, active, quarantined, revoked or removed
-	Degraded  []string        `json:"degraded,omitempty"` // what this host lacks, in words
-	Flag      string          `json:"flag,omitempty"`     // what the server holds against its agent, in words: it floods the fabric, and is muted
+	// of the agent: root, cap (may act for other accounts) or user (its own only)
+	Mode string `json:"mode,omitempty"`
+	// of an enrolled host: pending, active, quarantined, revoked or removed
+	Trust    string   `json:"trust,omitempty"`
+	Degraded []string `json:"degraded,omitempty"` // what this host lacks, in words
+	// what the server holds against its agent, in words: it floods the fabric, and is muted
+	Flag string `json:"flag,omitempty"`
 }
 
 // HostAddr is an address inside a cloud area.

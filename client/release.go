@@ -72,7 +72,8 @@ func (c *Client) Releases(ctx context.Context) ([]Release, error) {
 
 // Publish tells the server of a release. Its programs that are Missing are to be uploaded.
 func (c *Client) Publish(ctx context.Context, manifest, signature []byte) (r Release, err error) {
-	err = c.write(ctx, http.MethodPost, "/api/v1/releases", map[string][]byte{"manifest": manifest, "signature": signature}, &r)
+	err = c.write(ctx, http.MethodPost, "/api/v1/releases",
+		map[string][]byte{"manifest": manifest, "signature": signature}, &r)
 	return r, err
 }
 
@@ -106,7 +107,8 @@ func (c *Client) UploadRelease(ctx context.Context, version string, f ReleaseFil
 
 // RemoveRelease has the server forget a release.
 func (c *Client) RemoveRelease(ctx context.Context, version string) error {
-	return c.do(ctx, call{method: http.MethodDelete, path: "/api/v1/releases/" + url.PathEscape(version)}, new(map[string]any))
+	return c.do(ctx, call{method: http.MethodDelete, path: "/api/v1/releases/" + url.PathEscape(version)},
+		new(map[string]any))
 }
 
 // Rolls lists the newest rolls, newest first.

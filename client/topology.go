@@ -14,11 +14,12 @@ import (
 
 // Scope chooses processes by where they are in a business. It is empty while Biz is 0.
 type Scope struct {
-	Biz        int      `json:"biz,omitempty"`
-	Env        string   `json:"env,omitempty"`        // 1 or test, 2 or experience, 3 or formal; "" is all
-	Sets       []string `json:"sets,omitempty"`       // ids, or names
-	Modules    []string `json:"modules,omitempty"`    // ids, or names
-	Expression string   `json:"expression,omitempty"` // set.module.service_instance.process_name.process_id; a dot in a name is written \.
+	Biz     int      `json:"biz,omitempty"`
+	Env     string   `json:"env,omitempty"`     // 1 or test, 2 or experience, 3 or formal; "" is all
+	Sets    []string `json:"sets,omitempty"`    // ids, or names
+	Modules []string `json:"modules,omitempty"` // ids, or names
+	// set.module.service_instance.process_name.process_id; a dot in a name is written \.
+	Expression string `json:"expression,omitempty"`
 }
 
 func (s *Scope) add(v url.Values) {
@@ -84,14 +85,15 @@ type ApplyOptions struct {
 
 // Applied tells what a document changed, or would.
 type Applied struct {
-	Biz     int             `json:"biz"`
-	Version int64           `json:"version"`
-	DryRun  bool            `json:"dry_run"`
-	Applied bool            `json:"applied"` // false: a dry run, or nothing to do
-	Plan    Plan            `json:"plan"`
-	Hosted  int             `json:"hosted"`                     // instances that go though they are hosted, which needs Prune
-	Named   []gozzard.Fault `json:"hosted_instances,omitempty"` // the first of those
-	TaskID  gozzard.TaskID  `json:"task_id,omitempty"`          // of the operation that unregisters them
+	Biz     int   `json:"biz"`
+	Version int64 `json:"version"`
+	DryRun  bool  `json:"dry_run"`
+	Applied bool  `json:"applied"` // false: a dry run, or nothing to do
+	Plan    Plan  `json:"plan"`
+	// instances that go though they are hosted, which needs Prune
+	Hosted int             `json:"hosted"`
+	Named  []gozzard.Fault `json:"hosted_instances,omitempty"` // the first of those
+	TaskID gozzard.TaskID  `json:"task_id,omitempty"`          // of the operation that unregisters them
 }
 
 // Plan is what changes in a business.

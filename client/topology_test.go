@@ -16,15 +16,18 @@ func TestTopology(t *testing.T) {
 		said := r.Method + " " + r.URL.RequestURI()
 		switch said {
 		case "GET /api/v1/topology":
-			_, _ = io.WriteString(w, `{"count":1,"businesses":[{"biz":2,"name":"蓝鲸","version":3,"source":"cmdb","at":"2024-01-02T03:04:05Z"}]}`)
+			_, _ = io.WriteString(w,
+				`{"count":1,"businesses":[{"biz":2,"name":"蓝鲸","version":3,"source":"cmdb","at":"2024-01-02T03:04:05Z"}]}`)
 		case "PUT /api/v1/topology/2?dry_run=true&prune=true&take_over=true&version=0":
 			if string(body) != "biz: 2\n" || r.Header.Get("Content-Type") != "application/yaml" {
 				t.Errorf("document is %s as %s", body, r.Header.Get("Content-Type"))
 			}
-			_, _ = io.WriteString(w, `{"biz":2,"version":3,"dry_run":true,"plan":{"added":[{"kind":"set","id":5,"name":"x"}],"changed":[],"removed":[]},"hosted":1}`)
+			_, _ = io.WriteString(w,
+				`{"biz":2,"version":3,"dry_run":true,"plan":{"added":[{"kind":"set","id":5,"name":"x"}],"changed":[],"removed":[]},"hosted":1}`)
 		case "PUT /api/v1/topology/3":
 			w.WriteHeader(http.StatusConflict)
-			_, _ = io.WriteString(w, `{"error":{"kind":"conflict","message":"hosted","faults":[{"path":"a.b","text":"runs"}]}}`)
+			_, _ = io.WriteString(w,
+				`{"error":{"kind":"conflict","message":"hosted","faults":[{"path":"a.b","text":"runs"}]}}`)
 		case "GET /api/v1/topology/2":
 			if r.Header.Get("Accept") == "application/yaml" {
 				_, _ = io.WriteString(w, "biz: 2\n")
@@ -32,31 +35,40 @@ func TestTopology(t *testing.T) {
 				_, _ = io.WriteString(w, `{"biz":2}`)
 			}
 		case "GET /api/v1/topology/2/tree?env=3":
-			_, _ = io.WriteString(w, `{"biz":2,"name":"蓝鲸","counts":{"processes":7},"sets":[{"id":5,"env":3,"modules":[{"id":21,"services":2}]}]}`)
+			_, _ = io.WriteString(w,
+				`{"biz":2,"name":"蓝鲸","counts":{"processes":7},"sets":[{"id":5,"env":3,"modules":[{"id":21,"services":2}]}]}`)
 		default:
 			t.Errorf("asked for %s", said)
 		}
 	})
 
 	ctx := t.Context()
-	if list, err := c.Businesses(ctx); err != nil || list.Count != 1 || list.Businesses[0].Name != "蓝鲸" || list.Businesses[0].At.Year() != 2024 {
+	if list, err := c.Businesses(ctx); err != nil || list.Count != 1 || list.Businesses[0].Name != "蓝鲸" ||
+		list.Businesses[0].At.Year() != 2024 {
 		t.Errorf("%+v %v", list, err)
 	}
 
 	none := int64(0)
-	if a, err := c.ApplyTopology(ctx, 2, []byte("biz: 2\n"), client.ApplyOptions{DryRun: true, Prune: true, TakeOver: true, Version: &none}); err != nil || a.Plan.Empty() || a.Hosted != 1 || !a.DryRun {
+	if a, err := c.ApplyTopology(ctx, 2, []byte("biz: 2\n"),
+		client.ApplyOptions{DryRun: true, Prune: true, TakeOver: true, Version: &none}); err != nil ||
+		a.Plan.Empty() || a.Hosted != 1 || !a.DryRun {
 		t.Errorf("%+v %v", a, err)
 	}
-	if _, err := c.ApplyTopology(ctx, 3, []byte("biz: 3\n"), client.ApplyOptions{}); gozzard.KindOf(err) != gozzard.ErrConflict || !strings.Contains(err.Error(), "a.b: runs") {
+
+	if _, err := c.ApplyTopology(ctx, 3, []byte("biz: 3\n"),
+		client.ApplyOptions{}); gozzard.KindOf(err) != gozzard.ErrConflict ||
+		!strings.Contains(err.Error(), "a.b: runs") {
 		t.Error(err)
 	}
+
 	if doc, err := c.Topology(ctx, 2); err != nil || string(doc) != "biz: 2\n" {
 		t.Errorf("%s %v", doc, err)
 	}
 	if doc, err := c.TopologyJSON(ctx, 2); err != nil || string(doc) != `{"biz":2}` {
 		t.Errorf("%s %v", doc, err)
 	}
-	if tree, err := c.Tree(ctx, 2, "3"); err != nil || tree.Counts.Processes != 7 || tree.Sets[0].Modules[0].Services != 2 {
+	if tree, err := c.Tree(ctx, 2, "3"); err != nil || tree.Counts.Processes != 7 ||
+		tree.Sets[0].Modules[0].Services != 2 {
 		t.Errorf("%+v %v", tree, err)
 	}
 }
@@ -70,7 +82,8 @@ func TestScope(t *testing.T) {
 			if r.URL.RawQuery != want {
 				t.Errorf("query is %s", r.URL.RawQuery)
 			}
-			_, _ = io.WriteString(w, `{"count":9,"processes":[{"name":"x_1","topology":{"biz":2,"local_inst_id":1,"inst_id":4}}],"next":5}`)
+			_, _ = io.WriteString(w,
+				`{"count":9,"processes":[{"name":"x_1","topology":{"biz":2,"local_inst_id":1,"inst_id":4}}],"next":5}`)
 			return
 		}
 
@@ -83,10 +96,13 @@ func TestScope(t *testing.T) {
 	})
 
 	s := client.Scope{Biz: 2, Env: "3", Sets: []string{"a", "b"}, Modules: []string{"21"}, Expression: "a.*.*.*.*"}
-	if p, err := c.Processes(t.Context(), client.ProcessQuery{Scope: s, Names: []string{"x"}}, 0, 5); err != nil || p.Next != 5 || p.Processes[0].Topology.Inst != 4 {
+	if p, err := c.Processes(t.Context(), client.ProcessQuery{Scope: s, Names: []string{"x"}}, 0, 5); err != nil ||
+		p.Next != 5 || p.Processes[0].Topology.Inst != 4 {
 		t.Errorf("%+v %v", p, err)
 	}
-	if _, err := c.Operate(t.Context(), client.Operation{Action: "stop", Selection: client.Selection{Scope: s}}); err != nil {
+
+	if _, err := c.Operate(t.Context(), client.Operation{Action: "stop",
+		Selection: client.Selection{Scope: s}}); err != nil {
 		t.Error(err)
 	}
 }

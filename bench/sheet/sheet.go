@@ -72,7 +72,8 @@ func (s *Sheet) Markdown(h Head) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("# %s\n", h.Title)
-	p("Made by `%s` on %s in %s, %s/%s, %d CPUs shared by everything in the run%s.", h.Command, s.At.UTC().Format("2006-01-02"), s.Took.Round(time.Second),
+	p("Made by `%s` on %s in %s, %s/%s, %d CPUs shared by everything in the run%s.", h.Command,
+		s.At.UTC().Format("2006-01-02"), s.Took.Round(time.Second),
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), h.Shared)
 	p("%s.\n", h.Versions)
 	p("%s", h.Read)

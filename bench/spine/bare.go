@@ -24,7 +24,8 @@ type bareServer struct {
 }
 
 func newBareServer() (*bareServer, error) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, MaxPending: 256 << 20})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+		MaxPending: 256 << 20})
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up NATS: %w", err)
 	}
@@ -59,7 +60,8 @@ func (b *bareServer) obey(o order) (word, error) {
 		return pairs(b.conn, o)
 	case "answer": // reports from now on
 		ack := make([]byte, o.Down)
-		sub, err := b.conn.Subscribe("status.*", func(m *natsgo.Msg) { _ = m.Respond(ack) }) // a lost answer is noticed by who waits for it
+		// a lost answer is noticed by who waits for it
+		sub, err := b.conn.Subscribe("status.*", func(m *natsgo.Msg) { _ = m.Respond(ack) })
 		if err != nil {
 			return word{}, err
 		}
@@ -75,7 +77,8 @@ func fanOut(conn *natsgo.Conn, o order) (w word, err error) {
 	inbox, ack := natsgo.NewInbox()+".", make([]byte, o.Ack)
 	sub, err := conn.Subscribe(inbox+"*", func(m *natsgo.Msg) {
 		if o.Ack > 0 {
-			_ = conn.Publish("op."+strings.TrimPrefix(m.Subject, inbox), ack) // fails only with the connection, which is noticed
+			// fails only with the connection, which is noticed
+			_ = conn.Publish("op."+strings.TrimPrefix(m.Subject, inbox), ack)
 		}
 		back <- struct{}{}
 	})

@@ -33,14 +33,16 @@ type size struct {
 
 func fullSize() size {
 	return size{
-		name: "full", limit: 20 * time.Minute, callers: 32, singles: 5000, hosts: 2000, blocks: 4, rounds: 5, links: 500, reports: 60, names: 100,
+		name: "full", limit: 20 * time.Minute, callers: 32, singles: 5000, hosts: 2000, blocks: 4, rounds: 5,
+		links: 500, reports: 60, names: 100,
 		pages: 300,
 	}
 }
 
 func quickSize() size {
 	return size{
-		name: "quick", limit: 2 * time.Minute, callers: 4, singles: 60, hosts: 20, blocks: 1, rounds: 2, links: 5, reports: 10, names: 6, pages: 10,
+		name: "quick", limit: 2 * time.Minute, callers: 4, singles: 60, hosts: 20, blocks: 1, rounds: 2, links: 5,
+		reports: 10, names: 6, pages: 10,
 	}
 }
 
@@ -102,7 +104,8 @@ func (b *bench) wants(name string) bool {
 }
 
 func (b *bench) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...) // progress that cannot be shown is no reason to stop
+	// progress that cannot be shown is no reason to stop
+	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
 // build makes the program without cgo, as it is shipped.
@@ -123,7 +126,8 @@ func (b *bench) build(ctx context.Context) (string, error) {
 
 // lookThroughLogs makes every warning of a server a fault: a figure measured while something broke is none.
 func (b *bench) lookThroughLogs() {
-	warning := regexp.MustCompile(`"level":"(WARN|ERROR)"|level=(WARN|ERROR)|^(panic|fatal error):`) // logs are JSON or text
+	// logs are JSON or text
+	warning := regexp.MustCompile(`"level":"(WARN|ERROR)"|level=(WARN|ERROR)|^(panic|fatal error):`)
 	for _, path := range b.server {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -31,14 +31,17 @@ func newCaller(credentials []byte) (*caller, error) {
 	if err := json.Unmarshal(credentials, &c); err != nil {
 		return nil, fmt.Errorf("cannot read credentials: %w", err)
 	}
+
 	base := c["url"]
 	delete(c, "url")
 	auth, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
 	}
+
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
-	return &caller{base: base, auth: string(auth), http: &http.Client{Transport: transport, Timeout: 2 * time.Minute}}, nil
+	return &caller{base: base, auth: string(auth),
+		http: &http.Client{Transport: transport, Timeout: 2 * time.Minute}}, nil
 }
 
 func (c *caller) get(ctx context.Context, path string) ([]byte, error) {
@@ -135,7 +138,8 @@ func definition(name string) gozzard.Spec {
 	return gozzard.Spec{
 		Identity: gozzard.Identity{ProcName: name, SetupPath: dir, PIDPath: dir + "/" + name + ".pid", User: "root"},
 		Control: gozzard.Control{
-			Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh", Reload: "./reload.sh", Kill: "./kill.sh", Version: "./version.sh",
+			Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh", Reload: "./reload.sh", Kill: "./kill.sh",
+			Version: "./version.sh",
 		},
 		Resource: gozzard.Resource{CPU: 50, Mem: 50},
 		Policy:   gozzard.DefaultPolicy(),
@@ -146,14 +150,18 @@ func definition(name string) gozzard.Spec {
 func request(name string, op int, hosts []host) ([]byte, error) {
 	s := definition(name)
 	body := map[string]any{
-		"meta": map[string]any{"namespace": namespace, "name": name, "labels": map[string]string{"proc_name": name}}, "hosts": hosts,
+		"meta":  map[string]any{"namespace": namespace, "name": name, "labels": map[string]string{"proc_name": name}},
+		"hosts": hosts,
 		"spec": map[string]any{
-			"identity": s.Identity, "control": s.Control, "resource": s.Resource, "monitor_policy": map[string]any{"auto_type": 1},
+			"identity": s.Identity, "control": s.Control, "resource": s.Resource,
+			"monitor_policy": map[string]any{"auto_type": 1},
 		},
 	}
+
 	if op >= 0 {
 		body["op_type"] = op
 	}
+
 	return json.Marshal(body)
 }
 

@@ -80,7 +80,8 @@ func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 	var ours, two, three fanOutTimes
 	hosts, _, err := spent(f.sim, func() error {
 		for block := range b.size.blocks {
-			b.say("fan-out: block %d of %d, %d rounds on %d hosts, then bare NATS", block+1, b.size.blocks, b.size.rounds, len(f.hosts))
+			b.say("fan-out: block %d of %d, %d rounds on %d hosts, then bare NATS", block+1, b.size.blocks,
+				b.size.rounds, len(f.hosts))
 			if err := b.fanOutOurs(ctx, f, body, b.size.rounds, &ours); err != nil {
 				return err
 			}
@@ -107,13 +108,18 @@ func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 }
 
 func (b *bench) tellFanOut(hosts int, ours, two, three *fanOutTimes) *sheet.Table {
-	t := b.res.Table(fmt.Sprintf("One task on %d hosts, %d rounds", hosts, len(ours.whole)), "whole path, durable", "bare NATS, nothing durable")
-	t.Add("all verdicts durable and read (bare: all replies back), p50 / p99", ours.whole.quantiles(), two.whole.quantiles(),
+	t := b.res.Table(fmt.Sprintf("One task on %d hosts, %d rounds", hosts, len(ours.whole)), "whole path, durable",
+		"bare NATS, nothing durable")
+	t.Add("all verdicts durable and read (bare: all replies back), p50 / p99", ours.whole.quantiles(),
+		two.whole.quantiles(),
 		ratio(ours.whole.at(0.5), two.whole.at(0.5)), "")
 	t.Add("of it until the task was accepted, p50 / p99", ours.accepted.quantiles(), "", "", "")
-	t.Add("operations a second", perSecond(ours.ops, ours.wall), perSecond(two.ops, two.wall), ratio(two.wall, ours.wall), "")
-	t.Add("server CPU per operation", each(ours.cpu, ours.ops), each(two.cpu, two.ops), ratio(ours.cpu, two.cpu), "≤ 2.5×")
-	t.Add("server CPU per operation; bare: with an acknowledgement to the agent, as ours has", each(ours.cpu, ours.ops), each(three.cpu, three.ops),
+	t.Add("operations a second", perSecond(ours.ops, ours.wall), perSecond(two.ops, two.wall),
+		ratio(two.wall, ours.wall), "")
+	t.Add("server CPU per operation", each(ours.cpu, ours.ops), each(two.cpu, two.ops), ratio(ours.cpu, two.cpu),
+		"≤ 2.5×")
+	t.Add("server CPU per operation; bare: with an acknowledgement to the agent, as ours has",
+		each(ours.cpu, ours.ops), each(three.cpu, three.ops),
 		ratio(ours.cpu, three.cpu), "")
 	return t
 }
@@ -142,7 +148,8 @@ func (b *bench) fanOutOurs(ctx context.Context, f *testFleet, body []byte, round
 				return err
 			}
 			if n.Done != len(f.hosts) || n.Targets != len(f.hosts) {
-				b.res.AddFault("fan-out: of %d targets %d done, %d failed, %d never ended", n.Targets, n.Done, n.Failed, n.Running)
+				b.res.AddFault("fan-out: of %d targets %d done, %d failed, %d never ended", n.Targets, n.Done,
+					n.Failed, n.Running)
 			}
 			t.accepted, t.whole = append(t.accepted, accepted), append(t.whole, accepted+settled)
 		}

@@ -40,11 +40,12 @@ func newIngestServer() (*ingestServer, error) {
 		return nil, err
 	}
 
-	s.hub, err = nats.NewHub(nats.HubOptions{Broker: s.broker, Limits: nats.Limits{Messages: -1, Bytes: -1}, Receive: func(from gozzard.AgentID, cloud int, r *gozzard.Report) {
-		if s.index.Full(from, r.Round, r.Part, r.Parts, r.Statuses) && s.hub.Send(from, cloud, ackOf(r)) != nil {
-			s.lost.Add(1)
-		}
-	}})
+	s.hub, err = nats.NewHub(nats.HubOptions{Broker: s.broker, Limits: nats.Limits{Messages: -1, Bytes: -1},
+		Receive: func(from gozzard.AgentID, cloud int, r *gozzard.Report) {
+			if s.index.Full(from, r.Round, r.Part, r.Parts, r.Statuses) && s.hub.Send(from, cloud, ackOf(r)) != nil {
+				s.lost.Add(1)
+			}
+		}})
 
 	if err != nil {
 		s.broker.Close()
@@ -58,7 +59,8 @@ func newIngestServer() (*ingestServer, error) {
 }
 
 func ackOf(r *gozzard.Report) *gozzard.Command {
-	return &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: r.Session, AckRound: r.Round}
+	return &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: r.Session,
+		AckRound: r.Round}
 }
 
 func (s *ingestServer) close() {
@@ -73,7 +75,8 @@ func (s *ingestServer) obey(o order) (word, error) {
 		return word{Addr: s.broker.Addr()}, nil
 	case "check": // N rows are known, nothing was lost
 		if st := s.hub.Stats(); s.index.Len() != o.N || st.Dropped+st.Malformed+s.lost.Load() > 0 {
-			return word{}, fmt.Errorf("%d of %d rows, %d acknowledgements lost, %+v", s.index.Len(), o.N, s.lost.Load(), st)
+			return word{}, fmt.Errorf("%d of %d rows, %d acknowledgements lost, %+v", s.index.Len(), o.N,
+				s.lost.Load(), st)
 		}
 		return word{}, nil
 	}
@@ -100,7 +103,8 @@ func (l *ingestLinks) obey(o order) (word, error) {
 	case "join":
 		return word{}, l.join(o)
 	case "report":
-		_, err := inParallel(len(l.links), o.Rounds, func(i, round int) (time.Duration, error) { return 0, l.report(i, round) })
+		_, err := inParallel(len(l.links), o.Rounds,
+			func(i, round int) (time.Duration, error) { return 0, l.report(i, round) })
 		return word{}, err
 	}
 	return word{}, fmt.Errorf("cannot do %q", o.Do)
@@ -149,16 +153,20 @@ func (l *ingestLinks) report(i, round int) error {
 
 // statusReport is the whole picture of a host; usage differs each time.
 func statusReport(host, round int) *gozzard.Report {
-	r := &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus, Session: 1, Round: uint64(round + 1), Parts: 1}
+	r := &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus, Session: 1,
+		Round: uint64(round + 1), Parts: 1}
 	now := time.Now().Unix()
 	for i := range perReport {
 		r.Statuses = append(r.Statuses, gozzard.Status{
 			Key:    gozzard.Key{Namespace: namespace, Name: fmt.Sprintf("worker-%02d", i)},
 			Labels: map[string]string{"proc_name": "worker"},
-			Wanted: gozzard.StateRunning, State: gozzard.StateRunning, Hosted: true, PID: int32(1000 + host%1000*perReport + i), Version: "2.4.1",
-			RegisteredAt: now - 86400, StartedAt: now - 3600, ReportedAt: now, CPU: float32(round%100) / 7, Mem: 0.5, FD: int32(64 + round%10),
+			Wanted: gozzard.StateRunning, State: gozzard.StateRunning, Hosted: true,
+			PID: int32(1000 + host%1000*perReport + i), Version: "2.4.1",
+			RegisteredAt: now - 86400, StartedAt: now - 3600, ReportedAt: now, CPU: float32(round%100) / 7, Mem: 0.5,
+			FD: int32(64 + round%10),
 		})
 	}
+
 	return r
 }
 
@@ -186,7 +194,8 @@ func (b *bench) measureIngest(ctx context.Context) error {
 	t.Add("reports a second", perSecond(reports, oursWall), perSecond(reports, bareWall), ratio(bareWall, oursWall), "")
 	t.Add("rows a second", perSecond(reports*perReport, oursWall), "", "", "")
 	t.Add("server CPU per report", each(ours, reports), each(bare, reports), ratio(ours, bare), "42 to 63 µs in all")
-	t.Add("a core carries, reporting every 60 s", fmt.Sprintf("%.0f hosts", 60*float64(reports)/ours.Seconds()), "", "", "")
+	t.Add("a core carries, reporting every 60 s", fmt.Sprintf("%.0f hosts", 60*float64(reports)/ours.Seconds()), "",
+		"", "")
 	return nil
 }
 

@@ -45,7 +45,8 @@ func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 
 	rows := int64(max(total-known, 1))
 	b.res.Note("Memory of the server: %s resident (%s heap kept at the last collection) with %d hosts and %d rows, %s (%s) with %d rows: %d (%d) bytes a row. "+
-		"Resident memory has the garbage of registering in it.", megabytes(before.rss), megabytes(before.heap), len(f.hosts), known, megabytes(after.rss),
+		"Resident memory has the garbage of registering in it.", megabytes(before.rss), megabytes(before.heap),
+		len(f.hosts), known, megabytes(after.rss),
 		megabytes(after.heap), total, (after.rss-before.rss)/rows, (after.heap-before.heap)/rows)
 
 	if err := b.comparePages(ctx, f, total); err != nil {
@@ -95,7 +96,8 @@ func (b *bench) register(ctx context.Context, f *testFleet) error {
 		b.res.AddFault("registering: %d of %d entries are no success", bad.Load(), n)
 	}
 
-	t := b.res.Table(fmt.Sprintf("Registering %d names on %d hosts with update_proc_info, %d calls at a time", b.size.names, len(f.hosts), registrars), "measured", "")
+	t := b.res.Table(fmt.Sprintf("Registering %d names on %d hosts with update_proc_info, %d calls at a time",
+		b.size.names, len(f.hosts), registrars), "measured", "")
 	t.Add("definitions a second, durable on server and agent", perSecond(n, wall), "", "", "")
 	t.Add("in all", span(wall), "", "", "")
 	t.Add("a call, p50 / p99", took.quantiles(), "", "", "")
@@ -122,7 +124,8 @@ func (b *bench) comparePages(ctx context.Context, f *testFleet, total int) error
 		return err
 	}
 
-	t := b.res.Table(fmt.Sprintf("sync_proc_status over HTTP, pages at random places of %d rows", total), "live index", "SQLite table by its key, LIMIT OFFSET")
+	t := b.res.Table(fmt.Sprintf("sync_proc_status over HTTP, pages at random places of %d rows", total),
+		"live index", "SQLite table by its key, LIMIT OFFSET")
 	for _, limit := range []int{1000, 100} {
 		var ours, theirs samples
 		for range b.size.pages {
@@ -139,7 +142,8 @@ func (b *bench) comparePages(ctx context.Context, f *testFleet, total int) error
 				*side.took = append(*side.took, took)
 			}
 		}
-		t.Add(fmt.Sprintf("%d rows, p50 / p99", limit), ours.quantiles(), theirs.quantiles(), ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
+		t.Add(fmt.Sprintf("%d rows, p50 / p99", limit), ours.quantiles(), theirs.quantiles(),
+			ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
 	}
 
 	b.res.Note("The table has the same columns and answers the same JSON over HTTP; it is told the total instead of counting, and nobody writes to it, while " +
@@ -149,7 +153,8 @@ func (b *bench) comparePages(ctx context.Context, f *testFleet, total int) error
 
 // page reads one page and checks that it has as many rows as it must.
 func page(ctx context.Context, c *caller, start, limit, want int) (time.Duration, int, error) {
-	body, err := json.Marshal(map[string]any{"meta": map[string]any{"namespace": namespace}, "page": map[string]int{"start": start, "limit": limit}})
+	body, err := json.Marshal(map[string]any{"meta": map[string]any{"namespace": namespace},
+		"page": map[string]int{"start": start, "limit": limit}})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -175,7 +180,8 @@ func rowCount(ctx context.Context, f *testFleet) (int, error) {
 
 // askStatus asks for one process on every host.
 func (b *bench) askStatus(ctx context.Context, f *testFleet) error {
-	body, err := json.Marshal(map[string]any{"meta": map[string]any{"namespace": namespace, "name": "worker-000"}, "hosts": f.hosts})
+	body, err := json.Marshal(map[string]any{"meta": map[string]any{"namespace": namespace, "name": "worker-000"},
+		"hosts": f.hosts})
 	if err != nil {
 		return err
 	}
@@ -203,7 +209,8 @@ func (b *bench) askStatus(ctx context.Context, f *testFleet) error {
 		return err
 	}
 
-	t := b.res.Table(fmt.Sprintf("get_proc_status of one process on %d hosts in one call", len(f.hosts)), "measured", "")
+	t := b.res.Table(fmt.Sprintf("get_proc_status of one process on %d hosts in one call", len(f.hosts)), "measured",
+		"")
 	t.Add("p50 / p99", times.quantiles(), "", "", "")
 	t.Add("server CPU per row, hosts reporting meanwhile", each(cpu, n*len(f.hosts)), "", "", "")
 	return nil

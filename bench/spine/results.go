@@ -25,8 +25,9 @@ func (r *results) markdown() string {
 	}
 	return r.Markdown(sheet.Head{
 		Title: "The spine beside its limits", Command: command, Shared: " (server, hosts, callers, peers), loopback",
-		Versions: sheet.Versions("", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "modernc.org/sqlite"),
-		Read:     "Read the ratios: both sides of a line were measured in the same run. CPU is user and system time of the server's process alone.",
+		Versions: sheet.Versions("", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go",
+			"modernc.org/sqlite"),
+		Read: "Read the ratios: both sides of a line were measured in the same run. CPU is user and system time of the server's process alone.",
 	})
 }
 

@@ -60,7 +60,8 @@ func (b *bench) measureSingle(ctx context.Context) (err error) {
 		pair: order{Do: "pairs", N: b.size.callers, Down: down},
 	}
 	for block := range b.size.blocks {
-		b.say("one host: block %d of %d, %d operations from %d callers, then bare SQLite and bare NATS", block+1, b.size.blocks, one.rounds*b.size.callers,
+		b.say("one host: block %d of %d, %d operations from %d callers, then bare SQLite and bare NATS", block+1,
+			b.size.blocks, one.rounds*b.size.callers,
 			b.size.callers)
 		if err := b.singleBlock(ctx, one); err != nil {
 			return err
@@ -115,12 +116,16 @@ func (b *bench) tellSingle(s *single) {
 	n := len(s.ours.whole)
 	t := b.res.Table(fmt.Sprintf("One host, one operation a task, %d callers, %d operations", len(s.bodies), n),
 		"whole path, durable on server and agent", "bare part")
-	t.Add("operations a second; bare: SQLite commits of one row, synchronous=FULL", perSecond(n, s.wall), perSecond(n, s.commits), ratio(s.commits, s.wall), "")
-	t.Add("operations a second; bare: NATS request and reply", perSecond(n, s.wall), perSecond(n, s.bareWall), ratio(s.bareWall, s.wall), "")
+	t.Add("operations a second; bare: SQLite commits of one row, synchronous=FULL", perSecond(n, s.wall),
+		perSecond(n, s.commits), ratio(s.commits, s.wall), "")
+	t.Add("operations a second; bare: NATS request and reply", perSecond(n, s.wall), perSecond(n, s.bareWall),
+		ratio(s.bareWall, s.wall), "")
 	t.Add("accept answered, p50 / p99", s.ours.accepted.quantiles(), "", "", "")
 	t.Add("accept to verdict read, p50 / p99", s.ours.settled.quantiles(), "", "", "p99 < 250 ms")
-	t.Add("request to verdict read, p50 / p99; bare: NATS", s.ours.whole.quantiles(), s.pairs.quantiles(), ratio(s.ours.whole.at(0.5), s.pairs.at(0.5)), "")
-	t.Add("server CPU per operation, two HTTP calls included; bare: NATS", each(s.cpu, n), each(s.bareCPU, n), ratio(s.cpu, s.bareCPU), "")
+	t.Add("request to verdict read, p50 / p99; bare: NATS", s.ours.whole.quantiles(), s.pairs.quantiles(),
+		ratio(s.ours.whole.at(0.5), s.pairs.at(0.5)), "")
+	t.Add("server CPU per operation, two HTTP calls included; bare: NATS", each(s.cpu, n), each(s.bareCPU, n),
+		ratio(s.cpu, s.bareCPU), "")
 	b.res.Note("One host: the server's record and the agent's journal are both on the disk of the machine; each operation is fsynced at accept, on the " +
 		"agent before and after its effect, and at its verdict. Callers POST operate_proc_v2, then wait with GET /api/v1/tasks/{id}?wait=30s.")
 }
@@ -152,7 +157,8 @@ func (b *bench) singles(ctx context.Context, f *testFleet, bodies [][][]byte, ro
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		t.accepted, t.settled, t.whole = append(t.accepted, accepted), append(t.settled, settled), append(t.whole, accepted+settled)
+		t.accepted, t.settled, t.whole = append(t.accepted, accepted), append(t.settled, settled),
+			append(t.whole, accepted+settled)
 		bad.Failed += n.Failed
 		bad.Running += n.Running
 		return 0, nil
@@ -167,7 +173,8 @@ func (b *bench) singles(ctx context.Context, f *testFleet, bodies [][][]byte, ro
 
 // openBare makes a table in a database like the record's.
 func (b *bench) openBare(ctx context.Context) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.dir, "bare.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.dir, "bare.db")+
+		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err != nil {
 		return nil, err
 	}
@@ -198,13 +205,17 @@ func bareCommits(ctx context.Context, db *sql.DB, callers, rounds int) (_ time.D
 func messageSizes() (down, up int) {
 	spec := definition("fan")
 	ref := gozzard.AttemptRef{Task: 12345, Index: 1234}
-	cmd := gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate, Session: 3, Ops: []gozzard.Op{{
-		ID: gozzard.NewOpID(), Ref: ref, Gen: 12345, Action: gozzard.ActionReload, Key: gozzard.Key{Namespace: namespace, Name: "fan"},
-		Labels: map[string]string{"proc_name": "fan"}, Spec: gozzard.EncodeSpec(&spec),
-	}}}
+	cmd := gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate, Session: 3,
+		Ops: []gozzard.Op{{
+			ID: gozzard.NewOpID(), Ref: ref, Gen: 12345, Action: gozzard.ActionReload,
+			Key:    gozzard.Key{Namespace: namespace, Name: "fan"},
+			Labels: map[string]string{"proc_name": "fan"}, Spec: gozzard.EncodeSpec(&spec),
+		}}}
 	report := gozzard.Report{
-		Version: gozzard.ProtocolVersion, Kind: gozzard.ReportResults, Session: 3, Journal: gozzard.JournalPos{ID: gozzard.NewOpID(), LSN: 100000},
-		Results: []gozzard.OpReport{{ID: gozzard.NewOpID(), Ref: ref, Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}},
+		Version: gozzard.ProtocolVersion, Kind: gozzard.ReportResults, Session: 3,
+		Journal: gozzard.JournalPos{ID: gozzard.NewOpID(), LSN: 100000},
+		Results: []gozzard.OpReport{{ID: gozzard.NewOpID(), Ref: ref, Phase: gozzard.PhaseDone,
+			Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}},
 	}
 	return len(wire.AppendCommand(nil, &cmd)), len(wire.AppendReport(nil, &report))
 }
@@ -212,6 +223,7 @@ func messageSizes() (down, up int) {
 // ackSize is that of the acknowledgement of one verdict.
 func ackSize() int {
 	return len(wire.AppendCommand(nil, &gozzard.Command{
-		Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: 3, Acked: []gozzard.OpID{gozzard.NewOpID()},
+		Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: 3,
+		Acked: []gozzard.OpID{gozzard.NewOpID()},
 	}))
 }

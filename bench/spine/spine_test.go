@@ -31,7 +31,8 @@ func TestQuickRun(t *testing.T) {
 	t.Log("\n" + text)
 
 	for _, want := range []string{
-		"One host, one operation a task", "One task on 20 hosts", "Status reports of 20 processes", "Registering 6 names", "sync_proc_status over HTTP",
+		"One host, one operation a task", "One task on 20 hosts", "Status reports of 20 processes",
+		"Registering 6 names", "sync_proc_status over HTTP",
 		"get_proc_status of one process", "server CPU per operation",
 	} {
 		if !strings.Contains(text, want) {

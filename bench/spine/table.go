@@ -71,7 +71,8 @@ func (t *tableServer) obey(o order) (word, error) {
 	}
 
 	var err error
-	if t.db, err = sql.Open("sqlite", "file:"+filepath.Join(o.Addr, "table.db")+"?_pragma=journal_mode(WAL)&_pragma=cache_size(-200000)"); err != nil {
+	if t.db, err = sql.Open("sqlite", "file:"+filepath.Join(o.Addr, "table.db")+
+		"?_pragma=journal_mode(WAL)&_pragma=cache_size(-200000)"); err != nil {
 		return word{}, err
 	}
 
@@ -111,7 +112,8 @@ func (t *tableServer) fill(n int) (err error) {
 		return err
 	}
 
-	st, err := tx.Prepare(`INSERT INTO status (` + columns + `) VALUES (?, ?, ?, ?, 0, ?, 2, 2, 0, '', -1, '', ?, 0, ?, 0, 0, 0, 0, 0)`)
+	st, err := tx.Prepare(`INSERT INTO status (` + columns +
+		`) VALUES (?, ?, ?, ?, 0, ?, 2, 2, 0, '', -1, '', ?, 0, ?, 0, 0, 0, 0, 0)`)
 	if err != nil {
 		return err
 	}
@@ -119,7 +121,8 @@ func (t *tableServer) fill(n int) (err error) {
 	now := time.Now().Unix()
 	for i := range n {
 		name := fmt.Sprintf("worker-%03d", i%100)
-		_, err := st.Exec(namespace, fmt.Sprintf("sim-%05d", i/100), name, `{"proc_name":"`+name+`"}`, sim.Addr(0, i/100).IP.String(), now, now)
+		_, err := st.Exec(namespace, fmt.Sprintf("sim-%05d", i/100), name, `{"proc_name":"`+name+`"}`,
+			sim.Addr(0, i/100).IP.String(), now, now)
 		if err != nil {
 			return err
 		}
@@ -151,7 +154,8 @@ func (t *tableServer) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (t *tableServer) page(ctx context.Context, namespace string, start, limit int) (list []row, err error) {
-	rows, err := t.db.QueryContext(ctx, `SELECT `+columns+` FROM status WHERE namespace = ? ORDER BY namespace, agent, name LIMIT ? OFFSET ?`,
+	rows, err := t.db.QueryContext(ctx, `SELECT `+columns+
+		` FROM status WHERE namespace = ? ORDER BY namespace, agent, name LIMIT ? OFFSET ?`,
 		namespace, limit, start)
 	if err != nil {
 		return nil, err
@@ -162,7 +166,8 @@ func (t *tableServer) page(ctx context.Context, namespace string, start, limit i
 	for rows.Next() {
 		var r row
 		var labels []byte
-		err := rows.Scan(&r.Meta.Namespace, &r.Agent, &r.Meta.Name, &labels, &r.Host.Cloud, &r.Host.IP, &r.Flag, &r.Status, &r.IsAuto, &r.Message, &r.PID,
+		err := rows.Scan(&r.Meta.Namespace, &r.Agent, &r.Meta.Name, &labels, &r.Host.Cloud, &r.Host.IP, &r.Flag,
+			&r.Status, &r.IsAuto, &r.Message, &r.PID,
 			&r.Version, &r.Registered, &r.Started, &r.Reported, &r.CPU, &r.Mem, &r.FD, &r.Disk, &r.Net)
 		if err != nil {
 			return nil, err

@@ -31,23 +31,28 @@ type size struct {
 	storms   int
 	statuses int
 	calm     time.Duration // how long nothing may change until a restarted supervisor counts as settled
-	rest     time.Duration // how long a process runs before its death is no crash loop for those that start one once a second at most
+	// how long a process runs before its death is no crash loop for those that start one once a second at most
+	rest     time.Duration
 	beside   int           // supervisors measured at the same time
 	patience time.Duration // how long the slowest thing may take that is waited for
 }
 
 func fullSize() size {
 	return size{
-		name: "full", counts: []int{1, 100, 1000}, limit: 90 * time.Minute, settle: 2 * time.Second, idle: 20 * time.Second, crashes: 100, twice: 10,
-		budget: 20 * time.Second, storms: 3, statuses: 20, calm: 4 * time.Second, rest: 1100 * time.Millisecond, beside: 1,
+		name: "full", counts: []int{1, 100, 1000}, limit: 90 * time.Minute, settle: 2 * time.Second,
+		idle: 20 * time.Second, crashes: 100, twice: 10,
+		budget: 20 * time.Second, storms: 3, statuses: 20, calm: 4 * time.Second, rest: 1100 * time.Millisecond,
+		beside:   1,
 		patience: 2 * time.Minute,
 	}
 }
 
 func quickSize() size {
 	return size{
-		name: "quick", counts: []int{1, 20}, limit: 2 * time.Minute, settle: 50 * time.Millisecond, idle: 200 * time.Millisecond, crashes: 2, twice: 1,
-		budget: time.Second, storms: 1, statuses: 2, calm: 300 * time.Millisecond, rest: 10 * time.Millisecond, beside: 7,
+		name: "quick", counts: []int{1, 20}, limit: 2 * time.Minute, settle: 50 * time.Millisecond,
+		idle: 200 * time.Millisecond, crashes: 2, twice: 1,
+		budget: time.Second, storms: 1, statuses: 2, calm: 300 * time.Millisecond, rest: 10 * time.Millisecond,
+		beside:   7,
 		patience: 5 * time.Second,
 	}
 }
@@ -126,7 +131,8 @@ func (b *bench) all(ctx context.Context, n int) {
 func (b *bench) wants(name string) bool { return len(b.only) == 0 || slices.Contains(b.only, name) }
 
 func (b *bench) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...) // progress that cannot be shown is no reason to stop
+	// progress that cannot be shown is no reason to stop
+	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
 // one measures one supervisor with n processes: its life, then its death in a place of its own, then daemons where
@@ -161,7 +167,8 @@ func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
 }
 
 // at sets a supervisor up, measures it and takes everything away again.
-func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found figures, measure func(context.Context, *site, peer) error) (err error) {
+func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found figures,
+	measure func(context.Context, *site, peer) error) (err error) {
 	s, err := newSite(b.dir, c.name, n, daemons, b.tools)
 	if err != nil {
 		return err

@@ -94,7 +94,8 @@ func (p *gozzardPeer) startServer(ctx context.Context) (err error) {
 	}
 
 	data := p.path("server")
-	p.server, err = launch(p.dir, exec.Command(p.tools.path("gozzard"), "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", p.agents,
+	p.server, err = launch(p.dir, exec.Command(p.tools.path("gozzard"), "server", "--data", data, "--listen",
+		"127.0.0.1:0", "--agent-listen", p.agents,
 		"--rate-app=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0"))
 	if err != nil {
 		return err
@@ -127,7 +128,8 @@ func (p *gozzardPeer) start(context.Context) error {
 	if err := os.WriteFile(rules, []byte(policy.Permissive), 0o600); err != nil {
 		return fmt.Errorf("cannot write policy: %w", err)
 	}
-	return p.launch(p.tools.path("gozzard"), "agent", "--data", p.path("agent"), "--server", p.agents, "--ip", "127.0.0.1",
+	return p.launch(p.tools.path("gozzard"), "agent", "--data", p.path("agent"), "--server", p.agents, "--ip",
+		"127.0.0.1",
 		"--secret-file", p.path("server", "join.secret"), "--policy", rules)
 }
 
@@ -172,11 +174,13 @@ func (p *gozzardPeer) item(name, command, pidFile string, timeout int) map[strin
 		"meta": map[string]any{"namespace": "bench", "name": name, "labels": map[string]string{}}, "hosts": p.hosts(),
 		"spec": map[string]any{
 			"identity": map[string]any{
-				"proc_name": "sleep", "setup_path": p.dir, "pid_path": pidFile, "user": account, "index_key": "", "config_path": "", "log_path": "",
+				"proc_name": "sleep", "setup_path": p.dir, "pid_path": pidFile, "user": account, "index_key": "",
+				"config_path": "", "log_path": "",
 			},
 			"control": map[string]any{"start_cmd": command},
 			"monitor_policy": map[string]any{
-				"auto_type": 1, "start_check_secs": 0, "stop_check_secs": 5, "start_retries": 100_000, "start_interval": 0, "op_timeout": timeout,
+				"auto_type": 1, "start_check_secs": 0, "stop_check_secs": 5, "start_retries": 100_000,
+				"start_interval": 0, "op_timeout": timeout,
 			},
 		},
 	}
@@ -222,7 +226,8 @@ func (p *gozzardPeer) probeFront(ctx context.Context) error {
 
 func (p *gozzardPeer) status(ctx context.Context) error {
 	for start := 0; start < p.n; start += 1000 {
-		page := map[string]any{"meta": map[string]any{"namespace": "bench"}, "page": map[string]any{"start": start, "limit": 1000}}
+		page := map[string]any{"meta": map[string]any{"namespace": "bench"},
+			"page": map[string]any{"start": start, "limit": 1000}}
 		data, err := p.call(ctx, "sync_proc_status", page)
 		if err != nil {
 			return err

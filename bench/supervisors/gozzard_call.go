@@ -74,7 +74,8 @@ func (p *gozzardPeer) call(ctx context.Context, name string, body any) (json.Raw
 		return nil, err
 	}
 
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/api/c/compapi/v2/gse/"+name+"/", bytes.NewReader(b))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/api/c/compapi/v2/gse/"+name+"/",
+		bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}

@@ -23,14 +23,16 @@ import (
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "N = 1 and 20 with few samples, to see that everything works; the figures mean nothing")
+	quick := flag.Bool("quick", false,
+		"N = 1 and 20 with few samples, to see that everything works; the figures mean nothing")
 	counts := flag.String("n", "1,100,1000", "how many processes are supervised, by commas")
 	only := flag.String("only", "", "measure only these, by commas: "+strings.Join(peerNames(), ","))
 	out := flag.String("out", "", "file for the table; default bench/supervisors/RESULTS.md, none with -quick or -only")
 	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
 	install := flag.Bool("install", true, "get peers that are missing")
 	flag.Parse()
-	o := options{size: fullSize(), binary: *binary, install: *install, progress: os.Stderr, command: "go run ./bench/supervisors"}
+	o := options{size: fullSize(), binary: *binary, install: *install, progress: os.Stderr,
+		command: "go run ./bench/supervisors"}
 
 	if len(os.Args) > 1 {
 		o.command += " " + strings.Join(os.Args[1:], " ")

@@ -57,7 +57,8 @@ func candidates() []candidate {
 		{name: "s6", needs: "s6-svscan", throttled: true, make: func(s *site) peer { return &s6Peer{site: s} }},
 		{name: "pm2", needs: "pm2", throttled: true, make: func(s *site) peer { return &pm2Peer{site: s} }},
 		{name: "supervisord", needs: "supervisord", make: func(s *site) peer { return &supervisordPeer{site: s} }},
-		{name: "monit", needs: "monit", daemons: true, only: true, make: func(s *site) peer { return &monitPeer{site: s} }},
+		{name: "monit", needs: "monit", daemons: true, only: true,
+			make: func(s *site) peer { return &monitPeer{site: s} }},
 	}
 }
 
@@ -201,7 +202,8 @@ func (p *process) words() string {
 // plain is a text on one line without colours, for messages.
 func plain(s string) string {
 	s = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(strings.ToValidUTF8(s, ""), "")
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }),
+		" ")
 }
 
 // socketClient speaks HTTP over a socket in the file system.
@@ -210,11 +212,13 @@ func socketClient(path string) *http.Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", path)
 	}
-	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}, Timeout: 2 * time.Minute}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true},
+		Timeout: 2 * time.Minute}
 }
 
 // talk sends a request and reads the answer, which must be a success of at least some bytes for each process.
-func talk(ctx context.Context, c *http.Client, method, url string, body []byte, set func(*http.Request), least int) error {
+func talk(ctx context.Context, c *http.Client, method, url string, body []byte, set func(*http.Request),
+	least int) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return err

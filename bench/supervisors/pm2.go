@@ -32,8 +32,9 @@ func (p *pm2Peer) prepare(context.Context) error {
 	var apps []app
 	for i := range p.n {
 		apps = append(apps, app{
-			Name: p.site.process(i), Script: p.program(), Args: p.seconds(i), Interpreter: "none", Mode: "fork", Restarts: 1_000_000,
-			Out: "/dev/null", Err: "/dev/null",
+			Name: p.site.process(i), Script: p.program(), Args: p.seconds(i), Interpreter: "none", Mode: "fork",
+			Restarts: 1_000_000,
+			Out:      "/dev/null", Err: "/dev/null",
 		})
 	}
 

@@ -127,7 +127,8 @@ func pssOf(list []int) int64 {
 			if !ok {
 				continue
 			}
-			if kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64); err == nil {
+			if kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10,
+				64); err == nil {
 				sum += kb << 10
 			}
 		}

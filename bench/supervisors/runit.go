@@ -14,7 +14,8 @@ import (
 // services writes the folders that runit and s6 read: one for each process with a script that becomes it.
 func (s *site) services() error {
 	for i := range s.n {
-		if err := s.write(filepath.Join("sv", s.process(i), "run"), "#!/bin/sh\nexec "+s.command(i)+"\n", 0o755); err != nil {
+		if err := s.write(filepath.Join("sv", s.process(i), "run"), "#!/bin/sh\nexec "+s.command(i)+"\n",
+			0o755); err != nil {
 			return err
 		}
 	}
@@ -57,7 +58,8 @@ func (p *s6Peer) start(context.Context) error {
 
 // status: s6 has no command for several services, so a shell asks for one after the other.
 func (p *s6Peer) status(ctx context.Context) error {
-	return p.site.run(ctx, "/bin/sh", "-c", "for d in "+strings.Join(p.serviceDirs(), " ")+"; do s6-svstat $d || exit 1; done")
+	return p.site.run(ctx, "/bin/sh", "-c", "for d in "+strings.Join(p.serviceDirs(), " ")+
+		"; do s6-svstat $d || exit 1; done")
 }
 
 func (p *s6Peer) stopAll(ctx context.Context) error {

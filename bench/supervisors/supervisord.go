@@ -45,7 +45,8 @@ func (p *supervisordPeer) start(context.Context) error {
 }
 
 func (p *supervisordPeer) call(ctx context.Context, method string, least int) error {
-	body := []byte(`<?xml version="1.0"?><methodCall><methodName>supervisor.` + method + `</methodName><params/></methodCall>`)
+	body := []byte(`<?xml version="1.0"?><methodCall><methodName>supervisor.` + method +
+		`</methodName><params/></methodCall>`)
 	xml := func(r *http.Request) { r.Header.Set("Content-Type", "text/xml") }
 	return talk(ctx, p.http, http.MethodPost, "http://supervisor/RPC2", body, xml, least)
 }

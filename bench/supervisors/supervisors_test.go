@@ -18,7 +18,8 @@ func TestQuickRun(t *testing.T) {
 	}
 
 	t.Setenv("TMPDIR", t.TempDir())
-	res, err := run(t.Context(), options{size: quickSize(), binary: os.Getenv("GOZZARD_BINARY"), progress: t.Output(), command: "go test"})
+	res, err := run(t.Context(), options{size: quickSize(), binary: os.Getenv("GOZZARD_BINARY"), progress: t.Output(),
+		command: "go test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,16 +53,19 @@ func TestQuickRun(t *testing.T) {
 
 func TestStanding(t *testing.T) {
 	found := map[string]figures{
-		"gozzard": {rowStart: {value: 20, digits: 1}, rowPSS: {value: 9, digits: 1}, rowIdle: {value: 3, digits: 1}, rowDeath: fate(0, 0, 0)},
-		"runit":   {rowStart: {value: 40, digits: 1}, rowPSS: {value: 3, digits: 1}, rowIdle: {value: 0, digits: 1}, rowDeath: fate(0, 0, 0)},
-		"monit":   {rowStart: longer(time.Minute), rowStop: {value: 1}},
+		"gozzard": {rowStart: {value: 20, digits: 1}, rowPSS: {value: 9, digits: 1}, rowIdle: {value: 3, digits: 1},
+			rowDeath: fate(0, 0, 0)},
+		"runit": {rowStart: {value: 40, digits: 1}, rowPSS: {value: 3, digits: 1}, rowIdle: {value: 0, digits: 1},
+			rowDeath: fate(0, 0, 0)},
+		"monit": {rowStart: longer(time.Minute), rowStop: {value: 1}},
 	}
 	for _, c := range []struct {
 		row    row
 		ratio  string
 		behind bool
 	}{
-		{rowStart, "0.50× runit", false}, {rowPSS, "3.00× runit", true}, {rowIdle, "+3.0 beside runit", true}, {rowDeath, "none better", false},
+		{rowStart, "0.50× runit", false}, {rowPSS, "3.00× runit", true}, {rowIdle, "+3.0 beside runit", true},
+		{rowDeath, "none better", false},
 		{rowStop, "", false}, {rowStorm, "", false},
 	} {
 		ratio, behind := standing(c.row, found)
@@ -115,9 +119,11 @@ func TestTracker(t *testing.T) {
 	if err := s.launch(s.program(), s.seconds(1)); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := s.track.await(t.Context(), 20*time.Second, func() bool { return s.track.newest[1] == s.main() }); err != nil || !ok {
+	if ok, err := s.track.await(t.Context(), 20*time.Second,
+		func() bool { return s.track.newest[1] == s.main() }); err != nil || !ok {
 		t.Fatalf("the next one was not seen: %v, %v", ok, err)
 	}
+
 	if err := sweepAway(s.dir); err != nil {
 		t.Fatal(err)
 	}

@@ -36,9 +36,12 @@ const (
 
 func (r row) String() string {
 	return [...]string{
-		"start all: supervisor started → all run, ms", "start all by a call of the API, ms", "idle CPU, ms per minute", "memory (PSS), MB",
-		"killed → running again, ms p50", "killed → running again, ms p99", "the same for double-forked daemons, ms p50",
-		"the same for double-forked daemons, ms p99", "killed twice quickly, ms p50", "all killed at once → all back, ms", "status of all, ms",
+		"start all: supervisor started → all run, ms", "start all by a call of the API, ms",
+		"idle CPU, ms per minute", "memory (PSS), MB",
+		"killed → running again, ms p50", "killed → running again, ms p99",
+		"the same for double-forked daemons, ms p50",
+		"the same for double-forked daemons, ms p99", "killed twice quickly, ms p50",
+		"all killed at once → all back, ms", "status of all, ms",
 		"stop all, ms", "first process of the supervisor killed -9, started again: doubled / lost / restarted",
 		"all its processes killed -9, started again: doubled / lost / restarted",
 	}[r]
@@ -81,7 +84,8 @@ func longer(d time.Duration) figure {
 }
 
 func fate(doubled, lost, restarted int) figure {
-	return figure{value: float64(doubled + lost + restarted), text: fmt.Sprintf("%d / %d / %d", doubled, lost, restarted)}
+	return figure{value: float64(doubled + lost + restarted),
+		text: fmt.Sprintf("%d / %d / %d", doubled, lost, restarted)}
 }
 
 func (f figure) String() string {
@@ -202,7 +206,8 @@ func (r *results) markdown() string {
 	p := func(format string, args ...any) { fmt.Fprintf(&s, format+"\n", args...) }
 	p("# Supervisors beside each other\n")
 	p("Made by `%s` on %s in %s, %s/%s, %d CPUs shared by everything in the run and by whatever else the machine did.\n",
-		r.command, r.at.UTC().Format("2006-01-02"), r.took.Round(time.Second), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+		r.command, r.at.UTC().Format("2006-01-02"), r.took.Round(time.Second), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU())
 	p("Versions: %s.\n", r.versions())
 	p("Every supervisor has N copies of sleep and the fastest settings it allows: supervisord `startsecs=0`, monit looking every second, Pebble a back-off")
 	p("of 1 ms, pm2 without a bound of restarts, gozzard without start check and start interval, usage sampled every 10 s. All are seen by the same eyes,")

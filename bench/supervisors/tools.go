@@ -33,7 +33,8 @@ func packages() map[string]string {
 
 // gather finds the programs and gets what is missing where that is allowed and possible.
 func (b *bench) gather(ctx context.Context) error {
-	t := &tools{dir: filepath.Join(b.dir, "tools"), paths: map[string]string{}, versions: map[string]string{}, missing: map[string]string{}}
+	t := &tools{dir: filepath.Join(b.dir, "tools"), paths: map[string]string{}, versions: map[string]string{},
+		missing: map[string]string{}}
 	b.tools = t
 
 	if err := os.Mkdir(t.dir, 0o755); err != nil {
@@ -80,7 +81,8 @@ func (b *bench) installPackages(ctx context.Context) {
 
 	b.say("installing %s", strings.Join(list, " "))
 
-	for _, args := range [][]string{{"-qq", "update"}, append([]string{"-qq", "install", "-y", "--no-install-recommends"}, list...)} {
+	for _, args := range [][]string{{"-qq", "update"},
+		append([]string{"-qq", "install", "-y", "--no-install-recommends"}, list...)} {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)
 		// No service of the machine is to come of it.
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
@@ -134,7 +136,8 @@ func versionOf(ctx context.Context, name, path string) string {
 	case packages()[name] != "":
 		cmd = exec.CommandContext(ctx, "dpkg-query", "-W", "-f", "${Version}", packages()[name])
 	case name == "pm2":
-		cmd = exec.CommandContext(ctx, "node", "-p", "require(require('fs').realpathSync(process.argv[1])+'/../../package.json').version", path)
+		cmd = exec.CommandContext(ctx, "node", "-p",
+			"require(require('fs').realpathSync(process.argv[1])+'/../../package.json').version", path)
 	default: // Pebble says only what its builders told it; the build knows the module
 		cmd = exec.CommandContext(ctx, "go", "version", "-m", path)
 	}
@@ -151,7 +154,8 @@ func versionOf(ctx context.Context, name, path string) string {
 	}
 
 	for line := range strings.Lines(text) {
-		if f := strings.Fields(line); len(f) > 2 && (f[0] == "dep" || f[0] == "mod") && f[1] == "github.com/canonical/pebble" {
+		if f := strings.Fields(line); len(f) > 2 && (f[0] == "dep" || f[0] == "mod") &&
+			f[1] == "github.com/canonical/pebble" {
 			return f[2]
 		}
 	}
@@ -180,7 +184,8 @@ func (b *bench) gatherOwn(ctx context.Context) error {
 	}
 
 	t.paths["gozzard"] = filepath.Join(t.dir, "gozzard")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", t.paths["gozzard"], "./cmd/gozzard")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", t.paths["gozzard"],
+		"./cmd/gozzard")
 	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build gozzard: %w\n%s", err, out)

@@ -42,7 +42,8 @@ type tracker struct {
 type seen struct{ first time.Time }
 
 func newTracker(program string, n int) *tracker {
-	return &tracker{program: program, n: n, newest: make([]int, n), last: lastPID(), pending: map[int]seen{}, swept: time.Now()}
+	return &tracker{program: program, n: n, newest: make([]int, n), last: lastPID(), pending: map[int]seen{},
+		swept: time.Now()}
 }
 
 // lastPID is the id that was given away last, 0 when the kernel does not say.

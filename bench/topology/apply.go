@@ -36,14 +36,16 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 		return err
 	}
 
-	t := b.res.Table(fmt.Sprintf("A business of %d instances applied, over SQLite with every commit on the disk", n), "measured", "")
+	t := b.res.Table(fmt.Sprintf("A business of %d instances applied, over SQLite with every commit on the disk", n),
+		"measured", "")
 	began := time.Now()
 
 	if _, err := topology.Parse(doc); err != nil {
 		return fmt.Errorf("cannot read what was written: %w", err)
 	}
 
-	t.Add(fmt.Sprintf("document read and checked (%.1f MB of YAML)", float64(len(doc))/1e6), span(time.Since(began)), "", "", "")
+	t.Add(fmt.Sprintf("document read and checked (%.1f MB of YAML)", float64(len(doc))/1e6), span(time.Since(began)),
+		"", "", "")
 
 	for _, step := range []struct {
 		what    string
@@ -52,13 +54,15 @@ func (b *bench) measureApply(ctx context.Context) (err error) {
 	}{
 		{"all new: numbered, compared, recorded, in memory", func(*topology.Business) {}, true},
 		{"the same once more: nothing to do", func(*topology.Business) {}, false},
-		{"one process changed", func(b *topology.Business) { b.Sets[0].Modules[0].Instances[0].Processes[0].Priority += 5 }, true},
+		{"one process changed",
+			func(b *topology.Business) { b.Sets[0].Modules[0].Instances[0].Processes[0].Priority += 5 }, true},
 		{"every process of one set changed", changeSet, true},
 	} {
 		next := makeBusiness(b.size.applied)
 		step.change(next)
 		began := time.Now()
-		a, err := s.plane.ApplyTopology(ctx, record.ApplyRequest{Caller: everybody, Business: next, Source: record.SourceFile})
+		a, err := s.plane.ApplyTopology(ctx, record.ApplyRequest{Caller: everybody, Business: next,
+			Source: record.SourceFile})
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}

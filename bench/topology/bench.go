@@ -24,11 +24,13 @@ type size struct {
 }
 
 func fullSize() size {
-	return size{name: "full", limit: 40 * time.Minute, processes: []int{200_000, 2_000_000}, rounds: 30, buffers: "2GB", applied: 50_000}
+	return size{name: "full", limit: 40 * time.Minute, processes: []int{200_000, 2_000_000}, rounds: 30,
+		buffers: "2GB", applied: 50_000}
 }
 
 func quickSize() size {
-	return size{name: "quick", limit: 5 * time.Minute, processes: []int{4_000}, rounds: 3, buffers: "64MB", applied: 1_000}
+	return size{name: "quick", limit: 5 * time.Minute, processes: []int{4_000}, rounds: 3, buffers: "64MB",
+		applied: 1_000}
 }
 
 type options struct {
@@ -73,5 +75,6 @@ func (b *bench) wants(name string) bool {
 }
 
 func (b *bench) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...) // progress that cannot be shown is no reason to stop
+	// progress that cannot be shown is no reason to stop
+	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }

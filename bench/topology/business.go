@@ -23,8 +23,9 @@ const (
 
 var (
 	setNames    = [...]string{"管控平台", "PaaS平台", "作业平台", "容器平台"}
-	moduleNames = [perSet]string{"gse_agent", "gse_data", "gse_proxy", "gse_task", "paas_web", "paas_api", "db_mysql", "cache_redis"}
-	roles       = [perService]string{"agent", "worker", "watcher", "exporter", "backup"}
+	moduleNames = [perSet]string{"gse_agent", "gse_data", "gse_proxy", "gse_task", "paas_web", "paas_api", "db_mysql",
+		"cache_redis"}
+	roles = [perService]string{"agent", "worker", "watcher", "exporter", "backup"}
 )
 
 // makeBusiness makes one with that many processes. Service instances were created in an order of their own, each
@@ -32,11 +33,13 @@ var (
 func makeBusiness(processes int) *topology.Business {
 	hosts := max(processes/perHost, 1)
 	sets := max(min(hosts/50, 400), setsAtLeast)
-	b := &topology.Business{ID: biz, Name: "蓝鲸", Clouds: []topology.Cloud{{ID: 0, Name: "default area"}, {ID: 1, Name: "云区域"}}}
+	b := &topology.Business{ID: biz, Name: "蓝鲸", Clouds: []topology.Cloud{{ID: 0, Name: "default area"},
+		{ID: 1, Name: "云区域"}}}
 	for s := range sets {
 		set := topology.Set{ID: s + 1, Name: setName(s), Env: envOf(s)}
 		for m, name := range moduleNames {
-			set.Modules = append(set.Modules, topology.Module{ID: 1000 + s*perSet + m, Name: name, ServiceTemplate: 1 + m})
+			set.Modules = append(set.Modules, topology.Module{ID: 1000 + s*perSet + m, Name: name,
+				ServiceTemplate: 1 + m})
 		}
 		b.Sets = append(b.Sets, set)
 	}
@@ -73,15 +76,18 @@ func envOf(set int) topology.Env {
 
 func hostOf(i int) topology.Host {
 	return topology.Host{
-		Cloud: i % 16 / 15, IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), Agent: gozzard.AgentID(fmt.Sprintf("0200000000%022x", i)),
+		Cloud: i % 16 / 15, IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}),
+		Agent: gozzard.AgentID(fmt.Sprintf("0200000000%022x", i)),
 	}
 }
 
 func processOf(id int, m *topology.Module, role string, j int) topology.Process {
 	name := m.Name + "_" + role
 	return topology.Process{
-		ID: id, Name: name, FuncName: role, Template: m.ServiceTemplate*10 + j, Num: 1, Priority: j + 1, User: "root", WorkPath: "/data/" + name,
-		PIDFile: "/data/" + name + "/run.pid", Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh", Reload: "./reload.sh", ForceStop: "./kill.sh",
+		ID: id, Name: name, FuncName: role, Template: m.ServiceTemplate*10 + j, Num: 1, Priority: j + 1, User: "root",
+		WorkPath: "/data/" + name,
+		PIDFile:  "/data/" + name + "/run.pid", Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh",
+		Reload: "./reload.sh", ForceStop: "./kill.sh",
 		Timeout: 60, StartCheckSecs: 5,
 	}
 }

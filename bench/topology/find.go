@@ -80,7 +80,8 @@ func (b *bench) compare(ctx context.Context, pg *postgres, n int) error {
 		return err
 	}
 
-	t := b.res.Table(fmt.Sprintf("process_status over %d processes", len(numbers)), "from memory, p50 / p90", "PostgreSQL, p50 / p90")
+	t := b.res.Table(fmt.Sprintf("process_status over %d processes", len(numbers)), "from memory, p50 / p90",
+		"PostgreSQL, p50 / p90")
 	for _, q := range questions() {
 		b.say("%s", q.what)
 		if err := b.ask(ctx, pg, s, t, q); err != nil {
@@ -97,24 +98,30 @@ func (b *bench) compare(ctx context.Context, pg *postgres, n int) error {
 		return errors.Join(err, s.store.Close())
 	}
 
-	t.Add("bytes a process; PostgreSQL: tables and indexes", fmt.Sprintf("%.0f", perProcess), fmt.Sprintf("%.0f", float64(size)/float64(len(numbers))), "", "75 to 150")
+	t.Add("bytes a process; PostgreSQL: tables and indexes", fmt.Sprintf("%.0f", perProcess),
+		fmt.Sprintf("%.0f", float64(size)/float64(len(numbers))), "", "75 to 150")
 	t.Add("put into the index", span(built), "", "", "")
 	return s.store.Close()
 }
 
 // serve starts a server that knows the business and whose hosts have reported.
-func (b *bench) serve(ctx context.Context, name string, business *topology.Business, numbers []topology.Numbers, hosts [][]place) (*server, error) {
+func (b *bench) serve(ctx context.Context, name string, business *topology.Business, numbers []topology.Numbers,
+	hosts [][]place) (*server, error) {
 	dir, err := makeDir(b.dir, name)
 	if err != nil {
 		return nil, err
 	}
+
 	s := &server{live: fleet.New()}
 	for _, list := range hosts {
 		s.join(list[0].service.Host)
 		s.report(list, 1, nil)
 	}
-	head := record.BusinessHead{ID: business.ID, Name: business.Name, Version: 1, Source: record.SourceFile, At: time.Now()}
-	return startServer(ctx, dir, s.live, &memory{record.Business{BusinessHead: head, Business: *business, Numbers: numbers}})
+
+	head := record.BusinessHead{ID: business.ID, Name: business.Name, Version: 1, Source: record.SourceFile,
+		At: time.Now()}
+	return startServer(ctx, dir, s.live, &memory{record.Business{BusinessHead: head, Business: *business,
+		Numbers: numbers}})
 }
 
 // byHost are the processes of each host.
@@ -158,25 +165,33 @@ func questions() []question {
 	hundred.Limit = 100
 	five, broad, filters := hundred, hundred, hundred
 	stopped.States = []gozzard.RunState{gozzard.StateStopped}
-	five.Expression = compile("管控平台-0[00, 04, 08, 12, 16, 20]", "gse_*", "10.*", "[gse_agent_agent, gse_data_agent]", "*")
+	five.Expression = compile("管控平台-0[00, 04, 08, 12, 16, 20]", "gse_*", "10.*", "[gse_agent_agent, gse_data_agent]",
+		"*")
 	broad.Expression = compile("*平台-*", "gse_*", "10.*_gse_*", "*_agent", "*")
-	filters.Sets, filters.Names = []int{1, 2, 3, 5, 9}, []string{"gse_agent_agent", "gse_agent_worker", "gse_data_agent"}
-	filters.Clouds, filters.States, filters.Hosted = []int{0}, []gozzard.RunState{gozzard.StateRunning, gozzard.StateStopped}, []bool{true}
+	filters.Sets, filters.Names = []int{1, 2, 3, 5, 9},
+		[]string{"gse_agent_agent", "gse_agent_worker", "gse_data_agent"}
+	filters.Clouds, filters.States, filters.Hosted = []int{0},
+		[]gozzard.RunState{gozzard.StateRunning, gozzard.StateStopped}, []bool{true}
 	const goal = "≥ 20×"
 	return []question{
-		{what: "first 1,000 rows of the formal environment", goal: goal, query: formal, where: "biz = $1 AND env = $2", args: []any{biz, 3}},
-		{what: "1,000 rows at a random place", goal: goal, query: everything, where: "biz = $1", args: []any{biz}, random: true},
+		{what: "first 1,000 rows of the formal environment", goal: goal, query: formal,
+			where: "biz = $1 AND env = $2", args: []any{biz, 3}},
+		{what: "1,000 rows at a random place", goal: goal, query: everything, where: "biz = $1", args: []any{biz},
+			random: true},
 		{
 			what: "first 1,000 stopped processes of the formal environment", query: stopped,
 			where: "biz = $1 AND env = $2 AND state = $3", args: []any{biz, 3, int(gozzard.StateStopped)},
 		},
 		{
-			what: "100 rows of an expression of five fields, few sets: " + words(five.Expression), goal: goal, query: five,
+			what: "100 rows of an expression of five fields, few sets: " + words(five.Expression), goal: goal,
+			query: five,
 			where: "biz = $1 AND env = $2 AND set_name = ANY($3) AND module_name LIKE $4 AND service_name LIKE $5 AND alias = ANY($6)",
-			args:  []any{biz, 3, setsNamed(0, 4, 8, 12, 16, 20), `gse\_%`, "10.%", []string{"gse_agent_agent", "gse_data_agent"}},
+			args: []any{biz, 3, setsNamed(0, 4, 8, 12, 16, 20), `gse\_%`, "10.%",
+				[]string{"gse_agent_agent", "gse_data_agent"}},
 		},
 		{
-			what: "100 rows of an expression of five fields, all sets: " + words(broad.Expression), goal: goal, query: broad,
+			what: "100 rows of an expression of five fields, all sets: " + words(broad.Expression), goal: goal,
+			query: broad,
 			where: "biz = $1 AND env = $2 AND set_name LIKE $3 AND module_name LIKE $4 AND service_name LIKE $5 AND alias LIKE $6",
 			args:  []any{biz, 3, "%平台-%", `gse\_%`, `10.%\_gse\_%`, `%\_agent`},
 		},
@@ -197,7 +212,8 @@ func compile(parts ...string) *topology.Expression {
 			panic(err)
 		}
 	}
-	return &topology.Expression{Set: compiled[0], Module: compiled[1], Service: compiled[2], Name: compiled[3], Process: compiled[4]}
+	return &topology.Expression{Set: compiled[0], Module: compiled[1], Service: compiled[2], Name: compiled[3],
+		Process: compiled[4]}
 }
 
 func words(e *topology.Expression) string {
@@ -237,7 +253,8 @@ func (b *bench) ask(ctx context.Context, pg *postgres, s *server, t *sheet.Table
 		total = n
 	}
 
-	t.Add(fmt.Sprintf("%s; %d fit", q.what, total), ours.quantiles(), theirs.quantiles(), ratio(theirs.at(0.5), ours.at(0.5))+" as fast", q.goal)
+	t.Add(fmt.Sprintf("%s; %d fit", q.what, total), ours.quantiles(), theirs.quantiles(),
+		ratio(theirs.at(0.5), ours.at(0.5))+" as fast", q.goal)
 	return nil
 }
 
@@ -253,14 +270,19 @@ func differ(total int, rows []topology.Row, want int, peer []*row) string {
 	for i := range rows {
 		r, p := &rows[i], peer[i]
 		if len(r.Instances) != 1 || len(p.Instances) != 1 {
-			return fmt.Sprintf("process %d has %d instances, %d in PostgreSQL", r.Process, len(r.Instances), len(p.Instances))
+			return fmt.Sprintf("process %d has %d instances, %d in PostgreSQL", r.Process, len(r.Instances),
+				len(p.Instances))
 		}
 		mine := row{
-			Biz: r.Biz, ID: r.Process, Env: int(r.Env), Set: r.Set, SetName: r.SetName, Module: r.Module, ModuleName: r.ModuleName,
-			ServiceTemplate: r.ServiceTemplate, Service: r.Service, ServiceName: r.ServiceName, Cloud: r.Host.Cloud, CloudName: r.CloudName,
-			IP: r.Host.IP.String(), Agent: string(r.Host.Agent), Alias: r.Name, Template: r.Template, Priority: r.Priority, RunState: int(r.State), Hosted: r.Hosted,
+			Biz: r.Biz, ID: r.Process, Env: int(r.Env), Set: r.Set, SetName: r.SetName, Module: r.Module,
+			ModuleName:      r.ModuleName,
+			ServiceTemplate: r.ServiceTemplate, Service: r.Service, ServiceName: r.ServiceName, Cloud: r.Host.Cloud,
+			CloudName: r.CloudName,
+			IP:        r.Host.IP.String(), Agent: string(r.Host.Agent), Alias: r.Name, Template: r.Template,
+			Priority: r.Priority, RunState: int(r.State), Hosted: r.Hosted,
 		}
-		in := instance{r.Instances[0].Local, r.Instances[0].Inst, int(r.Instances[0].Status.State), r.Instances[0].Status.Hosted}
+		in := instance{r.Instances[0].Local, r.Instances[0].Inst, int(r.Instances[0].Status.State),
+			r.Instances[0].Status.Hosted}
 		theirs, theirInstance := *p, p.Instances[0]
 		theirs.Instances = nil
 		if !reflect.DeepEqual(mine, theirs) || in != theirInstance {
@@ -292,7 +314,8 @@ func (b *bench) reports(ctx context.Context, pg *postgres, s *server, t *sheet.T
 		if err := pg.report(ctx, host.IP.String(), ids, int(state)); err != nil {
 			return err
 		}
-		want, _, err := pg.find(ctx, "biz = $1 AND ip = $2 AND state = $3", []any{biz, host.IP.String(), int(state)}, 0, 100)
+		want, _, err := pg.find(ctx, "biz = $1 AND ip = $2 AND state = $3", []any{biz, host.IP.String(), int(state)},
+			0, 100)
 		if err != nil {
 			return err
 		}
@@ -303,7 +326,8 @@ func (b *bench) reports(ctx context.Context, pg *postgres, s *server, t *sheet.T
 		}
 	}
 
-	t.Add(fmt.Sprintf("all %d processes of a host change, and are asked for by address and state", perHost), ours.quantiles(), theirs.quantiles(),
+	t.Add(fmt.Sprintf("all %d processes of a host change, and are asked for by address and state", perHost),
+		ours.quantiles(), theirs.quantiles(),
 		ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
 	return nil
 }

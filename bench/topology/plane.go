@@ -33,7 +33,9 @@ type server struct {
 func startServer(ctx context.Context, dir string, l *fleet.Index, instead control.TopologyStore) (*server, error) {
 	log := slog.New(slog.DiscardHandler)
 	var failed error
-	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(dir, "gozzard.db"), sqlstore.Options{Log: log, Fatal: func(err error) { failed = err }})
+	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(dir, "gozzard.db"),
+		sqlstore.Options{Log: log, Fatal: func(err error) { failed = err }})
+
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,8 @@ func (s *server) report(list []place, round uint64, all *gozzard.RunState) {
 		if state == gozzard.StateUnregistered {
 			continue
 		}
-		st := gozzard.Status{Key: topology.Key(biz, l.process.Name, 1), Wanted: state, State: state, Hosted: hosted, PID: -1, RegisteredAt: now, ReportedAt: now}
+		st := gozzard.Status{Key: topology.Key(biz, l.process.Name, 1), Wanted: state, State: state, Hosted: hosted,
+			PID: -1, RegisteredAt: now, ReportedAt: now}
 		if state == gozzard.StateRunning {
 			st.PID = int32(l.process.ID)
 		}
@@ -84,7 +87,8 @@ func (s *server) report(list []place, round uint64, all *gozzard.RunState) {
 
 // join makes a host known.
 func (s *server) join(h topology.Host) {
-	s.live.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: h.Agent, Addrs: []gozzard.HostAddr{h.Addr()}}, Session: 1, Online: true, LastSeen: time.Now()})
+	s.live.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: h.Agent, Addrs: []gozzard.HostAddr{h.Addr()}}, Session: 1,
+		Online: true, LastSeen: time.Now()})
 }
 
 // memory is a business that is kept in memory, since SQL is not what is asked.

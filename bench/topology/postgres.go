@@ -23,7 +23,8 @@ var errNoPostgres = errors.New("no PostgreSQL server (initdb, postgres) in /usr/
 // settings are those of a server that has the machine's memory for reading: everything that is asked for stays in
 // its buffers, no compiler starts for a short question, and nothing cleans up in the middle of a measurement.
 var settings = []string{
-	"listen_addresses=", "effective_cache_size=6GB", "work_mem=64MB", "maintenance_work_mem=512MB", "random_page_cost=1.1", "jit=off",
+	"listen_addresses=", "effective_cache_size=6GB", "work_mem=64MB", "maintenance_work_mem=512MB",
+	"random_page_cost=1.1", "jit=off",
 	"autovacuum=off", "plan_cache_mode=force_custom_plan", "max_wal_size=8GB", "max_connections=20",
 }
 
@@ -68,7 +69,8 @@ func startPostgres(ctx context.Context, dir, buffers string) (p *postgres, err e
 	}
 
 	// Text in the order of its bytes: the kindest one to patterns that begin with text.
-	if out, err := command("initdb", "-D", data, "-U", "gozzard", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
+	if out, err := command("initdb", "-D", data, "-U", "gozzard", "-A", "trust", "--no-sync", "-E", "UTF8",
+		"--locale=C").CombinedOutput(); err != nil {
 		return p, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 

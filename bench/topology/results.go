@@ -25,8 +25,9 @@ func (r *results) markdown() string {
 		command += " -" + r.size.name
 	}
 	return r.Markdown(sheet.Head{
-		Title: "Businesses beside PostgreSQL", Command: command, Versions: sheet.Versions(r.postgres, "github.com/jackc/pgx/v5", "modernc.org/sqlite"),
-		Read: "Read the ratios: both sides of a line were measured in the same run, question by question in turn, and gave the same answers.",
+		Title: "Businesses beside PostgreSQL", Command: command,
+		Versions: sheet.Versions(r.postgres, "github.com/jackc/pgx/v5", "modernc.org/sqlite"),
+		Read:     "Read the ratios: both sides of a line were measured in the same run, question by question in turn, and gave the same answers.",
 	})
 }
 

@@ -38,7 +38,8 @@ CREATE INDEX ON process (biz, env, set_name, module_name, alias, id);
 `
 
 var columns = []string{
-	"biz", "id", "env", "set_id", "set_name", "module_id", "module_name", "service_template", "service_id", "service_name", "cloud", "cloud_name", "ip", "agent",
+	"biz", "id", "env", "set_id", "set_name", "module_id", "module_name", "service_template", "service_id",
+	"service_name", "cloud", "cloud_name", "ip", "agent",
 	"alias", "template", "priority", "state", "hosted",
 }
 
@@ -62,8 +63,10 @@ func (p *postgres) fill(ctx context.Context, b *topology.Business, numbers []top
 		h := &l.service.Host
 		state, hosted := statusOf(l.process.ID)
 		return []any{
-			b.ID, l.process.ID, int(l.set.Env), l.set.ID, l.set.Name, l.module.ID, l.module.Name, l.module.ServiceTemplate, l.service.ID, l.service.Name, h.Cloud,
-			clouds[h.Cloud], h.IP.String(), string(h.Agent), l.process.Name, l.process.Template, l.process.Priority, int(state), hosted,
+			b.ID, l.process.ID, int(l.set.Env), l.set.ID, l.set.Name, l.module.ID, l.module.Name,
+			l.module.ServiceTemplate, l.service.ID, l.service.Name, h.Cloud,
+			clouds[h.Cloud], h.IP.String(), string(h.Agent), l.process.Name, l.process.Template, l.process.Priority,
+			int(state), hosted,
 		}, nil
 	})
 
@@ -77,9 +80,11 @@ func (p *postgres) fill(ctx context.Context, b *topology.Business, numbers []top
 		return []any{b.ID, n.Process, 1, n.Inst(1), int(state), hosted}, nil
 	})
 
-	if _, err := p.conn.CopyFrom(ctx, pgx.Identifier{"instance"}, []string{"biz", "process", "local", "inst", "state", "hosted"}, instances); err != nil {
+	if _, err := p.conn.CopyFrom(ctx, pgx.Identifier{"instance"},
+		[]string{"biz", "process", "local", "inst", "state", "hosted"}, instances); err != nil {
 		return fmt.Errorf("cannot copy instances: %w", err)
 	}
+
 	if _, err := p.conn.Exec(ctx, indexes); err != nil {
 		return fmt.Errorf("cannot make indexes: %w", err)
 	}
@@ -122,10 +127,14 @@ type instance struct {
 }
 
 // find asks for a page and its count in one round trip, then for the instances of the page.
-func (p *postgres) find(ctx context.Context, where string, args []any, start, limit int) (total int, rows []*row, err error) {
+func (p *postgres) find(ctx context.Context, where string, args []any, start, limit int) (total int, rows []*row,
+	err error) {
 	var batch pgx.Batch
-	batch.Queue("SELECT count(*) FROM process WHERE "+where, args...).QueryRow(func(r pgx.Row) error { return r.Scan(&total) })
-	page := fmt.Sprintf("SELECT %s FROM process WHERE %s ORDER BY biz, id LIMIT $%d OFFSET $%d", columnList, where, len(args)+1, len(args)+2)
+	batch.Queue("SELECT count(*) FROM process WHERE "+where,
+		args...).QueryRow(func(r pgx.Row) error { return r.Scan(&total) })
+
+	page := fmt.Sprintf("SELECT %s FROM process WHERE %s ORDER BY biz, id LIMIT $%d OFFSET $%d", columnList, where,
+		len(args)+1, len(args)+2)
 	batch.Queue(page, append(append([]any{}, args...), limit, start)...).Query(func(r pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(r, scanRow)
 		return err
@@ -140,7 +149,8 @@ func (p *postgres) find(ctx context.Context, where string, args []any, start, li
 		ids[i], byID[r.ID] = r.ID, r
 	}
 
-	found, err := p.conn.Query(ctx, "SELECT process, local, inst, state, hosted FROM instance WHERE biz = $1 AND process = ANY($2)", biz, ids)
+	found, err := p.conn.Query(ctx,
+		"SELECT process, local, inst, state, hosted FROM instance WHERE biz = $1 AND process = ANY($2)", biz, ids)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -157,14 +167,16 @@ func (p *postgres) find(ctx context.Context, where string, args []any, start, li
 
 func scanRow(r pgx.CollectableRow) (*row, error) {
 	v := new(row)
-	return v, r.Scan(&v.Biz, &v.ID, &v.Env, &v.Set, &v.SetName, &v.Module, &v.ModuleName, &v.ServiceTemplate, &v.Service, &v.ServiceName, &v.Cloud, &v.CloudName,
+	return v, r.Scan(&v.Biz, &v.ID, &v.Env, &v.Set, &v.SetName, &v.Module, &v.ModuleName, &v.ServiceTemplate,
+		&v.Service, &v.ServiceName, &v.Cloud, &v.CloudName,
 		&v.IP, &v.Agent, &v.Alias, &v.Template, &v.Priority, &v.RunState, &v.Hosted)
 }
 
 // report writes the states of one host's processes, as its agent would tell them every time that one changes.
 func (p *postgres) report(ctx context.Context, ip string, ids []int, state int) error {
 	return pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "UPDATE process SET state = $3 WHERE biz = $1 AND ip = $2", biz, ip, state); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE process SET state = $3 WHERE biz = $1 AND ip = $2", biz, ip,
+			state); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, "UPDATE instance SET state = $3 WHERE biz = $1 AND process = ANY($2)", biz, ids, state)

@@ -27,7 +27,8 @@ func TestQuickRun(t *testing.T) {
 	t.Log("\n" + text)
 
 	for _, want := range []string{
-		"process_status over 4000 processes", "at a random place", "expression of five fields", "five filters", "bytes a process", "A business of 1000 instances applied",
+		"process_status over 4000 processes", "at a random place", "expression of five fields", "five filters",
+		"bytes a process", "A business of 1000 instances applied",
 		"nothing to do", "PostgreSQL ",
 	} {
 		if !strings.Contains(text, want) {

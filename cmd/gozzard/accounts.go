@@ -29,13 +29,18 @@ type loginConfig struct {
 }
 
 func (c *loginConfig) register(f *pflag.FlagSet) {
-	f.BoolVar(&c.Reset, "reset-admin", false, "make the app \"admin\" anew at this start and write its secret to credentials.json, for when nobody can get in")
-	f.StringVar(&c.BKLogin, "bk-login-url", "", "`URL` that tells whose login a bk_token is, such as https://paas.example.com/login/accounts/is_login/")
+	f.BoolVar(&c.Reset, "reset-admin", false,
+		"make the app \"admin\" anew at this start and write its secret to credentials.json, for when nobody can get in")
+	f.StringVar(&c.BKLogin, "bk-login-url", "",
+		"`URL` that tells whose login a bk_token is, such as https://paas.example.com/login/accounts/is_login/")
 	f.StringVar(&c.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider that people log in with")
 	f.StringVar(&c.ClientID, "oidc-client-id", "", "`ID` of this server at the provider")
-	f.StringVar(&c.Secret, "oidc-secret-file", "", "`FILE` with the secret of this server at the provider, readable by its owner only")
-	f.StringVar(&c.Redirect, "oidc-redirect-url", "", "`URL` of /login/oidc/callback on this server, as the provider knows it")
-	f.StringVar(&c.Claim, "oidc-claim", "email", "`CLAIM` that has the name of the user; an email must be verified by the provider")
+	f.StringVar(&c.Secret, "oidc-secret-file", "",
+		"`FILE` with the secret of this server at the provider, readable by its owner only")
+	f.StringVar(&c.Redirect, "oidc-redirect-url", "",
+		"`URL` of /login/oidc/callback on this server, as the provider knows it")
+	f.StringVar(&c.Claim, "oidc-claim", "email",
+		"`CLAIM` that has the name of the user; an email must be verified by the provider")
 }
 
 // verifier is nil without a login service.
@@ -78,7 +83,8 @@ func (c *loginConfig) provider() (*auth.Provider, error) {
 }
 
 // openAccounts reads who may ask.
-func (c *loginConfig) openAccounts(ctx context.Context, s auth.Store, refused func(rule string)) (*auth.Accounts, error) {
+func (c *loginConfig) openAccounts(ctx context.Context, s auth.Store, refused func(rule string)) (*auth.Accounts,
+	error) {
 	v, err := c.verifier()
 	if err != nil {
 		return nil, err
@@ -93,7 +99,10 @@ const firstAppCode = "admin"
 func (n *node) firstAccounts(ctx context.Context) error {
 	if n.accounts.Known() {
 		if n.cfg.Login.Reset {
-			return n.firstApp(func(app auth.App) error { return n.accounts.ReplaceApp(ctx, gozzard.Caller{App: "gozzard"}, app) })
+			return n.firstApp(func(app auth.App) error {
+				return n.accounts.ReplaceApp(ctx,
+					gozzard.Caller{App: "gozzard"}, app)
+			})
 		}
 		return nil
 	}
@@ -148,7 +157,8 @@ func readApps(path string) (*auth.Config, error) {
 
 // trustedApp is an app that may name its users and do everything.
 func trustedApp(code, secret string) auth.App {
-	return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true, Grants: gozzard.Everything().Grants}
+	return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true,
+		Grants: gozzard.Everything().Grants}
 }
 
 // devAccounts lets the app of `gozzard dev` in, with the secret that is kept beside the record.

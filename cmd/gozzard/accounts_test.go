@@ -17,7 +17,8 @@ import (
 // startNode opens a server on a data folder and gives it its first accounts, as `gozzard server` does.
 func startNode(t *testing.T, dir string, edit func(*nodeConfig)) *node {
 	t.Helper()
-	cfg := nodeConfig{Data: dir, Listen: "127.0.0.1:0", JoinSecret: strings.Repeat("x", 32), Log: slog.New(slog.DiscardHandler)}
+	cfg := nodeConfig{Data: dir, Listen: "127.0.0.1:0", JoinSecret: strings.Repeat("x", 32),
+		Log: slog.New(slog.DiscardHandler)}
 
 	if edit != nil {
 		edit(&cfg)
@@ -61,7 +62,8 @@ func TestFirstAccounts(t *testing.T) {
 		t.Fatalf("%v, the credentials are for everybody or nobody", err)
 	}
 
-	caller, _, err := n.accounts.Book().Check(t.Context(), auth.Credentials{App: c.AppCode, Secret: c.Secret, User: c.Username})
+	caller, _, err := n.accounts.Book().Check(t.Context(),
+		auth.Credentials{App: c.AppCode, Secret: c.Secret, User: c.Username})
 	if err != nil || !caller.Rights.All() {
 		t.Fatalf("the first app is %+v, %v", caller, err)
 	}
@@ -105,7 +107,8 @@ func TestOldAppsAreTakenOverOnce(t *testing.T) {
 	}
 
 	n := startNode(t, dir, nil)
-	caller, _, err := n.accounts.Book().Check(t.Context(), auth.Credentials{App: "shop", Secret: "three", Token: "token"})
+	caller, _, err := n.accounts.Book().Check(t.Context(),
+		auth.Credentials{App: "shop", Secret: "three", Token: "token"})
 	if err != nil || caller.User != "alice" || !caller.Rights.All() {
 		t.Fatalf("%+v, %v", caller, err)
 	}
@@ -137,11 +140,14 @@ func TestLoginFlags(t *testing.T) {
 	}
 
 	for name, c := range map[string]loginConfig{
-		"login service":   {BKLogin: "paas"},
-		"plain issuer":    {Issuer: "http://login.example.com", ClientID: "x", Redirect: "https://g.example.com/login/oidc/callback"},
-		"no client":       {Issuer: "https://login.example.com", Redirect: "https://g.example.com/login/oidc/callback"},
-		"secret for all":  {Issuer: "https://login.example.com", ClientID: "x", Secret: open, Redirect: "https://g.example.com/login/oidc/callback"},
-		"no such secret":  {Issuer: "https://login.example.com", ClientID: "x", Secret: open + "x", Redirect: "https://g.example.com/login/oidc/callback"},
+		"login service": {BKLogin: "paas"},
+		"plain issuer": {Issuer: "http://login.example.com", ClientID: "x",
+			Redirect: "https://g.example.com/login/oidc/callback"},
+		"no client": {Issuer: "https://login.example.com", Redirect: "https://g.example.com/login/oidc/callback"},
+		"secret for all": {Issuer: "https://login.example.com", ClientID: "x", Secret: open,
+			Redirect: "https://g.example.com/login/oidc/callback"},
+		"no such secret": {Issuer: "https://login.example.com", ClientID: "x", Secret: open + "x",
+			Redirect: "https://g.example.com/login/oidc/callback"},
 		"no redirect URL": {Issuer: "https://login.example.com", ClientID: "x"},
 	} {
 		_, err := c.verifier()

@@ -82,10 +82,13 @@ func (l *actLog) told(cmd *gozzard.Command) {
 		}
 		l.write(line)
 	}
+
 	if o := cmd.Update; cmd.Kind == gozzard.CommandUpdate && o != nil && o.Roll != l.roll {
 		l.roll = o.Roll
-		l.write(toldLine{At: l.now().UTC(), Kind: "told", Key: l.key.String(), Ops: []string{fmt.Sprintf("update to release %.80q", o.Version)}, Envelope: l.envelope})
+		l.write(toldLine{At: l.now().UTC(), Kind: "told", Key: l.key.String(),
+			Ops: []string{fmt.Sprintf("update to release %.80q", o.Version)}, Envelope: l.envelope})
 	}
+
 	l.envelope = nil
 }
 
@@ -96,7 +99,8 @@ func (l *actLog) acted(a agent.Act) {
 		text = strings.ToValidUTF8(text[len(text)-actsText:], "")
 	}
 	l.write(actLine{
-		At: l.now().UTC(), Kind: "ran", Op: a.Op.String(), Task: a.Ref.Task, Action: a.Action.String(), Namespace: a.Key.Namespace, Name: a.Key.Name,
+		At: l.now().UTC(), Kind: "ran", Op: a.Op.String(), Task: a.Ref.Task, Action: a.Action.String(),
+		Namespace: a.Key.Namespace, Name: a.Key.Name,
 		SpecHash: hex.EncodeToString(a.Spec[:]), Code: a.Outcome.Code, Message: text,
 	})
 }

@@ -125,14 +125,19 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 	f.StringVar(&cfg.Data, "data", "./agent", "folder of this agent's state")
 	f.StringVar(&cfg.Server, "server", "127.0.0.1:4230", "address of the server for agents")
 	f.StringVar(&secretFile, "secret-file", "", "file with the server's join secret")
-	f.StringSliceVar(&cfg.IPs, "ip", []string{"127.0.0.1"}, "addresses by which callers name this host; the first is shown")
+	f.StringSliceVar(&cfg.IPs, "ip", []string{"127.0.0.1"},
+		"addresses by which callers name this host; the first is shown")
 	f.IntVar(&cfg.Cloud, "cloud", 0, "cloud area of this host")
-	f.BoolVar(&cfg.AllowSetuid, "allow-setuid", false, "let commands of accounts other than root gain privileges, for example by sudo")
-	f.StringVar(&cfg.Policy.File, "policy", "", "policy of this host (default policy.yaml in the state folder, which is written at the first start)")
-	f.BoolVar(&cfg.Policy.AllowRoot, "allow-root", false, "allow the account root in the policy that is written at the first start")
+	f.BoolVar(&cfg.AllowSetuid, "allow-setuid", false,
+		"let commands of accounts other than root gain privileges, for example by sudo")
+	f.StringVar(&cfg.Policy.File, "policy", "",
+		"policy of this host (default policy.yaml in the state folder, which is written at the first start)")
+	f.BoolVar(&cfg.Policy.AllowRoot, "allow-root", false,
+		"allow the account root in the policy that is written at the first start")
 	cfg.Socket.register(f)
 	f.DurationVar(&cfg.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
-	f.DurationVar(&trial, "update-trial", selfupdate.DefaultLimit, "how long a release that this agent was updated to may take to be welcomed by the server")
+	f.DurationVar(&trial, "update-trial", selfupdate.DefaultLimit,
+		"how long a release that this agent was updated to may take to be welcomed by the server")
 	logs.register(f, "info")
 	cmd.AddCommand(newJoinCommand(), newDoctorCommand(), newUpdateCommand())
 	addLocalCommands(cmd)
@@ -145,7 +150,8 @@ func runAgent(ctx context.Context, cfg agentConfig) error {
 	if err != nil {
 		return err
 	}
-	cfg.Log.Info("keeping", "agent", a.agent.ID(), "cloud", cfg.Cloud, "ip", strings.Join(cfg.IPs, ","), "version", version,
+	cfg.Log.Info("keeping", "agent", a.agent.ID(), "cloud", cfg.Cloud, "ip", strings.Join(cfg.IPs, ","), "version",
+		version,
 		"mode", a.own.Mode.String(), "account", a.own.Account)
 	return a.run(ctx)
 }
@@ -202,7 +208,8 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 		return nil, err
 	}
 
-	n.host, err = host.New(host.Options{Instance: string(id), StateDir: cfg.Data, Log: cfg.Log, AllowSetuid: cfg.AllowSetuid, Permit: rules.Folder})
+	n.host, err = host.New(host.Options{Instance: string(id), StateDir: cfg.Data, Log: cfg.Log,
+		AllowSetuid: cfg.AllowSetuid, Permit: rules.Folder})
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +228,8 @@ func newAgentNode(cfg agentConfig) (_ *agentNode, err error) {
 	info := n.host.Facts()
 	info.Agent, info.Addrs, info.Version, info.StartedAt = id, addrs, version, time.Now().Unix()
 	n.agent, err = agent.New(agent.Options{
-		Dir: cfg.Data, Info: info, Host: n.host, Policy: rules, Log: cfg.Log, Fatal: fatal(cfg.Log), SampleEvery: cfg.Sample, Failpoint: failpoint(),
+		Dir: cfg.Data, Info: info, Host: n.host, Policy: rules, Log: cfg.Log, Fatal: fatal(cfg.Log),
+		SampleEvery: cfg.Sample, Failpoint: failpoint(),
 		Acted: n.acts.acted, Update: cfg.update(), Welcomed: cfg.welcomed(),
 	})
 	if err != nil {

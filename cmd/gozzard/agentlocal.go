@@ -58,11 +58,13 @@ the silence is noticed, and then for its next attempt. Processes and operations 
 }
 
 // localCommand completes a command that asks the agent; known are the forms of its output, none for no output.
-func (env *cliEnv) localCommand(cmd *cobra.Command, run func(*cliEnv, context.Context, *agentsock.Client, *outputFlag) error, known ...string) *cobra.Command {
+func (env *cliEnv) localCommand(cmd *cobra.Command,
+	run func(*cliEnv, context.Context, *agentsock.Client, *outputFlag) error, known ...string) *cobra.Command {
 	var o localOptions
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&o.data, "data", "./agent", "folder of the agent's state")
-	cmd.Flags().StringVar(&o.socket, "socket", socketName, "`PATH` of the agent's socket, a mere name being in the state folder")
+	cmd.Flags().StringVar(&o.socket, "socket", socketName,
+		"`PATH` of the agent's socket, a mere name being in the state folder")
 
 	if len(known) > 0 {
 		o.output.register(cmd, cmd.Flags(), known...)
@@ -106,7 +108,8 @@ func (env *cliEnv) localReconnect(ctx context.Context, c *agentsock.Client, _ *o
 	if err := c.Reconnect(ctx); err != nil {
 		return err
 	}
-	return written(fmt.Fprintln(env.out, "the agent connects to its server anew; gozzard agent status says what came of it"))
+	return written(fmt.Fprintln(env.out,
+		"the agent connects to its server anew; gozzard agent status says what came of it"))
 }
 
 func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
@@ -132,7 +135,8 @@ func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFl
 	t := newTable(append(header, "MESSAGE")...)
 	for i := range found.Processes {
 		p := &found.Processes[i]
-		cells := []string{p.Namespace, p.Name, p.State, "", yesNo(p.Hosted), "", "", age(env.now(), p.Since), strconv.Itoa(p.Restarts)}
+		cells := []string{p.Namespace, p.Name, p.State, "", yesNo(p.Hosted), "", "", age(env.now(), p.Since),
+			strconv.Itoa(p.Restarts)}
 		if p.State == "running" {
 			cells[3], cells[5], cells[6] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem)
 		}

@@ -20,16 +20,19 @@ next request. Needs the role admin on everything.`,
 	}
 	cmd.AddCommand(newAppListCommand(env), newAppCreateCommand(env), newAppChangeCommand(env), newAppRotateCommand(env),
 		env.accountCommand("retire CODE", "End every secret of an app but its newest",
-			"End the secret that the last rotation has left valid, once every caller has the new one.", "  gozzard app retire shop",
+			"End the secret that the last rotation has left valid, once every caller has the new one.",
+			"  gozzard app retire shop",
 			func(ctx context.Context, c *client.Client, code string) error { return c.RetireAppSecrets(ctx, code) }),
-		env.accountCommand("delete CODE", "Make an app unknown", "Make an app unknown. Its next request is refused; tasks it has begun go on.", "  gozzard app delete shop",
+		env.accountCommand("delete CODE", "Make an app unknown",
+			"Make an app unknown. Its next request is refused; tasks it has begun go on.", "  gozzard app delete shop",
 			func(ctx context.Context, c *client.Client, code string) error { return c.DeleteApp(ctx, code) }))
 
 	return cmd
 }
 
 // accountCommand is a command on one account that answers with nothing.
-func (env *cliEnv) accountCommand(use, short, long, example string, f func(context.Context, *client.Client, string) error) *cobra.Command {
+func (env *cliEnv) accountCommand(use, short, long, example string,
+	f func(context.Context, *client.Client, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,7 +121,8 @@ users themselves. --signs lets it prove itself by bk_signature; that cannot be c
 
 	f := cmd.Flags()
 	f.BoolVar(&app.AssertsUsers, "asserts-users", false, "the app may name users without their login")
-	f.BoolVar(&app.MissingOpTypeMeansStart, "missing-op-type-means-start", false, "for one old client that leaves out an op_type of 0")
+	f.BoolVar(&app.MissingOpTypeMeansStart, "missing-op-type-means-start", false,
+		"for one old client that leaves out an op_type of 0")
 	f.BoolVar(&app.Signs, "signs", false, "the app may prove itself by bk_signature; the server keeps its secret")
 	f.StringVar(&file, "out", "", "write credentials to this `FILE` instead of printing the secret")
 	grant.register(f)
@@ -130,7 +134,8 @@ func (env *cliEnv) tellSecret(c *client.Client, s client.AppSecret, file string)
 	if file == "" {
 		return written(fmt.Fprintln(env.out, s.Secret))
 	}
-	if err := writePrivateJSON(file, credentials{URL: c.URL(), AppCode: s.Code, Secret: s.Secret, CA: env.ca}); err != nil {
+	if err := writePrivateJSON(file, credentials{URL: c.URL(), AppCode: s.Code, Secret: s.Secret,
+		CA: env.ca}); err != nil {
 		return failed(fmt.Errorf("the secret could not be kept and is lost, make another one (gozzard app rotate): %w", err))
 	}
 	env.remark("credentials of app %s are in %s", s.Code, file)
@@ -161,7 +166,8 @@ func newAppChangeCommand(env *cliEnv) *cobra.Command {
 	}
 
 	cmd.Flags().BoolVar(&asserts, "asserts-users", false, "the app may name users without their login")
-	cmd.Flags().BoolVar(&missing, "missing-op-type-means-start", false, "for one old client that leaves out an op_type of 0")
+	cmd.Flags().BoolVar(&missing, "missing-op-type-means-start", false,
+		"for one old client that leaves out an op_type of 0")
 	return cmd
 }
 

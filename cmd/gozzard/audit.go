@@ -35,8 +35,10 @@ Every row has a hash over itself and the hash of the row before it: a row that i
 It is read from a server, by who may do everything there, or with --data from the data folder of a server, running or not.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.PersistentFlags().StringVar(&flags.data, "data", "", "read it in the data `FOLDER` of a server on this machine, without asking the server")
-	cmd.AddCommand(newAuditListCommand(env, &flags), newAuditVerifyCommand(env, &flags), newAuditExportCommand(env, &flags))
+	cmd.PersistentFlags().StringVar(&flags.data, "data", "",
+		"read it in the data `FOLDER` of a server on this machine, without asking the server")
+	cmd.AddCommand(newAuditListCommand(env, &flags), newAuditVerifyCommand(env, &flags),
+		newAuditExportCommand(env, &flags))
 	return cmd
 }
 
@@ -121,7 +123,8 @@ func newAuditExportCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 
 // eachAudit calls f for every row and gives the newest one as it was known at the beginning. Rows that come later
 // are left out.
-func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags, f func(*client.AuditRow) error) (head gozzard.AuditHead, err error) {
+func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags,
+	f func(*client.AuditRow) error) (head gozzard.AuditHead, err error) {
 	read, end, err := env.openAudit(ctx, flags)
 	if err != nil {
 		return head, err
@@ -153,13 +156,15 @@ func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags, f func(*cli
 }
 
 // openAudit finds the audit: in a data folder or at the server.
-func (env *cliEnv) openAudit(ctx context.Context, flags *auditFlags) (read func(after int64) (client.AuditPage, error), end func() error, err error) {
+func (env *cliEnv) openAudit(ctx context.Context,
+	flags *auditFlags) (read func(after int64) (client.AuditPage, error), end func() error, err error) {
 	if flags.data == "" {
 		c, err := env.connect()
 		if err != nil {
 			return nil, nil, err
 		}
-		return func(after int64) (client.AuditPage, error) { return c.Audit(ctx, after, client.MaxPage) }, func() error { c.Close(); return nil }, nil
+		return func(after int64) (client.AuditPage, error) { return c.Audit(ctx, after, client.MaxPage) },
+			func() error { c.Close(); return nil }, nil
 	}
 
 	file, err := sqlstore.OpenAuditFile(ctx, filepath.Join(flags.data, "gozzard.db"))

@@ -41,7 +41,8 @@ checkpoints there are checked too; with --checkpoints those of any file, such as
 
 	cmd.Flags().StringVar(&v.expect, "expect", "", "`ROW:HASH` that an earlier verify printed")
 	cmd.Flags().StringSliceVar(&v.files, "checkpoints", nil, "`FILE` with checkpoints among its lines; may be repeated")
-	cmd.Flags().StringSliceVar(&v.keys, "key", nil, "`KEY` that signs checkpoints, as \"gozzard key list -o json\" shows it; may be repeated")
+	cmd.Flags().StringSliceVar(&v.keys, "key", nil,
+		"`KEY` that signs checkpoints, as \"gozzard key list -o json\" shows it; may be repeated")
 	return cmd
 }
 
@@ -70,7 +71,8 @@ func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash
 	want := make(map[int64]gozzard.AuditHash, len(noted))
 	for _, h := range noted {
 		if hash, ok := want[h.Seq]; ok && hash != h.Hash {
-			return nil, failed(fmt.Errorf("audit row %d was noted with two different hashes: there were two audits", h.Seq))
+			return nil, failed(fmt.Errorf("audit row %d was noted with two different hashes: there were two audits",
+				h.Seq))
 		}
 		want[h.Seq] = h.Hash
 	}

@@ -35,7 +35,8 @@ there is no form of it that is not encrypted, and the key that opens it does not
 credentials.json is not in it: who calls has his own, and "gozzard server --reset-admin" makes a new first one.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newBackupKeygenCommand(env), newBackupCreateCommand(env), newBackupVerifyCommand(env), newBackupRestoreCommand(env))
+	cmd.AddCommand(newBackupKeygenCommand(env), newBackupCreateCommand(env), newBackupVerifyCommand(env),
+		newBackupRestoreCommand(env))
 	return cmd
 }
 
@@ -74,7 +75,8 @@ func (env *cliEnv) backupKeygen(to string) error {
 		return fmt.Errorf("cannot write the key: %w", err)
 	}
 
-	_, err = fmt.Fprintf(f, "# opens backups of gozzard; made %s\n# public key: %s\n%s\n", env.now().UTC().Format(time.RFC3339), recipient, secret)
+	_, err = fmt.Fprintf(f, "# opens backups of gozzard; made %s\n# public key: %s\n%s\n",
+		env.now().UTC().Format(time.RFC3339), recipient, secret)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("cannot write the key: %w", errors.Join(err, os.Remove(to)))
 	}
@@ -108,8 +110,10 @@ never written over another one. Run it as the account of the server.`,
 
 	cmd.Flags().StringVar(&data, "data", "./data", "data `FOLDER` of the server")
 	cmd.Flags().StringVar(&to, "to", "", "`FILE` to write, which must not exist")
-	cmd.Flags().StringSliceVar(&recipients, "recipient", nil, "public `KEYS` (age1…) that may open it, see backup keygen")
-	cmd.Flags().StringVar(&pass, "passphrase-file", "", "`FILE` with a passphrase instead, at least 16 characters, readable by its owner only")
+	cmd.Flags().StringSliceVar(&recipients, "recipient", nil,
+		"public `KEYS` (age1…) that may open it, see backup keygen")
+	cmd.Flags().StringVar(&pass, "passphrase-file", "",
+		"`FILE` with a passphrase instead, at least 16 characters, readable by its owner only")
 	return cmd
 }
 
@@ -138,12 +142,14 @@ func readSecret(path string) ([]byte, error) {
 }
 
 func (env *cliEnv) backupCreate(ctx context.Context, data, to string, keys []backup.Recipient) error {
-	m, note, err := backup.Create(ctx, backup.CreateOptions{Data: data, To: to, Recipients: keys, Program: version, Progress: env.bytesProgress(), Now: env.now})
+	m, note, err := backup.Create(ctx, backup.CreateOptions{Data: data, To: to, Recipients: keys, Program: version,
+		Progress: env.bytesProgress(), Now: env.now})
 	env.clearProgress()
 	if err != nil {
 		return err
 	}
-	env.remark("backed up %s as of %s; keep this line elsewhere, it is the newest row of the audit: %d:%s", data, m.Taken.Format(time.RFC3339), m.Audit.Seq, m.Audit.Hash)
+	env.remark("backed up %s as of %s; keep this line elsewhere, it is the newest row of the audit: %d:%s", data,
+		m.Taken.Format(time.RFC3339), m.Audit.Seq, m.Audit.Hash)
 	return written(fmt.Fprintf(env.out, "%s\t%d bytes\n", note.File, note.Bytes))
 }
 
@@ -264,14 +270,16 @@ new key by hand: remove server.key in its state folder; an enrolled host then jo
 				return usage("--data NEWDIR is required: a folder that is empty or does not exist")
 			}
 			return failed(env.backupRestore(cmd.Context(), backup.RestoreOptions{
-				File: args[0], Identities: ids, Data: data, SigningKey: signing, Progress: env.bytesProgress(), Now: env.now,
+				File: args[0], Identities: ids, Data: data, SigningKey: signing, Progress: env.bytesProgress(),
+				Now: env.now,
 			}))
 		},
 	}
 
 	open.register(cmd.Flags())
 	cmd.Flags().StringVar(&data, "data", "", "`FOLDER` to make")
-	cmd.Flags().StringVar(&signing, "signing-key", "", "newer signing.key `FILE` of the same server, in place of the one in the backup")
+	cmd.Flags().StringVar(&signing, "signing-key", "",
+		"newer signing.key `FILE` of the same server, in place of the one in the backup")
 	return cmd
 }
 

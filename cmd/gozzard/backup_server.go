@@ -24,7 +24,8 @@ func (c *backupConfig) register(f *pflag.FlagSet) {
 	f.StringVar(&c.To, "backup-to", "", "make encrypted backups by itself, in this `FOLDER` (default: none are made)")
 	f.DurationVar(&c.Every, "backup-every", 24*time.Hour, "how often, at least a minute apart")
 	f.IntVar(&c.Keep, "backup-keep", 7, "how many of them stay")
-	f.StringSliceVar(&c.Recipients, "backup-recipient", nil, "public `KEYS` (age1…) they are encrypted for; gozzard backup keygen makes one")
+	f.StringSliceVar(&c.Recipients, "backup-recipient", nil,
+		"public `KEYS` (age1…) they are encrypted for; gozzard backup keygen makes one")
 }
 
 // open is nil when the server makes no backups.
@@ -54,7 +55,8 @@ func (c *backupConfig) open(cfg nodeConfig, m *api.Metrics) (*backup.Scheduler, 
 		m.LastBackup(at)
 	}
 
-	return backup.NewScheduler(backup.SchedulerOptions{Data: cfg.Data, Dir: c.To, Every: c.Every, Keep: c.Keep, Recipients: to, Program: version, Done: m.BackedUp, Log: cfg.Log})
+	return backup.NewScheduler(backup.SchedulerOptions{Data: cfg.Data, Dir: c.To, Every: c.Every, Keep: c.Keep,
+		Recipients: to, Program: version, Done: m.BackedUp, Log: cfg.Log})
 }
 
 // openRestore looks whether the record came out of a backup.

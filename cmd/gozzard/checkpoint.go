@@ -92,7 +92,8 @@ func readCheckpoints(keys []signing.Key, files ...string) (heads []gozzard.Audit
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			for _, word := range strings.FieldsFunc(lines.Text(), func(r rune) bool { return strings.ContainsRune(" \t\r\"',;=", r) }) {
+			for _, word := range strings.FieldsFunc(lines.Text(),
+				func(r rune) bool { return strings.ContainsRune(" \t\r\"',;=", r) }) {
 				if !strings.HasPrefix(word, "gzc1.") {
 					continue
 				}

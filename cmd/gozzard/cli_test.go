@@ -47,11 +47,13 @@ func (p *fakePlane) Events(_ gozzard.Caller, f record.EventFilter, limit int) re
 	return p.ring.Newest(f, seesAll, limit)
 }
 
-func (p *fakePlane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{}) {
+func (p *fakePlane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage,
+	<-chan struct{}) {
 	return p.ring.After(f, seesAll, id, limit)
 }
 
-func (p *fakePlane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+func (p *fakePlane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk,
+	error) {
 	return p.log(t, q)
 }
 
@@ -59,10 +61,12 @@ func (p *fakePlane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.T
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seq := gozzard.TaskSeq(len(p.tasks) + 1)
-	r := record.TaskResults{Task: gozzard.Task{Seq: seq, ID: gozzard.NewTaskID(seq, time.Unix(1700000000, 0)), Caller: op.Caller}}
+	r := record.TaskResults{Task: gozzard.Task{Seq: seq, ID: gozzard.NewTaskID(seq, time.Unix(1700000000, 0)),
+		Caller: op.Caller}}
 	for _, it := range op.Items {
 		for _, t := range it.Targets {
-			a := gozzard.Attempt{Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action, State: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
+			a := gozzard.Attempt{Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action,
+				State: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
 			if h, ok := p.Resolve(gozzard.Caller{}, t); ok {
 				a.Agent, a.Addr = h.Info.Agent, h.Info.Addrs[0]
 			}
@@ -88,7 +92,8 @@ func (p *fakePlane) Results(_ context.Context, _ gozzard.Caller, id gozzard.Task
 	return r, nil
 }
 
-func (p *fakePlane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
+func (p *fakePlane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,
+	limit time.Duration) (record.TaskResults, error) {
 	r, err := p.Results(ctx, caller, id)
 	if err == nil && r.Open() > 0 {
 		select {
@@ -125,27 +130,38 @@ type cli struct {
 
 func newCLI(t *testing.T) *cli {
 	t.Helper()
-	book, err := auth.New(auth.Config{Apps: []auth.App{{Code: "app", Secrets: []auth.Digest{auth.Hash("secret")}, AssertsUsers: true}}})
+	book, err := auth.New(auth.Config{Apps: []auth.App{{Code: "app", Secrets: []auth.Digest{auth.Hash("secret")},
+		AssertsUsers: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	p := &fakePlane{Index: fleet.New(), tasks: map[gozzard.TaskID]record.TaskResults{}, ring: control.NewEventRing(100, time.Unix(1700000000, 0))}
+	p := &fakePlane{Index: fleet.New(), tasks: map[gozzard.TaskID]record.TaskResults{},
+		ring: control.NewEventRing(100, time.Unix(1700000000, 0))}
 	for i, agent := range []gozzard.AgentID{"a1", "a2"} {
-		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}}, Hostname: "h", OS: "linux", Arch: "amd64", Version: "1"},
+		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent,
+			Addrs: []gozzard.HostAddr{{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}}, Hostname: "h",
+			OS: "linux", Arch: "amd64", Version: "1"},
 			Session: 1, Online: true, LastSeen: time.Unix(1700000000, 0)})
 		p.Apply(agent, []gozzard.Status{
-			{Key: gozzard.Key{Namespace: "shop", Name: "web"}, State: gozzard.StateRunning, Wanted: gozzard.StateRunning, Hosted: true, PID: 4711, CPU: 1.25, Mem: 2.5,
-				StartedAt: 1700000000 - 90, ReportedAt: 1700000000, Version: "1.0", Labels: map[string]string{"tier": "front"}},
-			{Key: gozzard.Key{Namespace: "游戏", Name: "网关服"}, State: gozzard.StateStopped, PID: -1, Message: "exit 1\n\x1b[31mred\u009b31m\u202e"},
+			{Key: gozzard.Key{Namespace: "shop", Name: "web"}, State: gozzard.StateRunning,
+				Wanted: gozzard.StateRunning, Hosted: true, PID: 4711, CPU: 1.25, Mem: 2.5,
+				StartedAt: 1700000000 - 90, ReportedAt: 1700000000, Version: "1.0",
+				Labels: map[string]string{"tier": "front"}},
+			{Key: gozzard.Key{Namespace: "游戏", Name: "网关服"}, State: gozzard.StateStopped, PID: -1,
+				Message: "exit 1\n\x1b[31mred\u009b31m\u202e"},
 		}, nil)
 	}
 
-	srv := httptest.NewServer(api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader}))
+	srv := httptest.NewServer(api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(book),
+		Challenge: blueking.AuthorizationHeader}))
 	t.Cleanup(srv.Close)
 	c := &cli{t: t, plane: p, dir: t.TempDir()}
-	c.env = cliEnv{now: func() time.Time { return time.Unix(1700000000, 0) }, lookup: func(string) (string, bool) { return "", false }}
-	c.env.credentials = c.file("creds.json", `{"url":"`+srv.URL+`","bk_app_code":"app","bk_app_secret":"secret","bk_username":"me"}`)
+	c.env = cliEnv{now: func() time.Time { return time.Unix(1700000000, 0) },
+		lookup: func(string) (string, bool) { return "", false }}
+
+	c.env.credentials = c.file("creds.json", `{"url":"`+srv.URL+
+		`","bk_app_code":"app","bk_app_secret":"secret","bk_username":"me"}`)
 	return c
 }
 
@@ -165,7 +181,8 @@ func (c *cli) run(ctx context.Context, args ...string) (stdout, stderr string, c
 	env.out, env.errs = &out, &errs
 	path := env.credentials
 	root := &cobra.Command{Use: "gozzard", SilenceUsage: true, SilenceErrors: true}
-	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupDrive, Title: "d"}, &cobra.Group{ID: groupEnter, Title: "e"},
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupDrive, Title: "d"},
+		&cobra.Group{ID: groupEnter, Title: "e"},
 		&cobra.Group{ID: groupKeep, Title: "k"})
 	root.AddCommand(env.clientCommands()...)
 	root.AddCommand(newVersionCommand(&env))
@@ -197,7 +214,8 @@ func (c *cli) want(code int, stdout string, args ...string) {
 	c.t.Helper()
 	out, errs, got := c.run(c.t.Context(), args...)
 	if got != code || !strings.Contains(out, stdout) {
-		c.t.Errorf("gozzard %s\nexit %d, want %d\nstdout: %s\nwant:   %s\nstderr: %s", strings.Join(args, " "), got, code, out, stdout, errs)
+		c.t.Errorf("gozzard %s\nexit %d, want %d\nstdout: %s\nwant:   %s\nstderr: %s", strings.Join(args, " "), got,
+			code, out, stdout, errs)
 	}
 }
 
@@ -228,7 +246,8 @@ shop       web     0:10.0.0.2  running  4711  yes     1.2   2.5   1m30s
 		Count     int
 		Processes []struct{ Message string }
 	}
-	if err := json.Unmarshal([]byte(out), &page); err != nil || page.Count != 4 || len(page.Processes) != 1 || !strings.Contains(errs, "1 of 4") {
+	if err := json.Unmarshal([]byte(out), &page); err != nil || page.Count != 4 || len(page.Processes) != 1 ||
+		!strings.Contains(errs, "1 of 4") {
 		t.Errorf("json is %v %s %s", err, out, errs)
 	}
 
@@ -249,7 +268,8 @@ func TestPsWatch(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	c := newCLI(t)
-	c.want(0, "process     shop:web\nhost        0:10.0.0.1 (a1)\nstate       running\n", "status", "web", "--host", "10.0.0.1")
+	c.want(0, "process     shop:web\nhost        0:10.0.0.1 (a1)\nstate       running\n", "status", "web", "--host",
+		"10.0.0.1")
 	c.want(0, "0:10.0.0.2", "status", "web")
 	c.want(3, "stopped", "status", "网关服")
 	c.want(5, "", "status", "none")
@@ -277,7 +297,8 @@ func TestOperateVerdicts(t *testing.T) {
 	fail := func(code gozzard.Code, only gozzard.AgentID) func(a *gozzard.Attempt) {
 		return func(a *gozzard.Attempt) {
 			if only == "" || a.Agent == only {
-				a.State, a.Outcome = gozzard.AttemptFailed, gozzard.Outcome{Code: code, Message: "line 1\nline 2\x1b]0;x\x07"}
+				a.State, a.Outcome = gozzard.AttemptFailed,
+					gozzard.Outcome{Code: code, Message: "line 1\nline 2\x1b]0;x\x07"}
 			}
 		}
 	}
@@ -296,7 +317,8 @@ func TestOperateStillRunning(t *testing.T) {
 	c := newCLI(t)
 	c.plane.outcome = func(a *gozzard.Attempt) { a.State, a.Outcome = gozzard.AttemptDispatched, gozzard.Outcome{} }
 	_, errs, code := c.run(t.Context(), "start", "web", "--all-hosts", "--timeout", "200ms")
-	if code != 7 || !strings.Contains(errs, "start: 0 done, 0 failed, 2 running of 2\n") || !strings.Contains(errs, "gozzard task GSETASK:") {
+	if code != 7 || !strings.Contains(errs, "start: 0 done, 0 failed, 2 running of 2\n") ||
+		!strings.Contains(errs, "gozzard task GSETASK:") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 
@@ -346,8 +368,11 @@ func TestRegister(t *testing.T) {
 	web := c.file("web.yaml", definition)
 	c.want(0, "register web: 1 done of 1\n", "register", "-f", web)
 	c.want(0, "register web: 2 done of 2\n", "register", "-f", web, "--host", "10.0.0.1", "--host", "a2")
-	c.want(0, "register other: 1 done of 1\n", "register", "-f", c.file("two.yaml", definition+"---\n"+strings.Replace(definition, "name: web", "name: other", 1)))
-	c.want(0, "register web: 1 done of 1\n", "register", "-f", c.file("web.json", `{"namespace":"shop","name":"web","hosts":[{"agent":"a1"}],"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`))
+	c.want(0, "register other: 1 done of 1\n", "register", "-f",
+		c.file("two.yaml", definition+"---\n"+strings.Replace(definition, "name: web", "name: other", 1)))
+	c.want(0, "register web: 1 done of 1\n", "register", "-f",
+		c.file("web.json",
+			`{"namespace":"shop","name":"web","hosts":[{"agent":"a1"}],"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`))
 
 	for name, text := range map[string]string{
 		"misspelt":  strings.Replace(definition, "start_cmd", "start", 1),
@@ -362,7 +387,8 @@ func TestRegister(t *testing.T) {
 		}
 	}
 
-	_, errs, _ := c.run(t.Context(), "register", "-f", c.file("bad.yaml", strings.Replace(definition, "proc_name: web", "proc_nam: web", 1)))
+	_, errs, _ := c.run(t.Context(), "register", "-f",
+		c.file("bad.yaml", strings.Replace(definition, "proc_name: web", "proc_nam: web", 1)))
 	if !strings.Contains(errs, `spec.identity.proc_nam: unknown, did you mean "proc_name"?`) {
 		t.Errorf("fault is told as %s", errs)
 	}

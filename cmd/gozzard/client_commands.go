@@ -39,8 +39,10 @@ func addClientCommands(root *cobra.Command) {
 		terminal: isatty.IsTerminal(os.Stderr.Fd()) && os.Getenv("TERM") != "dumb",
 		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
 	}
-	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "See what is running where:"}, &cobra.Group{ID: groupDrive, Title: "Drive processes:"},
-		&cobra.Group{ID: groupEnter, Title: "Say who may come in:"}, &cobra.Group{ID: groupKeep, Title: "Keep the fleet up to date:"})
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "See what is running where:"},
+		&cobra.Group{ID: groupDrive, Title: "Drive processes:"},
+		&cobra.Group{ID: groupEnter, Title: "Say who may come in:"},
+		&cobra.Group{ID: groupKeep, Title: "Keep the fleet up to date:"})
 	root.AddCommand(env.clientCommands()...)
 	root.AddCommand(newKeyCommand(env), newBackupCommand(env), newServerDoctorCommand(env), newVersionCommand(env))
 }
@@ -53,7 +55,8 @@ const (
 )
 
 func (env *cliEnv) clientCommands() []*cobra.Command {
-	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env), newEventsCommand(env), newLogsCommand(env),
+	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env),
+		newEventsCommand(env), newLogsCommand(env),
 		newTopologyCommand(env), newAuditCommand(env)}
 	drive := append([]*cobra.Command{newRegisterCommand(env), newUnregisterCommand(env)}, newOperateCommands(env)...)
 	enter := []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env), newGrantCommand(env)}
@@ -78,7 +81,8 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 			f = c.PersistentFlags()
 		}
 		f.StringVar(&env.url, "url", "", "`URL` of the server ($GOZZARD_URL; else the one in the credentials file)")
-		f.StringVar(&env.credentials, "credentials", "", "JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username ($GOZZARD_CREDENTIALS; else ./data/dev.json)")
+		f.StringVar(&env.credentials, "credentials", "",
+			"JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username ($GOZZARD_CREDENTIALS; else ./data/dev.json)")
 	}
 
 	return all
@@ -123,11 +127,14 @@ func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
 		url = file.URL
 	}
 
-	who := client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username, Token: file.Token, CA: file.CA}
+	who := client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username,
+		Token: file.Token, CA: file.CA}
 	complete := who.AppCode != "" && who.AppSecret != "" || who.AppCode == "" && who.Token != ""
 	if url == "" || !complete && !anonymous {
-		return nil, usage("credentials in %s: url, and bk_app_code with bk_app_secret or bk_token alone are required", path)
+		return nil, usage("credentials in %s: url, and bk_app_code with bk_app_secret or bk_token alone are required",
+			path)
 	}
+
 	if anonymous {
 		who = client.Credentials{CA: file.CA}
 	}

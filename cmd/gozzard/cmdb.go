@@ -32,11 +32,15 @@ type cmdbConfig struct {
 }
 
 func (c *cmdbConfig) register(f *pflag.FlagSet) {
-	f.StringVar(&c.url, "cmdb-url", "", "`URL` of the BlueKing bus whose CMDB knows the businesses, such as https://paas.example.com")
-	f.StringVar(&c.credentials, "cmdb-credentials", "", "JSON `FILE` with bk_app_code, bk_app_secret and bk_username for CMDB, readable by its owner only")
-	f.IntSliceVar(&c.businesses, "cmdb-biz", nil, "`ID` of a business to read from CMDB again and again; may be repeated")
+	f.StringVar(&c.url, "cmdb-url", "",
+		"`URL` of the BlueKing bus whose CMDB knows the businesses, such as https://paas.example.com")
+	f.StringVar(&c.credentials, "cmdb-credentials", "",
+		"JSON `FILE` with bk_app_code, bk_app_secret and bk_username for CMDB, readable by its owner only")
+	f.IntSliceVar(&c.businesses, "cmdb-biz", nil,
+		"`ID` of a business to read from CMDB again and again; may be repeated")
 	f.DurationVar(&c.interval, "cmdb-interval", 10*time.Minute, "how often each of these businesses is read")
-	f.BoolVar(&c.prune, "cmdb-prune", false, "also remove processes that are gone from CMDB and still hosted: they are unregistered and left running")
+	f.BoolVar(&c.prune, "cmdb-prune", false,
+		"also remove processes that are gone from CMDB and still hosted: they are unregistered and left running")
 }
 
 // open makes the reader of CMDB; nil when there is none.
@@ -63,7 +67,8 @@ func (c *cmdbConfig) open(plane *control.Plane, log *slog.Logger) (*cmdb.Sync, e
 		return nil, err
 	}
 
-	reader, err := cmdb.New(cmdb.Options{URL: c.url, App: who.AppCode, Secret: who.AppSecret, User: who.Username, Log: log})
+	reader, err := cmdb.New(cmdb.Options{URL: c.url, App: who.AppCode, Secret: who.AppSecret, User: who.Username,
+		Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("--cmdb-url: %w", err)
 	}
@@ -72,7 +77,8 @@ func (c *cmdbConfig) open(plane *control.Plane, log *slog.Logger) (*cmdb.Sync, e
 	}
 
 	return cmdb.NewSync(cmdb.SyncOptions{
-		Reader: reader, Businesses: c.businesses, Caller: gozzard.Caller{App: who.AppCode, User: who.Username}, Interval: c.interval, Log: log,
+		Reader: reader, Businesses: c.businesses, Caller: gozzard.Caller{App: who.AppCode, User: who.Username},
+		Interval: c.interval, Log: log,
 		Apply: c.applier(plane, log),
 	}), nil
 }
@@ -99,7 +105,8 @@ func (c *cmdbConfig) readCredentials() (client.Credentials, error) {
 }
 
 // applier makes the record like what was read.
-func (c *cmdbConfig) applier(plane *control.Plane, log *slog.Logger) func(context.Context, gozzard.Caller, *topology.Business) error {
+func (c *cmdbConfig) applier(plane *control.Plane, log *slog.Logger) func(context.Context, gozzard.Caller,
+	*topology.Business) error {
 	return func(ctx context.Context, caller gozzard.Caller, b *topology.Business) error {
 		if fromDocument(plane, b.ID) {
 			log.Warn("a business is kept by a document, CMDB is not asked about it", "biz", b.ID)
@@ -107,13 +114,16 @@ func (c *cmdbConfig) applier(plane *control.Plane, log *slog.Logger) func(contex
 		}
 
 		caller.Rights = gozzard.Everything() // who asked for it was asked for his; what comes is the source's word
-		done, err := plane.ApplyTopology(ctx, record.ApplyRequest{Caller: caller, Business: b, Source: record.SourceCMDB, Prune: c.prune})
+		done, err := plane.ApplyTopology(ctx, record.ApplyRequest{Caller: caller, Business: b,
+			Source: record.SourceCMDB, Prune: c.prune})
 		if err != nil {
 			return err
 		}
+
 		if done.Applied {
 			p := &done.Plan
-			log.Info("a business was read from CMDB", "biz", b.ID, "version", done.Version, "added", len(p.Added), "changed", len(p.Changed),
+			log.Info("a business was read from CMDB", "biz", b.ID, "version", done.Version, "added", len(p.Added),
+				"changed", len(p.Changed),
 				"removed", len(p.Removed), "unregistering", done.Pruned)
 		}
 

@@ -49,16 +49,19 @@ func (f *fakeCMDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rows := []map[string]any{}
 		for _, id := range f.ids {
 			rows = append(rows, map[string]any{
-				"set": map[string]any{"bk_set_id": 5, "bk_set_name": "管控平台", "bk_set_env": "3"}, "module": map[string]any{"bk_module_id": 21, "bk_module_name": "gse"},
+				"set":              map[string]any{"bk_set_id": 5, "bk_set_name": "管控平台", "bk_set_env": "3"},
+				"module":           map[string]any{"bk_module_id": 21, "bk_module_name": "gse"},
 				"host":             map[string]any{"bk_cloud_id": 0, "bk_host_innerip": fmt.Sprintf("10.0.0.%d", id)},
 				"service_instance": map[string]any{"id": id, "name": fmt.Sprintf("10.0.0.%d_gse", id)},
-				"process":          map[string]any{"bk_process_id": id, "bk_process_name": "java", "bk_func_name": "java", "user": "root"},
+				"process": map[string]any{"bk_process_id": id, "bk_process_name": "java",
+					"bk_func_name": "java", "user": "root"},
 			})
 		}
 		data = list(rows)
 	}
 
-	_ = json.NewEncoder(w).Encode(map[string]any{"result": true, "code": 0, "message": "", "data": data}) // a test that is over listens no more
+	// a test that is over listens no more
+	_ = json.NewEncoder(w).Encode(map[string]any{"result": true, "code": 0, "message": "", "data": data})
 }
 
 // newCMDBNode runs a server that reads business 2 from CMDB.
@@ -66,7 +69,8 @@ func newCMDBNode(t *testing.T, cmdbURL string, edit func(*nodeConfig)) *node {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "cmdb.json")
-	if err := writePrivateJSON(file, client.Credentials{AppCode: "gozzard", AppSecret: "of-cmdb", Username: "admin"}); err != nil {
+	if err := writePrivateJSON(file, client.Credentials{AppCode: "gozzard", AppSecret: "of-cmdb",
+		Username: "admin"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -106,15 +110,18 @@ func newCMDBNode(t *testing.T, cmdbURL string, edit func(*nodeConfig)) *node {
 func flush(t *testing.T, n *node, biz int) string {
 	t.Helper()
 	body := fmt.Sprintf(`{"bk_app_code":"app","bk_app_secret":"secret","bk_username":"me","bk_biz_id":%d}`, biz)
-	res, err := http.Post(n.URL()+"/api/c/compapi/v2/gsekit/api/process/flush_process/", "application/json", bytes.NewBufferString(body))
+	res, err := http.Post(n.URL()+"/api/c/compapi/v2/gsekit/api/process/flush_process/", "application/json",
+		bytes.NewBufferString(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return string(answer)
 }
 
@@ -131,7 +138,8 @@ func TestBusinessesFromCMDB(t *testing.T) {
 		return sets[0].Processes
 	}
 
-	for end := time.Now().Add(20 * time.Second); count() != 3; time.Sleep(10 * time.Millisecond) { // without being asked
+	// without being asked
+	for end := time.Now().Add(20 * time.Second); count() != 3; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("business has %d processes", count())
 		}
@@ -173,7 +181,8 @@ func TestBusinessesFromDocumentsAreLeftAlone(t *testing.T) {
 	if answer := flush(t, n, 2); !strings.Contains(answer, `"result":true`) {
 		t.Error(answer)
 	}
-	if heads := n.plane.Businesses(everybody); len(heads) != 1 || heads[0].Source != record.SourceFile || heads[0].Version != 1 {
+	if heads := n.plane.Businesses(everybody); len(heads) != 1 || heads[0].Source != record.SourceFile ||
+		heads[0].Version != 1 {
 		t.Errorf("%+v", heads)
 	}
 }
@@ -194,15 +203,20 @@ func TestCMDBFlags(t *testing.T) {
 		cfg  cmdbConfig
 		want string
 	}{
-		"none":              {cmdbConfig{}, ""},
-		"no URL":            {cmdbConfig{credentials: good}, "need --cmdb-url"},
-		"no credentials":    {cmdbConfig{url: "https://x", interval: time.Minute}, "needs --cmdb-credentials"},
-		"no file":           {cmdbConfig{url: "https://x", credentials: filepath.Join(dir, "none"), interval: time.Minute}, "no such file"},
-		"half":              {cmdbConfig{url: "https://x", credentials: half, interval: time.Minute}, "needs an app code"},
-		"not a URL":         {cmdbConfig{url: "paas", credentials: good, interval: time.Minute}, "is not the address of a CMDB"},
-		"no such business":  {cmdbConfig{url: "https://x", credentials: good, interval: time.Minute, businesses: []int{2, 0}}, "--cmdb-biz 0"},
-		"too often":         {cmdbConfig{url: "https://x", credentials: good}, "--cmdb-interval"},
-		"as it should be":   {cmdbConfig{url: "https://x", credentials: good, interval: time.Minute, businesses: []int{2}}, ""},
+		"none":           {cmdbConfig{}, ""},
+		"no URL":         {cmdbConfig{credentials: good}, "need --cmdb-url"},
+		"no credentials": {cmdbConfig{url: "https://x", interval: time.Minute}, "needs --cmdb-credentials"},
+		"no file": {cmdbConfig{url: "https://x", credentials: filepath.Join(dir, "none"),
+			interval: time.Minute}, "no such file"},
+		"half": {cmdbConfig{url: "https://x", credentials: half, interval: time.Minute},
+			"needs an app code"},
+		"not a URL": {cmdbConfig{url: "paas", credentials: good, interval: time.Minute},
+			"is not the address of a CMDB"},
+		"no such business": {cmdbConfig{url: "https://x", credentials: good, interval: time.Minute,
+			businesses: []int{2, 0}}, "--cmdb-biz 0"},
+		"too often": {cmdbConfig{url: "https://x", credentials: good}, "--cmdb-interval"},
+		"as it should be": {cmdbConfig{url: "https://x", credentials: good, interval: time.Minute,
+			businesses: []int{2}}, ""},
 		"within the fabric": {cmdbConfig{url: "http://10.0.0.1", credentials: good, interval: time.Minute}, ""},
 	} {
 		_, err := c.cfg.open(nil, slog.New(slog.DiscardHandler))

@@ -133,7 +133,8 @@ func newDevAgents(cfg devConfig, n *node, secret string) ([]*agentNode, error) {
 	for i := range cfg.Hosts {
 		ip := "127.0.0." + strconv.Itoa(i+1)
 		a, err := newAgentNode(agentConfig{
-			Data: filepath.Join(cfg.Data, "hosts", ip), Broker: n.broker, Secret: secret, ServerKey: cfg.Signer.Key(), IPs: []string{ip}, Cloud: cfg.Cloud,
+			Data: filepath.Join(cfg.Data, "hosts", ip), Broker: n.broker, Secret: secret, ServerKey: cfg.Signer.Key(),
+			IPs: []string{ip}, Cloud: cfg.Cloud,
 			Sample: 5 * time.Second, Policy: policyConfig{Rules: policy.Everything()}, Log: cfg.Log.With("host", ip),
 		})
 		if err != nil {
@@ -158,7 +159,8 @@ func announce(ctx context.Context, cfg devConfig, n *node, secret string) error 
 	if err != nil {
 		return err
 	}
-	fmt.Printf("gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", cfg.Hosts, n.URL(), path, tryLine(path))
+	fmt.Printf("gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", cfg.Hosts, n.URL(), path,
+		tryLine(path))
 	return nil
 }
 

@@ -43,7 +43,8 @@ The exit code is 1 when something is marked FAIL.`,
 			if err != nil {
 				return failed(err)
 			}
-			return report(cmd.OutOrStdout(), append(examine(data, own), checkProgram(), checkPolicy(data, policy, own), checkUpdates(data, policy)))
+			return report(cmd.OutOrStdout(), append(examine(data, own), checkProgram(),
+				checkPolicy(data, policy, own), checkUpdates(data, policy)))
 		},
 	}
 

@@ -34,7 +34,8 @@ const (
 // networkFS are file systems whose locks and syncs are only as good as a network and another machine, by the
 // numbers that statfs gives.
 var networkFS = map[int64]string{
-	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph", 0x5346414f: "AFS", 0x6b414653: "AFS",
+	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph",
+	0x5346414f: "AFS", 0x6b414653: "AFS",
 	0x0bd00bd0: "Lustre", 0x47504653: "GPFS", 0x01161970: "GFS2", 0x7461636f: "OCFS2",
 }
 
@@ -49,7 +50,8 @@ func examine(data string, own host.Privileges) []finding {
 func checkPidfd() finding {
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
-		return finding{findWarn, "pidfd", fmt.Sprintf("the kernel does not give one (%v); Linux 5.3 or newer does: exits are noticed by looking again and again", err)}
+		return finding{findWarn, "pidfd",
+			fmt.Sprintf("the kernel does not give one (%v); Linux 5.3 or newer does: exits are noticed by looking again and again", err)}
 	}
 	_ = unix.Close(fd)
 	return finding{findOK, "pidfd", "exits are noticed at once"}
@@ -61,9 +63,11 @@ func checkMode(own host.Privileges) finding {
 	case gozzard.ModeRoot:
 		return finding{findOK, "mode", "root: commands run as any account that the policy allows"}
 	case gozzard.ModeCap:
-		return finding{findOK, "mode", fmt.Sprintf("cap, as %s: commands run as any account that the policy allows, which is all that keeps the agent from root; open files, disk and network use of other accounts' processes cannot be measured", own.Account)}
+		return finding{findOK, "mode",
+			fmt.Sprintf("cap, as %s: commands run as any account that the policy allows, which is all that keeps the agent from root; open files, disk and network use of other accounts' processes cannot be measured", own.Account)}
 	}
-	return finding{findWarn, "mode", fmt.Sprintf("user, as %s: commands run as this account only, and other people's processes cannot be looked at or ended; CAP_SETUID, CAP_SETGID and CAP_KILL (gozzard-agent-cap.service) or root (gozzard-agent.service) are needed for more", own.Account)}
+	return finding{findWarn, "mode",
+		fmt.Sprintf("user, as %s: commands run as this account only, and other people's processes cannot be looked at or ended; CAP_SETUID, CAP_SETGID and CAP_KILL (gozzard-agent-cap.service) or root (gozzard-agent.service) are needed for more", own.Account)}
 }
 
 func checkCgroups() []finding {
@@ -75,14 +79,16 @@ func checkCgroups() []finding {
 
 	probe := filepath.Join(root, "gozzard-doctor-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(probe, 0o755); err != nil {
-		return []finding{{findWarn, "cgroup", fmt.Sprintf("cgroup v2 at %s cannot be used (%v): %s", root, err, without)}}
+		return []finding{{findWarn, "cgroup", fmt.Sprintf("cgroup v2 at %s cannot be used (%v): %s", root, err,
+			without)}}
 	}
 
 	_ = os.Remove(probe) // empty, and made just now
 	all := []finding{{findOK, "cgroup", "version 2 at " + root}}
 
 	if !controllers {
-		return append(all, finding{findWarn, "controllers", root + " has the agent itself as a member, so the kernel cannot hold limits (enforce) below it; DelegateSubgroup=agent in the unit changes that (systemd 254)"})
+		return append(all, finding{findWarn, "controllers",
+			root + " has the agent itself as a member, so the kernel cannot hold limits (enforce) below it; DelegateSubgroup=agent in the unit changes that (systemd 254)"})
 	}
 
 	b, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
@@ -111,7 +117,8 @@ func checkShell() finding {
 
 func checkProc() finding {
 	if _, err := procfs.New("/proc").Stat(1); err != nil {
-		return finding{findWarn, "proc", fmt.Sprintf("other processes cannot be seen in /proc (%v), perhaps it is mounted with hidepid: adoption and measuring are limited", err)}
+		return finding{findWarn, "proc",
+			fmt.Sprintf("other processes cannot be seen in /proc (%v), perhaps it is mounted with hidepid: adoption and measuring are limited", err)}
 	}
 	return finding{findOK, "proc", "all processes can be seen"}
 }
@@ -121,13 +128,17 @@ func checkFiles() finding {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 		return finding{findWarn, "open files", fmt.Sprintf("the limit cannot be read: %v", err)}
 	}
+
 	text := fmt.Sprintf("%d may be open (hard limit %d)", l.Cur, l.Max)
 	switch {
 	case l.Max < neededFiles:
-		return finding{findFail, "open files", fmt.Sprintf("%s, at least %d are needed: each watched process needs one", text, neededFiles)}
+		return finding{findFail, "open files",
+			fmt.Sprintf("%s, at least %d are needed: each watched process needs one", text, neededFiles)}
 	case l.Cur < wantedFiles:
-		return finding{findWarn, "open files", fmt.Sprintf("%s, %d are advised: each watched process needs one", text, wantedFiles)}
+		return finding{findWarn, "open files", fmt.Sprintf("%s, %d are advised: each watched process needs one", text,
+			wantedFiles)}
 	}
+
 	return finding{findOK, "open files", text}
 }
 
@@ -138,7 +149,8 @@ func checkClock(now time.Time) finding {
 	}
 	var t unix.Timex
 	if state, err := unix.Adjtimex(&t); err != nil || state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0 {
-		return finding{findWarn, "clock", "the kernel does not know of any synchronisation: times of this host's events may be off"}
+		return finding{findWarn, "clock",
+			"the kernel does not know of any synchronisation: times of this host's events may be off"}
 	}
 	return finding{findOK, "clock", "synchronised"}
 }
@@ -158,7 +170,8 @@ func checkState(dir string) []finding {
 			_, err = os.Stat(above)
 		}
 		if err := unix.Access(above, unix.W_OK|unix.X_OK); err != nil {
-			return []finding{{findFail, "state", fmt.Sprintf("%s is not there and cannot be made in %s: %v", abs, above, err)}}
+			return []finding{{findFail, "state", fmt.Sprintf("%s is not there and cannot be made in %s: %v", abs,
+				above, err)}}
 		}
 		return append([]finding{{findOK, "state", abs + " will be made"}}, checkDisk(above)...)
 	}
@@ -172,9 +185,11 @@ func checkState(dir string) []finding {
 	case !st.IsDir():
 		return []finding{{findFail, "state", abs + " is not a folder"}}
 	case st.Mode().Perm()&0o077 != 0:
-		return []finding{{findFail, "state", fmt.Sprintf("%s can be entered by others (mode %04o); run: chmod 700 %s", abs, st.Mode().Perm(), abs)}}
+		return []finding{{findFail, "state", fmt.Sprintf("%s can be entered by others (mode %04o); run: chmod 700 %s",
+			abs, st.Mode().Perm(), abs)}}
 	case ok && int(sys.Uid) != os.Geteuid():
-		return []finding{{findFail, "state", fmt.Sprintf("%s belongs to uid %d, this is uid %d", abs, sys.Uid, os.Geteuid())}}
+		return []finding{{findFail, "state", fmt.Sprintf("%s belongs to uid %d, this is uid %d", abs, sys.Uid,
+			os.Geteuid())}}
 	}
 
 	all := []finding{{findOK, "state", abs}}
@@ -182,7 +197,9 @@ func checkState(dir string) []finding {
 	case err != nil:
 		all = append(all, finding{findFail, "journal", err.Error()})
 	case v > journal.FormatVersion:
-		all = append(all, finding{findFail, "journal", fmt.Sprintf("has format version %d, this program knows up to %d: it was written by a newer agent", v, journal.FormatVersion)})
+		all = append(all, finding{findFail, "journal",
+			fmt.Sprintf("has format version %d, this program knows up to %d: it was written by a newer agent", v,
+				journal.FormatVersion)})
 	case v > 0:
 		all = append(all, finding{findOK, "journal", fmt.Sprintf("format version %d", v)})
 	}
@@ -200,9 +217,11 @@ func checkDisk(dir string) []finding {
 	free := uint64(s.Bavail) * uint64(s.Bsize)
 	switch {
 	case free < neededSpace:
-		all = append(all, finding{findFail, "space", fmt.Sprintf("%d MiB are free, at least %d are needed", free>>20, neededSpace>>20)})
+		all = append(all, finding{findFail, "space",
+			fmt.Sprintf("%d MiB are free, at least %d are needed", free>>20, neededSpace>>20)})
 	case free < wantedSpace:
-		all = append(all, finding{findWarn, "space", fmt.Sprintf("%d MiB are free, %d are advised", free>>20, wantedSpace>>20)})
+		all = append(all, finding{findWarn, "space",
+			fmt.Sprintf("%d MiB are free, %d are advised", free>>20, wantedSpace>>20)})
 	default:
 		all = append(all, finding{findOK, "space", fmt.Sprintf("%d MiB are free", free>>20)})
 	}
@@ -216,14 +235,18 @@ func checkFileSystem(kind int64, dir, what string) []finding {
 	name, network := networkFS[kind]
 	switch {
 	case network:
-		return []finding{{findFail, "disk", fmt.Sprintf("%s is on a network file system (%s): %s needs a local disk, move it to one", dir, name, what)}}
+		return []finding{{findFail, "disk",
+			fmt.Sprintf("%s is on a network file system (%s): %s needs a local disk, move it to one", dir, name, what)}}
 	case kind == tmpfsMagic:
 		return []finding{{findWarn, "disk", dir + " is in memory: everything is forgotten at a reboot"}}
 	case kind == overlayMagic:
-		return []finding{{findWarn, "disk", dir + " is in a container's own layer: everything is forgotten with the container"}}
+		return []finding{{findWarn, "disk",
+			dir + " is in a container's own layer: everything is forgotten with the container"}}
 	case kind == fuseMagic:
-		return []finding{{findWarn, "disk", fmt.Sprintf("%s is on a file system in user space (FUSE): whether it keeps what was synced is not known, and %s relies on that", dir, what)}}
+		return []finding{{findWarn, "disk",
+			fmt.Sprintf("%s is on a file system in user space (FUSE): whether it keeps what was synced is not known, and %s relies on that", dir, what)}}
 	}
+
 	return nil
 }
 

@@ -24,9 +24,11 @@ func words(all []finding, what string) (text string) {
 
 func TestDoctorLooksAtTheStateFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "agent")
-	if got := words(checkState(filepath.Join(dir, "below")), "state"); !strings.HasPrefix(got, "OK") || !strings.Contains(got, "will be made") {
+	if got := words(checkState(filepath.Join(dir, "below")), "state"); !strings.HasPrefix(got, "OK") ||
+		!strings.Contains(got, "will be made") {
 		t.Errorf("not there yet: %s", got)
 	}
+
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +44,11 @@ func TestDoctorLooksAtTheStateFolder(t *testing.T) {
 	if err := os.WriteFile(journal, newer, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := words(checkState(dir), "journal"); !strings.HasPrefix(got, "FAIL") || !strings.Contains(got, "newer agent") {
+	if got := words(checkState(dir), "journal"); !strings.HasPrefix(got, "FAIL") ||
+		!strings.Contains(got, "newer agent") {
 		t.Errorf("newer journal: %s", got)
 	}
+
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +62,8 @@ func TestDoctorLooksAtTheStateFolder(t *testing.T) {
 
 func TestDoctorKnowsPowersAndTime(t *testing.T) {
 	for mode, want := range map[gozzard.AgentMode]string{
-		gozzard.ModeRoot: "OK root: commands run as any account", gozzard.ModeCap: "OK cap, as svc: commands run as any account that the policy allows",
+		gozzard.ModeRoot: "OK root: commands run as any account",
+		gozzard.ModeCap:  "OK cap, as svc: commands run as any account that the policy allows",
 		gozzard.ModeUser: "WARN user, as svc: commands run as this account only",
 	} {
 		got := checkMode(host.Privileges{Mode: mode, Account: "svc", UID: 990})
@@ -66,6 +71,7 @@ func TestDoctorKnowsPowersAndTime(t *testing.T) {
 			t.Errorf("%s: %s", mode, text)
 		}
 	}
+
 	if got := checkClock(time.Unix(0, 0)); got.word != findFail {
 		t.Errorf("1970: %+v", got)
 	}

@@ -58,7 +58,8 @@ account. OK is as it should be, WARN works with a risk, FAIL does not work or no
 
 	f := cmd.Flags()
 	f.StringVar(&d.data, "data", "./data", "data `FOLDER` of the server")
-	f.StringVar(&d.backups, "backup-to", "", "`FOLDER` of the backups (default: the last one that is noted in the data folder counts)")
+	f.StringVar(&d.backups, "backup-to", "",
+		"`FOLDER` of the backups (default: the last one that is noted in the data folder counts)")
 	f.DurationVar(&d.maxAge, "backup-max-age", 48*time.Hour, "how old the newest backup may be")
 	f.StringVar(&d.cert, "tls-cert", "", "certificate `FILE` of the API, when the server was given one")
 	return cmd
@@ -71,7 +72,8 @@ func (d *serverDoctor) add(word verdictWord, what, format string, args ...any) {
 func (d *serverDoctor) examine(ctx context.Context) []finding {
 	st, err := os.Stat(d.data)
 	if err != nil || !st.IsDir() {
-		d.add(findFail, "data", "%s is not a folder that can be looked at (%v): give the one of the server with --data", d.data, err)
+		d.add(findFail, "data",
+			"%s is not a folder that can be looked at (%v): give the one of the server with --data", d.data, err)
 		return d.findings
 	}
 
@@ -98,8 +100,10 @@ func (d *serverDoctor) folder(st fs.FileInfo) {
 		open = append(open, fmt.Sprintf("chmod 700 %s", d.data))
 	}
 
-	for _, name := range []string{backup.RecordFile, backup.AuthorityFile, backup.SigningFile, backup.JoinFile, "credentials.json"} {
-		if st, err := os.Lstat(filepath.Join(d.data, name)); err == nil && (st.Mode().Perm()&0o077 != 0 || !st.Mode().IsRegular()) {
+	for _, name := range []string{backup.RecordFile, backup.AuthorityFile, backup.SigningFile, backup.JoinFile,
+		"credentials.json"} {
+		if st, err := os.Lstat(filepath.Join(d.data, name)); err == nil &&
+			(st.Mode().Perm()&0o077 != 0 || !st.Mode().IsRegular()) {
 			open = append(open, fmt.Sprintf("chmod 600 %s", filepath.Join(d.data, name)))
 		}
 	}
@@ -124,9 +128,12 @@ func (d *serverDoctor) space() {
 	case err != nil:
 		d.add(findFail, "space", "cannot look for free space: %v", err)
 	case free < serverNeededSpace:
-		d.add(findFail, "space", "%d MiB are free, at least %d are needed: new operations are refused when the disk is full", free>>20, serverNeededSpace>>20)
+		d.add(findFail, "space",
+			"%d MiB are free, at least %d are needed: new operations are refused when the disk is full", free>>20,
+			serverNeededSpace>>20)
 	case free < max(serverWantedSpace, 2*uint64(record)):
-		d.add(findWarn, "space", "%d MiB are free, %d are advised: a backup needs a copy of the record for a while", free>>20, max(serverWantedSpace, 2*uint64(record))>>20)
+		d.add(findWarn, "space", "%d MiB are free, %d are advised: a backup needs a copy of the record for a while",
+			free>>20, max(serverWantedSpace, 2*uint64(record))>>20)
 	default:
 		d.add(findOK, "space", "%d MiB are free", free>>20)
 	}
@@ -145,15 +152,20 @@ func (d *serverDoctor) record(ctx context.Context) {
 		return
 	}
 
-	d.add(findOK, "record", "sound: %d hosts, %d processes, %d tasks (%d attempts open), %d audit rows", v.Hosts, v.Processes, v.Tasks, v.Open, v.AuditRows)
+	d.add(findOK, "record", "sound: %d hosts, %d processes, %d tasks (%d attempts open), %d audit rows", v.Hosts,
+		v.Processes, v.Tasks, v.Open, v.AuditRows)
 	level, err := sqlstore.Synchronous(ctx, path)
 	d.findings = append(d.findings, checkSync(level, v.Journal, err))
 
 	if !v.Restored.IsZero() {
-		d.add(findWarn, "restore", "the record came out of a backup of %s and hosts are kept out: look at them, then run gozzard hosts confirm-restore", v.Restored.Format(time.RFC3339))
+		d.add(findWarn, "restore",
+			"the record came out of a backup of %s and hosts are kept out: look at them, then run gozzard hosts confirm-restore", v.Restored.Format(time.RFC3339))
 	}
+
 	if n := v.Members["pending"] + v.Members["quarantined"]; n > 0 {
-		d.add(findWarn, "hosts", "%d wait for approval, %d are in quarantine: see gozzard hosts, then approve or revoke them", v.Members["pending"], v.Members["quarantined"])
+		d.add(findWarn, "hosts",
+			"%d wait for approval, %d are in quarantine: see gozzard hosts, then approve or revoke them",
+			v.Members["pending"], v.Members["quarantined"])
 	}
 }
 
@@ -163,9 +175,11 @@ func checkSync(level int, journal string, err error) finding {
 	case err != nil:
 		return finding{findFail, "sync", err.Error()}
 	case level < sqlstore.FullSync:
-		return finding{findWarn, "sync", fmt.Sprintf("the record is written with synchronous %d, not FULL (%d): after a power cut acknowledged operations may be missing; use a release of this program", level, sqlstore.FullSync)}
+		return finding{findWarn, "sync",
+			fmt.Sprintf("the record is written with synchronous %d, not FULL (%d): after a power cut acknowledged operations may be missing; use a release of this program", level, sqlstore.FullSync)}
 	case !strings.EqualFold(journal, "wal"):
-		return finding{findWarn, "sync", fmt.Sprintf("the record keeps its log as %q, not WAL: another program has changed it; the next start of the server sets it right", journal)}
+		return finding{findWarn, "sync",
+			fmt.Sprintf("the record keeps its log as %q, not WAL: another program has changed it; the next start of the server sets it right", journal)}
 	}
 	return finding{findOK, "sync", "every commit is on the disk before it is acknowledged"}
 }
@@ -191,7 +205,8 @@ func (d *serverDoctor) backup() {
 	case err != nil:
 		d.add(findWarn, "backup", "cannot tell of any: %v", err)
 	case age > d.maxAge:
-		d.add(findWarn, "backup", "the newest is %s old (%s), at most %s are advised: %s", span(age), where, span(d.maxAge), how)
+		d.add(findWarn, "backup", "the newest is %s old (%s), at most %s are advised: %s", span(age), where,
+			span(d.maxAge), how)
 	default:
 		d.add(findOK, "backup", "the newest is %s old (%s); try it out with gozzard backup verify", span(age), where)
 	}
@@ -211,9 +226,11 @@ func (d *serverDoctor) keys() {
 }
 
 func (d *serverDoctor) certificates() {
-	d.certificate("authority", filepath.Join(d.data, backup.AuthorityFile), authorityWarns, "every host has to join again after that: plan it")
+	d.certificate("authority", filepath.Join(d.data, backup.AuthorityFile), authorityWarns,
+		"every host has to join again after that: plan it")
 	if d.cert != "" {
-		d.certificate("API", d.cert, certificateWarns, "callers refuse the server after that: put a new one in its place")
+		d.certificate("API", d.cert, certificateWarns,
+			"callers refuse the server after that: put a new one in its place")
 	}
 }
 
@@ -247,7 +264,8 @@ func checkExpiry(what string, end, now time.Time, warns time.Duration, then stri
 	left := end.Sub(now)
 	switch {
 	case left <= 0:
-		return finding{findFail, what, fmt.Sprintf("its certificate is over since %s: %s", end.UTC().Format(time.RFC3339), then)}
+		return finding{findFail, what, fmt.Sprintf("its certificate is over since %s: %s",
+			end.UTC().Format(time.RFC3339), then)}
 	case left < warns:
 		return finding{findWarn, what, fmt.Sprintf("its certificate is over in %s: %s", span(left), then)}
 	}

@@ -9,7 +9,8 @@ import (
 
 // checkServerDisk: what kind of file system it is can only be told on Linux.
 func checkServerDisk(dir string) []finding {
-	return []finding{{findWarn, "disk", "whether " + dir + " is on a disk of this machine is not looked at on " + runtime.GOOS + ": the record must not be on a network file system"}}
+	return []finding{{findWarn, "disk", "whether " + dir + " is on a disk of this machine is not looked at on " +
+		runtime.GOOS + ": the record must not be on a network file system"}}
 }
 
 // checkClock only sees a clock that was never set.

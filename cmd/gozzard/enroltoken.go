@@ -107,7 +107,8 @@ func newTokenListCommand(env *cliEnv) *cobra.Command {
 				if k.Agent != "" {
 					from = "agent " + string(k.Agent)
 				}
-				t.add(k.ID, k.State, k.Expires.Format(time.RFC3339), fmt.Sprintf("%d/%d", k.Used, k.Uses), strconv.Itoa(k.Cloud), from, k.CreatedBy)
+				t.add(k.ID, k.State, k.Expires.Format(time.RFC3339), fmt.Sprintf("%d/%d", k.Used, k.Uses),
+					strconv.Itoa(k.Cloud), from, k.CreatedBy)
 			}
 
 			return t.write(env.out)

@@ -37,14 +37,19 @@ any text, ? is one character.`,
   gozzard events --kind exited --since 10m
   gozzard events --host 0:10.0.0.1 -o json`,
 		ValidArgsFunction: env.completeNames,
-		RunE:              func(cmd *cobra.Command, names []string) error { return env.events(cmd.Context(), &o, names) },
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return env.events(cmd.Context(), &o,
+				names)
+		},
 	}
 
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.namespaces, "namespace", "n", nil, "`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
+	f.StringArrayVarP(&o.namespaces, "namespace", "n", nil,
+		"`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
 	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 	f.StringArrayVar(&o.kinds, "kind", nil, "`KIND` of event, such as exited; may be repeated")
-	f.StringVar(&o.since, "since", "", "only what happened since then: a time such as 2026-01-02T15:04:05Z, or how long ago, such as 10m")
+	f.StringVar(&o.since, "since", "",
+		"only what happened since then: a time such as 2026-01-02T15:04:05Z, or how long ago, such as 10m")
 	f.IntVar(&o.limit, "limit", 100, "list at most that many, the newest")
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens from now until Ctrl-C")
 	o.output.register(cmd, f, "table", "json")
@@ -113,7 +118,8 @@ func (env *cliEnv) sinceFlag(s string) (time.Time, error) {
 	return t, nil
 }
 
-func (env *cliEnv) followEvents(ctx context.Context, c *client.Client, q client.EventQuery, after uint64, output *outputFlag) error {
+func (env *cliEnv) followEvents(ctx context.Context, c *client.Client, q client.EventQuery, after uint64,
+	output *outputFlag) error {
 	var last error
 	for e, err := range c.FollowEvents(ctx, q, after) {
 		switch {
@@ -145,7 +151,8 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 	}
 
 	parts := []string{
-		time.UnixMilli(e.At).Format("2006-01-02 15:04:05.000"), hostName(e.Cloud, e.IP, string(e.Agent)), e.Namespace + "/" + e.Name, string(e.Kind),
+		time.UnixMilli(e.At).Format("2006-01-02 15:04:05.000"), hostName(e.Cloud, e.IP, string(e.Agent)),
+		e.Namespace + "/" + e.Name, string(e.Kind),
 	}
 
 	if e.PID > 0 {

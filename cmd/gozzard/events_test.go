@@ -14,7 +14,8 @@ import (
 func (c *cli) happen(seq uint64, name, message string) {
 	host, _ := c.plane.Host("a1")
 	c.plane.ring.Add("a1", host.Info.Addrs[0], []gozzard.Event{{
-		Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: gozzard.EventExited, At: 1_700_000_000_000, PID: 9, Code: 3, Message: message,
+		Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: gozzard.EventExited, At: 1_700_000_000_000,
+		PID: 9, Code: 3, Message: message,
 	}})
 }
 
@@ -27,7 +28,8 @@ func TestEvents(t *testing.T) {
 
 	c.happen(1, "web", "ended \x1b[31m\nby itself")
 	c.happen(2, "db", "")
-	c.want(0, "0:10.0.0.1  shop/web  exited  pid 9  code 3  ended [31m by itself\n", "events", "w*", "-n", "shop", "--kind", "exited", "--host", "10.0.0.1")
+	c.want(0, "0:10.0.0.1  shop/web  exited  pid 9  code 3  ended [31m by itself\n", "events", "w*", "-n", "shop",
+		"--kind", "exited", "--host", "10.0.0.1")
 	c.want(0, `"name": "db"`, "events", "-o", "json")
 	c.want(0, "", "events", "--since", "10s", "--host", "a2")
 	c.want(2, "", "events", "--since", "yesterday")
@@ -109,7 +111,8 @@ func TestLogs(t *testing.T) {
 	c.want(2, "", "logs", "web", "--lines", "0")
 	c.want(2, "", "logs")
 
-	if _, errs, code := c.run(t.Context(), "logs", "web"); code != 2 || !strings.Contains(errs, "shop/web on 0:10.0.0.2") {
+	if _, errs, code := c.run(t.Context(), "logs", "web"); code != 2 ||
+		!strings.Contains(errs, "shop/web on 0:10.0.0.2") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 
@@ -133,7 +136,8 @@ func TestLogs(t *testing.T) {
 func TestLogOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	env := cliEnv{out: &out, screen: true}
-	if err := env.printLog("a\x1b]0;title\x07\tb\r\n\u202ec\u009b31m"); err != nil || out.String() != "a]0;title\tb\nc31m" {
+	if err := env.printLog("a\x1b]0;title\x07\tb\r\n\u202ec\u009b31m"); err != nil ||
+		out.String() != "a]0;title\tb\nc31m" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }

@@ -53,5 +53,6 @@ type credentials struct {
 	Secret   string `json:"bk_app_secret,omitempty"`
 	Username string `json:"bk_username,omitempty"`
 	Token    string `json:"bk_token,omitempty"` // of a person, with an app or without
-	CA       string `json:"ca,omitempty"`       // whom the server's certificate is from, in PEM; "": those that the system trusts
+	// whom the server's certificate is from, in PEM; "": those that the system trusts
+	CA string `json:"ca,omitempty"`
 }

@@ -24,9 +24,11 @@ type grantFlags struct {
 func (g *grantFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&g.role, "role", "", "`ROLE`: viewer, operator, admin or enroller")
 	f.IntSliceVar(&g.businesses, "biz", nil, "only this `BUSINESS`; may be repeated")
-	f.StringSliceVar(&g.namespaces, "namespace", nil, "only namespaces like this `PATTERN` with * and ?; may be repeated")
+	f.StringSliceVar(&g.namespaces, "namespace", nil,
+		"only namespaces like this `PATTERN` with * and ?; may be repeated")
 	f.IntSliceVar(&g.clouds, "cloud", nil, "only hosts of this `CLOUD` area; may be repeated")
-	f.StringSliceVar(&g.nets, "net", nil, "only hosts with an address in this `NETWORK` such as 10.1.0.0/16; may be repeated")
+	f.StringSliceVar(&g.nets, "net", nil,
+		"only hosts with an address in this `NETWORK` such as 10.1.0.0/16; may be repeated")
 	f.StringSliceVar(&g.actions, "action", nil, "only this `ACTION` of an operator, such as start; may be repeated")
 }
 
@@ -35,7 +37,8 @@ func (g *grantFlags) narrowed() bool {
 }
 
 func (g *grantFlags) grant() client.Grant {
-	return client.Grant{Role: g.role, Businesses: g.businesses, Namespaces: g.namespaces, Clouds: g.clouds, Nets: g.nets, Actions: g.actions}
+	return client.Grant{Role: g.role, Businesses: g.businesses, Namespaces: g.namespaces, Clouds: g.clouds,
+		Nets: g.nets, Actions: g.actions}
 }
 
 // newGrantCommand is `gozzard grant`.
@@ -55,11 +58,13 @@ An app acts within its own grants. When the person behind it is a user here, it 
 	}
 	cmd.AddCommand(newGrantListCommand(env),
 		newGrantChangeCommand(env, "add", "Give a grant to an app or a user", (*client.Client).AddGrant),
-		newGrantChangeCommand(env, "remove", "Take a grant back, named by the flags it was given with", (*client.Client).RemoveGrant))
+		newGrantChangeCommand(env, "remove", "Take a grant back, named by the flags it was given with",
+			(*client.Client).RemoveGrant))
 	return cmd
 }
 
-func newGrantChangeCommand(env *cliEnv, word, short string, change func(*client.Client, context.Context, client.HeldGrant) error) *cobra.Command {
+func newGrantChangeCommand(env *cliEnv, word, short string,
+	change func(*client.Client, context.Context, client.HeldGrant) error) *cobra.Command {
 	var grant grantFlags
 	var app, user string
 	cmd := &cobra.Command{

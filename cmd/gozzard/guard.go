@@ -26,17 +26,24 @@ func (c *guardConfig) register(f *pflag.FlagSet) {
 	c.Options = d
 	f.Float64Var(&c.AppRate, "rate-app", d.AppRate, "requests a second of one app; 0: any number")
 	f.IntVar(&c.AppBurst, "rate-app-burst", d.AppBurst, "requests of one app at once, above its rate")
-	f.IntVar(&c.Failures, "max-failed-logins", d.Failures, "requests with wrong credentials in a minute from one address, then it has to wait; 0: any number")
+	f.IntVar(&c.Failures, "max-failed-logins", d.Failures,
+		"requests with wrong credentials in a minute from one address, then it has to wait; 0: any number")
 	f.IntVar(&c.Connections, "max-connections", d.Connections, "connections of one address to the API; 0: any number")
-	f.BoolVar(&c.Proxy, "behind-proxy", false, "callers on this machine are a proxy: believe the last address of its X-Forwarded-For")
+	f.BoolVar(&c.Proxy, "behind-proxy", false,
+		"callers on this machine are a proxy: believe the last address of its X-Forwarded-For")
 	f.IntVar(&c.InFlight, "max-in-flight", 100_000, "attempts of one app without a verdict; 0: any number")
 	c.Agent = nats.DefaultLimits()
-	f.Float64Var(&c.Agent.Messages, "rate-agent", c.Agent.Messages, "messages a second of one agent, above which they are dropped and it is muted; 0: any number")
+	f.Float64Var(&c.Agent.Messages, "rate-agent", c.Agent.Messages,
+		"messages a second of one agent, above which they are dropped and it is muted; 0: any number")
 	f.Float64Var(&c.Agent.Bytes, "rate-agent-bytes", c.Agent.Bytes, "and bytes a second; 0: any number")
-	f.DurationVar(&c.Agent.Mute, "mute-agent", c.Agent.Mute, "how long an agent is not listened to that sends too much or what cannot be read, at first")
-	f.Float64Var(&c.HelloRate, "rate-hello", 500, "sessions of agents opened in a second; others repeat their HELLO; 0: any number")
-	f.IntVar(&c.Blast.Targets, "confirm-above", d.Blast.Targets, "stopping, killing or restarting more processes than that has to be confirmed; 0: never")
-	f.IntVar(&c.Blast.Percent, "confirm-above-percent", d.Blast.Percent, "and so has more than this part of what the caller sees, from 50 on; 0: never")
+	f.DurationVar(&c.Agent.Mute, "mute-agent", c.Agent.Mute,
+		"how long an agent is not listened to that sends too much or what cannot be read, at first")
+	f.Float64Var(&c.HelloRate, "rate-hello", 500,
+		"sessions of agents opened in a second; others repeat their HELLO; 0: any number")
+	f.IntVar(&c.Blast.Targets, "confirm-above", d.Blast.Targets,
+		"stopping, killing or restarting more processes than that has to be confirmed; 0: never")
+	f.IntVar(&c.Blast.Percent, "confirm-above-percent", d.Blast.Percent,
+		"and so has more than this part of what the caller sees, from 50 on; 0: never")
 	f.IntVar(&c.Blast.Quota, "destructive-quota", d.Blast.Quota,
 		"processes that one app may stop, kill or restart in an hour by BlueKing's APIs, unless it may do everything; 0: any number")
 	f.StringToIntVar(&c.Blast.Quotas, "destructive-quota-of", nil, "another quota for an `APP=NUMBER`; may be repeated")

@@ -51,7 +51,8 @@ The host's policy is written here, too. Without --allow-root no command is run a
 	f.StringVar(&cfg.Data, "data", "./agent", "folder of this agent's state")
 	f.StringVar(&cfg.Server, "server", "", "`URL` of the server's API, such as https://10.0.0.1:8443")
 	f.StringVar(&cfg.TokenFile, "token-file", "", "`FILE` with the token, readable by its owner only")
-	f.StringSliceVar(&cfg.IPs, "ip", nil, "addresses by which callers name this host (default: the one by which it reaches the server)")
+	f.StringSliceVar(&cfg.IPs, "ip", nil,
+		"addresses by which callers name this host (default: the one by which it reaches the server)")
 	f.BoolVar(&cfg.AllowRoot, "allow-root", false, "allow the account root in the policy that is written")
 	return cmd
 }
@@ -90,7 +91,8 @@ func runJoin(cmd *cobra.Command, cfg joinConfig) error {
 		next = "it waits for approval: gozzard hosts approve " + string(m.Agent)
 	}
 
-	return written(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d, answers as %s; %s\n", m.Agent, m.Cloud, m.IPs[0], next))
+	return written(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d, answers as %s; %s\n",
+		m.Agent, m.Cloud, m.IPs[0], next))
 }
 
 // joiningAs is the id of the agent of a state folder: of an earlier enrolment, of an agent that ran without one, or

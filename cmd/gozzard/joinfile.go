@@ -39,8 +39,10 @@ func readJoin(path string) (secret string, key signing.Key, err error) {
 
 	secret, word, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
 	if word == "" {
-		return "", signing.Key{}, fmt.Errorf("%s does not name the server's key: it is of an older version; start the server, which completes it", path)
+		return "", signing.Key{},
+			fmt.Errorf("%s does not name the server's key: it is of an older version; start the server, which completes it", path)
 	}
+
 	if key, err = signing.ParseKey(strings.TrimSpace(word)); err != nil {
 		return "", signing.Key{}, fmt.Errorf("cannot use %s: %w", path, err)
 	}

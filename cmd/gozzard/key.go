@@ -60,7 +60,8 @@ func (env *cliEnv) listKeys(data string, output *outputFlag) error {
 
 	rows := make([]keyRow, 0, len(keys))
 	for i, k := range keys {
-		rows = append(rows, keyRow{Epoch: k.Key.Epoch, ID: k.Key.ID().String(), Made: k.At, Signs: i == len(keys)-1, Key: k.Key.String()})
+		rows = append(rows, keyRow{Epoch: k.Key.Epoch, ID: k.Key.ID().String(), Made: k.At, Signs: i == len(keys)-1,
+			Key: k.Key.String()})
 	}
 
 	if output.structured() {
@@ -92,7 +93,8 @@ agents the new key by hand: stop the agent, remove server.key in its state folde
 			if err != nil {
 				return failed(err)
 			}
-			return written(fmt.Fprintf(env.out, "key %s of epoch %d follows %s; start the server again to use it\n", next.ID(), next.Epoch, old.ID()))
+			return written(fmt.Fprintf(env.out, "key %s of epoch %d follows %s; start the server again to use it\n",
+				next.ID(), next.Epoch, old.ID()))
 		},
 	}
 

@@ -36,12 +36,17 @@ on several. What a process writes to its own log files is not here.`,
   gozzard logs web -f`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.completeNames,
-		RunE:              func(cmd *cobra.Command, args []string) error { return env.logs(cmd.Context(), &o, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.logs(cmd.Context(), &o,
+				args[0])
+		},
 	}
 
 	f := cmd.Flags()
-	f.StringVarP(&o.namespace, "namespace", "n", "", "`NAMESPACE` of the process; needed when several have one of that name")
-	f.StringVar(&o.host, "host", "", "`HOST` as cloud:ip, an IP address or an agent id; needed when the process is on several")
+	f.StringVarP(&o.namespace, "namespace", "n", "",
+		"`NAMESPACE` of the process; needed when several have one of that name")
+	f.StringVar(&o.host, "host", "",
+		"`HOST` as cloud:ip, an IP address or an agent id; needed when the process is on several")
 	f.IntVar(&o.lines, "lines", 100, "show that many of the last lines")
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is printed from now until Ctrl-C")
 	return cmd
@@ -103,7 +108,8 @@ func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) 
 		for _, p := range page.Processes {
 			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+hostName(p.Cloud, p.IP, string(p.Agent)))
 		}
-		return gozzard.Key{}, "", usage("%d processes fit, such as %s: give -n and --host to name one", page.Count, strings.Join(found, ", "))
+		return gozzard.Key{}, "", usage("%d processes fit, such as %s: give -n and --host to name one", page.Count,
+			strings.Join(found, ", "))
 	}
 
 	p := &page.Processes[0]

@@ -20,10 +20,12 @@ An agent is put into quarantine when two programs run with its identity, or when
 Find the copy and remove it first; what is approved and still runs twice is in quarantine again a moment later.`},
 		{"revoke", "revoked", "Put hosts out of the fleet and cut their connections", `Put hosts out of the fleet: their connections are cut at once and none is accepted any more. Their
 processes go on. A revoked host is let in again only with a token made for it: gozzard token create --agent ID.`},
-		{"remove", "removed", "Put hosts out for ever", `Put hosts out for ever: like revoke, and the agent id is never let in again. A host that is set up anew joins as a new agent.`},
+		{"remove", "removed", "Put hosts out for ever",
+			`Put hosts out for ever: like revoke, and the agent id is never let in again. A host that is set up anew joins as a new agent.`},
 	} {
 		list = append(list, &cobra.Command{
-			Use: c.use + " HOST...", Short: c.short, Long: c.long + "\n\nHOST is an agent id, an address that only one enrolled host has, or cloud:ip.",
+			Use: c.use + " HOST...", Short: c.short, Long: c.long +
+				"\n\nHOST is an agent id, an address that only one enrolled host has, or cloud:ip.",
 			Example: "  gozzard hosts " + c.use + " 0:10.0.0.2", Args: cobra.MinimumNArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return env.setMembers(cmd.Context(), args, c.state) },
 		})
@@ -104,7 +106,8 @@ func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 
 	var found []gozzard.AgentID
 	for _, m := range members {
-		byIP := h.IP != "" && slices.Contains(m.IPs, h.IP) && (h.Cloud == nil || *h.Cloud == m.Cloud) && m.State != "removed"
+		byIP := h.IP != "" && slices.Contains(m.IPs, h.IP) && (h.Cloud == nil || *h.Cloud == m.Cloud) &&
+			m.State != "removed"
 		if m.Agent == h.Agent && h.Agent != "" || byIP {
 			found = append(found, m.Agent)
 		}
@@ -117,5 +120,6 @@ func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 		return "", &exitError{exitNoMatch, fmt.Errorf("no enrolled host is %s", printable(s))}
 	}
 
-	return "", usage("%d enrolled hosts are %s: name one by its agent id (gozzard hosts -o wide)", len(found), printable(s))
+	return "", usage("%d enrolled hosts are %s: name one by its agent id (gozzard hosts -o wide)", len(found),
+		printable(s))
 }

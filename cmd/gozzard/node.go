@@ -117,9 +117,11 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	cfg.Guard.Refused = metrics.ReportRefused
 	n.plane = &guardedPlane{guard: ratelimit.New(cfg.Guard.Options)}
 	n.plane.Plane, err = control.New(ctx, control.Options{
-		Store: n.store, Topology: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval, Keep: cfg.Keep, Quota: cfg.Guard.InFlight,
+		Store: n.store, Topology: n.store, Dispatch: late, Live: index, Log: cfg.Log, Interval: cfg.Interval,
+		Keep: cfg.Keep, Quota: cfg.Guard.InFlight,
 		HelloRate: offBelowZero(cfg.Guard.HelloRate),
-		Observe: control.Observer{Accepted: metrics.TaskAccepted, Settled: metrics.AttemptSettled, Refused: metrics.ReportRefused, Update: n.updateAnswered,
+		Observe: control.Observer{Accepted: metrics.TaskAccepted, Settled: metrics.AttemptSettled,
+			Refused: metrics.ReportRefused, Update: n.updateAnswered,
 			Downgraded: n.downgraded},
 	})
 	if err != nil {
@@ -129,7 +131,8 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 		return nil, err
 	}
 
-	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer, Limits: cfg.Guard.agentLimits(), Refused: metrics.ReportRefused, Log: cfg.Log})
+	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer,
+		Limits: cfg.Guard.agentLimits(), Refused: metrics.ReportRefused, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -137,14 +140,16 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	late.hub = n.hub
 	metrics.Watch(index, func() api.FabricCounts {
 		c := n.hub.Stats()
-		return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped, Malformed: c.Malformed, Newer: c.Newer, Flooded: c.Flooded}
+		return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped,
+			Malformed: c.Malformed, Newer: c.Newer, Flooded: c.Flooded}
 	})
 
 	if n.accounts, err = cfg.Login.openAccounts(ctx, n.store, metrics.ReportRefused); err != nil {
 		return nil, err
 	}
 
-	n.rollouts = waves.New(waves.Options{Store: n.store, Plane: n.plane, Rights: n.accounts.Book().RightsOf, Log: cfg.Log})
+	n.rollouts = waves.New(waves.Options{Store: n.store, Plane: n.plane, Rights: n.accounts.Book().RightsOf,
+		Log: cfg.Log})
 	if n.cmdb, err = cfg.CMDB.open(n.plane.Plane, cfg.Log); err != nil {
 		return nil, err
 	}
@@ -175,7 +180,9 @@ func (n *node) openDoors(metrics *api.Metrics) error {
 	}
 
 	n.handler = n.plane.guard.Handler(doors(
-		api.New(api.Options{Plane: n.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Accounts: n.accounts, Provider: provider, Metrics: metrics, Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Restore: n.restore,
+		api.New(api.Options{Plane: n.plane, Authenticate: blueking.ByHeaders(book),
+			Challenge: blueking.AuthorizationHeader, Accounts: n.accounts, Provider: provider, Metrics: metrics,
+			Ready: n.plane.Ready, Log: log, Enrol: n.trust.desk, Restore: n.restore,
 			Audit: n.store, Flag: n.hub.Flag, Releases: n.releases, Stopping: n.stopping}),
 		job.New(job.Options{Plane: n.plane, Auth: book, Log: log, Observe: observe}),
 		gsekit.New(kit),

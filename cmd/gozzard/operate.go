@@ -19,7 +19,8 @@ type targetFlags struct {
 }
 
 func (t *targetFlags) register(f *pflag.FlagSet) {
-	f.StringVarP(&t.namespace, "namespace", "n", "", "`NAMESPACE`, or a pattern; without it, every namespace that has the name")
+	f.StringVarP(&t.namespace, "namespace", "n", "",
+		"`NAMESPACE`, or a pattern; without it, every namespace that has the name")
 	f.StringArrayVar(&t.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 	f.BoolVar(&t.allHosts, "all-hosts", false, "every host that has the process")
 	t.scopeFlags.register(f)
@@ -69,7 +70,8 @@ type taskFlags struct {
 func (t *taskFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&t.detach, "detach", false, "print the task's id and do not wait for it")
-	f.DurationVar(&t.timeout, "timeout", 0, "wait at most that long, such as 30s; the task goes on (default: until it is done)")
+	f.DurationVar(&t.timeout, "timeout", 0,
+		"wait at most that long, such as 30s; the task goes on (default: until it is done)")
 	t.output.register(cmd, f, "table", "json", "yaml")
 }
 
@@ -87,13 +89,19 @@ type verb struct {
 
 func verbs() []verb {
 	return []verb{
-		{"start", "Start processes and keep them alive", "Run the start command of processes and see that they stay up. From then on their agents bring them back when they die.\nWhat runs already is left alone."},
-		{"stop", "Stop processes and let them be stopped", "Run the stop command of processes and see that they are gone. Their agents do not bring them back.\nWhat does not run is left alone."},
-		{"restart", "Restart processes", "Run the restart command of processes, or stop and start where there is none, and see that they stay up."},
+		{"start", "Start processes and keep them alive",
+			"Run the start command of processes and see that they stay up. From then on their agents bring them back when they die.\nWhat runs already is left alone."},
+		{"stop", "Stop processes and let them be stopped",
+			"Run the stop command of processes and see that they are gone. Their agents do not bring them back.\nWhat does not run is left alone."},
+		{"restart", "Restart processes",
+			"Run the restart command of processes, or stop and start where there is none, and see that they stay up."},
 		{"reload", "Have processes read their configuration again", "Run the reload command of processes."},
-		{"kill", "Kill processes", "Run the kill command of processes and see that they are gone. Their agents do not bring them back."},
-		{"host", "Have agents keep processes alive", "Have agents keep processes alive: they are brought up if they are down, and brought back when they die."},
-		{"unhost", "Have agents let processes be", "Have agents no longer care for processes. What runs goes on running, what dies stays dead."},
+		{"kill", "Kill processes",
+			"Run the kill command of processes and see that they are gone. Their agents do not bring them back."},
+		{"host", "Have agents keep processes alive",
+			"Have agents keep processes alive: they are brought up if they are down, and brought back when they die."},
+		{"unhost", "Have agents let processes be",
+			"Have agents no longer care for processes. What runs goes on running, what dies stays dead."},
 	}
 }
 
@@ -123,9 +131,11 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 		}
 		o.targetFlags.register(cmd.Flags())
 		o.taskFlags.register(cmd)
-		cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0, "wait that long for hosts that are offline, such as 1h (default: they fail at once)")
+		cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0,
+			"wait that long for hosts that are offline, such as 1h (default: they fail at once)")
 		if v.action == "stop" || v.action == "kill" || v.action == "restart" {
-			cmd.Flags().IntVar(&o.confirm, "confirm", 0, "the `NUMBER` of processes that are meant; the server wants it for many of them and says how many there are")
+			cmd.Flags().IntVar(&o.confirm, "confirm", 0,
+				"the `NUMBER` of processes that are meant; the server wants it for many of them and says how many there are")
 		}
 		cmds = append(cmds, cmd)
 	}
@@ -134,9 +144,11 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 }
 
 func (env *cliEnv) operate(ctx context.Context, action string, o *operateOptions, names []string) error {
-	return o.run(ctx, env, &o.taskFlags, action, names, func(c *client.Client, s client.Selection) (client.Accepted, error) {
-		return c.Operate(ctx, client.Operation{Action: action, Selection: s, Offline: client.Offline{Wait: o.waitOffline}, Confirm: o.confirm})
-	})
+	return o.run(ctx, env, &o.taskFlags, action, names,
+		func(c *client.Client, s client.Selection) (client.Accepted, error) {
+			return c.Operate(ctx, client.Operation{Action: action, Selection: s,
+				Offline: client.Offline{Wait: o.waitOffline}, Confirm: o.confirm})
+		})
 }
 
 // newUnregisterCommand is `gozzard unregister`.
@@ -145,15 +157,17 @@ func newUnregisterCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unregister [NAME...]",
 		Short: "Have hosts forget processes",
-		Long:  "Have hosts forget processes. What runs goes on running, unwatched: stop it first if it should not." + scopeHelp + exitHelp,
+		Long: "Have hosts forget processes. What runs goes on running, unwatched: stop it first if it should not." +
+			scopeHelp + exitHelp,
 		Example: `  gozzard unregister web -n shop --all-hosts
   gozzard unregister web -n shop --host 10.0.0.1
   gozzard unregister --biz 2 --module web`,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return o.run(cmd.Context(), env, &o.taskFlags, "unregister", names, func(c *client.Client, s client.Selection) (client.Accepted, error) {
-				return c.Unregister(cmd.Context(), s)
-			})
+			return o.run(cmd.Context(), env, &o.taskFlags, "unregister", names,
+				func(c *client.Client, s client.Selection) (client.Accepted, error) {
+					return c.Unregister(cmd.Context(), s)
+				})
 		},
 	}
 

@@ -28,7 +28,8 @@ type outputFlag struct {
 func (o *outputFlag) register(cmd *cobra.Command, f *pflag.FlagSet, known ...string) {
 	o.known = known
 	f.StringVarP(&o.format, "output", "o", known[0], "form of the output: "+strings.Join(known, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
+	// fails for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (o *outputFlag) check() error {
@@ -168,7 +169,8 @@ func dropControls(b []byte) []byte {
 			n := 2
 			if b[i+1] == 'u' && i+6 <= len(b) {
 				n = 6
-				if code, err := strconv.ParseUint(string(b[i+2:i+6]), 16, 16); err == nil && unicode.IsControl(rune(code)) {
+				if code, err := strconv.ParseUint(string(b[i+2:i+6]), 16, 16); err == nil &&
+					unicode.IsControl(rune(code)) {
 					i += n
 					continue
 				}

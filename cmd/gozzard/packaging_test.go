@@ -52,9 +52,12 @@ func unitFile(t *testing.T, name string) map[string]map[string][]string {
 // agentUnit is what the units of an agent have, whatever its mode, and what is special to one.
 func agentUnit(special map[string]string) map[string]string {
 	want := map[string]string{
-		"KillMode": "process", "Delegate": "yes", "Restart": "always", "RestartSec": "2", "OOMScoreAdjust": "-900", "LimitNOFILE": "65536", "UMask": "0077",
-		"ProtectKernelModules": "yes", "ProtectClock": "yes", "RestrictRealtime": "yes", "SystemCallArchitectures": "native",
-		"StateDirectory": "gozzard-agent", "StateDirectoryMode": "0700", "ExecReload": "/bin/kill -USR2 $MAINPID", "OOMPolicy": "continue",
+		"KillMode": "process", "Delegate": "yes", "Restart": "always", "RestartSec": "2", "OOMScoreAdjust": "-900",
+		"LimitNOFILE": "65536", "UMask": "0077",
+		"ProtectKernelModules": "yes", "ProtectClock": "yes", "RestrictRealtime": "yes",
+		"SystemCallArchitectures": "native",
+		"StateDirectory":          "gozzard-agent", "StateDirectoryMode": "0700", "ExecReload": "/bin/kill -USR2 $MAINPID",
+		"OOMPolicy": "continue",
 	}
 	maps.Copy(want, special)
 	return want
@@ -64,11 +67,14 @@ func TestUnits(t *testing.T) {
 	const caps = "CAP_SETUID CAP_SETGID CAP_KILL"
 	for name, want := range map[string]map[string]string{
 		"gozzard-agent.service": agentUnit(map[string]string{"User": "root", "NoNewPrivileges": "no"}),
-		"gozzard-agent-cap.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes", "AmbientCapabilities": caps, "CapabilityBoundingSet": caps,
+		"gozzard-agent-cap.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes",
+			"AmbientCapabilities": caps, "CapabilityBoundingSet": caps,
 			"ExecStart": "/usr/bin/gozzard agent --config /etc/gozzard/agent.yaml --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml"}),
-		"gozzard-agent-user.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes", "AmbientCapabilities": "", "CapabilityBoundingSet": ""}),
+		"gozzard-agent-user.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes",
+			"AmbientCapabilities": "", "CapabilityBoundingSet": ""}),
 		"gozzard-server.service": {
-			"Restart": "always", "RestartSec": "2", "LimitNOFILE": "65536", "UMask": "0077", "NoNewPrivileges": "yes", "ProtectSystem": "strict",
+			"Restart": "always", "RestartSec": "2", "LimitNOFILE": "65536", "UMask": "0077", "NoNewPrivileges": "yes",
+			"ProtectSystem":  "strict",
 			"StateDirectory": "gozzard", "StateDirectoryMode": "0700", "SystemCallArchitectures": "native",
 		},
 	} {
@@ -112,7 +118,8 @@ func TestPackagedPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := policy.Default(); got.String() != want.String() || !slices.Equal(got.DenyUIDs, want.DenyUIDs) || got.TrustedPaths != want.TrustedPaths {
+	if want := policy.Default(); got.String() != want.String() || !slices.Equal(got.DenyUIDs, want.DenyUIDs) ||
+		got.TrustedPaths != want.TrustedPaths {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -131,7 +138,8 @@ func verifyUnit(t *testing.T, name string) {
 	}
 
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(b), "/usr/bin/gozzard", "/bin/true")), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(b), "/usr/bin/gozzard", "/bin/true")),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 

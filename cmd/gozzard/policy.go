@@ -132,7 +132,8 @@ func checkPolicy(data, file string, own host.Privileges) finding {
 	p, err := policy.Load(path, policy.TrustBounds(own.Mode))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && file == "":
-		return finding{findOK, "policy", path + " will be made: root refused unless the agent is started with --allow-root"}
+		return finding{findOK, "policy",
+			path + " will be made: root refused unless the agent is started with --allow-root"}
 	case err != nil:
 		return finding{findFail, "policy", err.Error()}
 	}

@@ -21,7 +21,8 @@ func TestPolicyIsWrittenOnce(t *testing.T) {
 	for _, allow := range []bool{false, true} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, policy.FileName)
-		if got := checkPolicy(dir, "", asRoot); got.word != findOK || !strings.Contains(got.text, "will be made: root refused unless") {
+		if got := checkPolicy(dir, "", asRoot); got.word != findOK ||
+			!strings.Contains(got.text, "will be made: root refused unless") {
 			t.Errorf("before: %+v", got)
 		}
 		if _, err := (policyConfig{AllowRoot: allow}).open(dir, asRoot, log); err != nil {
@@ -57,7 +58,8 @@ func TestPolicyThatIsNotGood(t *testing.T) {
 		if got := checkPolicy(dir, file, asRoot); got.word != findFail || !strings.Contains(got.text, words) {
 			t.Errorf("doctor: %+v", got)
 		}
-		if _, err := (policyConfig{File: file}).open(dir, asRoot, log); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := (policyConfig{File: file}).open(dir, asRoot, log); err == nil ||
+			!strings.Contains(err.Error(), words) {
 			t.Errorf("start: %v", err)
 		}
 	}
@@ -91,7 +93,8 @@ func TestAgentRefusesAFolderThatOthersCanWrite(t *testing.T) {
 	if err := os.Chmod(dir, 0o770); err != nil {
 		t.Fatal(err)
 	}
-	if err := (policyConfig{}).checkOwn(dir, gozzard.ModeRoot); err == nil || !strings.Contains(err.Error(), "agent is writable by others (mode 0770)") {
+	if err := (policyConfig{}).checkOwn(dir, gozzard.ModeRoot); err == nil ||
+		!strings.Contains(err.Error(), "agent is writable by others (mode 0770)") {
 		t.Errorf("of a group: %v", err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 const maxFailures = 200
 
 // task has something accepted, waits for it and tells how it ended.
-func (env *cliEnv) task(ctx context.Context, o *taskFlags, what string, accept func(*client.Client) (client.Accepted, error)) error {
+func (env *cliEnv) task(ctx context.Context, o *taskFlags, what string,
+	accept func(*client.Client) (client.Accepted, error)) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
@@ -51,7 +52,8 @@ func (env *cliEnv) tellAccepted(o *taskFlags, a client.Accepted) error {
 }
 
 // follow waits for a task with progress on stderr. An error of it is an exit code.
-func (env *cliEnv) follow(ctx context.Context, c *client.Client, o *taskFlags, what string, id gozzard.TaskID) (client.Task, error) {
+func (env *cliEnv) follow(ctx context.Context, c *client.Client, o *taskFlags, what string,
+	id gozzard.TaskID) (client.Task, error) {
 	wait, cancel := ctx, context.CancelFunc(func() {})
 
 	if o.timeout > 0 {
@@ -90,7 +92,8 @@ type progress struct {
 }
 
 func (p *progress) show(t client.Task) {
-	line := fmt.Sprintf("%s: %d done, %d failed, %d running of %d", p.what, t.Counts.Done, t.Counts.Failed, t.Counts.Running, t.Counts.Targets)
+	line := fmt.Sprintf("%s: %d done, %d failed, %d running of %d", p.what, t.Counts.Done, t.Counts.Failed,
+		t.Counts.Running, t.Counts.Targets)
 	if line == p.last {
 		return
 	}
@@ -129,7 +132,8 @@ func (env *cliEnv) tellEnd(o *taskFlags, what string, t *client.Task) error {
 			continue
 		}
 		if n++; n <= maxFailures {
-			table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, codeWord(a), a.Message)
+			table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, codeWord(a),
+				a.Message)
 		}
 	}
 
@@ -172,7 +176,8 @@ func summary(what string, t *client.Task) string {
 	for _, n := range []struct {
 		code gozzard.Code
 		text string
-	}{{gozzard.CodeAlreadyRunning, "already running"}, {gozzard.CodeNotRunning, "not running before"}, {gozzard.CodeAlreadyRegistered, "registered before"}} {
+	}{{gozzard.CodeAlreadyRunning, "already running"}, {gozzard.CodeNotRunning, "not running before"},
+		{gozzard.CodeAlreadyRegistered, "registered before"}} {
 		if notes[n.code] > 0 {
 			parts = append(parts, strconv.Itoa(notes[n.code])+" "+n.text)
 		}

@@ -26,7 +26,8 @@ type processFlags struct {
 
 func (p *processFlags) register(f *pflag.FlagSet) {
 	p.flags = f
-	f.StringArrayVarP(&p.namespaces, "namespace", "n", nil, "`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
+	f.StringArrayVarP(&p.namespaces, "namespace", "n", nil,
+		"`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
 	f.StringArrayVar(&p.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 }
 
@@ -199,12 +200,15 @@ func (env *cliEnv) processTable(rows []client.Process, wide bool) *sheet {
 	t := newTable(header...)
 	for i := range rows {
 		p := &rows[i]
-		cells := []string{p.Namespace, p.Name, hostName(p.Cloud, p.IP, string(p.Agent)), stateWord(p), "", yesNo(p.Hosted), "", "", ""}
+		cells := []string{p.Namespace, p.Name, hostName(p.Cloud, p.IP, string(p.Agent)), stateWord(p), "",
+			yesNo(p.Hosted), "", "", ""}
 		if p.State == "running" {
-			cells[4], cells[6], cells[7], cells[8] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem), age(env.now(), p.StartedAt)
+			cells[4], cells[6], cells[7], cells[8] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem),
+				age(env.now(), p.StartedAt)
 		}
 		if wide {
-			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)), ago(age(env.now(), p.ReportedAt)), string(p.Agent), labelText(p.Labels), p.Message)
+			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)), ago(age(env.now(), p.ReportedAt)),
+				string(p.Agent), labelText(p.Labels), p.Message)
 		}
 		t.add(cells...)
 	}
@@ -217,7 +221,8 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *sheet {
 	header := []string{"SET", "MODULE", "PROCESS", "ID", "HOST", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "UP"}
 
 	if wide {
-		header = append(header, "ENV", "SERVICE", "INST", "PRIORITY", "VERSION", "WANTED", "FD", "REPORTED", "AGENT", "MESSAGE")
+		header = append(header, "ENV", "SERVICE", "INST", "PRIORITY", "VERSION", "WANTED", "FD", "REPORTED", "AGENT",
+			"MESSAGE")
 	}
 
 	t := newTable(header...)
@@ -227,12 +232,15 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *sheet {
 			at = &client.Place{}
 		}
 		host := hostName(p.Cloud, p.IP, string(p.Agent))
-		cells := []string{at.SetName, at.ModuleName, p.Name, strconv.Itoa(at.Process), host, stateWord(p), "", yesNo(p.Hosted), "", "", ""}
+		cells := []string{at.SetName, at.ModuleName, p.Name, strconv.Itoa(at.Process), host, stateWord(p), "",
+			yesNo(p.Hosted), "", "", ""}
 		if p.State == "running" {
-			cells[6], cells[8], cells[9], cells[10] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem), age(env.now(), p.StartedAt)
+			cells[6], cells[8], cells[9], cells[10] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem),
+				age(env.now(), p.StartedAt)
 		}
 		if wide {
-			cells = append(cells, envWord(at.Env), at.ServiceName, strconv.Itoa(at.Inst), strconv.Itoa(at.Priority), p.Version, p.Wanted, strconv.Itoa(int(p.FD)),
+			cells = append(cells, envWord(at.Env), at.ServiceName, strconv.Itoa(at.Inst), strconv.Itoa(at.Priority),
+				p.Version, p.Wanted, strconv.Itoa(int(p.FD)),
 				ago(age(env.now(), p.ReportedAt)), string(p.Agent), p.Message)
 		}
 		t.add(cells...)

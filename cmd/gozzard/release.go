@@ -31,8 +31,11 @@ when its turn comes is left out. Needs the role admin on everything; all of it i
 	cmd.AddCommand(newPublishCommand(env), newReleaseListCommand(env), newRollCommand(env), newRollStatusCommand(env),
 		env.rollCommand("approve VERSION", "Let a roll begin that somebody else made", `Let a roll begin that waits for a second person (server --release-two-person). Whoever made it
 cannot approve it. Users whom an app only names count as that app: log in, or use a token of your own.`, "approved"),
-		env.rollCommand("stop VERSION", "Stop a roll", "Stop the open roll of a release: no further host is asked. Hosts that were asked may still finish.", "stopped"),
-		env.accountCommand("remove VERSION", "Have the server forget a release", "Have the server forget a release and remove its programs. Hosts that run it keep it.",
+		env.rollCommand("stop VERSION", "Stop a roll",
+			"Stop the open roll of a release: no further host is asked. Hosts that were asked may still finish.",
+			"stopped"),
+		env.accountCommand("remove VERSION", "Have the server forget a release",
+			"Have the server forget a release and remove its programs. Hosts that run it keep it.",
 			"  gozzard release remove 1.2.3", func(ctx context.Context, c *client.Client, version string) error {
 				return c.RemoveRelease(ctx, version)
 			}))
@@ -55,7 +58,10 @@ server has already is not sent again. No host is updated by that: see "gozzard r
 			if _, err := release.Parse(manifest); err != nil {
 				return failed(err)
 			}
-			return env.withClient(func(c *client.Client) error { return env.publish(cmd.Context(), c, args[0], manifest, signature) })
+			return env.withClient(func(c *client.Client) error {
+				return env.publish(cmd.Context(), c, args[0],
+					manifest, signature)
+			})
 		},
 	}
 }
@@ -76,7 +82,8 @@ func (env *cliEnv) publish(ctx context.Context, c *client.Client, dir string, ma
 		env.remark("%s: uploaded", f.Name)
 	}
 
-	return written(fmt.Fprintf(env.out, "release %s is published for %d platforms, until %s\n", r.Version, len(r.Files), r.Expires.Format(time.RFC3339)))
+	return written(fmt.Fprintf(env.out, "release %s is published for %d platforms, until %s\n", r.Version,
+		len(r.Files), r.Expires.Format(time.RFC3339)))
 }
 
 func upload(ctx context.Context, c *client.Client, version, path string, f client.ReleaseFile) error {
@@ -94,7 +101,8 @@ func upload(ctx context.Context, c *client.Client, version, path string, f clien
 func newReleaseListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the releases that were published", Long: "List the releases that were published, the newest first.", Example: "  gozzard release list",
+		Use: "list", Short: "List the releases that were published",
+		Long: "List the releases that were published, the newest first.", Example: "  gozzard release list",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.check(); err != nil {
@@ -117,7 +125,8 @@ func newReleaseListCommand(env *cliEnv) *cobra.Command {
 							missing++
 						}
 					}
-					t.add(r.Version, r.Published.Format(time.RFC3339), r.By, r.Expires.Format(time.RFC3339), strconv.Itoa(len(r.Files)), strconv.Itoa(missing))
+					t.add(r.Version, r.Published.Format(time.RFC3339), r.By, r.Expires.Format(time.RFC3339),
+						strconv.Itoa(len(r.Files)), strconv.Itoa(missing))
 				}
 
 				return t.write(env.out)
@@ -182,7 +191,8 @@ a stage has one host at least. It returns at once; "gozzard release status" tell
 func newRollStatusCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
-		Use: "status", Short: "Tell how far the newest roll is", Long: "Tell how far the newest roll is, and how each of its hosts is.", Example: "  gozzard release status",
+		Use: "status", Short: "Tell how far the newest roll is",
+		Long: "Tell how far the newest roll is, and how each of its hosts is.", Example: "  gozzard release status",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.check(); err != nil {
@@ -209,7 +219,8 @@ func newRollStatusCommand(env *cliEnv) *cobra.Command {
 func (env *cliEnv) rollCommand(use, short, long, state string) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Example: "  gozzard release " + use[:len(use)-len("VERSION")] + "1.2.3", Args: cobra.ExactArgs(1),
+		Use: use, Short: short, Long: long, Example: "  gozzard release " + use[:len(use)-len("VERSION")] + "1.2.3",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := output.check(); err != nil {
 				return err
@@ -239,7 +250,8 @@ func (env *cliEnv) showRoll(r *client.Roll, output *outputFlag) error {
 		counts[h.State]++
 	}
 
-	words := fmt.Sprintf("roll %d of release %s is %s: %d of %d hosts have it", r.ID, r.Version, r.State, counts["done"], len(r.Hosts))
+	words := fmt.Sprintf("roll %d of release %s is %s: %d of %d hosts have it", r.ID, r.Version, r.State,
+		counts["done"], len(r.Hosts))
 
 	if r.Reason != "" {
 		words += "; " + r.Reason

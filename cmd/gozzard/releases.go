@@ -23,9 +23,12 @@ type releaseConfig struct {
 }
 
 func (c *releaseConfig) register(f *pflag.FlagSet) {
-	f.StringVar(&c.Key, "release-key", "", "`FILE` with the public release key (PEM): releases that it has not signed are not even published; hosts check by their own key anyway")
-	f.BoolVar(&c.TwoPerson, "release-two-person", false, "a roll of a release begins only when another person has approved it")
-	f.DurationVar(&c.Patience, "release-patience", 5*time.Minute, "how long a host may take from being asked until it is welcomed with a release; then the roll stops")
+	f.StringVar(&c.Key, "release-key", "",
+		"`FILE` with the public release key (PEM): releases that it has not signed are not even published; hosts check by their own key anyway")
+	f.BoolVar(&c.TwoPerson, "release-two-person", false,
+		"a roll of a release begins only when another person has approved it")
+	f.DurationVar(&c.Patience, "release-patience", 5*time.Minute,
+		"how long a host may take from being asked until it is welcomed with a release; then the roll stops")
 }
 
 // openReleases makes what brings releases to enrolled hosts; nil on a server that enrols none.
@@ -34,7 +37,8 @@ func (n *node) openReleases(ctx context.Context) (err error) {
 		return nil
 	}
 
-	o := upgrade.Options{Store: n.store, Fleet: rollFleet{n.plane, n.trust.desk}, TwoPerson: n.cfg.Release.TwoPerson, Patience: n.cfg.Release.Patience, Log: n.cfg.Log}
+	o := upgrade.Options{Store: n.store, Fleet: rollFleet{n.plane, n.trust.desk}, TwoPerson: n.cfg.Release.TwoPerson,
+		Patience: n.cfg.Release.Patience, Log: n.cfg.Log}
 
 	if path := n.cfg.Release.Key; path != "" {
 		text, err := os.ReadFile(path)
@@ -76,7 +80,8 @@ func (f rollFleet) Look(agent gozzard.AgentID) upgrade.HostView {
 	if !known {
 		return upgrade.HostView{}
 	}
-	return upgrade.HostView{Online: h.Online && f.desk.StateOf(agent) == enrol.StateActive, Version: h.Info.Version, Platform: h.Info.OS + "/" + h.Info.Arch}
+	return upgrade.HostView{Online: h.Online && f.desk.StateOf(agent) == enrol.StateActive, Version: h.Info.Version,
+		Platform: h.Info.OS + "/" + h.Info.Arch}
 }
 
 // Order implements roll.Fleet.

@@ -69,7 +69,8 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 	}
 
 	env.remark("the record is as of %s. %d host(s) wait. Those that were revoked or removed after that time are among them: put them out again first "+
-		"(gozzard hosts revoke HOST). Then: gozzard hosts confirm-restore --confirm N, with the number that is left", r.From.Format(time.RFC3339), r.Waiting)
+		"(gozzard hosts revoke HOST). Then: gozzard hosts confirm-restore --confirm N, with the number that is left",
+		r.From.Format(time.RFC3339), r.Waiting)
 	return nil
 }
 

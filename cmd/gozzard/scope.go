@@ -36,7 +36,8 @@ func (s *scopeFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.env, "env", "", "`ENV` of the business: 1 or test, 2 or experience, 3 or formal (default: all)")
 	f.StringArrayVar(&s.sets, "set", nil, "`SET` of the business, by id or name; may be repeated")
 	f.StringArrayVar(&s.modules, "module", nil, "`MODULE` of the business, by id or name; may be repeated")
-	f.StringVarP(&s.expression, "expression", "e", "", "`EXPRESSION` of five fields such as 'front.*.*.nginx.*'; a dot in a name is written \\.")
+	f.StringVarP(&s.expression, "expression", "e", "",
+		"`EXPRESSION` of five fields such as 'front.*.*.nginx.*'; a dot in a name is written \\.")
 }
 
 // given reports whether processes of a business are meant.
@@ -79,7 +80,8 @@ func onlyBusiness(ctx context.Context, c *client.Client) (int, error) {
 
 	switch len(list.Businesses) {
 	case 0:
-		return 0, &exitError{exitNoMatch, fmt.Errorf("no business is known: apply one with gozzard topology apply -f FILE")}
+		return 0, &exitError{exitNoMatch,
+			fmt.Errorf("no business is known: apply one with gozzard topology apply -f FILE")}
 	case 1:
 		return list.Businesses[0].ID, nil
 	}

@@ -59,7 +59,8 @@ With --backup-to and --backup-recipient the server makes encrypted backups by it
 	f.StringVar(&cfg.AgentListen, "agent-listen", "127.0.0.1:4230", "address that agents connect to")
 	f.DurationVar(&cfg.Interval, "report-interval", 30*time.Second, "how often each agent reports everything")
 	f.DurationVar(&cfg.Keep, "keep-results", 24*time.Hour, "how long results of tasks are kept at least")
-	f.DurationVar(&cfg.Checkpoint, "audit-checkpoint", time.Hour, "how often the newest row of the audit is signed into audit.checkpoints and the log; 0 is never")
+	f.DurationVar(&cfg.Checkpoint, "audit-checkpoint", time.Hour,
+		"how often the newest row of the audit is signed into audit.checkpoints and the log; 0 is never")
 	cfg.Login.register(f)
 	cfg.Trust.register(f)
 	cfg.Guard.register(f)

@@ -14,7 +14,8 @@ import (
 // signal that everybody uses for that.
 func heedSignals() {
 	if signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // still nothing happens here, but a signal that is handled is an ordinary one to children
+		// still nothing happens here, but a signal that is handled is an ordinary one to children
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	for n := firstRealTime; n <= lastRealTime; n++ {
 		var act kernelSigaction
@@ -35,7 +36,8 @@ type kernelSigaction struct {
 }
 
 func sigaction(n int, set, old *kernelSigaction) error {
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(set)),
+		uintptr(unsafe.Pointer(old)), 8, 0, 0)
 	if errno != 0 {
 		return errno
 	}

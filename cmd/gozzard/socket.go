@@ -27,8 +27,10 @@ type socketConfig struct {
 }
 
 func (c *socketConfig) register(f *pflag.FlagSet) {
-	f.StringVar(&c.Path, "socket", socketName, "`PATH` of the unix socket for people on this host, a mere name being in the state folder; none for no socket")
-	f.StringVar(&c.Group, "socket-group", "", "`GROUP` whose members may look (needs --socket in a folder that they can enter and not write, such as /run/gozzard/agent.sock)")
+	f.StringVar(&c.Path, "socket", socketName,
+		"`PATH` of the unix socket for people on this host, a mere name being in the state folder; none for no socket")
+	f.StringVar(&c.Group, "socket-group", "",
+		"`GROUP` whose members may look (needs --socket in a folder that they can enter and not write, such as /run/gozzard/agent.sock)")
 }
 
 // settle makes the flags a path. Given says that somebody chose it.
@@ -91,7 +93,8 @@ func (n *agentNode) localStatus(cfg agentConfig, ring *signing.KeyRing, rules *p
 	key := ring.Key()
 	up, fault := n.link.State()
 	st := agentsock.Status{
-		Agent: s.Host.Agent, Version: s.Host.Version, PID: os.Getpid(), UID: os.Geteuid(), Mode: n.own.Mode.String(), StartedAt: s.Host.StartedAt, Hostname: s.Host.Hostname,
+		Agent: s.Host.Agent, Version: s.Host.Version, PID: os.Getpid(), UID: os.Geteuid(), Mode: n.own.Mode.String(),
+		StartedAt: s.Host.StartedAt, Hostname: s.Host.Hostname,
 		Cloud: cfg.Cloud, IPs: cfg.IPs, Server: cfg.Server,
 		Session:  agentsock.Session{Open: s.Open, Number: s.Session, Since: s.Host.StartedAt, HeardAt: unixOf(s.Heard)},
 		Link:     agentsock.Link{Up: up, Connects: n.link.Stats().Connects, Fault: fault},
@@ -123,7 +126,8 @@ func (n *agentNode) localProcesses(most int) ([]agentsock.Process, int) {
 	rows := make([]agentsock.Process, len(lives))
 	for i, l := range lives {
 		rows[i] = agentsock.Process{
-			Namespace: l.Namespace, Name: l.Name, State: l.State.String(), Wanted: l.Wanted.String(), Hosted: l.Hosted, PID: l.PID,
+			Namespace: l.Namespace, Name: l.Name, State: l.State.String(), Wanted: l.Wanted.String(),
+			Hosted: l.Hosted, PID: l.PID,
 			Since: l.Since, Restarts: l.Restarts, Version: l.Version, Message: l.Message,
 			CPU: l.CPU, Mem: l.Mem, FD: l.FD, Disk: l.Disk, Net: l.Net,
 		}

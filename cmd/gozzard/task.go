@@ -77,7 +77,8 @@ func (env *cliEnv) attemptTable(t *client.Task) *sheet {
 	table := newTable("HOST", "NAMESPACE", "NAME", "ACTION", "VERDICT", "CODE", "MESSAGE")
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, a.Action, string(a.Verdict), codeWord(a), a.Message)
+		table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, a.Action,
+			string(a.Verdict), codeWord(a), a.Message)
 	}
 	return table
 }

@@ -218,15 +218,19 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 		return nil
 	}
 
-	return written(fmt.Fprintf(env.out, "plan: %d added, %d changed, %d removed\n", len(a.Plan.Added), len(a.Plan.Changed), len(a.Plan.Removed)))
+	return written(fmt.Fprintf(env.out, "plan: %d added, %d changed, %d removed\n", len(a.Plan.Added),
+		len(a.Plan.Changed), len(a.Plan.Removed)))
 }
 
 func (env *cliEnv) tellApplied(o *applyOptions, a *client.Applied) error {
 	if o.DryRun && a.Hosted > 0 && !o.Prune {
-		env.remark("refused without --prune: %d instances that would be removed are hosted, such as %s", a.Hosted, printable(a.Named[0].String()))
+		env.remark("refused without --prune: %d instances that would be removed are hosted, such as %s", a.Hosted,
+			printable(a.Named[0].String()))
 	}
+
 	if a.TaskID != "" {
-		env.remark("what was removed is being unregistered; watch it with: gozzard task %s", printable(string(a.TaskID)))
+		env.remark("what was removed is being unregistered; watch it with: gozzard task %s",
+			printable(string(a.TaskID)))
 	}
 
 	switch {
@@ -250,9 +254,10 @@ func newExportCommand(env *cliEnv) *cobra.Command {
   gozzard topology export 2 -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.withBusiness(cmd.Context(), args, &output, func(ctx context.Context, c *client.Client, biz int) error {
-				return env.export(ctx, c, &output, biz)
-			})
+			return env.withBusiness(cmd.Context(), args, &output,
+				func(ctx context.Context, c *client.Client, biz int) error {
+					return env.export(ctx, c, &output, biz)
+				})
 		},
 	}
 
@@ -276,7 +281,8 @@ func (env *cliEnv) export(ctx context.Context, c *client.Client, output *outputF
 }
 
 // withBusiness finds the business that an argument names, or the only one, and does something with it.
-func (env *cliEnv) withBusiness(ctx context.Context, args []string, output *outputFlag, f func(context.Context, *client.Client, int) error) error {
+func (env *cliEnv) withBusiness(ctx context.Context, args []string, output *outputFlag,
+	f func(context.Context, *client.Client, int) error) error {
 	if err := output.check(); err != nil {
 		return err
 	}

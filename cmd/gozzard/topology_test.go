@@ -32,7 +32,8 @@ func (b *businesses) FindProcesses(caller gozzard.Caller, q topology.Query) (int
 	return b.real.FindProcesses(caller, q)
 }
 
-func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
+func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
+	a gozzard.Action) ([]record.TopologyItem, error) {
 	return b.real.TopologyItems(ctx, biz, rows, a)
 }
 
@@ -44,7 +45,10 @@ func (b *businesses) TopologyTree(caller gozzard.Caller, biz int, env topology.E
 func newBusinessCLI(t *testing.T) *cli {
 	t.Helper()
 	c := newCLI(t)
-	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+
+	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"),
+		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +105,8 @@ func withShop(t *testing.T) *cli {
 	t.Helper()
 	c := newBusinessCLI(t)
 	c.want(0, "applied: business 2 is at version 1\n", "topology", "apply", "-f", c.file("shop.yaml", twoSets))
-	c.plane.Apply("a1", []gozzard.Status{{Key: topology.Key(2, "nginx", 1), State: gozzard.StateRunning, Hosted: true, PID: 5, CPU: 1.5, StartedAt: 1700000000 - 60, ReportedAt: 1700000000},
+	c.plane.Apply("a1", []gozzard.Status{{Key: topology.Key(2, "nginx", 1), State: gozzard.StateRunning, Hosted: true,
+		PID: 5, CPU: 1.5, StartedAt: 1700000000 - 60, ReportedAt: 1700000000},
 		{Key: topology.Key(2, "redis", 1), State: gozzard.StateRunning, Hosted: true, PID: 6}}, nil)
 	return c
 }
@@ -111,8 +116,10 @@ func TestTopologyApply(t *testing.T) {
 	shop := c.file("shop.yaml", twoSets)
 	c.want(5, "", "topology", "tree")
 	c.want(0, "+ business 2 商店\n+ set 5 front.end\n", "topology", "apply", "-f", shop, "--dry-run")
-	c.want(0, "plan: 12 added, 0 changed, 0 removed\ndry run: nothing was changed\n", "topology", "apply", "-f", shop, "--dry-run")
-	c.want(0, "plan: 12 added, 0 changed, 0 removed\napplied: business 2 is at version 1\n", "topology", "apply", "-f", shop)
+	c.want(0, "plan: 12 added, 0 changed, 0 removed\ndry run: nothing was changed\n", "topology", "apply", "-f", shop,
+		"--dry-run")
+	c.want(0, "plan: 12 added, 0 changed, 0 removed\napplied: business 2 is at version 1\n", "topology", "apply",
+		"-f", shop)
 	c.want(0, "nothing to change: business 2 is at version 1\n", "topology", "apply", "-f", shop)
 	c.want(0, "nothing to change: business 2 is at version 1\n", "topology", "apply", "-f", shop, "--dry-run")
 
@@ -121,7 +128,8 @@ func TestTopologyApply(t *testing.T) {
 	out, _, _ = c.run(t.Context(), "topology", "export", "-o", "json")
 	c.want(0, "nothing to change", "topology", "apply", "-f", c.file("again.json", out))
 
-	changed := c.file("changed.yaml", strings.NewReplacer("proc_num: 2, ", "priority: 3, ", "- {id: 23, name: db}\n", "- {id: 25, name: db}\n").Replace(twoSets))
+	changed := c.file("changed.yaml", strings.NewReplacer("proc_num: 2, ", "priority: 3, ", "- {id: 23, name: db}\n",
+		"- {id: 25, name: db}\n").Replace(twoSets))
 	want := `+ module 25 测试.db
 ~ process 46 front.end.网页.10.0.0.1_web.nginx
     proc_num: 2 -> 0
@@ -148,20 +156,26 @@ func TestTopologyApplyRefuses(t *testing.T) {
 	none := c.file("none.yaml", "biz: 2\nname: 商店\n")
 	out, errs, code := c.run(t.Context(), "topology", "apply", "-f", none)
 	if code != 1 || !strings.Contains(out, "- process 46 front.end.网页.10.0.0.1_web.nginx\n") ||
-		!strings.Contains(errs, "gozzard: 2 of the instances to be removed are hosted") || !strings.Contains(errs, "\n  front.end.网页.10.0.0.1_web.nginx.46: GSEKIT_BIZ_2:nginx_1 is hosted on 0:10.0.0.1\n") {
+		!strings.Contains(errs, "gozzard: 2 of the instances to be removed are hosted") ||
+		!strings.Contains(errs,
+			"\n  front.end.网页.10.0.0.1_web.nginx.46: GSEKIT_BIZ_2:nginx_1 is hosted on 0:10.0.0.1\n") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 
-	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--dry-run"); code != 0 || !strings.Contains(errs, "refused without --prune: 2 instances") {
+	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--dry-run"); code != 0 ||
+		!strings.Contains(errs, "refused without --prune: 2 instances") {
 		t.Errorf("exit %d %s", code, errs)
 	}
-	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--prune"); code != 0 || !strings.Contains(errs, "gozzard task GSETASK:") {
+
+	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--prune"); code != 0 ||
+		!strings.Contains(errs, "gozzard task GSETASK:") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 
 	bad := strings.NewReplacer("env: 1", "env: 7", "{id: 48, name: nginx", "{id: 46, nam: nginx").Replace(twoSets)
 	_, errs, code = c.run(t.Context(), "topology", "apply", "-f", c.file("bad.yaml", bad))
-	if lines := strings.Split(strings.TrimSpace(errs), "\n"); code != 2 || len(lines) < 4 || !strings.HasPrefix(lines[1], "  line ") {
+	if lines := strings.Split(strings.TrimSpace(errs), "\n"); code != 2 || len(lines) < 4 ||
+		!strings.HasPrefix(lines[1], "  line ") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 }
@@ -180,7 +194,8 @@ func TestTopologyTree(t *testing.T) {
 	if squeeze(out) != squeeze(want) || code != 0 {
 		t.Errorf("exit %d\n%s\nwant\n%s", code, out, want)
 	}
-	if out, _, _ := c.run(t.Context(), "topology", "tree", "--env", "formal"); strings.Contains(out, "测试") || !strings.Contains(out, "└─ front.end") {
+	if out, _, _ := c.run(t.Context(), "topology", "tree", "--env", "formal"); strings.Contains(out, "测试") ||
+		!strings.Contains(out, "└─ front.end") {
 		t.Error(out)
 	}
 
@@ -207,7 +222,8 @@ front.end  网页    nginx_2  46  0:10.0.0.1  unregistered  -    no      -     -
 front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    no      -     -     -
 `
 	for _, args := range [][]string{
-		{"ps", "-e", `front\.end.*.*.nginx.*`}, {"ps", "--set", "5"}, {"ps", "nginx", "--biz", "2"}, {"ps", "--module", "网页", "--env", "3", "ng*"}, {"ps", "--env", "formal"},
+		{"ps", "-e", `front\.end.*.*.nginx.*`}, {"ps", "--set", "5"}, {"ps", "nginx", "--biz", "2"},
+		{"ps", "--module", "网页", "--env", "3", "ng*"}, {"ps", "--env", "formal"},
 	} {
 		if out, errs, code := c.run(t.Context(), args...); out != want || code != 0 {
 			t.Errorf("%v: exit %d\n%s%s", args, code, out, errs)
@@ -226,10 +242,13 @@ front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    no      -     -
 	c.want(5, "", "ps", "--biz", "9")
 	c.want(2, "", "ps", "--set", "a*")
 	_, errs, code := c.run(t.Context(), "ps", "-e", "front.end.*.*.nginx.*")
-	if code != 2 || !strings.Contains(errs, `has 6: * fits everything, and a dot that belongs to a name is written \.`) {
+	if code != 2 || !strings.Contains(errs,
+		`has 6: * fits everything, and a dot that belongs to a name is written \.`) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	if _, errs, _ = c.run(t.Context(), "ps", "-e", "a.b.[c.d.e"); !strings.Contains(errs, "field 3 (service instance)") {
+
+	if _, errs, _ = c.run(t.Context(), "ps", "-e", "a.b.[c.d.e"); !strings.Contains(errs,
+		"field 3 (service instance)") {
 		t.Error(errs)
 	}
 }
@@ -251,16 +270,19 @@ func TestOperateABusiness(t *testing.T) {
 	c.want(5, "", "restart", "--module", "cache", "nginx")
 	c.want(5, "", "start", "--biz", "9", "-e", "*.*.*.*.*")
 
-	for _, args := range [][]string{{"stop", "--biz", "2"}, {"stop", "--env", "3"}, {"stop", "-e", "*.*.*.*"}, {"stop", "--module", "cache", "--all-hosts"},
+	for _, args := range [][]string{{"stop", "--biz", "2"}, {"stop", "--env", "3"}, {"stop", "-e", "*.*.*.*"},
+		{"stop", "--module", "cache", "--all-hosts"},
 		{"stop", "--module", "cache", "-n", "shop"}, {"stop"}, {"stop", "--biz", "2", "*", "--env", "x"}} {
 		if _, errs, code := c.run(t.Context(), args...); code != 2 || errs == "" {
 			t.Errorf("%v: exit %d: %s", args, code, errs)
 		}
 	}
 
-	c.want(0, "applied", "topology", "apply", "-f", c.file("other.yaml", strings.Replace(twoSets, "biz: 2", "biz: 3", 1)))
+	c.want(0, "applied", "topology", "apply", "-f",
+		c.file("other.yaml", strings.Replace(twoSets, "biz: 2", "biz: 3", 1)))
 
-	if _, errs, code := c.run(t.Context(), "stop", "-e", "*.*.*.*.*"); code != 2 || !strings.Contains(errs, "say which business is meant: 2 (商店), 3 (商店)") {
+	if _, errs, code := c.run(t.Context(), "stop", "-e", "*.*.*.*.*"); code != 2 ||
+		!strings.Contains(errs, "say which business is meant: 2 (商店), 3 (商店)") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

@@ -22,13 +22,15 @@ heard of any, stopped otherwise; hosted when agents keep all instances alive. BI
   gozzard topology tree 2 --env formal -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.withBusiness(cmd.Context(), args, &output, func(ctx context.Context, c *client.Client, biz int) error {
-				return env.tree(ctx, c, &output, biz, envName)
-			})
+			return env.withBusiness(cmd.Context(), args, &output,
+				func(ctx context.Context, c *client.Client, biz int) error {
+					return env.tree(ctx, c, &output, biz, envName)
+				})
 		},
 	}
 
-	cmd.Flags().StringVar(&envName, "env", "", "only sets of this `ENV`: 1 or test, 2 or experience, 3 or formal (default: all)")
+	cmd.Flags().StringVar(&envName, "env", "",
+		"only sets of this `ENV`: 1 or test, 2 or experience, 3 or formal (default: all)")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }

@@ -29,10 +29,13 @@ type trustConfig struct {
 
 func (c *trustConfig) register(f *pflag.FlagSet) {
 	f.BoolVar(&c.Enrol, "enrol", false, "serve agents by certificates (TLS) also on loopback; always so elsewhere")
-	f.StringVar(&c.Cert, "tls-cert", "", "certificate `FILE` for callers of the API (default: one of the server's own authority)")
+	f.StringVar(&c.Cert, "tls-cert", "",
+		"certificate `FILE` for callers of the API (default: one of the server's own authority)")
 	f.StringVar(&c.Key, "tls-key", "", "`FILE` with the key of --tls-cert")
-	f.StringSliceVar(&c.Names, "server-name", nil, "further `NAMES` and addresses of this server in its own certificate")
-	f.StringVar(&c.Address, "agent-address", "", "`HOST:PORT` that agents are told to connect to (default: the host they joined by and the port of --agent-listen)")
+	f.StringSliceVar(&c.Names, "server-name", nil,
+		"further `NAMES` and addresses of this server in its own certificate")
+	f.StringVar(&c.Address, "agent-address", "",
+		"`HOST:PORT` that agents are told to connect to (default: the host they joined by and the port of --agent-listen)")
 }
 
 // trust is what a server that can be reached from elsewhere has: an authority, and a desk when it enrols agents.
@@ -83,7 +86,8 @@ func (n *node) openTrust(ctx context.Context, refused func(rule string)) (err er
 	}
 
 	t.desk, err = enrol.NewRegistry(ctx, enrol.RegistryOptions{
-		Store: n.store, Authority: t.authority, Address: n.agentAddress, Key: cfg.Signer.Key, Refused: refused, Log: cfg.Log,
+		Store: n.store, Authority: t.authority, Address: n.agentAddress, Key: cfg.Signer.Key, Refused: refused,
+		Log: cfg.Log,
 	})
 	return err
 }

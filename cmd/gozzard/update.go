@@ -88,7 +88,8 @@ func (c *updateConfig) tell(out io.Writer) error {
 	}
 
 	for _, f := range s.Refused {
-		lines += fmt.Sprintf("rolled back at %s: %s, because %s\n", f.At.Format(time.RFC3339), f.Version, printable(f.Reason))
+		lines += fmt.Sprintf("rolled back at %s: %s, because %s\n", f.At.Format(time.RFC3339), f.Version,
+			printable(f.Reason))
 	}
 
 	_, err = io.WriteString(out, lines)
@@ -135,12 +136,16 @@ func (c *updateConfig) run(ctx context.Context, out, errs io.Writer) (err error)
 
 	agent := agentProcess(s.PID, program, c.Data)
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	placed, err := c.updater(c.Data, program, running, 0, nil, log).Install(ctx, selfupdate.Folder(c.From), selfupdate.Request{Again: c.Again})
+	placed, err := c.updater(c.Data, program, running, 0, nil, log).Install(ctx, selfupdate.Folder(c.From),
+		selfupdate.Request{Again: c.Again})
 	if err != nil {
 		return err
 	}
+
 	if agent == nil {
-		_, err := fmt.Fprintf(out, "release %s is in place as %s; no agent runs from there, the next start begins its trial\n", placed, program)
+		_, err := fmt.Fprintf(out,
+			"release %s is in place as %s; no agent runs from there, the next start begins its trial\n", placed,
+			program)
 		return err
 	}
 
@@ -167,7 +172,8 @@ func (c *updateConfig) await(ctx context.Context, placed, running string, out io
 			}
 		}
 		if s.Trial == nil {
-			_, err := fmt.Fprintf(out, "release %s runs, it was welcomed by the server; before it %s\n", placed, running)
+			_, err := fmt.Fprintf(out, "release %s runs, it was welcomed by the server; before it %s\n", placed,
+				running)
 			return err
 		}
 		select {

@@ -35,7 +35,8 @@ func agentProcess(pid int, program, data string) *os.Process {
 	}
 
 	for _, fd := range open {
-		if to, err := os.Readlink(filepath.Join(proc, "fd", fd.Name())); err == nil && strings.HasPrefix(to, data+string(filepath.Separator)) {
+		if to, err := os.Readlink(filepath.Join(proc, "fd", fd.Name())); err == nil &&
+			strings.HasPrefix(to, data+string(filepath.Separator)) {
 			return p
 		}
 	}

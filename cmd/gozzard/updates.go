@@ -101,7 +101,8 @@ func checkUpdates(data, policyFile string) finding {
 }
 
 // updater is that of a program file, whose version is known.
-func (c policyConfig) updater(data, program, running string, limit time.Duration, args []string, log *slog.Logger) *selfupdate.Updater {
+func (c policyConfig) updater(data, program, running string, limit time.Duration, args []string,
+	log *slog.Logger) *selfupdate.Updater {
 	return selfupdate.New(selfupdate.Options{
 		Dir: data, Program: program, Version: running, Args: args, Limit: limit, Log: log,
 		Key: func() (ed25519.PublicKey, error) { return c.releaseKey(data) },
@@ -127,7 +128,8 @@ func (c *agentConfig) beginUpdates(trial time.Duration, args []string) error {
 
 	c.Updates = c.Policy.updater(data, self, version, trial, args, c.Log)
 
-	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) { // the first start, which may be a mistake: nothing is made before that is known
+	// the first start, which may be a mistake: nothing is made before that is known
+	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 

@@ -27,7 +27,8 @@ const handOverGrace = 5 * time.Second
 // takes this very process over with the same arguments: pid and children stay, so nothing that is supervised
 // notices. A file that is not trusted, or cannot even tell its version, is refused and the old program goes on. A
 // program on trial that is not welcomed in time, or fails, gives its process back to the one before. up may be nil.
-func runUpgradable(ctx context.Context, log *slog.Logger, up *selfupdate.Updater, run func(context.Context) error) error {
+func runUpgradable(ctx context.Context, log *slog.Logger, up *selfupdate.Updater,
+	run func(context.Context) error) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program's file: %w", err)
@@ -79,7 +80,8 @@ func (w *upgradeWatch) run(ctx context.Context) {
 		placed = w.up.Placed()
 		if trial, welcomed = w.up.OnTrial(); trial {
 			limit = time.After(w.up.Limit())
-			w.log.Info("this program is on trial until the server welcomes it", "version", version, "limit", w.up.Limit().String())
+			w.log.Info("this program is on trial until the server welcomes it", "version", version, "limit",
+				w.up.Limit().String())
 		}
 	}
 

@@ -30,15 +30,21 @@ Passwords are read from a file or from the standard input, never from the comman
 		}
 	}
 
-	cmd.AddCommand(newUserListCommand(env), newUserCreateCommand(env), newUserPasswordCommand(env), newUserLoginCommand(env), newUserTokenCommand(env),
+	cmd.AddCommand(newUserListCommand(env), newUserCreateCommand(env), newUserPasswordCommand(env),
+		newUserLoginCommand(env), newUserTokenCommand(env),
 		newUserWhoCommand(env),
-		env.accountCommand("disable NAME", "Shut a user out", "Shut a user out from the next request on. Nothing of it is lost.", "  gozzard user disable alice", disable(true)),
-		env.accountCommand("enable NAME", "Let a user in again", "Let a user in again, with the tokens that are still valid.", "  gozzard user enable alice", disable(false)),
+		env.accountCommand("disable NAME", "Shut a user out",
+			"Shut a user out from the next request on. Nothing of it is lost.", "  gozzard user disable alice",
+			disable(true)),
+		env.accountCommand("enable NAME", "Let a user in again",
+			"Let a user in again, with the tokens that are still valid.", "  gozzard user enable alice",
+			disable(false)),
 		env.accountCommand("forget-login NAME", "Let the next login at the provider decide who a user is there",
 			"The first login at the provider fixes who a user is there. This forgets it, for a person whose account there was made anew.",
 			"  gozzard user forget-login alice@example.com",
 			func(ctx context.Context, c *client.Client, name string) error { return c.ForgetSubject(ctx, name) }),
-		env.accountCommand("delete NAME", "Make a user unknown, with all its tokens", "Make a user unknown, with all its tokens.", "  gozzard user delete alice",
+		env.accountCommand("delete NAME", "Make a user unknown, with all its tokens",
+			"Make a user unknown, with all its tokens.", "  gozzard user delete alice",
 			func(ctx context.Context, c *client.Client, name string) error { return c.DeleteUser(ctx, name) }))
 
 	return cmd
@@ -116,7 +122,10 @@ provider or with a token. Without --role the user may do nothing until it is gra
 				}
 			}
 
-			return env.withClient(func(c *client.Client) error { return c.CreateUser(cmd.Context(), args[0], password, grants) })
+			return env.withClient(func(c *client.Client) error {
+				return c.CreateUser(cmd.Context(), args[0], password,
+					grants)
+			})
 		},
 	}
 
@@ -172,7 +181,10 @@ func newUserPasswordCommand(env *cliEnv) *cobra.Command {
 					return err
 				}
 			}
-			return env.withClient(func(c *client.Client) error { return c.SetPassword(cmd.Context(), args[0], before, password) })
+			return env.withClient(func(c *client.Client) error {
+				return c.SetPassword(cmd.Context(), args[0], before,
+					password)
+			})
 		},
 	}
 
@@ -260,9 +272,13 @@ func newUserTokenCommand(env *cliEnv) *cobra.Command {
 "Authorization: Bearer TOKEN" of the native API. (Tokens by which hosts join are those of gozzard token.)`,
 	}
 	revoke := &cobra.Command{
-		Use: "revoke NAME ID", Short: "End a token", Example: "  gozzard user token revoke alice 1f2e3d4c5b6a", Args: cobra.ExactArgs(2),
+		Use: "revoke NAME ID", Short: "End a token", Example: "  gozzard user token revoke alice 1f2e3d4c5b6a",
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.withClient(func(c *client.Client) error { return c.RevokeUserToken(cmd.Context(), args[0], args[1]) })
+			return env.withClient(func(c *client.Client) error {
+				return c.RevokeUserToken(cmd.Context(), args[0],
+					args[1])
+			})
 		},
 	}
 

@@ -20,6 +20,7 @@ func newVersionCommand(env *cliEnv) *cobra.Command {
 			if err := output.check(); err != nil {
 				return err
 			}
+
 			if output.structured() {
 				return output.write(env.out, struct {
 					Version string `json:"version"`
@@ -28,7 +29,9 @@ func newVersionCommand(env *cliEnv) *cobra.Command {
 					Arch    string `json:"arch"`
 				}{version, runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
-			return written(fmt.Fprintf(env.out, "gozzard %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+
+			return written(fmt.Fprintf(env.out, "gozzard %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS,
+				runtime.GOARCH))
 		},
 	}
 

@@ -18,7 +18,8 @@ type Act struct {
 }
 
 // acted tells of the end of an operation after it is durable.
-func (a *Agent) acted(in *gozzard.Op, done func(gozzard.Outcome, *supervise.Record, bool)) func(gozzard.Outcome, *supervise.Record, bool) {
+func (a *Agent) acted(in *gozzard.Op, done func(gozzard.Outcome, *supervise.Record, bool)) func(gozzard.Outcome,
+	*supervise.Record, bool) {
 	if a.o.Acted == nil {
 		return done
 	}

@@ -91,7 +91,8 @@ type Agent struct {
 	inbox   []*gozzard.Command
 	dropped int // commands since the last look
 
-	mu      sync.Mutex // of what follows; held while records are written, not while they are synced (compaction apart) or reports are sent
+	// of what follows; held while records are written, not while they are synced (compaction apart) or reports are sent
+	mu      sync.Mutex
 	state   *state
 	taken   map[gozzard.Key]uint64      // newest generation admitted and not yet begun
 	coming  map[gozzard.Key]struct{}    // begun and not managed yet: they count as processes of the host
@@ -129,8 +130,10 @@ func New(o Options) (*Agent, error) {
 
 	o.fill()
 	a := &Agent{
-		o: o, run: rand.Uint64(), info: o.Info, log: o.Log, kick: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), failed: make(chan error, 1), contact: contact{lease: o.Lease},
-		taken: map[gozzard.Key]uint64{}, coming: map[gozzard.Key]struct{}{}, buried: map[gozzard.OpID]*operation{}, changed: map[gozzard.Key]struct{}{},
+		o: o, run: rand.Uint64(), info: o.Info, log: o.Log, kick: make(chan struct{}, 1),
+		beatNow: make(chan struct{}, 1), failed: make(chan error, 1), contact: contact{lease: o.Lease},
+		taken: map[gozzard.Key]uint64{}, coming: map[gozzard.Key]struct{}{}, buried: map[gozzard.OpID]*operation{},
+		changed:   map[gozzard.Key]struct{}{},
 		questions: make(chan *gozzard.LogQuery, maxQuestions),
 	}
 	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync}
@@ -213,14 +216,16 @@ func (a *Agent) recover(records []journal.Record) error {
 		if phase == op.phase {
 			continue
 		}
-		e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{Code: gozzard.CodeInterrupted, Message: "the agent ended in the middle of the operation"}}
+		e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{Code: gozzard.CodeInterrupted,
+			Message: "the agent ended in the middle of the operation"}}
 		lsn, err := a.journal.Write(true, e.encode(recordInterrupted))
 		if err != nil && !errors.Is(err, journal.ErrNoSpace) {
 			return err
 		}
 		// Without room it is found again in the same way at the next start.
 		a.state.apply(recordInterrupted, &e, lsn)
-		a.log.Warn("operation was interrupted", "op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action", op.action)
+		a.log.Warn("operation was interrupted", "op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action",
+			op.action)
 	}
 
 	return nil

@@ -22,9 +22,10 @@ const (
 	recordProcess                             // compaction: a process
 	recordGen                                 // compaction: the newest generation of a process
 	recordOp                                  // compaction: an operation
-	recordGroups                              // the pools of this host, all of them; since journal format 2, as what follows
-	recordEvent                               // something happened to a process
-	recordEventsAcked                         // events up to a number have arrived at the server
+	// the pools of this host, all of them; since journal format 2, as what follows
+	recordGroups
+	recordEvent       // something happened to a process
+	recordEventsAcked // events up to a number have arrived at the server
 )
 
 // entry is the body of every record; each type uses its part.

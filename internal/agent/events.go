@@ -64,7 +64,8 @@ func (l *eventLog) trim() {
 
 // untold lists what the server does not have.
 func (l *eventLog) untold() []gozzard.Event {
-	i, _ := slices.BinarySearchFunc(l.kept, l.acked+1, func(e gozzard.Event, seq uint64) int { return cmp.Compare(e.Seq, seq) })
+	i, _ := slices.BinarySearchFunc(l.kept, l.acked+1,
+		func(e gozzard.Event, seq uint64) int { return cmp.Compare(e.Seq, seq) })
 	return l.kept[i:]
 }
 

@@ -139,7 +139,8 @@ func TestGroupsOutliveTheAgent(t *testing.T) {
 			synctest.Wait()
 		}
 
-		set(r.session, good, gozzard.Group{Namespace: "../x"}, gozzard.Group{Namespace: "shop", ID: "minus", CPULimit: -1})
+		set(r.session, good, gozzard.Group{Namespace: "../x"},
+			gozzard.Group{Namespace: "shop", ID: "minus", CPULimit: -1})
 		want := []gozzard.Group{good}
 		if got := r.a.Groups(); !slices.Equal(got, want) {
 			t.Fatalf("%+v", got)

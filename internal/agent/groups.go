@@ -45,5 +45,6 @@ func (a *Agent) setGroups(cmd *gozzard.Command) {
 
 func goodGroup(g gozzard.Group) bool {
 	percent := func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) } // not for NaN either
-	return gozzard.ValidateName(g.Namespace) == nil && len(g.ID) <= gozzard.MaxNameBytes && percent(g.CPULimit) && percent(g.MemLimit)
+	return gozzard.ValidateName(g.Namespace) == nil && len(g.ID) <= gozzard.MaxNameBytes && percent(g.CPULimit) &&
+		percent(g.MemLimit)
 }

@@ -48,14 +48,16 @@ func (a *Agent) Receive(cmd *gozzard.Command) {
 		return
 	}
 
-	if cmd.Kind == gozzard.CommandAck && cmd.Beat > 0 { // at once: the disk may be slow, the lease is not about the disk
+	// at once: the disk may be slow, the lease is not about the disk
+	if cmd.Kind == gozzard.CommandAck && cmd.Beat > 0 {
 		a.contact.answered(cmd.Session, cmd.Beat, now)
 		if len(cmd.Acked) == 0 && cmd.AckRound == 0 && cmd.AckEvents == 0 {
 			return
 		}
 	}
 
-	a.contact.Leased(cmd.Session, now) // a lease that is over when a command arrives stays over, however long the command waits here
+	// a lease that is over when a command arrives stays over, however long the command waits here
+	a.contact.Leased(cmd.Session, now)
 	a.inMu.Lock()
 
 	if len(a.inbox) < maxInbox {
@@ -92,7 +94,8 @@ func (a *Agent) beats(ctx context.Context, link Link) {
 		case <-a.beatNow:
 		case <-t.C:
 		}
-		t.Reset(time.Duration(float64(a.o.Heartbeat) * (0.9 + 0.1*a.o.Rand()))) // never later than asked, and a fleet not in step
+		// never later than asked, and a fleet not in step
+		t.Reset(time.Duration(float64(a.o.Heartbeat) * (0.9 + 0.1*a.o.Rand())))
 		session, beat := a.contact.nextBeat(a.o.Now())
 		if beat == 0 {
 			continue
@@ -351,7 +354,8 @@ func (a *Agent) greet(cmd *gozzard.Command) {
 // roundAcked: everything that was told arrived.
 func (a *Agent) roundAcked(cmd *gozzard.Command) {
 	p := &a.plan
-	if cmd.AckRound == 0 || p.ackedFrom == 0 || cmd.AckRound < p.ackedFrom || cmd.AckRound > p.lastRound || !a.contact.Leased(cmd.Session, a.o.Now()) {
+	if cmd.AckRound == 0 || p.ackedFrom == 0 || cmd.AckRound < p.ackedFrom || cmd.AckRound > p.lastRound ||
+		!a.contact.Leased(cmd.Session, a.o.Now()) {
 		return
 	}
 	p.ackedFrom = 0

@@ -39,7 +39,8 @@ func (a *Agent) operate(cmd *gozzard.Command) {
 func (a *Agent) admit(session uint64, in *gozzard.Op) *operation {
 	known := a.find(in.ID)
 	st := gozzard.AgentView{
-		Session: a.state.session, Leased: a.contact.Leased(session, a.o.Now()), NewestGen: max(a.state.gens[in.Key], a.taken[in.Key]),
+		Session: a.state.session, Leased: a.contact.Leased(session, a.o.Now()),
+		NewestGen: max(a.state.gens[in.Key], a.taken[in.Key]),
 	}
 
 	if known != nil {
@@ -51,7 +52,8 @@ func (a *Agent) admit(session uint64, in *gozzard.Op) *operation {
 		a.tell(known)
 	case gozzard.AdmitRefuseOld:
 		a.bury(a.adopt(in), gozzard.Outcome{Code: gozzard.CodeSuperseded,
-			Message: fmt.Sprintf("a newer operation on %s came first (generation %d, newest %d)", clip(in.Key.String()), in.Gen, st.NewestGen)})
+			Message: fmt.Sprintf("a newer operation on %s came first (generation %d, newest %d)",
+				clip(in.Key.String()), in.Gen, st.NewestGen)})
 	case gozzard.AdmitQueue:
 		op := a.adopt(in)
 		if out, bad := refusal(in); bad {
@@ -64,7 +66,8 @@ func (a *Agent) admit(session uint64, in *gozzard.Op) *operation {
 		}
 		return op
 	case gozzard.AdmitRefuseSession:
-		a.log.Debug("operation of another session was not taken in", "op", in.ID, "session", session, "current", st.Session, "leased", st.Leased)
+		a.log.Debug("operation of another session was not taken in", "op", in.ID, "session", session, "current",
+			st.Session, "leased", st.Leased)
 	}
 
 	return nil
@@ -98,8 +101,10 @@ func refusal(in *gozzard.Op) (out gozzard.Outcome, refused bool) {
 	}
 
 	if in.Action == gozzard.ActionNone || in.Action > gozzard.ActionUnregister {
-		return gozzard.Outcome{Code: gozzard.CodeUnknownAction, Message: fmt.Sprintf("the agent does not know %s", in.Action)}, true
+		return gozzard.Outcome{Code: gozzard.CodeUnknownAction,
+			Message: fmt.Sprintf("the agent does not know %s", in.Action)}, true
 	}
+
 	if in.ID == (gozzard.OpID{}) {
 		return no("operation has no id")
 	}
@@ -147,7 +152,11 @@ func (a *Agent) task(op *operation, in *gozzard.Op) supervise.Op {
 		return err
 	}
 
-	t.Done = a.acted(in, func(out gozzard.Outcome, rec *supervise.Record, removed bool) { a.done(op, out, rec, removed) })
+	t.Done = a.acted(in, func(out gozzard.Outcome, rec *supervise.Record,
+		removed bool) {
+		a.done(op, out, rec, removed)
+	})
+
 	return t
 }
 
@@ -189,8 +198,10 @@ func (a *Agent) intend(op *operation) (uint64, error) {
 
 	lsn, err := a.write(false, recordIntent, &entry{Op: op.entry()})
 	if errors.Is(err, journal.ErrNoSpace) {
-		a.bury(op, gozzard.Outcome{Code: gozzard.CodeRefused, Message: "journal of the host has no room: " + err.Error()})
-		a.log.Error("operation was refused: the journal has no room", "op", op.id, "ns", op.key.Namespace, "proc", op.key.Name)
+		a.bury(op, gozzard.Outcome{Code: gozzard.CodeRefused,
+			Message: "journal of the host has no room: " + err.Error()})
+		a.log.Error("operation was refused: the journal has no room", "op", op.id, "ns", op.key.Namespace, "proc",
+			op.key.Name)
 	}
 
 	if err == nil && a.taken[op.key] <= op.gen {

@@ -76,7 +76,8 @@ func TestVerdictsAreRepeatedUntilAcknowledged(t *testing.T) {
 		r.a.Disconnected()
 		r.connect()
 		open := r.hello().Hello.Open
-		if len(open) != 1 || open[0].ID != reg.ID || open[0].Phase != gozzard.PhaseDone || open[0].Outcome.Code != gozzard.CodeOK {
+		if len(open) != 1 || open[0].ID != reg.ID || open[0].Phase != gozzard.PhaseDone ||
+			open[0].Outcome.Code != gozzard.CodeOK {
 			t.Errorf("HELLO lists %+v", open)
 		}
 
@@ -108,7 +109,8 @@ func TestOtherSessionsAreRefused(t *testing.T) {
 		r.a.Disconnected()
 		r.connect()
 		r.send(1, start)
-		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandCancel, Session: 1, Cancel: []gozzard.OpID{start.ID}})
+		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandCancel, Session: 1,
+			Cancel: []gozzard.OpID{start.ID}})
 		pass(time.Second)
 
 		if n := r.host.Commands(key, gozzard.ActionStart); n != 0 || len(r.said(start.ID)) != 0 {
@@ -141,7 +143,8 @@ func TestOldIntentComesTooLate(t *testing.T) {
 		r.stop()
 		r.start()
 		r.connect()
-		late := gozzard.Op{ID: gozzard.NewOpID(), Gen: second.Gen, Action: gozzard.ActionStart, Key: key, Spec: spec("ok")}
+		late := gozzard.Op{ID: gozzard.NewOpID(), Gen: second.Gen, Action: gozzard.ActionStart, Key: key,
+			Spec: spec("ok")}
 		r.do(late) // the newest generation outlives the registration and the agent
 		pass(time.Second)
 
@@ -158,7 +161,8 @@ func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
 		r.set(func() { r.noAcks = true })
-		running, queued, absent := r.op(gozzard.ActionStart, "sleep 20s"), r.op(gozzard.ActionReload, ""), r.op(gozzard.ActionReload, "")
+		running, queued, absent := r.op(gozzard.ActionStart, "sleep 20s"), r.op(gozzard.ActionReload, ""),
+			r.op(gozzard.ActionReload, "")
 		r.do(running, queued)
 		r.cancelOps(running.ID, queued.ID, absent.ID)
 		pass(10 * time.Millisecond)
@@ -226,9 +230,11 @@ func TestHostileCommands(t *testing.T) {
 		r := online(t)
 		r.a.Receive(nil)
 		r.a.Receive(&gozzard.Command{})
-		r.a.Receive(&gozzard.Command{Version: 99, Kind: gozzard.CommandOperate, Session: 1, Ops: []gozzard.Op{r.op(gozzard.ActionStart, "ok")}})
+		r.a.Receive(&gozzard.Command{Version: 99, Kind: gozzard.CommandOperate, Session: 1,
+			Ops: []gozzard.Op{r.op(gozzard.ActionStart, "ok")}})
 		r.a.Receive(&gozzard.Command{Version: 1, Kind: 200, Session: 1})
-		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandAck, Session: 1, Beat: 1 << 63, AckRound: 1 << 63, Acked: make([]gozzard.OpID, 9)})
+		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandAck, Session: 1, Beat: 1 << 63,
+			AckRound: 1 << 63, Acked: make([]gozzard.OpID, 9)})
 		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandWelcome, Session: 1, Interval: -1})
 		huge := strings.Repeat("x", 1<<20)
 		for name, change := range map[string]func(*gozzard.Op){
@@ -254,7 +260,8 @@ func TestHostileCommands(t *testing.T) {
 				}
 				continue
 			}
-			if got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeRefused && got.Outcome.Code != gozzard.CodeUnknownAction || got.Outcome.Message == "" {
+			if got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeRefused &&
+				got.Outcome.Code != gozzard.CodeUnknownAction || got.Outcome.Message == "" {
 				t.Errorf("%s: said %+v", name, got)
 			}
 		}
@@ -335,7 +342,8 @@ func TestCrashAtEachPoint(t *testing.T) {
 					r.stop()
 				}
 
-				if n := r.host.Commands(key, gozzard.ActionReload); n != 1 { // by the first life, which did not really die
+				// by the first life, which did not really die
+				if n := r.host.Commands(key, gozzard.ActionReload); n != 1 {
 					t.Errorf("the command ran %d times", n)
 				}
 			})

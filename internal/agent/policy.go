@@ -25,7 +25,8 @@ func (a *Agent) judge(op *operation, given []byte) error {
 		return nil
 	}
 
-	a.log.Warn("operation was refused by local policy", "op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action", op.action, "why", why)
+	a.log.Warn("operation was refused by local policy", "op", op.id, "ns", op.key.Namespace, "proc", op.key.Name,
+		"action", op.action, "why", why)
 	out := gozzard.Outcome{Code: gozzard.CodeRefused, Message: clip(why.Error())}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -98,14 +98,18 @@ func TestTE5RefusedOperationsNeverBegin(t *testing.T) {
 		p.set(func() { p.deny, p.no[gozzard.ActionKill] = "root", true })
 
 		for _, a := range []gozzard.Action{
-			gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionHost, gozzard.ActionUnhost, gozzard.ActionRegister,
+			gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionHost,
+			gozzard.ActionUnhost, gozzard.ActionRegister,
 			gozzard.ActionUpdate,
 		} {
-			r.wantVerdict(a, specOf("root", "ok"), gozzard.PhaseNever, gozzard.CodeRefused, "no account root (allow_root in policy.yaml)")
+			r.wantVerdict(a, specOf("root", "ok"), gozzard.PhaseNever, gozzard.CodeRefused,
+				"no account root (allow_root in policy.yaml)")
 		}
 
-		r.wantVerdict(gozzard.ActionKill, specOf("svc", "ok"), gozzard.PhaseNever, gozzard.CodeRefused, "no kill (ops in policy.yaml)")
-		r.wantVerdict(gozzard.ActionQuery, specOf("root", "ok"), gozzard.PhaseDone, gozzard.CodeRefused, "no account root")
+		r.wantVerdict(gozzard.ActionKill, specOf("svc", "ok"), gozzard.PhaseNever, gozzard.CodeRefused,
+			"no kill (ops in policy.yaml)")
+		r.wantVerdict(gozzard.ActionQuery, specOf("root", "ok"), gozzard.PhaseDone, gozzard.CodeRefused,
+			"no account root")
 
 		if n := r.a.Processes(); n != 0 {
 			t.Errorf("%d processes are kept", n)
@@ -123,7 +127,8 @@ func TestTE5RefusedOperationsNeverBegin(t *testing.T) {
 		}
 
 		r.wantVerdict(gozzard.ActionStart, specOf("svc", "ok"), gozzard.PhaseDone, gozzard.CodeOK, "")
-		r.wantVerdict(gozzard.ActionUpdate, specOf("root", "ok"), gozzard.PhaseNever, gozzard.CodeRefused, "no account root")
+		r.wantVerdict(gozzard.ActionUpdate, specOf("root", "ok"), gozzard.PhaseNever, gozzard.CodeRefused,
+			"no account root")
 		r.wantVerdict(gozzard.ActionStop, nil, gozzard.PhaseDone, gozzard.CodeOK, "") // by the definition that was kept
 	})
 }
@@ -214,7 +219,8 @@ func TestPolicyCountsProcesses(t *testing.T) {
 				if got := r.last(again.ID); got.Outcome.Code != gozzard.CodeOK {
 					t.Errorf("what is there is refused: %+v", got)
 				}
-			case got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeRefused || !strings.Contains(got.Outcome.Message, "max_processes"):
+			case got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeRefused ||
+				!strings.Contains(got.Outcome.Message, "max_processes"):
 				t.Errorf("%+v", got)
 			}
 		}

@@ -37,7 +37,8 @@ func (a *Agent) tell(op *operation) {
 // frame is a report without content.
 func (a *Agent) frame(kind gozzard.ReportKind) *gozzard.Report {
 	session, lsn := a.contact.position(a.journal.Synced())
-	return &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: kind, Session: session, Journal: gozzard.JournalPos{ID: a.journal.ID(), LSN: lsn}}
+	return &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: kind, Session: session,
+		Journal: gozzard.JournalPos{ID: a.journal.ID(), LSN: lsn}}
 }
 
 // sendResults tells what is fresh, then what is due to be repeated.

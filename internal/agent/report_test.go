@@ -195,11 +195,14 @@ func TestCompactionChangesNothing(t *testing.T) {
 		r.start()
 		r.connect()
 		h := r.hello()
-		if r.a.Processes() != 4 || h.Session != 2 || len(h.Hello.Open) != 1 || h.Hello.Open[0].ID != open.ID || h.Journal.ID != id {
-			t.Errorf("after a restart: %d processes, session %d, open %v", r.a.Processes(), h.Session, phases(h.Hello.Open))
+		if r.a.Processes() != 4 || h.Session != 2 || len(h.Hello.Open) != 1 || h.Hello.Open[0].ID != open.ID ||
+			h.Journal.ID != id {
+			t.Errorf("after a restart: %d processes, session %d, open %v", r.a.Processes(), h.Session,
+				phases(h.Hello.Open))
 		}
 
-		old := gozzard.Op{ID: gozzard.NewOpID(), Gen: 50, Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "shop", Name: "p4"}, Spec: spec("ok")}
+		old := gozzard.Op{ID: gozzard.NewOpID(), Gen: 50, Action: gozzard.ActionStart,
+			Key: gozzard.Key{Namespace: "shop", Name: "p4"}, Spec: spec("ok")}
 		r.do(old)
 		pass(10 * time.Millisecond)
 
@@ -266,7 +269,9 @@ func TestGoldenRecords(t *testing.T) {
 	for _, bad := range []struct {
 		t    journal.Type
 		body string
-	}{{99, `{}`}, {0, `{}`}, {1, `{}`}, {3, `{}`}, {3, `{"op":{"id":"zz"}}`}, {4, `not json`}, {8, `{}`}, {9, `{}`}, {12, `{}`}, {12, `{"event":{}}`}, {13, `{}`}, {10, `{"op":{"id":"000102030405060708090a0b0c0d0e0f"},"phase":77}`}} {
+	}{{99, `{}`}, {0, `{}`}, {1, `{}`}, {3, `{}`}, {3, `{"op":{"id":"zz"}}`}, {4, `not json`}, {8, `{}`}, {9, `{}`},
+		{12, `{}`}, {12, `{"event":{}}`}, {13, `{}`},
+		{10, `{"op":{"id":"000102030405060708090a0b0c0d0e0f"},"phase":77}`}} {
 		if _, err := agent.Decode(bad.t, []byte(bad.body)); err == nil {
 			t.Errorf("record of type %d with %s was taken", bad.t, bad.body)
 		}

@@ -204,7 +204,8 @@ func spec(start string) []byte {
 // op makes an operation with the next generation.
 func (r *rig) op(action gozzard.Action, start string) gozzard.Op {
 	r.next++
-	o := gozzard.Op{ID: gozzard.NewOpID(), Ref: gozzard.AttemptRef{Task: gozzard.TaskSeq(r.next), Index: 3}, Gen: r.next, Action: action, Key: key}
+	o := gozzard.Op{ID: gozzard.NewOpID(), Ref: gozzard.AttemptRef{Task: gozzard.TaskSeq(r.next), Index: 3},
+		Gen: r.next, Action: action, Key: key}
 	if start != "" {
 		o.Spec = spec(start)
 	}

@@ -338,7 +338,8 @@ func TestTT2WelcomeOfAnotherRun(t *testing.T) {
 			t.Fatalf("%d processes were started in a session that nobody opened", n)
 		}
 
-		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandWelcome, Session: hello.Session, Beat: hello.Hello.Run})
+		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandWelcome, Session: hello.Session,
+			Beat: hello.Hello.Run})
 		r.do(op)
 		pass(time.Second)
 

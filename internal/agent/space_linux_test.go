@@ -55,7 +55,8 @@ func TestFullDisk(t *testing.T) {
 
 		for _, o := range []gozzard.Op{reg, reload} {
 			got := r.last(o.ID)
-			if got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeRefused || !strings.Contains(got.Outcome.Message, "no room") {
+			if got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeRefused ||
+				!strings.Contains(got.Outcome.Message, "no room") {
 				t.Errorf("what is new: said %+v", got)
 			}
 		}

@@ -16,7 +16,8 @@ func TestStanding(t *testing.T) {
 		r := newRig(t)
 		r.start()
 
-		if s := r.a.Summary(); s.Open || !s.Heard.IsZero() || !s.Opened.IsZero() || s.Host.Agent != r.a.ID() || s.Session != 0 {
+		if s := r.a.Summary(); s.Open || !s.Heard.IsZero() || !s.Opened.IsZero() || s.Host.Agent != r.a.ID() ||
+			s.Session != 0 {
 			t.Fatalf("before the first session: %+v", s)
 		}
 
@@ -24,7 +25,8 @@ func TestStanding(t *testing.T) {
 		began := time.Now()
 		pass(time.Minute)
 		s := r.a.Summary()
-		if !s.Open || s.Session != 1 || s.Opened.After(began) || time.Since(s.Heard) > 6*time.Second || s.Journal.LSN == 0 || s.Journal.ID == [16]byte{} {
+		if !s.Open || s.Session != 1 || s.Opened.After(began) || time.Since(s.Heard) > 6*time.Second ||
+			s.Journal.LSN == 0 || s.Journal.ID == [16]byte{} {
 			t.Fatalf("with a session: %+v", s)
 		}
 

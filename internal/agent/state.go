@@ -58,7 +58,8 @@ type state struct {
 }
 
 func newState() *state {
-	return &state{ops: map[gozzard.OpID]*operation{}, gens: map[gozzard.Key]uint64{}, procs: map[gozzard.Key]supervise.Record{}}
+	return &state{ops: map[gozzard.OpID]*operation{}, gens: map[gozzard.Key]uint64{},
+		procs: map[gozzard.Key]supervise.Record{}}
 }
 
 // replay builds the state from the records of a journal.
@@ -121,11 +122,14 @@ func (s *state) settle(e *entry, phase gozzard.Phase, lsn uint64) {
 	op := s.ops[id]
 	if op == nil {
 		action, _ := gozzard.ParseAction(e.Op.Action) // only shown
-		op = &operation{id: id, ref: gozzard.AttemptRef{Task: gozzard.TaskSeq(e.Op.Task), Index: e.Op.Index}, gen: e.Op.Gen, key: e.Op.Key, action: action}
+		op = &operation{id: id, ref: gozzard.AttemptRef{Task: gozzard.TaskSeq(e.Op.Task), Index: e.Op.Index},
+			gen: e.Op.Gen, key: e.Op.Key, action: action}
 		s.ops[id] = op
 	}
+
 	op.phase, op.lsn = phase, lsn
 	op.outcome = gozzard.Outcome{}
+
 	if e.Outcome != nil {
 		op.outcome = *e.Outcome
 	}

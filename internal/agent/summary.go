@@ -10,10 +10,11 @@ import (
 // Summary is what an agent says of itself to somebody on its host.
 type Summary struct {
 	Host    gozzard.HostInfo
-	Session uint64             // the newest; 0 before the first
-	Open    bool               // operations are taken in
-	Opened  time.Time          // when a session was last opened; zero: not since the agent began
-	Heard   time.Time          // when the newest thing that the server answered was sent; zero: nothing since the agent began
+	Session uint64    // the newest; 0 before the first
+	Open    bool      // operations are taken in
+	Opened  time.Time // when a session was last opened; zero: not since the agent began
+	// when the newest thing that the server answered was sent; zero: nothing since the agent began
+	Heard   time.Time
 	Journal gozzard.JournalPos // what is durable
 }
 

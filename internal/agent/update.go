@@ -9,7 +9,8 @@ func (a *Agent) update(cmd *gozzard.Command) {
 		return
 	}
 	o := *cmd.Update
-	r := gozzard.UpdateReport{Roll: o.Roll, Version: o.Version, State: gozzard.UpdateRefused, Reason: "this agent cannot replace its own program"}
+	r := gozzard.UpdateReport{Roll: o.Roll, Version: o.Version, State: gozzard.UpdateRefused,
+		Reason: "this agent cannot replace its own program"}
 	if a.o.Update != nil {
 		r = a.o.Update(o)
 	}

@@ -108,7 +108,8 @@ func (c *Client) explain(err error) error {
 		return fmt.Errorf("%w on %s: %s", ErrNotRunning, c.path, elsewhere)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w to use %s: run this as root, as the account of the agent, or as a member of the group of its --socket-group", ErrNotAllowed, c.path)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		return fmt.Errorf("%w: the agent at %s closed the connection without an answer: it answers root, its own account and members of its --socket-group, a few at a time",
 			ErrNotAllowed, c.path)
 	}

@@ -48,7 +48,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", v.method)
 		refuse(w, http.StatusMethodNotAllowed, r.URL.Path+" is asked for by "+v.method)
 	case from.rank < v.least:
-		refuse(w, http.StatusForbidden, r.URL.Path+" is for root and the agent's own account; members of its group may look only")
+		refuse(w, http.StatusForbidden,
+			r.URL.Path+" is for root and the agent's own account; members of its group may look only")
 	case r.ContentLength != 0 || r.URL.RawQuery != "":
 		refuse(w, http.StatusBadRequest, r.URL.Path+" takes neither a body nor parameters")
 	case v.great:

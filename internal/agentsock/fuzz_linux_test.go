@@ -17,15 +17,18 @@ import (
 // answered with nothing but a refusal.
 func FuzzRequest(f *testing.F) {
 	z := fuzztest.New(f)
-	for _, line := range []string{"GET /status", "GET /processes", "POST /reconnect", "POST /status", "POST //reconnect", "POST /./reconnect", "POST /%72econnect", "OPTIONS *"} {
+	for _, line := range []string{"GET /status", "GET /processes", "POST /reconnect", "POST /status",
+		"POST //reconnect", "POST /./reconnect", "POST /%72econnect", "OPTIONS *"} {
 		z.Add([]byte(line + " HTTP/1.1\r\nHost: agent\r\n\r\n"))
 		z.Add([]byte(line + " HTTP/1.0\r\nContent-Length: 2\r\nX-HTTP-Method-Override: POST\r\n\r\n{}"))
 	}
 
 	z.Fuzz(func(t *testing.T, in []byte) {
 		s := agentsock.New(agentsock.Options{
-			Status: func() agentsock.Status { return agentsock.Status{} }, Processes: func(int) ([]agentsock.Process, int) { return nil, 0 },
-			Reconnect: func() error { t.Error("the link was made anew"); return nil }, Log: slog.New(slog.DiscardHandler),
+			Status:    func() agentsock.Status { return agentsock.Status{} },
+			Processes: func(int) ([]agentsock.Process, int) { return nil, 0 },
+			Reconnect: func() error { t.Error("the link was made anew"); return nil },
+			Log:       slog.New(slog.DiscardHandler),
 		})
 
 		for who, ctx := range []context.Context{agentsock.AsStranger(), agentsock.AsMember()} {

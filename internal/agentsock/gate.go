@@ -60,7 +60,8 @@ func (g *gate) refuse(p peer, unknown error) {
 	case unknown != nil:
 		g.log.Warn("the local socket refused somebody", "err", unknown, "refused", n)
 	default:
-		g.log.Warn("the local socket refused somebody who is neither root nor the agent's account nor in its group", "uid", p.uid, "gid", p.gid, "pid", p.pid, "refused", n)
+		g.log.Warn("the local socket refused somebody who is neither root nor the agent's account nor in its group",
+			"uid", p.uid, "gid", p.gid, "pid", p.pid, "refused", n)
 	}
 }
 

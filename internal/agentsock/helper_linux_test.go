@@ -36,7 +36,9 @@ func TestMain(m *testing.M) {
 	case "serve":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		_ = agentsock.New(options(os.Args[1], "", slog.New(slog.NewTextHandler(os.Stderr, nil)), new(atomic.Int64))).Run(ctx) // it never fails
+		// it never fails
+		_ = agentsock.New(options(os.Args[1], "", slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			new(atomic.Int64))).Run(ctx)
 	}
 }
 

@@ -17,7 +17,11 @@ func peerOf(c *net.UnixConn) (peer, error) {
 
 	var cred *unix.Xucred
 	var asked error
-	err = raw.Control(func(fd uintptr) { cred, asked = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED) })
+	err = raw.Control(func(fd uintptr) {
+		cred, asked = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL,
+			unix.LOCAL_PEERCRED)
+	})
+
 	if err := errors.Join(err, asked); err != nil {
 		return peer{}, fmt.Errorf("cannot find out who connected: %w", err)
 	}

@@ -25,16 +25,19 @@ func TestTE7StrangersGetNothing(t *testing.T) {
 	if err != nil || fi.Mode() != os.ModeSocket|0o600 || fi.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Fatalf("%v, %v", fi.Mode(), err)
 	}
-	if h := nobodyHere.asks(t, s.path, getStatus, 0); !strings.Contains(h.Refused, "permission denied") || h.Bytes != 0 {
+	if h := nobodyHere.asks(t, s.path, getStatus, 0); !strings.Contains(h.Refused, "permission denied") ||
+		h.Bytes != 0 {
 		t.Errorf("%+v", h)
 	}
+
 	if err := os.Chmod(s.path, 0o666); err != nil {
 		t.Fatal(err)
 	}
 
 	strangers := []account{nobodyHere, {uid: 54321, gid: 0}, {uid: 65534, gid: 65534, groups: []uint32{0, 1, 100}}}
 	for i, request := range []string{getStatus, getProcesses, postReconnect, "", strings.Repeat("x", 64<<10)} {
-		if h := strangers[i%len(strangers)].asks(t, s.path, request, 0); h.Refused != "" && !strings.Contains(h.Refused, "broken pipe") || h.Bytes != 0 {
+		if h := strangers[i%len(strangers)].asks(t, s.path, request, 0); h.Refused != "" &&
+			!strings.Contains(h.Refused, "broken pipe") || h.Bytes != 0 {
 			t.Errorf("a stranger with %.20q: %+v", request, h)
 		}
 	}
@@ -43,9 +46,12 @@ func TestTE7StrangersGetNothing(t *testing.T) {
 	if err != nil || st.Refused != 5 {
 		t.Errorf("%d were refused, %v", st.Refused, err)
 	}
-	if n := strings.Count(s.log.String(), "refused somebody"); n != 3 || !strings.Contains(s.log.String(), "uid=54321") { // 1, 2 and 4
+	// 1, 2 and 4
+	if n := strings.Count(s.log.String(), "refused somebody"); n != 3 ||
+		!strings.Contains(s.log.String(), "uid=54321") {
 		t.Errorf("%d lines:\n%s", n, &s.log)
 	}
+
 	if s.reconnects.Load() != 0 {
 		t.Error("a stranger had the link made anew")
 	}
@@ -62,7 +68,8 @@ func TestTE7MembersOnlyLook(t *testing.T) {
 
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), name, nil).up(t)
 	fi, err := os.Lstat(s.path)
-	if err != nil || fi.Mode() != os.ModeSocket|0o660 || fi.Sys().(*syscall.Stat_t).Gid != group || fi.Sys().(*syscall.Stat_t).Uid != 0 {
+	if err != nil || fi.Mode() != os.ModeSocket|0o660 || fi.Sys().(*syscall.Stat_t).Gid != group ||
+		fi.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Fatalf("%+v, %v", fi, err)
 	}
 
@@ -78,10 +85,12 @@ func TestTE7MembersOnlyLook(t *testing.T) {
 		if h := who.asks(t, s.path, getStatus, 0); h.Code != 200 || !strings.Contains(h.Body, `"agent":"a1"`) {
 			t.Errorf("%s: status %+v", name, h)
 		}
-		if h := who.asks(t, s.path, getProcesses, 0); h.Code != 200 || !strings.Contains(h.Body, `"name":"web\u001b[31m"`) {
+		if h := who.asks(t, s.path, getProcesses, 0); h.Code != 200 ||
+			!strings.Contains(h.Body, `"name":"web\u001b[31m"`) {
 			t.Errorf("%s: processes %+v", name, h)
 		}
-		if h := who.asks(t, s.path, postReconnect, 0); h.Code != 403 || !strings.Contains(h.Body, "members of its group may look only") {
+		if h := who.asks(t, s.path, postReconnect, 0); h.Code != 403 ||
+			!strings.Contains(h.Body, "members of its group may look only") {
 			t.Errorf("%s: reconnect %+v", name, h)
 		}
 	}
@@ -158,7 +167,8 @@ func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatalf("a killed agent cannot have cleared up: %v", err)
 	}
-	if _, err := agentsock.NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "no agent listens on "+path) {
+	if _, err := agentsock.NewClient(path).Status(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "no agent listens on "+path) {
 		t.Errorf("%v", err)
 	}
 }

@@ -97,7 +97,8 @@ func (s *Server) serve(ctx context.Context) error {
 
 	srv := &http.Server{
 		Handler:           s,
-		ReadHeaderTimeout: s.o.HeaderTime, ReadTimeout: s.o.HeaderTime, WriteTimeout: answerTime, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: s.o.HeaderTime, ReadTimeout: s.o.HeaderTime, WriteTimeout: answerTime,
+		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {

@@ -45,7 +45,10 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 		o.Status = func() agentsock.Status { return agentsock.Status{Agent: "second"} }
 	})
 
-	until(t, second.log.String, func() bool { return strings.Contains(second.log.String(), "another program listens on "+path+" (pid ") })
+	until(t, second.log.String, func() bool {
+		return strings.Contains(second.log.String(),
+			"another program listens on "+path+" (pid ")
+	})
 
 	ask := func(want string) {
 		t.Helper()
@@ -110,7 +113,8 @@ func TestTE7OnlySocketsAreReplaced(t *testing.T) {
 
 			l.SetUnlinkOnClose(false)
 
-			if err := errors.Join(l.Close(), os.WriteFile(other+"/file", []byte("kept"), 0o600), put(path, other)); err != nil {
+			if err := errors.Join(l.Close(), os.WriteFile(other+"/file", []byte("kept"), 0o600),
+				put(path, other)); err != nil {
 				t.Fatal(err)
 			}
 
@@ -120,7 +124,11 @@ func TestTE7OnlySocketsAreReplaced(t *testing.T) {
 			}
 
 			s := serve(t, path, "", nil)
-			until(t, s.log.String, func() bool { return strings.Contains(s.log.String(), path+" is there and is no socket") })
+			until(t, s.log.String, func() bool {
+				return strings.Contains(s.log.String(),
+					path+" is there and is no socket")
+			})
+
 			after, err := os.Lstat(path)
 			if err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode() {
 				t.Fatalf("%v became %v, %v", before, after, err)
@@ -156,7 +164,10 @@ func TestTE7FolderOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := serve(t, filepath.Join(dir, "agent.sock"), "", nil)
-			until(t, s.log.String, func() bool { return strings.Contains(s.log.String(), "cannot use the socket's folder") })
+			until(t, s.log.String, func() bool {
+				return strings.Contains(s.log.String(),
+					"cannot use the socket's folder")
+			})
 			if names, err := os.ReadDir(dir); len(names) != 0 || err != nil {
 				t.Errorf("%v, %v", names, err)
 			}
@@ -171,7 +182,11 @@ func TestSocketComesLater(t *testing.T) {
 	s := serve(t, filepath.Join(dir, "agent.sock"), "", nil)
 	until(t, s.log.String, func() bool { return strings.Contains(s.log.String(), "no such file or directory") })
 	other := serve(t, filepath.Join(openFolder(t), "agent.sock"), "no-such-group", nil)
-	until(t, other.log.String, func() bool { return strings.Contains(other.log.String(), "group: unknown group no-such-group") })
+	until(t, other.log.String, func() bool {
+		return strings.Contains(other.log.String(),
+			"group: unknown group no-such-group")
+	})
+
 	time.Sleep(time.Second) // in which it is tried again
 
 	if n := strings.Count(s.log.String(), "there is no local socket"); n != 1 {
@@ -214,12 +229,13 @@ func TestEndTakesOnlyItsOwn(t *testing.T) {
 // Whatever answers on a socket, the client ends with words.
 func TestClientOfAnything(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
-		"nothing":   {"", "closed the connection without an answer"},
-		"no HTTP":   {"\x00\xff\r\n\r\n", "cannot ask the agent"},
-		"no JSON":   {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[}", "cannot read the answer"},
-		"cut off":   {"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{", "cannot read the answer"},
-		"headers":   {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", 1<<16) + "\r\n", "the agent at "},
-		"redirect":  {"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "refuses: 302 Found"},
+		"nothing": {"", "closed the connection without an answer"},
+		"no HTTP": {"\x00\xff\r\n\r\n", "cannot ask the agent"},
+		"no JSON": {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[}", "cannot read the answer"},
+		"cut off": {"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{", "cannot read the answer"},
+		"headers": {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", 1<<16) + "\r\n", "the agent at "},
+		"redirect": {"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+			"refuses: 302 Found"},
 		"a refusal": {"HTTP/1.1 403 No\r\nContent-Length: 16\r\n\r\n" + `{"error":"mine"}`, "not allowed: mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +261,8 @@ func TestClientOfAnything(t *testing.T) {
 
 			defer func() { _ = l.Close(); <-done }()
 
-			if _, err := agentsock.NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := agentsock.NewClient(path).Status(t.Context()); err == nil ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -259,11 +276,16 @@ func TestTD1LocalSocket(t *testing.T) {
 		request string
 		code    int
 	}{
-		"header":       {"GET /status HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
-		"path":         {"GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\nHost: a\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
-		"body":         {"POST /reconnect HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{\"a\":\"b\"}", http.StatusBadRequest},
-		"great body":   {"POST /reconnect HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n{", http.StatusBadRequest},
-		"chunks":       {"POST /reconnect HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", http.StatusBadRequest},
+		"header": {"GET /status HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n",
+			http.StatusRequestHeaderFieldsTooLarge},
+		"path": {"GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\nHost: a\r\n\r\n",
+			http.StatusRequestHeaderFieldsTooLarge},
+		"body": {"POST /reconnect HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{\"a\":\"b\"}",
+			http.StatusBadRequest},
+		"great body": {"POST /reconnect HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n{",
+			http.StatusBadRequest},
+		"chunks": {"POST /reconnect HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+			http.StatusBadRequest},
 		"parameters":   {"POST /reconnect?all=1 HTTP/1.1\r\nHost: a\r\n\r\n", http.StatusBadRequest},
 		"other verb":   {"GET /reconnect HTTP/1.1\r\nHost: a\r\n\r\n", http.StatusMethodNotAllowed},
 		"other path":   {"POST /stop HTTP/1.1\r\nHost: a\r\n\r\n", http.StatusNotFound},
@@ -280,8 +302,11 @@ func TestTD1LocalSocket(t *testing.T) {
 		t.Error("the link was made anew")
 	}
 
-	slow := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", func(o *agentsock.Options) { o.HeaderTime = 200 * time.Millisecond }).up(t)
-	for _, begin := range []string{"", "GET /status HTTP/1.1\r\nX"} { // it is not waited for longer than that; the test would end with a time-out
+	slow := serve(t, filepath.Join(openFolder(t), "agent.sock"), "",
+		func(o *agentsock.Options) { o.HeaderTime = 200 * time.Millisecond }).up(t)
+
+	// it is not waited for longer than that; the test would end with a time-out
+	for _, begin := range []string{"", "GET /status HTTP/1.1\r\nX"} {
 		if h := ask(slow.path, begin); h.Code == 200 || h.Refused != "" {
 			t.Errorf("%q and nothing more: %+v", begin, h)
 		}
@@ -325,7 +350,8 @@ func TestTD1TooManyConnections(t *testing.T) {
 		_ = c.Close()
 	}
 
-	until(t, func() string { return "room is not made again" }, func() bool { return ask(s.path, getStatus).Code == 200 })
+	until(t, func() string { return "room is not made again" },
+		func() bool { return ask(s.path, getStatus).Code == 200 })
 }
 
 // An answer lists a bounded number of processes and says how many there are.
@@ -344,7 +370,8 @@ func TestTD1UnreadAnswers(t *testing.T) {
 	needsRoot(t)
 
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "100", func(o *agentsock.Options) {
-		o.Processes = func(most int) ([]agentsock.Process, int) { return make([]agentsock.Process, 3000), 3000 } // more than a socket takes in
+		// more than a socket takes in
+		o.Processes = func(most int) ([]agentsock.Process, int) { return make([]agentsock.Process, 3000), 3000 }
 	}).up(t)
 
 	var idle []net.Conn
@@ -388,5 +415,6 @@ func TestTD1UnreadAnswers(t *testing.T) {
 		t.Errorf("%d of %d were told to come later", later, len(idle))
 	}
 
-	until(t, func() string { return "those who do not read are never cut off" }, func() bool { return ask(s.path, getProcesses).Code == 200 })
+	until(t, func() string { return "those who do not read are never cut off" },
+		func() bool { return ask(s.path, getProcesses).Code == 200 })
 }

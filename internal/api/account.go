@@ -44,7 +44,11 @@ func readGrant(v *strictjson.Value) (g gozzard.Grant) {
 	role, businesses, namespaces := v.Get("role"), v.Get("businesses"), v.Get("namespaces")
 	clouds, nets, actions := v.Get("clouds"), v.Get("nets"), v.Get("actions")
 	g.Role = gozzard.Role(role.Str())
-	businesses.OptList(maxGrantList, func(e *strictjson.Value) { g.Businesses = append(g.Businesses, int(e.Int(1, 1<<40))) })
+	businesses.OptList(maxGrantList, func(e *strictjson.Value) {
+		g.Businesses = append(g.Businesses,
+			int(e.Int(1, 1<<40)))
+	})
+
 	namespaces.OptList(maxGrantList, func(e *strictjson.Value) { g.Namespaces = append(g.Namespaces, e.Str()) })
 	clouds.OptList(maxGrantList, func(e *strictjson.Value) { g.Clouds = append(g.Clouds, int(e.Int(0, 1<<31))) })
 

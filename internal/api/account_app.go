@@ -33,7 +33,8 @@ func (a *api) getApps(w http.ResponseWriter, _ *http.Request, _ gozzard.Caller) 
 	list := []appBody{}
 	for _, app := range acc.Apps() {
 		list = append(list, appBody{Code: app.Code, Secrets: len(app.Secrets), AssertsUsers: app.AssertsUsers,
-			MissingOpTypeMeansStart: app.MissingOpTypeMeansStart, Signs: acc.Signs(app.Code), Grants: renderGrants(app.Grants)})
+			MissingOpTypeMeansStart: app.MissingOpTypeMeansStart, Signs: acc.Signs(app.Code),
+			Grants: renderGrants(app.Grants)})
 	}
 
 	return answer(w, http.StatusOK, struct {
@@ -56,7 +57,8 @@ func (a *api) postApp(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		code, asserts, missing := root.Get("code"), root.Get("asserts_users"), root.Get("missing_op_type_means_start")
 		signs, grants := root.Get("signs"), root.Get("grants")
 		app.Code = requireName(&code)
-		app.AssertsUsers, app.MissingOpTypeMeansStart, signing = asserts.OptBool(false), missing.OptBool(false), signs.OptBool(false)
+		app.AssertsUsers, app.MissingOpTypeMeansStart, signing = asserts.OptBool(false), missing.OptBool(false),
+			signs.OptBool(false)
 		grants.OptList(maxGrantList, func(e *strictjson.Value) { app.Grants = append(app.Grants, readGrant(e)) })
 	})
 
@@ -90,7 +92,8 @@ func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 			b := v.Bool()
 			return &b
 		}
-		f = auth.Flags{AssertsUsers: optional("asserts_users"), MissingOpTypeMeansStart: optional("missing_op_type_means_start")}
+		f = auth.Flags{AssertsUsers: optional("asserts_users"),
+			MissingOpTypeMeansStart: optional("missing_op_type_means_start")}
 	})
 
 	if err != nil {

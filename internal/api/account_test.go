@@ -49,7 +49,9 @@ func newDesk(t *testing.T, provider *auth.Provider) *desk {
 		t.Fatal(err)
 	}
 
-	return &desk{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(), Authenticate: blueking.ByHeaders(acc.Book()), Challenge: blueking.AuthorizationHeader, Accounts: acc, Provider: provider})}
+	return &desk{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(),
+		Authenticate: blueking.ByHeaders(acc.Book()), Challenge: blueking.AuthorizationHeader, Accounts: acc,
+		Provider: provider})}
 }
 
 // as is how a caller says who he is.
@@ -57,7 +59,8 @@ type as func(*http.Request)
 
 func app(code, secret string) as {
 	return func(r *http.Request) {
-		b, _ := json.Marshal(map[string]string{"bk_app_code": code, "bk_app_secret": secret, "bk_username": "me"}) // three strings
+		// three strings
+		b, _ := json.Marshal(map[string]string{"bk_app_code": code, "bk_app_secret": secret, "bk_username": "me"})
 		r.Header.Set("X-Bkapi-Authorization", string(b))
 	}
 }
@@ -95,14 +98,19 @@ type secretAnswer struct{ Code, Secret, Token, ID string }
 func TestAppsOverTheAPI(t *testing.T) {
 	d := newDesk(t, nil)
 	var made, next secretAnswer
-	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"actions":["start"]}]}`, 201, &made)
+	d.do(admin, "POST", "/api/v1/apps",
+		`{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"actions":["start"]}]}`,
+		201, &made)
 	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop"}`, 409, nil)
 	shop := app("shop", made.Secret)
 	list := d.do(admin, "GET", "/api/v1/apps", "", 200, nil)
-	if strings.Contains(list, made.Secret) || !strings.Contains(list, `"actions":["start"]`) || !strings.Contains(list, `"secrets":1`) {
+	if strings.Contains(list, made.Secret) || !strings.Contains(list, `"actions":["start"]`) ||
+		!strings.Contains(list, `"secrets":1`) {
 		t.Fatalf("the apps are %s", list)
 	}
-	if who := d.do(shop, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"businesses":[2]`) || !strings.Contains(who, `"asserted":true`) {
+
+	if who := d.do(shop, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"businesses":[2]`) ||
+		!strings.Contains(who, `"asserted":true`) {
 		t.Fatalf("shop is %s", who)
 	}
 
@@ -119,28 +127,32 @@ func TestAppsOverTheAPI(t *testing.T) {
 	d.do(admin, "DELETE", "/api/v1/apps/admin", "", 409, nil)
 
 	rows, err := d.store.Audit(t.Context(), 10)
-	if err != nil || len(rows) != 6 || rows[0].Act != "app:delete shop" || rows[0].Caller.App != "admin" || rows[0].Caller.User != "me" {
+	if err != nil || len(rows) != 6 || rows[0].Act != "app:delete shop" || rows[0].Caller.App != "admin" ||
+		rows[0].Caller.User != "me" {
 		t.Fatalf("%v, the audit is %+v", err, rows)
 	}
 }
 
 func TestUsersOverTheAPI(t *testing.T) {
 	d := newDesk(t, nil)
-	d.do(admin, "POST", "/api/v1/users", `{"name":"alice","password":"a long password","grants":[{"role":"viewer","nets":["10.0.0.0/8"]}]}`, 201, nil)
+	d.do(admin, "POST", "/api/v1/users",
+		`{"name":"alice","password":"a long password","grants":[{"role":"viewer","nets":["10.0.0.0/8"]}]}`, 201, nil)
 	d.do(admin, "POST", "/api/v1/users", `{"name":"bob"}`, 201, nil)
 	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"a wrong password"}`, 401, nil)
 	d.do(nobody, "POST", "/api/v1/login", `{"user":"bob","password":""}`, 401, nil)
 	var session, token, other secretAnswer
 	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"a long password"}`, 200, &session)
 	alice := person(session.Token)
-	if who := d.do(alice, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"app":"user:alice","user":"alice","asserted":false`) {
+	if who := d.do(alice, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who,
+		`"app":"user:alice","user":"alice","asserted":false`) {
 		t.Fatalf("alice is %s", who)
 	}
 
 	d.do(alice, "POST", "/api/v1/users/alice/tokens", `{"days":1,"note":"laptop"}`, 201, &token)
 	d.do(person(token.Token), "GET", "/api/v1/whoami", "", 200, nil)
 
-	if list := d.do(alice, "GET", "/api/v1/users/alice/tokens", "", 200, nil); !strings.Contains(list, token.ID) || strings.Contains(list, token.Token) {
+	if list := d.do(alice, "GET", "/api/v1/users/alice/tokens", "", 200, nil); !strings.Contains(list, token.ID) ||
+		strings.Contains(list, token.Token) {
 		t.Fatalf("the tokens are %s", list)
 	}
 
@@ -151,7 +163,9 @@ func TestUsersOverTheAPI(t *testing.T) {
 	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop","grants":[{"role":"viewer"}]}`, 201, &shop)
 
 	delegate := func(r *http.Request) {
-		b, _ := json.Marshal(map[string]string{"bk_app_code": "shop", "bk_app_secret": shop.Secret, "bk_token": token.Token}) // three strings
+		// three strings
+		b, _ := json.Marshal(map[string]string{"bk_app_code": "shop", "bk_app_secret": shop.Secret,
+			"bk_token": token.Token})
 		r.Header.Set("X-Bkapi-Authorization", string(b))
 	}
 
@@ -167,13 +181,15 @@ func TestUsersOverTheAPI(t *testing.T) {
 	d.do(alice, "DELETE", "/api/v1/users/alice/tokens/"+token.ID, "", 200, nil)
 	d.do(person(token.Token), "GET", "/api/v1/whoami", "", 401, nil)
 	d.do(alice, "PUT", "/api/v1/users/alice/password", `{"password":"another password"}`, 401, nil)
-	d.do(alice, "PUT", "/api/v1/users/alice/password", `{"old":"a long password","password":"another password"}`, 200, nil)
+	d.do(alice, "PUT", "/api/v1/users/alice/password", `{"old":"a long password","password":"another password"}`, 200,
+		nil)
 	d.do(alice, "GET", "/api/v1/whoami", "", 401, nil)
 	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"another password"}`, 200, &session)
 	d.do(person(session.Token), "POST", "/api/v1/logout", "", 200, nil)
 	d.do(person(session.Token), "GET", "/api/v1/whoami", "", 401, nil)
 
-	if list := d.do(admin, "GET", "/api/v1/users", "", 200, nil); !strings.Contains(list, `"count":2`) || strings.Contains(list, "argon2id") {
+	if list := d.do(admin, "GET", "/api/v1/users", "", 200, nil); !strings.Contains(list, `"count":2`) ||
+		strings.Contains(list, "argon2id") {
 		t.Fatalf("the users are %s", list)
 	}
 
@@ -189,15 +205,18 @@ func TestGrantsOverTheAPI(t *testing.T) {
 	const grant = `{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`
 	d.do(admin, "POST", "/api/v1/grants", grant, 200, nil)
 
-	if list := d.do(admin, "GET", "/api/v1/grants", "", 200, nil); !strings.Contains(list, `{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`) {
+	if list := d.do(admin, "GET", "/api/v1/grants", "", 200, nil); !strings.Contains(list,
+		`{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`) {
 		t.Fatalf("the grants are %s", list)
 	}
 
 	d.do(admin, "DELETE", "/api/v1/grants", grant, 200, nil)
 	d.do(admin, "DELETE", "/api/v1/grants", grant, 404, nil)
 
-	for _, bad := range []string{`{}`, `{"user":"alice"}`, `{"user":"a","app":"b","grant":{"role":"viewer"}}`, `{"user":"alice","grant":{"role":"king"}}`,
-		`{"user":"alice","grant":{"role":"viewer","nets":["10.0.0.1/8"]}}`, `{"user":"alice","grant":{"role":"operator","actions":["none"]}}`,
+	for _, bad := range []string{`{}`, `{"user":"alice"}`, `{"user":"a","app":"b","grant":{"role":"viewer"}}`,
+		`{"user":"alice","grant":{"role":"king"}}`,
+		`{"user":"alice","grant":{"role":"viewer","nets":["10.0.0.1/8"]}}`,
+		`{"user":"alice","grant":{"role":"operator","actions":["none"]}}`,
 		`{"user":"alice","grant":{"role":"viewer","busineses":[2]}}`, `[]`, `{`} {
 		d.do(admin, "POST", "/api/v1/grants", bad, 400, nil)
 	}
@@ -207,13 +226,16 @@ func TestGrantsOverTheAPI(t *testing.T) {
 func TestAccountsNeedAnAdmin(t *testing.T) {
 	d := newDesk(t, nil)
 	var near, far, token secretAnswer
-	d.do(admin, "POST", "/api/v1/apps", `{"code":"near","asserts_users":true,"grants":[{"role":"admin","businesses":[2]},{"role":"enroller"},{"role":"operator"}]}`, 201, &near)
+	d.do(admin, "POST", "/api/v1/apps",
+		`{"code":"near","asserts_users":true,"grants":[{"role":"admin","businesses":[2]},{"role":"enroller"},{"role":"operator"}]}`, 201, &near)
 	d.do(admin, "POST", "/api/v1/apps", `{"code":"far","asserts_users":true}`, 201, &far)
 	d.do(admin, "POST", "/api/v1/users", `{"name":"alice","grants":[{"role":"operator"}]}`, 201, nil)
 	d.do(admin, "POST", "/api/v1/users/alice/tokens", `{}`, 201, &token)
 	before := d.do(admin, "GET", "/api/v1/grants", "", 200, nil)
-	paths := []string{"GET /api/v1/apps", "POST /api/v1/apps", "PUT /api/v1/apps/near", "DELETE /api/v1/apps/far", "POST /api/v1/apps/near/secrets",
-		"DELETE /api/v1/apps/near/secrets", "GET /api/v1/users", "POST /api/v1/users", "PUT /api/v1/users/alice", "DELETE /api/v1/users/alice",
+	paths := []string{"GET /api/v1/apps", "POST /api/v1/apps", "PUT /api/v1/apps/near", "DELETE /api/v1/apps/far",
+		"POST /api/v1/apps/near/secrets",
+		"DELETE /api/v1/apps/near/secrets", "GET /api/v1/users", "POST /api/v1/users", "PUT /api/v1/users/alice",
+		"DELETE /api/v1/users/alice",
 		"GET /api/v1/grants", "POST /api/v1/grants", "DELETE /api/v1/grants"}
 	body := `{"code":"evil","name":"evil","app":"near","grant":{"role":"admin"},"disabled":true}`
 	for _, p := range paths {
@@ -242,9 +264,14 @@ func TestAccountsNotKept(t *testing.T) {
 func TestProviderLogin(t *testing.T) {
 	there := fleettest.NewProvider(t)
 	var handler http.Handler
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		handler.ServeHTTP(w, r)
+	}))
+
 	t.Cleanup(srv.Close)
-	p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", ClientSecret: "s", RedirectURL: srv.URL + "/login/oidc/callback"})
+	p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", ClientSecret: "s",
+		RedirectURL: srv.URL + "/login/oidc/callback"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,13 +298,17 @@ func TestProviderLogin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		return &http.Client{Jar: jar, CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 	}
 
 	login := func(b, back *http.Client) (int, secretAnswer) {
 		res, _ := browse(b, srv.URL+"/login/oidc")
 		state := there.Visit(res.Header.Get("Location"))
-		res, a := browse(back, srv.URL+"/login/oidc/callback?"+url.Values{"state": {state}, "code": {fleettest.ProviderCode}}.Encode())
+		res, a := browse(back, srv.URL+"/login/oidc/callback?"+
+			url.Values{"state": {state}, "code": {fleettest.ProviderCode}}.Encode())
 		return res.StatusCode, a
 	}
 
@@ -291,9 +322,11 @@ func TestProviderLogin(t *testing.T) {
 	if code != http.StatusOK {
 		t.Fatalf("a login gets %d", code)
 	}
-	if who := d.do(person(session.Token), "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"user":"a@example.com"`) {
+	if who := d.do(person(session.Token), "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who,
+		`"user":"a@example.com"`) {
 		t.Fatalf("the session is of %s", who)
 	}
+
 	if code, _ := login(newBrowser(), newBrowser()); code != http.StatusUnauthorized {
 		t.Fatalf("a login that another browser began gets %d", code)
 	}

@@ -29,7 +29,8 @@ type tokenBody struct {
 }
 
 func renderToken(t *auth.Token, secret string) tokenBody {
-	return tokenBody{ID: t.ID, User: t.User, Note: t.Note, Session: t.Session, Created: t.Created, Expires: t.Expires, Token: secret}
+	return tokenBody{ID: t.ID, User: t.User, Note: t.Note, Session: t.Session, Created: t.Created, Expires: t.Expires,
+		Token: secret}
 }
 
 // getUsers lists a page of the people, without anything they prove themselves with.
@@ -53,7 +54,8 @@ func (a *api) getUsers(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	all, list := acc.Users(), []userBody{}
 	first := min(start, len(all))
 	for _, u := range all[first:min(len(all), first+limit)] {
-		list = append(list, userBody{Name: u.Name, Password: acc.HasPassword(u.Name), Subject: u.Subject, Disabled: u.Disabled, Grants: renderGrants(u.Grants)})
+		list = append(list, userBody{Name: u.Name, Password: acc.HasPassword(u.Name), Subject: u.Subject,
+			Disabled: u.Disabled, Grants: renderGrants(u.Grants)})
 	}
 
 	return answer(w, http.StatusOK, struct {
@@ -168,8 +170,12 @@ func (a *api) putPassword(w http.ResponseWriter, r *http.Request, caller gozzard
 	if err != nil {
 		return err
 	}
+
 	if !caller.Rights.All() {
-		if err := auth.Login(r, func() (string, error) { return name, acc.CheckPassword(r.Context(), name, old) }); err != nil {
+		if err := auth.Login(r, func() (string, error) {
+			return name,
+				acc.CheckPassword(r.Context(), name, old)
+		}); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,8 @@ func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err
 	}
 
 	if status >= http.StatusInternalServerError {
-		a.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "request_id", text.RequestID, "err", err)
+		a.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "request_id",
+			text.RequestID, "err", err)
 	}
 
 	body, encErr := encode(errorBody{text})

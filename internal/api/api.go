@@ -71,11 +71,13 @@ const Door = "api"
 type access uint8
 
 const (
-	accessCaller          access = iota + 1 // credentials of an app, with a user
-	accessOpen                              // anybody
-	accessLoopbackOrKnown                   // anybody on this machine, others with credentials and sight of the whole fleet
-	accessAdmin                             // credentials of somebody who may do everything
-	accessHost                              // a host that enrols or renews: by its token or its certificate, over TLS 1.3
+	accessCaller access = iota + 1 // credentials of an app, with a user
+	accessOpen                     // anybody
+	// anybody on this machine, others with credentials and sight of the whole fleet
+	accessLoopbackOrKnown
+	accessAdmin // credentials of somebody who may do everything
+	// a host that enrols or renews: by its token or its certificate, over TLS 1.3
+	accessHost
 )
 
 type route struct {
@@ -200,7 +202,8 @@ func (a *api) onPath(methods map[string]route) http.Handler {
 		rt, ok := methods[method]
 		if !ok {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			a.failStatus(w, r, http.StatusMethodNotAllowed, gozzard.Errorf(gozzard.ErrInvalid, "this path takes %s", strings.Join(allowed, ", ")))
+			a.failStatus(w, r, http.StatusMethodNotAllowed,
+				gozzard.Errorf(gozzard.ErrInvalid, "this path takes %s", strings.Join(allowed, ", ")))
 			return
 		}
 

@@ -37,7 +37,8 @@ type plane struct {
 }
 
 func newPlane() *plane {
-	return &plane{Index: fleet.New(), results: map[gozzard.TaskID]record.TaskResults{}, ring: control.NewEventRing(50, time.Now())}
+	return &plane{Index: fleet.New(), results: map[gozzard.TaskID]record.TaskResults{},
+		ring: control.NewEventRing(50, time.Now())}
 }
 
 func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
@@ -62,7 +63,8 @@ func (p *plane) Results(_ context.Context, caller gozzard.Caller, id gozzard.Tas
 	return r, nil
 }
 
-func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (record.TaskResults, error) {
+func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,
+	max time.Duration) (record.TaskResults, error) {
 	p.awaited = max
 	return p.Results(ctx, caller, id)
 }
@@ -93,11 +95,13 @@ func (p *plane) Events(_ gozzard.Caller, f record.EventFilter, limit int) record
 	return p.ring.Newest(f, seesAll, limit)
 }
 
-func (p *plane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{}) {
+func (p *plane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage,
+	<-chan struct{}) {
 	return p.ring.After(f, seesAll, id, limit)
 }
 
-func (p *plane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+func (p *plane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk,
+	error) {
 	return p.log(t, q)
 }
 
@@ -132,14 +136,17 @@ func newServer(t testing.TB) *server {
 	for agent, addrs := range map[gozzard.AgentID][]gozzard.HostAddr{
 		"a1": {at(0, "10.0.0.1")}, "a2": {at(0, "10.0.0.2")}, "a3": {at(3, "10.0.0.1"), at(3, "10.0.0.9")},
 	} {
-		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "host-" + string(agent), OS: "linux", Arch: "amd64"}, Session: 1, Online: agent != "a3",
+		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "host-" + string(agent),
+			OS: "linux", Arch: "amd64"}, Session: 1, Online: agent != "a3",
 			LastSeen: time.Unix(1700000000, 0)})
 	}
 
 	for _, agent := range []gozzard.AgentID{"a1", "a2", "a3"} {
 		var rows []gozzard.Status
-		for _, k := range []gozzard.Key{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "worker"}, {Namespace: "游戏", Name: "网关服"}} {
-			rows = append(rows, gozzard.Status{Key: k, State: gozzard.StateRunning, Wanted: gozzard.StateRunning, PID: 77, Hosted: k.Name != "worker", Labels: map[string]string{"tier": "front"}})
+		for _, k := range []gozzard.Key{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "worker"},
+			{Namespace: "游戏", Name: "网关服"}} {
+			rows = append(rows, gozzard.Status{Key: k, State: gozzard.StateRunning, Wanted: gozzard.StateRunning,
+				PID: 77, Hosted: k.Name != "worker", Labels: map[string]string{"tier": "front"}})
 		}
 		rows[1].State, rows[1].PID = gozzard.StateStopped, -1
 		p.Apply(agent, rows, nil)
@@ -147,7 +154,8 @@ func newServer(t testing.TB) *server {
 
 	m := api.NewMetrics()
 	m.Watch(p.Index, func() api.FabricCounts { return api.FabricCounts{Sent: 5} })
-	return &server{plane: p, metrics: m, handler: api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Metrics: m})}
+	return &server{plane: p, metrics: m, handler: api.New(api.Options{Plane: p,
+		Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Metrics: m})}
 }
 
 func at(cloud int, ip string) gozzard.HostAddr {
@@ -218,11 +226,16 @@ func (r reply) decode(t *testing.T, v any) {
 
 func TestNothingIsServedToStrangers(t *testing.T) {
 	s := newServer(t)
-	for _, path := range []string{"POST /api/v1/operations", "GET /api/v1/tasks/GSETASK:20240102030405:7", "GET /api/v1/processes", "PUT /api/v1/processes",
-		"DELETE /api/v1/processes", "GET /api/v1/hosts", "GET /metrics", "GET /api/v1/topology", "GET /api/v1/topology/2", "PUT /api/v1/topology/2", "GET /api/v1/topology/2/tree"} {
+	for _, path := range []string{"POST /api/v1/operations", "GET /api/v1/tasks/GSETASK:20240102030405:7",
+		"GET /api/v1/processes", "PUT /api/v1/processes",
+		"DELETE /api/v1/processes", "GET /api/v1/hosts", "GET /metrics", "GET /api/v1/topology",
+		"GET /api/v1/topology/2", "PUT /api/v1/topology/2", "GET /api/v1/topology/2/tree"} {
 		method, path, _ := strings.Cut(path, " ")
-		for name, auth := range map[string]string{"none": "", "wrong": `{"bk_app_code":"app","bk_app_secret":"wrong","bk_username":"me"}`, "no user": `{"bk_app_code":"app","bk_app_secret":"` + secret + `"}`} {
-			r := s.call(method, path, `{"action":"start","names":["web"],"all":true}`, header("X-Bkapi-Authorization", auth))
+		for name, auth := range map[string]string{"none": "",
+			"wrong":   `{"bk_app_code":"app","bk_app_secret":"wrong","bk_username":"me"}`,
+			"no user": `{"bk_app_code":"app","bk_app_secret":"` + secret + `"}`} {
+			r := s.call(method, path, `{"action":"start","names":["web"],"all":true}`,
+				header("X-Bkapi-Authorization", auth))
 			if r.code != http.StatusUnauthorized {
 				t.Errorf("%s %s with credentials %q answers %d", method, path, name, r.code)
 			}
@@ -236,9 +249,11 @@ func TestNothingIsServedToStrangers(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	s := newServer(t)
-	if r := s.call("GET", "/healthz", "", header("X-Bkapi-Authorization", "")); r.code != 200 || r.body != "{\"status\":\"ok\"}\n" {
+	if r := s.call("GET", "/healthz", "", header("X-Bkapi-Authorization", "")); r.code != 200 ||
+		r.body != "{\"status\":\"ok\"}\n" {
 		t.Errorf("healthz answers %d %s", r.code, r.body)
 	}
+
 	if r := s.call("GET", "/readyz", "", header("X-Bkapi-Authorization", "")); r.code != 200 {
 		t.Errorf("readyz answers %d", r.code)
 	}
@@ -269,10 +284,14 @@ func TestMetrics(t *testing.T) {
 
 	r := s.call("GET", "/metrics", "", local)
 	for _, want := range []string{
-		`gozzard_http_requests_total{code="200",route="/api/v1/hosts"} 1`, `gozzard_http_requests_total{code="404",route="other"} 1`,
-		`gozzard_tasks_accepted_total 1`, `gozzard_attempts_accepted_total 3`, `gozzard_attempts_settled_total{code="other",state="failed"} 1`,
-		`gozzard_agents{online="true"} 2`, `gozzard_live_rows{state="running"} 6`, `gozzard_store_errors_total{call="accept"} 1`,
-		`gozzard_fabric_messages_total{what="sent"} 5`, `gozzard_security_refused_total{rule="session"} 1`, `gozzard_store_seconds_count{call="accept"} 1`,
+		`gozzard_http_requests_total{code="200",route="/api/v1/hosts"} 1`,
+		`gozzard_http_requests_total{code="404",route="other"} 1`,
+		`gozzard_tasks_accepted_total 1`, `gozzard_attempts_accepted_total 3`,
+		`gozzard_attempts_settled_total{code="other",state="failed"} 1`,
+		`gozzard_agents{online="true"} 2`, `gozzard_live_rows{state="running"} 6`,
+		`gozzard_store_errors_total{call="accept"} 1`,
+		`gozzard_fabric_messages_total{what="sent"} 5`, `gozzard_security_refused_total{rule="session"} 1`,
+		`gozzard_store_seconds_count{call="accept"} 1`,
 	} {
 		if !strings.Contains(r.body, want) {
 			t.Errorf("metrics lack %s", want)
@@ -300,7 +319,8 @@ func TestPathsAndMethods(t *testing.T) {
 
 func TestErrorsOfThePlane(t *testing.T) {
 	for kind, code := range map[gozzard.ErrorKind]int{
-		gozzard.ErrInvalid: 400, gozzard.ErrConflict: 409, gozzard.ErrRateLimited: 429, gozzard.ErrStorageFull: 507, gozzard.ErrUnavailable: 503, gozzard.ErrInternal: 500,
+		gozzard.ErrInvalid: 400, gozzard.ErrConflict: 409, gozzard.ErrRateLimited: 429, gozzard.ErrStorageFull: 507,
+		gozzard.ErrUnavailable: 503, gozzard.ErrInternal: 500,
 		gozzard.ErrAppForbidden: 403, gozzard.ErrUserForbidden: 403, gozzard.ErrNotFound: 404,
 	} {
 		s := newServer(t)

@@ -87,7 +87,9 @@ func newAuditRow(l *gozzard.AuditLink) auditRow {
 		at = l.At.UTC().Format(time.RFC3339Nano)
 	}
 	return auditRow{
-		Seq: l.Seq, At: at, App: l.Caller.App, User: l.Caller.User, Asserted: l.Caller.Asserted, Act: l.Act, TaskID: l.TaskID,
-		RequestHash: hex.EncodeToString(l.RequestHash[:]), Targets: l.Targets, HostsHash: hex.EncodeToString(l.HostsHash[:]), Hash: l.Hash,
+		Seq: l.Seq, At: at, App: l.Caller.App, User: l.Caller.User, Asserted: l.Caller.Asserted, Act: l.Act,
+		TaskID:      l.TaskID,
+		RequestHash: hex.EncodeToString(l.RequestHash[:]), Targets: l.Targets,
+		HostsHash: hex.EncodeToString(l.HostsHash[:]), Hash: l.Hash,
 	}
 }

@@ -22,8 +22,10 @@ func newAudit() heldAudit {
 	var prev gozzard.AuditHash
 	var list heldAudit
 	for i, act := range []string{"operate:stop", "operate:kill"} {
-		l := gozzard.AuditLink{AuditRow: gozzard.AuditRow{Seq: int64(i + 1), At: time.UnixMilli(1_800_000_000_123).UTC(), Act: act, Targets: 7,
-			Caller: gozzard.Caller{App: "a", User: "张三", Asserted: true}, TaskID: "GSETASK:20260101000000:1", RequestHash: [32]byte{1}, HostsHash: [32]byte{2}}}
+		l := gozzard.AuditLink{AuditRow: gozzard.AuditRow{Seq: int64(i + 1),
+			At: time.UnixMilli(1_800_000_000_123).UTC(), Act: act, Targets: 7,
+			Caller: gozzard.Caller{App: "a", User: "张三", Asserted: true}, TaskID: "GSETASK:20260101000000:1",
+			RequestHash: [32]byte{1}, HostsHash: [32]byte{2}}}
 		l.Hash = l.Chain(prev)
 		prev = l.Hash
 		list = append(list, l)
@@ -45,20 +47,24 @@ func (h heldAudit) AuditHead(context.Context) (gozzard.AuditHead, error) {
 func auditServer(t *testing.T) *server {
 	t.Helper()
 	book, err := auth.New(auth.Config{Apps: []auth.App{
-		{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true, Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}},
-		{Code: "part", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true, Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin, Clouds: []int{0}}}},
+		{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true,
+			Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}},
+		{Code: "part", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true,
+			Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin, Clouds: []int{0}}}},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &server{plane: newPlane(), handler: api.New(api.Options{Plane: newPlane(), Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Audit: newAudit()})}
+	return &server{plane: newPlane(), handler: api.New(api.Options{Plane: newPlane(),
+		Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Audit: newAudit()})}
 }
 
 func TestAudit(t *testing.T) {
 	s := auditServer(t)
 	res := s.call(http.MethodGet, "/api/v1/audit?limit=1", "")
 	var page client.AuditPage
-	if err := json.Unmarshal([]byte(res.body), &page); err != nil || res.code != 200 || len(page.Rows) != 1 || page.Head.Seq != 2 {
+	if err := json.Unmarshal([]byte(res.body), &page); err != nil || res.code != 200 || len(page.Rows) != 1 ||
+		page.Head.Seq != 2 {
 		t.Fatalf("%d %s, %v", res.code, res.body, err)
 	}
 
@@ -94,7 +100,8 @@ func TestAudit(t *testing.T) {
 func TestAuditIsForAdminsOfEverything(t *testing.T) {
 	s := auditServer(t)
 	as := func(code, key string) func(*http.Request) {
-		return header("X-Bkapi-Authorization", `{"bk_app_code":"`+code+`","bk_app_secret":"`+key+`","bk_username":"me"}`)
+		return header("X-Bkapi-Authorization", `{"bk_app_code":"`+code+`","bk_app_secret":"`+key+
+			`","bk_username":"me"}`)
 	}
 	if res := s.call(http.MethodGet, "/api/v1/audit", "", as("part", secret)); res.code != 403 {
 		t.Errorf("an admin of a part: %d %s", res.code, res.body)
@@ -119,7 +126,8 @@ func TestTI5InsideIsNotShown(t *testing.T) {
 	if res := s.call(http.MethodGet, "/metrics", "", stranger, local); res.code != 200 {
 		t.Errorf("metrics on this machine: %d", res.code)
 	}
-	if res := s.call(http.MethodGet, "/metrics", "", stranger, local, header("X-Forwarded-For", "192.0.2.1")); res.code != 401 {
+	if res := s.call(http.MethodGet, "/metrics", "", stranger, local,
+		header("X-Forwarded-For", "192.0.2.1")); res.code != 401 {
 		t.Errorf("metrics by a proxy on this machine: %d", res.code)
 	}
 

@@ -47,7 +47,8 @@ func (c *cloudFinder) of(ip netip.Addr) (int, error) {
 		for i, n := range clouds {
 			list[i] = strconv.Itoa(n)
 		}
-		return 0, fmt.Errorf("%s is in the clouds %s: say which, such as %d:%s", ip, strings.Join(list, ", "), clouds[0], ip)
+		return 0, fmt.Errorf("%s is in the clouds %s: say which, such as %d:%s", ip, strings.Join(list, ", "),
+			clouds[0], ip)
 	}
 }
 

@@ -22,7 +22,8 @@ const maxEnrolBody = 32 << 10
 // is only shown over TLS.
 func (a *api) admitHost(r *http.Request) error {
 	if a.Enrol == nil || r.TLS == nil || r.TLS.Version < tls.VersionTLS13 {
-		return gozzard.Errorf(gozzard.ErrUnauthenticated, "hosts are enrolled over TLS 1.3 only, by a server that enrols")
+		return gozzard.Errorf(gozzard.ErrUnauthenticated,
+			"hosts are enrolled over TLS 1.3 only, by a server that enrols")
 	}
 	return nil
 }
@@ -46,7 +47,8 @@ func readStrict(w http.ResponseWriter, r *http.Request, limit int64, out any) er
 	dec.DisallowUnknownFields()
 
 	if err := dec.Decode(out); err != nil {
-		return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the body is not a request of this kind: " + clip(err.Error()), Cause: err}
+		return &gozzard.Error{Kind: gozzard.ErrInvalid,
+			Message: "the body is not a request of this kind: " + clip(err.Error()), Cause: err}
 	}
 
 	return nil
@@ -134,7 +136,8 @@ func renderEnrolToken(t *enrol.TokenRecord, now time.Time) enrolTokenBody {
 	case !now.Before(t.Expires):
 		state = "over"
 	}
-	return enrolTokenBody{ID: t.ID, State: state, Created: t.Created.UTC(), Expires: t.Expires.UTC(), Uses: t.Uses, Used: t.Used, Cloud: t.Cloud, CIDRs: t.Nets,
+	return enrolTokenBody{ID: t.ID, State: state, Created: t.Created.UTC(), Expires: t.Expires.UTC(), Uses: t.Uses,
+		Used: t.Used, Cloud: t.Cloud, CIDRs: t.Nets,
 		Approve: t.Approve, Agent: t.Agent, CreatedBy: t.CreatedBy}
 }
 
@@ -149,19 +152,23 @@ func (a *api) postEnrolToken(w http.ResponseWriter, r *http.Request, caller gozz
 		return err
 	}
 
-	wish := enrol.TokenRequest{TTL: enrol.DefaultTTL, Uses: 1, Cloud: in.Cloud, Nets: in.CIDRs, Approve: in.Approve, Agent: in.Agent}
+	wish := enrol.TokenRequest{TTL: enrol.DefaultTTL, Uses: 1, Cloud: in.Cloud, Nets: in.CIDRs, Approve: in.Approve,
+		Agent: in.Agent}
 
 	if in.Uses != nil {
 		wish.Uses = *in.Uses
 	}
+
 	if in.TTL != "" {
 		if wish.TTL, err = time.ParseDuration(in.TTL); err != nil {
-			return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "ttl", Text: "must be a duration such as 1h30m"}}}
+			return &gozzard.Error{Kind: gozzard.ErrInvalid,
+				Faults: []gozzard.Fault{{Path: "ttl", Text: "must be a duration such as 1h30m"}}}
 		}
 	}
 
 	if slices.ContainsFunc(wish.Nets, func(n netip.Prefix) bool { return !n.IsValid() }) {
-		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "cidrs", Text: "must be networks such as 10.0.0.0/8"}}}
+		return &gozzard.Error{Kind: gozzard.ErrInvalid,
+			Faults: []gozzard.Fault{{Path: "cidrs", Text: "must be networks such as 10.0.0.0/8"}}}
 	}
 
 	token, rec, err := desk.CreateToken(r.Context(), caller, wish)
@@ -217,7 +224,8 @@ type memberBody struct {
 }
 
 func renderMember(m *enrol.AgentRecord) memberBody {
-	return memberBody{Agent: m.Agent, Cloud: m.Cloud, IPs: m.IPs, Hostname: m.Hostname, State: m.State, Reason: m.Reason, NotAfter: m.NotAfter.UTC(),
+	return memberBody{Agent: m.Agent, Cloud: m.Cloud, IPs: m.IPs, Hostname: m.Hostname, State: m.State,
+		Reason: m.Reason, NotAfter: m.NotAfter.UTC(),
 		Enrolled: m.Enrolled.UTC(), Token: m.Token}
 }
 

@@ -22,7 +22,8 @@ const (
 	streamType  = "text/event-stream"
 	streamBatch = 20 * time.Millisecond // events come in flocks; a thousand readers are not woken for each
 	streamBeat  = 15 * time.Second      // a comment, so that proxies and clients know that the stream lives
-	streamStall = 10 * time.Second      // a client that takes nothing for that long is cut off; it can go on where it was
+	// a client that takes nothing for that long is cut off; it can go on where it was
+	streamStall = 10 * time.Second
 )
 
 type eventsBody struct {
@@ -114,7 +115,8 @@ func parseSince(s string) (time.Time, bool) {
 }
 
 func renderEvent(e *record.Event) eventBody {
-	b := eventBody{ID: e.ID, Agent: e.Agent, Cloud: e.Addr.Cloud, Namespace: e.Key.Namespace, Name: e.Key.Name, Kind: e.Kind, At: e.At, PID: e.PID, Code: e.Code,
+	b := eventBody{ID: e.ID, Agent: e.Agent, Cloud: e.Addr.Cloud, Namespace: e.Key.Namespace, Name: e.Key.Name,
+		Kind: e.Kind, At: e.At, PID: e.PID, Code: e.Code,
 		Signal: e.Signal, Core: e.Core, Message: e.Message}
 	if e.Addr.IP.IsValid() {
 		b.IP = e.Addr.IP.String()
@@ -164,7 +166,8 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if err := a.follow(r, caller, s, f, at); err != nil { // the client has gone or takes nothing; the answer is under way, so nobody can be told
+	// the client has gone or takes nothing; the answer is under way, so nobody can be told
+	if err := a.follow(r, caller, s, f, at); err != nil {
 		a.Log.DebugContext(r.Context(), "event stream ended", "err", err)
 	}
 
@@ -240,7 +243,8 @@ func (s *stream) flush() error {
 	if s.buf.Len() == 0 {
 		return nil
 	}
-	if err := s.control.SetWriteDeadline(time.Now().Add(streamStall)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := s.control.SetWriteDeadline(time.Now().Add(streamStall)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	if _, err := s.w.Write(s.buf.Bytes()); err != nil {

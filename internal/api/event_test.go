@@ -17,7 +17,8 @@ import (
 
 func (s *server) happen(agent gozzard.AgentID, seq uint64, name string, kind gozzard.EventKind) {
 	s.ring.Add(agent, at(0, "10.0.0.1"), []gozzard.Event{{
-		Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: kind, At: 1_700_000_000_000 + int64(seq)*1000, PID: 7, Code: 3, Message: "line\nbreak",
+		Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: kind,
+		At: 1_700_000_000_000 + int64(seq)*1000, PID: 7, Code: 3, Message: "line\nbreak",
 	}})
 }
 
@@ -28,7 +29,8 @@ func TestEventsAreListed(t *testing.T) {
 	s.happen("a1", 2, "worker", gozzard.EventExited)
 
 	for path, want := range map[string]int{
-		"": 3, "?name=web": 2, "?name=w*&kind=exited": 2, "?host=a2": 1, "?host=0:10.0.0.2": 1, "?host=nobody": 0, "?namespace=other": 0, "?limit=1": 1,
+		"": 3, "?name=web": 2, "?name=w*&kind=exited": 2, "?host=a2": 1, "?host=0:10.0.0.2": 1, "?host=nobody": 0,
+		"?namespace=other": 0, "?limit=1": 1,
 		"?since=1700000002000": 1, "?since=2023-11-14T22:13:22Z": 1,
 	} {
 		r := s.call(http.MethodGet, "/api/v1/events"+path, "")
@@ -36,7 +38,8 @@ func TestEventsAreListed(t *testing.T) {
 			Events []struct{ ID, At int64 }
 			Next   uint64
 		}
-		if err := json.Unmarshal([]byte(r.body), &body); err != nil || r.code != http.StatusOK || len(body.Events) != want || body.Next == 0 {
+		if err := json.Unmarshal([]byte(r.body), &body); err != nil || r.code != http.StatusOK ||
+			len(body.Events) != want || body.Next == 0 {
 			t.Errorf("%s: %d %v, want %d of %s", path, r.code, err, want, r.body)
 		}
 	}
@@ -47,7 +50,8 @@ func TestEventsAreListed(t *testing.T) {
 		}
 	}
 
-	if r := s.call(http.MethodGet, "/api/v1/events", "", func(r *http.Request) { r.Header.Del("X-Bkapi-Authorization") }); r.code != http.StatusUnauthorized {
+	if r := s.call(http.MethodGet, "/api/v1/events", "",
+		func(r *http.Request) { r.Header.Del("X-Bkapi-Authorization") }); r.code != http.StatusUnauthorized {
 		t.Errorf("without credentials: %d", r.code)
 	}
 }
@@ -114,7 +118,8 @@ func TestEventsAreStreamed(t *testing.T) {
 	s.happen("a1", 2, "worker", gozzard.EventExited)
 	s.happen("a1", 3, "web", gozzard.EventStarted)
 
-	if id, data := next(t, lines), next(t, lines); id != fmt.Sprint("id: ", before+2) || !strings.Contains(data, `"kind":"started"`) || !strings.Contains(data, `line\nbreak`) {
+	if id, data := next(t, lines), next(t, lines); id != fmt.Sprint("id: ", before+2) ||
+		!strings.Contains(data, `"kind":"started"`) || !strings.Contains(data, `line\nbreak`) {
 		t.Errorf("%s\n%s", id, data)
 	}
 
@@ -142,7 +147,8 @@ func TestEventsAreStreamed(t *testing.T) {
 
 	stop()
 
-	if r := s.call(http.MethodGet, "/api/v1/events/stream", "", func(r *http.Request) { r.Header.Set("Last-Event-ID", "x") }); r.code != http.StatusBadRequest {
+	if r := s.call(http.MethodGet, "/api/v1/events/stream", "",
+		func(r *http.Request) { r.Header.Set("Last-Event-ID", "x") }); r.code != http.StatusBadRequest {
 		t.Errorf("a bad id: %d", r.code)
 	}
 }
@@ -159,7 +165,8 @@ func TestLogIsRead(t *testing.T) {
 	}
 
 	r := s.call(http.MethodGet, "/api/v1/logs?namespace=shop&name=web&host=a1", "")
-	if r.code != http.StatusOK || strings.TrimSpace(r.body) != `{"text":"a`+"\uFFFD"+`网","offset":10,"next":15}` || asked.Lines != 100 || asked.Offset != -1 {
+	if r.code != http.StatusOK || strings.TrimSpace(r.body) != `{"text":"a`+"\uFFFD"+`网","offset":10,"next":15}` ||
+		asked.Lines != 100 || asked.Offset != -1 {
 		t.Errorf("%d %s, asked %+v", r.code, r.body, asked)
 	}
 
@@ -170,8 +177,10 @@ func TestLogIsRead(t *testing.T) {
 	}
 
 	for path, code := range map[string]int{
-		"?namespace=shop&name=web": 400, "?name=web&host=a1": 400, "?namespace=shop&name=../x&host=a1": 400, "?namespace=shop&name=web&host=a1&lines=0": 400,
-		"?namespace=shop&name=web&host=a1&host=a2": 400, "?namespace=shop&name=web&host=a1&offset=-5": 400, "?namespace=shop&name=web&host=a2": 503,
+		"?namespace=shop&name=web": 400, "?name=web&host=a1": 400, "?namespace=shop&name=../x&host=a1": 400,
+		"?namespace=shop&name=web&host=a1&lines=0": 400,
+		"?namespace=shop&name=web&host=a1&host=a2": 400, "?namespace=shop&name=web&host=a1&offset=-5": 400,
+		"?namespace=shop&name=web&host=a2": 503,
 	} {
 		if r := s.call(http.MethodGet, "/api/v1/logs"+path, ""); r.code != code {
 			t.Errorf("%s: %d %s", path, r.code, r.body)

@@ -40,7 +40,8 @@ func parseExpression(text string) (*topology.Expression, []string) {
 		var why *expression.Error
 		switch {
 		case errors.As(err, &why):
-			faults = append(faults, fmt.Sprintf("field %d (%s) %q: %s at character %d", i+1, fieldNames[i], clip(field), why.Reason, why.Pos+1))
+			faults = append(faults, fmt.Sprintf("field %d (%s) %q: %s at character %d", i+1, fieldNames[i],
+				clip(field), why.Reason, why.Pos+1))
 		case err != nil:
 			faults = append(faults, fmt.Sprintf("field %d (%s): %s", i+1, fieldNames[i], err))
 		case !e.All():

@@ -42,14 +42,17 @@ func (still) EnrolTokens(context.Context) ([]enrol.TokenRecord, error)         {
 func (still) RevokeEnrolToken(context.Context, string, enrol.AuditEntry) error { return errKept }
 func (still) Members(context.Context) ([]enrol.AgentRecord, error)             { return nil, nil }
 
-func (still) Enrol(_ context.Context, _ string, _ gozzard.AgentID, decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error), _ enrol.AuditEntry) (enrol.AgentRecord, error) {
+func (still) Enrol(_ context.Context, _ string, _ gozzard.AgentID,
+	decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error),
+	_ enrol.AuditEntry) (enrol.AgentRecord, error) {
 	if rec, err := decide(enrol.TokenRecord{}, enrol.AgentRecord{}); err != nil {
 		return rec, err
 	}
 	return enrol.AgentRecord{}, errKept
 }
 
-func (still) ChangeMember(_ context.Context, _ gozzard.AgentID, change func(enrol.AgentRecord) (enrol.AgentRecord, error), _ enrol.AuditEntry) (enrol.AgentRecord, error) {
+func (still) ChangeMember(_ context.Context, _ gozzard.AgentID,
+	change func(enrol.AgentRecord) (enrol.AgentRecord, error), _ enrol.AuditEntry) (enrol.AgentRecord, error) {
 	return enrol.AgentRecord{}, errKept
 }
 
@@ -86,7 +89,8 @@ func (stillPlane) ApplyTopology(context.Context, record.ApplyRequest) (record.Ap
 
 func stillHandler(f *testing.F, s *server) http.Handler {
 	f.Helper()
-	keep := still{auth.Config{Apps: []auth.App{{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true, Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}}}}}
+	keep := still{auth.Config{Apps: []auth.App{{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)},
+		AssertsUsers: true, Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}}}}}
 	accounts, err := auth.Open(f.Context(), keep, auth.Options{})
 	if err != nil {
 		f.Fatal(err)
@@ -97,7 +101,9 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 		f.Fatal(err)
 	}
 
-	desk, err := enrol.NewRegistry(f.Context(), enrol.RegistryOptions{Store: keep, Authority: authority, Key: func() signing.Key { return signing.Key{} }})
+	desk, err := enrol.NewRegistry(f.Context(), enrol.RegistryOptions{Store: keep, Authority: authority,
+		Key: func() signing.Key { return signing.Key{} }})
+
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -113,7 +119,8 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 		f.Fatal(err)
 	}
 
-	return api.New(api.Options{Plane: stillPlane{s.plane}, Authenticate: blueking.ByHeaders(accounts.Book()), Challenge: blueking.AuthorizationHeader, Accounts: accounts, Enrol: desk, Audit: keep, Releases: releases})
+	return api.New(api.Options{Plane: stillPlane{s.plane}, Authenticate: blueking.ByHeaders(accounts.Book()),
+		Challenge: blueking.AuthorizationHeader, Accounts: accounts, Enrol: desk, Audit: keep, Releases: releases})
 }
 
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
@@ -124,27 +131,33 @@ func FuzzRequest(f *testing.F) {
 	z := fuzztest.New(f)
 	routes := api.Routes()
 	for _, seed := range [][4]string{
-		{"/api/v1/operations", "", "wait=1s&confirm=2", `{"action":"restart","namespace":"shop","names":["web"],"hosts":[{"cloud":0,"ip":"10.0.0.1"},{"agent":"a2"}],"confirm":2}`},
-		{"/api/v1/operations", "", "", `{"action":"start","biz":2,"env":3,"expression":"front*.[web,db].*.nginx.*","when_offline":"wait","wait_seconds":90}`},
+		{"/api/v1/operations", "", "wait=1s&confirm=2",
+			`{"action":"restart","namespace":"shop","names":["web"],"hosts":[{"cloud":0,"ip":"10.0.0.1"},{"agent":"a2"}],"confirm":2}`},
+		{"/api/v1/operations", "", "",
+			`{"action":"start","biz":2,"env":3,"expression":"front*.[web,db].*.nginx.*","when_offline":"wait","wait_seconds":90}`},
 		{"/api/v1/tasks/{id}", "GSETASK:20240102030405:7", "wait=1s", ""},
 		{"/api/v1/processes", "", "namespace=shop&name=w*&host=0:10.0.0.1&state=running&limit=10&start=0", ""},
-		{"/api/v1/processes", "", "biz=2&env=3&expression=*", `{"namespace":"shop","name":"web","labels":{"tier":"front"},"hosts":[{"agent":"a1"}],"spec":{"identity":{"proc_name":"web","setup_path":"/opt","user":"root"},"control":{"start_cmd":"./s"}}}`},
+		{"/api/v1/processes", "", "biz=2&env=3&expression=*",
+			`{"namespace":"shop","name":"web","labels":{"tier":"front"},"hosts":[{"agent":"a1"}],"spec":{"identity":{"proc_name":"web","setup_path":"/opt","user":"root"},"control":{"start_cmd":"./s"}}}`},
 		{"/api/v1/hosts", "", "state=online&ip=10.0.0.*&limit=5", ""},
 		{"/api/v1/events", "", "after=1&limit=10&namespace=shop&kind=exited", ""},
 		{"/api/v1/logs", "", "host=0:10.0.0.1&namespace=shop&name=web&offset=15&lines=3", ""},
 		{"/api/v1/topology/{biz}", "2", "dry_run=true&version=1", shop},
 		{"/api/v1/topology/{biz}/tree", "2", "env=3", ""},
-		{enrol.JoinPath, "", "", `{"token":"abc.` + strings.Repeat("A", 43) + `","agent":"a-1","ips":["10.0.0.1"],"machine":"m","hostname":"h","csr":"-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n"}`},
+		{enrol.JoinPath, "", "", `{"token":"abc.` + strings.Repeat("A", 43) +
+			`","agent":"a-1","ips":["10.0.0.1"],"machine":"m","hostname":"h","csr":"-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n"}`},
 		{enrol.RenewPath, "", "", `{"machine":"m","csr":""}`},
 		{"/api/v1/enrol/tokens", "", "", `{"ttl":"1h","uses":1,"cloud":0,"cidrs":["10.0.0.0/8"],"approve":true}`},
 		{"/api/v1/enrol/agents/{agent}", "a-1", "", `{"state":"revoked"}`},
-		{"/api/v1/apps", "", "", `{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"namespaces":["shop*"],"clouds":[0],"nets":["10.0.0.0/8"],"actions":["start"]}]}`},
+		{"/api/v1/apps", "", "",
+			`{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"namespaces":["shop*"],"clouds":[0],"nets":["10.0.0.0/8"],"actions":["start"]}]}`},
 		{"/api/v1/users/{name}/tokens", "me", "", `{"note":"ci","life":"24h"}`},
 		{"/api/v1/grants", "", "app=shop&user=me", `{"user":"me","grant":{"role":"viewer"}}`},
 		{"/api/v1/login", "", "", `{"user":"me","password":"x"}`},
 		{"/login/oidc/callback", "", "code=x&state=y", ""},
 		{"/api/v1/audit", "", "after=0&limit=10", ""},
-		{"/api/v1/releases", "", "", `{"manifest":"` + base64.StdEncoding.EncodeToString([]byte(manifest)) + `","signature":"` + strings.Repeat("A", 85) + `A="}`},
+		{"/api/v1/releases", "", "", `{"manifest":"` + base64.StdEncoding.EncodeToString([]byte(manifest)) +
+			`","signature":"` + strings.Repeat("A", 85) + `A="}`},
 		{"/api/v1/releases/{version}", "1.2.3", "", ""},
 		{"/api/v1/releases/{version}/files/{file}", "1.2.3", "", "x"},
 		{enrol.ReleasePath + "/{version}/{file}", "1.2.3", "", ""},
@@ -167,7 +180,8 @@ func FuzzRequest(f *testing.F) {
 		r := request(rt, part, query, body)
 
 		if known {
-			r.Header.Set("X-Bkapi-Authorization", `{"bk_app_code":"app","bk_app_secret":"`+secret+`","bk_username":"me"}`)
+			r.Header.Set("X-Bkapi-Authorization", `{"bk_app_code":"app","bk_app_secret":"`+secret+
+				`","bk_username":"me"}`)
 		}
 
 		w := httptest.NewRecorder()
@@ -176,9 +190,11 @@ func FuzzRequest(f *testing.F) {
 		if w.Code == http.StatusInternalServerError || w.Code < 200 {
 			t.Fatalf("%s %s: HTTP %d %.300s", rt.Method, r.URL, w.Code, w.Body)
 		}
-		if strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") && w.Body.Len() > 0 && !json.Valid(w.Body.Bytes()) {
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") && w.Body.Len() > 0 &&
+			!json.Valid(w.Body.Bytes()) {
 			t.Fatalf("%s %s: not JSON: %.300s", rt.Method, r.URL, w.Body)
 		}
+
 		if !known && (len(s.ops) > 0 || !rt.Open && w.Code < 300) {
 			t.Fatalf("a stranger was served by %s %s: HTTP %d %.300s", rt.Method, r.URL, w.Code, w.Body)
 		}
@@ -190,7 +206,8 @@ func request(rt api.Served, part, query string, body []byte) *http.Request {
 		part = "x"
 	}
 
-	u := &url.URL{Path: placeholder.ReplaceAllLiteralString(rt.Path, part), RawPath: placeholder.ReplaceAllLiteralString(rt.Path, url.PathEscape(part)), RawQuery: query}
+	u := &url.URL{Path: placeholder.ReplaceAllLiteralString(rt.Path, part),
+		RawPath: placeholder.ReplaceAllLiteralString(rt.Path, url.PathEscape(part)), RawQuery: query}
 	r := httptest.NewRequest(rt.Method, "/", bytes.NewReader(body))
 	r.URL, r.RemoteAddr = u, "192.0.2.1:999"
 	r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true}

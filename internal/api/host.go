@@ -73,7 +73,8 @@ func (a *api) getHosts(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 
 func renderHost(h *fleet.Host) hostBody {
 	i := &h.Info
-	b := hostBody{Agent: i.Agent, Addrs: []hostAddr{}, Online: h.Online, Hostname: i.Hostname, OS: i.OS, Arch: i.Arch, Version: i.Version,
+	b := hostBody{Agent: i.Agent, Addrs: []hostAddr{}, Online: h.Online, Hostname: i.Hostname, OS: i.OS, Arch: i.Arch,
+		Version:   i.Version,
 		StartedAt: i.StartedAt, CPUs: i.CPUs, MemBytes: i.MemBytes, Mode: i.Mode.String(), Degraded: i.Degraded}
 	if !h.LastSeen.IsZero() {
 		seen := h.LastSeen.UTC()

@@ -44,7 +44,8 @@ func (a *api) getLog(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 		q.faults.Add("host", "%s", err)
 	}
 
-	query := gozzard.LogQuery{Key: key, Lines: q.number("lines", defaultLines, 1, maxLines), Offset: int64(q.number("offset", -1, 0, math.MaxInt))}
+	query := gozzard.LogQuery{Key: key, Lines: q.number("lines", defaultLines, 1, maxLines),
+		Offset: int64(q.number("offset", -1, 0, math.MaxInt))}
 
 	if err := q.faults.Err(); err != nil {
 		return err
@@ -57,7 +58,8 @@ func (a *api) getLog(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 
 	data := wholeRunes(chunk.Data)
 	return answer(w, http.StatusOK, logBody{
-		Text: strings.ToValidUTF8(string(data), "\uFFFD"), Offset: chunk.Offset, Next: chunk.Next - int64(len(chunk.Data)-len(data)),
+		Text: strings.ToValidUTF8(string(data), "\uFFFD"), Offset: chunk.Offset,
+		Next: chunk.Next - int64(len(chunk.Data)-len(data)),
 	})
 }
 

@@ -76,7 +76,11 @@ func (a *api) getProviderLogin(w http.ResponseWriter, r *http.Request, _ gozzard
 
 	var address string
 	var attempt auth.Attempt
-	if err := auth.Login(r, func() (_ string, err error) { address, attempt, err = p.Begin(r.Context()); return "", err }); err != nil {
+	if err := auth.Login(r, func() (_ string, err error) {
+		address, attempt, err = p.Begin(r.Context())
+		return "",
+			err
+	}); err != nil {
 		return err
 	}
 
@@ -95,7 +99,8 @@ func (a *api) getProviderLogin(w http.ResponseWriter, r *http.Request, _ gozzard
 
 // setAttempt sends the cookie. Lax: the provider sends the browser back by a link from another site.
 func setAttempt(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
-	http.SetCookie(w, &http.Cookie{Name: attemptCookie, Value: value, Path: attemptPath, MaxAge: int(life.Seconds()), HttpOnly: true, Secure: r.TLS != nil,
+	http.SetCookie(w, &http.Cookie{Name: attemptCookie, Value: value, Path: attemptPath, MaxAge: int(life.Seconds()),
+		HttpOnly: true, Secure: r.TLS != nil,
 		SameSite: http.SameSiteLaxMode})
 }
 
@@ -120,7 +125,8 @@ func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozz
 	err = auth.Login(r, func() (string, error) {
 		q := r.URL.Query()
 		if q.Get("error") != "" {
-			return "", gozzard.Errorf(gozzard.ErrUnauthenticated, "the login provider refuses: %q", clip(q.Get("error")))
+			return "", gozzard.Errorf(gozzard.ErrUnauthenticated, "the login provider refuses: %q",
+				clip(q.Get("error")))
 		}
 		name, subject, err := p.Finish(r.Context(), attempt, q.Get("state"), q.Get("code"))
 		if err != nil {

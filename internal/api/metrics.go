@@ -39,25 +39,33 @@ func NewMetrics() *Metrics {
 	// From a read of memory to the time-out of a command.
 	buckets := []float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "gozzard", Name: name, Help: help, Buckets: buckets}, labels)
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "gozzard", Name: name, Help: help,
+			Buckets: buckets}, labels)
 	}
 
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		requests: counter("http_requests_total", "HTTP requests by route and answer: the HTTP status, or the envelope's code on BlueKing paths.", "route", "code"),
-		latency:  histogram("http_request_seconds", "Time to answer HTTP requests by route.", "route"),
-		tasks:    prometheus.NewCounter(prometheus.CounterOpts{Namespace: "gozzard", Name: "tasks_accepted_total", Help: "Tasks accepted and recorded."}),
-		attempts: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "gozzard", Name: "attempts_accepted_total", Help: "Attempts of accepted tasks."}),
-		settled:  counter("attempts_settled_total", "Attempts that got a verdict, by state and code.", "state", "code"),
-		refused:  counter("security_refused_total", "Requests of callers and messages of agents that were refused for security, by rule.", "rule"),
-		store:    histogram("store_seconds", "Time of calls to the record.", "call"),
-		failed:   counter("store_errors_total", "Calls to the record that failed.", "call"),
-		fabric:   histogram("fabric_seconds", "Time of calls to the fabric.", "call"),
-		backups:  counter("backups_total", "Backups that the server made by itself, by whether they failed.", "result"),
-		backedUp: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gozzard", Name: "backup_last_success_timestamp_seconds",
+		requests: counter("http_requests_total",
+			"HTTP requests by route and answer: the HTTP status, or the envelope's code on BlueKing paths.", "route",
+			"code"),
+		latency: histogram("http_request_seconds", "Time to answer HTTP requests by route.", "route"),
+		tasks: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "gozzard", Name: "tasks_accepted_total",
+			Help: "Tasks accepted and recorded."}),
+		attempts: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "gozzard", Name: "attempts_accepted_total",
+			Help: "Attempts of accepted tasks."}),
+		settled: counter("attempts_settled_total", "Attempts that got a verdict, by state and code.", "state", "code"),
+		refused: counter("security_refused_total",
+			"Requests of callers and messages of agents that were refused for security, by rule.", "rule"),
+		store:   histogram("store_seconds", "Time of calls to the record.", "call"),
+		failed:  counter("store_errors_total", "Calls to the record that failed.", "call"),
+		fabric:  histogram("fabric_seconds", "Time of calls to the fabric.", "call"),
+		backups: counter("backups_total", "Backups that the server made by itself, by whether they failed.", "result"),
+		backedUp: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gozzard",
+			Name: "backup_last_success_timestamp_seconds",
 			Help: "When the newest backup was begun that the server made by itself; 0 before the first."}),
 	}
-	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed, m.fabric, m.backups, m.backedUp,
+	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed,
+		m.fabric, m.backups, m.backedUp,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
 	return m
@@ -135,10 +143,13 @@ type FabricCounts struct {
 func (m *Metrics) Watch(fleet Fleet, fabric func() FabricCounts) {
 	m.registry.MustRegister(&fleetCollector{
 		fleet: fleet, fabric: fabric,
-		agents:   prometheus.NewDesc("gozzard_agents", "Agents by whether they are online.", []string{"online"}, nil),
-		rows:     prometheus.NewDesc("gozzard_live_rows", "Processes in memory by the state they were seen in.", []string{"state"}, nil),
-		left:     prometheus.NewDesc("gozzard_live_rows_left_out_total", "Reported rows that were not taken in.", nil, nil),
-		messages: prometheus.NewDesc("gozzard_fabric_messages_total", "Messages of the fabric by what became of them.", []string{"what"}, nil),
+		agents: prometheus.NewDesc("gozzard_agents", "Agents by whether they are online.", []string{"online"}, nil),
+		rows: prometheus.NewDesc("gozzard_live_rows", "Processes in memory by the state they were seen in.",
+			[]string{"state"}, nil),
+		left: prometheus.NewDesc("gozzard_live_rows_left_out_total", "Reported rows that were not taken in.", nil,
+			nil),
+		messages: prometheus.NewDesc("gozzard_fabric_messages_total",
+			"Messages of the fabric by what became of them.", []string{"what"}, nil),
 	})
 }
 
@@ -177,15 +188,18 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 
 	f := c.fabric()
-	for what, n := range map[string]uint64{"sent": f.Sent, "results": f.Results, "statuses": f.Statuses, "dropped": f.Dropped, "malformed": f.Malformed, "newer": f.Newer, "flooded": f.Flooded} {
+	for what, n := range map[string]uint64{"sent": f.Sent, "results": f.Results, "statuses": f.Statuses,
+		"dropped": f.Dropped, "malformed": f.Malformed, "newer": f.Newer, "flooded": f.Flooded} {
 		put(c.messages, prometheus.CounterValue, float64(n), what)
 	}
 }
 
 func codeLabel(code gozzard.Code) string {
 	switch code {
-	case gozzard.CodeOK, gozzard.CodeAlreadyRunning, gozzard.CodeNotRunning, gozzard.CodeCheckFailed, gozzard.CodeCommandFailed, gozzard.CodeNoDefinition,
-		gozzard.CodeRefused, gozzard.CodeUnknownAction, gozzard.CodeAlreadyRegistered, gozzard.CodeUnreachable, gozzard.CodeInterrupted,
+	case gozzard.CodeOK, gozzard.CodeAlreadyRunning, gozzard.CodeNotRunning, gozzard.CodeCheckFailed,
+		gozzard.CodeCommandFailed, gozzard.CodeNoDefinition,
+		gozzard.CodeRefused, gozzard.CodeUnknownAction, gozzard.CodeAlreadyRegistered, gozzard.CodeUnreachable,
+		gozzard.CodeInterrupted,
 		gozzard.CodeSuperseded, gozzard.CodeExpired:
 		return string(code)
 	case "":

@@ -27,7 +27,8 @@ var actions = []string{"start", "stop", "restart", "reload", "kill", "host", "un
 // postOperation starts, stops or otherwise drives processes.
 func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selector) {
-		root.Only("action", "namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "spec", "labels", "when_offline", "wait_seconds", "confirm")
+		root.Only("action", "namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression",
+			"spec", "labels", "when_offline", "wait_seconds", "confirm")
 		item := gozzard.Item{Action: readAction(root)}
 		s := a.readSelector(caller, root)
 		if s.scope != nil {
@@ -62,14 +63,16 @@ func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.
 // deleteProcesses makes hosts forget processes. What runs goes on running.
 func (a *api) deleteProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selector) {
-		root.Only("namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "when_offline", "wait_seconds")
+		root.Only("namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "when_offline",
+			"wait_seconds")
 		return gozzard.Item{Action: gozzard.ActionUnregister}, a.readSelector(caller, root)
 	})
 }
 
 // operate reads a request with a reader of its own and makes the task it asks for. Nothing is done unless all of it
 // is right.
-func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Caller, read func(root *strictjson.Value) (gozzard.Item, *selector)) error {
+func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Caller,
+	read func(root *strictjson.Value) (gozzard.Item, *selector)) error {
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err
@@ -100,7 +103,8 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	}
 
 	task, err := a.Plane.Operate(r.Context(), &gozzard.Operation{
-		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body), WaitOffline: wait, Confirm: confirmed,
+		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body),
+		WaitOffline: wait, Confirm: confirmed,
 	})
 	if err != nil {
 		return err
@@ -217,7 +221,8 @@ func idempotencyKey(h http.Header) (string, error) {
 
 	if bad {
 		return "", &gozzard.Error{Kind: gozzard.ErrInvalid,
-			Faults: []gozzard.Fault{{Path: "Idempotency-Key", Text: "must be one header of 1 to 255 printable ASCII characters"}}}
+			Faults: []gozzard.Fault{{Path: "Idempotency-Key",
+				Text: "must be one header of 1 to 255 printable ASCII characters"}}}
 	}
 
 	return key, nil

@@ -50,7 +50,8 @@ type processBody struct {
 // getProcesses lists what fits the query, in a stable order. With biz, processes of a business are listed, also
 // those that no agent has heard of.
 func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	q, err := readQuery(r, append([]string{"namespace", "name", "host", "cloud", "state", "hosted", "start", "limit"}, scopeParams...)...)
+	q, err := readQuery(r, append([]string{"namespace", "name", "host", "cloud", "state", "hosted", "start", "limit"},
+		scopeParams...)...)
 	if err != nil {
 		return err
 	}
@@ -143,8 +144,10 @@ func parseState(s string) (gozzard.RunState, string) {
 func renderProcess(r *fleet.Row) processBody {
 	s := &r.Status
 	b := processBody{
-		Agent: r.Agent, Cloud: r.Addr.Cloud, Namespace: s.Namespace, Name: s.Name, Labels: s.Labels, Wanted: s.Wanted.String(), State: s.State.String(),
-		Hosted: s.Hosted, Stale: r.Stale, PID: s.PID, Version: s.Version, Message: s.Message, RegisteredAt: s.RegisteredAt, StartedAt: s.StartedAt,
+		Agent: r.Agent, Cloud: r.Addr.Cloud, Namespace: s.Namespace, Name: s.Name, Labels: s.Labels,
+		Wanted: s.Wanted.String(), State: s.State.String(),
+		Hosted: s.Hosted, Stale: r.Stale, PID: s.PID, Version: s.Version, Message: s.Message,
+		RegisteredAt: s.RegisteredAt, StartedAt: s.StartedAt,
 		ReportedAt: s.ReportedAt, CPU: finite(s.CPU), Mem: finite(s.Mem), FD: s.FD, Disk: s.Disk, Net: s.Net,
 	}
 	if r.Addr.IP.IsValid() {

@@ -19,11 +19,13 @@ func TestTask(t *testing.T) {
 	const id = "GSETASK:20240102030405:7"
 
 	attempt := func(state gozzard.AttemptState, action gozzard.Action, code gozzard.Code) gozzard.Attempt {
-		return gozzard.Attempt{Agent: "a1", Addr: at(0, "10.0.0.1"), Key: gozzard.Key{Namespace: "shop", Name: "web"}, Action: action, State: state,
+		return gozzard.Attempt{Agent: "a1", Addr: at(0, "10.0.0.1"), Key: gozzard.Key{Namespace: "shop", Name: "web"},
+			Action: action, State: state,
 			Outcome: gozzard.Outcome{Code: code, Message: "said"}}
 	}
 
-	s.results[id] = record.TaskResults{Task: gozzard.Task{ID: id, Caller: gozzard.Caller{App: "app", User: "me"}, At: time.Unix(1700000000, 0), Targets: 7}, Attempts: []gozzard.Attempt{
+	s.results[id] = record.TaskResults{Task: gozzard.Task{ID: id, Caller: gozzard.Caller{App: "app", User: "me"},
+		At: time.Unix(1700000000, 0), Targets: 7}, Attempts: []gozzard.Attempt{
 		attempt(gozzard.AttemptOK, gozzard.ActionStart, gozzard.CodeOK),
 		attempt(gozzard.AttemptFailed, gozzard.ActionStart, gozzard.CodeAlreadyRunning),
 		attempt(gozzard.AttemptFailed, gozzard.ActionStop, gozzard.CodeNotRunning),
@@ -48,11 +50,13 @@ func TestTask(t *testing.T) {
 
 	read("?wait=2s")
 
-	if got.Final || got.Counts != struct{ Targets, Done, Noted, Failed, Running int }{7, 3, 2, 2, 2} || len(got.List) != 7 || s.awaited != 2*time.Second {
+	if got.Final || got.Counts != struct{ Targets, Done, Noted, Failed, Running int }{7, 3, 2, 2, 2} ||
+		len(got.List) != 7 || s.awaited != 2*time.Second {
 		t.Errorf("task is %+v", got)
 	}
 
-	want := map[string]any{"host": map[string]any{"agent": "a1", "cloud": 0.0, "ip": "10.0.0.1"}, "namespace": "shop", "name": "web", "action": "start",
+	want := map[string]any{"host": map[string]any{"agent": "a1", "cloud": 0.0, "ip": "10.0.0.1"}, "namespace": "shop",
+		"name": "web", "action": "start",
 		"state": "not_executed", "verdict": "failed", "code": "unreachable", "message": "said", "hosted": false}
 	if diff := cmp.Diff(want, got.List[4]); diff != "" {
 		t.Errorf("attempt differs (-want +got):\n%s", diff)
@@ -159,7 +163,8 @@ func TestProcessRow(t *testing.T) {
 		t.Fatalf("found %+v", got)
 	}
 	p := got.Processes[0]
-	if p.Agent != "a3" || p.Cloud != 3 || p.IP != "10.0.0.1" || p.State != "running" || p.Wanted != "running" || !p.Hosted || !p.Stale || p.PID != 77 || p.Labels["tier"] != "front" {
+	if p.Agent != "a3" || p.Cloud != 3 || p.IP != "10.0.0.1" || p.State != "running" || p.Wanted != "running" ||
+		!p.Hosted || !p.Stale || p.PID != 77 || p.Labels["tier"] != "front" {
 		t.Errorf("row is %+v", p)
 	}
 }
@@ -179,9 +184,11 @@ func TestHosts(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.body), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Count != 3 || len(got.Hosts) != 2 || got.Hosts[0].Agent != "a2" || got.Hosts[1].Online || len(got.Hosts[1].Addrs) != 2 || got.Hosts[0].LastSeen.Unix() != 1700000000 {
+	if got.Count != 3 || len(got.Hosts) != 2 || got.Hosts[0].Agent != "a2" || got.Hosts[1].Online ||
+		len(got.Hosts[1].Addrs) != 2 || got.Hosts[0].LastSeen.Unix() != 1700000000 {
 		t.Errorf("hosts are %+v", got)
 	}
+
 	if r := s.call("GET", "/api/v1/hosts?start=99", ""); r.code != 200 || !strings.Contains(r.body, `"hosts":[]`) {
 		t.Errorf("past the end answers %d %s", r.code, r.body)
 	}

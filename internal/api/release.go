@@ -21,7 +21,8 @@ const octets = "application/octet-stream"
 
 func (a *api) runner() (*upgrade.Runner, error) {
 	if a.Releases == nil {
-		return nil, gozzard.Errorf(gozzard.ErrConflict, "this server keeps no releases: it serves no enrolled hosts (start it with --agent-listen on an address of the network, or --enrol)")
+		return nil, gozzard.Errorf(gozzard.ErrConflict,
+			"this server keeps no releases: it serves no enrolled hosts (start it with --agent-listen on an address of the network, or --enrol)")
 	}
 	return a.Releases, nil
 }
@@ -44,7 +45,8 @@ type releaseFileBody struct {
 }
 
 func renderRelease(p upgrade.Published) releaseBody {
-	b := releaseBody{Version: p.Version, Created: p.Manifest.Created.UTC(), Expires: p.Manifest.Expires.UTC(), Published: p.Published.UTC(), By: p.By}
+	b := releaseBody{Version: p.Version, Created: p.Manifest.Created.UTC(), Expires: p.Manifest.Expires.UTC(),
+		Published: p.Published.UTC(), By: p.By}
 	missing := map[string]bool{}
 	for _, f := range p.Missing {
 		missing[f.SHA256] = true
@@ -127,7 +129,8 @@ func (a *api) deleteRelease(w http.ResponseWriter, r *http.Request, caller gozza
 // getReleaseFile hands a release on to a member. The certificate of the connection is its credential.
 func (a *api) getReleaseFile(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
 	if _, _, _, err := a.Enrol.Admit(r.TLS, r.Header.Get(enrol.MachineHeader)); err != nil {
-		return &gozzard.Error{Kind: gozzard.ErrUnauthenticated, Message: "this host is not a member of the fleet, or not any more", Cause: err}
+		return &gozzard.Error{Kind: gozzard.ErrUnauthenticated,
+			Message: "this host is not a member of the fleet, or not any more", Cause: err}
 	}
 
 	releases, err := a.runner()
@@ -185,7 +188,8 @@ type rollHostBody struct {
 }
 
 func renderRoll(r *upgrade.Upgrade) rollBody {
-	b := rollBody{ID: r.ID, Version: r.Version, Stages: r.Stages, State: r.State, Reason: r.Reason, Created: r.Created.UTC(), Changed: r.Changed.UTC(), By: r.By,
+	b := rollBody{ID: r.ID, Version: r.Version, Stages: r.Stages, State: r.State, Reason: r.Reason,
+		Created: r.Created.UTC(), Changed: r.Changed.UTC(), By: r.By,
 		Approved: r.Approved, Hosts: make([]rollHostBody, 0, len(r.Hosts))}
 	for _, h := range r.Hosts {
 		b.Hosts = append(b.Hosts, rollHostBody{h.Agent, r.Stages[min(h.Stage, len(r.Stages)-1)], h.State, h.Reason})
@@ -238,7 +242,8 @@ func (a *api) postRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 		return err
 	}
 
-	got, err := releases.Create(r.Context(), caller, upgrade.Request{Version: in.Version, Stages: in.Stages, Agents: in.Agents})
+	got, err := releases.Create(r.Context(), caller,
+		upgrade.Request{Version: in.Version, Stages: in.Stages, Agents: in.Agents})
 	if err != nil {
 		return err
 	}
@@ -270,7 +275,8 @@ func (a *api) putRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	case "stopped":
 		got, err = releases.Stop(r.Context(), caller, r.PathValue("version"))
 	default:
-		err = &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "state", Text: `must be "approved" or "stopped"`}}}
+		err = &gozzard.Error{Kind: gozzard.ErrInvalid,
+			Faults: []gozzard.Fault{{Path: "state", Text: `must be "approved" or "stopped"`}}}
 	}
 
 	if err != nil {

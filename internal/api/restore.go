@@ -34,8 +34,10 @@ func (a *api) postRestore(w http.ResponseWriter, r *http.Request, caller gozzard
 		return err
 	}
 	if in.Confirm == nil || *in.Confirm < 0 {
-		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "confirm", Text: "is required: how many hosts wait to be let in"}}}
+		return &gozzard.Error{Kind: gozzard.ErrInvalid,
+			Faults: []gozzard.Fault{{Path: "confirm", Text: "is required: how many hosts wait to be let in"}}}
 	}
+
 	if a.Restore == nil {
 		return gozzard.Errorf(gozzard.ErrConflict, "this server keeps no record that could have been restored")
 	}

@@ -278,14 +278,16 @@ func (a *api) bodyTargets(caller gozzard.Caller, root *strictjson.Value, s *scop
 
 // scopeItems makes the items of an operation on processes of a business. An instance that lacks what the action
 // needs fails for itself.
-func (a *api) scopeItems(ctx context.Context, caller gozzard.Caller, s *scope, action gozzard.Action) ([]gozzard.Item, error) {
+func (a *api) scopeItems(ctx context.Context, caller gozzard.Caller, s *scope, action gozzard.Action) ([]gozzard.Item,
+	error) {
 	s.Limit = record.MaxTargets
 	total, rows := a.Plane.FindProcesses(caller, s.Query)
 	switch {
 	case total == 0:
 		return nil, a.nothingFits(caller, s.Biz)
 	case total > record.MaxTargets:
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation", total, record.MaxTargets)
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation",
+			total, record.MaxTargets)
 	}
 
 	found, err := a.Plane.TopologyItems(ctx, s.Biz, rows, action)
@@ -298,7 +300,8 @@ func (a *api) scopeItems(ctx context.Context, caller gozzard.Caller, s *scope, a
 		items[i] = found[i].Item
 		if len(found[i].Missing) > 0 {
 			items[i].Refused = &gozzard.Outcome{Code: gozzard.CodeNoDefinition,
-				Message: fmt.Sprintf("%s needs %s, which process %d has not", action, strings.Join(found[i].Missing, ", "), found[i].Row.Process)}
+				Message: fmt.Sprintf("%s needs %s, which process %d has not", action,
+					strings.Join(found[i].Missing, ", "), found[i].Row.Process)}
 		}
 	}
 

@@ -71,7 +71,8 @@ func (a *api) getScope(w http.ResponseWriter, caller gozzard.Caller, q *query, s
 func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, i int) processBody {
 	in := &r.Instances[i]
 	key := topology.Key(r.Biz, r.Name, in.Local)
-	b := processBody{Agent: r.Host.Agent, Namespace: key.Namespace, Name: key.Name, Wanted: gozzard.StateUnregistered.String()}
+	b := processBody{Agent: r.Host.Agent, Namespace: key.Namespace, Name: key.Name,
+		Wanted: gozzard.StateUnregistered.String()}
 
 	if row := a.Plane.Status(caller, key, []gozzard.Target{a.hostOf(caller, r.Host)})[0]; row.ProcKnown {
 		b = renderProcess(&row.Row)
@@ -85,10 +86,12 @@ func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, i int) proc
 		b.IP = addr.IP.String()
 	}
 
-	b.State, b.Hosted, b.PID, b.ReportedAt, b.Stale = in.Status.State.String(), in.Status.Hosted, in.Status.PID, in.Status.ReportedAt, in.Status.Stale
+	b.State, b.Hosted, b.PID, b.ReportedAt, b.Stale = in.Status.State.String(), in.Status.Hosted, in.Status.PID,
+		in.Status.ReportedAt, in.Status.Stale
 	b.Topology = &placeBody{
 		Biz: r.Biz, Set: r.Set, SetName: r.SetName, Env: int(r.Env), Module: r.Module, ModuleName: r.ModuleName,
-		Service: r.Service, ServiceName: r.ServiceName, Process: r.Process, Alias: r.Name, Local: in.Local, Inst: in.Inst, Priority: r.Priority,
+		Service: r.Service, ServiceName: r.ServiceName, Process: r.Process, Alias: r.Name, Local: in.Local,
+		Inst: in.Inst, Priority: r.Priority,
 	}
 	return b
 }

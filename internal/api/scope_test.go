@@ -25,9 +25,12 @@ func TestOperateABusiness(t *testing.T) {
 	s.putShop(t)
 
 	for body, want := range map[string][]string{
-		`"expression":"*.*.*.*.*"`:                                   {"start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.1", "start GSEKIT_BIZ_2:nginx_2 @ 0:10.0.0.1", "start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.2", "start GSEKIT_BIZ_2:mysql_1 @ 3:10.0.0.1"},
-		`"env":1,"names":["*"]`:                                      {"start GSEKIT_BIZ_2:mysql_1 @ 3:10.0.0.1"},
-		`"env":"formal","sets":["front.end"],"modules":[21,99]`:      {"start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.1", "start GSEKIT_BIZ_2:nginx_2 @ 0:10.0.0.1", "start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.2"},
+		`"expression":"*.*.*.*.*"`: {"start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.1",
+			"start GSEKIT_BIZ_2:nginx_2 @ 0:10.0.0.1", "start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.2",
+			"start GSEKIT_BIZ_2:mysql_1 @ 3:10.0.0.1"},
+		`"env":1,"names":["*"]`: {"start GSEKIT_BIZ_2:mysql_1 @ 3:10.0.0.1"},
+		`"env":"formal","sets":["front.end"],"modules":[21,99]`: {"start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.1",
+			"start GSEKIT_BIZ_2:nginx_2 @ 0:10.0.0.1", "start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.2"},
 		`"names":["nginx"],"hosts":[{"cloud":0,"ip":"10.0.0.2"}]`:    {"start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.2"},
 		`"hosts":[{"agent":"a3"}]`:                                   {"start GSEKIT_BIZ_2:mysql_1 @ 3:10.0.0.1"},
 		`"expression":"front\\.end.web.10\\.0\\.0\\.2_web.nginx.48"`: {"start GSEKIT_BIZ_2:nginx_1 @ 0:10.0.0.2"},
@@ -41,7 +44,8 @@ func TestOperateABusiness(t *testing.T) {
 		var got []string
 		for _, it := range op.Items {
 			got = append(got, it.Action.String()+" "+it.Key.String()+" @ "+it.Targets[0].Addr.String())
-			if it.Spec == nil || it.Spec.Control.Start != "./start.sh" || it.Labels["bk_process_name"] == "" || it.Refused != nil {
+			if it.Spec == nil || it.Spec.Control.Start != "./start.sh" || it.Labels["bk_process_name"] == "" ||
+				it.Refused != nil {
 				t.Errorf("%s: item is %+v", body, it)
 			}
 		}
@@ -63,13 +67,16 @@ func TestOperateWhatLacksSomething(t *testing.T) {
 	if len(items) != 3 || items[0].Refused != nil || items[1].Refused != nil || items[2].Refused == nil {
 		t.Fatalf("%+v", items)
 	}
-	if out := items[2].Refused; out.Code != gozzard.CodeNoDefinition || out.Message != "stop needs stop_cmd, which process 48 has not" {
+	if out := items[2].Refused; out.Code != gozzard.CodeNoDefinition ||
+		out.Message != "stop needs stop_cmd, which process 48 has not" {
 		t.Errorf("%+v", out)
 	}
+
 	if r := s.call("DELETE", "/api/v1/processes", `{"biz":2,"modules":["web"]}`); r.code != 202 {
 		t.Fatalf("answers %d %s", r.code, r.body)
 	}
-	if items := s.last(t).Items; len(items) != 3 || items[2].Action != gozzard.ActionUnregister || items[2].Spec != nil || items[2].Refused != nil {
+	if items := s.last(t).Items; len(items) != 3 || items[2].Action != gozzard.ActionUnregister ||
+		items[2].Spec != nil || items[2].Refused != nil {
 		t.Errorf("%+v", items)
 	}
 }

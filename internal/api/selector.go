@@ -102,7 +102,8 @@ func distinct(list []gozzard.Target) []gozzard.Target {
 }
 
 // items makes the items of an operation: what is written out, what is registered and fits, or what a business has.
-func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selector, item gozzard.Item) ([]gozzard.Item, error) {
+func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selector, item gozzard.Item) ([]gozzard.Item,
+	error) {
 	if s.scope != nil {
 		return a.scopeItems(ctx, caller, s.scope, item.Action)
 	}
@@ -114,7 +115,9 @@ func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selector, ite
 
 func (a *api) writtenItems(s *selector, item gozzard.Item) ([]gozzard.Item, error) {
 	if n := len(s.names) * len(s.hosts); n > record.MaxTargets {
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes on %d hosts are %d targets, at most %d are allowed", len(s.names), len(s.hosts), n, record.MaxTargets)
+		return nil, gozzard.Errorf(gozzard.ErrInvalid,
+			"%d processes on %d hosts are %d targets, at most %d are allowed", len(s.names), len(s.hosts), n,
+			record.MaxTargets)
 	}
 
 	var items []gozzard.Item
@@ -142,7 +145,8 @@ func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) 
 	for i, t := range s.hosts {
 		h, ok := a.Plane.Resolve(caller, t)
 		if !ok {
-			faults = append(faults, gozzard.Fault{Path: fmt.Sprintf("hosts[%d]", i), Text: "no agent has ever reported from it"})
+			faults = append(faults, gozzard.Fault{Path: fmt.Sprintf("hosts[%d]", i),
+				Text: "no agent has ever reported from it"})
 			continue
 		}
 		f.Agents = append(f.Agents, h.Info.Agent)
@@ -157,7 +161,8 @@ func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) 
 	case total == 0:
 		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no registered process fits")
 	case total > record.MaxTargets:
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation", total, record.MaxTargets)
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation",
+			total, record.MaxTargets)
 	}
 
 	at := make(map[gozzard.Key]int)

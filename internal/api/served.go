@@ -11,7 +11,8 @@ type Served struct {
 func Routes() []Served {
 	var list []Served
 	for _, rt := range routes() {
-		list = append(list, Served{Method: rt.method, Path: rt.path, Open: rt.access == accessOpen || rt.access == accessLoopbackOrKnown})
+		list = append(list, Served{Method: rt.method, Path: rt.path,
+			Open: rt.access == accessOpen || rt.access == accessLoopbackOrKnown})
 	}
 	return list
 }

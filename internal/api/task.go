@@ -108,7 +108,8 @@ func readPoll(q *query) time.Duration {
 }
 
 func renderTask(res *record.TaskResults, show string) taskBody {
-	b := taskBody{TaskID: res.Task.ID, At: res.Task.At.UTC(), App: res.Task.Caller.App, User: res.Task.Caller.User, Attempts: []attemptBody{}}
+	b := taskBody{TaskID: res.Task.ID, At: res.Task.At.UTC(), App: res.Task.Caller.App, User: res.Task.Caller.User,
+		Attempts: []attemptBody{}}
 	b.Counts.Targets = len(res.Attempts)
 	for i := range res.Attempts {
 		at := &res.Attempts[i]
@@ -136,9 +137,11 @@ func renderTask(res *record.TaskResults, show string) taskBody {
 
 func renderAttempt(at *gozzard.Attempt, verdict string) attemptBody {
 	b := attemptBody{
-		Host: hostRef{Agent: at.Agent, Cloud: at.Addr.Cloud}, Namespace: at.Key.Namespace, Name: at.Key.Name, Action: at.Action.String(),
-		State: at.State.String(), Verdict: verdict,
+		Host: hostRef{Agent: at.Agent, Cloud: at.Addr.Cloud}, Namespace: at.Key.Namespace, Name: at.Key.Name,
+		Action: at.Action.String(),
+		State:  at.State.String(), Verdict: verdict,
 	}
+
 	if at.Addr.IP.IsValid() {
 		b.Host.IP = at.Addr.IP.String()
 	}
@@ -146,6 +149,7 @@ func renderAttempt(at *gozzard.Attempt, verdict string) attemptBody {
 		o := &at.Outcome
 		b.Code, b.Message, b.Hosted, b.Forced, b.Detail = o.Code, o.Message, o.Hosted, o.Forced, o.Detail
 	}
+
 	return b
 }
 

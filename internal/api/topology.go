@@ -99,7 +99,8 @@ func (a *api) getBusinesses(w http.ResponseWriter, r *http.Request, caller gozza
 
 	body := businessesBody{Businesses: []businessBody{}}
 	for _, h := range a.Plane.Businesses(caller) {
-		body.Businesses = append(body.Businesses, businessBody{Biz: h.ID, Name: h.Name, Version: h.Version, Source: h.Source, At: h.At.UTC()})
+		body.Businesses = append(body.Businesses, businessBody{Biz: h.ID, Name: h.Name, Version: h.Version,
+			Source: h.Source, At: h.At.UTC()})
 	}
 
 	body.Count = len(body.Businesses)
@@ -117,7 +118,8 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 
 	biz := readBiz(r, q.faults)
 	req := record.ApplyRequest{
-		Caller: caller, Source: record.SourceFile, DryRun: q.flag("dry_run"), Prune: q.flag("prune"), TakeOver: q.flag("take_over"),
+		Caller: caller, Source: record.SourceFile, DryRun: q.flag("dry_run"), Prune: q.flag("prune"),
+		TakeOver: q.flag("take_over"),
 	}
 
 	if q.values.Has("version") {
@@ -304,7 +306,8 @@ func renderTree(h record.BusinessHead, sets []topology.SetCount) treeBody {
 		for j := range s.Modules {
 			m := &s.Modules[j]
 			set.Modules = append(set.Modules, moduleBody{
-				ID: m.ID, Name: m.Name, ServiceTemplate: m.ServiceTemplate, Services: m.Services, Counts: countsBody(m.Counts),
+				ID: m.ID, Name: m.Name, ServiceTemplate: m.ServiceTemplate, Services: m.Services,
+				Counts: countsBody(m.Counts),
 			})
 		}
 		b.Sets = append(b.Sets, set)

@@ -36,7 +36,8 @@ func (b *businesses) FindProcesses(caller gozzard.Caller, q topology.Query) (int
 	return b.real.FindProcesses(caller, q)
 }
 
-func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
+func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
+	a gozzard.Action) ([]record.TopologyItem, error) {
 	return b.real.TopologyItems(ctx, biz, rows, a)
 }
 
@@ -48,7 +49,10 @@ func (b *businesses) TopologyTree(caller gozzard.Caller, biz int, env topology.E
 func newBusinessServer(t testing.TB) *server {
 	t.Helper()
 	s := newServer(t)
-	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+
+	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"),
+		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +113,8 @@ func (s *server) putShop(t testing.TB) {
 	if r := s.call("PUT", "/api/v1/topology/2", shop, yamlBody); r.code != 200 {
 		t.Fatalf("answers %d %s", r.code, r.body)
 	}
-	s.Apply("a1", []gozzard.Status{{Key: topology.Key(2, "nginx", 1), State: gozzard.StateRunning, Hosted: true, PID: 5, ReportedAt: 9, CPU: 1.5}}, nil)
+	s.Apply("a1", []gozzard.Status{{Key: topology.Key(2, "nginx", 1), State: gozzard.StateRunning, Hosted: true,
+		PID: 5, ReportedAt: 9, CPU: 1.5}}, nil)
 }
 
 type applied struct {
@@ -147,11 +152,15 @@ func TestPutTopology(t *testing.T) {
 	if out := put("?version=0", shop); !out.Applied || out.DryRun || out.Version != 1 {
 		t.Errorf("applied: %+v", out)
 	}
-	if out := put("", shop); out.Applied || out.Version != 1 || len(out.Plan.Added)+len(out.Plan.Changed)+len(out.Plan.Removed) != 0 {
+	if out := put("", shop); out.Applied || out.Version != 1 || len(out.Plan.Added)+len(out.Plan.Changed)+
+		len(out.Plan.Removed) != 0 {
 		t.Errorf("once more: %+v", out)
 	}
-	if out := put("?version=1", strings.Replace(shop, "id: 48,", "id: 48, priority: 7,", 1)); !out.Applied || len(out.Plan.Changed) != 1 || out.Plan.Changed[0].Kind != "process" ||
-		out.Plan.Changed[0].Name != "front.end.web.10.0.0.2_web.nginx" || out.Plan.Changed[0].Fields[0] != "priority: 0 -> 7" {
+
+	if out := put("?version=1", strings.Replace(shop, "id: 48,", "id: 48, priority: 7,", 1)); !out.Applied ||
+		len(out.Plan.Changed) != 1 || out.Plan.Changed[0].Kind != "process" ||
+		out.Plan.Changed[0].Name != "front.end.web.10.0.0.2_web.nginx" ||
+		out.Plan.Changed[0].Fields[0] != "priority: 0 -> 7" {
 		t.Errorf("changed: %+v", out)
 	}
 
@@ -162,9 +171,11 @@ func TestPutTopology(t *testing.T) {
 	s.Apply("a1", []gozzard.Status{{Key: topology.Key(2, "nginx", 2), State: gozzard.StateRunning, Hosted: true}}, nil)
 	less := strings.Replace(shop, "proc_num: 2,", "", 1)
 	r := s.call("PUT", "/api/v1/topology/2", less, yamlBody)
-	if f := r.failure(t); r.code != 409 || f.Error.Kind != gozzard.ErrConflict || len(f.Error.Faults) != 1 || !strings.Contains(f.Error.Faults[0].Text, "nginx_2 is hosted on 0:10.0.0.1") {
+	if f := r.failure(t); r.code != 409 || f.Error.Kind != gozzard.ErrConflict || len(f.Error.Faults) != 1 ||
+		!strings.Contains(f.Error.Faults[0].Text, "nginx_2 is hosted on 0:10.0.0.1") {
 		t.Errorf("removing what is hosted answers %d %s", r.code, r.body)
 	}
+
 	if out := put("?dry_run=true", less); out.Hosted != 1 || len(out.Named) != 1 {
 		t.Errorf("plan of it: %+v", out)
 	}
@@ -187,7 +198,8 @@ func TestTopologyDocumentComesBack(t *testing.T) {
 	}
 
 	for accept, kind := range map[string]string{
-		"": "application/json", "*/*": "application/json", "application/json, application/yaml": "application/json", "application/yaml": "application/yaml",
+		"": "application/json", "*/*": "application/json", "application/json, application/yaml": "application/json",
+		"application/yaml": "application/yaml",
 		"text/html, application/x-yaml;q=0.9, */*;q=0.1": "application/yaml",
 	} {
 		r := get(accept)
@@ -211,7 +223,8 @@ func TestTopologyDocumentComesBack(t *testing.T) {
 	}
 	s.call("GET", "/api/v1/topology", "").decode(t, &list)
 
-	if list.Count != 1 || list.Businesses[0].Biz != 2 || list.Businesses[0].Name != "商店" || list.Businesses[0].Source != "file" || list.Businesses[0].Version != 1 {
+	if list.Count != 1 || list.Businesses[0].Biz != 2 || list.Businesses[0].Name != "商店" ||
+		list.Businesses[0].Source != "file" || list.Businesses[0].Version != 1 {
 		t.Errorf("list is %+v", list)
 	}
 }
@@ -245,20 +258,25 @@ func TestBadTopologyChangesNothing(t *testing.T) {
 		code       int
 		want       string
 	}{
-		"not a number":           {"/api/v1/topology/two", shop, yamlBody, 400, "must be the number of a business"},
-		"leading zero":           {"/api/v1/topology/02", shop, yamlBody, 400, "must be the number of a business"},
-		"zero":                   {"/api/v1/topology/0", shop, yamlBody, 400, "must be the number of a business"},
-		"another business":       {"/api/v1/topology/3", shop, yamlBody, 400, "is 2 in the document and 3 in the path"},
-		"parameter":              {"/api/v1/topology/2?dryrun=true", shop, yamlBody, 400, `did you mean "dry_run"`},
-		"flag":                   {"/api/v1/topology/2?dry_run=yes", shop, yamlBody, 400, "dry_run"},
-		"type":                   {"/api/v1/topology/2", shop, header("Content-Type", "application/xml"), 400, "Content-Type"},
-		"YAML as JSON":           {"/api/v1/topology/2", shop, json, 400, "line 1"},
-		"JSON with a comma":      {"/api/v1/topology/2", `{"biz":2,"name":"x",}`, json, 400, "line 1"},
-		"empty":                  {"/api/v1/topology/2", "", yamlBody, 400, ""},
-		"unknown key":            {"/api/v1/topology/2", strings.Replace(shop, "proc_num", "procnum", 1), yamlBody, 400, `did you mean "proc_num"`},
-		"duplicate id":           {"/api/v1/topology/2", strings.Replace(shop, "{id: 48,", "{id: 46,", 1), yamlBody, 400, "46"},
-		"a cloud that is not":    {"/api/v1/topology/2", strings.Replace(shop, "cloud: 3}", "cloud: 4}", 1), yamlBody, 400, "line 30"},
-		"compressed":             {"/api/v1/topology/2", shop, header("Content-Encoding", "gzip"), 400, "Content-Encoding"},
+		"not a number":     {"/api/v1/topology/two", shop, yamlBody, 400, "must be the number of a business"},
+		"leading zero":     {"/api/v1/topology/02", shop, yamlBody, 400, "must be the number of a business"},
+		"zero":             {"/api/v1/topology/0", shop, yamlBody, 400, "must be the number of a business"},
+		"another business": {"/api/v1/topology/3", shop, yamlBody, 400, "is 2 in the document and 3 in the path"},
+		"parameter":        {"/api/v1/topology/2?dryrun=true", shop, yamlBody, 400, `did you mean "dry_run"`},
+		"flag":             {"/api/v1/topology/2?dry_run=yes", shop, yamlBody, 400, "dry_run"},
+		"type": {"/api/v1/topology/2", shop, header("Content-Type", "application/xml"), 400,
+			"Content-Type"},
+		"YAML as JSON":      {"/api/v1/topology/2", shop, json, 400, "line 1"},
+		"JSON with a comma": {"/api/v1/topology/2", `{"biz":2,"name":"x",}`, json, 400, "line 1"},
+		"empty":             {"/api/v1/topology/2", "", yamlBody, 400, ""},
+		"unknown key": {"/api/v1/topology/2", strings.Replace(shop, "proc_num", "procnum", 1), yamlBody,
+			400, `did you mean "proc_num"`},
+		"duplicate id": {"/api/v1/topology/2", strings.Replace(shop, "{id: 48,", "{id: 46,", 1), yamlBody,
+			400, "46"},
+		"a cloud that is not": {"/api/v1/topology/2", strings.Replace(shop, "cloud: 3}", "cloud: 4}", 1), yamlBody,
+			400, "line 30"},
+		"compressed": {"/api/v1/topology/2", shop, header("Content-Encoding", "gzip"), 400,
+			"Content-Encoding"},
 		"no such business":       {"GET /api/v1/topology/9", "", nil, 404, ""},
 		"no such business: tree": {"GET /api/v1/topology/9/tree", "", nil, 404, "no business 9"},
 		"no such environment":    {"GET /api/v1/topology/9/tree?env=4", "", nil, 400, "env"},
@@ -291,7 +309,8 @@ func TestBadTopologyChangesNothing(t *testing.T) {
 
 func TestAllFaultsOfADocumentAreTold(t *testing.T) {
 	s := newBusinessServer(t)
-	bad := strings.NewReplacer("env: 1", "env: 9", "{id: 48, name: nginx", "{id: 46, nam: nginx", "ip: 10.0.0.2", "ip: 10.0.0").Replace(shop)
+	bad := strings.NewReplacer("env: 1", "env: 9", "{id: 48, name: nginx", "{id: 46, nam: nginx", "ip: 10.0.0.2",
+		"ip: 10.0.0").Replace(shop)
 	f := s.call("PUT", "/api/v1/topology/2", bad, yamlBody).failure(t)
 	if len(f.Error.Faults) < 3 {
 		t.Errorf("only %v", f.Error.Faults)

@@ -56,9 +56,11 @@ func TestCreate(t *testing.T) {
 
 	wg.Wait()
 	b, err := os.ReadFile(path)
-	if err != nil || made.Load() != 1 || refused.Load() != 19 || len(b) != 1000 || strings.Count(string(b), string(b[:1])) != 1000 {
+	if err != nil || made.Load() != 1 || refused.Load() != 19 || len(b) != 1000 ||
+		strings.Count(string(b), string(b[:1])) != 1000 {
 		t.Errorf("%d made it, %d were refused, %d bytes, %v", made.Load(), refused.Load(), len(b), err)
 	}
+
 	if all, err := os.ReadDir(filepath.Dir(path)); err != nil || len(all) != 1 {
 		t.Errorf("%v is left, %v", all, err)
 	}
@@ -95,9 +97,11 @@ func TestCheck(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if err := atomicfile.Check(path); err == nil || !strings.Contains(err.Error(), "can be read by others (mode 0640)") {
+	if err := atomicfile.Check(path); err == nil ||
+		!strings.Contains(err.Error(), "can be read by others (mode 0640)") {
 		t.Errorf("%v", err)
 	}
+
 	if os.Geteuid() != 0 {
 		t.Skip("the rest needs root")
 	}

@@ -86,7 +86,8 @@ func (a *Accounts) Import(ctx context.Context, c Config) error {
 		return gozzard.Errorf(gozzard.ErrConflict, "there are accounts already")
 	}
 
-	change := Change{Act: "accounts:import", By: gozzard.Caller{App: "gozzard"}, Apps: slices.Clone(c.Apps), Users: c.Users, Tokens: slices.Clone(c.Tokens)}
+	change := Change{Act: "accounts:import", By: gozzard.Caller{App: "gozzard"}, Apps: slices.Clone(c.Apps),
+		Users: c.Users, Tokens: slices.Clone(c.Tokens)}
 	for i := range change.Apps {
 		change.Apps[i].Grants = change.Apps[i].Rights().Grants
 	}
@@ -163,32 +164,35 @@ func (a *Accounts) AddGrant(ctx context.Context, by gozzard.Caller, to Holder, g
 	if err := ValidateGrant(&g); err != nil {
 		return gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
 	}
-	return a.changeGrants(ctx, by, to, "grant:add "+to.String()+" "+grantText(&g), func(list []gozzard.Grant) ([]gozzard.Grant, error) {
-		if slices.ContainsFunc(list, func(x gozzard.Grant) bool { return sameGrant(&x, &g) }) {
-			return nil, errUnchanged
-		}
-		if len(list) >= maxGrants {
-			return nil, gozzard.Errorf(gozzard.ErrConflict, "%s has %d grants, which is the most", to, maxGrants)
-		}
-		return append(slices.Clone(list), g), nil
-	})
+	return a.changeGrants(ctx, by, to, "grant:add "+to.String()+" "+grantText(&g),
+		func(list []gozzard.Grant) ([]gozzard.Grant, error) {
+			if slices.ContainsFunc(list, func(x gozzard.Grant) bool { return sameGrant(&x, &g) }) {
+				return nil, errUnchanged
+			}
+			if len(list) >= maxGrants {
+				return nil, gozzard.Errorf(gozzard.ErrConflict, "%s has %d grants, which is the most", to, maxGrants)
+			}
+			return append(slices.Clone(list), g), nil
+		})
 }
 
 // RemoveGrant takes back the grant that is equal to this one.
 func (a *Accounts) RemoveGrant(ctx context.Context, by gozzard.Caller, from Holder, g gozzard.Grant) error {
-	return a.changeGrants(ctx, by, from, "grant:remove "+from.String()+" "+grantText(&g), func(list []gozzard.Grant) ([]gozzard.Grant, error) {
-		left := slices.DeleteFunc(slices.Clone(list), func(x gozzard.Grant) bool { return sameGrant(&x, &g) })
-		if len(left) == len(list) {
-			return nil, gozzard.Errorf(gozzard.ErrNotFound, "%s has no such grant", from)
-		}
-		return left, nil
-	})
+	return a.changeGrants(ctx, by, from, "grant:remove "+from.String()+" "+grantText(&g),
+		func(list []gozzard.Grant) ([]gozzard.Grant, error) {
+			left := slices.DeleteFunc(slices.Clone(list), func(x gozzard.Grant) bool { return sameGrant(&x, &g) })
+			if len(left) == len(list) {
+				return nil, gozzard.Errorf(gozzard.ErrNotFound, "%s has no such grant", from)
+			}
+			return left, nil
+		})
 }
 
 // errUnchanged ends a change that has nothing to do.
 var errUnchanged = errors.New("nothing to change")
 
-func (a *Accounts) changeGrants(ctx context.Context, by gozzard.Caller, h Holder, act string, f func([]gozzard.Grant) ([]gozzard.Grant, error)) error {
+func (a *Accounts) changeGrants(ctx context.Context, by gozzard.Caller, h Holder, act string,
+	f func([]gozzard.Grant) ([]gozzard.Grant, error)) error {
 	var err error
 
 	if h.App != "" {
@@ -211,7 +215,8 @@ func (a *Accounts) changeGrants(ctx context.Context, by gozzard.Caller, h Holder
 }
 
 func sameGrant(x, y *gozzard.Grant) bool {
-	return x.Role == y.Role && slices.Equal(x.Businesses, y.Businesses) && slices.Equal(x.Namespaces, y.Namespaces) && slices.Equal(x.Clouds, y.Clouds) &&
+	return x.Role == y.Role && slices.Equal(x.Businesses, y.Businesses) && slices.Equal(x.Namespaces, y.Namespaces) &&
+		slices.Equal(x.Clouds, y.Clouds) &&
 		slices.Equal(x.Nets, y.Nets) && slices.Equal(x.Actions, y.Actions)
 }
 

@@ -27,7 +27,8 @@ type shelf struct {
 func (s *shelf) LoadAccounts(context.Context) (auth.Config, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return auth.Config{Apps: slices.Collect(maps.Values(s.apps)), Users: slices.Collect(maps.Values(s.users)), Tokens: slices.Collect(maps.Values(s.tokens))},
+	return auth.Config{Apps: slices.Collect(maps.Values(s.apps)), Users: slices.Collect(maps.Values(s.users)),
+			Tokens: slices.Collect(maps.Values(s.tokens))},
 		len(s.acts) > 0, nil
 }
 
@@ -122,7 +123,8 @@ func newRig(t *testing.T, edit ...func(*auth.Options)) *rig {
 		t.Fatal("an empty record has accounts")
 	}
 
-	must(t, r.Import(t.Context(), auth.Config{Apps: []auth.App{{Code: "admin", Secrets: []auth.Digest{auth.Hash("root")}, AssertsUsers: true}}}))
+	must(t, r.Import(t.Context(), auth.Config{Apps: []auth.App{{Code: "admin",
+		Secrets: []auth.Digest{auth.Hash("root")}, AssertsUsers: true}}}))
 	return r
 }
 
@@ -204,11 +206,13 @@ func TestAppLife(t *testing.T) {
 		t.Fatal("an app that is gone has rights")
 	}
 
-	for _, err := range []error{r.DropApp(ctx, by, "shop"), r.RetireSecrets(ctx, by, "shop"), r.SetFlags(ctx, by, "shop", auth.Flags{})} {
+	for _, err := range []error{r.DropApp(ctx, by, "shop"), r.RetireSecrets(ctx, by, "shop"),
+		r.SetFlags(ctx, by, "shop", auth.Flags{})} {
 		wantKind(t, err, gozzard.ErrNotFound)
 	}
 
-	if text := strings.Join(r.store.acts, " "); strings.Contains(text, third) || !strings.Contains(text, "app:delete shop") {
+	if text := strings.Join(r.store.acts, " "); strings.Contains(text, third) ||
+		!strings.Contains(text, "app:delete shop") {
 		t.Fatalf("the acts are %s", text)
 	}
 }
@@ -260,9 +264,11 @@ func TestGrantsApplyAtOnce(t *testing.T) {
 	wantKind(t, r.AddGrant(ctx, by, auth.Holder{User: "nobody"}, g), gozzard.ErrNotFound)
 
 	for name, bad := range map[string]gozzard.Grant{
-		"role": {Role: "king"}, "business": {Role: gozzard.RoleViewer, Businesses: []int{0}}, "pattern": {Role: gozzard.RoleViewer, Namespaces: []string{"a/b"}},
-		"cloud": {Role: gozzard.RoleViewer, Clouds: []int{-1}}, "actions of a viewer": {Role: gozzard.RoleViewer, Actions: []gozzard.Action{gozzard.ActionStart}},
-		"action": {Role: gozzard.RoleOperator, Actions: []gozzard.Action{99}},
+		"role": {Role: "king"}, "business": {Role: gozzard.RoleViewer, Businesses: []int{0}},
+		"pattern":             {Role: gozzard.RoleViewer, Namespaces: []string{"a/b"}},
+		"cloud":               {Role: gozzard.RoleViewer, Clouds: []int{-1}},
+		"actions of a viewer": {Role: gozzard.RoleViewer, Actions: []gozzard.Action{gozzard.ActionStart}},
+		"action":              {Role: gozzard.RoleOperator, Actions: []gozzard.Action{99}},
 	} {
 		if err := r.AddGrant(ctx, by, shop, bad); gozzard.KindOf(err) != gozzard.ErrInvalid {
 			t.Errorf("%s: %v", name, err)
@@ -298,16 +304,20 @@ func TestUserLife(t *testing.T) {
 	ctx := t.Context()
 	const password = "correct horse battery"
 	wantKind(t, r.CreateUser(ctx, by, auth.User{Name: "alice"}, "short"), gozzard.ErrInvalid)
-	must(t, r.CreateUser(ctx, by, auth.User{Name: "alice", Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}, password))
+	must(t, r.CreateUser(ctx, by, auth.User{Name: "alice", Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}},
+		password))
 	wantKind(t, r.CreateUser(ctx, by, auth.User{Name: "alice"}, ""), gozzard.ErrConflict)
 	must(t, r.CreateUser(ctx, by, auth.User{Name: "bob"}, ""))
 
-	if r.Users()[0].Password != "" || !r.HasPassword("alice") || r.HasPassword("bob") || !strings.HasPrefix(r.store.users["alice"].Password, "$argon2id$") {
+	if r.Users()[0].Password != "" || !r.HasPassword("alice") || r.HasPassword("bob") ||
+		!strings.HasPrefix(r.store.users["alice"].Password, "$argon2id$") {
 		t.Fatalf("the users are %+v", r.Users())
 	}
 
-	for name, c := range map[string][2]string{"wrong": {"alice", "correct horse batterz"}, "unknown": {"eve", password}, "none": {"bob", ""}, "long": {"alice", strings.Repeat("x", 5000)}} {
-		if _, _, err := r.Login(ctx, c[0], c[1]); gozzard.KindOf(err) != gozzard.ErrUnauthenticated || err.Error() != "user or password is wrong" {
+	for name, c := range map[string][2]string{"wrong": {"alice", "correct horse batterz"},
+		"unknown": {"eve", password}, "none": {"bob", ""}, "long": {"alice", strings.Repeat("x", 5000)}} {
+		if _, _, err := r.Login(ctx, c[0], c[1]); gozzard.KindOf(err) != gozzard.ErrUnauthenticated ||
+			err.Error() != "user or password is wrong" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -317,7 +327,8 @@ func TestUserLife(t *testing.T) {
 	caller, err := r.Book().CheckPerson(session)
 	must(t, err)
 
-	if !auth.Alone(caller) || caller.User != "alice" || caller.Asserted || !caller.Rights.SeesAll() || caller.Rights.All() || !token.Session {
+	if !auth.Alone(caller) || caller.User != "alice" || caller.Asserted || !caller.Rights.SeesAll() ||
+		caller.Rights.All() || !token.Session {
 		t.Fatalf("the session is of %+v", caller)
 	}
 
@@ -352,7 +363,8 @@ func TestTokens(t *testing.T) {
 	secret, token, err := r.CreateToken(ctx, by, "alice", "laptop", 24*time.Hour)
 	must(t, err)
 
-	if strings.Contains(strings.Join(r.store.acts, " "), secret) || r.store.tokens[token.Digest].User != "alice" || !strings.HasPrefix(secret, "gzp_") {
+	if strings.Contains(strings.Join(r.store.acts, " "), secret) || r.store.tokens[token.Digest].User != "alice" ||
+		!strings.HasPrefix(secret, "gzp_") {
 		t.Fatal("the token is kept as it is, or not at all")
 	}
 
@@ -400,11 +412,13 @@ func TestTokens(t *testing.T) {
 func TestPersonIsNoApp(t *testing.T) {
 	r := newRig(t)
 	for _, code := range []string{"user:alice", "login:x", ""} {
-		if _, err := r.CreateApp(t.Context(), by, auth.App{Code: code}, false); gozzard.KindOf(err) != gozzard.ErrInvalid {
+		if _, err := r.CreateApp(t.Context(), by, auth.App{Code: code},
+			false); gozzard.KindOf(err) != gozzard.ErrInvalid {
 			t.Errorf("app %q: %v", code, err)
 		}
 	}
-	if r.Book().RightsOf(gozzard.Caller{App: "user:admin", User: "admin"}) != nil || r.Book().RightsOf(gozzard.Caller{App: "user:alice", User: "bob"}) != nil {
+	if r.Book().RightsOf(gozzard.Caller{App: "user:admin", User: "admin"}) != nil ||
+		r.Book().RightsOf(gozzard.Caller{App: "user:alice", User: "bob"}) != nil {
 		t.Fatal("a person who is not known has rights")
 	}
 }

@@ -33,22 +33,35 @@ func TestCheck(t *testing.T) {
 		want gozzard.Caller
 		kind gozzard.ErrorKind
 	}{
-		{"asserted", auth.Credentials{App: "trusted", Secret: "old", User: "bob"}, gozzard.Caller{App: "trusted", User: "bob", Asserted: true}, ""},
-		{"second secret", auth.Credentials{App: "trusted", Secret: "new", User: "bob"}, gozzard.Caller{App: "trusted", User: "bob", Asserted: true}, ""},
-		{"token", auth.Credentials{App: "plain", Secret: "s", Token: "t1"}, gozzard.Caller{App: "plain", User: "alice"}, ""},
-		{"token before name", auth.Credentials{App: "trusted", Secret: "old", Token: "t2", User: "bob"}, gozzard.Caller{App: "trusted", User: "王五"}, ""},
-		{"stale token, trusted name", auth.Credentials{App: "trusted", Secret: "old", Token: "x", User: "bob"}, gozzard.Caller{App: "trusted", User: "bob", Asserted: true}, ""},
-		{"stale token", auth.Credentials{App: "plain", Secret: "s", Token: "x"}, gozzard.Caller{}, gozzard.ErrUnauthenticated},
-		{"stale token, name not trusted", auth.Credentials{App: "plain", Secret: "s", Token: "x", User: "bob"}, gozzard.Caller{}, gozzard.ErrUnauthenticated},
-		{"name not trusted", auth.Credentials{App: "plain", Secret: "s", User: "bob"}, gozzard.Caller{}, gozzard.ErrUserForbidden},
+		{"asserted", auth.Credentials{App: "trusted", Secret: "old", User: "bob"},
+			gozzard.Caller{App: "trusted", User: "bob", Asserted: true}, ""},
+		{"second secret", auth.Credentials{App: "trusted", Secret: "new", User: "bob"},
+			gozzard.Caller{App: "trusted", User: "bob", Asserted: true}, ""},
+		{"token", auth.Credentials{App: "plain", Secret: "s", Token: "t1"},
+			gozzard.Caller{App: "plain", User: "alice"}, ""},
+		{"token before name", auth.Credentials{App: "trusted", Secret: "old", Token: "t2", User: "bob"},
+			gozzard.Caller{App: "trusted", User: "王五"}, ""},
+		{"stale token, trusted name", auth.Credentials{App: "trusted", Secret: "old", Token: "x", User: "bob"},
+			gozzard.Caller{App: "trusted", User: "bob", Asserted: true}, ""},
+		{"stale token", auth.Credentials{App: "plain", Secret: "s", Token: "x"}, gozzard.Caller{},
+			gozzard.ErrUnauthenticated},
+		{"stale token, name not trusted", auth.Credentials{App: "plain", Secret: "s", Token: "x", User: "bob"},
+			gozzard.Caller{}, gozzard.ErrUnauthenticated},
+		{"name not trusted", auth.Credentials{App: "plain", Secret: "s", User: "bob"}, gozzard.Caller{},
+			gozzard.ErrUserForbidden},
 		{"nobody", auth.Credentials{App: "trusted", Secret: "old"}, gozzard.Caller{}, gozzard.ErrOperatorRequired},
-		{"bad name", auth.Credentials{App: "trusted", Secret: "old", User: "a\nb"}, gozzard.Caller{}, gozzard.ErrInvalid},
+		{"bad name", auth.Credentials{App: "trusted", Secret: "old", User: "a\nb"}, gozzard.Caller{},
+			gozzard.ErrInvalid},
 		{"no app", auth.Credentials{Secret: "old", User: "bob"}, gozzard.Caller{}, gozzard.ErrUnauthenticated},
 		{"no secret", auth.Credentials{App: "trusted", User: "bob"}, gozzard.Caller{}, gozzard.ErrUnauthenticated},
-		{"unknown app", auth.Credentials{App: "other", Secret: "old", User: "bob"}, gozzard.Caller{}, gozzard.ErrUnauthenticated},
-		{"wrong secret", auth.Credentials{App: "trusted", Secret: "olc", User: "bob"}, gozzard.Caller{}, gozzard.ErrUnauthenticated},
-		{"secret of another app", auth.Credentials{App: "trusted", Secret: "s", User: "bob"}, gozzard.Caller{}, gozzard.ErrUnauthenticated},
-		{"digest for secret", auth.Credentials{App: "plain", Secret: text(auth.Hash("s")), Token: "t1"}, gozzard.Caller{}, gozzard.ErrUnauthenticated},
+		{"unknown app", auth.Credentials{App: "other", Secret: "old", User: "bob"}, gozzard.Caller{},
+			gozzard.ErrUnauthenticated},
+		{"wrong secret", auth.Credentials{App: "trusted", Secret: "olc", User: "bob"}, gozzard.Caller{},
+			gozzard.ErrUnauthenticated},
+		{"secret of another app", auth.Credentials{App: "trusted", Secret: "s", User: "bob"}, gozzard.Caller{},
+			gozzard.ErrUnauthenticated},
+		{"digest for secret", auth.Credentials{App: "plain", Secret: text(auth.Hash("s")), Token: "t1"},
+			gozzard.Caller{}, gozzard.ErrUnauthenticated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, app, err := book.Check(t.Context(), c.cred)
@@ -121,7 +134,8 @@ func TestConfigRefused(t *testing.T) {
 		"twice":         {Apps: []auth.App{{Code: "a", Secrets: one}, {Code: "a", Secrets: one}}},
 		"no user":       {Tokens: []auth.Token{{Digest: auth.Hash("t")}}},
 		"zero token":    {Tokens: []auth.Token{{User: "u"}}},
-		"token twice":   {Tokens: []auth.Token{{User: "u", Digest: auth.Hash("t")}, {User: "v", Digest: auth.Hash("t")}}},
+		"token twice": {Tokens: []auth.Token{{User: "u", Digest: auth.Hash("t")},
+			{User: "v", Digest: auth.Hash("t")}}},
 	} {
 		if _, err := auth.New(c); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -47,9 +47,11 @@ func (a *App) Rights() *gozzard.Rights {
 
 // User is a person.
 type User struct {
-	Name     string          `json:"name" yaml:"name"`
-	Password string          `json:"password,omitempty" yaml:"password,omitempty"` // as HashPassword makes it; "" is no login by password
-	Subject  string          `json:"subject,omitempty" yaml:"subject,omitempty"`   // who it is to the login provider, fixed by the first login there
+	Name string `json:"name" yaml:"name"`
+	// as HashPassword makes it; "" is no login by password
+	Password string `json:"password,omitempty" yaml:"password,omitempty"`
+	// who it is to the login provider, fixed by the first login there
+	Subject  string          `json:"subject,omitempty" yaml:"subject,omitempty"`
 	Disabled bool            `json:"disabled,omitempty" yaml:"disabled,omitempty"`
 	Grants   []gozzard.Grant `json:"grants,omitempty" yaml:"grants,omitempty"`
 }
@@ -88,7 +90,8 @@ func (d Digest) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString
 func (d *Digest) UnmarshalText(text []byte) error {
 	b, err := hex.DecodeString(string(text))
 	if err != nil || len(b) != len(d) {
-		return fmt.Errorf("not a SHA-256 digest: want %d hexadecimal digits", 2*len(d)) // the text may be a secret put in the wrong place
+		// the text may be a secret put in the wrong place
+		return fmt.Errorf("not a SHA-256 digest: want %d hexadecimal digits", 2*len(d))
 	}
 	copy(d[:], b)
 	return nil

@@ -80,7 +80,8 @@ func newBook(c Config, o Options) (*Directory, error) {
 		o.Refused = func(string) {}
 	}
 
-	b := &Directory{o: o, absent: newEntry(App{}), started: o.Now(), apps: make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
+	b := &Directory{o: o, absent: newEntry(App{}), started: o.Now(), apps: make(map[string]*entry, len(c.Apps)),
+		users:  make(map[string]*person, len(c.Users)),
 		tokens: make(map[Digest]Token, len(c.Tokens)), joint: map[pair]*gozzard.Rights{}}
 	b.apply(&Change{Apps: c.Apps, Users: c.Users, Tokens: c.Tokens})
 	return b, nil
@@ -255,7 +256,8 @@ func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name st
 	switch {
 	case c.User != "" && app.AssertsUsers:
 		if err := gozzard.ValidateName(c.User); err != nil {
-			return "", false, &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "bk_username", Text: err.Error()}}}
+			return "", false, &gozzard.Error{Kind: gozzard.ErrInvalid,
+				Faults: []gozzard.Fault{{Path: "bk_username", Text: err.Error()}}}
 		}
 		return c.User, true, nil
 	case unsure != nil:
@@ -285,7 +287,8 @@ func (b *Directory) tokenUser(ctx context.Context, token string) (string, error)
 		return "", err
 	}
 	if err := gozzard.ValidateName(name); err != nil {
-		return "", &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the login service gives a name that cannot be used", Cause: err}
+		return "", &gozzard.Error{Kind: gozzard.ErrUnavailable,
+			Message: "the login service gives a name that cannot be used", Cause: err}
 	}
 
 	return name, nil

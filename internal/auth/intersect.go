@@ -38,7 +38,8 @@ func intersect(a, b *gozzard.Grant) (g gozzard.Grant, ok bool) {
 	}
 
 	g.Actions, ok = common(a.Actions, b.Actions)
-	if g.Role == gozzard.RoleViewer { // who may only look is not narrowed by actions, even when they have none in common
+	// who may only look is not narrowed by actions, even when they have none in common
+	if g.Role == gozzard.RoleViewer {
 		g.Actions, ok = nil, true
 	}
 

@@ -23,16 +23,22 @@ func grants() *rapid.Generator[[]gozzard.Grant] {
 		return func(t *rapid.T, name string) int { return rapid.IntRange(0, n).Draw(t, name) }
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) gozzard.Grant {
-		g := gozzard.Grant{Role: rapid.SampledFrom([]gozzard.Role{gozzard.RoleViewer, gozzard.RoleOperator, gozzard.RoleAdmin, gozzard.RoleEnroller}).Draw(t, "role")}
+		g := gozzard.Grant{Role: rapid.SampledFrom([]gozzard.Role{gozzard.RoleViewer, gozzard.RoleOperator,
+			gozzard.RoleAdmin, gozzard.RoleEnroller}).Draw(t, "role")}
 		g.Businesses = rapid.SliceOfN(rapid.IntRange(1, 3), 0, few(2)(t, "b")).Draw(t, "businesses")
-		g.Namespaces = rapid.SliceOfN(rapid.SampledFrom([]string{"*", "a*", "ab*", "ab", "?b", "GSEKIT_BIZ_*", "JOB_BIZ_2", "GSEKIT_BIZ_2", "*b"}), 0, few(2)(t, "n")).Draw(t, "namespaces")
+		g.Namespaces = rapid.SliceOfN(rapid.SampledFrom([]string{"*", "a*", "ab*", "ab", "?b", "GSEKIT_BIZ_*",
+			"JOB_BIZ_2", "GSEKIT_BIZ_2", "*b"}), 0, few(2)(t, "n")).Draw(t, "namespaces")
 		g.Clouds = rapid.SliceOfN(rapid.IntRange(0, 2), 0, few(2)(t, "c")).Draw(t, "clouds")
-		for _, s := range rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "192.168.0.0/16"}), 0, few(2)(t, "p")).Draw(t, "nets") {
+		for _, s := range rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24",
+			"192.168.0.0/16"}), 0, few(2)(t, "p")).Draw(t, "nets") {
 			g.Nets = append(g.Nets, netip.MustParsePrefix(s))
 		}
+
 		if g.Role == gozzard.RoleOperator {
-			g.Actions = rapid.SliceOfN(rapid.SampledFrom([]gozzard.Action{gozzard.ActionStart, gozzard.ActionStop}), 0, few(2)(t, "a")).Draw(t, "actions")
+			g.Actions = rapid.SliceOfN(rapid.SampledFrom([]gozzard.Action{gozzard.ActionStart, gozzard.ActionStop}),
+				0, few(2)(t, "a")).Draw(t, "actions")
 		}
+
 		return g
 	}), 0, 3)
 }
@@ -40,7 +46,8 @@ func grants() *rapid.Generator[[]gozzard.Grant] {
 // TestIntersectGivesNoMore holds every right that an intersection gives against both sides.
 func TestIntersectGivesNoMore(t *testing.T) {
 	spaces := []string{"a", "ab", "abc", "xb", "GSEKIT_BIZ_1", "GSEKIT_BIZ_2", "JOB_BIZ_2", "JOB_BIZ_3"}
-	hosts := [][]gozzard.HostAddr{nil, {host(0, "10.1.2.3")}, {host(1, "10.200.0.1")}, {host(2, "192.168.1.1"), host(0, "10.1.0.1")}}
+	hosts := [][]gozzard.HostAddr{nil, {host(0, "10.1.2.3")}, {host(1, "10.200.0.1")},
+		{host(2, "192.168.1.1"), host(0, "10.1.0.1")}}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := &gozzard.Rights{Grants: grants().Draw(t, "a")}, &gozzard.Rights{Grants: grants().Draw(t, "b")}
 		both := &gozzard.Rights{Grants: auth.Intersect(a.Grants, b.Grants)}
@@ -53,7 +60,8 @@ func TestIntersectGivesNoMore(t *testing.T) {
 		no(both.All(), a.All(), b.All(), "everything")
 		no(both.SeesAll(), a.SeesAll(), b.SeesAll(), "sight of everything")
 
-		for _, role := range []gozzard.Role{gozzard.RoleViewer, gozzard.RoleOperator, gozzard.RoleAdmin, gozzard.RoleEnroller} {
+		for _, role := range []gozzard.Role{gozzard.RoleViewer, gozzard.RoleOperator, gozzard.RoleAdmin,
+			gozzard.RoleEnroller} {
 			if role != gozzard.RoleViewer { // an operator is a viewer, too, and has no grant of that name
 				no(both.Has(role), a.Has(role), b.Has(role), "the role "+string(role))
 			}
@@ -82,14 +90,18 @@ func host(cloud int, ip string) gozzard.HostAddr {
 // TestIntersectKeepsWhatIsPlain: it must not be less either, where that can be said.
 func TestIntersectKeepsWhatIsPlain(t *testing.T) {
 	net := netip.MustParsePrefix
-	operator := gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{2, 3}, Nets: []netip.Prefix{net("10.0.0.0/8")}}
+	operator := gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{2, 3},
+		Nets: []netip.Prefix{net("10.0.0.0/8")}}
 	for name, c := range map[string]struct{ a, b, want gozzard.Grant }{
 		"with everything": {operator, gozzard.Grant{Role: gozzard.RoleAdmin}, operator},
-		"narrower": {operator, gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{3, 4}, Nets: []netip.Prefix{net("10.1.0.0/16")}},
+		"narrower": {operator, gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{3, 4},
+			Nets: []netip.Prefix{net("10.1.0.0/16")}},
 			gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{3}, Nets: []netip.Prefix{net("10.1.0.0/16")}}},
-		"business in namespaces": {gozzard.Grant{Role: gozzard.RoleViewer, Businesses: []int{2}}, gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"*"}},
+		"business in namespaces": {gozzard.Grant{Role: gozzard.RoleViewer, Businesses: []int{2}},
+			gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"*"}},
 			gozzard.Grant{Role: gozzard.RoleViewer, Businesses: []int{2}}},
-		"namespace in pattern": {gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop1"}}, gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop*"}},
+		"namespace in pattern": {gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop1"}},
+			gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop*"}},
 			gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop1"}}},
 	} {
 		got := auth.Intersect([]gozzard.Grant{c.a}, []gozzard.Grant{c.b})

@@ -78,7 +78,8 @@ func (p *Provider) discover(ctx context.Context) (*oauth2.Config, *oidc.IDTokenV
 
 	if p.found == nil {
 		if p.asking {
-			return nil, nil, gozzard.Errorf(gozzard.ErrUnavailable, "the login provider does not answer yet: try again in a moment")
+			return nil, nil, gozzard.Errorf(gozzard.ErrUnavailable,
+				"the login provider does not answer yet: try again in a moment")
 		}
 		p.asking = true
 		p.mu.Unlock()
@@ -88,13 +89,15 @@ func (p *Provider) discover(ctx context.Context) (*oauth2.Config, *oidc.IDTokenV
 		p.mu.Lock()
 		p.asking = false
 		if err != nil {
-			return nil, nil, &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the login provider cannot be reached", Cause: err}
+			return nil, nil, &gozzard.Error{Kind: gozzard.ErrUnavailable,
+				Message: "the login provider cannot be reached", Cause: err}
 		}
 		p.found, p.verifier = found, found.Verifier(&oidc.Config{ClientID: p.o.ClientID})
 	}
 
-	return &oauth2.Config{ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, RedirectURL: p.o.RedirectURL, Endpoint: p.found.Endpoint(),
-		Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}, p.verifier, nil
+	return &oauth2.Config{ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, RedirectURL: p.o.RedirectURL,
+		Endpoint: p.found.Endpoint(),
+		Scopes:   []string{oidc.ScopeOpenID, "profile", "email"}}, p.verifier, nil
 }
 
 // Begin gives the address to send a person to.

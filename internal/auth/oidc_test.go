@@ -20,19 +20,25 @@ func TestProvider(t *testing.T) {
 		edit   func(a *auth.Attempt, state, code *string)
 		kind   gozzard.ErrorKind
 	}{
-		"right":             {},
-		"forged":            {before: func(p *fleettest.Provider) { p.Forged = true }, kind: gozzard.ErrUnauthenticated},
-		"other audience":    {before: claim("aud", "another"), kind: gozzard.ErrUnauthenticated},
-		"other issuer":      {before: claim("iss", "https://example.com"), kind: gozzard.ErrUnauthenticated},
-		"expired":           {before: claim("exp", time.Now().Add(-time.Hour).Unix()), kind: gozzard.ErrUnauthenticated},
+		"right": {},
+		"forged": {before: func(p *fleettest.Provider) { p.Forged = true },
+			kind: gozzard.ErrUnauthenticated},
+		"other audience": {before: claim("aud", "another"), kind: gozzard.ErrUnauthenticated},
+		"other issuer":   {before: claim("iss", "https://example.com"), kind: gozzard.ErrUnauthenticated},
+		"expired": {before: claim("exp", time.Now().Add(-time.Hour).Unix()),
+			kind: gozzard.ErrUnauthenticated},
 		"other nonce":       {before: claim("nonce", "another"), kind: gozzard.ErrUnauthenticated},
 		"no nonce":          {before: claim("nonce", ""), kind: gozzard.ErrUnauthenticated},
 		"email not checked": {before: claim("email_verified", false), kind: gozzard.ErrUserForbidden},
 		"email of no name":  {before: claim("email", "a\nb@example.com"), kind: gozzard.ErrUserForbidden},
-		"other state":       {edit: func(_ *auth.Attempt, state, _ *string) { *state += "x" }, kind: gozzard.ErrUnauthenticated},
-		"not begun here":    {edit: func(a *auth.Attempt, state, _ *string) { *a, *state = auth.Attempt{}, "" }, kind: gozzard.ErrUnauthenticated},
-		"other code":        {edit: func(_ *auth.Attempt, _, code *string) { *code = "guess" }, kind: gozzard.ErrUnauthenticated},
-		"stolen code":       {edit: func(a *auth.Attempt, _, _ *string) { a.Verifier = auth.NewSecret() }, kind: gozzard.ErrUnauthenticated},
+		"other state": {edit: func(_ *auth.Attempt, state, _ *string) { *state += "x" },
+			kind: gozzard.ErrUnauthenticated},
+		"not begun here": {edit: func(a *auth.Attempt, state, _ *string) { *a, *state = auth.Attempt{}, "" },
+			kind: gozzard.ErrUnauthenticated},
+		"other code": {edit: func(_ *auth.Attempt, _, code *string) { *code = "guess" },
+			kind: gozzard.ErrUnauthenticated},
+		"stolen code": {edit: func(a *auth.Attempt, _, _ *string) { a.Verifier = auth.NewSecret() },
+			kind: gozzard.ErrUnauthenticated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			there := fleettest.NewProvider(t)
@@ -41,7 +47,8 @@ func TestProvider(t *testing.T) {
 				c.before(there)
 			}
 
-			p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", ClientSecret: "s", RedirectURL: "https://gozzard.example.com/login/oidc/callback"})
+			p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", ClientSecret: "s",
+				RedirectURL: "https://gozzard.example.com/login/oidc/callback"})
 			must(t, err)
 			address, attempt, err := p.Begin(t.Context())
 			must(t, err)
@@ -78,7 +85,8 @@ func TestProviderAway(t *testing.T) {
 		return http.DefaultTransport.RoundTrip(r)
 	})}
 
-	p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", RedirectURL: "http://127.0.0.1/login/oidc/callback", Client: client})
+	p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard",
+		RedirectURL: "http://127.0.0.1/login/oidc/callback", Client: client})
 	must(t, err)
 	_, _, err = p.Begin(t.Context())
 	wantKind(t, err, gozzard.ErrUnavailable)

@@ -83,13 +83,15 @@ func newPassword(text string) string {
 	_, _ = rand.Read(salt) // never fails since Go 1.24: it ends the program instead
 	key := argon2.IDKey([]byte(text), salt, argonTime, argonMemory, argonLanes, argonKey)
 	b64 := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes, b64(salt), b64(key))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
+		b64(salt), b64(key))
 }
 
 // hash makes the recorded form of a new password.
 func (a *Accounts) hash(ctx context.Context, text string) (string, error) {
 	if n := utf8.RuneCountInString(text); n < MinPassword || len(text) > MaxPassword || !utf8.ValidString(text) {
-		return "", gozzard.Errorf(gozzard.ErrInvalid, "a password has at least %d characters and at most %d bytes", MinPassword, MaxPassword)
+		return "", gozzard.Errorf(gozzard.ErrInvalid, "a password has at least %d characters and at most %d bytes",
+			MinPassword, MaxPassword)
 	}
 	var hashed string
 	err := a.kiln.use(ctx, func() { hashed = newPassword(text) })
@@ -111,7 +113,8 @@ const (
 
 func newKiln() kiln {
 	k := kiln{places: make(chan struct{}, kilnPlaces), queue: make(chan struct{}, kilnQueue),
-		absent: password{memory: argonMemory, time: argonTime, lanes: argonLanes, salt: make([]byte, argonSalt), key: make([]byte, argonKey)}}
+		absent: password{memory: argonMemory, time: argonTime, lanes: argonLanes, salt: make([]byte, argonSalt),
+			key: make([]byte, argonKey)}}
 	_, _ = rand.Read(k.absent.key)
 	return k
 }

@@ -36,12 +36,15 @@ func (b *Directory) checkSignature(e *entry, app string, s *Signature) (App, err
 	now := b.o.Now()
 	switch age := now.Sub(s.At); {
 	case s.Nonce == "" || len(s.Nonce) > maxNonceBytes:
-		return App{}, b.refuse("signature", gozzard.ErrUnauthenticated, "bk_nonce: required, at most %d bytes", maxNonceBytes)
+		return App{}, b.refuse("signature", gozzard.ErrUnauthenticated, "bk_nonce: required, at most %d bytes",
+			maxNonceBytes)
 	case age > signatureWindow || age < -signatureWindow:
-		return App{}, b.refuse("signature_time", gozzard.ErrUnauthenticated, "bk_timestamp is more than %d s away from the server's time",
+		return App{}, b.refuse("signature_time", gozzard.ErrUnauthenticated,
+			"bk_timestamp is more than %d s away from the server's time",
 			int(signatureWindow.Seconds()))
 	case s.At.Before(b.started.Truncate(time.Second)): // which nonces were used before is not known any more
-		return App{}, b.refuse("signature_time", gozzard.ErrUnauthenticated, "bk_timestamp is from before the server's start: sign again")
+		return App{}, b.refuse("signature_time", gozzard.ErrUnauthenticated,
+			"bk_timestamp is from before the server's start: sign again")
 	}
 
 	match := false
@@ -61,7 +64,8 @@ func (b *Directory) checkSignature(e *entry, app string, s *Signature) (App, err
 
 	switch fresh, full := b.nonces.use(app+"\x00"+s.Nonce, now); {
 	case full:
-		return App{}, b.refuse("signature_flood", gozzard.ErrRateLimited, "too many signed requests: send the secret, or fewer of them")
+		return App{}, b.refuse("signature_flood", gozzard.ErrRateLimited,
+			"too many signed requests: send the secret, or fewer of them")
 	case !fresh:
 		return App{}, b.refuse("signature_replay", gozzard.ErrUnauthenticated, "bk_nonce was used before")
 	}

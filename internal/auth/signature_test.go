@@ -76,7 +76,9 @@ func TestSignatureFromBeforeTheStart(t *testing.T) {
 	r.clock.pass(10 * time.Second)
 	again, err := auth.Open(t.Context(), r.store, auth.Options{Now: r.clock.Now})
 	must(t, err)
-	if _, _, err := again.Book().Check(t.Context(), auth.Credentials{App: "signs", Signature: s, User: "u"}); err == nil {
+
+	if _, _, err := again.Book().Check(t.Context(),
+		auth.Credentials{App: "signs", Signature: s, User: "u"}); err == nil {
 		t.Fatal("a request was taken twice, with a start between")
 	}
 }

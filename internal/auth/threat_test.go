@@ -43,7 +43,8 @@ func TestTS2Timing(t *testing.T) {
 	secret := auth.NewSecret()
 	near := secret[:len(secret)-1] + "."
 	far := strings.Repeat("~", len(secret))
-	book, err := auth.New(auth.Config{Apps: []auth.App{{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true}},
+	book, err := auth.New(auth.Config{Apps: []auth.App{{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)},
+		AssertsUsers: true}},
 		Tokens: []auth.Token{{User: "u", Digest: auth.Hash(secret)}}})
 	must(t, err)
 	order := rand.New(rand.NewPCG(1, 2)) // a regular one is seen in the times of the memory's management

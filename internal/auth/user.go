@@ -170,10 +170,13 @@ func (a *Accounts) Tokens(user string) []Token {
 }
 
 // CreateToken makes a personal token and gives its secret, which nobody can be told again.
-func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, note string, life time.Duration) (secret string, t Token, err error) {
+func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, note string,
+	life time.Duration) (secret string, t Token, err error) {
 	if life <= 0 || life > MaxTokenLife {
-		return "", t, gozzard.Errorf(gozzard.ErrInvalid, "a token is valid for at most %d days", int(MaxTokenLife.Hours()/24))
+		return "", t, gozzard.Errorf(gozzard.ErrInvalid, "a token is valid for at most %d days",
+			int(MaxTokenLife.Hours()/24))
 	}
+
 	if len(note) > maxNoteBytes {
 		return "", t, gozzard.Errorf(gozzard.ErrInvalid, "a note has at most %d bytes", maxNoteBytes)
 	}
@@ -193,7 +196,8 @@ func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, not
 	}
 
 	if made >= maxUserTokens {
-		return "", t, gozzard.Errorf(gozzard.ErrConflict, "user %s has %d tokens, which is the most: revoke one", user, maxUserTokens)
+		return "", t, gozzard.Errorf(gozzard.ErrConflict, "user %s has %d tokens, which is the most: revoke one",
+			user, maxUserTokens)
 	}
 
 	return a.putToken(ctx, by, "token:create "+user, Token{User: user, Note: note}, life, nil)
@@ -203,7 +207,8 @@ func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, not
 const tokenPrefix = "gzp_"
 
 // putToken completes and records a token. The caller holds writing.
-func (a *Accounts) putToken(ctx context.Context, by gozzard.Caller, act string, t Token, life time.Duration, drop []Digest) (string, Token, error) {
+func (a *Accounts) putToken(ctx context.Context, by gozzard.Caller, act string, t Token, life time.Duration,
+	drop []Digest) (string, Token, error) {
 	secret := tokenPrefix + NewSecret()
 	t.ID, t.Digest, t.Created = newID(), Hash(secret), a.now().UTC().Truncate(time.Millisecond)
 	t.Expires = t.Created.Add(life)
@@ -246,17 +251,20 @@ func (a *Accounts) LoginSubject(ctx context.Context, name, subject string) (secr
 	u, known := a.user(name)
 	same := u.Subject == "" || subtle.ConstantTimeCompare([]byte(u.Subject), []byte(subject)) == 1
 	if !known || u.Disabled || subject == "" || len(subject) > maxSubject || !same {
-		return "", t, a.book.refuse("login_provider", gozzard.ErrUserForbidden, "the login provider's user is not known here")
+		return "", t, a.book.refuse("login_provider", gozzard.ErrUserForbidden,
+			"the login provider's user is not known here")
 	}
 
 	if u.Subject == "" {
-		err := a.changeUser(ctx, gozzard.Caller{App: personApp + name, User: name}, name, "user:subject "+name, func(u *User) error {
-			if u.Subject != "" && u.Subject != subject {
-				return a.book.refuse("login_provider", gozzard.ErrUserForbidden, "the login provider's user is not known here")
-			}
-			u.Subject = subject
-			return nil
-		})
+		err := a.changeUser(ctx, gozzard.Caller{App: personApp + name, User: name}, name, "user:subject "+name,
+			func(u *User) error {
+				if u.Subject != "" && u.Subject != subject {
+					return a.book.refuse("login_provider", gozzard.ErrUserForbidden,
+						"the login provider's user is not known here")
+				}
+				u.Subject = subject
+				return nil
+			})
 		if err != nil {
 			return "", t, err
 		}
@@ -266,7 +274,8 @@ func (a *Accounts) LoginSubject(ctx context.Context, name, subject string) (secr
 }
 
 // session opens one, unless the person has changed since he was proven.
-func (a *Accounts) session(ctx context.Context, name, how string, still func(User) bool) (secret string, t Token, err error) {
+func (a *Accounts) session(ctx context.Context, name, how string, still func(User) bool) (secret string, t Token,
+	err error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 
@@ -285,7 +294,8 @@ func (a *Accounts) session(ctx context.Context, name, how string, still func(Use
 	}
 
 	by := gozzard.Caller{App: personApp + name, User: name}
-	return a.putToken(ctx, by, "user:login "+name, Token{User: name, Session: true, Note: "login by " + how}, SessionLife, drop)
+	return a.putToken(ctx, by, "user:login "+name, Token{User: name, Session: true, Note: "login by " + how},
+		SessionLife, drop)
 }
 
 // Logout ends the token that a person came with.

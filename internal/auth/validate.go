@@ -121,8 +121,9 @@ func ValidateGrant(g *gozzard.Grant) error {
 		return fmt.Errorf("role: there is no role %q (viewer, operator, admin, enroller)", string(g.Role))
 	}
 
-	for name, n := range map[string]int{"businesses": len(g.Businesses), "namespaces": len(g.Namespaces), "clouds": len(g.Clouds),
-		"nets": len(g.Nets), "actions": len(g.Actions)} {
+	for name, n := range map[string]int{"businesses": len(g.Businesses), "namespaces": len(g.Namespaces),
+		"clouds": len(g.Clouds),
+		"nets":   len(g.Nets), "actions": len(g.Actions)} {
 		if n > maxGrantValues {
 			return fmt.Errorf("%s: has %d values, at most %d are allowed", name, n, maxGrantValues)
 		}

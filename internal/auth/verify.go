@@ -57,10 +57,13 @@ func NewLoginService(address string, c *http.Client) (*LoginService, error) {
 	if c == nil {
 		c = &http.Client{}
 	}
+
 	own := *c
 	own.Timeout = verifyTimeout
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // tokens go to one service only
-	return &LoginService{base: u, http: &own, now: time.Now, slots: make(chan struct{}, verifyAtOnce), known: map[Digest]verified{},
+	// tokens go to one service only
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &LoginService{base: u, http: &own, now: time.Now, slots: make(chan struct{}, verifyAtOnce),
+		known:  map[Digest]verified{},
 		asking: map[Digest]*asking{}}, nil
 }
 
@@ -159,7 +162,8 @@ func (s *LoginService) ask(ctx context.Context, token string) (string, error) {
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, verifyAnswer+1))
 	if err != nil || len(body) > verifyAnswer || res.StatusCode >= http.StatusInternalServerError {
-		return "", gozzard.Errorf(gozzard.ErrUnavailable, "the login service answers %d and nothing that can be used", res.StatusCode)
+		return "", gozzard.Errorf(gozzard.ErrUnavailable, "the login service answers %d and nothing that can be used",
+			res.StatusCode)
 	}
 
 	return loginName(res.StatusCode, body)
@@ -179,10 +183,12 @@ func loginName(status int, body []byte) (string, error) {
 		var partial struct {
 			Result *bool `json:"result"`
 		}
-		if json.Unmarshal(body, &partial) == nil && partial.Result != nil && !*partial.Result { // data may be anything then
+		// data may be anything then
+		if json.Unmarshal(body, &partial) == nil && partial.Result != nil && !*partial.Result {
 			return "", nil
 		}
-		return "", gozzard.Errorf(gozzard.ErrUnavailable, "the login service answers %d and no JSON of the expected form", status)
+		return "", gozzard.Errorf(gozzard.ErrUnavailable,
+			"the login service answers %d and no JSON of the expected form", status)
 	}
 
 	zero := a.Code == float64(0) || a.Code == "0" || a.Code == "00"

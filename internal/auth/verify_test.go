@@ -50,7 +50,8 @@ func TestLoginService(t *testing.T) {
 	s, err := auth.NewLoginService(address, nil)
 	must(t, err)
 	r := newRig(t, func(o *auth.Options) { o.Verify = s })
-	must(t, r.CreateUser(t.Context(), by, auth.User{Name: "alice", Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}, ""))
+	must(t, r.CreateUser(t.Context(), by, auth.User{Name: "alice",
+		Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}, ""))
 	secret, err := r.CreateApp(t.Context(), by, auth.App{Code: "web", Grants: gozzard.Everything().Grants}, false)
 	must(t, err)
 
@@ -85,7 +86,8 @@ func TestLoginService(t *testing.T) {
 		}
 	}
 
-	if _, err := r.check(t, auth.Credentials{App: "web", Secret: "wrong", Token: "fresh"}); err == nil || asked.Load() > before+6 {
+	if _, err := r.check(t, auth.Credentials{App: "web", Secret: "wrong", Token: "fresh"}); err == nil ||
+		asked.Load() > before+6 {
 		t.Error("the login service is asked for strangers")
 	}
 

@@ -25,7 +25,8 @@ func pack(w io.Writer, m *Manifest, dir string, moved func(int)) error {
 
 	tw := tar.NewWriter(w)
 	put := func(name string, size int64, r io.Reader) error {
-		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: m.Taken, Format: tar.FormatGNU}); err != nil {
+		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600,
+			ModTime: m.Taken, Format: tar.FormatGNU}); err != nil {
 			return err
 		}
 		_, err := io.Copy(tw, io.TeeReader(r, counter(moved)))

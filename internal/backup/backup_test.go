@@ -38,7 +38,8 @@ func TestBackupAndRestore(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(r.data, ".backup-*")); err != nil || len(left) > 0 {
 		t.Errorf("left in the data folder: %v, %v", left, err)
 	}
-	if n, err := backup.LastNote(r.data); err != nil || n.File != file || n.Bytes != int64(len(b)) || time.Since(n.Taken) > time.Hour {
+	if n, err := backup.LastNote(r.data); err != nil || n.File != file || n.Bytes != int64(len(b)) ||
+		time.Since(n.Taken) > time.Hour {
 		t.Errorf("noted: %+v, %v", n, err)
 	}
 
@@ -83,10 +84,13 @@ func TestBackupAndRestore(t *testing.T) {
 	if err != nil || v.Apps != 50 || v.Restored.IsZero() || v.AuditRows != 51 {
 		t.Errorf("the restored record: %+v, %v", v, err)
 	}
-	if _, err := backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids, Data: data}); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err := backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids,
+		Data: data}); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("restored over what is there: %v", err)
 	}
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Data: r.data, To: file, Recipients: r.recipients}); err == nil {
+
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Data: r.data, To: file,
+		Recipients: r.recipients}); err == nil {
 		t.Error("a backup was written over another one")
 	}
 }
@@ -103,14 +107,16 @@ func TestRestoreWithANewerKey(t *testing.T) {
 		}
 	}
 
-	got, err := backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids, Data: filepath.Join(t.TempDir(), "d"),
+	got, err := backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids,
+		Data:       filepath.Join(t.TempDir(), "d"),
 		SigningKey: filepath.Join(r.data, signing.SignerFile)})
 	if err != nil || got.Signing.Epoch != 4 {
 		t.Errorf("epoch %d, %v", got.Signing.Epoch, err)
 	}
 
 	other := newRig(t)
-	_, err = backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids, Data: filepath.Join(t.TempDir(), "d"),
+	_, err = backup.Restore(t.Context(), backup.RestoreOptions{File: file, Identities: r.ids,
+		Data:       filepath.Join(t.TempDir(), "d"),
 		SigningKey: filepath.Join(other.data, signing.SignerFile)})
 	if err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("the key of another server was taken: %v", err)
@@ -126,7 +132,8 @@ func TestPassphrase(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "b.age")
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Data: r.data, To: file, Recipients: to}); err != nil {
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Data: r.data, To: file,
+		Recipients: to}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -153,8 +160,10 @@ func TestKeysAreNotMixedUp(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
+
 	for _, bad := range []string{"", "age1abc", strings.ToLower(r.secret), r.secret[:40]} {
-		if _, err := backup.ParseIdentities([]byte(bad)); err == nil || len(bad) > 20 && strings.Contains(err.Error(), bad[20:]) {
+		if _, err := backup.ParseIdentities([]byte(bad)); err == nil || len(bad) > 20 &&
+			strings.Contains(err.Error(), bad[20:]) {
 			t.Errorf("%.10q…: %v", bad, err)
 		}
 	}
@@ -169,7 +178,8 @@ func TestKeeper(t *testing.T) {
 	}
 
 	now := time.Now()
-	part, work := filepath.Join(dir, ".gozzard-20200101T000000.000Z.age-123"), filepath.Join(r.data, ".backup-1") // of programs that were killed
+	// of programs that were killed
+	part, work := filepath.Join(dir, ".gozzard-20200101T000000.000Z.age-123"), filepath.Join(r.data, ".backup-1")
 	if err := errors.Join(os.WriteFile(part, []byte("x"), 0o600), os.Mkdir(work, 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +190,9 @@ func TestKeeper(t *testing.T) {
 		}
 	}
 
-	k, err := backup.NewScheduler(backup.SchedulerOptions{Data: r.data, Dir: dir, Every: time.Hour, Keep: 2, Recipients: r.recipients, Now: func() time.Time { return now }})
+	k, err := backup.NewScheduler(backup.SchedulerOptions{Data: r.data, Dir: dir, Every: time.Hour, Keep: 2,
+		Recipients: r.recipients, Now: func() time.Time { return now }})
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,12 +235,13 @@ func TestKeeperTellsOfFailures(t *testing.T) {
 	told := make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
 	run := func(data string) (end func()) {
-		k, err := backup.NewScheduler(backup.SchedulerOptions{Data: data, Dir: t.TempDir(), Every: time.Hour, Keep: 1, Recipients: r.recipients, Done: func(_ time.Time, err error) {
-			select {
-			case told <- err:
-			case <-ctx.Done():
-			}
-		}})
+		k, err := backup.NewScheduler(backup.SchedulerOptions{Data: data, Dir: t.TempDir(), Every: time.Hour, Keep: 1,
+			Recipients: r.recipients, Done: func(_ time.Time, err error) {
+				select {
+				case told <- err:
+				case <-ctx.Done():
+				}
+			}})
 
 		if err != nil {
 			t.Fatal(err)

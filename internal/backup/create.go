@@ -148,7 +148,8 @@ func collect(ctx context.Context, o CreateOptions, work string) (m Manifest, err
 
 	m.Audit = v.Audit
 	for _, name := range known[1:] {
-		if err := copySecret(filepath.Join(o.Data, name), filepath.Join(work, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := copySecret(filepath.Join(o.Data, name), filepath.Join(work, name)); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return m, err
 		}
 	}
@@ -187,7 +188,8 @@ func roomForCopy(data, record string) error {
 		return fmt.Errorf("cannot look for room for a copy of the record: %w", err)
 	}
 	if free < uint64(need) {
-		return fmt.Errorf("%d MiB are free in %s, and a copy of the record needs %d for a while", free>>20, data, need>>20)
+		return fmt.Errorf("%d MiB are free in %s, and a copy of the record needs %d for a while", free>>20, data,
+			need>>20)
 	}
 
 	return nil

@@ -56,7 +56,8 @@ func TestTT6DamagedBackupIsRefused(t *testing.T) {
 		try(fmt.Sprintf("bit %d of byte %d", at%8, at), b)
 	}
 
-	for _, n := range []int{0, 1, 100, 200, len(whole) / 3, len(whole) / 2, len(whole) - 64<<10, len(whole) - 1024, len(whole) - 17, len(whole) - 1} {
+	for _, n := range []int{0, 1, 100, 200, len(whole) / 3, len(whole) / 2, len(whole) - 64<<10, len(whole) - 1024,
+		len(whole) - 17, len(whole) - 1} {
 		try(fmt.Sprintf("cut to %d bytes", n), whole[:n])
 	}
 
@@ -186,25 +187,32 @@ func TestForgedBackups(t *testing.T) {
 	sum := sha256.Sum256([]byte("x"))
 	outside := filepath.Join(t.TempDir(), "escaped")
 	for name, all := range map[string][]entry{
-		"nothing":                {},
-		"no manifest":            good[1:],
-		"two manifests":          with(0, good[0]),
-		"a file is missing":      good[:len(good)-1],
-		"a file twice":           with(2, good[1]),
-		"a file more":            append(append([]entry{}, good...), entry{tar.Header{Name: "extra"}, []byte("x")}),
-		"out of order":           {good[0], good[2], good[1], good[3]},
-		"absolute name":          with(1, entry{tar.Header{Name: outside}, []byte("x")}),
-		"name that climbs":       with(1, entry{tar.Header{Name: "../escaped"}, []byte("x")}),
-		"symbolic link":          instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeSymlink, Linkname: outside}, nil}),
-		"hard link":              instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}, nil}),
-		"device":                 instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 5}, nil}),
-		"pipe":                   instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeFifo}, nil}),
-		"folder":                 instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeDir}, nil}),
-		"extended header":        instead(1, entry{tar.Header{Name: "gozzard.db", Format: tar.FormatPAX, PAXRecords: map[string]string{"comment": "x"}}, good[1].body}),
-		"another record":         instead(1, entry{tar.Header{Name: "gozzard.db"}, append(bytes.Clone(good[1].body), 'x')}),
-		"a changed record":       instead(1, entry{tar.Header{Name: "gozzard.db"}, append(bytes.Clone(good[1].body[:len(good[1].body)-1]), 'x')}),
-		"manifest is no JSON":    instead(0, entry{tar.Header{Name: "manifest.json"}, []byte("{")}),
-		"manifest is huge":       instead(0, entry{tar.Header{Name: "manifest.json"}, bytes.Repeat([]byte(" "), 1<<20)}),
+		"nothing":           {},
+		"no manifest":       good[1:],
+		"two manifests":     with(0, good[0]),
+		"a file is missing": good[:len(good)-1],
+		"a file twice":      with(2, good[1]),
+		"a file more":       append(append([]entry{}, good...), entry{tar.Header{Name: "extra"}, []byte("x")}),
+		"out of order":      {good[0], good[2], good[1], good[3]},
+		"absolute name":     with(1, entry{tar.Header{Name: outside}, []byte("x")}),
+		"name that climbs":  with(1, entry{tar.Header{Name: "../escaped"}, []byte("x")}),
+		"symbolic link": instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeSymlink,
+			Linkname: outside}, nil}),
+		"hard link": instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeLink,
+			Linkname: "/etc/passwd"}, nil}),
+		"device": instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeChar, Devmajor: 1,
+			Devminor: 5}, nil}),
+		"pipe":   instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeFifo}, nil}),
+		"folder": instead(1, entry{tar.Header{Name: "gozzard.db", Typeflag: tar.TypeDir}, nil}),
+		"extended header": instead(1, entry{tar.Header{Name: "gozzard.db", Format: tar.FormatPAX,
+			PAXRecords: map[string]string{"comment": "x"}}, good[1].body}),
+		"another record": instead(1, entry{tar.Header{Name: "gozzard.db"},
+			append(bytes.Clone(good[1].body), 'x')}),
+		"a changed record": instead(1, entry{tar.Header{Name: "gozzard.db"},
+			append(bytes.Clone(good[1].body[:len(good[1].body)-1]), 'x')}),
+		"manifest is no JSON": instead(0, entry{tar.Header{Name: "manifest.json"}, []byte("{")}),
+		"manifest is huge": instead(0, entry{tar.Header{Name: "manifest.json"},
+			bytes.Repeat([]byte(" "), 1<<20)}),
 		"manifest says more":     edit(t, good, func(m map[string]any) { m["more"] = 1 }),
 		"a newer format":         edit(t, good, func(m map[string]any) { m["version"] = 2 }),
 		"no files":               edit(t, good, func(m map[string]any) { m["files"] = nil }),
@@ -214,9 +222,11 @@ func TestForgedBackups(t *testing.T) {
 		"manifest climbs":        edit(t, good, func(m map[string]any) { firstFile(m)["name"] = "../gozzard.db" }),
 		"a size below zero":      edit(t, good, func(m map[string]any) { firstFile(m)["size"] = -1 }),
 		"a size above all disks": edit(t, good, func(m map[string]any) { firstFile(m)["size"] = int64(1) << 50 }),
-		"another checksum":       edit(t, good, func(m map[string]any) { firstFile(m)["sha256"] = hex.EncodeToString(sum[:]) }),
-		"no checksum":            edit(t, good, func(m map[string]any) { firstFile(m)["sha256"] = "" }),
-		"a great key":            edit(t, good, func(m map[string]any) { files(m)[1].(map[string]any)["size"] = 2 << 20 }),
+		"another checksum": edit(t, good,
+			func(m map[string]any) { firstFile(m)["sha256"] = hex.EncodeToString(sum[:]) }),
+		"no checksum": edit(t, good, func(m map[string]any) { firstFile(m)["sha256"] = "" }),
+		"a great key": edit(t, good,
+			func(m map[string]any) { files(m)[1].(map[string]any)["size"] = 2 << 20 }),
 		"a file nobody knows": edit(t, good, func(m map[string]any) {
 			m["files"] = append(files(m), map[string]any{"name": "x", "size": 1, "sha256": hex.EncodeToString(sum[:])})
 		}),
@@ -226,7 +236,8 @@ func TestForgedBackups(t *testing.T) {
 		"a record of other tools": forgeFile(t, good, 1, bytes.Repeat([]byte("SQLite format 3\x00"), 4096)),
 	} {
 		data := filepath.Join(t.TempDir(), "data")
-		_, err := backup.Restore(t.Context(), backup.RestoreOptions{File: r.encrypt(t, tarOf(t, all)), Identities: r.ids, Data: data})
+		_, err := backup.Restore(t.Context(), backup.RestoreOptions{File: r.encrypt(t, tarOf(t, all)),
+			Identities: r.ids, Data: data})
 		if err == nil || strings.Contains(err.Error(), "panic") {
 			t.Errorf("%s: restored (%v)", name, err)
 		}

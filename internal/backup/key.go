@@ -103,7 +103,8 @@ func passphrase(text []byte) (string, error) {
 	}
 	pass := strings.TrimRight(string(text), "\r\n")
 	if len(pass) < minPassphrase {
-		return "", fmt.Errorf("a passphrase of %d characters can be guessed, at least %d are needed", len(pass), minPassphrase)
+		return "", fmt.Errorf("a passphrase of %d characters can be guessed, at least %d are needed", len(pass),
+			minPassphrase)
 	}
 	return pass, nil
 }

@@ -44,8 +44,10 @@ func newRig(t testing.TB) *rig {
 	}
 
 	for i := range 50 { // some rows for the audit
-		app := auth.App{Code: "app" + strconv.Itoa(i), Secrets: []auth.Digest{auth.Hash("x")}, Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}
-		if err := s.ChangeAccounts(t.Context(), auth.Change{At: time.Now(), Act: "app:create " + app.Code, Apps: []auth.App{app}}); err != nil {
+		app := auth.App{Code: "app" + strconv.Itoa(i), Secrets: []auth.Digest{auth.Hash("x")},
+			Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}
+		if err := s.ChangeAccounts(t.Context(), auth.Change{At: time.Now(), Act: "app:create " + app.Code,
+			Apps: []auth.App{app}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +73,8 @@ func newRig(t testing.TB) *rig {
 func (r *rig) create(t testing.TB) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "backup.age")
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Data: r.data, To: to, Recipients: r.recipients, Program: "test"}); err != nil {
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Data: r.data, To: to, Recipients: r.recipients,
+		Program: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	return to

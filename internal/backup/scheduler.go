@@ -26,7 +26,8 @@ const (
 
 var (
 	namePattern = regexp.MustCompile(`^gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age$`)
-	partPattern = regexp.MustCompile(`^\.gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age-[0-9]+$`) // on its way to such a name
+	// on its way to such a name
+	partPattern = regexp.MustCompile(`^\.gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age-[0-9]+$`)
 )
 
 // SchedulerOptions say where backups go and how many stay. Data, Dir, Every, Keep and Recipients are required.
@@ -123,7 +124,8 @@ func (k *Scheduler) due() time.Time {
 // Once makes a backup and removes those that are too many.
 func (k *Scheduler) Once(ctx context.Context) error {
 	at := k.o.Now().UTC()
-	_, note, err := Create(ctx, CreateOptions{Data: k.o.Data, To: filepath.Join(k.o.Dir, at.Format(nameLayout)), Recipients: k.o.Recipients, Program: k.o.Program, Now: k.o.Now})
+	_, note, err := Create(ctx, CreateOptions{Data: k.o.Data, To: filepath.Join(k.o.Dir, at.Format(nameLayout)),
+		Recipients: k.o.Recipients, Program: k.o.Program, Now: k.o.Now})
 	if err != nil {
 		return err
 	}
@@ -160,7 +162,8 @@ func (k *Scheduler) sweep() error {
 
 	for _, e := range all {
 		st, err := e.Info()
-		if err != nil || !partPattern.MatchString(e.Name()) || !st.Mode().IsRegular() || k.o.Now().Sub(st.ModTime()) < workStale {
+		if err != nil || !partPattern.MatchString(e.Name()) || !st.Mode().IsRegular() ||
+			k.o.Now().Sub(st.ModTime()) < workStale {
 			continue
 		}
 		if err := os.Remove(filepath.Join(k.o.Dir, e.Name())); err != nil {

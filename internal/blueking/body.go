@@ -28,7 +28,8 @@ const (
 // client sends none.
 func checkHeaders(h http.Header) error {
 	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Encoding %s is not accepted: send the body as it is", strictjson.Quote(e))
+		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Encoding %s is not accepted: send the body as it is",
+			strictjson.Quote(e))
 	}
 	if t := h.Get("Content-Type"); strings.Contains(strings.ToLower(t), "xml") {
 		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Type %s is not accepted: send JSON", strictjson.Quote(t))
@@ -113,7 +114,8 @@ func checkPrefix(book *auth.Directory, head auth.Credentials, prefix []byte) err
 	}
 	if c.App == "" || c.Secret == "" {
 		return gozzard.Errorf(gozzard.ErrUnauthenticated,
-			"bk_app_code and bk_app_secret: required in a header or within the first %d MiB of the body", MaxBodyUnknown>>20)
+			"bk_app_code and bk_app_secret: required in a header or within the first %d MiB of the body",
+			MaxBodyUnknown>>20)
 	}
 
 	_, err = book.CheckApp(c)
@@ -144,7 +146,8 @@ func readError(err error) error {
 	return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "body could not be read to its end", Cause: err}
 }
 
-func identify(book *auth.Directory, r *http.Request, access Access, head auth.Credentials, body []byte) (*received, error) {
+func identify(book *auth.Directory, r *http.Request, access Access, head auth.Credentials, body []byte) (*received,
+	error) {
 	doc, err := strictjson.Parse(body)
 	if err != nil {
 		return nil, err

@@ -78,14 +78,16 @@ func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
 	}
 
 	in := QueryInstance{
-		ProcessName: shown, PID: -1, IsAuto: d.Hosted, Version: d.Version, Health: d.Health, DiskSize: -1, FreeVMem: "0", UTime: "0", STime: "0",
+		ProcessName: shown, PID: -1, IsAuto: d.Hosted, Version: d.Version, Health: d.Health, DiskSize: -1,
+		FreeVMem: "0", UTime: "0", STime: "0",
 		RegisterTime: d.RegisteredAt, LastStartTime: d.LastStart, ReportTime: d.ReportedAt,
 	}
 	zone := time.FixedZone("", d.ZoneOffset)
 
 	if d.PID > 1 {
 		in.PID, in.Cmdline, in.Stat, in.ThreadCount, in.ElapsedTime = d.PID, d.Cmdline, d.Stat, d.Threads, d.Elapsed
-		in.CPUUsage, in.CPUUsageAve, in.PhyMemUsage, in.UsePhyMem = Finite(d.CPU), Finite(d.CPUAvg), Finite(d.Mem), d.MemKB
+		in.CPUUsage, in.CPUUsageAve, in.PhyMemUsage, in.UsePhyMem = Finite(d.CPU), Finite(d.CPUAvg), Finite(d.Mem),
+			d.MemKB
 		in.UTime, in.STime = strconv.FormatInt(d.UTime, 10), strconv.FormatInt(d.STime, 10)
 		if d.StartedAt > 0 {
 			in.StartTime = time.Unix(d.StartedAt, 0).In(zone).Format(time.ANSIC)

@@ -91,7 +91,8 @@ func headerCredentials(r *http.Request) (auth.Credentials, error) {
 	}
 
 	malformed := func(text string) error {
-		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: AuthorizationHeader, Text: text}}}
+		return &gozzard.Error{Kind: gozzard.ErrInvalid,
+			Faults: []gozzard.Fault{{Path: AuthorizationHeader, Text: text}}}
 	}
 
 	if len(given) > 1 {
@@ -100,7 +101,8 @@ func headerCredentials(r *http.Request) (auth.Credentials, error) {
 
 	doc, err := strictjson.Parse([]byte(given[0]))
 	if err != nil {
-		return auth.Credentials{}, malformed("not a JSON object") // the text holds a secret: nothing of it goes into a message
+		// the text holds a secret: nothing of it goes into a message
+		return auth.Credentials{}, malformed("not a JSON object")
 	}
 
 	c, err := documentCredentials(auth.Credentials{}, doc)
@@ -158,7 +160,8 @@ func cookieCredentials(c auth.Credentials, r *http.Request) (auth.Credentials, e
 		return c, nil
 	}
 	if sameSite.Check(r) != nil {
-		return c, gozzard.Errorf(gozzard.ErrUnauthenticated, "the bk_token of a browser's cookie is not taken from a page of another site: send it in %s or in the body",
+		return c, gozzard.Errorf(gozzard.ErrUnauthenticated,
+			"the bk_token of a browser's cookie is not taken from a page of another site: send it in %s or in the body",
 			AuthorizationHeader)
 	}
 

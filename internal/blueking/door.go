@@ -48,8 +48,10 @@ type Prefix struct {
 
 // Route is one call.
 type Route struct {
-	Name     string
-	Path     string // below the prefix; "" is Name. A part in braces, such as job/{job_id}/retry, is a number that the call gets by that name
+	Name string
+	// below the prefix; "" is Name. A part in braces, such as job/{job_id}/retry, is a number that the call gets by
+	// that name
+	Path     string
 	Families []string
 	Access   Access
 	Read     bool     // changes nothing: GET with query parameters is served too
@@ -156,7 +158,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if p == http.ErrAbortHandler {
 				panic(p)
 			}
-			h.door.Log.Error("request panicked", "route", name, "request_id", a.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			h.door.Log.Error("request panicked", "route", name, "request_id", a.id, "panic", fmt.Sprint(p), "stack",
+				string(debug.Stack()))
 			a.fail(http.StatusInternalServerError, h.door.Numbers(gozzard.ErrInternal).Code, Text(nil))
 		}
 		code := a.send(w, h.door)
@@ -225,7 +228,8 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 
 	sum.Write([]byte{0})
 	sum.Write(in.body)
-	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key, Request: r, numbers: numbers}
+	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key, Request: r,
+		numbers: numbers}
 	sum.Sum(c.Hash[:0])
 	return route.Handle(r.Context(), c)
 }

@@ -47,8 +47,10 @@ type seen struct {
 func door(t testing.TB, log io.Writer) (*blueking.Handler, *[]seen) {
 	var observed []seen
 
-	route := func(name string, read bool, max int64, h func(context.Context, *blueking.Call) (any, error)) blueking.Route {
-		return blueking.Route{Name: name, Families: []string{"f"}, Access: blueking.AccessUser, Read: read, MaxBody: max, Handle: h}
+	route := func(name string, read bool, max int64,
+		h func(context.Context, *blueking.Call) (any, error)) blueking.Route {
+		return blueking.Route{Name: name, Families: []string{"f"}, Access: blueking.AccessUser, Read: read,
+			MaxBody: max, Handle: h}
 	}
 
 	fail := func(err error) func(context.Context, *blueking.Call) (any, error) {
@@ -58,18 +60,30 @@ func door(t testing.TB, log io.Writer) (*blueking.Handler, *[]seen) {
 	return blueking.New(blueking.Door{
 		Prefixes: []blueking.Prefix{{Path: "/bus/x", Family: "f"}, {Path: "/gate/x", Family: "f", Gateway: true}},
 		Routes: []blueking.Route{
-			route("who", true, blueking.MaxBody, func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller, nil }),
+			route("who", true, blueking.MaxBody, func(_ context.Context, c *blueking.Call) (any,
+				error) {
+				return c.Caller, nil
+			}),
 			route("echo", true, blueking.MaxBody, func(_ context.Context, c *blueking.Call) (any, error) {
 				list, text := c.Body.Get("list"), c.Body.Get("text")
 				n := list.OptList(10, func(*strictjson.Value) {})
 				return map[string]any{"n": n, "text": text.OptStr(), "key": c.IdempotencyKey}, c.Faults.Err()
 			}),
-			route("large", false, blueking.MaxBodyMulti, func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller.User, nil }),
-			{Name: "app", Families: []string{"f"}, Access: blueking.AccessApp, MaxBody: blueking.MaxBody, Handle: func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller, nil }},
-			route("panic", false, blueking.MaxBody, func(context.Context, *blueking.Call) (any, error) { panic("secret place") }),
-			route("nan", false, blueking.MaxBody, func(context.Context, *blueking.Call) (any, error) { return math.NaN(), nil }),
+			route("large", false, blueking.MaxBodyMulti,
+				func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller.User, nil }),
+			{Name: "app", Families: []string{"f"}, Access: blueking.AccessApp, MaxBody: blueking.MaxBody,
+				Handle: func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller, nil }},
+			route("panic", false, blueking.MaxBody, func(context.Context, *blueking.Call) (any,
+				error) {
+				panic("secret place")
+			}),
+			route("nan", false, blueking.MaxBody, func(context.Context, *blueking.Call) (any,
+				error) {
+				return math.NaN(), nil
+			}),
 			route("internal", false, blueking.MaxBody, fail(errors.New("open /etc/private: no"))),
-			route("caused", false, blueking.MaxBody, fail(&gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "try later", Cause: errors.New("10.9.8.7 is down")})),
+			route("caused", false, blueking.MaxBody, fail(&gozzard.Error{Kind: gozzard.ErrUnavailable,
+				Message: "try later", Cause: errors.New("10.9.8.7 is down")})),
 			route("full", false, blueking.MaxBody, fail(gozzard.Errorf(gozzard.ErrStorageFull, "storage full"))),
 			route("limited", false, blueking.MaxBody, fail(gozzard.Errorf(gozzard.ErrRateLimited, "slowly"))),
 			route("absent", false, blueking.MaxBody, fail(gozzard.Errorf(gozzard.ErrNotFound, "no such task"))),
@@ -137,19 +151,31 @@ func TestCredentials(t *testing.T) {
 		user string // app/user/asserted
 	}{
 		{"body", post("/bus/x/who", `{`+good+`}`), 0, "trusted/bob/true"},
-		{"body, old names", post("/bus/x/who", `{"app_code":"trusted","app_secret":"secret","username":"bob"}`), 0, "trusted/bob/true"},
-		{"body, token", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"tok/en="}`), 0, "plain/alice/false"},
+		{"body, old names", post("/bus/x/who", `{"app_code":"trusted","app_secret":"secret","username":"bob"}`), 0,
+			"trusted/bob/true"},
+		{"body, token", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"tok/en="}`),
+			0, "plain/alice/false"},
 		{"header", post("/bus/x/who", `{}`, azn, `{`+good+`}`), 0, "trusted/bob/true"},
-		{"header wins over body", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"wrong","bk_username":"eve"}`, azn, `{`+good+`}`), 0, "trusted/bob/true"},
-		{"wrong header is not mended by the body", post("/bus/x/who", `{`+good+`}`, azn, `{"bk_app_code":"trusted","bk_app_secret":"nope"}`), blueking.CodeGeneral, ""},
-		{"header app, body user", post("/bus/x/who", `{"bk_username":"carl"}`, azn, `{"bk_app_code":"trusted","bk_app_secret":"secret"}`), 0, "trusted/carl/true"},
-		{"plain headers", post("/bus/x/who", `{}`, "X-Bkapi-App-Code", "trusted", "X-Bkapi-App-Secret", "secret", "X-Bkapi-User-Name", "bob"), 0, "trusted/bob/true"},
-		{"JSON header wins over plain ones", post("/bus/x/who", `{}`, azn, `{`+good+`}`, "X-Bkapi-App-Code", "plain", "X-Bkapi-User-Name", "eve"), 0, "trusted/bob/true"},
-		{"cookie", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`, "Cookie", "bk_token=tok%2Fen%3D"), 0, "plain/alice/false"},
-		{"body user before cookie", post("/bus/x/who", `{`+good+`}`, "Cookie", "bk_token=tok%2Fen%3D"), 0, "trusted/bob/true"},
-		{"query", httptest.NewRequest("GET", "/bus/x/who?bk_app_code=trusted&bk_app_secret=secret&bk_username=bob", nil), 0, "trusted/bob/true"},
+		{"header wins over body", post("/bus/x/who",
+			`{"bk_app_code":"plain","bk_app_secret":"wrong","bk_username":"eve"}`, azn, `{`+good+`}`), 0,
+			"trusted/bob/true"},
+		{"wrong header is not mended by the body", post("/bus/x/who", `{`+good+`}`, azn,
+			`{"bk_app_code":"trusted","bk_app_secret":"nope"}`), blueking.CodeGeneral, ""},
+		{"header app, body user", post("/bus/x/who", `{"bk_username":"carl"}`, azn,
+			`{"bk_app_code":"trusted","bk_app_secret":"secret"}`), 0, "trusted/carl/true"},
+		{"plain headers", post("/bus/x/who", `{}`, "X-Bkapi-App-Code", "trusted", "X-Bkapi-App-Secret", "secret",
+			"X-Bkapi-User-Name", "bob"), 0, "trusted/bob/true"},
+		{"JSON header wins over plain ones", post("/bus/x/who", `{}`, azn, `{`+good+`}`, "X-Bkapi-App-Code", "plain",
+			"X-Bkapi-User-Name", "eve"), 0, "trusted/bob/true"},
+		{"cookie", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`, "Cookie",
+			"bk_token=tok%2Fen%3D"), 0, "plain/alice/false"},
+		{"body user before cookie", post("/bus/x/who", `{`+good+`}`, "Cookie", "bk_token=tok%2Fen%3D"), 0,
+			"trusted/bob/true"},
+		{"query", httptest.NewRequest("GET", "/bus/x/who?bk_app_code=trusted&bk_app_secret=secret&bk_username=bob",
+			nil), 0, "trusted/bob/true"},
 		{"app alone", post("/bus/x/app", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`), 0, "plain//false"},
-		{"app alone, wrong", post("/bus/x/app", `{"bk_app_code":"plain","bk_app_secret":"secret"}`), blueking.CodeGeneral, ""},
+		{"app alone, wrong", post("/bus/x/app", `{"bk_app_code":"plain","bk_app_secret":"secret"}`),
+			blueking.CodeGeneral, ""},
 		{"malformed header", post("/bus/x/who", `{`+good+`}`, azn, `{"bk_app_code":`), blueking.CodeArgument, ""},
 		{"header list", post("/bus/x/who", `{`+good+`}`, azn, `[]`), blueking.CodeArgument, ""},
 		{"header numbers", post("/bus/x/who", `{`+good+`}`, azn, `{"bk_app_code":1}`), blueking.CodeArgument, ""},
@@ -157,16 +183,27 @@ func TestCredentials(t *testing.T) {
 		{"empty header", post("/bus/x/who", `{`+good+`}`, azn, ``), 0, "trusted/bob/true"},
 		{"none", post("/bus/x/who", `{}`), blueking.CodeGeneral, ""},
 		{"no secret", post("/bus/x/who", `{"bk_app_code":"trusted","bk_username":"bob"}`), blueking.CodeGeneral, ""},
-		{"wrong by one character", post("/bus/x/who", strings.Replace(`{`+good+`}`, "secret", "secreT", 1)), blueking.CodeGeneral, ""},
-		{"wrong by one character in value", post("/bus/x/who", `{"bk_app_code":"trusted","bk_app_secret":"secres","bk_username":"bob"}`), blueking.CodeGeneral, ""},
-		{"wrong case of name", post("/bus/x/who", `{"BK_App_Code":"trusted","bk_app_secret":"secret","bk_username":"bob"}`), blueking.CodeGeneral, ""},
-		{"unknown app", post("/bus/x/who", `{"bk_app_code":"x","bk_app_secret":"secret","bk_username":"bob"}`), blueking.CodeGeneral, ""},
-		{"bad token", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"x"}`), blueking.CodeGeneral, ""},
-		{"nobody", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`), blueking.CodeOperatorRequired, ""},
-		{"nulls and blanks", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":null,"bk_username":""}`), blueking.CodeOperatorRequired, ""},
-		{"not on the white list", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_username":"bob"}`), blueking.CodeUserForbidden, ""},
-		{"number for a name", post("/bus/x/who", `{"bk_app_code":1,"bk_app_secret":"s","bk_username":"bob"}`), blueking.CodeArgument, ""},
-		{"user with line break", post("/bus/x/who", `{"bk_app_code":"trusted","bk_app_secret":"secret","bk_username":"a\nb"}`), blueking.CodeArgument, ""},
+		{"wrong by one character", post("/bus/x/who", strings.Replace(`{`+good+`}`, "secret", "secreT", 1)),
+			blueking.CodeGeneral, ""},
+		{"wrong by one character in value", post("/bus/x/who",
+			`{"bk_app_code":"trusted","bk_app_secret":"secres","bk_username":"bob"}`), blueking.CodeGeneral, ""},
+		{"wrong case of name", post("/bus/x/who",
+			`{"BK_App_Code":"trusted","bk_app_secret":"secret","bk_username":"bob"}`), blueking.CodeGeneral, ""},
+		{"unknown app", post("/bus/x/who", `{"bk_app_code":"x","bk_app_secret":"secret","bk_username":"bob"}`),
+			blueking.CodeGeneral, ""},
+		{"bad token", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"x"}`),
+			blueking.CodeGeneral, ""},
+		{"nobody", post("/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`),
+			blueking.CodeOperatorRequired, ""},
+		{"nulls and blanks", post("/bus/x/who",
+			`{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":null,"bk_username":""}`),
+			blueking.CodeOperatorRequired, ""},
+		{"not on the white list", post("/bus/x/who",
+			`{"bk_app_code":"plain","bk_app_secret":"secret2","bk_username":"bob"}`), blueking.CodeUserForbidden, ""},
+		{"number for a name", post("/bus/x/who", `{"bk_app_code":1,"bk_app_secret":"s","bk_username":"bob"}`),
+			blueking.CodeArgument, ""},
+		{"user with line break", post("/bus/x/who",
+			`{"bk_app_code":"trusted","bk_app_secret":"secret","bk_username":"a\nb"}`), blueking.CodeArgument, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := do(t, h, c.req)
@@ -179,7 +216,8 @@ func TestCredentials(t *testing.T) {
 
 			if c.code == 0 {
 				d := r.env["data"].(map[string]any)
-				got := d["app"].(string) + "/" + d["user"].(string) + "/" + map[bool]string{true: "true", false: "false"}[d["asserted"].(bool)]
+				got := d["app"].(string) + "/" + d["user"].(string) + "/" +
+					map[bool]string{true: "true", false: "false"}[d["asserted"].(bool)]
 				if got != c.user {
 					t.Fatalf("caller %s, want %s", got, c.user)
 				}
@@ -206,7 +244,8 @@ func TestTE9CookiesOfOtherSites(t *testing.T) {
 	}
 
 	for name, headers := range map[string][]string{
-		"no browser": nil, "own page": {"Sec-Fetch-Site", "same-origin", "Origin", "http://fleet.example"}, "typed in": {"Sec-Fetch-Site", "none"},
+		"no browser": nil, "own page": {"Sec-Fetch-Site", "same-origin", "Origin", "http://fleet.example"},
+		"typed in":                   {"Sec-Fetch-Site", "none"},
 		"own page of an old browser": {"Origin", "http://fleet.example"},
 	} {
 		if code := ask(http.MethodPost, headers...); code != 0 {
@@ -215,15 +254,18 @@ func TestTE9CookiesOfOtherSites(t *testing.T) {
 	}
 
 	for name, headers := range map[string][]string{
-		"another site": {"Sec-Fetch-Site", "cross-site"}, "a sister": {"Sec-Fetch-Site", "same-site"}, "an old browser": {"Origin", "https://evil.example"},
-		"a sandbox": {"Origin", "null"}, "another port": {"Origin", "http://fleet.example:8081"},
+		"another site": {"Sec-Fetch-Site", "cross-site"}, "a sister": {"Sec-Fetch-Site", "same-site"},
+		"an old browser": {"Origin", "https://evil.example"},
+		"a sandbox":      {"Origin", "null"}, "another port": {"Origin", "http://fleet.example:8081"},
 	} {
 		if code := ask(http.MethodPost, headers...); code != blueking.CodeGeneral {
 			t.Errorf("%s: code %d", name, code)
 		}
 	}
 
-	r := post("http://fleet.example/bus/x/who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"tok/en="}`, "Origin", "https://portal.example", "Cookie", "bk_token=other")
+	r := post("http://fleet.example/bus/x/who",
+		`{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"tok/en="}`, "Origin", "https://portal.example",
+		"Cookie", "bk_token=other")
 	if got := do(t, h, r); got.code() != 0 { // what no browser sends by itself counts from anywhere
 		t.Errorf("a token in the body beside a cookie: code %d %q", got.code(), got.message())
 	}
@@ -241,7 +283,8 @@ func TestGatewayCarriesTheStatus(t *testing.T) {
 		{"who", `{`, blueking.CodeArgument, 400, "line 1"},
 		{"who", `{}`, blueking.CodeGeneral, 401, ""},
 		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`, blueking.CodeOperatorRequired, 401, ""},
-		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_username":"b"}`, blueking.CodeUserForbidden, 403, ""},
+		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_username":"b"}`, blueking.CodeUserForbidden,
+			403, ""},
 		{"appless", `{` + good + `}`, blueking.CodeAppForbidden, 403, "not for you"},
 		{"absent", `{` + good + `}`, blueking.CodeNotFound, 404, "no such task"},
 		{"limited", `{` + good + `}`, blueking.CodeRateLimited, 429, "slowly"},
@@ -251,17 +294,21 @@ func TestGatewayCarriesTheStatus(t *testing.T) {
 	} {
 		bus := do(t, h, post("/bus/x/"+c.name, c.body))
 		gate := do(t, h, post("/gate/x/"+c.name, c.body))
-		if bus.status != 200 || gate.status != c.status || bus.code() != c.code || gate.code() != c.code || !strings.Contains(gate.message(), c.message) {
-			t.Errorf("%s: bus HTTP %d code %d, gateway HTTP %d code %d %q", c.name, bus.status, bus.code(), gate.status, gate.code(), gate.message())
+		if bus.status != 200 || gate.status != c.status || bus.code() != c.code || gate.code() != c.code ||
+			!strings.Contains(gate.message(), c.message) {
+			t.Errorf("%s: bus HTTP %d code %d, gateway HTTP %d code %d %q", c.name, bus.status, bus.code(),
+				gate.status, gate.code(), gate.message())
 		}
 		if strings.Contains(gate.message(), "private") || strings.Contains(gate.message(), "10.9.8.7") {
 			t.Errorf("%s: a cause got out: %s", c.name, gate.message())
 		}
 	}
 
-	if s := log.String(); !strings.Contains(s, "/etc/private") || !strings.Contains(s, "10.9.8.7") || strings.Contains(s, "slowly") {
+	if s := log.String(); !strings.Contains(s, "/etc/private") || !strings.Contains(s, "10.9.8.7") ||
+		strings.Contains(s, "slowly") {
 		t.Errorf("log: %s", s)
 	}
+
 	if len(*observed) != 22 || (*observed)[0] != (seen{"who", 0}) {
 		t.Errorf("observed %v", *observed)
 	}
@@ -272,7 +319,8 @@ func TestPanicIsAnswered(t *testing.T) {
 	h, _ := door(t, &log)
 	for _, name := range []string{"panic", "nan"} {
 		r := do(t, h, post("/bus/x/"+name, `{`+good+`}`))
-		if r.status != 500 || r.code() != blueking.CodeBackend || r.env["data"] != nil || strings.Contains(r.message(), "secret place") {
+		if r.status != 500 || r.code() != blueking.CodeBackend || r.env["data"] != nil ||
+			strings.Contains(r.message(), "secret place") {
 			t.Errorf("%s: HTTP %d %v", name, r.status, r.env)
 		}
 	}
@@ -288,14 +336,17 @@ func TestPaths(t *testing.T) {
 
 	for path, want := range map[string]int{
 		"/bus/x/who": 200, "/bus/x/who/": 200, "//bus//x/who": 200, "/bus/x//who///": 200, "///gate/x/who": 200,
-		"/": 404, "/bus/x": 404, "/bus/x/whom": 404, "/bus/x/who/more": 404, "/bus/X/who": 404, "/bus/./x/who": 404, "/bus/y/../x/who": 404,
-		"/bus/%2e%2e/bus/x/who": 404, "/bus/x/%77ho": 404, "/bus/x/who%00": 404, "/bus/x/who%2f": 404, "/bus/x/wh\u00f6": 404, "/bus/x/who;a": 404,
+		"/": 404, "/bus/x": 404, "/bus/x/whom": 404, "/bus/x/who/more": 404, "/bus/X/who": 404, "/bus/./x/who": 404,
+		"/bus/y/../x/who":       404,
+		"/bus/%2e%2e/bus/x/who": 404, "/bus/x/%77ho": 404, "/bus/x/who%00": 404, "/bus/x/who%2f": 404,
+		"/bus/x/wh\u00f6": 404, "/bus/x/who;a": 404,
 	} {
 		status, body := raw(t, server, path, `{`+good+`}`)
 		if status != want {
 			t.Errorf("%s: HTTP %d, want %d: %s", path, status, want, body)
 		}
-		if want == 404 && (!strings.Contains(body, `"result":false,"code":1306404,"message":"The content does not exist","data":null`)) {
+		if want == 404 && (!strings.Contains(body,
+			`"result":false,"code":1306404,"message":"The content does not exist","data":null`)) {
 			t.Errorf("%s: %s", path, body)
 		}
 		r := httptest.NewRequest("POST", "/", nil)
@@ -324,7 +375,8 @@ func raw(t *testing.T, server *httptest.Server, path, body string) (int, string)
 	}
 
 	defer conn.Close()
-	req := "POST " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: " + itoa(len(body)) + "\r\n\r\n" + body
+	req := "POST " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: " + itoa(len(body)) +
+		"\r\n\r\n" + body
 	if _, err := io.WriteString(conn, req); err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +402,8 @@ func itoa(n int) string {
 
 func TestMethods(t *testing.T) {
 	h, _ := door(t, io.Discard)
-	r := do(t, h, httptest.NewRequest("GET", "/bus/x/large?bk_app_code=trusted&bk_app_secret=secret&bk_username=bob", nil))
+	r := do(t, h, httptest.NewRequest("GET", "/bus/x/large?bk_app_code=trusted&bk_app_secret=secret&bk_username=bob",
+		nil))
 	if r.status != 405 || r.header.Get("Allow") != "POST" || r.code() == 0 {
 		t.Errorf("GET of a call that changes something: %d %v", r.status, r.env)
 	}
@@ -397,28 +450,43 @@ func TestBodies(t *testing.T) {
 		{"list", post("/bus/x/who", `[]`), blueking.CodeArgument, "body must be a JSON object, is a list"},
 		{"two documents", post("/bus/x/who", `{`+good+`}{}`), blueking.CodeArgument, "after the end of the document"},
 		{"byte order mark", post("/bus/x/who", "\ufeff{"+good+`}`), blueking.CodeArgument, "byte order mark"},
-		{"duplicate", post("/bus/x/who", `{`+good+`,"op_type":2,"op_type":9}`), blueking.CodeArgument, `duplicate key "op_type"`},
-		{"compressed", post("/bus/x/who", `{`+good+`}`, "Content-Encoding", "gzip"), blueking.CodeArgument, `Content-Encoding "gzip" is not accepted`},
+		{"duplicate", post("/bus/x/who", `{`+good+`,"op_type":2,"op_type":9}`), blueking.CodeArgument,
+			`duplicate key "op_type"`},
+		{"compressed", post("/bus/x/who", `{`+good+`}`, "Content-Encoding", "gzip"), blueking.CodeArgument,
+			`Content-Encoding "gzip" is not accepted`},
 		{"identity", post("/bus/x/who", `{`+good+`}`, "Content-Encoding", "identity"), 0, ""},
-		{"XML", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/xml; charset=utf-8"), blueking.CodeArgument, "send JSON"},
-		{"SOAP", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/soap+XML"), blueking.CodeArgument, "send JSON"},
+		{"XML", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/xml; charset=utf-8"),
+			blueking.CodeArgument, "send JSON"},
+		{"SOAP", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/soap+XML"), blueking.CodeArgument,
+			"send JSON"},
 		{"form type", post("/bus/x/who", `{`+good+`}`, "Content-Type", "application/x-www-form-urlencoded"), 0, ""},
 		{"1.5 MiB, credentials first", post("/bus/x/who", `{`+good+`,`+pad(mib+mib/2)+`}`), 0, ""},
-		{"1.5 MiB, credentials last", post("/bus/x/who", `{`+pad(mib+mib/2)+`,`+good+`}`), blueking.CodeGeneral, "first 1 MiB of the body"},
+		{"1.5 MiB, credentials last", post("/bus/x/who", `{`+pad(mib+mib/2)+`,`+good+`}`), blueking.CodeGeneral,
+			"first 1 MiB of the body"},
 		{"1.5 MiB, credentials last, header", post("/bus/x/who", `{`+pad(mib+mib/2)+`,`+good+`}`, header...), 0, ""},
-		{"1.5 MiB, wrong secret", post("/bus/x/who", strings.Replace(`{`+good+`,`+pad(mib+mib/2)+`}`, `"secret"`, `"x"`, 1)), blueking.CodeGeneral, "is wrong"},
-		{"1.5 MiB of nothing", post("/bus/x/who", strings.Repeat(" ", mib+mib/2)), blueking.CodeArgument, "body is empty"},
-		{"1.5 MiB after a list", post("/bus/x/who", "[]"+strings.Repeat(" ", mib+mib/2)), blueking.CodeArgument, "body must be a JSON object"},
-		{"1.5 MiB of brackets", post("/bus/x/who", strings.Repeat("[", mib+mib/2)), blueking.CodeArgument, "nested deeper"},
-		{"1.5 MiB of rubbish", post("/bus/x/who", strings.Repeat("x", mib+mib/2)), blueking.CodeArgument, "where a value is expected"},
+		{"1.5 MiB, wrong secret", post("/bus/x/who",
+			strings.Replace(`{`+good+`,`+pad(mib+mib/2)+`}`, `"secret"`, `"x"`, 1)), blueking.CodeGeneral, "is wrong"},
+		{"1.5 MiB of nothing", post("/bus/x/who", strings.Repeat(" ", mib+mib/2)), blueking.CodeArgument,
+			"body is empty"},
+		{"1.5 MiB after a list", post("/bus/x/who", "[]"+strings.Repeat(" ", mib+mib/2)), blueking.CodeArgument,
+			"body must be a JSON object"},
+		{"1.5 MiB of brackets", post("/bus/x/who", strings.Repeat("[", mib+mib/2)), blueking.CodeArgument,
+			"nested deeper"},
+		{"1.5 MiB of rubbish", post("/bus/x/who", strings.Repeat("x", mib+mib/2)), blueking.CodeArgument,
+			"where a value is expected"},
 		{"5 MiB", post("/bus/x/who", `{`+good+`,`+pad(5*mib)+`}`), blueking.CodeArgument, "body has more than 4 MiB"},
-		{"5 MiB, header", post("/bus/x/who", `{`+pad(5*mib)+`}`, header...), blueking.CodeArgument, "body has more than 4 MiB"},
+		{"5 MiB, header", post("/bus/x/who", `{`+pad(5*mib)+`}`, header...), blueking.CodeArgument,
+			"body has more than 4 MiB"},
 		{"5 MiB on a large call", post("/bus/x/large", `{`+good+`,`+pad(5*mib)+`}`), 0, ""},
-		{"41 MiB on a large call", post("/bus/x/large", `{`+good+`,`+pad(41*mib)+`}`), blueking.CodeArgument, "body has more than 40 MiB"},
-		{"credentials twice, far apart", post("/bus/x/large", `{`+good+`,`+pad(2*mib)+`,"bk_username":"eve"}`), blueking.CodeArgument, "duplicate key"},
+		{"41 MiB on a large call", post("/bus/x/large", `{`+good+`,`+pad(41*mib)+`}`), blueking.CodeArgument,
+			"body has more than 40 MiB"},
+		{"credentials twice, far apart", post("/bus/x/large", `{`+good+`,`+pad(2*mib)+`,"bk_username":"eve"}`),
+			blueking.CodeArgument, "duplicate key"},
 		{"idempotency key", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", "a b"), 0, ""},
-		{"long idempotency key", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", strings.Repeat("k", 256)), blueking.CodeArgument, "Idempotency-Key: must be"},
-		{"two idempotency keys", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", "a", "Idempotency-Key", "b"), blueking.CodeArgument, "Idempotency-Key: must be"},
+		{"long idempotency key", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", strings.Repeat("k", 256)),
+			blueking.CodeArgument, "Idempotency-Key: must be"},
+		{"two idempotency keys", post("/bus/x/echo", `{`+good+`}`, "Idempotency-Key", "a", "Idempotency-Key", "b"),
+			blueking.CodeArgument, "Idempotency-Key: must be"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := do(t, h, c.req)
@@ -444,7 +512,8 @@ func (c *counter) Read(p []byte) (int, error) {
 func TestStrangersAreNotReadOut(t *testing.T) {
 	h, _ := door(t, io.Discard)
 	body := `{"bk_app_code":"trusted","bk_app_secret":"x","pad":"` + strings.Repeat("x", 30<<20) + `"}`
-	for name, headers := range map[string][2]string{"in the body": {}, "in a header": {"X-Bkapi-Authorization", `{"bk_app_code":"trusted","bk_app_secret":"x"}`}} {
+	for name, headers := range map[string][2]string{"in the body": {},
+		"in a header": {"X-Bkapi-Authorization", `{"bk_app_code":"trusted","bk_app_secret":"x"}`}} {
 		c := &counter{Reader: strings.NewReader(body)}
 		r := httptest.NewRequest("POST", "/bus/x/large", c)
 		if headers[0] != "" {
@@ -472,10 +541,13 @@ func TestRefusedBodiesGetTheirAnswer(t *testing.T) {
 }
 
 func TestRouteWithoutAccessPanics(t *testing.T) {
-	ok := blueking.Route{Name: "a", Families: []string{"f"}, Access: blueking.AccessUser, MaxBody: 1, Handle: func(context.Context, *blueking.Call) (any, error) { return nil, nil }}
+	ok := blueking.Route{Name: "a", Families: []string{"f"}, Access: blueking.AccessUser, MaxBody: 1,
+		Handle: func(context.Context, *blueking.Call) (any, error) { return nil, nil }}
+
 	for name, change := range map[string]func(*blueking.Route){
-		"access": func(r *blueking.Route) { r.Access = 0 }, "size": func(r *blueking.Route) { r.MaxBody = 0 }, "handler": func(r *blueking.Route) { r.Handle = nil },
-		"name": func(r *blueking.Route) { r.Name = "" }, "family": func(r *blueking.Route) { r.Families = nil },
+		"access": func(r *blueking.Route) { r.Access = 0 }, "size": func(r *blueking.Route) { r.MaxBody = 0 },
+		"handler": func(r *blueking.Route) { r.Handle = nil },
+		"name":    func(r *blueking.Route) { r.Name = "" }, "family": func(r *blueking.Route) { r.Families = nil },
 	} {
 		func() {
 			defer func() {
@@ -485,7 +557,8 @@ func TestRouteWithoutAccessPanics(t *testing.T) {
 			}()
 			r := ok
 			change(&r)
-			blueking.New(blueking.Door{Prefixes: []blueking.Prefix{{Path: "/p", Family: "f"}}, Routes: []blueking.Route{r}, Auth: book(t), Log: slog.New(slog.DiscardHandler)})
+			blueking.New(blueking.Door{Prefixes: []blueking.Prefix{{Path: "/p", Family: "f"}},
+				Routes: []blueking.Route{r}, Auth: book(t), Log: slog.New(slog.DiscardHandler)})
 		}()
 	}
 }
@@ -496,9 +569,11 @@ func TestAuthenticateForOtherDoors(t *testing.T) {
 	if err != nil || caller.User != "bob" || app.Code != "trusted" {
 		t.Errorf("%v %v %v", caller, app, err)
 	}
-	if caller, _, err = blueking.Authenticate(b, post("/", ""), []byte(`{`+good+`}`)); err != nil || caller.User != "bob" {
+	if caller, _, err = blueking.Authenticate(b, post("/", ""), []byte(`{`+good+`}`)); err != nil ||
+		caller.User != "bob" {
 		t.Errorf("%v %v", caller, err)
 	}
+
 	if _, _, err = blueking.Authenticate(b, post("/", ""), nil); gozzard.KindOf(err) != gozzard.ErrUnauthenticated {
 		t.Error(err)
 	}

@@ -18,13 +18,15 @@ func FuzzCredentials(f *testing.F) {
 	z.Add(`{"bk_app_code":"trusted","bk_app_secret":"secret","bk_username":"bob"}`, "", "", "", []byte(nil))
 	z.Add(`{"bk_app_code":"plain","bk_app_secret":"secret2"}`, "", "bk_token=tok%2Fen%3D", "", []byte(nil))
 	z.Add("", "Bearer tok/en=", "", "", []byte(nil))
-	z.Add("", "", "", "bk_app_code=plain&bk_signature=AAAA&bk_nonce=1&bk_timestamp=1700000000", []byte(`{"bk_token":"tok/en="}`))
+	z.Add("", "", "", "bk_app_code=plain&bk_signature=AAAA&bk_nonce=1&bk_timestamp=1700000000",
+		[]byte(`{"bk_token":"tok/en="}`))
 	z.Add("", "", "", "", []byte(`{"app_code":"trusted","app_secret":"secret","username":"bob"}`))
 	b := book(f)
 	z.Fuzz(func(t *testing.T, authorization, bearer, cookie, query string, body []byte) {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.URL = &url.URL{Path: "/", RawQuery: query}
-		for name, value := range map[string]string{blueking.AuthorizationHeader: authorization, "Authorization": bearer, "Cookie": cookie} {
+		for name, value := range map[string]string{blueking.AuthorizationHeader: authorization,
+			"Authorization": bearer, "Cookie": cookie} {
 			if value != "" {
 				r.Header.Set(name, value)
 			}

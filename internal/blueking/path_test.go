@@ -34,9 +34,12 @@ func app(t testing.TB) *blueking.Handler {
 	return blueking.New(blueking.Door{
 		Prefixes: []blueking.Prefix{{Path: "/bus", Family: "bus"}, {Path: "/app/{biz}", Family: "app"}},
 		Routes: []blueking.Route{
-			{Name: "list", Path: "job", Families: both, Methods: []string{http.MethodGet}, Access: blueking.AccessUser, MaxBody: 100, Handle: echo("list")},
-			{Name: "create", Path: "job", Families: both, Methods: []string{http.MethodPost}, Access: blueking.AccessUser, MaxBody: 100, Handle: echo("create")},
-			{Name: "retry", Path: "job/{job}/retry", Families: both, Bodiless: true, Access: blueking.AccessUser, MaxBody: 100, Handle: echo("retry")},
+			{Name: "list", Path: "job", Families: both, Methods: []string{http.MethodGet},
+				Access: blueking.AccessUser, MaxBody: 100, Handle: echo("list")},
+			{Name: "create", Path: "job", Families: both, Methods: []string{http.MethodPost},
+				Access: blueking.AccessUser, MaxBody: 100, Handle: echo("create")},
+			{Name: "retry", Path: "job/{job}/retry", Families: both, Bodiless: true, Access: blueking.AccessUser,
+				MaxBody: 100, Handle: echo("retry")},
 			{Name: "fails", Families: both, Bodiless: true, Access: blueking.AccessUser, MaxBody: 100,
 				Handle: func(context.Context, *blueking.Call) (any, error) {
 					return nil, gozzard.Errorf(gozzard.ErrConflict, "no")
@@ -87,7 +90,8 @@ func TestNumbersInPaths(t *testing.T) {
 		}
 	}
 
-	for _, path := range []string{"/app/job", "/app/x/job", "/app/-2/job", "/app/02/job", "/app/2/job/x/retry", "/app/2/job/1", "/app/2/job/1/retry/1", "/app/2/2/job",
+	for _, path := range []string{"/app/job", "/app/x/job", "/app/-2/job", "/app/02/job", "/app/2/job/x/retry",
+		"/app/2/job/1", "/app/2/job/1/retry/1", "/app/2/2/job",
 		"/app/99999999999999999999/job", "/bus/2/job", "/app/{}/job", "/app/2/job/{}/retry"} {
 		if r := ask("POST", path); r.status != http.StatusNotFound {
 			t.Errorf("%s is served: %v", path, r.env)
@@ -101,10 +105,13 @@ func TestNumbersInPaths(t *testing.T) {
 	if r := do(t, h, post("/app/2/job/1/retry", "", "X-Bkapi-Authorization", "{"+good+"}")); r.code() != 0 {
 		t.Errorf("an empty body: %v", r.env)
 	}
-	if r := do(t, h, post("/app/2/job", "", "X-Bkapi-Authorization", "{"+good+"}")); r.code() != 7 || r.message() != " body is empty: a JSON object is expected" {
+	if r := do(t, h, post("/app/2/job", "", "X-Bkapi-Authorization", "{"+good+"}")); r.code() != 7 ||
+		r.message() != " body is empty: a JSON object is expected" {
 		t.Errorf("an empty body where one is needed: %v", r.env)
 	}
-	if r := do(t, h, post("/app/2/fails", "", "X-Bkapi-Authorization", "{"+good+"}", "Accept-Language", "xx")); r.status != 200 || r.code() != 7 || r.message() != "xx no" {
+
+	if r := do(t, h, post("/app/2/fails", "", "X-Bkapi-Authorization", "{"+good+"}", "Accept-Language",
+		"xx")); r.status != 200 || r.code() != 7 || r.message() != "xx no" {
 		t.Errorf("%v", r.env)
 	}
 }
@@ -112,7 +119,8 @@ func TestNumbersInPaths(t *testing.T) {
 func TestRoutesThatAreMistakes(t *testing.T) {
 	handle := func(context.Context, *blueking.Call) (any, error) { return nil, nil }
 	route := func(name, path string) blueking.Route {
-		return blueking.Route{Name: name, Path: path, Families: []string{"f"}, Access: blueking.AccessUser, MaxBody: 1, Handle: handle}
+		return blueking.Route{Name: name, Path: path, Families: []string{"f"}, Access: blueking.AccessUser,
+			MaxBody: 1, Handle: handle}
 	}
 
 	for name, routes := range map[string][]blueking.Route{
@@ -127,7 +135,8 @@ func TestRoutesThatAreMistakes(t *testing.T) {
 					t.Errorf("%s is accepted", name)
 				}
 			}()
-			blueking.New(blueking.Door{Prefixes: []blueking.Prefix{{Path: "/p", Family: "f"}}, Routes: routes, Auth: book(t), Log: slog.New(slog.DiscardHandler)})
+			blueking.New(blueking.Door{Prefixes: []blueking.Prefix{{Path: "/p", Family: "f"}}, Routes: routes,
+				Auth: book(t), Log: slog.New(slog.DiscardHandler)})
 		}()
 	}
 }

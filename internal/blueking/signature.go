@@ -28,8 +28,11 @@ func addSignature(c *auth.Credentials, r *http.Request, body []byte) error {
 
 	for name, values := range q {
 		// The signed text has no escapes: what could be cut otherwise than it was put together is not accepted.
-		if len(values) > 1 || len(values[0]) > maxCredential || strings.Contains(name+values[0], "&") || name == "data" {
-			return gozzard.Errorf(gozzard.ErrInvalid, "%s: a signed request has each parameter once, not too long, without & and without one named data", strictjson.Quote(name))
+		if len(values) > 1 || len(values[0]) > maxCredential || strings.Contains(name+values[0], "&") ||
+			name == "data" {
+			return gozzard.Errorf(gozzard.ErrInvalid,
+				"%s: a signed request has each parameter once, not too long, without & and without one named data",
+				strictjson.Quote(name))
 		}
 	}
 
@@ -38,8 +41,10 @@ func addSignature(c *auth.Credentials, r *http.Request, body []byte) error {
 		return gozzard.Errorf(gozzard.ErrInvalid, "bk_timestamp: must be a time in seconds")
 	}
 
-	*c = merge(*c, auth.Credentials{App: firstOf(q, "bk_app_code", "app_code"), Token: q.Get("bk_token"), User: firstOf(q, "bk_username", "username")})
-	c.Signature = &auth.Signature{Value: q.Get("bk_signature"), Nonce: q.Get("bk_nonce"), At: time.Unix(at, 0), Text: signedText(r, q, body)}
+	*c = merge(*c, auth.Credentials{App: firstOf(q, "bk_app_code", "app_code"), Token: q.Get("bk_token"),
+		User: firstOf(q, "bk_username", "username")})
+	c.Signature = &auth.Signature{Value: q.Get("bk_signature"), Nonce: q.Get("bk_nonce"), At: time.Unix(at, 0),
+		Text: signedText(r, q, body)}
 	return nil
 }
 

@@ -27,14 +27,17 @@ func signedDoor(t *testing.T) http.Handler {
 	}
 
 	return blueking.New(blueking.Door{
-		Prefixes: []blueking.Prefix{{Path: "/api/c/compapi/v2/x", Family: "f", Gateway: true}}, Auth: b, Log: slog.New(slog.DiscardHandler),
-		Routes: []blueking.Route{{Name: "who", Families: []string{"f"}, Access: blueking.AccessUser, Read: true, MaxBody: blueking.MaxBodyMulti,
-			Handle: func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller, nil }}},
+		Prefixes: []blueking.Prefix{{Path: "/api/c/compapi/v2/x", Family: "f", Gateway: true}}, Auth: b,
+		Log: slog.New(slog.DiscardHandler),
+		Routes: []blueking.Route{{Name: "who", Families: []string{"f"}, Access: blueking.AccessUser, Read: true,
+			MaxBody: blueking.MaxBodyMulti,
+			Handle:  func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller, nil }}},
 	})
 }
 
 // send sends a request signed as a client does it: by the text it puts together from its own parameters.
-func send(h http.Handler, method, key string, params map[string]string, body string, edit func(q url.Values, r *http.Request)) *httptest.ResponseRecorder {
+func send(h http.Handler, method, key string, params map[string]string, body string,
+	edit func(q url.Values, r *http.Request)) *httptest.ResponseRecorder {
 	const path = "/api/c/compapi/v2/x/who/"
 	text := method + path + "?"
 	all := map[string]string{}
@@ -75,7 +78,8 @@ func TestSignedRequests(t *testing.T) {
 	nonce := 0
 	params := func(app string) map[string]string {
 		nonce++
-		return map[string]string{"bk_app_code": app, "bk_nonce": fmt.Sprint(nonce), "bk_timestamp": fmt.Sprint(time.Now().Unix() + 1), "bk_username": "alice"}
+		return map[string]string{"bk_app_code": app, "bk_nonce": fmt.Sprint(nonce),
+			"bk_timestamp": fmt.Sprint(time.Now().Unix() + 1), "bk_username": "alice"}
 	}
 
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
@@ -106,8 +110,10 @@ func TestSignedRequests(t *testing.T) {
 			r.Body = http.NoBody
 			*r = *httptest.NewRequest(r.Method, r.URL.Path, strings.NewReader(`{"a":2}`))
 		}),
-		"other user":   send(h, http.MethodPost, "key", params("signs"), "{}", func(q url.Values, _ *http.Request) { q.Set("bk_username", "root") }),
-		"other method": send(h, http.MethodGet, "key", params("signs"), "", func(_ url.Values, r *http.Request) { r.Method = http.MethodPost }),
+		"other user": send(h, http.MethodPost, "key", params("signs"), "{}",
+			func(q url.Values, _ *http.Request) { q.Set("bk_username", "root") }),
+		"other method": send(h, http.MethodGet, "key", params("signs"), "",
+			func(_ url.Values, r *http.Request) { r.Method = http.MethodPost }),
 	} {
 		if w.Code != http.StatusUnauthorized && w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
@@ -142,7 +148,8 @@ func TestBearer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for header, user := range map[string]string{"Bearer tok": "alice", "bearer  tok ": "alice", "Bearer no": "", "Basic tok": "", "tok": "", "Bearer": "", "Bearer " + strings.Repeat("t", 5000): ""} {
+	for header, user := range map[string]string{"Bearer tok": "alice", "bearer  tok ": "alice", "Bearer no": "",
+		"Basic tok": "", "tok": "", "Bearer": "", "Bearer " + strings.Repeat("t", 5000): ""} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Authorization", header)
 		caller, _, err := blueking.Authenticate(b, r, nil)

@@ -46,9 +46,11 @@ func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
 	case gozzard.AttemptPending, gozzard.AttemptDispatched:
 		return EntryInWork, "handling"
 	case gozzard.AttemptUnknown:
-		return EntryAgentAbnormal, with("the agent did not answer in time: the outcome is not known yet and will be corrected here once it is", a.Outcome.Message)
+		return EntryAgentAbnormal,
+			with("the agent did not answer in time: the outcome is not known yet and will be corrected here once it is", a.Outcome.Message)
 	case gozzard.AttemptInterrupted:
-		return EntryFailed, with("interrupted: agent or host died in the middle, the operation was done at most once and is not repeated by itself", a.Outcome.Message)
+		return EntryFailed,
+			with("interrupted: agent or host died in the middle, the operation was done at most once and is not repeated by itself", a.Outcome.Message)
 	}
 
 	code := a.Outcome.Code
@@ -79,7 +81,8 @@ func textOf(a *gozzard.Attempt, procName string) string {
 	code, message := a.Outcome.Code, a.Outcome.Message
 	switch code {
 	case gozzard.CodeAlreadyRunning:
-		return fmt.Sprintf("no need to start the process %s(%s) repeatedly that is already running", procName, a.Key.Name)
+		return fmt.Sprintf("no need to start the process %s(%s) repeatedly that is already running", procName,
+			a.Key.Name)
 	case gozzard.CodeNotRunning:
 		return fmt.Sprintf("no need to %s the process(%s) that is not running", a.Action, procName)
 	case gozzard.CodeAlreadyRegistered:

@@ -30,8 +30,10 @@ type placed[T any] struct {
 }
 
 // build makes a business of rows. Rows that contradict each other were read while somebody changed them.
-func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows []processRow) (*topology.Business, error) {
-	w := &builder{sets: map[int]*topology.Set{}, modules: map[int]*placed[topology.Module]{}, services: map[int]*placed[topology.ServiceInstance]{}}
+func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows []processRow) (*topology.Business,
+	error) {
+	w := &builder{sets: map[int]*topology.Set{}, modules: map[int]*placed[topology.Module]{},
+		services: map[int]*placed[topology.ServiceInstance]{}}
 	used := map[int]bool{}
 	for i := range rows {
 		if err := w.add(&rows[i]); err != nil {
@@ -65,7 +67,8 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 	}
 
 	if faults := b.Check(); len(faults) > 0 {
-		return nil, &gozzard.Error{Kind: gozzard.ErrConflict, Message: fmt.Sprintf("business %d of CMDB cannot be taken over", biz), Faults: faults}
+		return nil, &gozzard.Error{Kind: gozzard.ErrConflict,
+			Message: fmt.Sprintf("business %d of CMDB cannot be taken over", biz), Faults: faults}
 	}
 
 	return b, nil
@@ -90,7 +93,8 @@ func (w *builder) add(r *processRow) error {
 		return &moved{fmt.Sprintf("module %d is %q and %q", module.T.ID, known.T.Name, module.T.Name)}
 	}
 
-	service := placed[topology.ServiceInstance]{module.T.ID, topology.ServiceInstance{ID: int(r.Service.ID), Name: clean(r.Service.Name), Host: w.host(r)}}
+	service := placed[topology.ServiceInstance]{module.T.ID,
+		topology.ServiceInstance{ID: int(r.Service.ID), Name: clean(r.Service.Name), Host: w.host(r)}}
 	known := w.services[service.T.ID]
 	if known == nil {
 		known = &service
@@ -106,8 +110,9 @@ func (w *builder) add(r *processRow) error {
 func process(r *processRow) topology.Process {
 	p := &r.Process
 	return topology.Process{
-		ID: int(p.ID), Name: p.Name, FuncName: p.FuncName, Template: int(r.Template.ID), Num: int(p.Num), Priority: int(p.Priority),
-		User: p.User, WorkPath: p.WorkPath, PIDFile: p.PIDFile,
+		ID: int(p.ID), Name: p.Name, FuncName: p.FuncName, Template: int(r.Template.ID), Num: int(p.Num),
+		Priority: int(p.Priority),
+		User:     p.User, WorkPath: p.WorkPath, PIDFile: p.PIDFile,
 		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Reload: p.Reload, ForceStop: p.ForceStop,
 		Timeout: int(p.Timeout), StartCheckSecs: int(p.StartCheck),
 	}
@@ -116,7 +121,8 @@ func process(r *processRow) topology.Process {
 // host reads how a row names its host. What cannot be an address or an agent's id is left out: Check tells when
 // nothing is left.
 func (w *builder) host(r *processRow) topology.Host {
-	h := topology.Host{Cloud: int(r.Host.Cloud), IP: w.addr(r, r.Host.IP), IPv6: w.addr(r, r.Host.IPv6), Agent: gozzard.AgentID(r.Host.Agent)}
+	h := topology.Host{Cloud: int(r.Host.Cloud), IP: w.addr(r, r.Host.IP), IPv6: w.addr(r, r.Host.IPv6),
+		Agent: gozzard.AgentID(r.Host.Agent)}
 	if h.IP.Is6() && !h.IPv6.IsValid() {
 		h.IP, h.IPv6 = netip.Addr{}, h.IP
 	}

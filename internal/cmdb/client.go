@@ -56,9 +56,11 @@ type Client struct {
 // New makes a client.
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return nil, fmt.Errorf("%q is not the address of a CMDB, such as https://paas.example.com", o.URL)
 	}
+
 	if o.App == "" || o.Secret == "" || o.User == "" {
 		return nil, errors.New("CMDB needs an app code, its secret and a user")
 	}

@@ -27,7 +27,8 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.left--; a.left < 0 {
 		body = []byte(`{"result":false,"code":1,"message":"enough"}`)
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)),
+		Request: r}, nil
 }
 
 // FuzzAnswers: whatever CMDB answers is a business without faults or an error; it is never half a business.
@@ -42,19 +43,22 @@ func FuzzAnswers(f *testing.F) {
 		return b
 	}
 
-	clouds := text(map[string]any{"count": 1, "info": []any{map[string]any{"bk_cloud_id": 0, "bk_cloud_name": "default area"}}})
+	clouds := text(map[string]any{"count": 1, "info": []any{map[string]any{"bk_cloud_id": 0,
+		"bk_cloud_name": "default area"}}})
 	modules := text([]any{map[string]any{"bk_module_id": 21, "service_template_id": 210}})
 	z.Add(clouds, text(map[string]any{"count": 2, "info": []any{row(1), row(2)}}), modules)
 	z.Add(clouds, text(map[string]any{"count": 0, "info": nil}), modules)
 	z.Add(clouds, []byte(`{"result":true,"code":0,"data":{"info":[]}}`), modules)
 	transport := &answers{}
-	client, err := cmdb.New(cmdb.Options{URL: "http://cmdb.example.com", App: "a", Secret: "s", User: "u", Pause: time.Nanosecond, Parallel: 1, HTTP: &http.Client{Transport: transport}})
+	client, err := cmdb.New(cmdb.Options{URL: "http://cmdb.example.com", App: "a", Secret: "s", User: "u",
+		Pause: time.Nanosecond, Parallel: 1, HTTP: &http.Client{Transport: transport}})
 	if err != nil {
 		f.Fatal(err)
 	}
 
 	z.Fuzz(func(t *testing.T, clouds, processes, modules []byte) {
-		transport.byCall = map[string][]byte{"search_cloud_area": clouds, "list_process_related_info": processes, "find_module_batch": modules}
+		transport.byCall = map[string][]byte{"search_cloud_area": clouds, "list_process_related_info": processes,
+			"find_module_batch": modules}
 		transport.left = 6
 		b, err := client.Read(t.Context(), 2)
 		if err != nil {

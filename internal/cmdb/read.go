@@ -49,7 +49,8 @@ func (c *Client) Read(ctx context.Context, biz int) (*topology.Business, error) 
 		case !errors.As(err, &m):
 			return nil, err
 		case read == maxReads:
-			return nil, &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: fmt.Sprintf("cannot read business %d from CMDB", biz), Cause: err}
+			return nil, &gozzard.Error{Kind: gozzard.ErrUnavailable,
+				Message: fmt.Sprintf("cannot read business %d from CMDB", biz), Cause: err}
 		}
 		if err := sleep(ctx, backOff(c.o.Pause, read)); err != nil {
 			return nil, unavailable(fmt.Sprintf("business %d", biz), err)
@@ -105,7 +106,8 @@ func (l *listing[T]) count() int {
 // Rows come by id, and each page begins with the last row of the one before. A row that comes or goes while pages
 // are read moves those behind it, so that two neighbours no longer meet in the same row; together with the count
 // that every page tells, a list that changed is noticed.
-func list[T any](ctx context.Context, c *Client, name string, size int, ask func(page) any, id func(*T) int) ([]T, error) {
+func list[T any](ctx context.Context, c *Client, name string, size int, ask func(page) any, id func(*T) int) ([]T,
+	error) {
 	var first listing[T]
 	if err := c.call(ctx, name, ask(page{Limit: size}), &first); err != nil {
 		return nil, err
@@ -141,7 +143,8 @@ func join[T any](name string, pages []listing[T], starts []int, size int, id fun
 	for i, p := range pages {
 		want := min(size, count-starts[i])
 		if p.count() != count || len(p.Info) != want {
-			return nil, &moved{fmt.Sprintf("%s told of %d rows, then of %d, and gave %d of %d", name, count, p.count(), len(p.Info), want)}
+			return nil, &moved{fmt.Sprintf("%s told of %d rows, then of %d, and gave %d of %d", name, count,
+				p.count(), len(p.Info), want)}
 		}
 		rows := p.Info
 		if i > 0 {
@@ -174,7 +177,8 @@ func (c *Client) modules(ctx context.Context, biz int, processes []processRow) (
 	rows := make([][]moduleRow, len(chunks))
 	err := c.each(ctx, len(chunks), func(ctx context.Context, i int) error {
 		return c.call(ctx, "find_module_batch",
-			map[string]any{"bk_biz_id": biz, "bk_ids": chunks[i], "fields": []string{"bk_module_id", "service_template_id"}}, &rows[i])
+			map[string]any{"bk_biz_id": biz, "bk_ids": chunks[i],
+				"fields": []string{"bk_module_id", "service_template_id"}}, &rows[i])
 	})
 
 	if err != nil {

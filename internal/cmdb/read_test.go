@@ -47,11 +47,13 @@ func TestRead(t *testing.T) {
 	second := process(5)
 	second.Name, second.Num = "second", 4
 	service := func(id int, host topology.Host, processes ...topology.Process) topology.ServiceInstance {
-		return topology.ServiceInstance{ID: 1000 + id, Name: fmt.Sprintf("service %d", id), Host: host, Processes: processes}
+		return topology.ServiceInstance{ID: 1000 + id, Name: fmt.Sprintf("service %d", id), Host: host,
+			Processes: processes}
 	}
 
 	module := func(id int, services ...topology.ServiceInstance) topology.Module {
-		return topology.Module{ID: 20 + id, Name: fmt.Sprintf("module %d", id), ServiceTemplate: 200 + 10*id, Instances: services}
+		return topology.Module{ID: 20 + id, Name: fmt.Sprintf("module %d", id), ServiceTemplate: 200 + 10*id,
+			Instances: services}
 	}
 
 	want := &topology.Business{
@@ -62,7 +64,8 @@ func TestRead(t *testing.T) {
 			}},
 			{ID: 11, Name: "set 1", Env: topology.EnvFormal, Modules: []topology.Module{
 				module(2, service(2, topology.Host{IPv6: netip.MustParseAddr("fd00::1")}, process(2))),
-				module(3, service(3, topology.Host{Cloud: 9, IP: netip.MustParseAddr("10.0.0.4"), Agent: "agent3"}, process(3))),
+				module(3, service(3, topology.Host{Cloud: 9, IP: netip.MustParseAddr("10.0.0.4"), Agent: "agent3"},
+					process(3))),
 			}},
 		},
 	}
@@ -134,7 +137,10 @@ func TestRateLimits(t *testing.T) {
 		"app":    func(w http.ResponseWriter) { answer(w, http.StatusOK, 1642902, "rate limit", nil) },
 		"call":   func(w http.ResponseWriter) { answer(w, http.StatusTooManyRequests, 1642903, "rate limit", nil) },
 		"status": func(w http.ResponseWriter) { http.Error(w, "slow down", http.StatusTooManyRequests) },
-		"text":   func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"result":false,"code":"1642902","message":"x"}`)) },
+		"text": func(w http.ResponseWriter) {
+			_,
+				_ = w.Write([]byte(`{"result":false,"code":"1642902","message":"x"}`))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStandIn(t)
@@ -186,7 +192,11 @@ func TestHalf(t *testing.T) {
 		"empty": func(w http.ResponseWriter) {
 			answer(w, http.StatusOK, 0, "success", map[string]any{"count": 700, "info": []any{}})
 		},
-		"redirect": func(w http.ResponseWriter) { w.Header().Set("Location", "/elsewhere"); w.WriteHeader(http.StatusFound) },
+		"redirect": func(w http.ResponseWriter) {
+			w.Header().Set("Location",
+				"/elsewhere")
+			w.WriteHeader(http.StatusFound)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStandIn(t)
@@ -315,7 +325,11 @@ func TestOdd(t *testing.T) {
 	}
 
 	var log bytes.Buffer
-	b, err := s.client(t, func(o *cmdb.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) }).Read(t.Context(), 2)
+	b, err := s.client(t, func(o *cmdb.Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log,
+			nil))
+	}).Read(t.Context(), 2)
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +340,8 @@ func TestOdd(t *testing.T) {
 		t.Errorf("the set is called %q", name)
 	}
 
-	for _, part := range []string{"process 1: name", "process 2: work_path", "process 3: timeout", "process 4: start_cmd", "no:agent"} {
+	for _, part := range []string{"process 1: name", "process 2: work_path", "process 3: timeout",
+		"process 4: start_cmd", "no:agent"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("%q is not in the log:\n%s", part, log.String())
 		}
@@ -389,7 +404,8 @@ func TestBounds(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	for _, url := range []string{"", "paas.example.com", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "http://x#y"} {
+	for _, url := range []string{"", "paas.example.com", "ftp://x", "http://", "http://u:p@x", "http://x?y=1",
+		"http://x#y"} {
 		if _, err := cmdb.New(cmdb.Options{URL: url, App: "a", Secret: "b", User: "c"}); err == nil {
 			t.Errorf("%q was taken", url)
 		}

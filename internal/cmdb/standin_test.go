@@ -37,7 +37,8 @@ type call struct {
 }
 
 func newStandIn(t testing.TB) *standIn {
-	s := &standIn{clouds: []map[string]any{{"bk_cloud_id": 0, "bk_cloud_name": "default area"}, {"bk_cloud_id": 7, "bk_cloud_name": "unused"}}}
+	s := &standIn{clouds: []map[string]any{{"bk_cloud_id": 0, "bk_cloud_name": "default area"},
+		{"bk_cloud_id": 7, "bk_cloud_name": "unused"}}}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.Close)
 	return s
@@ -66,14 +67,19 @@ func (s *standIn) fill(n int) {
 func row(id int) map[string]any {
 	module := id % 4
 	return map[string]any{
-		"set":              map[string]any{"bk_set_id": 10 + module/2, "bk_set_name": fmt.Sprintf("set %d", module/2), "bk_set_env": "3"},
-		"module":           map[string]any{"bk_module_id": 20 + module, "bk_module_name": fmt.Sprintf("module %d", module)},
-		"host":             map[string]any{"bk_host_id": id, "bk_cloud_id": 0, "bk_host_innerip": fmt.Sprintf("10.0.%d.%d", id/200, id%200+1)},
+		"set": map[string]any{"bk_set_id": 10 + module/2, "bk_set_name": fmt.Sprintf("set %d", module/2),
+			"bk_set_env": "3"},
+		"module": map[string]any{"bk_module_id": 20 + module,
+			"bk_module_name": fmt.Sprintf("module %d", module)},
+		"host": map[string]any{"bk_host_id": id, "bk_cloud_id": 0,
+			"bk_host_innerip": fmt.Sprintf("10.0.%d.%d", id/200, id%200+1)},
 		"service_instance": map[string]any{"id": 1000 + id, "name": fmt.Sprintf("service %d", id)},
 		"process_template": map[string]any{"id": 26},
 		"process": map[string]any{
-			"bk_process_id": id, "bk_process_name": "java", "bk_func_name": "java", "proc_num": nil, "priority": "3", "user": "root", "work_path": "/data",
-			"pid_file": "/data/java.pid", "start_cmd": "./start.sh", "timeout": 30, "bk_start_check_secs": nil, "bk_supplier_account": "0",
+			"bk_process_id": id, "bk_process_name": "java", "bk_func_name": "java", "proc_num": nil, "priority": "3",
+			"user": "root", "work_path": "/data",
+			"pid_file": "/data/java.pid", "start_cmd": "./start.sh", "timeout": 30, "bk_start_check_secs": nil,
+			"bk_supplier_account": "0",
 		},
 	}
 }
@@ -120,7 +126,8 @@ func (s *standIn) serve(w http.ResponseWriter, r *http.Request) {
 	}
 
 	var name string
-	if _, err := fmt.Sscanf(r.URL.Path, "/api/c/compapi/v2/cc/%s", &name); err != nil || name[len(name)-1] != '/' || r.Method != http.MethodPost {
+	if _, err := fmt.Sscanf(r.URL.Path, "/api/c/compapi/v2/cc/%s", &name); err != nil || name[len(name)-1] != '/' ||
+		r.Method != http.MethodPost {
 		http.NotFound(w, r)
 		return
 	}
@@ -182,10 +189,12 @@ func paged(w http.ResponseWriter, rows []map[string]any, c call) {
 		return
 	}
 	from := min(c.start, len(rows))
-	answer(w, http.StatusOK, 0, "success", map[string]any{"count": len(rows), "info": rows[from:min(from+c.limit, len(rows))]})
+	answer(w, http.StatusOK, 0, "success", map[string]any{"count": len(rows),
+		"info": rows[from:min(from+c.limit, len(rows))]})
 }
 
 func answer(w http.ResponseWriter, status, code int, message string, data any) {
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"result": code == 0, "code": code, "message": message, "data": data, "permission": nil, "request_id": "x"})
+	_ = json.NewEncoder(w).Encode(map[string]any{"result": code == 0, "code": code, "message": message, "data": data,
+		"permission": nil, "request_id": "x"})
 }

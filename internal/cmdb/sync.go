@@ -88,7 +88,8 @@ func (s *Sync) keep(ctx context.Context, biz int, wait time.Duration) {
 				wait *= 2
 			}
 			wait = spread(min(wait, s.o.Interval))
-			s.o.Log.Error("cannot sync a business from CMDB", "biz", biz, "error", err, "failed", failed, "again_in", wait)
+			s.o.Log.Error("cannot sync a business from CMDB", "biz", biz, "error", err, "failed", failed, "again_in",
+				wait)
 			continue
 		}
 		failed = 0

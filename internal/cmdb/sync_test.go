@@ -27,13 +27,14 @@ func TestFlush(t *testing.T) {
 	s := newStandIn(t)
 	s.fill(700)
 	var applied []*topology.Business
-	y := cmdb.NewSync(cmdb.SyncOptions{Reader: s.client(t), Apply: func(_ context.Context, caller gozzard.Caller, b *topology.Business) error {
-		if caller != admin {
-			t.Errorf("applied by %v", caller)
-		}
-		applied = append(applied, b)
-		return nil
-	}})
+	y := cmdb.NewSync(cmdb.SyncOptions{Reader: s.client(t),
+		Apply: func(_ context.Context, caller gozzard.Caller, b *topology.Business) error {
+			if caller != admin {
+				t.Errorf("applied by %v", caller)
+			}
+			applied = append(applied, b)
+			return nil
+		}})
 
 	if err := y.Flush(t.Context(), admin, 2); err != nil || len(applied) != 1 || countProcesses(applied[0]) != 700 {
 		t.Fatalf("%d applied, %v", len(applied), err)
@@ -160,7 +161,8 @@ func TestRun(t *testing.T) {
 		var mu sync.Mutex
 		at := map[int][]time.Duration{}
 		y := cmdb.NewSync(cmdb.SyncOptions{
-			Businesses: []int{2, 3}, Interval: 10 * time.Minute, Retry: 30 * time.Second, Caller: gozzard.Caller{App: "gozzard"},
+			Businesses: []int{2, 3}, Interval: 10 * time.Minute, Retry: 30 * time.Second,
+			Caller: gozzard.Caller{App: "gozzard"},
 			Reader: reader(func(_ context.Context, biz int) (*topology.Business, error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -200,8 +202,12 @@ func TestRunSingle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32
 		o := cmdb.SyncOptions{
-			Reader: reader(func(context.Context, int) (*topology.Business, error) { reads.Add(1); return &topology.Business{}, nil }),
-			Apply:  func(context.Context, gozzard.Caller, *topology.Business) error { return nil },
+			Reader: reader(func(context.Context, int) (*topology.Business,
+				error) {
+				reads.Add(1)
+				return &topology.Business{}, nil
+			}),
+			Apply: func(context.Context, gozzard.Caller, *topology.Business) error { return nil },
 		}
 
 		if err := cmdb.NewSync(o).Run(t.Context()); err != nil || reads.Load() != 0 {

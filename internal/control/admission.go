@@ -35,7 +35,8 @@ func newAdmission(perSecond float64) *admission {
 	if perSecond < 0 {
 		limit = rate.Inf
 	}
-	return &admission{all: rate.NewLimiter(limit, max(1, int(perSecond))), each: map[gozzard.AgentID]*rate.Limiter{}, sweep: admissionSweep}
+	return &admission{all: rate.NewLimiter(limit, max(1, int(perSecond))), each: map[gozzard.AgentID]*rate.Limiter{},
+		sweep: admissionSweep}
 }
 
 // refuses names the rule by which a HELLO has to wait, "" for none.

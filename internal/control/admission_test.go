@@ -13,7 +13,8 @@ import (
 // TestTD5HelloAdmission: so many sessions are opened in a second, an agent that is not let in comes in when it asks
 // again, and one that asks without end takes nothing away from the others.
 func TestTD5HelloAdmission(t *testing.T) {
-	r := &rig{t: t, lease: time.Minute, helloRate: 20, path: filepath.Join(t.TempDir(), "gozzard.db"), sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	r := &rig{t: t, lease: time.Minute, helloRate: 20, path: filepath.Join(t.TempDir(), "gozzard.db"),
+		sent: map[gozzard.AgentID][]*gozzard.Command{}}
 	r.start()
 	t.Cleanup(func() { r.stop() })
 
@@ -68,7 +69,8 @@ func TestB4ProcessesOfAHost(t *testing.T) {
 	r.hello(me, 1, journalA)
 	rows := make([]gozzard.Status, 0, 400)
 	for i := range fleet.MaxRowsPerHost + 500 {
-		rows = append(rows, gozzard.Status{Key: gozzard.Key{Namespace: "ns", Name: fmt.Sprintf("p%d", i)}, State: gozzard.StateRunning})
+		rows = append(rows, gozzard.Status{Key: gozzard.Key{Namespace: "ns", Name: fmt.Sprintf("p%d", i)},
+			State: gozzard.StateRunning})
 		if len(rows) == 400 || i == fleet.MaxRowsPerHost+499 {
 			r.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1, Statuses: rows})
 			rows = rows[:0]

@@ -40,7 +40,8 @@ func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []g
 		r.seen[agent] = e.Seq
 		r.lastID++
 		// Cloned: a short string must not keep the whole message alive that it came in.
-		e.Message, e.Signal, e.Kind = strings.Clone(e.Message), strings.Clone(e.Signal), gozzard.EventKind(strings.Clone(string(e.Kind)))
+		e.Message, e.Signal, e.Kind = strings.Clone(e.Message), strings.Clone(e.Signal),
+			gozzard.EventKind(strings.Clone(string(e.Kind)))
 		e.Key = gozzard.Key{Namespace: strings.Clone(e.Key.Namespace), Name: strings.Clone(e.Key.Name)}
 		ev := record.Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
 		if len(r.list) < r.most {
@@ -75,7 +76,8 @@ func (r *EventRing) Newest(f record.EventFilter, sees func(*record.Event) bool, 
 
 // After gives the first events that fit and may be seen behind a number, and a channel that is closed when there
 // may be more.
-func (r *EventRing) After(f record.EventFilter, sees func(*record.Event) bool, id uint64, limit int) (record.EventPage, <-chan struct{}) {
+func (r *EventRing) After(f record.EventFilter, sees func(*record.Event) bool, id uint64,
+	limit int) (record.EventPage, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -112,7 +114,8 @@ func (p *Plane) Events(caller gozzard.Caller, f record.EventFilter, limit int) r
 
 // EventsAfter gives events that fit behind a number. The channel is closed when there may be more; with a full page
 // there may be more at once.
-func (p *Plane) EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{}) {
+func (p *Plane) EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage,
+	<-chan struct{}) {
 	return p.events.After(f, p.eventSight(caller), id, limit)
 }
 
@@ -123,15 +126,20 @@ func (p *Plane) eventSight(caller gozzard.Caller) func(*record.Event) bool {
 
 // receiveEvents keeps events in memory and tells the agent that they have arrived.
 func (p *Plane) receiveEvents(from gozzard.AgentID, cloud int, r *gozzard.Report) {
-	if len(r.Events) == 0 || !slices.IsSortedFunc(r.Events, func(a, b gozzard.Event) int { return cmp.Compare(a.Seq, b.Seq) }) {
+	if len(r.Events) == 0 || !slices.IsSortedFunc(r.Events,
+		func(a, b gozzard.Event) int { return cmp.Compare(a.Seq, b.Seq) }) {
 		p.refuse("events_order", from)
 		return
 	}
+
 	addr := gozzard.HostAddr{Cloud: cloud}
+
 	if h, ok := p.o.Live.Host(from); ok && len(h.Info.Addrs) > 0 {
 		addr = h.Info.Addrs[0]
 	}
+
 	p.events.Add(from, addr, r.Events)
 	last := r.Events[len(r.Events)-1].Seq
-	p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: r.Session, AckEvents: last})
+	p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck,
+		Session: r.Session, AckEvents: last})
 }

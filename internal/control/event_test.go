@@ -16,7 +16,8 @@ func (r *rig) events(agent gozzard.AgentID, session uint64, events ...gozzard.Ev
 }
 
 func event(seq uint64, name string, kind gozzard.EventKind) gozzard.Event {
-	return gozzard.Event{Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: kind, At: int64(1_700_000_000_000 + seq)}
+	return gozzard.Event{Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: kind,
+		At: int64(1_700_000_000_000 + seq)}
 }
 
 func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
@@ -24,17 +25,21 @@ func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
 	r.hello(me, 1, journalA)
 	r.hello(other, 1, journalA)
 	r.events(me, 1, event(5, "web", gozzard.EventExited), event(9, "web", gozzard.EventRestartSuccess))
-	r.events(me, 1, event(5, "web", gozzard.EventExited), event(9, "web", gozzard.EventRestartSuccess), event(10, "db", gozzard.EventStarted))
+	r.events(me, 1, event(5, "web", gozzard.EventExited), event(9, "web", gozzard.EventRestartSuccess),
+		event(10, "db", gozzard.EventStarted))
 	r.events(other, 1, event(5, "web", gozzard.EventExited))
-	r.events(other, 2, event(6, "web", gozzard.EventExited))                                   // a session nobody opened
+	// a session nobody opened
+	r.events(other, 2, event(6, "web", gozzard.EventExited))
 	r.events(other, 1, event(8, "x", gozzard.EventExited), event(7, "x", gozzard.EventExited)) // out of order
 
 	for _, c := range []struct {
 		f    record.EventFilter
 		want int
 	}{
-		{record.EventFilter{}, 4}, {record.EventFilter{Names: []string{"w*"}}, 3}, {record.EventFilter{Namespaces: []string{"other"}}, 0},
-		{record.EventFilter{Agents: []gozzard.AgentID{other}}, 1}, {record.EventFilter{Kinds: []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited}}, 3},
+		{record.EventFilter{}, 4}, {record.EventFilter{Names: []string{"w*"}}, 3},
+		{record.EventFilter{Namespaces: []string{"other"}}, 0},
+		{record.EventFilter{Agents: []gozzard.AgentID{other}}, 1},
+		{record.EventFilter{Kinds: []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited}}, 3},
 		{record.EventFilter{Since: time.UnixMilli(1_700_000_000_009)}, 2},
 	} {
 		if got := r.plane.Events(caller, c.f, 100); len(got.Events) != c.want {
@@ -112,8 +117,9 @@ func TestGroupsReachTheHost(t *testing.T) {
 
 	set := func(ns string, cpu float64) {
 		t.Helper()
-		if _, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: caller, Namespace: ns, Targets: []gozzard.Target{{Agent: me}, {Agent: other}},
-			Groups: []record.Group{{ID: "pool", CPULimit: cpu, MemWeight: 1}}}); err != nil {
+		if _, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: caller, Namespace: ns,
+			Targets: []gozzard.Target{{Agent: me}, {Agent: other}},
+			Groups:  []record.Group{{ID: "pool", CPULimit: cpu, MemWeight: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +138,8 @@ func TestGroupsReachTheHost(t *testing.T) {
 	set("b", 10)
 	set("a", 20)
 
-	if got := last(); len(got) != 2 || got[0] != (gozzard.Group{Namespace: "a", ID: "pool", CPULimit: 20, MemWeight: 1}) || got[1].CPULimit != 10 {
+	if got := last(); len(got) != 2 || got[0] != (gozzard.Group{Namespace: "a", ID: "pool", CPULimit: 20,
+		MemWeight: 1}) || got[1].CPULimit != 10 {
 		t.Fatalf("%+v", got)
 	}
 
@@ -160,7 +167,8 @@ func TestLogIsAskedFromItsHost(t *testing.T) {
 		r.forget()
 		got := make(chan answer, 1)
 		go func() {
-			c, err := r.plane.Log(ctx, caller, gozzard.Target{Agent: me}, gozzard.LogQuery{Key: key, Lines: 5, Offset: -1})
+			c, err := r.plane.Log(ctx, caller, gozzard.Target{Agent: me},
+				gozzard.LogQuery{Key: key, Lines: 5, Offset: -1})
 			got <- answer{c, err}
 		}()
 		r.until("not asked", func() bool { return len(r.commands(me, gozzard.CommandLogs)) > 0 })
@@ -184,10 +192,13 @@ func TestLogIsAskedFromItsHost(t *testing.T) {
 	got = ask(t.Context())
 	reply(me, gozzard.LogChunk{Error: "nothing was printed"})
 
-	if a := <-got; gozzard.KindOf(a.err) != gozzard.ErrNotFound || !strings.Contains(a.err.Error(), "nothing was printed") {
+	if a := <-got; gozzard.KindOf(a.err) != gozzard.ErrNotFound ||
+		!strings.Contains(a.err.Error(), "nothing was printed") {
 		t.Fatalf("%+v", a)
 	}
-	if a := <-ask(t.Context()); gozzard.KindOf(a.err) != gozzard.ErrUnavailable || !strings.Contains(a.err.Error(), "did not answer") {
+
+	if a := <-ask(t.Context()); gozzard.KindOf(a.err) != gozzard.ErrUnavailable ||
+		!strings.Contains(a.err.Error(), "did not answer") {
 		t.Fatalf("%+v", a)
 	}
 
@@ -198,7 +209,8 @@ func TestLogIsAskedFromItsHost(t *testing.T) {
 	if a := <-got; !errors.Is(a.err, context.Canceled) {
 		t.Fatalf("%+v", a)
 	}
-	if _, err := r.plane.Log(t.Context(), caller, gozzard.Target{Agent: "nobody"}, gozzard.LogQuery{}); gozzard.KindOf(err) != gozzard.ErrNotFound {
+	if _, err := r.plane.Log(t.Context(), caller, gozzard.Target{Agent: "nobody"},
+		gozzard.LogQuery{}); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Fatal(err)
 	}
 }

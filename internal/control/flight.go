@@ -48,11 +48,14 @@ func (p *Plane) newFlight(a *gozzard.Attempt, app string) *flight {
 		t = &taskState{seq: a.Ref.Task, app: app, done: make(chan struct{})}
 		p.tasks[a.Ref.Task] = t
 	}
+
 	t.open++
 	return &flight{
-		ref: a.Ref, agent: a.Agent, cloud: a.Addr.Cloud, state: a.State, session: a.Session, deadline: a.Deadline, expires: a.Expires,
-		task: t, seated: a.State != gozzard.AttemptUnknown,
-		op: gozzard.Op{ID: a.Op, Ref: a.Ref, Gen: a.Generation(), Action: a.Action, Key: a.Key, Labels: a.Labels, Spec: a.Spec},
+		ref: a.Ref, agent: a.Agent, cloud: a.Addr.Cloud, state: a.State, session: a.Session, deadline: a.Deadline,
+		expires: a.Expires,
+		task:    t, seated: a.State != gozzard.AttemptUnknown,
+		op: gozzard.Op{ID: a.Op, Ref: a.Ref, Gen: a.Generation(), Action: a.Action, Key: a.Key, Labels: a.Labels,
+			Spec: a.Spec},
 	}
 }
 

@@ -17,7 +17,8 @@ func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]recor
 		answers[i] = record.GroupAnswer{Target: t, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
 		h, ok := p.Resolve(req.Caller, t)
 		if !ok || t.Refused != nil {
-			answers[i].Outcome = gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}
+			answers[i].Outcome = gozzard.Outcome{Code: gozzard.CodeUnreachable,
+				Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}
 			continue
 		}
 		if !req.Caller.Rights.May(gozzard.ActionUpdate, req.Namespace, h.Info.Addrs) {
@@ -36,7 +37,8 @@ func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]recor
 		return answers, nil
 	}
 
-	audit := gozzard.AuditRow{At: p.o.Now(), Caller: req.Caller, Act: "set_groups:" + req.Namespace, RequestHash: req.RequestHash, Targets: len(req.Targets)}
+	audit := gozzard.AuditRow{At: p.o.Now(), Caller: req.Caller, Act: "set_groups:" + req.Namespace,
+		RequestHash: req.RequestHash, Targets: len(req.Targets)}
 	if err := p.o.Store.SetGroups(ctx, rows, audit); err != nil {
 		return nil, err
 	}
@@ -51,7 +53,8 @@ func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]recor
 }
 
 // Groups lists the pools of a namespace on the hosts named, where the caller may see it.
-func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace string, targets []gozzard.Target) ([]record.GroupLimits, error) {
+func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace string,
+	targets []gozzard.Target) ([]record.GroupLimits, error) {
 	var agents []gozzard.AgentID
 	for _, t := range targets {
 		if h, ok := p.Resolve(caller, t); ok && caller.Rights.Sees(namespace, h.Info.Addrs) {
@@ -66,7 +69,8 @@ func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace str
 
 // Rebind gives what is recorded for other agents at an address to the agent that lives there now. That may be of
 // any namespace, so it takes a right to the host as a whole.
-func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID, requestHash [32]byte) error {
+func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID,
+	requestHash [32]byte) error {
 	h, ok := p.o.Live.HostByAddr(addr)
 	if !ok || !caller.Rights.SeesHost([]gozzard.HostAddr{addr}) {
 		return gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from host %s", addr)
@@ -93,6 +97,7 @@ func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.
 	}
 
 	p.sendGroups(ctx, []gozzard.AgentID{agent})
-	p.o.Log.Info("processes rebound", "addr", addr, "agent", agent, "app", caller.App, "user", caller.User, "request", fmt.Sprintf("%x", requestHash[:8]))
+	p.o.Log.Info("processes rebound", "addr", addr, "agent", agent, "app", caller.App, "user", caller.User, "request",
+		fmt.Sprintf("%x", requestHash[:8]))
 	return nil
 }

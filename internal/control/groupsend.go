@@ -51,7 +51,8 @@ func (p *Plane) sendGroups(ctx context.Context, agents []gozzard.AgentID) {
 	for i := range rows {
 		r := &rows[i]
 		byAgent[r.Agent] = append(byAgent[r.Agent], gozzard.Group{
-			Namespace: r.Namespace, ID: r.Group, CPULimit: r.CPULimit, MemLimit: r.MemLimit, CPUWeight: r.CPUWeight, MemWeight: r.MemWeight,
+			Namespace: r.Namespace, ID: r.Group, CPULimit: r.CPULimit, MemLimit: r.MemLimit, CPUWeight: r.CPUWeight,
+			MemWeight: r.MemWeight,
 		})
 	}
 
@@ -65,9 +66,11 @@ func (p *Plane) sendGroups(ctx context.Context, agents []gozzard.AgentID) {
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
 		})
 		if len(groups) > maxGroupsSent {
-			p.o.Log.Error("host has too many process groups, only the first are sent", "agent", agent, "groups", len(groups), "most", maxGroupsSent)
+			p.o.Log.Error("host has too many process groups, only the first are sent", "agent", agent, "groups",
+				len(groups), "most", maxGroupsSent)
 			groups = groups[:maxGroupsSent]
 		}
-		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandGroups, Session: s.id, Groups: groups})
+		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandGroups,
+			Session: s.id, Groups: groups})
 	}
 }

@@ -32,9 +32,12 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	r := h.report
 	info := r.Hello.Host
 	info.Agent = h.from
-	info.Addrs = slices.DeleteFunc(slices.Clone(info.Addrs), func(a gozzard.HostAddr) bool { return a.Cloud != h.cloud || !a.IP.IsValid() })
+	info.Addrs = slices.DeleteFunc(slices.Clone(info.Addrs),
+		func(a gozzard.HostAddr) bool { return a.Cloud != h.cloud || !a.IP.IsValid() })
+
 	now := p.o.Now()
-	rec, opened, err := p.o.Store.OpenSession(ctx, record.Host{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version})
+	rec, opened, err := p.o.Store.OpenSession(ctx,
+		record.Host{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version})
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,8 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 			// Registered by another run of the server, or the agent lost count: only a session newer than every one
 			// seen can be reconciled.
 			p.refuse("old_session", h.from)
-			p.tell(h.from, h.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandGreet, Session: rec.Session})
+			p.tell(h.from, h.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandGreet,
+				Session: rec.Session})
 		}
 		return nil
 	}
@@ -65,7 +69,8 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	p.mu.Lock()
 
 	if s := p.sessions[h.from]; s == nil || gozzard.MayOpenSession(s.id, r.Session) {
-		p.sessions[h.from] = &session{id: r.Session, run: r.Hello.Run, cloud: h.cloud, heard: now, online: true, protocol: max(rec.Protocol, lowestProtocol)}
+		p.sessions[h.from] = &session{id: r.Session, run: r.Hello.Run, cloud: h.cloud, heard: now, online: true,
+			protocol: max(rec.Protocol, lowestProtocol)}
 	}
 
 	p.mu.Unlock()
@@ -120,7 +125,8 @@ func (p *Plane) makeReady(ctx context.Context, agent gozzard.AgentID) {
 
 func (p *Plane) welcome(h hello) {
 	p.tell(h.from, h.cloud, &gozzard.Command{
-		Version: gozzard.ProtocolVersion, Kind: gozzard.CommandWelcome, Session: h.report.Session, Beat: h.report.Hello.Run, Interval: p.o.Interval,
+		Version: gozzard.ProtocolVersion, Kind: gozzard.CommandWelcome, Session: h.report.Session,
+		Beat: h.report.Hello.Run, Interval: p.o.Interval,
 	})
 }
 
@@ -155,11 +161,13 @@ func (p *Plane) reconcile(ctx context.Context, h hello, rec record.Host) error {
 			p.markBegun(a.Op, rep.Phase)
 		}
 		next, ok := gozzard.Reconcile(a.State, a.Session, !a.Deadline.After(now),
-			gozzard.Contact{Session: r.Session, Phase: rep.Phase, SameJournal: gozzard.SameJournal(a.Session, rec.JournalSince)}, rep.Outcome.Code)
+			gozzard.Contact{Session: r.Session, Phase: rep.Phase,
+				SameJournal: gozzard.SameJournal(a.Session, rec.JournalSince)}, rep.Outcome.Code)
 		if !ok {
 			continue
 		}
-		row := record.Settlement{Ref: a.Ref, Op: a.Op, Agent: h.from, To: next, FromSession: a.Session, Journal: &r.Journal, Outcome: reconciled(next, rep)}
+		row := record.Settlement{Ref: a.Ref, Op: a.Op, Agent: h.from, To: next, FromSession: a.Session,
+			Journal: &r.Journal, Outcome: reconciled(next, rep)}
 		if next == gozzard.AttemptPending {
 			requeue = append(requeue, row)
 			continue

@@ -51,22 +51,28 @@ func (q *questions) take(id gozzard.OpID, agent gozzard.AgentID) *question {
 
 // Log reads what a process printed from its host. A host that is away is told at once, one that does not answer
 // after a time.
-func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target,
+	q gozzard.LogQuery) (gozzard.LogChunk, error) {
 	host, known := p.Resolve(caller, t)
 	if !known {
-		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s", targetName(t))
+		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s",
+			targetName(t))
 	}
 
 	agent := host.Info.Agent
 	s := p.onlineSession(agent)
 	if s.id == 0 {
-		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable, "the agent of %s is offline, last heard %s: its logs are on the host",
+		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable,
+			"the agent of %s is offline, last heard %s: its logs are on the host",
 			targetName(t), host.LastSeen.UTC().Format(time.RFC3339))
 	}
 
-	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Addrs) { // in the agent's words for a process that it does not have
-		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s has no log on this host", targetName(t), q.Key)
+	// in the agent's words for a process that it does not have
+	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Addrs) {
+		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s has no log on this host",
+			targetName(t), q.Key)
 	}
+
 	if q.Max <= 0 || q.Max > maxLogAsk {
 		q.Max = maxLogAsk
 	}
@@ -74,7 +80,8 @@ func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target
 	q.ID = gozzard.NewOpID()
 	asked, ok := p.questions.add(q.ID, agent)
 	if !ok {
-		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable, "%d logs are being read already: try again in a moment", maxAsked)
+		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable,
+			"%d logs are being read already: try again in a moment", maxAsked)
 	}
 
 	defer p.questions.take(q.ID, agent)
@@ -82,7 +89,8 @@ func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target
 	defer cancel()
 
 	for {
-		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandLogs, Session: s.id, Logs: &q})
+		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandLogs,
+			Session: s.id, Logs: &q})
 		select {
 		case c := <-asked.answer:
 			if c.Error != "" {

@@ -70,14 +70,16 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 	}
 
 	if n == 0 || n > record.MaxTargets {
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "an operation needs 1 to %d targets, this one has %d", record.MaxTargets, n)
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "an operation needs 1 to %d targets, this one has %d",
+			record.MaxTargets, n)
 	}
 
 	now := p.o.Now()
 	d := &draft{task: &record.NewTask{
 		Task:     gozzard.Task{Caller: op.Caller, Door: op.Door, At: now, Targets: n},
 		Attempts: make([]gozzard.Attempt, 0, n), IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash,
-		Audit: gozzard.AuditRow{At: now, Caller: op.Caller, Act: "operate:" + strings.Join(acts, ","), RequestHash: op.RequestHash, Targets: n},
+		Audit: gozzard.AuditRow{At: now, Caller: op.Caller, Act: "operate:" + strings.Join(acts, ","),
+			RequestHash: op.RequestHash, Targets: n},
 	}}
 	seen := make(map[gozzard.ProcID]string, n)
 	for i := range op.Items {
@@ -88,7 +90,8 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 	return d, p.fillDefinitions(ctx, d)
 }
 
-func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now time.Time, seen map[gozzard.ProcID]string) {
+func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now time.Time,
+	seen map[gozzard.ProcID]string) {
 	var spec []byte
 	budget := p.budgetOf(it.Action, it.Spec)
 
@@ -99,14 +102,16 @@ func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now
 	d.registers = d.registers || it.Action == gozzard.ActionRegister
 	for _, t := range it.Targets {
 		a := gozzard.Attempt{
-			Op: gozzard.NewOpID(), Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action, ResultKey: t.ResultKey, Labels: it.Labels,
+			Op: gozzard.NewOpID(), Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action,
+			ResultKey: t.ResultKey, Labels: it.Labels,
 			Spec: spec, Deadline: now.Add(budget), Expires: now.Add(budget),
 		}
 		out, host := p.admit(&a, op, it, t, now)
 		if out == nil {
 			id := gozzard.ProcID{Agent: a.Agent, Key: a.Key}
 			if first, twice := seen[id]; twice {
-				out = &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf("this host and process is in the request twice: see %s", first)}
+				out = &gozzard.Outcome{Code: gozzard.CodeRefused,
+					Message: fmt.Sprintf("this host and process is in the request twice: see %s", first)}
 			}
 			seen[id] = t.ResultKey
 		}
@@ -118,7 +123,8 @@ func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now
 			}
 			if spec != nil && registers(it.Action) {
 				d.task.Register = append(d.task.Register, record.Process{
-					ID: gozzard.ProcID{Agent: host.Info.Agent, Key: it.Key}, Labels: it.Labels, Spec: spec, Wanted: gozzard.StateStopped, RegisteredAt: now,
+					ID: gozzard.ProcID{Agent: host.Info.Agent, Key: it.Key}, Labels: it.Labels, Spec: spec,
+					Wanted: gozzard.StateStopped, RegisteredAt: now,
 				})
 			}
 		}
@@ -138,7 +144,8 @@ func registers(a gozzard.Action) bool {
 //
 // A host that the caller may not see is answered for like one that nobody knows. What he may do is decided by
 // names, so a refusal tells nothing of what is there.
-func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Item, t gozzard.Target, now time.Time) (*gozzard.Outcome, fleet.Host) {
+func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Item, t gozzard.Target,
+	now time.Time) (*gozzard.Outcome, fleet.Host) {
 	switch {
 	case t.Refused != nil:
 		return t.Refused, fleet.Host{}
@@ -148,8 +155,10 @@ func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 
 	host, known := p.Resolve(op.Caller, t)
 	if !known {
-		return &gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, fleet.Host{}
+		return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
+			Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, fleet.Host{}
 	}
+
 	if !op.Caller.Rights.May(it.Action, it.Key.Namespace, host.Info.Addrs) {
 		return p.notPermitted(op.Caller, it.Action, it.Key.Namespace), fleet.Host{}
 	}
@@ -177,7 +186,8 @@ func (p *Plane) admit(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 	}
 
 	return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
-		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t), host.LastSeen.UTC().Format(time.RFC3339))}, fleet.Host{}
+		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t),
+			host.LastSeen.UTC().Format(time.RFC3339))}, fleet.Host{}
 }
 
 // notPermitted is the verdict on what a caller sees and may not do.
@@ -185,7 +195,8 @@ func (p *Plane) notPermitted(caller gozzard.Caller, a gozzard.Action, namespace 
 	if p.o.Observe.Refused != nil {
 		p.o.Observe.Refused("not_permitted")
 	}
-	return &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf("not permitted: app %s may not %s processes of %s here", caller.App, a, namespace)}
+	return &gozzard.Outcome{Code: gozzard.CodeRefused,
+		Message: fmt.Sprintf("not permitted: app %s may not %s processes of %s here", caller.App, a, namespace)}
 }
 
 func targetName(t gozzard.Target) string {
@@ -239,9 +250,11 @@ func (p *Plane) refuseRegistered(ctx context.Context, d *draft) error {
 
 	for i := range d.task.Attempts {
 		a := &d.task.Attempts[i]
-		if _, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok && a.Action == gozzard.ActionRegister && !a.State.Final() {
+		if _, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok && a.Action == gozzard.ActionRegister &&
+			!a.State.Final() {
 			a.State = gozzard.AttemptNotExecuted
-			a.Outcome = gozzard.Outcome{Code: gozzard.CodeAlreadyRegistered, Message: "Fail to register, for the process info already exists."}
+			a.Outcome = gozzard.Outcome{Code: gozzard.CodeAlreadyRegistered,
+				Message: "Fail to register, for the process info already exists."}
 		}
 	}
 
@@ -291,7 +304,8 @@ func (p *Plane) launch(t *record.NewTask) {
 			continue
 		}
 		due := a.Expires
-		if s := p.sessions[a.Agent]; s != nil && s.online { // it is being made ready, or came back meanwhile: the timer sends it
+		// it is being made ready, or came back meanwhile: the timer sends it
+		if s := p.sessions[a.Agent]; s != nil && s.online {
 			due = p.o.Now()
 		}
 		p.hold(f, due)

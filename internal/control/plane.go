@@ -79,7 +79,8 @@ type Observer struct {
 	Refused  func(rule string) // what was not believed or not permitted, by its rule
 	Update   func(from gozzard.AgentID, r gozzard.UpdateReport)
 
-	Downgraded func(agent gozzard.AgentID, said, known uint32) // an agent came back with an older protocol and was not let in
+	// an agent came back with an older protocol and was not let in
+	Downgraded func(agent gozzard.AgentID, said, known uint32)
 }
 
 // Plane is the control plane of one server.
@@ -137,11 +138,15 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 	o.setDefaults()
 	p := &Plane{
 		o: o, started: o.Now(), seed: maphash.MakeSeed(),
-		sessions: map[gozzard.AgentID]*session{}, tasks: map[gozzard.TaskSeq]*taskState{}, flights: map[gozzard.OpID]*flight{},
-		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{}, waiting: map[gozzard.AgentID][]*flight{},
-		seats: seats{}, wake: make(chan struct{}, 1), door: newAdmission(o.HelloRate), hellos: make(chan hello, 1024), settles: make(chan settle, 8192),
-		raises: make(chan raise, 1024),
-		quit:   make(chan struct{}), events: NewEventRing(o.Events, o.Now()), questions: questions{open: map[gozzard.OpID]*question{}},
+		sessions: map[gozzard.AgentID]*session{}, tasks: map[gozzard.TaskSeq]*taskState{},
+		flights: map[gozzard.OpID]*flight{},
+		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{},
+		waiting: map[gozzard.AgentID][]*flight{},
+		seats:   seats{}, wake: make(chan struct{}, 1), door: newAdmission(o.HelloRate), hellos: make(chan hello, 1024),
+		settles: make(chan settle, 8192),
+		raises:  make(chan raise, 1024),
+		quit:    make(chan struct{}), events: NewEventRing(o.Events, o.Now()),
+		questions:  questions{open: map[gozzard.OpID]*question{}},
 		relays:     relays{open: map[gozzard.AgentID]*relay{}, wake: make(chan struct{}, 1)},
 		businesses: businesses{index: topology.NewIndex(), heads: map[int]record.BusinessHead{}},
 	}
@@ -212,7 +217,8 @@ func (p *Plane) Run(ctx context.Context) error {
 // seedStatus is what is known of a registered process before its agent has reported it.
 func seedStatus(rec *record.Process) gozzard.Status {
 	return gozzard.Status{
-		Key: rec.ID.Key, Labels: rec.Labels, Wanted: rec.Wanted, State: gozzard.StateStopped, Hosted: rec.Hosted, PID: -1,
+		Key: rec.ID.Key, Labels: rec.Labels, Wanted: rec.Wanted, State: gozzard.StateStopped, Hosted: rec.Hosted,
+		PID:          -1,
 		RegisteredAt: rec.RegisteredAt.Unix(), Message: "not reported by its host yet",
 	}
 }

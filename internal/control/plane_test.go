@@ -111,11 +111,14 @@ func TestReconciliation(t *testing.T) {
 		told  gozzard.Code
 	}{
 		{"done", gozzard.PhaseDone, gozzard.CodeOK, journalA, gozzard.AttemptOK, gozzard.CodeOK},
-		{"failed", gozzard.PhaseDone, gozzard.CodeCommandFailed, journalA, gozzard.AttemptFailed, gozzard.CodeCommandFailed},
+		{"failed", gozzard.PhaseDone, gozzard.CodeCommandFailed, journalA, gozzard.AttemptFailed,
+			gozzard.CodeCommandFailed},
 		{"interrupted", gozzard.PhaseInterrupted, "", journalA, gozzard.AttemptInterrupted, gozzard.CodeInterrupted},
 		{"never", gozzard.PhaseNever, "", journalA, gozzard.AttemptNotExecuted, gozzard.CodeExpired},
-		{"absent in a new journal", gozzard.PhaseAbsent, "", journalB, gozzard.AttemptInterrupted, gozzard.CodeInterrupted},
-		{"absent in a rolled-back journal", gozzard.PhaseAbsent, "", gozzard.JournalPos{ID: journalA.ID, LSN: 9}, gozzard.AttemptInterrupted, gozzard.CodeInterrupted},
+		{"absent in a new journal", gozzard.PhaseAbsent, "", journalB, gozzard.AttemptInterrupted,
+			gozzard.CodeInterrupted},
+		{"absent in a rolled-back journal", gozzard.PhaseAbsent, "", gozzard.JournalPos{ID: journalA.ID, LSN: 9},
+			gozzard.AttemptInterrupted, gozzard.CodeInterrupted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
@@ -124,7 +127,8 @@ func TestReconciliation(t *testing.T) {
 			op := r.op(me, 1, task)
 			var open []gozzard.OpReport
 			if c.phase != gozzard.PhaseAbsent {
-				open = []gozzard.OpReport{{ID: op.ID, Ref: op.Ref, Phase: c.phase, Outcome: gozzard.Outcome{Code: c.code}}}
+				open = []gozzard.OpReport{{ID: op.ID, Ref: op.Ref, Phase: c.phase,
+					Outcome: gozzard.Outcome{Code: c.code}}}
 			}
 			r.hello(me, 2, c.pos, open...)
 			r.verdict(task, me, c.want, c.told)
@@ -145,7 +149,8 @@ func TestReconciliation(t *testing.T) {
 	t.Run("an older session opens nothing", func(t *testing.T) {
 		r := newRig(t)
 		r.hello(me, 5, journalA)
-		r.plane.Receive(me, 0, &gozzard.Report{Kind: gozzard.ReportHello, Session: 4, Journal: journalA, Hello: &gozzard.Hello{}})
+		r.plane.Receive(me, 0, &gozzard.Report{Kind: gozzard.ReportHello, Session: 4, Journal: journalA,
+			Hello: &gozzard.Hello{}})
 		task := r.operate(gozzard.ActionStart, 0, me)
 		r.op(me, 5, task)
 	})
@@ -160,7 +165,10 @@ func TestServerRestart(t *testing.T) {
 	r.forget()
 	r.start()
 	r.heartbeat(me, 1)
-	r.until("a session the server does not know is not greeted", func() bool { return len(r.commands(me, gozzard.CommandGreet)) > 0 })
+
+	r.until("a session the server does not know is not greeted",
+		func() bool { return len(r.commands(me, gozzard.CommandGreet)) > 0 })
+
 	early := r.operate(gozzard.ActionReload, 0, me) // before the host is back: it waits a moment
 	r.hello(me, 2, journalA, done(op, gozzard.CodeOK))
 	r.verdict(sent, me, gozzard.AttemptOK, gozzard.CodeOK)
@@ -203,7 +211,8 @@ func TestForeignResultsAreRefused(t *testing.T) {
 	r.report(me, 1, forged)
 	r.until("a foreign result is not refused", func() bool { _, ok := r.refused.Load("foreign_operation"); return ok })
 
-	r.until("a result of nothing is not forgotten", func() bool { // it is taken for one of long ago, and comes behind the foreign one
+	// it is taken for one of long ago, and comes behind the foreign one
+	r.until("a result of nothing is not forgotten", func() bool {
 		for _, c := range r.commands(me, gozzard.CommandAck) {
 			if slices.Contains(c.Acked, forged.ID) {
 				return true
@@ -223,7 +232,8 @@ func TestRegister(t *testing.T) {
 	r.report(me, 1, done(op, gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
 
-	if rows := r.plane.Status(caller, key, []gozzard.Target{{Agent: me}}); !rows[0].ProcKnown || rows[0].Row.Status.State != gozzard.StateStopped {
+	if rows := r.plane.Status(caller, key, []gozzard.Target{{Agent: me}}); !rows[0].ProcKnown ||
+		rows[0].Row.Status.State != gozzard.StateStopped {
 		t.Fatalf("%+v", rows)
 	}
 

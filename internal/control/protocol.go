@@ -42,7 +42,8 @@ func (p *Plane) protocolLoop(ctx context.Context) {
 		case r := <-p.raises:
 			if err := p.o.Store.RaiseProtocol(ctx, r.agent, r.version); err != nil {
 				if ctx.Err() == nil {
-					p.o.Log.Error("cannot record what an agent speaks, trying again with its next report", "agent", r.agent, "err", err)
+					p.o.Log.Error("cannot record what an agent speaks, trying again with its next report", "agent",
+						r.agent, "err", err)
 				}
 				continue
 			}
@@ -60,7 +61,8 @@ func (p *Plane) protocolLoop(ctx context.Context) {
 func (p *Plane) downgraded(agent gozzard.AgentID, said, known uint32) {
 	p.refuse("old_protocol", agent)
 	if n := p.downgrades.Add(1); n&(n-1) == 0 { // ever more rarely: it comes again and again
-		p.o.Log.Warn("an agent speaks an older protocol than before and is not let in", "agent", agent, "version", said, "before", known)
+		p.o.Log.Warn("an agent speaks an older protocol than before and is not let in", "agent", agent, "version",
+			said, "before", known)
 	}
 	if p.o.Observe.Downgraded != nil {
 		p.o.Observe.Downgraded(agent, said, known)

@@ -12,7 +12,8 @@ import (
 func TestTT3OlderProtocolIsNotLetIn(t *testing.T) {
 	r := newRig(t)
 	greet := func(agent gozzard.AgentID, version uint32, session uint64) {
-		r.plane.Receive(agent, 0, &gozzard.Report{Version: version, Kind: gozzard.ReportHello, Session: session, Journal: journalA, Hello: &gozzard.Hello{Run: session}})
+		r.plane.Receive(agent, 0, &gozzard.Report{Version: version, Kind: gozzard.ReportHello, Session: session,
+			Journal: journalA, Hello: &gozzard.Hello{Run: session}})
 	}
 
 	welcomed := func(agent gozzard.AgentID, session uint64) {

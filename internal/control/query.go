@@ -46,11 +46,15 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 
 func (p *Plane) seesAttempts(rights *gozzard.Rights, attempts []gozzard.Attempt) bool {
 	sees := p.sight(rights)
-	return !slices.ContainsFunc(attempts, func(a gozzard.Attempt) bool { return !sees(a.Agent, a.Addr, a.Key.Namespace) })
+	return !slices.ContainsFunc(attempts, func(a gozzard.Attempt) bool {
+		return !sees(a.Agent, a.Addr,
+			a.Key.Namespace)
+	})
 }
 
 // Await is Results once every attempt is final, or after a time.
-func (p *Plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
+func (p *Plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,
+	limit time.Duration) (record.TaskResults, error) {
 	if seq, ok := id.Seq(); ok {
 		wait, cancel := context.WithTimeout(ctx, limit)
 		p.await(wait, seq)

@@ -29,7 +29,8 @@ func (p *Plane) reserve(t *record.NewTask) (int, error) {
 		if p.o.Observe.Refused != nil {
 			p.o.Observe.Refused("attempts_in_flight")
 		}
-		return 0, gozzard.Errorf(gozzard.ErrRateLimited, "app %s has %d attempts under way, with these %d there would be more than %d: try again when some are done",
+		return 0, gozzard.Errorf(gozzard.ErrRateLimited,
+			"app %s has %d attempts under way, with these %d there would be more than %d: try again when some are done",
 			app, under, n, p.o.Quota)
 	}
 

@@ -16,7 +16,8 @@ func TestTD2QuotaOfAttempts(t *testing.T) {
 		op := &gozzard.Operation{Caller: caller, Door: "test"}
 		op.Caller.App = app
 		for _, name := range names {
-			op.Items = append(op.Items, gozzard.Item{Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "ns", Name: name},
+			op.Items = append(op.Items, gozzard.Item{Action: gozzard.ActionStart,
+				Key:  gozzard.Key{Namespace: "ns", Name: name},
 				Spec: spec(60), Targets: []gozzard.Target{{Agent: me, ResultKey: name}}})
 		}
 		_, err := r.plane.Operate(t.Context(), op)

@@ -46,7 +46,8 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 		}
 	case gozzard.ReportHeartbeat:
 		if p.heard(from, cloud, r.Session) {
-			p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: r.Session, Beat: r.Beat})
+			p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck,
+				Session: r.Session, Beat: r.Beat})
 		}
 	case gozzard.ReportEvents:
 		if p.heard(from, cloud, r.Session) {
@@ -129,7 +130,8 @@ func (p *Plane) receiveStatus(from gozzard.AgentID, cloud int, r *gozzard.Report
 	}
 	if p.o.Live.Full(from, r.Round, r.Part, r.Parts, r.Statuses) {
 		p.speaks(from, r)
-		p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: r.Session, AckRound: r.Round})
+		p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck,
+			Session: r.Session, AckRound: r.Round})
 	}
 }
 

@@ -71,7 +71,8 @@ func (p *Plane) relayLoop(ctx context.Context) {
 				err = p.o.Store.JournalRestored(ctx, agent, r.since)
 			}
 			if err != nil && ctx.Err() == nil {
-				p.o.Log.Error("cannot lay the definitions of a host down again, trying again", "agent", agent, "err", err)
+				p.o.Log.Error("cannot lay the definitions of a host down again, trying again", "agent", agent, "err",
+					err)
 			}
 			if err == nil && len(r.left) == 0 {
 				p.relays.mu.Lock()
@@ -140,13 +141,15 @@ func (p *Plane) layDownSome(ctx context.Context, agent gozzard.AgentID, ids []go
 	}
 
 	task, err := p.Operate(ctx, &gozzard.Operation{
-		Caller: gozzard.Caller{App: "gozzard", User: "system", Rights: gozzard.Everything()}, Door: "relay", Items: items, WaitOffline: p.o.Lease,
+		Caller: gozzard.Caller{App: "gozzard", User: "system", Rights: gozzard.Everything()}, Door: "relay",
+		Items: items, WaitOffline: p.o.Lease,
 	})
 	if err != nil {
 		return err
 	}
 
-	p.o.Log.Warn("a host came back without its state: what the record has is laid down again", "agent", agent, "processes", len(items), "task", task.ID)
+	p.o.Log.Warn("a host came back without its state: what the record has is laid down again", "agent", agent,
+		"processes", len(items), "task", task.ID)
 	return nil
 }
 
@@ -158,7 +161,8 @@ func (p *Plane) relayItem(rec *record.Process) (gozzard.Item, bool) {
 		p.o.Log.Error("a recorded definition cannot be read", "agent", rec.ID.Agent, "proc", rec.ID.Key, "err", err)
 		return gozzard.Item{}, false
 	}
-	it := gozzard.Item{Action: gozzard.ActionUpdate, Key: rec.ID.Key, Labels: rec.Labels, Spec: spec, Targets: []gozzard.Target{{Agent: rec.ID.Agent}}}
+	it := gozzard.Item{Action: gozzard.ActionUpdate, Key: rec.ID.Key, Labels: rec.Labels, Spec: spec,
+		Targets: []gozzard.Target{{Agent: rec.ID.Agent}}}
 	if rec.Hosted {
 		it.Action = gozzard.ActionHost
 	}

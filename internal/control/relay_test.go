@@ -19,7 +19,8 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 	r.verdict(hosted, me, gozzard.AttemptOK, gozzard.CodeOK)
 	idle := gozzard.Key{Namespace: "gse", Name: "idle"}
 	task, err := r.plane.Operate(t.Context(), &gozzard.Operation{Caller: caller, Items: []gozzard.Item{
-		{Action: gozzard.ActionRegister, Key: idle, Labels: map[string]string{"a": "b"}, Spec: spec(5), Targets: []gozzard.Target{{Agent: me, ResultKey: string(me)}}}}})
+		{Action: gozzard.ActionRegister, Key: idle, Labels: map[string]string{"a": "b"}, Spec: spec(5),
+			Targets: []gozzard.Target{{Agent: me, ResultKey: string(me)}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,14 +120,16 @@ func TestLostStateWithTheSameSession(t *testing.T) {
 	again := func(pos gozzard.JournalPos, run uint64) {
 		t.Helper()
 		n := len(r.commands(me, gozzard.CommandGreet))
-		r.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: pos, Hello: &gozzard.Hello{Run: run, Host: info}})
+		r.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: pos,
+			Hello: &gozzard.Hello{Run: run, Host: info}})
 		r.until("not asked for a new session", func() bool { return len(r.commands(me, gozzard.CommandGreet)) > n })
 	}
 
 	again(journalB, 0)
 	again(journalA, 5) // an old copy of the folder
 
-	if greet := r.commands(me, gozzard.CommandGreet)[0]; greet.Session != 1 || len(r.commands(me, gozzard.CommandWelcome)) != 0 {
+	if greet := r.commands(me, gozzard.CommandGreet)[0]; greet.Session != 1 ||
+		len(r.commands(me, gozzard.CommandWelcome)) != 0 {
 		t.Fatalf("%+v", greet)
 	}
 
@@ -143,13 +146,17 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
 	r.stop()
-	store, err := sqlstore.OpenSQLite(t.Context(), r.path, sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+
+	store, err := sqlstore.OpenSQLite(t.Context(), r.path,
+		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	// All that a server did before it died.
-	_, opened, err := store.OpenSession(t.Context(), record.Host{Info: gozzard.HostInfo{Agent: me}, Session: 2, Journal: journalB})
+	_, opened, err := store.OpenSession(t.Context(),
+		record.Host{Info: gozzard.HostInfo{Agent: me}, Session: 2, Journal: journalB})
 	if err != nil || !opened {
 		t.Fatal(opened, err)
 	}

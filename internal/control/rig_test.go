@@ -46,7 +46,8 @@ func newRig(t *testing.T) *rig { return newRigWith(t, time.Minute) }
 
 // newRigWith has a lease of its own: a short one for tests of silence.
 func newRigWith(t *testing.T, lease time.Duration) *rig {
-	r := &rig{t: t, lease: lease, path: filepath.Join(t.TempDir(), "gozzard.db"), sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	r := &rig{t: t, lease: lease, path: filepath.Join(t.TempDir(), "gozzard.db"),
+		sent: map[gozzard.AgentID][]*gozzard.Command{}}
 	r.start()
 	t.Cleanup(func() { r.stop() })
 	return r
@@ -54,7 +55,8 @@ func newRigWith(t *testing.T, lease time.Duration) *rig {
 
 // newRigQuota is for tests of how much an app may have under way.
 func newRigQuota(t *testing.T, quota int) *rig {
-	r := &rig{t: t, lease: time.Minute, quota: quota, path: filepath.Join(t.TempDir(), "gozzard.db"), sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	r := &rig{t: t, lease: time.Minute, quota: quota, path: filepath.Join(t.TempDir(), "gozzard.db"),
+		sent: map[gozzard.AgentID][]*gozzard.Command{}}
 	r.start()
 	t.Cleanup(func() { r.stop() })
 	return r
@@ -63,13 +65,17 @@ func newRigQuota(t *testing.T, quota int) *rig {
 // start begins a run of the server on the same record.
 func (r *rig) start() {
 	r.t.Helper()
-	store, err := sqlstore.OpenSQLite(r.t.Context(), r.path, sqlstore.Options{Fatal: func(err error) { r.t.Errorf("fatal: %v", err) }})
+
+	store, err := sqlstore.OpenSQLite(r.t.Context(), r.path,
+		sqlstore.Options{Fatal: func(err error) { r.t.Errorf("fatal: %v", err) }})
+
 	if err != nil {
 		r.t.Fatal(err)
 	}
 
 	plane, err := control.New(r.t.Context(), control.Options{
-		Store: store, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond, Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
+		Store: store, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond,
+		Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
 		HelloRate: r.helloRate,
 		Events:    50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
@@ -152,7 +158,8 @@ func (r *rig) heartbeat(agent gozzard.AgentID, session uint64) {
 }
 
 func (r *rig) report(agent gozzard.AgentID, session uint64, res ...gozzard.OpReport) {
-	r.plane.Receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportResults, Session: session, Journal: journalA, Results: res})
+	r.plane.Receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportResults, Session: session,
+		Journal: journalA, Results: res})
 }
 
 var key = gozzard.Key{Namespace: "gse", Name: "网关"}
@@ -160,7 +167,8 @@ var key = gozzard.Key{Namespace: "gse", Name: "网关"}
 func spec(timeout int) *gozzard.Spec {
 	p := gozzard.DefaultPolicy()
 	p.OpTimeout, p.StartCheckSecs, p.StopCheckSecs = timeout, 0, 0
-	return &gozzard.Spec{Identity: gozzard.Identity{ProcName: "p"}, Control: gozzard.Control{Start: "./start", Reload: "./reload"}, Policy: p}
+	return &gozzard.Spec{Identity: gozzard.Identity{ProcName: "p"},
+		Control: gozzard.Control{Start: "./start", Reload: "./reload"}, Policy: p}
 }
 
 // operate asks for one action on agents and gives the task.
@@ -170,7 +178,8 @@ func (r *rig) operate(action gozzard.Action, wait time.Duration, agents ...gozza
 	for _, a := range agents {
 		it.Targets = append(it.Targets, gozzard.Target{Agent: a, ResultKey: string(a)})
 	}
-	task, err := r.plane.Operate(r.t.Context(), &gozzard.Operation{Caller: caller, Items: []gozzard.Item{it}, WaitOffline: wait})
+	task, err := r.plane.Operate(r.t.Context(), &gozzard.Operation{Caller: caller, Items: []gozzard.Item{it},
+		WaitOffline: wait})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -197,7 +206,8 @@ func (r *rig) op(agent gozzard.AgentID, session uint64, task gozzard.Task) gozza
 }
 
 // verdict waits until the attempt of an agent is in a state.
-func (r *rig) verdict(task gozzard.Task, agent gozzard.AgentID, want gozzard.AttemptState, code gozzard.Code) gozzard.Attempt {
+func (r *rig) verdict(task gozzard.Task, agent gozzard.AgentID, want gozzard.AttemptState,
+	code gozzard.Code) gozzard.Attempt {
 	r.t.Helper()
 	var last gozzard.Attempt
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -220,5 +230,6 @@ func (r *rig) verdict(task gozzard.Task, agent gozzard.AgentID, want gozzard.Att
 }
 
 func done(op gozzard.Op, code gozzard.Code) gozzard.OpReport {
-	return gozzard.OpReport{ID: op.ID, Ref: op.Ref, Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Code: code, Hosted: true}}
+	return gozzard.OpReport{ID: op.ID, Ref: op.Ref, Phase: gozzard.PhaseDone,
+		Outcome: gozzard.Outcome{Code: code, Hosted: true}}
 }

@@ -20,7 +20,8 @@ func TestTI3Operate(t *testing.T) {
 		return gozzard.Caller{App: "app", User: user, Rights: &gozzard.Rights{Grants: []gozzard.Grant{g}}}
 	}
 
-	operator := someone("op", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"gse"}, Actions: []gozzard.Action{gozzard.ActionStart}})
+	operator := someone("op", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"gse"},
+		Actions: []gozzard.Action{gozzard.ActionStart}})
 
 	item := func(a gozzard.Action, namespace string, agents ...gozzard.AgentID) gozzard.Item {
 		it := gozzard.Item{Action: a, Key: gozzard.Key{Namespace: namespace, Name: "p"}, Spec: spec(60)}
@@ -31,7 +32,8 @@ func TestTI3Operate(t *testing.T) {
 	}
 
 	task, err := r.plane.Operate(t.Context(), &gozzard.Operation{Caller: operator, Items: []gozzard.Item{
-		item(gozzard.ActionStart, "gse", me, other, "nobody"), item(gozzard.ActionStop, "gse", me), item(gozzard.ActionStart, "else", me),
+		item(gozzard.ActionStart, "gse", me, other, "nobody"), item(gozzard.ActionStop, "gse", me),
+		item(gozzard.ActionStart, "else", me),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +45,11 @@ func TestTI3Operate(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := []string{"", "no agent has ever reported from agent agent-2", "no agent has ever reported from agent nobody", "not permitted: app app may not stop processes of gse here",
+	want := []string{"", "no agent has ever reported from agent agent-2",
+		"no agent has ever reported from agent nobody", "not permitted: app app may not stop processes of gse here",
 		"not permitted: app app may not start processes of else here"}
-	codes := []gozzard.Code{gozzard.CodeOK, gozzard.CodeUnreachable, gozzard.CodeUnreachable, gozzard.CodeRefused, gozzard.CodeRefused}
+	codes := []gozzard.Code{gozzard.CodeOK, gozzard.CodeUnreachable, gozzard.CodeUnreachable, gozzard.CodeRefused,
+		gozzard.CodeRefused}
 	for i, a := range res.Attempts {
 		if a.Outcome.Code != codes[i] || a.Outcome.Message != want[i] {
 			t.Errorf("attempt %d: %+v", i, a.Outcome)
@@ -63,13 +67,18 @@ func TestTI3Operate(t *testing.T) {
 	}
 
 	// By the same app, another person reads it only if he sees all of it.
-	if _, err := r.plane.Results(t.Context(), someone("blind", gozzard.Grant{Role: gozzard.RoleViewer}), task.ID); gozzard.KindOf(err) != gozzard.ErrNotFound {
+	if _, err := r.plane.Results(t.Context(), someone("blind", gozzard.Grant{Role: gozzard.RoleViewer}),
+		task.ID); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Error(err)
 	}
-	if _, err := r.plane.Results(t.Context(), gozzard.Caller{App: "app", User: "boss", Rights: gozzard.Everything()}, task.ID); err != nil {
+
+	if _, err := r.plane.Results(t.Context(), gozzard.Caller{App: "app", User: "boss", Rights: gozzard.Everything()},
+		task.ID); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.plane.Results(t.Context(), gozzard.Caller{App: "b", User: "op", Rights: gozzard.Everything()}, task.ID); gozzard.KindOf(err) != gozzard.ErrNotFound {
+
+	if _, err := r.plane.Results(t.Context(), gozzard.Caller{App: "b", User: "op", Rights: gozzard.Everything()},
+		task.ID); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Error(err)
 	}
 }
@@ -79,13 +88,16 @@ func TestTE6WholesNeedWholeRights(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	addr := gozzard.HostAddr{IP: netip.MustParseAddr("127.0.0.1")}
-	part := gozzard.Caller{App: "part", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin, Businesses: []int{2}, Clouds: []int{0}}}}}
+	part := gozzard.Caller{App: "part", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin,
+		Businesses: []int{2}, Clouds: []int{0}}}}}
 	if err := r.plane.Rebind(t.Context(), part, addr, me, [32]byte{}); gozzard.KindOf(err) != gozzard.ErrAppForbidden {
 		t.Error(err)
 	}
-	if err := r.plane.Rebind(t.Context(), gozzard.Caller{App: "none"}, addr, me, [32]byte{}); gozzard.KindOf(err) != gozzard.ErrNotFound {
+	if err := r.plane.Rebind(t.Context(), gozzard.Caller{App: "none"}, addr, me,
+		[32]byte{}); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Error(err)
 	}
+
 	if err := r.plane.Rebind(t.Context(), caller, addr, me, [32]byte{}); err != nil {
 		t.Error(err)
 	}
@@ -106,23 +118,28 @@ func TestTI3Pools(t *testing.T) {
 	r.hello(other, 1, journalB)
 	targets := []gozzard.Target{{Agent: me}, {Agent: other}}
 	for _, ns := range []string{"mine", "theirs"} {
-		if _, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: caller, Namespace: ns, Targets: targets, Groups: []record.Group{{ID: "pool", CPULimit: 20}}}); err != nil {
+		if _, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: caller, Namespace: ns,
+			Targets: targets, Groups: []record.Group{{ID: "pool", CPULimit: 20}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	viewer := gozzard.Caller{App: "a", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"mine"}}}}}
+	viewer := gozzard.Caller{App: "a", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer,
+		Namespaces: []string{"mine"}}}}}
 	for _, tt := range []struct {
 		who       gozzard.Caller
 		namespace string
 		want      int
-	}{{caller, "mine", 2}, {caller, "theirs", 2}, {viewer, "mine", 2}, {viewer, "theirs", 0}, {gozzard.Caller{App: "none"}, "mine", 0}} {
+	}{{caller, "mine", 2}, {caller, "theirs", 2}, {viewer, "mine", 2}, {viewer, "theirs", 0},
+		{gozzard.Caller{App: "none"}, "mine", 0}} {
 		if got, err := r.plane.Groups(t.Context(), tt.who, tt.namespace, targets); err != nil || len(got) != tt.want {
 			t.Errorf("app %s sees %d pools of %s: %v", tt.who.App, len(got), tt.namespace, err)
 		}
 	}
 
-	answers, err := r.plane.SetGroups(t.Context(), record.GroupRequest{Caller: viewer, Namespace: "mine", Targets: targets, Groups: []record.Group{{ID: "pool", CPULimit: 90}}})
+	answers, err := r.plane.SetGroups(t.Context(),
+		record.GroupRequest{Caller: viewer, Namespace: "mine", Targets: targets,
+			Groups: []record.Group{{ID: "pool", CPULimit: 90}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +150,8 @@ func TestTI3Pools(t *testing.T) {
 		}
 	}
 
-	if got, err := r.plane.Groups(t.Context(), caller, "mine", targets); err != nil || len(got) != 2 || got[0].CPULimit != 20 {
+	if got, err := r.plane.Groups(t.Context(), caller, "mine", targets); err != nil || len(got) != 2 ||
+		got[0].CPULimit != 20 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -152,7 +170,8 @@ func TestRefusalsOfHostsAreCounted(t *testing.T) {
 func TestTI3Logs(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
-	viewer := gozzard.Caller{App: "app", User: "u", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"mine"}}}}}
+	viewer := gozzard.Caller{App: "app", User: "u",
+		Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"mine"}}}}}
 	_, err := r.plane.Log(t.Context(), viewer, gozzard.Target{Agent: me}, gozzard.LogQuery{Key: key})
 	if gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Errorf("%v", err)

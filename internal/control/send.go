@@ -125,7 +125,8 @@ func (p *Plane) sendTo(fs []*flight) {
 	for len(fs) > 0 {
 		n, bytes := 0, 0
 		cmd := &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate, Session: fs[0].session}
-		for n < len(fs) && n < opsPerSend && (n == 0 || bytes+len(fs[n].op.Spec) < bytesToSend) && fs[n].session == cmd.Session {
+		for n < len(fs) && n < opsPerSend && (n == 0 || bytes+len(fs[n].op.Spec) < bytesToSend) &&
+			fs[n].session == cmd.Session {
 			bytes += len(fs[n].op.Spec)
 			cmd.Ops = append(cmd.Ops, fs[n].op)
 			n++
@@ -151,7 +152,8 @@ func (p *Plane) backToPending(ctx context.Context, stale []unsent) {
 
 	rows := make([]record.Settlement, len(stale))
 	for i, u := range stale {
-		rows[i] = record.Settlement{Ref: u.ref, Op: u.op.ID, Agent: u.agent, To: gozzard.AttemptPending, FromSession: u.in}
+		rows[i] = record.Settlement{Ref: u.ref, Op: u.op.ID, Agent: u.agent, To: gozzard.AttemptPending,
+			FromSession: u.in}
 	}
 
 	moved, err := p.o.Store.Settle(ctx, rows)
@@ -166,7 +168,8 @@ func (p *Plane) backToPending(ctx context.Context, stale []unsent) {
 	for i, u := range stale {
 		f := u.flight
 		switch {
-		case p.flights[f.op.ID] != f || f.state != gozzard.AttemptDispatched || f.session != u.in: // a HELLO has decided about it
+		// a HELLO has decided about it
+		case p.flights[f.op.ID] != f || f.state != gozzard.AttemptDispatched || f.session != u.in:
 		case err != nil || !moved[i]:
 			p.schedule(f, now.Add(p.o.Resend)) // the deadline or a HELLO decides
 		default:
@@ -189,7 +192,12 @@ func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) bool {
 	id := s.id
 	fs := p.waiting[agent]
 	delete(p.waiting, agent)
-	fs = slices.DeleteFunc(fs, func(f *flight) bool { return f.state != gozzard.AttemptPending || p.flights[f.op.ID] != f })
+
+	fs = slices.DeleteFunc(fs, func(f *flight) bool {
+		return f.state != gozzard.AttemptPending ||
+			p.flights[f.op.ID] != f
+	})
+
 	slices.SortStableFunc(fs, func(a, b *flight) int { return cmp.Compare(a.ref.Task, b.ref.Task) })
 	p.mu.Unlock()
 
@@ -202,7 +210,8 @@ func (p *Plane) release(ctx context.Context, agent gozzard.AgentID) bool {
 	rows := make([]record.Dispatch, len(fs))
 	now := p.o.Now()
 	for i, f := range fs {
-		rows[i] = record.Dispatch{Ref: f.ref, Agent: agent, Session: id, Deadline: now.Add(p.budget(f.op.Action, f.op.Spec))}
+		rows[i] = record.Dispatch{Ref: f.ref, Agent: agent, Session: id,
+			Deadline: now.Add(p.budget(f.op.Action, f.op.Spec))}
 	}
 
 	moved, err := p.o.Store.Dispatch(ctx, rows)
@@ -251,7 +260,8 @@ func supersede(fs []*flight) (keep, old []*flight) {
 func (p *Plane) settleSuperseded(ctx context.Context, old []*flight) {
 	for _, f := range old {
 		p.withdraw(ctx, f, gozzard.Outcome{
-			Code: gozzard.CodeSuperseded, Message: "not executed: a newer operation on the same process was waiting too",
+			Code:    gozzard.CodeSuperseded,
+			Message: "not executed: a newer operation on the same process was waiting too",
 		})
 	}
 }

@@ -166,7 +166,8 @@ func (p *Plane) settleOne(ctx context.Context, f *flight, row record.Settlement)
 }
 
 // processChange is what a successful action means for the recorded flags.
-func (p *Plane) processChange(agent gozzard.AgentID, key gozzard.Key, action gozzard.Action, out gozzard.Outcome) *record.ProcessChange {
+func (p *Plane) processChange(agent gozzard.AgentID, key gozzard.Key, action gozzard.Action,
+	out gozzard.Outcome) *record.ProcessChange {
 	if out.Code != gozzard.CodeOK {
 		return nil
 	}

@@ -5,7 +5,8 @@ import "github.com/gozzard/gozzard"
 // sight tells what may be seen of things that happened on hosts, deciding once for each host and each namespace. A
 // host is asked for its addresses of today, as for its processes; what happened on one that is not known goes by
 // the address that was noted.
-func (p *Plane) sight(rights *gozzard.Rights) func(agent gozzard.AgentID, addr gozzard.HostAddr, namespace string) bool {
+func (p *Plane) sight(rights *gozzard.Rights) func(agent gozzard.AgentID, addr gozzard.HostAddr,
+	namespace string) bool {
 	if rights.SeesAll() {
 		return func(gozzard.AgentID, gozzard.HostAddr, string) bool { return true }
 	}

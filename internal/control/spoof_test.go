@@ -35,9 +35,10 @@ func TestTS6SpeakingForAnotherAgent(t *testing.T) {
 	r.hello(other, 2, journalB, done(op, gozzard.CodeOK))
 	counted("foreign_operation")
 	// A status is the sender's own, whatever its names are.
-	r.plane.Receive(other, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 2, Statuses: []gozzard.Status{
-		{Key: key, State: gozzard.StateRunning, PID: 666},
-	}})
+	r.plane.Receive(other, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 2,
+		Statuses: []gozzard.Status{
+			{Key: key, State: gozzard.StateRunning, PID: 666},
+		}})
 	r.until("no status", func() bool { s, _ := row(other); return s.PID == 666 })
 
 	if s, known := row(me); !known || s.PID == 666 {

@@ -100,14 +100,17 @@ func (p *Plane) lookAtDue(ctx context.Context) {
 
 	for _, f := range expired {
 		p.withdraw(ctx, f, gozzard.Outcome{
-			Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("not executed: host %s did not come back in time", f.agent),
+			Code: gozzard.CodeUnreachable, Message: fmt.Sprintf("not executed: host %s did not come back in time",
+				f.agent),
 		})
 	}
 
 	for _, f := range lost {
-		p.settleOne(ctx, f, record.Settlement{From: gozzard.AttemptUnknown, To: gozzard.AttemptInterrupted, Outcome: gozzard.Outcome{
-			Code: gozzard.CodeInterrupted, Message: "interrupted: the host was not heard of again; it was done at most once and is not repeated by itself",
-		}})
+		p.settleOne(ctx, f, record.Settlement{From: gozzard.AttemptUnknown, To: gozzard.AttemptInterrupted,
+			Outcome: gozzard.Outcome{
+				Code:    gozzard.CodeInterrupted,
+				Message: "interrupted: the host was not heard of again; it was done at most once and is not repeated by itself",
+			}})
 	}
 
 	for agent := range retry {
@@ -127,10 +130,11 @@ func (p *Plane) giveUp(ctx context.Context, fs []*flight) {
 
 	rows := make([]record.Settlement, len(fs))
 	for i, f := range fs {
-		rows[i] = record.Settlement{Ref: f.ref, Op: f.op.ID, Agent: f.agent, To: gozzard.AttemptUnknown, Outcome: gozzard.Outcome{
-			Code:    gozzard.CodeUnreachable,
-			Message: "no answer from the host in time; whether it was done is not known yet and will be told at the next contact",
-		}}
+		rows[i] = record.Settlement{Ref: f.ref, Op: f.op.ID, Agent: f.agent, To: gozzard.AttemptUnknown,
+			Outcome: gozzard.Outcome{
+				Code:    gozzard.CodeUnreachable,
+				Message: "no answer from the host in time; whether it was done is not known yet and will be told at the next contact",
+			}}
 	}
 
 	moved, err := p.o.Store.Settle(ctx, rows)

@@ -19,7 +19,8 @@ type TopologyStore interface {
 
 	// SaveBusiness records a change, its audit row and the new version (the old one plus 1) in one transaction.
 	// ErrConflict when the recorded version is not Change.Base: somebody else was faster, and nothing is changed.
-	SaveBusiness(ctx context.Context, c topology.Change, source string, audit gozzard.AuditRow) (version int64, err error)
+	SaveBusiness(ctx context.Context, c topology.Change, source string, audit gozzard.AuditRow) (version int64,
+		err error)
 
 	// Services reads service instances with their processes, in order of their ids; missing ones are left out.
 	Services(ctx context.Context, biz int, ids []int) ([]topology.ServiceInstance, error)

@@ -28,7 +28,8 @@ func (p *Plane) ApplyTopology(ctx context.Context, req record.ApplyRequest) (rec
 		return record.ApplyAnswer{}, errNoTopology()
 	}
 	if biz := req.Business.ID; !req.Caller.Rights.MayBusiness(biz) {
-		return record.ApplyAnswer{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d", req.Caller.App, biz)
+		return record.ApplyAnswer{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d",
+			req.Caller.App, biz)
 	}
 
 	req.Business.Sort()
@@ -75,8 +76,10 @@ func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*cha
 		was = &old.Business
 	}
 	if req.Base != nil && *req.Base != old.Version {
-		return d, gozzard.Errorf(gozzard.ErrConflict, "business %d is at version %d, not %d: somebody changed it meanwhile", b.ID, old.Version, *req.Base)
+		return d, gozzard.Errorf(gozzard.ErrConflict,
+			"business %d is at version %d, not %d: somebody changed it meanwhile", b.ID, old.Version, *req.Base)
 	}
+
 	if was != nil && req.Source == record.SourceCMDB {
 		b.Keep(was)
 	}
@@ -100,7 +103,8 @@ func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*cha
 	d.answer.Hosted, d.answer.Named = nameHosted(d.leaving)
 
 	if was != nil && old.Source != req.Source {
-		item := topology.Item{Kind: "business", ID: b.ID, Name: old.Name, Fields: []string{"source: " + old.Source + " -> " + req.Source}}
+		item := topology.Item{Kind: "business", ID: b.ID, Name: old.Name,
+			Fields: []string{"source: " + old.Source + " -> " + req.Source}}
 		d.answer.Plan.Changed = append([]topology.Item{item}, d.answer.Plan.Changed...)
 	}
 
@@ -125,7 +129,8 @@ func (p *Plane) recorded(ctx context.Context, biz int) (record.Business, error) 
 
 // changes reports whether a change says anything new.
 func changes(c *topology.Change, was *topology.Business) bool {
-	lists := len(c.PutSets) + len(c.PutModules) + len(c.PutServices) + len(c.DropSets) + len(c.DropModules) + len(c.DropServices) +
+	lists := len(c.PutSets) + len(c.PutModules) + len(c.PutServices) + len(c.DropSets) + len(c.DropModules) +
+		len(c.DropServices) +
 		len(c.PutNumbers) + len(c.DropNumbers)
 	return lists > 0 || c.Name != was.Name || !sameList(c.Clouds, was.Clouds) || !sameList(c.Templates, was.Templates)
 }
@@ -135,7 +140,8 @@ func sameList[T any](a, b []T) bool { return len(a) == 0 && len(b) == 0 || refle
 // refuseChange says why a change is not made without a word more.
 func refuseChange(req *record.ApplyRequest, old *record.Business, d *change) error {
 	if old.Version > 0 && old.Source != req.Source && !req.TakeOver {
-		return gozzard.Errorf(gozzard.ErrConflict, "business %d is kept by %s, not by %s: say that it is to be taken over",
+		return gozzard.Errorf(gozzard.ErrConflict,
+			"business %d is kept by %s, not by %s: say that it is to be taken over",
 			req.Business.ID, old.Source, req.Source)
 	}
 
@@ -149,7 +155,8 @@ func refuseChange(req *record.ApplyRequest, old *record.Business, d *change) err
 	}
 
 	if n := len(d.leaving); n > record.MaxTargets && req.Prune {
-		return gozzard.Errorf(gozzard.ErrInvalid, "%d instances would be unregistered, at most %d are allowed at a time", n, record.MaxTargets)
+		return gozzard.Errorf(gozzard.ErrInvalid,
+			"%d instances would be unregistered, at most %d are allowed at a time", n, record.MaxTargets)
 	}
 
 	return nil
@@ -169,7 +176,8 @@ func (p *Plane) recordChange(ctx context.Context, req *record.ApplyRequest, d *c
 	}
 
 	d.answer.Version, d.answer.Applied = version, true
-	p.putBusiness(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b, d.numbers)
+	p.putBusiness(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b,
+		d.numbers)
 	return nil
 }
 

@@ -27,7 +27,8 @@ func TestFindProcessesTellsThisMoment(t *testing.T) {
 	}
 
 	rows := find(topology.Query{})
-	if len(rows) != 2 || rows[0].Process != 46 || rows[0].State != gozzard.StateUnregistered || !rows[0].Stale || rows[0].ReportedAt != 0 || rows[0].Instances[1].Status.PID != -1 {
+	if len(rows) != 2 || rows[0].Process != 46 || rows[0].State != gozzard.StateUnregistered || !rows[0].Stale ||
+		rows[0].ReportedAt != 0 || rows[0].Instances[1].Status.PID != -1 {
 		t.Fatalf("%+v", rows)
 	}
 
@@ -36,13 +37,15 @@ func TestFindProcessesTellsThisMoment(t *testing.T) {
 	two.ReportedAt = 1600000000
 	r.statuses(me, 1, one)
 
-	if rows = find(topology.Query{}); rows[0].State != gozzard.StateStopped || rows[0].Hosted || rows[0].Stale || rows[0].ReportedAt != 0 {
+	if rows = find(topology.Query{}); rows[0].State != gozzard.StateStopped || rows[0].Hosted || rows[0].Stale ||
+		rows[0].ReportedAt != 0 {
 		t.Fatalf("half of it runs: %+v", rows[0])
 	}
 
 	r.statuses(me, 1, two)
 	rows = find(topology.Query{States: []gozzard.RunState{gozzard.StateRunning}})
-	if len(rows) != 1 || rows[0].Process != 46 || !rows[0].Hosted || rows[0].ReportedAt != 1600000000 || rows[0].Instances[0].Status.PID != 4711 {
+	if len(rows) != 1 || rows[0].Process != 46 || !rows[0].Hosted || rows[0].ReportedAt != 1600000000 ||
+		rows[0].Instances[0].Status.PID != 4711 {
 		t.Fatalf("all of it runs: %+v", rows)
 	}
 
@@ -54,9 +57,11 @@ func TestFindProcessesTellsThisMoment(t *testing.T) {
 	}
 
 	tree := r.plane.TopologyTree(caller, 2, topology.EnvAny)
-	if len(tree) != 1 || tree[0].Processes != 2 || tree[0].Stopped != 1 || tree[0].Unregistered != 1 || tree[0].Hosted != 1 || len(tree[0].Modules) != 1 {
+	if len(tree) != 1 || tree[0].Processes != 2 || tree[0].Stopped != 1 || tree[0].Unregistered != 1 ||
+		tree[0].Hosted != 1 || len(tree[0].Modules) != 1 {
 		t.Fatalf("%+v", tree)
 	}
+
 	if tree := r.plane.TopologyTree(caller, 2, topology.EnvTest); len(tree) != 0 {
 		t.Fatalf("%+v", tree)
 	}
@@ -70,21 +75,24 @@ func TestStatusAfterApplyAndRestart(t *testing.T) {
 	r.statuses(me, 1, running("java", 1))
 	r.mustApply(business(process(46, "java", 1)))
 
-	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateRunning {
+	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2,
+		Limit: 1}); rows[0].State != gozzard.StateRunning {
 		t.Fatalf("%+v", rows)
 	}
 
 	r.stop()
 	r.start()
 
-	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateUnregistered || !rows[0].Stale {
+	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2,
+		Limit: 1}); rows[0].State != gozzard.StateUnregistered || !rows[0].Stale {
 		t.Fatalf("nothing was heard yet, and nothing is recorded: %+v", rows)
 	}
 
 	r.hello(me, 2, journalA)
 	r.statuses(me, 2, running("java", 1))
 
-	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != gozzard.StateRunning || rows[0].Stale {
+	if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2,
+		Limit: 1}); rows[0].State != gozzard.StateRunning || rows[0].Stale {
 		t.Fatalf("%+v", rows)
 	}
 }
@@ -103,7 +111,8 @@ func TestQuestionsWhileTheFleetChanges(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
-				if _, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: 1}); rows[0].State != s.State {
+				if _, rows := r.plane.FindProcesses(caller,
+					topology.Query{Biz: 2, Limit: 1}); rows[0].State != s.State {
 					t.Errorf("round %d: %s, want %s", i, rows[0].State, s.State)
 				}
 			})
@@ -133,12 +142,14 @@ func TestTopologyItems(t *testing.T) {
 	}
 
 	want := gozzard.Item{
-		Action: gozzard.ActionStop, Key: gozzard.Key{Namespace: "GSEKIT_BIZ_2", Name: "java_2"}, Labels: map[string]string{"bk_process_name": "java", "bk_process_id": "46"},
+		Action: gozzard.ActionStop, Key: gozzard.Key{Namespace: "GSEKIT_BIZ_2", Name: "java_2"},
+		Labels:  map[string]string{"bk_process_name": "java", "bk_process_id": "46"},
 		Targets: []gozzard.Target{{Agent: me, ResultKey: "0:127.0.0.1:GSEKIT_BIZ_2:java_2"}},
 		Spec: &gozzard.Spec{
-			Identity: gozzard.Identity{ProcName: "java", SetupPath: "/data/管控平台", PIDPath: "/run/java_2.pid", User: "root"},
-			Control:  gozzard.Control{Start: "./start.sh 2", Stop: "./stop.sh", Restart: "./restart.sh"},
-			Policy:   func() gozzard.Policy { p := gozzard.DefaultPolicy(); p.OpTimeout = 30; return p }(),
+			Identity: gozzard.Identity{ProcName: "java", SetupPath: "/data/管控平台", PIDPath: "/run/java_2.pid",
+				User: "root"},
+			Control: gozzard.Control{Start: "./start.sh 2", Stop: "./stop.sh", Restart: "./restart.sh"},
+			Policy:  func() gozzard.Policy { p := gozzard.DefaultPolicy(); p.OpTimeout = 30; return p }(),
 		},
 	}
 

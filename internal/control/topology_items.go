@@ -19,7 +19,8 @@ const (
 
 // TopologyItems makes every instance of processes ready to be operated, in the order of the rows: with the
 // definition that the record has now, under the key and labels by which every door knows it.
-func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
+func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
+	a gozzard.Action) ([]record.TopologyItem, error) {
 	if p.o.Topology == nil {
 		return nil, errNoTopology()
 	}
@@ -44,14 +45,17 @@ func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
 		}
 		labels := map[string]string{processNameLabel: r.Name, processLabel: strconv.Itoa(r.Process)}
 		for j, in := range r.Instances {
-			it := record.TopologyItem{Row: r, Instance: j, Missing: missing, Item: gozzard.Item{Action: a, Key: topology.Key(biz, r.Name, in.Local), Labels: labels}}
+			it := record.TopologyItem{Row: r, Instance: j, Missing: missing,
+				Item: gozzard.Item{Action: a, Key: topology.Key(biz, r.Name, in.Local), Labels: labels}}
 			it.Item.Targets = []gozzard.Target{p.targetOn(r.Host, it.Item.Key)}
 			switch {
 			case a == gozzard.ActionUnregister:
 			case def == nil: // gone since it was found
-				it.Item.Refused = &gozzard.Outcome{Code: gozzard.CodeNoDefinition, Message: fmt.Sprintf("process %d is in business %d no more", r.Process, biz)}
+				it.Item.Refused = &gozzard.Outcome{Code: gozzard.CodeNoDefinition,
+					Message: fmt.Sprintf("process %d is in business %d no more", r.Process, biz)}
 			default:
-				it.Item.Spec = topology.Define(def, topology.Naming{SetName: r.SetName, ModuleName: r.ModuleName, Alias: r.Name, Local: in.Local, Inst: in.Inst})
+				it.Item.Spec = topology.Define(def, topology.Naming{SetName: r.SetName, ModuleName: r.ModuleName,
+					Alias: r.Name, Local: in.Local, Inst: in.Inst})
 			}
 			items = append(items, it)
 		}

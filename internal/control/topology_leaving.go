@@ -75,7 +75,10 @@ func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
 		for j := range b.Sets[i].Modules {
 			m := &b.Sets[i].Modules[j]
 			for k := range m.Instances {
-				p.eachInstance(b.ID, &m.Instances[k], func(id gozzard.ProcID, _ *topology.Process) { known[id] = struct{}{} })
+				p.eachInstance(b.ID, &m.Instances[k], func(id gozzard.ProcID,
+					_ *topology.Process) {
+					known[id] = struct{}{}
+				})
 			}
 		}
 	}
@@ -88,7 +91,8 @@ func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
 		if _, ok := known[id]; ok || process == "" {
 			continue
 		}
-		list = append(list, leaving{id: id, name: r.Status.Labels[processNameLabel] + "." + process, host: r.Addr.String(), hosted: r.Status.Hosted})
+		list = append(list, leaving{id: id, name: r.Status.Labels[processNameLabel] + "." + process,
+			host: r.Addr.String(), hosted: r.Status.Hosted})
 	}
 
 	return list
@@ -143,7 +147,8 @@ func nameHosted(list []leaving) (n int, named []gozzard.Fault) {
 			continue
 		}
 		if n++; n <= namedHosted {
-			named = append(named, gozzard.Fault{Path: l.name, Text: fmt.Sprintf("%s is hosted on %s", l.id.Key, l.host)})
+			named = append(named, gozzard.Fault{Path: l.name,
+				Text: fmt.Sprintf("%s is hosted on %s", l.id.Key, l.host)})
 		}
 	}
 	return n, named

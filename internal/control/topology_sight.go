@@ -55,10 +55,12 @@ func leaveOut(r *record.Business, visible func(h *topology.Host) bool) {
 
 	b.Sets = slices.DeleteFunc(b.Sets, func(set topology.Set) bool { return !visibleSet(&set, visible) })
 	for i := range b.Sets {
-		b.Sets[i].Modules = slices.DeleteFunc(b.Sets[i].Modules, func(m topology.Module) bool { return !visibleModule(&m, visible) })
+		b.Sets[i].Modules = slices.DeleteFunc(b.Sets[i].Modules,
+			func(m topology.Module) bool { return !visibleModule(&m, visible) })
 		for j := range b.Sets[i].Modules {
 			m := &b.Sets[i].Modules[j]
-			m.Instances = slices.DeleteFunc(m.Instances, func(s topology.ServiceInstance) bool { return !visible(&s.Host) })
+			m.Instances = slices.DeleteFunc(m.Instances,
+				func(s topology.ServiceInstance) bool { return !visible(&s.Host) })
 			for k := range m.Instances {
 				show(&m.Instances[k])
 			}
@@ -72,7 +74,11 @@ func leaveOut(r *record.Business, visible func(h *topology.Host) bool) {
 		t.Templates = slices.DeleteFunc(t.Templates, func(id int) bool { return !templates[id] })
 	}
 
-	b.Templates = slices.DeleteFunc(b.Templates, func(t topology.ConfigTemplate) bool { return len(t.Processes)+len(t.Templates) == 0 })
+	b.Templates = slices.DeleteFunc(b.Templates, func(t topology.ConfigTemplate) bool {
+		return len(t.Processes)+
+			len(t.Templates) == 0
+	})
+
 	r.Numbers = slices.DeleteFunc(r.Numbers, func(n topology.Numbers) bool { return !processes[n.Process] })
 }
 

@@ -18,19 +18,22 @@ import (
 // process is a process with everything that operations need.
 func process(id int, name string, num int) topology.Process {
 	return topology.Process{
-		ID: id, Name: name, FuncName: "java", Num: num, Priority: 1, User: "root", WorkPath: "/data/${bk_set_name}", PIDFile: "/run/${FuncID}_${local_inst_id}.pid",
-		Start: "./start.sh ${inst_id}", Stop: "./stop.sh", Restart: "./restart.sh", Timeout: 30,
+		ID: id, Name: name, FuncName: "java", Num: num, Priority: 1, User: "root", WorkPath: "/data/${bk_set_name}",
+		PIDFile: "/run/${FuncID}_${local_inst_id}.pid",
+		Start:   "./start.sh ${inst_id}", Stop: "./stop.sh", Restart: "./restart.sh", Timeout: 30,
 	}
 }
 
 // business has one set with one module that is on the hosts of me and other: process 46 on the first, 48 on the second.
 func business(processes ...topology.Process) *topology.Business {
-	b := &topology.Business{ID: 2, Name: "蓝鲸", Clouds: []topology.Cloud{{ID: 0, Name: "default area"}}, Sets: []topology.Set{{ID: 5, Name: "管控平台", Env: topology.EnvFormal,
-		Modules: []topology.Module{{ID: 21, Name: "gse", ServiceTemplate: 26}}}}}
+	b := &topology.Business{ID: 2, Name: "蓝鲸", Clouds: []topology.Cloud{{ID: 0, Name: "default area"}},
+		Sets: []topology.Set{{ID: 5, Name: "管控平台", Env: topology.EnvFormal,
+			Modules: []topology.Module{{ID: 21, Name: "gse", ServiceTemplate: 26}}}}}
 	for i, p := range processes {
 		ip := netip.MustParseAddr(fmt.Sprintf("127.0.0.%d", i+1))
 		b.Sets[0].Modules[0].Instances = append(b.Sets[0].Modules[0].Instances,
-			topology.ServiceInstance{ID: 5 + i, Name: ip.String() + "_gse", Host: topology.Host{IP: ip}, Processes: []topology.Process{p}})
+			topology.ServiceInstance{ID: 5 + i, Name: ip.String() + "_gse", Host: topology.Host{IP: ip},
+				Processes: []topology.Process{p}})
 	}
 	return b
 }
@@ -63,7 +66,8 @@ func (r *rig) statuses(agent gozzard.AgentID, session uint64, rows ...gozzard.St
 }
 
 func running(name string, local int) gozzard.Status {
-	return gozzard.Status{Key: topology.Key(2, name, local), State: gozzard.StateRunning, Wanted: gozzard.StateRunning, Hosted: true, PID: 4711, ReportedAt: 1700000000}
+	return gozzard.Status{Key: topology.Key(2, name, local), State: gozzard.StateRunning,
+		Wanted: gozzard.StateRunning, Hosted: true, PID: 4711, ReportedAt: 1700000000}
 }
 
 func summary(p *topology.Plan) string {
@@ -73,7 +77,8 @@ func summary(p *topology.Plan) string {
 		items []topology.Item
 	}{{"+", p.Added}, {"~", p.Changed}, {"-", p.Removed}} {
 		for _, it := range part.items {
-			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s%s %d %s", part.sign, it.Kind, it.ID, strings.Join(it.Fields, ", "))))
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s%s %d %s", part.sign, it.Kind, it.ID,
+				strings.Join(it.Fields, ", "))))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -91,7 +96,8 @@ func TestApplyTopology(t *testing.T) {
 	}
 
 	done := r.mustApply(business(process(46, "java", 1), process(48, "java", 1)))
-	if !done.Applied || done.Version != 1 || summary(&done.Plan) != summary(&planned.Plan) || len(done.Plan.Added) == 0 {
+	if !done.Applied || done.Version != 1 || summary(&done.Plan) != summary(&planned.Plan) ||
+		len(done.Plan.Added) == 0 {
 		t.Fatalf("%+v\nplanned %+v", done, planned)
 	}
 
@@ -103,12 +109,14 @@ func TestApplyTopology(t *testing.T) {
 	changed := process(48, "java", 2)
 	changed.Priority = 3
 	done = r.mustApply(business(process(46, "java", 1), changed))
-	if want := "~process 48 proc_num: 1 -> 2, priority: 1 -> 3, inst_id: 2 -> 3"; !done.Applied || done.Version != 2 || summary(&done.Plan) != want {
+	if want := "~process 48 proc_num: 1 -> 2, priority: 1 -> 3, inst_id: 2 -> 3"; !done.Applied ||
+		done.Version != 2 || summary(&done.Plan) != want {
 		t.Fatalf("plan is\n%s\nwant\n%s", summary(&done.Plan), want)
 	}
 
 	heads := r.plane.Businesses(caller)
-	if len(heads) != 1 || heads[0].ID != 2 || heads[0].Name != "蓝鲸" || heads[0].Version != 2 || heads[0].Source != record.SourceFile {
+	if len(heads) != 1 || heads[0].ID != 2 || heads[0].Name != "蓝鲸" || heads[0].Version != 2 ||
+		heads[0].Source != record.SourceFile {
 		t.Fatalf("%+v", heads)
 	}
 
@@ -118,9 +126,11 @@ func TestApplyTopology(t *testing.T) {
 	}
 
 	audit, err := r.store.Audit(t.Context(), 10)
-	if err != nil || len(audit) != 2 || audit[0].Act != "topology:apply:2" || audit[0].Caller != bare(caller) || audit[0].RequestHash != [32]byte{7} || audit[0].Targets != 1 {
+	if err != nil || len(audit) != 2 || audit[0].Act != "topology:apply:2" || audit[0].Caller != bare(caller) ||
+		audit[0].RequestHash != [32]byte{7} || audit[0].Targets != 1 {
 		t.Fatalf("%+v %v", audit, err)
 	}
+
 	if _, err := r.plane.Business(t.Context(), caller, 99); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Fatal(err)
 	}
@@ -174,12 +184,16 @@ func TestSourcesDoNotReplaceEachOther(t *testing.T) {
 	if gozzard.KindOf(err) != gozzard.ErrConflict || !strings.Contains(err.Error(), "kept by cmdb") {
 		t.Fatal(err)
 	}
-	if planned := r.mustApply(business(process(46, "java", 1)), dryRun); summary(&planned.Plan) != "~business 2 source: cmdb -> file" {
+	if planned := r.mustApply(business(process(46, "java", 1)),
+		dryRun); summary(&planned.Plan) != "~business 2 source: cmdb -> file" {
 		t.Fatalf("%+v", planned)
 	}
-	if done := r.mustApply(business(process(46, "java", 1)), takeOver); !done.Applied || r.plane.Businesses(caller)[0].Source != record.SourceFile {
+
+	if done := r.mustApply(business(process(46, "java", 1)), takeOver); !done.Applied ||
+		r.plane.Businesses(caller)[0].Source != record.SourceFile {
 		t.Fatalf("%+v", done)
 	}
+
 	if _, err := r.apply(business(process(46, "java", 1)), fromCMDB); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Fatal(err)
 	}
@@ -190,7 +204,8 @@ func TestSourcesDoNotReplaceEachOther(t *testing.T) {
 func TestCMDBKeepsWhatItDoesNotTell(t *testing.T) {
 	r := newRig(t)
 	b := business(process(46, "java", 1))
-	b.Templates = []topology.ConfigTemplate{{ID: 2, Name: "main", FileName: "a.ini", Path: "/etc", Processes: []int{46}}}
+	b.Templates = []topology.ConfigTemplate{{ID: 2, Name: "main", FileName: "a.ini", Path: "/etc",
+		Processes: []int{46}}}
 	r.mustApply(b)
 	read := business(process(46, "java", 1))
 	read.Name = "business 2"
@@ -233,11 +248,13 @@ func TestHostedProcessesAreNotRemoved(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 
-			want := gozzard.Fault{Path: "管控平台.gse.127.0.0.1_gse.java.46", Text: "GSEKIT_BIZ_2:java_2 is hosted on 0:127.0.0.1"}
+			want := gozzard.Fault{Path: "管控平台.gse.127.0.0.1_gse.java.46",
+				Text: "GSEKIT_BIZ_2:java_2 is hosted on 0:127.0.0.1"}
 			if diff := cmp.Diff(want, e.Faults[0]); diff != "" {
 				t.Error(diff)
 			}
-			if planned := r.mustApply(next, dryRun); planned.Hosted != 1 || len(planned.Named) != 1 || planned.Plan.Empty() {
+			if planned := r.mustApply(next, dryRun); planned.Hosted != 1 || len(planned.Named) != 1 ||
+				planned.Plan.Empty() {
 				t.Fatalf("%+v", planned)
 			}
 
@@ -250,7 +267,8 @@ func TestHostedProcessesAreNotRemoved(t *testing.T) {
 			if err != nil || len(res.Attempts) != 1 {
 				t.Fatalf("%+v %v", res, err)
 			}
-			if a := res.Attempts[0]; a.Action != gozzard.ActionUnregister || a.Agent != me || a.Key != topology.Key(2, "java", 2) {
+			if a := res.Attempts[0]; a.Action != gozzard.ActionUnregister || a.Agent != me ||
+				a.Key != topology.Key(2, "java", 2) {
 				t.Fatalf("%+v", a)
 			}
 
@@ -307,7 +325,8 @@ func TestManyHostedAreNamedShortly(t *testing.T) {
 	r.statuses(me, 1, rows...)
 	_, err := r.apply(business())
 	var e *gozzard.Error
-	if !errors.As(err, &e) || len(e.Faults) != 20 || !strings.Contains(e.Message, "50 of the instances") || !strings.Contains(e.Message, "the first 20 are") {
+	if !errors.As(err, &e) || len(e.Faults) != 20 || !strings.Contains(e.Message, "50 of the instances") ||
+		!strings.Contains(e.Message, "the first 20 are") {
 		t.Fatal(err)
 	}
 }
@@ -345,13 +364,15 @@ func TestPruneFindsWhatWasLeftBehind(t *testing.T) {
 	if done := r.mustApply(business(process(46, "java", 1))); done.Applied || done.Pruned != "" {
 		t.Fatalf("nothing was to be done: %+v", done)
 	}
-	if planned := r.mustApply(business(process(46, "java", 1)), prune, dryRun); planned.Hosted != 1 || planned.Named[0].Path != "java.46" {
+	if planned := r.mustApply(business(process(46, "java", 1)), prune, dryRun); planned.Hosted != 1 ||
+		planned.Named[0].Path != "java.46" {
 		t.Fatalf("%+v", planned)
 	}
 
 	pruned := r.mustApply(business(process(46, "java", 1)), prune)
 	res, err := r.plane.Results(t.Context(), caller, pruned.Pruned)
-	if err != nil || len(res.Attempts) != 1 || res.Attempts[0].Key != left.Key || res.Attempts[0].Action != gozzard.ActionUnregister {
+	if err != nil || len(res.Attempts) != 1 || res.Attempts[0].Key != left.Key ||
+		res.Attempts[0].Action != gozzard.ActionUnregister {
 		t.Fatalf("%+v %v", res, err)
 	}
 

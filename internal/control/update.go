@@ -9,7 +9,8 @@ import (
 // again until the agent has answered.
 func (p *Plane) OrderUpdate(agent gozzard.AgentID, o gozzard.UpdateOrder) {
 	if s := p.onlineSession(agent); s.id != 0 {
-		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandUpdate, Session: s.id, Update: &o})
+		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandUpdate,
+			Session: s.id, Update: &o})
 	}
 }
 

@@ -25,8 +25,9 @@ type Schedule struct {
 const MaxRuleBytes = 256
 
 const (
-	allHours     = 1<<24 - 1
-	searchMonths = 40*12 + 1 // a 29 February on a given day of the week comes 40 years after the last when a year such as 2100 lies between
+	allHours = 1<<24 - 1
+	// a 29 February on a given day of the week comes 40 years after the last when a year such as 2100 lies between
+	searchMonths = 40*12 + 1
 	shortestRun  = time.Second
 )
 
@@ -107,7 +108,8 @@ func parseRule(rule string) (*Schedule, error) {
 		{"minute", 0, 59, nil, &s.minute},
 		{"hour", 0, 23, nil, &s.hour},
 		{"day of month", 1, 31, nil, &s.dom},
-		{"month", 1, 12, []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}, &s.month},
+		{"month", 1, 12, []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"},
+			&s.month},
 		{"day of week", 0, 7, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}, &s.dow},
 	} {
 		if err := f.parse(words[i]); err != nil {
@@ -198,7 +200,8 @@ func (s *Schedule) Next(t time.Time) time.Time {
 	t = t.In(s.zone)
 	y, m, from := t.Date()
 	for i := range searchMonths {
-		first := time.Date(y, m+time.Month(i), 1, 0, 0, 0, 0, time.UTC) // of the calendar only: clocks differ, weeks do not
+		// of the calendar only: clocks differ, weeks do not
+		first := time.Date(y, m+time.Month(i), 1, 0, 0, 0, 0, time.UTC)
 		if s.month>>int(first.Month())&1 == 1 {
 			for d, last := from, first.AddDate(0, 1, -1).Day(); d <= last; d++ {
 				if !s.onDay(d, (int(first.Weekday())+d-1)%7) {

@@ -11,7 +11,9 @@ import (
 // FuzzRule: a rule that is accepted has a next time behind the last, found at once, however rare it is.
 func FuzzRule(f *testing.F) {
 	z := fuzztest.New(f)
-	for _, s := range [][2]string{{"*/5 * * * *", ""}, {"0 3 29 2 *", "Asia/Shanghai"}, {"1-59/2,0 0-23 1,15 jan-dec mon-fri", "UTC"}, {"0 0 30 2 *", ""}, {"@daily", "Europe/London"}, {"@every 1h", ""}} {
+	for _, s := range [][2]string{{"*/5 * * * *", ""}, {"0 3 29 2 *", "Asia/Shanghai"},
+		{"1-59/2,0 0-23 1,15 jan-dec mon-fri", "UTC"}, {"0 0 30 2 *", ""}, {"@daily", "Europe/London"},
+		{"@every 1h", ""}} {
 		z.Add(s[0], s[1], int64(1700000000))
 	}
 

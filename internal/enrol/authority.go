@@ -143,7 +143,8 @@ func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) 
 	t := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: ServerName}, DNSNames: []string{ServerName},
 		NotBefore: a.now().Add(-clockSkew), NotAfter: a.now().Add(serverLife),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
 	}
 	for _, n := range names {
 		if ip, err := netip.ParseAddr(n); err == nil {
@@ -173,12 +174,14 @@ func (a *Authority) sign(csr *x509.CertificateRequest, id gozzard.AgentID, cloud
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "agent"},
 		URIs:      []*url.URL{{Scheme: agentScheme, Opaque: agentKind + strconv.Itoa(cloud) + "." + string(id)}},
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(CertLife),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, csr.PublicKey, a.key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot sign the certificate of agent %s: %w", id, err)
 	}
+
 	return der, nil
 }
 
@@ -203,7 +206,8 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 		at = cert.NotAfter
 	}
 
-	_, err := cert.Verify(x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: at})
+	_, err := cert.Verify(x509.VerifyOptions{Roots: a.Pool(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: at})
 	if err != nil {
 		return identity{}, err
 	}
@@ -217,7 +221,8 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 		return identity{}, errors.New("the certificate names no cloud area")
 	}
 
-	out := identity{agent: gozzard.AgentID(id), cloud: cloud, serial: serialText(cert.SerialNumber), issued: cert.NotBefore.Add(clockSkew), until: cert.NotAfter}
+	out := identity{agent: gozzard.AgentID(id), cloud: cloud, serial: serialText(cert.SerialNumber),
+		issued: cert.NotBefore.Add(clockSkew), until: cert.NotAfter}
 	return out, out.agent.Validate()
 }
 

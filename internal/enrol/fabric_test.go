@@ -34,7 +34,8 @@ func (a *attacker) count() int {
 
 func (r *rig) attack(c *tls.Config, opts ...natsgo.Option) (*attacker, error) {
 	a := new(attacker)
-	opts = append(opts, natsgo.Secure(c), natsgo.TLSHandshakeFirst(), natsgo.NoReconnect(), natsgo.Timeout(5*time.Second),
+	opts = append(opts, natsgo.Secure(c), natsgo.TLSHandshakeFirst(), natsgo.NoReconnect(),
+		natsgo.Timeout(5*time.Second),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
@@ -59,11 +60,13 @@ func TestTI4EnrolledAgent(t *testing.T) {
 	victim := r.link(r.member("victim", 1), "machine")
 	eventually(t, "the victim", victim.isUp)
 	evil := enrol.NewRenewer(r.member("evil", 2), "machine", nil)
-	a, err := r.attack(evil.TLS(), natsgo.UserInfo("0.victim", "x"), natsgo.Name("machine/1")) // the name that it gives does not count
+	// the name that it gives does not count
+	a, err := r.attack(evil.TLS(), natsgo.UserInfo("0.victim", "x"), natsgo.Name("machine/1"))
 	must(t, err)
 	var heard []string
 	n := 0
-	for _, s := range []string{">", "*.>", "op.>", "op.*.*", "op.0.*", "op.0.victim", "op.1.evil", "res.>", "st.0.victim", "_INBOX.>", "$SYS.>", "$JS.>", "$JS.API.>"} {
+	for _, s := range []string{">", "*.>", "op.>", "op.*.*", "op.0.*", "op.0.victim", "op.1.evil", "res.>",
+		"st.0.victim", "_INBOX.>", "$SYS.>", "$JS.>", "$JS.API.>"} {
 		for _, queue := range []string{"", "workers", "op.0.evil", ">"} {
 			listen := func(m *natsgo.Msg) { a.mu.Lock(); heard = append(heard, m.Subject); a.mu.Unlock() }
 			if queue == "" {
@@ -81,14 +84,22 @@ func TestTI4EnrolledAgent(t *testing.T) {
 	}
 
 	report := wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportResults})
-	for _, s := range []string{"res.0.victim", "st.0.victim", "op.0.victim", "op.0.evil", "res.1.evil", "_INBOX.x", "$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
+	for _, s := range []string{"res.0.victim", "st.0.victim", "op.0.victim", "op.0.evil", "res.1.evil", "_INBOX.x",
+		"$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
 		must(t, a.Publish(s, report))
 		n++
 		eventually(t, s+" to be refused", func() bool { return a.count() == n })
 	}
 
 	must(t, a.Publish("res.0.evil", report))
-	eventually(t, "its own report", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.reports) == 1 && r.reports[0] == "evil" })
+
+	eventually(t, "its own report", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.reports) == 1 &&
+			r.reports[0] == "evil"
+	})
+
 	must(t, r.hub.Send("victim", 0, &gozzard.Command{Kind: gozzard.CommandAck}))
 	eventually(t, "the command", func() bool { victim.mu.Lock(); defer victim.mu.Unlock(); return victim.got == 1 })
 	a.mu.Lock()
@@ -116,7 +127,10 @@ func TestTS1FabricCredentials(t *testing.T) {
 	for what, c := range map[string]*tls.Config{
 		"no certificate":  with(func(c *tls.Config) { c.GetClientCertificate = nil }),
 		"another fleet's": with(func(c *tls.Config) { c.GetClientCertificate = foreignTLS.GetClientCertificate }),
-		"TLS 1.2":         with(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 }),
+		"TLS 1.2": with(func(c *tls.Config) {
+			c.MinVersion, c.MaxVersion = tls.VersionTLS12,
+				tls.VersionTLS12
+		}),
 		"the server's own": with(func(c *tls.Config) {
 			cert, err := r.authority.ServerCertificate(nil)
 			must(t, err)
@@ -128,13 +142,16 @@ func TestTS1FabricCredentials(t *testing.T) {
 		}
 	}
 
-	if _, err := natsgo.Connect("nats://"+r.broker.Addr(), natsgo.UserInfo("hub", "x"), natsgo.NoReconnect(), natsgo.Timeout(time.Second)); err == nil {
+	if _, err := natsgo.Connect("nats://"+r.broker.Addr(), natsgo.UserInfo("hub", "x"), natsgo.NoReconnect(),
+		natsgo.Timeout(time.Second)); err == nil {
 		t.Error("came in without TLS")
 	}
+
 	if _, err := r.attack(good, natsgo.Name("machine/1")); err != nil {
 		t.Errorf("the right one: %v", err)
 	}
-	if _, err := nats.NewLink(nats.LinkOptions{URL: "10.0.0.1:4230", Agent: "a", Secret: "x", Command: func(*gozzard.Command) {}}); err == nil {
+	if _, err := nats.NewLink(nats.LinkOptions{URL: "10.0.0.1:4230", Agent: "a", Secret: "x",
+		Command: func(*gozzard.Command) {}}); err == nil {
 		t.Error("a secret would leave the machine")
 	}
 }
@@ -167,7 +184,8 @@ func TestRevocation(t *testing.T) {
 	rows, err := r.store.Audit(t.Context(), 10)
 	must(t, err)
 
-	if len(rows) != 3 || rows[0].Act != "enrol:revoke:a" || rows[0].Caller.User != "root" || rows[1].Act != "enrol:join:a" {
+	if len(rows) != 3 || rows[0].Act != "enrol:revoke:a" || rows[0].Caller.User != "root" ||
+		rows[1].Act != "enrol:join:a" {
 		t.Errorf("the audit has %+v", rows)
 	}
 }
@@ -198,7 +216,8 @@ func TestTS7Clone(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
 	keep := enrol.NewRenewer(m, "machine", nil)
-	for _, run := range []string{"1", "1", "2", "2", "3"} { // starts again while the connection before has not been noticed to be dead
+	// starts again while the connection before has not been noticed to be dead
+	for _, run := range []string{"1", "1", "2", "2", "3"} {
 		if _, err := r.attack(keep.TLS(), natsgo.Name("machine/"+run)); err != nil {
 			t.Fatalf("run %s: %v", run, err)
 		}
@@ -248,7 +267,8 @@ func TestTT3Quarantine(t *testing.T) {
 	eventually(t, "the agent", e.isUp)
 	r.desk.Downgraded("a", 1, 2)
 	eventually(t, "the cut", func() bool { return !e.isUp() })
-	if list := r.desk.Agents(); len(list) != 1 || list[0].State != enrol.StateQuarantined || !strings.Contains(list[0].Reason, "speaks protocol 1 after 2") {
+	if list := r.desk.Agents(); len(list) != 1 || list[0].State != enrol.StateQuarantined ||
+		!strings.Contains(list[0].Reason, "speaks protocol 1 after 2") {
 		t.Errorf("%+v", list)
 	}
 }

@@ -38,8 +38,13 @@ func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error)
 	}
 
 	req.Header.Set(MachineHeader, k.machine)
-	transport := &http.Transport{TLSClientConfig: k.TLS(), DisableKeepAlives: true, DisableCompression: true, TLSHandshakeTimeout: callTimeout, ResponseHeaderTimeout: callTimeout}
-	web := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	transport := &http.Transport{TLSClientConfig: k.TLS(), DisableKeepAlives: true, DisableCompression: true,
+		TLSHandshakeTimeout: callTimeout, ResponseHeaderTimeout: callTimeout}
+	web := &http.Client{Transport: transport, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+
 	res, err := web.Do(req)
 	if err != nil {
 		cancel()

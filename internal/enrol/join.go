@@ -74,13 +74,15 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	}
 
 	var authority *x509.Certificate
-	req := JoinRequest{Token: o.Token.ID + "." + o.Token.Secret, Agent: o.Agent, IPs: o.IPs, Machine: o.Machine, Hostname: o.Hostname, CSR: csr}
+	req := JoinRequest{Token: o.Token.ID + "." + o.Token.Secret, Agent: o.Agent, IPs: o.IPs, Machine: o.Machine,
+		Hostname: o.Hostname, CSR: csr}
 	answer, err := post(ctx, pinned(o.Token.Pin, &authority), base, JoinPath, req)
 	if err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
 	}
 
-	m := &Membership{Server: base.String(), IPs: o.IPs, Authority: string(certPEM(authority.Raw)), path: filepath.Join(o.Dir, membershipFile)}
+	m := &Membership{Server: base.String(), IPs: o.IPs, Authority: string(certPEM(authority.Raw)),
+		path: filepath.Join(o.Dir, membershipFile)}
 	if err := m.take(answer, base, key); err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
 	}
@@ -120,7 +122,8 @@ func (m *Membership) take(a Answer, base *url.URL, key *ecdsa.PrivateKey) error 
 	}
 
 	next := *m
-	next.Address, next.Agent, next.Cloud, next.Identity, next.state = net.JoinHostPort(host, port), a.Agent, a.Cloud, string(pair), a.State
+	next.Address, next.Agent, next.Cloud, next.Identity, next.state = net.JoinHostPort(host, port), a.Agent, a.Cloud,
+		string(pair), a.State
 	if err := next.parse(); err != nil {
 		return err
 	}
@@ -131,7 +134,8 @@ func (m *Membership) take(a Answer, base *url.URL, key *ecdsa.PrivateKey) error 
 
 func serverURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("%q is not the address of a server, such as https://10.0.0.1:8443", s)
 	}
 	u.Path = ""
@@ -210,8 +214,13 @@ func post(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 	req.Header.Set("Content-Type", "application/json")
 	transport := &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, TLSHandshakeTimeout: callTimeout}
 	defer transport.CloseIdleConnections()
+
 	// A redirect is not followed: the token is for one server.
-	web := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	web := &http.Client{Transport: transport, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+
 	res, err := web.Do(req)
 	if err != nil {
 		var u *url.Error

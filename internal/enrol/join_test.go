@@ -51,9 +51,11 @@ func TestTS4Tokens(t *testing.T) {
 	_, err = r.join(short, "c", 3, t.TempDir())
 	wantKind(t, "over", err, gozzard.ErrUnauthenticated)
 
-	_, err = r.join(r.token(enrol.TokenRequest{Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}), "d", 4, t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}), "d", 4,
+		t.TempDir())
 	wantKind(t, "from elsewhere", err, gozzard.ErrUnauthenticated)
-	_, err = r.join(r.token(enrol.TokenRequest{Nets: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), "d", 4, t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{Nets: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), "d", 4,
+		t.TempDir())
 	must(t, err)
 
 	gone := r.token(enrol.TokenRequest{})
@@ -150,16 +152,19 @@ func TestRightsOfEnrollers(t *testing.T) {
 		return gozzard.Caller{App: "x", User: "y", Rights: &gozzard.Rights{Grants: []gozzard.Grant{g}}}
 	}
 
-	wish := enrol.TokenRequest{TTL: time.Hour, Uses: 1, Cloud: 3, Nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
+	wish := enrol.TokenRequest{TTL: time.Hour, Uses: 1, Cloud: 3,
+		Nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
 	for what, c := range map[string]struct {
 		g   gozzard.Grant
 		may bool
 	}{
-		"enroller":                {gozzard.Grant{Role: gozzard.RoleEnroller}, true},
-		"of the cloud":            {gozzard.Grant{Role: gozzard.RoleEnroller, Clouds: []int{3}}, true},
-		"of another cloud":        {gozzard.Grant{Role: gozzard.RoleEnroller, Clouds: []int{4}}, false},
-		"of a wider net":          {gozzard.Grant{Role: gozzard.RoleEnroller, Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, true},
-		"of a smaller net":        {gozzard.Grant{Role: gozzard.RoleEnroller, Nets: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}}, false},
+		"enroller":         {gozzard.Grant{Role: gozzard.RoleEnroller}, true},
+		"of the cloud":     {gozzard.Grant{Role: gozzard.RoleEnroller, Clouds: []int{3}}, true},
+		"of another cloud": {gozzard.Grant{Role: gozzard.RoleEnroller, Clouds: []int{4}}, false},
+		"of a wider net": {gozzard.Grant{Role: gozzard.RoleEnroller,
+			Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, true},
+		"of a smaller net": {gozzard.Grant{Role: gozzard.RoleEnroller,
+			Nets: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}}, false},
 		"admin of a business":     {gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{2}}, false},
 		"operator":                {gozzard.Grant{Role: gozzard.RoleOperator}, false},
 		"admin of the whole":      {gozzard.Grant{Role: gozzard.RoleAdmin}, true},
@@ -174,7 +179,8 @@ func TestRightsOfEnrollers(t *testing.T) {
 
 	_, err := r.desk.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleEnroller}), "a", enrol.StateRevoked)
 	wantKind(t, "an enroller revokes", err, gozzard.ErrNotFound)
-	_, err = r.desk.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleAdmin, Clouds: []int{7}}), "a", enrol.StateRevoked)
+	_, err = r.desk.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleAdmin, Clouds: []int{7}}), "a",
+		enrol.StateRevoked)
 	wantKind(t, "an admin of another cloud revokes", err, gozzard.ErrNotFound)
 	_, err = r.desk.SetState(t.Context(), admin(), "nobody", enrol.StateRevoked)
 	wantKind(t, "nobody is revoked", err, gozzard.ErrNotFound)
@@ -225,7 +231,8 @@ func TestTS5RogueServer(t *testing.T) {
 	must(t, err)
 	agent.Certificate = append(agent.Certificate, good.Certificate[1])
 	mixed := *foreign
-	mixed.Certificate = [][]byte{foreign.Certificate[0], good.Certificate[1]} // the right authority shown beside a leaf of another
+	// the right authority shown beside a leaf of another
+	mixed.Certificate = [][]byte{foreign.Certificate[0], good.Certificate[1]}
 	bare := *good
 	bare.Certificate = good.Certificate[:1]
 	for what, c := range map[string]*tls.Config{
@@ -238,7 +245,8 @@ func TestTS5RogueServer(t *testing.T) {
 		"TLS 1.2":                     {Certificates: []tls.Certificate{*good}, MaxVersion: tls.VersionTLS12},
 	} {
 		url, told := fake(t, c)
-		_, err := enrol.Join(t.Context(), enrol.JoinOptions{Server: url, Token: token, Dir: t.TempDir(), Agent: "b", IPs: []netip.Addr{ip(2)}})
+		_, err := enrol.Join(t.Context(), enrol.JoinOptions{Server: url, Token: token, Dir: t.TempDir(), Agent: "b",
+			IPs: []netip.Addr{ip(2)}})
 		if err == nil {
 			t.Errorf("%s: joined", what)
 		}
@@ -247,8 +255,10 @@ func TestTS5RogueServer(t *testing.T) {
 		}
 	}
 
-	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "https://u:p@127.0.0.1:1", "https://127.0.0.1:1/x", ""} {
-		if _, err := enrol.Join(t.Context(), enrol.JoinOptions{Server: url, Token: token, Dir: t.TempDir(), Agent: "b"}); err == nil {
+	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "https://u:p@127.0.0.1:1",
+		"https://127.0.0.1:1/x", ""} {
+		if _, err := enrol.Join(t.Context(), enrol.JoinOptions{Server: url, Token: token, Dir: t.TempDir(),
+			Agent: "b"}); err == nil {
 			t.Errorf("joined %q", url)
 		}
 	}
@@ -271,7 +281,8 @@ func selfSigned(t *testing.T, name string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour),
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	must(t, err)
@@ -286,7 +297,8 @@ func TestWhatAHostKeeps(t *testing.T) {
 	kept, err := enrol.LoadMembership(dir)
 	must(t, err)
 
-	if kept.Agent != "a" || kept.Cloud != 5 || kept.Address != m.Address || kept.Server != r.url || !kept.NotAfter().Equal(m.NotAfter()) {
+	if kept.Agent != "a" || kept.Cloud != 5 || kept.Address != m.Address || kept.Server != r.url ||
+		!kept.NotAfter().Equal(m.NotAfter()) {
 		t.Errorf("kept %+v", kept)
 	}
 
@@ -323,7 +335,8 @@ func TestTokenText(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 
-	for _, s := range []string{"", "gz1", token.String()[4:], "gz2" + token.String()[3:], token.String() + ".x", token.String()[:len(token.String())-1], "gz1.A." + token.Secret + "." + token.Pin,
+	for _, s := range []string{"", "gz1", token.String()[4:], "gz2" + token.String()[3:], token.String() + ".x",
+		token.String()[:len(token.String())-1], "gz1.A." + token.Secret + "." + token.Pin,
 		"gz1." + token.ID + ".short." + token.Pin, "gz1.a/../b." + token.Secret + "." + token.Pin} {
 		if _, err := enrol.ParseToken(s); err == nil {
 			t.Errorf("%q was taken", s)

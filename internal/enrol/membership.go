@@ -75,7 +75,8 @@ func (m *Membership) parse() error {
 		return errors.New("it has no authority")
 	}
 
-	_, err = cert.Verify(x509.VerifyOptions{Roots: m.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: cert.NotAfter})
+	_, err = cert.Verify(x509.VerifyOptions{Roots: m.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		CurrentTime: cert.NotAfter})
 	if err != nil {
 		return fmt.Errorf("the certificate is not of the authority: %w", err)
 	}

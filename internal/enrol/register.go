@@ -78,14 +78,17 @@ func (d *Registry) CreateToken(ctx context.Context, caller gozzard.Caller, w Tok
 		return Token{}, TokenRecord{}, e
 	}
 	if !MayEnrol(caller.Rights, w.Cloud, w.Nets) {
-		return Token{}, TokenRecord{}, gozzard.Errorf(gozzard.ErrUserForbidden, "making enrolment tokens for these hosts is not permitted")
+		return Token{}, TokenRecord{}, gozzard.Errorf(gozzard.ErrUserForbidden,
+			"making enrolment tokens for these hosts is not permitted")
 	}
 
 	now := d.o.Now()
 	t := newToken(d.o.Authority.Pin())
-	rec := TokenRecord{ID: t.ID, Digest: sha256.Sum256([]byte(t.Secret)), Created: now, Expires: now.Add(w.TTL), Uses: w.Uses, Cloud: w.Cloud, Nets: w.Nets,
+	rec := TokenRecord{ID: t.ID, Digest: sha256.Sum256([]byte(t.Secret)), Created: now, Expires: now.Add(w.TTL),
+		Uses: w.Uses, Cloud: w.Cloud, Nets: w.Nets,
 		Approve: w.Approve, Agent: w.Agent, CreatedBy: caller.App + "/" + caller.User}
-	if err := d.o.Store.AddEnrolToken(ctx, rec, AuditEntry{At: now, Caller: caller, What: "enrol:token:" + t.ID}); err != nil {
+	if err := d.o.Store.AddEnrolToken(ctx, rec, AuditEntry{At: now, Caller: caller,
+		What: "enrol:token:" + t.ID}); err != nil {
 		return Token{}, TokenRecord{}, err
 	}
 
@@ -115,7 +118,8 @@ func (d *Registry) RevokeToken(ctx context.Context, caller gozzard.Caller, id st
 	}
 	for _, t := range list {
 		if t.ID == id {
-			return d.o.Store.RevokeEnrolToken(ctx, id, AuditEntry{At: d.o.Now(), Caller: caller, What: "enrol:untoken:" + id})
+			return d.o.Store.RevokeEnrolToken(ctx, id,
+				AuditEntry{At: d.o.Now(), Caller: caller, What: "enrol:untoken:" + id})
 		}
 	}
 	return gozzard.Errorf(gozzard.ErrNotFound, "there is no such token")
@@ -136,19 +140,23 @@ func (d *Registry) Join(ctx context.Context, from netip.Addr, r JoinRequest) (An
 	d.enrolling.Lock()
 	defer d.enrolling.Unlock()
 	now := d.o.Now()
-	act := AuditEntry{At: now, What: "enrol:join:" + string(r.Agent), Caller: gozzard.Caller{App: "enrolment", User: "token " + id}}
+	act := AuditEntry{At: now, What: "enrol:join:" + string(r.Agent),
+		Caller: gozzard.Caller{App: "enrolment", User: "token " + id}}
 	rec, err := d.o.Store.Enrol(ctx, id, r.Agent, func(t TokenRecord, known AgentRecord) (AgentRecord, error) {
 		if err := t.admits(secret, from, r.Agent, known.Agent != "", now); err != nil {
 			return AgentRecord{}, err
 		}
 		if known.State == StateRemoved {
-			return AgentRecord{}, gozzard.Errorf(gozzard.ErrConflict, "agent %s was removed for ever; give the host a new state folder", r.Agent)
+			return AgentRecord{}, gozzard.Errorf(gozzard.ErrConflict,
+				"agent %s was removed for ever; give the host a new state folder", r.Agent)
 		}
+
 		if err := d.addressesFree(r.Agent, t.Cloud, r.IPs); err != nil {
 			return AgentRecord{}, err
 		}
 
-		a := AgentRecord{Agent: r.Agent, Cloud: t.Cloud, IPs: r.IPs, Machine: r.Machine, Hostname: r.Hostname, State: StateActive, Serial: serialText(serial),
+		a := AgentRecord{Agent: r.Agent, Cloud: t.Cloud, IPs: r.IPs, Machine: r.Machine, Hostname: r.Hostname,
+			State: StateActive, Serial: serialText(serial),
 			NotAfter: now.Add(CertLife), Enrolled: now, Changed: now, Token: id}
 
 		if t.Approve {
@@ -169,7 +177,8 @@ func (d *Registry) Join(ctx context.Context, from netip.Addr, r JoinRequest) (An
 	cut := d.cut
 	d.mu.Unlock()
 	cut(rec.Agent, rec.Cloud) // who enrols again starts afresh; whoever had the old certificate is out
-	d.o.Log.Info("a host was enrolled", "agent", rec.Agent, "cloud", rec.Cloud, "state", string(rec.State), "token", id, "from", from.String())
+	d.o.Log.Info("a host was enrolled", "agent", rec.Agent, "cloud", rec.Cloud, "state", string(rec.State), "token",
+		id, "from", from.String())
 	return d.answer(rec, csr, serial)
 }
 
@@ -213,7 +222,8 @@ func (d *Registry) addressesFree(agent gozzard.AgentID, cloud int, ips []netip.A
 	for _, ip := range ips {
 		at := gozzard.HostAddr{Cloud: cloud, IP: ip}
 		if owner, taken := d.owners[at]; taken && owner != agent {
-			return gozzard.Errorf(gozzard.ErrConflict, "address %s belongs to another agent; an admin can free it with: gozzard hosts revoke %s", at, owner)
+			return gozzard.Errorf(gozzard.ErrConflict,
+				"address %s belongs to another agent; an admin can free it with: gozzard hosts revoke %s", at, owner)
 		}
 	}
 	return nil
@@ -230,7 +240,8 @@ func (d *Registry) Renew(ctx context.Context, cs *tls.ConnectionState, r RenewRe
 
 	csr, err := readCSR(r.CSR)
 	if err != nil {
-		return Answer{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "csr", Text: err.Error()}}}
+		return Answer{}, &gozzard.Error{Kind: gozzard.ErrInvalid,
+			Faults: []gozzard.Fault{{Path: "csr", Text: err.Error()}}}
 	}
 
 	serial, err := newSerial()
@@ -250,7 +261,8 @@ func (d *Registry) Renew(ctx context.Context, cs *tls.ConnectionState, r RenewRe
 	}
 
 	rec, err := d.o.Store.ChangeMember(ctx, id.agent, func(a AgentRecord) (AgentRecord, error) {
-		a.Previous, a.Serial, a.NotAfter, a.Restored = id.serial, serialText(serial), d.o.Now().Add(CertLife), time.Time{}
+		a.Previous, a.Serial, a.NotAfter, a.Restored = id.serial, serialText(serial), d.o.Now().Add(CertLife),
+			time.Time{}
 		return a, nil
 	}, AuditEntry{})
 
@@ -275,8 +287,9 @@ func (d *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial 
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{Agent: rec.Agent, Cloud: rec.Cloud, State: rec.State, Certificate: string(certPEM(der)), Authority: string(d.o.Authority.PEM()),
-		Address: d.o.Address(), Key: d.o.Key().String()}, nil
+	return Answer{Agent: rec.Agent, Cloud: rec.Cloud, State: rec.State, Certificate: string(certPEM(der)),
+		Authority: string(d.o.Authority.PEM()),
+		Address:   d.o.Address(), Key: d.o.Key().String()}, nil
 }
 
 // readCSR reads a request for a certificate. Of it only the key counts; who it is for is decided here.

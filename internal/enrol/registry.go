@@ -63,8 +63,9 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 		o.Refused = func(string) {}
 	}
 
-	d := &Registry{o: o, members: map[gozzard.AgentID]AgentRecord{}, owners: map[gozzard.HostAddr]gozzard.AgentID{}, clones: map[gozzard.AgentID]string{},
-		heard: map[gozzard.AgentID]identity{}, cut: func(gozzard.AgentID, int) {}, wake: make(chan struct{}, 1)}
+	d := &Registry{o: o, members: map[gozzard.AgentID]AgentRecord{}, owners: map[gozzard.HostAddr]gozzard.AgentID{},
+		clones: map[gozzard.AgentID]string{},
+		heard:  map[gozzard.AgentID]identity{}, cut: func(gozzard.AgentID, int) {}, wake: make(chan struct{}, 1)}
 
 	list, err := o.Store.Members(ctx)
 	if err != nil {
@@ -288,14 +289,17 @@ func (d *Registry) Agents() []AgentRecord {
 
 // SetState approves, revokes or removes a member. From the moment it returns nothing of a member that is not active
 // is let in, and what was open is cut.
-func (d *Registry) SetState(ctx context.Context, caller gozzard.Caller, agent gozzard.AgentID, to State) (AgentRecord, error) {
-	what, ok := map[State]string{StateActive: "enrol:approve:", StateRevoked: "enrol:revoke:", StateRemoved: "enrol:remove:"}[to]
+func (d *Registry) SetState(ctx context.Context, caller gozzard.Caller, agent gozzard.AgentID, to State) (AgentRecord,
+	error) {
+	what, ok := map[State]string{StateActive: "enrol:approve:", StateRevoked: "enrol:revoke:",
+		StateRemoved: "enrol:remove:"}[to]
 	if !ok {
 		return AgentRecord{}, gozzard.Errorf(gozzard.ErrInvalid, "an agent cannot be made %s", to)
 	}
 
 	m, known := d.member(agent)
-	if !known || !MayEnrol(caller.Rights, m.Cloud, hostNets(m.IPs)) || to != StateActive && !mayExclude(caller.Rights, m.Cloud, hostNets(m.IPs)) {
+	if !known || !MayEnrol(caller.Rights, m.Cloud, hostNets(m.IPs)) || to != StateActive &&
+		!mayExclude(caller.Rights, m.Cloud, hostNets(m.IPs)) {
 		return AgentRecord{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent %s is enrolled", agent)
 	}
 
@@ -305,13 +309,17 @@ func (d *Registry) SetState(ctx context.Context, caller gozzard.Caller, agent go
 
 	a, err := d.o.Store.ChangeMember(ctx, agent, func(a AgentRecord) (AgentRecord, error) {
 		switch {
-		case a.State == StateRestored && !mayExclude(caller.Rights, m.Cloud, hostNets(m.IPs)): // whether it was put out is for those to say who could
-			return a, gozzard.Errorf(gozzard.ErrUserForbidden, "agent %s waits since the record was restored from a backup: letting it in needs the role admin", agent)
+		// whether it was put out is for those to say who could
+		case a.State == StateRestored && !mayExclude(caller.Rights, m.Cloud, hostNets(m.IPs)):
+			return a, gozzard.Errorf(gozzard.ErrUserForbidden,
+				"agent %s waits since the record was restored from a backup: letting it in needs the role admin", agent)
 		case a.State == StateRemoved:
 			return a, gozzard.Errorf(gozzard.ErrNotFound, "no agent %s is enrolled", agent)
 		case to == StateActive && a.State == StateRevoked:
-			return a, gozzard.Errorf(gozzard.ErrConflict, "agent %s is revoked; to let it in again: gozzard token create --agent %s", agent, agent)
+			return a, gozzard.Errorf(gozzard.ErrConflict,
+				"agent %s is revoked; to let it in again: gozzard token create --agent %s", agent, agent)
 		}
+
 		a.State, a.Reason, a.Changed = to, "", now
 		return a, nil
 	}, AuditEntry{At: now, Caller: caller, What: what + string(agent)})

@@ -59,7 +59,8 @@ func (r *Restore) Waiting(ctx context.Context) (int, error) {
 // Confirm lets all hosts in that wait. waiting is how many the admin has seen, so that none is let in that he has not.
 func (r *Restore) Confirm(ctx context.Context, caller gozzard.Caller, waiting int) (int, error) {
 	if r.From().IsZero() {
-		return 0, gozzard.Errorf(gozzard.ErrConflict, "this record was not restored from a backup, or that is confirmed already")
+		return 0, gozzard.Errorf(gozzard.ErrConflict,
+			"this record was not restored from a backup, or that is confirmed already")
 	}
 
 	now := time.Now()
@@ -132,7 +133,8 @@ func (d *Registry) recordHeard(ctx context.Context) (all bool) {
 			return a.heardBy(id), nil
 		}, AuditEntry{})
 		if err != nil {
-			d.o.Log.Error("cannot record the certificate of a host after a restore, trying again", "agent", agent, "err", err)
+			d.o.Log.Error("cannot record the certificate of a host after a restore, trying again", "agent", agent,
+				"err", err)
 			all = false
 			continue
 		}

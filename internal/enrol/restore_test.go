@@ -85,8 +85,10 @@ func TestRestoredMembers(t *testing.T) {
 		}
 	}
 
-	helper := gozzard.Caller{App: "app", User: "helper", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleEnroller}}}}
-	if _, err := r2.desk.SetState(t.Context(), helper, "revoked", enrol.StateActive); gozzard.KindOf(err) != gozzard.ErrUserForbidden {
+	helper := gozzard.Caller{App: "app", User: "helper",
+		Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleEnroller}}}}
+	if _, err := r2.desk.SetState(t.Context(), helper, "revoked",
+		enrol.StateActive); gozzard.KindOf(err) != gozzard.ErrUserForbidden {
 		t.Errorf("who may only enrol lets a restored host in: %v", err)
 	}
 
@@ -124,7 +126,8 @@ func TestRestoredMembers(t *testing.T) {
 	// A certificate that was replaced before the backup, and one that was in it and was replaced since.
 	for _, name := range []gozzard.AgentID{"copied", "renews"} {
 		to(firsts[name])
-		eventually(t, "the copy of "+string(name)+" to be noticed", func() bool { return r2.desk.StateOf(name) == enrol.StateQuarantined })
+		eventually(t, "the copy of "+string(name)+" to be noticed",
+			func() bool { return r2.desk.StateOf(name) == enrol.StateQuarantined })
 	}
 
 	if _, err := restore.Confirm(t.Context(), admin(), 0); gozzard.KindOf(err) != gozzard.ErrConflict {
@@ -135,7 +138,8 @@ func TestRestoredMembers(t *testing.T) {
 	must(t, err)
 	seen := 0
 	for _, row := range rows {
-		if row.Act == "restore:confirm:"+taken.UTC().Format(time.RFC3339) && row.Targets == 3 && row.Caller.User == "root" || row.Act == "restore:"+taken.UTC().Format(time.RFC3339) {
+		if row.Act == "restore:confirm:"+taken.UTC().Format(time.RFC3339) && row.Targets == 3 &&
+			row.Caller.User == "root" || row.Act == "restore:"+taken.UTC().Format(time.RFC3339) {
 			seen++
 		}
 	}

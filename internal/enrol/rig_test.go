@@ -111,27 +111,31 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	r.url = "https://" + l.Addr().String()
-	r.desk, err = enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority, Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now,
+	r.desk, err = enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority,
+		Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now,
 		Refused: func(rule string) { r.mu.Lock(); r.refused[rule]++; r.mu.Unlock() }})
 
 	must(t, err)
-	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", TLS: r.authority.FabricTLS(), Gate: &watchedGate{Registry: r.desk, r: r}})
+	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", TLS: r.authority.FabricTLS(),
+		Gate: &watchedGate{Registry: r.desk, r: r}})
 	must(t, err)
 	t.Cleanup(r.broker.Close)
 	r.desk.OnCut(r.broker.Cut)
 
-	r.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker, Receive: func(from gozzard.AgentID, _ int, _ *gozzard.Report) {
-		r.mu.Lock()
-		r.reports = append(r.reports, from)
-		r.mu.Unlock()
-	}})
+	r.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker,
+		Receive: func(from gozzard.AgentID, _ int, _ *gozzard.Report) {
+			r.mu.Lock()
+			r.reports = append(r.reports, from)
+			r.mu.Unlock()
+		}})
 
 	must(t, err)
 	run(t, r.hub.Run)
 	run(t, r.desk.Run)
 	book, err := auth.New(auth.Config{})
 	must(t, err)
-	srv := &http.Server{Handler: api.New(api.Options{Enrol: r.desk, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader}), ReadHeaderTimeout: patience}
+	srv := &http.Server{Handler: api.New(api.Options{Enrol: r.desk, Authenticate: blueking.ByHeaders(book),
+		Challenge: blueking.AuthorizationHeader}), ReadHeaderTimeout: patience}
 	done := make(chan struct{})
 	go func() { _ = srv.Serve(tls.NewListener(l, r.authority.APITLS([]string{"127.0.0.1"}, nil))); close(done) }()
 	t.Cleanup(func() { _ = srv.Close(); <-done })
@@ -178,7 +182,8 @@ func (r *rig) token(w enrol.TokenRequest) enrol.Token {
 
 // join enrols an agent that answers as 10.0.0.n.
 func (r *rig) join(token enrol.Token, agent gozzard.AgentID, n byte, dir string) (*enrol.Membership, error) {
-	return enrol.Join(r.t.Context(), enrol.JoinOptions{Server: r.url, Token: token, Dir: dir, Agent: agent, IPs: []netip.Addr{ip(n)}, Machine: "machine"})
+	return enrol.Join(r.t.Context(), enrol.JoinOptions{Server: r.url, Token: token, Dir: dir, Agent: agent,
+		IPs: []netip.Addr{ip(n)}, Machine: "machine"})
 }
 
 func ip(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
@@ -206,7 +211,8 @@ func (r *rig) link(m *enrol.Membership, machine string) *end {
 	r.t.Helper()
 	e := &end{keep: enrol.NewRenewer(m, machine, nil)}
 	var err error
-	e.link, err = nats.NewLink(nats.LinkOptions{URL: m.Address, Agent: m.Agent, Cloud: m.Cloud, TLS: e.keep.TLS(), Machine: machine,
+	e.link, err = nats.NewLink(nats.LinkOptions{URL: m.Address, Agent: m.Agent, Cloud: m.Cloud, TLS: e.keep.TLS(),
+		Machine: machine,
 		Command: func(*gozzard.Command) { e.mu.Lock(); e.got++; e.mu.Unlock() },
 		Up:      func() { e.mu.Lock(); e.up, e.ups = true, e.ups+1; e.mu.Unlock() },
 		Down:    func() { e.mu.Lock(); e.up = false; e.mu.Unlock() }})

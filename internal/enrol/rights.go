@@ -28,6 +28,9 @@ func holds(r *gozzard.Rights, cloud int, nets []netip.Prefix, roles ...gozzard.R
 
 func covered(by, nets []netip.Prefix) bool {
 	return len(nets) > 0 && !slices.ContainsFunc(nets, func(n netip.Prefix) bool {
-		return !slices.ContainsFunc(by, func(b netip.Prefix) bool { return b.Bits() <= n.Bits() && b.Contains(n.Addr()) })
+		return !slices.ContainsFunc(by, func(b netip.Prefix) bool {
+			return b.Bits() <= n.Bits() &&
+				b.Contains(n.Addr())
+		})
 	})
 }

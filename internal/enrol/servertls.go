@@ -35,7 +35,8 @@ func (p *presenter) get() (*tls.Certificate, error) {
 func (a *Authority) APITLS(names []string, given func() (*tls.Certificate, error)) *tls.Config {
 	own := &presenter{authority: a, names: names}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, ClientCAs: a.Pool(), NextProtos: []string{"http/1.1"},
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, ClientCAs: a.Pool(),
+		NextProtos: []string{"http/1.1"},
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if given == nil || h.ServerName == ServerName {
 				return own.get()

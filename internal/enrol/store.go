@@ -18,7 +18,8 @@ const (
 	StateQuarantined State = "quarantined" // runs twice, or shows a certificate that was replaced
 	StateRevoked     State = "revoked"
 	StateRemoved     State = "removed"
-	StateRestored    State = "restored" // was active when a backup was taken; whether it was put out since is not known, so it waits for an admin
+	// was active when a backup was taken; whether it was put out since is not known, so it waits for an admin
+	StateRestored State = "restored"
 )
 
 // AgentRecord is one member.
@@ -60,11 +61,13 @@ type Store interface {
 	// Enrol reads a token and the agent, asks decide, and on its word counts one use and puts the agent, all in one
 	// transaction. A token or agent that does not exist is given as a zero record. decide may be called again when
 	// the transaction is repeated.
-	Enrol(ctx context.Context, token string, agent gozzard.AgentID, decide func(TokenRecord, AgentRecord) (AgentRecord, error), act AuditEntry) (AgentRecord, error)
+	Enrol(ctx context.Context, token string, agent gozzard.AgentID,
+		decide func(TokenRecord, AgentRecord) (AgentRecord, error), act AuditEntry) (AgentRecord, error)
 
 	// ChangeMember reads an agent, asks change and puts what it says, in one transaction; ErrNotFound when there is
 	// none.
-	ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(AgentRecord) (AgentRecord, error), act AuditEntry) (AgentRecord, error)
+	ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(AgentRecord) (AgentRecord, error),
+		act AuditEntry) (AgentRecord, error)
 
 	// Members lists all members, by name.
 	Members(ctx context.Context) ([]AgentRecord, error)

@@ -84,7 +84,8 @@ func TestTD5Resumption(t *testing.T) {
 		t.Error("the revoked one is in")
 	}
 
-	t.Logf("TD5: %d connections resumed, %d did not; a revoked ticket was refused %d times", r.came(true), r.came(false), r.refusals("revoked"))
+	t.Logf("TD5: %d connections resumed, %d did not; a revoked ticket was refused %d times", r.came(true),
+		r.came(false), r.refusals("revoked"))
 }
 
 // TestTicketKeys: a ticket outlives the day that it was made in, as its certificate does, and is worth nothing at
@@ -116,7 +117,9 @@ func TestTicketKeys(t *testing.T) {
 	}
 
 	other := newRig(t)
-	foreign := &tls.Config{RootCAs: other.authority.Pool(), ServerName: enrol.ServerName, MinVersion: tls.VersionTLS13, GetClientCertificate: config.GetClientCertificate, ClientSessionCache: config.ClientSessionCache}
+	foreign := &tls.Config{RootCAs: other.authority.Pool(), ServerName: enrol.ServerName,
+		MinVersion: tls.VersionTLS13, GetClientCertificate: config.GetClientCertificate,
+		ClientSessionCache: config.ClientSessionCache}
 	if _, err := other.attack(foreign, natsgo.Name("machine/4")); err == nil {
 		t.Error("another authority let it in")
 	}
@@ -131,7 +134,8 @@ func (r *rig) restart() {
 	must(r.t, err)
 
 	eventually(r.t, "the port", func() bool {
-		b, err := nats.StartBroker(nats.BrokerOptions{Listen: addr, TLS: authority.FabricTLS(), Gate: &watchedGate{Registry: r.desk, r: r}})
+		b, err := nats.StartBroker(nats.BrokerOptions{Listen: addr, TLS: authority.FabricTLS(),
+			Gate: &watchedGate{Registry: r.desk, r: r}})
 		if err != nil {
 			return false
 		}

@@ -34,7 +34,8 @@ type Token struct {
 func newToken(pin string) Token {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails: it ends the program instead
-	return Token{ID: strings.ToLower(rand.Text()[:12]), Secret: base64.RawURLEncoding.EncodeToString(secret[:]), Pin: pin}
+	return Token{ID: strings.ToLower(rand.Text()[:12]), Secret: base64.RawURLEncoding.EncodeToString(secret[:]),
+		Pin: pin}
 }
 
 func (t Token) String() string {
@@ -63,7 +64,8 @@ func ParseToken(s string) (Token, error) {
 }
 
 func validTokenID(id string) bool {
-	return id != "" && len(id) <= 32 && !strings.ContainsFunc(id, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	return id != "" && len(id) <= 32 && !strings.ContainsFunc(id,
+		func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
 // TokenRecord is what the server keeps of a token: enough to know it when it is shown, nothing to make it from.
@@ -84,8 +86,9 @@ type TokenRecord struct {
 
 // errToken is all that a stranger learns: a token that is wrong, used up or over looks the same from outside.
 func errToken(cause string) error {
-	return &gozzard.Error{Kind: gozzard.ErrUnauthenticated, Message: "the enrolment token is not valid here: unknown, used up, over, or not for this host",
-		Cause: errors.New(cause)}
+	return &gozzard.Error{Kind: gozzard.ErrUnauthenticated,
+		Message: "the enrolment token is not valid here: unknown, used up, over, or not for this host",
+		Cause:   errors.New(cause)}
 }
 
 // admits decides whether a token lets a host in now. A record that does not exist is the zero one, which costs the

@@ -36,8 +36,10 @@ func TestTD5OneAddress(t *testing.T) {
 				return
 			}
 			defer raw.Close()
-			c := tls.Client(raw, &tls.Config{RootCAs: r.authority.Pool(), ServerName: enrol.ServerName, MinVersion: tls.VersionTLS13})
-			if c.HandshakeContext(t.Context()) == nil { // the server has answered; that there is no certificate it says afterwards
+			c := tls.Client(raw, &tls.Config{RootCAs: r.authority.Pool(), ServerName: enrol.ServerName,
+				MinVersion: tls.VersionTLS13})
+			// the server has answered; that there is no certificate it says afterwards
+			if c.HandshakeContext(t.Context()) == nil {
 				finished.Add(1)
 			}
 		})

@@ -119,8 +119,10 @@ func TestExpressionMatch(t *testing.T) {
 		{"[1-3]", []string{"[1-3]"}, []string{"1", "2", "3"}, []string{"01", "0", "4", "1-3"}},
 		{"[1-10]", []string{"10", "[1-9]"}, numbersOf(1, 10), []string{"0", "11", "010"}},
 		{"[01-03]", []string{"[1-3]"}, []string{"1", "2", "3"}, []string{"01"}},
-		{"[1-3, 46, 48-49]", []string{"46", "4[8-9]", "[1-3]"}, []string{"1", "2", "3", "46", "48", "49"}, []string{"47", "50"}},
-		{"[9-101]", []string{"10[0-1]", "9", "[1-9][0-9]"}, []string{"9", "10", "46", "99", "100", "101"}, []string{"8", "102", "009"}},
+		{"[1-3, 46, 48-49]", []string{"46", "4[8-9]", "[1-3]"}, []string{"1", "2", "3", "46", "48", "49"},
+			[]string{"47", "50"}},
+		{"[9-101]", []string{"10[0-1]", "9", "[1-9][0-9]"}, []string{"9", "10", "46", "99", "100", "101"},
+			[]string{"8", "102", "009"}},
 		{"[10-11][0-1]", []string{"1[0-1][0-1]"}, []string{"100", "101", "110", "111"}, []string{"10", "102", "120"}},
 		{"[3-1]", []string{"3-1"}, []string{"3-1"}, []string{"2"}},
 		{"[ 1-3 ]", []string{" 1-3 "}, []string{" 1-3 "}, []string{"1", "2"}},
@@ -168,17 +170,23 @@ func TestExpressionMatch(t *testing.T) {
 		{"*[1-100]x*", nil, []string{"1x", "a100x", "0001xz", "101x"}, []string{"x", "0x", "a0x"}},
 		{"[1-12][1-12]", nil, []string{"11", "111", "1112", "1211"}, []string{"1", "0101", "1300", "12012"}},
 		{"[0-105]", nil, numbersOf(0, 105), []string{"106", "00", "", "1000"}},
-		{"[99999999999999999998-100000000000000000001]", nil, []string{"99999999999999999998", "100000000000000000000"}, []string{"99999999999999999997"}},
-		{"module-[a-d].proc[!2].[10-19, 30-39]", nil, []string{"module-a.proc1.10", "module-c.proc3.30"}, []string{"module-a.proc2.10", "module-e.proc1.10"}},
+		{"[99999999999999999998-100000000000000000001]", nil,
+			[]string{"99999999999999999998", "100000000000000000000"}, []string{"99999999999999999997"}},
+		{"module-[a-d].proc[!2].[10-19, 30-39]", nil, []string{"module-a.proc1.10", "module-c.proc3.30"},
+			[]string{"module-a.proc2.10", "module-e.proc1.10"}},
 		// The facts that the original's own tests pin.
 		{"[1-100]", []string{"100", "[1-9]", "[1-9][0-9]"}, numbersOf(1, 100), []string{"0", "101"}},
 		{"[1-105]", []string{"10[0-5]", "[1-9]", "[1-9][0-9]"}, numbersOf(1, 105), []string{"0", "106"}},
-		{"[a-z, 1-100, 1-9]", []string{"100", "[1-9]", "[1-9][0-9]", "[a-z]"}, []string{"a", "z", "1", "100"}, []string{"0", "A"}},
+		{"[a-z, 1-100, 1-9]", []string{"100", "[1-9]", "[1-9][0-9]", "[a-z]"}, []string{"a", "z", "1", "100"},
+			[]string{"0", "A"}},
 		{"module[1-3].proc[a-c].[1-100]",
-			[]string{"module[1-3].proc[a-c].100", "module[1-3].proc[a-c].[1-9]", "module[1-3].proc[a-c].[1-9][0-9]"}, []string{"module2.procb.77"}, nil},
+			[]string{"module[1-3].proc[a-c].100", "module[1-3].proc[a-c].[1-9]", "module[1-3].proc[a-c].[1-9][0-9]"},
+			[]string{"module2.procb.77"}, nil},
 		{"module[1-3, 1-3].proc[a-c].[1-100]",
-			[]string{"module[1-3].proc[a-c].100", "module[1-3].proc[a-c].[1-9]", "module[1-3].proc[a-c].[1-9][0-9]"}, []string{"module2.procb.77"}, nil},
-		{"module-[a-c].proc[1-10].[1-9999]", nil, []string{"module-a.proc1.99"}, []string{"module-d.proc1.99", "module-a.proc01.99"}},
+			[]string{"module[1-3].proc[a-c].100", "module[1-3].proc[a-c].[1-9]", "module[1-3].proc[a-c].[1-9][0-9]"},
+			[]string{"module2.procb.77"}, nil},
+		{"module-[a-c].proc[1-10].[1-9999]", nil, []string{"module-a.proc1.99"},
+			[]string{"module-d.proc1.99", "module-a.proc01.99"}},
 		{"module-[!a].proc[1-10].[1-9999]", nil, []string{"module-b.proc1.99"}, []string{"module-a.proc1.99"}},
 		{"[module,module]", []string{"module"}, []string{"module"}, nil},
 		{"测试集群-[1-2]", nil, []string{"测试集群-1", "测试集群-2"}, []string{"测试集群-3", "测试集群-12"}},
@@ -234,7 +242,8 @@ func TestExpressionErrors(t *testing.T) {
 		{"a[[]9-1]", 2, "from the greater to the smaller"},
 		{"ab\xffc", 2, "not valid UTF-8"},
 		{pairs, 45, "more than 1000 alternatives"},
-		{"[" + strings.Repeat("a,b,c,[d", 3) + "]" + strings.Repeat("[*,?]", 7) + strings.Repeat("*a", 200), 7, "bytes of alternatives"},
+		{"[" + strings.Repeat("a,b,c,[d", 3) + "]" + strings.Repeat("[*,?]", 7) + strings.Repeat("*a", 200), 7,
+			"bytes of alternatives"},
 		{strings.Repeat("*", 1025), 64, "at most 1024"},
 		{strings.Repeat("平", 400), 21, "at most 1024"},
 	}
@@ -252,7 +261,8 @@ func TestExpressionErrors(t *testing.T) {
 }
 
 func TestExpressionAll(t *testing.T) {
-	for text, want := range map[string]bool{"*": true, "***": true, "[*]": true, "*[*]*": true, "[*,a]": false, "": false, "?*": false, "[]*": true} {
+	for text, want := range map[string]bool{"*": true, "***": true, "[*]": true, "*[*]*": true, "[*,a]": false,
+		"": false, "?*": false, "[]*": true} {
 		if got := mustParse(t, text).All(); got != want {
 			t.Errorf("%q: all %v, want %v", text, got, want)
 		}
@@ -308,7 +318,8 @@ func TestExpressionNumbers(t *testing.T) {
 	}
 
 	for _, lo := range []int{0, 1, 5, 9, 10, 11, 19, 20, 46, 98, 99, 100, 101, 109, 110, 199, 200, 987, 999, 1000} {
-		for _, hi := range []int{1, 2, 9, 10, 12, 20, 35, 46, 99, 100, 101, 105, 110, 189, 200, 350, 999, 1000, 1001, 1200} {
+		for _, hi := range []int{1, 2, 9, 10, 12, 20, 35, 46, 99, 100, 101, 105, 110, 189, 200, 350, 999, 1000, 1001,
+			1200} {
 			if lo >= hi {
 				continue
 			}
@@ -324,7 +335,10 @@ func TestExpressionNumbers(t *testing.T) {
 				if got := e.Match(c); got != want {
 					t.Fatalf("%s: %q fits: %v", text, c, got)
 				}
-				if got := slices.ContainsFunc(patterns, func(p string) bool { return naiveGlob([]rune(p), []rune(c)) }); got != want {
+				if got := slices.ContainsFunc(patterns, func(p string) bool {
+					return naiveGlob([]rune(p),
+						[]rune(c))
+				}); got != want {
 					t.Fatalf("%s as %q: %q fits: %v", text, patterns, c, got)
 				}
 				if want && !inText.Match("平"+c+"x") {

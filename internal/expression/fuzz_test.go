@@ -46,7 +46,8 @@ func FuzzExpression(f *testing.F) {
 		backwards := slices.ContainsFunc(patterns, func(p string) bool { return naiveBackwards([]rune(p)) })
 
 		if closed := naiveClosed(text); err != nil {
-			tooMany := len(patterns) > 1 && strings.Contains(err.Error(), "alternatives") // equal ones count, and so does what they are made of
+			// equal ones count, and so does what they are made of
+			tooMany := len(patterns) > 1 && strings.Contains(err.Error(), "alternatives")
 			if closed && !backwards && !tooMany {
 				t.Fatalf("%q: %v", text, err)
 			}
@@ -150,7 +151,8 @@ func naiveItem(item string) (list []string, numeric bool) {
 	}
 
 	l, r := []rune(left), []rune(right)
-	if len(l) == 1 && len(r) == 1 && unicode.IsLetter(l[0]) && unicode.IsLetter(r[0]) && l[0] < r[0] && isLower(l[0]) == isLower(r[0]) {
+	if len(l) == 1 && len(r) == 1 && unicode.IsLetter(l[0]) && unicode.IsLetter(r[0]) && l[0] < r[0] &&
+		isLower(l[0]) == isLower(r[0]) {
 		return []string{"[" + item + "]"}, false
 	}
 

@@ -187,7 +187,8 @@ func (p *parser) compileNested() ([]part, error) {
 	for _, pattern := range patterns {
 		tokens, wrong := compileGlob([]rune(pattern))
 		if wrong >= 0 {
-			return nil, p.fail(p.nested, "[ inside of [ ] makes %s, a range of characters from the greater to the smaller,", pattern)
+			return nil, p.fail(p.nested,
+				"[ inside of [ ] makes %s, a range of characters from the greater to the smaller,", pattern)
 		}
 		one.choices = append(one.choices, tokens)
 	}
@@ -229,7 +230,8 @@ func (p *parser) patterns(limit, size int) ([]string, bool) {
 
 // fits reports whether every head followed by every end stays within size bytes, an empty one counting as one.
 func fits(heads, ends []string, size int) bool {
-	return (len(strings.Join(heads, ""))+len(heads))*len(ends)+(len(strings.Join(ends, ""))+len(ends))*len(heads) <= size
+	return (len(strings.Join(heads, ""))+len(heads))*len(ends)+
+		(len(strings.Join(ends, ""))+len(ends))*len(heads) <= size
 }
 
 func unique(list []string) []string {

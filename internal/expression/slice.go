@@ -58,7 +58,8 @@ func cutInt(text string) (*int, string) {
 		return nil, text
 	}
 
-	n, _ := strconv.Atoi(text[:end]) // digits only: the one error is that of the range, which comes with the greatest number
+	// digits only: the one error is that of the range, which comes with the greatest number
+	n, _ := strconv.Atoi(text[:end])
 	return &n, text[end:]
 }
 

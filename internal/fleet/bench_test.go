@@ -83,7 +83,8 @@ func BenchmarkIndex(b *testing.B) {
 	b.Run("lookup", func(b *testing.B) {
 		for b.Loop() {
 			h := rng.IntN(hosts)
-			if _, ok := x.Get(agentName(h), gozzard.Key{Namespace: fmt.Sprintf("space-%d", h%50), Name: fmt.Sprintf("of_host_%d", h)}); !ok {
+			if _, ok := x.Get(agentName(h), gozzard.Key{Namespace: fmt.Sprintf("space-%d", h%50),
+				Name: fmt.Sprintf("of_host_%d", h)}); !ok {
 				b.Fatal("not found")
 			}
 		}

@@ -33,7 +33,8 @@ func TestChanged(t *testing.T) {
 		if diff := gocmp.Diff(agents, gotAgents, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: agents (-want +got):\n%s", words, diff)
 		}
-		if diff := gocmp.Diff(addrs, gotAddrs, cmpopts.EquateEmpty(), cmpopts.EquateComparable(gozzard.HostAddr{})); diff != "" {
+		if diff := gocmp.Diff(addrs, gotAddrs, cmpopts.EquateEmpty(),
+			cmpopts.EquateComparable(gozzard.HostAddr{})); diff != "" {
 			t.Errorf("%s: addresses (-want +got):\n%s", words, diff)
 		}
 	}
@@ -158,9 +159,11 @@ func TestChangedMissesNothing(t *testing.T) {
 			case 0:
 				x.PutHost(hostAt(agent, rapid.SliceOfN(genAddr, 0, 3).Draw(t, "addrs")...))
 			case 1, 2:
-				x.Apply(agent, rapid.SliceOfN(genStatus, 0, 4).Draw(t, "rows"), rapid.SliceOfN(genKey, 0, 2).Draw(t, "removed"))
+				x.Apply(agent, rapid.SliceOfN(genStatus, 0, 4).Draw(t, "rows"),
+					rapid.SliceOfN(genKey, 0, 2).Draw(t, "removed"))
 			case 3:
-				x.Full(agent, rapid.Uint64Range(1, 3).Draw(t, "round"), 0, 1, rapid.SliceOfN(genStatus, 0, 4).Draw(t, "rows"))
+				x.Full(agent, rapid.Uint64Range(1, 3).Draw(t, "round"), 0, 1,
+					rapid.SliceOfN(genStatus, 0, 4).Draw(t, "rows"))
 			case 4:
 				x.Seed(agent, genStatus.Draw(t, "row"))
 			case 5:

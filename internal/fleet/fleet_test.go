@@ -27,12 +27,15 @@ func addr(cloud, i int) gozzard.HostAddr {
 }
 
 func hostAt(agent gozzard.AgentID, addrs ...gozzard.HostAddr) fleet.Host {
-	return fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "h-" + string(agent)}, Session: 1, Online: true, LastSeen: time.Unix(100, 0)}
+	return fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "h-" + string(agent)}, Session: 1,
+		Online: true, LastSeen: time.Unix(100, 0)}
 }
 
 func status(ns, name string) gozzard.Status {
-	return gozzard.Status{Key: gozzard.Key{Namespace: ns, Name: name}, State: gozzard.StateRunning, Wanted: gozzard.StateRunning, PID: 42,
-		Labels: map[string]string{"proc_name": name, "biz": "3"}, Version: "1.2.3", ReportedAt: 1700000000, RegisteredAt: 1600000000, CPU: 1.5, Mem: 2.5,
+	return gozzard.Status{Key: gozzard.Key{Namespace: ns, Name: name}, State: gozzard.StateRunning,
+		Wanted: gozzard.StateRunning, PID: 42,
+		Labels: map[string]string{"proc_name": name, "biz": "3"}, Version: "1.2.3", ReportedAt: 1700000000,
+		RegisteredAt: 1600000000, CPU: 1.5, Mem: 2.5,
 		FD: 12, Disk: 7, Net: 8, Hosted: true, StartedAt: 1650000000, Message: "running"}
 }
 
@@ -54,7 +57,8 @@ func TestRowComesBackAsReported(t *testing.T) {
 	if !ok {
 		t.Fatal("row not found")
 	}
-	if diff := cmp.Diff(fleet.Row{Agent: "a1", Addr: addr(3, 1), Status: want}, got, cmpopts.EquateComparable(gozzard.HostAddr{})); diff != "" {
+	if diff := cmp.Diff(fleet.Row{Agent: "a1", Addr: addr(3, 1), Status: want}, got,
+		cmpopts.EquateComparable(gozzard.HostAddr{})); diff != "" {
 		t.Errorf("row differs (-want +got):\n%s", diff)
 	}
 }
@@ -172,9 +176,11 @@ func TestFullReport(t *testing.T) {
 	if _, rows := x.Page(all, "ns", 0, 10); names(rows) != "stays recorded awaited meanwhile more" {
 		t.Errorf("rows are %s", names(rows))
 	}
-	if r, _ := x.Get("a1", gozzard.Key{Namespace: "ns", Name: "recorded"}); r.Status.State != gozzard.StateUnregistered || r.Status.PID != -1 {
+	if r, _ := x.Get("a1", gozzard.Key{Namespace: "ns",
+		Name: "recorded"}); r.Status.State != gozzard.StateUnregistered || r.Status.PID != -1 {
 		t.Errorf("a recorded process that the host no longer has is %v", r.Status)
 	}
+
 	if r, _ := x.Get("a1", gozzard.Key{Namespace: "ns", Name: "awaited"}); r.Status.State != gozzard.StateRunning {
 		t.Errorf("a seeded process that was never reported is %v", r.Status)
 	}
@@ -216,7 +222,8 @@ func TestHostileReportsAreBounded(t *testing.T) {
 	long.Message, long.Version = strings.Repeat("中", 10000), strings.Repeat("v", 10000)
 	x.Apply("a1", []gozzard.Status{long}, nil)
 	r, _ := x.Get("a1", long.Key)
-	if len(r.Status.Message) > 1024 || !strings.HasPrefix(long.Message, r.Status.Message) || len(r.Status.Version) > 256 {
+	if len(r.Status.Message) > 1024 || !strings.HasPrefix(long.Message, r.Status.Message) ||
+		len(r.Status.Version) > 256 {
 		t.Errorf("kept %d bytes of message and %d of version", len(r.Status.Message), len(r.Status.Version))
 	}
 
@@ -288,7 +295,8 @@ func TestReadersAndWritersTogether(t *testing.T) {
 				if total, rows := x.Page(all, "ns1", 3, 50); len(rows) > total {
 					t.Errorf("%d rows of %d", len(rows), total)
 				}
-				_, rows := x.Find(all, fleet.Filter{Names: []string{"p1*"}, Agents: []gozzard.AgentID{agentName(1), agentName(2)}}, 0, 100)
+				_, rows := x.Find(all, fleet.Filter{Names: []string{"p1*"},
+					Agents: []gozzard.AgentID{agentName(1), agentName(2)}}, 0, 100)
 				for _, r := range rows {
 					if !strings.HasPrefix(r.Status.Name, "p1") {
 						t.Errorf("found %s", r.Status.Key)
@@ -341,9 +349,11 @@ func TestPagesSurviveChurn(t *testing.T) {
 		start := rng.IntN(len(want) + 1)
 		total, page := x.Page(all, "ns", start, len(want))
 		if total != len(want) || names(page) != strings.Join(want[start:], " ") {
-			t.Fatalf("round %d: page from %d has %d of %d rows, want %d of %d", round, start, len(page), total, len(want)-start, len(want))
+			t.Fatalf("round %d: page from %d has %d of %d rows, want %d of %d", round, start, len(page), total,
+				len(want)-start, len(want))
 		}
-		if total, found := x.Find(all, fleet.Filter{Names: []string{"*7"}}, 0, 1<<20); total != len(found) || names(found) != names(lookUp(x, want)) {
+		if total, found := x.Find(all, fleet.Filter{Names: []string{"*7"}}, 0, 1<<20); total != len(found) ||
+			names(found) != names(lookUp(x, want)) {
 			t.Fatalf("round %d: a search finds %d of %d", round, len(found), total)
 		}
 	}

@@ -223,11 +223,14 @@ var (
 	})
 	genState  = rapid.Map(rapid.IntRange(0, 2), func(i int) gozzard.RunState { return gozzard.RunState(i) })
 	genStatus = rapid.Custom(func(t *rapid.T) gozzard.Status {
-		s := gozzard.Status{Key: genKey.Draw(t, "key"), State: genState.Draw(t, "state"), Wanted: genState.Draw(t, "wanted"), Hosted: rapid.Bool().Draw(t, "hosted"),
+		s := gozzard.Status{Key: genKey.Draw(t, "key"), State: genState.Draw(t, "state"),
+			Wanted: genState.Draw(t, "wanted"), Hosted: rapid.Bool().Draw(t, "hosted"),
 			PID: rapid.Int32().Draw(t, "pid"), Version: rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "version"),
-			Message: rapid.StringN(0, 4, -1).Draw(t, "message"), RegisteredAt: rapid.Int64().Draw(t, "registered"), CPU: rapid.Float32().Draw(t, "cpu"),
+			Message: rapid.StringN(0, 4, -1).Draw(t, "message"), RegisteredAt: rapid.Int64().Draw(t, "registered"),
+			CPU:  rapid.Float32().Draw(t, "cpu"),
 			Disk: rapid.Int64().Draw(t, "disk"), StartedAt: 5, ReportedAt: 6, FD: 7, Net: 8, Mem: 9}
-		s.Labels = rapid.SampledFrom([]map[string]string{nil, {"a": "b"}, {"a": "b", "c": "d"}, {"ab": ""}, {"a": "b\x01c"}}).Draw(t, "labels")
+		s.Labels = rapid.SampledFrom([]map[string]string{nil, {"a": "b"}, {"a": "b", "c": "d"}, {"ab": ""},
+			{"a": "b\x01c"}}).Draw(t, "labels")
 		return s
 	})
 	genAddr = rapid.Custom(func(t *rapid.T) gozzard.HostAddr {
@@ -237,11 +240,15 @@ var (
 		var f fleet.Filter
 		some := func(name string) bool { return rapid.IntRange(0, 2).Draw(t, name) == 0 }
 		if some("namespaces") {
-			f.Namespaces = rapid.SliceOfN(rapid.SampledFrom([]string{"ns", "n?", "*", "*戏", "none"}), 1, 2).Draw(t, "namespaces")
+			f.Namespaces = rapid.SliceOfN(rapid.SampledFrom([]string{"ns", "n?", "*", "*戏", "none"}), 1, 2).Draw(t,
+				"namespaces")
 		}
+
 		if some("names") {
-			f.Names = rapid.SliceOfN(rapid.SampledFrom([]string{"a", "a*", "*b*", "网?", "?关*", "*c*c", "z.?", ""}), 1, 2).Draw(t, "names")
+			f.Names = rapid.SliceOfN(rapid.SampledFrom([]string{"a", "a*", "*b*", "网?", "?关*", "*c*c", "z.?", ""}), 1,
+				2).Draw(t, "names")
 		}
+
 		if some("clouds") {
 			f.Clouds = rapid.SliceOfN(rapid.IntRange(0, 2), 1, 2).Draw(t, "clouds")
 		}
@@ -271,12 +278,14 @@ var (
 func TestIndexAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := fleet.New()
-		m := &model{hosts: map[gozzard.AgentID]fleet.Host{}, owner: map[gozzard.HostAddr]gozzard.AgentID{}, talked: map[gozzard.AgentID]bool{},
+		m := &model{hosts: map[gozzard.AgentID]fleet.Host{}, owner: map[gozzard.HostAddr]gozzard.AgentID{},
+			talked: map[gozzard.AgentID]bool{},
 			rounds: map[gozzard.AgentID]*modelRound{}}
 		statuses := rapid.SliceOfN(genStatus, 0, 6)
 		t.Repeat(map[string]func(*rapid.T){
 			"put host": func(t *rapid.T) {
-				h := hostAt(genAgent.Draw(t, "agent"), rapid.SliceOfNDistinct(genAddr, 0, 2, rapid.ID).Draw(t, "addrs")...)
+				h := hostAt(genAgent.Draw(t, "agent"), rapid.SliceOfNDistinct(genAddr, 0, 2, rapid.ID).Draw(t,
+					"addrs")...)
 				h.Session, h.Online = rapid.Uint64Range(1, 2).Draw(t, "session"), rapid.Bool().Draw(t, "online")
 				x.PutHost(h)
 				m.putHost(h)
@@ -290,14 +299,17 @@ func TestIndexAgainstModel(t *testing.T) {
 				}
 			},
 			"apply": func(t *rapid.T) {
-				agent, rows, gone := genAgent.Draw(t, "agent"), statuses.Draw(t, "rows"), rapid.SliceOfN(genKey, 0, 2).Draw(t, "removed")
+				agent, rows, gone := genAgent.Draw(t, "agent"), statuses.Draw(t, "rows"),
+					rapid.SliceOfN(genKey, 0, 2).Draw(t, "removed")
 				x.Apply(agent, rows, gone)
 				m.apply(agent, rows, gone)
 			},
 			"full": func(t *rapid.T) {
-				agent, rows, parts := genAgent.Draw(t, "agent"), statuses.Draw(t, "rows"), rapid.Uint32Range(1, 2).Draw(t, "parts")
+				agent, rows, parts := genAgent.Draw(t, "agent"), statuses.Draw(t, "rows"),
+					rapid.Uint32Range(1, 2).Draw(t, "parts")
 				round, part := rapid.Uint64Range(1, 2).Draw(t, "round"), rapid.Uint32Range(0, parts-1).Draw(t, "part")
-				if got, want := x.Full(agent, round, part, parts, rows), m.full(agent, round, part, parts, rows); got != want {
+				if got, want := x.Full(agent, round, part, parts, rows),
+					m.full(agent, round, part, parts, rows); got != want {
 					t.Fatalf("complete is %v, want %v", got, want)
 				}
 			},
@@ -328,7 +340,8 @@ func compare(t *rapid.T, x *fleet.Index, m *model) {
 		if reflect.DeepEqual(want, got) { // much faster than the difference
 			return
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(gozzard.HostAddr{}), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(gozzard.HostAddr{}), cmpopts.EquateEmpty(),
+			cmpopts.EquateNaNs()); diff != "" {
 			t.Fatalf("%s (-model +index):\n%s", what, diff)
 		}
 	}

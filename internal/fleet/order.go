@@ -15,7 +15,8 @@ type order struct {
 }
 
 type block struct {
-	first uint64   // not above the sequence number of any row in the block, above that of every row in the blocks before
+	// not above the sequence number of any row in the block, above that of every row in the blocks before
+	first uint64
 	rows  []uint32 // never empty
 }
 

@@ -116,7 +116,8 @@ const (
 )
 
 func (x *Index) newQuery(rights *gozzard.Rights, f Filter, start, limit int) *query {
-	q := &query{x: x, sight: newSight(x, rights), start: start, limit: limit, spaces: f.Namespaces, names: f.Names, anyState: len(f.States) == 0, hosted: f.Hosted}
+	q := &query{x: x, sight: newSight(x, rights), start: start, limit: limit, spaces: f.Namespaces, names: f.Names,
+		anyState: len(f.States) == 0, hosted: f.Hosted}
 	for _, s := range f.States {
 		q.states[s] = true
 	}

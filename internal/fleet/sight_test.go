@@ -27,17 +27,20 @@ func TestSight(t *testing.T) {
 			addrs[agent] = nil
 		}
 		for p := range 200 {
-			x.Seed(agent, gozzard.Status{Key: gozzard.Key{Namespace: fmt.Sprintf("ns%d", rng.IntN(6)), Name: fmt.Sprintf("p%d", p)}, PID: -1})
+			x.Seed(agent, gozzard.Status{Key: gozzard.Key{Namespace: fmt.Sprintf("ns%d", rng.IntN(6)),
+				Name: fmt.Sprintf("p%d", p)}, PID: -1})
 		}
 	}
 
 	net := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
 	for name, r := range map[string]*gozzard.Rights{
-		"nobody":     nil,
-		"namespaces": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"ns1", "ns[2]", "ns2"}}}},
-		"hosts":      {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Nets: net}}},
-		"both":       {Grants: []gozzard.Grant{{Role: gozzard.RoleOperator, Namespaces: []string{"ns1"}, Nets: net}, {Role: gozzard.RoleViewer, Namespaces: []string{"ns3"}}}},
-		"enroller":   {Grants: []gozzard.Grant{{Role: gozzard.RoleEnroller}}},
+		"nobody": nil,
+		"namespaces": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer,
+			Namespaces: []string{"ns1", "ns[2]", "ns2"}}}},
+		"hosts": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Nets: net}}},
+		"both": {Grants: []gozzard.Grant{{Role: gozzard.RoleOperator, Namespaces: []string{"ns1"}, Nets: net},
+			{Role: gozzard.RoleViewer, Namespaces: []string{"ns3"}}}},
+		"enroller": {Grants: []gozzard.Grant{{Role: gozzard.RoleEnroller}}},
 	} {
 		for _, namespace := range []string{"", "ns1", "ns2", "ns3", "none"} {
 			_, everything := x.Page(all, namespace, 0, 1<<20)
@@ -52,14 +55,16 @@ func TestSight(t *testing.T) {
 			part = part[:min(limit, len(part))]
 			total, rows := x.Page(r, namespace, start, limit)
 			if total != len(want) || !cmp.Equal(names(rows), names(part)) {
-				t.Errorf("%s: page of %q has %d of %d, want %d of %d", name, namespace, len(rows), total, len(part), len(want))
+				t.Errorf("%s: page of %q has %d of %d, want %d of %d", name, namespace, len(rows), total, len(part),
+					len(want))
 			}
 			f := fleet.Filter{Namespaces: []string{namespace + "*"}}
 			if namespace != "none" && namespace != "" {
 				f.Namespaces = []string{namespace}
 			}
 			if total, rows = x.Find(r, f, start, limit); total != len(want) || !cmp.Equal(names(rows), names(part)) {
-				t.Errorf("%s: find of %q has %d of %d, want %d of %d", name, namespace, len(rows), total, len(part), len(want))
+				t.Errorf("%s: find of %q has %d of %d, want %d of %d", name, namespace, len(rows), total, len(part),
+					len(want))
 			}
 		}
 		for _, h := range x.Hosts(r) {

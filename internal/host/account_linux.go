@@ -89,7 +89,8 @@ func (h *Host) actAs(name string) (account, *syscall.Credential, error) {
 		return a, nil, nil
 	}
 	if h.mode == gozzard.ModeUser {
-		return a, nil, fmt.Errorf("cannot run as %s: the agent runs as %s in mode user and may not change accounts", name, h.self.name)
+		return a, nil, fmt.Errorf("cannot run as %s: the agent runs as %s in mode user and may not change accounts",
+			name, h.self.name)
 	}
 
 	return a, &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: a.groups}, nil

@@ -9,9 +9,11 @@ import (
 
 // accounts remembers look-ups for as long as the files they were made from stay as they are.
 type accounts struct {
-	find   func(name string) (account, error)
-	files  [2]string     // that it reads
-	settle time.Duration // how old a version of them must be to be remembered: what is changed twice within one tick of the file system's clock has one time
+	find  func(name string) (account, error)
+	files [2]string // that it reads
+	// how old a version of them must be to be remembered: what is changed twice within one tick of the file
+	// system's clock has one time
+	settle time.Duration
 
 	mu     sync.Mutex
 	stamp  accountStamp

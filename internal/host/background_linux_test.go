@@ -19,16 +19,19 @@ func TestStopInTheBackgroundRunsToItsEnd(t *testing.T) {
 			f := newHost(t, change)
 			k, s := f.key("a"), f.spec("x")
 			run := func(command string, timeout time.Duration) supervise.Result {
-				res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionStop, Command: command, Timeout: timeout})
+				res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionStop,
+					Command: command, Timeout: timeout})
 				if err != nil {
 					t.Fatal(err)
 				}
 				return res
 			}
 
-			if res := run("{ sleep 0.3; echo done; echo >ended; } &", 20*time.Second); res.ExitCode != 0 || res.Output != "done" {
+			if res := run("{ sleep 0.3; echo done; echo >ended; } &", 20*time.Second); res.ExitCode != 0 ||
+				res.Output != "done" {
 				t.Errorf("%+v", res)
 			}
+
 			if _, err := os.Stat(f.dir + "/ended"); err != nil {
 				t.Error("what was in the background did not come to its end")
 			}
@@ -61,7 +64,8 @@ func TestScriptsInTheBackground(t *testing.T) {
 	s.Identity.PIDPath = filepath.Join(v.dir, "svc.pid")
 	s.Policy.StartCheckSecs, s.Policy.StopCheckSecs, s.Policy.OpTimeout = 1, 5, 10
 	k := v.key("job")
-	for _, a := range []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStart, gozzard.ActionStop} {
+	for _, a := range []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStart,
+		gozzard.ActionStop} {
 		select {
 		case out := <-v.apply(a, k, s):
 			if out.Code != gozzard.CodeOK || out.Forced {
@@ -78,11 +82,14 @@ func TestShellOfAnotherSystem(t *testing.T) {
 	s := f.spec("x")
 	for _, shell := range []gozzard.Shell{gozzard.ShellBat, gozzard.ShellPS1, "exe"} {
 		s.Control.Shell = shell
-		_, err := f.Run(t.Context(), supervise.Run{Key: f.key("a"), Spec: s, Action: gozzard.ActionStart, Command: "echo >ran", Timeout: time.Minute, Keeps: true})
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("commands written for %q cannot run on linux", shell)) {
+		_, err := f.Run(t.Context(), supervise.Run{Key: f.key("a"), Spec: s, Action: gozzard.ActionStart,
+			Command: "echo >ran", Timeout: time.Minute, Keeps: true})
+		if err == nil || !strings.Contains(err.Error(),
+			fmt.Sprintf("commands written for %q cannot run on linux", shell)) {
 			t.Errorf("%s: %v", shell, err)
 		}
 	}
+
 	if _, err := os.Stat(f.dir + "/ran"); err == nil {
 		t.Error("a command ran")
 	}

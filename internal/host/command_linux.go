@@ -103,7 +103,8 @@ func (c *command) withoutShell() *exec.Cmd {
 	if !ok {
 		return nil
 	}
-	plain := &exec.Cmd{Path: args[0], Args: args, Dir: c.cmd.Dir, Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr, SysProcAttr: c.cmd.SysProcAttr}
+	plain := &exec.Cmd{Path: args[0], Args: args, Dir: c.cmd.Dir, Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr,
+		SysProcAttr: c.cmd.SysProcAttr}
 	plain.Env = append(slices.Clip(c.cmd.Env), "PWD="+c.dir.real) // as the shell does
 	return plain
 }

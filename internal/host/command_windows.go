@@ -100,7 +100,8 @@ func (h *Host) start(r supervise.Run) (*command, error) {
 		return nil, errors.New("the command has a NUL character")
 	}
 	if u := r.Spec.Identity.User; u != "" && !h.isSelf(u) {
-		return nil, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts on windows", u, h.self)
+		return nil, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts on windows", u,
+			h.self)
 	}
 
 	dir := r.Spec.Identity.SetupPath
@@ -112,9 +113,11 @@ func (h *Host) start(r supervise.Run) (*command, error) {
 
 	c := &command{run: r, exited: make(chan struct{})}
 	var err error
-	if c.out, err = os.OpenFile(filepath.Join(h.dir, "run-"+gozzard.NewOpID().String()), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+	if c.out, err = os.OpenFile(filepath.Join(h.dir, "run-"+gozzard.NewOpID().String()),
+		os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return nil, fmt.Errorf("cannot make file for output: %w", err)
 	}
+
 	if err := h.spawn(c, dir); err != nil {
 		h.release(c)
 		return nil, err

@@ -39,7 +39,8 @@ func PassOnce(h *Host) error {
 }
 
 // Accounts makes look-ups of users that go through find, remembered as long as two files stay as they are.
-func Accounts(files [2]string, find func(name string) (uid uint32, err error)) (lookup func(name string) (uid uint32, err error)) {
+func Accounts(files [2]string, find func(name string) (uid uint32, err error)) (lookup func(name string) (uid uint32,
+	err error)) {
 	a := &accounts{files: files, find: func(name string) (account, error) {
 		uid, err := find(name)
 		return account{name: name, uid: uid}, err

@@ -20,7 +20,8 @@ const pidFileBytes = 32
 // readPIDFile reads the pid that a small regular file on a disk of this machine names. It is a hint: whoever has it
 // is verified.
 func readPIDFile(path string) (pid int, written time.Time, reason string) {
-	if !filepath.IsAbs(path) || strings.HasPrefix(filepath.ToSlash(path), "//") { // devices, pipes and shares begin so on Windows
+	// devices, pipes and shares begin so on Windows
+	if !filepath.IsAbs(path) || strings.HasPrefix(filepath.ToSlash(path), "//") {
 		return 0, written, fmt.Sprintf("pid file %q is not an absolute path on this machine", path)
 	}
 

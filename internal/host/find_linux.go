@@ -126,7 +126,8 @@ func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string
 		return procfs.Stat{}, isShell
 	}
 
-	h.fronts.add(supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}, c) // whoever finds it will want to know how it ended
+	// whoever finds it will want to know how it ended
+	h.fronts.add(supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}, c)
 	return st, ""
 }
 

@@ -47,7 +47,8 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 	byJob := slices.Contains(members, p.PID)
 	if byJob {
 		if err := h.jobs.give(key, p); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			h.log.Warn("an agent that starts again may find this process by pid file only", "ns", key.Namespace, "proc", key.Name, "err", err)
+			h.log.Warn("an agent that starts again may find this process by pid file only", "ns", key.Namespace,
+				"proc", key.Name, "err", err)
 		}
 	}
 

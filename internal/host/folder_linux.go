@@ -86,7 +86,8 @@ func asAccount(cred *syscall.Credential, fn func() error) error {
 		if err := unix.Setfsuid(int(cred.Uid)); err != nil { // gives up the powers of root over files, too
 			return os.NewSyscallError("setfsuid", err)
 		}
-		if now, err := unix.SetfsuidRetUid(-1); err != nil || now != int(cred.Uid) { // the call before has no error to tell
+		// the call before has no error to tell
+		if now, err := unix.SetfsuidRetUid(-1); err != nil || now != int(cred.Uid) {
 			return fmt.Errorf("cannot act as uid %d", cred.Uid)
 		}
 

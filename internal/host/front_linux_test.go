@@ -31,15 +31,18 @@ func exists(path string) bool {
 // front runs a start command that is expected to stay, and finds its process.
 func (f *fixture) front(k gozzard.Key, s *gozzard.Spec, command string) supervise.Found {
 	f.t.Helper()
-	res, err := f.Run(f.t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionStart, Command: command, Timeout: 20 * time.Second, Keeps: true,
+	res, err := f.Run(f.t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionStart, Command: command,
+		Timeout: 20 * time.Second, Keeps: true,
 		Front: 50 * time.Millisecond})
 	if err != nil || !res.Front || res.TimedOut || res.ExitCode != 0 {
 		f.t.Fatalf("%s: %+v %v", command, res, err)
 	}
+
 	found, err := f.Find(k, s)
 	if err != nil || found.Proc.IsZero() {
 		f.t.Fatalf("%s: %+v %v", command, found, err)
 	}
+
 	f.kills(found.Proc.PID)
 	return found
 }
@@ -153,7 +156,8 @@ func TestForegroundRunsOnWithoutTimeout(t *testing.T) {
 	f.needsCgroups()
 	k, s := f.key("a"), f.spec("svc")
 	path := f.program("svc")
-	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "exec " + path + " 300", Timeout: 400 * time.Millisecond, Keeps: true, Front: 20 * time.Millisecond})
+	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "exec " + path + " 300",
+		Timeout: 400 * time.Millisecond, Keeps: true, Front: 20 * time.Millisecond})
 	if err != nil || !res.Front {
 		t.Fatalf("%+v %v", res, err)
 	}
@@ -176,8 +180,10 @@ func TestForegroundRunsOnWithoutTimeout(t *testing.T) {
 
 func TestCommandThatIsNotTheProcessIsNotTakenForIt(t *testing.T) {
 	f := newHost(t)
-	for _, s := range []*gozzard.Spec{f.spec("svc"), f.spec("sh"), f.spec("")} { // the shell of a command is called sh, too
-		res, err := f.Run(t.Context(), supervise.Run{Key: f.key("a"), Spec: s, Command: "sleep 300; :", Timeout: 500 * time.Millisecond, Keeps: true, Front: 10 * time.Millisecond})
+	// the shell of a command is called sh, too
+	for _, s := range []*gozzard.Spec{f.spec("svc"), f.spec("sh"), f.spec("")} {
+		res, err := f.Run(t.Context(), supervise.Run{Key: f.key("a"), Spec: s, Command: "sleep 300; :",
+			Timeout: 500 * time.Millisecond, Keeps: true, Front: 10 * time.Millisecond})
 		if err != nil || res.Front || !res.TimedOut {
 			t.Errorf("%q: %+v %v", s.Identity.ProcName, res, err)
 		}

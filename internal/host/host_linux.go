@@ -80,8 +80,10 @@ func New(o Options) (*Host, error) {
 	}
 
 	h := &Host{
-		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()), self: ownAccount(), instance: o.Instance,
-		setuid: o.AllowSetuid, permit: o.Permit, oomScore: oomScore("/proc/self/oom_score_adj"), shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
+		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()),
+		self: ownAccount(), instance: o.Instance,
+		setuid: o.AllowSetuid, permit: o.Permit, oomScore: oomScore("/proc/self/oom_score_adj"),
+		shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
 		accounts: newAccounts(), closing: make(chan struct{}), tidied: make(chan struct{}),
 	}
 	if err := h.learn(); err != nil {
@@ -141,7 +143,8 @@ func (h *Host) findMeans(cgroupRoot string) {
 
 	switch h.mode {
 	case gozzard.ModeUser:
-		h.lacks("mode user: commands run as %s only, and other people's processes cannot be inspected or signalled", h.self.name)
+		h.lacks("mode user: commands run as %s only, and other people's processes cannot be inspected or signalled",
+			h.self.name)
 	case gozzard.ModeCap:
 		h.lacks("mode cap: open files, disk and network use of other accounts' processes cannot be measured, so limits on them do not act")
 	}
@@ -227,7 +230,8 @@ func (h *Host) Facts() gozzard.HostInfo {
 		h.log.Warn("host has no name", "err", err)
 	}
 	return gozzard.HostInfo{
-		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem, Mode: h.mode, Degraded: h.Degraded(),
+		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem,
+		Mode: h.mode, Degraded: h.Degraded(),
 	}
 }
 

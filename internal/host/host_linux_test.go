@@ -46,7 +46,8 @@ func newHost(t *testing.T, change ...func(*host.Options)) *fixture {
 		}
 	}
 
-	f.opt = host.Options{Instance: "test-" + strconv.Itoa(os.Getpid()) + "-" + gozzard.NewOpID().String()[:8], StateDir: f.state, Log: testLog(t)}
+	f.opt = host.Options{Instance: "test-" + strconv.Itoa(os.Getpid()) + "-" + gozzard.NewOpID().String()[:8],
+		StateDir: f.state, Log: testLog(t)}
 	for _, c := range change {
 		c(&f.opt)
 	}
@@ -129,7 +130,8 @@ func (f *fixture) spec(procName string) *gozzard.Spec {
 
 func (f *fixture) run(k gozzard.Key, s *gozzard.Spec, keeps bool, command string) supervise.Result {
 	f.t.Helper()
-	res, err := f.Run(f.t.Context(), supervise.Run{Key: k, Spec: s, Op: gozzard.NewOpID(), Command: command, Timeout: 20 * time.Second, Keeps: keeps})
+	res, err := f.Run(f.t.Context(), supervise.Run{Key: k, Spec: s, Op: gozzard.NewOpID(), Command: command,
+		Timeout: 20 * time.Second, Keeps: keeps})
 	if err != nil {
 		f.t.Fatalf("%s: %v", command, err)
 	}
@@ -281,7 +283,8 @@ func TestRunTellsHowACommandEnded(t *testing.T) {
 
 func TestRunKeepsTheEndOfMuchOutput(t *testing.T) {
 	f := newHost(t)
-	res := f.run(f.key("a"), f.spec("x"), false, "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 1")
+	res := f.run(f.key("a"), f.spec("x"), false,
+		"i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 1")
 	lines := strings.Split(res.Output, "\n")
 	if res.ExitCode != 1 || len(lines) != 20 || lines[19] != "line 2999" {
 		t.Errorf("%+v", res)
@@ -298,8 +301,10 @@ func TestRunHasAFixedEnvironmentAndNothingElse(t *testing.T) {
 
 	defer leak.Close()
 	f := newHost(t)
-	res := f.run(f.key("a"), f.spec("x"), false, "env | cut -d= -f1 | sort | tr '\\n' ' '; ls /proc/self/fd | tr '\\n' ' '; ps -o sid= -p $$ 2>/dev/null | grep -c $$ || true")
-	const want = "GOZZARD_NAME GOZZARD_NAMESPACE GOZZARD_OP_ID HOME LANG LOGNAME PATH PWD SHELL TZ USER 0 1 2 3 1" // 3 is ls itself
+	res := f.run(f.key("a"), f.spec("x"), false,
+		"env | cut -d= -f1 | sort | tr '\\n' ' '; ls /proc/self/fd | tr '\\n' ' '; ps -o sid= -p $$ 2>/dev/null | grep -c $$ || true")
+	// 3 is ls itself
+	const want = "GOZZARD_NAME GOZZARD_NAMESPACE GOZZARD_OP_ID HOME LANG LOGNAME PATH PWD SHELL TZ USER 0 1 2 3 1"
 	if got := strings.Replace(res.Output, "SHELL SHLVL ", "SHELL ", 1); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -365,7 +370,8 @@ func TestRunAsAnotherUser(t *testing.T) {
 	}
 
 	s.Identity.SetupPath = f.dir
-	found := f.daemon(k, &gozzard.Spec{Identity: gozzard.Identity{ProcName: "服务", SetupPath: f.dir, User: "root"}}, f.program("服务")+" 60")
+	found := f.daemon(k, &gozzard.Spec{Identity: gozzard.Identity{ProcName: "服务", SetupPath: f.dir, User: "root"}},
+		f.program("服务")+" 60")
 	if found, err = f.Find(k, s); err != nil || !found.Proc.IsZero() {
 		t.Errorf("root's process was taken for nobody's: %+v %v", found, err)
 	}
@@ -385,7 +391,8 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 				command = "(setsid sh -c 'sleep 304 & echo $! >p4') & " + command
 			}
 
-			res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: command, Timeout: time.Second, Keeps: true})
+			res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: command, Timeout: time.Second,
+				Keeps: true})
 			if err != nil || !res.TimedOut || res.ExitCode != -1 || !strings.HasPrefix(res.Output, "begun") {
 				t.Fatalf("%+v %v", res, err)
 			}
@@ -410,7 +417,8 @@ func TestTimeoutOfALaterCommandSparesTheProcess(t *testing.T) {
 	f.needsCgroups()
 	k, s := f.key("a"), f.spec("svc")
 	found := f.daemon(k, s, f.program("svc")+" 300")
-	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "sleep 300", Timeout: 50 * time.Millisecond, Keeps: true})
+	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "sleep 300",
+		Timeout: 50 * time.Millisecond, Keeps: true})
 	if err != nil || !res.TimedOut {
 		t.Fatalf("%+v %v", res, err)
 	}
@@ -446,7 +454,8 @@ func TestDaemonWithOurOutputNeitherDelaysNorDies(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("话多"), f.spec("talker")
 	script := filepath.Join(f.dir, "talker")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nwhile :; do echo still here; echo . >>"+f.dir+"/beats; sleep 0.02; done\n"), 0o755); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nwhile :; do echo still here; echo . >>"+f.dir+
+		"/beats; sleep 0.02; done\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 
@@ -484,7 +493,8 @@ func TestEndOfContextLeavesTheCommandAlone(t *testing.T) {
 	k := f.key("a")
 	done := make(chan error, 1)
 	go func() {
-		_, err := f.Run(ctx, supervise.Run{Key: k, Spec: f.spec("x"), Command: "echo >begun; sleep 0.3; echo >ended", Timeout: time.Minute})
+		_, err := f.Run(ctx, supervise.Run{Key: k, Spec: f.spec("x"), Command: "echo >begun; sleep 0.3; echo >ended",
+			Timeout: time.Minute})
 		done <- err
 	}()
 
@@ -529,7 +539,8 @@ func TestManyAtOnce(t *testing.T) {
 		}
 		go func() {
 			want := fmt.Sprint(i)
-			res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: f.spec("x"), Command: "echo " + want + "; exit " + want, Timeout: time.Minute, Keeps: i%2 == 0})
+			res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: f.spec("x"),
+				Command: "echo " + want + "; exit " + want, Timeout: time.Minute, Keeps: i%2 == 0})
 			if err == nil && (res.ExitCode != i || res.Output != want) {
 				err = fmt.Errorf("%d: %+v", i, res)
 			}

@@ -96,7 +96,8 @@ func (h *Host) Close() error {
 func (h *Host) Degraded() []string {
 	return []string{
 		fmt.Sprintf("%s: commands run as %s only", runtime.GOOS, h.self),
-		fmt.Sprintf("%s: processes are found by pid file only and exits are noticed by looking every %v", runtime.GOOS, lookEvery),
+		fmt.Sprintf("%s: processes are found by pid file only and exits are noticed by looking every %v",
+			runtime.GOOS, lookEvery),
 		fmt.Sprintf("%s: use of processor and memory is not measured", runtime.GOOS),
 		fmt.Sprintf("%s: start commands must end by themselves, and what processes print is not kept", runtime.GOOS),
 	}
@@ -109,7 +110,8 @@ func (h *Host) Facts() gozzard.HostInfo {
 	if err != nil {
 		h.log.Warn("host has no name", "err", err)
 	}
-	return gozzard.HostInfo{Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: runtime.NumCPU(), Mode: gozzard.ModeUser,
+	return gozzard.HostInfo{Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID,
+		CPUs: runtime.NumCPU(), Mode: gozzard.ModeUser,
 		Degraded: h.Degraded()}
 }
 
@@ -117,8 +119,11 @@ func (h *Host) Facts() gozzard.HostInfo {
 // can go on writing.
 func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
 	if u := r.Spec.Identity.User; u != "" && u != h.self {
-		return supervise.Result{}, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts on %s", u, h.self, runtime.GOOS)
+		return supervise.Result{},
+			fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts on %s", u, h.self,
+				runtime.GOOS)
 	}
+
 	if err := checkShell(r.Spec.Control.Shell); err != nil {
 		return supervise.Result{}, err
 	}
@@ -142,7 +147,8 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 
 	cmd := shellCommand(r.Spec.Control.Shell, r.Command)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
-	cmd.Env = append(baseEnv(), "GOZZARD_NAMESPACE="+r.Key.Namespace, "GOZZARD_NAME="+r.Key.Name, "GOZZARD_OP_ID="+r.Op.String())
+	cmd.Env = append(baseEnv(), "GOZZARD_NAMESPACE="+r.Key.Namespace, "GOZZARD_NAME="+r.Key.Name,
+		"GOZZARD_OP_ID="+r.Op.String())
 	if err := cmd.Start(); err != nil {
 		return supervise.Result{}, fmt.Errorf("cannot start shell: %w", err)
 	}
@@ -209,10 +215,12 @@ func (h *Host) Find(_ gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) 
 		return none("pid file %s names pid %d: %v", path, pid, err)
 	}
 	if !(names{comm: in.name}).match(name) {
-		return none("pid file %s names pid %d, whose command is %q, not %q", path, pid, cleanCmdline([]string{in.name}), name)
+		return none("pid file %s names pid %d, whose command is %q, not %q", path, pid,
+			cleanCmdline([]string{in.name}), name)
 	}
 
-	return supervise.Found{Proc: supervise.Proc{BootID: h.bootID, PID: pid, Start: in.start}, StartedAt: startTime(in.start)}, nil
+	return supervise.Found{Proc: supervise.Proc{BootID: h.bootID, PID: pid, Start: in.start},
+		StartedAt: startTime(in.start)}, nil
 }
 
 // Alive reports whether that very process still runs.
@@ -334,6 +342,7 @@ func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
 	now, started := time.Now(), startTime(in.start)
 	_, zone := now.Zone()
 	return gozzard.Detail{
-		PID: p.PID, Cmdline: cleanCmdline([]string{in.name}), StartedAt: started.Unix(), Elapsed: int64(now.Sub(started).Seconds()), ZoneOffset: zone,
+		PID: p.PID, Cmdline: cleanCmdline([]string{in.name}), StartedAt: started.Unix(),
+		Elapsed: int64(now.Sub(started).Seconds()), ZoneOffset: zone,
 	}, nil
 }

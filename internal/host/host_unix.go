@@ -28,5 +28,6 @@ func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
 
 // baseEnv is the same whatever the agent itself was started with.
 func baseEnv() []string {
-	return []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + os.Getenv("HOME"), "SHELL=/bin/sh", "LANG=C.UTF-8"}
+	return []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + os.Getenv("HOME"), "SHELL=/bin/sh",
+		"LANG=C.UTF-8"}
 }

@@ -74,7 +74,8 @@ func newHost(o Options) (*Host, error) {
 	}
 
 	h := &Host{
-		log: o.Log, dir: filepath.Join(o.StateDir, "output"), outBytes: o.LogBytes, bootID: o.BootID, cpus: runtime.NumCPU(), sampler: newSampler(),
+		log: o.Log, dir: filepath.Join(o.StateDir, "output"), outBytes: o.LogBytes, bootID: o.BootID,
+		cpus: runtime.NumCPU(), sampler: newSampler(),
 		closing: make(chan struct{}), tidied: make(chan struct{}), shells: map[int]*command{},
 	}
 	if err := os.MkdirAll(h.dir, 0o700); err != nil {
@@ -126,7 +127,8 @@ func (h *Host) leaveJob() error {
 		return fmt.Errorf("cannot start a program from the job that the agent is in: %w", err)
 	}
 	if in {
-		h.degraded = append(h.degraded, "windows: the agent was started in a job that what it starts cannot leave: whoever ends that job ends the processes, too")
+		h.degraded = append(h.degraded,
+			"windows: the agent was started in a job that what it starts cannot leave: whoever ends that job ends the processes, too")
 	}
 
 	return nil
@@ -192,7 +194,8 @@ func (h *Host) Facts() gozzard.HostInfo {
 		h.log.Warn("host has no name", "err", err)
 	}
 	return gozzard.HostInfo{
-		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem, Mode: gozzard.ModeUser, Degraded: h.Degraded(),
+		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem,
+		Mode: gozzard.ModeUser, Degraded: h.Degraded(),
 	}
 }
 
@@ -271,7 +274,8 @@ func (h *Host) sweepOutput() error {
 func shellCommand(shell gozzard.Shell, text string) *exec.Cmd {
 	switch shell {
 	case gozzard.ShellPS1:
-		cmd := exec.Command("powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-EncodedCommand", encodedCommand(text))
+		cmd := exec.Command("powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-ExecutionPolicy",
+			"Bypass", "-EncodedCommand", encodedCommand(text))
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 		return cmd
 	case gozzard.ShellSh:
@@ -296,7 +300,10 @@ func encodedCommand(text string) string {
 
 // baseEnv is the agent's own without what configures the agent: programs do not start without half of it.
 func baseEnv() []string {
-	return slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(strings.ToUpper(s), "GOZZARD_") })
+	return slices.DeleteFunc(os.Environ(), func(s string) bool {
+		return strings.HasPrefix(strings.ToUpper(s),
+			"GOZZARD_")
+	})
 }
 
 // isSelf reports whether an account is the one the agent runs as, named with or without its domain.

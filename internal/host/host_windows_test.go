@@ -77,7 +77,8 @@ type fixture struct {
 func newHost(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, dir: tempDir(t)}
-	f.opt = host.Options{Instance: "test-" + gozzard.NewOpID().String()[:8], StateDir: tempDir(t), Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	f.opt = host.Options{Instance: "test-" + gozzard.NewOpID().String()[:8], StateDir: tempDir(t),
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	f.Host = f.open()
 	return f
 }
@@ -211,8 +212,10 @@ func TestRun(t *testing.T) {
 	f := newHost(t)
 	k := f.key("run")
 	for _, keeps := range []bool{true, false} {
-		res := f.run(supervise.Run{Key: k, Spec: f.spec(""), Keeps: keeps, Command: "echo %GOZZARD_NAME% in %CD%& exit 3"})
-		if res.ExitCode != 3 || res.TimedOut || !strings.HasPrefix(res.Output, "run in ") || !strings.Contains(res.Output, filepath.Base(f.dir)) {
+		res := f.run(supervise.Run{Key: k, Spec: f.spec(""), Keeps: keeps,
+			Command: "echo %GOZZARD_NAME% in %CD%& exit 3"})
+		if res.ExitCode != 3 || res.TimedOut || !strings.HasPrefix(res.Output, "run in ") ||
+			!strings.Contains(res.Output, filepath.Base(f.dir)) {
 			t.Errorf("keeps %v: %+v", keeps, res)
 		}
 	}
@@ -221,19 +224,22 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(script, []byte("@echo off\r\necho hello %1\r\nexit /b 4\r\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if res := f.run(supervise.Run{Key: k, Spec: f.spec(""), Command: "hello.bat you"}); res.ExitCode != 4 || strings.TrimSpace(res.Output) != "hello you" {
+	if res := f.run(supervise.Run{Key: k, Spec: f.spec(""), Command: "hello.bat you"}); res.ExitCode != 4 ||
+		strings.TrimSpace(res.Output) != "hello you" {
 		t.Errorf("%+v", res)
 	}
 
 	bad := f.spec("")
 	bad.Identity.User = "somebody-else"
-	if _, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: bad, Command: "echo"}); err == nil || !strings.Contains(err.Error(), "cannot run as somebody-else") {
+	if _, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: bad, Command: "echo"}); err == nil ||
+		!strings.Contains(err.Error(), "cannot run as somebody-else") {
 		t.Errorf("%v", err)
 	}
 
 	bad = f.spec("")
 	bad.Identity.SetupPath = filepath.Join(f.dir, "missing")
-	if _, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: bad, Command: "echo"}); err == nil || !strings.Contains(err.Error(), "no such directory") {
+	if _, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: bad, Command: "echo"}); err == nil ||
+		!strings.Contains(err.Error(), "no such directory") {
 		t.Errorf("%v", err)
 	}
 }
@@ -244,7 +250,8 @@ func TestLeftovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newHost(t)
 			f.program("lefty")
-			r := supervise.Run{Key: f.key("left"), Spec: f.spec("lefty"), Command: background("mark", "lefty") + "&& set " + programMode + "=await&& lefty.exe"}
+			r := supervise.Run{Key: f.key("left"), Spec: f.spec("lefty"),
+				Command: background("mark", "lefty") + "&& set " + programMode + "=await&& lefty.exe"}
 
 			if tooLong {
 				r.Timeout = 5 * time.Second
@@ -300,9 +307,11 @@ func TestFindByJob(t *testing.T) {
 
 	other := s
 	other.Identity.ProcName = "other"
-	if x, err := again.Find(k, other); err != nil || !x.Proc.IsZero() || x.Empty || !strings.Contains(x.Reason, `none is "other"`) {
+	if x, err := again.Find(k, other); err != nil || !x.Proc.IsZero() || x.Empty ||
+		!strings.Contains(x.Reason, `none is "other"`) {
 		t.Errorf("%+v %v", x, err)
 	}
+
 	if err := again.Clear(k); err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +337,8 @@ func TestTimeoutSparesProcess(t *testing.T) {
 	f.program("stuck")
 	k, s := f.key("spare"), f.spec("spared")
 	found := f.start(k, s, "sleep")
-	res := f.run(supervise.Run{Key: k, Spec: s, Keeps: true, Timeout: 2 * time.Second, Command: "set " + programMode + "=sleep&& stuck.exe"})
+	res := f.run(supervise.Run{Key: k, Spec: s, Keeps: true, Timeout: 2 * time.Second,
+		Command: "set " + programMode + "=sleep&& stuck.exe"})
 	if !res.TimedOut || res.ExitCode != -1 {
 		t.Errorf("%+v", res)
 	}
@@ -369,7 +379,8 @@ func TestFindByPIDFile(t *testing.T) {
 	}
 
 	for text, reason := range map[string]string{
-		strconv.Itoa(os.Getpid()): "does not hold a process id", "0": "does not hold", "-4": "does not hold", strings.Repeat("1", 33): "not a small regular file",
+		strconv.Itoa(os.Getpid()): "does not hold a process id", "0": "does not hold", "-4": "does not hold",
+		strings.Repeat("1", 33):           "not a small regular file",
 		strconv.Itoa(cmd.Process.Pid + 1): "which does not run",
 	} {
 		write(text)
@@ -380,7 +391,8 @@ func TestFindByPIDFile(t *testing.T) {
 
 	write(strconv.Itoa(cmd.Process.Pid))
 	s.Identity.ProcName = "sqlservr"
-	if x, err := f.Find(k, s); err != nil || !x.Proc.IsZero() || !strings.Contains(x.Reason, `whose command is "stranger", not "sqlservr"`) || x.PIDFileAt.IsZero() {
+	if x, err := f.Find(k, s); err != nil || !x.Proc.IsZero() ||
+		!strings.Contains(x.Reason, `whose command is "stranger", not "sqlservr"`) || x.PIDFileAt.IsZero() {
 		t.Errorf("%+v %v", x, err)
 	}
 }
@@ -474,9 +486,11 @@ func TestSample(t *testing.T) {
 	})
 
 	d, err := f.Inspect(found.Proc)
-	if err != nil || d.PID != found.Proc.PID || !strings.Contains(d.Cmdline, "tree") || d.Threads < 1 || d.MemKB <= 0 || d.StartedAt != found.StartedAt.Unix() {
+	if err != nil || d.PID != found.Proc.PID || !strings.Contains(d.Cmdline, "tree") || d.Threads < 1 ||
+		d.MemKB <= 0 || d.StartedAt != found.StartedAt.Unix() {
 		t.Errorf("%+v %v", d, err)
 	}
+
 	if facts := f.Facts(); facts.MemBytes <= 0 || facts.CPUs <= 0 || facts.OS != "windows" || len(facts.Degraded) == 0 {
 		t.Errorf("%+v", facts)
 	}
@@ -489,7 +503,8 @@ func TestFront(t *testing.T) {
 	k, s := f.key("front"), f.spec("fronted")
 	hurry := make(chan struct{})
 	close(hurry)
-	res := f.run(supervise.Run{Key: k, Spec: s, Keeps: true, Front: time.Minute, Hurry: hurry, Command: "echo up&& set " + programMode + "=sleep&& fronted.exe"})
+	res := f.run(supervise.Run{Key: k, Spec: s, Keeps: true, Front: time.Minute, Hurry: hurry,
+		Command: "echo up&& set " + programMode + "=sleep&& fronted.exe"})
 	if !res.Front || strings.TrimSpace(res.Output) != "up" {
 		t.Fatalf("%+v", res)
 	}
@@ -515,7 +530,8 @@ func TestAbandoned(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := f.Run(ctx, supervise.Run{Key: k, Spec: s, Keeps: true, Timeout: time.Minute, Command: "set " + programMode + "=sleep&& left.exe"})
+		_, err := f.Run(ctx, supervise.Run{Key: k, Spec: s, Keeps: true, Timeout: time.Minute,
+			Command: "set " + programMode + "=sleep&& left.exe"})
 		ended <- err
 	}()
 

@@ -41,7 +41,8 @@ func actAsAgent() {
 		os.Exit(1)
 	}
 
-	h, err := host.New(host.Options{Instance: os.Getenv(agentInstance), StateDir: filepath.Join(dir, "state"), Log: slog.New(slog.DiscardHandler)})
+	h, err := host.New(host.Options{Instance: os.Getenv(agentInstance), StateDir: filepath.Join(dir, "state"),
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -49,7 +50,8 @@ func actAsAgent() {
 
 	fmt.Println(strings.Join(h.Degraded(), "\n"))
 	spec := &gozzard.Spec{Identity: gozzard.Identity{SetupPath: dir}}
-	res, err := h.Run(context.Background(), supervise.Run{Key: innerKey(), Spec: spec, Keeps: true, Timeout: time.Minute, Command: background("sleep", "inner")})
+	res, err := h.Run(context.Background(), supervise.Run{Key: innerKey(), Spec: spec, Keeps: true,
+		Timeout: time.Minute, Command: background("sleep", "inner")})
 	fmt.Println(res, err)
 	fmt.Println(agentReady)
 	time.Sleep(time.Minute)
@@ -100,7 +102,8 @@ func (f *fixture) agentInJob(mayLeave bool) (outer windows.Handle, said string) 
 	if mayLeave {
 		limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK
 	}
-	if _, err := windows.SetInformationJobObject(outer, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits))); err != nil {
+	if _, err := windows.SetInformationJobObject(outer, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits))); err != nil {
 		f.t.Fatal(err)
 	}
 
@@ -113,7 +116,8 @@ func (f *fixture) agentInJob(mayLeave bool) (outer windows.Handle, said string) 
 	}
 
 	f.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(cmd.Process.Pid))
+	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false,
+		uint32(cmd.Process.Pid))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -52,8 +52,10 @@ func newJobs(instance string) (*jobs, error) {
 		return nil, fmt.Errorf("cannot say who may use jobs: %w", err)
 	}
 
-	j := &jobs{prefix: `Global\gozzard-` + instance + "-", trusted: []*windows.SID{self.User.Sid}, byKey: map[gozzard.Key]*job{}}
-	j.access = &windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})), SecurityDescriptor: sd}
+	j := &jobs{prefix: `Global\gozzard-` + instance + "-", trusted: []*windows.SID{self.User.Sid},
+		byKey: map[gozzard.Key]*job{}}
+	j.access = &windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})),
+		SecurityDescriptor: sd}
 	for _, kind := range []windows.WELL_KNOWN_SID_TYPE{windows.WinLocalSystemSid, windows.WinBuiltinAdministratorsSid} {
 		sid, err := windows.CreateWellKnownSid(kind)
 		if err != nil {
@@ -106,7 +108,8 @@ func (j *jobs) get(k gozzard.Key, make bool) (*job, error) {
 		return nil, fmt.Errorf("cannot open job %s: %w", windows.UTF16PtrToString(name), err)
 	}
 	if err := j.checkOwner(h); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot use job %s: %w", windows.UTF16PtrToString(name), err), windows.CloseHandle(h))
+		return nil, errors.Join(fmt.Errorf("cannot use job %s: %w", windows.UTF16PtrToString(name), err),
+			windows.CloseHandle(h))
 	}
 
 	x := &job{handle: h}
@@ -199,7 +202,8 @@ func (j *jobs) give(k gozzard.Key, p supervise.Proc) error {
 
 	defer windows.CloseHandle(process)
 	var theirs windows.Handle
-	if err := windows.DuplicateHandle(windows.CurrentProcess(), x.handle, process, &theirs, jobQuery, false, 0); err != nil {
+	if err := windows.DuplicateHandle(windows.CurrentProcess(), x.handle, process, &theirs, jobQuery, false,
+		0); err != nil {
 		return fmt.Errorf("cannot give handle of job to pid %d: %w", p.PID, err)
 	}
 
@@ -273,7 +277,8 @@ func jobMembers(h windows.Handle) ([]int, error) {
 	const head = 2 // JOBOBJECT_BASIC_PROCESS_ID_LIST begins with two 32-bit counts: at most so many words
 	for room := 16; ; {
 		buf := make([]uintptr, head+room)
-		err := windows.QueryInformationJobObject(h, windows.JobObjectBasicProcessIdList, uintptr(unsafe.Pointer(&buf[0])), uint32(len(buf))*uint32(unsafe.Sizeof(buf[0])), nil)
+		err := windows.QueryInformationJobObject(h, windows.JobObjectBasicProcessIdList,
+			uintptr(unsafe.Pointer(&buf[0])), uint32(len(buf))*uint32(unsafe.Sizeof(buf[0])), nil)
 		counts := (*[2]uint32)(unsafe.Pointer(&buf[0]))
 		switch {
 		case errors.Is(err, windows.ERROR_MORE_DATA), err == nil && counts[1] < counts[0] && int(counts[0]) > room:

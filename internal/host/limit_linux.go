@@ -18,8 +18,9 @@ const (
 	cpuPeriod   = 100_000 // microseconds, the kernel's own default
 	minCPUQuota = 1_000   // the least it takes
 	minMemory   = 1 << 20 // below this nothing can even start
-	maxTasks    = 4096    // of one process's tree: far above what a service has, far below what a fork bomb needs to hurt
-	noQuota     = "-1"
+	// of one process's tree: far above what a service has, far below what a fork bomb needs to hurt
+	maxTasks = 4096
+	noQuota  = "-1"
 )
 
 // The controllers that are used where the machine has them.
@@ -46,7 +47,8 @@ type limits struct {
 // findLimits finds out which controllers can be used. Without cgroup v2 nothing says which processes belong
 // together, and nothing is limited.
 func (h *Host) findLimits() *limits {
-	l := &limits{cpus: h.cpus, mem: h.mem, two: map[string]bool{}, one: map[string]string{}, want: map[string]gozzard.Resource{}}
+	l := &limits{cpus: h.cpus, mem: h.mem, two: map[string]bool{}, one: map[string]string{},
+		want: map[string]gozzard.Resource{}}
 
 	if h.groups == nil {
 		return l
@@ -263,7 +265,8 @@ func (l *limits) tasks(folder string) []string {
 	r := l.want[folder]
 	l.mu.Unlock()
 	var files []string
-	for controller, wanted := range map[string]bool{cpuController: r.CPU > 0, memoryController: r.Mem > 0, pidsController: true} {
+	for controller, wanted := range map[string]bool{cpuController: r.CPU > 0, memoryController: r.Mem > 0,
+		pidsController: true} {
 		if base := l.one[controller]; base != "" && wanted {
 			files = append(files, filepath.Join(base, folder, "tasks"))
 		}
@@ -315,7 +318,8 @@ func move(dir string, pids []int) error {
 		if has[pid] {
 			continue
 		}
-		if err := writeExisting(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid)); err != nil && !errors.Is(err, unix.ESRCH) && !isAbsent(err) {
+		if err := writeExisting(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid)); err != nil &&
+			!errors.Is(err, unix.ESRCH) && !isAbsent(err) {
 			return fmt.Errorf("cannot move pid %d: %w", pid, err)
 		}
 	}

@@ -119,7 +119,8 @@ func TestP9TasksAreBounded(t *testing.T) {
 	k, s := f.key("a"), f.spec("bomb")
 	pids := f.oldGroup(k, "pids")
 	s.Identity.PIDPath = f.dir + "/daemon.pid"
-	p := f.daemon(k, s, f.script("bomb", "while [ ! -e "+f.dir+"/go ]; do sleep 0.01; done; i=0; while [ $i -lt 200 ]; do sleep 300 & i=$((i+1)); done; wait")).Proc
+	p := f.daemon(k, s, f.script("bomb", "while [ ! -e "+f.dir+
+		"/go ]; do sleep 0.01; done; i=0; while [ $i -lt 200 ]; do sleep 300 & i=$((i+1)); done; wait")).Proc
 
 	if err := os.WriteFile(pids+"/pids.max", []byte("50"), 0o644); err != nil {
 		t.Fatal(err)
@@ -128,7 +129,10 @@ func TestP9TasksAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	f.eventually("forks were refused", func() bool { return !strings.HasSuffix(content(t, pids+"/pids.events"), "max 0") })
+	f.eventually("forks were refused", func() bool {
+		return !strings.HasSuffix(content(t, pids+"/pids.events"),
+			"max 0")
+	})
 
 	if n, err := strconv.Atoi(content(t, pids+"/pids.current")); err != nil || n > 50 {
 		t.Errorf("%d tasks (%v)", n, err)

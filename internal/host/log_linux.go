@@ -58,7 +58,8 @@ type procLog struct {
 }
 
 func openLogs(stateDir string, size int64, age time.Duration) (*logs, error) {
-	l := &logs{dir: filepath.Join(stateDir, "logs"), size: size, age: age, open: map[string]*procLog{}, inodes: map[fileID]struct{}{}}
+	l := &logs{dir: filepath.Join(stateDir, "logs"), size: size, age: age, open: map[string]*procLog{},
+		inodes: map[fileID]struct{}{}}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make folder for logs: %w", err)
 	}

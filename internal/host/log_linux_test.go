@@ -49,14 +49,16 @@ func TestLogHasWhatTheProcessAndItsCommandsPrint(t *testing.T) {
 	}
 
 	f.run(k, s, false, "echo of a stop command")
-	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionReload, Command: "echo reloaded", Timeout: time.Minute, Keeps: true})
+	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionReload,
+		Command: "echo reloaded", Timeout: time.Minute, Keeps: true})
 	if err != nil || res.Output != "reloaded" {
 		t.Errorf("%+v %v", res, err)
 	}
 
 	const want = "第一\nsecond\nthird\nreloaded\n"
 	c := f.ReadLog(gozzard.LogQuery{ID: gozzard.NewOpID(), Key: k, Offset: 0})
-	if string(c.Data) != want || c.Offset != 0 || c.Next != int64(len(want)) || c.Error != "" || c.ID == (gozzard.OpID{}) {
+	if string(c.Data) != want || c.Offset != 0 || c.Next != int64(len(want)) || c.Error != "" ||
+		c.ID == (gozzard.OpID{}) {
 		t.Errorf("%+v %q", c, c.Data)
 	}
 
@@ -64,7 +66,8 @@ func TestLogHasWhatTheProcessAndItsCommandsPrint(t *testing.T) {
 	if string(c.Data) != "third\nreloaded\n" || c.Next != int64(len(want)) || c.Offset != c.Next-int64(len(c.Data)) {
 		t.Errorf("%+v %q", c, c.Data)
 	}
-	if c = f.ReadLog(gozzard.LogQuery{Key: k, Offset: 1 << 40}); c.Next != int64(len(want)) || len(c.Data) != 0 || c.Error != "" {
+	if c = f.ReadLog(gozzard.LogQuery{Key: k, Offset: 1 << 40}); c.Next != int64(len(want)) || len(c.Data) != 0 ||
+		c.Error != "" {
 		t.Errorf("beyond the end: %+v", c)
 	}
 }
@@ -75,8 +78,9 @@ func TestLogPositionsSurviveRotationAndRestart(t *testing.T) {
 	line := func(i int) string { return fmt.Sprintf("line %06d %s\n", i, strings.Repeat("x", 80)) }
 	const perRound = 1000 // about 95 KB
 	print := func(round int) {
-		f.run(k, s, true, fmt.Sprintf(`awk 'BEGIN { x = sprintf("%%80s", ""); gsub(" ", "x", x); for (i = %d; i < %d; i++) printf "line %%06d %%s\n", i, x }'`,
-			round*perRound, (round+1)*perRound))
+		f.run(k, s, true,
+			fmt.Sprintf(`awk 'BEGIN { x = sprintf("%%80s", ""); gsub(" ", "x", x); for (i = %d; i < %d; i++) printf "line %%06d %%s\n", i, x }'`,
+				round*perRound, (round+1)*perRound))
 	}
 
 	var all []byte
@@ -231,7 +235,8 @@ func TestLogThatWasRemovedBeginsAnew(t *testing.T) {
 	if res := f.run(k, s, true, "echo again"); res.Output != "again" {
 		t.Errorf("%+v", res)
 	}
-	if c := f.ReadLog(gozzard.LogQuery{Key: k, Offset: 11}); string(c.Data) != "again\n" || c.Offset != 11 || c.Next != 17 {
+	if c := f.ReadLog(gozzard.LogQuery{Key: k, Offset: 11}); string(c.Data) != "again\n" || c.Offset != 11 ||
+		c.Next != 17 {
 		t.Errorf("%+v %q", c, c.Data)
 	}
 }
@@ -242,10 +247,12 @@ func TestTT4LogBelongsToTheAgent(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("a"), f.spec("x")
 	s.Identity.User = "nobody"
-	res := f.run(k, s, true, "echo one >>/dev/stdout; echo two >/dev/stderr; cat </dev/stdout; cat <&1; chmod 777 /dev/stdout; ln -L /dev/stdout here; ls "+f.logDir(k))
+	res := f.run(k, s, true,
+		"echo one >>/dev/stdout; echo two >/dev/stderr; cat </dev/stdout; cat <&1; chmod 777 /dev/stdout; ln -L /dev/stdout here; ls "+f.logDir(k))
 	if n := strings.Count(res.Output, "ermission denied") + strings.Count(res.Output, "not permitted"); n < 4 {
 		t.Errorf("%+v", res)
 	}
+
 	fi, err := os.Stat(f.logDir(k) + "/current.log")
 	if err != nil || fi.Mode().Perm() != 0o622 {
 		t.Errorf("%v %v", fi, err)

@@ -77,7 +77,8 @@ func (n names) script() string {
 // a name: an editor that has a service's file open must not be taken for the service.
 func isInterpreter(base string) bool {
 	switch strings.TrimRight(base, "0123456789.-") {
-	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox", "python", "pypy", "perl", "ruby", "node", "nodejs", "php", "php-cli",
+	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox", "python", "pypy", "perl", "ruby", "node",
+		"nodejs", "php", "php-cli",
 		"java", "lua", "luajit", "tclsh", "mono", "dotnet", "Rscript", "R", "guile", "deno", "bun":
 		return true
 	}

@@ -57,7 +57,8 @@ func resume(process windows.Handle) error {
 // registerWait has a callback made by windows.NewCallback called with id, once, when the process ends.
 func registerWait(process windows.Handle, callback, id uintptr) (windows.Handle, error) {
 	var wait windows.Handle
-	r, _, err := registerWaitForObject.Call(uintptr(unsafe.Pointer(&wait)), uintptr(process), callback, id, windows.INFINITE, waitOnce|waitInThread)
+	r, _, err := registerWaitForObject.Call(uintptr(unsafe.Pointer(&wait)), uintptr(process), callback, id,
+		windows.INFINITE, waitOnce|waitInThread)
 	if r == 0 {
 		return 0, os.NewSyscallError("RegisterWaitForSingleObject", err)
 	}

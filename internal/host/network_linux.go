@@ -20,7 +20,8 @@ const (
 
 	// Sockets without a peer have moved nothing, and those that the kernel keeps for itself (TIME_WAIT) belong to
 	// no process.
-	statesWithBytes = 1<<1 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11 // ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING
+	// ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING
+	statesWithBytes = 1<<1 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11
 )
 
 // tcpBytes fills in, for the inodes that are keys of want, how many bytes these sockets have moved in and out. One
@@ -121,7 +122,8 @@ func readSocket(b []byte, want map[uint64]int64) {
 		}
 		if kind == diagTCPInfo && size >= 4+bytesReceived+8 { // kernels before 4.1 do not count
 			info := b[4:size]
-			want[inode] = int64(binary.NativeEndian.Uint64(info[bytesAcked:]) + binary.NativeEndian.Uint64(info[bytesReceived:]))
+			want[inode] = int64(binary.NativeEndian.Uint64(info[bytesAcked:]) +
+				binary.NativeEndian.Uint64(info[bytesReceived:]))
 		}
 		b = b[min(len(b), (size+3)&^3):]
 	}

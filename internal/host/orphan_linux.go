@@ -34,7 +34,8 @@ func (h *Host) collectOrphans() {
 	}
 
 	var ended unix.Siginfo
-	if err := unix.Waitid(unix.P_ALL, 0, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil || ended.Signo == 0 {
+	if err := unix.Waitid(unix.P_ALL, 0, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil ||
+		ended.Signo == 0 {
 		return // the usual case, for the price of one call: no child has ended
 	}
 
@@ -56,7 +57,8 @@ func (h *Host) collectOrphans() {
 
 func (h *Host) isOrphan(pid int) bool {
 	st, err := h.proc.Stat(pid)
-	if err != nil || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(pid) || h.fronts.has(pid) || h.watch.watching(pid) {
+	if err != nil || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(pid) || h.fronts.has(pid) ||
+		h.watch.watching(pid) {
 		return false
 	}
 	path, err := h.proc.Cgroup(pid)

@@ -12,7 +12,8 @@ import (
 // FuzzPIDFile: only the plain decimal of a pid that a service can have is one, whoever wrote the file.
 func FuzzPIDFile(f *testing.F) {
 	z := fuzztest.New(f)
-	for _, s := range []string{"4437\n", " 4437 ", "1", "0", "-1", "+4437", "004437", "4194304", "4194305", "4437\n1", "4437\x00", "0x1155", "٤٤٣٧", "99999999999999999999", ""} {
+	for _, s := range []string{"4437\n", " 4437 ", "1", "0", "-1", "+4437", "004437", "4194304", "4194305", "4437\n1",
+		"4437\x00", "0x1155", "٤٤٣٧", "99999999999999999999", ""} {
 		z.Add([]byte(s))
 	}
 

@@ -89,7 +89,8 @@ func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.T
 
 // readOpened reads the file behind a descriptor that cannot be read through, and no other.
 func readOpened(fd int, buf []byte) (int, error) {
-	in, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	in, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd),
+		unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, err
 	}

@@ -64,7 +64,8 @@ func TestPlainExecIsTheProcess(t *testing.T) {
 		}
 	}
 
-	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "exec /no/such/program", Timeout: time.Minute, Keeps: true, Front: time.Minute})
+	res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "exec /no/such/program",
+		Timeout: time.Minute, Keeps: true, Front: time.Minute})
 	if err != nil || res.ExitCode != 127 || res.Output == "" { // in the words of the shell
 		t.Errorf("a missing program: %+v, %v", res, err)
 	}

@@ -55,7 +55,8 @@ func TestTE1NamesAndFoldersAreLiteral(t *testing.T) {
 		if err != nil || res.ExitCode != 0 || res.Output != "" {
 			t.Fatalf("%q: %+v %v", s, res, err)
 		}
-		if got, want := content(t, dir+"/seen"), s+"\x00"+s+"\x00"+dir+"\nx\x00"; got != strings.TrimSpace(want) && got != want {
+		if got, want := content(t, dir+"/seen"), s+"\x00"+s+"\x00"+dir+"\nx\x00"; got != strings.TrimSpace(want) &&
+			got != want {
 			t.Errorf("%q was seen as %q", s, got)
 		}
 		if _, err := f.Find(gozzard.Key{Namespace: s, Name: s}, spec); err != nil {
@@ -84,9 +85,15 @@ func TestTE3PIDFilesOfOtherKinds(t *testing.T) {
 		make   func(path string) error
 		reason string
 	}{
-		"hard link":    {func(path string) error { return os.Link(real, path) }, "has 2 names"},
-		"device":       {func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))) }, "not a regular file"},
-		"block device": {func(path string) error { return unix.Mknod(path, unix.S_IFBLK|0o666, int(unix.Mkdev(7, 200))) }, "not a regular file"},
+		"hard link": {func(path string) error { return os.Link(real, path) }, "has 2 names"},
+		"device": {func(path string) error {
+			return unix.Mknod(path, unix.S_IFCHR|0o666,
+				int(unix.Mkdev(1, 3)))
+		}, "not a regular file"},
+		"block device": {func(path string) error {
+			return unix.Mknod(path, unix.S_IFBLK|0o666,
+				int(unix.Mkdev(7, 200)))
+		}, "not a regular file"},
 		"fifo":         {func(path string) error { return syscall.Mkfifo(path, 0o666) }, "not a regular file"},
 		"link":         {func(path string) error { return os.Symlink(real, path) }, "symbolic link"},
 		"link to self": {func(path string) error { return os.Symlink(path, path) }, "symbolic link"},
@@ -103,7 +110,8 @@ func TestTE3PIDFilesOfOtherKinds(t *testing.T) {
 		s.Identity.PIDPath = path
 		began := time.Now()
 		got, err := f.Find(f.key("a"), s)
-		if err != nil || !got.Proc.IsZero() || !strings.Contains(got.Reason, c.reason) || time.Since(began) > 5*time.Second {
+		if err != nil || !got.Proc.IsZero() || !strings.Contains(got.Reason, c.reason) ||
+			time.Since(began) > 5*time.Second {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}
 	}
@@ -123,7 +131,11 @@ func TestTE3SwappedPIDFileKillsNobodyElse(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		f.eventually("it runs", func() bool { st, err := proc.Stat(cmd.Process.Pid); return err == nil && st.Comm() == "svc" })
+		f.eventually("it runs", func() bool {
+			st, err := proc.Stat(cmd.Process.Pid)
+			return err == nil &&
+				st.Comm() == "svc"
+		})
 		return cmd
 	}
 
@@ -243,7 +255,8 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	stop, swapped := swapper(t, s.Identity.SetupPath, []func(string) error{link("app"), link(out), link("../out"), link(in)})
+	stop, swapped := swapper(t, s.Identity.SetupPath,
+		[]func(string) error{link("app"), link(out), link("../out"), link(in)})
 	k := f.key("a")
 	refused, late, entered := 0, 0, 0
 	begin := time.Now()
@@ -257,7 +270,8 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 			refused++
 			continue
 		}
-		res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop}[entered%2],
+		res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s,
+			Action:  []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop}[entered%2],
 			Command: "touch made-" + strconv.Itoa(i), Timeout: 20 * time.Second})
 		switch {
 		case err == nil && res.ExitCode == 0:
@@ -308,7 +322,8 @@ func TestTE4FolderBehindAClosedOne(t *testing.T) {
 	if err == nil || err.Error() != "setup_path "+inner+": user nobody may not enter it" {
 		t.Errorf("nobody: %v", err)
 	}
-	if c, err := proc.Credentials(os.Getpid()); err != nil || c.UIDs != [4]uint32{} { // only a thread acted as the account
+	// only a thread acted as the account
+	if c, err := proc.Credentials(os.Getpid()); err != nil || c.UIDs != [4]uint32{} {
 		t.Errorf("the agent itself: %+v %v", c, err)
 	}
 }
@@ -320,9 +335,11 @@ func TestTE4AccountInThreeGroups(t *testing.T) {
 	if os.Getenv(inside) == "" {
 		dir := t.TempDir()
 		for name, more := range map[string]string{
-			"passwd": "gozzthree:x:54301:54301::/:/bin/sh\n", "group": "gozzthree:x:54301:\ngozzweb:x:54302:gozzthree\ngozzlog:x:54303:other,gozzthree\ngozznot:x:54304:other\n",
+			"passwd": "gozzthree:x:54301:54301::/:/bin/sh\n",
+			"group":  "gozzthree:x:54301:\ngozzweb:x:54302:gozzthree\ngozzlog:x:54303:other,gozzthree\ngozznot:x:54304:other\n",
 		} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content(t, "/etc/"+name)+"\n"+more), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content(t, "/etc/"+name)+"\n"+more),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -333,7 +350,8 @@ func TestTE4AccountInThreeGroups(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		switch {
-		case errors.Is(err, exec.ErrNotFound), errors.As(err, &exit) && (exit.ExitCode() == 77 || strings.Contains(string(out), "unshare failed")):
+		case errors.Is(err, exec.ErrNotFound), errors.As(err, &exit) &&
+			(exit.ExitCode() == 77 || strings.Contains(string(out), "unshare failed")):
 			t.Skipf("no private view of /etc here: %v %s", err, out)
 		case err != nil:
 			t.Errorf("%v\n%s", err, out)
@@ -358,7 +376,8 @@ func TestTE4AccountInThreeGroups(t *testing.T) {
 		}
 	}
 
-	for group, member := range map[string]bool{"gozzlog": true, "gozzweb": true, "gozzthree": true, "gozznot": false, "no-such-group": false} {
+	for group, member := range map[string]bool{"gozzlog": true, "gozzweb": true, "gozzthree": true, "gozznot": false,
+		"no-such-group": false} {
 		p, err := policy.Parse("x", fmt.Appendf(nil, `{users: ["@%s"], path_prefixes: ["/"]}`, group))
 		if err != nil {
 			t.Fatal(err)

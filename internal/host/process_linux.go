@@ -26,7 +26,8 @@ func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
 	if h.hasPidfd {
 		switch fd, err = openPidfd(p.PID); {
 		case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL):
-			return -1, os.ErrProcessDone // gone, or the number is now that of a thread of another process, as new and old kernels say it
+			// gone, or the number is now that of a thread of another process, as new and old kernels say it
+			return -1, os.ErrProcessDone
 		case err != nil:
 			return -1, err
 		}

@@ -51,11 +51,13 @@ func TestFindDoesNotTakeTheCommandForTheProcess(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("a"), f.spec("svc")
 	path := f.program("svc")
-	for _, keeps := range []bool{true, false} { // a foreground program that the shell turned into, and a version command
+	// a foreground program that the shell turned into, and a version command
+	for _, keeps := range []bool{true, false} {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _ = f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "echo $$ >shell.pid; exec " + path + " 0.5", Timeout: time.Minute, Keeps: keeps})
+			_, _ = f.Run(t.Context(), supervise.Run{Key: k, Spec: s,
+				Command: "echo $$ >shell.pid; exec " + path + " 0.5", Timeout: time.Minute, Keeps: keeps})
 		}()
 		f.eventually("the shell has become the program", func() bool {
 			b, err := os.ReadFile(f.dir + "/shell.pid")
@@ -99,7 +101,8 @@ func TestFindByPIDFile(t *testing.T) {
 
 	s.Identity.ProcName = "nginx"
 	got, err := f.Find(k, s)
-	want := "pid file " + s.Identity.PIDPath + " names pid " + strconv.Itoa(found.Proc.PID) + `, whose command is "svc", not "nginx"`
+	want := "pid file " + s.Identity.PIDPath + " names pid " + strconv.Itoa(found.Proc.PID) +
+		`, whose command is "svc", not "nginx"`
 	if err != nil || got.Reason != want {
 		t.Errorf("%+v %v, want %s", got, err, want)
 	}
@@ -193,7 +196,8 @@ func TestFindLooksAtOwners(t *testing.T) {
 }
 
 func TestPIDFileText(t *testing.T) {
-	for s, want := range map[string]int{"2": 2, "42\n": 42, "  4194304 \r\n": 4194304, "": 0, "01": 0, "1": 0, "+5": 0, "4194305": 0, "5\x00": 0} {
+	for s, want := range map[string]int{"2": 2, "42\n": 42, "  4194304 \r\n": 4194304, "": 0, "01": 0, "1": 0,
+		"+5": 0, "4194305": 0, "5\x00": 0} {
 		if got, ok := host.ParsePID([]byte(s)); ok != (want != 0) || ok && got != want {
 			t.Errorf("%q: %d %v", s, got, ok)
 		}
@@ -208,7 +212,8 @@ func TestIdentityIsMoreThanThePID(t *testing.T) {
 	later, otherBoot := p, p
 	later.Start++
 	otherBoot.BootID = "another"
-	for name, x := range map[string]supervise.Proc{"later process with the pid": later, "process before the reboot": otherBoot, "none": {}} {
+	for name, x := range map[string]supervise.Proc{"later process with the pid": later,
+		"process before the reboot": otherBoot, "none": {}} {
 		if f.Alive(x) {
 			t.Errorf("%s is alive", name)
 		}
@@ -235,7 +240,8 @@ func TestIdentityIsMoreThanThePID(t *testing.T) {
 }
 
 func TestWatchOfANonChild(t *testing.T) {
-	for name, change := range map[string]func(*host.Host){"pidfd": func(*host.Host) {}, "by looking": host.ForgetPidfd} {
+	for name, change := range map[string]func(*host.Host){"pidfd": func(*host.Host) {},
+		"by looking": host.ForgetPidfd} {
 		t.Run(name, func(t *testing.T) {
 			f := newHost(t)
 			change(f.Host)
@@ -303,7 +309,8 @@ func TestWatchAfterClose(t *testing.T) {
 	if !f.Alive(p) {
 		t.Error("Close touched the process")
 	}
-	if _, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "exit 0", Timeout: time.Second}); err == nil {
+	if _, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: "exit 0",
+		Timeout: time.Second}); err == nil {
 		t.Error("a closed host runs commands")
 	}
 }
@@ -350,9 +357,11 @@ func TestSampleAndInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(d.Cmdline, "/busy 参数") || d.PID != p.PID || d.Stat != "S" || d.Threads != 1 || d.MemKB <= 0 || d.Elapsed < 0 {
+	if !strings.HasSuffix(d.Cmdline, "/busy 参数") || d.PID != p.PID || d.Stat != "S" || d.Threads != 1 ||
+		d.MemKB <= 0 || d.Elapsed < 0 {
 		t.Errorf("%+v", d)
 	}
+
 	if age := time.Now().Unix() - d.StartedAt; age < 0 || age > 60 {
 		t.Errorf("started %d s ago", age)
 	}
@@ -416,7 +425,8 @@ func TestP12OrphanStorm(t *testing.T) {
 	done := make(chan error, 1)
 	k, s := f.key("storm"), f.spec("x")
 	go func() {
-		_, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do (true &); i=$((i+1)); done", storm), Keeps: true})
+		_, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s,
+			Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do (true &); i=$((i+1)); done", storm), Keeps: true})
 		done <- err
 	}()
 
@@ -433,7 +443,8 @@ func TestP12OrphanStorm(t *testing.T) {
 
 	began := time.Now()
 	f.eventually("no zombies are left", func() bool { return f.zombies() == 0 })
-	t.Logf("P12: %d orphans, %d wrong exit codes in %d, no zombies after %v", storm, wrong, commands, time.Since(began).Round(time.Millisecond))
+	t.Logf("P12: %d orphans, %d wrong exit codes in %d, no zombies after %v", storm, wrong, commands,
+		time.Since(began).Round(time.Millisecond))
 
 	if wrong > 0 {
 		t.Errorf("%d exit codes of %d are wrong", wrong, commands)
@@ -471,7 +482,8 @@ func BenchmarkRun(b *testing.B) {
 	defer h.Close()
 	k := gozzard.Key{Namespace: "bench", Name: "run"}
 	for b.Loop() {
-		if _, err := h.Run(b.Context(), supervise.Run{Key: k, Spec: &gozzard.Spec{}, Command: ":", Timeout: time.Minute}); err != nil {
+		if _, err := h.Run(b.Context(), supervise.Run{Key: k, Spec: &gozzard.Spec{}, Command: ":",
+			Timeout: time.Minute}); err != nil {
 			b.Fatal(err)
 		}
 	}

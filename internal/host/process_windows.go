@@ -44,7 +44,8 @@ func open(p supervise.Proc, access uint32) (windows.Handle, error) {
 
 // openPID opens whoever has a pid now. Windows takes the three numbers behind a pid for the same, so it is asked back.
 func openPID(pid int, access uint32) (windows.Handle, error) {
-	h, err := windows.OpenProcess(access|windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
+	h, err := windows.OpenProcess(access|windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false,
+		uint32(pid))
 	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) { // nobody has it
 		return 0, os.ErrProcessDone
 	}
@@ -91,13 +92,16 @@ func argsOf(h windows.Handle) ([]string, error) {
 	buf := make([]uintptr, most/unsafe.Sizeof(uintptr(0))+1)
 	size := uint32(len(buf)) * uint32(unsafe.Sizeof(uintptr(0)))
 	var n uint32
-	if err := windows.NtQueryInformationProcess(h, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]), size, &n); err != nil {
+	if err := windows.NtQueryInformationProcess(h, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]),
+		size, &n); err != nil {
 		return nil, os.NewSyscallError("NtQueryInformationProcess", err)
 	}
+
 	args, err := windows.DecomposeCommandLine((*windows.NTUnicodeString)(unsafe.Pointer(&buf[0])).String())
 	if err != nil {
 		return nil, fmt.Errorf("cannot take command line apart: %w", err)
 	}
+
 	return args, nil
 }
 
@@ -215,7 +219,8 @@ func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
 	d = gozzard.Detail{
 		PID: p.PID, Cmdline: cleanCmdline(h.cmdline(process)), Threads: st.threads,
 		UTime: int64(st.user.Seconds()), STime: int64(st.kernel.Seconds()),
-		CPUAvg: float64(percent(st.user+st.kernel, age, h.cpus)), MemKB: st.memory >> 10, Mem: 100 * float64(st.memory) / float64(h.mem),
+		CPUAvg: float64(percent(st.user+st.kernel, age, h.cpus)), MemKB: st.memory >> 10,
+		Mem:       100 * float64(st.memory) / float64(h.mem),
 		StartedAt: started.Unix(), Elapsed: int64(age.Seconds()), ZoneOffset: zone,
 	}
 	return d, nil

@@ -15,7 +15,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-var reuses = flag.Int("host.reuses", 200, "how often a pid is used again in the test of P13, and a pid file swapped in that of P14; their figure is for 10000")
+var reuses = flag.Int("host.reuses", 200,
+	"how often a pid is used again in the test of P13, and a pid file swapped in that of P14; their figure is for 10000")
 
 // bystander starts a process with a wanted pid; nil when somebody else was faster.
 func bystander(t *testing.T, pid int) *exec.Cmd {
@@ -191,7 +192,8 @@ func TestP14SwappedPIDFile(t *testing.T) {
 		t.Error(err)
 	}
 
-	t.Logf("P14: %d strangers taken in %d looks during %d swaps, the slowest took %v", taken, looks, swapped.Load(), slowest)
+	t.Logf("P14: %d strangers taken in %d looks during %d swaps, the slowest took %v", taken, looks, swapped.Load(),
+		slowest)
 
 	if taken != 0 || slowest > 5*time.Second {
 		t.Errorf("%d strangers were taken, the slowest look took %v", taken, slowest)

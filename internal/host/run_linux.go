@@ -162,7 +162,8 @@ func (h *Host) finish(c *command) supervise.Result {
 	if c.run.Keeps {
 		h.resetOOMScore(c)
 	} else {
-		h.killRun(c) // before the shell is collected: until then its pid, and so its session's number, is not used again
+		// before the shell is collected: until then its pid, and so its session's number, is not used again
+		h.killRun(c)
 	}
 
 	c.unhook()

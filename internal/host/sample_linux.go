@@ -190,12 +190,14 @@ func (s *sampler) readAll() (err error) {
 
 // tree sums up a process and its descendants. looked says whether their descriptors were looked at, too, for which
 // the budget must suffice.
-func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours func(fileID) bool) (u supervise.Usage, used uint64, looked bool) {
+func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours func(fileID) bool) (u supervise.Usage,
+	used uint64, looked bool) {
 	clear(s.seen)
 	from, all := len(s.sockets), *budget == lookedPerSample
 	looked = true
 	s.todo = append(s.todo[:0], root)
-	for len(s.todo) > 0 && int(u.Procs) <= len(s.stats) { // bounded: pids that change during the pass could make a circle
+	// bounded: pids that change during the pass could make a circle
+	for len(s.todo) > 0 && int(u.Procs) <= len(s.stats) {
 		place := s.todo[len(s.todo)-1]
 		s.todo = s.todo[:len(s.todo)-1]
 		st := &s.stats[place]

@@ -61,7 +61,8 @@ func TestSampleCountsFilesHeldForWritingOnce(t *testing.T) {
 	if got := after.Disk - before.Disk; got < 3<<20+5 || got >= 4<<20 {
 		t.Errorf("%d bytes are held for writing", got)
 	}
-	if n, err := proc.FDs(os.Getpid()); err != nil || int(after.FD)-n < 0 || int(after.FD)-n > 2 { // a sample itself has a folder open
+	// a sample itself has a folder open
+	if n, err := proc.FDs(os.Getpid()); err != nil || int(after.FD)-n < 0 || int(after.FD)-n > 2 {
 		t.Errorf("%d descriptors, there are %d (%v)", after.FD, n, err)
 	}
 }
@@ -70,7 +71,8 @@ func TestSampleLeavesOutTheLog(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("a"), f.spec("talker")
 	s.Identity.PIDPath = f.dir + "/daemon.pid"
-	script := f.script("talker", "head -c 100000 /dev/zero; head -c 5000 /dev/zero >own; exec 9>>own; echo >flag; sleep 300; :")
+	script := f.script("talker",
+		"head -c 100000 /dev/zero; head -c 5000 /dev/zero >own; exec 9>>own; echo >flag; sleep 300; :")
 	p := f.daemon(k, s, script).Proc
 	f.eventually("the file is held", func() bool { return exists(f.dir + "/flag") })
 	if u := f.Sample([]supervise.Proc{p})[0]; u.Disk != 5000 || u.Procs < 1 {

@@ -120,8 +120,9 @@ func (s *sampler) readAll() error {
 		created := windows.Filetime{LowDateTime: uint32(in.CreateTime), HighDateTime: uint32(in.CreateTime >> 32)}
 		s.at[int(in.UniqueProcessID)] = int32(len(s.stats))
 		s.stats = append(s.stats, stat{
-			pid: int(in.UniqueProcessID), parent: int(in.InheritedFromUniqueProcessID), start: uint64(created.Nanoseconds()),
-			user: time.Duration(in.UserTime) * 100, kernel: time.Duration(in.KernelTime) * 100,
+			pid: int(in.UniqueProcessID), parent: int(in.InheritedFromUniqueProcessID),
+			start: uint64(created.Nanoseconds()),
+			user:  time.Duration(in.UserTime) * 100, kernel: time.Duration(in.KernelTime) * 100,
 			memory: int64(in.WorkingSetSize), handles: int32(in.HandleCount), threads: int(in.NumberOfThreads),
 		})
 		s.first, s.next = append(s.first, -1), append(s.next, -1)
@@ -133,7 +134,8 @@ func (s *sampler) readAll() error {
 
 	for i := range s.stats {
 		parent, ok := s.at[s.stats[i].parent]
-		if ok && parent != int32(i) && s.stats[parent].start <= s.stats[i].start { // else the parent has ended, and its pid is now another's
+		// else the parent has ended, and its pid is now another's
+		if ok && parent != int32(i) && s.stats[parent].start <= s.stats[i].start {
 			s.next[i], s.first[parent] = s.first[parent], int32(i)
 		}
 	}
@@ -145,7 +147,8 @@ func (s *sampler) readAll() error {
 func (s *sampler) take() error {
 	for range 10 {
 		var need uint32
-		err := windows.NtQuerySystemInformation(windows.SystemProcessInformation, unsafe.Pointer(&s.picture[0]), uint32(8*len(s.picture)), &need)
+		err := windows.NtQuerySystemInformation(windows.SystemProcessInformation, unsafe.Pointer(&s.picture[0]),
+			uint32(8*len(s.picture)), &need)
 		if err == nil {
 			return nil
 		}

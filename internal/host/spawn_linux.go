@@ -42,9 +42,11 @@ func (h *Host) spawn(c *command) error {
 			}
 		}
 
-		for _, file := range tasks { // 0 is the thread that writes, which costs no lock of the whole machine as moving another does
+		// 0 is the thread that writes, which costs no lock of the whole machine as moving another does
+		for _, file := range tasks {
 			if err := writeExisting(file, "0"); err != nil {
-				h.log.Warn("command is started without limit", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+				h.log.Warn("command is started without limit", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name,
+					"err", err)
 			}
 		}
 

@@ -54,7 +54,9 @@ func TestTI2CommandHasExactlyWhatItShould(t *testing.T) {
 		t.Fatalf("%+v %v", res, err)
 	}
 
-	got := slices.DeleteFunc(strings.Split(content(t, f.dir+"/dump"), "\n"), func(l string) bool { return strings.HasPrefix(l, "SHLVL=") || strings.HasPrefix(l, "_=") })
+	got := slices.DeleteFunc(strings.Split(content(t, f.dir+"/dump"), "\n"),
+		func(l string) bool { return strings.HasPrefix(l, "SHLVL=") || strings.HasPrefix(l, "_=") })
+
 	for i, l := range got { // the run's name is random
 		if strings.HasPrefix(l, "0::") {
 			got[i], _, _ = strings.Cut(l, "/keep-")
@@ -68,10 +70,14 @@ func TestTI2CommandHasExactlyWhatItShould(t *testing.T) {
 
 	log := f.logDir(k) + "/current.log"
 	want := []string{
-		"GOZZARD_NAME=环境", "GOZZARD_NAMESPACE=测试", "GOZZARD_OP_ID=" + op.String(), "HOME=" + u.HomeDir, "LANG=C.UTF-8", "LOGNAME=nobody",
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PWD=" + f.dir, "SHELL=/bin/sh", "TZ=Asia/Shanghai", "USER=nobody",
-		"fd 0 /dev/null", "fd 1 " + log, "fd 2 " + log, "umask 0022", "sid own", "0::/gozzard/" + f.opt.Instance + "/" + host.KeyFolder(k),
-		fmt.Sprintf("Uid:\t%s\t%[1]s\t%[1]s\t%[1]s", u.Uid), fmt.Sprintf("Gid:\t%s\t%[1]s\t%[1]s\t%[1]s", u.Gid), "Groups:\t" + u.Gid,
+		"GOZZARD_NAME=环境", "GOZZARD_NAMESPACE=测试", "GOZZARD_OP_ID=" + op.String(), "HOME=" + u.HomeDir,
+		"LANG=C.UTF-8", "LOGNAME=nobody",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PWD=" + f.dir, "SHELL=/bin/sh",
+		"TZ=Asia/Shanghai", "USER=nobody",
+		"fd 0 /dev/null", "fd 1 " + log, "fd 2 " + log, "umask 0022", "sid own",
+		"0::/gozzard/" + f.opt.Instance + "/" + host.KeyFolder(k),
+		fmt.Sprintf("Uid:\t%s\t%[1]s\t%[1]s\t%[1]s", u.Uid), fmt.Sprintf("Gid:\t%s\t%[1]s\t%[1]s\t%[1]s", u.Gid),
+		"Groups:\t" + u.Gid,
 		"SigBlk:\t0000000000000000", ownSignals(t, "SigIgn:"), "CapInh:\t0000000000000000", "CapPrm:\t0000000000000000",
 		"CapEff:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1",
 	}
@@ -120,7 +126,8 @@ func TestTE4PrivilegesAreGivenUp(t *testing.T) {
 		}
 		slices.Sort(want)
 		slices.Sort(groups)
-		if fmt.Sprint(c.UIDs[0]) != u.Uid || c.UIDs[0] != c.UIDs[2] || c.UIDs[0] != c.UIDs[3] || fmt.Sprint(c.GIDs[2]) != u.Gid ||
+		if fmt.Sprint(c.UIDs[0]) != u.Uid || c.UIDs[0] != c.UIDs[2] || c.UIDs[0] != c.UIDs[3] ||
+			fmt.Sprint(c.GIDs[2]) != u.Gid ||
 			name != "root" && (!c.NoNewPrivs || !slices.Equal(want, groups)) || name == "root" && c.NoNewPrivs {
 			t.Errorf("%s: %+v, groups %v", name, c, groups)
 		}
@@ -155,7 +162,8 @@ func TestTE4SetuidProgramsGiveNothing(t *testing.T) {
 }
 
 func TestTE4WrongCredentialsAreSeen(t *testing.T) {
-	good := procfs.Credentials{UIDs: [4]uint32{7, 7, 7, 7}, GIDs: [4]uint32{8, 8, 8, 8}, Groups: []uint32{8, 9}, NoNewPrivs: true}
+	good := procfs.Credentials{UIDs: [4]uint32{7, 7, 7, 7}, GIDs: [4]uint32{8, 8, 8, 8}, Groups: []uint32{8, 9},
+		NoNewPrivs: true}
 	if r := host.CredentialsDiffer(good, 7, 8, []uint32{9, 8, 8}, true); r != "" {
 		t.Error(r)
 	}
@@ -219,7 +227,8 @@ func TestCommandsTakeTheirNormalPlace(t *testing.T) {
 	}
 
 	s.Identity.User = "root"
-	res := f.run(f.key("chosen"), s, true, "sh -c 'echo 300 >/proc/self/oom_score_adj; exec sleep 300' </dev/null >/dev/null 2>&1 & until grep -qx 300 /proc/$!/oom_score_adj; do sleep 0.01; done; echo $!")
+	res := f.run(f.key("chosen"), s, true,
+		"sh -c 'echo 300 >/proc/self/oom_score_adj; exec sleep 300' </dev/null >/dev/null 2>&1 & until grep -qx 300 /proc/$!/oom_score_adj; do sleep 0.01; done; echo $!")
 	if got := content(t, "/proc/"+strings.TrimSpace(res.Output)+"/oom_score_adj"); got != "300" {
 		t.Errorf("a place that a process has chosen became %s", got)
 	}

@@ -63,7 +63,8 @@ func ownSubtree(fs procfs.FS, mount string) (subtree, error) {
 
 // isDelegated: whoever may make groups in one and put processes into it may arrange what is below.
 func isDelegated(dir string) bool {
-	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil && unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil
+	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil &&
+		unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil
 }
 
 // CgroupSubtree says where an agent would put the cgroups of its processes, and whether controllers can be handed

@@ -50,7 +50,8 @@ func newSupervised(t *testing.T) *supervised {
 	v.needsCgroups()
 
 	v.s = supervise.New(supervise.Options{
-		Host: v, Changed: func(gozzard.Status) {}, Removed: func(gozzard.Key) {}, Event: func(gozzard.Event) {}, Log: testLog(t),
+		Host: v, Changed: func(gozzard.Status) {}, Removed: func(gozzard.Key) {}, Event: func(gozzard.Event) {},
+		Log: testLog(t),
 	})
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -172,7 +173,8 @@ func TestExitOfACommandThatBecameTheProcess(t *testing.T) {
 	path, flag := f.script("svc", "while [ ! -e $1 ]; do sleep 0.01; done; exit 7"), f.dir+"/flag"
 	ended := make(chan supervise.Result, 1)
 	go func() {
-		res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionStart, Command: "exec " + path + " " + flag, Timeout: time.Minute,
+		res, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionStart,
+			Command: "exec " + path + " " + flag, Timeout: time.Minute,
 			Keeps: true, Front: time.Hour})
 		if err != nil {
 			t.Error(err)

@@ -33,12 +33,15 @@ func FuzzCleanOutput(f *testing.F) {
 	z := fuzztest.New(f)
 	z.Add([]byte("a\nb"), false)
 	z.Add([]byte("\xff\x80\x1b[31m"), true)
+
 	z.Fuzz(func(t *testing.T, b []byte, cut bool) {
 		s := host.CleanOutput(b, cut)
-		if !utf8.ValidString(s) || len(s) > 4<<10 || strings.Count(s, "\n") > 19 || strings.ContainsAny(s, "\x00\x1b\r") {
+		if !utf8.ValidString(s) || len(s) > 4<<10 || strings.Count(s, "\n") > 19 ||
+			strings.ContainsAny(s, "\x00\x1b\r") {
 			t.Fatalf("%q", s)
 		}
-		if c := host.CleanCmdline([]string{string(b)}); !utf8.ValidString(c) || len(c) > 1<<10 || strings.Contains(c, "\n") {
+		if c := host.CleanCmdline([]string{string(b)}); !utf8.ValidString(c) || len(c) > 1<<10 ||
+			strings.Contains(c, "\n") {
 			t.Fatalf("%q", c)
 		}
 	})
@@ -53,8 +56,10 @@ func TestNames(t *testing.T) {
 		{"comm", "nginx", "nginx", "", nil, true},
 		{"executable", "nginx", "worker", "/usr/sbin/nginx", nil, true},
 		{"first argument", "redis-server", "x", "/opt/r", []string{"/opt/redis-server", "*:6379"}, true},
-		{"script of an interpreter", "app.py", "python3", "/usr/bin/python3.11", []string{"python3", "-u", "/opt/app.py"}, true},
-		{"script after three arguments", "app.py", "python3", "/usr/bin/python3", []string{"python3", "-a", "-b", "-c", "app.py"}, false},
+		{"script of an interpreter", "app.py", "python3", "/usr/bin/python3.11",
+			[]string{"python3", "-u", "/opt/app.py"}, true},
+		{"script after three arguments", "app.py", "python3", "/usr/bin/python3",
+			[]string{"python3", "-a", "-b", "-c", "app.py"}, false},
 		{"file of an editor", "nginx", "vim", "/usr/bin/vim", []string{"vim", "/usr/sbin/nginx"}, false},
 		{"pretended interpreter", "nginx", "vim", "/usr/bin/vim", []string{"sh", "/usr/sbin/nginx"}, false},
 		{"cut by the kernel", "a-very-long-service", "a-very-long-ser", "", nil, true},

@@ -50,7 +50,8 @@ func newWatcher() (*watcher, error) {
 		return nil, errors.Join(fmt.Errorf("cannot make eventfd: %w", err), unix.Close(ep))
 	}
 
-	w := &watcher{epoll: ep, wake: ev, done: make(chan struct{}), watches: map[uint64]*watch{}, polled: map[uint64]*watch{}, pids: map[int]int{}}
+	w := &watcher{epoll: ep, wake: ev, done: make(chan struct{}), watches: map[uint64]*watch{},
+		polled: map[uint64]*watch{}, pids: map[int]int{}}
 	w.fired = sync.NewCond(&w.mu)
 
 	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, ev, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
@@ -159,7 +160,8 @@ func (w *watcher) loop() {
 	for {
 		n, err := unix.EpollWait(w.epoll, events, w.patience())
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			panic(fmt.Sprintf("epoll: %v", err)) // only a descriptor closed by a stranger does that; going on would miss every exit
+			// only a descriptor closed by a stranger does that; going on would miss every exit
+			panic(fmt.Sprintf("epoll: %v", err))
 		}
 		for _, ev := range events[:max(n, 0)] {
 			id := uint64(uint32(ev.Fd)) | uint64(uint32(ev.Pad))<<32

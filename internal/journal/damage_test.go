@@ -113,7 +113,8 @@ func TestTornTailKeepsID(t *testing.T) {
 		got, recs, side := reopen(t, data[:cut])
 		checkPrefix(t, recs)
 		if want := whole(data, cut); got != id || len(recs) != want || len(side) > 0 {
-			t.Errorf("cut at %d: same id %v, %d records, want %d, side file %d bytes", cut, got == id, len(recs), want, len(side))
+			t.Errorf("cut at %d: same id %v, %d records, want %d, side file %d bytes", cut, got == id, len(recs),
+				want, len(side))
 		}
 	}
 
@@ -138,7 +139,8 @@ func TestRecordBehindDamageChangesID(t *testing.T) {
 }
 
 func TestNotAJournalAtAll(t *testing.T) {
-	for _, text := range []string{"", "x", "hello, this is no journal but it is longer than a header of one would be, by far"} {
+	for _, text := range []string{"", "x",
+		"hello, this is no journal but it is longer than a header of one would be, by far"} {
 		_, recs, side := reopen(t, []byte(text))
 		if len(recs) != 0 || string(side) != text {
 			t.Errorf("%q: %d records, side file %q", text, len(recs), side)
@@ -161,7 +163,8 @@ func TestOnlySomeDamagedFilesAreKept(t *testing.T) {
 
 // The golden files were written once, each by its version, and must be readable for ever.
 func TestGolden(t *testing.T) {
-	entries := []journal.Entry{{Type: 1, Body: []byte(`{"session":1}`)}, {Type: 200}, {Type: 3, Body: []byte("进程\x00\xff")}}
+	entries := []journal.Entry{{Type: 1, Body: []byte(`{"session":1}`)}, {Type: 200},
+		{Type: 3, Body: []byte("进程\x00\xff")}}
 	data := journal.Encode([16]byte{0xA1, 0xB2, 15: 0xFF}, 41, 43, entries...)
 
 	if *update {
@@ -178,7 +181,8 @@ func TestGolden(t *testing.T) {
 		t.Errorf("what is written has changed; that needs a new format version (-golden +now):\n%s", d)
 	}
 
-	want := []journal.Record{{LSN: 42, Type: 1, Body: entries[0].Body}, {LSN: 43, Type: 200, Body: []byte{}}, {LSN: 44, Type: 3, Body: entries[2].Body}}
+	want := []journal.Record{{LSN: 42, Type: 1, Body: entries[0].Body}, {LSN: 43, Type: 200, Body: []byte{}},
+		{LSN: 44, Type: 3, Body: entries[2].Body}}
 	for _, name := range []string{"v1", "v2"} {
 		golden, err := os.ReadFile("testdata/" + name + ".journal")
 		must(t, err)

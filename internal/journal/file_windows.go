@@ -16,7 +16,8 @@ func checkOwner(string, fs.FileInfo) error { return nil }
 // lockFile locks one byte far behind the content, so that the pid stays readable.
 func lockFile(f *os.File) error {
 	at := &windows.Overlapped{OffsetHigh: 1}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
+	err := windows.LockFileEx(windows.Handle(f.Fd()),
+		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return errLocked
 	}

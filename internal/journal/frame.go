@@ -90,10 +90,13 @@ func decodeHeader(b []byte) (h header, version uint32, ok bool) {
 	if len(b) < preambleEnd || string(b[:8]) != magic || binary.LittleEndian.Uint32(b[12:]) != checksum(b[:12]) {
 		return header{}, 0, false
 	}
+
 	version = binary.LittleEndian.Uint32(b[8:])
-	if version == 0 || version > FormatVersion || len(b) < headerSize || binary.LittleEndian.Uint32(b[40:]) != checksum(b[16:40]) {
+	if version == 0 || version > FormatVersion || len(b) < headerSize ||
+		binary.LittleEndian.Uint32(b[40:]) != checksum(b[16:40]) {
 		return header{}, version, false
 	}
+
 	copy(h.id[:], b[16:])
 	h.base = binary.LittleEndian.Uint64(b[32:])
 	h.mark = binary.LittleEndian.Uint64(b[markAt:])
@@ -179,7 +182,8 @@ func scan(b []byte) scanned {
 func recordIn(b []byte, last uint64) bool {
 	for at := 0; at+frameHead <= len(b); at++ {
 		lsn := binary.LittleEndian.Uint64(b[at+8:])
-		if at > 0 && (lsn == 0 || lsn > last+uint64(len(b))) { // cheap first: a checksum per byte of a long tail would be quadratic
+		// cheap first: a checksum per byte of a long tail would be quadratic
+		if at > 0 && (lsn == 0 || lsn > last+uint64(len(b))) {
 			continue
 		}
 		if _, _, ok := decodeFrame(b[at:]); ok {

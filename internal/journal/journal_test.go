@@ -26,7 +26,8 @@ func entry(i int) journal.Entry {
 
 func open(t *testing.T, dir string) (*journal.Journal, []journal.Record) {
 	t.Helper()
-	j, recs, err := journal.Open(dir, journal.Options{Reserve: 4096, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	j, recs, err := journal.Open(dir, journal.Options{Reserve: 4096,
+		Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
@@ -101,7 +102,8 @@ func TestWhatWasAppendedIsReadBack(t *testing.T) {
 
 func TestTooLargeIsRefused(t *testing.T) {
 	j, _ := open(t, t.TempDir())
-	if _, err := j.Append(true, journal.Entry{Body: make([]byte, journal.MaxBody+1)}); !errors.Is(err, journal.ErrTooLarge) {
+	if _, err := j.Append(true, journal.Entry{Body: make([]byte, journal.MaxBody+1)}); !errors.Is(err,
+		journal.ErrTooLarge) {
 		t.Errorf("got %v", err)
 	}
 	if lsn, err := j.Append(true, journal.Entry{Type: 1}); lsn != 1 || err != nil {
@@ -157,7 +159,9 @@ func TestConcurrentAppendsShareSyncs(t *testing.T) {
 
 func TestFailedSyncIsFatalAndNeverRepeated(t *testing.T) {
 	var fatal []error
-	j, _, err := journal.Open(t.TempDir(), journal.Options{Reserve: -1, Fatal: func(err error) { fatal = append(fatal, err) }})
+	j, _, err := journal.Open(t.TempDir(), journal.Options{Reserve: -1,
+		Fatal: func(err error) { fatal = append(fatal, err) }})
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +189,8 @@ func TestOneProcessAtATime(t *testing.T) {
 	dir := t.TempDir()
 	j, _ := open(t, dir)
 	_, _, err := journal.Open(dir, journal.Options{})
-	if want := fmt.Sprintf("state folder in use by pid %d", os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("state folder in use by pid %d", os.Getpid()); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("second Open: %v, want %q", err, want)
 	}
 	closeIt(t, j)

@@ -13,7 +13,8 @@ const maxDamaged = 8
 
 // load reads the file, makes it whole and leaves it open at its end, everything in it durable.
 func (j *Journal) load() ([]Record, error) {
-	if err := os.Remove(j.path(newName)); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a compaction that a crash ended
+	// of a compaction that a crash ended
+	if err := os.Remove(j.path(newName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot clear state folder: %w", err)
 	}
 	if err := checkFile(j.path(fileName)); err != nil {
@@ -86,15 +87,19 @@ func (j *Journal) resume(s *scanned, size int, version uint32) error {
 // once, so a crash in between only repeats this.
 func (j *Journal) salvage(s *scanned, data []byte) error {
 	bad := data[s.end:]
+
 	if _, _, ok := decodeHeader(data); !ok {
 		bad = data
 	}
+
 	name, err := j.quarantine(bad)
 	if err != nil {
 		return err
 	}
+
 	h := header{id: newID(), base: s.base, mark: s.last()}
-	j.o.Log.Error("journal was damaged: kept its valid part under a new id", "dir", j.dir, "records", len(s.records), "lsn", s.last(),
+	j.o.Log.Error("journal was damaged: kept its valid part under a new id", "dir", j.dir, "records", len(s.records),
+		"lsn", s.last(),
 		"synced", s.mark, "damaged", name)
 	return j.install(h, data[min(headerSize, s.end):s.end])
 }

@@ -61,7 +61,8 @@ func (j *Journal) dropReserve() bool {
 		j.o.Log.Error("cannot give journal reserve up", "dir", j.dir, "error", err)
 		return false
 	}
-	j.o.Log.Error("disk of the state folder is full: only ends of operations are recorded until there is room", "dir", j.dir)
+	j.o.Log.Error("disk of the state folder is full: only ends of operations are recorded until there is room", "dir",
+		j.dir)
 	return true
 }
 

@@ -49,8 +49,9 @@ type doorman struct {
 func newDoorman(secret string, gate Gate) (d *doorman, hubPassword string) {
 	hubPassword = rand.Text() + rand.Text()
 	return &doorman{
-		hub: sha256.Sum256([]byte(hubPassword)), agents: sha256.Sum256([]byte(secret)), gate: gate, refused: func(string) {},
-		guests: map[string]*guest{}, joined: map[string][]uint64{}, out: map[string]time.Time{}, sweep: sweepAt,
+		hub: sha256.Sum256([]byte(hubPassword)), agents: sha256.Sum256([]byte(secret)), gate: gate,
+		refused: func(string) {},
+		guests:  map[string]*guest{}, joined: map[string][]uint64{}, out: map[string]time.Time{}, sweep: sweepAt,
 	}, hubPassword
 }
 
@@ -61,7 +62,8 @@ func (d *doorman) Check(c server.ClientAuthentication) bool {
 	}
 
 	opts := c.GetOpts()
-	given := sha256.Sum256([]byte(opts.Password)) // equal lengths: the comparison tells nothing about the secret, its length included
+	// equal lengths: the comparison tells nothing about the secret, its length included
+	given := sha256.Sum256([]byte(opts.Password))
 
 	if opts.Username == hubUser {
 		if subtle.ConstantTimeCompare(given[:], d.hub[:]) != 1 {

@@ -23,23 +23,28 @@ func BenchmarkFanOut(b *testing.B) {
 }
 
 func benchCommand() *gozzard.Command {
-	spec := gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "worker"}, Policy: gozzard.DefaultPolicy()})
+	spec := gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "worker"},
+		Policy: gozzard.DefaultPolicy()})
 	key := gozzard.Key{Namespace: "gsekit", Name: "worker-1"}
 	return &gozzard.Command{Kind: gozzard.CommandOperate, Session: 1, Ops: []gozzard.Op{
-		{ID: gozzard.NewOpID(), Ref: gozzard.AttemptRef{Task: 1, Index: 1}, Gen: 1, Action: gozzard.ActionStart, Key: key, Spec: spec},
+		{ID: gozzard.NewOpID(), Ref: gozzard.AttemptRef{Task: 1, Index: 1}, Gen: 1, Action: gozzard.ActionStart,
+			Key: key, Spec: spec},
 	}}
 }
 
 func benchReport() *gozzard.Report {
 	return &gozzard.Report{Kind: gozzard.ReportResults, Session: 1, Results: []gozzard.OpReport{
-		{ID: gozzard.NewOpID(), Ref: gozzard.AttemptRef{Task: 1, Index: 1}, Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}},
+		{ID: gozzard.NewOpID(), Ref: gozzard.AttemptRef{Task: 1, Index: 1}, Phase: gozzard.PhaseDone,
+			Outcome: gozzard.Outcome{Code: gozzard.CodeOK}},
 	}}
 }
 
 func fanOutGozzard(b *testing.B, n int) {
 	br := broker(b, "127.0.0.1:0")
 	var back sync.WaitGroup
-	h := hub(b, nats.HubOptions{Broker: br, Limits: nats.Limits{Messages: -1, Bytes: -1}, Receive: func(gozzard.AgentID, int, *gozzard.Report) { back.Done() }})
+	h := hub(b, nats.HubOptions{Broker: br, Limits: nats.Limits{Messages: -1, Bytes: -1},
+		Receive: func(gozzard.AgentID, int, *gozzard.Report) { back.Done() }})
+
 	report, up := benchReport(), make(chan struct{}, n)
 	for i := range n {
 		var l *nats.Link

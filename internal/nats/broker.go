@@ -20,7 +20,8 @@ const MinSecret = 32
 const (
 	pingInterval = 10 * time.Second
 	maxPingsOut  = 2
-	dialTimeout  = 30 * time.Second // also for authentication: a short one makes a fleet that comes back all at once fail for ever
+	// also for authentication: a short one makes a fleet that comes back all at once fail for ever
+	dialTimeout  = 30 * time.Second
 	readyTimeout = 10 * time.Second
 
 	// The broker knows one bound for all connections. It is sized for the hub, which every agent sends to; what
@@ -70,8 +71,10 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 		return nil, errors.New("cannot start the broker: certificates need both TLS and a gate")
 	}
 	if len(o.Secret) < MinSecret && o.Gate == nil {
-		return nil, fmt.Errorf("cannot start the broker: the join secret must have at least %d bytes, has %d", MinSecret, len(o.Secret))
+		return nil, fmt.Errorf("cannot start the broker: the join secret must have at least %d bytes, has %d",
+			MinSecret, len(o.Secret))
 	}
+
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -123,13 +126,14 @@ func brokerOptions(o BrokerOptions, guard *doorman) (*server.Options, error) {
 		CustomClientAuthentication: guard,
 		NoSigs:                     true,
 		NoSystemAccount:            true, // no $SYS services to find fault with
-		NoHeaderSupport:            true, // nothing of ours uses headers, and the broker's own (tracing) name subjects to send to
-		MaxPayload:                 MaxMessage,
-		MaxPending:                 maxPending,
-		MaxSubs:                    maxSubs,
-		PingInterval:               pingInterval,
-		MaxPingsOut:                maxPingsOut,
-		AuthTimeout:                dialTimeout.Seconds(),
+		// nothing of ours uses headers, and the broker's own (tracing) name subjects to send to
+		NoHeaderSupport: true,
+		MaxPayload:      MaxMessage,
+		MaxPending:      maxPending,
+		MaxSubs:         maxSubs,
+		PingInterval:    pingInterval,
+		MaxPingsOut:     maxPingsOut,
+		AuthTimeout:     dialTimeout.Seconds(),
 	}
 
 	if o.TLS != nil {

@@ -21,7 +21,8 @@ func TestThereAndBack(t *testing.T) {
 		a := link(t, o)
 		eventually(t, "the link", a.isUp)
 
-		if err := h.Send("a1", 7, &gozzard.Command{Kind: gozzard.CommandWelcome, Session: 3, Interval: time.Minute}); err != nil {
+		if err := h.Send("a1", 7, &gozzard.Command{Kind: gozzard.CommandWelcome, Session: 3,
+			Interval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -149,12 +150,13 @@ func TestManyLinks(t *testing.T) {
 	h := hub(t, nats.HubOptions{Broker: b, Receive: in.receive})
 	var links [n]*end
 	for i := range links {
-		links[i] = link(t, nats.LinkOptions{URL: b.Addr(), Agent: agentID(i), Cloud: i % 3, Command: func(c *gozzard.Command) {
-			results := []gozzard.OpReport{{ID: c.Ops[0].ID, Phase: gozzard.PhaseDone}}
-			if err := links[i].Send(&gozzard.Report{Kind: gozzard.ReportResults, Results: results}); err != nil {
-				t.Error(err)
-			}
-		}})
+		links[i] = link(t, nats.LinkOptions{URL: b.Addr(), Agent: agentID(i), Cloud: i % 3,
+			Command: func(c *gozzard.Command) {
+				results := []gozzard.OpReport{{ID: c.Ops[0].ID, Phase: gozzard.PhaseDone}}
+				if err := links[i].Send(&gozzard.Report{Kind: gozzard.ReportResults, Results: results}); err != nil {
+					t.Error(err)
+				}
+			}})
 	}
 
 	for i := range links {
@@ -231,22 +233,24 @@ func TestFloodOfStatus(t *testing.T) {
 	var results, normal atomic.Uint64
 	var once atomic.Bool
 	// Without limits: this is about what happens behind them.
-	h := hub(t, nats.HubOptions{Broker: b, Limits: nats.Limits{Messages: -1, Bytes: -1}, Receive: func(from gozzard.AgentID, _ int, r *gozzard.Report) {
-		switch {
-		case r.Kind == gozzard.ReportResults:
-			results.Add(1)
-		case from == "normal":
-			normal.Add(1)
-		case !once.Swap(true):
-			close(stuck)
-			<-release
-		}
-	}})
+	h := hub(t, nats.HubOptions{Broker: b, Limits: nats.Limits{Messages: -1, Bytes: -1},
+		Receive: func(from gozzard.AgentID, _ int, r *gozzard.Report) {
+			switch {
+			case r.Kind == gozzard.ReportResults:
+				results.Add(1)
+			case from == "normal":
+				normal.Add(1)
+			case !once.Swap(true):
+				close(stuck)
+				<-release
+			}
+		}})
 
 	flooder := link(t, nats.LinkOptions{Broker: b, Agent: "flooder"})
 	other := link(t, nats.LinkOptions{Broker: b, Agent: "normal"})
 	eventually(t, "the links", func() bool { return flooder.isUp() && other.isUp() })
-	status := &gozzard.Report{Kind: gozzard.ReportStatus, Statuses: []gozzard.Status{{Message: strings.Repeat("x", 60_000)}}}
+	status := &gozzard.Report{Kind: gozzard.ReportStatus,
+		Statuses: []gozzard.Status{{Message: strings.Repeat("x", 60_000)}}}
 	for i := range 400 { // 24 MB
 		if err := flooder.Send(status); err != nil {
 			t.Fatal(err)
@@ -257,7 +261,8 @@ func TestFloodOfStatus(t *testing.T) {
 	}
 
 	for range 10 {
-		if err := errors.Join(other.Send(status), flooder.Send(&gozzard.Report{Kind: gozzard.ReportResults})); err != nil {
+		if err := errors.Join(other.Send(status),
+			flooder.Send(&gozzard.Report{Kind: gozzard.ReportResults})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -343,7 +348,12 @@ func TestHubOutlivesItsBrokerAndEnds(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- h.Run(context.Background()) }()
 	b.Close()
-	eventually(t, "the hub to notice", func() bool { return errors.Is(h.Send("a", 0, &gozzard.Command{}), nats.ErrDown) })
+
+	eventually(t, "the hub to notice", func() bool {
+		return errors.Is(h.Send("a", 0, &gozzard.Command{}),
+			nats.ErrDown)
+	})
+
 	h.Close()
 
 	if err := <-done; err != nil {
@@ -359,7 +369,8 @@ func TestCommandsOfANewerServer(t *testing.T) {
 	eventually(t, "the link", l.isUp)
 
 	for range 3 {
-		if err := h.Send("old", 0, &gozzard.Command{Version: gozzard.ProtocolVersion + 1, Kind: gozzard.CommandAck}); err != nil {
+		if err := h.Send("old", 0, &gozzard.Command{Version: gozzard.ProtocolVersion + 1,
+			Kind: gozzard.CommandAck}); err != nil {
 			t.Fatal(err)
 		}
 	}

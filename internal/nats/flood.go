@@ -134,7 +134,8 @@ type ruling struct {
 
 func newFloodgate(l Limits) *floodgate {
 	l.setDefaults()
-	return &floodgate{limits: l, now: time.Now, senders: map[string]*sender{}, sweep: sweepAt, offenders: map[gozzard.AgentID]*sender{}}
+	return &floodgate{limits: l, now: time.Now, senders: map[string]*sender{}, sweep: sweepAt,
+		offenders: map[gozzard.AgentID]*sender{}}
 }
 
 // admit takes a message of a peer into account. soft: it is status, which may go.
@@ -319,7 +320,8 @@ func (h *Hub) letIn(subject string, size int, soft bool) bool {
 	h.opts.Refused(RuleFlood)
 
 	if r.muted > 0 && h.said.first("flood "+name) {
-		h.opts.Log.Warn("agent sends more than it may and is muted; gozzard hosts shows it", "peer", name, "muted", r.muted)
+		h.opts.Log.Warn("agent sends more than it may and is muted; gozzard hosts shows it", "peer", name, "muted",
+			r.muted)
 	}
 
 	if r.putOut > 0 {
@@ -341,6 +343,7 @@ func (h *Hub) unreadable(name string) {
 	}
 	h.opts.Broker.keepOut(name, out)
 	if h.said.first("unreadable " + name) {
-		h.opts.Log.Warn("agent sends what cannot be read and is put out; gozzard hosts shows it", "peer", name, "out", out)
+		h.opts.Log.Warn("agent sends what cannot be read and is put out; gozzard hosts shows it", "peer", name, "out",
+			out)
 	}
 }

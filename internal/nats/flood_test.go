@@ -38,12 +38,14 @@ func (r *rules) count(rule string) int {
 }
 
 func statusBytes() []byte {
-	return wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportStatus, Statuses: []gozzard.Status{{Key: gozzard.Key{Namespace: "ns", Name: "p"}}}})
+	return wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportStatus,
+		Statuses: []gozzard.Status{{Key: gozzard.Key{Namespace: "ns", Name: "p"}}}})
 }
 
 // greatStatus is as long as a message may be.
 func greatStatus() []byte {
-	r := &gozzard.Report{Kind: gozzard.ReportStatus, Statuses: []gozzard.Status{{Key: gozzard.Key{Namespace: "ns", Name: "p"}}}}
+	r := &gozzard.Report{Kind: gozzard.ReportStatus,
+		Statuses: []gozzard.Status{{Key: gozzard.Key{Namespace: "ns", Name: "p"}}}}
 	r.Statuses[0].Message = strings.Repeat("m", nats.MaxMessage-1000)
 	return wire.AppendReport(nil, r)
 }
@@ -71,7 +73,8 @@ func TestTD3HonestBurst(t *testing.T) {
 	for i := range 2000 {
 		key := gozzard.Key{Namespace: "ns", Name: fmt.Sprintf("p%d", i)}
 		for _, r := range []*gozzard.Report{
-			{Kind: gozzard.ReportResults, Results: []gozzard.OpReport{{Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Message: message}}}},
+			{Kind: gozzard.ReportResults, Results: []gozzard.OpReport{{Phase: gozzard.PhaseDone,
+				Outcome: gozzard.Outcome{Message: message}}}},
 			{Kind: gozzard.ReportStatus, Statuses: []gozzard.Status{{Key: key, Message: message}}},
 		} {
 			if err := l.Send(r); err != nil {
@@ -107,7 +110,11 @@ func TestTD3StatusGoesFirst(t *testing.T) {
 		}
 	}
 
-	eventually(t, "all of it", func() bool { s := h.Stats(); return s.Statuses == 125 && s.Results == 25 && len(in.all()) == 100 })
+	eventually(t, "all of it", func() bool {
+		s := h.Stats()
+		return s.Statuses == 125 && s.Results == 25 &&
+			len(in.all()) == 100
+	})
 
 	if s := h.Stats(); s.Flooded != 50 {
 		t.Errorf("%d were dropped", s.Flooded)
@@ -118,11 +125,13 @@ func TestTD3StatusGoesFirst(t *testing.T) {
 func TestTD3AnswersAreNoFlood(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	var in inbox
-	h := hub(t, nats.HubOptions{Broker: b, Receive: in.receive, Limits: nats.Limits{Messages: 1e-6, MessageBurst: 40, Bytes: 1e-6, ByteBurst: 4 << 20}})
+	h := hub(t, nats.HubOptions{Broker: b, Receive: in.receive,
+		Limits: nats.Limits{Messages: 1e-6, MessageBurst: 40, Bytes: 1e-6, ByteBurst: 4 << 20}})
 	var self atomic.Pointer[end]
 	log := strings.Repeat("l", 256<<10)
 	l := link(t, nats.LinkOptions{URL: b.Addr(), Agent: "asked", Command: func(*gozzard.Command) {
-		if err := self.Load().Send(&gozzard.Report{Kind: gozzard.ReportLogs, Logs: &gozzard.LogChunk{Data: []byte(log)}}); err != nil {
+		if err := self.Load().Send(&gozzard.Report{Kind: gozzard.ReportLogs,
+			Logs: &gozzard.LogChunk{Data: []byte(log)}}); err != nil {
 			t.Error(err)
 		}
 	}})
@@ -178,9 +187,11 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 			if flag := h.Flag("evil"); !strings.Contains(flag, "muted until") {
 				t.Errorf("flag %q", flag)
 			}
-			if _, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo("0.evil", secret)); !errors.Is(err, natsgo.ErrAuthorization) {
+			if _, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo("0.evil", secret)); !errors.Is(err,
+				natsgo.ErrAuthorization) {
 				t.Errorf("it comes again: %v", err)
 			}
+
 			if r.count(nats.RuleFlood)+r.count(nats.RuleMalformed) == 0 || r.count(nats.RuleKeptOut) == 0 {
 				t.Errorf("counted %v", r.n)
 			}
@@ -204,7 +215,8 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 				t.Errorf("said %d times", n)
 			}
 
-			t.Logf("%d messages sent, %d came in, %d dropped unread", sent, h.Stats().Results+h.Stats().Statuses, h.Stats().Flooded)
+			t.Logf("%d messages sent, %d came in, %d dropped unread", sent, h.Stats().Results+h.Stats().Statuses,
+				h.Stats().Flooded)
 		})
 	}
 }

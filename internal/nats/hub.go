@@ -29,15 +29,17 @@ const (
 // HubOptions says where reports go. The funcs are called from several goroutines: in order and one at a time for
 // one agent and subject, at the same time for different agents, and for the results and the status of one agent.
 type HubOptions struct {
-	Broker    *Broker
-	Receive   func(from gozzard.AgentID, cloud int, r *gozzard.Report)
-	Malformed func(from gozzard.AgentID, err error) // a report that could not be read; wire.ErrNewer for one of a newer protocol; may be nil
+	Broker  *Broker
+	Receive func(from gozzard.AgentID, cloud int, r *gozzard.Report)
+	// a report that could not be read; wire.ErrNewer for one of a newer protocol; may be nil
+	Malformed func(from gozzard.AgentID, err error)
 
 	// Seal is how agents know whose command it is. nil: commands go as they are, for tests.
 	Seal Sealer
 
-	Limits  Limits            // of one agent
-	Refused func(rule string) // told of every message that was refused by Limits, and of those that cannot be read; may be nil
+	Limits Limits // of one agent
+	// told of every message that was refused by Limits, and of those that cannot be read; may be nil
+	Refused func(rule string)
 
 	Log *slog.Logger
 }
@@ -89,7 +91,8 @@ func NewHub(o HubOptions) (*Hub, error) {
 
 	h := &Hub{
 		opts: o, gone: make(chan struct{}), stop: make(chan struct{}),
-		results: newLanes(resultsPerAgent, resultsTotal), statuses: newLanes(statusPerAgent, statusTotal), gate: newFloodgate(o.Limits),
+		results: newLanes(resultsPerAgent, resultsTotal), statuses: newLanes(statusPerAgent, statusTotal),
+		gate: newFloodgate(o.Limits),
 	}
 	conn, err := natsgo.Connect("", h.connOptions()...)
 	if err != nil {
@@ -172,7 +175,8 @@ func (h *Hub) connOptions() []natsgo.Option {
 		natsgo.Name(hubUser),
 		natsgo.InProcessServer(h.opts.Broker.server),
 		natsgo.UserInfo(hubUser, h.opts.Broker.hubPassword),
-		natsgo.ReconnectWait(100*time.Millisecond), // the broker cuts a hub that reads too slowly; every agent waits for it to be back
+		// the broker cuts a hub that reads too slowly; every agent waits for it to be back
+		natsgo.ReconnectWait(100*time.Millisecond),
 		natsgo.ReconnectJitter(0, 0),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
 			log.Warn("broker reports a fault", "err", err)
@@ -252,7 +256,8 @@ func (h *Hub) receive(subject string, data []byte) {
 	case errors.Is(err, wire.ErrNewer):
 		h.newer.Add(1)
 		if h.said.first("newer " + name) {
-			h.opts.Log.Warn("agent speaks a newer protocol and is not understood", "agent", from.agent, "cloud", from.cloud, "err", err)
+			h.opts.Log.Warn("agent speaks a newer protocol and is not understood", "agent", from.agent, "cloud",
+				from.cloud, "err", err)
 		}
 		h.opts.Malformed(from.agent, err)
 	case err != nil:

@@ -69,12 +69,13 @@ type Link struct {
 	conn     atomic.Pointer[natsgo.Conn]
 	socket   atomic.Pointer[linkConn]           // the newest that was dialled
 	dialling atomic.Pointer[context.CancelFunc] // gives up the dial that is under way
-	fault    atomic.Pointer[string]             // why there is no connection; nil: there is one, or nothing was tried yet
-	up       atomic.Bool
-	refused  atomic.Bool // the newest failure was about the secret
-	faulty   atomic.Bool // a failure was logged since the last connect
-	said     onceEach
-	out      outbox
+	// why there is no connection; nil: there is one, or nothing was tried yet
+	fault   atomic.Pointer[string]
+	up      atomic.Bool
+	refused atomic.Bool // the newest failure was about the secret
+	faulty  atomic.Bool // a failure was logged since the last connect
+	said    onceEach
+	out     outbox
 
 	sent, received, malformed, newer, unopened, connects atomic.Uint64
 }
@@ -147,7 +148,10 @@ func (l *Link) Send(r *gozzard.Report) error {
 	if conn == nil {
 		return fmt.Errorf("cannot send report: %w", ErrDown)
 	}
-	if err := l.out.publish(conn, subject+l.name, func(b []byte) []byte { return wire.AppendReport(b, r) }); err != nil {
+	if err := l.out.publish(conn, subject+l.name, func(b []byte) []byte {
+		return wire.AppendReport(b,
+			r)
+	}); err != nil {
 		return fmt.Errorf("cannot send report: %w", err)
 	}
 
@@ -324,7 +328,8 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 	)
 
 	if l.opts.TLS != nil {
-		opts = append(opts, natsgo.Name(l.opts.Machine+"/"+l.run), natsgo.Secure(l.opts.TLS), natsgo.TLSHandshakeFirst())
+		opts = append(opts, natsgo.Name(l.opts.Machine+"/"+l.run), natsgo.Secure(l.opts.TLS),
+			natsgo.TLSHandshakeFirst())
 	} else {
 		opts = append(opts, natsgo.Name("agent"), natsgo.UserInfo(l.name, l.opts.Secret))
 	}
@@ -333,7 +338,8 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 		return append(opts, natsgo.InProcessServer(l.opts.Broker.server))
 	}
 
-	return append(opts, natsgo.SetCustomDialer(dialer{link: l, atEnd: func(f func()) func() bool { return context.AfterFunc(life, f) }}))
+	return append(opts, natsgo.SetCustomDialer(dialer{link: l,
+		atEnd: func(f func()) func() bool { return context.AfterFunc(life, f) }}))
 }
 
 // refusal says what the server does not believe.

@@ -55,7 +55,8 @@ func serverAddr(raw string, anywhere bool) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cannot read the server's address: %w", err)
 		}
-		if u.Scheme != "nats" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		if u.Scheme != "nats" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" ||
+			u.Fragment != "" {
 			return "", fmt.Errorf("%q is not of the form nats://host:port", u.Redacted())
 		}
 		hostport = u.Host

@@ -65,7 +65,8 @@ func newPost(conn *natsgo.Conn, sealer Sealer, stop <-chan struct{}, log *slog.L
 	if sealer == nil {
 		sealer = unsealed{}
 	}
-	return &post{conn: conn, sealer: sealer, log: log, queue: make(chan letter, postRoom), stop: stop, done: make(chan struct{})}
+	return &post{conn: conn, sealer: sealer, log: log, queue: make(chan letter, postRoom), stop: stop,
+		done: make(chan struct{})}
 }
 
 // hand takes a command.

@@ -44,7 +44,11 @@ func TestReconnectWithoutAServer(t *testing.T) {
 	}
 
 	e := link(t, nats.LinkOptions{URL: addr, Agent: agentID(1)})
-	eventually(t, "the reason", func() bool { up, fault := e.State(); return !up && strings.Contains(fault, "refused") })
+	eventually(t, "the reason", func() bool {
+		up, fault := e.State()
+		return !up &&
+			strings.Contains(fault, "refused")
+	})
 
 	for range 20 {
 		if err := e.Reconnect(); err != nil && !errors.Is(err, nats.ErrDown) {
@@ -81,7 +85,8 @@ func TestReconnectGivesUpADial(t *testing.T) {
 	closeFD := sync.OnceFunc(func() { _ = syscall.Close(fd) })
 	defer closeFD()
 
-	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+		syscall.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
 

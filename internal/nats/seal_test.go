@@ -34,12 +34,13 @@ func TestTT1NothingIsReadUnopened(t *testing.T) {
 
 	injector := hub(t, nats.HubOptions{Broker: b, Receive: new(inbox).receive}) // has all rights and no key
 	var lines logLines
-	a := link(t, nats.LinkOptions{URL: b.Addr(), Agent: "a1", Log: lines.logger(), Open: func(b []byte) ([]byte, error) {
-		if rest, ok := bytes.CutPrefix(b, append(seal, "a1"...)); ok {
-			return rest, nil
-		}
-		return nil, errors.New("no seal")
-	}})
+	a := link(t, nats.LinkOptions{URL: b.Addr(), Agent: "a1", Log: lines.logger(),
+		Open: func(b []byte) ([]byte, error) {
+			if rest, ok := bytes.CutPrefix(b, append(seal, "a1"...)); ok {
+				return rest, nil
+			}
+			return nil, errors.New("no seal")
+		}})
 
 	eventually(t, "the link", a.isUp)
 

@@ -71,7 +71,8 @@ func TestTS6AnAgentCannotPublishAsAnother(t *testing.T) {
 	forged := wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportResults})
 	order := wire.AppendCommand(nil, &gozzard.Command{Kind: gozzard.CommandGreet})
 	subjects := []string{
-		"res.0.victim", "st.0.victim", "res.1.evil", "st.1.evil", "res.0.evil.more", "res.0", "op.0.victim", "op.0.evil", "ev.0.evil",
+		"res.0.victim", "st.0.victim", "res.1.evil", "st.1.evil", "res.0.evil.more", "res.0", "op.0.victim",
+		"op.0.evil", "ev.0.evil",
 		"_INBOX.x", "$SYS.REQ.SERVER.PING", "$JS.API.INFO", "anything",
 	}
 	for i, s := range subjects {
@@ -120,7 +121,8 @@ func TestAnAgentCannotListenToOthers(t *testing.T) {
 
 	n := 0
 	for _, s := range []string{
-		">", "*.>", "*.*.*", "op.>", "op.*.*", "op.0.*", "op.0.victim", "op.*.evil", "op.1.evil", "res.>", "st.>", "res.0.evil", "st.0.evil",
+		">", "*.>", "*.*.*", "op.>", "op.*.*", "op.0.*", "op.0.victim", "op.*.evil", "op.1.evil", "res.>", "st.>",
+		"res.0.evil", "st.0.evil",
 		"_INBOX.>", "_INBOX.x", "$SYS.>", "$JS.>", "$JS.API.>", "op.0.evil.>",
 	} {
 		for _, queue := range []string{"", "workers", "op.0.evil", ">", "*"} {
@@ -165,9 +167,12 @@ func TestAnAgentCannotListenToOthers(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	for _, c := range []struct{ user, password string }{
-		{"", ""}, {"", secret}, {"0.a", ""}, {"0.a", secret[1:]}, {"0.a", secret + "x"}, {"0.a", strings.Repeat("x", 32)},
-		{"hub", secret}, {"hub", ""}, {"a", secret}, {".a", secret}, {"0.", secret}, {"0.*", secret}, {"0.>", secret}, {"*.a", secret},
-		{"0.a.b", secret}, {"-1.a", secret}, {"00.a", secret}, {"+0.a", secret}, {"0x1.a", secret}, {"9999999999999999999999.a", secret},
+		{"", ""}, {"", secret}, {"0.a", ""}, {"0.a", secret[1:]}, {"0.a", secret + "x"},
+		{"0.a", strings.Repeat("x", 32)},
+		{"hub", secret}, {"hub", ""}, {"a", secret}, {".a", secret}, {"0.", secret}, {"0.*", secret}, {"0.>", secret},
+		{"*.a", secret},
+		{"0.a.b", secret}, {"-1.a", secret}, {"00.a", secret}, {"+0.a", secret}, {"0x1.a", secret},
+		{"9999999999999999999999.a", secret},
 		{"0." + strings.Repeat("a", 65), secret}, {"0.a b", secret}, {"0.ä", secret},
 	} {
 		conn, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo(c.user, c.password))
@@ -220,28 +225,34 @@ func TestWrongSecretIsSaid(t *testing.T) {
 }
 
 func TestOnlyLoopback(t *testing.T) {
-	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:4222", "10.0.0.1:4222", "example.com:4222", "[fe80::1%lo]:4222", "localhost.example.com:1"} {
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:4222", "10.0.0.1:4222", "example.com:4222",
+		"[fe80::1%lo]:4222", "localhost.example.com:1"} {
 		b, err := nats.StartBroker(nats.BrokerOptions{Listen: addr, Secret: secret})
 		if err == nil {
 			b.Close()
 		}
-		want := "agents can only be served on loopback until enrolment and TLS are set up: " + addr + " is not a loopback address"
+		want := "agents can only be served on loopback until enrolment and TLS are set up: " + addr +
+			" is not a loopback address"
 		if err == nil || err.Error() != want {
 			t.Errorf("broker on %s: got %v", addr, err)
 		}
 		for _, url := range []string{addr, "nats://" + addr} {
-			_, err = nats.NewLink(nats.LinkOptions{URL: url, Agent: "a", Secret: secret, Command: func(*gozzard.Command) {}})
-			if err == nil || !strings.Contains(err.Error(), "loopback") && !strings.Contains(err.Error(), "invalid URL escape") {
+			_, err = nats.NewLink(nats.LinkOptions{URL: url, Agent: "a", Secret: secret,
+				Command: func(*gozzard.Command) {}})
+			if err == nil || !strings.Contains(err.Error(), "loopback") &&
+				!strings.Contains(err.Error(), "invalid URL escape") {
 				t.Errorf("link to %s: got %v", url, err)
 			}
 		}
 	}
 
 	for _, url := range []string{
-		"tls://127.0.0.1:1", "ws://127.0.0.1:1", "nats://u:p@127.0.0.1:1", "nats://127.0.0.1:1,192.0.2.1:1", "nats://127.0.0.1:1/x", "127.0.0.1", "nats://",
+		"tls://127.0.0.1:1", "ws://127.0.0.1:1", "nats://u:p@127.0.0.1:1", "nats://127.0.0.1:1,192.0.2.1:1",
+		"nats://127.0.0.1:1/x", "127.0.0.1", "nats://",
 		"127.0.0.1:99999",
 	} {
-		if _, err := nats.NewLink(nats.LinkOptions{URL: url, Agent: "a", Secret: secret, Command: func(*gozzard.Command) {}}); err == nil {
+		if _, err := nats.NewLink(nats.LinkOptions{URL: url, Agent: "a", Secret: secret,
+			Command: func(*gozzard.Command) {}}); err == nil {
 			t.Errorf("link to %s was accepted", url)
 		}
 	}
@@ -271,9 +282,11 @@ func TestPortInUse(t *testing.T) {
 		t.Fatal("two brokers on one port")
 	}
 
-	if !strings.Contains(err.Error(), "cannot start the broker") || !strings.Contains(err.Error(), "address already in use") {
+	if !strings.Contains(err.Error(), "cannot start the broker") ||
+		!strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
 	}
+
 	if time.Since(start) > 20*time.Second {
 		t.Error("it took long to say so")
 	}

@@ -40,9 +40,11 @@ func (t *talkers) look(s *server.Server, g *floodgate, now time.Time) (loud []st
 		seen[c.Cid] = is
 		heard := g.arrivedSince(c.AuthorizedUser) // what came in at the hub is judged there
 		if !known && c.Start.Before(t.at) {
-			continue // it has been here for long and is among the first now: what it said before the last look is not known
+			// it has been here for long and is among the first now: what it said before the last look is not known
+			continue
 		}
-		if l.Messages > 0 && float64(is.messages-was.messages-heard.messages) > l.Messages*span+float64(l.MessageBurst) ||
+		if l.Messages > 0 && float64(is.messages-was.messages-heard.messages) > l.Messages*span+
+			float64(l.MessageBurst) ||
 			l.Bytes > 0 && float64(is.bytes-was.bytes-heard.bytes) > l.Bytes*span+float64(l.ByteBurst) {
 			loud = append(loud, c.AuthorizedUser)
 		}
@@ -68,7 +70,8 @@ func (h *Hub) watch(stop <-chan struct{}) {
 			h.opts.Refused(RuleFlood)
 			h.opts.Broker.keepOut(name, out)
 			if h.said.first("put out " + name) {
-				h.opts.Log.Warn("agent floods the fabric and is put out; gozzard hosts shows it", "peer", name, "out", out.Round(time.Second))
+				h.opts.Log.Warn("agent floods the fabric and is put out; gozzard hosts shows it", "peer", name, "out",
+					out.Round(time.Second))
 			}
 		}
 	}

@@ -36,9 +36,11 @@ func (p *Policy) account(name string) (account, error) {
 		return who, nil
 	}
 
-	if who.hasID && slices.ContainsFunc(p.DenyUIDs, func(r UIDRange) bool { return r.First <= who.uid && who.uid <= r.Last }) {
+	if who.hasID && slices.ContainsFunc(p.DenyUIDs,
+		func(r UIDRange) bool { return r.First <= who.uid && who.uid <= r.Last }) {
 		return who, p.refuse(setDenyUIDs, "account %s with uid %d", shown(who.name), who.uid)
 	}
+
 	if !e.listed {
 		return who, p.refuse(setUsers, "account %s", shown(who.name))
 	}
@@ -99,7 +101,10 @@ func shown(s string) string {
 	if s == "" {
 		return `""`
 	}
-	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r > 0x7f || r == '"' }) {
+	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r > 0x7f ||
+			r == '"'
+	}) {
 		return strconv.QuoteToASCII(s[:min(len(s), 64)])
 	}
 	return s

@@ -11,14 +11,16 @@ import (
 func (p *Policy) commands(who account, s *gozzard.Spec) error {
 	c := &s.Control
 	for _, cmd := range []struct{ name, text string }{
-		{"start_cmd", c.Start}, {"stop_cmd", c.Stop}, {"restart_cmd", c.Restart}, {"reload_cmd", c.Reload}, {"kill_cmd", c.Kill},
+		{"start_cmd", c.Start}, {"stop_cmd", c.Stop}, {"restart_cmd", c.Restart}, {"reload_cmd", c.Reload},
+		{"kill_cmd", c.Kill},
 		{"version_cmd", c.Version}, {"health_cmd", c.Health},
 	} {
 		if strings.TrimSpace(cmd.text) == "" {
 			continue
 		}
 		if !p.Shell && !plain(cmd.text) {
-			return p.refuseFor(setShell, "only a program by its path and plain arguments are", "%s with the words of a shell", cmd.name)
+			return p.refuseFor(setShell, "only a program by its path and plain arguments are",
+				"%s with the words of a shell", cmd.name)
 		}
 		if err := p.executable(who, s.Identity.SetupPath, cmd.name, cmd.text); err != nil {
 			return err
@@ -61,7 +63,8 @@ func program(text string) string {
 	if len(words) > 1 && words[0] == "exec" {
 		words = words[1:]
 	}
-	if len(words) == 0 || !strings.ContainsRune(words[0], '/') || !isPlain(words[0]) || strings.ContainsRune(words[0], '=') {
+	if len(words) == 0 || !strings.ContainsRune(words[0], '/') || !isPlain(words[0]) ||
+		strings.ContainsRune(words[0], '=') {
 		return ""
 	}
 	return words[0]
@@ -77,7 +80,8 @@ func plain(text string) bool {
 	if len(words) > 1 && words[0] == "exec" {
 		words = words[1:]
 	}
-	return len(words) > 0 && strings.ContainsRune(words[0], '/') && !strings.ContainsRune(words[0], '=') && words[0][0] != '-'
+	return len(words) > 0 && strings.ContainsRune(words[0], '/') && !strings.ContainsRune(words[0], '=') &&
+		words[0][0] != '-'
 }
 
 func isPlain(s string) bool {

@@ -31,7 +31,9 @@ func (p *Policy) folder(who account, path string) error {
 
 	real, err := walk(path, trust)
 	if errors.Is(err, fs.ErrPermission) && !who.root {
-		err = nil // an agent that is not root sees less than the account may: what is entered in the end is judged again by its real path
+		// an agent that is not root sees less than the account may: what is entered in the end is judged again by
+		// its real path
+		err = nil
 	}
 
 	var open *openError

@@ -83,8 +83,9 @@ func (d *decoder) setting(n *yamldoc.Node) {
 		}
 		d.p.MaxProcesses = i
 	default:
-		d.fault(n, strconv.Quote(n.Key), "is no setting; there are %s", strings.Join([]string{setAllowRoot, setUsers, setDenyUIDs, setPathPrefixes,
-			setTrustedPaths, setShell, setOps, setMaxProcesses, setReleaseKey, setDowngrade}, ", "))
+		d.fault(n, strconv.Quote(n.Key), "is no setting; there are %s",
+			strings.Join([]string{setAllowRoot, setUsers, setDenyUIDs, setPathPrefixes,
+				setTrustedPaths, setShell, setOps, setMaxProcesses, setReleaseKey, setDowngrade}, ", "))
 	}
 }
 
@@ -133,7 +134,8 @@ func (d *decoder) user(key string, n *yamldoc.Node) string {
 
 func (d *decoder) prefix(key string, n *yamldoc.Node) string {
 	path, ok := text(n)
-	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != strings.TrimSuffix(path, string(filepath.Separator)) && filepath.Clean(path) != path {
+	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != strings.TrimSuffix(path, string(filepath.Separator)) &&
+		filepath.Clean(path) != path {
 		d.fault(n, key, "must name folders by clean absolute paths")
 		return ""
 	}

@@ -31,8 +31,10 @@ max_processes: 7
 	}
 
 	want := &policy.Policy{
-		AllowRoot: true, Users: []string{"deploy", "@web", "*"}, DenyUIDs: []policy.UIDRange{{First: 1, Last: 99}, {First: 65534, Last: 65534}},
-		PathPrefixes: []string{"/opt", "/data/app"}, Ops: []gozzard.Action{gozzard.ActionStart, gozzard.ActionQuery}, MaxProcesses: 7,
+		AllowRoot: true, Users: []string{"deploy", "@web", "*"},
+		DenyUIDs:     []policy.UIDRange{{First: 1, Last: 99}, {First: 65534, Last: 65534}},
+		PathPrefixes: []string{"/opt", "/data/app"}, Ops: []gozzard.Action{gozzard.ActionStart, gozzard.ActionQuery},
+		MaxProcesses: 7,
 	}
 	if d := cmp.Diff(want, p, ignoreFile); d != "" {
 		t.Error(d)
@@ -76,10 +78,12 @@ func TestParseRefusesWithLines(t *testing.T) {
 		{"allow_root: \"true\"\n", []string{"line 1: allow_root must be true or false"}},
 		{"shell:\n", []string{"line 1: shell must be true or false"}},
 		{"# a\nalow_root: true\n", []string{`line 2: "alow_root" is no setting; there are allow_root, users,`}},
-		{"release_key: release.pub\nallow_downgrade: 1\n", []string{"line 1: release_key must name a file", "line 2: allow_downgrade must be true or false"}},
+		{"release_key: release.pub\nallow_downgrade: 1\n",
+			[]string{"line 1: release_key must name a file", "line 2: allow_downgrade must be true or false"}},
 		{"users: root\n", []string{"line 1: users must be a list, is a text"}},
 		{"users:\n", []string{"line 1: users must be a list, is nothing"}},
-		{"users:\n  - a b\n  - '@'\n  - '@*'\n  - true\n", []string{"line 2: users must", "line 3: users must", "line 4: users must", "line 5: users must"}},
+		{"users:\n  - a b\n  - '@'\n  - '@*'\n  - true\n",
+			[]string{"line 2: users must", "line 3: users must", "line 4: users must", "line 5: users must"}},
 		{"path_prefixes: [opt, /a/../b, '']\n", []string{"line 1: path_prefixes must name folders"}},
 		{"ops: [start, register, fly]\n", []string{"line 1: ops can have start, stop, restart"}},
 		{"deny_uids: 999-1\n", []string{"line 1: deny_uids must be"}},

@@ -61,14 +61,16 @@ type UIDRange struct{ First, Last uint32 }
 // judged are the actions that the setting ops can name. To register, change and forget a definition runs nothing:
 // the definition itself is judged.
 var judged = []gozzard.Action{
-	gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionKill, gozzard.ActionQuery, gozzard.ActionHost,
+	gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionKill,
+	gozzard.ActionQuery, gozzard.ActionHost,
 	gozzard.ActionUnhost,
 }
 
 // Default is the policy of a host whose owner chose nothing.
 func Default() *Policy {
 	return &Policy{
-		Users: []string{"@gozzard"}, DenyUIDs: []UIDRange{{1, 999}}, PathPrefixes: defaultPrefixes(), TrustedPaths: true, Shell: true,
+		Users: []string{"@gozzard"}, DenyUIDs: []UIDRange{{1, 999}}, PathPrefixes: defaultPrefixes(),
+		TrustedPaths: true, Shell: true,
 		Ops: slices.Clone(judged), MaxProcesses: defaultProcesses, file: "no file", book: &book{},
 	}
 }
@@ -77,7 +79,8 @@ func Default() *Policy {
 // account may that he does it with.
 func Everything() *Policy {
 	return &Policy{
-		AllowRoot: true, Users: []string{anyone}, PathPrefixes: []string{rootFolder()}, Shell: true, Ops: slices.Clone(judged), MaxProcesses: maxProcesses,
+		AllowRoot: true, Users: []string{anyone}, PathPrefixes: []string{rootFolder()}, Shell: true,
+		Ops: slices.Clone(judged), MaxProcesses: maxProcesses,
 		ownFleet: true, file: "no file", book: &book{},
 	}
 }
@@ -164,7 +167,8 @@ func (p *Policy) String() string {
 		ops = "operations " + list(p.Ops, gozzard.Action.String)
 	}
 
-	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes", root, list(p.Users, itself), list(p.PathPrefixes, itself), ops,
+	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes", root,
+		list(p.Users, itself), list(p.PathPrefixes, itself), ops,
 		shell, p.MaxProcesses)
 }
 
@@ -191,5 +195,6 @@ func (p *Policy) refuseFor(setting, why, format string, args ...any) error {
 	if why != "" {
 		why = ": " + why
 	}
-	return fmt.Errorf("permission: %s is not allowed by local policy (%s in %s)%s", fmt.Sprintf(format, args...), setting, p.file, why)
+	return fmt.Errorf("permission: %s is not allowed by local policy (%s in %s)%s", fmt.Sprintf(format, args...),
+		setting, p.file, why)
 }

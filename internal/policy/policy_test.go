@@ -43,7 +43,8 @@ func wants(t *testing.T, what string, err error, want string) {
 		t.Errorf("%s: %v", what, err)
 	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 		t.Errorf("%s: %v, want %s", what, err, want)
-	case err != nil && (strings.ContainsRune(err.Error(), '\n') || !strings.HasPrefix(err.Error(), "permission: ") || !strings.Contains(err.Error(), " in /etc/gozzard/policy.yaml)")):
+	case err != nil && (strings.ContainsRune(err.Error(), '\n') || !strings.HasPrefix(err.Error(), "permission: ") ||
+		!strings.Contains(err.Error(), " in /etc/gozzard/policy.yaml)")):
 		t.Errorf("%s: not one line that names the file: %q", what, err)
 	}
 }
@@ -53,10 +54,12 @@ func TestTE5RootNeedsTheOwnersWord(t *testing.T) {
 	needsRoot(t)
 	refusing, allowing := parse(t, `path_prefixes: ["/"]`), parse(t, `{allow_root: true, path_prefixes: ["/"]}`)
 	for _, user := range []string{"", "root"} {
-		wants(t, "refused "+user, refusing.Definition(spec(user, "/usr", "")), "account root is not allowed by local policy (allow_root in /etc/gozzard/policy.yaml)")
+		wants(t, "refused "+user, refusing.Definition(spec(user, "/usr", "")),
+			"account root is not allowed by local policy (allow_root in /etc/gozzard/policy.yaml)")
 		wants(t, "allowed "+user, allowing.Definition(spec(user, "/usr", "")), "")
 	}
-	wants(t, "everybody is not root", parse(t, `{users: ["*"], deny_uids: "", path_prefixes: ["/"]}`).Definition(spec("root", "/usr", "")), "allow_root in")
+	wants(t, "everybody is not root", parse(t,
+		`{users: ["*"], deny_uids: "", path_prefixes: ["/"]}`).Definition(spec("root", "/usr", "")), "allow_root in")
 }
 
 func TestAccounts(t *testing.T) {
@@ -64,7 +67,8 @@ func TestAccounts(t *testing.T) {
 		{`users: [nobody]`, "nobody", ""},
 		{`users: [daemon]`, "nobody", "account nobody is not allowed by local policy (users in"},
 		{`users: ["*"]`, "nobody", ""},
-		{`{users: ["*"], deny_uids: "65534"}`, "nobody", "account nobody with uid 65534 is not allowed by local policy (deny_uids in"},
+		{`{users: ["*"], deny_uids: "65534"}`, "nobody",
+			"account nobody with uid 65534 is not allowed by local policy (deny_uids in"},
 		{`users: [daemon]`, "daemon", "with uid 1 is not allowed by local policy (deny_uids in"},
 		{`{users: [daemon], deny_uids: ""}`, "daemon", ""},
 		{`users: ["@nogroup"]`, "nobody", ""},
@@ -87,7 +91,8 @@ func TestFolders(t *testing.T) {
 		}
 	}
 
-	for name, to := range map[string]string{"in/escape": "../out", "in/far": top + "/out", "in/near": "app", "alias": "in", "in/loop": "loop", "in/up": "../in/./near/../app"} {
+	for name, to := range map[string]string{"in/escape": "../out", "in/far": top + "/out", "in/near": "app",
+		"alias": "in", "in/loop": "loop", "in/up": "../in/./near/../app"} {
 		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +165,8 @@ func TestTE2WritableParents(t *testing.T) {
 	make("sticky/theirs", 0o755, 65534)
 	make("theirs", 0o755, 65534)
 
-	for name, to := range map[string]string{"theirs/link": top + "/good", "good/via": top + "/theirs/link", "good/straight": "run.sh"} {
+	for name, to := range map[string]string{"theirs/link": top + "/good", "good/via": top + "/theirs/link",
+		"good/straight": "run.sh"} {
 		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -200,9 +206,12 @@ func TestTE2WritableParents(t *testing.T) {
 func TestWithoutShell(t *testing.T) {
 	p := parse(t, `{users: ["*"], shell: false}`)
 	for text, good := range map[string]bool{
-		"./start.sh": true, "/opt/x/bin/svc -c /opt/x.conf --level=3": true, "exec ./svc a b": true, "": true, "  ": true,
-		"svc": false, "kill 1": false, ". ./x": false, "eval ./x": false, "A=1 ./x": false, "A=./x": false, "./x; ./y": false, "./x &": false, "./x $HOME": false,
-		"./x `id`": false, "./x\n./y": false, "./x > /etc/x": false, "./x 'a b'": false, "./*": false, "~/x": false, "./x #": false, "-oProxy/x": false, "exec": false,
+		"./start.sh": true, "/opt/x/bin/svc -c /opt/x.conf --level=3": true, "exec ./svc a b": true, "": true,
+		"  ":  true,
+		"svc": false, "kill 1": false, ". ./x": false, "eval ./x": false, "A=1 ./x": false, "A=./x": false,
+		"./x; ./y": false, "./x &": false, "./x $HOME": false,
+		"./x `id`": false, "./x\n./y": false, "./x > /etc/x": false, "./x 'a b'": false, "./*": false, "~/x": false,
+		"./x #": false, "-oProxy/x": false, "exec": false,
 		"./x\t1": false, "./x\\": false, "./x {a,b}": false, "./x \u00e9": false,
 	} {
 		want := "start_cmd with the words of a shell is not allowed by local policy (shell in"
@@ -225,7 +234,8 @@ func TestActionsAndProcesses(t *testing.T) {
 	wants(t, "3", p.Processes(3), "")
 	wants(t, "4", p.Processes(4), "process number 4 is not allowed by local policy (max_processes in")
 	var none policy.Policy
-	if none.Action(gozzard.ActionStart) == nil || none.Processes(1) == nil || none.Definition(spec("nobody", "/opt", "")) == nil {
+	if none.Action(gozzard.ActionStart) == nil || none.Processes(1) == nil ||
+		none.Definition(spec("nobody", "/opt", "")) == nil {
 		t.Error("the zero value allows something")
 	}
 }
@@ -236,7 +246,8 @@ func TestFileOthersCanWriteIsRefused(t *testing.T) {
 	path := filepath.Join(dir, policy.FileName)
 	reset := func() {
 		t.Helper()
-		for _, err := range []error{os.RemoveAll(path), os.WriteFile(path, nil, 0o600), os.Chmod(dir, 0o700), os.Chown(dir, 0, 0)} {
+		for _, err := range []error{os.RemoveAll(path), os.WriteFile(path, nil, 0o600), os.Chmod(dir, 0o700),
+			os.Chown(dir, 0, 0)} {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,14 +260,18 @@ func TestFileOthersCanWriteIsRefused(t *testing.T) {
 	}{
 		"good":            {func() error { return nil }, ""},
 		"readable by all": {func() error { return os.Chmod(path, 0o644) }, ""},
-		"file for all":    {func() error { return os.Chmod(path, 0o666) }, "policy.yaml is writable by others (mode 0666)"},
-		"file for group":  {func() error { return os.Chmod(path, 0o620) }, "policy.yaml is writable by others (mode 0620)"},
+		"file for all": {func() error { return os.Chmod(path, 0o666) },
+			"policy.yaml is writable by others (mode 0666)"},
+		"file for group": {func() error { return os.Chmod(path, 0o620) },
+			"policy.yaml is writable by others (mode 0620)"},
 		"file of another": {func() error { return os.Chown(path, 65534, 0) }, "policy.yaml belongs to uid 65534"},
 		"folder for all":  {func() error { return os.Chmod(dir, 0o777) }, "is writable by others (mode 0777)"},
 		"folder of other": {func() error { return os.Chown(dir, 65534, 0) }, "belongs to uid 65534"},
-		"folder":          {func() error { return errorsJoin(os.Remove(path), os.Mkdir(path, 0o700)) }, "is not a regular file"},
-		"missing":         {func() error { return os.Remove(path) }, "no such file"},
-		"nonsense":        {func() error { return os.WriteFile(path, []byte("x: 1"), 0o600) }, `line 1: "x" is no setting`},
+		"folder": {func() error { return errorsJoin(os.Remove(path), os.Mkdir(path, 0o700)) },
+			"is not a regular file"},
+		"missing": {func() error { return os.Remove(path) }, "no such file"},
+		"nonsense": {func() error { return os.WriteFile(path, []byte("x: 1"), 0o600) },
+			`line 1: "x" is no setting`},
 	} {
 		reset()
 		if err := tt.do(); err != nil {

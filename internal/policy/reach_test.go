@@ -24,10 +24,12 @@ func TestReachOfModes(t *testing.T) {
 		{gozzard.ModeUser, all, "nobody", ""},
 		{gozzard.ModeUser, root, "root", "permission: account root cannot be used: " + outside},
 		{gozzard.ModeUser, root, "daemon", "permission: account daemon cannot be used: " + outside},
-		{gozzard.ModeUser, root, "no-such\naccount", `permission: account "no-such\naccount" cannot be used: ` + outside},
+		{gozzard.ModeUser, root, "no-such\naccount",
+			`permission: account "no-such\naccount" cannot be used: ` + outside},
 		{gozzard.ModeUser, root, strings.Repeat("é", 4000), outside},
 		{gozzard.ModeUser, root, "", "permission: no account is named, which means root: " + outside},
-		{gozzard.ModeUser, `{users: [daemon], path_prefixes: ["/"]}`, "nobody", "account nobody is not allowed by local policy (users in"},
+		{gozzard.ModeUser, `{users: [daemon], path_prefixes: ["/"]}`, "nobody",
+			"account nobody is not allowed by local policy (users in"},
 		{gozzard.ModeCap, all, "daemon", ""},
 		{gozzard.ModeCap, all, "root", "account root is not allowed by local policy (allow_root in"},
 		{gozzard.ModeCap, all, "", "account root is not allowed by local policy (allow_root in"},
@@ -42,7 +44,8 @@ func TestReachOfModes(t *testing.T) {
 	} {
 		r := policy.Reach{Rules: parse(t, "%s", tt.rules), Mode: tt.mode, Account: "nobody", UID: 65534}
 		err := r.Definition(spec(tt.user, "/", ""))
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) || err != nil && strings.ContainsRune(err.Error(), '\n') {
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) || err != nil &&
+			strings.ContainsRune(err.Error(), '\n') {
 			t.Errorf("%s %s as %.20q: %v, want %s", tt.mode, tt.rules, tt.user, err, tt.want)
 		}
 	}
@@ -64,8 +67,10 @@ func TestReachOfModes(t *testing.T) {
 func TestTrust(t *testing.T) {
 	needsRoot(t)
 
-	if policy.TrustBounds(gozzard.ModeCap) != policy.TrustRoot || policy.TrustState(gozzard.ModeCap) != policy.TrustOwnWay ||
-		policy.TrustBounds(gozzard.ModeUser) != policy.TrustOwn || policy.TrustState(gozzard.ModeRoot) != policy.TrustOwn {
+	if policy.TrustBounds(gozzard.ModeCap) != policy.TrustRoot ||
+		policy.TrustState(gozzard.ModeCap) != policy.TrustOwnWay ||
+		policy.TrustBounds(gozzard.ModeUser) != policy.TrustOwn ||
+		policy.TrustState(gozzard.ModeRoot) != policy.TrustOwn {
 		t.Error("modes trust others than they should")
 	}
 
@@ -82,7 +87,8 @@ func TestTrust(t *testing.T) {
 		if err := os.Chown(theirs, 65534, 65534); err != nil {
 			t.Fatal(err)
 		}
-		if err := policy.TrustRoot.Check(path); err == nil || !strings.Contains(err.Error(), theirs+" belongs to uid 65534; only root may be able") {
+		if err := policy.TrustRoot.Check(path); err == nil ||
+			!strings.Contains(err.Error(), theirs+" belongs to uid 65534; only root may be able") {
 			t.Errorf("%s: %v", theirs, err)
 		}
 		if err := os.Chown(theirs, 0, 0); err != nil {

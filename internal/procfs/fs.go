@@ -119,7 +119,8 @@ func (f FS) Credentials(pid int) (Credentials, error) {
 			if err != nil {
 				return c, fmt.Errorf("status has no readable %s line", name)
 			}
-			*map[string]*uint64{"CapEff": &c.Effective, "CapPrm": &c.Permitted, "CapInh": &c.Inheritable, "CapAmb": &c.Ambient}[name] = bits
+			*map[string]*uint64{"CapEff": &c.Effective, "CapPrm": &c.Permitted, "CapInh": &c.Inheritable,
+				"CapAmb": &c.Ambient}[name] = bits
 		}
 	}
 

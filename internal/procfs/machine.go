@@ -97,7 +97,8 @@ func (f FS) Cgroup1Mounts() (map[string]string, error) {
 		if !ok || len(fields) < 5 || len(kind) < 3 || kind[0] != "cgroup" {
 			continue
 		}
-		for option := range strings.SplitSeq(kind[2], ",") { // the options of the file system: the controllers are among them
+		// the options of the file system: the controllers are among them
+		for option := range strings.SplitSeq(kind[2], ",") {
 			mounts[option] = unescape(fields[4])
 		}
 	}

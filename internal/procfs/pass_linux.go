@@ -134,7 +134,8 @@ func (p *Pass) fd(dir int, name []byte) (FD, bool) {
 func (p *Pass) open(flags int) (int, error) {
 	for {
 		at := unix.AT_FDCWD
-		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(&p.path[0])), uintptr(unix.O_RDONLY|unix.O_CLOEXEC|flags), 0, 0, 0)
+		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(&p.path[0])),
+			uintptr(unix.O_RDONLY|unix.O_CLOEXEC|flags), 0, 0, 0)
 		switch errno {
 		case 0:
 			return int(fd), nil
@@ -147,7 +148,8 @@ func (p *Pass) open(flags int) (int, error) {
 
 func (p *Pass) stat(dir, flags int, st *unix.Statx_t) error {
 	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(&p.path[0])), uintptr(flags),
-		unix.STATX_TYPE|unix.STATX_MODE|unix.STATX_INO|unix.STATX_SIZE|unix.STATX_BLOCKS, uintptr(unsafe.Pointer(st)), 0)
+		unix.STATX_TYPE|unix.STATX_MODE|unix.STATX_INO|unix.STATX_SIZE|unix.STATX_BLOCKS, uintptr(unsafe.Pointer(st)),
+		0)
 	switch errno {
 	case 0:
 		return nil

@@ -35,8 +35,10 @@ func TestStatReadsNamesThatTryToConfuse(t *testing.T) {
 			t.Errorf("%q: %v", comm, err)
 			continue
 		}
-		got := []any{st.Comm(), st.PID, st.PPID, st.Session, string(st.State), st.UTime, st.STime, st.CUTime, st.CSTime, st.Threads, st.Start, st.RSS}
-		want := []any{comm, 42, 1, 300, "S", uint64(11), uint64(22), uint64(33), uint64(44), 7, uint64(123456), int64(250)}
+		got := []any{st.Comm(), st.PID, st.PPID, st.Session, string(st.State), st.UTime, st.STime, st.CUTime,
+			st.CSTime, st.Threads, st.Start, st.RSS}
+		want := []any{comm, 42, 1, 300, "S", uint64(11), uint64(22), uint64(33), uint64(44), 7, uint64(123456),
+			int64(250)}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%q: %s", comm, d)
 		}
@@ -44,7 +46,8 @@ func TestStatReadsNamesThatTryToConfuse(t *testing.T) {
 }
 
 func TestStatRefusesWhatIsNone(t *testing.T) {
-	for _, s := range []string{"", "1", "1 (a", "1 (a)", "1 (a) ", "(a) S 1", "x (a)" + statTail, "1 (a) S 1 2 3", ")(", "1 (a) S x" + statTail} {
+	for _, s := range []string{"", "1", "1 (a", "1 (a)", "1 (a) ", "(a) S 1", "x (a)" + statTail, "1 (a) S 1 2 3",
+		")(", "1 (a) S x" + statTail} {
 		if st, err := procfs.ParseStat([]byte(s)); err == nil {
 			t.Errorf("%q was taken for %+v", s, st)
 		}
@@ -169,9 +172,11 @@ func TestPassSeesWhatSingleLooksSee(t *testing.T) {
 
 	one, err1 := f.Stat(os.Getpid())
 	many, err2 := p.Stat(os.Getpid())
-	if err := errors.Join(err1, err2); err != nil || one.PID != many.PID || one.Start != many.Start || one.PPID != many.PPID || one.Comm() != many.Comm() {
+	if err := errors.Join(err1, err2); err != nil || one.PID != many.PID || one.Start != many.Start ||
+		one.PPID != many.PPID || one.Comm() != many.Comm() {
 		t.Errorf("%+v, %+v, %v", one, many, err)
 	}
+
 	if _, err := p.Stat(4194304); !errors.Is(err, procfs.ErrGone) {
 		t.Errorf("absent process: %v", err)
 	}
@@ -243,12 +248,14 @@ func TestPassTellsDescriptorsApart(t *testing.T) {
 
 func TestCredentials(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, "42/status", "Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nNoNewPrivs:\t1\nCapInh:\t0000000000000001\nCapPrm:\t000001fffeffffff\nCapEff:\t00000000000000e0\nCapAmb:\t0000000000000080\n")
+	write(t, root, "42/status",
+		"Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nNoNewPrivs:\t1\nCapInh:\t0000000000000001\nCapPrm:\t000001fffeffffff\nCapEff:\t00000000000000e0\nCapAmb:\t0000000000000080\n")
 	write(t, root, "43/status", "Name:\tapp\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t \n")
 	write(t, root, "44/status", "Name:\tapp\nUid:\t1\t2\t3\nGid:\t5\t6\t7\t8\nGroups:\t\n")
 	f := procfs.New(root)
 	c, err := f.Credentials(42)
-	want := procfs.Credentials{UIDs: [4]uint32{1, 2, 3, 4}, GIDs: [4]uint32{5, 6, 7, 8}, Groups: []uint32{9, 10}, NoNewPrivs: true,
+	want := procfs.Credentials{UIDs: [4]uint32{1, 2, 3, 4}, GIDs: [4]uint32{5, 6, 7, 8}, Groups: []uint32{9, 10},
+		NoNewPrivs:  true,
 		Inheritable: 1, Permitted: 0x1fffeffffff, Effective: 0xe0, Ambient: 0x80}
 	if d := cmp.Diff(want, c); d != "" || err != nil {
 		t.Error(d, err)

@@ -53,7 +53,8 @@ func (g *Guard) Operation(op *gozzard.Operation, native bool, visible func() int
 	b := &g.o.Blast
 	if b.Targets > 0 && n > b.Targets {
 		g.o.Refused(RuleBlast)
-		return confirm("%s concerns %d processes, more than %d: repeat it with confirm %d if that is meant", verb, n, b.Targets, n)
+		return confirm("%s concerns %d processes, more than %d: repeat it with confirm %d if that is meant", verb, n,
+			b.Targets, n)
 	}
 
 	if b.Percent > 0 && n >= blastFloor {
@@ -77,11 +78,16 @@ func (g *Guard) takeQuota(op *gozzard.Operation, n int, verb string) error {
 	if quota <= 0 || op.Caller.Rights.All() || g.quotas.take(app, n, now) {
 		return nil
 	}
-	text := fmt.Sprintf("%s concerns %d processes, and app %s may stop, kill or restart %d an hour", verb, n, app, quota)
+
+	text := fmt.Sprintf("%s concerns %d processes, and app %s may stop, kill or restart %d an hour", verb, n, app,
+		quota)
+
 	if n > quota { // no wait is long enough
 		g.o.Refused(RuleQuota)
-		return &gozzard.Error{Kind: gozzard.ErrRateLimited, Message: text + ": ask for fewer at once, or have its quota raised", Retry: time.Hour}
+		return &gozzard.Error{Kind: gozzard.ErrRateLimited,
+			Message: text + ": ask for fewer at once, or have its quota raised", Retry: time.Hour}
 	}
+
 	return g.refuse(RuleQuota, g.quotas.wait(app, n, now), text)
 }
 

@@ -16,11 +16,13 @@ import (
 
 // Options are the limits. A limit of 0 is none.
 type Options struct {
-	AppRate     float64 // requests a second of one app
-	AppBurst    int     // requests of one app at once; 0 is two seconds' worth
-	Failures    int     // requests with wrong credentials in a minute from one address, then every request from there is refused for a while
-	Connections int     // of one address at a time
-	Proxy       bool    // a peer on this machine is a proxy: its X-Forwarded-For says who asks
+	AppRate  float64 // requests a second of one app
+	AppBurst int     // requests of one app at once; 0 is two seconds' worth
+	// requests with wrong credentials in a minute from one address, then every request from there is refused for a
+	// while
+	Failures    int
+	Connections int  // of one address at a time
+	Proxy       bool // a peer on this machine is a proxy: its X-Forwarded-For says who asks
 	Blast       Blast
 
 	Refused func(rule string) // told of every refusal, by the names of the rules below; may be nil
@@ -29,7 +31,8 @@ type Options struct {
 
 // Default is what a server begins with.
 func Default() Options {
-	return Options{AppRate: 50, AppBurst: 200, Failures: 10, Connections: 1000, Blast: Blast{Targets: 500, Percent: 30, Quota: 10_000}}
+	return Options{AppRate: 50, AppBurst: 200, Failures: 10, Connections: 1000,
+		Blast: Blast{Targets: 500, Percent: 30, Quota: 10_000}}
 }
 
 // The rules, as they are counted.
@@ -111,7 +114,8 @@ func (t *gate) Known(app string) error {
 	if t.g.apps.take(app, 1, now) {
 		return nil
 	}
-	return t.g.refuse(RuleApp, t.g.apps.wait(app, 1, now), "app "+app+" asks more than "+strconv.FormatFloat(t.g.o.AppRate, 'g', -1, 64)+" times a second")
+	return t.g.refuse(RuleApp, t.g.apps.wait(app, 1, now),
+		"app "+app+" asks more than "+strconv.FormatFloat(t.g.o.AppRate, 'g', -1, 64)+" times a second")
 }
 
 // Failed implements esb.Gate.
@@ -125,7 +129,8 @@ func (t *gate) Failed() {
 func (g *Guard) refuse(rule string, wait time.Duration, text string) error {
 	g.o.Refused(rule)
 	wait = max(time.Second, (wait + time.Second - 1).Truncate(time.Second))
-	return &gozzard.Error{Kind: gozzard.ErrRateLimited, Message: fmt.Sprintf("%s: try again in %s", text, wait), Retry: wait}
+	return &gozzard.Error{Kind: gozzard.ErrRateLimited, Message: fmt.Sprintf("%s: try again in %s", text, wait),
+		Retry: wait}
 }
 
 // address is who asks. Of IPv6 the network counts: everybody there has as many addresses as he likes.

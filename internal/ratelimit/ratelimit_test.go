@@ -49,8 +49,9 @@ func newRig(t *testing.T, o ratelimit.Options) *rig {
 
 	door := blueking.New(blueking.Door{
 		Prefixes: []blueking.Prefix{{Path: "/bus", Family: "f"}, {Path: "/gate", Family: "f", Gateway: true}},
-		Routes: []blueking.Route{{Name: "who", Families: []string{"f"}, Access: blueking.AccessUser, MaxBody: blueking.MaxBody,
-			Handle: func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller.App, nil }}},
+		Routes: []blueking.Route{{Name: "who", Families: []string{"f"}, Access: blueking.AccessUser,
+			MaxBody: blueking.MaxBody,
+			Handle:  func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller.App, nil }}},
 		Auth: book, Log: slog.New(slog.DiscardHandler),
 	})
 
@@ -101,9 +102,11 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 	}
 
 	code, res := r.ask("/gate/who", "10.0.0.1", "a", "s-a")
-	if code != blueking.CodeRateLimited || res.Code != http.StatusTooManyRequests || res.Header().Get("Retry-After") == "" {
+	if code != blueking.CodeRateLimited || res.Code != http.StatusTooManyRequests ||
+		res.Header().Get("Retry-After") == "" {
 		t.Fatalf("code %d, status %d, retry after %q", code, res.Code, res.Header().Get("Retry-After"))
 	}
+
 	if code, _ := r.ask("/bus/who", "10.0.0.2", "a", "s-a"); code != 0 {
 		t.Fatalf("another address: code %d", code)
 	}
@@ -161,13 +164,17 @@ func TestAddresses(t *testing.T) {
 		forwardedThen  string
 		same           bool
 	}{
-		"one network of IPv6":             {first: "2001:db8::1", second: "2001:db8::ffff:2", same: true},
-		"two networks of IPv6":            {first: "2001:db8::1", second: "2001:db8:0:1::1"},
-		"IPv4 in two forms":               {first: "10.0.0.1", second: "::ffff:10.0.0.1", same: true},
-		"a header that nobody believes":   {first: "127.0.0.1", second: "127.0.0.1", forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2", same: true},
-		"a proxy's callers":               {proxy: true, first: "127.0.0.1", second: "127.0.0.1", forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2"},
-		"what the caller says of himself": {proxy: true, first: "127.0.0.1", second: "127.0.0.1", forwardedFirst: "1.1.1.1, 10.0.0.1", forwardedThen: "2.2.2.2, 10.0.0.1", same: true},
-		"a header from elsewhere":         {proxy: true, first: "10.0.0.9", second: "10.0.0.9", forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2", same: true},
+		"one network of IPv6":  {first: "2001:db8::1", second: "2001:db8::ffff:2", same: true},
+		"two networks of IPv6": {first: "2001:db8::1", second: "2001:db8:0:1::1"},
+		"IPv4 in two forms":    {first: "10.0.0.1", second: "::ffff:10.0.0.1", same: true},
+		"a header that nobody believes": {first: "127.0.0.1", second: "127.0.0.1", forwardedFirst: "10.0.0.1",
+			forwardedThen: "10.0.0.2", same: true},
+		"a proxy's callers": {proxy: true, first: "127.0.0.1", second: "127.0.0.1",
+			forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2"},
+		"what the caller says of himself": {proxy: true, first: "127.0.0.1", second: "127.0.0.1",
+			forwardedFirst: "1.1.1.1, 10.0.0.1", forwardedThen: "2.2.2.2, 10.0.0.1", same: true},
+		"a header from elsewhere": {proxy: true, first: "10.0.0.9", second: "10.0.0.9",
+			forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2", same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := ratelimit.Default()
@@ -224,9 +231,11 @@ func TestNoLimits(t *testing.T) {
 func TestSecurityHeaders(t *testing.T) {
 	r := newRig(t, ratelimit.Default())
 	for _, path := range []string{"/bus/who", "/nothing/here"} {
-		_, res := r.ask(path, "10.0.0.1", "a", "s-a", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "POST")
+		_, res := r.ask(path, "10.0.0.1", "a", "s-a", "Origin", "https://elsewhere.example",
+			"Access-Control-Request-Method", "POST")
 		h := res.Header()
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "X-Frame-Options": "DENY",
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+			"X-Frame-Options":         "DENY",
 			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Referrer-Policy": "no-referrer"} {
 			if got := h.Get(name); got != want {
 				t.Errorf("%s: %s is %q", path, name, got)
@@ -370,9 +379,12 @@ func TestBlastRadius(t *testing.T) {
 // TestQuota: it is of an app and an hour, and one app can have another one.
 func TestDestructiveQuota(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	g := ratelimit.New(ratelimit.Options{Blast: ratelimit.Blast{Quota: 100, Quotas: map[string]int{"big": 1000, "free": 0}}, Now: func() time.Time { return now }})
+	g := ratelimit.New(ratelimit.Options{Blast: ratelimit.Blast{Quota: 100,
+		Quotas: map[string]int{"big": 1000, "free": 0}}, Now: func() time.Time { return now }})
+
 	stop := func(app string, n int) error {
-		return g.Operation(&gozzard.Operation{Caller: gozzard.Caller{App: app}, Items: []gozzard.Item{{Action: gozzard.ActionStop, Targets: make([]gozzard.Target, n)}}},
+		return g.Operation(&gozzard.Operation{Caller: gozzard.Caller{App: app},
+			Items: []gozzard.Item{{Action: gozzard.ActionStop, Targets: make([]gozzard.Target, n)}}},
 			false, func() int { return n })
 	}
 

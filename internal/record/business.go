@@ -34,10 +34,12 @@ type ApplyRequest struct {
 	Caller   gozzard.Caller
 	Business *topology.Business // brought into the order of its ids
 	Source   string
-	Base     *int64 // refuse unless this version is recorded, so that what was planned is what is done; 0: none is; nil: any
-	DryRun   bool   // only the plan
-	Prune    bool   // also remove processes that are hosted: they are unregistered and left running
-	TakeOver bool   // also when the business is recorded from another source, which would otherwise undo it or be undone
+	// refuse unless this version is recorded, so that what was planned is what is done; 0: none is; nil: any
+	Base   *int64
+	DryRun bool // only the plan
+	Prune  bool // also remove processes that are hosted: they are unregistered and left running
+	// also when the business is recorded from another source, which would otherwise undo it or be undone
+	TakeOver bool
 	Hash     [32]byte
 }
 
@@ -54,7 +56,8 @@ type ApplyAnswer struct {
 // TopologyItem is one instance ready to be operated.
 type TopologyItem struct {
 	Row      *topology.Row
-	Instance int      // place in Row.Instances
-	Missing  []string // attributes that the action needs and the process lacks, by their names in documents; Item must not be sent then
-	Item     gozzard.Item
+	Instance int // place in Row.Instances
+	// attributes that the action needs and the process lacks, by their names in documents; Item must not be sent then
+	Missing []string
+	Item    gozzard.Item
 }

@@ -31,7 +31,8 @@ func (f *EventFilter) Fits(e *Event) bool {
 			return gozzard.MatchGlob(pattern, s)
 		})
 	}
-	return has(f.Namespaces, e.Key.Namespace) && has(f.Names, e.Key.Name) && (len(f.Agents) == 0 || slices.Contains(f.Agents, e.Agent)) &&
+	return has(f.Namespaces, e.Key.Namespace) && has(f.Names, e.Key.Name) &&
+		(len(f.Agents) == 0 || slices.Contains(f.Agents, e.Agent)) &&
 		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, e.Kind)) && (f.Since.IsZero() || e.At >= f.Since.UnixMilli())
 }
 

@@ -89,9 +89,10 @@ type JobReason string
 
 // The reasons.
 const (
-	ReasonNone     JobReason = ""
-	ReasonVerdict  JobReason = "verdict"  // the operation had another verdict than done: Code and Message
-	ReasonMissing  JobReason = "missing"  // the process lacks an attribute that the action needs; repeating does not help
+	ReasonNone    JobReason = ""
+	ReasonVerdict JobReason = "verdict" // the operation had another verdict than done: Code and Message
+	// the process lacks an attribute that the action needs; repeating does not help
+	ReasonMissing  JobReason = "missing"
 	ReasonEarlier  JobReason = "earlier"  // an earlier wave of its group failed
 	ReasonNothing  JobReason = "nothing"  // nothing fits the scope
 	ReasonTimeout  JobReason = "timeout"  // no verdict in time

@@ -114,7 +114,8 @@ func (f *File) validate() error {
 	if f.Size <= 0 || f.Size > MaxFile {
 		return fmt.Errorf("%s has %d bytes, 1 to %d are allowed", f.Name, f.Size, MaxFile)
 	}
-	if b, err := hex.DecodeString(f.SHA256); err != nil || len(b) != sha256.Size || strings.ToLower(f.SHA256) != f.SHA256 {
+	if b, err := hex.DecodeString(f.SHA256); err != nil || len(b) != sha256.Size ||
+		strings.ToLower(f.SHA256) != f.SHA256 {
 		return fmt.Errorf("%s has no SHA-256 in hexadecimal", f.Name)
 	}
 
@@ -127,13 +128,15 @@ func plain(s string, most int) bool {
 		return false
 	}
 	return !slices.ContainsFunc([]byte(s), func(c byte) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-')
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' ||
+			c == '-')
 	})
 }
 
 // Verify reads a manifest that the release key has signed. Nothing of it is looked at before the signature is.
 func Verify(key ed25519.PublicKey, manifest, signature []byte) (*Manifest, error) {
-	if len(manifest) > MaxManifest || len(signature) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, manifest, signature) {
+	if len(manifest) > MaxManifest || len(signature) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize ||
+		!ed25519.Verify(key, manifest, signature) {
 		return nil, errors.New("the manifest is not signed by the release key")
 	}
 	return Parse(manifest)

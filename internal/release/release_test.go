@@ -17,7 +17,8 @@ import (
 
 // In the order of semantic versioning, its own examples among them.
 var ordered = []string{
-	"0.0.1", "0.9.10", "0.10.0", "1.0.0-0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "v1.0.0", "1.0.1",
+	"0.0.1", "0.9.10", "0.10.0", "1.0.0-0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta",
+	"1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "v1.0.0", "1.0.1",
 	"v1.2.3-4-gabcdef", "1.2.3+build.7", "2.0.0", "10.0.0", "99999999999999999999.0.0",
 }
 
@@ -35,7 +36,8 @@ func TestVersionOrder(t *testing.T) {
 		t.Error("what follows + counts")
 	}
 
-	for _, bad := range []string{"", "dev", "1", "1.2", "1.2.3.4", "01.2.3", "1.2.-3", "1.2.3-", "1.2.3-01", "1.2.3+", "1.2.3-a..b", "1.2.3-ä", "vv1.2.3", "1.2.3 ", "1.2.3\n",
+	for _, bad := range []string{"", "dev", "1", "1.2", "1.2.3.4", "01.2.3", "1.2.-3", "1.2.3-", "1.2.3-01", "1.2.3+",
+		"1.2.3-a..b", "1.2.3-ä", "vv1.2.3", "1.2.3 ", "1.2.3\n",
 		"1.2.3-" + strings.Repeat("a", 80), "../../1.2.3"} {
 		if v, err := release.ParseVersion(bad); err == nil {
 			t.Errorf("%q is %v", bad, v)
@@ -57,7 +59,8 @@ var now = time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
 func sample(program []byte) *release.Manifest {
 	sum := sha256.Sum256(program)
 	return &release.Manifest{Version: "1.2.3", Created: now, Expires: now.AddDate(1, 0, 0), Files: []release.File{
-		{Platform: "linux/amd64", Name: "gozzard-linux-amd64", Size: int64(len(program)), SHA256: hex.EncodeToString(sum[:])},
+		{Platform: "linux/amd64", Name: "gozzard-linux-amd64", Size: int64(len(program)),
+			SHA256: hex.EncodeToString(sum[:])},
 	}}
 }
 
@@ -163,7 +166,8 @@ func TestTE8CopyIsExact(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, text := range map[string]string{"cut off": "a progra", "longer": "a programm", "another": "A program"} {
-		if err := f.Copy(new(bytes.Buffer), strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), what) {
+		if err := f.Copy(new(bytes.Buffer), strings.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

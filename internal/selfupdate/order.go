@@ -68,13 +68,15 @@ func (u *Updater) Run(ctx context.Context, source func(gozzard.UpdateOrder) (Sou
 			}
 			u.mu.Unlock()
 			if err != nil {
-				u.o.Log.Error("an update was refused, going on as before", "release", o.Version, "running", u.o.Version, "err", err)
+				u.o.Log.Error("an update was refused, going on as before", "release", o.Version, "running",
+					u.o.Version, "err", err)
 			}
 		}
 	}
 }
 
-func (u *Updater) obey(ctx context.Context, o gozzard.UpdateOrder, source func(gozzard.UpdateOrder) (Source, error)) error {
+func (u *Updater) obey(ctx context.Context, o gozzard.UpdateOrder,
+	source func(gozzard.UpdateOrder) (Source, error)) error {
 	src, err := source(o)
 	if err != nil {
 		return err

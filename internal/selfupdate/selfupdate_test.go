@@ -59,7 +59,8 @@ func (r *rig) write(path, text string) {
 // updater is the program of a version at work on the host.
 func (r *rig) updater(version string) *selfupdate.Updater {
 	return selfupdate.New(selfupdate.Options{Dir: r.dir, Program: r.program, Version: version, Args: r.args,
-		Key: func() (ed25519.PublicKey, error) { return r.key, nil }, AllowDowngrade: func() bool { return r.downgrade }})
+		Key:            func() (ed25519.PublicKey, error) { return r.key, nil },
+		AllowDowngrade: func() bool { return r.downgrade }})
 }
 
 // starts is updater for a program that begins its run.
@@ -95,9 +96,10 @@ func (r *rig) release(version, says string) selfupdate.Folder {
 	r.t.Helper()
 	dir, text := r.t.TempDir(), script(says)
 	sum := sha256.Sum256([]byte(text))
-	m := &release.Manifest{Version: version, Created: time.Now(), Expires: time.Now().Add(time.Hour), Files: []release.File{
-		{Platform: selfupdate.Platform(), Name: "program", Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])},
-	}}
+	m := &release.Manifest{Version: version, Created: time.Now(), Expires: time.Now().Add(time.Hour),
+		Files: []release.File{
+			{Platform: selfupdate.Platform(), Name: "program", Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])},
+		}}
 	b, err := m.Encode()
 	if err != nil {
 		r.t.Fatal(err)
@@ -160,7 +162,8 @@ func TestTE8Trial(t *testing.T) {
 	back, err := r.starts("1.1.0")
 	r.must(err)
 
-	if s := r.state(); s.Trial != nil || len(s.Refused) != 1 || s.Refused[0].Version != "1.2.0" || s.Refused[0].Reason != "it was not welcomed" || s.Highest != "1.1.0" {
+	if s := r.state(); s.Trial != nil || len(s.Refused) != 1 || s.Refused[0].Version != "1.2.0" ||
+		s.Refused[0].Reason != "it was not welcomed" || s.Highest != "1.1.0" {
 		t.Errorf("%+v", s)
 	}
 
@@ -255,7 +258,8 @@ func TestTE8Refusals(t *testing.T) {
 	_, err = u.Install(t.Context(), r.release("1.5.0", "1.5.0"), selfupdate.Request{Version: "1.6.0"})
 	wants(t, err, "the release is 1.5.0, not 1.6.0")
 	r.args = []string{"agent", "--unknown"}
-	wants(t, r.install(r.updater("1.0.0"), "1.5.0"), "does not understand how this agent was started: exit status 2: unknown flag")
+	wants(t, r.install(r.updater("1.0.0"), "1.5.0"),
+		"does not understand how this agent was started: exit status 2: unknown flag")
 	r.args = []string{"agent", "--data", "x"}
 	r.must(r.install(r.updater("1.0.0"), "1.5.0"))
 
@@ -321,16 +325,19 @@ func TestTE8Orders(t *testing.T) {
 		}
 	}
 
-	if rep := until(2, "1.1.0", []byte("another"), gozzard.UpdateRefused); !strings.Contains(rep.Reason, "not release 1.1.0 that was ordered") {
+	if rep := until(2, "1.1.0", []byte("another"), gozzard.UpdateRefused); !strings.Contains(rep.Reason,
+		"not release 1.1.0 that was ordered") {
 		t.Errorf("%+v", rep)
 	}
 
 	until(3, "1.1.0", manifest, gozzard.UpdateWorking) // another roll looks again
 	<-h.begun
 
-	if rep := order(4, "1.2.0", manifest); rep.State != gozzard.UpdateRefused || !strings.Contains(rep.Reason, "at another update") {
+	if rep := order(4, "1.2.0", manifest); rep.State != gozzard.UpdateRefused ||
+		!strings.Contains(rep.Reason, "at another update") {
 		t.Errorf("%+v", rep)
 	}
+
 	if err := r.install(r.updater("1.0.0"), "1.3.0"); !errors.Is(err, selfupdate.ErrBusy) {
 		t.Errorf("two at once: %v", err)
 	}

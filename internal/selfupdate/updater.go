@@ -66,7 +66,8 @@ func New(o Options) *Updater {
 		o.AllowDowngrade = func() bool { return false }
 	}
 
-	return &Updater{o: o, orders: make(chan gozzard.UpdateOrder, 1), placed: make(chan struct{}, 1), welcome: make(chan struct{})}
+	return &Updater{o: o, orders: make(chan gozzard.UpdateOrder, 1), placed: make(chan struct{}, 1),
+		welcome: make(chan struct{})}
 }
 
 // previous is where the program before is kept.
@@ -97,7 +98,8 @@ func (u *Updater) Begin() error {
 		case t.Back != "":
 			over = t.Back
 		case t.Starts > 1:
-			over = fmt.Sprintf("release %s was started %d times and never welcomed by the server", t.Version, t.Starts-1)
+			over = fmt.Sprintf("release %s was started %d times and never welcomed by the server", t.Version,
+				t.Starts-1)
 		}
 
 		return nil
@@ -115,7 +117,8 @@ func (u *Updater) Begin() error {
 func (u *Updater) settle(s *State, t *Trial) {
 	s.Trial = nil
 	if t.Back == "" {
-		u.o.Log.Warn("a new program was prepared and does not run, it is forgotten", "new", t.Version, "running", u.o.Version)
+		u.o.Log.Warn("a new program was prepared and does not run, it is forgotten", "new", t.Version, "running",
+			u.o.Version)
 		return
 	}
 	s.refuse(Failed{Version: t.Version, At: u.o.Now().UTC(), Reason: t.Back})
@@ -178,7 +181,8 @@ func (u *Updater) RollBack(reason string) error {
 		u.mu.Lock()
 		u.trial = false
 		u.mu.Unlock()
-		return errors.Join(fmt.Errorf("cannot roll release %s back, it stays: %w", u.o.Version, err), change(u.o.Dir, func(s *State) error { s.Trial = nil; return nil }))
+		return errors.Join(fmt.Errorf("cannot roll release %s back, it stays: %w", u.o.Version, err),
+			change(u.o.Dir, func(s *State) error { s.Trial = nil; return nil }))
 	}
 
 	err := change(u.o.Dir, func(s *State) error {

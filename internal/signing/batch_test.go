@@ -15,7 +15,8 @@ func batch(s *signing.Signer, n int) [][]byte {
 	all := make([][]byte, n)
 	begun := make([]*[]byte, n)
 	for i := range all {
-		all[i] = s.Begin(nil, agentName(i), gozzard.CommandAck, func(b []byte) []byte { return fmt.Appendf(b, "for %d", i) })
+		all[i] = s.Begin(nil, agentName(i), gozzard.CommandAck,
+			func(b []byte) []byte { return fmt.Appendf(b, "for %d", i) })
 		begun[i] = &all[i]
 	}
 	s.Sign(begun)
@@ -28,7 +29,8 @@ func agentName(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("agen
 func TestBatches(t *testing.T) {
 	s := signer(t, t.TempDir())
 	r := ring(t, t.TempDir(), s.Key())
-	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, signing.MaxBatch - 1, signing.MaxBatch, signing.MaxBatch + 1, 2*signing.MaxBatch + 1} {
+	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, signing.MaxBatch - 1, signing.MaxBatch,
+		signing.MaxBatch + 1, 2*signing.MaxBatch + 1} {
 		signatures := map[string]bool{}
 		for i, b := range batch(s, n) {
 			payload, err := r.Open(agentName(i), b)

@@ -62,9 +62,11 @@ func ParseCheckpoint(s string) (c Checkpoint, err error) {
 
 	c.At = time.Unix(seconds, 0).UTC()
 	signature, err := base64.RawURLEncoding.DecodeString(w[5])
-	if n, _ := hex.Decode(c.Key[:], []byte(w[4])[:min(len(w[4]), 2*len(c.Key))]); n != len(c.Key) || err != nil || copy(c.signature[:], signature) != len(signature) {
+	if n, _ := hex.Decode(c.Key[:], []byte(w[4])[:min(len(w[4]), 2*len(c.Key))]); n != len(c.Key) || err != nil ||
+		copy(c.signature[:], signature) != len(signature) {
 		return Checkpoint{}, errors.New("checkpoint has a wrong key or signature")
 	}
+
 	if err := c.Head.Hash.UnmarshalText([]byte(w[2])); err != nil {
 		return Checkpoint{}, err
 	}
@@ -82,5 +84,6 @@ func (c *Checkpoint) Verify(keys []Key) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("checkpoint of row %d was not signed by a key of this server (it names key %s)", c.Head.Seq, c.Key)
+	return fmt.Errorf("checkpoint of row %d was not signed by a key of this server (it names key %s)", c.Head.Seq,
+		c.Key)
 }

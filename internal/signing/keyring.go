@@ -121,7 +121,8 @@ func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 	key, id := have.Key, have.id
 	switch {
 	case e.epoch < key.Epoch:
-		return nil, refuse(RuleEpoch, "command of epoch %d, this host obeys epoch %d: the server is an old copy", e.epoch, key.Epoch)
+		return nil, refuse(RuleEpoch, "command of epoch %d, this host obeys epoch %d: the server is an old copy",
+			e.epoch, key.Epoch)
 	case e.epoch > key.Epoch:
 		if key, err = follow(key, &e); err != nil {
 			return nil, &Refusal{Rule: RuleKey, Err: err}
@@ -131,13 +132,15 @@ func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 
 	switch {
 	case e.key != id:
-		return nil, refuse(RuleKey, "command of key %s in epoch %d, this host obeys key %s: it is another server", e.key, e.epoch, id)
+		return nil, refuse(RuleKey, "command of key %s in epoch %d, this host obeys key %s: it is another server",
+			e.key, e.epoch, id)
 	case !e.proven(key):
 		return nil, refuse(RuleSignature, "command was not signed by key %s", id)
 	case e.agent != me:
 		return nil, refuse(RuleAgent, "command is for agent %s", e.agent)
 	case e.notAfter < r.now().Unix():
-		return nil, refuse(RuleExpired, "command was good until %s, which is over by this host's clock", time.Unix(e.notAfter, 0).UTC().Format(time.RFC3339))
+		return nil, refuse(RuleExpired, "command was good until %s, which is over by this host's clock",
+			time.Unix(e.notAfter, 0).UTC().Format(time.RFC3339))
 	}
 
 	if key.Epoch > have.Epoch {
@@ -158,7 +161,8 @@ func (r *KeyRing) adopt(k Key) error {
 	case have.Epoch < k.Epoch:
 		return r.keep(k)
 	case have != k:
-		return fmt.Errorf("key %s of epoch %d came too late: %s of epoch %d is trusted", k.ID(), k.Epoch, have.ID(), have.Epoch)
+		return fmt.Errorf("key %s of epoch %d came too late: %s of epoch %d is trusted", k.ID(), k.Epoch, have.ID(),
+			have.Epoch)
 	}
 	return nil
 }
@@ -178,7 +182,8 @@ func follow(key Key, e *envelope) (Key, error) {
 	}
 
 	if key.Epoch != e.epoch {
-		return Key{}, fmt.Errorf("command of epoch %d, this host obeys epoch %d and nothing introduces the newer key", e.epoch, key.Epoch)
+		return Key{}, fmt.Errorf("command of epoch %d, this host obeys epoch %d and nothing introduces the newer key",
+			e.epoch, key.Epoch)
 	}
 
 	return key, nil

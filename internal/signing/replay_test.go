@@ -43,7 +43,8 @@ type tape struct {
 
 func newTape(t *testing.T) *tape {
 	p := &tape{
-		t: t, signer: signer(t, t.TempDir()), sessions: map[gozzard.AgentID]uint64{}, final: map[gozzard.OpID]gozzard.OpReport{}, gens: map[gozzard.Key]uint64{},
+		t: t, signer: signer(t, t.TempDir()), sessions: map[gozzard.AgentID]uint64{},
+		final: map[gozzard.OpID]gozzard.OpReport{}, gens: map[gozzard.Key]uint64{},
 	}
 	var err error
 	if p.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: joinSecret}); err != nil {
@@ -137,12 +138,15 @@ func (p *tape) operate(to gozzard.AgentID, keys []gozzard.Key, action gozzard.Ac
 		op := gozzard.Op{ID: gozzard.NewOpID(), Gen: p.gens[key], Action: action, Key: key}
 		if action == gozzard.ActionStart {
 			op.Spec = gozzard.EncodeSpec(&gozzard.Spec{
-				Identity: gozzard.Identity{ProcName: "web"}, Control: gozzard.Control{Start: "ok", Stop: "ok", Reload: "ok", Restart: "ok"},
-				Policy: gozzard.Policy{Kind: gozzard.KindResident, OpTimeout: 60}, // nobody waits to see whether it stays up
+				Identity: gozzard.Identity{ProcName: "web"},
+				Control:  gozzard.Control{Start: "ok", Stop: "ok", Reload: "ok", Restart: "ok"},
+				// nobody waits to see whether it stays up
+				Policy: gozzard.Policy{Kind: gozzard.KindResident, OpTimeout: 60},
 			})
 		}
 		ids = append(ids, op.ID)
-		p.send(to, 0, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate, Session: p.session(to), Ops: []gozzard.Op{op}})
+		p.send(to, 0, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate,
+			Session: p.session(to), Ops: []gozzard.Op{op}})
 	}
 
 	until(p.t, fmt.Sprintf("all of %s to end", action), func() bool {
@@ -205,13 +209,17 @@ type runner struct {
 
 func (p *tape) run(id gozzard.AgentID, dir string, host *sim.Host) *runner {
 	p.t.Helper()
+
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		p.t.Fatal(err)
 	}
-	a, err := agent.New(agent.Options{Dir: dir, Info: gozzard.HostInfo{Agent: id}, Host: host, SampleEvery: time.Minute, Simulated: true})
+
+	a, err := agent.New(agent.Options{Dir: dir, Info: gozzard.HostInfo{Agent: id}, Host: host,
+		SampleEvery: time.Minute, Simulated: true})
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	r := &runner{agent: a, ring: ring(p.t, dir, p.signer.Key())}
 	r.stopAgent = background(p.t, func(ctx context.Context) error { return a.Run(ctx, linkOf{r}) })
 	p.connect(id, r)
@@ -233,7 +241,8 @@ func (l linkOf) Send(r *gozzard.Report) error {
 func (p *tape) connect(id gozzard.AgentID, r *runner) {
 	p.t.Helper()
 	link, err := nats.NewLink(nats.LinkOptions{
-		URL: p.broker.Addr(), Agent: id, Secret: joinSecret, Open: func(b []byte) ([]byte, error) { return r.ring.Open(id, b) },
+		URL: p.broker.Addr(), Agent: id, Secret: joinSecret,
+		Open:    func(b []byte) ([]byte, error) { return r.ring.Open(id, b) },
 		Command: r.agent.Receive, Up: r.agent.Connected, Down: r.agent.Disconnected,
 	})
 	if err != nil {

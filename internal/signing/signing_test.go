@@ -47,10 +47,13 @@ func ring(t testing.TB, dir string, k signing.Key) *signing.KeyRing {
 }
 
 func command() []byte {
-	spec := gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "web"}, Control: gozzard.Control{Start: "./start.sh", Stop: "./stop.sh"}})
-	return wire.AppendCommand(nil, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate, Session: 7, Ops: []gozzard.Op{
-		{ID: gozzard.NewOpID(), Gen: 3, Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "shop", Name: "web"}, Spec: spec},
-	}})
+	spec := gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "web"},
+		Control: gozzard.Control{Start: "./start.sh", Stop: "./stop.sh"}})
+	return wire.AppendCommand(nil, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate,
+		Session: 7, Ops: []gozzard.Op{
+			{ID: gozzard.NewOpID(), Gen: 3, Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "shop", Name: "web"},
+				Spec: spec},
+		}})
 }
 
 func sealed(s *signing.Signer, to gozzard.AgentID, kind gozzard.CommandKind, payload []byte) []byte {
@@ -85,7 +88,8 @@ func TestWhatIsSealedIsOpened(t *testing.T) {
 	s := signer(t, t.TempDir())
 	r := ring(t, t.TempDir(), s.Key())
 	for _, payload := range [][]byte{nil, {0}, command(), bytes.Repeat([]byte("x"), 1<<20)} {
-		b := s.Append([]byte("before"), "agent-1", gozzard.CommandWelcome, func(b []byte) []byte { return append(b, payload...) })
+		b := s.Append([]byte("before"), "agent-1", gozzard.CommandWelcome,
+			func(b []byte) []byte { return append(b, payload...) })
 		got, err := r.Open("agent-1", bytes.TrimPrefix(b, []byte("before")))
 		if err != nil || !bytes.Equal(got, payload) {
 			t.Errorf("%d bytes: got %d bytes, %v", len(payload), len(got), err)
@@ -107,7 +111,8 @@ func TestTT1EveryBitCounts(t *testing.T) {
 	}
 
 	s := signer(t, dir)
-	short := wire.AppendCommand(nil, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandWelcome, Session: 7})
+	short := wire.AppendCommand(nil, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandWelcome,
+		Session: 7})
 	for name, c := range map[string]struct {
 		kind    gozzard.CommandKind
 		key     signing.Key
@@ -182,7 +187,8 @@ func TestExpiry(t *testing.T) {
 	ring(t, state, s.Key())
 	b := sealed(s, "agent-1", gozzard.CommandOperate, command())
 	for by, want := range map[time.Duration]string{
-		0: "", 24 * time.Hour: "", -24 * time.Hour: "", -50 * 365 * 24 * time.Hour: "", signing.Life: "", signing.Life + time.Second: signing.RuleExpired,
+		0: "", 24 * time.Hour: "", -24 * time.Hour: "", -50 * 365 * 24 * time.Hour: "", signing.Life: "",
+		signing.Life + time.Second: signing.RuleExpired,
 	} {
 		r, err := signing.OpenKeyRing(state, func() time.Time { return start.Add(by) })
 		if err != nil {
@@ -221,7 +227,8 @@ func TestTS8AnOldServerIsRefused(t *testing.T) {
 		wants(t, r, "agent-1", before, signing.RuleEpoch)
 		wants(t, r, "agent-1", sealed(old, "agent-1", gozzard.CommandWelcome, command()), signing.RuleEpoch)
 		wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandOperate, command()), "")
-		if err := r.Trust(old.Key()); err == nil || !strings.Contains(err.Error(), "remove "+filepath.Join(state, signing.RingFile)) {
+		if err := r.Trust(old.Key()); err == nil || !strings.Contains(err.Error(),
+			"remove "+filepath.Join(state, signing.RingFile)) {
 			t.Errorf("went back: %v", err)
 		}
 		r = ring(t, state, signing.Key{}) // the agent starts again
@@ -313,9 +320,12 @@ func TestKeyText(t *testing.T) {
 	}
 
 	for _, s := range []string{
-		"", "gzk1", "gzk1.1", "gzk1..", k.String() + "x", k.String()[1:], " " + k.String(), strings.Replace(k.String(), "gzk1.1.", "gzk1.0.", 1),
-		strings.Replace(k.String(), "gzk1.1.", "gzk1.01.", 1), strings.Replace(k.String(), "gzk1.1.", "gzk1.18446744073709551615.", 1),
-		strings.Replace(k.String(), "gzk1.1.", "gzk1.-1.", 1), strings.Replace(k.String(), "gzk1", "gzk2", 1), k.String()[:len(k.String())-1],
+		"", "gzk1", "gzk1.1", "gzk1..", k.String() + "x", k.String()[1:], " " + k.String(),
+		strings.Replace(k.String(), "gzk1.1.", "gzk1.0.", 1),
+		strings.Replace(k.String(), "gzk1.1.", "gzk1.01.", 1),
+		strings.Replace(k.String(), "gzk1.1.", "gzk1.18446744073709551615.", 1),
+		strings.Replace(k.String(), "gzk1.1.", "gzk1.-1.", 1), strings.Replace(k.String(), "gzk1", "gzk2", 1),
+		k.String()[:len(k.String())-1],
 	} {
 		if k, err := signing.ParseKey(s); err == nil {
 			t.Errorf("%q is taken as %v", s, k)
@@ -423,7 +433,8 @@ func TestDamagedFiles(t *testing.T) {
 
 	seed := func(b []byte) []byte { return b[bytes.Index(b, []byte(`"seed"`)):] }
 	for name, text := range map[string][]byte{
-		"empty": nil, "half": whole[:len(whole)/2], "another secret": append(bytes.TrimSuffix(slices.Clone(whole), seed(whole)), seed(other)...),
+		"empty": nil, "half": whole[:len(whole)/2], "another secret": append(bytes.TrimSuffix(slices.Clone(whole),
+			seed(whole)), seed(other)...),
 		"newer version":  bytes.Replace(whole, []byte(`"version": 1`), []byte(`"version": 2`), 1),
 		"no keys":        []byte(`{"version":1,"keys":[],"seed":""}`),
 		"a gap":          bytes.Replace(whole, []byte("gzk1.2."), []byte("gzk1.9."), 1),
@@ -516,13 +527,15 @@ func FuzzOpen(f *testing.F) {
 
 func BenchmarkAppend(b *testing.B) {
 	s := signer(b, b.TempDir())
-	for name, payload := range map[string][]byte{"ack": make([]byte, 16), "operation": command(), "64KiB": make([]byte, 64<<10)} {
+	for name, payload := range map[string][]byte{"ack": make([]byte, 16), "operation": command(),
+		"64KiB": make([]byte, 64<<10)} {
 		b.Run(name, func(b *testing.B) {
 			buf := make([]byte, 0, 128<<10)
 			b.SetBytes(int64(len(payload)))
 			b.ReportAllocs()
 			for b.Loop() {
-				buf = s.Append(buf[:0], "0123456789abcdef0123456789abcdef", gozzard.CommandOperate, func(b []byte) []byte { return append(b, payload...) })
+				buf = s.Append(buf[:0], "0123456789abcdef0123456789abcdef", gozzard.CommandOperate,
+					func(b []byte) []byte { return append(b, payload...) })
 			}
 		})
 	}
@@ -531,7 +544,8 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkOpen(b *testing.B) {
 	s := signer(b, b.TempDir())
 	r := ring(b, b.TempDir(), s.Key())
-	for name, payload := range map[string][]byte{"ack": make([]byte, 16), "operation": command(), "64KiB": make([]byte, 64<<10)} {
+	for name, payload := range map[string][]byte{"ack": make([]byte, 16), "operation": command(),
+		"64KiB": make([]byte, 64<<10)} {
 		b.Run(name, func(b *testing.B) {
 			msg := sealed(s, "0123456789abcdef0123456789abcdef", gozzard.CommandOperate, payload)
 			b.SetBytes(int64(len(payload)))

@@ -76,7 +76,10 @@ func TestTT2ReplaysRunNothing(t *testing.T) {
 	until(t, "the other agent", func() bool { return p.session(other) > 0 })
 	p.setMute(true)
 	n := p.replay(other)
-	until(t, "the refusals", func() bool { return o.link.Load().Stats().Refused > 0 && int(o.link.Load().Stats().Received) >= n })
+	until(t, "the refusals", func() bool {
+		return o.link.Load().Stats().Refused > 0 &&
+			int(o.link.Load().Stats().Received) >= n
+	})
 
 	if ran := executions(there, keys); ran != 0 || len(there.Keys()) != 0 {
 		t.Errorf("on another agent: %d commands ran, it knows %v", ran, there.Keys())

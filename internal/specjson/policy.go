@@ -20,7 +20,8 @@ func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 		return p
 	}
 
-	r.only(&v, "auto_type", "start_check_secs", "stop_check_secs", "start_retries", "start_interval", "crontab_rule", "op_timeout",
+	r.only(&v, "auto_type", "start_check_secs", "stop_check_secs", "start_retries", "start_interval", "crontab_rule",
+		"op_timeout",
 		"time_zone", "overlap", "health_interval", "health_timeout", "health_threshold", "health_restart")
 	r.plan(&v, &p)
 

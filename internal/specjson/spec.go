@@ -36,7 +36,8 @@ func ReadSpec(v strictjson.Value, rules Rules) *gozzard.Spec {
 		return nil
 	}
 
-	rules.only(&v, "identity", "control", "resource", "monitor_policy", "alive_monitor_policy", "warn_report_policy", "configmap")
+	rules.only(&v, "identity", "control", "resource", "monitor_policy", "alive_monitor_policy", "warn_report_policy",
+		"configmap")
 	s := &gozzard.Spec{
 		Identity: rules.identity(v.Get("identity")),
 		Control:  rules.control(v.Get("control")),
@@ -161,7 +162,8 @@ func (r Rules) control(v strictjson.Value) gozzard.Control {
 	}
 
 	return gozzard.Control{
-		Shell: shell, Start: cmd("start_cmd"), Stop: cmd("stop_cmd"), Restart: cmd("restart_cmd"), Reload: cmd("reload_cmd"), Kill: cmd("kill_cmd"),
+		Shell: shell, Start: cmd("start_cmd"), Stop: cmd("stop_cmd"), Restart: cmd("restart_cmd"),
+		Reload: cmd("reload_cmd"), Kill: cmd("kill_cmd"),
 		Version: cmd("version_cmd"), Health: cmd("health_cmd"),
 	}
 }

@@ -58,10 +58,14 @@ const fullSpec = `{"identity":{"index_key":"k","proc_name":"web","setup_path":"/
 
 func TestSpecIsReadAlikeUnderAllRules(t *testing.T) {
 	want := &gozzard.Spec{
-		Identity: gozzard.Identity{IndexKey: "k", ProcName: "web", SetupPath: "/opt/web", PIDPath: "/run/web.pid", ConfigPath: "/etc/web", LogPath: "/var/log/web", User: "www"},
-		Control:  gozzard.Control{Start: "a", Stop: "b", Restart: "c", Reload: "d", Kill: "e", Version: "f", Health: "g"},
-		Resource: gozzard.Resource{CPU: 1.5, Mem: 2, FD: 3, Disk: 4, Net: 5, Act: gozzard.ActStop, Samples: 6, Enforce: true},
-		Policy: gozzard.Policy{Kind: gozzard.KindPeriodic, StartCheckSecs: 1, StopCheckSecs: 2, StartRetries: 3, StartInterval: 4, OpTimeout: 5, CrontabRule: "@daily", TimeZone: "UTC",
+		Identity: gozzard.Identity{IndexKey: "k", ProcName: "web", SetupPath: "/opt/web", PIDPath: "/run/web.pid",
+			ConfigPath: "/etc/web", LogPath: "/var/log/web", User: "www"},
+		Control: gozzard.Control{Start: "a", Stop: "b", Restart: "c", Reload: "d", Kill: "e", Version: "f",
+			Health: "g"},
+		Resource: gozzard.Resource{CPU: 1.5, Mem: 2, FD: 3, Disk: 4, Net: 5, Act: gozzard.ActStop, Samples: 6,
+			Enforce: true},
+		Policy: gozzard.Policy{Kind: gozzard.KindPeriodic, StartCheckSecs: 1, StopCheckSecs: 2, StartRetries: 3,
+			StartInterval: 4, OpTimeout: 5, CrontabRule: "@daily", TimeZone: "UTC",
 			Overlap: gozzard.OverlapKill, HealthInterval: 6, HealthTimeout: 7, HealthThreshold: 8, HealthRestart: true},
 		ReportID: 9, ConfigMap: []gozzard.ConfigCheck{{Path: "/etc/x", MD5: "aa"}},
 	}
@@ -87,25 +91,39 @@ func TestSpecRules(t *testing.T) {
 		name, spec              string
 		loose, complete, strict string // the faults, one a line
 	}{
-		{"no object", `[]`, "spec: must be an object, is a list", "spec: must be an object, is a list", "spec: must be an object, is a list"},
-		{"no identity", `{"control":{}}`, "spec.identity: required", "spec.identity: required", "spec.identity: required"},
-		{"no user", identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b"`), "", "spec.identity.user: required where a command is run", ""},
-		{"no pid_path", identity(`"proc_name":"p","setup_path":"/a","user":"u"`), "", "spec.identity.pid_path: required where a command is run", ""},
-		{"no setup_path", identity(`"proc_name":"p","pid_path":"/b","user":"u"`), "", "spec.identity.setup_path: required where a command is run", "spec.identity.setup_path: required"},
+		{"no object", `[]`, "spec: must be an object, is a list", "spec: must be an object, is a list",
+			"spec: must be an object, is a list"},
+		{"no identity", `{"control":{}}`, "spec.identity: required", "spec.identity: required",
+			"spec.identity: required"},
+		{"no user", identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b"`), "",
+			"spec.identity.user: required where a command is run", ""},
+		{"no pid_path", identity(`"proc_name":"p","setup_path":"/a","user":"u"`), "",
+			"spec.identity.pid_path: required where a command is run", ""},
+		{"no setup_path", identity(`"proc_name":"p","pid_path":"/b","user":"u"`), "",
+			"spec.identity.setup_path: required where a command is run", "spec.identity.setup_path: required"},
 		{"unclean", identity(`"proc_name":"p","setup_path":"/a/../b","pid_path":"/b","user":"u"`), "",
-			`spec.identity.setup_path: "/a/../b" is not a clean absolute path`, `spec.identity.setup_path: "/a/../b" is not a clean absolute path`},
+			`spec.identity.setup_path: "/a/../b" is not a clean absolute path`,
+			`spec.identity.setup_path: "/a/../b" is not a clean absolute path`},
 		{"path for a name", identity(`"proc_name":"/bin/p","setup_path":"/a","pid_path":"/b","user":"u"`), "", "",
 			"spec.identity.proc_name: is the name of a program as its system shows it, not a path"},
 		{"unknown part", with(`"contol":{}`), "", "", `spec.contol: unknown, did you mean "control"?`},
-		{"unknown member", with(`"configmap":[{"path":"/x","md6":""}]`), "", "", `spec.configmap[0].md6: unknown, did you mean "md5"?`},
-		{"no path to check", with(`"configmap":[{"md5":""}]`), "", "", `spec.configmap[0].path: "" is not a clean absolute path`},
-		{"misspelt as in the documents", with(`"monitor_policy":{"crotab_rule":"@daily"}`), "", "", `spec.monitor_policy.crotab_rule: unknown, did you mean "crontab_rule"?`},
-		{"wrong rule", with(`"monitor_policy":{"auto_type":0,"crontab_rule":"61 * * * *"}`), wrongRule, wrongRule, wrongRule},
-		{"wrong rule of a process that stays", with(`"monitor_policy":{"auto_type":1,"crontab_rule":"61 * * * *"}`), "", "", ""},
+		{"unknown member", with(`"configmap":[{"path":"/x","md6":""}]`), "", "",
+			`spec.configmap[0].md6: unknown, did you mean "md5"?`},
+		{"no path to check", with(`"configmap":[{"md5":""}]`), "", "",
+			`spec.configmap[0].path: "" is not a clean absolute path`},
+		{"misspelt as in the documents", with(`"monitor_policy":{"crotab_rule":"@daily"}`), "", "",
+			`spec.monitor_policy.crotab_rule: unknown, did you mean "crontab_rule"?`},
+		{"wrong rule", with(`"monitor_policy":{"auto_type":0,"crontab_rule":"61 * * * *"}`), wrongRule, wrongRule,
+			wrongRule},
+		{"wrong rule of a process that stays", with(`"monitor_policy":{"auto_type":1,"crontab_rule":"61 * * * *"}`),
+			"", "", ""},
 		{"periodic without a rule", with(`"monitor_policy":{"auto_type":0,"crontab_rule":" "}`), "", "", ""},
-		{"wrong zone", with(`"monitor_policy":{"auto_type":0,"crontab_rule":"@daily","time_zone":"Mars/Olympus"}`), wrongZone, wrongZone, wrongZone},
-		{"both", with(`"monitor_policy":{"auto_type":0,"crontab_rule":"61 * * * *","time_zone":"Mars/Olympus"}`), wrongRule + "\n" + wrongZone, wrongRule + "\n" + wrongZone, wrongRule + "\n" + wrongZone},
-		{"a kind that is none", with(`"monitor_policy":{"auto_type":3,"crontab_rule":"61 * * * *"}`), wrongKind, wrongKind, wrongKind},
+		{"wrong zone", with(`"monitor_policy":{"auto_type":0,"crontab_rule":"@daily","time_zone":"Mars/Olympus"}`),
+			wrongZone, wrongZone, wrongZone},
+		{"both", with(`"monitor_policy":{"auto_type":0,"crontab_rule":"61 * * * *","time_zone":"Mars/Olympus"}`),
+			wrongRule + "\n" + wrongZone, wrongRule + "\n" + wrongZone, wrongRule + "\n" + wrongZone},
+		{"a kind that is none", with(`"monitor_policy":{"auto_type":3,"crontab_rule":"61 * * * *"}`), wrongKind,
+			wrongKind, wrongKind},
 	} {
 		for rules, want := range map[specjson.Rules]string{loose: c.loose, complete: c.complete, strict: c.strict} {
 			if _, faults := readSpec(t, c.spec, rules); strings.Join(faults, "\n") != want {
@@ -114,7 +132,8 @@ func TestSpecRules(t *testing.T) {
 		}
 	}
 
-	if _, faults := readSpec(t, with(`"monitor_policy":{"auto_type":0,"crotab_rule":"@never"}`), complete); !slices.Equal(faults,
+	if _, faults := readSpec(t, with(`"monitor_policy":{"auto_type":0,"crotab_rule":"@never"}`),
+		complete); !slices.Equal(faults,
 		[]string{`spec.monitor_policy.crotab_rule: "@never" is not a crontab rule: @never is not known`}) {
 		t.Errorf("the fault is not where the rule is: %q", faults)
 	}
@@ -141,7 +160,8 @@ func TestSpecBoundsAreTheSameUnderAllRules(t *testing.T) {
 			if _, faults := readSpec(t, spec(c.most), rules); faults != nil {
 				t.Errorf("%s.%s under %+v: %.200q", c.part, c.name, rules, faults)
 			}
-			if _, faults := readSpec(t, spec(c.over), rules); len(faults) != 1 || !strings.HasPrefix(faults[0], "spec."+c.part+"."+c.name+": ") {
+			if _, faults := readSpec(t, spec(c.over), rules); len(faults) != 1 ||
+				!strings.HasPrefix(faults[0], "spec."+c.part+"."+c.name+": ") {
 				t.Errorf("%s.%s beyond its bound under %+v: %.200q", c.part, c.name, rules, faults)
 			}
 		}

@@ -16,7 +16,8 @@ var (
 	insertAttempts = insert("attempts",
 		"task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session, outcome, deadline, expires", "")
 
-	upsertSpecs = insert("specs", "hash, body, last_task", " ON CONFLICT (hash) DO UPDATE SET last_task = excluded.last_task")
+	upsertSpecs = insert("specs", "hash, body, last_task",
+		" ON CONFLICT (hash) DO UPDATE SET last_task = excluded.last_task")
 
 	upsertProcesses = insert("processes", "agent_id, namespace, name, labels, spec_hash, hosted, wanted, registered_at",
 		` ON CONFLICT (agent_id, namespace, name) DO UPDATE SET
@@ -52,7 +53,8 @@ func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accep
 	defer s.timed("accept", &err)()
 	a, err := newAcceptance(t)
 	if err != nil {
-		return record.Accepted{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the task cannot be recorded", Cause: err}
+		return record.Accepted{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the task cannot be recorded",
+			Cause: err}
 	}
 
 	rows := len(t.Attempts) + len(a.items) + len(a.register) + 1
@@ -180,13 +182,15 @@ func (a *acceptance) lookup(ctx context.Context, c *conn) (found bool, err error
 
 	var hash []byte
 	var t gozzard.Task
-	found, err = c.one(ctx, `SELECT i.request_hash, `+taskColumns+` FROM idempotency i JOIN tasks t ON t.seq = i.task_seq WHERE i.app = $1 AND i.idem_key = $2`,
+	found, err = c.one(ctx, `SELECT i.request_hash, `+taskColumns+
+		` FROM idempotency i JOIN tasks t ON t.seq = i.task_seq WHERE i.app = $1 AND i.idem_key = $2`,
 		[]any{text(a.t.Task.Caller.App), text(a.t.IdempotencyKey)}, append([]any{&hash}, taskInto(&t)...)...)
 	if !found || err != nil {
 		return false, err
 	}
 	if !bytes.Equal(hash, a.t.RequestHash[:]) {
-		return true, gozzard.Errorf(gozzard.ErrInvalid, "the idempotency key was used for another request (task %s)", t.ID)
+		return true, gozzard.Errorf(gozzard.ErrInvalid, "the idempotency key was used for another request (task %s)",
+			t.ID)
 	}
 
 	a.known = &t
@@ -195,7 +199,8 @@ func (a *acceptance) lookup(ctx context.Context, c *conn) (found bool, err error
 
 // claim writes the idempotency key unless another one has it.
 func (a *acceptance) claim(ctx context.Context, c *conn) (bool, error) {
-	n, err := c.change(ctx, `INSERT INTO idempotency (app, idem_key, task_seq, request_hash) VALUES ($1, $2, $3, $4) ON CONFLICT (app, idem_key) DO NOTHING`,
+	n, err := c.change(ctx,
+		`INSERT INTO idempotency (app, idem_key, task_seq, request_hash) VALUES ($1, $2, $3, $4) ON CONFLICT (app, idem_key) DO NOTHING`,
 		text(a.t.Task.Caller.App), text(a.t.IdempotencyKey), int64(a.seq), a.t.RequestHash[:])
 	return n == 1, err
 }
@@ -203,8 +208,10 @@ func (a *acceptance) claim(ctx context.Context, c *conn) (bool, error) {
 func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 	t := &a.t.Task
 	id := gozzard.NewTaskID(a.seq, t.At)
-	_, err := c.change(ctx, `INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		int64(a.seq), string(id), text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted, text(t.Door), millis(t.At), t.Targets)
+	_, err := c.change(ctx,
+		`INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		int64(a.seq), string(id), text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted, text(t.Door),
+		millis(t.At), t.Targets)
 	if err != nil {
 		return err
 	}
@@ -216,22 +223,28 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
 	err := c.put(ctx, insertItems, len(a.items), func(i int, to []any) []any {
 		it := &a.items[i]
-		return append(to, int64(a.seq), i, text(it.key.Namespace), text(it.key.Name), int64(it.action), it.labels, it.spec.value())
+		return append(to, int64(a.seq), i, text(it.key.Namespace), text(it.key.Name), int64(it.action), it.labels,
+			it.spec.value())
 	})
+
 	if err != nil {
 		return fmt.Errorf("items: %w", err)
 	}
+
 	return c.put(ctx, insertAttempts, len(a.t.Attempts), func(i int, to []any) []any {
 		at := &a.t.Attempts[i]
-		return append(to, int64(a.seq), i, int64(a.itemOf[i]), at.Op.String(), text(string(at.Agent)), at.Addr.Cloud, ipText(at.Addr.IP),
-			text(at.ResultKey), int64(at.State), counter(at.Session), a.outcomes[i], millis(at.Deadline), millis(at.Expires))
+		return append(to, int64(a.seq), i, int64(a.itemOf[i]), at.Op.String(), text(string(at.Agent)), at.Addr.Cloud,
+			ipText(at.Addr.IP),
+			text(at.ResultKey), int64(at.State), counter(at.Session), a.outcomes[i], millis(at.Deadline),
+			millis(at.Expires))
 	})
 }
 
 func (a *acceptance) putProcesses(ctx context.Context, c *conn) error {
 	return c.put(ctx, upsertProcesses, len(a.register), func(i int, to []any) []any {
 		p := &a.register[i]
-		return append(to, text(string(p.ID.Agent)), text(p.ID.Namespace), text(p.ID.Name), a.labels[i], a.refs[i].value(), p.Hosted,
+		return append(to, text(string(p.ID.Agent)), text(p.ID.Namespace), text(p.ID.Name), a.labels[i],
+			a.refs[i].value(), p.Hosted,
 			int64(p.Wanted), millis(p.RegisteredAt))
 	})
 }

@@ -31,12 +31,14 @@ func (s *Store) LoadAccounts(ctx context.Context) (c auth.Config, known bool, er
 
 	err = s.read.whole(ctx, func(tx *sql.Tx) error {
 		var changes int64
-		if err := tx.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'accounts'`).Scan(&changes); err != nil {
+		if err := tx.QueryRowContext(ctx,
+			`SELECT value FROM counters WHERE name = 'accounts'`).Scan(&changes); err != nil {
 			return err
 		}
 
 		known = changes > 0
-		rows, err := tx.QueryContext(ctx, `SELECT code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants FROM apps ORDER BY code`)
+		rows, err := tx.QueryContext(ctx,
+			`SELECT code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants FROM apps ORDER BY code`)
 		if err := scanAll(rows, err, func(r *sql.Rows) error { return scanApp(r, &c.Apps) }); err != nil {
 			return err
 		}
@@ -46,7 +48,8 @@ func (s *Store) LoadAccounts(ctx context.Context) (c auth.Config, known bool, er
 			return err
 		}
 
-		rows, err = tx.QueryContext(ctx, `SELECT digest, id, owner, note, session, created, expires FROM user_tokens ORDER BY digest`)
+		rows, err = tx.QueryContext(ctx,
+			`SELECT digest, id, owner, note, session, created, expires FROM user_tokens ORDER BY digest`)
 		return scanAll(rows, err, func(r *sql.Rows) error { return scanToken(r, &c.Tokens) })
 	})
 
@@ -60,7 +63,8 @@ func scanApp(r *sql.Rows, to *[]auth.App) error {
 		return err
 	}
 
-	err := errors.Join(json.Unmarshal([]byte(secrets), &a.Secrets), json.Unmarshal([]byte(keys), &a.SignKeys), json.Unmarshal([]byte(grants), &a.Grants))
+	err := errors.Join(json.Unmarshal([]byte(secrets), &a.Secrets), json.Unmarshal([]byte(keys), &a.SignKeys),
+		json.Unmarshal([]byte(grants), &a.Grants))
 	if err != nil {
 		return fmt.Errorf("app %q is not readable: %w", a.Code, err)
 	}
@@ -88,7 +92,8 @@ func scanUser(r *sql.Rows, to *[]auth.User) error {
 func scanToken(r *sql.Rows, to *[]auth.Token) error {
 	var t auth.Token
 	var digest []byte
-	if err := r.Scan(&digest, &t.ID, &t.User, &t.Note, &t.Session, (*stamp)(&t.Created), (*stamp)(&t.Expires)); err != nil {
+	if err := r.Scan(&digest, &t.ID, &t.User, &t.Note, &t.Session, (*stamp)(&t.Created),
+		(*stamp)(&t.Expires)); err != nil {
 		return err
 	}
 	if len(digest) != len(t.Digest) {
@@ -135,18 +140,19 @@ func (s *Store) ChangeAccounts(ctx context.Context, c auth.Change) (err error) {
 	}
 
 	n := len(c.Apps) + len(c.Users) + len(c.Tokens)
-	return s.w.submit(ctx, &job{op: "a change of accounts", rows: n + 1, grows: n > 0, run: func(ctx context.Context, w *conn) error {
-		if err := auditAccounts(ctx, w, &c, &rows); err != nil {
-			return err
-		}
-		if _, err := w.change(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'accounts'`); err != nil {
-			return err
-		}
-		if err := dropAccounts(ctx, w, &c); err != nil {
-			return err
-		}
-		return putAccounts(ctx, w, &c, &rows)
-	}})
+	return s.w.submit(ctx, &job{op: "a change of accounts", rows: n + 1, grows: n > 0,
+		run: func(ctx context.Context, w *conn) error {
+			if err := auditAccounts(ctx, w, &c, &rows); err != nil {
+				return err
+			}
+			if _, err := w.change(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'accounts'`); err != nil {
+				return err
+			}
+			if err := dropAccounts(ctx, w, &c); err != nil {
+				return err
+			}
+			return putAccounts(ctx, w, &c, &rows)
+		}})
 }
 
 // auditAccounts records the act. The hash is of what was put, with digests in place of secrets.
@@ -198,7 +204,8 @@ func dropAccounts(ctx context.Context, w *conn, c *auth.Change) error {
 func putAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows) error {
 	err := w.put(ctx, upsertApps, len(c.Apps), func(i int, to []any) []any {
 		a := &c.Apps[i]
-		return append(to, text(a.Code), rows.secrets[i], rows.keys[i], a.AssertsUsers, a.MissingOpTypeMeansStart, rows.appGrants[i])
+		return append(to, text(a.Code), rows.secrets[i], rows.keys[i], a.AssertsUsers, a.MissingOpTypeMeansStart,
+			rows.appGrants[i])
 	})
 
 	if err != nil {
@@ -216,6 +223,7 @@ func putAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows
 
 	return w.put(ctx, upsertTokens, len(c.Tokens), func(i int, to []any) []any {
 		t := &c.Tokens[i]
-		return append(to, t.Digest[:], t.ID, text(t.User), text(t.Note), t.Session, millis(t.Created), millis(t.Expires))
+		return append(to, t.Digest[:], t.ID, text(t.User), text(t.Note), t.Session, millis(t.Created),
+			millis(t.Expires))
 	})
 }

@@ -20,7 +20,8 @@ var countStates = with(`SELECT a.task_seq, a.state, COUNT(*) FROM v JOIN attempt
 func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	row := *a
 	row.At = fromMillis(millis(a.At)) // chained as it is kept and read back
-	row.Caller.App, row.Caller.User, row.Act, row.TaskID = text(a.Caller.App), text(a.Caller.User), text(a.Act), gozzard.TaskID(text(string(a.TaskID)))
+	row.Caller.App, row.Caller.User, row.Act, row.TaskID = text(a.Caller.App), text(a.Caller.User), text(a.Act),
+		gozzard.TaskID(text(string(a.TaskID)))
 	var head []byte
 	if found, err := c.one(ctx, `SELECT hash FROM audit_head`, nil, &head); err != nil || !found {
 		return errors.Join(err, missingHead(found))
@@ -32,8 +33,10 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	}
 
 	hash := row.Chain(prev)
-	_, err := c.change(ctx, `INSERT INTO audit (`+auditColumns+`, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		row.Seq, millis(row.At), row.Caller.App, row.Caller.User, row.Caller.Asserted, row.Act, string(row.TaskID), row.RequestHash[:], row.Targets,
+	_, err := c.change(ctx, `INSERT INTO audit (`+auditColumns+
+		`, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		row.Seq, millis(row.At), row.Caller.App, row.Caller.User, row.Caller.Asserted, row.Act, string(row.TaskID),
+		row.RequestHash[:], row.Targets,
 		row.HostsHash[:], hash[:])
 	if err != nil {
 		return err
@@ -47,19 +50,20 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 // attempts themselves say it.
 func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.Time) error {
 	counts := make(map[gozzard.TaskSeq]string, len(tasks))
-	err := c.putEach(ctx, countStates, len(tasks), func(i int, to []any) []any { return append(to, int64(tasks[i].Seq)) }, func(r *sql.Rows) error {
-		var seq gozzard.TaskSeq
-		var state gozzard.AttemptState
-		var n int
-		if err := r.Scan(&seq, &state, &n); err != nil {
-			return err
-		}
-		if counts[seq] != "" {
-			counts[seq] += ","
-		}
-		counts[seq] += fmt.Sprintf("%s=%d", state, n)
-		return nil
-	})
+	err := c.putEach(ctx, countStates, len(tasks),
+		func(i int, to []any) []any { return append(to, int64(tasks[i].Seq)) }, func(r *sql.Rows) error {
+			var seq gozzard.TaskSeq
+			var state gozzard.AttemptState
+			var n int
+			if err := r.Scan(&seq, &state, &n); err != nil {
+				return err
+			}
+			if counts[seq] != "" {
+				counts[seq] += ","
+			}
+			counts[seq] += fmt.Sprintf("%s=%d", state, n)
+			return nil
+		})
 
 	if err != nil {
 		return err
@@ -67,7 +71,8 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 
 	for i := range tasks {
 		t := &tasks[i]
-		row := gozzard.AuditRow{At: now, Caller: t.Caller, Act: "verdicts:" + counts[t.Seq], TaskID: t.ID, Targets: t.Targets}
+		row := gozzard.AuditRow{At: now, Caller: t.Caller, Act: "verdicts:" + counts[t.Seq], TaskID: t.ID,
+			Targets: t.Targets}
 		if row.Seq, err = draw(ctx, c); err != nil {
 			return err
 		}
@@ -131,13 +136,17 @@ func auditRows(ctx context.Context, db querier, which string, args ...any) (list
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		var l gozzard.AuditLink
 		var request, hosts, hash []byte
-		err := r.Scan(&l.Seq, (*stamp)(&l.At), &l.Caller.App, &l.Caller.User, &l.Caller.Asserted, &l.Act, &l.TaskID, &request, &l.Targets, &hosts, &hash)
+		err := r.Scan(&l.Seq, (*stamp)(&l.At), &l.Caller.App, &l.Caller.User, &l.Caller.Asserted, &l.Act, &l.TaskID,
+			&request, &l.Targets, &hosts, &hash)
 		if err != nil {
 			return err
 		}
-		if copy(l.RequestHash[:], request) == len(request) && copy(l.HostsHash[:], hosts) == len(hosts) && len(request)+len(hosts) == 64 {
-			copy(l.Hash[:], hash) // else it stays one that fits nothing: finding that is the work of who follows the chain
+		if copy(l.RequestHash[:], request) == len(request) && copy(l.HostsHash[:], hosts) == len(hosts) &&
+			len(request)+len(hosts) == 64 {
+			// else it stays one that fits nothing: finding that is the work of who follows the chain
+			copy(l.Hash[:], hash)
 		}
+
 		list = append(list, l)
 		return nil
 	})

@@ -19,7 +19,10 @@ const auditVersion = 6
 const chainPage = 1000
 
 func auditMigration(words *strings.Replacer) *goose.Migration {
-	return goose.NewGoMigration(auditVersion, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error { return chainAudit(ctx, tx, words) }}, nil)
+	return goose.NewGoMigration(auditVersion, &goose.GoFunc{RunTx: func(ctx context.Context,
+		tx *sql.Tx) error {
+		return chainAudit(ctx, tx, words)
+	}}, nil)
 }
 
 // chainAudit adds what the chain needs and chains the rows of before: they are as they were found, and cannot be
@@ -45,7 +48,8 @@ func chainAudit(ctx context.Context, tx *sql.Tx, words *strings.Replacer) error 
 		for i := range rows {
 			r := &rows[i].AuditRow
 			head = gozzard.AuditHead{Seq: r.Seq, Hash: r.Chain(head.Hash)}
-			if _, err := tx.ExecContext(ctx, `UPDATE audit SET hosts_hash = $2, hash = $3 WHERE seq = $1`, r.Seq, r.HostsHash[:], head.Hash[:]); err != nil {
+			if _, err := tx.ExecContext(ctx, `UPDATE audit SET hosts_hash = $2, hash = $3 WHERE seq = $1`, r.Seq,
+				r.HostsHash[:], head.Hash[:]); err != nil {
 				return err
 			}
 		}

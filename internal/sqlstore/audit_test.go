@@ -80,7 +80,8 @@ func TestTR1AuditChainFindsChanges(t *testing.T) {
 	}
 
 	for _, column := range []string{"request_hash", "hosts_hash", "hash"} {
-		changes[column] = `UPDATE audit SET ` + column + ` = x'0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20' WHERE seq = 1`
+		changes[column] = `UPDATE audit SET ` + column +
+			` = x'0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20' WHERE seq = 1`
 		changes[column+" emptied"] = `UPDATE audit SET ` + column + ` = x'' WHERE seq = 2`
 	}
 
@@ -161,9 +162,11 @@ func TestTT6DamagedDatabaseIsRefused(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{}); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "damaged") {
 		t.Fatalf("server: %v", err)
 	}
+
 	if _, err := sqlstore.OpenAuditFile(t.Context(), path); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Fatalf("audit: %v", err)
 	}

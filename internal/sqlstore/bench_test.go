@@ -39,7 +39,8 @@ func BenchmarkAcceptAndRegister20000(b *testing.B) {
 		t := benchTask(20_000)
 		for i := range t.Attempts {
 			a := &t.Attempts[i]
-			t.Register = append(t.Register, record.Process{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Labels: a.Labels, Spec: a.Spec, RegisteredAt: t.Task.At})
+			t.Register = append(t.Register, record.Process{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key},
+				Labels: a.Labels, Spec: a.Spec, RegisteredAt: t.Task.At})
 		}
 		for b.Loop() {
 			if _, err := s.Accept(b.Context(), t); err != nil {
@@ -66,7 +67,9 @@ func BenchmarkSettle500(b *testing.B) {
 					b.Fatal(err)
 				}
 				for i, a := range t.Attempts {
-					if _, _, err := s.OpenSession(b.Context(), record.Host{Info: gozzard.HostInfo{Agent: a.Agent}, Session: uint64(t.Task.Seq)}); err != nil && i == 0 {
+					if _, _, err := s.OpenSession(b.Context(),
+						record.Host{Info: gozzard.HostInfo{Agent: a.Agent},
+							Session: uint64(t.Task.Seq)}); err != nil && i == 0 {
 						b.Fatal(err)
 					}
 					if pos.LSN == 0 && i >= 2*batch { // enough hosts to see what their journals cost
@@ -75,9 +78,11 @@ func BenchmarkSettle500(b *testing.B) {
 				}
 				for _, a := range t.Attempts {
 					pos = &gozzard.JournalPos{LSN: uint64(t.Task.Seq) * 10}
-					rows = append(rows, record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK, Journal: pos,
+					rows = append(rows, record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK,
+						Journal: pos,
 						Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "success", Hosted: true},
-						Process: &record.ProcessChange{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Hosted: true, Wanted: gozzard.StateRunning}})
+						Process: &record.ProcessChange{ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Hosted: true,
+							Wanted: gozzard.StateRunning}})
 				}
 				b.StartTimer()
 			}
@@ -140,7 +145,8 @@ func BenchmarkSaveBusiness50000(b *testing.B) {
 
 func BenchmarkBusiness50000(b *testing.B) {
 	databases(b, func(b *testing.B, s *sqlstore.Store) {
-		if _, err := s.SaveBusiness(b.Context(), benchBusiness(50_000), record.SourceFile, topologyAudit()); err != nil {
+		if _, err := s.SaveBusiness(b.Context(), benchBusiness(50_000), record.SourceFile,
+			topologyAudit()); err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {

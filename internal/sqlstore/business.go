@@ -9,7 +9,8 @@ import (
 )
 
 var (
-	upsertSets = insert("sets", "biz, id, name, env", " ON CONFLICT (biz, id) DO UPDATE SET name = excluded.name, env = excluded.env")
+	upsertSets = insert("sets", "biz, id, name, env",
+		" ON CONFLICT (biz, id) DO UPDATE SET name = excluded.name, env = excluded.env")
 
 	upsertModules = insert("modules", "biz, id, set_id, name, service_template",
 		" ON CONFLICT (biz, id) DO UPDATE SET set_id = excluded.set_id, name = excluded.name, service_template = excluded.service_template")
@@ -38,7 +39,8 @@ type businessChange struct {
 }
 
 // SaveBusiness implements control.TopologyStore.
-func (s *Store) SaveBusiness(ctx context.Context, c topology.Change, source string, audit gozzard.AuditRow) (version int64, err error) {
+func (s *Store) SaveBusiness(ctx context.Context, c topology.Change, source string,
+	audit gozzard.AuditRow) (version int64, err error) {
 	defer s.timed("save_business", &err)()
 	b, err := newBusinessChange(&c, source, audit)
 	if err != nil {
@@ -89,7 +91,8 @@ func (b *businessChange) run(ctx context.Context, c *conn) error {
 	if err := b.putVersion(ctx, c, n); err != nil {
 		return err
 	}
-	if err := b.putAll(ctx, c); err != nil { // from the top down, so that what is moved finds its new place, before the old one goes
+	// from the top down, so that what is moved finds its new place, before the old one goes
+	if err := b.putAll(ctx, c); err != nil {
 		return err
 	}
 
@@ -104,7 +107,8 @@ func (b *businessChange) putHead(ctx context.Context, c *conn) error {
 		query = `INSERT INTO businesses (biz, version, source, at, name, clouds, templates) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (biz) DO NOTHING`
 	}
 
-	n, err := c.change(ctx, query, b.c.Biz, b.c.Base+1, text(b.source), millis(b.audit.At), text(b.c.Name), b.clouds, b.templates)
+	n, err := c.change(ctx, query, b.c.Biz, b.c.Base+1, text(b.source), millis(b.audit.At), text(b.c.Name), b.clouds,
+		b.templates)
 	if err != nil || n == 1 {
 		return err
 	}
@@ -115,10 +119,13 @@ func (b *businessChange) putHead(ctx context.Context, c *conn) error {
 		return err
 	}
 	if !found {
-		return gozzard.Errorf(gozzard.ErrConflict, "business %d is not recorded, the change starts from its version %d; nothing was changed", b.c.Biz, b.c.Base)
+		return gozzard.Errorf(gozzard.ErrConflict,
+			"business %d is not recorded, the change starts from its version %d; nothing was changed", b.c.Biz,
+			b.c.Base)
 	}
 
-	return gozzard.Errorf(gozzard.ErrConflict, "business %d has version %d, the change starts from %d: somebody else was faster; nothing was changed",
+	return gozzard.Errorf(gozzard.ErrConflict,
+		"business %d has version %d, the change starts from %d: somebody else was faster; nothing was changed",
 		b.c.Biz, version, b.c.Base)
 }
 
@@ -127,8 +134,10 @@ func (b *businessChange) putVersion(ctx context.Context, c *conn, audit int64) e
 	_, err := c.change(ctx, `INSERT INTO business_versions (biz, version, at, source, app, caller, asserted, audit_seq, put_sets, put_modules, put_services,
 		put_numbers, dropped_sets, dropped_modules, dropped_services, dropped_numbers)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-		b.c.Biz, b.c.Base+1, millis(b.audit.At), text(b.source), text(who.App), text(who.User), who.Asserted, audit, len(b.c.PutSets), len(b.c.PutModules),
-		len(b.c.PutServices), len(b.c.PutNumbers), len(b.c.DropSets), len(b.c.DropModules), len(b.c.DropServices), len(b.c.DropNumbers))
+		b.c.Biz, b.c.Base+1, millis(b.audit.At), text(b.source), text(who.App), text(who.User), who.Asserted, audit,
+		len(b.c.PutSets), len(b.c.PutModules),
+		len(b.c.PutServices), len(b.c.PutNumbers), len(b.c.DropSets), len(b.c.DropModules), len(b.c.DropServices),
+		len(b.c.DropNumbers))
 	return err
 }
 
@@ -155,7 +164,8 @@ func (b *businessChange) putAll(ctx context.Context, c *conn) error {
 	err = c.put(ctx, upsertServices, len(b.c.PutServices), func(i int, to []any) []any {
 		x := &b.c.PutServices[i]
 		h := &x.Service.Host
-		return append(to, biz, x.Service.ID, x.Module, text(x.Service.Name), h.Cloud, ipText(h.IP), ipText(h.IPv6), text(string(h.Agent)), b.processes[i])
+		return append(to, biz, x.Service.ID, x.Module, text(x.Service.Name), h.Cloud, ipText(h.IP), ipText(h.IPv6),
+			text(string(h.Agent)), b.processes[i])
 	})
 
 	if err != nil {

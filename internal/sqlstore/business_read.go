@@ -14,19 +14,21 @@ import (
 
 const serviceColumns = `s.id, s.module_id, s.name, s.cloud, s.ip, s.ipv6, s.agent_id, s.processes`
 
-var selectServices = with(`SELECT `+serviceColumns+` FROM v JOIN services s ON s.biz = v.b AND s.id = v.i ORDER BY s.id`, "b BIGINT", "i BIGINT")
+var selectServices = with(`SELECT `+serviceColumns+
+	` FROM v JOIN services s ON s.biz = v.b AND s.id = v.i ORDER BY s.id`, "b BIGINT", "i BIGINT")
 
 // Businesses implements control.TopologyStore.
 func (s *Store) Businesses(ctx context.Context) (list []record.BusinessHead, err error) {
 	defer s.timed("businesses", &err)()
-	err = s.read.each(ctx, `SELECT biz, name, version, source, at FROM businesses ORDER BY biz`, nil, func(r *sql.Rows) error {
-		var h record.BusinessHead
-		if err := r.Scan(&h.ID, &h.Name, &h.Version, &h.Source, (*stamp)(&h.At)); err != nil {
-			return err
-		}
-		list = append(list, h)
-		return nil
-	})
+	err = s.read.each(ctx, `SELECT biz, name, version, source, at FROM businesses ORDER BY biz`, nil,
+		func(r *sql.Rows) error {
+			var h record.BusinessHead
+			if err := r.Scan(&h.ID, &h.Name, &h.Version, &h.Source, (*stamp)(&h.At)); err != nil {
+				return err
+			}
+			list = append(list, h)
+			return nil
+		})
 	return list, s.readError("businesses", err)
 }
 
@@ -46,7 +48,8 @@ func (s *Store) Business(ctx context.Context, biz int) (rec record.Business, err
 func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business, err error) {
 	found := false
 	var clouds, templates string
-	rows, err := tx.QueryContext(ctx, `SELECT biz, name, version, source, at, clouds, templates FROM businesses WHERE biz = $1`, biz)
+	rows, err := tx.QueryContext(ctx,
+		`SELECT biz, name, version, source, at, clouds, templates FROM businesses WHERE biz = $1`, biz)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		found = true
 		return r.Scan(&rec.ID, &rec.Name, &rec.Version, &rec.Source, (*stamp)(&rec.At), &clouds, &templates)
@@ -92,7 +95,8 @@ func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 	}
 
 	modules := map[int][]topology.Module{} // by set
-	rows, err = tx.QueryContext(ctx, `SELECT id, set_id, name, service_template FROM modules WHERE biz = $1 ORDER BY id`, b.ID)
+	rows, err = tx.QueryContext(ctx,
+		`SELECT id, set_id, name, service_template FROM modules WHERE biz = $1 ORDER BY id`, b.ID)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		var set int
 		var m topology.Module
@@ -148,7 +152,8 @@ func fromIP(s string) (netip.Addr, error) {
 }
 
 func readNumbers(ctx context.Context, tx *sql.Tx, biz int) (list []topology.Numbers, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT process, module_id, alias, host_num, per, instances FROM numbers WHERE biz = $1 ORDER BY process`, biz)
+	rows, err := tx.QueryContext(ctx,
+		`SELECT process, module_id, alias, host_num, per, instances FROM numbers WHERE biz = $1 ORDER BY process`, biz)
 	return list, scanAll(rows, err, func(r *sql.Rows) error {
 		var n topology.Numbers
 		if err := r.Scan(&n.Process, &n.Module, &n.Alias, &n.HostNum, &n.Per, &n.Count); err != nil {
@@ -165,11 +170,12 @@ func (s *Store) Services(ctx context.Context, biz int, ids []int) (list []topolo
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	err = s.read.ask(ctx, selectServices, len(ids), func(i int, to []any) []any { return append(to, biz, ids[i]) }, func(r *sql.Rows) error {
-		_, x, err := scanService(r)
-		list = append(list, x)
-		return err
-	})
+	err = s.read.ask(ctx, selectServices, len(ids), func(i int, to []any) []any { return append(to, biz, ids[i]) },
+		func(r *sql.Rows) error {
+			_, x, err := scanService(r)
+			list = append(list, x)
+			return err
+		})
 
 	if err != nil {
 		return nil, s.readError("service instances", err)

@@ -20,33 +20,44 @@ func benchBusiness(n int) topology.Change {
 	for i := range n {
 		module := 1 + i/1000
 		if i%1000 == 0 {
-			c.PutModules = append(c.PutModules, topology.PlacedModule{Set: 1, Module: topology.Module{ID: module, Name: fmt.Sprint("module", module)}})
+			c.PutModules = append(c.PutModules, topology.PlacedModule{Set: 1,
+				Module: topology.Module{ID: module, Name: fmt.Sprint("module", module)}})
 		}
 		host := topology.Host{IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}
 		c.PutServices = append(c.PutServices, topology.PlacedService{Module: module, Service: topology.ServiceInstance{
-			ID: i + 1, Name: host.IP.String() + "_gamesvr", Host: host, Processes: []topology.Process{{ID: i + 1, Name: "gamesvr", FuncName: "gamesvr", Num: 1,
-				Priority: 1, User: "root", WorkPath: "/data/gamesvr", PIDFile: "/data/gamesvr/pid", Start: "./start.sh", Stop: "./stop.sh",
-				Restart: "./restart.sh", Reload: "./reload.sh", ForceStop: "./kill.sh", Timeout: 60, StartCheckSecs: 5}}}})
-		c.PutNumbers = append(c.PutNumbers, topology.Numbers{Process: i + 1, Module: module, Alias: "gamesvr", HostNum: 1 + i%1000, Per: 1, Count: 1})
+			ID: i + 1, Name: host.IP.String() + "_gamesvr", Host: host,
+			Processes: []topology.Process{{ID: i + 1, Name: "gamesvr", FuncName: "gamesvr", Num: 1,
+				Priority: 1, User: "root", WorkPath: "/data/gamesvr", PIDFile: "/data/gamesvr/pid",
+				Start: "./start.sh", Stop: "./stop.sh",
+				Restart: "./restart.sh", Reload: "./reload.sh", ForceStop: "./kill.sh", Timeout: 60,
+				StartCheckSecs: 5}}}})
+		c.PutNumbers = append(c.PutNumbers, topology.Numbers{Process: i + 1, Module: module, Alias: "gamesvr",
+			HostNum: 1 + i%1000, Per: 1, Count: 1})
 	}
 
 	return c
 }
 
 func topologyAudit() gozzard.AuditRow {
-	return gozzard.AuditRow{At: time.Now(), Caller: gozzard.Caller{App: "bk_bench", User: "admin"}, Act: "topology:apply"}
+	return gozzard.AuditRow{At: time.Now(), Caller: gozzard.Caller{App: "bk_bench", User: "admin"},
+		Act: "topology:apply"}
 }
 
 // benchJob is a job of n tasks with one definition.
 func benchJob(n int) (record.Job, []record.JobTask) {
-	j := record.Job{Biz: 2, Action: gozzard.ActionStart, Granularity: record.ByBusiness, State: record.JobRunning, Started: time.Now()}
+	j := record.Job{Biz: 2, Action: gozzard.ActionStart, Granularity: record.ByBusiness, State: record.JobRunning,
+		Started: time.Now()}
 	spec := benchTask(1).Attempts[0].Spec
 	tasks := make([]record.JobTask, n)
 	for i := range tasks {
-		tasks[i] = record.JobTask{Process: i + 1, Name: "gamesvr", Set: 1, Module: 1 + i/1000, Local: 1, Inst: i + 1, Key: topology.Key(2, "gamesvr", 1),
-			Addr: gozzard.HostAddr{IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}, Group: "biz:2", State: record.JobPending,
-			Labels: map[string]string{"bk_process_name": "gamesvr", "bk_process_id": fmt.Sprint(i + 1)}, Spec: spec, Info: make([]byte, 1000)}
+		tasks[i] = record.JobTask{Process: i + 1, Name: "gamesvr", Set: 1, Module: 1 + i/1000, Local: 1, Inst: i + 1,
+			Key:   topology.Key(2, "gamesvr", 1),
+			Addr:  gozzard.HostAddr{IP: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})},
+			Group: "biz:2", State: record.JobPending,
+			Labels: map[string]string{"bk_process_name": "gamesvr", "bk_process_id": fmt.Sprint(i + 1)}, Spec: spec,
+			Info: make([]byte, 1000)}
 	}
+
 	return j, tasks
 }
 
@@ -65,9 +76,11 @@ func TestHistory(t *testing.T) {
 	if _, err := s.SaveBusiness(t.Context(), drop, record.SourceCMDB, audit); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.SaveBusiness(t.Context(), drop, record.SourceCMDB, audit); gozzard.KindOf(err) != gozzard.ErrConflict {
+	if _, err := s.SaveBusiness(t.Context(), drop, record.SourceCMDB,
+		audit); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Fatal(err)
 	}
+
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +141,8 @@ func firstSchema(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 
-	raw(t, path, append(texts, `ALTER TABLE host_journals DROP COLUMN laid`, `ALTER TABLE audit DROP COLUMN hash`, `ALTER TABLE audit DROP COLUMN hosts_hash`,
+	raw(t, path, append(texts, `ALTER TABLE host_journals DROP COLUMN laid`, `ALTER TABLE audit DROP COLUMN hash`,
+		`ALTER TABLE audit DROP COLUMN hosts_hash`,
 		`DELETE FROM counters WHERE name <> 'number'`, `DELETE FROM schema_version WHERE version_id > 1`)...)
 }
 
@@ -179,7 +193,8 @@ func TestJobsLeaveNothing(t *testing.T) {
 
 	defer db.Close()
 
-	for table, want := range map[string]int{"jobs": 0, "job_tasks": 0, "job_details": 0, "job_specs": 0, "job_garbage": 0, "job_businesses": 1} {
+	for table, want := range map[string]int{"jobs": 0, "job_tasks": 0, "job_details": 0, "job_specs": 0,
+		"job_garbage": 0, "job_businesses": 1} {
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil || n != want {
 			t.Errorf("%s has %d rows, want %d (%v)", table, n, want, err)

@@ -122,7 +122,8 @@ type bulk struct {
 
 // insert makes a bulk INSERT.
 func insert(table, columns, tail string) *bulk {
-	return &bulk{head: "INSERT INTO " + table + " (" + columns + ") ", types: make([]string, strings.Count(columns, ",")+1), tail: tail}
+	return &bulk{head: "INSERT INTO " + table + " (" + columns + ") ",
+		types: make([]string, strings.Count(columns, ",")+1), tail: tail}
 }
 
 // with makes a bulk statement that joins a list v of given columns, each written "name TYPE".
@@ -198,7 +199,8 @@ func (c *conn) put(ctx context.Context, b *bulk, n int, args func(i int, to []an
 }
 
 // putEach is put for statements that return rows.
-func (c *conn) putEach(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any, f func(*sql.Rows) error) error {
+func (c *conn) putEach(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any,
+	f func(*sql.Rows) error) error {
 	buf := make([]any, 0, min(n, chunks[0])*len(b.types))
 	return parts(n, func(from, to int) error {
 		buf = buf[:0]

@@ -64,9 +64,10 @@ type Survey struct {
 	Businesses int               `json:"businesses"`
 	AuditRows  int               `json:"audit_rows"`
 	Audit      gozzard.AuditHead `json:"audit"`
-	Restored   time.Time         `json:"restored,omitzero"` // when the backup was taken, while nobody has confirmed the restore
-	LastTask   time.Time         `json:"last_task,omitzero"`
-	Journal    string            `json:"-"` // how SQLite keeps its log
+	// when the backup was taken, while nobody has confirmed the restore
+	Restored time.Time `json:"restored,omitzero"`
+	LastTask time.Time `json:"last_task,omitzero"`
+	Journal  string    `json:"-"` // how SQLite keeps its log
 }
 
 // Look counts what is in the record at a path. It changes nothing, and a server may be using it.
@@ -78,7 +79,8 @@ func Look(ctx context.Context, path string) (v Survey, err error) {
 
 	defer func() { err = errors.Join(err, db.Close()) }()
 
-	if err := db.QueryRowContext(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&v.Schema); err != nil {
+	if err := db.QueryRowContext(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM `+versionTable+
+		` WHERE is_applied`).Scan(&v.Schema); err != nil {
 		return v, fmt.Errorf("cannot read the schema version of %s: %w", path, err)
 	}
 
@@ -93,7 +95,8 @@ func Look(ctx context.Context, path string) (v Survey, err error) {
 	err = db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM hosts), (SELECT COUNT(*) FROM processes), (SELECT COUNT(*) FROM tasks),
 		(SELECT COUNT(*) FROM attempts WHERE state < 4), (SELECT COUNT(*) FROM apps), (SELECT COUNT(*) FROM users), (SELECT COUNT(*) FROM businesses),
 		(SELECT COUNT(*) FROM audit), (SELECT value FROM counters WHERE name = 'restored'), (SELECT COALESCE(MAX(accepted_at), 0) FROM tasks)`).
-		Scan(&v.Hosts, &v.Processes, &v.Tasks, &v.Open, &v.Apps, &v.Users, &v.Businesses, &v.AuditRows, (*stamp)(&v.Restored), (*stamp)(&v.LastTask))
+		Scan(&v.Hosts, &v.Processes, &v.Tasks, &v.Open, &v.Apps, &v.Users, &v.Businesses, &v.AuditRows,
+			(*stamp)(&v.Restored), (*stamp)(&v.LastTask))
 	if err != nil {
 		return v, fmt.Errorf("cannot count what is in %s: %w", path, err)
 	}

@@ -46,8 +46,10 @@ func (s *Store) AddEnrolToken(ctx context.Context, t enrol.TokenRecord, act enro
 		if err := enrolAct(ctx, c, act); err != nil {
 			return err
 		}
-		_, err := c.change(ctx, `INSERT INTO enrol_tokens (`+enrolTokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			t.ID, t.Digest[:], millis(t.Created), millis(t.Expires), t.Uses, t.Used, t.Cloud, string(nets), t.Approve, string(t.Agent), t.Revoked, text(t.CreatedBy))
+		_, err := c.change(ctx, `INSERT INTO enrol_tokens (`+enrolTokenColumns+
+			`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			t.ID, t.Digest[:], millis(t.Created), millis(t.Expires), t.Uses, t.Used, t.Cloud, string(nets), t.Approve,
+			string(t.Agent), t.Revoked, text(t.CreatedBy))
 		return err
 	}})
 }
@@ -55,7 +57,8 @@ func (s *Store) AddEnrolToken(ctx context.Context, t enrol.TokenRecord, act enro
 func scanEnrolToken(scan func(...any) error) (t enrol.TokenRecord, err error) {
 	var digest []byte
 	var nets string
-	err = scan(&t.ID, &digest, (*stamp)(&t.Created), (*stamp)(&t.Expires), &t.Uses, &t.Used, &t.Cloud, &nets, &t.Approve, &t.Agent, &t.Revoked, &t.CreatedBy)
+	err = scan(&t.ID, &digest, (*stamp)(&t.Created), (*stamp)(&t.Expires), &t.Uses, &t.Used, &t.Cloud, &nets,
+		&t.Approve, &t.Agent, &t.Revoked, &t.CreatedBy)
 	if err != nil {
 		return t, err
 	}
@@ -101,7 +104,8 @@ func (s *Store) RevokeEnrolToken(ctx context.Context, id string, act enrol.Audit
 
 func scanMember(scan func(...any) error) (a enrol.AgentRecord, err error) {
 	var ips string
-	err = scan(&a.Agent, &a.Cloud, &ips, &a.Machine, &a.Hostname, &a.State, &a.Reason, &a.Serial, &a.Previous, (*stamp)(&a.NotAfter), (*stamp)(&a.Enrolled),
+	err = scan(&a.Agent, &a.Cloud, &ips, &a.Machine, &a.Hostname, &a.State, &a.Reason, &a.Serial, &a.Previous,
+		(*stamp)(&a.NotAfter), (*stamp)(&a.Enrolled),
 		(*stamp)(&a.Changed), &a.Token, (*stamp)(&a.Restored))
 	if err != nil {
 		return a, err
@@ -113,10 +117,11 @@ func scanMember(scan func(...any) error) (a enrol.AgentRecord, err error) {
 }
 
 func member(ctx context.Context, c *conn, agent gozzard.AgentID) (a enrol.AgentRecord, err error) {
-	err = c.each(ctx, `SELECT `+memberColumns+` FROM enrol_agents WHERE agent_id = $1`+c.d.forUpdate, []any{text(string(agent))}, func(r *sql.Rows) (err error) {
-		a, err = scanMember(r.Scan)
-		return err
-	})
+	err = c.each(ctx, `SELECT `+memberColumns+` FROM enrol_agents WHERE agent_id = $1`+c.d.forUpdate,
+		[]any{text(string(agent))}, func(r *sql.Rows) (err error) {
+			a, err = scanMember(r.Scan)
+			return err
+		})
 	return a, err
 }
 
@@ -125,22 +130,25 @@ func putMember(ctx context.Context, c *conn, a *enrol.AgentRecord) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the addresses of agent %s: %w", a.Agent, err)
 	}
-	_, err = c.change(ctx, upsertMember, text(string(a.Agent)), a.Cloud, string(ips), text(a.Machine), text(a.Hostname), string(a.State), text(a.Reason),
+	_, err = c.change(ctx, upsertMember, text(string(a.Agent)), a.Cloud, string(ips), text(a.Machine),
+		text(a.Hostname), string(a.State), text(a.Reason),
 		a.Serial, a.Previous, millis(a.NotAfter), millis(a.Enrolled), millis(a.Changed), a.Token, millis(a.Restored))
 	return err
 }
 
 // Enrol implements enrol.Store.
-func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID, decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error),
+func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID,
+	decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error),
 	act enrol.AuditEntry) (out enrol.AgentRecord, err error) {
 	defer s.timed("enrol", &err)()
 
 	err = s.w.submit(ctx, &job{op: "an enrolment", rows: 2, grows: true, run: func(ctx context.Context, c *conn) error {
 		var t enrol.TokenRecord
-		err := c.each(ctx, `SELECT `+enrolTokenColumns+` FROM enrol_tokens WHERE id = $1`+c.d.forUpdate, []any{text(token)}, func(r *sql.Rows) (err error) {
-			t, err = scanEnrolToken(r.Scan)
-			return err
-		})
+		err := c.each(ctx, `SELECT `+enrolTokenColumns+` FROM enrol_tokens WHERE id = $1`+c.d.forUpdate,
+			[]any{text(token)}, func(r *sql.Rows) (err error) {
+				t, err = scanEnrolToken(r.Scan)
+				return err
+			})
 
 		if err != nil {
 			return err
@@ -167,7 +175,8 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID, 
 }
 
 // ChangeMember implements enrol.Store.
-func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(enrol.AgentRecord) (enrol.AgentRecord, error), act enrol.AuditEntry) (out enrol.AgentRecord,
+func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID,
+	change func(enrol.AgentRecord) (enrol.AgentRecord, error), act enrol.AuditEntry) (out enrol.AgentRecord,
 	err error) {
 	defer s.timed("change_agent", &err)()
 

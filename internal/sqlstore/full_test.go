@@ -68,7 +68,8 @@ func settleAll(t *testing.T, s *sqlstore.Store, n *record.NewTask) {
 	t.Helper()
 	var rows []record.Settlement
 	for _, a := range n.Attempts {
-		rows = append(rows, record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}})
+		rows = append(rows, record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: gozzard.AttemptOK,
+			Outcome: gozzard.Outcome{Code: gozzard.CodeOK}})
 	}
 
 	moved, err := s.Settle(t.Context(), rows)
@@ -183,7 +184,8 @@ func TestDiskFull(t *testing.T) {
 func refusesGrowth(t *testing.T, s *sqlstore.Store, j record.Job, tasks []record.JobTask) {
 	t.Helper()
 
-	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), record.SourceFile, topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
+	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), record.SourceFile,
+		topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
 		t.Fatalf("a business without room: %v", err)
 	}
 

@@ -47,28 +47,31 @@ func (s *Store) SetGroups(ctx context.Context, rows []record.GroupLimits, audit 
 		put, labels = append(put, rows[i]), append(labels, l)
 	}
 
-	return s.w.submit(ctx, &job{op: "process groups", rows: len(put), grows: true, run: func(ctx context.Context, c *conn) error {
-		n, err := draw(ctx, c)
-		if err != nil {
-			return err
-		}
+	return s.w.submit(ctx, &job{op: "process groups", rows: len(put), grows: true,
+		run: func(ctx context.Context, c *conn) error {
+			n, err := draw(ctx, c)
+			if err != nil {
+				return err
+			}
 
-		a := audit
-		a.Seq = n
-		if err := insertAudit(ctx, c, &a); err != nil {
-			return err
-		}
+			a := audit
+			a.Seq = n
+			if err := insertAudit(ctx, c, &a); err != nil {
+				return err
+			}
 
-		return c.put(ctx, upsertGroups, len(put), func(i int, to []any) []any {
-			g := &put[i]
-			return append(to, text(string(g.Agent)), text(g.Namespace), text(g.Group), g.Addr.Cloud, ipText(g.Addr.IP), g.CPULimit, g.MemLimit,
-				g.CPUWeight, g.MemWeight, labels[i], g.SupplierID)
-		})
-	}})
+			return c.put(ctx, upsertGroups, len(put), func(i int, to []any) []any {
+				g := &put[i]
+				return append(to, text(string(g.Agent)), text(g.Namespace), text(g.Group), g.Addr.Cloud,
+					ipText(g.Addr.IP), g.CPULimit, g.MemLimit,
+					g.CPUWeight, g.MemWeight, labels[i], g.SupplierID)
+			})
+		}})
 }
 
 // Groups implements control.Store. They come in the order of agents and group names.
-func (s *Store) Groups(ctx context.Context, namespace string, agents []gozzard.AgentID) (list []record.GroupLimits, err error) {
+func (s *Store) Groups(ctx context.Context, namespace string, agents []gozzard.AgentID) (list []record.GroupLimits,
+	err error) {
 	defer s.timed("groups", &err)()
 	agents = slices.Clone(agents)
 	slices.Sort(agents)
@@ -79,7 +82,8 @@ func (s *Store) Groups(ctx context.Context, namespace string, agents []gozzard.A
 		var g record.GroupLimits
 		var cloud int64
 		var ip, labels string
-		err := r.Scan(&g.Agent, &g.Namespace, &g.Group, &cloud, &ip, &g.CPULimit, &g.MemLimit, &g.CPUWeight, &g.MemWeight, &labels, &g.SupplierID)
+		err := r.Scan(&g.Agent, &g.Namespace, &g.Group, &cloud, &ip, &g.CPULimit, &g.MemLimit, &g.CPUWeight,
+			&g.MemWeight, &labels, &g.SupplierID)
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,8 @@ type addrDoc struct {
 }
 
 func encodeHost(h *gozzard.HostInfo) (string, error) {
-	d := hostDoc{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID, StartedAt: h.StartedAt, CPUs: h.CPUs,
+	d := hostDoc{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID,
+		StartedAt: h.StartedAt, CPUs: h.CPUs,
 		MemBytes: h.MemBytes, Degraded: h.Degraded, Mode: h.Mode.String()}
 	for _, a := range h.Addrs {
 		d.Addrs = append(d.Addrs, addrDoc{Cloud: a.Cloud, IP: ipText(a.IP)})
@@ -50,7 +51,8 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 		return gozzard.HostInfo{}, fmt.Errorf("description of host %s: %w", agent, err)
 	}
 
-	h := gozzard.HostInfo{Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version, BootID: d.BootID, StartedAt: d.StartedAt,
+	h := gozzard.HostInfo{Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version,
+		BootID: d.BootID, StartedAt: d.StartedAt,
 		CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded, Mode: gozzard.ParseAgentMode(d.Mode)}
 	for _, a := range d.Addrs {
 		addr, err := hostAddr(int64(a.Cloud), a.IP)
@@ -80,13 +82,17 @@ func scanHost(scan func(...any) error) (h record.Host, err error) {
 	var agent gozzard.AgentID
 	var session, lsn, since, laid, protocol int64
 	var info, journal string
-	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since, &laid, &protocol); err != nil {
+	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since, &laid,
+		&protocol); err != nil {
 		return h, err
 	}
-	h.Session, h.Journal.LSN, h.JournalSince, h.RestoredJournal, h.Protocol = uint64(session), uint64(lsn), uint64(since), uint64(laid), uint32(protocol)
+
+	h.Session, h.Journal.LSN, h.JournalSince, h.RestoredJournal, h.Protocol = uint64(session), uint64(lsn),
+		uint64(since), uint64(laid), uint32(protocol)
 	if h.Journal.ID, err = fromJournalID(journal); err != nil {
 		return h, err
 	}
+
 	h.Info, err = decodeHost(agent, info)
 	return h, err
 }
@@ -108,7 +114,8 @@ func (s *Store) OpenSession(ctx context.Context, h record.Host) (now record.Host
 	defer s.timed("open_session", &err)()
 
 	if h.Session > math.MaxInt64 {
-		return now, false, gozzard.Errorf(gozzard.ErrInvalid, "session %d of agent %s cannot be", h.Session, h.Info.Agent)
+		return now, false, gozzard.Errorf(gozzard.ErrInvalid, "session %d of agent %s cannot be", h.Session,
+			h.Info.Agent)
 	}
 
 	info, err := encodeHost(&h.Info)
@@ -179,7 +186,8 @@ func (s *Store) RaiseProtocol(ctx context.Context, agent gozzard.AgentID, versio
 func (s *Store) JournalRestored(ctx context.Context, agent gozzard.AgentID, since uint64) (err error) {
 	defer s.timed("laid_down", &err)()
 	return s.w.submit(ctx, &job{op: "a host's state", rows: 1, run: func(ctx context.Context, c *conn) error {
-		_, err := c.change(ctx, `UPDATE host_journals SET laid = since WHERE agent_id = $1 AND since = $2`, text(string(agent)), counter(since))
+		_, err := c.change(ctx, `UPDATE host_journals SET laid = since WHERE agent_id = $1 AND since = $2`,
+			text(string(agent)), counter(since))
 		return err
 	}})
 }
@@ -229,7 +237,8 @@ func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string) erro
 				return err
 			}
 		}
-		for _, q := range [...]string{`DELETE FROM processes WHERE agent_id = $1`, `DELETE FROM process_groups WHERE agent_id = $1`} {
+		for _, q := range [...]string{`DELETE FROM processes WHERE agent_id = $1`,
+			`DELETE FROM process_groups WHERE agent_id = $1`} {
 			if _, err := c.change(ctx, q, from); err != nil {
 				return err
 			}

@@ -23,8 +23,10 @@ func takeLock(path string, o Options) (release func() error, err error) {
 		return nil, fmt.Errorf("cannot lock the database %s: %w", path, errors.Join(err, f.Close()))
 	}
 	if !taken {
-		return nil, errors.Join(gozzard.Errorf(gozzard.ErrConflict, "database in use by pid %s: %s", lockHolder(f), path), f.Close())
+		return nil, errors.Join(gozzard.Errorf(gozzard.ErrConflict, "database in use by pid %s: %s", lockHolder(f),
+			path), f.Close())
 	}
+
 	// Fixed width over what was there: no truncation, so it needs no new space on a full disk.
 	if _, err := f.WriteAt(fmt.Appendf(nil, "%-20d\n", os.Getpid()), 0); isNoRoom(err) {
 		o.Log.Warn("cannot write the pid into the lock file", "err", err)

@@ -38,25 +38,31 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
+
 	var have sql.NullInt64
-	if err := db.QueryRowContext(ctx, `SELECT MAX(version_id) FROM `+versionTable+` WHERE is_applied`).Scan(&have); err != nil {
+	if err := db.QueryRowContext(ctx, `SELECT MAX(version_id) FROM `+versionTable+
+		` WHERE is_applied`).Scan(&have); err != nil {
 		return fmt.Errorf("cannot read the schema version: %w", err)
 	}
+
 	if have.Int64 > known {
 		return fmt.Errorf("the database has schema version %d, this program knows only %d: start a newer program; nothing was changed", have.Int64, known)
 	}
+
 	return nil
 }
 
 // migrate brings the schema to the newest version, each step in a transaction. words turns the text of the
 // migrations into that of the database.
-func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words *strings.Replacer, opts ...goose.ProviderOption) error {
+func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words *strings.Replacer,
+	opts ...goose.ProviderOption) error {
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
 	}
 
-	opts = append(opts, goose.WithTableName(versionTable), goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true),
+	opts = append(opts, goose.WithTableName(versionTable), goose.WithLogger(goose.NopLogger()),
+		goose.WithDisableGlobalRegistry(true),
 		goose.WithGoMigrations(auditMigration(words)))
 	p, err := goose.NewProvider(dialect, db, wordsFS{fs: dir, words: words}, opts...)
 	if err != nil {

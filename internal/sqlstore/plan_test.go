@@ -32,7 +32,8 @@ func TestPlans(t *testing.T) {
 				return err
 			}
 			what, scan := strings.CutPrefix(detail, "SCAN ")
-			if scan && what != "v" && !strings.Contains(what, "CONSTANT ROW") && !strings.Contains(what, "INDEX attempts_open") && !strings.Contains(what, "INDEX jobs_open") {
+			if scan && what != "v" && !strings.Contains(what, "CONSTANT ROW") &&
+				!strings.Contains(what, "INDEX attempts_open") && !strings.Contains(what, "INDEX jobs_open") {
 				t.Errorf("%s: %s", name, detail)
 			}
 			return nil
@@ -41,10 +42,14 @@ func TestPlans(t *testing.T) {
 		}
 	}
 
-	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts, "settle": settleAttempts, "journals": advanceJournals,
-		"flags": flagProcesses, "removal": removeProcesses, "processes": selectProcesses, "groups": selectGroups, "keys": dropKeys, "tasks": removeTasks,
-		"items": selectItems, "specs": selectSpecs, "services": selectServices, "sets that go": dropSets, "modules that go": dropModules,
-		"services that go": dropServices, "numbers that go": dropNumbers, "job tasks": updateJobTasks, "jobs that go": removeJobs} {
+	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts,
+		"settle": settleAttempts, "journals": advanceJournals,
+		"flags": flagProcesses, "removal": removeProcesses, "processes": selectProcesses, "groups": selectGroups,
+		"keys": dropKeys, "tasks": removeTasks,
+		"items": selectItems, "specs": selectSpecs, "services": selectServices, "sets that go": dropSets,
+		"modules that go":  dropModules,
+		"services that go": dropServices, "numbers that go": dropNumbers, "job tasks": updateJobTasks,
+		"jobs that go": removeJobs} {
 		for _, rows := range chunks {
 			explain(name, b.text(rows, s.d.place), make([]any, rows*len(b.types)))
 		}
@@ -57,5 +62,6 @@ func TestPlans(t *testing.T) {
 	explain("ended jobs", selectEndedJobs, []any{1, 1})
 	explain("open jobs", selectOpenJobs, nil)
 	explain("counts of a job", countTasks, []any{1})
-	explain("tasks of a job with definitions", `SELECT t.id, s.body`+fromDefinedTasks+` WHERE t.job = $1 ORDER BY t.id`, []any{1})
+	explain("tasks of a job with definitions", `SELECT t.id, s.body`+fromDefinedTasks+
+		` WHERE t.job = $1 ORDER BY t.id`, []any{1})
 }

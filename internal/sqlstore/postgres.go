@@ -30,7 +30,9 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 	}
 
 	preset(cfg, map[string]string{"application_name": "gozzard", "lock_timeout": "10s", "statement_timeout": "60s",
-		"random_page_cost": "1.1"}) // with the price of turning disks a table of 50,000 rows is walked through for each few hundred that are changed by key
+		// with the price of turning disks a table of 50,000 rows is walked through for each few hundred that are
+		// changed by key
+		"random_page_cost": "1.1"})
 	cfg.RuntimeParams["synchronous_commit"] = "on" // what is acknowledged must survive
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
@@ -77,7 +79,8 @@ func preset(cfg *pgx.ConnConfig, params map[string]string) {
 
 func preparePostgres(ctx context.Context, db *sql.DB) error {
 	var ours int
-	err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = $1`,
+	err := db.QueryRowContext(ctx,
+		`SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = $1`,
 		versionTable).Scan(&ours)
 	if err != nil {
 		return fmt.Errorf("cannot open the database: %w", err)
@@ -106,7 +109,8 @@ func classifyPostgres(err error) failure {
 			return failFull
 		case e.Code == "40001", e.Code == "40P01", e.Code == "55P03": // serialization, deadlock, lock not available
 			return failRetry
-		case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"), strings.HasPrefix(e.Code, "57"), strings.HasPrefix(e.Code, "58"),
+		case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"), strings.HasPrefix(e.Code, "57"),
+			strings.HasPrefix(e.Code, "58"),
 			e.Code == "25006": // connection, resources, intervention, system; a read-only standby
 			return failBroken
 		}
@@ -115,7 +119,8 @@ func classifyPostgres(err error) failure {
 
 	var connect *pgconn.ConnectError
 	var network net.Error
-	if errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+	if errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, io.EOF) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) {
 		return failBroken
 	}

@@ -30,7 +30,8 @@ import (
 func startPostgres(t testing.TB, fsync string) (address string) {
 	t.Helper()
 	bin := postgresBinaries(t)
-	dir, err := os.MkdirTemp("", "gzpg") // not t.TempDir: another user must be able to enter it, and a socket's path must be short
+	// not t.TempDir: another user must be able to enter it, and a socket's path must be short
+	dir, err := os.MkdirTemp("", "gzpg")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,15 +66,18 @@ func startPostgres(t testing.TB, fsync string) (address string) {
 	data := filepath.Join(dir, "data")
 	args := []string{"-D", data, "-U", name, "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"}
 
-	if help, err := as("initdb", "--help").CombinedOutput(); err == nil && bytes.Contains(help, []byte("--icu-locale")) {
+	if help, err := as("initdb", "--help").CombinedOutput(); err == nil &&
+		bytes.Contains(help, []byte("--icu-locale")) {
 		args = append(args, "--locale-provider=icu", "--icu-locale=en-US") // the order of keys must not depend on it
 	}
+
 	if out, err := as("initdb", args...).CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 
 	var log bytes.Buffer
-	server := as("postgres", "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync="+fsync, "-c", "max_connections=200")
+	server := as("postgres", "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync="+fsync, "-c",
+		"max_connections=200")
 	server.Stdout, server.Stderr = &log, &log
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -91,7 +95,8 @@ func startPostgres(t testing.TB, fsync string) (address string) {
 
 	address = fmt.Sprintf("host=%s user=%s dbname=postgres sslmode=disable", dir, name)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if out, err := as("psql", "-h", dir, "-U", name, "-d", "postgres", "-c", "SELECT 1").CombinedOutput(); err == nil {
+		if out, err := as("psql", "-h", dir, "-U", name, "-d", "postgres", "-c",
+			"SELECT 1").CombinedOutput(); err == nil {
 			return address
 		} else if time.Now().After(deadline) {
 			t.Fatalf("postgres does not answer: %v\n%s", err, out)
@@ -204,7 +209,8 @@ func TestPostgres(t *testing.T) {
 
 // twoServers: two stores on one database share numbers, keys and sessions.
 func twoServers(t *testing.T, address string) {
-	stores := []*sqlstore.Store{openPostgres(t, address, "two", sqlstore.Options{}), openPostgres(t, address, "two", sqlstore.Options{})}
+	stores := []*sqlstore.Store{openPostgres(t, address, "two", sqlstore.Options{}),
+		openPostgres(t, address, "two", sqlstore.Options{})}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	created, seqs := 0, map[gozzard.TaskSeq]bool{}
@@ -240,7 +246,8 @@ func twoServers(t *testing.T, address string) {
 	opened := atomic.Int64{}
 	for i := range 40 {
 		wg.Go(func() {
-			_, ok, err := stores[i%2].OpenSession(t.Context(), record.Host{Info: gozzard.HostInfo{Agent: "a"}, Session: 7})
+			_, ok, err := stores[i%2].OpenSession(t.Context(),
+				record.Host{Info: gozzard.HostInfo{Agent: "a"}, Session: 7})
 			if err != nil {
 				t.Error(err)
 			}
@@ -263,7 +270,8 @@ func connectionsCut(t *testing.T, address string) {
 	acked := map[gozzard.TaskSeq]bool{}
 	for i := range 60 {
 		if i%15 == 7 {
-			execPostgres(t, address, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'gozzard' AND pid <> pg_backend_pid()`)
+			execPostgres(t, address,
+				`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'gozzard' AND pid <> pg_backend_pid()`)
 		}
 		acc, err := s.Accept(t.Context(), benchTask(1))
 		if err != nil {

@@ -85,7 +85,8 @@ func (s *Store) namedProcesses(ctx context.Context, ids []gozzard.ProcID) func()
 func scanProcess(r *sql.Rows, to *[]record.Process) error {
 	var p record.Process
 	var labels string
-	err := r.Scan(&p.ID.Agent, &p.ID.Namespace, &p.ID.Name, &labels, &p.Spec, &p.Hosted, &p.Wanted, (*stamp)(&p.RegisteredAt))
+	err := r.Scan(&p.ID.Agent, &p.ID.Namespace, &p.ID.Name, &labels, &p.Spec, &p.Hosted, &p.Wanted,
+		(*stamp)(&p.RegisteredAt))
 	if err != nil {
 		return err
 	}

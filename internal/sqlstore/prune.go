@@ -36,7 +36,8 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, 
 	defer s.timed("prune", &err)()
 	var old []int64
 	rows, err := s.read.db.QueryContext(ctx, selectFinished, millis(before), max(0, min(limit, pruneTasks)))
-	if err := s.readError("finished tasks", scanAll(rows, err, func(r *sql.Rows) error { return scanSeq(r, &old) })); err != nil {
+	if err := s.readError("finished tasks", scanAll(rows, err,
+		func(r *sql.Rows) error { return scanSeq(r, &old) })); err != nil {
 		return 0, err
 	}
 
@@ -66,10 +67,11 @@ func scanSeq(r *sql.Rows, to *[]int64) error {
 // returns how many: another server may have been faster.
 func (s *Store) discardTask(ctx context.Context, c *conn, old []int64) (int, error) {
 	var gone []gozzard.Task
-	err := c.putEach(ctx, removeTasks, len(old), func(i int, to []any) []any { return append(to, old[i]) }, func(r *sql.Rows) error {
-		gone = append(gone, gozzard.Task{})
-		return r.Scan(taskInto(&gone[len(gone)-1])...)
-	})
+	err := c.putEach(ctx, removeTasks, len(old), func(i int, to []any) []any { return append(to, old[i]) },
+		func(r *sql.Rows) error {
+			gone = append(gone, gozzard.Task{})
+			return r.Scan(taskInto(&gone[len(gone)-1])...)
+		})
 
 	if err != nil {
 		return 0, err
@@ -168,11 +170,12 @@ func (s *Store) sweepSome(ctx context.Context, c *conn) (seen, gone int64, err e
 	}
 
 	last := s.swept
-	err = c.each(ctx, `SELECT hash FROM specs WHERE hash > $1 ORDER BY hash LIMIT $2`, []any{s.swept, sweepSpecs}, func(r *sql.Rows) error {
-		seen++
-		last = nil
-		return r.Scan(&last)
-	})
+	err = c.each(ctx, `SELECT hash FROM specs WHERE hash > $1 ORDER BY hash LIMIT $2`, []any{s.swept, sweepSpecs},
+		func(r *sql.Rows) error {
+			seen++
+			last = nil
+			return r.Scan(&last)
+		})
 
 	if err != nil {
 		return 0, 0, err

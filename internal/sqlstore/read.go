@@ -63,7 +63,8 @@ func (r *reader) each(ctx context.Context, text string, args []any, f func(*sql.
 }
 
 // ask runs a bulk query for n rows of values. args appends the values of row i.
-func (r *reader) ask(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any, f func(*sql.Rows) error) error {
+func (r *reader) ask(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any,
+	f func(*sql.Rows) error) error {
 	var buf []any
 	return parts(n, func(from, to int) error {
 		buf = buf[:0]
@@ -81,7 +82,8 @@ func (r *reader) ask(ctx context.Context, b *bulk, n int, args func(i int, to []
 
 // whole runs several queries on one state of the record: what is committed meanwhile is not seen.
 func (r *reader) whole(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}) // SQLite knows no other
+	// SQLite knows no other
+	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,8 @@ func rollAct(ctx context.Context, c *conn, act upgrade.AuditEntry) error {
 	if err != nil {
 		return err
 	}
-	return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: act.Targets})
+	return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What,
+		Targets: act.Targets})
 }
 
 // AddRelease implements roll.Store.
@@ -43,7 +44,8 @@ func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, act upgrade.A
 
 	return s.w.submit(ctx, &job{op: "a release", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		var manifest []byte
-		known, err := c.one(ctx, `SELECT manifest FROM releases WHERE version = $1`+c.d.forUpdate, []any{text(r.Version)}, &manifest)
+		known, err := c.one(ctx, `SELECT manifest FROM releases WHERE version = $1`+c.d.forUpdate,
+			[]any{text(r.Version)}, &manifest)
 		if err != nil {
 			return err
 		}
@@ -54,7 +56,8 @@ func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, act upgrade.A
 			return gozzard.Errorf(gozzard.ErrConflict, "release %s was published with another manifest", r.Version)
 		}
 
-		_, err = c.change(ctx, `INSERT INTO releases (version, manifest, signature, published, published_by) VALUES ($1, $2, $3, $4, $5)`,
+		_, err = c.change(ctx,
+			`INSERT INTO releases (version, manifest, signature, published, published_by) VALUES ($1, $2, $3, $4, $5)`,
 			text(r.Version), r.Manifest, r.Signature, millis(r.Published), text(r.By))
 		if err != nil {
 			return err
@@ -93,7 +96,8 @@ func (s *Store) RemoveRelease(ctx context.Context, version string, act upgrade.A
 // Releases implements roll.Store.
 func (s *Store) Releases(ctx context.Context) (list []upgrade.Release, err error) {
 	defer s.timed("releases", &err)()
-	rows, err := s.read.db.QueryContext(ctx, `SELECT version, manifest, signature, published, published_by FROM releases ORDER BY published DESC, version`)
+	rows, err := s.read.db.QueryContext(ctx,
+		`SELECT version, manifest, signature, published, published_by FROM releases ORDER BY published DESC, version`)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		var p upgrade.Release
 		err := r.Scan(&p.Version, &p.Manifest, &p.Signature, (*stamp)(&p.Published), &p.By)
@@ -112,36 +116,38 @@ func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, act upgrade.
 	}
 
 	var id int64
-	err = s.w.submit(ctx, &job{op: "a roll", rows: len(r.Hosts) + 1, grows: true, run: func(ctx context.Context, c *conn) error {
-		var other int64
-		open, err := c.one(ctx, `SELECT id FROM rolls WHERE `+openRolls, nil, &other)
-		if err != nil {
-			return err
-		}
-		if open {
-			return gozzard.Errorf(gozzard.ErrConflict, "roll %d is open", other)
-		}
-		if id, err = drawMany(ctx, c, "roll", 1); err != nil {
-			return err
-		}
+	err = s.w.submit(ctx, &job{op: "a roll", rows: len(r.Hosts) + 1, grows: true,
+		run: func(ctx context.Context, c *conn) error {
+			var other int64
+			open, err := c.one(ctx, `SELECT id FROM rolls WHERE `+openRolls, nil, &other)
+			if err != nil {
+				return err
+			}
+			if open {
+				return gozzard.Errorf(gozzard.ErrConflict, "roll %d is open", other)
+			}
+			if id, err = drawMany(ctx, c, "roll", 1); err != nil {
+				return err
+			}
 
-		_, err = c.change(ctx, `INSERT INTO rolls (`+rollColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, id, text(r.Version), string(stages),
-			string(r.State), text(r.Reason), millis(r.Created), millis(r.Changed), text(r.By), text(r.Approved))
-		if err != nil {
-			return err
-		}
+			_, err = c.change(ctx, `INSERT INTO rolls (`+rollColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, id,
+				text(r.Version), string(stages),
+				string(r.State), text(r.Reason), millis(r.Created), millis(r.Changed), text(r.By), text(r.Approved))
+			if err != nil {
+				return err
+			}
 
-		err = c.put(ctx, insertRollHosts, len(r.Hosts), func(i int, to []any) []any {
-			h := &r.Hosts[i]
-			return append(to, id, i, text(string(h.Agent)), h.Stage, string(h.State), text(h.Reason), millis(h.Asked))
-		})
+			err = c.put(ctx, insertRollHosts, len(r.Hosts), func(i int, to []any) []any {
+				h := &r.Hosts[i]
+				return append(to, id, i, text(string(h.Agent)), h.Stage, string(h.State), text(h.Reason), millis(h.Asked))
+			})
 
-		if err != nil {
-			return err
-		}
+			if err != nil {
+				return err
+			}
 
-		return rollAct(ctx, c, act)
-	}})
+			return rollAct(ctx, c, act)
+		}})
 
 	if err == nil {
 		r.ID = id
@@ -151,30 +157,33 @@ func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, act upgrade.
 }
 
 // SaveUpgrade implements roll.Store.
-func (s *Store) SaveUpgrade(ctx context.Context, r *upgrade.Upgrade, hosts []upgrade.Host, act upgrade.AuditEntry) (err error) {
+func (s *Store) SaveUpgrade(ctx context.Context, r *upgrade.Upgrade, hosts []upgrade.Host,
+	act upgrade.AuditEntry) (err error) {
 	defer s.timed("save_roll", &err)()
 
-	return s.w.submit(ctx, &job{op: "the state of a roll", rows: len(hosts) + 1, run: func(ctx context.Context, c *conn) error {
-		n, err := c.change(ctx, `UPDATE rolls SET state = $2, reason = $3, changed = $4, approved_by = $5 WHERE id = $1 AND `+openRolls,
-			r.ID, string(r.State), text(r.Reason), millis(r.Changed), text(r.Approved))
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return gozzard.Errorf(gozzard.ErrConflict, "roll %d has ended", r.ID)
-		}
+	return s.w.submit(ctx, &job{op: "the state of a roll", rows: len(hosts) + 1,
+		run: func(ctx context.Context, c *conn) error {
+			n, err := c.change(ctx,
+				`UPDATE rolls SET state = $2, reason = $3, changed = $4, approved_by = $5 WHERE id = $1 AND `+openRolls,
+				r.ID, string(r.State), text(r.Reason), millis(r.Changed), text(r.Approved))
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				return gozzard.Errorf(gozzard.ErrConflict, "roll %d has ended", r.ID)
+			}
 
-		err = c.put(ctx, updateRollHosts, len(hosts), func(i int, to []any) []any {
-			h := &hosts[i]
-			return append(to, r.ID, text(string(h.Agent)), string(h.State), text(h.Reason), millis(h.Asked))
-		})
+			err = c.put(ctx, updateRollHosts, len(hosts), func(i int, to []any) []any {
+				h := &hosts[i]
+				return append(to, r.ID, text(string(h.Agent)), string(h.State), text(h.Reason), millis(h.Asked))
+			})
 
-		if err != nil {
-			return err
-		}
+			if err != nil {
+				return err
+			}
 
-		return rollAct(ctx, c, act)
-	}})
+			return rollAct(ctx, c, act)
+		}})
 }
 
 // Upgrades implements roll.Store.
@@ -184,7 +193,8 @@ func (s *Store) Upgrades(ctx context.Context, limit int) (list []upgrade.Upgrade
 	err = scanAll(rows, err, func(q *sql.Rows) error {
 		var r upgrade.Upgrade
 		var stages string
-		err := q.Scan(&r.ID, &r.Version, &stages, &r.State, &r.Reason, (*stamp)(&r.Created), (*stamp)(&r.Changed), &r.By, &r.Approved)
+		err := q.Scan(&r.ID, &r.Version, &stages, &r.State, &r.Reason, (*stamp)(&r.Created), (*stamp)(&r.Changed),
+			&r.By, &r.Approved)
 		if err == nil {
 			err = json.Unmarshal([]byte(stages), &r.Stages)
 		}
@@ -203,7 +213,8 @@ func (s *Store) Upgrades(ctx context.Context, limit int) (list []upgrade.Upgrade
 }
 
 func (s *Store) rollHosts(ctx context.Context, id int64) (hosts []upgrade.Host, err error) {
-	rows, err := s.read.db.QueryContext(ctx, `SELECT agent_id, stage, state, reason, asked FROM roll_hosts WHERE roll = $1 ORDER BY place`, id)
+	rows, err := s.read.db.QueryContext(ctx,
+		`SELECT agent_id, stage, state, reason, asked FROM roll_hosts WHERE roll = $1 ORDER BY place`, id)
 	err = scanAll(rows, err, func(q *sql.Rows) error {
 		var h upgrade.Host
 		err := q.Scan(&h.Agent, &h.Stage, &h.State, &h.Reason, (*stamp)(&h.Asked))

@@ -60,8 +60,9 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 			return err
 		}
 
-		return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: now, Caller: gozzard.Caller{App: "gozzard", User: "backup restore"},
-			Act: "restore:" + taken.UTC().Format(time.RFC3339)})
+		return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: now,
+			Caller: gozzard.Caller{App: "gozzard", User: "backup restore"},
+			Act:    "restore:" + taken.UTC().Format(time.RFC3339)})
 	}})
 }
 
@@ -71,7 +72,8 @@ const selectWaiting = `SELECT (SELECT COUNT(*) FROM enrol_agents WHERE state = '
 // RestoredFrom implements enrol.RestoreStore.
 func (s *Store) RestoredFrom(ctx context.Context) (from time.Time, waiting int, err error) {
 	defer s.timed("restored", &err)()
-	err = s.read.db.QueryRowContext(ctx, `SELECT value, (`+selectWaiting+`) FROM counters WHERE name = 'restored'`).Scan((*stamp)(&from), &waiting)
+	err = s.read.db.QueryRowContext(ctx, `SELECT value, (`+selectWaiting+
+		`) FROM counters WHERE name = 'restored'`).Scan((*stamp)(&from), &waiting)
 	if from.IsZero() {
 		waiting = 0
 	}
@@ -79,43 +81,51 @@ func (s *Store) RestoredFrom(ctx context.Context) (from time.Time, waiting int, 
 }
 
 // ConfirmRestore implements enrol.RestoreStore.
-func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.AuditEntry) (list []enrol.AgentRecord, err error) {
+func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.AuditEntry) (list []enrol.AgentRecord,
+	err error) {
 	defer s.timed("confirm_restore", &err)()
 
-	err = s.w.submit(ctx, &job{op: "the confirmation of a restore", rows: 1, run: func(ctx context.Context, c *conn) error {
-		list = list[:0]
-		var have int
-		if _, err := c.one(ctx, selectWaiting, nil, &have); err != nil {
-			return err
-		}
-		if have != waiting {
-			return gozzard.Errorf(gozzard.ErrConflict, "%d host(s) wait to be let in, not %d: look at them again", have, waiting)
-		}
+	err = s.w.submit(ctx, &job{op: "the confirmation of a restore", rows: 1,
+		run: func(ctx context.Context, c *conn) error {
+			list = list[:0]
+			var have int
+			if _, err := c.one(ctx, selectWaiting, nil, &have); err != nil {
+				return err
+			}
+			if have != waiting {
+				return gozzard.Errorf(gozzard.ErrConflict, "%d host(s) wait to be let in, not %d: look at them again",
+					have, waiting)
+			}
 
-		err := c.each(ctx, `SELECT `+memberColumns+` FROM enrol_agents WHERE state = 'restored' ORDER BY agent_id`+c.d.forUpdate, nil, func(r *sql.Rows) error {
-			a, err := scanMember(r.Scan)
-			a.State, a.Reason, a.Changed = enrol.StateActive, "", act.At
-			list = append(list, a)
-			return err
-		})
+			err := c.each(ctx, `SELECT `+memberColumns+` FROM enrol_agents WHERE state = 'restored' ORDER BY agent_id`+
+				c.d.forUpdate, nil, func(r *sql.Rows) error {
+				a, err := scanMember(r.Scan)
+				a.State, a.Reason, a.Changed = enrol.StateActive, "", act.At
+				list = append(list, a)
+				return err
+			})
 
-		if err != nil {
-			return err
-		}
-		if _, err := c.change(ctx, `UPDATE enrol_agents SET state = $1, reason = '', changed = $2 WHERE state = 'restored'`, string(enrol.StateActive), millis(act.At)); err != nil {
-			return err
-		}
-		if _, err := c.change(ctx, `UPDATE counters SET value = 0 WHERE name = 'restored'`); err != nil {
-			return err
-		}
+			if err != nil {
+				return err
+			}
+			if _, err := c.change(ctx,
+				`UPDATE enrol_agents SET state = $1, reason = '', changed = $2 WHERE state = 'restored'`,
+				string(enrol.StateActive), millis(act.At)); err != nil {
+				return err
+			}
 
-		n, err := draw(ctx, c)
-		if err != nil {
-			return err
-		}
+			if _, err := c.change(ctx, `UPDATE counters SET value = 0 WHERE name = 'restored'`); err != nil {
+				return err
+			}
 
-		return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: waiting})
-	}})
+			n, err := draw(ctx, c)
+			if err != nil {
+				return err
+			}
+
+			return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What,
+				Targets: waiting})
+		}})
 
 	return list, err
 }

@@ -48,7 +48,8 @@ func TestCopyWhileWritten(t *testing.T) {
 			t.Errorf("copy %d is of no one moment: %+v", i, v)
 		}
 		before = v.Tasks
-		if err := sqlstore.Verify(t.Context(), to, gozzard.AuditHead{Seq: v.Audit.Seq + 1, Hash: v.Audit.Hash}); err == nil {
+		if err := sqlstore.Verify(t.Context(), to, gozzard.AuditHead{Seq: v.Audit.Seq + 1,
+			Hash: v.Audit.Hash}); err == nil {
 			t.Error("a copy with another audit than was noted is taken")
 		}
 		if err := sqlstore.Copy(t.Context(), path, to); err == nil {
@@ -85,7 +86,8 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	}
 
 	job := record.Job{Biz: 2, Action: gozzard.ActionRestart, State: record.JobRunning, Started: time.Now()}
-	steps := []record.JobTask{{State: record.JobSucceeded}, {State: record.JobRunning, Task: before.Task.ID}, {State: record.JobPending, Wave: 1}}
+	steps := []record.JobTask{{State: record.JobSucceeded}, {State: record.JobRunning, Task: before.Task.ID},
+		{State: record.JobPending, Wave: 1}}
 	if err := s.CreateJob(t.Context(), &job, steps); err != nil {
 		t.Fatal(err)
 	}
@@ -107,23 +109,30 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 		t.Fatalf("open: %+v, %v", open, err)
 	}
 
-	now, opened, err := s.OpenSession(t.Context(), record.Host{Info: old.Info, Session: 9, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 40}, LastSeen: time.Now()})
+	now, opened, err := s.OpenSession(t.Context(),
+		record.Host{Info: old.Info, Session: 9, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 40},
+			LastSeen: time.Now()})
 	if err != nil || !opened || now.JournalSince != 9 || now.RestoredJournal != 9 {
 		t.Fatalf("the host is not met as for the first time: %+v, %v, %v", now, opened, err)
 	}
 
-	again, opened, err := s.OpenSession(t.Context(), record.Host{Info: old.Info, Session: 10, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 41}, LastSeen: time.Now()})
+	again, opened, err := s.OpenSession(t.Context(),
+		record.Host{Info: old.Info, Session: 10, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 41},
+			LastSeen: time.Now()})
 	if err != nil || !opened || again.JournalSince != 9 || again.RestoredJournal != 9 {
 		t.Fatalf("at its second session the host is told its old definitions: %+v, %v, %v", again, opened, err)
 	}
 
-	c := gozzard.Contact{Session: 9, Phase: gozzard.PhaseAbsent, SameJournal: gozzard.SameJournal(open[0].Session, now.JournalSince)}
-	if next, ok := gozzard.Reconcile(open[0].State, open[0].Session, false, c, ""); !ok || next != gozzard.AttemptInterrupted {
+	c := gozzard.Contact{Session: 9, Phase: gozzard.PhaseAbsent,
+		SameJournal: gozzard.SameJournal(open[0].Session, now.JournalSince)}
+	if next, ok := gozzard.Reconcile(open[0].State, open[0].Session, false, c, ""); !ok ||
+		next != gozzard.AttemptInterrupted {
 		t.Errorf("an operation that the host does not remember is %v, %v", next, ok)
 	}
 
 	c.Phase = gozzard.PhaseDone
-	if next, ok := gozzard.Reconcile(open[0].State, open[0].Session, false, c, gozzard.CodeOK); !ok || next != gozzard.AttemptOK {
+	if next, ok := gozzard.Reconcile(open[0].State, open[0].Session, false, c, gozzard.CodeOK); !ok ||
+		next != gozzard.AttemptOK {
 		t.Errorf("an operation that the host remembers is %v, %v", next, ok)
 	}
 

@@ -33,7 +33,8 @@ func (s *Store) CreateJob(ctx context.Context, j *record.Job, tasks []record.Job
 		}
 	}
 
-	if err := s.w.submit(ctx, &job{op: "a job", rows: len(tasks) + len(c.specs.refs) + 1, grows: true, run: c.run}); err != nil {
+	if err := s.w.submit(ctx, &job{op: "a job", rows: len(tasks) + len(c.specs.refs) + 1, grows: true,
+		run: c.run}); err != nil {
 		return err
 	}
 
@@ -83,9 +84,12 @@ func (n *jobCreation) run(ctx context.Context, c *conn) error {
 
 	err = c.put(ctx, insertJobTasks, len(n.tasks), func(i int, to []any) []any {
 		t := &n.tasks[i]
-		return append(to, n.id, n.first+int64(i), string(t.State), t.Set, t.Module, t.Process, text(t.Name), t.Local, t.Inst,
-			text(t.Key.Namespace), text(t.Key.Name), text(string(t.Agent)), t.Addr.Cloud, ipText(t.Addr.IP), text(t.Group), t.Wave, t.Priority,
-			t.Round, string(t.Task), string(t.Reason), text(string(t.Code)), text(t.Message), millis(t.Started), millis(t.Ended))
+		return append(to, n.id, n.first+int64(i), string(t.State), t.Set, t.Module, t.Process, text(t.Name), t.Local,
+			t.Inst,
+			text(t.Key.Namespace), text(t.Key.Name), text(string(t.Agent)), t.Addr.Cloud, ipText(t.Addr.IP),
+			text(t.Group), t.Wave, t.Priority,
+			t.Round, string(t.Task), string(t.Reason), text(string(t.Code)), text(t.Message), millis(t.Started),
+			millis(t.Ended))
 	})
 
 	if err != nil {
@@ -107,7 +111,8 @@ func (n *jobCreation) putJob(ctx context.Context, c *conn) error {
 	j := n.j
 	_, err := c.change(ctx, `INSERT INTO jobs (id, biz, action, app, caller, asserted, expression, granularity, state, reason, message, started, ended, request)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		n.id, j.Biz, int64(j.Action), text(j.Caller.App), text(j.Caller.User), j.Caller.Asserted, text(j.Expression), text(string(j.Granularity)),
+		n.id, j.Biz, int64(j.Action), text(j.Caller.App), text(j.Caller.User), j.Caller.Asserted, text(j.Expression),
+		text(string(j.Granularity)),
 		string(j.State), string(j.Reason), text(j.Message), millis(j.Started), millis(j.Ended), j.Request)
 	if err != nil {
 		return err
@@ -119,50 +124,54 @@ func (n *jobCreation) putJob(ctx context.Context, c *conn) error {
 // SaveTasks implements rollout.Store.
 func (s *Store) SaveTasks(ctx context.Context, j *record.Job, tasks []record.JobTask) (err error) {
 	defer s.timed("save_tasks", &err)()
-	return s.w.submit(ctx, &job{op: "the state of a job", rows: len(tasks) + 1, run: func(ctx context.Context, c *conn) error {
-		if j != nil {
-			if _, err := updateJob(ctx, c, j, ``); err != nil {
-				return err
+	return s.w.submit(ctx, &job{op: "the state of a job", rows: len(tasks) + 1,
+		run: func(ctx context.Context, c *conn) error {
+			if j != nil {
+				if _, err := updateJob(ctx, c, j, ``); err != nil {
+					return err
+				}
 			}
-		}
-		return updateTasks(ctx, c, tasks)
-	}})
+			return updateTasks(ctx, c, tasks)
+		}})
 }
 
 // Reopen implements rollout.Store.
 func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTask, audit gozzard.AuditRow) (err error) {
 	defer s.timed("reopen", &err)()
 
-	return s.w.submit(ctx, &job{op: "the retry of a job", rows: len(tasks) + 1, grows: true, run: func(ctx context.Context, c *conn) error {
-		n, err := updateJob(ctx, c, j, ` AND state IN ('succeeded', 'failed')`)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return gozzard.Errorf(gozzard.ErrConflict, "job %d is under way or gone", j.ID)
-		}
+	return s.w.submit(ctx, &job{op: "the retry of a job", rows: len(tasks) + 1, grows: true,
+		run: func(ctx context.Context, c *conn) error {
+			n, err := updateJob(ctx, c, j, ` AND state IN ('succeeded', 'failed')`)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				return gozzard.Errorf(gozzard.ErrConflict, "job %d is under way or gone", j.ID)
+			}
 
-		a := audit
-		if a.Seq, err = draw(ctx, c); err != nil {
-			return err
-		}
-		if err := insertAudit(ctx, c, &a); err != nil {
-			return err
-		}
+			a := audit
+			if a.Seq, err = draw(ctx, c); err != nil {
+				return err
+			}
+			if err := insertAudit(ctx, c, &a); err != nil {
+				return err
+			}
 
-		return updateTasks(ctx, c, tasks)
-	}})
+			return updateTasks(ctx, c, tasks)
+		}})
 }
 
 func updateJob(ctx context.Context, c *conn, j *record.Job, and string) (int64, error) {
-	return c.change(ctx, `UPDATE jobs SET state = $2, reason = $3, message = $4, started = $5, ended = $6 WHERE id = $1`+and,
+	return c.change(ctx,
+		`UPDATE jobs SET state = $2, reason = $3, message = $4, started = $5, ended = $6 WHERE id = $1`+and,
 		j.ID, string(j.State), string(j.Reason), text(j.Message), millis(j.Started), millis(j.Ended))
 }
 
 func updateTasks(ctx context.Context, c *conn, tasks []record.JobTask) error {
 	return c.put(ctx, updateJobTasks, len(tasks), func(i int, to []any) []any {
 		t := &tasks[i]
-		return append(to, t.Job, t.ID, string(t.State), string(t.Reason), text(string(t.Code)), text(t.Message), t.Round, string(t.Task),
+		return append(to, t.Job, t.ID, string(t.State), string(t.Reason), text(string(t.Code)), text(t.Message),
+			t.Round, string(t.Task),
 			millis(t.Started), millis(t.Ended))
 	})
 }

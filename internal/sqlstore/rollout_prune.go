@@ -10,7 +10,8 @@ const selectEndedJobs = `SELECT id, ended FROM jobs WHERE ended > 0 AND ended < 
 
 var (
 	// A job that was repeated since has another end, or none.
-	removeJobs  = with(`DELETE FROM jobs WHERE (id, ended) IN (SELECT j, e FROM v) RETURNING id`, "j BIGINT", "e BIGINT")
+	removeJobs = with(`DELETE FROM jobs WHERE (id, ended) IN (SELECT j, e FROM v) RETURNING id`, "j BIGINT",
+		"e BIGINT")
 	discardJobs = insert("job_garbage", "job", " ON CONFLICT (job) DO NOTHING")
 
 	scrapsOfJobs = scraps{
@@ -30,12 +31,13 @@ func (s *Store) PruneJobs(ctx context.Context, before time.Time, limit int) (n i
 	defer s.timed("prune_jobs", &err)()
 	type end struct{ job, at int64 }
 	var old []end
-	err = s.read.each(ctx, selectEndedJobs, []any{millis(before), max(0, min(limit, pruneTasks))}, func(r *sql.Rows) error {
-		var e end
-		err := r.Scan(&e.job, &e.at)
-		old = append(old, e)
-		return err
-	})
+	err = s.read.each(ctx, selectEndedJobs, []any{millis(before), max(0, min(limit, pruneTasks))},
+		func(r *sql.Rows) error {
+			var e end
+			err := r.Scan(&e.job, &e.at)
+			old = append(old, e)
+			return err
+		})
 
 	if err := s.readError("ended jobs", err); err != nil {
 		return 0, err
@@ -44,7 +46,8 @@ func (s *Store) PruneJobs(ctx context.Context, before time.Time, limit int) (n i
 	if len(old) > 0 {
 		discard := func(ctx context.Context, c *conn) error {
 			var gone []int64
-			err := c.putEach(ctx, removeJobs, len(old), func(i int, to []any) []any { return append(to, old[i].job, old[i].at) },
+			err := c.putEach(ctx, removeJobs, len(old),
+				func(i int, to []any) []any { return append(to, old[i].job, old[i].at) },
 				func(r *sql.Rows) error { return scanSeq(r, &gone) })
 			if err != nil {
 				return err

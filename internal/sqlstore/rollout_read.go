@@ -18,7 +18,8 @@ const jobColumns = `id, biz, action, app, caller, asserted, expression, granular
 func scanJob(r *sql.Rows, to *[]record.Job) error {
 	var j record.Job
 	var action int64
-	err := r.Scan(&j.ID, &j.Biz, &action, &j.Caller.App, &j.Caller.User, &j.Caller.Asserted, &j.Expression, &j.Granularity, &j.State, &j.Reason,
+	err := r.Scan(&j.ID, &j.Biz, &action, &j.Caller.App, &j.Caller.User, &j.Caller.Asserted, &j.Expression,
+		&j.Granularity, &j.State, &j.Reason,
 		&j.Message, (*stamp)(&j.Started), (*stamp)(&j.Ended), &j.Request)
 	if err != nil {
 		return err
@@ -38,7 +39,8 @@ func (s *Store) Job(ctx context.Context, biz int, id int64) (j record.Job, err e
 		return j, s.readError("a job", err)
 	}
 	if len(list) == 0 {
-		return j, gozzard.Errorf(gozzard.ErrNotFound, "business %d has no job %d; jobs are kept for a limited time", biz, id)
+		return j, gozzard.Errorf(gozzard.ErrNotFound, "business %d has no job %d; jobs are kept for a limited time",
+			biz, id)
 	}
 	return list[0], nil
 }
@@ -110,11 +112,13 @@ func (s *Store) Jobs(ctx context.Context, f record.JobFilter) (total int, jobs [
 	}
 
 	err = s.read.whole(ctx, func(tx *sql.Tx) error {
-		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE `+w.text.String(), w.args...).Scan(&total); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE `+w.text.String(),
+			w.args...).Scan(&total); err != nil {
 			return err
 		}
 		args := append(w.args[:len(w.args):len(w.args)], limitOf(f.Limit), max(f.Start, 0))
-		rows, err := tx.QueryContext(ctx, fmt.Sprintf(`SELECT `+jobColumns+` FROM jobs WHERE %s ORDER BY id DESC LIMIT $%d OFFSET $%d`,
+		rows, err := tx.QueryContext(ctx, fmt.Sprintf(`SELECT `+jobColumns+
+			` FROM jobs WHERE %s ORDER BY id DESC LIMIT $%d OFFSET $%d`,
 			w.text.String(), len(args)-1, len(args)), args...)
 		return scanAll(rows, err, func(r *sql.Rows) error { return scanJob(r, &jobs) })
 	})
@@ -178,7 +182,8 @@ func (s *Store) Tasks(ctx context.Context, f record.JobTaskFilter) (page record.
 	return page, nil
 }
 
-func (s *Store) readTasks(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter) (page record.JobTaskPage, err error) {
+func (s *Store) readTasks(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter) (page record.JobTaskPage,
+	err error) {
 	page.Counts = map[record.JobState]int{}
 	biz, found := 0, false
 	rows, err := tx.QueryContext(ctx, `SELECT biz FROM jobs WHERE id = $1`, f.Job)
@@ -209,8 +214,10 @@ func (s *Store) readTasks(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilt
 	if w.err != nil {
 		return page, w.err
 	}
+
 	if page.Total = all; len(w.args) > 1 {
-		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM job_tasks t WHERE `+w.text.String(), w.args...).Scan(&page.Total); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM job_tasks t WHERE `+w.text.String(),
+			w.args...).Scan(&page.Total); err != nil {
 			return page, err
 		}
 	}
@@ -238,7 +245,8 @@ func (s *Store) tasksWhere(f *record.JobTaskFilter) *where {
 	return w
 }
 
-func readTaskRows(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter, w *where, biz int) (list []record.JobTask, err error) {
+func readTaskRows(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter, w *where, biz int) (list []record.JobTask,
+	err error) {
 	if f.Limit == 0 {
 		return nil, nil
 	}
@@ -256,8 +264,10 @@ func readTaskRows(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter, w *w
 	return list, scanAll(rows, err, func(r *sql.Rows) error {
 		t := record.JobTask{Job: f.Job, Biz: biz}
 		var ip, labels string
-		into := []any{&t.ID, &t.State, &t.Set, &t.Module, &t.Process, &t.Name, &t.Local, &t.Inst, &t.Key.Namespace, &t.Key.Name, &t.Agent, &t.Addr.Cloud,
-			&ip, &t.Group, &t.Wave, &t.Priority, &t.Round, &t.Task, &t.Reason, &t.Code, &t.Message, (*stamp)(&t.Started), (*stamp)(&t.Ended)}
+		into := []any{&t.ID, &t.State, &t.Set, &t.Module, &t.Process, &t.Name, &t.Local, &t.Inst, &t.Key.Namespace,
+			&t.Key.Name, &t.Agent, &t.Addr.Cloud,
+			&ip, &t.Group, &t.Wave, &t.Priority, &t.Round, &t.Task, &t.Reason, &t.Code, &t.Message,
+			(*stamp)(&t.Started), (*stamp)(&t.Ended)}
 
 		if f.Definitions {
 			into = append(into, &labels, &t.Spec)

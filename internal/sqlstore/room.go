@@ -42,7 +42,8 @@ func (r *room) full(ctx context.Context, c *sql.Conn) error {
 	r.looked = r.o.Now()
 	if !r.isShort {
 		r.isShort = true
-		r.o.Log.Error("the record has no room: new operations are refused until there is space on its disk again", "reserve", r.path)
+		r.o.Log.Error("the record has no room: new operations are refused until there is space on its disk again",
+			"reserve", r.path)
 	}
 
 	if err := os.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {

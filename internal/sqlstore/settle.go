@@ -32,7 +32,8 @@ var (
 		AND (processes.hosted <> (v.h <> 0) OR processes.wanted <> v.w)`,
 		"a TEXT", "ns TEXT", "n TEXT", "h INTEGER", "w INTEGER")
 
-	removeProcesses = with(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (SELECT a, ns, n FROM v)`, "a TEXT", "ns TEXT", "n TEXT")
+	removeProcesses = with(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (SELECT a, ns, n FROM v)`,
+		"a TEXT", "ns TEXT", "n TEXT")
 )
 
 // selectSessions reads the registered sessions. They must stay so until the attempts are marked: where several
@@ -74,7 +75,8 @@ func dispatch(ctx context.Context, c *conn, rows []record.Dispatch) ([]bool, err
 	ref := func(i int) gozzard.AttemptRef { return rows[i].Ref }
 	return moved, casRows(ctx, c, dispatchAttempts, now, ref, moved, func(i int, to []any) []any {
 		r := &rows[i]
-		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), text(string(r.Agent)), counter(r.Session), millis(r.Deadline))
+		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), text(string(r.Agent)), counter(r.Session),
+			millis(r.Deadline))
 	})
 }
 
@@ -87,7 +89,8 @@ func lockSessions(ctx context.Context, c *conn, rows []record.Dispatch) (map[goz
 	slices.Sort(agents) // everybody locks in the same order
 	agents = slices.Compact(agents)
 	sessions := make(map[gozzard.AgentID]int64, len(agents))
-	err := c.putEach(ctx, c.d.sessions, len(agents), func(i int, to []any) []any { return append(to, text(string(agents[i]))) },
+	err := c.putEach(ctx, c.d.sessions, len(agents),
+		func(i int, to []any) []any { return append(to, text(string(agents[i]))) },
 		func(r *sql.Rows) error {
 			var agent string
 			var session int64
@@ -103,7 +106,8 @@ func lockSessions(ctx context.Context, c *conn, rows []record.Dispatch) (map[goz
 
 // casRows runs a compare-and-set over the rows listed in at and notes which moved. A statement sees each attempt
 // once, so rows that name the same attempt go into different statements, in their order.
-func casRows(ctx context.Context, c *conn, b *bulk, at []int, ref func(int) gozzard.AttemptRef, moved []bool, args func(int, []any) []any) error {
+func casRows(ctx context.Context, c *conn, b *bulk, at []int, ref func(int) gozzard.AttemptRef, moved []bool,
+	args func(int, []any) []any) error {
 	for len(at) > 0 {
 		place := make(map[gozzard.AttemptRef]int, len(at))
 		n := 0
@@ -167,7 +171,8 @@ func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []s
 	ref := func(i int) gozzard.AttemptRef { return rows[i].Ref }
 	err := casRows(ctx, c, settleAttempts, all, ref, moved, func(i int, to []any) []any {
 		r := &rows[i]
-		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), r.Op.String(), text(string(r.Agent)), int64(r.To), sourceBits(r.To, r.From),
+		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), r.Op.String(), text(string(r.Agent)), int64(r.To),
+			sourceBits(r.To, r.From),
 			counter(r.FromSession), outcomes[i])
 	})
 

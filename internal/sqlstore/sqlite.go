@@ -45,19 +45,22 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 
 func openLocked(ctx context.Context, path string, o Options, unlock func() error) (*Store, error) {
 	d := &dialect{
-		begin:    "BEGIN IMMEDIATE",
-		place:    func(int) string { return "?" }, // in order; the driver looks numbered ones up by name, which is slow for thousands
+		begin: "BEGIN IMMEDIATE",
+		// in order; the driver looks numbered ones up by name, which is slow for thousands
+		place:    func(int) string { return "?" },
 		sessions: selectSessions(""),
 		numbers:  func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
 		words:    func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
-		reading:  context.WithoutCancel, // to watch a context the driver starts a goroutine for each statement, and these take microseconds
+		// to watch a context the driver starts a goroutine for each statement, and these take microseconds
+		reading:  context.WithoutCancel,
 		classify: classifySQLite(path),
 	}
 
 	r := &room{o: o, path: path + ".reserve"}
 	write, err := prepareSQLite(ctx, path)
 	if err != nil && d.classify(err) == failFull {
-		if err := r.full(ctx, nil); err != nil { // opening needs some room too: for the shared memory file, and for a migration
+		// opening needs some room too: for the shared memory file, and for a migration
+		if err := r.full(ctx, nil); err != nil {
 			return nil, err
 		}
 		write, err = prepareSQLite(ctx, path)
@@ -109,7 +112,8 @@ func inspect(ctx context.Context, path string) (err error) {
 	var found string
 	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil || found != "ok" {
 		var e *sqlite.Error
-		if err != nil && (!errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_NOTADB && e.Code()&0xff != sqlite3.SQLITE_CORRUPT) {
+		if err != nil && (!errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_NOTADB &&
+			e.Code()&0xff != sqlite3.SQLITE_CORRUPT) {
 			return fmt.Errorf("cannot check the database %s: %w", path, err)
 		}
 		if err == nil {
@@ -119,7 +123,9 @@ func inspect(ctx context.Context, path string) (err error) {
 	}
 
 	var tables, ours int
-	if err := db.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(*) FILTER (WHERE name = $1) FROM sqlite_master WHERE type = 'table'`, versionTable).Scan(&tables, &ours); err != nil {
+	if err := db.QueryRowContext(ctx,
+		`SELECT COUNT(*), COUNT(*) FILTER (WHERE name = $1) FROM sqlite_master WHERE type = 'table'`,
+		versionTable).Scan(&tables, &ours); err != nil {
 		return fmt.Errorf("cannot check the database %s: %w", path, err)
 	}
 
@@ -199,7 +205,8 @@ const writerSync = "synchronous(FULL)"
 
 // writerDSN is the name of the connection that writes.
 func writerDSN(path string) string {
-	return dsn(path, "journal_mode(WAL)", writerSync, "wal_autocheckpoint(0)", "cache_size(-16000)", "journal_size_limit(67108864)") + "&_auto_vacuum=incremental"
+	return dsn(path, "journal_mode(WAL)", writerSync, "wal_autocheckpoint(0)", "cache_size(-16000)",
+		"journal_size_limit(67108864)") + "&_auto_vacuum=incremental"
 }
 
 // classifySQLite tells errors apart by their result codes.
@@ -223,7 +230,8 @@ func classifySQLite(path string) func(error) failure {
 			return failFatal
 		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 			return failFatal
-		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_CANTOPEN,
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT,
+			sqlite3.SQLITE_CANTOPEN,
 			sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PROTOCOL:
 			return failBroken
 		}
@@ -261,7 +269,8 @@ func (k *sqliteKeeper) committed(ctx context.Context, c *sql.Conn) error {
 		})
 	}
 
-	if err := count(false); err != nil || pages == 0 || pages < checkpointPages && !k.isShort { // when short, the log must not grow at all
+	// when short, the log must not grow at all
+	if err := count(false); err != nil || pages == 0 || pages < checkpointPages && !k.isShort {
 		return err
 	}
 

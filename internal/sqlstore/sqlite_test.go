@@ -209,14 +209,15 @@ func TestClose(t *testing.T) {
 func TestObserve(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]int{}
-	s := openSQLite(t, filepath.Join(t.TempDir(), "record.db"), sqlstore.Options{Observe: func(op string, d time.Duration, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			op += " failed"
-		}
-		seen[op]++
-	}})
+	s := openSQLite(t, filepath.Join(t.TempDir(), "record.db"),
+		sqlstore.Options{Observe: func(op string, d time.Duration, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				op += " failed"
+			}
+			seen[op]++
+		}})
 
 	if _, err := s.Accept(t.Context(), benchTask(1)); err != nil {
 		t.Fatal(err)
@@ -248,7 +249,8 @@ func TestNothingGrows(t *testing.T) {
 			n.Attempts[j].Spec = gozzard.EncodeSpec(&gozzard.Spec{ReportID: int64(i*1000 + j)})
 		}
 		kept = n.Attempts[0].Spec // each task registers anew, so the definition before is only the task's
-		n.Register = []record.Process{{ID: gozzard.ProcID{Agent: "a", Key: gozzard.Key{Namespace: "n", Name: "p"}}, Spec: kept}}
+		n.Register = []record.Process{{ID: gozzard.ProcID{Agent: "a", Key: gozzard.Key{Namespace: "n", Name: "p"}},
+			Spec: kept}}
 		if _, err := s.Accept(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +280,8 @@ func TestNothingGrows(t *testing.T) {
 
 	defer db.Close()
 
-	for table, want := range map[string]int{"tasks": 0, "items": 0, "attempts": 0, "garbage": 0, "idempotency": 0, "specs": 1, "audit": 40} {
+	for table, want := range map[string]int{"tasks": 0, "items": 0, "attempts": 0, "garbage": 0, "idempotency": 0,
+		"specs": 1, "audit": 40} {
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil || n != want {
 			t.Errorf("%s has %d rows, want %d (%v)", table, n, want, err)

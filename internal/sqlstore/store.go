@@ -43,14 +43,15 @@ type Store struct {
 
 // dialect is what differs between the databases after a store is open.
 type dialect struct {
-	begin     string                                // opens a write transaction
-	forUpdate string                                // ends a SELECT whose rows are about to be changed
-	sessions  *bulk                                 // selectSessions
-	numbers   func(arg string) string               // the integers of a JSON list as a query
-	words     func(arg string) string               // the texts of one
-	place     func(i int) string                    // stands for argument i, from 1, in a bulk statement
-	reading   func(context.Context) context.Context // the context of a short read: whether its caller is still there was looked at before
-	classify  func(error) failure
+	begin     string                  // opens a write transaction
+	forUpdate string                  // ends a SELECT whose rows are about to be changed
+	sessions  *bulk                   // selectSessions
+	numbers   func(arg string) string // the integers of a JSON list as a query
+	words     func(arg string) string // the texts of one
+	place     func(i int) string      // stands for argument i, from 1, in a bulk statement
+	// the context of a short read: whether its caller is still there was looked at before
+	reading  func(context.Context) context.Context
+	classify func(error) failure
 }
 
 // failure says what an error of the database means for the transaction it happened in.
@@ -82,7 +83,8 @@ func (o Options) withDefaults() Options {
 }
 
 func newStore(o Options, d *dialect, read, write *sql.DB, keep keeper, closing func() error) *Store {
-	s := &Store{o: o, d: d, read: newReader(read, d), closing: closing, swept: []byte{}, w: newWriter(o, d, write, keep)}
+	s := &Store{o: o, d: d, read: newReader(read, d), closing: closing, swept: []byte{},
+		w: newWriter(o, d, write, keep)}
 	go s.w.loop()
 	return s
 }
@@ -105,7 +107,8 @@ func (s *Store) Ping(ctx context.Context) (err error) {
 		return err
 	}
 	var n int64
-	return s.readError("ping", s.read.db.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'number'`).Scan(&n))
+	return s.readError("ping", s.read.db.QueryRowContext(ctx,
+		`SELECT value FROM counters WHERE name = 'number'`).Scan(&n))
 }
 
 // timed reports the duration of a call and how it ended; use it with defer.

@@ -20,10 +20,11 @@ func taskInto(t *gozzard.Task) []any {
 func (s *Store) Task(ctx context.Context, seq gozzard.TaskSeq) (t gozzard.Task, err error) {
 	defer s.timed("task", &err)()
 	found := false
-	err = s.read.each(ctx, `SELECT `+taskColumns+` FROM tasks t WHERE t.seq = $1`, []any{int64(seq)}, func(r *sql.Rows) error {
-		found = true
-		return r.Scan(taskInto(&t)...)
-	})
+	err = s.read.each(ctx, `SELECT `+taskColumns+` FROM tasks t WHERE t.seq = $1`, []any{int64(seq)},
+		func(r *sql.Rows) error {
+			found = true
+			return r.Scan(taskInto(&t)...)
+		})
 	if err == nil && !found {
 		return t, noTask(seq)
 	}
@@ -76,20 +77,24 @@ func (s *Store) Open(ctx context.Context, agent gozzard.AgentID) (list []gozzard
 // readAttempts reads the attempts of a condition in the order of their places, and what they have in common once.
 // That never changes, so it may be read after them; all is false when some were left out because it is gone: their
 // tasks were removed meanwhile.
-func (s *Store) readAttempts(ctx context.Context, where string, args ...any) (list []gozzard.Attempt, all bool, err error) {
+func (s *Store) readAttempts(ctx context.Context, where string, args ...any) (list []gozzard.Attempt, all bool,
+	err error) {
 	var at []place // of each in list
 	var outcomes outcomeCache
 	err = s.read.each(ctx, selectAttempts+where, args, func(r *sql.Rows) error {
-		var task, idx, item, cloud, state, session int64 // as the driver has them: other types are converted by way of texts
+		// as the driver has them: other types are converted by way of texts
+		var task, idx, item, cloud, state, session int64
 		var op, agent, ip, key, outcome string
 		a := gozzard.Attempt{}
-		err := r.Scan(&task, &idx, &item, &op, &agent, &cloud, &ip, &key, &state, &session, &outcome, (*stamp)(&a.Deadline), (*stamp)(&a.Expires))
+		err := r.Scan(&task, &idx, &item, &op, &agent, &cloud, &ip, &key, &state, &session, &outcome,
+			(*stamp)(&a.Deadline), (*stamp)(&a.Expires))
 		if err != nil {
 			return err
 		}
 
 		a.Ref = gozzard.AttemptRef{Task: gozzard.TaskSeq(task), Index: int32(idx)}
-		a.Agent, a.ResultKey, a.State, a.Session = gozzard.AgentID(agent), key, gozzard.AttemptState(state), uint64(session)
+		a.Agent, a.ResultKey, a.State, a.Session = gozzard.AgentID(agent), key, gozzard.AttemptState(state),
+			uint64(session)
 		if a.Op, err = gozzard.ParseOpID(op); err != nil {
 			return err
 		}
@@ -223,8 +228,9 @@ func (s *Store) keepNear(a *acceptance) {
 			continue
 		}
 		s.items.put(place{a.seq, int32(i)}, gozzard.Attempt{
-			Key: gozzard.Key{Namespace: text(it.key.Namespace), Name: text(it.key.Name)}, Action: it.action, Labels: labels,
-			Spec: bytes.Clone(a.specs.body(it.spec)),
+			Key: gozzard.Key{Namespace: text(it.key.Namespace), Name: text(it.key.Name)}, Action: it.action,
+			Labels: labels,
+			Spec:   bytes.Clone(a.specs.body(it.spec)),
 		})
 	}
 }

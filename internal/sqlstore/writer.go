@@ -25,9 +25,11 @@ const (
 type job struct {
 	op    string
 	rows  int
-	grows bool                                     // records new facts: refused while the record is short of room
-	run   func(ctx context.Context, t *conn) error // may run again after a rollback, so it begins by forgetting what it found before
-	after func()                                   // called when it is committed, in the order of the transaction; may be nil
+	grows bool // records new facts: refused while the record is short of room
+	// may run again after a rollback, so it begins by forgetting what it found before
+	run func(ctx context.Context, t *conn) error
+	// called when it is committed, in the order of the transaction; may be nil
+	after func()
 	state atomic.Int32
 	done  chan error
 }
@@ -66,7 +68,8 @@ type writer struct {
 }
 
 func newWriter(o Options, d *dialect, db *sql.DB, keep keeper) *writer {
-	return &writer{o: o, d: d, db: db, keep: keep, queue: make(chan *job, maxBatchJobs), stop: make(chan struct{}), stopped: make(chan struct{})}
+	return &writer{o: o, d: d, db: db, keep: keep, queue: make(chan *job, maxBatchJobs), stop: make(chan struct{}),
+		stopped: make(chan struct{})}
 }
 
 // submit runs a job in the next transaction and returns when that is committed. A context that ends while the job
@@ -162,8 +165,10 @@ func (w *writer) gather(first *job) []*job {
 // commit answers every one of the jobs.
 func (w *writer) commit(ctx context.Context, jobs []*job) {
 	left, cause := w.transact(ctx, jobs)
-	broken := 0           // counted over all of them: a database that does not answer must not be waited for once per caller
-	for i := range left { // the shared transaction was given up before its commit: nothing of it happened, so each goes again, alone
+	// counted over all of them: a database that does not answer must not be waited for once per caller
+	broken := 0
+	// the shared transaction was given up before its commit: nothing of it happened, so each goes again, alone
+	for i := range left {
 		alone := left[i : i+1 : i+1]
 		for try := 1; len(alone) > 0; try++ {
 			kind := w.d.classify(cause)
@@ -362,6 +367,7 @@ func (w *writer) trouble(err error) error {
 	if e := w.dead.Load(); e != nil {
 		return e
 	}
+
 	switch w.d.classify(err) {
 	case failFull:
 		return errFull(err)
@@ -370,7 +376,9 @@ func (w *writer) trouble(err error) error {
 			return err
 		}
 	}
-	return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the record does not answer, try again later", Cause: err}
+
+	return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the record does not answer, try again later",
+		Cause: err}
 }
 
 func errFull(cause error) error {

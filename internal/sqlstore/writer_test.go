@@ -18,13 +18,14 @@ import (
 func TestSharedCommit(t *testing.T) {
 	var mu sync.Mutex
 	commits := 0
-	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), Options{Observe: func(op string, _ time.Duration, _ error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if op == "commit" {
-			commits++
-		}
-	}})
+	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"),
+		Options{Observe: func(op string, _ time.Duration, _ error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if op == "commit" {
+				commits++
+			}
+		}})
 
 	if err != nil {
 		t.Fatal(err)
@@ -38,10 +39,13 @@ func TestSharedCommit(t *testing.T) {
 
 	write := func(agent string, fail error) *job {
 		return &job{op: "a test", rows: 1, run: func(ctx context.Context, c *conn) error {
-			if _, err := c.change(ctx, `INSERT INTO hosts (agent_id, session, last_seen, info) VALUES ($1, 1, 0, '{}')`, agent); err != nil {
+			if _, err := c.change(ctx,
+				`INSERT INTO hosts (agent_id, session, last_seen, info) VALUES ($1, 1, 0, '{}')`, agent); err != nil {
 				return err
 			}
-			if _, err := c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since) VALUES ($1, $2, 0, 0)`, agent, journalID([16]byte{})); err != nil {
+			if _, err := c.change(ctx,
+				`INSERT INTO host_journals (agent_id, journal_id, lsn, since) VALUES ($1, $2, 0, 0)`, agent,
+				journalID([16]byte{})); err != nil {
 				return err
 			}
 			return fail
@@ -88,7 +92,8 @@ func TestSharedCommit(t *testing.T) {
 	close(release)
 	wg.Wait()
 
-	if results[0] != nil || results[2] != nil || !errors.Is(results[1], half) || !errors.Is(results[3], context.Canceled) {
+	if results[0] != nil || results[2] != nil || !errors.Is(results[1], half) ||
+		!errors.Is(results[3], context.Canceled) {
 		t.Fatalf("answers: %v", results)
 	}
 

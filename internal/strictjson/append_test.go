@@ -12,7 +12,8 @@ import (
 // FuzzAppendString: what is written fast is what encoding/json writes.
 func FuzzAppendString(f *testing.F) {
 	z := fuzztest.New(f)
-	for _, s := range []string{"", "plain", "管控平台.gse_agent", "a\"b\\c\n\r\t", "\x00\x1f\x7f", "\u2028\u2029", "\xff", "é\xc3", "<&>", "😀\"é", "�"} {
+	for _, s := range []string{"", "plain", "管控平台.gse_agent", "a\"b\\c\n\r\t", "\x00\x1f\x7f", "\u2028\u2029", "\xff",
+		"é\xc3", "<&>", "😀\"é", "�"} {
 		z.Add(s)
 	}
 
@@ -23,7 +24,8 @@ func FuzzAppendString(f *testing.F) {
 		if err := enc.Encode(s); err != nil {
 			t.Fatal(err)
 		}
-		if got := strictjson.AppendString([]byte("before"), s); string(got) != "before"+string(bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
+		if got := strictjson.AppendString([]byte("before"), s); string(got) != "before"+
+			string(bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
 			t.Errorf("%q: %s, want %s", s, got, &want)
 		}
 	})

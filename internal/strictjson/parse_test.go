@@ -84,7 +84,8 @@ func TestParseAccepts(t *testing.T) {
 	manyText, _ := json.Marshal(many)
 	for _, in := range []string{
 		" {} \r\n", `{"a":{"a":{"a":1}},"b":{"a":1}}`, `{"a":-0,"b":0.5e-3,"c":1E+9,"":null}`, string(manyText),
-		`{"a":"` + "网关服\u202e\U0001F600" + `","b":"\ud83d\ude00\/\b\f\n\r\t\"\\"}`, strings.Repeat("[", 32) + strings.Repeat("]", 32),
+		`{"a":"` + "网关服\u202e\U0001F600" + `","b":"\ud83d\ude00\/\b\f\n\r\t\"\\"}`,
+		strings.Repeat("[", 32) + strings.Repeat("]", 32),
 	} {
 		if _, err := strictjson.Parse([]byte(in)); err != nil {
 			t.Errorf("%q: %v", in, err)
@@ -121,9 +122,11 @@ func TestGetters(t *testing.T) {
 	if i := get("i").Int(-100, 0); i != -42 {
 		t.Errorf("i: %d", i)
 	}
-	if get("n").OptInt(7, 0, 9) != 7 || get("missing").OptInt(8, 0, 9) != 8 || get("n").OptFloat(2, 0, 9) != 2 || !get("n").OptBool(true) {
+	if get("n").OptInt(7, 0, 9) != 7 || get("missing").OptInt(8, 0, 9) != 8 || get("n").OptFloat(2, 0, 9) != 2 ||
+		!get("n").OptBool(true) {
 		t.Error("defaults")
 	}
+
 	if get("f").Float(0, 2) != 1.5 || !get("b").Bool() || get("i").Scalar() != "-42" {
 		t.Error("scalars")
 	}

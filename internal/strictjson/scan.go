@@ -86,7 +86,8 @@ type scanner struct {
 func (s *scanner) fail(at int, format string, args ...any) error {
 	line := 1 + bytes.Count(s.src[:at], []byte{'\n'})
 	column := 1 + utf8.RuneCount(s.src[bytes.LastIndexByte(s.src[:at], '\n')+1:at])
-	return gozzard.Errorf(gozzard.ErrInvalid, "body is not strict JSON: line %d, column %d: %s", line, column, fmt.Sprintf(format, args...))
+	return gozzard.Errorf(gozzard.ErrInvalid, "body is not strict JSON: line %d, column %d: %s", line, column,
+		fmt.Sprintf(format, args...))
 }
 
 func (s *scanner) document() error {

@@ -29,8 +29,10 @@ type actor struct {
 	operating bool // an operation or pull-up is going on: what is seen meanwhile is its doing
 	holding   bool // a start command runs: events go to held
 	held      []gozzard.Event
-	slot      bool        // it holds one of Supervisor.pulls
-	timer     *time.Timer // wakes for what is planned. It decides nothing: what is due is read from the state, so that a timer of an earlier run can do no harm
+	slot      bool // it holds one of Supervisor.pulls
+	// wakes for what is planned. It decides nothing: what is due is read from the state, so that a timer of an
+	// earlier run can do no harm
+	timer *time.Timer
 }
 
 // eventKind tells events apart.

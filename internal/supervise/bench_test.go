@@ -19,7 +19,8 @@ import (
 const crowd = 1000
 
 // crowdOf runs a supervisor over processes that are up and hosted, and gives the machine.
-func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event)) (machine *sim.Host, keys []gozzard.Key, stop func()) {
+func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event)) (machine *sim.Host,
+	keys []gozzard.Key, stop func()) {
 	b.Helper()
 	machine = sim.NewHost()
 

@@ -26,7 +26,8 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	r := Run{Key: a.key, Spec: a.spec, Op: l.id, Action: action, Command: text, Timeout: commandTimeout(a.spec.Policy)}
 	r.Keeps = action != gozzard.ActionStop && action != gozzard.ActionKill
 
-	if action == gozzard.ActionStart { // while restart_cmd runs the old process may live: it must not be taken for the new one
+	// while restart_cmd runs the old process may live: it must not be taken for the new one
+	if action == gozzard.ActionStart {
 		r.Front = frontAfter(a.spec.Policy)
 	}
 

@@ -48,12 +48,14 @@ func TestForegroundProcess(t *testing.T) {
 
 func TestForegroundProcessThatDies(t *testing.T) {
 	bubble(t, func(r *rig) {
-		out := r.want(gozzard.ActionStart, start("front; print cannot bind; exit-after 2s 3"), gozzard.CodeCommandFailed, false)
+		out := r.want(gozzard.ActionStart, start("front; print cannot bind; exit-after 2s 3"),
+			gozzard.CodeCommandFailed, false)
 		if out.Message != "cannot bind" {
 			t.Errorf("message %q", out.Message)
 		}
 		out = r.want(gozzard.ActionStart, start("front; print bye; exit-after 2s 0"), gozzard.CodeCheckFailed, false)
-		if !strings.Contains(out.Message, "the process exited with 0") || !strings.HasSuffix(out.Message, "; last output: bye") {
+		if !strings.Contains(out.Message, "the process exited with 0") ||
+			!strings.HasSuffix(out.Message, "; last output: bye") {
 			t.Errorf("message %q", out.Message)
 		}
 	})
@@ -112,7 +114,8 @@ func TestStartScriptIsNotTheProcess(t *testing.T) {
 		defer r.down()
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
 		r.alive(1)
-		if es := r.kinds(gozzard.EventStarted); es[0].PID != r.machine.Live(game)[0].PID || es[0].PID != int(r.status().PID) {
+		if es := r.kinds(gozzard.EventStarted); es[0].PID != r.machine.Live(game)[0].PID ||
+			es[0].PID != int(r.status().PID) {
 			t.Errorf("%+v", es)
 		}
 	})
@@ -189,7 +192,10 @@ func TestStartFailsAtOnceWhenNothingIsLeft(t *testing.T) {
 	} {
 		bubble(t, func(r *rig) {
 			began := time.Now()
-			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Start, s.Identity.PIDPath = c.command, c.pidFile }), gozzard.CodeCheckFailed, false)
+			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) {
+				s.Control.Start,
+					s.Identity.PIDPath = c.command, c.pidFile
+			}), gozzard.CodeCheckFailed, false)
 			if took := time.Since(began); took != c.want {
 				t.Errorf("%s: failed after %s, want %s", name, took, c.want)
 			}

@@ -73,10 +73,14 @@ func TestPoolOverItsLimit(t *testing.T) {
 		victim  string
 		message string
 	}{
-		{gozzard.Group{MemLimit: 50}, map[string]supervise.Usage{"a": {Mem: 20}, "b": {Mem: 32}, "x": {Mem: 90}}, "b", "use 52 % mem of its limit of 50 %"},
-		{gozzard.Group{MemLimit: 50, MemWeight: 1}, map[string]supervise.Usage{"a": {Mem: 20}, "b": {Mem: 32}}, "a", "use 52 % mem of its limit of 50 %"},
-		{gozzard.Group{CPULimit: 50}, map[string]supervise.Usage{"a": {CPU: 20}, "c": {CPU: 32}}, "c", "use 52 % cpu of its limit of 50 %"},
-		{gozzard.Group{CPULimit: 50, MemLimit: 50}, map[string]supervise.Usage{"a": {CPU: 50, Mem: 39}, "x": {CPU: 90}}, "", ""},
+		{gozzard.Group{MemLimit: 50}, map[string]supervise.Usage{"a": {Mem: 20}, "b": {Mem: 32}, "x": {Mem: 90}}, "b",
+			"use 52 % mem of its limit of 50 %"},
+		{gozzard.Group{MemLimit: 50, MemWeight: 1}, map[string]supervise.Usage{"a": {Mem: 20}, "b": {Mem: 32}}, "a",
+			"use 52 % mem of its limit of 50 %"},
+		{gozzard.Group{CPULimit: 50}, map[string]supervise.Usage{"a": {CPU: 20}, "c": {CPU: 32}}, "c",
+			"use 52 % cpu of its limit of 50 %"},
+		{gozzard.Group{CPULimit: 50, MemLimit: 50}, map[string]supervise.Usage{"a": {CPU: 50, Mem: 39},
+			"x": {CPU: 90}}, "", ""},
 		{gozzard.Group{}, map[string]supervise.Usage{"c": {CPU: 99, Mem: 99}}, "", ""},
 	} {
 		poolRig(t, func(r *rig, keys map[string]gozzard.Key) {

@@ -66,7 +66,8 @@ func (a *actor) probeHealth() {
 	h := &a.health
 	if h.at.IsZero() {
 		every := orDefault(a.spec.Policy.HealthInterval, healthEvery)
-		h.at = time.Now().Add(every/2 + time.Duration(a.s.rand()*float64(every/2))) // what came up together is not probed together
+		// what came up together is not probed together
+		h.at = time.Now().Add(every/2 + time.Duration(a.s.rand()*float64(every/2)))
 	}
 
 	if h.probing || time.Now().Before(h.at) {
@@ -134,7 +135,8 @@ func (a *actor) probed(run uint64, text string) {
 	}
 
 	if h.sick && p.HealthRestart && a.rec.Hosted && h.cureAt.IsZero() {
-		h.cures++ // one restart after the other without a success in between comes as slowly as the pull-ups of a crash loop
+		// one restart after the other without a success in between comes as slowly as the pull-ups of a crash loop
+		h.cures++
 		h.cureAt = time.Now().Add(pullUpDelay(p, h.cures, a.s.rand()))
 	}
 

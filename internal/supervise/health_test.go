@@ -70,7 +70,8 @@ func TestHealth(t *testing.T) {
 			r.want(gozzard.ActionUpdate, checked("ok", nil), gozzard.CodeOK, true)
 			r.after(41 * time.Second)
 
-			if es := r.kinds(gozzard.EventHealth); es[0].Message != "healthy again" || r.status().Message != "" || r.health() != "ok" {
+			if es := r.kinds(gozzard.EventHealth); es[0].Message != "healthy again" || r.status().Message != "" ||
+				r.health() != "ok" {
 				t.Errorf("%+v, message %q", es, r.status().Message)
 			}
 		})
@@ -147,7 +148,10 @@ func TestUnhealthyIsRestarted(t *testing.T) {
 
 func TestHealthDelaysNoOperation(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.want(gozzard.ActionStart, checked("hang", func(s *gozzard.Spec) { s.Policy.HealthInterval, s.Policy.HealthTimeout = 1, 600 }), gozzard.CodeOK, true)
+		r.want(gozzard.ActionStart, checked("hang", func(s *gozzard.Spec) {
+			s.Policy.HealthInterval,
+				s.Policy.HealthTimeout = 1, 600
+		}), gozzard.CodeOK, true)
 		r.after(10 * time.Second)
 		began := time.Now()
 		r.want(gozzard.ActionReload, nil, gozzard.CodeOK, true)

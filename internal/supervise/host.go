@@ -106,9 +106,12 @@ type Found struct {
 	Proc      Proc
 	StartedAt time.Time
 	ByCgroup  bool
-	Reason    string    // when Proc is zero
-	Empty     bool      // when Proc is zero: nothing that the process's commands started lives, so that none of it can still become the process
-	PIDFileAt time.Time // when Proc is zero: when the pid file was written that names a process, which then is not it or has ended
+	Reason    string // when Proc is zero
+	// when Proc is zero: nothing that the process's commands started lives, so that none of it can still become the
+	// process
+	Empty bool
+	// when Proc is zero: when the pid file was written that names a process, which then is not it or has ended
+	PIDFileAt time.Time
 }
 
 // Exit is how a watched process ended, as far as it can be known.

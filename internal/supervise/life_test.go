@@ -22,7 +22,8 @@ func TestLives(t *testing.T) {
 
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
 		first := life()
-		if first.Restarts != 0 || first.State != gozzard.StateRunning || first.Since != first.StartedAt || first.Since == 0 {
+		if first.Restarts != 0 || first.State != gozzard.StateRunning || first.Since != first.StartedAt ||
+			first.Since == 0 {
 			t.Fatalf("started: %+v", first)
 		}
 

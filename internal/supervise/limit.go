@@ -168,7 +168,8 @@ func (a *actor) actOnLimit(ctx context.Context, act gozzard.LimitAct) gozzard.Ou
 		return out
 	}
 
-	a.log.Warn("cannot end a process over its limit by its command, killing it", "action", action, "message", out.Message)
+	a.log.Warn("cannot end a process over its limit by its command, killing it", "action", action, "message",
+		out.Message)
 
 	if err := a.force(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", a.proc.PID, err)

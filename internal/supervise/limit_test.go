@@ -26,10 +26,12 @@ func TestStrikes(t *testing.T) {
 		{"at once", gozzard.Resource{CPU: 30, Samples: 1}, []supervise.Usage{busy, calm, busy}, "!w!"},
 		{"hostile number", gozzard.Resource{CPU: 30, Samples: -1}, []supervise.Usage{busy, busy}, ".!"},
 		{"by default", gozzard.Resource{CPU: 30}, []supervise.Usage{busy, calm, busy, busy}, "...!"},
-		{"each limit for itself", gozzard.Resource{CPU: 30, Mem: 30}, []supervise.Usage{{CPU: 40}, {Mem: 40}, {CPU: 40}, {Mem: 40}}, "...."},
+		{"each limit for itself", gozzard.Resource{CPU: 30, Mem: 30},
+			[]supervise.Usage{{CPU: 40}, {Mem: 40}, {CPU: 40}, {Mem: 40}}, "...."},
 		{"mem", gozzard.Resource{Mem: 5, Samples: 3}, []supervise.Usage{{Mem: 6}, {Mem: 6}, {Mem: 6}}, "..!"},
 		{"fd", gozzard.Resource{FD: 100, Samples: 3}, []supervise.Usage{{FD: 101}, {FD: 101}, {FD: 101}}, "..!"},
-		{"disk", gozzard.Resource{Disk: 100, Samples: 3}, []supervise.Usage{{Disk: 101}, {Disk: 101}, {Disk: 101}}, "..!"},
+		{"disk", gozzard.Resource{Disk: 100, Samples: 3}, []supervise.Usage{{Disk: 101}, {Disk: 101}, {Disk: 101}},
+			"..!"},
 		{"net", gozzard.Resource{Net: 100, Samples: 3}, []supervise.Usage{{Net: 101}, {Net: 101}, {Net: 101}}, "..!"},
 	} {
 		var s supervise.Strikes
@@ -79,8 +81,10 @@ func TestOverALimit(t *testing.T) {
 		{gozzard.ActKill, func(s *gozzard.Spec) { s.Control.Kill = "nothing" }, gozzard.ActionKill, "killed"},
 		{gozzard.ActStop, nil, gozzard.ActionStop, "stopped"},
 		{gozzard.ActStop, func(s *gozzard.Spec) { s.Control.Stop = "" }, 0, "stopped"},
-		{gozzard.ActStop, func(s *gozzard.Spec) { s.Control.Stop = "fail 1 no" }, gozzard.ActionStop, "killed, since it did not stop"},
-		{gozzard.ActStop, func(s *gozzard.Spec) { s.Control.Start, s.Control.Stop = "stubborn", "" }, 0, "killed, since it did not stop"},
+		{gozzard.ActStop, func(s *gozzard.Spec) { s.Control.Stop = "fail 1 no" }, gozzard.ActionStop,
+			"killed, since it did not stop"},
+		{gozzard.ActStop, func(s *gozzard.Spec) { s.Control.Start, s.Control.Stop = "stubborn", "" }, 0,
+			"killed, since it did not stop"},
 		{gozzard.ActRestart, nil, gozzard.ActionRestart, "restarted"},
 		{gozzard.ActRestart, func(s *gozzard.Spec) { s.Control.Restart = "" }, gozzard.ActionStop, "restarted"},
 	} {
@@ -129,7 +133,8 @@ func TestOverALimitIsAnEvent(t *testing.T) {
 		r.after(32 * time.Second)
 		r.machine.SetUsage(game, supervise.Usage{})
 		r.after(10 * time.Second)
-		es := r.kinds(gozzard.EventExited, gozzard.EventLimitExceeded, gozzard.EventStarted, gozzard.EventRestartSuccess)
+		es := r.kinds(gozzard.EventExited, gozzard.EventLimitExceeded, gozzard.EventStarted,
+			gozzard.EventRestartSuccess)
 		if es[1].PID != es[0].PID || es[1].Message != "cpu 45 % is over its limit of 30 % in 2 samples in a row; killed" {
 			t.Errorf("%+v", es[1])
 		}
@@ -145,7 +150,8 @@ func TestAlwaysOverALimitBacksOff(t *testing.T) {
 		if n := r.machine.Starts(game); n < 5 || n > 20 {
 			t.Errorf("%d starts in half an hour", n)
 		}
-		if m := r.status().Message; !strings.Contains(m, "cpu 45 % is over its limit of 30 % in 1 samples in a row; killed (") {
+		if m := r.status().Message; !strings.Contains(m,
+			"cpu 45 % is over its limit of 30 % in 1 samples in a row; killed (") {
 			t.Errorf("message %q", m)
 		}
 	})
@@ -170,7 +176,8 @@ func TestAlertTouchesNothing(t *testing.T) {
 			r.machine.SetUsage(game, supervise.Usage{CPU: 45})
 			r.after(10 * time.Minute)
 
-			if st := r.status(); st.Message != "cpu 45 % is over its limit of 30 % in 2 samples in a row" || r.machine.Starts(game) != 1 {
+			if st := r.status(); st.Message != "cpu 45 % is over its limit of 30 % in 2 samples in a row" ||
+				r.machine.Starts(game) != 1 {
 				t.Errorf("status %#v", st)
 			}
 
@@ -243,11 +250,16 @@ func TestKernelHoldsLimits(t *testing.T) {
 			t.Fatalf("limits %+v, message %q", l, r.status().Message)
 		}
 
-		r.want(gozzard.ActionUpdate, limited("", func(s *gozzard.Spec) { s.Resource.Enforce, s.Resource.CPU = true, 40 }), gozzard.CodeOK, true)
+		r.want(gozzard.ActionUpdate, limited("", func(s *gozzard.Spec) {
+			s.Resource.Enforce, s.Resource.CPU = true,
+				40
+		}), gozzard.CodeOK, true)
+
 		r.want(gozzard.ActionUpdate, limited("", nil), gozzard.CodeOK, true) // and lets go
 		r.want(gozzard.ActionUpdate, definition(nil), gozzard.CodeOK, true)  // nothing to let go of
 
-		if l := r.machine.Limits(game)[before:]; len(l) != 2 || l[0].CPU != 40 || l[1].Enforce || r.machine.Starts(game) != 1 {
+		if l := r.machine.Limits(game)[before:]; len(l) != 2 || l[0].CPU != 40 || l[1].Enforce ||
+			r.machine.Starts(game) != 1 {
 			t.Errorf("limits %+v", l)
 		}
 
@@ -261,7 +273,8 @@ func TestKernelHoldsLimits(t *testing.T) {
 
 	bubble(t, func(r *rig) {
 		r.machine.SetKernel("", errors.New("no controller"))
-		r.want(gozzard.ActionStart, limited("", func(s *gozzard.Spec) { s.Resource.Enforce = true }), gozzard.CodeOK, true)
+		r.want(gozzard.ActionStart, limited("", func(s *gozzard.Spec) { s.Resource.Enforce = true }), gozzard.CodeOK,
+			true)
 		if m := r.status().Message; m != "its limits are not held by the kernel: no controller" {
 			t.Errorf("message %q", m)
 		}

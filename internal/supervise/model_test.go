@@ -28,7 +28,8 @@ type move struct {
 func (m move) String() string {
 	switch m.what {
 	case "operate":
-		return fmt.Sprintf("%s(start=%q stop=%q health=%q act=%q, then %s)", m.action, m.start, m.stop, m.health, m.act, m.wait)
+		return fmt.Sprintf("%s(start=%q stop=%q health=%q act=%q, then %s)", m.action, m.start, m.stop, m.health,
+			m.act, m.wait)
 	case "usage":
 		return fmt.Sprintf("usage %g %%, then %s", m.cpu, m.wait)
 	}
@@ -37,21 +38,27 @@ func (m move) String() string {
 
 func drawMove(t *rapid.T) move {
 	return move{
-		what: rapid.SampledFrom([]string{"operate", "operate", "operate", "operate", "exit", "agent", "by hand", "usage"}).Draw(t, "what"),
+		what: rapid.SampledFrom([]string{"operate", "operate", "operate", "operate", "exit", "agent", "by hand",
+			"usage"}).Draw(t, "what"),
 		action: rapid.SampledFrom([]gozzard.Action{
-			gozzard.ActionStart, gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionKill,
-			gozzard.ActionHost, gozzard.ActionUnhost, gozzard.ActionRegister, gozzard.ActionUpdate, gozzard.ActionUnregister,
+			gozzard.ActionStart, gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStop, gozzard.ActionRestart,
+			gozzard.ActionReload, gozzard.ActionKill,
+			gozzard.ActionHost, gozzard.ActionUnhost, gozzard.ActionRegister, gozzard.ActionUpdate,
+			gozzard.ActionUnregister,
 		}).Draw(t, "action"),
 		start: rapid.SampledFrom([]string{
-			"ok", "ok", "ok", "sleep 3s", "after 2s", "fail 1 no", "nothing", "exit-after 1s", "exit-after 20s", "stubborn", "hang", "front",
+			"ok", "ok", "ok", "sleep 3s", "after 2s", "fail 1 no", "nothing", "exit-after 1s", "exit-after 20s",
+			"stubborn", "hang", "front",
 		}).Draw(t, "start"),
-		stop:   rapid.SampledFrom([]string{"ok", "ok", "", "sleep 3s", "after 2s", "fail 1 no", "nothing", "hang"}).Draw(t, "stop"),
+		stop: rapid.SampledFrom([]string{"ok", "ok", "", "sleep 3s", "after 2s", "fail 1 no", "nothing",
+			"hang"}).Draw(t, "stop"),
 		health: rapid.SampledFrom([]string{"", "", "ok", "fail 1", "hang"}).Draw(t, "health"),
 		act: rapid.SampledFrom([]gozzard.LimitAct{
 			"", gozzard.ActAlert, gozzard.ActStop, gozzard.ActKill, gozzard.ActRestart,
 		}).Draw(t, "act"),
-		cpu:  rapid.SampledFrom([]float32{0, 99}).Draw(t, "cpu"),
-		wait: time.Duration(rapid.SampledFrom([]int{0, 0, 1, 100, 1500, 6000, 30000, 400000}).Draw(t, "wait")) * time.Millisecond,
+		cpu: rapid.SampledFrom([]float32{0, 99}).Draw(t, "cpu"),
+		wait: time.Duration(rapid.SampledFrom([]int{0, 0, 1, 100, 1500, 6000, 30000, 400000}).Draw(t,
+			"wait")) * time.Millisecond,
 	}
 }
 
@@ -162,7 +169,8 @@ func (m *model) checkEnd(last gozzard.Outcome, action gozzard.Action) string {
 		m.machine.End(game, supervise.Exit{})
 		m.after(400 * time.Second)
 		st, _ := m.s.Status(game)
-		if live := m.machine.Live(game); len(live) != 1 || int(st.PID) != live[0].PID || st.State != gozzard.StateRunning {
+		if live := m.machine.Live(game); len(live) != 1 || int(st.PID) != live[0].PID ||
+			st.State != gozzard.StateRunning {
 			return fmt.Sprintf("hosted and killed, but %d live, status %#v", len(live), st)
 		}
 	}

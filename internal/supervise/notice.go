@@ -45,7 +45,8 @@ func (a *actor) announceExit(p Proc, e Exit) {
 	if a.spec != nil && mayEnd(a.spec.Policy) && !a.stopping {
 		kind = gozzard.EventRan
 	}
-	ev := gozzard.Event{Kind: kind, PID: p.PID, Code: e.Code, Signal: e.Signal, Core: e.Core, Message: "the process " + exitText(e)}
+	ev := gozzard.Event{Kind: kind, PID: p.PID, Code: e.Code, Signal: e.Signal, Core: e.Core,
+		Message: "the process " + exitText(e)}
 	if e.Signal != "" {
 		ev.Code = -1
 	}
@@ -69,7 +70,8 @@ func (a *actor) restarted(out gozzard.Outcome, why string) {
 	case gozzard.CodeOK:
 		a.message = ""
 		a.restarts++
-		a.announce(gozzard.Event{Kind: gozzard.EventRestartSuccess, PID: a.proc.PID, Message: restartText(name, why, "")})
+		a.announce(gozzard.Event{Kind: gozzard.EventRestartSuccess, PID: a.proc.PID,
+			Message: restartText(name, why, "")})
 	default:
 		a.message = clip(out.Message, maxStatusBytes)
 		a.announce(gozzard.Event{Kind: gozzard.EventRestartFailed, Message: restartText(name, why, out.Message)})

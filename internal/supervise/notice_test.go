@@ -32,7 +32,8 @@ func TestEventsOfALife(t *testing.T) {
 		r.end(supervise.Exit{Known: true, Code: 3})
 		r.after(10 * time.Second)
 
-		if e := r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestartSuccess)[0]; e.Code != 3 || e.Signal != "" {
+		if e := r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestartSuccess)[0]; e.Code != 3 ||
+			e.Signal != "" {
 			t.Errorf("exit %+v", e)
 		}
 
@@ -55,18 +56,23 @@ func TestEventOfAFailingPullUp(t *testing.T) {
 }
 
 func TestEventOfACancelledPullUp(t *testing.T) {
-	for _, a := range []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionUnhost, gozzard.ActionUnregister} {
+	for _, a := range []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionUnhost,
+		gozzard.ActionUnregister} {
 		bubble(t, func(r *rig) {
 			r.want(gozzard.ActionHost, start("fail 3 no"), gozzard.CodeOK, true)
 			r.after(5 * time.Second)
 			r.events()
+
 			if out := r.do(a, nil); out.Code != gozzard.CodeOK {
 				t.Fatalf("%s: %+v", a, out)
 			}
+
 			es := r.kinds(gozzard.EventCancelRestart)
-			if want := "check bash not running, and cancel its restart because of " + a.String(); es[0].Message != want {
+			if want := "check bash not running, and cancel its restart because of " +
+				a.String(); es[0].Message != want {
 				t.Errorf("%q, want %q", es[0].Message, want)
 			}
+
 			r.after(time.Hour)
 			r.kinds()
 		})

@@ -79,7 +79,8 @@ func (a *actor) takeDefinition(op Op) (refusal gozzard.Outcome, refused bool) {
 		case !a.known:
 			return noDefinition(a.key), true
 		case a.spec == nil && op.Action != gozzard.ActionUnhost:
-			return failed(gozzard.CodeRefused, "the kept definition of %s cannot be read: register it again", a.key), true
+			return failed(gozzard.CodeRefused, "the kept definition of %s cannot be read: register it again", a.key),
+				true
 		}
 	} else {
 		spec, err := gozzard.DecodeSpec(op.Spec)

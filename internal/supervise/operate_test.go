@@ -23,10 +23,13 @@ func TestStartTakesTheWholeCheck(t *testing.T) {
 		}
 
 		st := r.status()
-		if st.State != gozzard.StateRunning || st.Wanted != gozzard.StateRunning || st.PID <= 1 || st.Version != "1.0" || st.FD == 0 || st.Mem == 0 {
+		if st.State != gozzard.StateRunning || st.Wanted != gozzard.StateRunning || st.PID <= 1 ||
+			st.Version != "1.0" || st.FD == 0 || st.Mem == 0 {
 			t.Errorf("status after start: %#v", st)
 		}
-		if rec := r.record(); rec.LastStart != began.Unix() || rec.RegisteredAt != began.Unix() || rec.Wanted != gozzard.StateRunning {
+
+		if rec := r.record(); rec.LastStart != began.Unix() || rec.RegisteredAt != began.Unix() ||
+			rec.Wanted != gozzard.StateRunning {
 			t.Errorf("record after start: %+v", rec)
 		}
 
@@ -48,11 +51,16 @@ func TestCommandsThatFail(t *testing.T) {
 		{"printing", "fail 3 no such config", "no such config", gozzard.CodeCommandFailed},
 		{"silent", "fail 3", "start_cmd exited with 3 and printed nothing", gozzard.CodeCommandFailed},
 		{"hanging", "hang", "start_cmd did not end within 60 s and was killed", gozzard.CodeCommandFailed},
-		{"hanging and printing", "print waiting for the lock; hang", "start_cmd did not end within 60 s and was killed; last output: waiting for the lock", gozzard.CodeCommandFailed},
+		{"hanging and printing", "print waiting for the lock; hang",
+			"start_cmd did not end within 60 s and was killed; last output: waiting for the lock",
+			gozzard.CodeCommandFailed},
 		{"not to be run", "cannot no such user", "cannot run start_cmd: no such user", gozzard.CodeCommandFailed},
 		{"missing", "", "start_cmd is empty", gozzard.CodeCommandFailed},
-		{"dying", "print bad port; exit-after 2s 7", "start process (bash) failed, for post-check status not alive: the process exited with 7; no process of gse:game_1 on this machine; last output: bad port", gozzard.CodeCheckFailed},
-		{"without effect", "nothing", "start process (bash) failed, for post-check status not alive: no process of gse:game_1 on this machine", gozzard.CodeCheckFailed},
+		{"dying", "print bad port; exit-after 2s 7",
+			"start process (bash) failed, for post-check status not alive: the process exited with 7; no process of gse:game_1 on this machine; last output: bad port", gozzard.CodeCheckFailed},
+		{"without effect", "nothing",
+			"start process (bash) failed, for post-check status not alive: no process of gse:game_1 on this machine",
+			gozzard.CodeCheckFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
@@ -60,7 +68,8 @@ func TestCommandsThatFail(t *testing.T) {
 				if out.Message != c.message {
 					t.Errorf("message %q, want %q", out.Message, c.message)
 				}
-				if st := r.status(); st.State != gozzard.StateStopped || st.PID != -1 || st.Message != c.message || st.Wanted != gozzard.StateStopped {
+				if st := r.status(); st.State != gozzard.StateStopped || st.PID != -1 || st.Message != c.message ||
+					st.Wanted != gozzard.StateStopped {
 					t.Errorf("status %#v", st)
 				}
 				r.after(time.Hour)
@@ -101,7 +110,8 @@ func TestStop(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("stop waited %s for a process that was gone", took)
 		}
-		if st := r.status(); st.State != gozzard.StateStopped || st.Wanted != gozzard.StateStopped || st.PID != -1 || st.Message != "" {
+		if st := r.status(); st.State != gozzard.StateStopped || st.Wanted != gozzard.StateStopped || st.PID != -1 ||
+			st.Message != "" {
 			t.Errorf("status %#v", st)
 		}
 
@@ -119,13 +129,16 @@ func TestStopsThatFail(t *testing.T) {
 		name, stop, prefix string
 		code               gozzard.Code
 	}{
-		{"without effect", "nothing", "stop process (bash) failed, for post-check status still alive", gozzard.CodeCheckFailed},
-		{"too slow", "after 10s", "stop process (bash) failed, for post-check status still alive", gozzard.CodeCheckFailed},
+		{"without effect", "nothing", "stop process (bash) failed, for post-check status still alive",
+			gozzard.CodeCheckFailed},
+		{"too slow", "after 10s", "stop process (bash) failed, for post-check status still alive",
+			gozzard.CodeCheckFailed},
 		{"printing", "fail 1 no pid file", "no pid file", gozzard.CodeCommandFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
-				r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Stop = c.stop }), gozzard.CodeOK, true)
+				r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Stop = c.stop }),
+					gozzard.CodeOK, true)
 				out := r.want(gozzard.ActionStop, nil, c.code, true)
 				if !strings.HasPrefix(out.Message, c.prefix) {
 					t.Errorf("message %q", out.Message)
@@ -143,7 +156,10 @@ func TestStopWithoutCommand(t *testing.T) {
 		least  time.Duration
 	}{{"ok", false, 0}, {"stubborn", true, 5 * time.Second}} {
 		bubble(t, func(r *rig) {
-			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Start, s.Control.Stop = c.start, "" }), gozzard.CodeOK, true)
+			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) {
+				s.Control.Start, s.Control.Stop = c.start,
+					""
+			}), gozzard.CodeOK, true)
 			began := time.Now()
 			out := r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
 			if took := time.Since(began); out.Forced != c.forced || took < c.least || took > c.least+time.Second {
@@ -177,7 +193,8 @@ func TestRestart(t *testing.T) {
 
 		r.alive(1)
 
-		if r.machine.Peak(game) != 1 || r.machine.Commands(game, gozzard.ActionStart) != 0 || r.machine.Commands(game, gozzard.ActionStop) != 0 {
+		if r.machine.Peak(game) != 1 || r.machine.Commands(game, gozzard.ActionStart) != 0 ||
+			r.machine.Commands(game, gozzard.ActionStop) != 0 {
 			t.Error("restart must run restart_cmd and nothing else")
 		}
 
@@ -217,11 +234,17 @@ func TestReload(t *testing.T) {
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
 		pid := r.status().PID
 		r.want(gozzard.ActionReload, nil, gozzard.CodeOK, true)
+
 		if r.status().PID != pid || r.machine.Commands(game, gozzard.ActionReload) != 1 {
 			t.Error("reload must run once and leave the process")
 		}
-		r.want(gozzard.ActionReload, definition(func(s *gozzard.Spec) { s.Control.Reload = "fail 2" }), gozzard.CodeCommandFailed, true)
-		out := r.want(gozzard.ActionReload, definition(func(s *gozzard.Spec) { s.Control.Reload = "" }), gozzard.CodeCommandFailed, true)
+
+		r.want(gozzard.ActionReload, definition(func(s *gozzard.Spec) { s.Control.Reload = "fail 2" }),
+			gozzard.CodeCommandFailed, true)
+
+		out := r.want(gozzard.ActionReload, definition(func(s *gozzard.Spec) { s.Control.Reload = "" }),
+			gozzard.CodeCommandFailed, true)
+
 		if out.Message != "reload_cmd is empty" {
 			t.Errorf("message %q", out.Message)
 		}
@@ -235,10 +258,18 @@ func TestKill(t *testing.T) {
 		r.want(gozzard.ActionStart, nil, gozzard.CodeOK, true)
 		r.want(gozzard.ActionKill, nil, gozzard.CodeOK, false)
 		r.alive(0)
-		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Kill, s.Control.Start = "", "stubborn" }), gozzard.CodeOK, true)
+
+		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) {
+			s.Control.Kill, s.Control.Start = "",
+				"stubborn"
+		}), gozzard.CodeOK, true)
+
 		r.want(gozzard.ActionKill, nil, gozzard.CodeOK, false)
 		r.alive(0)
-		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Kill = "nothing" }), gozzard.CodeOK, true)
+
+		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Kill = "nothing" }), gozzard.CodeOK,
+			true)
+
 		out := r.want(gozzard.ActionKill, nil, gozzard.CodeCheckFailed, true)
 		if !strings.HasPrefix(out.Message, "kill process (bash) failed, for post-check status still alive") {
 			t.Errorf("message %q", out.Message)
@@ -267,7 +298,8 @@ func TestHostAnswersFirstAndPullsUpThen(t *testing.T) {
 
 		r.end(supervise.Exit{Known: true, Code: 4})
 
-		if st := r.status(); st.State != gozzard.StateStopped || st.PID != -1 || st.Message != "the process exited with 4" {
+		if st := r.status(); st.State != gozzard.StateStopped || st.PID != -1 ||
+			st.Message != "the process exited with 4" {
 			t.Errorf("status after the exit of an unhosted process: %#v", st)
 		}
 
@@ -283,7 +315,8 @@ func TestRegisterRunsNothing(t *testing.T) {
 		r.want(gozzard.ActionRegister, definition(nil), gozzard.CodeOK, false)
 		r.after(time.Second)
 		st := r.status()
-		if st.State != gozzard.StateRunning || st.Wanted != gozzard.StateStopped || st.RegisteredAt != began.Unix() || st.Version != "1.0" {
+		if st.State != gozzard.StateRunning || st.Wanted != gozzard.StateStopped || st.RegisteredAt != began.Unix() ||
+			st.Version != "1.0" {
 			t.Errorf("status %#v", st)
 		}
 
@@ -293,9 +326,11 @@ func TestRegisterRunsNothing(t *testing.T) {
 		r.want(gozzard.ActionUpdate, newer, gozzard.CodeOK, true) // flags of a known one stay
 		r.after(time.Second)
 
-		if st := r.status(); st.Version != "2.0" || st.RegisteredAt != began.Unix() || st.Wanted != gozzard.StateRunning {
+		if st := r.status(); st.Version != "2.0" || st.RegisteredAt != began.Unix() ||
+			st.Wanted != gozzard.StateRunning {
 			t.Errorf("status after update %#v", st)
 		}
+
 		if r.machine.Starts(game) != 1 {
 			t.Error("something was started")
 		}
@@ -315,7 +350,8 @@ func TestUnregisterForgetsAndLeavesTheProcess(t *testing.T) {
 
 		r.want(gozzard.ActionUnregister, nil, gozzard.CodeOK, false)
 
-		if _, known := r.s.Status(game); known || r.s.Len() != 0 || len(r.s.Statuses()) != 0 || len(r.journal) != 0 || len(r.removed) != 1 {
+		if _, known := r.s.Status(game); known || r.s.Len() != 0 || len(r.s.Statuses()) != 0 || len(r.journal) != 0 ||
+			len(r.removed) != 1 {
 			t.Error("still managed")
 		}
 
@@ -336,7 +372,8 @@ func TestUnregisterForgetsAndLeavesTheProcess(t *testing.T) {
 func TestUnknownProcess(t *testing.T) {
 	bubble(t, func(r *rig) {
 		for _, a := range []gozzard.Action{
-			gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionKill, gozzard.ActionHost,
+			gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionKill,
+			gozzard.ActionHost,
 			gozzard.ActionUnhost, gozzard.ActionRegister, gozzard.ActionUpdate,
 		} {
 			out := r.want(a, nil, gozzard.CodeNoDefinition, false)
@@ -345,7 +382,8 @@ func TestUnknownProcess(t *testing.T) {
 			}
 		}
 
-		for _, spec := range []string{"x", "[]", "null x", `{"policy":{"op_timeout":1e99}}`, `{"identity":7}`, strings.Repeat("[", 100_000)} {
+		for _, spec := range []string{"x", "[]", "null x", `{"policy":{"op_timeout":1e99}}`, `{"identity":7}`,
+			strings.Repeat("[", 100_000)} {
 			r.want(gozzard.ActionStart, []byte(spec), gozzard.CodeRefused, false)
 		}
 
@@ -356,7 +394,8 @@ func TestUnknownProcess(t *testing.T) {
 func TestHostileNumbers(t *testing.T) {
 	bubble(t, func(r *rig) {
 		spec := definition(func(s *gozzard.Spec) {
-			s.Policy = gozzard.Policy{Kind: 99, StartCheckSecs: -1 << 62, StopCheckSecs: -1, StartRetries: -5, StartInterval: 1 << 62, OpTimeout: 1 << 62}
+			s.Policy = gozzard.Policy{Kind: 99, StartCheckSecs: -1 << 62, StopCheckSecs: -1, StartRetries: -5,
+				StartInterval: 1 << 62, OpTimeout: 1 << 62}
 		})
 		r.want(gozzard.ActionStart, spec, gozzard.CodeOK, true)
 		r.end(supervise.Exit{})
@@ -368,34 +407,50 @@ func TestHostileNumbers(t *testing.T) {
 
 func TestOneShotMayEnd(t *testing.T) {
 	bubble(t, func(r *rig) {
-		spec := definition(func(s *gozzard.Spec) { s.Policy.Kind, s.Control.Start = gozzard.KindOneShot, "exit-after 1s" })
+		spec := definition(func(s *gozzard.Spec) {
+			s.Policy.Kind, s.Control.Start = gozzard.KindOneShot,
+				"exit-after 1s"
+		})
+
 		if out := r.want(gozzard.ActionStart, spec, gozzard.CodeOK, true); out.Message != "the process exited with 0" {
 			t.Errorf("message %q", out.Message)
 		}
-		long := definition(func(s *gozzard.Spec) { s.Policy.Kind, s.Control.Start = gozzard.KindOneShot, "exit-after 10s" })
+
+		long := definition(func(s *gozzard.Spec) {
+			s.Policy.Kind, s.Control.Start = gozzard.KindOneShot,
+				"exit-after 10s"
+		})
+
 		r.want(gozzard.ActionStart, long, gozzard.CodeOK, true)
 		r.after(time.Hour)
 		r.alive(0)
+
 		if n := r.machine.Starts(game); n != 2 {
 			t.Errorf("%d starts", n)
 		}
+
 		r.want(gozzard.ActionStop, nil, gozzard.CodeNotRunning, true) // nothing waits for a pull-up: the flag stays
 	})
 }
 
 func TestQuery(t *testing.T) {
 	bubble(t, func(r *rig) {
-		if out := r.do(gozzard.ActionQuery, nil); out.Code != gozzard.CodeOK || out.Detail == nil || out.Detail.PID != -1 {
+		if out := r.do(gozzard.ActionQuery, nil); out.Code != gozzard.CodeOK || out.Detail == nil ||
+			out.Detail.PID != -1 {
 			t.Errorf("query of the unknown: %+v", out)
 		}
-		if out := r.do(gozzard.ActionQuery, []byte("x")); out.Code != gozzard.CodeOK || out.Detail == nil || out.Detail.PID != -1 {
+
+		if out := r.do(gozzard.ActionQuery, []byte("x")); out.Code != gozzard.CodeOK || out.Detail == nil ||
+			out.Detail.PID != -1 {
 			t.Errorf("query with a broken definition: %+v", out)
 		}
 
 		p := r.machine.Launch(game)
-		if out := r.do(gozzard.ActionQuery, definition(nil)); out.Detail.PID != p.PID || out.Detail.Hosted || out.Detail.MemKB == 0 {
+		if out := r.do(gozzard.ActionQuery, definition(nil)); out.Detail.PID != p.PID || out.Detail.Hosted ||
+			out.Detail.MemKB == 0 {
 			t.Errorf("query of a stranger: %+v", out.Detail)
 		}
+
 		if r.s.Len() != 0 || len(r.journal) != 0 {
 			t.Error("a query registered something")
 		}
@@ -405,7 +460,8 @@ func TestQuery(t *testing.T) {
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
 		r.after(time.Minute)
 		d := r.do(gozzard.ActionQuery, nil).Detail
-		if d.PID <= 1 || !d.Hosted || d.Version != "1.0" || d.LastStart != began.Unix() || d.RegisteredAt != began.Unix() || d.ReportedAt != time.Now().Unix() || d.CPU == 0 {
+		if d.PID <= 1 || !d.Hosted || d.Version != "1.0" || d.LastStart != began.Unix() ||
+			d.RegisteredAt != began.Unix() || d.ReportedAt != time.Now().Unix() || d.CPU == 0 {
 			t.Errorf("detail %+v", d)
 		}
 	})
@@ -430,10 +486,12 @@ func TestOperationsOfOneProcessAreSerial(t *testing.T) {
 		spec := definition(func(s *gozzard.Spec) { s.Control.Start = "sleep 1s"; s.Control.Stop = "sleep 1s" })
 		var order []gozzard.Action
 		var all []<-chan gozzard.Outcome
-		for _, a := range []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStart, gozzard.ActionReload, gozzard.ActionKill} {
+		for _, a := range []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStart,
+			gozzard.ActionReload, gozzard.ActionKill} {
 			done := make(chan gozzard.Outcome, 1)
-			r.s.Apply(supervise.Op{Action: a, Key: game, Spec: spec, Begin: func() error { order = append(order, a); return nil },
-				Done: func(out gozzard.Outcome, _ *supervise.Record, _ bool) { done <- out }})
+			r.s.Apply(supervise.Op{Action: a, Key: game, Spec: spec,
+				Begin: func() error { order = append(order, a); return nil },
+				Done:  func(out gozzard.Outcome, _ *supervise.Record, _ bool) { done <- out }})
 			all = append(all, done)
 		}
 
@@ -449,7 +507,8 @@ func TestOperationsOfOneProcessAreSerial(t *testing.T) {
 			}
 		}
 
-		if len(order) != 5 || order[0] != gozzard.ActionStart || order[4] != gozzard.ActionKill || r.machine.Peak(game) != 1 {
+		if len(order) != 5 || order[0] != gozzard.ActionStart || order[4] != gozzard.ActionKill ||
+			r.machine.Peak(game) != 1 {
 			t.Errorf("order %v, peak %d", order, r.machine.Peak(game))
 		}
 	})
@@ -457,8 +516,9 @@ func TestOperationsOfOneProcessAreSerial(t *testing.T) {
 
 func TestBeginRefuses(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.s.Apply(supervise.Op{Action: gozzard.ActionStart, Key: game, Spec: definition(nil), Begin: func() error { return errCancelled },
-			Done: func(gozzard.Outcome, *supervise.Record, bool) { t.Error("done was called") }})
+		r.s.Apply(supervise.Op{Action: gozzard.ActionStart, Key: game, Spec: definition(nil),
+			Begin: func() error { return errCancelled },
+			Done:  func(gozzard.Outcome, *supervise.Record, bool) { t.Error("done was called") }})
 		r.after(time.Minute)
 		r.alive(0)
 		if r.s.Len() != 0 || r.machine.Commands(game, gozzard.ActionStart) != 0 {
@@ -470,7 +530,8 @@ func TestBeginRefuses(t *testing.T) {
 func TestDoneComesBeforeChanged(t *testing.T) {
 	bubble(t, func(r *rig) {
 		done := make(chan struct{})
-		r.s.Apply(supervise.Op{Action: gozzard.ActionHost, Key: game, Spec: definition(nil), Begin: func() error { return nil },
+		r.s.Apply(supervise.Op{Action: gozzard.ActionHost, Key: game, Spec: definition(nil),
+			Begin: func() error { return nil },
 			Done: func(_ gozzard.Outcome, rec *supervise.Record, _ bool) {
 				if rec == nil || !rec.Hosted {
 					t.Errorf("record %+v", rec)
@@ -526,7 +587,8 @@ func TestPanicsAreSurvived(t *testing.T) {
 		defer r.down()
 		p.run.Store(true)
 
-		if out := r.want(gozzard.ActionStart, definition(nil), gozzard.CodeCommandFailed, false); out.Message != "internal error" {
+		if out := r.want(gozzard.ActionStart, definition(nil), gozzard.CodeCommandFailed,
+			false); out.Message != "internal error" {
 			t.Errorf("message %q", out.Message)
 		}
 

@@ -85,7 +85,8 @@ func (a *actor) runPlanned(ctx context.Context) {
 
 		if a.running() {
 			if a.spec.Policy.Overlap != gozzard.OverlapKill {
-				return failed(gozzard.CodeAlreadyRunning, "the run of %s was left out: the one before still runs", clock(due))
+				return failed(gozzard.CodeAlreadyRunning, "the run of %s was left out: the one before still runs",
+					clock(due))
 			}
 			if out := a.bringDown(ctx, gozzard.OpID{}, gozzard.ActionStop); out.Code != gozzard.CodeOK {
 				return out

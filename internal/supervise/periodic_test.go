@@ -102,7 +102,8 @@ func TestPeriodicOverlap(t *testing.T) {
 			if n := r.machine.Starts(game); n != want || r.machine.Peak(game) != 1 {
 				t.Errorf("%s: %d runs, %d at a time", overlap, n, r.machine.Peak(game))
 			}
-			left := strings.HasPrefix(r.status().Message, "the run of 2000-01-01 00:30:00 +00:00 was left out: the one before still runs; next run ")
+			left := strings.HasPrefix(r.status().Message,
+				"the run of 2000-01-01 00:30:00 +00:00 was left out: the one before still runs; next run ")
 			if left != (want == 1) {
 				t.Errorf("%s: message %q", overlap, r.status().Message)
 			}
@@ -132,7 +133,8 @@ func TestPeriodicRuleChanges(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionHost, planned("61 * * * *", "exit-after 1s", nil), gozzard.CodeOK, true)
 
-		if m := r.status().Message; !strings.HasPrefix(m, `hosted, but it never runs: "61 * * * *" is not a crontab rule: minute "61"`) {
+		if m := r.status().Message; !strings.HasPrefix(m,
+			`hosted, but it never runs: "61 * * * *" is not a crontab rule: minute "61"`) {
 			t.Errorf("message %q", m)
 		}
 
@@ -143,7 +145,8 @@ func TestPeriodicRuleChanges(t *testing.T) {
 			t.Errorf("%d runs", n)
 		}
 
-		r.want(gozzard.ActionUpdate, planned(" ", "ok", nil), gozzard.CodeOK, true) // without a rule it is a resident one
+		// without a rule it is a resident one
+		r.want(gozzard.ActionUpdate, planned(" ", "ok", nil), gozzard.CodeOK, true)
 		r.after(time.Minute)
 		r.alive(1)
 		r.end(supervise.Exit{Known: true})
@@ -159,7 +162,8 @@ func TestOneShotVerdicts(t *testing.T) {
 		message string
 	}{
 		{"exit-after 1s", gozzard.CodeOK, "the process exited with 0"},
-		{"exit-after 1s 3", gozzard.CodeCheckFailed, "start process (bash) failed, for post-check status not alive: the process exited with 3"},
+		{"exit-after 1s 3", gozzard.CodeCheckFailed,
+			"start process (bash) failed, for post-check status not alive: the process exited with 3"},
 		{"nothing", gozzard.CodeOK, "start_cmd exited with 0 and nothing of it runs any more"},
 		{"front; exit-after 1s", gozzard.CodeOK, "the process exited with 0"},
 		{"front; exit-after 5ms", gozzard.CodeOK, "start_cmd exited with 0 and nothing of it runs any more"},

@@ -62,7 +62,9 @@ func TestForbiddenIsLeftAlone(t *testing.T) {
 
 	t.Run("health", func(t *testing.T) {
 		bubble(t, func(r *rig) {
-			r.want(gozzard.ActionStart, checked("fail 1", func(s *gozzard.Spec) { s.Policy.HealthRestart = true }), gozzard.CodeOK, true)
+			r.want(gozzard.ActionStart, checked("fail 1", func(s *gozzard.Spec) { s.Policy.HealthRestart = true }),
+				gozzard.CodeOK, true)
+
 			r.forbids.Store(true)
 			before := commands(r)
 			r.after(time.Hour)
@@ -84,7 +86,9 @@ func TestForbiddenIsLeftAlone(t *testing.T) {
 
 	t.Run("restart of the unhealthy", func(t *testing.T) { // it was found unhealthy while it was allowed
 		bubble(t, func(r *rig) {
-			r.want(gozzard.ActionStart, checked("fail 1", func(s *gozzard.Spec) { s.Policy.HealthRestart, s.Policy.StartRetries = true, 0 }), gozzard.CodeOK, true)
+			r.want(gozzard.ActionStart, checked("fail 1",
+				func(s *gozzard.Spec) { s.Policy.HealthRestart, s.Policy.StartRetries = true, 0 }), gozzard.CodeOK,
+				true)
 
 			for range 3000 { // until a restart is due
 				if r.health() != "" {
@@ -123,7 +127,8 @@ func TestForbiddenIsLeftAlone(t *testing.T) {
 	t.Run("periodic", func(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.want(gozzard.ActionHost, definition(func(s *gozzard.Spec) {
-				s.Policy.Kind, s.Policy.CrontabRule, s.Control.Start = gozzard.KindPeriodic, "* * * * *", "exit-after 1s"
+				s.Policy.Kind, s.Policy.CrontabRule, s.Control.Start = gozzard.KindPeriodic, "* * * * *",
+					"exit-after 1s"
 			}), gozzard.CodeOK, true)
 			r.after(10 * time.Minute)
 			ran := r.machine.Starts(game)

@@ -248,7 +248,8 @@ func (a *actor) show() (before, now view) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before = a.view
-	v := view{known: a.known, spec: a.spec, proc: a.proc, watched: a.stopWatch != nil, status: a.status(), health: a.health.text, since: a.since, restarts: a.restarts}
+	v := view{known: a.known, spec: a.spec, proc: a.proc, watched: a.stopWatch != nil, status: a.status(),
+		health: a.health.text, since: a.since, restarts: a.restarts}
 
 	if a.plan != nil {
 		v.next, v.madeAt = a.plan.next, a.plan.madeAt
@@ -283,15 +284,19 @@ func (a *actor) statusNow(now time.Time) (gozzard.Status, bool) {
 // status puts the state into the words of the fleet.
 func (a *actor) status() gozzard.Status {
 	st := gozzard.Status{
-		Key: a.key, Labels: a.rec.Labels, Wanted: a.rec.Wanted, State: gozzard.StateStopped, Hosted: a.rec.Hosted, PID: -1,
-		Version: a.version, Message: statusText(a.message, a.notes), RegisteredAt: a.rec.RegisteredAt, StartedAt: a.rec.LastStart,
+		Key: a.key, Labels: a.rec.Labels, Wanted: a.rec.Wanted, State: gozzard.StateStopped, Hosted: a.rec.Hosted,
+		PID:     -1,
+		Version: a.version, Message: statusText(a.message, a.notes), RegisteredAt: a.rec.RegisteredAt,
+		StartedAt: a.rec.LastStart,
 	}
+
 	if a.running() {
 		st.State, st.PID = gozzard.StateRunning, int32(a.proc.PID)
 		if !a.procStart.IsZero() { // of one that was started by somebody else, or before the agent
 			st.StartedAt = max(st.StartedAt, a.procStart.Unix())
 		}
 	}
+
 	return st
 }
 
@@ -303,6 +308,7 @@ func (v view) report(now time.Time) gozzard.Status {
 }
 
 func sameStatus(x, y gozzard.Status) bool {
-	return x.Wanted == y.Wanted && x.State == y.State && x.Hosted == y.Hosted && x.PID == y.PID && x.Version == y.Version && x.Message == y.Message &&
+	return x.Wanted == y.Wanted && x.State == y.State && x.Hosted == y.Hosted && x.PID == y.PID &&
+		x.Version == y.Version && x.Message == y.Message &&
 		x.RegisteredAt == y.RegisteredAt && x.StartedAt == y.StartedAt && maps.Equal(x.Labels, y.Labels)
 }

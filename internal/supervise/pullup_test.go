@@ -66,7 +66,8 @@ func TestCrashLoopBacksOff(t *testing.T) {
 		}
 
 		st := r.status()
-		if !strings.HasPrefix(st.Message, "crash loop: 10 exits, next start in 300 s: ") || st.State != gozzard.StateStopped {
+		if !strings.HasPrefix(st.Message, "crash loop: 10 exits, next start in 300 s: ") ||
+			st.State != gozzard.StateStopped {
 			t.Errorf("status %#v", st)
 		}
 
@@ -90,7 +91,8 @@ func TestCrashLoopBacksOff(t *testing.T) {
 func TestWithoutRetriesOnlyTheBackOff(t *testing.T) {
 	bubble(t, func(r *rig) {
 		spec := definition(func(s *gozzard.Spec) {
-			s.Control.Start, s.Policy.StartCheckSecs, s.Policy.StartRetries, s.Policy.StartInterval = "exit-after 10ms", 0, 0, 0
+			s.Control.Start, s.Policy.StartCheckSecs, s.Policy.StartRetries,
+				s.Policy.StartInterval = "exit-after 10ms", 0, 0, 0
 		})
 		r.want(gozzard.ActionHost, spec, gozzard.CodeOK, true)
 		at := r.starts(time.Minute)
@@ -125,11 +127,15 @@ func TestStopDuringBackOffMeansStaysStopped(t *testing.T) {
 			if !strings.Contains(out.Message, "nothing left to "+a.String()) {
 				t.Errorf("message %q", out.Message)
 			}
+
 			n := r.machine.Starts(game)
 			r.after(time.Hour)
-			if r.machine.Starts(game) != n || r.status().Wanted != gozzard.StateStopped || r.machine.Commands(game, a) != 0 {
+
+			if r.machine.Starts(game) != n || r.status().Wanted != gozzard.StateStopped ||
+				r.machine.Commands(game, a) != 0 {
 				t.Error("it did not stay down, or a command was run for nothing")
 			}
+
 			r.want(a, nil, gozzard.CodeNotRunning, false)
 		})
 	}
@@ -272,7 +278,8 @@ func TestUsage(t *testing.T) {
 			t.Errorf("told %d times more, last %+v", len(all)-n, all[len(all)-1])
 		}
 
-		r.machine.SetUsage(game, supervise.Usage{CPU: 50.5, Mem: 10, FD: 101}) // not worth a message, but true when asked
+		// not worth a message, but true when asked
+		r.machine.SetUsage(game, supervise.Usage{CPU: 50.5, Mem: 10, FD: 101})
 		r.after(11 * time.Second)
 
 		if st := r.status(); len(r.changed()) != n+1 || st.CPU != 50.5 || st.FD != 101 {
@@ -298,7 +305,8 @@ func TestVersionTexts(t *testing.T) {
 		{"print \xff2.0", "\ufffd2.0"},
 	} {
 		bubble(t, func(r *rig) {
-			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Version = c.version }), gozzard.CodeOK, true)
+			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Version = c.version }),
+				gozzard.CodeOK, true)
 			r.after(time.Minute)
 			if got := r.status().Version; got != c.want {
 				t.Errorf("%q: version %q, want %q", c.version, got, c.want)
@@ -315,7 +323,8 @@ func TestManyProcessesCostNoGoroutines(t *testing.T) {
 		const n = 200
 		var all []<-chan gozzard.Outcome
 		for i := range n {
-			all = append(all, r.apply(gozzard.ActionStart, gozzard.Key{Namespace: "many", Name: string(rune('一' + i))}, definition(nil)))
+			all = append(all, r.apply(gozzard.ActionStart,
+				gozzard.Key{Namespace: "many", Name: string(rune('一' + i))}, definition(nil)))
 		}
 
 		for _, done := range all {

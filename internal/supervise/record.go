@@ -19,7 +19,8 @@ type Record struct {
 }
 
 func (r Record) equal(o Record) bool {
-	return r.Key == o.Key && r.Hosted == o.Hosted && r.Wanted == o.Wanted && r.RegisteredAt == o.RegisteredAt && r.LastStart == o.LastStart &&
+	return r.Key == o.Key && r.Hosted == o.Hosted && r.Wanted == o.Wanted && r.RegisteredAt == o.RegisteredAt &&
+		r.LastStart == o.LastStart &&
 		maps.Equal(r.Labels, o.Labels) && bytes.Equal(r.Spec, o.Spec)
 }
 

@@ -23,9 +23,11 @@ func TestRestoreFindsWhatRuns(t *testing.T) {
 		r.up()
 		r.after(time.Second)
 
-		if st := r.status(); st.PID != pid || st.State != gozzard.StateRunning || !st.Hosted || st.Version != "1.0" || st.FD == 0 || st.StartedAt != started {
+		if st := r.status(); st.PID != pid || st.State != gozzard.StateRunning || !st.Hosted || st.Version != "1.0" ||
+			st.FD == 0 || st.StartedAt != started {
 			t.Errorf("status %#v", st)
 		}
+
 		if r.machine.Starts(game) != 1 {
 			t.Error("started again")
 		}
@@ -61,8 +63,10 @@ func TestRestoreTellsEveryProcessOnce(t *testing.T) {
 		other := gozzard.Key{Namespace: "gse", Name: "other"}
 		broken := gozzard.Key{Namespace: "gse", Name: "broken"}
 		r.journal[game] = supervise.Record{Key: game, Spec: definition(nil), Wanted: gozzard.StateStopped}
-		r.journal[other] = supervise.Record{Key: other, Spec: definition(nil), Wanted: gozzard.StateStopped, Labels: map[string]string{"a": "b"}}
-		r.journal[broken] = supervise.Record{Key: broken, Spec: []byte("\x00"), Hosted: true, Wanted: gozzard.StateRunning}
+		r.journal[other] = supervise.Record{Key: other, Spec: definition(nil), Wanted: gozzard.StateStopped,
+			Labels: map[string]string{"a": "b"}}
+		r.journal[broken] = supervise.Record{Key: broken, Spec: []byte("\x00"), Hosted: true,
+			Wanted: gozzard.StateRunning}
 		r.up()
 		defer r.down()
 		r.after(time.Second)
@@ -83,9 +87,11 @@ func TestRestoreTellsEveryProcessOnce(t *testing.T) {
 		if out := <-r.apply(gozzard.ActionStart, broken, nil); out.Code != gozzard.CodeRefused {
 			t.Errorf("start of a broken one: %+v", out)
 		}
-		if out := <-r.apply(gozzard.ActionUnhost, broken, nil); out.Code != gozzard.CodeOK || string(r.journal[broken].Spec) != "\x00" {
+		if out := <-r.apply(gozzard.ActionUnhost, broken, nil); out.Code != gozzard.CodeOK ||
+			string(r.journal[broken].Spec) != "\x00" {
 			t.Errorf("unhost of a broken one: %+v", out)
 		}
+
 		if out := <-r.apply(gozzard.ActionStart, broken, definition(nil)); out.Code != gozzard.CodeOK {
 			t.Errorf("start with a definition: %+v", out)
 		}
@@ -119,7 +125,8 @@ func TestGoingAwayGivesUpACommandWithoutKillingIt(t *testing.T) {
 	})
 
 	bubble(t, func(r *rig) { // in the middle of the checks
-		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Stop = "nothing" }), gozzard.CodeOK, true)
+		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Control.Stop = "nothing" }), gozzard.CodeOK,
+			true)
 		done := r.apply(gozzard.ActionStop, game, nil)
 		r.after(time.Second)
 		r.down()

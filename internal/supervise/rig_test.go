@@ -225,7 +225,8 @@ func definition(change func(*gozzard.Spec)) []byte {
 	s := &gozzard.Spec{
 		Identity: gozzard.Identity{ProcName: "bash", SetupPath: "/srv", PIDPath: "/srv/pid", User: "root"},
 		Control: gozzard.Control{
-			Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh", Reload: "./reload.sh", Kill: "./kill.sh", Version: "./version.sh",
+			Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh", Reload: "./reload.sh", Kill: "./kill.sh",
+			Version: "./version.sh",
 		},
 		Policy: gozzard.DefaultPolicy(),
 	}

@@ -52,7 +52,8 @@ func (s *Supervisor) check(a *actor) {
 	if busy || !v.known || v.spec == nil {
 		return
 	}
-	if now := s.now(); !v.next.IsZero() && (!now.Before(v.next) || now.Before(v.madeAt)) { // the clock was set: its timer knows nothing of that
+	// the clock was set: its timer knows nothing of that
+	if now := s.now(); !v.next.IsZero() && (!now.Before(v.next) || now.Before(v.madeAt)) {
 		a.post(event{kind: eventWake})
 	}
 

@@ -31,11 +31,14 @@ func TestSlowLookIsNoFailure(t *testing.T) {
 			slow.Host = h
 			return slow
 		})
+
 		r.up()
 		defer r.down()
+
 		for _, takes := range []time.Duration{0, 900 * time.Millisecond, 3 * time.Second, 20 * time.Second} {
 			slow.takes = takes
-			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Policy.StartCheckSecs = 1 }), gozzard.CodeOK, true)
+			r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) { s.Policy.StartCheckSecs = 1 }),
+				gozzard.CodeOK, true)
 			r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
 		}
 	})

@@ -13,7 +13,8 @@ const (
 
 	fileTick = 10 * time.Millisecond // the clock of file systems may be behind by that much
 
-	justLooked = 100 * time.Millisecond // whoever goes on right after an exit need not look twice, nor after a short wait for its turn in a storm
+	// whoever goes on right after an exit need not look twice, nor after a short wait for its turn in a storm
+	justLooked = 100 * time.Millisecond
 )
 
 // launch is one way of bringing the process up.
@@ -86,7 +87,8 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 		// Nothing was found, but what an earlier run or a command that was given up has left in the process's
 		// cgroup would live on beside the new one, or even become a second copy of it.
 		if err := a.s.host.Clear(a.key); err != nil {
-			return failed(gozzard.CodeCommandFailed, "cannot clear what an earlier run of %s left behind: %v", a.key, err)
+			return failed(gozzard.CodeCommandFailed, "cannot clear what an earlier run of %s left behind: %v", a.key,
+				err)
 		}
 	}
 
@@ -105,9 +107,11 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 	if out.Code == gozzard.CodeOK {
 		out = a.checkAlive(ctx, t)
 	} else if out.Code != "" {
-		a.lookAgain()                                                // whatever the command did, the status must be true
+		// whatever the command did, the status must be true
+		a.lookAgain()
 		if mayEnd(a.spec.Policy) && a.ended == nil && !a.running() { // the command was the work
-			a.announce(gozzard.Event{Kind: gozzard.EventRan, Code: t.res.ExitCode, Signal: t.res.Signal, Message: out.Message})
+			a.announce(gozzard.Event{Kind: gozzard.EventRan, Code: t.res.ExitCode, Signal: t.res.Signal,
+				Message: out.Message})
 		}
 	}
 
@@ -167,7 +171,8 @@ func (a *actor) hopeless(t attempt, f Found) bool {
 	if !f.Empty || a.running() {
 		return false
 	}
-	return a.spec.Identity.PIDPath == "" || a.byCgroup && !a.upSince.Before(t.began) || f.PIDFileAt.After(t.began.Add(-fileTick))
+	return a.spec.Identity.PIDPath == "" || a.byCgroup && !a.upSince.Before(t.began) ||
+		f.PIDFileAt.After(t.began.Add(-fileTick))
 }
 
 // goneWithCommand looks at what was taken for the process while its start command ran: it may have been a script

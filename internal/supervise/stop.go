@@ -31,7 +31,8 @@ func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action
 
 	out := a.cleared()
 	if out.Message == "" {
-		out.Message = "it was down and waiting for its next start: there was nothing left to " + action.String() + ", it stays down"
+		out.Message = "it was down and waiting for its next start: there was nothing left to " + action.String() +
+			", it stays down"
 	}
 
 	return out

@@ -6,8 +6,10 @@ import (
 )
 
 const (
-	maxPullUps = 64              // start commands of pull-ups at a time: after a reboot all processes of a host want to be started at once
-	slotHold   = 2 * time.Second // a command that takes longer waits for something, and does not keep others from starting any more
+	// start commands of pull-ups at a time: after a reboot all processes of a host want to be started at once
+	maxPullUps = 64
+	// a command that takes longer waits for something, and does not keep others from starting any more
+	slotHold = 2 * time.Second
 )
 
 // takeSlot waits until one more pull-up may begin. As long as there is no storm it does not wait. False: an

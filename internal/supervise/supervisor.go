@@ -18,8 +18,9 @@ import (
 const (
 	defaultSampleEvery = 10 * time.Second
 	freshSampleAfter   = 300 * time.Millisecond // a new process has opened its files by then
-	maxProbes          = 8                      // version commands at a time: a restarted agent has one for every process it finds
-	maxHealths         = 16                     // health commands at a time
+	// version commands at a time: a restarted agent has one for every process it finds
+	maxProbes  = 8
+	maxHealths = 16 // health commands at a time
 )
 
 // Options are what a Supervisor is built from.
@@ -42,8 +43,9 @@ type Options struct {
 
 	SampleEvery time.Duration // default 10 s, all processes in one Host.Sample pass
 
-	Now  func() time.Time // of times that are shown; waiting goes by the monotonic clock, so a clock that jumps delays nothing
-	Rand func() float64   // jitter
+	// of times that are shown; waiting goes by the monotonic clock, so a clock that jumps delays nothing
+	Now  func() time.Time
+	Rand func() float64 // jitter
 	Log  *slog.Logger
 }
 
@@ -80,7 +82,8 @@ type Supervisor struct {
 // New builds a Supervisor; nothing happens before Run.
 func New(o Options) *Supervisor {
 	s := &Supervisor{
-		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, permit: o.Permit, sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
+		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, permit: o.Permit,
+		sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
 		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: make(chan struct{}, maxHealths),
 		pulls: make(chan struct{}, maxPullUps), actors: make(map[gozzard.Key]*actor),
 	}

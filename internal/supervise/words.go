@@ -31,7 +31,8 @@ func noDefinition(key gozzard.Key) gozzard.Outcome {
 }
 
 func alreadyRunning(key gozzard.Key, spec *gozzard.Spec) gozzard.Outcome {
-	return failed(gozzard.CodeAlreadyRunning, "no need to start the process %s(%s) repeatedly that is already running", procName(key, spec), key.Name)
+	return failed(gozzard.CodeAlreadyRunning,
+		"no need to start the process %s(%s) repeatedly that is already running", procName(key, spec), key.Name)
 }
 
 func notRunning(a gozzard.Action, key gozzard.Key, spec *gozzard.Spec) gozzard.Outcome {
@@ -57,7 +58,8 @@ func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration
 	case err != nil:
 		return failed(gozzard.CodeCommandFailed, "cannot run %s: %v", name, err)
 	case res.TimedOut:
-		return failed(gozzard.CodeCommandFailed, "%s did not end within %s and was killed%s", name, spell(timeout), lastOutput(output))
+		return failed(gozzard.CodeCommandFailed, "%s did not end within %s and was killed%s", name, spell(timeout),
+			lastOutput(output))
 	case res.Signal != "":
 		return failed(gozzard.CodeCommandFailed, "%s was ended by %s%s", name, res.Signal, lastOutput(output))
 	case res.ExitCode != 0 && output != "":
@@ -71,13 +73,15 @@ func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration
 
 // notAlive is the verdict of a start or restart whose process is not there at the end of the check.
 func notAlive(a gozzard.Action, name, reason, output string) gozzard.Outcome {
-	return failed(gozzard.CodeCheckFailed, "%s process (%s) failed, for post-check status not alive%s%s", a, name, because(reason),
+	return failed(gozzard.CodeCheckFailed, "%s process (%s) failed, for post-check status not alive%s%s", a, name,
+		because(reason),
 		lastOutput(strings.TrimSpace(output)))
 }
 
 // stillAlive is the verdict of a stop or kill whose process did not go away.
 func stillAlive(a gozzard.Action, name string, pid int, output string) gozzard.Outcome {
-	return failed(gozzard.CodeCheckFailed, "%s process (%s) failed, for post-check status still alive: pid %d%s", a, name, pid,
+	return failed(gozzard.CodeCheckFailed, "%s process (%s) failed, for post-check status still alive: pid %d%s", a,
+		name, pid,
 		lastOutput(strings.TrimSpace(output)))
 }
 
@@ -157,7 +161,8 @@ func cancelText(name string, by gozzard.Action) string {
 func overText(limit int, used, allowed float64, samples int) string {
 	name := [limitCount]string{"cpu", "mem", "fd", "disk", "net"}[limit]
 	unit := [limitCount]string{" %", " %", "", " bytes", " bytes"}[limit]
-	return fmt.Sprintf("%s %s%s is over its limit of %s%s in %d samples in a row", name, amount(used), unit, amount(allowed), unit, samples)
+	return fmt.Sprintf("%s %s%s is over its limit of %s%s in %d samples in a row", name, amount(used), unit,
+		amount(allowed), unit, samples)
 }
 
 func poolText(g gozzard.Group, resource string, sum, limit float64) string {
@@ -172,7 +177,8 @@ func amount(v float64) string {
 
 // curbText says what was done about a process over a limit, and how often.
 func curbText(over string, act gozzard.LimitAct, out gozzard.Outcome, times int) string {
-	done := map[gozzard.LimitAct]string{gozzard.ActStop: "stopped", gozzard.ActKill: "killed", gozzard.ActRestart: "restarted"}[act]
+	done := map[gozzard.LimitAct]string{gozzard.ActStop: "stopped", gozzard.ActKill: "killed",
+		gozzard.ActRestart: "restarted"}[act]
 	switch {
 	case out.Code != gozzard.CodeOK:
 		done = "could not be " + done + ": " + out.Message

@@ -54,7 +54,8 @@ func (p *Process) CheckAlias() error {
 		return err
 	}
 	if last := Key(0, p.Name, min(p.Count(), maxCount)).Name; len(last) > gozzard.MaxNameBytes {
-		return fmt.Errorf("has %d bytes, at most %d are allowed with its instance numbers", len(p.Name), len(p.Name)+gozzard.MaxNameBytes-len(last))
+		return fmt.Errorf("has %d bytes, at most %d are allowed with its instance numbers", len(p.Name),
+			len(p.Name)+gozzard.MaxNameBytes-len(last))
 	}
 	if !norm.NFC.IsNormalString(p.Name) {
 		return fmt.Errorf("%+q is not in Unicode normal form C", p.Name)

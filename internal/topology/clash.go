@@ -78,7 +78,8 @@ func (h Host) addrs() []gozzard.HostAddr {
 
 func clashText(s, first spot) string {
 	describe := func(s spot) string {
-		return fmt.Sprintf("process %d (%s, service instance %q)", s.process.ID, dotted(s.set.Name, s.module.Name), s.service.Name)
+		return fmt.Sprintf("process %d (%s, service instance %q)", s.process.ID, dotted(s.set.Name, s.module.Name),
+			s.service.Name)
 	}
 	return fmt.Sprintf("%q is on host %s twice: %s at %s and %s; give one of them another name",
 		s.process.Name, s.service.Host, describe(first), first.at, describe(s))

@@ -64,7 +64,8 @@ type inService struct {
 }
 
 func flatten(b *Business, n []Numbers) *flat {
-	f := &flat{sets: map[int]*Set{}, modules: map[int]inSet{}, services: map[int]inModule{}, processes: map[int]inService{}, numbers: map[int]Numbers{}}
+	f := &flat{sets: map[int]*Set{}, modules: map[int]inSet{}, services: map[int]inModule{},
+		processes: map[int]inService{}, numbers: map[int]Numbers{}}
 	for s := range b.Sets {
 		set := &b.Sets[s]
 		f.sets[set.ID] = set
@@ -165,13 +166,14 @@ func (c *comparison) business(known bool, old, new *Business) {
 }
 
 func (c *comparison) clouds(old, new []Cloud) {
-	both(index(old, func(x Cloud) int { return x.ID }), index(new, func(x Cloud) int { return x.ID }), func(id int, was, is Cloud, had, has bool) {
-		var f fields
-		if had && has {
-			f.text("name", was.Name, is.Name)
-		}
-		c.note(Item{Kind: "cloud", ID: id, Name: cmp.Or(is.Name, was.Name), Fields: f}, had, has)
-	})
+	both(index(old, func(x Cloud) int { return x.ID }), index(new, func(x Cloud) int { return x.ID }),
+		func(id int, was, is Cloud, had, has bool) {
+			var f fields
+			if had && has {
+				f.text("name", was.Name, is.Name)
+			}
+			c.note(Item{Kind: "cloud", ID: id, Name: cmp.Or(is.Name, was.Name), Fields: f}, had, has)
+		})
 }
 
 func (c *comparison) sets() {
@@ -204,7 +206,8 @@ func (c *comparison) modules() {
 
 		if c.note(item, had, has) {
 			c.change.PutModules = append(c.change.PutModules,
-				PlacedModule{Set: is.set.ID, Module: Module{ID: id, Name: is.Name, ServiceTemplate: is.ServiceTemplate}})
+				PlacedModule{Set: is.set.ID, Module: Module{ID: id, Name: is.Name,
+					ServiceTemplate: is.ServiceTemplate}})
 		}
 
 		if !has {
@@ -226,8 +229,10 @@ func (c *comparison) services() {
 
 		// Its processes are recorded with it, and told about on their own.
 		if put := c.note(item, had, has); put || had && has && !slices.Equal(was.Processes, is.Processes) {
-			c.change.PutServices = append(c.change.PutServices, PlacedService{Module: is.module.ID, Service: *is.ServiceInstance})
+			c.change.PutServices = append(c.change.PutServices,
+				PlacedService{Module: is.module.ID, Service: *is.ServiceInstance})
 		}
+
 		if !has {
 			c.change.DropServices = append(c.change.DropServices, id)
 		}

@@ -56,8 +56,14 @@ func TestPlan(t *testing.T) {
 	})
 
 	only("env", "~ set 管控平台 env: 3 -> 1", func(b *topology.Business) { b.Sets[0].Env = 1 })
-	only("module", "~ module 管控平台.gse_agent service_template_id: 26 -> 0", func(b *topology.Business) { b.Sets[0].Modules[0].ServiceTemplate = 0 })
-	only("cloud", "+ cloud second", func(b *topology.Business) { b.Clouds = append(b.Clouds, topology.Cloud{ID: 1, Name: "second"}) })
+
+	only("module", "~ module 管控平台.gse_agent service_template_id: 26 -> 0",
+		func(b *topology.Business) { b.Sets[0].Modules[0].ServiceTemplate = 0 })
+
+	only("cloud", "+ cloud second", func(b *topology.Business) {
+		b.Clouds = append(b.Clouds,
+			topology.Cloud{ID: 1, Name: "second"})
+	})
 
 	only("binding", "~ config template MySQL配置 bind.templates: [26] -> [26 27]", func(b *topology.Business) {
 		b.Templates[0].Templates = []int{26, 27}
@@ -65,16 +71,19 @@ func TestPlan(t *testing.T) {
 
 	only("template", "- config template MySQL配置", func(b *topology.Business) { b.Templates = nil })
 
-	only("agent", `~ service instance 管控平台.gse_agent.127.0.0.1_gse_agent host.agent_id: "" -> a1`, func(b *topology.Business) {
-		b.Sets[0].Modules[0].Instances[0].Host.Agent = "a1"
-	})
+	only("agent", `~ service instance 管控平台.gse_agent.127.0.0.1_gse_agent host.agent_id: "" -> a1`,
+		func(b *topology.Business) {
+			b.Sets[0].Modules[0].Instances[0].Host.Agent = "a1"
+		})
 
-	only("process gone", "- process "+dotted, func(b *topology.Business) { b.Sets[0].Modules[0].Instances[0].Processes = nil })
+	only("process gone", "- process "+dotted,
+		func(b *topology.Business) { b.Sets[0].Modules[0].Instances[0].Processes = nil })
 
 	if change, lines := planned(t, sampled(), sampled()); len(lines) != 0 || len(change.PutServices) != 0 {
 		t.Errorf("nothing changed: %v", lines)
 	}
-	if _, lines := planned(t, nil, &topology.Business{ID: 3, Name: "new"}); len(lines) != 1 || lines[0] != "+ business new" {
+	if _, lines := planned(t, nil, &topology.Business{ID: 3, Name: "new"}); len(lines) != 1 ||
+		lines[0] != "+ business new" {
 		t.Errorf("got %q", lines)
 	}
 }

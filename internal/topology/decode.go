@@ -24,7 +24,8 @@ func (d *decoder) fault(n *yamldoc.Node, path, format string, args ...any) {
 }
 
 // mapping visits the members of a mapping that have a known key.
-func (d *decoder) mapping(n *yamldoc.Node, path string, known []string, take func(key string, v *yamldoc.Node, path string)) {
+func (d *decoder) mapping(n *yamldoc.Node, path string, known []string,
+	take func(key string, v *yamldoc.Node, path string)) {
 	if n.Kind != yamldoc.Mapping {
 		d.fault(n, path, "must be a mapping, is %s", n.Kind)
 		return
@@ -179,18 +180,19 @@ func (d *decoder) set(n *yamldoc.Node, path string) (s Set) {
 }
 
 func (d *decoder) module(n *yamldoc.Node, path string) (m Module) {
-	d.mapping(n, path, []string{"id", "name", "service_template_id", "instances"}, func(key string, v *yamldoc.Node, path string) {
-		switch key {
-		case "id":
-			m.ID = d.number(v, path)
-		case "name":
-			m.Name = d.text(v, path)
-		case "service_template_id":
-			m.ServiceTemplate = d.number(v, path)
-		case "instances":
-			m.Instances = list(d, v, path, d.service)
-		}
-	})
+	d.mapping(n, path, []string{"id", "name", "service_template_id", "instances"},
+		func(key string, v *yamldoc.Node, path string) {
+			switch key {
+			case "id":
+				m.ID = d.number(v, path)
+			case "name":
+				m.Name = d.text(v, path)
+			case "service_template_id":
+				m.ServiceTemplate = d.number(v, path)
+			case "instances":
+				m.Instances = list(d, v, path, d.service)
+			}
+		})
 	return m
 }
 

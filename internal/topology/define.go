@@ -62,7 +62,8 @@ func Missing(p *Process, a gozzard.Action) []string {
 	}
 
 	var missing []string
-	for _, need := range []struct{ key, value string }{{key, command}, {"work_path", p.WorkPath}, {"pid_file", p.PIDFile}, {"user", p.User}} {
+	for _, need := range []struct{ key, value string }{{key, command}, {"work_path", p.WorkPath},
+		{"pid_file", p.PIDFile}, {"user", p.User}} {
 		if need.value == "" {
 			missing = append(missing, need.key)
 		}

@@ -15,7 +15,8 @@ var naming = topology.Naming{SetName: "管控 平台", ModuleName: "web", Alias:
 
 func TestDefine(t *testing.T) {
 	p := &topology.Process{
-		Name: "java", FuncName: "java8", User: "app", WorkPath: "/data/${local_inst_id}", PIDFile: "/data/${inst_id_0}/x.pid", Start: "./s ${inst_id}",
+		Name: "java", FuncName: "java8", User: "app", WorkPath: "/data/${local_inst_id}",
+		PIDFile: "/data/${inst_id_0}/x.pid", Start: "./s ${inst_id}",
 		Stop: "./t", Restart: "./r", Reload: "./l", ForceStop: "./k ${FuncID}", Timeout: 30, StartCheckSecs: 9,
 	}
 	policy := gozzard.DefaultPolicy()
@@ -30,7 +31,8 @@ func TestDefine(t *testing.T) {
 	}
 
 	plain := topology.Define(&topology.Process{Name: "java"}, naming)
-	if plain.Identity.ProcName != "java" || plain.Policy != gozzard.DefaultPolicy() || plain.Policy.OpTimeout != 60 || plain.Policy.StartCheckSecs != 5 {
+	if plain.Identity.ProcName != "java" || plain.Policy != gozzard.DefaultPolicy() || plain.Policy.OpTimeout != 60 ||
+		plain.Policy.StartCheckSecs != 5 {
 		t.Errorf("defaults are %+v", plain)
 	}
 }

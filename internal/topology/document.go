@@ -47,7 +47,8 @@ func Parse(doc []byte) (*Business, error) {
 }
 
 func faulty(faults []gozzard.Fault) error {
-	return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the document is wrong and nothing was changed", Faults: faults}
+	return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the document is wrong and nothing was changed",
+		Faults: faults}
 }
 
 // located is a fault with its line.

@@ -41,14 +41,17 @@ func sampled() *topology.Business {
 			ID: 21, Name: "gse_agent", ServiceTemplate: 26, Instances: []topology.ServiceInstance{{
 				ID: 5, Name: "127.0.0.1_gse_agent", Host: topology.Host{IP: netip.MustParseAddr("127.0.0.1")},
 				Processes: []topology.Process{{
-					ID: 46, Name: "gse_agent", FuncName: "gse_agent", Template: 26, Num: 1, Priority: 1, User: "root", WorkPath: "/usr/local/gse",
-					PIDFile: "/var/run/gse_agent.pid", Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh", Reload: "./reload.sh",
+					ID: 46, Name: "gse_agent", FuncName: "gse_agent", Template: 26, Num: 1, Priority: 1, User: "root",
+					WorkPath: "/usr/local/gse",
+					PIDFile:  "/var/run/gse_agent.pid", Start: "./start.sh", Stop: "./stop.sh",
+					Restart: "./restart.sh", Reload: "./reload.sh",
 					ForceStop: "./kill.sh", Timeout: 60, StartCheckSecs: 5,
 				}},
 			}},
 		}}}},
 		Templates: []topology.ConfigTemplate{{
-			ID: 2, Name: "MySQL配置", FileName: "mysql.ini", Path: "/etc", Owner: "root", Group: "root", Mode: "0644", Templates: []int{26},
+			ID: 2, Name: "MySQL配置", FileName: "mysql.ini", Path: "/etc", Owner: "root", Group: "root", Mode: "0644",
+			Templates: []int{26},
 		}},
 	}
 }
@@ -227,7 +230,8 @@ config_templates:
 	if diff := cmp.Diff(&again, b, sameAddrs); diff != "" {
 		t.Error(diff)
 	}
-	if b.Sets[0].ID != 1 || b.Sets[0].Modules[0].Instances[0].Processes[0].ID != 5 || b.Templates[1].Processes[0] != 5 || b.Clouds[0].ID != 0 {
+	if b.Sets[0].ID != 1 || b.Sets[0].Modules[0].Instances[0].Processes[0].ID != 5 ||
+		b.Templates[1].Processes[0] != 5 || b.Clouds[0].ID != 0 {
 		t.Errorf("not sorted: %+v", b)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // is not written.
 func Format(b *Business) ([]byte, error) {
 	if faults := b.Check(); len(faults) > 0 {
-		return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "cannot write business " + strconv.Itoa(b.ID), Faults: faults}
+		return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "cannot write business " + strconv.Itoa(b.ID),
+			Faults: faults}
 	}
 
 	w := &writer{}
@@ -112,7 +113,8 @@ func (w *writer) host(h Host) {
 	w.key("host")
 	w.WriteString(" {cloud: ")
 	w.WriteString(strconv.Itoa(h.Cloud))
-	for _, part := range []struct{ key, text string }{{"ip", addrText(h.IP)}, {"ipv6", addrText(h.IPv6)}, {"agent_id", string(h.Agent)}} {
+	for _, part := range []struct{ key, text string }{{"ip", addrText(h.IP)}, {"ipv6", addrText(h.IPv6)},
+		{"agent_id", string(h.Agent)}} {
 		if part.text != "" {
 			w.WriteString(", " + part.key + ": ")
 			w.scalar(part.text)

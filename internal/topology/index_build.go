@@ -52,14 +52,16 @@ func (t *texts) number(s string) uint32 {
 }
 
 func build(b *Business, n []Numbers) *columns {
-	w := &builder{c: &columns{biz: b.ID, namespace: Namespace(b.ID)}, hosts: make(map[Host]uint32), kinds: make(map[kindKey]uint32)}
+	w := &builder{c: &columns{biz: b.ID, namespace: Namespace(b.ID)}, hosts: make(map[Host]uint32),
+		kinds: make(map[kindKey]uint32)}
 	w.bindings(b.Templates)
 	w.tree(b)
 	w.sortAliases()
 	w.nameHosts(b.Clouds)
 	w.processes(n)
 	c := w.c
-	c.moduleNames, c.serviceNames = slices.Clone(w.moduleNames.list), slices.Clone(w.serviceNames.list) // without the room to grow
+	// without the room to grow
+	c.moduleNames, c.serviceNames = slices.Clone(w.moduleNames.list), slices.Clone(w.serviceNames.list)
 	c.modules, c.services, c.kinds = slices.Clone(c.modules), slices.Clone(c.services), slices.Clone(c.kinds)
 	c.serviceRows = newLists(len(c.services), func(yield func(uint32)) {
 		for _, s := range c.service {
@@ -78,14 +80,26 @@ func build(b *Business, n []Numbers) *columns {
 		}
 	})
 
-	c.modulesByID = placesBy(len(c.modules), func(a, b uint32) int { return cmp.Compare(c.modules[a].id, c.modules[b].id) })
+	c.modulesByID = placesBy(len(c.modules), func(a,
+		b uint32) int {
+		return cmp.Compare(c.modules[a].id, c.modules[b].id)
+	})
+
 	c.moduleRank = make([]uint32, len(c.modules))
 	for rank, m := range c.modulesByID {
 		c.moduleRank[m] = uint32(rank)
 	}
 
-	c.servicesByID = placesBy(len(c.services), func(a, b uint32) int { return cmp.Compare(c.services[a].id, c.services[b].id) })
-	c.servicesByName = placesBy(len(c.services), func(a, b uint32) int { return cmp.Compare(c.serviceName(a), c.serviceName(b)) })
+	c.servicesByID = placesBy(len(c.services), func(a,
+		b uint32) int {
+		return cmp.Compare(c.services[a].id, c.services[b].id)
+	})
+
+	c.servicesByName = placesBy(len(c.services), func(a,
+		b uint32) int {
+		return cmp.Compare(c.serviceName(a), c.serviceName(b))
+	})
+
 	c.markEnvs()
 	return c
 }
@@ -139,7 +153,8 @@ func bind(refs map[int][]ConfigRef, ids []int, ref ConfigRef) {
 // tree places sets, modules and services, and finds all processes.
 func (w *builder) tree(b *Business) {
 	for _, s := range byID(b.Sets, func(s *Set) int { return s.ID }) {
-		set := setEntry{id: s.ID, name: strings.Clone(s.Name), env: s.Env, modules: span{from: uint32(len(w.c.modules))}}
+		set := setEntry{id: s.ID, name: strings.Clone(s.Name), env: s.Env,
+			modules: span{from: uint32(len(w.c.modules))}}
 		for _, m := range byID(s.Modules, func(m *Module) int { return m.ID }) {
 			w.module(m, uint32(len(w.c.sets)))
 		}
@@ -163,11 +178,13 @@ func (w *builder) module(m *Module, set uint32) {
 		for i := range v.Processes {
 			w.found = append(w.found, found{v.Processes[i].ID, uint32(len(w.c.services)), w.kindOf(&v.Processes[i])})
 		}
-		w.c.services = append(w.c.services, serviceEntry{id: v.ID, name: w.serviceNames.number(v.Name), module: place, host: host})
+		w.c.services = append(w.c.services, serviceEntry{id: v.ID, name: w.serviceNames.number(v.Name), module: place,
+			host: host})
 	}
 
 	w.c.modules = append(w.c.modules, moduleEntry{
-		id: m.ID, template: m.ServiceTemplate, name: w.moduleNames.number(m.Name), set: set, services: span{from, uint32(len(w.c.services))},
+		id: m.ID, template: m.ServiceTemplate, name: w.moduleNames.number(m.Name), set: set,
+		services: span{from, uint32(len(w.c.services))},
 	})
 }
 
@@ -222,8 +239,16 @@ func (w *builder) nameHosts(clouds []Cloud) {
 	}
 
 	c.hostsByIPv6, c.hostsByAgent = slices.Clone(c.hostsByIPv6), slices.Clone(c.hostsByAgent)
-	slices.SortStableFunc(c.hostsByIPv6, func(a, b uint32) int { return compareIPv6(&c.hosts[a].Host, &c.hosts[b].Host) })
-	slices.SortStableFunc(c.hostsByAgent, func(a, b uint32) int { return cmp.Compare(c.hosts[a].Agent, c.hosts[b].Agent) })
+	slices.SortStableFunc(c.hostsByIPv6, func(a, b uint32) int {
+		return compareIPv6(&c.hosts[a].Host,
+			&c.hosts[b].Host)
+	})
+
+	slices.SortStableFunc(c.hostsByAgent, func(a, b uint32) int {
+		return cmp.Compare(c.hosts[a].Agent,
+			c.hosts[b].Agent)
+	})
+
 	w.nameClouds(clouds)
 }
 

@@ -46,7 +46,8 @@ type columns struct {
 	first   []uint32 // place of local number 1 in status; one more entry at the end
 	envs    [EnvFormal + 1]bits
 
-	refreshing sync.Mutex // from asking the fleet to writing its answer, so that an older answer never overwrites a newer one
+	// from asking the fleet to writing its answer, so that an older answer never overwrites a newer one
+	refreshing sync.Mutex
 	mu         sync.RWMutex
 	gone       atomic.Bool // other columns have taken the place of these: what is written here is lost
 

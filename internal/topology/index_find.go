@@ -42,7 +42,9 @@ func (x *Index) Find(q Query) (total int, rows []Row) {
 		s.rows = s.rows.resize(len(c.ids), true)
 	}
 
-	c.mu.RLock() // also while the page is sorted, tens of milliseconds for millions of rows: states must not change between choosing and showing
+	// also while the page is sorted, tens of milliseconds for millions of rows: states must not change between
+	// choosing and showing
+	c.mu.RLock()
 	defer c.mu.RUnlock()
 	states.narrow(s.rows, c)
 	total, page := c.page(&q, s, false)
@@ -166,7 +168,8 @@ func (c *columns) load(page []uint32) []Row {
 	for i, row := range page {
 		before := len(instances)
 		for j, s := range c.statusesOf(row) {
-			instances = append(instances, RowInstance{Local: j + 1, Inst: c.base[row] + j + 1, Status: Status{State: s.state(), Hosted: s.hosted()}})
+			instances = append(instances, RowInstance{Local: j + 1, Inst: c.base[row] + j + 1,
+				Status: Status{State: s.state(), Hosted: s.hosted()}})
 		}
 		c.fill(&rows[i], row)
 		rows[i].Instances = instances[before:len(instances):len(instances)]

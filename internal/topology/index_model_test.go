@@ -50,15 +50,18 @@ func (m *naive) put(b *topology.Business, numbers []topology.Numbers) {
 	for _, s := range b.Sets {
 		set := topology.SetCount{ID: s.ID, Name: s.Name, Env: s.Env, Modules: []topology.ModuleCount{}}
 		for _, mod := range s.Modules {
-			set.Modules = append(set.Modules, topology.ModuleCount{ID: mod.ID, Name: mod.Name, ServiceTemplate: mod.ServiceTemplate, Services: len(mod.Instances)})
+			set.Modules = append(set.Modules, topology.ModuleCount{ID: mod.ID, Name: mod.Name,
+				ServiceTemplate: mod.ServiceTemplate, Services: len(mod.Instances)})
 			for _, v := range mod.Instances {
 				if !slices.Contains(n.hosts, v.Host) {
 					n.hosts = append(n.hosts, v.Host)
 				}
 				for _, p := range v.Processes {
 					n.rows = append(n.rows, topology.Row{
-						Biz: b.ID, Set: s.ID, SetName: s.Name, Env: s.Env, Module: mod.ID, ModuleName: mod.Name, ServiceTemplate: mod.ServiceTemplate,
-						Service: v.ID, ServiceName: v.Name, Host: v.Host, CloudName: clouds[v.Host.Cloud], Process: p.ID, Name: p.Name, Template: p.Template,
+						Biz: b.ID, Set: s.ID, SetName: s.Name, Env: s.Env, Module: mod.ID, ModuleName: mod.Name,
+						ServiceTemplate: mod.ServiceTemplate,
+						Service:         v.ID, ServiceName: v.Name, Host: v.Host, CloudName: clouds[v.Host.Cloud],
+						Process: p.ID, Name: p.Name, Template: p.Template,
 						Priority: p.Priority, Configs: naiveConfigs(b, &p), Instances: naiveInstances(numbers, p.ID),
 					})
 				}
@@ -75,8 +78,10 @@ func (m *naive) put(b *topology.Business, numbers []topology.Numbers) {
 }
 
 func naiveConfigs(b *topology.Business, p *topology.Process) (refs []topology.ConfigRef) {
-	for _, t := range slices.SortedFunc(slices.Values(b.Templates), func(a, b topology.ConfigTemplate) int { return a.ID - b.ID }) {
-		if p.Template != 0 && slices.Contains(t.Templates, p.Template) || p.Template == 0 && slices.Contains(t.Processes, p.ID) {
+	for _, t := range slices.SortedFunc(slices.Values(b.Templates),
+		func(a, b topology.ConfigTemplate) int { return a.ID - b.ID }) {
+		if p.Template != 0 && slices.Contains(t.Templates, p.Template) || p.Template == 0 &&
+			slices.Contains(t.Processes, p.ID) {
 			refs = append(refs, topology.ConfigRef{ID: t.ID, Name: t.Name, FileName: t.FileName})
 		}
 	}
@@ -167,7 +172,8 @@ func naiveNamed(q *topology.Query, r *topology.Row) bool {
 		return false
 	}
 	e := q.Expression
-	return e == nil || naiveMatch(e.Set, r.SetName) && naiveMatch(e.Module, r.ModuleName) && naiveMatch(e.Service, r.ServiceName) &&
+	return e == nil || naiveMatch(e.Set, r.SetName) && naiveMatch(e.Module, r.ModuleName) &&
+		naiveMatch(e.Service, r.ServiceName) &&
 		naiveMatch(e.Name, r.Name) && naiveMatch(e.Process, strconv.Itoa(r.Process))
 }
 
@@ -177,13 +183,17 @@ func naiveIn[T comparable](list []T, v T) bool { return len(list) == 0 || slices
 
 func naiveFits(q *topology.Query, r *topology.Row) bool {
 	for _, term := range q.Searches {
-		if !(r.Host.IP.IsValid() && strings.Contains(r.Host.IP.String(), term)) && !strings.Contains(r.CloudName, term) {
+		if !(r.Host.IP.IsValid() && strings.Contains(r.Host.IP.String(), term)) &&
+			!strings.Contains(r.CloudName, term) {
 			return false
 		}
 	}
-	return naiveIn(q.Sets, r.Set) && naiveIn(q.Modules, r.Module) && naiveIn(q.Services, r.Service) && naiveIn(q.Names, r.Name) &&
-		naiveIn(q.Processes, r.Process) && naiveIn(q.Clouds, r.Host.Cloud) && naiveIn(q.IPs, r.Host.IP) && naiveIn(q.States, r.State) &&
-		naiveIn(q.Hosted, r.Hosted) && naiveIn(q.SetNames, r.SetName) && naiveIn(q.ModuleNames, r.ModuleName) && naiveIn(q.ServiceNames, r.ServiceName)
+	return naiveIn(q.Sets, r.Set) && naiveIn(q.Modules, r.Module) && naiveIn(q.Services, r.Service) &&
+		naiveIn(q.Names, r.Name) &&
+		naiveIn(q.Processes, r.Process) && naiveIn(q.Clouds, r.Host.Cloud) && naiveIn(q.IPs, r.Host.IP) &&
+		naiveIn(q.States, r.State) &&
+		naiveIn(q.Hosted, r.Hosted) && naiveIn(q.SetNames, r.SetName) && naiveIn(q.ModuleNames, r.ModuleName) &&
+		naiveIn(q.ServiceNames, r.ServiceName)
 }
 
 func naiveOrder(keys []topology.Order, a, b *topology.Row) int {
@@ -252,7 +262,8 @@ func naiveCount(n *topology.Counts, r *topology.Row) {
 
 // sameRows says how rows differ, "" if not at all.
 func sameRows(want, got []topology.Row) string {
-	if len(want) == len(got) && (len(want) == 0 || reflect.DeepEqual(want, got)) { // much faster than to find the difference
+	// much faster than to find the difference
+	if len(want) == len(got) && (len(want) == 0 || reflect.DeepEqual(want, got)) {
 		return ""
 	}
 	return gocmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}))

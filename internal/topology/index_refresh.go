@@ -169,7 +169,8 @@ type hostNames struct {
 }
 
 func newHostNames(agents []gozzard.AgentID, addrs []gozzard.HostAddr) *hostNames {
-	n := &hostNames{agents: agents, addrs: addrs, isAgent: make(map[gozzard.AgentID]struct{}, len(agents)), isAddr: make(map[gozzard.HostAddr]struct{}, len(addrs))}
+	n := &hostNames{agents: agents, addrs: addrs, isAgent: make(map[gozzard.AgentID]struct{}, len(agents)),
+		isAddr: make(map[gozzard.HostAddr]struct{}, len(addrs))}
 	for _, a := range agents {
 		n.isAgent[a] = struct{}{}
 	}
@@ -224,7 +225,10 @@ func (c *columns) withAddr(a gozzard.HostAddr) []uint32 {
 	if !a.IP.IsValid() {
 		return nil
 	}
-	found := run(c.hostsByIPv6, func(h uint32) int { return compareIPv6(&c.hosts[h].Host, &Host{Cloud: a.Cloud, IPv6: a.IP}) })
+	found := run(c.hostsByIPv6, func(h uint32) int {
+		return compareIPv6(&c.hosts[h].Host,
+			&Host{Cloud: a.Cloud, IPv6: a.IP})
+	})
 	for h := c.hostsAt(a.IP); h.from < h.to; h.from++ {
 		if c.hosts[h.from].Cloud == a.Cloud {
 			found = append(slices.Clip(found), h.from)

@@ -159,7 +159,8 @@ func (v *sieve) serviceFits(s uint32) bool {
 	if v.decided[s] == undecided {
 		e := &v.c.services[s]
 		v.decided[s] = failing
-		if (v.moduleFits == nil || v.moduleFits[e.module] == fitting) && hasID(v.services, e.id) && v.hosts.fits(e.host) && v.serviceNames.fits(e.name) {
+		if (v.moduleFits == nil || v.moduleFits[e.module] == fitting) && hasID(v.services, e.id) &&
+			v.hosts.fits(e.host) && v.serviceNames.fits(e.name) {
 			v.decided[s] = fitting
 		}
 	}
@@ -277,7 +278,8 @@ type hostTest struct {
 }
 
 func newHostTest(c *columns, s *scratch, q *Query) hostTest {
-	t := hostTest{asks: len(q.Clouds)+len(q.IPs)+len(q.Searches) > 0 || q.Visible != nil, c: c, visible: q.Visible, clouds: sortedIDs(q.Clouds), terms: q.Searches}
+	t := hostTest{asks: len(q.Clouds)+len(q.IPs)+len(q.Searches) > 0 || q.Visible != nil, c: c, visible: q.Visible,
+		clouds: sortedIDs(q.Clouds), terms: q.Searches}
 	if !t.asks {
 		return t
 	}

@@ -36,11 +36,13 @@ func bigBusiness(biz, processes int) (*topology.Business, []topology.Numbers) {
 		module := service / perModule
 		if module%perSet == 0 && service%perModule == 0 {
 			set := len(b.Sets)
-			b.Sets = append(b.Sets, topology.Set{ID: set + 1, Name: fmt.Sprintf("%s-%d", setNames[set%4], set), Env: topology.Env(3 - set%8/6)})
+			b.Sets = append(b.Sets, topology.Set{ID: set + 1, Name: fmt.Sprintf("%s-%d", setNames[set%4], set),
+				Env: topology.Env(3 - set%8/6)})
 		}
 		set := &b.Sets[len(b.Sets)-1]
 		if service%perModule == 0 {
-			set.Modules = append(set.Modules, topology.Module{ID: 5000 + module*7%4999, Name: moduleNames[module%4], ServiceTemplate: module % 30})
+			set.Modules = append(set.Modules, topology.Module{ID: 5000 + module*7%4999, Name: moduleNames[module%4],
+				ServiceTemplate: module % 30})
 		}
 		m := &set.Modules[len(set.Modules)-1]
 		host := i / perHost
@@ -50,9 +52,11 @@ func bigBusiness(biz, processes int) (*topology.Business, []topology.Numbers) {
 		}
 		v := topology.ServiceInstance{ID: 10 + service, Name: fmt.Sprintf("%s_%s", h.IP, m.Name), Host: h}
 		for j := 0; j < perService && i < processes; i++ {
-			p := topology.Process{ID: 1 + ids[i], Name: fmt.Sprintf("%s-%02d", aliases[i%6], i%perHost), Template: module%30*10 + j, Priority: j}
+			p := topology.Process{ID: 1 + ids[i], Name: fmt.Sprintf("%s-%02d", aliases[i%6], i%perHost),
+				Template: module%30*10 + j, Priority: j}
 			v.Processes = append(v.Processes, p)
-			numbers = append(numbers, topology.Numbers{Process: p.ID, Module: m.ID, Alias: p.Name, HostNum: service%perModule + 1, Per: 1 + j%2, Count: 1 + j%2})
+			numbers = append(numbers, topology.Numbers{Process: p.ID, Module: m.ID, Alias: p.Name,
+				HostNum: service%perModule + 1, Per: 1 + j%2, Count: 1 + j%2})
 			j++
 		}
 		m.Instances = append(m.Instances, v)
@@ -89,7 +93,8 @@ func TestIndexLarge(t *testing.T) {
 	var addrs []gozzard.HostAddr
 	for h := range 20 {
 		host := m.all[1].hosts[h]
-		agents, addrs = append(agents, host.Agent), append(addrs, m.all[1].hosts[30+h].Addr(), gozzard.HostAddr{Cloud: host.Cloud, IP: host.IPv6})
+		agents, addrs = append(agents, host.Agent), append(addrs, m.all[1].hosts[30+h].Addr(),
+			gozzard.HostAddr{Cloud: host.Cloud, IP: host.IPv6})
 	}
 
 	x.Refresh(agents, addrs, settled)
@@ -177,7 +182,8 @@ func TestIndexAtOnce(t *testing.T) {
 }
 
 func askAtOnce(t *testing.T, x *topology.Index, processes int) {
-	q := topology.Query{Biz: 1, States: []gozzard.RunState{gozzard.StateRunning}, Order: []topology.Order{{By: topology.ByName}}, Start: 3, Limit: 100}
+	q := topology.Query{Biz: 1, States: []gozzard.RunState{gozzard.StateRunning},
+		Order: []topology.Order{{By: topology.ByName}}, Start: 3, Limit: 100}
 	total, rows := x.Find(q)
 	if want := min(100, max(total-3, 0)); len(rows) != want {
 		t.Errorf("a page has %d rows, not %d", len(rows), want)
@@ -272,8 +278,10 @@ func BenchmarkIndex(b *testing.B) {
 		return e
 	}
 
-	five := &topology.Expression{Set: word("*平台-*"), Module: word("gse_*"), Service: word("10.*[1-7]_*"), Name: word("[gse_agent,mysqld]*"), Process: word("*")}
-	exact := &topology.Expression{Set: word("管控平台-0"), Module: word("gse_agent"), Service: word("10.0.0.1_gse_agent"), Name: word("gse_*"), Process: word("*")}
+	five := &topology.Expression{Set: word("*平台-*"), Module: word("gse_*"), Service: word("10.*[1-7]_*"),
+		Name: word("[gse_agent,mysqld]*"), Process: word("*")}
+	exact := &topology.Expression{Set: word("管控平台-0"), Module: word("gse_agent"), Service: word("10.0.0.1_gse_agent"),
+		Name: word("gse_*"), Process: word("*")}
 	numbersOnly := &topology.Expression{Process: word("[1000-99999]")}
 	stopped := []gozzard.RunState{gozzard.StateStopped}
 	for _, q := range []struct {
@@ -290,11 +298,13 @@ func BenchmarkIndex(b *testing.B) {
 		{"alias", topology.Query{Names: []string{"mysqld-02"}, Limit: 100}},
 		{"search", topology.Query{Searches: []string{"0.77"}, Limit: 100}},
 		{"five", topology.Query{Env: topology.EnvFormal, Expression: five, Limit: 100}},
-		{"fiveWays", topology.Query{Env: topology.EnvFormal, Expression: five, States: stopped, Clouds: []int{0, 1}, Hosted: []bool{true}, Limit: 100}},
+		{"fiveWays", topology.Query{Env: topology.EnvFormal, Expression: five, States: stopped, Clouds: []int{0, 1},
+			Hosted: []bool{true}, Limit: 100}},
 		{"exact", topology.Query{Env: topology.EnvFormal, Expression: exact, Limit: 100}},
 		{"numbers", topology.Query{Env: topology.EnvFormal, Expression: numbersOnly, Limit: 100}},
 		{"byIP", topology.Query{Order: []topology.Order{{By: topology.ByIP}}, Start: rows / 2, Limit: 100}},
-		{"byNameSet", topology.Query{Order: []topology.Order{{By: topology.ByName, Descending: true}, {By: topology.BySet}}, Start: rows / 2, Limit: 100}},
+		{"byNameSet", topology.Query{Order: []topology.Order{{By: topology.ByName, Descending: true},
+			{By: topology.BySet}}, Start: rows / 2, Limit: 100}},
 	} {
 		b.Run(q.name, func(b *testing.B) {
 			q.Biz = 1

@@ -18,7 +18,8 @@ import (
 // TestIndexModel runs random changes, refreshes and questions on the index and on the naive one.
 func TestIndexModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{x: topology.NewIndex(), m: naive{all: map[int]*naiveBusiness{}}, fleet: map[fleetKey]topology.Status{}}
+		w := &world{x: topology.NewIndex(), m: naive{all: map[int]*naiveBusiness{}},
+			fleet: map[fleetKey]topology.Status{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"put":     w.put,
 			"replace": w.replace,
@@ -87,7 +88,8 @@ func (w *world) upset(t *rapid.T) (agents []gozzard.AgentID, addrs []gozzard.Hos
 			}
 			for i := range n.rows {
 				for _, inst := range n.rows[i].Instances {
-					s := topology.Status{State: rapid.SampledFrom(states).Draw(t, "state"), Hosted: rapid.Bool().Draw(t, "hosted"), PID: 7, ReportedAt: 9}
+					s := topology.Status{State: rapid.SampledFrom(states).Draw(t, "state"),
+						Hosted: rapid.Bool().Draw(t, "hosted"), PID: 7, ReportedAt: 9}
 					w.fleet[fleetKey{h, topology.Key(biz, n.rows[i].Name, inst.Local)}] = s
 				}
 			}
@@ -183,8 +185,10 @@ var (
 	aliases      = []string{"gse_agent", "gse_data", "mysqld", "p1", "p2", "p3"}
 	cloudNames   = []string{"default area", "云区域", "10.0"}
 	expressions  = []string{
-		"*", "?", "gse*", "*_*", "[管控平台, PaaS平台]", "*平台", "[gse_agent,db]", "[1-30]", "[1-9,4*]", "4[!9]", "p[1-2]", "[]", "46", "[46,7,08]", "10.0.0.[1-2]_*", "[!p]*",
-		"[3-99999]", "[20-2500]", "1[0-9999]", "0[1-5000]", "[1-4]0", "[0-99999999999999999999999]", "[[1-3]]*", "[200-1500,7*]", "?[0-2000]",
+		"*", "?", "gse*", "*_*", "[管控平台, PaaS平台]", "*平台", "[gse_agent,db]", "[1-30]", "[1-9,4*]", "4[!9]", "p[1-2]",
+		"[]", "46", "[46,7,08]", "10.0.0.[1-2]_*", "[!p]*",
+		"[3-99999]", "[20-2500]", "1[0-9999]", "0[1-5000]", "[1-4]0", "[0-99999999999999999999999]", "[[1-3]]*",
+		"[200-1500,7*]", "?[0-2000]",
 	}
 )
 
@@ -231,9 +235,11 @@ type drawing struct {
 }
 
 func (d *drawing) set() topology.Set {
-	s := topology.Set{ID: d.fresh("set"), Name: rapid.SampledFrom(setNames).Draw(d.t, "set name"), Env: topology.Env(rapid.IntRange(1, 3).Draw(d.t, "env"))}
+	s := topology.Set{ID: d.fresh("set"), Name: rapid.SampledFrom(setNames).Draw(d.t, "set name"),
+		Env: topology.Env(rapid.IntRange(1, 3).Draw(d.t, "env"))}
 	for range rapid.IntRange(0, 3).Draw(d.t, "modules") {
-		m := topology.Module{ID: d.fresh("module"), Name: rapid.SampledFrom(moduleNames).Draw(d.t, "module name"), ServiceTemplate: rapid.IntRange(0, 2).Draw(d.t, "st")}
+		m := topology.Module{ID: d.fresh("module"), Name: rapid.SampledFrom(moduleNames).Draw(d.t, "module name"),
+			ServiceTemplate: rapid.IntRange(0, 2).Draw(d.t, "st")}
 		for range rapid.IntRange(0, 3).Draw(d.t, "services") {
 			m.Instances = append(m.Instances, d.service(m.ID))
 		}
@@ -243,17 +249,22 @@ func (d *drawing) set() topology.Set {
 }
 
 func (d *drawing) service(module int) topology.ServiceInstance {
-	v := topology.ServiceInstance{ID: d.fresh("service"), Name: rapid.SampledFrom(serviceNames).Draw(d.t, "service name"), Host: rapid.SampledFrom(d.hosts).Draw(d.t, "host")}
+	v := topology.ServiceInstance{ID: d.fresh("service"),
+		Name: rapid.SampledFrom(serviceNames).Draw(d.t, "service name"),
+		Host: rapid.SampledFrom(d.hosts).Draw(d.t, "host")}
 	for range rapid.IntRange(0, 4).Draw(d.t, "processes") {
 		alias := rapid.SampledFrom(aliases).Draw(d.t, "alias")
 		if d.taken[naiveKey{v.Host, alias, 0}] { // an alias is unique on its host
 			continue
 		}
 		d.taken[naiveKey{v.Host, alias, 0}] = true
-		p := topology.Process{ID: d.fresh("process"), Name: alias, Template: rapid.IntRange(0, 3).Draw(d.t, "template"), Priority: rapid.IntRange(0, 2).Draw(d.t, "priority")}
+		p := topology.Process{ID: d.fresh("process"), Name: alias,
+			Template: rapid.IntRange(0, 3).Draw(d.t, "template"), Priority: rapid.IntRange(0, 2).Draw(d.t, "priority")}
 		v.Processes = append(v.Processes, p)
-		if count := rapid.IntRange(0, 3).Draw(d.t, "instances"); count > 0 { // a process without numbers has no instances
-			d.numbers = append(d.numbers, topology.Numbers{Process: p.ID, Module: module, Alias: alias, HostNum: rapid.IntRange(1, 4).Draw(d.t, "host number"), Per: 3, Count: count})
+		// a process without numbers has no instances
+		if count := rapid.IntRange(0, 3).Draw(d.t, "instances"); count > 0 {
+			d.numbers = append(d.numbers, topology.Numbers{Process: p.ID, Module: module, Alias: alias,
+				HostNum: rapid.IntRange(1, 4).Draw(d.t, "host number"), Per: 3, Count: count})
 		}
 	}
 
@@ -277,7 +288,8 @@ func drawIDs(t *rapid.T, below int) []int {
 
 // drawQuery asks for a few of all the things that can be asked for.
 func drawQuery(t *rapid.T) topology.Query {
-	q := topology.Query{Biz: drawBiz(t), Start: rapid.IntRange(-1, 12).Draw(t, "start"), Limit: rapid.IntRange(-1, 12).Draw(t, "limit")}
+	q := topology.Query{Biz: drawBiz(t), Start: rapid.IntRange(-1, 12).Draw(t, "start"),
+		Limit: rapid.IntRange(-1, 12).Draw(t, "limit")}
 	asks := map[string]func(){
 		"env":           func() { q.Env = topology.Env(rapid.IntRange(1, 4).Draw(t, "env")) },
 		"sets":          func() { q.Sets = drawIDs(t, 60) },
@@ -296,7 +308,8 @@ func drawQuery(t *rapid.T) topology.Query {
 		"expression":    func() { q.Expression = drawExpression(t) },
 	}
 
-	for _, ask := range rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(asks))), 0, 5, rapid.ID).Draw(t, "asks") {
+	for _, ask := range rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(asks))), 0, 5,
+		rapid.ID).Draw(t, "asks") {
 		asks[ask]()
 	}
 

@@ -54,14 +54,16 @@ func (x *Index) Tree(biz int, env Env, visible func(h *Host) bool) []SetCount {
 		if env != EnvAny && s.env != env {
 			continue
 		}
-		set := SetCount{ID: s.id, Name: s.name, Env: s.env, Modules: make([]ModuleCount, 0, s.modules.to-s.modules.from)}
+		set := SetCount{ID: s.id, Name: s.name, Env: s.env,
+			Modules: make([]ModuleCount, 0, s.modules.to-s.modules.from)}
 		for _, m := range c.modules[s.modules.from:s.modules.to] {
 			services, n := c.countRows(m.services, shown)
 			if services == 0 && shown != nil {
 				continue
 			}
 			set.add(n)
-			set.Modules = append(set.Modules, ModuleCount{ID: m.id, Name: c.moduleNames[m.name], ServiceTemplate: m.template, Services: services, Counts: n})
+			set.Modules = append(set.Modules, ModuleCount{ID: m.id, Name: c.moduleNames[m.name],
+				ServiceTemplate: m.template, Services: services, Counts: n})
 		}
 		if len(set.Modules) > 0 || shown == nil {
 			tree = append(tree, set)

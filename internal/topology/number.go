@@ -27,7 +27,8 @@ type role struct {
 // the same to the fleet: they are refused together, whatever modules they are in.
 func Number(old []Numbers, b *Business) ([]Numbers, error) {
 	if faults := b.clashes(); len(faults) > 0 {
-		return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "processes of one name on one host", Faults: faults}
+		return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "processes of one name on one host",
+			Faults: faults}
 	}
 
 	given := make(map[int]Numbers, len(old))
@@ -43,7 +44,8 @@ func Number(old []Numbers, b *Business) ([]Numbers, error) {
 	total := 0
 	b.each(func(s spot) {
 		r := role{s.module.ID, s.process.Name}
-		now[r] = append(now[r], Numbers{Process: s.process.ID, Module: r.module, Alias: r.alias, Count: s.process.Count()})
+		now[r] = append(now[r], Numbers{Process: s.process.ID, Module: r.module, Alias: r.alias,
+			Count: s.process.Count()})
 		total++
 	})
 

@@ -29,7 +29,8 @@ func laidOut(runs ...run) *topology.Business {
 			modules[r.module] = m
 		}
 		m.Instances = append(m.Instances, topology.ServiceInstance{
-			ID: 1000 + r.process, Name: fmt.Sprintf("i%d", r.process), Host: topology.Host{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(r.host)})},
+			ID: 1000 + r.process, Name: fmt.Sprintf("i%d", r.process),
+			Host:      topology.Host{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(r.host)})},
 			Processes: []topology.Process{{ID: r.process, Name: r.alias, Num: r.num}},
 		})
 	}
@@ -148,8 +149,10 @@ func TestRules(t *testing.T) {
 			{"and back again", []run{java(1, 1), java(2, 1)}, ".1: 1→1; .2: 1→3"},
 		},
 		"aliases and modules do not touch each other": {
-			{"", []run{{21, 1, "java", 1, 3}, {21, 1, "nginx", 2, 1}, {22, 2, "java", 3, 1}}, ".1: 1→1 2→2 3→3; .1: 1→1; .2: 1→1"},
-			{"", []run{{21, 1, "java", 1, 2}, {21, 1, "nginx", 2, 1}, {22, 2, "java", 3, 1}}, ".1: 1→1 2→2; .1: 1→1; .2: 1→1"},
+			{"", []run{{21, 1, "java", 1, 3}, {21, 1, "nginx", 2, 1}, {22, 2, "java", 3, 1}},
+				".1: 1→1 2→2 3→3; .1: 1→1; .2: 1→1"},
+			{"", []run{{21, 1, "java", 1, 2}, {21, 1, "nginx", 2, 1}, {22, 2, "java", 3, 1}},
+				".1: 1→1 2→2; .1: 1→1; .2: 1→1"},
 		},
 		"section 8: two processes, three instances": {
 			{"", []run{{21, 1, "test_process-1", 1, 1}, {21, 1, "test_process-3", 3, 2}}, ".1: 1→1; .1: 1→1 2→2"},
@@ -181,10 +184,12 @@ func TestClash(t *testing.T) {
 // TestNumbersRunOut: host numbers that have grown as far as they can begin again.
 func TestNumbersRunOut(t *testing.T) {
 	b := laidOut(run{21, 1, "java", 1, 1}, run{21, 2, "java", 2, 1})
-	got, err := topology.Number([]topology.Numbers{{Process: 1, Module: 21, Alias: "java", HostNum: 1<<31 - 1, Per: 1, Count: 1}}, b)
+	got, err := topology.Number([]topology.Numbers{{Process: 1, Module: 21, Alias: "java", HostNum: 1<<31 - 1, Per: 1,
+		Count: 1}}, b)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := []topology.Numbers{
 		{Process: 1, Module: 21, Alias: "java", HostNum: 1, Per: 1, Count: 1},
 		{Process: 2, Module: 21, Alias: "java", HostNum: 2, Per: 1, Count: 1},

@@ -17,9 +17,11 @@ import (
 
 // texts that are hard to write and to read.
 var texts = []string{
-	"./start.sh", "a: b", "- x", "#", "'", `"`, `\`, "{a}", "[a]", "a # b", "null", "true", "~", "12", "0x1f", ".5", "1e3", "1.2.3.4",
+	"./start.sh", "a: b", "- x", "#", "'", `"`, `\`, "{a}", "[a]", "a # b", "null", "true", "~", "12", "0x1f", ".5",
+	"1e3", "1.2.3.4",
 	"2001-01-01", "a\nb\n", "\t",
-	" a ", "蓝鲸", "${inst_id}", "é", "*", "&a", "!a", "%", "@", "`", "|", ">", "---", "...", "a\r\nb", "\u0085", "\u2028x", "\x01", "😀",
+	" a ", "蓝鲸", "${inst_id}", "é", "*", "&a", "!a", "%", "@", "`", "|", ">", "---", "...", "a\r\nb", "\u0085",
+	"\u2028x", "\x01", "😀",
 	"<<", "yes", "=", "\ufeff",
 }
 
@@ -27,7 +29,8 @@ var texts = []string{
 func business(t *rapid.T) *topology.Business {
 	b := &topology.Business{ID: 2, Name: rapid.SampledFrom([]string{"x", "蓝鲸", "a: b", "12", "null"}).Draw(t, "name")}
 	for _, id := range some(t, "clouds", 0, 2) {
-		b.Clouds = append(b.Clouds, topology.Cloud{ID: id, Name: rapid.SampledFrom([]string{"", "default area", "#1"}).Draw(t, "cloud")})
+		b.Clouds = append(b.Clouds, topology.Cloud{ID: id,
+			Name: rapid.SampledFrom([]string{"", "default area", "#1"}).Draw(t, "cloud")})
 	}
 
 	clouds := []int{0, 1}
@@ -41,12 +44,15 @@ func business(t *rapid.T) *topology.Business {
 
 	modules, services, processes := some(t, "modules", 1, 4), some(t, "services", 1, 6), some(t, "processes", 1, 12)
 	for _, id := range some(t, "sets", 1, 3) {
-		set := topology.Set{ID: id, Name: fmt.Sprintf("s%d", id), Env: topology.Env(rapid.IntRange(1, 3).Draw(t, "env"))}
+		set := topology.Set{ID: id, Name: fmt.Sprintf("s%d", id),
+			Env: topology.Env(rapid.IntRange(1, 3).Draw(t, "env"))}
 		for ; len(modules) > 0 && rapid.Bool().Draw(t, "more"); modules = modules[1:] {
-			m := topology.Module{ID: modules[0], Name: rapid.SampledFrom([]string{"m", "n[1]", "o.p"}).Draw(t, "module")}
+			m := topology.Module{ID: modules[0], Name: rapid.SampledFrom([]string{"m", "n[1]", "o.p"}).Draw(t,
+				"module")}
 			m.ServiceTemplate = rapid.IntRange(0, 2).Draw(t, "service template")
 			for ; len(services) > 0 && rapid.Bool().Draw(t, "more"); services = services[1:] {
-				s := topology.ServiceInstance{ID: services[0], Name: fmt.Sprintf("i%d", services[0]), Host: host(t, rapid.SampledFrom(clouds).Draw(t, "cloud"))}
+				s := topology.ServiceInstance{ID: services[0], Name: fmt.Sprintf("i%d", services[0]),
+					Host: host(t, rapid.SampledFrom(clouds).Draw(t, "cloud"))}
 				for ; len(processes) > 0 && rapid.Bool().Draw(t, "more"); processes = processes[1:] {
 					s.Processes = append(s.Processes, process(t, processes[0]))
 				}
@@ -96,10 +102,13 @@ func process(t *rapid.T, id int) topology.Process {
 	}
 
 	return topology.Process{
-		ID: id, Name: alias, Template: rapid.IntRange(0, 2).Draw(t, "template"), Num: rapid.IntRange(0, 3).Draw(t, "num"),
-		Priority: rapid.IntRange(0, 3).Draw(t, "priority"), User: rapid.SampledFrom([]string{"", "root", "12", "a b", "yes"}).Draw(t, "user"),
+		ID: id, Name: alias, Template: rapid.IntRange(0, 2).Draw(t, "template"),
+		Num:      rapid.IntRange(0, 3).Draw(t, "num"),
+		Priority: rapid.IntRange(0, 3).Draw(t, "priority"),
+		User:     rapid.SampledFrom([]string{"", "root", "12", "a b", "yes"}).Draw(t, "user"),
 		WorkPath: rapid.SampledFrom([]string{"", "/a b/#", `C:\x`}).Draw(t, "path"),
-		Start:    text("start"), Stop: text("stop"), ForceStop: text("kill"), Timeout: rapid.IntRange(0, 2).Draw(t, "timeout"),
+		Start:    text("start"), Stop: text("stop"), ForceStop: text("kill"),
+		Timeout: rapid.IntRange(0, 2).Draw(t, "timeout"),
 	}
 }
 
@@ -176,7 +185,8 @@ func TestNumberProperty(t *testing.T) {
 			checkNumbers(t, b, next)
 			for _, n := range next {
 				for _, o := range numbers {
-					if o.Process == n.Process && o.Module == n.Module && o.Alias == n.Alias && o.Per == n.Per && o.HostNum != n.HostNum {
+					if o.Process == n.Process && o.Module == n.Module && o.Alias == n.Alias && o.Per == n.Per &&
+						o.HostNum != n.HostNum {
 						t.Fatalf("process %d had %+v, has %+v", n.Process, o, n)
 					}
 				}
@@ -215,7 +225,8 @@ func checkNumbers(t *rapid.T, b *topology.Business, numbers []topology.Numbers) 
 		}
 	}
 
-	if len(all) != len(numbers) || !slices.IsSortedFunc(numbers, func(a, b topology.Numbers) int { return cmp.Compare(a.Process, b.Process) }) {
+	if len(all) != len(numbers) || !slices.IsSortedFunc(numbers,
+		func(a, b topology.Numbers) int { return cmp.Compare(a.Process, b.Process) }) {
 		t.Fatalf("%d processes, numbers %v", len(all), numbers)
 	}
 }
@@ -250,14 +261,16 @@ func TestCompareProperty(t *testing.T) {
 		}
 
 		change, plan = topology.Compare(new, newN, new, newN)
-		if rows := len(change.PutSets) + len(change.PutModules) + len(change.PutServices) + len(change.PutNumbers); rows != 0 || !plan.Empty() {
+		if rows := len(change.PutSets) + len(change.PutModules) + len(change.PutServices) +
+			len(change.PutNumbers); rows != 0 || !plan.Empty() {
 			t.Fatalf("nothing changed and %+v", change)
 		}
 	})
 }
 
 // applied does what a store does with a change.
-func applied(old *topology.Business, oldN []topology.Numbers, c topology.Change) (*topology.Business, []topology.Numbers) {
+func applied(old *topology.Business, oldN []topology.Numbers, c topology.Change) (*topology.Business,
+	[]topology.Numbers) {
 	sets, modules, services := map[int]topology.Set{}, map[int]topology.PlacedModule{}, map[int]topology.PlacedService{}
 
 	if old != nil {

@@ -64,12 +64,14 @@ func (r *Runner) Publish(ctx context.Context, caller gozzard.Caller, manifest, s
 		return Published{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: err.Error(), Cause: err}
 	}
 	if len(signature) != ed25519.SignatureSize {
-		return Published{}, gozzard.Errorf(gozzard.ErrInvalid, "the manifest is not signed: %s has no Ed25519 signature", release.SignatureName)
+		return Published{}, gozzard.Errorf(gozzard.ErrInvalid,
+			"the manifest is not signed: %s has no Ed25519 signature", release.SignatureName)
 	}
 
 	now := r.o.Now()
 	if !now.Before(m.Expires) {
-		return Published{}, gozzard.Errorf(gozzard.ErrInvalid, "release %s expired at %s: no host would take it", m.Version, m.Expires.UTC())
+		return Published{}, gozzard.Errorf(gozzard.ErrInvalid, "release %s expired at %s: no host would take it",
+			m.Version, m.Expires.UTC())
 	}
 
 	r.mu.Lock()
@@ -77,17 +79,20 @@ func (r *Runner) Publish(ctx context.Context, caller gozzard.Caller, manifest, s
 
 	if known, _, err := r.find(m.Version); err == nil {
 		if !bytes.Equal(known.Manifest, manifest) || !bytes.Equal(known.Signature, signature) {
-			return Published{}, gozzard.Errorf(gozzard.ErrConflict, "release %s was published with another manifest: a version is given once", m.Version)
+			return Published{}, gozzard.Errorf(gozzard.ErrConflict,
+				"release %s was published with another manifest: a version is given once", m.Version)
 		}
 		return r.published(known, m), nil
 	}
 
 	if len(r.releases) >= maxReleases {
-		return Published{}, gozzard.Errorf(gozzard.ErrConflict, "%d releases are kept already: remove some (gozzard release remove)", maxReleases)
+		return Published{}, gozzard.Errorf(gozzard.ErrConflict,
+			"%d releases are kept already: remove some (gozzard release remove)", maxReleases)
 	}
 
 	rel := Release{Version: m.Version, Manifest: manifest, Signature: signature, Published: now, By: person(caller)}
-	if err := r.o.Store.AddRelease(ctx, rel, AuditEntry{At: now, Caller: caller, What: "release:publish:" + m.Version}); err != nil {
+	if err := r.o.Store.AddRelease(ctx, rel, AuditEntry{At: now, Caller: caller,
+		What: "release:publish:" + m.Version}); err != nil {
 		return Published{}, err
 	}
 
@@ -154,7 +159,8 @@ func (r *Runner) Remove(ctx context.Context, caller gozzard.Caller, version stri
 	if err != nil {
 		return err
 	}
-	if err := r.o.Store.RemoveRelease(ctx, version, AuditEntry{At: r.o.Now(), Caller: caller, What: "release:remove:" + version}); err != nil {
+	if err := r.o.Store.RemoveRelease(ctx, version,
+		AuditEntry{At: r.o.Now(), Caller: caller, What: "release:remove:" + version}); err != nil {
 		return err
 	}
 
@@ -204,13 +210,19 @@ func (r *Runner) Create(ctx context.Context, caller gozzard.Caller, w Request) (
 	now := r.o.Now()
 
 	if missing := r.published(rel, m).Missing; len(missing) > 0 {
-		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "%s of release %s was not uploaded: publish it again", missing[0].Name, w.Version)
+		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "%s of release %s was not uploaded: publish it again",
+			missing[0].Name, w.Version)
 	}
+
 	if !now.Before(m.Expires) {
-		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "release %s has expired: no host would take it", w.Version)
+		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "release %s has expired: no host would take it",
+			w.Version)
 	}
+
 	if r.open != nil {
-		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict, "roll %d of release %s is %s: stop it first (gozzard release stop)", r.open.ID, r.open.Version, r.open.State)
+		return Upgrade{}, gozzard.Errorf(gozzard.ErrConflict,
+			"roll %d of release %s is %s: stop it first (gozzard release stop)", r.open.ID, r.open.Version,
+			r.open.State)
 	}
 
 	agents, err := r.choose(w.Agents)
@@ -218,12 +230,14 @@ func (r *Runner) Create(ctx context.Context, caller gozzard.Caller, w Request) (
 		return Upgrade{}, err
 	}
 
-	roll := &Upgrade{Version: w.Version, Stages: w.Stages, State: StateRunning, Created: now, Changed: now, By: person(caller), Hosts: assign(w.Version, w.Stages, agents)}
+	roll := &Upgrade{Version: w.Version, Stages: w.Stages, State: StateRunning, Created: now, Changed: now,
+		By: person(caller), Hosts: assign(w.Version, w.Stages, agents)}
 
 	if r.o.TwoPerson {
 		roll.State = StateWaiting
 	}
-	if err := r.o.Store.AddUpgrade(ctx, roll, AuditEntry{At: now, Caller: caller, What: "release:roll:" + w.Version, Targets: len(agents)}); err != nil {
+	if err := r.o.Store.AddUpgrade(ctx, roll, AuditEntry{At: now, Caller: caller, What: "release:roll:" + w.Version,
+		Targets: len(agents)}); err != nil {
 		return Upgrade{}, err
 	}
 
@@ -245,7 +259,9 @@ func (r *Runner) choose(named []gozzard.AgentID) ([]gozzard.AgentID, error) {
 		return named, nil
 	}
 
-	online := slices.DeleteFunc(slices.Clone(members), func(a gozzard.AgentID) bool { return !r.o.Fleet.Look(a).Online })
+	online := slices.DeleteFunc(slices.Clone(members),
+		func(a gozzard.AgentID) bool { return !r.o.Fleet.Look(a).Online })
+
 	if len(online) == 0 {
 		return nil, gozzard.Errorf(gozzard.ErrConflict, "no enrolled host is online")
 	}
@@ -266,10 +282,13 @@ func (r *Runner) copyOpen() Upgrade {
 func (r *Runner) Approve(ctx context.Context, caller gozzard.Caller, version string) (Upgrade, error) {
 	return r.change(ctx, caller, version, "approve", func(roll *Upgrade) error {
 		if roll.State != StateWaiting {
-			return gozzard.Errorf(gozzard.ErrConflict, "roll %d of release %s does not wait for approval", roll.ID, roll.Version)
+			return gozzard.Errorf(gozzard.ErrConflict, "roll %d of release %s does not wait for approval", roll.ID,
+				roll.Version)
 		}
 		if person(caller) == roll.By {
-			return gozzard.Errorf(gozzard.ErrUserForbidden, "roll %d was made by %s: somebody else must approve it, proven by a login or another app", roll.ID, roll.By)
+			return gozzard.Errorf(gozzard.ErrUserForbidden,
+				"roll %d was made by %s: somebody else must approve it, proven by a login or another app", roll.ID,
+				roll.By)
 		}
 		roll.State, roll.Approved = StateRunning, person(caller)
 		return nil
@@ -284,7 +303,8 @@ func (r *Runner) Stop(ctx context.Context, caller gozzard.Caller, version string
 	})
 }
 
-func (r *Runner) change(ctx context.Context, caller gozzard.Caller, version, verb string, f func(*Upgrade) error) (Upgrade, error) {
+func (r *Runner) change(ctx context.Context, caller gozzard.Caller, version, verb string,
+	f func(*Upgrade) error) (Upgrade, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -298,7 +318,9 @@ func (r *Runner) change(ctx context.Context, caller gozzard.Caller, version, ver
 	}
 
 	next.Changed = r.o.Now()
-	if err := r.o.Store.SaveUpgrade(ctx, &next, nil, AuditEntry{At: next.Changed, Caller: caller, What: "release:" + verb + ":" + version, Targets: len(next.Hosts)}); err != nil {
+	if err := r.o.Store.SaveUpgrade(ctx, &next, nil,
+		AuditEntry{At: next.Changed, Caller: caller, What: "release:" + verb + ":" + version,
+			Targets: len(next.Hosts)}); err != nil {
 		return Upgrade{}, err
 	}
 

@@ -177,7 +177,8 @@ func (r *Runner) step(ctx context.Context) {
 	}
 
 	for _, agent := range order {
-		r.o.Fleet.Order(agent, gozzard.UpdateOrder{Roll: uint64(next.ID), Version: next.Version, Manifest: sha256.Sum256(rel.Manifest)})
+		r.o.Fleet.Order(agent, gozzard.UpdateOrder{Roll: uint64(next.ID), Version: next.Version,
+			Manifest: sha256.Sum256(rel.Manifest)})
 	}
 }
 
@@ -187,7 +188,8 @@ func (r *Runner) save(ctx context.Context, next *Upgrade, changed []int) bool {
 	var act AuditEntry
 
 	if !next.State.Open() {
-		act = AuditEntry{At: next.Changed, Caller: gozzard.Caller{App: "server"}, What: "release:" + string(next.State) + ":" + next.Version, Targets: len(next.Hosts)}
+		act = AuditEntry{At: next.Changed, Caller: gozzard.Caller{App: "server"},
+			What: "release:" + string(next.State) + ":" + next.Version, Targets: len(next.Hosts)}
 	}
 
 	hosts := make([]Host, 0, len(changed))
@@ -208,7 +210,8 @@ func (r *Runner) save(ctx context.Context, next *Upgrade, changed []int) bool {
 		return true
 	}
 
-	r.o.Log.Warn("a roll has ended", "roll", next.ID, "release", next.Version, "state", string(next.State), "reason", next.Reason)
+	r.o.Log.Warn("a roll has ended", "roll", next.ID, "release", next.Version, "state", string(next.State), "reason",
+		next.Reason)
 	r.setOpen(nil)
 	return true
 }

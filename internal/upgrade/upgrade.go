@@ -75,8 +75,10 @@ const maxReason = 300
 
 // checkStages: percents that rise and end with all.
 func checkStages(stages []int) error {
-	if len(stages) == 0 || len(stages) > 20 || stages[len(stages)-1] != 100 || stages[0] < 1 || !slices.IsSorted(stages) {
-		return gozzard.Errorf(gozzard.ErrInvalid, "stages are 1 to 20 rising percents of which the last is 100, such as 1,10,100")
+	if len(stages) == 0 || len(stages) > 20 || stages[len(stages)-1] != 100 || stages[0] < 1 ||
+		!slices.IsSorted(stages) {
+		return gozzard.Errorf(gozzard.ErrInvalid,
+			"stages are 1 to 20 rising percents of which the last is 100, such as 1,10,100")
 	}
 	return nil
 }
@@ -92,7 +94,11 @@ func assign(version string, stages []int, agents []gozzard.AgentID) []Host {
 		places = append(places, place{a, sha256.Sum256([]byte(version + "\n" + string(a)))})
 	}
 
-	slices.SortFunc(places, func(a, b place) int { return cmp.Or(slices.Compare(a.key[:], b.key[:]), cmp.Compare(a.agent, b.agent)) })
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(slices.Compare(a.key[:], b.key[:]),
+			cmp.Compare(a.agent, b.agent))
+	})
+
 	hosts := make([]Host, 0, len(places))
 	stage := 0
 	for i, p := range places {
@@ -114,7 +120,8 @@ type rules struct {
 
 // advance moves a running roll on: it returns the hosts that changed and those that are to be told the order now.
 // Who calls it makes the changes durable before anybody is told.
-func (r *Upgrade) advance(now time.Time, see func(gozzard.AgentID) HostView, k rules) (changed []int, order []gozzard.AgentID) {
+func (r *Upgrade) advance(now time.Time, see func(gozzard.AgentID) HostView, k rules) (changed []int,
+	order []gozzard.AgentID) {
 	if r.State != StateRunning {
 		return nil, nil
 	}

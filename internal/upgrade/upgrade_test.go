@@ -32,10 +32,11 @@ type rig struct {
 	store *sqlstore.Store
 	end   func()
 
-	mu      sync.Mutex
-	hosts   map[gozzard.AgentID]*upgrade.HostView
-	orders  []gozzard.AgentID                                            // first orders, in turn
-	obey    func(a gozzard.AgentID, r *gozzard.UpdateReport) (came bool) // what a host answers; nil: it takes the release at once
+	mu     sync.Mutex
+	hosts  map[gozzard.AgentID]*upgrade.HostView
+	orders []gozzard.AgentID // first orders, in turn
+	// what a host answers; nil: it takes the release at once
+	obey    func(a gozzard.AgentID, r *gozzard.UpdateReport) (came bool)
 	offset  time.Duration
 	program []byte
 	text    []byte
@@ -58,7 +59,8 @@ func newRig(t *testing.T, hosts int, change func(*upgrade.Options)) *rig {
 
 	r := &rig{t: t, store: store, hosts: map[gozzard.AgentID]*upgrade.HostView{}, program: []byte("a program")}
 	for i := range hosts {
-		r.hosts[gozzard.AgentID(fmt.Sprintf("host-%02d", i))] = &upgrade.HostView{Online: true, Version: "1.0.0", Platform: "linux/amd64"}
+		r.hosts[gozzard.AgentID(fmt.Sprintf("host-%02d", i))] = &upgrade.HostView{Online: true, Version: "1.0.0",
+			Platform: "linux/amd64"}
 	}
 
 	r.sign(version)
@@ -77,9 +79,11 @@ func newRig(t *testing.T, hosts int, change func(*upgrade.Options)) *rig {
 func (r *rig) sign(version string) {
 	r.t.Helper()
 	sum := sha256.Sum256(r.program)
-	m := &release.Manifest{Version: version, Created: time.Now(), Expires: time.Now().Add(time.Hour), Files: []release.File{
-		{Platform: "linux/amd64", Name: "gozzard-linux-amd64", Size: int64(len(r.program)), SHA256: hex.EncodeToString(sum[:])},
-	}}
+	m := &release.Manifest{Version: version, Created: time.Now(), Expires: time.Now().Add(time.Hour),
+		Files: []release.File{
+			{Platform: "linux/amd64", Name: "gozzard-linux-amd64", Size: int64(len(r.program)),
+				SHA256: hex.EncodeToString(sum[:])},
+		}}
 	var err error
 	if r.text, err = m.Encode(); err != nil {
 		r.t.Fatal(err)
@@ -245,7 +249,8 @@ func TestTE8Stages(t *testing.T) {
 		}
 		r.until("all but one have it", func(n upgrade.Upgrade) bool {
 			return slices.IndexFunc(n.Hosts, func(h upgrade.Host) bool {
-				return h.Stage == stage && (h.State == upgrade.HostWaiting || h.State == upgrade.HostAsked && h.Agent != stages[stage][len(stages[stage])-1])
+				return h.Stage == stage && (h.State == upgrade.HostWaiting || h.State == upgrade.HostAsked &&
+					h.Agent != stages[stage][len(stages[stage])-1])
 			}) < 0
 		})
 		if !ordered() {
@@ -275,7 +280,8 @@ func TestTE8Stages(t *testing.T) {
 		acts = append(acts, row.Act)
 	}
 
-	if want := []string{"release:done:1.1.0", "release:roll:1.1.0", "release:publish:1.1.0"}; !slices.Equal(acts, want) {
+	if want := []string{"release:done:1.1.0", "release:roll:1.1.0", "release:publish:1.1.0"}; !slices.Equal(acts,
+		want) {
 		t.Errorf("audit: %v", acts)
 	}
 }
@@ -325,7 +331,8 @@ func TestTE8FailureStops(t *testing.T) {
 			if asked := r.asked(); len(asked) != 1 {
 				t.Errorf("%v were asked", asked)
 			}
-			if _, err := r.Create(t.Context(), admin, upgrade.Request{Version: version, Agents: []gozzard.AgentID{"host-03"}}); err != nil {
+			if _, err := r.Create(t.Context(), admin, upgrade.Request{Version: version,
+				Agents: []gozzard.AgentID{"host-03"}}); err != nil {
 				t.Errorf("another roll: %v", err)
 			}
 		})
@@ -417,7 +424,8 @@ func TestTE8Publish(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 
-	for _, w := range []upgrade.Request{{Version: version, Stages: []int{50}}, {Version: version, Stages: []int{50, 10, 100}}, {Version: version, Stages: []int{0, 100}}} {
+	for _, w := range []upgrade.Request{{Version: version, Stages: []int{50}},
+		{Version: version, Stages: []int{50, 10, 100}}, {Version: version, Stages: []int{0, 100}}} {
 		_, err := r.Create(t.Context(), admin, w)
 		kindOf(t, err, gozzard.ErrInvalid)
 	}

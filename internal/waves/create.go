@@ -28,11 +28,14 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 		q.Granularity = record.ByBusiness
 	case record.ByBusiness, record.BySet, record.ByModule, record.ByHost:
 	default:
-		return record.Job{}, gozzard.Errorf(gozzard.ErrInvalid, "%+.32q is not a granularity: it must be BIZ, SET, MODULE or HOST", string(q.Granularity))
+		return record.Job{}, gozzard.Errorf(gozzard.ErrInvalid,
+			"%+.32q is not a granularity: it must be BIZ, SET, MODULE or HOST", string(q.Granularity))
 	}
 
-	if !q.Caller.Rights.MaySpace(q.Action, topology.Namespace(q.Biz)) { // by its name only, so it does not tell whether there is such a business
-		return record.Job{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s processes of business %d", q.Caller.App, q.Action, q.Biz)
+	// by its name only, so it does not tell whether there is such a business
+	if !q.Caller.Rights.MaySpace(q.Action, topology.Namespace(q.Biz)) {
+		return record.Job{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s processes of business %d",
+			q.Caller.App, q.Action, q.Biz)
 	}
 
 	now := r.o.Now()
@@ -43,7 +46,8 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 
 	giveWaves(tasks, o)
 	j := record.Job{
-		Biz: q.Biz, Action: q.Action, Caller: q.Caller, Expression: q.Expression, Request: q.Raw, Granularity: q.Granularity, State: record.JobPending,
+		Biz: q.Biz, Action: q.Action, Caller: q.Caller, Expression: q.Expression, Request: q.Raw,
+		Granularity: q.Granularity, State: record.JobPending,
 		Started: now,
 	}
 
@@ -71,7 +75,8 @@ func (r *Runner) tasksFor(ctx context.Context, q *record.JobRequest, now time.Ti
 	}
 
 	if total > record.MaxJobTasks || instances > record.MaxJobTasks {
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "a job has at most %d process instances, this scope of %d processes has more: narrow it down",
+		return nil, gozzard.Errorf(gozzard.ErrInvalid,
+			"a job has at most %d process instances, this scope of %d processes has more: narrow it down",
 			record.MaxJobTasks, total)
 	}
 
@@ -105,8 +110,10 @@ func newTask(q *record.JobRequest, it *record.TopologyItem, now time.Time) recor
 	row := it.Row
 	instance := row.Instances[it.Instance]
 	t := record.JobTask{
-		Biz: q.Biz, Process: row.Process, Name: row.Name, Set: row.Set, Module: row.Module, Local: instance.Local, Inst: instance.Inst, Key: it.Item.Key,
-		Addr: row.Host.Addr(), Group: groupOf(q.Granularity, row), Priority: row.Priority, State: record.JobPending, Labels: it.Item.Labels,
+		Biz: q.Biz, Process: row.Process, Name: row.Name, Set: row.Set, Module: row.Module, Local: instance.Local,
+		Inst: instance.Inst, Key: it.Item.Key,
+		Addr: row.Host.Addr(), Group: groupOf(q.Granularity, row), Priority: row.Priority, State: record.JobPending,
+		Labels: it.Item.Labels,
 	}
 
 	if len(it.Item.Targets) == 1 { // the fleet may know the host by its address only, whatever agent the topology names
@@ -115,10 +122,13 @@ func newTask(q *record.JobRequest, it *record.TopologyItem, now time.Time) recor
 	if q.Info != nil {
 		t.Info = q.Info(row, it.Instance)
 	}
+
 	if len(it.Missing) > 0 {
-		t.State, t.Reason, t.Message, t.Ended = record.JobFailed, record.ReasonMissing, strings.Join(it.Missing, ", "), now
+		t.State, t.Reason, t.Message, t.Ended = record.JobFailed, record.ReasonMissing,
+			strings.Join(it.Missing, ", "), now
 	} else if out := refusal(it); out != nil {
-		t.State, t.Reason, t.Code, t.Message, t.Ended = record.JobFailed, record.ReasonVerdict, out.Code, out.Message, now
+		t.State, t.Reason, t.Code, t.Message, t.Ended = record.JobFailed, record.ReasonVerdict, out.Code, out.Message,
+			now
 	}
 
 	return t
@@ -132,7 +142,8 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 		return record.Job{}, err
 	}
 	if !j.State.Final() {
-		return record.Job{}, gozzard.Errorf(gozzard.ErrConflict, "job %d is %s: it can be repeated when it has ended", id, j.State)
+		return record.Job{}, gozzard.Errorf(gozzard.ErrConflict, "job %d is %s: it can be repeated when it has ended",
+			id, j.State)
 	}
 
 	page, err := r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: id, Limit: -1, Definitions: true})
@@ -151,7 +162,8 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 	now := r.o.Now()
 	again(chosen, roundOf(page.Tasks)+1, now)
 	j.State, j.Reason, j.Message, j.Ended = record.JobPending, record.ReasonNone, "", time.Time{}
-	audit := gozzard.AuditRow{At: now, Caller: caller, Act: fmt.Sprintf("retry:%s job %d", j.Action, j.ID), Targets: len(chosen)}
+	audit := gozzard.AuditRow{At: now, Caller: caller, Act: fmt.Sprintf("retry:%s job %d", j.Action, j.ID),
+		Targets: len(chosen)}
 	if err := r.o.Store.Reopen(ctx, &j, chosen, audit); err != nil {
 		return record.Job{}, err
 	}
@@ -208,7 +220,8 @@ func again(tasks []record.JobTask, round int, now time.Time) {
 		t := &tasks[i]
 		t.Round = round
 		if repeatable(t) {
-			t.State, t.Reason, t.Code, t.Message, t.Task, t.Started, t.Ended = record.JobPending, record.ReasonNone, "", "", "", time.Time{}, time.Time{}
+			t.State, t.Reason, t.Code, t.Message, t.Task, t.Started, t.Ended = record.JobPending, record.ReasonNone,
+				"", "", "", time.Time{}, time.Time{}
 		} else {
 			t.Ended = now
 		}

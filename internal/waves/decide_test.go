@@ -43,13 +43,15 @@ func TestOrder(t *testing.T) {
 			same(t, "granularity", j.Granularity, record.ByBusiness)
 
 			for _, task := range tasks {
-				if task.State != record.JobSucceeded || task.Task == "" || task.Started.IsZero() || task.Ended.IsZero() {
+				if task.State != record.JobSucceeded || task.Task == "" || task.Started.IsZero() ||
+					task.Ended.IsZero() {
 					t.Errorf("task %+v", task)
 				}
 			}
 
 			for i, s := range r.sent {
-				if s.op.Caller != caller || s.op.Door != "gsekit" || s.op.Items[0].Action != tt.action || s.op.WaitOffline != 0 {
+				if s.op.Caller != caller || s.op.Door != "gsekit" || s.op.Items[0].Action != tt.action ||
+					s.op.WaitOffline != 0 {
 					t.Errorf("operation %+v", s.op)
 				}
 				if i > 0 && s.op.IdempotencyKey == r.sent[i-1].op.IdempotencyKey {
@@ -65,12 +67,14 @@ func TestRefusedRequests(t *testing.T) {
 	r.process(1, topology.Row{})
 	r.run()
 
-	for _, a := range []gozzard.Action{gozzard.ActionNone, gozzard.ActionQuery, gozzard.ActionRegister, gozzard.ActionUpdate, gozzard.ActionUnregister, 99} {
+	for _, a := range []gozzard.Action{gozzard.ActionNone, gozzard.ActionQuery, gozzard.ActionRegister,
+		gozzard.ActionUpdate, gozzard.ActionUnregister, 99} {
 		_, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: a})
 		wantKind(t, err, gozzard.ErrInvalid)
 	}
 
-	_, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Granularity: "biz"})
+	_, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart,
+		Granularity: "biz"})
 	wantKind(t, err, gozzard.ErrInvalid)
 	r.rows[0].Instances = make([]topology.RowInstance, record.MaxJobTasks+1)
 	_, err = r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart})
@@ -83,10 +87,13 @@ func TestRefusedRequests(t *testing.T) {
 
 // TestVerdicts is the contract's table of results: which are good, which are nothing to do, and which fail.
 func TestVerdicts(t *testing.T) {
-	all := []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionKill, gozzard.ActionHost,
+	all := []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload,
+		gozzard.ActionKill, gozzard.ActionHost,
 		gozzard.ActionUnhost}
-	codes := []gozzard.Code{gozzard.CodeOK, gozzard.CodeUnreachable, gozzard.CodeAlreadyRunning, gozzard.CodeNotRunning, gozzard.CodeUnknownAction,
-		gozzard.CodeCheckFailed, gozzard.CodeAlreadyRegistered, gozzard.CodeCommandFailed, gozzard.CodeRefused, gozzard.CodeNoDefinition,
+	codes := []gozzard.Code{gozzard.CodeOK, gozzard.CodeUnreachable, gozzard.CodeAlreadyRunning,
+		gozzard.CodeNotRunning, gozzard.CodeUnknownAction,
+		gozzard.CodeCheckFailed, gozzard.CodeAlreadyRegistered, gozzard.CodeCommandFailed, gozzard.CodeRefused,
+		gozzard.CodeNoDefinition,
 		gozzard.CodeInterrupted, gozzard.CodeSuperseded, gozzard.CodeExpired, "of another time"}
 	r := newRig(t)
 	for i, code := range codes {
@@ -103,14 +110,16 @@ func TestVerdicts(t *testing.T) {
 		same(t, "state of the job", j.State, record.JobFailed)
 		same(t, "reason of the job", j.Reason, record.ReasonNone)
 		for i, code := range codes {
-			want := record.JobTask{State: record.JobFailed, Reason: record.ReasonVerdict, Code: code, Message: "why " + string(code)}
+			want := record.JobTask{State: record.JobFailed, Reason: record.ReasonVerdict, Code: code,
+				Message: "why " + string(code)}
 			switch {
 			case code == gozzard.CodeOK:
 				want = record.JobTask{State: record.JobSucceeded}
 			case code == gozzard.CodeNotRunning && action == gozzard.ActionStop:
 				want.State = record.JobIgnored
 			}
-			got := record.JobTask{State: tasks[i].State, Reason: tasks[i].Reason, Code: tasks[i].Code, Message: tasks[i].Message}
+			got := record.JobTask{State: tasks[i].State, Reason: tasks[i].Reason, Code: tasks[i].Code,
+				Message: tasks[i].Message}
 			same(t, fmt.Sprintf("%s: %s", action, code), got, want)
 		}
 	}
@@ -142,7 +151,8 @@ func TestGroups(t *testing.T) {
 			r := newRig(t)
 
 			place := func(set, module, host int) topology.Row {
-				return topology.Row{Set: set, Module: module, Host: topology.Host{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(host)})}}
+				return topology.Row{Set: set, Module: module,
+					Host: topology.Host{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(host)})}}
 			}
 
 			for i, row := range []topology.Row{place(1, 1, 1), place(1, 1, 2), place(1, 2, 3), place(2, 3, 4)} {
@@ -202,7 +212,8 @@ func TestMissing(t *testing.T) {
 func TestNothingFits(t *testing.T) {
 	r := newRig(t)
 	r.run()
-	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Expression: "*.*.*.*.*", Raw: []byte("{}")})
+	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart,
+		Expression: "*.*.*.*.*", Raw: []byte("{}")})
 	if err != nil || j.State != record.JobFailed || j.Reason != record.ReasonNothing || j.Ended.IsZero() {
 		t.Fatalf("%+v, %v", j, err)
 	}
@@ -221,11 +232,13 @@ func TestNothingFits(t *testing.T) {
 // TestTasks: what a task carries is what the process was when the job was created.
 func TestTasks(t *testing.T) {
 	r := newRig(t)
-	r.process(7, topology.Row{Name: "gse_agent", Set: 5, Module: 21, Priority: 4, Host: topology.Host{Cloud: 3, IP: netip.MustParseAddr("10.1.2.3"), Agent: "agent-7"},
+	r.process(7, topology.Row{Name: "gse_agent", Set: 5, Module: 21, Priority: 4,
+		Host:      topology.Host{Cloud: 3, IP: netip.MustParseAddr("10.1.2.3"), Agent: "agent-7"},
 		Instances: []topology.RowInstance{{Local: 1, Inst: 9}, {Local: 2, Inst: 10}}})
 	r.run()
 
-	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart, Granularity: record.ByHost,
+	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart,
+		Granularity: record.ByHost,
 		Info: func(row *topology.Row, i int) []byte {
 			return fmt.Appendf(nil, "%s#%d", row.Name, row.Instances[i].Inst)
 		}})
@@ -238,9 +251,11 @@ func TestTasks(t *testing.T) {
 	same(t, "number of tasks", len(tasks), 2)
 	got := tasks[1]
 	got.ID, got.Task, got.Started, got.Ended = 0, "", time.Time{}, time.Time{}
-	same(t, "task", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", record.JobTask{Job: j.ID, Biz: biz, Process: 7, Name: "gse_agent", Set: 5, Module: 21, Local: 2, Inst: 10,
-		Key: topology.Key(biz, "gse_agent", 2), Agent: "agent-7", Addr: gozzard.HostAddr{Cloud: 3, IP: netip.MustParseAddr("10.1.2.3")}, Group: "host:agent-7",
-		Priority: 4, State: record.JobSucceeded, Info: []byte("gse_agent#10")}))
+	same(t, "task", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v",
+		record.JobTask{Job: j.ID, Biz: biz, Process: 7, Name: "gse_agent", Set: 5, Module: 21, Local: 2, Inst: 10,
+			Key: topology.Key(biz, "gse_agent", 2), Agent: "agent-7",
+			Addr: gozzard.HostAddr{Cloud: 3, IP: netip.MustParseAddr("10.1.2.3")}, Group: "host:agent-7",
+			Priority: 4, State: record.JobSucceeded, Info: []byte("gse_agent#10")}))
 	same(t, "operations", r.waves(), "[gse_agent_1@agent-7 gse_agent_2@agent-7]")
 	item := r.sent[0].op.Items[1]
 	same(t, "labels", item.Labels, map[string]string{"bk_process_id": "7"})

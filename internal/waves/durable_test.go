@@ -68,7 +68,8 @@ func (m *mortal) Operate(_ context.Context, op *gozzard.Operation) (task gozzard
 	})
 }
 
-func (m *mortal) Await(_ context.Context, who gozzard.Caller, id gozzard.TaskID, limit time.Duration) (res record.TaskResults, err error) {
+func (m *mortal) Await(_ context.Context, who gozzard.Caller, id gozzard.TaskID,
+	limit time.Duration) (res record.TaskResults, err error) {
 	return res, m.call(func() (err error) {
 		res, err = m.Plane.Await(context.Background(), who, id, limit)
 		return err
@@ -226,7 +227,8 @@ func TestRefused(t *testing.T) {
 		reason  record.JobReason
 		message string
 	}{
-		{&gozzard.Error{Kind: gozzard.ErrStorageFull, Message: "no room", Cause: fmt.Errorf("inner words")}, record.ReasonRefused, "no room"},
+		{&gozzard.Error{Kind: gozzard.ErrStorageFull, Message: "no room", Cause: fmt.Errorf("inner words")},
+			record.ReasonRefused, "no room"},
 		{gozzard.Errorf(gozzard.ErrInvalid, "wrong"), record.ReasonRefused, "wrong"},
 		{fmt.Errorf("inner words"), record.ReasonInternal, "the operation could not be recorded"},
 	} {
@@ -271,7 +273,8 @@ func TestRetry(t *testing.T) {
 	r.gives["p3_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeCommandFailed}
 	r.run()
 	first, tasks := r.finish(r.create(gozzard.ActionStart, "").ID)
-	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 failed verdict p3_1 failed verdict p4_1 failed earlier p5_1 failed earlier]")
+	same(t, "tasks", states(tasks),
+		"[p1_1 succeeded p2_1 failed verdict p3_1 failed verdict p4_1 failed earlier p5_1 failed earlier]")
 
 	_, err := r.runner.Retry(t.Context(), caller, biz+1, first.ID, nil)
 	wantKind(t, err, gozzard.ErrNotFound)
@@ -284,21 +287,24 @@ func TestRetry(t *testing.T) {
 
 	bob := gozzard.Caller{App: "bk_sops", User: "bob", Rights: gozzard.Everything()}
 	delete(r.gives, "p3_1@0:10.0.0.1")
-	j, err := r.runner.Retry(t.Context(), bob, biz, first.ID, []int64{tasks[2].ID, tasks[4].ID}) // what is not named holds nobody back
+	// what is not named holds nobody back
+	j, err := r.runner.Retry(t.Context(), bob, biz, first.ID, []int64{tasks[2].ID, tasks[4].ID})
 	if err != nil || j.State != record.JobPending || !j.Ended.IsZero() || !j.Started.Equal(first.Started) {
 		t.Fatalf("%+v, %v", j, err)
 	}
 
 	j, tasks = r.finish(first.ID)
 	same(t, "job", j.State, record.JobFailed)
-	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 failed verdict p3_1 succeeded p4_1 failed earlier p5_1 succeeded]")
+	same(t, "tasks", states(tasks),
+		"[p1_1 succeeded p2_1 failed verdict p3_1 succeeded p4_1 failed earlier p5_1 succeeded]")
 
 	if _, err = r.runner.Retry(t.Context(), bob, biz, first.ID, nil); err != nil { // fails as before
 		t.Fatal(err)
 	}
 
 	_, tasks = r.finish(first.ID)
-	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 failed verdict p3_1 succeeded p4_1 failed earlier p5_1 succeeded]")
+	same(t, "tasks", states(tasks),
+		"[p1_1 succeeded p2_1 failed verdict p3_1 succeeded p4_1 failed earlier p5_1 succeeded]")
 	same(t, "message", tasks[1].Message, "exit 1")
 
 	delete(r.gives, "p2_1@0:10.0.0.1")
@@ -318,7 +324,8 @@ func TestRetry(t *testing.T) {
 	}
 
 	same(t, "rounds", rounds, "03131")
-	same(t, "operations", r.waves(), []string{"p1_1@0:10.0.0.1", "p2_1@0:10.0.0.1 p3_1@0:10.0.0.1", "p3_1@0:10.0.0.1", "p5_1@0:10.0.0.1", "p2_1@0:10.0.0.1",
+	same(t, "operations", r.waves(), []string{"p1_1@0:10.0.0.1", "p2_1@0:10.0.0.1 p3_1@0:10.0.0.1", "p3_1@0:10.0.0.1",
+		"p5_1@0:10.0.0.1", "p2_1@0:10.0.0.1",
 		"p2_1@0:10.0.0.1", "p4_1@0:10.0.0.1"})
 
 	for _, s := range r.sent {
@@ -426,8 +433,10 @@ func TestManyJobs(t *testing.T) {
 	ids := make([]int64, 8)
 	for i := range ids {
 		wg.Go(func() {
-			j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart,
-				Granularity: []record.Granularity{record.ByBusiness, record.BySet, record.ByModule, record.ByHost}[i%4]})
+			j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz,
+				Action: gozzard.ActionStart,
+				Granularity: []record.Granularity{record.ByBusiness, record.BySet, record.ByModule,
+					record.ByHost}[i%4]})
 			if err != nil {
 				t.Error(err)
 			}

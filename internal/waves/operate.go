@@ -92,7 +92,8 @@ func operation(j *record.Job, part []*record.JobTask) (*gozzard.Operation, error
 			specs[string(t.Spec)] = spec
 		}
 		target := targetOf(t)
-		op.Items[i] = gozzard.Item{Action: j.Action, Key: t.Key, Labels: t.Labels, Spec: spec, Targets: []gozzard.Target{target}}
+		op.Items[i] = gozzard.Item{Action: j.Action, Key: t.Key, Labels: t.Labels, Spec: spec,
+			Targets: []gozzard.Target{target}}
 		if err := enc.Encode([]any{t.ID, j.Action.String(), t.Agent, target.ResultKey, t.Labels, t.Spec}); err != nil {
 			return nil, fmt.Errorf("digest of %s: %w", t.Key, err)
 		}
@@ -154,7 +155,8 @@ func (r *Runner) await(ctx context.Context, j *record.Job, op []*record.JobTask)
 
 // settle gives tasks that are open the verdicts that there are. It returns those that are final now, and how many
 // are not.
-func (r *Runner) settle(op []*record.JobTask, attempts []gozzard.Attempt, lost string, late bool) (news []*record.JobTask, open int) {
+func (r *Runner) settle(op []*record.JobTask, attempts []gozzard.Attempt, lost string,
+	late bool) (news []*record.JobTask, open int) {
 	for i, t := range op {
 		if t.State.Final() {
 			continue

@@ -48,7 +48,8 @@ func (r *Runner) perform(ctx context.Context, ref jobRef) error {
 		j.State = record.JobFailed
 	}
 
-	r.o.Log.Info("job ended", "job", j.ID, "biz", j.Biz, "action", j.Action, "state", j.State, "failed", page.Counts[record.JobFailed])
+	r.o.Log.Info("job ended", "job", j.ID, "biz", j.Biz, "action", j.Action, "state", j.State, "failed",
+		page.Counts[record.JobFailed])
 	return r.save(ctx, &j, nil)
 }
 
@@ -113,7 +114,8 @@ func (r *Runner) runGroup(ctx context.Context, j *record.Job, waves []wave) erro
 		var held []*record.JobTask
 		for _, t := range slices.Concat(waves[i+1:]...) {
 			if !t.State.Final() {
-				t.State, t.Reason, t.Message, t.Ended = record.JobFailed, record.ReasonEarlier, holdBack(failed), r.o.Now()
+				t.State, t.Reason, t.Message, t.Ended = record.JobFailed, record.ReasonEarlier, holdBack(failed),
+					r.o.Now()
 				held = append(held, t)
 			}
 		}

@@ -188,9 +188,11 @@ func judge(t *record.JobTask, a *gozzard.Attempt) {
 	case a.Action == gozzard.ActionStop && code == gozzard.CodeNotRunning:
 		t.State, t.Reason, t.Code, t.Message = record.JobIgnored, record.ReasonVerdict, code, a.Outcome.Message
 	case a.State == gozzard.AttemptInterrupted:
-		t.State, t.Reason, t.Code, t.Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeInterrupted, a.Outcome.Message
+		t.State, t.Reason, t.Code, t.Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeInterrupted,
+			a.Outcome.Message
 	case code == gozzard.CodeOK: // never to be: the state says that it did not go well
-		t.State, t.Reason, t.Message = record.JobFailed, record.ReasonInternal, fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
+		t.State, t.Reason, t.Message = record.JobFailed, record.ReasonInternal,
+			fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
 	default:
 		t.State, t.Reason, t.Code, t.Message = record.JobFailed, record.ReasonVerdict, code, a.Outcome.Message
 	}

@@ -16,7 +16,8 @@ import (
 func (r *Runner) Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.Job, error) {
 	j, err := r.o.Store.Job(ctx, biz, id)
 	if err == nil && !sees(caller, &j) {
-		return record.Job{}, gozzard.Errorf(gozzard.ErrNotFound, "business %d has no job %d; jobs are kept for a limited time", biz, id)
+		return record.Job{}, gozzard.Errorf(gozzard.ErrNotFound,
+			"business %d has no job %d; jobs are kept for a limited time", biz, id)
 	}
 	return j, err
 }
@@ -27,7 +28,8 @@ func sees(caller gozzard.Caller, j *record.Job) bool {
 }
 
 // Jobs lists jobs of a business, newest first.
-func (r *Runner) Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) (total int, jobs []record.Job, err error) {
+func (r *Runner) Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) (total int, jobs []record.Job,
+	err error) {
 	if !caller.Rights.SeesBusiness(f.Biz) {
 		return 0, nil, nil
 	}
@@ -41,7 +43,8 @@ func (r *Runner) Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFi
 }
 
 // Tasks lists tasks of a job of a business.
-func (r *Runner) Tasks(ctx context.Context, caller gozzard.Caller, biz int, f record.JobTaskFilter) (record.JobTaskPage, error) {
+func (r *Runner) Tasks(ctx context.Context, caller gozzard.Caller, biz int,
+	f record.JobTaskFilter) (record.JobTaskPage, error) {
 	if _, err := r.Job(ctx, caller, biz, f.Job); err != nil {
 		return record.JobTaskPage{}, err
 	}

@@ -62,9 +62,12 @@ type sent struct {
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, path: filepath.Join(t.TempDir(), "gozzard.db"), lacks: map[int][]string{}, gives: map[string]gozzard.Outcome{}, open: map[string]bool{},
+	r := &rig{t: t, path: filepath.Join(t.TempDir(), "gozzard.db"), lacks: map[int][]string{},
+		gives: map[string]gozzard.Outcome{}, open: map[string]bool{},
 		edition: "first"}
-	store, err := sqlstore.OpenSQLite(t.Context(), r.path, sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	store, err := sqlstore.OpenSQLite(t.Context(), r.path,
+		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +140,8 @@ func (r *rig) FindProcesses(_ gozzard.Caller, q topology.Query) (int, []topology
 }
 
 // TopologyItems implements rollout.Plane.
-func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
+func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem,
+	error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var items []record.TopologyItem
@@ -148,10 +152,13 @@ func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a goz
 			if row.Host.Agent != "" {
 				target = gozzard.Target{Agent: row.Host.Agent}
 			}
-			items = append(items, record.TopologyItem{Row: row, Instance: j, Missing: r.lacks[row.Process], Item: gozzard.Item{
-				Action: a, Key: topology.Key(biz, row.Name, in.Local), Labels: map[string]string{"bk_process_id": fmt.Sprint(row.Process)},
-				Spec: &gozzard.Spec{Identity: gozzard.Identity{ProcName: row.Name}, Control: gozzard.Control{Start: r.edition}}, Targets: []gozzard.Target{target},
-			}})
+			items = append(items, record.TopologyItem{Row: row, Instance: j, Missing: r.lacks[row.Process],
+				Item: gozzard.Item{
+					Action: a, Key: topology.Key(biz, row.Name, in.Local),
+					Labels: map[string]string{"bk_process_id": fmt.Sprint(row.Process)},
+					Spec: &gozzard.Spec{Identity: gozzard.Identity{ProcName: row.Name},
+						Control: gozzard.Control{Start: r.edition}}, Targets: []gozzard.Target{target},
+				}})
 		}
 	}
 
@@ -170,7 +177,8 @@ func (r *rig) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task,
 	}
 
 	s := sent{op: *op}
-	n := &record.NewTask{Task: gozzard.Task{Caller: op.Caller, Door: op.Door, At: time.Now()}, IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash}
+	n := &record.NewTask{Task: gozzard.Task{Caller: op.Caller, Door: op.Door, At: time.Now()},
+		IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash}
 	for _, it := range op.Items {
 		for _, target := range it.Targets {
 			name := it.Key.Name + "@" + target.Addr.String()
@@ -178,7 +186,8 @@ func (r *rig) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task,
 				name = it.Key.Name + "@" + string(target.Agent)
 			}
 			s.names = append(s.names, name)
-			a := gozzard.Attempt{Op: gozzard.NewOpID(), Agent: target.Agent, Addr: target.Addr, Key: it.Key, Action: it.Action, ResultKey: target.ResultKey,
+			a := gozzard.Attempt{Op: gozzard.NewOpID(), Agent: target.Agent, Addr: target.Addr, Key: it.Key,
+				Action: it.Action, ResultKey: target.ResultKey,
 				Labels: it.Labels, Spec: gozzard.EncodeSpec(it.Spec), State: gozzard.AttemptDispatched, Session: 1}
 			if !r.open[name] {
 				a.State, a.Outcome = r.verdict(name)
@@ -216,7 +225,8 @@ func (r *rig) verdict(name string) (gozzard.AttemptState, gozzard.Outcome) {
 }
 
 // Await implements rollout.Plane.
-func (r *rig) Await(ctx context.Context, who gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
+func (r *rig) Await(ctx context.Context, who gozzard.Caller, id gozzard.TaskID,
+	limit time.Duration) (record.TaskResults, error) {
 	seq, _ := id.Seq()
 	for end := time.Now().Add(limit); ; {
 		task, err := r.store.Task(ctx, seq)

@@ -33,7 +33,8 @@ func TestTE6JobsNeedRights(t *testing.T) {
 	same(t, "job", j.State, record.JobFailed)
 	same(t, "rights of the operation", r.sent[0].op.Caller.Rights, now)
 
-	viewer, foreign := with(gozzard.Grant{Role: gozzard.RoleViewer}), with(gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{biz + 1}})
+	viewer, foreign := with(gozzard.Grant{Role: gozzard.RoleViewer}),
+		with(gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{biz + 1}})
 	starter := with(gozzard.Grant{Role: gozzard.RoleOperator, Actions: []gozzard.Action{gozzard.ActionStart}})
 	for _, who := range []gozzard.Caller{viewer, foreign, starter, {App: caller.App, User: caller.User}} {
 		_, err = r.runner.Create(t.Context(), record.JobRequest{Caller: who, Biz: biz, Action: gozzard.ActionStop})
@@ -88,9 +89,11 @@ func TestTI3JobsOfSomeHosts(t *testing.T) {
 	if err != nil || n != 1 || jobs[0].ID != own.ID {
 		t.Errorf("%d jobs: %+v %v", n, jobs, err)
 	}
-	if n, _, err := r.runner.Jobs(t.Context(), some, record.JobFilter{Biz: biz, Users: []string{caller.User}, Limit: -1}); n != 0 || err != nil {
+	if n, _, err := r.runner.Jobs(t.Context(), some,
+		record.JobFilter{Biz: biz, Users: []string{caller.User}, Limit: -1}); n != 0 || err != nil {
 		t.Errorf("%d jobs of another: %v", n, err)
 	}
+
 	if n, _, err := r.runner.Jobs(t.Context(), caller, record.JobFilter{Biz: biz, Limit: -1}); n != 2 || err != nil {
 		t.Errorf("%d jobs of all: %v", n, err)
 	}

@@ -17,7 +17,8 @@ type Plane interface {
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
 	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
-	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults,
+		error)
 	May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool
 }
 
@@ -89,7 +90,8 @@ func New(o Options) *Runner {
 	}
 
 	return &Runner{
-		o: o, wake: make(chan struct{}, 1), jobs: make(chan struct{}, maxJobs), sending: make(chan struct{}, maxSending), driven: map[int64]bool{},
+		o: o, wake: make(chan struct{}, 1), jobs: make(chan struct{}, maxJobs),
+		sending: make(chan struct{}, maxSending), driven: map[int64]bool{},
 		most: record.MaxTargets, look: time.Minute,
 	}
 }

@@ -52,5 +52,6 @@ func benchReports() map[string]*gozzard.Report {
 	for i := range plain.Statuses {
 		plain.Statuses[i].Labels = nil
 	}
-	return map[string]*gozzard.Report{"status100": plain, "status100labelled": statusReport(100), "results": reports()["results"]}
+	return map[string]*gozzard.Report{"status100": plain, "status100labelled": statusReport(100),
+		"results": reports()["results"]}
 }

@@ -46,8 +46,9 @@ func TestLabelsApart(t *testing.T) {
 	}
 
 	want := map[string]map[string]string{
-		"one": {"a": "1"}, "two": {"a": "1", "b": "2"}, "three": {"a": "1", "b": "3", "c": "3"}, "four": {"a": "1"}, "five": nil,
-		"six": {"a": "1", "b": "2"},
+		"one": {"a": "1"}, "two": {"a": "1", "b": "2"}, "three": {"a": "1", "b": "3", "c": "3"}, "four": {"a": "1"},
+		"five": nil,
+		"six":  {"a": "1", "b": "2"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -41,7 +41,8 @@ var (
 		return nil
 	})
 	genRef = rapid.Custom(func(t *rapid.T) gozzard.AttemptRef {
-		return gozzard.AttemptRef{Task: gozzard.TaskSeq(rapid.Int64().Draw(t, "task")), Index: rapid.Int32().Draw(t, "index")}
+		return gozzard.AttemptRef{Task: gozzard.TaskSeq(rapid.Int64().Draw(t, "task")),
+			Index: rapid.Int32().Draw(t, "index")}
 	})
 	genAddr = rapid.Custom(func(t *rapid.T) gozzard.HostAddr {
 		id := genID.Draw(t, "ip")
@@ -73,7 +74,8 @@ func fill(t *rapid.T, p any) {
 }
 
 var genOpReport = rapid.Custom(func(t *rapid.T) gozzard.OpReport {
-	r := gozzard.OpReport{ID: genOpID.Draw(t, "id"), Ref: genRef.Draw(t, "ref"), Phase: gozzard.Phase(rapid.IntRange(0, 5).Draw(t, "phase"))}
+	r := gozzard.OpReport{ID: genOpID.Draw(t, "id"), Ref: genRef.Draw(t, "ref"),
+		Phase: gozzard.Phase(rapid.IntRange(0, 5).Draw(t, "phase"))}
 	fill(t, &r.Outcome)
 	r.Outcome.Code = gozzard.Code(genText.Draw(t, "code"))
 	if rapid.Bool().Draw(t, "detail") {
@@ -155,7 +157,8 @@ var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 	c.Ops = listOf(rapid.Custom(func(t *rapid.T) gozzard.Op {
 		op := gozzard.Op{
 			ID: genOpID.Draw(t, "id"), Ref: genRef.Draw(t, "ref"), Gen: rapid.Uint64().Draw(t, "gen"),
-			Action: gozzard.Action(rapid.Uint8().Draw(t, "action")), Key: genKey.Draw(t, "key"), Labels: genLabels.Draw(t, "labels"),
+			Action: gozzard.Action(rapid.Uint8().Draw(t, "action")), Key: genKey.Draw(t, "key"),
+			Labels: genLabels.Draw(t, "labels"),
 		}
 		if spec := rapid.SliceOf(rapid.Byte()).Draw(t, "spec"); len(spec) > 0 {
 			op.Spec = spec

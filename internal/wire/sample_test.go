@@ -18,21 +18,24 @@ func opID(n byte) gozzard.OpID {
 
 // commands has one command of each kind, with every field of the domain types set somewhere.
 func commands() map[string]*gozzard.Command {
-	spec := &gozzard.Spec{Identity: gozzard.Identity{ProcName: "nginx", PIDPath: "/run/nginx.pid"}, Policy: gozzard.DefaultPolicy()}
+	spec := &gozzard.Spec{Identity: gozzard.Identity{ProcName: "nginx", PIDPath: "/run/nginx.pid"},
+		Policy: gozzard.DefaultPolicy()}
 	return map[string]*gozzard.Command{
 		"welcome": {Version: 1, Kind: gozzard.CommandWelcome, Session: 7, Interval: 30 * time.Second},
 		"greet":   {Version: 1, Kind: gozzard.CommandGreet, Session: 1 << 63},
 		"operate": {Version: 1, Kind: gozzard.CommandOperate, Session: 7, Ops: []gozzard.Op{
 			{
 				ID: opID(1), Ref: gozzard.AttemptRef{Task: 42, Index: 3}, Gen: 42, Action: gozzard.ActionStart,
-				Key: gozzard.Key{Namespace: "gsekit", Name: "nginx-1"}, Labels: map[string]string{"biz": "2", "": "", "zone": "深圳"},
-				Spec: gozzard.EncodeSpec(spec),
+				Key:    gozzard.Key{Namespace: "gsekit", Name: "nginx-1"},
+				Labels: map[string]string{"biz": "2", "": "", "zone": "深圳"},
+				Spec:   gozzard.EncodeSpec(spec),
 			},
 			{ID: opID(2), Ref: gozzard.AttemptRef{Task: -1, Index: -9}, Action: gozzard.ActionQuery},
 			{},
 		}},
 		"cancel": {Version: 1, Kind: gozzard.CommandCancel, Session: 7, Cancel: []gozzard.OpID{opID(3), {}, opID(4)}},
-		"ack":    {Version: 1, Kind: gozzard.CommandAck, Session: 7, Acked: []gozzard.OpID{opID(5)}, AckRound: 11, Beat: 12},
+		"ack": {Version: 1, Kind: gozzard.CommandAck, Session: 7, Acked: []gozzard.OpID{opID(5)}, AckRound: 11,
+			Beat: 12},
 		"groups": {Version: 1, Kind: gozzard.CommandGroups, Session: 7, Groups: []gozzard.Group{
 			{Namespace: "gse", ID: "pool", CPULimit: 12.5, MemLimit: 30, CPUWeight: 1, MemWeight: -1}, {},
 		}},
@@ -52,24 +55,31 @@ func reports() map[string]*gozzard.Report {
 	return map[string]*gozzard.Report{
 		"hello": {Version: 1, Kind: gozzard.ReportHello, Session: 8, Journal: journal, Hello: &gozzard.Hello{
 			Host: gozzard.HostInfo{
-				Agent: "0a1b", Hostname: "web-1", OS: "linux", Arch: "amd64", Version: "0.1.0", BootID: "b00t", StartedAt: 1700000000, CPUs: 8,
+				Agent: "0a1b", Hostname: "web-1", OS: "linux", Arch: "amd64", Version: "0.1.0", BootID: "b00t",
+				StartedAt: 1700000000, CPUs: 8,
 				MemBytes: 32 << 30, Degraded: []string{"no cgroup v2", ""}, Mode: gozzard.ModeCap,
 				Addrs: []gozzard.HostAddr{
-					{Cloud: 1, IP: netip.MustParseAddr("10.0.0.1")}, {IP: netip.MustParseAddr("2001:db8::1")}, {Cloud: -3},
+					{Cloud: 1, IP: netip.MustParseAddr("10.0.0.1")}, {IP: netip.MustParseAddr("2001:db8::1")},
+					{Cloud: -3},
 				},
 			},
-			Open: []gozzard.OpReport{{ID: opID(6), Ref: gozzard.AttemptRef{Task: 5, Index: 1}, Phase: gozzard.PhaseBegun}, {}},
+			Open: []gozzard.OpReport{{ID: opID(6), Ref: gozzard.AttemptRef{Task: 5, Index: 1},
+				Phase: gozzard.PhaseBegun}, {}},
 		}},
 		"results": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
 			{
 				ID: opID(1), Ref: gozzard.AttemptRef{Task: 42, Index: 3}, Phase: gozzard.PhaseDone,
-				Outcome: gozzard.Outcome{Code: gozzard.CodeCommandFailed, Message: "exit status 3\nno such file", Hosted: true, Forced: true},
+				Outcome: gozzard.Outcome{Code: gozzard.CodeCommandFailed, Message: "exit status 3\nno such file",
+					Hosted: true, Forced: true},
 			},
-			{ID: opID(2), Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Detail: &gozzard.Detail{
-				PID: -1, Hosted: true, Cmdline: "nginx -g 'daemon off;'", Version: "1.27", Health: "ok", CPU: 0.1, CPUAvg: 1e-9, Mem: 12.5,
-				MemKB: 123456, Stat: "S", UTime: 1, STime: 2, Threads: 3, StartedAt: 4, Elapsed: 5, RegisteredAt: 6, LastStart: 7, ReportedAt: 8,
-				ZoneOffset: -3600,
-			}}},
+			{ID: opID(2), Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Code: gozzard.CodeOK,
+				Detail: &gozzard.Detail{
+					PID: -1, Hosted: true, Cmdline: "nginx -g 'daemon off;'", Version: "1.27", Health: "ok", CPU: 0.1,
+					CPUAvg: 1e-9, Mem: 12.5,
+					MemKB: 123456, Stat: "S", UTime: 1, STime: 2, Threads: 3, StartedAt: 4, Elapsed: 5, RegisteredAt: 6,
+					LastStart: 7, ReportedAt: 8,
+					ZoneOffset: -3600,
+				}}},
 			{ID: opID(3), Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Detail: &gozzard.Detail{}}},
 			{ID: opID(4), Phase: gozzard.PhaseNever},
 		}},
@@ -77,7 +87,8 @@ func reports() map[string]*gozzard.Report {
 		"heartbeat": {Version: 1, Kind: gozzard.ReportHeartbeat, Session: 8, Journal: journal, Beat: 99},
 		"events": {Version: 1, Kind: gozzard.ReportEvents, Session: 8, Journal: journal, Events: []gozzard.Event{
 			{
-				Seq: 5, Key: gozzard.Key{Namespace: "gse", Name: "网关"}, Kind: gozzard.EventExited, At: 1700000000123, PID: 77, Code: -1, Signal: "SIGSEGV",
+				Seq: 5, Key: gozzard.Key{Namespace: "gse", Name: "网关"}, Kind: gozzard.EventExited, At: 1700000000123,
+				PID: 77, Code: -1, Signal: "SIGSEGV",
 				Core: true, Message: "ended by SIGSEGV",
 			},
 			{Seq: 6, Kind: gozzard.EventLimitExceeded}, {},
@@ -98,10 +109,13 @@ func statusReport(n int) *gozzard.Report {
 		r.Statuses = append(r.Statuses, gozzard.Status{
 			Key:    gozzard.Key{Namespace: "gsekit", Name: fmt.Sprintf("worker-%04d", i)},
 			Labels: map[string]string{"proc_name": "worker", "bk_process_id": fmt.Sprint(1000 + i)},
-			Wanted: gozzard.StateRunning, State: gozzard.StateStopped, Hosted: true, PID: int32(i) - 1, Version: "2.4.1", Message: "stopped by hand",
-			RegisteredAt: 1700000000, StartedAt: 1700000100, ReportedAt: 1700003600, CPU: 1.25, Mem: 0.5, FD: 64, Disk: 1 << 40, Net: -1,
+			Wanted: gozzard.StateRunning, State: gozzard.StateStopped, Hosted: true, PID: int32(i) - 1,
+			Version: "2.4.1", Message: "stopped by hand",
+			RegisteredAt: 1700000000, StartedAt: 1700000100, ReportedAt: 1700003600, CPU: 1.25, Mem: 0.5, FD: 64,
+			Disk: 1 << 40, Net: -1,
 		})
 	}
+
 	r.Removed = []gozzard.Key{{Namespace: "gsekit", Name: "gone"}, {}}
 	return r
 }

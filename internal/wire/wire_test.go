@@ -78,7 +78,8 @@ func TestRefused(t *testing.T) {
 		labels = append(labels, 0x1a, 3, 0x0a, 1, byte(i)+1)
 	}
 
-	long := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), strings.Repeat("x", wire.MaxString+1))
+	long := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType),
+		strings.Repeat("x", wire.MaxString+1))
 	many := append([]byte(nil), head...)
 	for range wire.MaxStatuses + 1 {
 		many = append(many, 8<<3|2, 0)
@@ -93,16 +94,17 @@ func TestRefused(t *testing.T) {
 		in   []byte
 		text string
 	}{
-		"nothing":          {nil, "empty"},
-		"no version":       {[]byte{2 << 3, 1}, "does not begin with its version"},
-		"version 0":        {[]byte{1 << 3, 0, 2 << 3, 1}, "no version"},
-		"two versions":     {append(append([]byte(nil), head...), 1<<3, 1), "comes twice"},
-		"no kind":          {[]byte{1 << 3, 1}, "no kind"},
-		"unknown kind":     {[]byte{1 << 3, 1, 2 << 3, 9}, "9 is more than 7"},
-		"wrong wire type":  {[]byte{1 << 3, 1, 2<<3 | 2, 1, 1}, "wire type"},
-		"group":            {append(append([]byte(nil), head...), 99<<3&0x7f|3|0x80, 6, 0), "group"},
-		"truncated":        {field(8, []byte("abcdef"))[:len(head)+4], "unexpected EOF"},
-		"length past end":  {append(append([]byte(nil), head...), 8<<3|2, 0xff, 0xff, 0xff, 0xff, 0x07), "unexpected EOF"},
+		"nothing":         {nil, "empty"},
+		"no version":      {[]byte{2 << 3, 1}, "does not begin with its version"},
+		"version 0":       {[]byte{1 << 3, 0, 2 << 3, 1}, "no version"},
+		"two versions":    {append(append([]byte(nil), head...), 1<<3, 1), "comes twice"},
+		"no kind":         {[]byte{1 << 3, 1}, "no kind"},
+		"unknown kind":    {[]byte{1 << 3, 1, 2 << 3, 9}, "9 is more than 7"},
+		"wrong wire type": {[]byte{1 << 3, 1, 2<<3 | 2, 1, 1}, "wire type"},
+		"group":           {append(append([]byte(nil), head...), 99<<3&0x7f|3|0x80, 6, 0), "group"},
+		"truncated":       {field(8, []byte("abcdef"))[:len(head)+4], "unexpected EOF"},
+		"length past end": {append(append([]byte(nil), head...), 8<<3|2, 0xff, 0xff, 0xff, 0xff, 0x07),
+			"unexpected EOF"},
 		"bad UTF-8":        {status(0x12, 2, 0xc3, 0x28), "not valid UTF-8"},
 		"long string":      {field(8, long), "at most 65536"},
 		"labels":           {field(8, labels), "more than 64 labels"},
@@ -142,9 +144,11 @@ func TestModeOfANewerAgent(t *testing.T) {
 // What the writer lets out is always taken in by the reader: a refused result would be repeated for ever.
 func TestHostileTextIsRepairedOnTheWayOut(t *testing.T) {
 	long := strings.Repeat("鹅", wire.MaxString/3+5)
-	for _, s := range []string{"a\xff\xfeb", long, long[1:], strings.Repeat("\xff", wire.MaxString*2), strings.Repeat("a", wire.MaxString-1) + "é"} {
+	for _, s := range []string{"a\xff\xfeb", long, long[1:], strings.Repeat("\xff", wire.MaxString*2),
+		strings.Repeat("a", wire.MaxString-1) + "é"} {
 		in := &gozzard.Report{Kind: gozzard.ReportResults, Results: []gozzard.OpReport{{Outcome: gozzard.Outcome{
-			Message: s, Detail: &gozzard.Detail{Cmdline: s, CPU: math.NaN(), Mem: math.Inf(1), CPUAvg: math.Copysign(0, -1)},
+			Message: s, Detail: &gozzard.Detail{Cmdline: s, CPU: math.NaN(), Mem: math.Inf(1),
+				CPUAvg: math.Copysign(0, -1)},
 		}}}}
 		r, err := wire.DecodeReport(wire.AppendReport(nil, in))
 		if err != nil {
@@ -168,7 +172,8 @@ func TestResultSharesNoMemoryWithInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(b)
-	if got.Ops[0].Key.Name != "nginx-1" || string(got.Ops[0].Spec) != string(c.Ops[0].Spec) || got.Ops[0].ID != c.Ops[0].ID {
+	if got.Ops[0].Key.Name != "nginx-1" || string(got.Ops[0].Spec) != string(c.Ops[0].Spec) ||
+		got.Ops[0].ID != c.Ops[0].ID {
 		t.Errorf("the result changed with the input: %+v", got.Ops[0])
 	}
 }

@@ -19,7 +19,8 @@ func FuzzParse(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, seed := range []string{
 		"a: 1\nb: [x, {y: z}]\nc:\n- d: 'e'\n  f: \"g\\n\"\n- |\n  h\n",
-		`{"a": [1, -2.5e3, {"b": null}], "c": "\ud83d\ude00\"\/"}`, "- - a\n  - b\n-\n  c: d # e\n", "---\na: |-\n  b\n\n c\n...\n",
+		`{"a": [1, -2.5e3, {"b": null}], "c": "\ud83d\ude00\"\/"}`, "- - a\n  - b\n-\n  c: d # e\n",
+		"---\na: |-\n  b\n\n c\n...\n",
 	} {
 		z.Add([]byte(seed))
 	}

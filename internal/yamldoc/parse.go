@@ -17,7 +17,8 @@ const (
 // Parse reads a file. Its error is an *Error.
 func Parse(src []byte) (_ *Node, err error) {
 	if len(src) > MaxSize {
-		return nil, &Error{Line: 1, Text: fmt.Sprintf("the document has %d bytes, at most %d are allowed", len(src), MaxSize)}
+		return nil, &Error{Line: 1, Text: fmt.Sprintf("the document has %d bytes, at most %d are allowed", len(src),
+			MaxSize)}
 	}
 
 	p := &parser{src: strings.TrimPrefix(string(src), "\ufeff"), line: 1}

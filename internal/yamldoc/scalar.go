@@ -46,7 +46,8 @@ func (p *parser) plainText(flow bool) string {
 	from, to := p.pos, p.pos
 	for ; !lineEnd(p.peek()); p.pos++ {
 		c := p.peek()
-		if c == ':' && (blank(p.at(p.pos+1)) || flow && flowSign(p.at(p.pos+1))) || flow && flowSign(c) || c == '#' && p.pos > from && blank(p.src[p.pos-1]) {
+		if c == ':' && (blank(p.at(p.pos+1)) || flow && flowSign(p.at(p.pos+1))) || flow && flowSign(c) || c == '#' &&
+			p.pos > from && blank(p.src[p.pos-1]) {
 			break
 		}
 		if c != ' ' && c != '\t' {

@@ -45,7 +45,8 @@ var readable = []struct {
 	{"nested", "a:\n  b:\n    c: 1\n  d: 2\ne: 3\n", m{"a": m{"b": m{"c": "1"}, "d": "2"}, "e": "3"}},
 	{"list", "- 1\n- a\n-\n- b: 1\n  c: 2\n", l{"1", "a", nil, m{"b": "1", "c": "2"}}},
 	{"list in the key's column", "a:\n- 1\n- 2\nb: 3\n", m{"a": l{"1", "2"}, "b": "3"}},
-	{"list below its key", "a:\n  - x: 1\n    y:\n    - 2\n  - x: 3\n", m{"a": l{m{"x": "1", "y": l{"2"}}, m{"x": "3"}}}},
+	{"list below its key", "a:\n  - x: 1\n    y:\n    - 2\n  - x: 3\n",
+		m{"a": l{m{"x": "1", "y": l{"2"}}, m{"x": "3"}}}},
 	{"lists in lists", "- - 1\n  - 2\n- - 3\n", l{l{"1", "2"}, l{"3"}}},
 	{"item on the next line", "-\n  a: 1\n- \n  - 2\n", l{m{"a": "1"}, l{"2"}}},
 	{"flow", "a: [1, {b: c}, 'x, y', \"z\"]\n", m{"a": l{"1", m{"b": "c"}, "x, y", "z"}}},
@@ -53,7 +54,8 @@ var readable = []struct {
 	{"flow with trailing commas", "[1, 2,]", l{"1", "2"}},
 	{"flow without values", "{a: , b: }", m{"a": nil, "b": nil}},
 	{"empty flows", "a: []\nb: {}\n", m{"a": l{}, "b": m{}}},
-	{"JSON", `{"a":1,"b":[true,null,"\u4e2d\/\ud83d\ude00"],"c":{"":-1.5e3}}`, m{"a": "1", "b": l{"true", nil, "中/😀"}, "c": m{"": "-1.5e3"}}},
+	{"JSON", `{"a":1,"b":[true,null,"\u4e2d\/\ud83d\ude00"],"c":{"":-1.5e3}}`,
+		m{"a": "1", "b": l{"true", nil, "中/😀"}, "c": m{"": "-1.5e3"}}},
 	{"JSON over lines", "{\n\t\"a\": 1,\n\t\"b\": [\n\t\t2\n\t]\n}\n", m{"a": "1", "b": l{"2"}}},
 	{"colons", "a: http://x:80/y\nb: c:d\n'e: f': g\n", m{"a": "http://x:80/y", "b": "c:d", "e: f": "g"}},
 	{"colons in flow", "{a: http://x:80/y, \"b\":c}", m{"a": "http://x:80/y", "b": "c"}},
@@ -191,7 +193,8 @@ func TestScalars(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	if _, err := yamldoc.Parse(make([]byte, yamldoc.MaxSize+1)); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := yamldoc.Parse(make([]byte, yamldoc.MaxSize+1)); err == nil ||
+		!strings.Contains(err.Error(), "at most") {
 		t.Errorf("got %v", err)
 	}
 }

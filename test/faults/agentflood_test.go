@@ -102,7 +102,9 @@ func TestTD3AgentFlood(t *testing.T) {
 	s := ft.StartServer(t, "", "--report-interval=10s")
 	sim := s.StartSim(t, *floodHosts, "--log-level=info")
 	online := func() int { return int(metric(t, s, `gozzard_agents{online="true"}`)) }
-	ft.Until(t, 3*time.Minute, func() string { return fmt.Sprintf("%d hosts are online", online()) }, func() bool { return online() == *floodHosts })
+	ft.Until(t, 3*time.Minute, func() string { return fmt.Sprintf("%d hosts are online", online()) },
+		func() bool { return online() == *floodHosts })
+
 	_, base, n0 := valid(t, s, *agentFlood/2)
 	sessions := sim.Sessions()
 
@@ -114,15 +116,20 @@ func TestTD3AgentFlood(t *testing.T) {
 	secret, _, _ := strings.Cut(string(join), " ")
 	rows := make([]gozzard.Status, 400)
 	for i := range rows {
-		rows[i] = gozzard.Status{Key: gozzard.Key{Namespace: "evil", Name: "p" + strconv.Itoa(i)}, State: gozzard.StateRunning, PID: int32(i)}
+		rows[i] = gozzard.Status{Key: gozzard.Key{Namespace: "evil", Name: "p" + strconv.Itoa(i)},
+			State: gozzard.StateRunning, PID: int32(i)}
 	}
 
 	e := &evilAgent{addr: s.Agents, secret: secret, stop: make(chan struct{}),
-		payload: wire.AppendReport(nil, &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus, Session: 1, Statuses: rows})}
+		payload: wire.AppendReport(nil, &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus,
+			Session: 1, Statuses: rows})}
 	done := make(chan struct{})
 	go func() { e.run(); close(done) }()
 	p50, p99, n := valid(t, s, *agentFlood)
-	ft.Until(t, 2*time.Minute, func() string { return "the agent that floods is let go on: " + s.Output() }, func() bool { return e.kept.Load() > 0 })
+
+	ft.Until(t, 2*time.Minute, func() string { return "the agent that floods is let go on: " + s.Output() },
+		func() bool { return e.kept.Load() > 0 })
+
 	low := online()
 	for end := time.Now().Add(*agentFlood / 2); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		low = min(low, online())
@@ -133,12 +140,15 @@ func TestTD3AgentFlood(t *testing.T) {
 	refused := metric(t, s, `gozzard_security_refused_total{rule="agent_flood"}`)
 	fmt.Printf("threat TD3: %d messages (%d MiB) published by one agent, %.0f refused unread, put out %d times, %d attempts to come back refused; of %d others %d lost their session; "+
 		"valid callers: %d requests, p50 %s, p99 %.2f times that of before (%s of %d); server has %d MiB\n",
-		e.sent.Load(), e.bytes.Load()>>20, refused, e.putOut.Load(), e.kept.Load(), *floodHosts, max(*floodHosts-low, sim.Sessions()-sessions),
+		e.sent.Load(), e.bytes.Load()>>20, refused, e.putOut.Load(), e.kept.Load(), *floodHosts,
+		max(*floodHosts-low, sim.Sessions()-sessions),
 		n, p50.Round(time.Microsecond), float64(p99)/float64(base), base.Round(time.Microsecond), n0, s.RSS()>>20)
 
 	if low != *floodHosts || sim.Sessions() != sessions {
-		t.Errorf("only %d of %d agents stayed online, %d opened a new session", low, *floodHosts, sim.Sessions()-sessions)
+		t.Errorf("only %d of %d agents stayed online, %d opened a new session", low, *floodHosts,
+			sim.Sessions()-sessions)
 	}
+
 	if refused == 0 || !strings.Contains(s.Output(), "is put out") {
 		t.Error("the agent that floods was not refused for that")
 	}
@@ -149,7 +159,9 @@ func TestTD3FlagIsShown(t *testing.T) {
 	s := ft.StartServer(t, "")
 	sim := s.StartSim(t, 3)
 	online := func() int { return int(metric(t, s, `gozzard_agents{online="true"}`)) }
-	ft.Until(t, time.Minute, func() string { return fmt.Sprintf("%d hosts are online", online()) }, func() bool { return online() == 3 })
+	ft.Until(t, time.Minute, func() string { return fmt.Sprintf("%d hosts are online", online()) },
+		func() bool { return online() == 3 })
+
 	sim.Kill(15) // one of its hosts has a bad day
 	join, err := os.ReadFile(filepath.Join(s.Data, "join.secret"))
 	if err != nil {
@@ -180,9 +192,11 @@ func TestTD3FlagIsShown(t *testing.T) {
 	}
 
 	flagged := slices.DeleteFunc(page.Hosts, func(h struct{ Agent, Flag string }) bool { return h.Flag == "" })
-	if len(flagged) != 1 || flagged[0].Agent != "sim-00001" || !strings.Contains(flagged[0].Flag, "muted until") || !strings.Contains(flagged[0].Flag, "cannot be read") {
+	if len(flagged) != 1 || flagged[0].Agent != "sim-00001" || !strings.Contains(flagged[0].Flag, "muted until") ||
+		!strings.Contains(flagged[0].Flag, "cannot be read") {
 		t.Errorf("flags %+v", flagged)
 	}
+
 	if n := metric(t, s, `gozzard_security_refused_total{rule="agent_malformed"}`); n != 10 {
 		t.Errorf("counted %v", n)
 	}

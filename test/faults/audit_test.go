@@ -77,7 +77,8 @@ func TestTR1KilledServer(t *testing.T) {
 						return
 					default:
 					}
-					ans, err := s.Try("operate_proc", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"}, "op_type": 1, "hosts": []ft.J{ft.Host(1)}})
+					ans, err := s.Try("operate_proc", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"},
+						"op_type": 1, "hosts": []ft.J{ft.Host(1)}})
 					var d struct {
 						ID gozzard.TaskID `json:"task_id"`
 					}

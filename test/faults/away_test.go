@@ -43,7 +43,8 @@ func TestP6LeftItsCgroup(t *testing.T) {
 			if c.file != "" {
 				file = "echo " + c.file + " > " + d.PIDFile()
 			}
-			d.Script("start.sh", "echo start >> calls\nsetsid "+strings.ReplaceAll(c.run, "NAME", d.Name)+" 1000000 </dev/null >/dev/null 2>&1 &\necho $! >> stray\necho $! > "+away+"\n"+file)
+			d.Script("start.sh", "echo start >> calls\nsetsid "+strings.ReplaceAll(c.run, "NAME", d.Name)+
+				" 1000000 </dev/null >/dev/null 2>&1 &\necho $! >> stray\necho $! > "+away+"\n"+file)
 			t.Cleanup(func() { killAll(t, stray) })
 			tried++
 			e := operate(t, s.API, d, 0, d.Spec(nil))
@@ -75,7 +76,8 @@ func TestP6LeftItsCgroup(t *testing.T) {
 		}
 	}
 
-	fmt.Printf("fault P6: %d daemons left their cgroup: %d adopted by a right pid file, %d wrong adoptions\n", tried, right, wrong)
+	fmt.Printf("fault P6: %d daemons left their cgroup: %d adopted by a right pid file, %d wrong adoptions\n", tried,
+		right, wrong)
 }
 
 // killAll ends the processes whose pids a start script wrote down.
@@ -91,7 +93,8 @@ func killAll(t *testing.T, list string) {
 			t.Errorf("%s: %v", list, err)
 			continue
 		}
-		if args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(args), "1000000") {
+		if args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil &&
+			strings.Contains(string(args), "1000000") {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -147,7 +150,8 @@ func TestP7Frozen(t *testing.T) {
 					second += max(0, d.Copies()-1)
 				}
 				thaw()
-				ft.Until(t, 20*time.Second, func() string { return "the signal never came" }, func() bool { return d.Count("start") > 1 || d.PID() < 0 })
+				ft.Until(t, 20*time.Second, func() string { return "the signal never came" },
+					func() bool { return d.Count("start") > 1 || d.PID() < 0 })
 				_ = operate(t, s.For(t), d, 4, d.Spec(nil)) // what was not stopped is hosted still
 			}
 
@@ -194,18 +198,20 @@ func TestH1Reboot(t *testing.T) {
 	pid := victim.PID()
 	boot := filepath.Join(t.TempDir(), "boot_id")
 	write(t, boot, []byte("11111111-2222-3333-4444-555555555555\n"))
-	agent.Through("unshare", "--mount", "--propagation", "private", "sh", "-c", "mount --bind '"+boot+"' /proc/sys/kernel/random/boot_id && exec \"$@\"", "sh")
+	agent.Through("unshare", "--mount", "--propagation", "private", "sh", "-c",
+		"mount --bind '"+boot+"' /proc/sys/kernel/random/boot_id && exec \"$@\"", "sh")
 	s.AgainOnline(t, agent)
 	began := time.Now()
 
-	ft.Until(t, time.Minute, func() string { return "not all hosted processes are started after the reboot" }, func() bool {
-		for _, d := range ds[:n] {
-			if d.PID() < 0 {
-				return false
+	ft.Until(t, time.Minute, func() string { return "not all hosted processes are started after the reboot" },
+		func() bool {
+			for _, d := range ds[:n] {
+				if d.PID() < 0 {
+					return false
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
 
 	up := time.Since(began)
 	stop()

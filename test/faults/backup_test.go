@@ -41,7 +41,8 @@ func mustRun(t *testing.T, s *ft.Server, args ...string) string {
 func restored(t *testing.T, s *ft.Server, file, key string, extra ...string) *ft.Server {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "restored")
-	t.Logf("%s", mustRun(t, s, append([]string{"backup", "restore", file, "--identity", key, "--data", dir}, extra...)...))
+	t.Logf("%s", mustRun(t, s, append([]string{"backup", "restore", file, "--identity", key, "--data", dir},
+		extra...)...))
 	credentials, err := os.ReadFile(filepath.Join(s.Data, "credentials.json")) // an admin has his own
 	if err != nil {
 		t.Fatal(err)
@@ -130,10 +131,13 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	if r.Online(1) || r.Online(2) {
 		t.Error("hosts are let in before anybody confirmed them")
 	}
-	if out := mustRun(t, r, "hosts", "confirm-restore"); !strings.Contains(out, "2 host(s) wait") || !strings.Contains(out, "127.0.0.2") {
+	if out := mustRun(t, r, "hosts", "confirm-restore"); !strings.Contains(out, "2 host(s) wait") ||
+		!strings.Contains(out, "127.0.0.2") {
 		t.Errorf("who waits: %s", out)
 	}
-	if out, err := commandOf(t, r, "hosts", "confirm-restore", "--confirm", "3"); err == nil || !strings.Contains(out, "2 host(s) wait to be let in, not 3") {
+
+	if out, err := commandOf(t, r, "hosts", "confirm-restore", "--confirm", "3"); err == nil ||
+		!strings.Contains(out, "2 host(s) wait to be let in, not 3") {
 		t.Errorf("a wrong number is taken: %v %s", err, out)
 	}
 
@@ -179,14 +183,16 @@ func TestTS8RestoreAfterARotation(t *testing.T) {
 	agent := s.StartAgent(t, 1, "")
 	dir := t.TempDir()
 	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "backup.age")
-	mustRun(t, s, "backup", "create", "--data", s.Data, "--to", file, "--recipient", strings.TrimSpace(mustRun(t, s, "backup", "keygen", "--to", key)))
+	mustRun(t, s, "backup", "create", "--data", s.Data, "--to", file, "--recipient",
+		strings.TrimSpace(mustRun(t, s, "backup", "keygen", "--to", key)))
 	mustRun(t, s, "key", "rotate", "--data", s.Data)
 	s.Kill(syscall.SIGTERM)
 	s.Again()
 
 	said := func(n int, what string) {
 		t.Helper()
-		ft.Until(t, time.Minute, func() string { return what + ": " + agent.Output() }, func() bool { return strings.Count(agent.Output(), what) >= n })
+		ft.Until(t, time.Minute, func() string { return what + ": " + agent.Output() },
+			func() bool { return strings.Count(agent.Output(), what) >= n })
 	}
 
 	said(2, "session is open")

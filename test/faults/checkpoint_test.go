@@ -24,7 +24,8 @@ import (
 func TestTR1SignedCheckpoints(t *testing.T) {
 	s := ft.StartServer(t, "", "--audit-checkpoint", "100ms")
 	for range 5 {
-		s.Operate("operate_proc", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"}, "op_type": 1, "hosts": []ft.J{ft.Host(1)}})
+		s.Operate("operate_proc", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"}, "op_type": 1,
+			"hosts": []ft.J{ft.Host(1)}})
 	}
 
 	log := filepath.Join(t.TempDir(), "collected.log")
@@ -37,7 +38,8 @@ func TestTR1SignedCheckpoints(t *testing.T) {
 	}
 
 	verify := func(args ...string) (string, error) {
-		out, err := exec.Command(ft.Binary(t), append([]string{"audit", "verify", "--data", s.Data}, args...)...).CombinedOutput()
+		out, err := exec.Command(ft.Binary(t), append([]string{"audit", "verify", "--data", s.Data},
+			args...)...).CombinedOutput()
 		return string(out), err
 	}
 
@@ -56,7 +58,8 @@ func TestTR1SignedCheckpoints(t *testing.T) {
 	if out, err := verify(); err != nil {
 		t.Errorf("the forged chain should be whole in itself: %v: %s", err, out)
 	}
-	if out, err := verify("--checkpoints", log); err == nil || !strings.Contains(out, "another hash than was expected") {
+	if out, err := verify("--checkpoints", log); err == nil ||
+		!strings.Contains(out, "another hash than was expected") {
 		t.Errorf("a forged audit, by the collected log: %v: %s", err, out)
 	}
 }

@@ -43,14 +43,16 @@ func TestA16Cycles(t *testing.T) {
 		}
 	}
 
-	ft.Until(t, 20*time.Second, func() string { return fmt.Sprintf("%s, were %s", settled(agent), atFirst) }, func() bool {
-		return agent.Descriptors() <= atFirst.descriptors+5
-	})
+	ft.Until(t, 20*time.Second, func() string { return fmt.Sprintf("%s, were %s", settled(agent), atFirst) },
+		func() bool {
+			return agent.Descriptors() <= atFirst.descriptors+5
+		})
 
 	atLast := settled(agent)
 	used := goroutines(t, s, agent)
 	fresh := goroutines(t, s, agent)
-	fmt.Printf("fault A16: %d start/stop cycles: %s, at first %s; %d goroutines, started anew %d\n", n*len(c.ds), atLast, atFirst, used, fresh)
+	fmt.Printf("fault A16: %d start/stop cycles: %s, at first %s; %d goroutines, started anew %d\n", n*len(c.ds),
+		atLast, atFirst, used, fresh)
 
 	if used > fresh+5 {
 		t.Errorf("%d goroutines, %d after a new start", used, fresh)

@@ -92,8 +92,10 @@ func enrolmentTokens(t *testing.T, f *plainFleet) {
 }
 
 func serverIsPinned(t *testing.T, f *plainFleet) {
-	for _, args := range [][]string{{"agent", "--help"}, {"agent", "join", "--help"}, {"server", "--help"}, {"ps", "--help"}} {
-		if help := strings.ToLower(f.gozzard(t, args...)); strings.Contains(help, "insecure") || strings.Contains(help, "skip-verify") || strings.Contains(help, "no-verify") {
+	for _, args := range [][]string{{"agent", "--help"}, {"agent", "join", "--help"}, {"server", "--help"},
+		{"ps", "--help"}} {
+		if help := strings.ToLower(f.gozzard(t, args...)); strings.Contains(help, "insecure") ||
+			strings.Contains(help, "skip-verify") || strings.Contains(help, "no-verify") {
 			t.Errorf("gozzard %q has a way around the check of the server", args)
 		}
 	}
@@ -101,12 +103,14 @@ func serverIsPinned(t *testing.T, f *plainFleet) {
 	parts := strings.Split(strings.TrimSpace(f.gozzard(t, "token", "create")), ".")
 	token := filepath.Join(t.TempDir(), "token")
 	wrong := base64.RawURLEncoding.EncodeToString(make([]byte, 32))
-	if err := os.WriteFile(token, []byte(strings.Join([]string{parts[0], parts[1], parts[2], wrong}, ".")), 0o600); err != nil {
+	if err := os.WriteFile(token, []byte(strings.Join([]string{parts[0], parts[1], parts[2], wrong}, ".")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 
 	dir := filepath.Join(t.TempDir(), "agent")
-	if out, err := f.try("agent", "join", "--server", f.cred.URL, "--token-file", token, "--data", dir, "--ip", "127.0.0.2"); err == nil {
+	if out, err := f.try("agent", "join", "--server", f.cred.URL, "--token-file", token, "--data", dir, "--ip",
+		"127.0.0.2"); err == nil {
 		t.Errorf("joined a server of another pin: %s", out)
 	}
 }
@@ -119,7 +123,8 @@ func defaultPolicy(t *testing.T, f *plainFleet) {
 	}
 
 	for setting, want := range map[string]string{
-		"allow_root": "false", "users": `["@gozzard"]`, "deny_uids": `"1-999"`, "path_prefixes": `["/opt", "/srv", "/data", "/usr/local", "/home"]`, "shell": "true",
+		"allow_root": "false", "users": `["@gozzard"]`, "deny_uids": `"1-999"`,
+		"path_prefixes": `["/opt", "/srv", "/data", "/usr/local", "/home"]`, "shell": "true",
 		"ops": "[start, stop, restart, reload, kill, query, host, unhost]", "max_processes": "2000",
 	} {
 		if !regexp.MustCompile(`(?m)^` + setting + `: ` + regexp.QuoteMeta(want) + `( |$)`).Match(b) {
@@ -142,7 +147,8 @@ func stateIsPrivate(t *testing.T, f *plainFleet) {
 	f.agent.Through("sh", "-c", `shift; exec "`+program+`" "$@"`, "sh")
 
 	for name, path := range map[string]string{
-		"folder": f.state, "policy": filepath.Join(f.state, "policy.yaml"), "program": program, "folder of the program": filepath.Dir(program),
+		"folder": f.state, "policy": filepath.Join(f.state, "policy.yaml"), "program": program,
+		"folder of the program": filepath.Dir(program),
 	} {
 		f.agent.Kill(syscall.SIGKILL)
 		before, err := os.Stat(path)

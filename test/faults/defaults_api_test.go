@@ -24,11 +24,13 @@ func noDefaultSecret(t *testing.T, f *plainFleet) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if a := f.ask(t, "GET", "/healthz", nil); a.status != 200 || regexp.MustCompile(`(?i)version|[0-9]+\.[0-9]+`).MatchString(a.body+a.header.Get("Server")) {
+	if a := f.ask(t, "GET", "/healthz", nil); a.status != 200 ||
+		regexp.MustCompile(`(?i)version|[0-9]+\.[0-9]+`).MatchString(a.body+a.header.Get("Server")) {
 		t.Errorf("/healthz tells %q, %q", a.body, a.header)
 	}
 
-	for _, path := range []string{"/", "/api/v1/hosts", "/api/v1/apps", "/api/v1/processes", "/api/v1/enrol/tokens", "/api/v1/audit", "/debug/pprof/", "/debug/vars"} {
+	for _, path := range []string{"/", "/api/v1/hosts", "/api/v1/apps", "/api/v1/processes", "/api/v1/enrol/tokens",
+		"/api/v1/audit", "/debug/pprof/", "/debug/vars"} {
 		if a := f.ask(t, "GET", path, nil); a.status < 400 {
 			t.Errorf("GET %s without credentials: HTTP %d %s", path, a.status, a.body)
 		}
@@ -48,19 +50,23 @@ func appSecrets(t *testing.T, f *plainFleet) {
 	first := strings.TrimSpace(f.gozzard(t, "app", "create", "rotated", "--asserts-users", "--role", "viewer"))
 	second := strings.TrimSpace(f.gozzard(t, "app", "rotate", "rotated"))
 	for _, secret := range []string{first, second} {
-		if a := f.ask(t, "GET", "/api/v1/whoami", nil, authorizationHeader, f.authorization("rotated", secret)); a.status != 200 {
+		if a := f.ask(t, "GET", "/api/v1/whoami", nil, authorizationHeader,
+			f.authorization("rotated", secret)); a.status != 200 {
 			t.Errorf("one of two secrets: HTTP %d %s", a.status, a.body)
 		}
 	}
 
 	f.gozzard(t, "app", "retire", "rotated")
 
-	if a := f.ask(t, "GET", "/api/v1/whoami", nil, authorizationHeader, f.authorization("rotated", first)); a.status != http.StatusUnauthorized {
+	if a := f.ask(t, "GET", "/api/v1/whoami", nil, authorizationHeader,
+		f.authorization("rotated", first)); a.status != http.StatusUnauthorized {
 		t.Errorf("a retired secret: HTTP %d", a.status)
 	}
 
-	body := `{"bk_app_code":"` + f.cred.App + `","bk_app_secret":"` + f.cred.Secret + `","bk_username":"admin","meta":{"namespace":"gse"},"page":{"start":0,"limit":1}}`
-	if a := f.ask(t, "POST", "/api/c/compapi/v2/gse/sync_proc_status/", strings.NewReader(body)); !strings.Contains(a.body, `"result":true`) {
+	body := `{"bk_app_code":"` + f.cred.App + `","bk_app_secret":"` + f.cred.Secret +
+		`","bk_username":"admin","meta":{"namespace":"gse"},"page":{"start":0,"limit":1}}`
+	if a := f.ask(t, "POST", "/api/c/compapi/v2/gse/sync_proc_status/",
+		strings.NewReader(body)); !strings.Contains(a.body, `"result":true`) {
 		t.Errorf("credentials in the body: %s", a.body)
 	}
 
@@ -111,13 +117,15 @@ func rolesDeny(t *testing.T, f *plainFleet) {
 		return f.ask(t, "GET", "/api/v1/tasks/"+task.ID+"?wait=20s", nil, authorizationHeader, head).body
 	}
 
-	if a := f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader, head); a.status == 200 && strings.Contains(a.body, "127.0.0.1") {
+	if a := f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader, head); a.status == 200 &&
+		strings.Contains(a.body, "127.0.0.1") {
 		t.Errorf("an app without grants sees hosts: %s", a.body)
 	}
 
 	f.gozzard(t, "grant", "add", "--app", "newcomer", "--role", "viewer")
 
-	if a := f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader, head); a.status != 200 || !strings.Contains(a.body, "127.0.0.1") {
+	if a := f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader, head); a.status != 200 ||
+		!strings.Contains(a.body, "127.0.0.1") {
 		t.Errorf("a viewer: HTTP %d %s", a.status, a.body)
 	}
 
@@ -146,17 +154,23 @@ func requestLimits(t *testing.T, f *plainFleet) {
 	if a := f.admin(t, "POST", path, strings.NewReader(`{"op":"`+strings.Repeat("x", 5<<20)+`"}`)); a.status < 400 {
 		t.Errorf("5 MiB: HTTP %d", a.status)
 	}
-	if a := f.admin(t, "POST", path, strings.NewReader(strings.Repeat("[", 40)+strings.Repeat("]", 40))); a.status != http.StatusBadRequest {
+	if a := f.admin(t, "POST", path, strings.NewReader(strings.Repeat("[", 40)+
+		strings.Repeat("]", 40))); a.status != http.StatusBadRequest {
 		t.Errorf("40 levels: HTTP %d %s", a.status, a.body)
 	}
-	if a := f.admin(t, "POST", path, strings.NewReader("\x1f\x8b"), "Content-Encoding", "gzip"); a.status < 400 || a.status >= 500 {
+
+	if a := f.admin(t, "POST", path, strings.NewReader("\x1f\x8b"), "Content-Encoding", "gzip"); a.status < 400 ||
+		a.status >= 500 {
 		t.Errorf("compressed: HTTP %d %s", a.status, a.body)
 	}
-	if a := f.admin(t, "GET", "/api/v1/hosts", nil, "X-Long", strings.Repeat("x", 64<<10)); a.status != http.StatusRequestHeaderFieldsTooLarge {
+
+	if a := f.admin(t, "GET", "/api/v1/hosts", nil, "X-Long",
+		strings.Repeat("x", 64<<10)); a.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a header of 64 KiB: HTTP %d", a.status)
 	}
 
-	a := f.admin(t, "OPTIONS", "/api/v1/hosts", nil, "Origin", "https://evil.example.com", "Access-Control-Request-Method", "GET")
+	a := f.admin(t, "OPTIONS", "/api/v1/hosts", nil, "Origin", "https://evil.example.com",
+		"Access-Control-Request-Method", "GET")
 	b := f.admin(t, "GET", "/api/v1/hosts", nil, "Origin", "https://evil.example.com")
 	for _, a := range []httpAnswer{a, b} {
 		if a.header.Get("Access-Control-Allow-Origin") != "" || a.header.Get("Access-Control-Allow-Methods") != "" {
@@ -164,7 +178,8 @@ func requestLimits(t *testing.T, f *plainFleet) {
 		}
 	}
 
-	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Cache-Control": "no-store", "Strict-Transport-Security": "max-age="} {
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+		"Cache-Control": "no-store", "Strict-Transport-Security": "max-age="} {
 		if !strings.Contains(b.header.Get(name), want) {
 			t.Errorf("%s: %q", name, b.header.Get(name))
 		}
@@ -193,7 +208,8 @@ func sockets(t *testing.T, pid int) (listening []string) {
 			continue
 		}
 		for _, line := range strings.Split(string(b), "\n")[1:] {
-			if w := strings.Fields(line); len(w) > 9 && mine[w[9]] && (strings.HasPrefix(table, "udp") || w[3] == "0A") {
+			if w := strings.Fields(line); len(w) > 9 && mine[w[9]] &&
+				(strings.HasPrefix(table, "udp") || w[3] == "0A") {
 				listening = append(listening, table+" "+w[1])
 			}
 		}
@@ -224,10 +240,13 @@ func beyondLoopback(t *testing.T) {
 		_ = res.Body.Close()
 	}
 
-	if a := f.ask(t, "GET", "/healthz", nil); a.status != 200 || !strings.Contains(a.header.Get("Strict-Transport-Security"), "max-age=") {
+	if a := f.ask(t, "GET", "/healthz", nil); a.status != 200 ||
+		!strings.Contains(a.header.Get("Strict-Transport-Security"), "max-age=") {
 		t.Errorf("HTTP %d %v", a.status, a.header)
 	}
-	if c, err := tls.Dial("tcp", f.listen, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
+
+	if c, err := tls.Dial("tcp", f.listen, &tls.Config{InsecureSkipVerify: true,
+		MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Error("TLS 1.1 is spoken")
 		_ = c.Close()
 	}

@@ -81,7 +81,8 @@ func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 		t.Fatal(err)
 	}
 
-	f.gozzard(t, "backup", "create", "--data", f.data, "--to", file, "--recipient", strings.TrimSpace(f.gozzard(t, "backup", "keygen", "--to", key)))
+	f.gozzard(t, "backup", "create", "--data", f.data, "--to", file, "--recipient",
+		strings.TrimSpace(f.gozzard(t, "backup", "keygen", "--to", key)))
 	f.server.Kill(syscall.SIGTERM)
 	f.gozzard(t, "backup", "restore", file, "--identity", key, "--data", data)
 
@@ -91,18 +92,25 @@ func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 
 	before := f.agent.Sessions()
 	f.data = data
-	f.server = ft.Start(t, "restored", nil, "server", "--data", data, "--listen", f.listen, "--agent-listen", f.agents, "--enrol")
-	ft.Until(t, time.Minute, f.server.Output, func() bool { return strings.Contains(f.server.Output(), `"rule":"restored"`) })
+	f.server = ft.Start(t, "restored", nil, "server", "--data", data, "--listen", f.listen, "--agent-listen",
+		f.agents, "--enrol")
+	ft.Until(t, time.Minute, f.server.Output, func() bool {
+		return strings.Contains(f.server.Output(),
+			`"rule":"restored"`)
+	})
+
 	out := f.gozzard(t, "hosts")
 	if !regexp.MustCompile(`(?m)^0:127\.0\.0\.1 +no .* restored$`).MatchString(out) || f.agent.Sessions() != before {
 		t.Errorf("the host is let in before the admin has looked: %s", out)
 	}
-	if out, err := f.try("agent", "join", "--server", f.cred.URL, "--token-file", unused, "--data", filepath.Join(dir, "new"), "--ip", "127.0.0.9"); err == nil {
+	if out, err := f.try("agent", "join", "--server", f.cred.URL, "--token-file", unused, "--data",
+		filepath.Join(dir, "new"), "--ip", "127.0.0.9"); err == nil {
 		t.Errorf("a token of before the restore: %s", out)
 	}
 
 	helper := strings.TrimSpace(f.gozzard(t, "app", "create", "helper", "--asserts-users", "--role", "enroller"))
-	if a := f.ask(t, "POST", "/api/v1/restore/confirm", strings.NewReader(`{"confirm":1}`), authorizationHeader, f.authorization("helper", helper)); a.status != 403 {
+	if a := f.ask(t, "POST", "/api/v1/restore/confirm", strings.NewReader(`{"confirm":1}`), authorizationHeader,
+		f.authorization("helper", helper)); a.status != 403 {
 		t.Errorf("an enroller confirms a restore: HTTP %d %s", a.status, a.body)
 	}
 
@@ -111,7 +119,8 @@ func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 	f.agent.Again()
 	ft.Until(t, time.Minute, f.agent.Output, func() bool { return f.agent.Sessions() > before })
 
-	if out := f.gozzard(t, "audit", "list"); !strings.Contains(out, "restore:confirm:") || !strings.Contains(out, " restore:2") {
+	if out := f.gozzard(t, "audit", "list"); !strings.Contains(out, "restore:confirm:") ||
+		!strings.Contains(out, " restore:2") {
 		t.Errorf("the audit: %s", out)
 	}
 }

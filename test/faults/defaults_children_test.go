@@ -31,9 +31,11 @@ cat /proc/$$/cgroup) >dump; exec ./start.sh`
 func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 	needs(t)
 	s := ft.StartServer(t, "")
-	agent := s.StartAgent(t, 1, "", "SECRET_OF_THE_AGENT=x", "LD_LIBRARY_PATH=/tmp", "BASH_ENV=/tmp/x", "TZ=Asia/Shanghai")
+	agent := s.StartAgent(t, 1, "", "SECRET_OF_THE_AGENT=x", "LD_LIBRARY_PATH=/tmp", "BASH_ENV=/tmp/x",
+		"TZ=Asia/Shanghai")
 	agent.Kill(syscall.SIGKILL)
-	agent.Through("sh", "-c", `umask 0; exec 7</etc/passwd 8</etc/hostname; exec env --ignore-signal=HUP --ignore-signal=INT --ignore-signal=RTMIN+3 "$@"`, "sh")
+	agent.Through("sh", "-c",
+		`umask 0; exec 7</etc/passwd 8</etc/hostname; exec env --ignore-signal=HUP --ignore-signal=INT --ignore-signal=RTMIN+3 "$@"`, "sh")
 	s.AgainOnline(t, agent)
 	d := ft.NewDaemon(t, openDir(t), "gzchild")
 	d.User = "nobody"
@@ -66,10 +68,14 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 	gid := fmt.Sprint(ft.Credential(t, d.User).Gid)
 	four := func(id string) string { return strings.Join([]string{id, id, id, id}, "\t") }
 	want := []string{
-		"GOZZARD_NAME=" + d.Name, "GOZZARD_NAMESPACE=faults", "GOZZARD_OP_ID=ID", "HOME=/nonexistent", "LANG=C.UTF-8", "LOGNAME=nobody",
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PWD=" + d.Dir, "SHELL=/bin/sh", "TZ=Asia/Shanghai", "USER=nobody",
-		"fd 0 /dev/null", "fd 1 " + log, "fd 2 " + log, "umask 0022", "a session of its own", "Uid:\t" + four(uid), "Gid:\t" + four(gid), "Groups:\t" + gid,
-		"SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000", "CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
+		"GOZZARD_NAME=" + d.Name, "GOZZARD_NAMESPACE=faults", "GOZZARD_OP_ID=ID", "HOME=/nonexistent", "LANG=C.UTF-8",
+		"LOGNAME=nobody",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PWD=" + d.Dir, "SHELL=/bin/sh",
+		"TZ=Asia/Shanghai", "USER=nobody",
+		"fd 0 /dev/null", "fd 1 " + log, "fd 2 " + log, "umask 0022", "a session of its own", "Uid:\t" + four(uid),
+		"Gid:\t" + four(gid), "Groups:\t" + gid,
+		"SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000", "CapInh:\t0000000000000000",
+		"CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
 		"CapAmb:\t0000000000000000", "NoNewPrivs:\t1",
 	}
 	if d := cmp.Diff(want, got); d != "" {

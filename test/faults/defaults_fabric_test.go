@@ -35,8 +35,10 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 	f.agent.Kill(syscall.SIGKILL) // one at a time: two would be a clone
 	defer f.agent.Again()
 	var denied atomic.Int32
-	conn, err := natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewRenewer(m, enrol.Machine(), nil).TLS()), natsgo.TLSHandshakeFirst(), natsgo.NoReconnect(),
-		natsgo.Timeout(30*time.Second), natsgo.Name(enrol.Machine()+"/1"), natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
+	conn, err := natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewRenewer(m, enrol.Machine(), nil).TLS()),
+		natsgo.TLSHandshakeFirst(), natsgo.NoReconnect(),
+		natsgo.Timeout(30*time.Second), natsgo.Name(enrol.Machine()+"/1"),
+		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
 			if strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
 				denied.Add(1)
 			}
@@ -54,7 +56,8 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 			t.Fatal(err)
 		}
 		asked++
-		ft.Until(t, 30*time.Second, func() string { return what + " is not refused" }, func() bool { _ = conn.Flush(); return denied.Load() == asked })
+		ft.Until(t, 30*time.Second, func() string { return what + " is not refused" },
+			func() bool { _ = conn.Flush(); return denied.Load() == asked })
 	}
 
 	for _, s := range []string{">", "op.>", "op.0.another", "res.>", "st.>", "_INBOX.>", "$SYS.>", "$JS.>"} {
@@ -64,7 +67,8 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 		refused("to hear "+s+" in a queue group", err)
 	}
 
-	for _, s := range []string{"res.0.another", "st.0.another", "op.0.another", "op.0." + string(m.Agent), "_INBOX.x", "$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
+	for _, s := range []string{"res.0.another", "st.0.another", "op.0.another", "op.0." + string(m.Agent), "_INBOX.x",
+		"$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
 		refused("to say something on "+s, conn.Publish(s, []byte("x")))
 	}
 }
@@ -79,7 +83,8 @@ func operationsAreSigned(t *testing.T, f *plainFleet) {
 
 	body := `{"action":"stop","namespace":"signed","names":["p"],"hosts":[{"cloud":0,"ip":"127.0.0.1"}]}`
 	ft.Until(t, time.Minute, f.agent.Output, func() bool {
-		return f.admin(t, "POST", "/api/v1/operations", strings.NewReader(body)).status < 300 && len(told(t, f.state)) > 0
+		return f.admin(t, "POST", "/api/v1/operations", strings.NewReader(body)).status < 300 &&
+			len(told(t, f.state)) > 0
 	})
 
 	ring, err := signing.OpenKeyRing(f.state, nil)

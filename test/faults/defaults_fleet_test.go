@@ -46,8 +46,10 @@ type plainFleet struct {
 func startPlain(t *testing.T, ip string, args ...string) *plainFleet {
 	t.Helper()
 	f := &plainFleet{t: t, data: filepath.Join(t.TempDir(), "server"), state: filepath.Join(t.TempDir(), "agent")}
-	f.listen, f.agents = net.JoinHostPort(ip, strconv.Itoa(ft.FreePort(t))), net.JoinHostPort(ip, strconv.Itoa(ft.FreePort(t)))
-	f.server = ft.Start(t, "server", nil, append([]string{"server", "--data", f.data, "--listen", f.listen, "--agent-listen", f.agents}, args...)...)
+	f.listen, f.agents = net.JoinHostPort(ip, strconv.Itoa(ft.FreePort(t))),
+		net.JoinHostPort(ip, strconv.Itoa(ft.FreePort(t)))
+	f.server = ft.Start(t, "server", nil, append([]string{"server", "--data", f.data, "--listen", f.listen,
+		"--agent-listen", f.agents}, args...)...)
 	ft.Until(t, time.Minute, f.server.Output, func() bool {
 		b, err := os.ReadFile(f.credentials())
 		return err == nil && json.Unmarshal(b, &f.cred) == nil && strings.Contains(f.server.Output(), `"msg":"serving"`)
@@ -136,5 +138,6 @@ const authorizationHeader = "X-Bkapi-Authorization"
 
 func (f *plainFleet) admin(t *testing.T, method, path string, body io.Reader, headers ...string) httpAnswer {
 	t.Helper()
-	return f.ask(t, method, path, body, append([]string{authorizationHeader, f.authorization(f.cred.App, f.cred.Secret)}, headers...)...)
+	return f.ask(t, method, path, body, append([]string{authorizationHeader,
+		f.authorization(f.cred.App, f.cred.Secret)}, headers...)...)
 }

@@ -21,7 +21,8 @@ import (
 // agentsAreLimited: with nothing set an enrolled agent that floods is put out, and the one beside it keeps its session.
 func agentsAreLimited(t *testing.T, f *plainFleet) {
 	help := f.gozzard(t, "server", "--help")
-	for flag, want := range map[string]string{"rate-agent": "500", "rate-agent-bytes": "2.097152e\\+06", "rate-hello": "500"} {
+	for flag, want := range map[string]string{"rate-agent": "500", "rate-agent-bytes": "2.097152e\\+06",
+		"rate-hello": "500"} {
 		if !regexp.MustCompile(`--` + flag + ` .*\(default ` + want + `\)`).MatchString(help) {
 			t.Errorf("--%s is not %s without being set", flag, want)
 		}
@@ -33,13 +34,15 @@ func agentsAreLimited(t *testing.T, f *plainFleet) {
 		t.Fatal(err)
 	}
 
-	m, err := enrol.Join(t.Context(), enrol.JoinOptions{Server: f.cred.URL, Token: token, Dir: t.TempDir(), Agent: "flooder", IPs: []netip.Addr{netip.MustParseAddr("127.0.0.77")}, Machine: "m"})
+	m, err := enrol.Join(t.Context(), enrol.JoinOptions{Server: f.cred.URL, Token: token, Dir: t.TempDir(),
+		Agent: "flooder", IPs: []netip.Addr{netip.MustParseAddr("127.0.0.77")}, Machine: "m"})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	connect := func() (*natsgo.Conn, error) {
-		return natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewRenewer(m, "m", nil).TLS()), natsgo.TLSHandshakeFirst(), natsgo.Name("m/1"), natsgo.NoReconnect(),
+		return natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewRenewer(m, "m", nil).TLS()),
+			natsgo.TLSHandshakeFirst(), natsgo.Name("m/1"), natsgo.NoReconnect(),
 			natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}))
 	}
 
@@ -49,7 +52,8 @@ func agentsAreLimited(t *testing.T, f *plainFleet) {
 	}
 
 	defer conn.Close()
-	report := wire.AppendReport(nil, &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus, Session: 1})
+	report := wire.AppendReport(nil, &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus,
+		Session: 1})
 	ft.Until(t, time.Minute, func() string { return "it floods, and nobody ends it" }, func() bool {
 		for range 5000 {
 			if conn.Publish("st.0.flooder", report) != nil {
@@ -69,7 +73,8 @@ func agentsAreLimited(t *testing.T, f *plainFleet) {
 	if n := f.agent.Sessions(); n != sessions {
 		t.Errorf("the agent beside it has %d sessions, before %d", n, sessions)
 	}
-	if body := f.admin(t, "GET", "/metrics", nil).body; !regexp.MustCompile(`refused_total\{rule="agent_flood"\} [1-9]`).MatchString(body) {
+	if body := f.admin(t, "GET", "/metrics",
+		nil).body; !regexp.MustCompile(`refused_total\{rule="agent_flood"\} [1-9]`).MatchString(body) {
 		t.Error("not counted")
 	}
 }

@@ -19,14 +19,16 @@ func stopMany(t *testing.T, f *plainFleet, processes int, confirm string) httpAn
 		names[i] = fmt.Sprintf(`"p%d"`, i)
 	}
 	return f.admin(t, "POST", "/api/v1/operations", strings.NewReader(
-		`{"action":"stop","namespace":"great","names":[`+strings.Join(names, ",")+`],"hosts":[{"cloud":0,"ip":"127.0.0.1"}]`+confirm+`}`))
+		`{"action":"stop","namespace":"great","names":[`+strings.Join(names, ",")+
+			`],"hosts":[{"cloud":0,"ip":"127.0.0.1"}]`+confirm+`}`))
 }
 
 // greatStops: above 500 processes, or 30 % of what the caller sees, the number has to be said again. Apps of
 // BlueKing have a quota.
 func greatStops(t *testing.T, f *plainFleet) {
 	for _, n := range []int{501, 60} { // this fleet has no 200 processes, so that 60 of them would be less than 30 %
-		if a := stopMany(t, f, n, ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, fmt.Sprintf("confirm %d", n)) {
+		if a := stopMany(t, f, n, ""); a.status != http.StatusBadRequest ||
+			!strings.Contains(a.body, fmt.Sprintf("confirm %d", n)) {
 			t.Errorf("a stop of %d processes: HTTP %d %s", n, a.status, a.body)
 		}
 	}
@@ -88,7 +90,8 @@ func defaultIs(t *testing.T, f *plainFleet, flag, want string) {
 func badLoginsWait(t *testing.T, f *plainFleet) {
 	limited := 0
 	for range 15 {
-		if a := f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader, f.authorization(f.cred.App, "wrong")); a.status == http.StatusTooManyRequests {
+		if a := f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader,
+			f.authorization(f.cred.App, "wrong")); a.status == http.StatusTooManyRequests {
 			limited++
 		}
 	}

@@ -24,9 +24,11 @@ import (
 func leastPrivilege(t *testing.T, f *plainFleet) {
 	needs(t, "setpriv")
 	var page hostPage
-	if err := json.Unmarshal([]byte(f.gozzard(t, "hosts", "-o", "json")), &page); err != nil || len(page.Hosts) == 0 || page.Hosts[0].Mode != "root" {
+	if err := json.Unmarshal([]byte(f.gozzard(t, "hosts", "-o", "json")), &page); err != nil ||
+		len(page.Hosts) == 0 || page.Hosts[0].Mode != "root" {
 		t.Errorf("an agent of root: %+v, %v", page, err)
 	}
+
 	if !strings.Contains(f.agent.Output(), `"mode":"root"`) {
 		t.Error("the agent's log does not say its mode")
 	}
@@ -74,7 +76,8 @@ func (l *lodger) daemon(name, account string) *ft.Daemon {
 // says is how the server shows the host, to people who ask.
 func (l *lodger) says() (mode, degraded string) {
 	l.t.Helper()
-	cmd := exec.Command(ft.Binary(l.t), "hosts", "-o", "json", "--credentials", filepath.Join(l.s.Data, "credentials.json"))
+	cmd := exec.Command(ft.Binary(l.t), "hosts", "-o", "json", "--credentials",
+		filepath.Join(l.s.Data, "credentials.json"))
 	out, err := cmd.Output()
 	var page hostPage
 	if err != nil || json.Unmarshal(out, &page) != nil || len(page.Hosts) != 1 {
@@ -86,7 +89,8 @@ func (l *lodger) says() (mode, degraded string) {
 // doctor runs it as the agent's account.
 func (l *lodger) doctor(caps []uintptr, args ...string) string {
 	l.t.Helper()
-	cmd := exec.Command(filepath.Join(l.Dir, "gozzard"), append([]string{"agent", "doctor", "--data", l.State}, args...)...)
+	cmd := exec.Command(filepath.Join(l.Dir, "gozzard"),
+		append([]string{"agent", "doctor", "--data", l.State}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: ft.Credential(l.t, l.Account), AmbientCaps: caps}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -109,7 +113,8 @@ func (l *lodger) refuses(d *ft.Daemon, account, words string) {
 	l.t.Helper()
 	before := len(d.Calls())
 	e := l.as(d, account, 0)
-	if e.Code != 65535 || !strings.HasPrefix(e.Msg, "permission: ") || !strings.Contains(e.Msg, words) || strings.Contains(e.Msg, "\n") {
+	if e.Code != 65535 || !strings.HasPrefix(e.Msg, "permission: ") || !strings.Contains(e.Msg, words) ||
+		strings.Contains(e.Msg, "\n") {
 		l.t.Errorf("start as %q: %+v", account, e)
 	}
 	if len(d.Calls()) != before {
@@ -123,7 +128,8 @@ func (l *lodger) lives(d *ft.Daemon, uid uint32) {
 	must(l.t, operate(l.t, l.s.API, d, 0, d.Spec(nil)), 0)
 	l.runsAs(d, uid)
 
-	if path, err := procfs.New("/proc").Cgroup(d.PID()); err != nil || l.group != "" && !strings.HasPrefix(path, "/"+l.group+"/gozzard/") {
+	if path, err := procfs.New("/proc").Cgroup(d.PID()); err != nil || l.group != "" &&
+		!strings.HasPrefix(path, "/"+l.group+"/gozzard/") {
 		l.t.Errorf("the process is in %s, %v", path, err)
 	}
 
@@ -167,26 +173,30 @@ func (l *lodger) runsAs(d *ft.Daemon, uid uint32) {
 	if all := has.Effective | has.Permitted | has.Inheritable | has.Ambient; all != 0 || !has.NoNewPrivs {
 		l.t.Errorf("%s has the capabilities %#x, NoNewPrivs %v", d.Name, all, has.NoNewPrivs)
 	}
-	if gid := ft.Credential(l.t, d.User).Gid; has.GIDs != [4]uint32{gid, gid, gid, gid} || !slices.Equal(has.Groups, []uint32{gid}) {
+	if gid := ft.Credential(l.t, d.User).Gid; has.GIDs != [4]uint32{gid, gid, gid, gid} ||
+		!slices.Equal(has.Groups, []uint32{gid}) {
 		l.t.Errorf("%s has the groups %v and %v", d.Name, has.GIDs, has.Groups)
 	}
 }
 
 func modeUser(t *testing.T) {
 	t.Parallel()
-	l := startLodger(t, "nobody", nil, `{allow_root: true, users: ["*"], deny_uids: "", path_prefixes: ["/"], trusted_paths: false}`)
+	l := startLodger(t, "nobody", nil,
+		`{allow_root: true, users: ["*"], deny_uids: "", path_prefixes: ["/"], trusted_paths: false}`)
 	uid := ft.Credential(t, "nobody").Uid
 
 	if mode, degraded := l.says(); mode != "user" || !strings.Contains(degraded, "commands run as nobody only") {
 		t.Errorf("mode %q, %s", mode, degraded)
 	}
-	if out := l.doctor(nil); !strings.Contains(out, "mode          user, as nobody: ") || strings.Contains(out, "FAIL") {
+	if out := l.doctor(nil); !strings.Contains(out, "mode          user, as nobody: ") ||
+		strings.Contains(out, "FAIL") {
 		t.Errorf("doctor: %s", out)
 	}
 
 	d := l.daemon("gzuser", "nobody")
 	for _, account := range []string{"root", "daemon", "no-such-account"} { // whatever its policy allows
-		l.refuses(d, account, "this agent runs as nobody in mode user; name that account, or run the agent as root (gozzard-agent.service) or with capabilities (gozzard-agent-cap.service)")
+		l.refuses(d, account,
+			"this agent runs as nobody in mode user; name that account, or run the agent as root (gozzard-agent.service) or with capabilities (gozzard-agent-cap.service)")
 	}
 
 	group := l.delegated("")
@@ -232,7 +242,8 @@ func (l *lodger) delegated(inside string) *os.File {
 
 	l.t.Cleanup(func() {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
-		ft.Until(l.t, time.Minute, func() string { return "cannot remove " + dir }, func() bool { return removeGroups(dir) == nil })
+		ft.Until(l.t, time.Minute, func() string { return "cannot remove " + dir },
+			func() bool { return removeGroups(dir) == nil })
 	})
 
 	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
@@ -285,7 +296,8 @@ func modeCap(t *testing.T) {
 	if mode, degraded := l.says(); mode != "cap" || !strings.Contains(degraded, "mode cap") {
 		t.Errorf("mode %q, %s", mode, degraded)
 	}
-	if out := l.doctor(ft.AgentCaps, "--policy", l.Rules); !strings.Contains(out, "mode          cap, as daemon: ") || strings.Contains(out, "FAIL") {
+	if out := l.doctor(ft.AgentCaps, "--policy", l.Rules); !strings.Contains(out, "mode          cap, as daemon: ") ||
+		strings.Contains(out, "FAIL") {
 		t.Errorf("doctor: %s", out)
 	}
 
@@ -294,7 +306,8 @@ func modeCap(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d.Script("stop.sh", "set -e; echo bye >/dev/stdout\necho stop >> calls\nkill $(cat "+d.PIDFile()+")") // its output is not its own file, and opens all the same
+	// its output is not its own file, and opens all the same
+	d.Script("stop.sh", "set -e; echo bye >/dev/stdout\necho stop >> calls\nkill $(cat "+d.PIDFile()+")")
 	// As the unit does; and its place when memory is short is not its commands'.
 	l.Through("sh", "-c", `echo 500 >/proc/self/oom_score_adj; exec setpriv --no-new-privs -- "$@"`, "sh")
 
@@ -357,7 +370,8 @@ func ended(t *testing.T, p *ft.Program, words string) {
 		t.Fatal("it runs")
 	}
 	out := p.Output()
-	if last := out[strings.LastIndexByte(strings.TrimSpace(out), '\n')+1:]; p.ExitCode() == 0 || !strings.Contains(last, words) {
+	if last := out[strings.LastIndexByte(strings.TrimSpace(out), '\n')+1:]; p.ExitCode() == 0 ||
+		!strings.Contains(last, words) {
 		t.Errorf("exit %d: %s", p.ExitCode(), last)
 	}
 }

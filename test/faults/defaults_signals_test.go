@@ -25,7 +25,8 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	endFirst(t, agent)
 	calls := filepath.Join(t.TempDir(), "calls")
 	agent.Kill(syscall.SIGKILL)
-	agent.Through("strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", calls, "-e", "trace=kill,tkill,tgkill,rt_sigqueueinfo,pidfd_send_signal", "-e", "signal=none")
+	agent.Through("strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", calls, "-e",
+		"trace=kill,tkill,tgkill,rt_sigqueueinfo,pidfd_send_signal", "-e", "signal=none")
 	s.AgainOnline(t, agent)
 	bare := d.Spec(nil) // so that the agent itself does what commands could
 	for _, name := range []string{"stop_cmd", "kill_cmd"} {
@@ -39,7 +40,8 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	own := strconv.Itoa(agent.PID())
 	agent.Kill(syscall.SIGKILL)
 	var trace string
-	ft.Until(t, time.Minute, func() string { return "no signal was seen:\n" + trace }, func() bool { // the tracer writes a little later
+	// the tracer writes a little later
+	ft.Until(t, time.Minute, func() string { return "no signal was seen:\n" + trace }, func() bool {
 		b, _ := os.ReadFile(calls)
 		trace = string(b)
 		return strings.Contains(trace, "SIGTERM") && strings.Contains(trace, "SIGKILL")
@@ -48,7 +50,8 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	for line := range strings.Lines(trace) {
 		call := regexp.MustCompile(`^[0-9]+ +([a-z_]+)\(([0-9-]+)`).FindStringSubmatch(line)
 		switch {
-		case regexp.MustCompile(`^[0-9]+ +<\.\.\. [a-z_]+ resumed>`).MatchString(line): // of a call that was seen when it began
+		// of a call that was seen when it began
+		case regexp.MustCompile(`^[0-9]+ +<\.\.\. [a-z_]+ resumed>`).MatchString(line):
 		case call == nil:
 			t.Errorf("not understood: %s", line)
 		case call[1] != "pidfd_send_signal" && call[2] != own: // its own threads are nobody else's
@@ -57,7 +60,8 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	}
 
 	for _, name := range []string{"SIGTERM", "SIGKILL"} {
-		if !regexp.MustCompile(`(?m)^[0-9]+ +pidfd_send_signal\([0-9]+, ` + name + `, .*( = 0|<unfinished \.\.\.>)$`).MatchString(trace) {
+		if !regexp.MustCompile(`(?m)^[0-9]+ +pidfd_send_signal\([0-9]+, ` + name +
+			`, .*( = 0|<unfinished \.\.\.>)$`).MatchString(trace) {
 			t.Errorf("no %s through a pidfd:\n%s", name, trace)
 		}
 	}

@@ -27,7 +27,8 @@ func localSocket(t *testing.T, f *plainFleet) {
 
 	status := func() (st agentsock.Status) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(f.gozzard(t, "agent", "status", "--data", f.state, "-o", "json")), &st); err != nil {
+		if err := json.Unmarshal([]byte(f.gozzard(t, "agent", "status", "--data", f.state, "-o", "json")),
+			&st); err != nil {
 			t.Fatal(err)
 		}
 		return st
@@ -44,7 +45,8 @@ func localSocket(t *testing.T, f *plainFleet) {
 	ask := func(words string) {
 		t.Helper()
 		for _, verb := range []string{"status", "ps", "reconnect"} {
-			if out, code := stranger.Gozzard(t, f.state, "agent", verb, "--socket", ft.Handed("agent.sock")); code != 4 || !strings.Contains(out, words) {
+			if out, code := stranger.Gozzard(t, f.state, "agent", verb, "--socket",
+				ft.Handed("agent.sock")); code != 4 || !strings.Contains(out, words) {
 				t.Errorf("%s of a stranger: exit %d, %s", verb, code, out)
 			}
 		}

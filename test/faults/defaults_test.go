@@ -72,11 +72,13 @@ func auditIsOn(t *testing.T, f *plainFleet) {
 }
 
 func logsAreJSON(t *testing.T, f *plainFleet) {
-	f.ask(t, "POST", "/api/c/compapi/v2/gse/operate_proc/", strings.NewReader(`{"bk_app_code":"a\u001b[31m\n{\"level\":\"INFO\"}\u2028","bk_app_secret":"x","bk_username":"b\r\n"}`))
+	f.ask(t, "POST", "/api/c/compapi/v2/gse/operate_proc/",
+		strings.NewReader(`{"bk_app_code":"a\u001b[31m\n{\"level\":\"INFO\"}\u2028","bk_app_secret":"x","bk_username":"b\r\n"}`))
 	for name, p := range map[string]*ft.Program{"server": f.server, "agent": f.agent} {
 		for line := range strings.Lines(p.Output()) {
 			line = strings.TrimSuffix(line, "\n")
-			if !json.Valid([]byte(line)) && !strings.HasPrefix(line, "gozzard: ") || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x2028 }) {
+			if !json.Valid([]byte(line)) && !strings.HasPrefix(line, "gozzard: ") ||
+				strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x2028 }) {
 				t.Errorf("the %s logs %q", name, line)
 			}
 		}
@@ -87,8 +89,10 @@ func logsAreJSON(t *testing.T, f *plainFleet) {
 func supplyChain(t *testing.T, _ *plainFleet) {
 	root := filepath.Join("..", "..")
 	for file, want := range map[string]string{
-		"SECURITY.md": `90 days`, "Makefile": `(?s)govulncheck.*release:`, "go.mod": `nats-io/nats-server/v2 v2\.(1[5-9]|[2-9][0-9])\.`,
-		".ci/release": `(?s)cmp .*sbom.*sums.*sign`, "packaging/gozzard-agent.service": `(?s)KillMode=process.*UMask=0077`,
+		"SECURITY.md": `90 days`, "Makefile": `(?s)govulncheck.*release:`,
+		"go.mod":                          `nats-io/nats-server/v2 v2\.(1[5-9]|[2-9][0-9])\.`,
+		".ci/release":                     `(?s)cmp .*sbom.*sums.*sign`,
+		"packaging/gozzard-agent.service": `(?s)KillMode=process.*UMask=0077`,
 	} {
 		b, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil || !regexp.MustCompile(want).Match(b) {

@@ -27,16 +27,19 @@ import (
 func updatesAreSigned(t *testing.T, f *plainFleet) {
 	program, private := []byte("no program at all"), ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	sum := sha256.Sum256(program)
-	m := &release.Manifest{Version: "99.0.0", Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour), Files: []release.File{
-		{Platform: runtime.GOOS + "/" + runtime.GOARCH, Name: "gozzard", Size: int64(len(program)), SHA256: hex.EncodeToString(sum[:])},
-	}}
+	m := &release.Manifest{Version: "99.0.0", Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour),
+		Files: []release.File{
+			{Platform: runtime.GOOS + "/" + runtime.GOARCH, Name: "gozzard", Size: int64(len(program)),
+				SHA256: hex.EncodeToString(sum[:])},
+		}}
 	manifest, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	dir := t.TempDir()
-	for name, text := range map[string][]byte{release.ManifestName: manifest, release.SignatureName: ed25519.Sign(private, manifest), "gozzard": program} {
+	for name, text := range map[string][]byte{release.ManifestName: manifest,
+		release.SignatureName: ed25519.Sign(private, manifest), "gozzard": program} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +48,8 @@ func updatesAreSigned(t *testing.T, f *plainFleet) {
 	refused := func(what, want string) {
 		t.Helper()
 
-		if out, err := f.try("agent", "update", "--data", f.state, "--from", dir); err == nil || !strings.Contains(err.Error(), want) {
+		if out, err := f.try("agent", "update", "--data", f.state, "--from", dir); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s, by the host's admin: %s, %v", what, out, err)
 		}
 
@@ -53,7 +57,8 @@ func updatesAreSigned(t *testing.T, f *plainFleet) {
 		var r client.Roll
 		ft.Until(t, time.Minute, func() string { return what + ": the roll goes on" }, func() bool {
 			var list struct{ Rolls []client.Roll }
-			if err := json.Unmarshal([]byte(f.admin(t, "GET", "/api/v1/rolls", nil).body), &list); err != nil || len(list.Rolls) != 1 {
+			if err := json.Unmarshal([]byte(f.admin(t, "GET", "/api/v1/rolls", nil).body), &list); err != nil ||
+				len(list.Rolls) != 1 {
 				return false // asked too often: this server has its limits
 			}
 			r = list.Rolls[0]

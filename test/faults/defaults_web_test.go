@@ -11,7 +11,8 @@ import (
 // browsersAreHeld: there are no pages yet, so nothing may be run, framed or loaded by one, and what a browser sends
 // by itself lets nobody in from elsewhere.
 func browsersAreHeld(t *testing.T, f *plainFleet) {
-	for _, path := range []string{"/", "/healthz", "/index.html", "/login/oidc", "/api/v1/hosts", "/api/c/compapi/v2/gse/get_agent_status/", "/nothing"} {
+	for _, path := range []string{"/", "/healthz", "/index.html", "/login/oidc", "/api/v1/hosts",
+		"/api/c/compapi/v2/gse/get_agent_status/", "/nothing"} {
 		for _, a := range []httpAnswer{f.ask(t, "GET", path, nil), f.admin(t, "GET", path, nil)} {
 			if csp := a.header.Get("Content-Security-Policy"); csp != "default-src 'none'; frame-ancestors 'none'" {
 				t.Errorf("GET %s: Content-Security-Policy %q", path, csp)
@@ -29,18 +30,21 @@ func browsersAreHeld(t *testing.T, f *plainFleet) {
 	f.gozzard(t, "user", "create", "alice", "--role", "operator")
 	token := strings.TrimSpace(f.gozzard(t, "user", "token", "create", "alice"))
 	from := func(origin string) string {
-		body, err := json.Marshal(map[string]any{"bk_app_code": "portal", "bk_app_secret": secret, "meta": map[string]any{"namespace": "gse"},
+		body, err := json.Marshal(map[string]any{"bk_app_code": "portal", "bk_app_secret": secret,
+			"meta": map[string]any{"namespace": "gse"},
 			"page": map[string]any{"start": 0, "limit": 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return f.ask(t, "POST", "/api/c/compapi/v2/gse/sync_proc_status/", strings.NewReader(string(body)), "Cookie", "bk_token="+token, "Origin", origin).body
+		return f.ask(t, "POST", "/api/c/compapi/v2/gse/sync_proc_status/", strings.NewReader(string(body)), "Cookie",
+			"bk_token="+token, "Origin", origin).body
 	}
 
 	if a := from(f.cred.URL); !strings.Contains(a, `"result":true`) {
 		t.Errorf("a browser's login from this address: %s", a)
 	}
-	if a := from("https://evil.example.com"); !strings.Contains(a, `"result":false`) || !strings.Contains(a, "another site") {
+	if a := from("https://evil.example.com"); !strings.Contains(a, `"result":false`) ||
+		!strings.Contains(a, "another site") {
 		t.Errorf("a browser's login from a page of another site: %s", a)
 	}
 }

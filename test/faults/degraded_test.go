@@ -40,7 +40,8 @@ func TestH3Degraded(t *testing.T) {
 			s.AgainOnline(t, agent)
 			f.untouched("after the agent was killed")
 			cameBack(t, f.ds[0])
-			fmt.Printf("fault H3 %s: %q; %d operations done, what died came back, what runs was found again\n", name, lacks, done)
+			fmt.Printf("fault H3 %s: %q; %d operations done, what died came back, what runs was found again\n", name,
+				lacks, done)
 		})
 	}
 }
@@ -48,7 +49,8 @@ func TestH3Degraded(t *testing.T) {
 // toldToLack: the only host of a server is listed with what it lacks.
 func toldToLack(t *testing.T, s *ft.Server, what string) []string {
 	t.Helper()
-	c, err := client.New(s.Cred.URL, client.Credentials{AppCode: s.Cred.AppCode, AppSecret: s.Cred.Secret, Username: s.Cred.Username})
+	c, err := client.New(s.Cred.URL, client.Credentials{AppCode: s.Cred.AppCode, AppSecret: s.Cred.Secret,
+		Username: s.Cred.Username})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,8 @@ func TestK1DiskFull(t *testing.T) {
 	refused := 0
 	var words string
 	for i := range 400 { // the record has a few free pages of its own
-		ans, err := s.Try("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": "full"}, "op_type": 2, "spec": ft.J{"identity": ft.J{"proc_name": "gzledger"}},
+		ans, err := s.Try("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": "full"}, "op_type": 2,
+			"spec":  ft.J{"identity": ft.J{"proc_name": "gzledger"}},
 			"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}, "x": strings.Repeat("x", i)})
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +168,8 @@ func TestK1DiskFull(t *testing.T) {
 	}
 
 	ft.Until(t, time.Minute, func() string { return "service does not resume" }, func() bool {
-		ans, err := s.Try("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": "after"}, "op_type": 2, "spec": ft.J{"identity": ft.J{"proc_name": "x"}}, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
+		ans, err := s.Try("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": "after"}, "op_type": 2,
+			"spec": ft.J{"identity": ft.J{"proc_name": "x"}}, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
 		return err == nil && ans.Code == 0
 	})
 

@@ -84,7 +84,8 @@ func (f *fleet) untouched(when string) {
 	f.t.Helper()
 	restarted, doubled := f.touched()
 	if unseen := f.unseen(); restarted+doubled+unseen > 0 {
-		f.t.Errorf("%s: of %d processes %d were restarted, %d doubled, %d lost sight of", when, len(f.ds), restarted, doubled, unseen)
+		f.t.Errorf("%s: of %d processes %d were restarted, %d doubled, %d lost sight of", when, len(f.ds), restarted,
+			doubled, unseen)
 	}
 }
 
@@ -95,7 +96,8 @@ func cameBack(t *testing.T, d *ft.Daemon) {
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		t.Fatalf("%s: %v", d.Name, err)
 	}
-	ft.Until(t, 30*time.Second, func() string { return d.Name + " is not brought back" }, func() bool { p := d.PID(); return p > 0 && p != old })
+	ft.Until(t, 30*time.Second, func() string { return d.Name + " is not brought back" },
+		func() bool { p := d.PID(); return p > 0 && p != old })
 }
 
 // copiesByName counts live processes by the name of their program.

@@ -87,7 +87,8 @@ func (f *flooder) guess(worker int, every time.Duration) {
 		case <-tick.C:
 		}
 		body := fmt.Sprintf(`{"bk_app_code":"admin","bk_app_secret":"guess%d","bk_username":"admin"}`, f.sent.Add(1))
-		res, err := client.Post("http://"+f.addr+"/api/c/compapi/v2/gse/get_proc_status/", "application/json", strings.NewReader(body))
+		res, err := client.Post("http://"+f.addr+"/api/c/compapi/v2/gse/get_proc_status/", "application/json",
+			strings.NewReader(body))
 		if err != nil {
 			continue
 		}
@@ -125,7 +126,8 @@ func validUntil(t *testing.T, s *ft.Server, stop <-chan struct{}) (p50, p99 time
 				default:
 				}
 				began := time.Now()
-				ans, err := s.Try("get_proc_status", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"}, "hosts": []ft.J{ft.Host(1)}})
+				ans, err := s.Try("get_proc_status", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"},
+					"hosts": []ft.J{ft.Host(1)}})
 				took := time.Since(began)
 				if err != nil || ans.Code != 0 {
 					t.Errorf("a valid request: %v %s", err, ans.Raw)
@@ -166,7 +168,8 @@ func TestTD1Flood(t *testing.T) {
 		f.wg.Wait()
 		ratio := float64(p99) / float64(base)
 		fmt.Printf("threat TD1 %s: %d sent, %d cut off; valid callers: %d requests, p50 %s, p99 %s, %.2f times that of before (%s of %d); server has %d MiB\n",
-			name, f.sent.Load(), f.kept.Load(), n, p50.Round(time.Microsecond), p99.Round(time.Microsecond), ratio, base.Round(time.Microsecond), n0, memory>>20)
+			name, f.sent.Load(), f.kept.Load(), n, p50.Round(time.Microsecond), p99.Round(time.Microsecond), ratio,
+			base.Round(time.Microsecond), n0, memory>>20)
 
 		if f.sent.Load() == 0 {
 			t.Errorf("%s: nothing was sent", name)
@@ -206,7 +209,8 @@ func TestBlastRadiusOfAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		cred, err := json.Marshal(ft.J{"bk_app_code": s.Cred.AppCode, "bk_app_secret": s.Cred.Secret, "bk_username": s.Cred.Username})
+		cred, err := json.Marshal(ft.J{"bk_app_code": s.Cred.AppCode, "bk_app_secret": s.Cred.Secret,
+			"bk_username": s.Cred.Username})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,9 @@ func TestA4FrozenAgent(t *testing.T) {
 	}
 
 	began := time.Now()
-	ft.Until(t, time.Minute, func() string { return "a frozen agent stays online" }, func() bool { return !s.Online(1) })
+
+	ft.Until(t, time.Minute, func() string { return "a frozen agent stays online" },
+		func() bool { return !s.Online(1) })
 
 	if left := 17*time.Second - time.Since(began); left > 0 { // the agent's own lease is 15 s
 		time.Sleep(left)
@@ -78,7 +80,8 @@ func TestA4FrozenAgent(t *testing.T) {
 	agent.Kill(syscall.SIGCONT)
 	ft.Until(t, time.Minute, agent.Output, func() bool { return agent.Sessions() > sessions })
 	figs := l.settle()
-	fmt.Printf("fault A4: frozen for %.0f s with %d operations on their way: %d stale executions (%s)\n", time.Since(began).Seconds(), n, figs.twice+figs.wrong, figs)
+	fmt.Printf("fault A4: frozen for %.0f s with %d operations on their way: %d stale executions (%s)\n",
+		time.Since(began).Seconds(), n, figs.twice+figs.wrong, figs)
 
 	if figs.lost+figs.stuck+figs.twice+figs.wrong > 0 || figs.ops != n {
 		t.Error("see the line above")
@@ -159,7 +162,8 @@ func TestA6Upgrade(t *testing.T) {
 	restarted, doubled := f.touched()
 	unseen := f.unseen()
 	fmt.Printf("fault A6: %d take-overs and %d stops and starts with %d hosted processes: %d restarted, %d doubled, %d lost sight of; in session again after p50 %d ms and %d ms\n",
-		rounds, rounds, len(f.ds), restarted, doubled, unseen, percentile(gaps[0], 0.5).Milliseconds(), percentile(gaps[1], 0.5).Milliseconds())
+		rounds, rounds, len(f.ds), restarted, doubled, unseen, percentile(gaps[0], 0.5).Milliseconds(),
+		percentile(gaps[1], 0.5).Milliseconds())
 
 	if restarted+doubled+unseen > 0 {
 		t.Error("see the line above")
@@ -183,7 +187,8 @@ func TestA14FewDescriptors(t *testing.T) {
 	endFirst(t, agent)
 	var items []ft.J
 	for _, d := range ds {
-		items = append(items, ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0, "spec": d.Spec(nil), "hosts": host1})
+		items = append(items, ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0,
+			"spec": d.Spec(nil), "hosts": host1})
 	}
 
 	started, refused, odd := 0, 0, 0
@@ -243,12 +248,14 @@ func TestA15AccountFull(t *testing.T) {
 	told := 0
 	var last ft.Entry
 	for range n {
-		if last = operate(t, s.API, d, 0, d.Spec(nil)); last.Code == 65535 && (contains(last.Msg, "fork") || contains(last.Msg, "temporarily unavailable")) {
+		if last = operate(t, s.API, d, 0, d.Spec(nil)); last.Code == 65535 &&
+			(contains(last.Msg, "fork") || contains(last.Msg, "temporarily unavailable")) {
 			told++
 		}
 	}
 
-	fmt.Printf("fault A15: %d of %d starts of an account without room for processes told in words: %q\n", told, n, last.Msg)
+	fmt.Printf("fault A15: %d of %d starts of an account without room for processes told in words: %q\n", told, n,
+		last.Msg)
 
 	if told != n || d.PID() > 0 {
 		t.Errorf("%+v", last)

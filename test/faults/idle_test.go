@@ -23,7 +23,8 @@ func TestP11Idle(t *testing.T) {
 	for _, d := range ds {
 		spec := d.Spec(nil)
 		spec["resource"] = ft.J{"cpu": 2.0, "mem": 1.0, "fd": 64, "disk": 1 << 20, "net": 1 << 20}
-		items = append(items, ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0, "spec": spec, "hosts": host1})
+		items = append(items, ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0, "spec": spec,
+			"hosts": host1})
 	}
 
 	for k, e := range s.Await(s.Operate("operate_proc_multi", ft.J{"proc_operate_req": items})) {
@@ -47,5 +48,6 @@ func TestP11Idle(t *testing.T) {
 		}
 	}
 
-	fmt.Printf("fault P11: %d false alarms among %d idle processes in %s, sampled every second\n", alarms, len(ds), *idleTime)
+	fmt.Printf("fault P11: %d false alarms among %d idle processes in %s, sampled every second\n", alarms, len(ds),
+		*idleTime)
 }

@@ -57,7 +57,8 @@ func TestA7NewerJournal(t *testing.T) {
 
 	same := bytes.Equal(read(t, path), newer)
 	said := strings.Contains(agent.Output(), "use the newer program")
-	fmt.Printf("fault A7: a newer journal is refused with exit code %d, in words %v, untouched %v\n", agent.ExitCode(), said, same)
+	fmt.Printf("fault A7: a newer journal is refused with exit code %d, in words %v, untouched %v\n",
+		agent.ExitCode(), said, same)
 
 	if agent.ExitCode() == 0 || !said || !same {
 		t.Error(agent.Output())
@@ -187,7 +188,9 @@ func TestA11JournalDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ft.Until(t, 30*time.Second, func() string { return "service does not resume" }, func() bool { return operate(t, s.API, d, 8, d.Spec(nil)).Code == 0 })
+	ft.Until(t, 30*time.Second, func() string { return "service does not resume" },
+		func() bool { return operate(t, s.API, d, 8, d.Spec(nil)).Code == 0 })
+
 	fmt.Printf("fault A11: %d operations done, %d refused on a full disk, %d effects without a record, %d of 2 killed processes came back: %q\n", done, refused, without, back, words)
 
 	if refused == 0 || without != 0 {
@@ -201,7 +204,8 @@ func traced(t *testing.T, agent *ft.Program, inject string) {
 	needs(t, "strace")
 	call, _, _ := strings.Cut(inject, ":")
 	// -D: the tracer is the one in the background, and the agent is the child that is killed and waited for.
-	agent.Through("strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace="+call, "-e", "inject="+inject)
+	agent.Through("strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace="+call, "-e",
+		"inject="+inject)
 }
 
 // A12: the disk fails at a sync. The agent ends with the code for that, never tries again, and recovers when it is
@@ -264,7 +268,8 @@ func TestA13SlowDisk(t *testing.T) {
 		}
 	}
 
-	fmt.Printf("fault A13: syncs of 400 ms: %d operations, p50 %d ms; %d times offline, %d new sessions\n", len(took), percentile(took, 0.5).Milliseconds(), misses,
+	fmt.Printf("fault A13: syncs of 400 ms: %d operations, p50 %d ms; %d times offline, %d new sessions\n", len(took),
+		percentile(took, 0.5).Milliseconds(), misses,
 		agent.Sessions()-sessions)
 
 	if misses > 0 || agent.Sessions() != sessions {

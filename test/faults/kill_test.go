@@ -20,13 +20,15 @@ func hosted(t *testing.T, api *ft.API, n int) []*ft.Daemon {
 	var ds []*ft.Daemon
 	for i := range n {
 		d := ft.NewDaemon(t, t.TempDir(), fmt.Sprintf("gzbystander%d", i))
-		task := api.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0, "spec": d.Spec(nil),
+		task := api.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0,
+			"spec":  d.Spec(nil),
 			"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
 		if e := api.Await(task)["0:127.0.0.1:faults:"+d.Name]; e.Code != 0 {
 			t.Fatalf("%+v", e)
 		}
 		ds = append(ds, d)
 	}
+
 	return ds
 }
 
@@ -103,13 +105,15 @@ func TestA2A3AgentKilledAtEachStep(t *testing.T) {
 			if err := os.WriteFile(arm, []byte("after-effect"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s.For(t).Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0, "spec": d.Spec(nil),
+			s.For(t).Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name},
+				"op_type": 0, "spec": d.Spec(nil),
 				"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
 			<-agent.Done()
 			agent.Again()
 			s.AwaitOnline(t, 1)
 			key := "0:127.0.0.1:faults:" + d.Name
-			again := s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0, "spec": d.Spec(nil),
+			again := s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name},
+				"op_type": 0, "spec": d.Spec(nil),
 				"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
 			if e := s.Await(again)[key]; e.Code != 828 && e.Code != 0 {
 				t.Errorf("%+v", e)
@@ -178,15 +182,19 @@ func TestN2SilentAgent(t *testing.T) {
 		t.Fatal("silent agents stay online")
 	}
 
-	task := s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": "p0"}, "op_type": 2, "spec": ft.J{"identity": ft.J{"proc_name": "gzledger"}},
-		"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}, {"ip": "127.0.0.2", "bk_cloud_id": 0}, {"ip": "127.0.0.3", "bk_cloud_id": 0}}})
+	task := s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": "p0"}, "op_type": 2,
+		"spec": ft.J{"identity": ft.J{"proc_name": "gzledger"}},
+		"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}, {"ip": "127.0.0.2", "bk_cloud_id": 0},
+			{"ip": "127.0.0.3", "bk_cloud_id": 0}}})
 	r := s.Await(task)
-	if r["0:127.0.0.1:faults:p0"].Code != 0 || r["0:127.0.0.2:faults:p0"].Code != 117 || r["0:127.0.0.3:faults:p0"].Code != 117 {
+	if r["0:127.0.0.1:faults:p0"].Code != 0 || r["0:127.0.0.2:faults:p0"].Code != 117 ||
+		r["0:127.0.0.3:faults:p0"].Code != 117 {
 		t.Errorf("%v", r)
 	}
 
 	stop()
-	fmt.Printf("fault N2: pulled cable noticed after %.1f s, frozen agent after %.1f s\n", found[2].Seconds(), found[3].Seconds())
+	fmt.Printf("fault N2: pulled cable noticed after %.1f s, frozen agent after %.1f s\n", found[2].Seconds(),
+		found[3].Seconds())
 	cable.Hold(false)
 	frozen.Kill(syscall.SIGCONT)
 	s.AwaitOnline(t, 2)

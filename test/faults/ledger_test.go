@@ -59,9 +59,11 @@ func (l *ledger) send(mark string, host int, proc int, stop <-chan struct{}) {
 		ip = l.addr(host)
 	}
 
-	body := ft.J{"meta": ft.J{"namespace": "faults", "name": name}, "op_type": 8, "spec": spec, "hosts": []ft.J{{"ip": ip, "bk_cloud_id": 0}}}
+	body := ft.J{"meta": ft.J{"namespace": "faults", "name": name}, "op_type": 8, "spec": spec,
+		"hosts": []ft.J{{"ip": ip, "bk_cloud_id": 0}}}
 	for {
-		ans, err := l.api.TryWith("/api/c/compapi/v2/gse/operate_proc_v2/", body, http.Header{"Idempotency-Key": {mark}})
+		ans, err := l.api.TryWith("/api/c/compapi/v2/gse/operate_proc_v2/", body,
+			http.Header{"Idempotency-Key": {mark}})
 		if err == nil && ans.Code == 0 {
 			var d struct {
 				TaskID string `json:"task_id"`

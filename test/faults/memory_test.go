@@ -28,7 +28,9 @@ func TestP10OutOfMemory(t *testing.T) {
 	s.StartAgent(t, 1, "")
 	d := ft.NewDaemon(t, t.TempDir(), "gzhog")
 	signal := filepath.Join(d.Dir, "go")
-	d.Script("loop.sh", "while [ ! -e go ]; do sleep 0.02; done\nhead -c 300000000 /dev/zero > pipe &\nexec tail -c 200000000 < pipe") // tail keeps what it reads
+	// tail keeps what it reads
+	d.Script("loop.sh",
+		"while [ ! -e go ]; do sleep 0.02; done\nhead -c 300000000 /dev/zero > pipe &\nexec tail -c 200000000 < pipe")
 
 	if err := syscall.Mkfifo(filepath.Join(d.Dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
@@ -38,7 +40,8 @@ func TestP10OutOfMemory(t *testing.T) {
 	spec := d.Spec(ft.J{"start_check_secs": 0})
 	spec["identity"].(ft.J)["proc_name"] = "sh"
 	spec["control"] = ft.J{"start_cmd": "./start.sh"}
-	spec["resource"] = ft.J{"cpu": 90.0, "mem": 100 * float64(64<<20) / float64(uint64(machine.Totalram)*uint64(machine.Unit)), "enforce": true}
+	spec["resource"] = ft.J{"cpu": 90.0,
+		"mem": 100 * float64(64<<20) / float64(uint64(machine.Totalram)*uint64(machine.Unit)), "enforce": true}
 	rounds, right := min(3**scale, 100), 0
 	for range rounds {
 		must(t, operate(t, s.For(t), d, 0, spec), 0)

@@ -91,10 +91,12 @@ func (f *netFleet) cutCleanly(t *testing.T) {
 	}
 
 	for i := 1; i <= 3; i++ {
-		ft.Until(t, time.Minute, func() string { return "no new session: " + f.agents[i].Output() }, func() bool { return f.agents[i].Sessions() > before[i] })
+		ft.Until(t, time.Minute, func() string { return "no new session: " + f.agents[i].Output() },
+			func() bool { return f.agents[i].Sessions() > before[i] })
 	}
 
-	t.Logf("N1: three agents had new sessions %s after their connections were reset", time.Since(begin).Round(time.Millisecond))
+	t.Logf("N1: three agents had new sessions %s after their connections were reset",
+		time.Since(begin).Round(time.Millisecond))
 }
 
 // N2 and N3: nothing passes, or nothing in one direction. The server notices, says so at once to who asks, and
@@ -103,10 +105,13 @@ func (f *netFleet) lose(t *testing.T) {
 	sent := f.sendMany(max(60, 50**scale), 15*time.Second)
 	time.Sleep(time.Second) // some are under way when it happens
 	f.In(0, "link", "set", f.Port(1), "down")
-	f.In(0, "neigh", "replace", f.Addr(2), "lladdr", "02:00:00:00:00:99", "dev", "br0", "nud", "permanent")  // the server is not heard
-	f.In(3, "neigh", "replace", f.Addr(0), "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent") // the host is not heard
+	// the server is not heard
+	f.In(0, "neigh", "replace", f.Addr(2), "lladdr", "02:00:00:00:00:99", "dev", "br0", "nud", "permanent")
+	// the host is not heard
+	f.In(3, "neigh", "replace", f.Addr(0), "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent")
 	begin := time.Now()
-	task := f.s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "net", "name": f.ds[2].Name}, "op_type": 1, "spec": f.ds[2].Spec(nil), "hosts": []ft.J{f.Host(2)}})
+	task := f.s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "net", "name": f.ds[2].Name}, "op_type": 1,
+		"spec": f.ds[2].Spec(nil), "hosts": []ft.J{f.Host(2)}})
 	var took [4]time.Duration
 	var wg sync.WaitGroup
 	for i := 1; i <= 3; i += 2 { // host 2 is still heard: its connection ends later
@@ -114,7 +119,8 @@ func (f *netFleet) lose(t *testing.T) {
 	}
 
 	wg.Wait()
-	t.Logf("N2: noticed after %s; N3 (agent to server lost): after %s", took[1].Round(100*time.Millisecond), took[3].Round(100*time.Millisecond))
+	t.Logf("N2: noticed after %s; N3 (agent to server lost): after %s", took[1].Round(100*time.Millisecond),
+		took[3].Round(100*time.Millisecond))
 
 	for i := 1; i <= 3; i += 2 {
 		if took[i] > 30*time.Second {
@@ -188,7 +194,10 @@ func (f *netFleet) clone(t *testing.T) {
 
 	begin := time.Now()
 	clone := f.Start(1, "clone", "agent", "--data", dir)
-	ft.Until(t, time.Minute, func() string { return "no quarantine: " + f.trust(3) }, func() bool { return f.trust(3) == "quarantined" })
+
+	ft.Until(t, time.Minute, func() string { return "no quarantine: " + f.trust(3) },
+		func() bool { return f.trust(3) == "quarantined" })
+
 	t.Logf("A10: quarantine after %s", time.Since(begin).Round(time.Millisecond))
 	f.await(3, false, time.Minute)
 

@@ -21,7 +21,8 @@ var host1 = []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}
 // operate does one operation on a daemon and gives its entry.
 func operate(t *testing.T, a *ft.API, d *ft.Daemon, op int, spec ft.J) ft.Entry {
 	t.Helper()
-	task := a.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": op, "spec": spec, "hosts": host1})
+	task := a.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": op,
+		"spec": spec, "hosts": host1})
 	return a.Await(task)["0:127.0.0.1:faults:"+d.Name]
 }
 
@@ -37,7 +38,8 @@ func startAll(t *testing.T, a *ft.API, ds []*ft.Daemon, policy ft.J) {
 	t.Helper()
 	var items []ft.J
 	for _, d := range ds {
-		items = append(items, ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0, "spec": d.Spec(policy), "hosts": host1})
+		items = append(items, ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 0,
+			"spec": d.Spec(policy), "hosts": host1})
 	}
 	for k, e := range a.Await(a.Operate("operate_proc_multi", ft.J{"proc_operate_req": items})) {
 		if e.Code != 0 {
@@ -102,7 +104,8 @@ func TestP1P2ProcessDies(t *testing.T) {
 		}
 	}
 
-	fmt.Printf("fault P2: %d of %d unhosted processes restarted, death in status after p99 %.0f ms\n", restarted, n, percentile(seen, 0.99).Seconds()*1000)
+	fmt.Printf("fault P2: %d of %d unhosted processes restarted, death in status after p99 %.0f ms\n", restarted, n,
+		percentile(seen, 0.99).Seconds()*1000)
 
 	if restarted > 0 {
 		t.Errorf("%d restarted", restarted)
@@ -117,7 +120,8 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 		n := 5 * *scale
 		right := 0
 		d := ft.NewDaemon(t, t.TempDir(), "gzshort")
-		d.Script("start.sh", "echo reading config >&2\necho no port left >&2\nsetsid ./gzshort 0.01 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
+		d.Script("start.sh",
+			"echo reading config >&2\necho no port left >&2\nsetsid ./gzshort 0.01 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
 
 		for range n {
 			if e := operate(t, s.For(t), d, 0, d.Spec(nil)); e.Code == 836 && strings.Contains(e.Msg, "no port left") {
@@ -146,11 +150,13 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 	t.Run("P17", func(t *testing.T) {
 		d := ft.NewDaemon(t, t.TempDir(), "gzbroken")
 		files := map[string]string{
-			"./missing.sh": "not found", "./plain.txt": "ermission denied", "./garbage.bin": "", "./nointerp.sh": "nterpreter", "./dir": "",
+			"./missing.sh": "not found", "./plain.txt": "ermission denied", "./garbage.bin": "",
+			"./nointerp.sh": "nterpreter", "./dir": "",
 			"./exit7.sh": "7",
 		}
 
-		for name, text := range map[string]string{"plain.txt": "x", "garbage.bin": "\x7fELF\x02garbage", "nointerp.sh": "#!/no/such/interpreter\n", "exit7.sh": "#!/bin/sh\nexit 7\n"} {
+		for name, text := range map[string]string{"plain.txt": "x", "garbage.bin": "\x7fELF\x02garbage",
+			"nointerp.sh": "#!/no/such/interpreter\n", "exit7.sh": "#!/bin/sh\nexit 7\n"} {
 			mode := os.FileMode(0o755)
 			if name == "plain.txt" {
 				mode = 0o644
@@ -169,7 +175,8 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 			spec := d.Spec(nil)
 			spec["control"] = ft.J{"start_cmd": cmd}
 			e := operate(t, s.For(t), d, 0, spec)
-			if e.Code == 65535 && e.Msg != "" && strings.Contains(e.Msg, want) || want == "nterpreter" && strings.Contains(e.Msg, "not found") {
+			if e.Code == 65535 && e.Msg != "" && strings.Contains(e.Msg, want) || want == "nterpreter" &&
+				strings.Contains(e.Msg, "not found") {
 				clear++
 			} else {
 				t.Errorf("%s: %+v", cmd, e)
@@ -205,7 +212,8 @@ func TestP4P5Stop(t *testing.T) {
 		began := time.Now()
 		must(t, operate(t, s.For(t), d, 1, spec), 0)
 		took := time.Since(began)
-		fmt.Printf("fault P4: a process that ignores TERM was stopped after %.1f s (stop_check_secs 1)\n", took.Seconds())
+		fmt.Printf("fault P4: a process that ignores TERM was stopped after %.1f s (stop_check_secs 1)\n",
+			took.Seconds())
 
 		if n := ft.CountArgs(t, d.Dir); n != 0 {
 			t.Errorf("%d left", n)
@@ -220,7 +228,8 @@ func TestP4P5Stop(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		d.Script("start.sh", "(setsid ./gzhelper 1000000 </dev/null >/dev/null 2>&1 & (setsid ./gzdouble 1000000 </dev/null >/dev/null 2>&1 & echo $! > "+d.PIDFile()+") )")
+		d.Script("start.sh",
+			"(setsid ./gzhelper 1000000 </dev/null >/dev/null 2>&1 & (setsid ./gzdouble 1000000 </dev/null >/dev/null 2>&1 & echo $! > "+d.PIDFile()+") )")
 
 		for range n {
 			must(t, operate(t, s.For(t), d, 0, d.Spec(nil)), 0)
@@ -254,7 +263,8 @@ func TestP8CrashLoop(t *testing.T) {
 	used := agent.CPU() - cpu
 	row := s.Status("faults", "gzloop", ft.Host(1))[0]
 	starts := d.Count("start") - 1
-	fmt.Printf("fault P8: %d starts in %s of a crash loop, agent CPU %.2f %%, message %q\n", starts, watch, 100*used.Seconds()/watch.Seconds(), row.Message)
+	fmt.Printf("fault P8: %d starts in %s of a crash loop, agent CPU %.2f %%, message %q\n", starts, watch,
+		100*used.Seconds()/watch.Seconds(), row.Message)
 
 	if !strings.Contains(row.Message, "crash loop") || starts < 2 || starts > 14 {
 		t.Errorf("%d starts, %+v", starts, row)

@@ -54,6 +54,8 @@ func TestN9MassReconnect(t *testing.T) {
 	close(stop)
 	f := <-asked
 	fmt.Printf("fault N9: %d hosts after the server was killed and answers again: 99 %% are back after %s, all after %s, %.0f HELLOs had to wait; valid callers meanwhile: "+
-		"%d requests, p50 %s, p99 %.2f times that of before (%s of %d); server has %d MiB\n", *comeBack, most.Round(10*time.Millisecond), all.Round(10*time.Millisecond),
-		metric(t, s, `gozzard_security_refused_total{rule="hello_rate"}`), f.n, f.p50.Round(time.Microsecond), float64(f.p99)/float64(base), base.Round(time.Microsecond), n0, s.RSS()>>20)
+		"%d requests, p50 %s, p99 %.2f times that of before (%s of %d); server has %d MiB\n", *comeBack,
+		most.Round(10*time.Millisecond), all.Round(10*time.Millisecond),
+		metric(t, s, `gozzard_security_refused_total{rule="hello_rate"}`), f.n, f.p50.Round(time.Microsecond),
+		float64(f.p99)/float64(base), base.Round(time.Microsecond), n0, s.RSS()>>20)
 }

@@ -78,10 +78,12 @@ func TestP11OverLimit(t *testing.T) {
 		pid := hot.PID()
 		began := time.Now()
 		burnHot(true)
-		ft.Until(t, 30*time.Second, func() string { return "nothing is done about it" }, func() bool { return hot.PID() != pid })
+		ft.Until(t, 30*time.Second, func() string { return "nothing is done about it" },
+			func() bool { return hot.PID() != pid })
 		found = append(found, time.Since(began))
 		burnHot(false)
-		ft.Until(t, 30*time.Second, func() string { return "it does not come back" }, func() bool { return hot.PID() > 0 })
+		ft.Until(t, 30*time.Second, func() string { return "it does not come back" },
+			func() bool { return hot.PID() > 0 })
 	}
 
 	var message string
@@ -103,7 +105,8 @@ func TestP11OverLimit(t *testing.T) {
 
 	time.Sleep(3 * every)
 	burnLoose(false)
-	fmt.Printf("fault P11: one that is not hosted was left alone: %v; an idle one: %v\n", loose.PID() == loosePID, idle.PID() == idlePID)
+	fmt.Printf("fault P11: one that is not hosted was left alone: %v; an idle one: %v\n", loose.PID() == loosePID,
+		idle.PID() == idlePID)
 
 	if loose.PID() != loosePID || idle.PID() != idlePID || idle.Count("start") != 1 {
 		t.Errorf("calls %v and %v", loose.Calls(), idle.Calls())
@@ -112,20 +115,29 @@ func TestP11OverLimit(t *testing.T) {
 	t.Run("pool", func(t *testing.T) {
 		a := s.For(t)
 		for _, d := range []*ft.Daemon{first, second} {
-			task := a.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "pool", "name": d.Name}, "op_type": 0, "spec": limited(d, 0), "hosts": host1})
+			task := a.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "pool", "name": d.Name}, "op_type": 0,
+				"spec": limited(d, 0), "hosts": host1})
 			must(t, a.Await(task)["0:127.0.0.1:pool:"+d.Name], 0)
 		}
 
 		set := map[string]ft.Entry{}
-		a.OK("set_process_group_info", ft.J{"meta": ft.J{"namespace": "pool"}, "hosts": []ft.J{ft.Host(1)}, "spec": ft.J{"process_group": []ft.J{
-			{"id": "p", "resource": ft.J{"cpu_pool_limit": 10, "mem_pool_limit": 90, "cpu_pool_weight": 0, "mem_pool_weight": 0}}}}}, &set)
+		a.OK("set_process_group_info", ft.J{"meta": ft.J{"namespace": "pool"}, "hosts": []ft.J{ft.Host(1)},
+			"spec": ft.J{"process_group": []ft.J{
+				{"id": "p", "resource": ft.J{"cpu_pool_limit": 10, "mem_pool_limit": 90, "cpu_pool_weight": 0,
+					"mem_pool_weight": 0}}}}}, &set)
 		pid, other := first.PID(), second.PID()
 		began := time.Now()
 		burnFirst(true)
-		ft.Until(t, 30*time.Second, func() string { return fmt.Sprintf("nothing is done about it: %v", set) }, func() bool { return first.PID() != pid })
+
+		ft.Until(t, 30*time.Second, func() string { return fmt.Sprintf("nothing is done about it: %v", set) },
+			func() bool { return first.PID() != pid })
+
 		took := time.Since(began)
 		burnFirst(false)
-		ft.Until(t, 30*time.Second, func() string { return "it does not come back" }, func() bool { return first.PID() > 0 })
+
+		ft.Until(t, 30*time.Second, func() string { return "it does not come back" },
+			func() bool { return first.PID() > 0 })
+
 		fmt.Printf("fault P11: pool over its CPU limit, the one that used most ended %.1f samples after it began, the other left alone: %v\n", took.Seconds()/every.Seconds(), second.PID() == other)
 
 		if second.PID() != other {

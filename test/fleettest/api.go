@@ -89,7 +89,8 @@ func (a *API) Post(path string, body []byte, header http.Header) (Answer, error)
 // Get asks our own API with the credentials in the header.
 func (a *API) Get(t testing.TB, path string) (status int, body string) {
 	t.Helper()
-	cred, err := json.Marshal(J{"bk_app_code": a.Cred.AppCode, "bk_app_secret": a.Cred.Secret, "bk_username": a.Cred.Username})
+	cred, err := json.Marshal(J{"bk_app_code": a.Cred.AppCode, "bk_app_secret": a.Cred.Secret,
+		"bk_username": a.Cred.Username})
 	if err != nil {
 		t.Fatal(err)
 	}

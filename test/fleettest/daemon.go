@@ -36,9 +36,11 @@ func NewDaemon(t testing.TB, root, name string) *Daemon {
 		t.Fatal(err)
 	}
 
-	d.Script("start.sh", "echo start >> calls\nsetsid ./"+name+" 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
+	d.Script("start.sh", "echo start >> calls\nsetsid ./"+name+" 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+
+		d.PIDFile())
 	d.Script("stop.sh", "echo stop >> calls\nkill $(cat "+d.PIDFile()+")")
-	d.Script("restart.sh", "echo restart >> calls\nkill $(cat "+d.PIDFile()+") 2>/dev/null; sleep 0.1\nsetsid ./"+name+" 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
+	d.Script("restart.sh", "echo restart >> calls\nkill $(cat "+d.PIDFile()+") 2>/dev/null; sleep 0.1\nsetsid ./"+
+		name+" 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
 	d.Script("reload.sh", "echo reload >> calls")
 	d.Script("kill.sh", "echo kill >> calls\nkill -9 $(cat "+d.PIDFile()+")")
 	d.Script("version.sh", "echo 1.2.19")
@@ -133,13 +135,16 @@ func (d *Daemon) Spec(policy J) J {
 	for k, v := range policy {
 		p[k] = v
 	}
+
 	control := J{}
 	for _, c := range []string{"start", "stop", "restart", "reload", "kill", "version"} {
 		control[c+"_cmd"] = "./" + c + ".sh"
 	}
+
 	return J{
-		"identity": J{"index_key": "", "proc_name": d.Name, "setup_path": d.Dir, "pid_path": d.PIDFile(), "config_path": "", "log_path": "", "user": d.User},
-		"control":  control, "resource": J{"cpu": 90.0, "mem": 90.0}, "monitor_policy": p,
+		"identity": J{"index_key": "", "proc_name": d.Name, "setup_path": d.Dir, "pid_path": d.PIDFile(),
+			"config_path": "", "log_path": "", "user": d.User},
+		"control": control, "resource": J{"cpu": 90.0, "mem": 90.0}, "monitor_policy": p,
 	}
 }
 

@@ -35,11 +35,16 @@ func TestCallersForms(t *testing.T) {
 		body       ft.J
 		key        string
 	}{
-		{"V2 by address", "/api/c/compapi/v2/gse/operate_proc_v2/", query(ft.J{"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}}), "0:127.0.0.1:gse:forms"},
-		{"no v2 in the path", "/api/c/compapi/gse/operate_proc_v2", query(ft.J{"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}}), "0:127.0.0.1:gse:forms"},
-		{"gateway by agent id", "/api/v2/proc/operate_proc_v2", query(ft.J{"agent_id_list": []string{agent}}), agent + ":gse:forms"},
-		{"gateway stage, cloud:ip as agent id", "/api/bk-gse/prod/api/v2/proc/operate_proc_v2/", query(ft.J{"agent_id_list": []string{"0:127.0.0.1"}}), "0:127.0.0.1:gse:forms"},
-		{"multi", "//api//v2/proc/operate_proc_multi/", ft.J{"proc_operate_req": []ft.J{query(ft.J{"agent_id_list": []string{agent}})}}, agent + ":gse:forms"},
+		{"V2 by address", "/api/c/compapi/v2/gse/operate_proc_v2/",
+			query(ft.J{"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}}), "0:127.0.0.1:gse:forms"},
+		{"no v2 in the path", "/api/c/compapi/gse/operate_proc_v2",
+			query(ft.J{"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}}), "0:127.0.0.1:gse:forms"},
+		{"gateway by agent id", "/api/v2/proc/operate_proc_v2", query(ft.J{"agent_id_list": []string{agent}}),
+			agent + ":gse:forms"},
+		{"gateway stage, cloud:ip as agent id", "/api/bk-gse/prod/api/v2/proc/operate_proc_v2/",
+			query(ft.J{"agent_id_list": []string{"0:127.0.0.1"}}), "0:127.0.0.1:gse:forms"},
+		{"multi", "//api//v2/proc/operate_proc_multi/",
+			ft.J{"proc_operate_req": []ft.J{query(ft.J{"agent_id_list": []string{agent}})}}, agent + ":gse:forms"},
 	}
 	for _, f := range forms {
 		t.Run(f.name, func(t *testing.T) {
@@ -57,7 +62,8 @@ func TestCallersForms(t *testing.T) {
 			}
 
 			r := a.Await(task.ID)
-			if e, ok := r[f.key]; !ok || len(r) != 1 || e.Code != 0 || !strings.Contains(e.Content, fmt.Sprintf(`"pid":%d`, g.fx.PID())) {
+			if e, ok := r[f.key]; !ok || len(r) != 1 || e.Code != 0 ||
+				!strings.Contains(e.Content, fmt.Sprintf(`"pid":%d`, g.fx.PID())) {
 				t.Fatalf("%v", r)
 			}
 		})
@@ -65,12 +71,14 @@ func TestCallersForms(t *testing.T) {
 
 	t.Run("credentials in a header", func(t *testing.T) {
 		h := http.Header{"X-Bkapi-Authorization": {fmt.Sprintf(`{"bk_app_code":%q,"bk_app_secret":%q,"bk_username":%q}`, d.Cred.AppCode, d.Cred.Secret, d.Cred.Username)}}
-		ans, err := d.Post("/api/v2/proc/sync_proc_status", []byte(`{"meta":{"namespace":"gse"},"page":{"start":0,"limit":1000}}`), h)
+		ans, err := d.Post("/api/v2/proc/sync_proc_status",
+			[]byte(`{"meta":{"namespace":"gse"},"page":{"start":0,"limit":1000}}`), h)
 		if err != nil || ans.Code != 0 {
 			t.Fatalf("%v %s", err, ans.Raw)
 		}
 		h.Set("X-Bkapi-Authorization", strings.Replace(h.Get("X-Bkapi-Authorization"), d.Cred.Secret[:4], "0000", 1))
-		ans, err = d.Post("/api/c/compapi/v2/gse/sync_proc_status/", []byte(`{"meta":{"namespace":"gse"},"page":{"start":0,"limit":1000}}`), h)
+		ans, err = d.Post("/api/c/compapi/v2/gse/sync_proc_status/",
+			[]byte(`{"meta":{"namespace":"gse"},"page":{"start":0,"limit":1000}}`), h)
 		if err != nil || ans.Code != 1306000 || ans.Status != 200 || ans.Result {
 			t.Fatalf("%v %s", err, ans.Raw)
 		}
@@ -82,18 +90,23 @@ func TestCallersForms(t *testing.T) {
 			Status int    `json:"status_code"`
 		}
 		ans, err := d.TryWith("/api/v2/cluster/list_agent_state", ft.J{"agent_id_list": []string{agent}}, nil)
-		if err != nil || ans.Code != 0 || json.Unmarshal(ans.Data, &rows) != nil || len(rows) != 1 || rows[0].ID != agent || rows[0].Status != 2 {
+		if err != nil || ans.Code != 0 || json.Unmarshal(ans.Data, &rows) != nil || len(rows) != 1 ||
+			rows[0].ID != agent || rows[0].Status != 2 {
 			t.Fatalf("%v %s", err, ans.Raw)
 		}
-		ans, err = d.TryWith("/api/v2/proc/upgrade_to_agent_id", ft.J{"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0, "bk_agent_id": agent}}}, nil)
+
+		ans, err = d.TryWith("/api/v2/proc/upgrade_to_agent_id",
+			ft.J{"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0, "bk_agent_id": agent}}}, nil)
 		if err != nil || ans.Code != 0 || !strings.Contains(string(ans.Data), "0:127.0.0.1") {
 			t.Fatalf("%v %s", err, ans.Raw)
 		}
 	})
 
 	t.Run("groups", func(t *testing.T) {
-		group := ft.J{"id": "gse", "resource": ft.J{"cpu_pool_limit": 20, "mem_pool_limit": 20.5, "cpu_pool_weight": 0, "mem_pool_weight": 1}}
-		req := ft.J{"meta": ft.J{"namespace": "gse"}, "hosts": []ft.J{ft.Host(1)}, "spec": ft.J{"process_group": []ft.J{group}}}
+		group := ft.J{"id": "gse", "resource": ft.J{"cpu_pool_limit": 20, "mem_pool_limit": 20.5,
+			"cpu_pool_weight": 0, "mem_pool_weight": 1}}
+		req := ft.J{"meta": ft.J{"namespace": "gse"}, "hosts": []ft.J{ft.Host(1)},
+			"spec": ft.J{"process_group": []ft.J{group}}}
 		set := map[string]ft.Entry{}
 		d.For(t).OK("set_process_group_info", req, &set)
 
@@ -109,7 +122,8 @@ func TestCallersForms(t *testing.T) {
 		}
 		d.For(t).OK("get_process_group_info", ft.J{"meta": ft.J{"namespace": "gse"}, "hosts": []ft.J{ft.Host(1)}}, &get)
 
-		if len(get.Infos) != 1 || get.Infos[0].ID != "gse" || get.Infos[0].Resource["mem_pool_limit"] != 20.5 || get.Infos[0].Resource["mem_pool_weight"] != 1 {
+		if len(get.Infos) != 1 || get.Infos[0].ID != "gse" || get.Infos[0].Resource["mem_pool_limit"] != 20.5 ||
+			get.Infos[0].Resource["mem_pool_weight"] != 1 {
 			t.Fatalf("%+v", get)
 		}
 	})

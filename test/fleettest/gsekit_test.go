@@ -35,12 +35,14 @@ func kitCall(t *testing.T, a *ft.API, path string, body ft.J, out any) {
 // applyTopology puts a document by the native API.
 func applyTopology(t *testing.T, a *ft.API, biz int, document string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, fmt.Sprintf("%s/api/v1/topology/%d", a.Cred.URL, biz), strings.NewReader(document))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut,
+		fmt.Sprintf("%s/api/v1/topology/%d", a.Cred.URL, biz), strings.NewReader(document))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	cred, err := json.Marshal(ft.J{"bk_app_code": a.Cred.AppCode, "bk_app_secret": a.Cred.Secret, "bk_username": a.Cred.Username})
+	cred, err := json.Marshal(ft.J{"bk_app_code": a.Cred.AppCode, "bk_app_secret": a.Cred.Secret,
+		"bk_username": a.Cred.Username})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +175,11 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
 	}
-	if r := got.List[0]; r.Expression != "管控平台.gse_agent.127.0.0.1_gse_agent.gse_agent.46" || r.Status != 1 || !r.Auto || r.Service != "127.0.0.1_gse_agent" ||
-		r.Cloud != "default area" || r.Stale || r.Reported == nil || len(r.Configs) != 1 || r.Configs[0].Name != "MySQL配置" {
+
+	if r := got.List[0]; r.Expression != "管控平台.gse_agent.127.0.0.1_gse_agent.gse_agent.46" || r.Status != 1 ||
+		!r.Auto || r.Service != "127.0.0.1_gse_agent" ||
+		r.Cloud != "default area" || r.Stale || r.Reported == nil || len(r.Configs) != 1 ||
+		r.Configs[0].Name != "MySQL配置" {
 		t.Errorf("%s", data)
 	}
 }
@@ -184,8 +189,10 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 func TestKitJobInWaves(t *testing.T) {
 	d := ft.StartDev(t, 3)
 	root := t.TempDir()
-	first, second, third := ft.NewDaemon(t, root, "gzwaveone"), ft.NewDaemon(t, root, "gzwavetwo"), ft.NewDaemon(t, root, "gzwavethree")
-	second.Script("start.sh", "echo start >> calls\n[ -e healed ] || { echo no licence >&2; exit 3; }\nsetsid ./gzwavetwo 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+second.PIDFile())
+	first, second, third := ft.NewDaemon(t, root, "gzwaveone"), ft.NewDaemon(t, root, "gzwavetwo"),
+		ft.NewDaemon(t, root, "gzwavethree")
+	second.Script("start.sh",
+		"echo start >> calls\n[ -e healed ] || { echo no licence >&2; exit 3; }\nsetsid ./gzwavetwo 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+second.PIDFile())
 	applyTopology(t, d.API, 2, fmt.Sprintf(`biz: 2
 name: 波
 clouds: [{id: 0, name: default area}]
@@ -196,7 +203,8 @@ sets:
       %s]}]}
 `, place(1, 1, "one", 11, first, ", priority: 1"), place(2, 2, "two", 12, second, ", priority: 2"), place(3, 3, "three", 13, third, ", priority: 3")))
 	scope := ft.J{"bk_set_env": 3, "bk_set_name": "大区*", "bk_process_name": "gzwave*"}
-	id, job := runJob(t, d.API, kit+"job/create_job/", ft.J{"job_object": "process", "job_action": "start", "expression_scope": scope})
+	id, job := runJob(t, d.API, kit+"job/create_job/",
+		ft.J{"job_object": "process", "job_action": "start", "expression_scope": scope})
 	if job.Info.Status != "failed" || job.Counter["succeeded"] != 1 || job.Counter["failed"] != 2 {
 		t.Fatalf("%+v", job)
 	}
@@ -227,9 +235,12 @@ sets:
 	}
 
 	// Not hosted any more, so that it stays dead.
-	if _, job := runJob(t, d.API, kit+"job/create_job/", ft.J{"job_object": "process", "job_action": "unset_auto", "scope": ft.J{"bk_set_env": "3", "bk_process_ids": []int{11}}}); job.Info.Status != "succeeded" {
+	if _, job := runJob(t, d.API, kit+"job/create_job/",
+		ft.J{"job_object": "process", "job_action": "unset_auto",
+			"scope": ft.J{"bk_set_env": "3", "bk_process_ids": []int{11}}}); job.Info.Status != "succeeded" {
 		t.Fatalf("%+v", job)
 	}
+
 	if err := syscall.Kill(first.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +249,9 @@ sets:
 
 	ft.Until(t, 30*time.Second, func() string { return "its death is not seen" }, func() bool {
 		var page struct{ Count int }
-		kitCall(t, d.API, kit+"process/process_status/", ft.J{"bk_biz_id": 2, "scope": ft.J{"bk_set_env": "3"}, "process_status": 2, "page": 1, "pagesize": 10}, &page)
+		kitCall(t, d.API, kit+"process/process_status/",
+			ft.J{"bk_biz_id": 2, "scope": ft.J{"bk_set_env": "3"}, "process_status": 2, "page": 1, "pagesize": 10},
+			&page)
 		return page.Count == 1
 	})
 

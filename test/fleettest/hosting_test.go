@@ -26,7 +26,8 @@ func TestHostingByTheSentence(t *testing.T) {
 
 	op := func(n, want int) ft.Entry {
 		t.Helper()
-		task := s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "gse", "name": "hosting"}, "op_type": n, "spec": spec, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
+		task := s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "gse", "name": "hosting"}, "op_type": n,
+			"spec": spec, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}})
 		e := s.Await(task)["0:127.0.0.1:gse:hosting"]
 		if e.Code != want {
 			t.Fatalf("op %d: wanted %d, got %+v", n, want, e)
@@ -57,7 +58,9 @@ func TestHostingByTheSentence(t *testing.T) {
 	old = pid()
 	fx.Script("start.sh", "echo start >> calls\n"+calm)
 	wait("当托管进程资源超限时，agent 会杀死托管进程", func() bool { return pid() != old })
-	wait("what was killed over its limit is pulled up", func() bool { return pid() > 0 && strings.Contains(status().Message, "cpu") })
+
+	wait("what was killed over its limit is pulled up",
+		func() bool { return pid() > 0 && strings.Contains(status().Message, "cpu") })
 
 	op(4, 0)
 	fx.Script("start.sh", "echo start >> calls\n"+busy)

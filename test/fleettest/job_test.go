@@ -43,7 +43,8 @@ func jobRun(t *testing.T, d *ft.Dev, path string, body ft.J) map[string]jobEntry
 		t.Fatal(err)
 	}
 
-	query := url.Values{"bk_app_code": {d.Cred.AppCode}, "bk_app_secret": {d.Cred.Secret}, "bk_username": {d.Cred.Username}, "bk_biz_id": {"1"}, "bk_gse_taskid": {task.ID}}
+	query := url.Values{"bk_app_code": {d.Cred.AppCode}, "bk_app_secret": {d.Cred.Secret},
+		"bk_username": {d.Cred.Username}, "bk_biz_id": {"1"}, "bk_gse_taskid": {task.ID}}
 	var poll struct {
 		Data struct {
 			Status int
@@ -77,7 +78,8 @@ func TestJobScripts(t *testing.T) {
 	for i := range 3 {
 		fx := ft.NewDaemon(t, root, fmt.Sprintf("gzjob%d", i))
 		daemons = append(daemons, fx)
-		infos = append(infos, ft.J{"setup_path": fx.Dir, "proc_name": fx.Name, "pid_path": fx.PIDFile(), "account": fx.User, "cpu_lmt": 50, "mem_lmt": 30,
+		infos = append(infos, ft.J{"setup_path": fx.Dir, "proc_name": fx.Name, "pid_path": fx.PIDFile(),
+			"account": fx.User, "cpu_lmt": 50, "mem_lmt": 30,
 			"ip_list": []ft.J{{"bk_cloud_id": 0, "ip": fmt.Sprintf("127.0.0.%d", i+1)}}})
 	}
 
@@ -108,7 +110,9 @@ func TestJobScripts(t *testing.T) {
 
 	each(0, "/api/v2/operate_proc", func(_ int, e jobEntry) bool { return e.Code == 828 })
 	each(1, "/esb/api/v2/operate_proc", running(false))
-	each(1, "/api/job/v2/job-execute/operate_proc/", func(_ int, e jobEntry) bool { return e.Code == 829 && e.Content.Value[0].Result == e.Msg })
+
+	each(1, "/api/job/v2/job-execute/operate_proc/",
+		func(_ int, e jobEntry) bool { return e.Code == 829 && e.Content.Value[0].Result == e.Msg })
 
 	for _, info := range infos {
 		info["cmd_shell_ext"] = "bat"

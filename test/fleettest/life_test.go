@@ -28,7 +28,11 @@ func TestEndingGozzardTouchesNoProcess(t *testing.T) {
 
 			d.Restart()
 			g.Cred = d.Cred
-			g.until("not found again", func() bool { s := g.status(); return s.PID == pid && s.Status == 1 && s.IsAuto })
+			g.until("not found again", func() bool {
+				s := g.status()
+				return s.PID == pid && s.Status == 1 &&
+					s.IsAuto
+			})
 
 			if g.fx.Count("start") != 1 {
 				t.Fatalf("started again: %v", g.fx.Calls())
@@ -38,7 +42,9 @@ func TestEndingGozzardTouchesNoProcess(t *testing.T) {
 			kill(t, pid)
 			d.Restart()
 			g.Cred = d.Cred
-			g.until("what died while gozzard was away is not pulled up", func() bool { p := g.fx.PID(); return p > 0 && p != pid })
+			g.until("what died while gozzard was away is not pulled up",
+				func() bool { p := g.fx.PID(); return p > 0 && p != pid })
+
 			g.op(1, 0)
 			d.Kill(sig)
 			d.Restart()
@@ -77,7 +83,8 @@ func TestDevFiles(t *testing.T) {
 	}
 	d.OK("get_agent_status", ft.J{"hosts": []ft.J{ft.Host(1), ft.Host(2), ft.Host(3), ft.Host(4)}}, &data)
 
-	if data["0:127.0.0.1"].Alive+data["0:127.0.0.2"].Alive+data["0:127.0.0.3"].Alive != 3 || data["0:127.0.0.4"].Alive != 0 || len(data) != 4 {
+	if data["0:127.0.0.1"].Alive+data["0:127.0.0.2"].Alive+data["0:127.0.0.3"].Alive != 3 ||
+		data["0:127.0.0.4"].Alive != 0 || len(data) != 4 {
 		t.Fatalf("%v", data)
 	}
 

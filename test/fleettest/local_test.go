@@ -44,11 +44,13 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 
 	awaitServed(1)
 
-	if fi, err := os.Lstat(path); err != nil || fi.Mode() != os.ModeSocket|0o660 || fi.Sys().(*syscall.Stat_t).Gid != 100 {
+	if fi, err := os.Lstat(path); err != nil || fi.Mode() != os.ModeSocket|0o660 ||
+		fi.Sys().(*syscall.Stat_t).Gid != 100 {
 		t.Fatalf("%v, %v", fi, err)
 	}
 
-	root, alice, mallory := ft.Account{}, ft.Account{UID: 54321, GID: 54321, Groups: []uint32{100}}, ft.Account{UID: 54322, GID: 54322}
+	root, alice, mallory := ft.Account{}, ft.Account{UID: 54321, GID: 54321, Groups: []uint32{100}},
+		ft.Account{UID: 54322, GID: 54322}
 
 	try := func(who ft.Account, verb string, code int, words string) {
 		t.Helper()
@@ -119,7 +121,10 @@ func TestAgentWithoutItsSocket(t *testing.T) {
 
 	s := ft.StartServer(t, "")
 	agent := s.StartAgentIn(t, 1, dir, "")
-	ft.Until(t, time.Minute, agent.Output, func() bool { return strings.Contains(agent.Output(), path+" is there and is no socket") })
+	ft.Until(t, time.Minute, agent.Output, func() bool {
+		return strings.Contains(agent.Output(),
+			path+" is there and is no socket")
+	})
 
 	if b, err := os.ReadFile(path); string(b) != "kept" || err != nil {
 		t.Fatalf("%q, %v", b, err)
@@ -128,7 +133,10 @@ func TestAgentWithoutItsSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ft.Until(t, time.Minute, agent.Output, func() bool { return strings.Contains(agent.Output(), "local socket is served") })
+	ft.Until(t, time.Minute, agent.Output, func() bool {
+		return strings.Contains(agent.Output(),
+			"local socket is served")
+	})
 
 	if st, err := agentsock.NewClient(path).Status(t.Context()); err != nil || st.PID != agent.PID() {
 		t.Errorf("%+v, %v", st, err)

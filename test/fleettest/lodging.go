@@ -36,7 +36,8 @@ func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintpt
 	t.Helper()
 	l := Lodge(t, account)
 	s.Admit(t, l)
-	args := []string{"agent", "--data", l.State, "--server", s.Agents, "--ip", "127.0.0." + strconv.Itoa(n), "--secret-file", filepath.Join(l.Dir, "join.secret")}
+	args := []string{"agent", "--data", l.State, "--server", s.Agents, "--ip", "127.0.0." + strconv.Itoa(n),
+		"--secret-file", filepath.Join(l.Dir, "join.secret")}
 	l.Rules = filepath.Join(l.State, policy.FileName)
 
 	if caps != nil {
@@ -62,7 +63,8 @@ func Lodge(t testing.TB, account string) *Lodging {
 
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := &Lodging{Account: account, Dir: dir, State: filepath.Join(dir, "state")}
-	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(l.State, 0o700), copyFile(Binary(t), filepath.Join(dir, "gozzard"), 0o755))
+	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(l.State, 0o700),
+		copyFile(Binary(t), filepath.Join(dir, "gozzard"), 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}

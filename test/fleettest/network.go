@@ -134,7 +134,8 @@ func (n *Network) dial(ctx context.Context, i int, network, address string) (net
 func (n *Network) StartServer() *Server {
 	n.t.Helper()
 	s := &Server{Data: n.t.TempDir(), API: &API{t: n.t}}
-	args := append([]string{"server", "--data", s.Data, "--listen", "0.0.0.0:8443", "--agent-listen", "0.0.0.0:4230"}, noLimits()...)
+	args := append([]string{"server", "--data", s.Data, "--listen", "0.0.0.0:8443", "--agent-listen", "0.0.0.0:4230"},
+		noLimits()...)
 	s.Program = n.Start(0, "server", args...)
 	path := filepath.Join(s.Data, "credentials.json")
 	awaitCredentials(s.Program, s.API, path)
@@ -155,9 +156,10 @@ func (n *Network) StartServer() *Server {
 		n.t.Fatalf("%s names no authority", path)
 	}
 
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		return n.dial(ctx, 0, network, address)
-	}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots},
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return n.dial(ctx, 0, network, address)
+		}}
 
 	n.t.Cleanup(transport.CloseIdleConnections)
 	s.Client = &http.Client{Transport: transport, Timeout: 30 * time.Second}
@@ -168,7 +170,8 @@ func (n *Network) StartServer() *Server {
 // CLI runs a command of gozzard on the server's machine and gives what it printed.
 func (n *Network) CLI(s *Server, args ...string) string {
 	n.t.Helper()
-	all := slices.Concat(n.enter(0), []string{Binary(n.t)}, args, []string{"--credentials", filepath.Join(s.Data, "credentials.json")})
+	all := slices.Concat(n.enter(0), []string{Binary(n.t)}, args,
+		[]string{"--credentials", filepath.Join(s.Data, "credentials.json")})
 	cmd := exec.Command(all[0], all[1:]...)
 	out, err := cmd.Output()
 	if err != nil {
@@ -189,7 +192,8 @@ func (n *Network) Join(s *Server, i int, dir string) *Program {
 	}
 
 	AllowEverything(n.t, dir)
-	out, err := n.Run(i, Binary(n.t), "agent", "join", "--server", "https://"+n.Addr(0)+":8443", "--token-file", token, "--data", dir)
+	out, err := n.Run(i, Binary(n.t), "agent", "join", "--server", "https://"+n.Addr(0)+":8443", "--token-file",
+		token, "--data", dir)
 	if err != nil {
 		n.t.Fatalf("host %d cannot join: %v: %s", i, err, out)
 	}
@@ -217,6 +221,7 @@ func (n *Network) Host(i int) J {
 // Operate starts (0), stops (1) or does something else to a daemon on a host and waits for the verdict.
 func (n *Network) Operate(s *Server, i int, d *Daemon, op int) Entry {
 	n.t.Helper()
-	task := s.Operate("operate_proc_v2", J{"meta": J{"namespace": "net", "name": d.Name}, "op_type": op, "spec": d.Spec(nil), "hosts": []J{n.Host(i)}})
+	task := s.Operate("operate_proc_v2", J{"meta": J{"namespace": "net", "name": d.Name}, "op_type": op,
+		"spec": d.Spec(nil), "hosts": []J{n.Host(i)}})
 	return s.Await(task)[fmt.Sprintf("0:%s:net:%s", n.Addr(i), d.Name)]
 }

@@ -126,15 +126,18 @@ func TestOperations(t *testing.T) {
 		pid := g.fx.PID()
 		g.until("start is not in status", func() bool {
 			s := g.status()
-			return s.PID == pid && s.Status == 1 && s.Flag == 1 && s.IsAuto && s.Version == "1.2.19" && s.FD > 0 && s.Mem > 0
+			return s.PID == pid && s.Status == 1 && s.Flag == 1 && s.IsAuto && s.Version == "1.2.19" && s.FD > 0 &&
+				s.Mem > 0
 		})
 
-		if s := g.status(); abs(s.LastStart-time.Now().Unix()) > 60 || abs(s.Reported-time.Now().Unix()) > 60 || abs(s.Registered-time.Now().Unix()) > 60 {
+		if s := g.status(); abs(s.LastStart-time.Now().Unix()) > 60 || abs(s.Reported-time.Now().Unix()) > 60 ||
+			abs(s.Registered-time.Now().Unix()) > 60 {
 			t.Fatalf("times: %+v", s)
 		}
 
 		e = g.op(0, 828)
-		if e.Msg != "no need to start the process gzlife(网关-1) repeatedly that is already running" || g.fx.Count("start") != 1 {
+		if e.Msg != "no need to start the process gzlife(网关-1) repeatedly that is already running" ||
+			g.fx.Count("start") != 1 {
 			t.Fatalf("828: %+v, calls %v", e, g.fx.Calls())
 		}
 
@@ -195,9 +198,11 @@ func TestOperations(t *testing.T) {
 					Instance []map[string]any
 				}
 			}
-			if err := json.Unmarshal([]byte(e.Content), &c); err != nil || len(c.Process) != 1 || len(c.Process[0].Instance) != 1 {
+			if err := json.Unmarshal([]byte(e.Content), &c); err != nil || len(c.Process) != 1 ||
+				len(c.Process[0].Instance) != 1 {
 				t.Fatalf("content %q: %v", e.Content, err)
 			}
+
 			if c.Process[0].Procname != "gzquery" || c.IP != "127.0.0.1" {
 				t.Fatalf("content %q", e.Content)
 			}
@@ -211,7 +216,8 @@ func TestOperations(t *testing.T) {
 
 		g.op(0, 0)
 		i := inst()
-		if i["pid"] != float64(g.fx.PID()) || i["isAuto"] != true || !strings.Contains(i["cmdline"].(string), "gzquery 1000000") || i["threadCount"] != 1.0 {
+		if i["pid"] != float64(g.fx.PID()) || i["isAuto"] != true ||
+			!strings.Contains(i["cmdline"].(string), "gzquery 1000000") || i["threadCount"] != 1.0 {
 			t.Fatalf("running: %v", i)
 		}
 
@@ -236,7 +242,8 @@ func TestOperations(t *testing.T) {
 
 	t.Run("a process that dies within its start check", func(t *testing.T) {
 		g := newGoose(t, d, "dies", "gzdies", nil)
-		g.fx.Script("start.sh", "echo about to die\nsetsid ./gzdies 0.2 </dev/null >/dev/null 2>&1 &\necho $! > "+g.fx.PIDFile())
+		g.fx.Script("start.sh", "echo about to die\nsetsid ./gzdies 0.2 </dev/null >/dev/null 2>&1 &\necho $! > "+
+			g.fx.PIDFile())
 		e := g.op(0, 836)
 		if !strings.HasPrefix(e.Msg, "start process (") || !strings.Contains(e.Msg, "about to die") {
 			t.Fatalf("%+v", e)
@@ -331,10 +338,12 @@ func TestOperations(t *testing.T) {
 		}
 
 		fx.User = "nobody"
-		fx.Script("start.sh", "id -un > who\nsetsid ./gznobody 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+fx.PIDFile())
+		fx.Script("start.sh", "id -un > who\nsetsid ./gznobody 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+
+			fx.PIDFile())
 		a := d.For(t)
 		meta := ft.J{"namespace": "gse", "name": "nobody"}
-		task := a.Operate("operate_proc_v2", ft.J{"meta": meta, "op_type": 0, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}, "spec": fx.Spec(nil)})
+		task := a.Operate("operate_proc_v2", ft.J{"meta": meta, "op_type": 0,
+			"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}, "spec": fx.Spec(nil)})
 		if e := a.Await(task)["0:127.0.0.1:gse:nobody"]; e.Code != 0 {
 			t.Fatalf("%+v", e)
 		}
@@ -342,7 +351,8 @@ func TestOperations(t *testing.T) {
 			t.Fatalf("ran as %q", b)
 		}
 
-		task = a.Operate("operate_proc_v2", ft.J{"meta": meta, "op_type": 1, "hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}, "spec": fx.Spec(nil)})
+		task = a.Operate("operate_proc_v2", ft.J{"meta": meta, "op_type": 1,
+			"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}, "spec": fx.Spec(nil)})
 		if e := a.Await(task)["0:127.0.0.1:gse:nobody"]; e.Code != 0 {
 			t.Fatalf("%+v", e)
 		}
@@ -350,7 +360,8 @@ func TestOperations(t *testing.T) {
 
 	t.Run("unknown process and unknown host", func(t *testing.T) {
 		a := d.For(t)
-		task := a.Operate("operate_proc", ft.J{"meta": ft.J{"namespace": "gse", "name": "never"}, "op_type": 0, "hosts": []ft.J{ft.Host(1), ft.Host(99)}})
+		task := a.Operate("operate_proc", ft.J{"meta": ft.J{"namespace": "gse", "name": "never"}, "op_type": 0,
+			"hosts": []ft.J{ft.Host(1), ft.Host(99)}})
 		r := a.Await(task)
 		if e := r["0:0:127.0.0.1:gse:never"]; e.Code != 65535 || !strings.Contains(e.Msg, "no definition") {
 			t.Fatalf("%+v", e)

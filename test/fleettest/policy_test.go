@@ -27,7 +27,8 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	agent := ft.Start(t, "agent", nil, "agent", "--data", dir, "--server", s.Agents, "--ip", "127.0.0.1", "--secret-file", filepath.Join(s.Data, "join.secret"))
+	agent := ft.Start(t, "agent", nil, "agent", "--data", dir, "--server", s.Agents, "--ip", "127.0.0.1",
+		"--secret-file", filepath.Join(s.Data, "join.secret"))
 	s.AwaitOnline(t, 1)
 	rules := filepath.Join(dir, "policy.yaml")
 	if fi, err := os.Stat(rules); err != nil || fi.Mode().Perm() != 0o600 {
@@ -39,7 +40,8 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		t.Helper()
 		fx.User = user
 		task := s.Operate("operate_proc_multi", ft.J{"proc_operate_req": []ft.J{{
-			"meta": ft.J{"namespace": "gse", "name": "policy", "labels": ft.J{"proc_name": "x"}}, "op_type": op, "hosts": []ft.J{ft.Host(1)}, "spec": fx.Spec(nil),
+			"meta": ft.J{"namespace": "gse", "name": "policy", "labels": ft.J{"proc_name": "x"}}, "op_type": op,
+			"hosts": []ft.J{ft.Host(1)}, "spec": fx.Spec(nil),
 		}}})
 		all := slices.Collect(maps.Values(s.Await(task)))
 		if len(all) != 1 {
@@ -50,7 +52,8 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 
 	refused := func(op int, user, setting string) {
 		t.Helper()
-		if e := run(op, user); e.Code != 65535 || !strings.Contains(e.Msg, "is not allowed by local policy ("+setting+" in "+rules+")") || strings.Contains(e.Msg, "\n") {
+		if e := run(op, user); e.Code != 65535 || !strings.Contains(e.Msg,
+			"is not allowed by local policy ("+setting+" in "+rules+")") || strings.Contains(e.Msg, "\n") {
 			t.Errorf("op %d as %q: %+v", op, user, e)
 		}
 	}

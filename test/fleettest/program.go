@@ -224,7 +224,8 @@ func StartDev(t testing.TB, hosts int, extra ...string) *Dev {
 	if err := os.Chmod(data, 0o755); err != nil { // commands that run as other accounts have their folders in it
 		t.Fatal(err)
 	}
-	args := append([]string{"dev", "--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(FreePort(t)), "--hosts", strconv.Itoa(hosts)}, extra...)
+	args := append([]string{"dev", "--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(FreePort(t)), "--hosts",
+		strconv.Itoa(hosts)}, extra...)
 	d := &Dev{Data: data, API: &API{t: t}}
 	d.Program = Start(t, "dev", nil, args...)
 	d.await()

@@ -40,8 +40,9 @@ func NewProvider(t testing.TB) *Provider {
 	t.Cleanup(srv.Close)
 	p.URL = srv.URL
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		p.reply(w, http.StatusOK, map[string]any{"issuer": p.URL, "authorization_endpoint": p.URL + "/auth", "token_endpoint": p.URL + "/token",
-			"jwks_uri": p.URL + "/keys", "id_token_signing_alg_values_supported": []string{"ES256"}})
+		p.reply(w, http.StatusOK, map[string]any{"issuer": p.URL, "authorization_endpoint": p.URL + "/auth",
+			"token_endpoint": p.URL + "/token",
+			"jwks_uri":       p.URL + "/keys", "id_token_signing_alg_values_supported": []string{"ES256"}})
 	})
 
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
@@ -49,7 +50,8 @@ func NewProvider(t testing.TB) *Provider {
 		if err != nil {
 			t.Error(err)
 		}
-		key := map[string]string{"kty": "EC", "crv": "P-256", "kid": "1", "alg": "ES256", "use": "sig", "x": b64(point[1:33]), "y": b64(point[33:])}
+		key := map[string]string{"kty": "EC", "crv": "P-256", "kid": "1", "alg": "ES256", "use": "sig",
+			"x": b64(point[1:33]), "y": b64(point[33:])}
 		p.reply(w, http.StatusOK, map[string]any{"keys": []any{key}})
 	})
 
@@ -85,7 +87,8 @@ func (p *Provider) reply(w http.ResponseWriter, status int, v any) {
 }
 
 func (p *Provider) idToken() string {
-	claims := map[string]any{"iss": p.URL, "aud": "gozzard", "sub": "subject-1", "nonce": p.nonce, "email": "a@example.com", "email_verified": true,
+	claims := map[string]any{"iss": p.URL, "aud": "gozzard", "sub": "subject-1", "nonce": p.nonce,
+		"email": "a@example.com", "email_verified": true,
 		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix()}
 
 	if p.Claims != nil {
@@ -125,7 +128,8 @@ func (p *Provider) Visit(address string) (state string) {
 	}
 	q := u.Query()
 	p.nonce, p.challenge = q.Get("nonce"), q.Get("code_challenge")
-	if q.Get("code_challenge_method") != "S256" || q.Get("response_type") != "code" || q.Get("client_id") != "gozzard" || p.nonce == "" || q.Get("state") == "" {
+	if q.Get("code_challenge_method") != "S256" || q.Get("response_type") != "code" ||
+		q.Get("client_id") != "gozzard" || p.nonce == "" || q.Get("state") == "" {
 		p.t.Fatalf("a person is sent to %s", address)
 	}
 	return q.Get("state")

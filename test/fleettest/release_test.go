@@ -46,13 +46,15 @@ func startEnrolled(t *testing.T, hosts int) *enrolledFleet {
 	data := filepath.Join(t.TempDir(), "server")
 	f := &enrolledFleet{t: t, binary: ft.ProgramOf(t, ft.OldVersion), cred: filepath.Join(data, "credentials.json")}
 	local := func() string { return "127.0.0.1:" + strconv.Itoa(ft.FreePort(t)) }
-	p := ft.Start(t, "server", nil, "server", "--data", data, "--listen", local(), "--agent-listen", local(), "--enrol", "--release-two-person",
+	p := ft.Start(t, "server", nil, "server", "--data", data, "--listen", local(), "--agent-listen", local(),
+		"--enrol", "--release-two-person",
 		"--rate-app=0", "--max-failed-logins=0")
 	f.s = &ft.Server{Program: p, API: (&ft.API{}).For(t), Data: data}
 	var ca struct{ CA string }
 	ft.Until(t, time.Minute, p.Output, func() bool {
 		b, err := os.ReadFile(f.cred)
-		return err == nil && json.Unmarshal(b, &f.s.Cred) == nil && json.Unmarshal(b, &ca) == nil && strings.Contains(p.Output(), `"msg":"serving"`)
+		return err == nil && json.Unmarshal(b, &f.s.Cred) == nil && json.Unmarshal(b, &ca) == nil &&
+			strings.Contains(p.Output(), `"msg":"serving"`)
 	})
 
 	pool := x509.NewCertPool()
@@ -61,7 +63,8 @@ func startEnrolled(t *testing.T, hosts int) *enrolledFleet {
 	t.Cleanup(f.s.Client.CloseIdleConnections)
 	f.s.AwaitReady()
 	var err error
-	f.c, err = client.New(f.s.Cred.URL, client.Credentials{AppCode: f.s.Cred.AppCode, AppSecret: f.s.Cred.Secret, Username: f.s.Cred.Username, CA: ca.CA})
+	f.c, err = client.New(f.s.Cred.URL, client.Credentials{AppCode: f.s.Cred.AppCode, AppSecret: f.s.Cred.Secret,
+		Username: f.s.Cred.Username, CA: ca.CA})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +92,8 @@ func (f *enrolledFleet) join(n int) *enrolledHost {
 		t.Fatal(err)
 	}
 
-	h := &enrolledHost{program: filepath.Join(dir, "gozzard"), state: filepath.Join(dir, "state"), config: filepath.Join(dir, "agent.yaml")}
+	h := &enrolledHost{program: filepath.Join(dir, "gozzard"), state: filepath.Join(dir, "state"),
+		config: filepath.Join(dir, "agent.yaml")}
 	text, err := os.ReadFile(ft.ProgramOf(t, ft.OldVersion))
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +109,8 @@ func (f *enrolledFleet) join(n int) *enrolledHost {
 	ft.AllowEverything(t, h.state)
 	token := filepath.Join(dir, "token")
 	put(t, token, []byte(f.must("token", "create")), 0o600)
-	f.must("agent", "join", "--server", f.s.Cred.URL, "--token-file", token, "--data", h.state, "--ip", "127.0.0."+strconv.Itoa(n))
+	f.must("agent", "join", "--server", f.s.Cred.URL, "--token-file", token, "--data", h.state, "--ip",
+		"127.0.0."+strconv.Itoa(n))
 	before, had := os.LookupEnv("GOZZARD_BINARY")
 	t.Setenv("GOZZARD_BINARY", h.program)
 	h.agent = ft.Start(t, "agent"+strconv.Itoa(n), nil, "agent", "--data", h.state, "--config", h.config)
@@ -145,10 +150,13 @@ func (f *enrolledFleet) must(args ...string) string {
 func (f *enrolledFleet) roll(version string, more ...string) client.Roll {
 	f.t.Helper()
 
-	if out := f.must(append([]string{"release", "roll", version}, more...)...); !strings.Contains(out, "waits for somebody else") {
+	if out := f.must(append([]string{"release", "roll", version}, more...)...); !strings.Contains(out,
+		"waits for somebody else") {
 		f.t.Errorf("begun by one person: %s", out)
 	}
-	if out, err := f.try("release", "approve", version); err == nil || !strings.Contains(out, "somebody else must approve it") {
+
+	if out, err := f.try("release", "approve", version); err == nil ||
+		!strings.Contains(out, "somebody else must approve it") {
 		f.t.Errorf("approved by the same person: %v, %s", err, out)
 	}
 
@@ -235,7 +243,8 @@ func TestTE8ServerUpdate(t *testing.T) {
 	if out := f.must("release", "list"); !strings.Contains(out, ft.NewVersion) {
 		t.Error(out)
 	}
-	if out, err := f.try("release", "publish", other.releaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion), nil)); err == nil || !strings.Contains(out, "another manifest") {
+	if out, err := f.try("release", "publish", other.releaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion),
+		nil)); err == nil || !strings.Contains(out, "another manifest") {
 		t.Errorf("%v, %s", err, out)
 	}
 
@@ -247,11 +256,13 @@ func TestTE8ServerUpdate(t *testing.T) {
 	_ = res.Body.Close()
 	stopped(f.roll(ft.NewVersion, "--host", "127.0.0.3"), "refused: no release key on this host")
 
-	f.must("release", "publish", other.releaseOf(t, "1.1.5", ft.ProgramOf(t, ft.NewVersion), nil)) // whoever owns the server can publish anything
+	// whoever owns the server can publish anything
+	f.must("release", "publish", other.releaseOf(t, "1.1.5", ft.ProgramOf(t, ft.NewVersion), nil))
 	stopped(f.roll("1.1.5", "--host", "127.0.0.1"), "refused: the manifest is not signed by the release key")
 	same(ft.OldVersion, ft.OldVersion, ft.OldVersion)
 
-	if r := f.roll(ft.NewVersion, "--stages", "50,100", "--host", "127.0.0.1,127.0.0.2"); r.State != "done" || r.Hosts[0].State != "done" || r.Hosts[1].Stage != 100 {
+	if r := f.roll(ft.NewVersion, "--stages", "50,100", "--host", "127.0.0.1,127.0.0.2"); r.State != "done" ||
+		r.Hosts[0].State != "done" || r.Hosts[1].Stage != 100 {
 		t.Errorf("%+v", r)
 	}
 
@@ -262,10 +273,13 @@ func TestTE8ServerUpdate(t *testing.T) {
 	stopped(f.roll(ft.BrokenVersion, "--host", "127.0.0.1"), "rolled back: the server did not welcome it within 2s")
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
 
-	if b, err := os.ReadFile(filepath.Join(f.hosts[0].state, "acts.log")); err != nil || !strings.Contains(string(b), "update to release") {
+	if b, err := os.ReadFile(filepath.Join(f.hosts[0].state, "acts.log")); err != nil ||
+		!strings.Contains(string(b), "update to release") {
 		t.Errorf("the host's own record does not have the order: %v", err)
 	}
-	if out := f.must("audit", "list"); !strings.Contains(out, "release:roll:1.2.0") || !strings.Contains(out, "release:stopped:1.2.0") {
+
+	if out := f.must("audit", "list"); !strings.Contains(out, "release:roll:1.2.0") ||
+		!strings.Contains(out, "release:stopped:1.2.0") {
 		t.Error(out)
 	}
 }

@@ -31,7 +31,8 @@ func TestTS8RotationAndAServerFromAnOldCopy(t *testing.T) {
 
 	sessions := func(n int) {
 		t.Helper()
-		ft.Until(t, time.Minute, func() string { return "no new session: " + agent.Output() }, func() bool { return agent.Sessions() >= n })
+		ft.Until(t, time.Minute, func() string { return "no new session: " + agent.Output() },
+			func() bool { return agent.Sessions() >= n })
 	}
 
 	sessions(1)
@@ -40,7 +41,8 @@ func TestTS8RotationAndAServerFromAnOldCopy(t *testing.T) {
 	if !strings.Contains(out, "epoch 2") {
 		t.Fatalf("rotated: %s", out)
 	}
-	if out := runProgram(t, "key", "list", "--data", s.Data, "-o", "json"); strings.Count(out, `"epoch"`) != 2 || strings.Contains(out, "seed") {
+	if out := runProgram(t, "key", "list", "--data", s.Data, "-o", "json"); strings.Count(out, `"epoch"`) != 2 ||
+		strings.Contains(out, "seed") {
 		t.Fatalf("keys: %s", out)
 	}
 
@@ -51,7 +53,9 @@ func TestTS8RotationAndAServerFromAnOldCopy(t *testing.T) {
 	replace(t, key, old)
 	again()
 	refusal := "command of epoch 1, this host obeys epoch 2"
-	ft.Until(t, time.Minute, func() string { return "no refusal: " + agent.Output() }, func() bool { return strings.Contains(agent.Output(), refusal) })
+	ft.Until(t, time.Minute, func() string { return "no refusal: " + agent.Output() },
+		func() bool { return strings.Contains(agent.Output(), refusal) })
+
 	agent.Kill(syscall.SIGKILL)
 	agent.Again() // the join file is the old server's by now, and changes nothing
 

@@ -35,11 +35,13 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 
 	spec, _ := json.Marshal(fx.Spec(nil))
-	call("register_proc_info", fmt.Sprintf(`{"meta":{"namespace":"gse","name":"proc-test","labels":{"proc_name":"proc-test"}},"hosts":%s,"spec":%s}`, hosts, spec))
+	call("register_proc_info",
+		fmt.Sprintf(`{"meta":{"namespace":"gse","name":"proc-test","labels":{"proc_name":"proc-test"}},"hosts":%s,"spec":%s}`, hosts, spec))
 	var op struct {
 		TaskID string `json:"task_id"`
 	}
-	data := call("operate_proc", `{"meta": {"namespace": "gse", "name": "proc-test", "labels": {"proc_name": "proc-test"}}, "op_type": 0, "hosts": `+hosts+`}`)
+	data := call("operate_proc",
+		`{"meta": {"namespace": "gse", "name": "proc-test", "labels": {"proc_name": "proc-test"}}, "op_type": 0, "hosts": `+hosts+`}`)
 	sameShape(t, "003", data)
 
 	if err := json.Unmarshal(data, &op); err != nil {
@@ -49,7 +51,8 @@ func TestDocumentedExamples(t *testing.T) {
 		t.Fatalf("%+v", e)
 	}
 
-	asked := `{"meta": {"namespace": "gse", "name": "proc-test", "labels": {"procname": "proc-test"}}, "hosts": ` + hosts + `}`
+	asked := `{"meta": {"namespace": "gse", "name": "proc-test", "labels": {"procname": "proc-test"}}, "hosts": ` +
+		hosts + `}`
 	sameShape(t, "000", call("get_proc_status", asked))
 	sameShape(t, "001", call("sync_proc_status", `{"meta": {"namespace": "gse"}, "page": {"start": 0, "limit": 1000}}`))
 	var st struct {
@@ -58,7 +61,8 @@ func TestDocumentedExamples(t *testing.T) {
 	if err := json.Unmarshal(call("get_proc_status", asked), &st); err != nil {
 		t.Fatal(err)
 	}
-	if i := st.Infos[0]; i.PID != fx.PID() || i.Flag != 1 || i.Status != 1 || i.Host.Supplier != 2 || i.Host.Cloud != 1 || i.Meta.Labels["proc_name"] != "proc-test" {
+	if i := st.Infos[0]; i.PID != fx.PID() || i.Flag != 1 || i.Status != 1 || i.Host.Supplier != 2 ||
+		i.Host.Cloud != 1 || i.Meta.Labels["proc_name"] != "proc-test" {
 		t.Fatalf("%+v", i)
 	}
 }

@@ -29,7 +29,8 @@ func StartServer(t testing.TB, data string, extra ...string) *Server {
 		data = t.TempDir()
 	}
 	s := &Server{Data: data, API: &API{t: t}, Agents: "127.0.0.1:" + strconv.Itoa(FreePort(t))}
-	args := append([]string{"server", "--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(FreePort(t)), "--agent-listen", s.Agents}, noLimits()...)
+	args := append([]string{"server", "--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(FreePort(t)),
+		"--agent-listen", s.Agents}, noLimits()...)
 	args = append(args, extra...)
 	s.Program = Start(t, "server", nil, args...)
 	awaitCredentials(s.Program, s.API, filepath.Join(data, "credentials.json"))
@@ -39,7 +40,8 @@ func StartServer(t testing.TB, data string, extra ...string) *Server {
 
 // noLimits are the flags of a server that may be asked anything at any pace, as tests do; later flags win.
 func noLimits() []string {
-	return []string{"--rate-app=0", "--max-failed-logins=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0",
+	return []string{"--rate-app=0", "--max-failed-logins=0", "--max-connections=0", "--max-in-flight=0",
+		"--confirm-above=0", "--confirm-above-percent=0",
 		"--destructive-quota=0"}
 }
 
@@ -63,14 +65,17 @@ func (s *Server) StartAgent(t testing.TB, n int, to string, env ...string) *Prog
 // StartAgentIn is StartAgent with a state folder.
 func (s *Server) StartAgentIn(t testing.TB, n int, dir, to string, env ...string) *Program {
 	t.Helper()
+
 	if to == "" {
 		to = s.Agents
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	AllowEverything(t, dir)
-	p := Start(t, "agent"+strconv.Itoa(n), env, "agent", "--data", dir, "--server", to, "--ip", "127.0.0."+strconv.Itoa(n),
+	p := Start(t, "agent"+strconv.Itoa(n), env, "agent", "--data", dir, "--server", to, "--ip",
+		"127.0.0."+strconv.Itoa(n),
 		"--secret-file", filepath.Join(s.Data, "join.secret"))
 	s.AwaitOnline(t, n)
 	return p
@@ -106,7 +111,8 @@ func (s *Server) AgainOnline(t testing.TB, agent *Program) {
 	t.Helper()
 	before := agent.Sessions()
 	agent.Again()
-	Until(t, time.Minute, func() string { return "no new session: " + string(tail([]byte(agent.Output()), 2000)) }, func() bool { return agent.Sessions() > before })
+	Until(t, time.Minute, func() string { return "no new session: " + string(tail([]byte(agent.Output()), 2000)) },
+		func() bool { return agent.Sessions() > before })
 }
 
 // StartSim runs a simulated fleet of hosts.
@@ -138,5 +144,6 @@ func (s *Server) Online(n int) bool {
 // AwaitOnline waits until host 127.0.0.n is online.
 func (s *Server) AwaitOnline(t testing.TB, n int) {
 	t.Helper()
-	Until(t, time.Minute, func() string { return "host " + strconv.Itoa(n) + " does not come" }, func() bool { return s.Online(n) })
+	Until(t, time.Minute, func() string { return "host " + strconv.Itoa(n) + " does not come" },
+		func() bool { return s.Online(n) })
 }

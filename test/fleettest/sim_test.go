@@ -40,10 +40,12 @@ func TestTwoThousandHosts(t *testing.T) {
 		return alive
 	}
 
-	ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) }, func() bool { return online() == n })
+	ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) },
+		func() bool { return online() == n })
 
 	meta := ft.J{"namespace": "sim", "name": "game"}
-	spec := ft.J{"identity": ft.J{"proc_name": "game", "setup_path": "/srv/game", "pid_path": "/srv/game/pid", "user": "root"},
+	spec := ft.J{"identity": ft.J{"proc_name": "game", "setup_path": "/srv/game", "pid_path": "/srv/game/pid",
+		"user": "root"},
 		"control": ft.J{"start_cmd": "ok", "stop_cmd": "ok"}, "resource": ft.J{"cpu": 10, "mem": 10},
 		"monitor_policy": ft.J{"auto_type": 1, "start_check_secs": 0}}
 	registered := map[string]ft.Entry{}
@@ -80,7 +82,8 @@ func TestTwoThousandHosts(t *testing.T) {
 		}
 		if len(ask) > 0 {
 			t.Logf("%d hosts were out of reach at try %d", len(ask), try)
-			ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) }, func() bool { return online() == n })
+			ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) },
+				func() bool { return online() == n })
 		}
 	}
 
@@ -101,7 +104,8 @@ func TestTwoThousandHosts(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for start := 0; start < n; start += 1000 {
-		s.OK("sync_proc_status", ft.J{"meta": ft.J{"namespace": "sim"}, "page": ft.J{"start": start, "limit": 1000}}, &page)
+		s.OK("sync_proc_status", ft.J{"meta": ft.J{"namespace": "sim"}, "page": ft.J{"start": start, "limit": 1000}},
+			&page)
 		for _, r := range page.Infos {
 			seen[r.Host.IP] = true
 		}

@@ -19,7 +19,8 @@ import (
 
 func native(t *testing.T, a *ft.API) *client.Client {
 	t.Helper()
-	c, err := client.New(a.Cred.URL, client.Credentials{AppCode: a.Cred.AppCode, AppSecret: a.Cred.Secret, Username: a.Cred.Username})
+	c, err := client.New(a.Cred.URL, client.Credentials{AppCode: a.Cred.AppCode, AppSecret: a.Cred.Secret,
+		Username: a.Cred.Username})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +65,17 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 
 	opened := strings.Count(agent.Output(), "session is open") // the server does not notice so short an absence
 	agent.Again()
-	ft.Until(t, 30*time.Second, agent.Output, func() bool { return strings.Count(agent.Output(), "session is open") > opened })
-	ft.Until(t, 30*time.Second, func() string { return "what ran is not known again: " + agent.Output() }, func() bool { return f.known(before[:4]) })
-	ft.Until(t, 30*time.Second, func() string { return "what died meanwhile does not come back" }, func() bool { p := f.daemons[4].PID(); return p > 0 && p != before[4] })
+
+	ft.Until(t, 30*time.Second, agent.Output, func() bool {
+		return strings.Count(agent.Output(),
+			"session is open") > opened
+	})
+
+	ft.Until(t, 30*time.Second, func() string { return "what ran is not known again: " + agent.Output() },
+		func() bool { return f.known(before[:4]) })
+
+	ft.Until(t, 30*time.Second, func() string { return "what died meanwhile does not come back" },
+		func() bool { p := f.daemons[4].PID(); return p > 0 && p != before[4] })
 
 	for _, d := range f.daemons[:4] {
 		if d.Count("start") != 1 || d.Copies() != 1 {
@@ -75,7 +84,9 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 	}
 
 	kill(t, before[0])
-	ft.Until(t, 30*time.Second, func() string { return "is not kept any more" }, func() bool { p := f.daemons[0].PID(); return p > 0 && p != before[0] })
+
+	ft.Until(t, 30*time.Second, func() string { return "is not kept any more" },
+		func() bool { p := f.daemons[0].PID(); return p > 0 && p != before[0] })
 }
 
 // What happens on a host and what its processes print can be read from the server.
@@ -101,9 +112,11 @@ func TestEventsAndLogsThroughTheServer(t *testing.T) {
 	}
 
 	d := ft.NewDaemon(t, root, "gztalks")
-	d.Script("start.sh", "echo start >> calls\necho hello from the start command\nsetsid ./gztalks 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
+	d.Script("start.sh",
+		"echo start >> calls\necho hello from the start command\nsetsid ./gztalks 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+d.PIDFile())
 	meta := ft.J{"namespace": "gse", "name": "talks"}
-	for _, e := range s.Await(s.Operate("operate_proc", ft.J{"meta": meta, "op_type": 0, "hosts": []ft.J{ft.Host(1)}, "spec": d.Spec(nil)})) {
+	for _, e := range s.Await(s.Operate("operate_proc",
+		ft.J{"meta": meta, "op_type": 0, "hosts": []ft.J{ft.Host(1)}, "spec": d.Spec(nil)})) {
 		if e.Code != 0 {
 			t.Fatalf("%+v", e)
 		}
@@ -119,7 +132,8 @@ func TestEventsAndLogsThroughTheServer(t *testing.T) {
 			if e.Kind != want[0] {
 				continue
 			}
-			if e.Name != "talks" || e.IP != "127.0.0.1" || e.Kind == gozzard.EventExited && (e.PID != pid || e.Signal != "SIGKILL") {
+			if e.Name != "talks" || e.IP != "127.0.0.1" || e.Kind == gozzard.EventExited &&
+				(e.PID != pid || e.Signal != "SIGKILL") {
 				t.Errorf("%+v", e)
 			}
 			want = want[1:]

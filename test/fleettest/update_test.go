@@ -53,9 +53,11 @@ func (k releaseKey) releaseOf(t *testing.T, version, file string, change func(*r
 	}
 
 	sum := sha256.Sum256(text)
-	m := &release.Manifest{Version: version, Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour), Files: []release.File{{
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Name: "gozzard-program", Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:]),
-	}}}
+	m := &release.Manifest{Version: version, Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour),
+		Files: []release.File{{
+			Platform: runtime.GOOS + "/" + runtime.GOARCH, Name: "gozzard-program", Size: int64(len(text)),
+			SHA256: hex.EncodeToString(sum[:]),
+		}}}
 
 	if change != nil {
 		change(m)
@@ -107,7 +109,8 @@ func startUpdated(t *testing.T) *updated {
 		t.Fatal(err)
 	}
 
-	u.program, u.state, u.config, u.broken = filepath.Join(dir, "gozzard"), t.TempDir(), filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "broken")
+	u.program, u.state, u.config, u.broken = filepath.Join(dir, "gozzard"), t.TempDir(),
+		filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "broken")
 	text, err := os.ReadFile(ft.ProgramOf(t, ft.OldVersion))
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +148,9 @@ func (u *updated) update(from string, more ...string) (string, error) {
 // untouched: the host is as it was, but for the version that runs.
 func (u *updated) untouched(t *testing.T, version string) {
 	t.Helper()
-	ft.Until(t, time.Minute, func() string { return version + " does not run: " + u.agent.Output() }, func() bool { return u.runs(version) })
+
+	ft.Until(t, time.Minute, func() string { return version + " does not run: " + u.agent.Output() },
+		func() bool { return u.runs(version) })
 
 	if u.agent.PID() != u.pid {
 		t.Errorf("the agent has pid %d, had %d", u.agent.PID(), u.pid)
@@ -204,9 +209,11 @@ func TestTE8LocalUpdate(t *testing.T) {
 
 	refused("a key that others can write", "only root and the agent's account", good)
 
-	if out, err := exec.Command(u.program, "agent", "doctor", "--data", u.state).CombinedOutput(); err == nil || !regexp.MustCompile(`FAIL +updates`).Match(out) {
+	if out, err := exec.Command(u.program, "agent", "doctor", "--data", u.state).CombinedOutput(); err == nil ||
+		!regexp.MustCompile(`FAIL +updates`).Match(out) {
 		t.Errorf("doctor: %v, %s", err, out)
 	}
+
 	if err := os.Chmod(filepath.Join(u.state, "release.pub"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -233,18 +240,27 @@ func TestTE8LocalUpdate(t *testing.T) {
 
 	flipped := bytes.Clone(text)
 	flipped[len(flipped)/2] ^= 1
-	refused("unsigned", "not signed by the release key", altered(func(dir string) { _ = os.Remove(filepath.Join(dir, release.SignatureName)) }))
+
+	refused("unsigned", "not signed by the release key",
+		altered(func(dir string) { _ = os.Remove(filepath.Join(dir, release.SignatureName)) }))
+
 	refused("wrong key", "not signed by the release key", other.releaseOf(t, ft.NewVersion, file, nil))
 
 	refused("changed manifest", "not signed by the release key", altered(func(dir string) {
 		b, _ := os.ReadFile(filepath.Join(dir, release.ManifestName))
-		put(t, filepath.Join(dir, release.ManifestName), bytes.Replace(b, []byte(ft.NewVersion), []byte("9.9.9"), 1), 0o644)
+		put(t, filepath.Join(dir, release.ManifestName), bytes.Replace(b, []byte(ft.NewVersion), []byte("9.9.9"), 1),
+			0o644)
 	}))
 
 	refused("older", "is not newer than 1.0.0", key.releaseOf(t, "0.9.0", file, nil))
 	refused("the same", "is the one that runs", key.releaseOf(t, ft.OldVersion, ft.ProgramOf(t, ft.OldVersion), nil))
-	refused("expired", "expired at", key.releaseOf(t, ft.NewVersion, file, func(m *release.Manifest) { m.Expires = time.Now().Add(-time.Minute) }))
-	refused("another platform", "has no program for", key.releaseOf(t, ft.NewVersion, file, func(m *release.Manifest) { m.Files[0].Platform = "plan9/arm" }))
+
+	refused("expired", "expired at", key.releaseOf(t, ft.NewVersion, file,
+		func(m *release.Manifest) { m.Expires = time.Now().Add(-time.Minute) }))
+
+	refused("another platform", "has no program for",
+		key.releaseOf(t, ft.NewVersion, file, func(m *release.Manifest) { m.Files[0].Platform = "plan9/arm" }))
+
 	refused("truncated", "is cut off", replaced(text[:len(text)-1]))
 	refused("longer", "is longer", replaced(append(bytes.Clone(text), 0)))
 	refused("a flipped bit", "is not the file that was signed", replaced(flipped))
@@ -263,7 +279,8 @@ func TestTE8LocalUpdate(t *testing.T) {
 
 	u.trial("2s")
 	bad := key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil)
-	if out, err = u.update(bad); err == nil || !strings.Contains(out, "was rolled back to 1.1.0: the server did not welcome it within 2s") {
+	if out, err = u.update(bad); err == nil || !strings.Contains(out,
+		"was rolled back to 1.1.0: the server did not welcome it within 2s") {
 		t.Errorf("a program that hangs: %v, %s", err, out)
 	}
 
@@ -299,7 +316,8 @@ func (u *updated) dies(bad string) {
 	u.pid = u.agent.PID()
 	u.untouched(t, ft.NewVersion)
 	b, err := exec.Command(u.program, "agent", "update", "--data", u.state).CombinedOutput()
-	if err != nil || !strings.Contains(string(b), "rolled back at") || !strings.Contains(string(b), "1.2.0, because release 1.2.0 was started 1 times") {
+	if err != nil || !strings.Contains(string(b), "rolled back at") ||
+		!strings.Contains(string(b), "1.2.0, because release 1.2.0 was started 1 times") {
 		t.Errorf("%v, %s", err, b)
 	}
 }

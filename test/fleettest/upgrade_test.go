@@ -21,7 +21,8 @@ import (
 // buildVersion builds the program with a version of its own.
 func buildVersion(t *testing.T, version, out string) {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-ldflags", "-X main.version="+version, "-o", out, "github.com/gozzard/gozzard/cmd/gozzard")
+	cmd := exec.Command("go", "build", "-ldflags", "-X main.version="+version, "-o", out,
+		"github.com/gozzard/gozzard/cmd/gozzard")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, b)
@@ -46,7 +47,8 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	before := fleet.pids()
 
 	exits := func(name string) []client.Event {
-		page, err := c.Events(t.Context(), client.EventQuery{Names: []string{name}, Kinds: []string{string(gozzard.EventExited)}}, 10)
+		page, err := c.Events(t.Context(), client.EventQuery{Names: []string{name},
+			Kinds: []string{string(gozzard.EventExited)}}, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +79,8 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 		if after := fleet.pids(); !slices.Equal(before, after) {
 			t.Fatalf("%s: pids were %v, are %v", when, before, after)
 		}
-		ft.Until(t, 20*time.Second, func() string { return when + ": not all are known again" }, func() bool { return fleet.known(before) })
+		ft.Until(t, 20*time.Second, func() string { return when + ": not all are known again" },
+			func() bool { return fleet.known(before) })
 		for _, d := range fleet.daemons {
 			if d.Count("start") != 1 || d.Copies() != 1 {
 				t.Fatalf("%s: %s was started %d times, %d copies", when, d.Name, d.Count("start"), d.Copies())
@@ -87,7 +90,11 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 
 	replace("")
 	signalAgent(t, agent, syscall.SIGUSR2)
-	ft.Until(t, 20*time.Second, agent.Output, func() bool { return strings.Contains(agent.Output(), "upgrade was refused") })
+
+	ft.Until(t, 20*time.Second, agent.Output, func() bool {
+		return strings.Contains(agent.Output(),
+			"upgrade was refused")
+	})
 
 	if !runs("1.0.0-old") {
 		t.Fatal("a broken program ended the agent")
@@ -122,11 +129,19 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	agent.Kill(syscall.SIGTERM)
 	opened := strings.Count(agent.Output(), "session is open") // the server does not notice so short an absence
 	agent.Again()
-	ft.Until(t, 30*time.Second, agent.Output, func() bool { return strings.Count(agent.Output(), "session is open") > opened && runs("2.0.0-new") })
+
+	ft.Until(t, 30*time.Second, agent.Output, func() bool {
+		return strings.Count(agent.Output(),
+			"session is open") > opened && runs("2.0.0-new")
+	})
+
 	same("after stop and start")
 
 	kill(t, before[0])
-	ft.Until(t, 20*time.Second, func() string { return "not brought back" }, func() bool { p := fleet.daemons[0].PID(); return p > 0 && p != before[0] })
+
+	ft.Until(t, 20*time.Second, func() string { return "not brought back" },
+		func() bool { p := fleet.daemons[0].PID(); return p > 0 && p != before[0] })
+
 	ft.Until(t, 20*time.Second, func() string { return "no event of it" }, func() bool { return len(exits("p00")) > 0 })
 }
 
@@ -156,7 +171,8 @@ func startFleet(t *testing.T, s *ft.Server, n int) *fleet {
 	for i := range n {
 		d := ft.NewDaemon(t, root, fmt.Sprintf("gzup%02d", i))
 		f.daemons = append(f.daemons, d)
-		reqs = append(reqs, ft.J{"meta": ft.J{"namespace": "gse", "name": fmt.Sprintf("p%02d", i)}, "op_type": 0, "hosts": []ft.J{ft.Host(1)}, "spec": d.Spec(nil)})
+		reqs = append(reqs, ft.J{"meta": ft.J{"namespace": "gse", "name": fmt.Sprintf("p%02d", i)}, "op_type": 0,
+			"hosts": []ft.J{ft.Host(1)}, "spec": d.Spec(nil)})
 	}
 
 	for name, e := range s.Await(s.Operate("operate_proc_multi", ft.J{"proc_operate_req": reqs})) {
@@ -167,7 +183,8 @@ func startFleet(t *testing.T, s *ft.Server, n int) *fleet {
 
 	t.Cleanup(func() { // before the agent is gone: what is hosted would come back
 		for i := range n {
-			_, _ = s.Try("unregister_proc_info", ft.J{"meta": ft.J{"namespace": "gse", "name": fmt.Sprintf("p%02d", i)}, "hosts": []ft.J{ft.Host(1)}})
+			_, _ = s.Try("unregister_proc_info", ft.J{"meta": ft.J{"namespace": "gse",
+				"name": fmt.Sprintf("p%02d", i)}, "hosts": []ft.J{ft.Host(1)}})
 		}
 	})
 

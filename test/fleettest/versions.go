@@ -67,7 +67,8 @@ func (v *versions) build() (err error) {
 	}
 
 	source := filepath.Join(root, "cmd", "gozzard", "failpoint_off.go")
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: filepath.Join(v.dir, "fault.go.txt")}})
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: filepath.Join(v.dir,
+		"fault.go.txt")}})
 	if err != nil {
 		return err
 	}

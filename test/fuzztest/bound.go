@@ -33,7 +33,12 @@ func within(t *testing.T, fn reflect.Value, args []reflect.Value) {
 
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	hung := time.AfterFunc(maxWait, func() { panic(fmt.Sprintf("no end after %v with\n%s", maxWait, corpus(args[1:]))) })
+
+	hung := time.AfterFunc(maxWait, func() {
+		panic(fmt.Sprintf("no end after %v with\n%s", maxWait,
+			corpus(args[1:])))
+	})
+
 	defer hung.Stop()
 	before, start := allocated(), threadTime()
 	fn.Call(args)

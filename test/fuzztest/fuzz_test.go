@@ -46,14 +46,16 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for fault, want := range map[string]string{"panic": "found", "fatal": "found", "work": "at most", "memory": "MiB, at most"} {
+	for fault, want := range map[string]string{"panic": "found", "fatal": "found", "work": "at most",
+		"memory": "MiB, at most"} {
 		if fault == "work" && fuzztest.Race {
 			continue // the bound is eight times as far away, which is long on a busy machine
 		}
 		cmd := exec.Command(self, "-test.run=^FuzzFaulty$")
 		cmd.Env = append(os.Environ(), faulty+"="+fault, fuzztest.TimeVariable+"=20s")
 		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "go test fuzz v1") || !strings.Contains(string(out), "[]byte(") {
+		if err == nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "go test fuzz v1") ||
+			!strings.Contains(string(out), "[]byte(") {
 			t.Errorf("%s: %v\n%s", fault, err, out)
 		}
 	}
@@ -67,7 +69,8 @@ func TestFaults(t *testing.T) {
 
 	cmd = exec.Command(self, "-test.run=^FuzzFaulty$")
 	cmd.Env = append(os.Environ(), fuzztest.TimeVariable+"=soon")
-	if out, err = cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot read "+fuzztest.TimeVariable) {
+	if out, err = cmd.CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "cannot read "+fuzztest.TimeVariable) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

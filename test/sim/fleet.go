@@ -95,9 +95,11 @@ func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, i int) 
 	addr := Addr(o.Cloud, i)
 	id := gozzard.AgentID(fmt.Sprintf("sim-%05d", i))
 	a, err := agent.New(agent.Options{
-		Dir: filepath.Join(o.Dir, string(id)), Host: NewHost(), Log: o.Log, Fatal: o.Fatal, SampleEvery: time.Minute, Simulated: true,
+		Dir: filepath.Join(o.Dir, string(id)), Host: NewHost(), Log: o.Log, Fatal: o.Fatal, SampleEvery: time.Minute,
+		Simulated: true,
 		Info: gozzard.HostInfo{
-			Agent: id, Addrs: []gozzard.HostAddr{addr}, Hostname: string(id), OS: "linux", Arch: "sim", Version: "sim", BootID: "sim",
+			Agent: id, Addrs: []gozzard.HostAddr{addr}, Hostname: string(id), OS: "linux", Arch: "sim",
+			Version: "sim", BootID: "sim",
 			StartedAt: time.Now().Unix(), CPUs: 1, MemBytes: 1 << 30,
 		},
 	})

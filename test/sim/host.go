@@ -52,7 +52,8 @@ type history struct {
 
 // NewHost makes a machine on which nothing runs.
 func NewHost() *Host {
-	return &Host{kernel: "cgroup2", boot: 1, lastPID: 1000, procs: make(map[int]*process), keys: make(map[gozzard.Key]*history)}
+	return &Host{kernel: "cgroup2", boot: 1, lastPID: 1000, procs: make(map[int]*process),
+		keys: make(map[gozzard.Key]*history)}
 }
 
 // Find implements supervise.Host: the newest live process of the key.
@@ -62,7 +63,8 @@ func (h *Host) Find(key gozzard.Key, _ *gozzard.Spec) (supervise.Found, error) {
 	p := h.newest(key)
 	if p == nil {
 		k := h.keys[key]
-		return supervise.Found{Reason: fmt.Sprintf("no process of %s on this machine", key), Empty: k == nil || len(k.inFlight) == 0}, nil
+		return supervise.Found{Reason: fmt.Sprintf("no process of %s on this machine", key),
+			Empty: k == nil || len(k.inFlight) == 0}, nil
 	}
 	return supervise.Found{Proc: p.id, StartedAt: p.started, ByCgroup: true}, nil
 }
@@ -405,7 +407,8 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	return c.wait(ctx, front, timeout.C, r.Hurry)
 }
 
-func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time, hurry <-chan struct{}) (supervise.Result, error) {
+func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time, hurry <-chan struct{}) (supervise.Result,
+	error) {
 	h := c.host
 	select {
 	case <-c.ended:

@@ -29,7 +29,8 @@ func TestHostBehavesLikeAMachine(t *testing.T) {
 		if f, err := h.Find(key, nil); err != nil || !f.Proc.IsZero() || f.Reason == "" {
 			t.Fatalf("find: %+v, %v", f, err)
 		}
-		if res := run(t, h, gozzard.ActionStart, "sleep 10ms; print hello; ./start.sh"); res.ExitCode != 0 || res.Output != "hello" {
+		if res := run(t, h, gozzard.ActionStart, "sleep 10ms; print hello; ./start.sh"); res.ExitCode != 0 ||
+			res.Output != "hello" {
 			t.Errorf("start: %+v", res)
 		}
 
@@ -119,7 +120,8 @@ func TestGivenUpCommandGoesOnUntilCleared(t *testing.T) {
 		giveUp := func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_, err := h.Run(ctx, supervise.Run{Key: key, Action: gozzard.ActionStart, Command: "sleep 5s", Timeout: time.Minute})
+			_, err := h.Run(ctx, supervise.Run{Key: key, Action: gozzard.ActionStart, Command: "sleep 5s",
+				Timeout: time.Minute})
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("given up with %v", err)
 			}
@@ -178,7 +180,8 @@ func TestCommandInFront(t *testing.T) {
 		if res := front("hang"); res.Front || !res.TimedOut {
 			t.Errorf("%+v", res)
 		}
-		if res := run(t, h, gozzard.ActionStart, "front"); !res.TimedOut || len(h.Live(key)) != 0 { // a command must end
+		// a command must end
+		if res := run(t, h, gozzard.ActionStart, "front"); !res.TimedOut || len(h.Live(key)) != 0 {
 			t.Errorf("%+v", res)
 		}
 	})
@@ -186,7 +189,8 @@ func TestCommandInFront(t *testing.T) {
 
 func TestKernelAndLogsOfAMachineInMemory(t *testing.T) {
 	h := sim.NewHost()
-	if mode, err := h.Limit(key, gozzard.Resource{CPU: 5, Enforce: true}); mode == "" || err != nil || len(h.Limits(key)) != 1 {
+	if mode, err := h.Limit(key, gozzard.Resource{CPU: 5, Enforce: true}); mode == "" || err != nil ||
+		len(h.Limits(key)) != 1 {
 		t.Errorf("%q, %v", mode, err)
 	}
 	h.SetKernel("", errors.New("no"))

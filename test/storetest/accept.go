@@ -26,7 +26,8 @@ func acceptRoundTrip(t *testing.T, s control.Store) {
 	list[2].Spec = spec("另一个")
 	list[2].Deadline, list[2].Expires = time.Time{}, time.Time{}
 	list[2].Outcome = gozzard.Outcome{Code: gozzard.CodeOK, Message: "done", Hosted: true, Forced: true,
-		Detail: &gozzard.Detail{PID: 4711, Hosted: true, Cmdline: "./登录 -f", Version: "1.2", CPU: 0.25, CPUAvg: 12.5, Mem: 3.5, MemKB: 1 << 33, ZoneOffset: 28800}}
+		Detail: &gozzard.Detail{PID: 4711, Hosted: true, Cmdline: "./登录 -f", Version: "1.2", CPU: 0.25, CPUAvg: 12.5,
+			Mem: 3.5, MemKB: 1 << 33, ZoneOffset: 28800}}
 	n := newTask(list)
 	n.Task.Caller = gozzard.Caller{App: "bk_app", User: "张三", Asserted: true}
 	acc, err := s.Accept(t.Context(), n)
@@ -112,7 +113,8 @@ func acceptMany(t *testing.T, s control.Store) {
 	n := newTask(attempts(2500))
 	for i := range n.Attempts {
 		n.Register = append(n.Register, record.Process{
-			ID: gozzard.ProcID{Agent: n.Attempts[i].Agent, Key: n.Attempts[i].Key}, Spec: n.Attempts[i].Spec, Wanted: gozzard.StateRunning, RegisteredAt: start})
+			ID: gozzard.ProcID{Agent: n.Attempts[i].Agent, Key: n.Attempts[i].Key}, Spec: n.Attempts[i].Spec,
+			Wanted: gozzard.StateRunning, RegisteredAt: start})
 	}
 	acc, err := s.Accept(t.Context(), n)
 	must(t, err)

@@ -54,13 +54,15 @@ func changeAccounts(t *testing.T, s AccountRecord, c auth.Change) {
 func sampleAccounts() auth.Config {
 	grants := []gozzard.Grant{
 		{Role: gozzard.RoleOperator, Businesses: []int{2, 3}, Namespaces: []string{"shop*", "游戏?"}, Clouds: []int{0, 7},
-			Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}, Actions: []gozzard.Action{gozzard.ActionStart}},
+			Nets:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+			Actions: []gozzard.Action{gozzard.ActionStart}},
 		{Role: gozzard.RoleViewer},
 	}
 	return auth.Config{
 		Apps: []auth.App{
 			{Code: "Plain", Secrets: []auth.Digest{auth.Hash("x")}, Grants: []gozzard.Grant{}},
-			{Code: "signs", Secrets: []auth.Digest{auth.Hash("new"), auth.Hash("old")}, SignKeys: []string{"new", "old"}, AssertsUsers: true,
+			{Code: "signs", Secrets: []auth.Digest{auth.Hash("new"), auth.Hash("old")},
+				SignKeys: []string{"new", "old"}, AssertsUsers: true,
 				MissingOpTypeMeansStart: true, Grants: grants},
 		},
 		Users: []auth.User{
@@ -68,7 +70,8 @@ func sampleAccounts() auth.Config {
 			{Name: "王五", Disabled: true},
 		},
 		Tokens: []auth.Token{
-			{User: "alice", Digest: auth.Digest{1}, ID: "t1", Note: "laptop 'a'", Created: start, Expires: start.Add(time.Hour)},
+			{User: "alice", Digest: auth.Digest{1}, ID: "t1", Note: "laptop 'a'", Created: start,
+				Expires: start.Add(time.Hour)},
 			{User: "nobody", Digest: auth.Digest{2}, Session: true},
 		},
 	}
@@ -94,8 +97,10 @@ func accountsRoundTrip(t *testing.T, s AccountRecord) {
 func accountsReplace(t *testing.T, s AccountRecord) {
 	want := sampleAccounts()
 	changeAccounts(t, s, auth.Change{Apps: want.Apps, Users: want.Users, Tokens: want.Tokens})
-	app := auth.App{Code: "signs", Secrets: []auth.Digest{auth.Hash("newest")}, Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}}
-	changeAccounts(t, s, auth.Change{Apps: []auth.App{app}, DropApps: []string{"Plain", "never"}, DropUsers: []string{"alice"}, DropTokens: []auth.Digest{{9}}})
+	app := auth.App{Code: "signs", Secrets: []auth.Digest{auth.Hash("newest")},
+		Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}}
+	changeAccounts(t, s, auth.Change{Apps: []auth.App{app}, DropApps: []string{"Plain", "never"},
+		DropUsers: []string{"alice"}, DropTokens: []auth.Digest{{9}}})
 	got, _ := loadAccounts(t, s)
 	equal(t, "accounts", got, auth.Config{Apps: []auth.App{app}, Users: want.Users[1:], Tokens: want.Tokens[1:]})
 	changeAccounts(t, s, auth.Change{DropTokens: []auth.Digest{{2}}})
@@ -126,7 +131,8 @@ func accountsMany(t *testing.T, s AccountRecord) {
 	var c auth.Change
 	for i := range 700 {
 		c.Users = append(c.Users, auth.User{Name: fmt.Sprintf("user-%04d", i)})
-		c.Tokens = append(c.Tokens, auth.Token{User: c.Users[i].Name, Digest: auth.Digest{byte(i >> 8), byte(i)}, ID: fmt.Sprint(i)})
+		c.Tokens = append(c.Tokens, auth.Token{User: c.Users[i].Name, Digest: auth.Digest{byte(i >> 8), byte(i)},
+			ID: fmt.Sprint(i)})
 	}
 	changeAccounts(t, s, c)
 	got, _ := loadAccounts(t, s)
@@ -139,9 +145,11 @@ func accountsAudit(t *testing.T, s AccountRecord) {
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
 
-	if len(rows) != 1 || rows[0].Act != "app:create signs" || rows[0].Caller != by || !rows[0].At.Equal(start) || rows[0].RequestHash == [32]byte{} {
+	if len(rows) != 1 || rows[0].Act != "app:create signs" || rows[0].Caller != by || !rows[0].At.Equal(start) ||
+		rows[0].RequestHash == [32]byte{} {
 		t.Fatalf("audit is %+v", rows)
 	}
+
 	if strings.Contains(fmt.Sprintf("%+v", rows), "old") {
 		t.Fatalf("a key is in the audit: %+v", rows)
 	}

@@ -110,7 +110,8 @@ func auditConcurrent(t *testing.T, s AuditRecord) {
 func auditOfVerdicts(t *testing.T, s AuditRecord) {
 	n := newTask(attempts(5))
 	n.Task.At = start.Add(-2 * time.Hour)
-	for i, state := range []gozzard.AttemptState{gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptOK, gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted} {
+	for i, state := range []gozzard.AttemptState{gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptOK,
+		gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted} {
 		n.Attempts[i].State = state
 	}
 

@@ -25,20 +25,25 @@ type EnrolRecord interface {
 // RunEnrol runs the contract of enrol.Store.
 func RunEnrol(t *testing.T, open func(*testing.T) EnrolRecord) {
 	for name, f := range map[string]func(*testing.T, EnrolRecord){
-		"tokens": enrolTokens, "one use": enrolOnce, "refused": enrolRefused, "change": enrolChange, "restore": enrolRestore,
+		"tokens": enrolTokens, "one use": enrolOnce, "refused": enrolRefused, "change": enrolChange,
+		"restore": enrolRestore,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, open(t)) })
 	}
 }
 
 func enrolToken(id string, uses int) enrol.TokenRecord {
-	return enrol.TokenRecord{ID: id, Digest: sha256.Sum256([]byte(id)), Created: start, Expires: start.Add(time.Hour), Uses: uses, Cloud: 3,
-		Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}, Approve: true, Agent: "agent-1", CreatedBy: "admin/me"}
+	return enrol.TokenRecord{ID: id, Digest: sha256.Sum256([]byte(id)), Created: start, Expires: start.Add(time.Hour),
+		Uses: uses, Cloud: 3,
+		Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}, Approve: true,
+		Agent: "agent-1", CreatedBy: "admin/me"}
 }
 
 func enrolled(id gozzard.AgentID) enrol.AgentRecord {
-	return enrol.AgentRecord{Agent: id, Cloud: 3, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Machine: "m", Hostname: "主机", State: enrol.StatePending,
-		Reason: "r", Serial: "01", Previous: "00", NotAfter: start.Add(time.Hour), Enrolled: start, Changed: start, Token: "t"}
+	return enrol.AgentRecord{Agent: id, Cloud: 3, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Machine: "m",
+		Hostname: "主机", State: enrol.StatePending,
+		Reason: "r", Serial: "01", Previous: "00", NotAfter: start.Add(time.Hour), Enrolled: start, Changed: start,
+		Token: "t"}
 }
 
 func enrolAct(what string) enrol.AuditEntry {
@@ -56,7 +61,8 @@ func enrolTokens(t *testing.T, s EnrolRecord) {
 	if len(list) != 2 || list[0].ID != "b" || len(list[0].Nets) != 0 {
 		t.Fatalf("got %+v", list)
 	}
-	if got, want := list[1], enrolToken("a", 1); got.Digest != want.Digest || !got.Expires.Equal(want.Expires) || len(got.Nets) != 2 || got.Nets[1] != want.Nets[1] ||
+	if got, want := list[1], enrolToken("a", 1); got.Digest != want.Digest || !got.Expires.Equal(want.Expires) ||
+		len(got.Nets) != 2 || got.Nets[1] != want.Nets[1] ||
 		!got.Approve || got.Agent != want.Agent || got.CreatedBy != want.CreatedBy || got.Revoked || got.Cloud != 3 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -73,7 +79,8 @@ func enrolTokens(t *testing.T, s EnrolRecord) {
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
 
-	if len(rows) != 2 || rows[1].Act != "enrol:token:a" || rows[0].Act != "enrol:untoken:a" || rows[0].Caller.User != "me" {
+	if len(rows) != 2 || rows[1].Act != "enrol:token:a" || rows[0].Act != "enrol:untoken:a" ||
+		rows[0].Caller.User != "me" {
 		t.Errorf("the audit has %+v", rows)
 	}
 }
@@ -87,12 +94,13 @@ func enrolOnce(t *testing.T, s EnrolRecord) {
 	for i := range 50 {
 		wg.Go(func() {
 			id := agentID(i)
-			_, err := s.Enrol(t.Context(), "once", id, func(k enrol.TokenRecord, known enrol.AgentRecord) (enrol.AgentRecord, error) {
-				if k.Used >= k.Uses {
-					return enrol.AgentRecord{}, used
-				}
-				return enrolled(id), nil
-			}, enrolAct("enrol:join"))
+			_, err := s.Enrol(t.Context(), "once", id,
+				func(k enrol.TokenRecord, known enrol.AgentRecord) (enrol.AgentRecord, error) {
+					if k.Used >= k.Uses {
+						return enrol.AgentRecord{}, used
+					}
+					return enrolled(id), nil
+				}, enrolAct("enrol:join"))
 
 			switch {
 			case err == nil:
@@ -125,18 +133,21 @@ func enrolOnce(t *testing.T, s EnrolRecord) {
 func enrolRefused(t *testing.T, s EnrolRecord) {
 	must(t, s.AddEnrolToken(t.Context(), enrolToken("k", 2), enrolAct("")))
 	no := errors.New("no")
-	_, err := s.Enrol(t.Context(), "unknown", "agent-1", func(k enrol.TokenRecord, known enrol.AgentRecord) (enrol.AgentRecord, error) {
-		if k.ID != "" || known.Agent != "" {
-			t.Errorf("got %+v and %+v", k, known)
-		}
-		return enrol.AgentRecord{}, no
-	}, enrolAct("enrol:join"))
+	_, err := s.Enrol(t.Context(), "unknown", "agent-1",
+		func(k enrol.TokenRecord, known enrol.AgentRecord) (enrol.AgentRecord, error) {
+			if k.ID != "" || known.Agent != "" {
+				t.Errorf("got %+v and %+v", k, known)
+			}
+			return enrol.AgentRecord{}, no
+		}, enrolAct("enrol:join"))
 
 	if !errors.Is(err, no) {
 		t.Errorf("got %v", err)
 	}
 
-	_, err = s.ChangeMember(t.Context(), "agent-1", func(a enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }, enrolAct("x"))
+	_, err = s.ChangeMember(t.Context(), "agent-1",
+		func(a enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }, enrolAct("x"))
+
 	wantKind(t, err, gozzard.ErrNotFound)
 	list, err := s.EnrolTokens(t.Context())
 	must(t, err)
@@ -166,7 +177,8 @@ func enrolChange(t *testing.T, s EnrolRecord) {
 	must(t, err)
 
 	for _, a := range append(list, got) {
-		if a.IPs[0] != want.IPs[0] || !a.NotAfter.Equal(want.NotAfter) || !a.Enrolled.Equal(want.Enrolled) || !a.Changed.Equal(want.Changed) {
+		if a.IPs[0] != want.IPs[0] || !a.NotAfter.Equal(want.NotAfter) || !a.Enrolled.Equal(want.Enrolled) ||
+			!a.Changed.Equal(want.Changed) {
 			t.Errorf("got %+v, want %+v", a, want)
 		}
 		a.IPs, a.NotAfter, a.Enrolled, a.Changed = want.IPs, want.NotAfter, want.Enrolled, want.Changed
@@ -177,13 +189,17 @@ func enrolChange(t *testing.T, s EnrolRecord) {
 // enrolRestore: members that were active in a backup wait until they are confirmed, by their number; nobody else is
 // let in by that.
 func enrolRestore(t *testing.T, s EnrolRecord) {
-	states := map[gozzard.AgentID]enrol.State{"a": enrol.StateActive, "b": enrol.StateActive, "p": enrol.StatePending, "q": enrol.StateQuarantined, "r": enrol.StateRevoked}
+	states := map[gozzard.AgentID]enrol.State{"a": enrol.StateActive, "b": enrol.StateActive, "p": enrol.StatePending,
+		"q": enrol.StateQuarantined, "r": enrol.StateRevoked}
 	must(t, s.AddEnrolToken(t.Context(), enrolToken("t", 10), enrolAct("")))
 
 	for id, state := range states {
 		a := enrolled(id)
 		a.State = state
-		_, err := s.Enrol(t.Context(), "t", id, func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }, enrolAct(""))
+		_, err := s.Enrol(t.Context(), "t", id, func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord,
+			error) {
+			return a, nil
+		}, enrolAct(""))
 		must(t, err)
 	}
 
@@ -214,10 +230,12 @@ func enrolRestore(t *testing.T, s EnrolRecord) {
 		}
 	}
 
-	held := map[gozzard.AgentID]enrol.State{"a": enrol.StateRestored, "b": enrol.StateRestored, "p": enrol.StatePending, "q": enrol.StateQuarantined, "r": enrol.StateRevoked}
+	held := map[gozzard.AgentID]enrol.State{"a": enrol.StateRestored, "b": enrol.StateRestored,
+		"p": enrol.StatePending, "q": enrol.StateQuarantined, "r": enrol.StateRevoked}
 	compare("restored", held)
 
-	if _, err := s.ConfirmRestore(t.Context(), 3, enrolAct("restore:confirm")); gozzard.KindOf(err) != gozzard.ErrConflict {
+	if _, err := s.ConfirmRestore(t.Context(), 3,
+		enrolAct("restore:confirm")); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Errorf("a wrong number: %v", err)
 	}
 
@@ -234,7 +252,8 @@ func enrolRestore(t *testing.T, s EnrolRecord) {
 	}
 
 	audit, err := s.Audit(t.Context(), 2)
-	if must(t, err); len(audit) != 2 || audit[0].Act != "restore:confirm" || audit[0].Targets != 2 || audit[1].Act != "restore:"+start.UTC().Format(time.RFC3339) {
+	if must(t, err); len(audit) != 2 || audit[0].Act != "restore:confirm" || audit[0].Targets != 2 ||
+		audit[1].Act != "restore:"+start.UTC().Format(time.RFC3339) {
 		t.Errorf("audit: %+v", audit)
 	}
 }

@@ -23,7 +23,8 @@ func register(t *testing.T, s control.Store, list ...record.Process) *record.New
 func process(agent gozzard.AgentID, namespace, name string) record.Process {
 	return record.Process{
 		ID:     gozzard.ProcID{Agent: agent, Key: gozzard.Key{Namespace: namespace, Name: name}},
-		Labels: map[string]string{"k": "值"}, Spec: spec(name), Hosted: true, Wanted: gozzard.StateRunning, RegisteredAt: start,
+		Labels: map[string]string{"k": "值"}, Spec: spec(name), Hosted: true, Wanted: gozzard.StateRunning,
+		RegisteredAt: start,
 	}
 }
 
@@ -43,7 +44,8 @@ func processesList(t *testing.T, s control.Store) {
 	twice := again
 	twice.Spec = spec("newest")
 	register(t, s, again, twice)
-	twice.RegisteredAt, twice.Hosted, twice.Wanted = a.RegisteredAt, a.Hosted, a.Wanted // only a verdict changes the flags
+	// only a verdict changes the flags
+	twice.RegisteredAt, twice.Hosted, twice.Wanted = a.RegisteredAt, a.Hosted, a.Wanted
 	equal(t, "registered again", processes(t, s, []gozzard.ProcID{a.ID}), []record.Process{twice})
 }
 
@@ -122,12 +124,14 @@ func rebind(t *testing.T, s control.Store) {
 }
 
 func groups(t *testing.T, s control.Store) {
-	a := record.GroupLimits{Agent: "a", Addr: addr(1), Namespace: "业务", Group: "组一", CPULimit: 12.5, MemLimit: 0.25, CPUWeight: 3, MemWeight: 4,
+	a := record.GroupLimits{Agent: "a", Addr: addr(1), Namespace: "业务", Group: "组一", CPULimit: 12.5, MemLimit: 0.25,
+		CPUWeight: 3, MemWeight: 4,
 		Labels: map[string]string{"x": "y"}, SupplierID: 9}
 	b, other := a, a
 	b.Agent, b.Labels, b.Addr = "b", nil, gozzard.HostAddr{}
 	other.Namespace = "别的"
-	audit := gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "app", User: "u"}, Act: "set_groups", RequestHash: [32]byte{7}, Targets: 3}
+	audit := gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "app", User: "u"}, Act: "set_groups",
+		RequestHash: [32]byte{7}, Targets: 3}
 	must(t, s.SetGroups(t.Context(), []record.GroupLimits{b, a, other}, audit))
 	got, err := s.Groups(t.Context(), "业务", []gozzard.AgentID{"b", "a", "nobody", "b"})
 	must(t, err)

@@ -29,7 +29,8 @@ func prune(t *testing.T, s control.Store) {
 	fresh := finished(t, s, time.Minute, "fresh", attempts(1))
 	open := newTask(attempts(3))
 	open.Task.At = start.Add(-9 * time.Hour)
-	open.Attempts[0].State, open.Attempts[1].State, open.Attempts[2].State = gozzard.AttemptOK, gozzard.AttemptUnknown, gozzard.AttemptOK
+	open.Attempts[0].State, open.Attempts[1].State, open.Attempts[2].State = gozzard.AttemptOK,
+		gozzard.AttemptUnknown, gozzard.AttemptOK
 	_, err := s.Accept(t.Context(), open)
 	must(t, err)
 

@@ -27,7 +27,8 @@ func releaseAct(what string) upgrade.AuditEntry {
 }
 
 func releases(t *testing.T, s ReleaseRecord) {
-	rel := upgrade.Release{Version: "1.0.0", Manifest: []byte("{}\x00"), Signature: []byte{1, 2}, Published: start, By: "user me"}
+	rel := upgrade.Release{Version: "1.0.0", Manifest: []byte("{}\x00"), Signature: []byte{1, 2}, Published: start,
+		By: "user me"}
 	must(t, s.AddRelease(t.Context(), rel, releaseAct("release:publish:1.0.0")))
 	must(t, s.AddRelease(t.Context(), rel, releaseAct("release:publish:1.0.0"))) // changes nothing
 	other := rel
@@ -38,31 +39,38 @@ func releases(t *testing.T, s ReleaseRecord) {
 	list, err := s.Releases(t.Context())
 	must(t, err)
 
-	if len(list) != 2 || list[0].Version != "1.1.0" || string(list[1].Manifest) != "{}\x00" || string(list[1].Signature) != "\x01\x02" || !list[1].Published.Equal(start) || list[1].By != "user me" {
+	if len(list) != 2 || list[0].Version != "1.1.0" || string(list[1].Manifest) != "{}\x00" ||
+		string(list[1].Signature) != "\x01\x02" || !list[1].Published.Equal(start) || list[1].By != "user me" {
 		t.Errorf("got %+v", list)
 	}
 
 	must(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("release:remove:1.1.0")))
 	wantKind(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("x")), gozzard.ErrNotFound)
-	must(t, s.AddUpgrade(t.Context(), &upgrade.Upgrade{Version: "1.0.0", Stages: []int{100}, State: upgrade.StateWaiting, Created: start, Changed: start}, releaseAct("")))
+	must(t, s.AddUpgrade(t.Context(), &upgrade.Upgrade{Version: "1.0.0", Stages: []int{100},
+		State: upgrade.StateWaiting, Created: start, Changed: start}, releaseAct("")))
 	wantKind(t, s.RemoveRelease(t.Context(), "1.0.0", releaseAct("x")), gozzard.ErrConflict)
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
 
-	if len(rows) != 2 || rows[1].Act != "release:publish:1.0.0" || rows[0].Act != "release:remove:1.1.0" || rows[0].Targets != 3 || rows[0].Caller.User != "me" {
+	if len(rows) != 2 || rows[1].Act != "release:publish:1.0.0" || rows[0].Act != "release:remove:1.1.0" ||
+		rows[0].Targets != 3 || rows[0].Caller.User != "me" {
 		t.Errorf("the audit has %+v", rows)
 	}
 }
 
 func rolls(t *testing.T, s ReleaseRecord) {
-	first := &upgrade.Upgrade{Version: "1.0.0", Stages: []int{1, 100}, State: upgrade.StateWaiting, Created: start, Changed: start, By: "app a", Hosts: []upgrade.Host{
-		{Agent: "z", State: upgrade.HostWaiting}, {Agent: "a", Stage: 1, State: upgrade.HostWaiting}, {Agent: "主机", Stage: 1, State: upgrade.HostWaiting},
-	}}
+	first := &upgrade.Upgrade{Version: "1.0.0", Stages: []int{1, 100}, State: upgrade.StateWaiting, Created: start,
+		Changed: start, By: "app a", Hosts: []upgrade.Host{
+			{Agent: "z", State: upgrade.HostWaiting}, {Agent: "a", Stage: 1, State: upgrade.HostWaiting},
+			{Agent: "主机", Stage: 1, State: upgrade.HostWaiting},
+		}}
 	must(t, s.AddUpgrade(t.Context(), first, releaseAct("release:roll:1.0.0")))
-	second := &upgrade.Upgrade{Version: "1.1.0", Stages: []int{100}, State: upgrade.StateRunning, Created: start, Changed: start}
+	second := &upgrade.Upgrade{Version: "1.1.0", Stages: []int{100}, State: upgrade.StateRunning, Created: start,
+		Changed: start}
 	wantKind(t, s.AddUpgrade(t.Context(), second, releaseAct("x")), gozzard.ErrConflict)
 	first.State, first.Approved, first.Changed = upgrade.StateRunning, "user me", start.Add(time.Minute)
-	must(t, s.SaveUpgrade(t.Context(), first, []upgrade.Host{{Agent: "a", Stage: 1, State: upgrade.HostFailed, Reason: "refused: no", Asked: start}}, releaseAct("release:approve:1.0.0")))
+	must(t, s.SaveUpgrade(t.Context(), first, []upgrade.Host{{Agent: "a", Stage: 1, State: upgrade.HostFailed,
+		Reason: "refused: no", Asked: start}}, releaseAct("release:approve:1.0.0")))
 	list, err := s.Upgrades(t.Context(), 5)
 	must(t, err)
 
@@ -71,12 +79,15 @@ func rolls(t *testing.T, s ReleaseRecord) {
 	}
 
 	got := list[0]
-	if got.ID != first.ID || got.ID == 0 || got.State != upgrade.StateRunning || got.Approved != "user me" || got.By != "app a" || !got.Changed.Equal(start.Add(time.Minute)) ||
-		len(got.Stages) != 2 || got.Stages[0] != 1 || len(got.Hosts) != 3 || got.Hosts[0].Agent != "z" || got.Hosts[2].Agent != "主机" {
+	if got.ID != first.ID || got.ID == 0 || got.State != upgrade.StateRunning || got.Approved != "user me" ||
+		got.By != "app a" || !got.Changed.Equal(start.Add(time.Minute)) ||
+		len(got.Stages) != 2 || got.Stages[0] != 1 || len(got.Hosts) != 3 || got.Hosts[0].Agent != "z" ||
+		got.Hosts[2].Agent != "主机" {
 		t.Errorf("got %+v", got)
 	}
 
-	if h := got.Hosts[1]; h.Agent != "a" || h.Stage != 1 || h.State != upgrade.HostFailed || h.Reason != "refused: no" || !h.Asked.Equal(start) {
+	if h := got.Hosts[1]; h.Agent != "a" || h.Stage != 1 || h.State != upgrade.HostFailed ||
+		h.Reason != "refused: no" || !h.Asked.Equal(start) {
 		t.Errorf("got %+v", h)
 	}
 

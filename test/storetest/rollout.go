@@ -49,8 +49,10 @@ func RunRollout(t *testing.T, open func(t *testing.T) RolloutRecord) {
 }
 
 func newJob() record.Job {
-	return record.Job{Biz: 2, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "bk_test", User: "admin", Asserted: true},
-		Expression: "管控平台.*.*.gse_agent.*", Request: []byte("{\"scope\":\x00\xff}"), Granularity: record.BySet, State: record.JobPending, Started: start}
+	return record.Job{Biz: 2, Action: gozzard.ActionStart,
+		Caller:     gozzard.Caller{App: "bk_test", User: "admin", Asserted: true},
+		Expression: "管控平台.*.*.gse_agent.*", Request: []byte("{\"scope\":\x00\xff}"), Granularity: record.BySet,
+		State: record.JobPending, Started: start}
 }
 
 // jobTasks makes n pending tasks of two definitions.
@@ -58,9 +60,12 @@ func jobTasks(n int) []record.JobTask {
 	list := make([]record.JobTask, n)
 	bodies := [][]byte{spec("even"), spec("odd")}
 	for i := range list {
-		list[i] = record.JobTask{Process: 100 + i, Name: fmt.Sprint("alias-", i%3), Set: 5 + i%2, Module: 21 + i%4, Local: 1 + i%2, Inst: 10 + i,
-			Key: gozzard.Key{Namespace: "GSEKIT_BIZ_2", Name: fmt.Sprintf("alias-%d_%d", i%3, 1+i%2)}, Agent: agentID(i), Addr: addr(i),
-			Group: fmt.Sprint("set:", 5+i%2), Wave: i % 5, Priority: i - 3, State: record.JobPending, Info: []byte(fmt.Sprintf(`{"i":%d}`, i)),
+		list[i] = record.JobTask{Process: 100 + i, Name: fmt.Sprint("alias-", i%3), Set: 5 + i%2, Module: 21 + i%4,
+			Local: 1 + i%2, Inst: 10 + i,
+			Key:   gozzard.Key{Namespace: "GSEKIT_BIZ_2", Name: fmt.Sprintf("alias-%d_%d", i%3, 1+i%2)},
+			Agent: agentID(i), Addr: addr(i),
+			Group: fmt.Sprint("set:", 5+i%2), Wave: i % 5, Priority: i - 3, State: record.JobPending,
+			Info:   []byte(fmt.Sprintf(`{"i":%d}`, i)),
 			Labels: map[string]string{"bk_process_id": fmt.Sprint(100 + i)}, Spec: bodies[i%2]}
 	}
 	return list
@@ -95,8 +100,10 @@ func tasksOf(t *testing.T, s RolloutRecord, f record.JobTaskFilter) record.JobTa
 
 func jobRoundTrip(t *testing.T, s RolloutRecord) {
 	made := jobTasks(7)
-	made[3].State, made[3].Reason, made[3].Code, made[3].Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeRefused, "no"
-	made[3].Started, made[3].Ended, made[3].Round, made[3].Task = start, start.Add(time.Second), 4, "GSETASK:20260304050607:1"
+	made[3].State, made[3].Reason, made[3].Code, made[3].Message = record.JobFailed, record.ReasonVerdict,
+		gozzard.CodeRefused, "no"
+	made[3].Started, made[3].Ended, made[3].Round, made[3].Task = start, start.Add(time.Second), 4,
+		"GSETASK:20260304050607:1"
 	made[4].Spec, made[4].Labels, made[4].Info = nil, nil, nil
 	made[5].Agent, made[6].Addr = "", gozzard.HostAddr{}
 	j, tasks := createJob(t, s, newJob(), made)
@@ -104,7 +111,8 @@ func jobRoundTrip(t *testing.T, s RolloutRecord) {
 	must(t, err)
 	equal(t, "job", got, j)
 	counts := map[record.JobState]int{record.JobPending: 6, record.JobFailed: 1}
-	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}), record.JobTaskPage{Total: 7, Tasks: tasks, Counts: counts})
+	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}),
+		record.JobTaskPage{Total: 7, Tasks: tasks, Counts: counts})
 
 	for i := range made {
 		made[i].Info = nil
@@ -116,12 +124,14 @@ func jobRoundTrip(t *testing.T, s RolloutRecord) {
 
 func jobEmpty(t *testing.T, s RolloutRecord) {
 	made := newJob()
-	made.State, made.Reason, made.Message, made.Ended, made.Request = record.JobFailed, record.ReasonNothing, "nothing fits", start, nil
+	made.State, made.Reason, made.Message, made.Ended, made.Request = record.JobFailed, record.ReasonNothing,
+		"nothing fits", start, nil
 	j, _ := createJob(t, s, made, nil)
 	got, err := s.Job(t.Context(), 2, j.ID)
 	must(t, err)
 	equal(t, "job", got, j)
-	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}), record.JobTaskPage{Counts: map[record.JobState]int{}})
+	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}),
+		record.JobTaskPage{Counts: map[record.JobState]int{}})
 }
 
 func jobNumbers(t *testing.T, s RolloutRecord) {
@@ -196,10 +206,12 @@ func jobsFilter(t *testing.T, s RolloutRecord) {
 		{"actions", record.JobFilter{Limit: -1, Actions: []string{"kill", "stop"}}, 2, []int{3, 1}},
 		{"an action that is none", record.JobFilter{Limit: -1, Actions: []string{"dance"}}, 0, nil},
 		{"users", record.JobFilter{Limit: -1, Users: []string{"bob", "Admin"}}, 2, []int{3, 1}},
-		{"states", record.JobFilter{Limit: -1, States: []record.JobState{record.JobFailed, record.JobSucceeded}}, 1, []int{4}},
+		{"states", record.JobFilter{Limit: -1, States: []record.JobState{record.JobFailed, record.JobSucceeded}}, 1,
+			[]int{4}},
 		{"from", record.JobFilter{Limit: -1, From: start.Add(3 * time.Hour)}, 2, []int{4, 3}},
 		{"until", record.JobFilter{Limit: -1, Until: start.Add(time.Hour)}, 2, []int{1, 0}},
-		{"together", record.JobFilter{Limit: 1, Users: []string{"admin"}, From: start.Add(time.Hour), Until: start.Add(4 * time.Hour)}, 2, []int{4}},
+		{"together", record.JobFilter{Limit: 1, Users: []string{"admin"}, From: start.Add(time.Hour),
+			Until: start.Add(4 * time.Hour)}, 2, []int{4}},
 		{"another business", record.JobFilter{Biz: 3, Limit: -1}, 1, []int{5}},
 		{"an unknown business", record.JobFilter{Biz: 4, Limit: -1}, 0, nil},
 	} {
@@ -238,16 +250,20 @@ func tasksFilter(t *testing.T, s RolloutRecord) {
 		fits func(i int) bool
 	}{
 		{"all", record.JobTaskFilter{}, func(int) bool { return true }},
-		{"ids", record.JobTaskFilter{IDs: []int64{tasks[4].ID, tasks[1].ID, 1}}, func(i int) bool { return i == 1 || i == 4 }},
+		{"ids", record.JobTaskFilter{IDs: []int64{tasks[4].ID, tasks[1].ID, 1}},
+			func(i int) bool { return i == 1 || i == 4 }},
 		{"sets", record.JobTaskFilter{Sets: []int{6}}, func(i int) bool { return i%2 == 1 }},
 		{"modules", record.JobTaskFilter{Modules: []int{21, 24}}, func(i int) bool { return i%4 == 0 || i%4 == 3 }},
 		{"processes", record.JobTaskFilter{Processes: []int{111, 5}}, func(i int) bool { return i == 11 }},
 		{"names", record.JobTaskFilter{Names: []string{"alias-2", "ALIAS-1"}}, func(i int) bool { return i%3 == 2 }},
-		{"states", record.JobTaskFilter{States: []record.JobState{record.JobIgnored, record.JobSucceeded}}, func(i int) bool { return i == 2 || i == 7 }},
-		{"together", record.JobTaskFilter{Sets: []int{5}, Names: []string{"alias-0"}}, func(i int) bool { return i%2 == 0 && i%3 == 0 }},
+		{"states", record.JobTaskFilter{States: []record.JobState{record.JobIgnored, record.JobSucceeded}},
+			func(i int) bool { return i == 2 || i == 7 }},
+		{"together", record.JobTaskFilter{Sets: []int{5}, Names: []string{"alias-0"}},
+			func(i int) bool { return i%2 == 0 && i%3 == 0 }},
 		{"nothing", record.JobTaskFilter{Sets: []int{7}}, func(int) bool { return false }},
 	} {
-		want := record.JobTaskPage{Counts: map[record.JobState]int{record.JobPending: 10, record.JobSucceeded: 1, record.JobIgnored: 1}}
+		want := record.JobTaskPage{Counts: map[record.JobState]int{record.JobPending: 10, record.JobSucceeded: 1,
+			record.JobIgnored: 1}}
 		for i := range tasks {
 			if c.fits(i) {
 				want.Tasks = append(want.Tasks, tasks[i])
@@ -278,7 +294,8 @@ func saveTasks(t *testing.T, s RolloutRecord) {
 
 	for i := range tasks[:500] {
 		x := &tasks[i]
-		x.State, x.Reason, x.Code, x.Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeCommandFailed, fmt.Sprint("exit ", i)
+		x.State, x.Reason, x.Code, x.Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeCommandFailed,
+			fmt.Sprint("exit ", i)
 		x.Round, x.Task, x.Started, x.Ended = 2, "GSETASK:20260304050607:9", start, start.Add(time.Minute)
 	}
 
@@ -295,7 +312,8 @@ func saveTasks(t *testing.T, s RolloutRecord) {
 	must(t, err)
 	equal(t, "job", got, j)
 
-	j.State, j.Reason, j.Message, j.Started, j.Ended = record.JobFailed, record.ReasonInternal, "why", start.Add(time.Hour), start.Add(2*time.Hour)
+	j.State, j.Reason, j.Message, j.Started, j.Ended = record.JobFailed, record.ReasonInternal, "why",
+		start.Add(time.Hour), start.Add(2*time.Hour)
 	other := j
 	other.Expression, other.Caller.User = "other", "other"
 	must(t, s.SaveTasks(t.Context(), &other, nil))
@@ -313,11 +331,13 @@ func saveOldRound(t *testing.T, s RolloutRecord) {
 	late[0].Round, late[1].Round = 2, 2
 	late[0].State, late[1].State = record.JobFailed, record.JobFailed
 	must(t, s.SaveTasks(t.Context(), nil, late))
-	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}).Tasks, []record.JobTask{tasks[0], late[1]})
+	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}).Tasks,
+		[]record.JobTask{tasks[0], late[1]})
 }
 
 func retryAudit() gozzard.AuditRow {
-	return gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "bk_test", User: "bob"}, Act: "retry:start", Targets: 1}
+	return gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "bk_test", User: "bob"}, Act: "retry:start",
+		Targets: 1}
 }
 
 func reopen(t *testing.T, s RolloutRecord) {
@@ -384,7 +404,8 @@ func reopenConcurrent(t *testing.T, s RolloutRecord) {
 
 func openJobs(t *testing.T, s RolloutRecord) {
 	var want []record.Job
-	for i, state := range []record.JobState{record.JobRunning, record.JobFailed, record.JobPending, record.JobSucceeded, record.JobRunning} {
+	for i, state := range []record.JobState{record.JobRunning, record.JobFailed, record.JobPending,
+		record.JobSucceeded, record.JobRunning} {
 		j := newJob()
 		j.State, j.Biz = state, 2+i
 		j, _ = createJob(t, s, j, jobTasks(1))
@@ -392,6 +413,7 @@ func openJobs(t *testing.T, s RolloutRecord) {
 			want = append(want, j)
 		}
 	}
+
 	got, err := s.OpenJobs(t.Context())
 	must(t, err)
 	equal(t, "open jobs", got, want)
@@ -408,7 +430,8 @@ func pruneJobs(t *testing.T, s RolloutRecord) {
 		return j
 	}
 
-	old, older, oldest := ended(3*time.Hour, record.JobFailed), ended(4*time.Hour, record.JobSucceeded), ended(5*time.Hour, record.JobFailed)
+	old, older, oldest := ended(3*time.Hour, record.JobFailed), ended(4*time.Hour, record.JobSucceeded),
+		ended(5*time.Hour, record.JobFailed)
 	fresh, open := ended(time.Minute, record.JobSucceeded), ended(9*time.Hour, record.JobRunning)
 
 	step := func(limit, want int) {

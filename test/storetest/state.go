@@ -10,7 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-var allStates = []gozzard.AttemptState{gozzard.AttemptPending, gozzard.AttemptDispatched, gozzard.AttemptUnknown, gozzard.AttemptOK,
+var allStates = []gozzard.AttemptState{gozzard.AttemptPending, gozzard.AttemptDispatched, gozzard.AttemptUnknown,
+	gozzard.AttemptOK,
 	gozzard.AttemptFailed, gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted}
 
 // settleStates: the store moves exactly what AttemptState.Sources allows, for every pair of states and for states
@@ -76,7 +77,8 @@ func settleGuards(t *testing.T, s control.Store) {
 		}
 	}
 
-	equal(t, "states", states(t, s, n.Task.Seq), []gozzard.AttemptState{gozzard.AttemptDispatched, gozzard.AttemptPending})
+	equal(t, "states", states(t, s, n.Task.Seq), []gozzard.AttemptState{gozzard.AttemptDispatched,
+		gozzard.AttemptPending})
 	row := settlement(a, gozzard.AttemptOK)
 	row.From, row.FromSession = gozzard.AttemptDispatched, 5
 	settle(t, s, []bool{true}, row)
@@ -167,7 +169,8 @@ func settleProcesses(t *testing.T, s control.Store) {
 	unknown := row(3, record.ProcessChange{Wanted: gozzard.StateStopped})
 	unknown.Process.ID.Name = "never registered"
 	settle(t, s, []bool{true, true, false, true},
-		row(0, record.ProcessChange{Hosted: true, Wanted: gozzard.StateRunning}), row(1, record.ProcessChange{Remove: true}), stale, unknown)
+		row(0, record.ProcessChange{Hosted: true, Wanted: gozzard.StateRunning}),
+		row(1, record.ProcessChange{Remove: true}), stale, unknown)
 	want := []record.Process{n.Register[0], n.Register[2], n.Register[3]}
 	want[0].Hosted, want[0].Wanted = true, gozzard.StateRunning
 	equal(t, "processes", processes(t, s, nil), want)
@@ -195,7 +198,8 @@ func settleJournal(t *testing.T, s control.Store) {
 	report(1, 25, gozzard.JournalPos{ID: [16]byte{1}, LSN: 25})
 	report(1, 30, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30}) // a verdict that moves nothing tells it as well
 	report(1, 12, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30}) // never back
-	report(2, 99, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30}) // another journal is not further: only a HELLO replaces it
+	// another journal is not further: only a HELLO replaces it
+	report(2, 99, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30})
 }
 
 func dispatchStates(t *testing.T, s control.Store) {
@@ -209,7 +213,8 @@ func dispatchStates(t *testing.T, s control.Store) {
 	want := make([]bool, len(list))
 	for i, a := range n.Attempts {
 		openSession(t, s, a.Agent, 3)
-		rows = append(rows, record.Dispatch{Ref: a.Ref, Agent: a.Agent, Session: 3, Deadline: start.Add(9 * time.Minute)})
+		rows = append(rows, record.Dispatch{Ref: a.Ref, Agent: a.Agent, Session: 3,
+			Deadline: start.Add(9 * time.Minute)})
 		want[i] = a.State == gozzard.AttemptPending
 	}
 
@@ -230,7 +235,8 @@ func dispatchStates(t *testing.T, s control.Store) {
 func dispatchSessions(t *testing.T, s control.Store) {
 	n := accept(t, s, attempts(3))
 	try := func(i int, agent gozzard.AgentID, session uint64) bool {
-		moved, err := s.Dispatch(t.Context(), []record.Dispatch{{Ref: n.Attempts[i].Ref, Agent: agent, Session: session}})
+		moved, err := s.Dispatch(t.Context(), []record.Dispatch{{Ref: n.Attempts[i].Ref, Agent: agent,
+			Session: session}})
 		must(t, err)
 		return moved[0]
 	}
@@ -258,7 +264,8 @@ func dispatchSessions(t *testing.T, s control.Store) {
 	}
 
 	moved, err := s.Dispatch(t.Context(), []record.Dispatch{
-		{Ref: n.Attempts[0].Ref, Agent: n.Attempts[0].Agent, Session: 8}, {Ref: n.Attempts[1].Ref, Agent: n.Attempts[1].Agent, Session: 7},
+		{Ref: n.Attempts[0].Ref, Agent: n.Attempts[0].Agent, Session: 8},
+		{Ref: n.Attempts[1].Ref, Agent: n.Attempts[1].Agent, Session: 7},
 		{Ref: n.Attempts[0].Ref, Agent: n.Attempts[0].Agent, Session: 8}})
 	must(t, err)
 	equal(t, "moved", moved, []bool{true, true, false})
@@ -277,7 +284,8 @@ func openAttempts(t *testing.T, s control.Store) {
 	equal(t, "all open attempts", open, append(slices.Clone(first.Attempts[:3]), second.Attempts...))
 	open, err = s.Open(t.Context(), agentID(0))
 	must(t, err)
-	equal(t, "open attempts of one agent", open, []gozzard.Attempt{first.Attempts[0], first.Attempts[2], second.Attempts[0]})
+	equal(t, "open attempts of one agent", open, []gozzard.Attempt{first.Attempts[0], first.Attempts[2],
+		second.Attempts[0]})
 	open, err = s.Open(t.Context(), "nobody")
 	must(t, err)
 	equal(t, "open attempts of nobody", len(open), 0)

@@ -104,7 +104,8 @@ func addr(i int) gozzard.HostAddr {
 }
 
 func spec(name string) []byte {
-	return gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: name}, Control: gozzard.Control{Start: "./start.sh " + name}, Policy: gozzard.DefaultPolicy()})
+	return gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: name},
+		Control: gozzard.Control{Start: "./start.sh " + name}, Policy: gozzard.DefaultPolicy()})
 }
 
 // attempts makes n pending attempts on n hosts.
@@ -113,7 +114,8 @@ func attempts(n int) []gozzard.Attempt {
 	body := spec("gamesvr")
 	for i := range list {
 		list[i] = gozzard.Attempt{
-			Op: gozzard.NewOpID(), Agent: agentID(i), Addr: addr(i), Key: gozzard.Key{Namespace: "bk.ns", Name: "gamesvr"},
+			Op: gozzard.NewOpID(), Agent: agentID(i), Addr: addr(i),
+			Key:    gozzard.Key{Namespace: "bk.ns", Name: "gamesvr"},
 			Action: gozzard.ActionStart, ResultKey: fmt.Sprintf("%s:bk.ns:gamesvr", addr(i)), Spec: body,
 			State: gozzard.AttemptPending, Deadline: start.Add(time.Minute), Expires: start.Add(time.Hour),
 		}
@@ -128,7 +130,8 @@ func newTask(list []gozzard.Attempt) *record.NewTask {
 		Task:        gozzard.Task{Caller: caller, Door: "gse.v2", At: start, Targets: len(list)},
 		Attempts:    list,
 		RequestHash: hash,
-		Audit:       gozzard.AuditRow{At: start, Caller: caller, Act: "operate:start", RequestHash: hash, Targets: len(list)},
+		Audit: gozzard.AuditRow{At: start, Caller: caller, Act: "operate:start", RequestHash: hash,
+			Targets: len(list)},
 	}
 }
 
@@ -155,19 +158,22 @@ func openSession(t *testing.T, s control.Store, agent gozzard.AgentID, session u
 }
 
 func host(agent gozzard.AgentID, session uint64, journal byte, lsn uint64) record.Host {
-	return record.Host{Info: gozzard.HostInfo{Agent: agent}, Session: session, Journal: gozzard.JournalPos{ID: [16]byte{journal}, LSN: lsn}, LastSeen: start}
+	return record.Host{Info: gozzard.HostInfo{Agent: agent}, Session: session,
+		Journal: gozzard.JournalPos{ID: [16]byte{journal}, LSN: lsn}, LastSeen: start}
 }
 
 // dispatch marks one attempt as sent and wants it to move.
 func dispatch(t *testing.T, s control.Store, a gozzard.Attempt, session uint64) {
 	t.Helper()
-	moved, err := s.Dispatch(t.Context(), []record.Dispatch{{Ref: a.Ref, Agent: a.Agent, Session: session, Deadline: start.Add(time.Minute)}})
+	moved, err := s.Dispatch(t.Context(), []record.Dispatch{{Ref: a.Ref, Agent: a.Agent, Session: session,
+		Deadline: start.Add(time.Minute)}})
 	must(t, err)
 	equal(t, "dispatched", moved, []bool{true})
 }
 
 func settlement(a gozzard.Attempt, to gozzard.AttemptState) record.Settlement {
-	return record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: to, Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "→ " + to.String()}}
+	return record.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, To: to,
+		Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "→ " + to.String()}}
 }
 
 // settle runs rows and wants them to move as told.

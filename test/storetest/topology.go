@@ -48,16 +48,19 @@ func RunTopology(t *testing.T, open func(t *testing.T) TopologyRecord) {
 }
 
 func topologyAudit(targets int) gozzard.AuditRow {
-	return gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "bk_test", User: "admin", Asserted: true}, Act: "topology:apply", Targets: targets}
+	return gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "bk_test", User: "admin", Asserted: true},
+		Act: "topology:apply", Targets: targets}
 }
 
 func ip(i int) netip.Addr { return addr(i).IP }
 
 // business makes one with two sets of two modules of services service instances of two processes each.
 func business(biz, services int) (topology.Business, []topology.Numbers) {
-	b := topology.Business{ID: biz, Name: "蓝鲸", Clouds: []topology.Cloud{{ID: 0, Name: "default area"}, {ID: 3, Name: "广州"}},
+	b := topology.Business{ID: biz, Name: "蓝鲸", Clouds: []topology.Cloud{{ID: 0, Name: "default area"},
+		{ID: 3, Name: "广州"}},
 		Templates: []topology.ConfigTemplate{
-			{ID: 2, Name: "MySQL配置", FileName: "mysql.ini", Path: "/etc", Owner: "root", Group: "root", Mode: "0644", Templates: []int{26, 27}},
+			{ID: 2, Name: "MySQL配置", FileName: "mysql.ini", Path: "/etc", Owner: "root", Group: "root", Mode: "0644",
+				Templates: []int{26, 27}},
 			{ID: 4, Name: "plain", Processes: []int{101}},
 		}}
 	var numbers []topology.Numbers
@@ -68,7 +71,8 @@ func business(biz, services int) (topology.Business, []topology.Numbers) {
 			module := topology.Module{ID: 21 + 2*s + m, Name: fmt.Sprint("module-", m), ServiceTemplate: m * 26}
 			for i := range services {
 				service++
-				x := topology.ServiceInstance{ID: service, Name: fmt.Sprintf("%s_%d", ip(i), m), Host: topology.Host{Cloud: 3, IP: ip(i)}}
+				x := topology.ServiceInstance{ID: service, Name: fmt.Sprintf("%s_%d", ip(i), m),
+					Host: topology.Host{Cloud: 3, IP: ip(i)}}
 				if i%3 == 1 {
 					x.Host = topology.Host{IPv6: netip.MustParseAddr("fd00::1"), Agent: agentID(i)}
 				}
@@ -76,7 +80,8 @@ func business(biz, services int) (topology.Business, []topology.Numbers) {
 					process++
 					alias := fmt.Sprint("gamesvr", p)
 					x.Processes = append(x.Processes, fullProcess(process, alias))
-					numbers = append(numbers, topology.Numbers{Process: process, Module: module.ID, Alias: alias, HostNum: i + 1, Per: 2, Count: 2})
+					numbers = append(numbers, topology.Numbers{Process: process, Module: module.ID, Alias: alias,
+						HostNum: i + 1, Per: 2, Count: 2})
 				}
 				module.Instances = append(module.Instances, x)
 			}
@@ -89,8 +94,10 @@ func business(biz, services int) (topology.Business, []topology.Numbers) {
 }
 
 func fullProcess(id int, alias string) topology.Process {
-	return topology.Process{ID: id, Name: alias, FuncName: "java", Template: id % 3, Num: 2, Priority: -id, User: "root", WorkPath: "/data/${inst_id}",
-		PIDFile: "/run/x.pid", Start: "./start.sh \"<a> & b\"", Stop: "./stop.sh", Restart: "./restart.sh", Reload: "./reload.sh", ForceStop: "./kill.sh",
+	return topology.Process{ID: id, Name: alias, FuncName: "java", Template: id % 3, Num: 2, Priority: -id,
+		User: "root", WorkPath: "/data/${inst_id}",
+		PIDFile: "/run/x.pid", Start: "./start.sh \"<a> & b\"", Stop: "./stop.sh", Restart: "./restart.sh",
+		Reload: "./reload.sh", ForceStop: "./kill.sh",
 		Timeout: 61, StartCheckSecs: 7}
 }
 
@@ -156,7 +163,8 @@ func businessChanges(t *testing.T, s TopologyRecord) {
 	x.Name, x.Host, x.Processes = "renamed", topology.Host{Cloud: 9, IP: ip(9)}, x.Processes[:1]
 	gone := b.Sets[0].Modules[0].Instances[2]
 	added := topology.ServiceInstance{ID: 900, Name: "added", Host: topology.Host{IP: ip(7)}}
-	set, module := topology.Set{ID: 5, Name: "other", Env: topology.EnvExperience}, topology.Module{ID: 21, Name: "other module", ServiceTemplate: 9}
+	set, module := topology.Set{ID: 5, Name: "other", Env: topology.EnvExperience},
+		topology.Module{ID: 21, Name: "other module", ServiceTemplate: 9}
 	number := topology.Numbers{Process: 101, Module: 21, Alias: "gamesvr0", HostNum: 40, Per: 3, Count: 3}
 	version, err := s.SaveBusiness(t.Context(), topology.Change{
 		Biz: 2, Base: 1, Name: "renamed", Clouds: b.Clouds[:1],
@@ -168,7 +176,8 @@ func businessChanges(t *testing.T, s TopologyRecord) {
 	equal(t, "version", version, int64(2))
 
 	rec := readBusiness(t, s, 2)
-	equal(t, "head", rec.BusinessHead, record.BusinessHead{ID: 2, Name: "renamed", Version: 2, Source: record.SourceCMDB, At: start})
+	equal(t, "head", rec.BusinessHead, record.BusinessHead{ID: 2, Name: "renamed", Version: 2,
+		Source: record.SourceCMDB, At: start})
 	b.Name, b.Clouds, b.Templates = "renamed", b.Clouds[:1], nil
 	set.Modules = b.Sets[0].Modules
 	module.Instances = []topology.ServiceInstance{b.Sets[0].Modules[0].Instances[0], x, added}
@@ -201,10 +210,13 @@ func businessMoves(t *testing.T, s TopologyRecord) {
 	b, numbers := business(2, 1)
 	saveBusiness(t, s, whole(&b, numbers))
 	kept, moved := b.Sets[0].Modules[0], b.Sets[0].Modules[1].Instances[0]
-	module := topology.PlacedModule{Set: 77, Module: topology.Module{ID: kept.ID, Name: kept.Name, ServiceTemplate: kept.ServiceTemplate}}
+	module := topology.PlacedModule{Set: 77, Module: topology.Module{ID: kept.ID, Name: kept.Name,
+		ServiceTemplate: kept.ServiceTemplate}}
 	set := topology.Set{ID: 77, Name: "new", Env: topology.EnvFormal}
-	saveBusiness(t, s, topology.Change{Biz: 2, Base: 1, Name: b.Name, PutSets: []topology.Set{set}, PutModules: []topology.PlacedModule{module},
-		PutServices: []topology.PlacedService{{Module: kept.ID, Service: moved}}, DropSets: []int{5}, DropModules: []int{22}})
+	saveBusiness(t, s, topology.Change{Biz: 2, Base: 1, Name: b.Name, PutSets: []topology.Set{set},
+		PutModules:  []topology.PlacedModule{module},
+		PutServices: []topology.PlacedService{{Module: kept.ID, Service: moved}}, DropSets: []int{5},
+		DropModules: []int{22}})
 	kept.Instances = []topology.ServiceInstance{kept.Instances[0], moved}
 	set.Modules = []topology.Module{kept}
 	equal(t, "sets", readBusiness(t, s, 2).Business.Sets, []topology.Set{b.Sets[1], set})
@@ -217,7 +229,8 @@ func businessSeveral(t *testing.T, s TopologyRecord) {
 		saveBusiness(t, s, whole(&b, numbers))
 	}
 
-	saveBusiness(t, s, topology.Change{Biz: 9, Base: 1, Name: "changed", DropServices: []int{1, 2}, DropNumbers: []int{101}})
+	saveBusiness(t, s, topology.Change{Biz: 9, Base: 1, Name: "changed", DropServices: []int{1, 2},
+		DropNumbers: []int{101}})
 	heads, err := s.Businesses(t.Context())
 	must(t, err)
 	var got []string
@@ -288,7 +301,8 @@ func businessConcurrent(t *testing.T, s TopologyRecord) {
 		won.Store(0)
 		for i := range 20 {
 			wg.Go(func() {
-				_, err := s.SaveBusiness(t.Context(), topology.Change{Biz: 2, Base: base, Name: fmt.Sprint(base, ".", i)}, record.SourceFile, topologyAudit(0))
+				_, err := s.SaveBusiness(t.Context(), topology.Change{Biz: 2, Base: base,
+					Name: fmt.Sprint(base, ".", i)}, record.SourceFile, topologyAudit(0))
 				if err == nil {
 					won.Add(1)
 				} else if gozzard.KindOf(err) != gozzard.ErrConflict {
@@ -309,8 +323,10 @@ func businessOrphans(t *testing.T, s TopologyRecord) {
 	before := readBusiness(t, s, 2)
 
 	for name, c := range map[string]topology.Change{
-		"a module of no set":           {PutModules: []topology.PlacedModule{{Set: 4711, Module: topology.Module{ID: 1}}}},
-		"a service of no module":       {PutServices: []topology.PlacedService{{Module: 4711, Service: topology.ServiceInstance{ID: 1}}}},
+		"a module of no set": {PutModules: []topology.PlacedModule{{Set: 4711,
+			Module: topology.Module{ID: 1}}}},
+		"a service of no module": {PutServices: []topology.PlacedService{{Module: 4711,
+			Service: topology.ServiceInstance{ID: 1}}}},
 		"a set that goes alone":        {DropSets: []int{5}},
 		"a module that goes alone":     {DropModules: []int{21}},
 		"modules and not their set":    {DropSets: []int{5}, DropServices: []int{1, 2}},

@@ -17,14 +17,17 @@ func (w *world) enrolled(only string, at time.Time) {
 			continue
 		}
 		id := "token-" + string(h.agent)
-		err := w.store.AddEnrolToken(w.t.Context(), enrol.TokenRecord{ID: id, Created: at, Expires: at.Add(time.Hour), Uses: 1}, enrol.AuditEntry{})
+		err := w.store.AddEnrolToken(w.t.Context(), enrol.TokenRecord{ID: id, Created: at, Expires: at.Add(time.Hour),
+			Uses: 1}, enrol.AuditEntry{})
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		_, err = w.store.Enrol(w.t.Context(), id, h.agent, func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) {
-			return enrol.AgentRecord{Agent: h.agent, IPs: []netip.Addr{netip.MustParseAddr(h.ip)}, Hostname: tag(h.seen), State: enrol.StateActive, Serial: "1",
-				NotAfter: at.Add(24 * time.Hour), Enrolled: at, Changed: at, Token: id}, nil
-		}, enrol.AuditEntry{})
+		_, err = w.store.Enrol(w.t.Context(), id, h.agent,
+			func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) {
+				return enrol.AgentRecord{Agent: h.agent, IPs: []netip.Addr{netip.MustParseAddr(h.ip)},
+					Hostname: tag(h.seen), State: enrol.StateActive, Serial: "1",
+					NotAfter: at.Add(24 * time.Hour), Enrolled: at, Changed: at, Token: id}, nil
+			}, enrol.AuditEntry{})
 		if err != nil {
 			w.t.Fatal(err)
 		}

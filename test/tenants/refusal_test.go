@@ -26,7 +26,8 @@ func (rt route) writes() bool {
 		return false
 	}
 	return slices.Contains([]string{
-		"register_proc_info", "update_proc_info", "unregister_proc_info", "operate_proc", "operate_proc_v2", "operate_proc_multi", "set_process_group_info",
+		"register_proc_info", "update_proc_info", "unregister_proc_info", "operate_proc", "operate_proc_v2",
+		"operate_proc_multi", "set_process_group_info",
 		"upgrade_to_agent_id", "operate_process", "manage_proc", "create_job", "job", "retry", "flush_process",
 	}, path.Base(rt.path))
 }
@@ -70,7 +71,8 @@ func (w *world) comesTo(rt route, code int, answer string) string {
 		Code   int
 		Data   json.RawMessage
 	}
-	answer = strings.NewReplacer(`"request_id"`, `"request_id":""`, `"next"`, `"next":0`, `"cost_time"`, `"cost_time":0`).Replace(answer)
+	answer = strings.NewReplacer(`"request_id"`, `"request_id":""`, `"next"`, `"next":0`, `"cost_time"`,
+		`"cost_time":0`).Replace(answer)
 	if err := json.Unmarshal([]byte(answer), &e); err != nil {
 		w.t.Fatalf("%v: %.300s", err, answer)
 	}
@@ -82,7 +84,8 @@ func (w *world) comesTo(rt route, code int, answer string) string {
 		return isDone
 	case slices.Contains([]int{1306401, 1306402, 1306403, 4100403}, e.Code):
 		return isRefused
-	case e.Code == 1306404 || strings.Contains(answer, "not found") || strings.Contains(answer, "there is no") || strings.Contains(answer, "不存在"):
+	case e.Code == 1306404 || strings.Contains(answer, "not found") || strings.Contains(answer, "there is no") ||
+		strings.Contains(answer, "不存在"):
 		return isMissing
 	}
 
@@ -127,7 +130,8 @@ func refusedEntry(data json.RawMessage) bool {
 }
 
 // mayWrite is what the roles of this test are there for.
-var mayWrite = map[string][]string{"enroller": {"POST /api/v1/enrol/tokens", "DELETE /api/v1/enrol/tokens/{id}", "PUT /api/v1/enrol/agents/{agent}"}}
+var mayWrite = map[string][]string{"enroller": {"POST /api/v1/enrol/tokens", "DELETE /api/v1/enrol/tokens/{id}",
+	"PUT /api/v1/enrol/agents/{agent}"}}
 
 // unproven are routes that an admin's requests of this test do not succeed at either, and why. That they refuse is
 // seen here all the same.
@@ -155,7 +159,8 @@ func accountRequests(k int) map[string]*request {
 		{"POST /api/v1/apps/{code}/secrets", "/api/v1/apps/s%d/secrets", ``},
 		{"DELETE /api/v1/apps/{code}/secrets", "/api/v1/apps/s%d/secrets", ``},
 		{"DELETE /api/v1/apps/{code}", "/api/v1/apps/x%d", ``},
-		{"POST /api/v1/users", "/api/v1/users", `{"name":"new%d","password":"0123456789abcdef","grants":[{"role":"admin"}]}`},
+		{"POST /api/v1/users", "/api/v1/users",
+			`{"name":"new%d","password":"0123456789abcdef","grants":[{"role":"admin"}]}`},
 		{"PUT /api/v1/users/{name}", "/api/v1/users/v%d", `{"disabled":false}`},
 		{"PUT /api/v1/users/{name}/password", "/api/v1/users/v%d/password", `{"password":"fedcba9876543210"}`},
 		{"POST /api/v1/users/{name}/tokens", "/api/v1/users/v%d/tokens", `{"note":"mine","days":1}`},
@@ -178,12 +183,14 @@ func (w *world) furnish() {
 
 	ask := func(path, body string) {
 		w.t.Helper()
-		if code, got := w.send("admin", &request{method: http.MethodPost, path: path, body: body}); code >= 300 || strings.Contains(got, `"result":false`) {
+		if code, got := w.send("admin", &request{method: http.MethodPost, path: path, body: body}); code >= 300 ||
+			strings.Contains(got, `"result":false`) {
 			w.t.Fatalf("%s: %d %s", path, code, got)
 		}
 	}
 
-	ask("/api/c/compapi/v2/gsekit/api/job/create_job", `{"bk_biz_id":2,"job_object":"process","job_action":"start","scope":{"bk_set_env":"3"}}`)
+	ask("/api/c/compapi/v2/gsekit/api/job/create_job",
+		`{"bk_biz_id":2,"job_object":"process","job_action":"start","scope":{"bk_set_env":"3"}}`)
 
 	for k := range 3 {
 		ask("/api/v1/apps", fmt.Sprintf(`{"code":"s%d","grants":[]}`, k))
@@ -213,7 +220,8 @@ func TestTS1Refusals(t *testing.T) {
 		name := rt.method + " " + rt.path
 		for k, app := range []string{"viewer", "enroller", "nobody"} {
 			pairs++
-			elsewhere := unproven[name] != "" || path.Base(rt.path) == "retry" // of a job that failed, which agents here do not: internal/blueking/gsekit
+			// of a job that failed, which agents here do not: internal/blueking/gsekit
+			elsewhere := unproven[name] != "" || path.Base(rt.path) == "retry"
 			proven := elsewhere
 			for range 60 {
 				r := cmp.Or(accountRequests(k)[name], m.to(rt))

@@ -107,7 +107,8 @@ func (m *maker) ip() string {
 }
 
 func (m *maker) namespace() string {
-	return pick(m, "alpha-1", "alpha-2", "alpha-9", "beta-1", "beta-2", "common", "GSEKIT_BIZ_2", "GSEKIT_BIZ_3", "JOB_BIZ_2", "JOB_BIZ_3", "other")
+	return pick(m, "alpha-1", "alpha-2", "alpha-9", "beta-1", "beta-2", "common", "GSEKIT_BIZ_2", "GSEKIT_BIZ_3",
+		"JOB_BIZ_2", "JOB_BIZ_3", "other")
 }
 
 func (m *maker) name() string { return pick(m, "web", "db", "java_1", "x", "new") }
@@ -198,7 +199,8 @@ var parameter = regexp.MustCompile(`\{[^}]*\}`)
 func (m *maker) fill(path string) string {
 	first := true
 	return parameter.ReplaceAllStringFunc(path, func(p string) string {
-		biz := p == "{biz}" || p == "{}" && first && !strings.Contains(path, "/gsekit/") // the bus has the business in the body
+		// the bus has the business in the body
+		biz := p == "{biz}" || p == "{}" && first && !strings.Contains(path, "/gsekit/")
 		first = false
 
 		switch {
@@ -223,9 +225,11 @@ func (m *maker) fill(path string) string {
 func (m *maker) spec() object {
 	return object{
 		"identity": object{"proc_name": "p", "setup_path": "/data", "pid_path": "/run/p.pid", "user": "root"},
-		"control":  object{"start_cmd": "./mine", "stop_cmd": "./stop", "reload_cmd": "./r", "restart_cmd": "./rs", "kill_cmd": "./k"},
+		"control": object{"start_cmd": "./mine", "stop_cmd": "./stop", "reload_cmd": "./r", "restart_cmd": "./rs",
+			"kill_cmd": "./k"},
 		"resource": object{"cpu": 10, "mem": 10}, "monitor_policy": object{"auto_type": 1},
-		"process_group": []any{object{"id": "g", "resource": object{"cpu_pool_limit": 10, "mem_pool_limit": 10, "cpu_pool_weight": 0, "mem_pool_weight": 1}}},
+		"process_group": []any{object{"id": "g", "resource": object{"cpu_pool_limit": 10, "mem_pool_limit": 10,
+			"cpu_pool_weight": 0, "mem_pool_weight": 1}}},
 	}
 }
 
@@ -236,7 +240,8 @@ func (m *maker) host() any {
 // gse has the fields of all its calls: each reads its own.
 func (m *maker) gse() object {
 	one := func() object {
-		o := object{"meta": object{"namespace": m.namespace(), "name": m.name(), "labels": object{"proc_name": "p"}}, "op_type": pick(m, 0, 1, 2, 3, 4, 7, 8, 9), "spec": m.spec()}
+		o := object{"meta": object{"namespace": m.namespace(), "name": m.name(), "labels": object{"proc_name": "p"}},
+			"op_type": pick(m, 0, 1, 2, 3, 4, 7, 8, 9), "spec": m.spec()}
 		if m.IntN(2) == 0 {
 			o["hosts"] = m.some(m.host)
 		} else {
@@ -263,7 +268,8 @@ func (m *maker) manage() object {
 	return object{
 		"bk_biz_id": m.biz(), "bk_gse_taskid": m.task(), "op_type": pick(m, 0, 1, 2, 3, 4, 7, 8, 9),
 		"process_infos": m.some(func() any {
-			return object{"setup_path": "/data", "proc_name": pick(m, "x", "y"), "pid_path": "/run/x.pid", "account": "root", "start_cmd": "./s", "stop_cmd": "./t",
+			return object{"setup_path": "/data", "proc_name": pick(m, "x", "y"), "pid_path": "/run/x.pid",
+				"account": "root", "start_cmd": "./s", "stop_cmd": "./t",
 				"restart_cmd": "./r", "reload_cmd": "./l", "kill_cmd": "./k", "type": 1,
 				"ip_list": m.some(func() any { return object{"ip": m.ip(), "bk_cloud_id": 0} })}
 		}),
@@ -273,14 +279,17 @@ func (m *maker) manage() object {
 // kit is a request to the GSEKit door.
 func (m *maker) kit() object {
 	body := object{
-		"bk_biz_id": m.biz(), "job_id": m.job(), "page": 1 + m.IntN(2), "pagesize": 1 + m.IntN(4), "job_object": "process",
-		"job_action": pick(m, "start", "stop", "restart", "set_auto", "unset_auto"), "op_type": pick(m, "start", "stop", "reload", "force_stop"),
+		"bk_biz_id": m.biz(), "job_id": m.job(), "page": 1 + m.IntN(2), "pagesize": 1 + m.IntN(4),
+		"job_object": "process",
+		"job_action": pick(m, "start", "stop", "restart", "set_auto", "unset_auto"),
+		"op_type":    pick(m, "start", "stop", "reload", "force_stop"),
 		"expression": "*", "candidates": []any{"a", "b"},
 	}
 	switch m.IntN(3) {
 	case 0:
-		body["expression_scope"] = object{"bk_set_env": "3", "bk_set_name": "*", "bk_module_name": "*", "service_instance_name": pick(m, "*", "*[1:3]"),
-			"bk_process_name": "*", "bk_process_id": pick(m, "*", "41", "[42-44]")}
+		body["expression_scope"] = object{"bk_set_env": "3", "bk_set_name": "*", "bk_module_name": "*",
+			"service_instance_name": pick(m, "*", "*[1:3]"),
+			"bk_process_name":       "*", "bk_process_id": pick(m, "*", "41", "[42-44]")}
 	case 1:
 		body["scope"] = object{"bk_set_env": "3", "bk_process_ids": []any{pick(m, 41, 42, 43, 44)}}
 	default:
@@ -304,8 +313,9 @@ func (m *maker) native(rt route, r *request) {
 	}
 
 	scope := object{"biz": m.biz(), "expression": pick(m, "*.*.*.*.*", "*.*.*.java.[41-43]")}
-	body := object{"action": pick(m, "start", "stop", "restart", "kill", "query", "host", "unhost"), "namespace": pick(m, m.namespace(), "*", "beta-*", "a*"),
-		"names": []any{pick(m, m.name(), "*")}}
+	body := object{"action": pick(m, "start", "stop", "restart", "kill", "query", "host", "unhost"),
+		"namespace": pick(m, m.namespace(), "*", "beta-*", "a*"),
+		"names":     []any{pick(m, m.name(), "*")}}
 
 	if m.IntN(3) == 0 {
 		body["all"] = true
@@ -329,8 +339,10 @@ func (m *maker) native(rt route, r *request) {
 		body = object{"state": pick(m, "approved", "stopped")}
 	case strings.HasPrefix(rt.path, "/api/v1/rolls"):
 		body = object{"version": released, "stages": []any{100}}
-	case strings.HasPrefix(rt.path, "/api/v1/grants"), strings.HasPrefix(rt.path, "/api/v1/apps"), strings.HasPrefix(rt.path, "/api/v1/users"):
-		body = object{"app": "A", "user": "u", "code": "A", "name": "u", "password": "0123456789abcdef", "role": "admin", "grants": []any{object{"role": "admin"}}}
+	case strings.HasPrefix(rt.path, "/api/v1/grants"), strings.HasPrefix(rt.path, "/api/v1/apps"),
+		strings.HasPrefix(rt.path, "/api/v1/users"):
+		body = object{"app": "A", "user": "u", "code": "A", "name": "u", "password": "0123456789abcdef",
+			"role": "admin", "grants": []any{object{"role": "admin"}}}
 	}
 
 	if rt.method != http.MethodGet {

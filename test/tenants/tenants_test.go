@@ -37,7 +37,8 @@ func TestTI3TwoTenants(t *testing.T) {
 		whole.settle()
 		for _, seen := range []string{"A", "B", "AB", "N"} {
 			if !strings.Contains(seen, app) && strings.Contains(got, tag(seen)) {
-				t.Fatalf("request %d, seed %d: %s is shown what %s may see:\n%s\n%d %s", i, *seed, app, seen, r, code, got)
+				t.Fatalf("request %d, seed %d: %s is shown what %s may see:\n%s\n%d %s", i, *seed, app, seen, r, code,
+					got)
 			}
 		}
 		if app == "A" {
@@ -61,7 +62,8 @@ func TestTI3TwoTenants(t *testing.T) {
 		t.Fatalf("only %d of %d requests were good, to %d paths: nothing is proven", ok, *requests, len(asked))
 	}
 
-	t.Logf("%d requests to %d paths of A, %d good, %d operations carried out", *requests, len(asked), ok, len(whole.did))
+	t.Logf("%d requests to %d paths of A, %d good, %d operations carried out", *requests, len(asked), ok,
+		len(whole.did))
 }
 
 // given notes the tasks that a request made, by the name under which requests and answers have them. B's are not in
@@ -83,8 +85,10 @@ func (m *maker) given(app string, whole, part *world) {
 func (w *world) keepUp(other *world) {
 	w.t.Helper()
 	w.settle()
+
 	for len(w.jobs.sizes) < len(other.jobs.sizes) {
-		j := record.Job{Biz: 77, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "filler"}, State: record.JobFailed}
+		j := record.Job{Biz: 77, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "filler"},
+			State: record.JobFailed}
 		tasks := make([]record.JobTask, other.jobs.sizes[len(w.jobs.sizes)])
 		for i := range tasks {
 			tasks[i] = record.JobTask{Biz: 77, State: record.JobFailed}
@@ -126,7 +130,8 @@ func (w *world) checkEffects(t *testing.T) {
 		}
 		kept[rec.ID] = true
 		mine := owns("A", rec.ID.Agent, rec.ID.Namespace) || owns("B", rec.ID.Agent, rec.ID.Namespace)
-		if s, err := gozzard.DecodeSpec(rec.Spec); !mine && (err != nil || s.Control.Start != "./"+tag("N") || rec.Labels["tag"] != tag("N")) {
+		if s, err := gozzard.DecodeSpec(rec.Spec); !mine &&
+			(err != nil || s.Control.Start != "./"+tag("N") || rec.Labels["tag"] != tag("N")) {
 			t.Errorf("the definition of %s on %s was changed: %+v %v", rec.ID.Key, rec.ID.Agent, s, err)
 		}
 	}

@@ -30,12 +30,17 @@ func TestTS1Walk(t *testing.T) {
 
 	pairs := 0
 	for name, credentials := range map[string]string{
-		"none": "", "no secret": header("admin", "", `,"bk_username":"u"`), "wrong secret": header("admin", "admin-secreT", `,"bk_username":"u"`),
-		"unknown app": header("stranger", "admin-secret", `,"bk_username":"u"`), "another app's secret": header("admin", "A-secret", `,"bk_username":"u"`),
-		"no user": header("admin", "admin-secret", ""), "user not proven": header("plain", "plain-secret", `,"bk_username":"u"`),
-		"wrong token": header("plain", "plain-secret", `,"bk_token":"gooD"`), "expired token": header("plain", "plain-secret", `,"bk_token":"expired"`),
-		"malformed": `{"bk_app_code":`, "another server's secret": header("twin", theirs, `,"bk_username":"u"`),
-		"bearer of nothing": "Bearer ", "bearer of a guess": "Bearer gooD", "bearer of an expired token": "Bearer expired", "bearer of an app's secret": "Bearer " + ours,
+		"none": "", "no secret": header("admin", "", `,"bk_username":"u"`),
+		"wrong secret":         header("admin", "admin-secreT", `,"bk_username":"u"`),
+		"unknown app":          header("stranger", "admin-secret", `,"bk_username":"u"`),
+		"another app's secret": header("admin", "A-secret", `,"bk_username":"u"`),
+		"no user":              header("admin", "admin-secret", ""),
+		"user not proven":      header("plain", "plain-secret", `,"bk_username":"u"`),
+		"wrong token":          header("plain", "plain-secret", `,"bk_token":"gooD"`),
+		"expired token":        header("plain", "plain-secret", `,"bk_token":"expired"`),
+		"malformed":            `{"bk_app_code":`, "another server's secret": header("twin", theirs, `,"bk_username":"u"`),
+		"bearer of nothing": "Bearer ", "bearer of a guess": "Bearer gooD",
+		"bearer of an expired token": "Bearer expired", "bearer of an app's secret": "Bearer " + ours,
 	} {
 		for _, rt := range m.routes {
 			if rt.open {
@@ -50,12 +55,16 @@ func TestTS1Walk(t *testing.T) {
 		}
 	}
 
-	if code, got := w.sendAs(header("plain", "plain-secret", `,"bk_token":"good"`), &request{method: "GET", path: "/api/v1/hosts"}); code != 200 {
+	if code, got := w.sendAs(header("plain", "plain-secret", `,"bk_token":"good"`),
+		&request{method: "GET", path: "/api/v1/hosts"}); code != 200 {
 		t.Errorf("the right token: %d %s", code, got)
 	}
-	if code, got := w.sendAs(header("twin", ours, `,"bk_username":"u"`), &request{method: "GET", path: "/api/v1/hosts"}); code != 200 {
+
+	if code, got := w.sendAs(header("twin", ours, `,"bk_username":"u"`),
+		&request{method: "GET", path: "/api/v1/hosts"}); code != 200 {
 		t.Errorf("our own secret: %d %s", code, got)
 	}
+
 	if !t.Failed() {
 		fmt.Printf("threat TS1: %d pairs of route and credentials that are missing, wrong, expired or another server's: all refused\n", pairs)
 	}
@@ -89,7 +98,8 @@ func TestTS1Walk(t *testing.T) {
 // newApp makes an app that may do everything and tells its secret.
 func (w *world) newApp(code string) string {
 	w.t.Helper()
-	status, got := w.send("admin", &request{method: "POST", path: "/api/v1/apps", body: fmt.Sprintf(`{"code":%q,"asserts_users":true,"grants":[{"role":"admin"}]}`, code)})
+	status, got := w.send("admin", &request{method: "POST", path: "/api/v1/apps",
+		body: fmt.Sprintf(`{"code":%q,"asserts_users":true,"grants":[{"role":"admin"}]}`, code)})
 	m := regexp.MustCompile(`"secret":\s*"([^"]+)"`).FindStringSubmatch(got)
 	if status >= 300 || m == nil {
 		w.t.Fatalf("%d %s", status, got)
@@ -125,7 +135,8 @@ func (w *world) picture(t *testing.T) (lines []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, fmt.Sprintf("%s %s %v %s hosted=%v wanted=%v", rec.ID.Agent, rec.ID.Key, rec.Labels, rec.Spec, rec.Hosted, rec.Wanted))
+		lines = append(lines, fmt.Sprintf("%s %s %v %s hosted=%v wanted=%v", rec.ID.Agent, rec.ID.Key, rec.Labels,
+			rec.Spec, rec.Hosted, rec.Wanted))
 	}
 
 	var agents []gozzard.AgentID
@@ -182,7 +193,8 @@ func TestTS1FabricSubjects(t *testing.T) {
 
 	t.Cleanup(b.Close)
 
-	for _, c := range [][2]string{{"", ""}, {"0.evil", ""}, {"0.evil", "wrong"}, {"hub", secret}, {"", secret}, {"0.*", secret}, {"0.>", secret}} {
+	for _, c := range [][2]string{{"", ""}, {"0.evil", ""}, {"0.evil", "wrong"}, {"hub", secret}, {"", secret},
+		{"0.*", secret}, {"0.>", secret}} {
 		if conn, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo(c[0], c[1])); err == nil {
 			conn.Close()
 			t.Errorf("%q came in with %q", c[0], c[1])

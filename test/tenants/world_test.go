@@ -47,7 +47,8 @@ type place struct {
 }
 
 func places() []place {
-	return []place{{"host-a1", "10.1.0.1", "A"}, {"host-a2", "10.1.0.2", "A"}, {"host-s1", "10.3.0.1", "AB"}, {"host-b1", "10.2.0.1", "B"},
+	return []place{{"host-a1", "10.1.0.1", "A"}, {"host-a2", "10.1.0.2", "A"}, {"host-s1", "10.3.0.1", "AB"},
+		{"host-b1", "10.2.0.1", "B"},
 		{"host-b2", "10.2.0.2", "B"}, {"host-n1", "10.9.0.1", "N"}}
 }
 
@@ -64,11 +65,16 @@ func procs() []proc {
 		return proc{agent, gozzard.Key{Namespace: namespace, Name: name}, seen}
 	}
 	return []proc{
-		p("host-a1", "alpha-1", "web", "A"), p("host-b1", "beta-1", "web", "B"), p("host-a1", "alpha-2", "db", "A"), p("host-a1", "beta-1", "web", "N"),
-		p("host-a2", "alpha-1", "web", "A"), p("host-s1", "beta-1", "web", "B"), p("host-s1", "alpha-1", "web", "A"), p("host-s1", "common", "web", "N"),
-		p("host-b1", "alpha-1", "web", "N"), p("host-b2", "beta-2", "db", "B"), p("host-n1", "alpha-1", "web", "N"), p("host-s1", "JOB_BIZ_3", "x", "B"),
-		p("host-s1", "JOB_BIZ_2", "x", "A"), p("host-a1", "GSEKIT_BIZ_2", "java_1", "A"), p("host-s1", "GSEKIT_BIZ_2", "java_1", "A"),
-		p("host-b2", "GSEKIT_BIZ_2", "java_1", "N"), p("host-b1", "GSEKIT_BIZ_3", "java_1", "B"), p("host-s1", "GSEKIT_BIZ_3", "java_1", "B"),
+		p("host-a1", "alpha-1", "web", "A"), p("host-b1", "beta-1", "web", "B"), p("host-a1", "alpha-2", "db", "A"),
+		p("host-a1", "beta-1", "web", "N"),
+		p("host-a2", "alpha-1", "web", "A"), p("host-s1", "beta-1", "web", "B"), p("host-s1", "alpha-1", "web", "A"),
+		p("host-s1", "common", "web", "N"),
+		p("host-b1", "alpha-1", "web", "N"), p("host-b2", "beta-2", "db", "B"), p("host-n1", "alpha-1", "web", "N"),
+		p("host-s1", "JOB_BIZ_3", "x", "B"),
+		p("host-s1", "JOB_BIZ_2", "x", "A"), p("host-a1", "GSEKIT_BIZ_2", "java_1", "A"),
+		p("host-s1", "GSEKIT_BIZ_2", "java_1", "A"),
+		p("host-b2", "GSEKIT_BIZ_2", "java_1", "N"), p("host-b1", "GSEKIT_BIZ_3", "java_1", "B"),
+		p("host-s1", "GSEKIT_BIZ_3", "java_1", "B"),
 		p("host-a2", "GSEKIT_BIZ_3", "java_1", "N"),
 	}
 }
@@ -88,7 +94,8 @@ func document(biz int, own, shared, foreign, seen string, whole bool) string {
 
 	if whole {
 		instances = append(instances, instance(3, foreign, "N"))
-		hiddenSet = fmt.Sprintf("\n  - {id: 8, name: %s, env: 3, modules: [{id: 81, name: %[1]s, instances: [%s]}]}", tag("N"),
+		hiddenSet = fmt.Sprintf("\n  - {id: 8, name: %s, env: 3, modules: [{id: 81, name: %[1]s, instances: [%s]}]}",
+			tag("N"),
 			strings.ReplaceAll(instance(4, "10.9.0.1", "N"), "name: java", "name: other"))
 		hiddenTemplate = fmt.Sprintf("\n  - {id: 2, name: %s, file_name: f, abs_path: /etc, owner: root, group: root, mode: \"0644\", bind: {processes: [43]}}", tag("N"))
 	}
@@ -113,21 +120,27 @@ func nets(list ...string) (out []netip.Prefix) {
 // apps are the callers. The secret of each is its code and "-secret".
 func apps() auth.Config {
 	app := func(code string, grants ...gozzard.Grant) auth.App {
-		return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(code + "-secret")}, AssertsUsers: true, Grants: grants}
+		return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(code + "-secret")}, AssertsUsers: true,
+			Grants: grants}
 	}
 
 	hosts := nets("10.1.0.0/16", "10.3.0.0/16")
 	return auth.Config{Apps: []auth.App{
 		app("admin", gozzard.Grant{Role: gozzard.RoleAdmin}),
-		app("A", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"alpha-*"}, Businesses: []int{2}, Nets: hosts}),
-		app("B", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"beta-*"}, Nets: nets("10.2.0.0/16", "10.3.0.0/16")},
+		app("A", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"alpha-*"}, Businesses: []int{2},
+			Nets: hosts}),
+		app("B", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"beta-*"},
+			Nets: nets("10.2.0.0/16", "10.3.0.0/16")},
 			gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{3}, Nets: nets("10.2.0.0/16", "10.3.0.0/16")}),
 		app("viewer", gozzard.Grant{Role: gozzard.RoleViewer}),
 		app("enroller", gozzard.Grant{Role: gozzard.RoleEnroller}),
-		{Code: "nobody", Secrets: []auth.Digest{auth.Hash("nobody-secret")}, AssertsUsers: true, Grants: []gozzard.Grant{}},
-		{Code: "plain", Secrets: []auth.Digest{auth.Hash("plain-secret")}, Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}},
+		{Code: "nobody", Secrets: []auth.Digest{auth.Hash("nobody-secret")}, AssertsUsers: true,
+			Grants: []gozzard.Grant{}},
+		{Code: "plain", Secrets: []auth.Digest{auth.Hash("plain-secret")},
+			Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}},
 	}, Tokens: []auth.Token{
-		{User: "u", Digest: auth.Hash("good"), ID: "t1"}, {User: "u", Digest: auth.Hash("expired"), ID: "t2", Expires: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{User: "u", Digest: auth.Hash("good"), ID: "t1"},
+		{User: "u", Digest: auth.Hash("expired"), ID: "t2", Expires: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)},
 	}}
 }
 
@@ -213,7 +226,8 @@ var everybody = gozzard.Caller{App: "admin", User: "root", Rights: gozzard.Every
 // newWorld makes the whole world, or only what one tenant may see of it.
 func newWorld(t testing.TB, only string) *world {
 	t.Helper()
-	w := &world{t: t, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}}, metrics: api.NewMetrics()}
+	w := &world{t: t, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}},
+		metrics: api.NewMetrics()}
 
 	must := func(err error) {
 		t.Helper()
@@ -223,11 +237,14 @@ func newWorld(t testing.TB, only string) *world {
 	}
 
 	var err error
-	w.store, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	w.store, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"),
+		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+
 	must(err)
 	now := time.Date(2026, 7, 1, 2, 3, 4, 0, time.UTC) // nothing becomes late, and both worlds tell the same times
 	w.plane, err = control.New(t.Context(), control.Options{
-		Store: &countedTasks{w.store, w}, Topology: w.store, Dispatch: w, Live: fleet.New(), Now: func() time.Time { return now },
+		Store: &countedTasks{w.store, w}, Topology: w.store, Dispatch: w, Live: fleet.New(),
+		Now: func() time.Time { return now },
 	})
 
 	must(err)
@@ -236,10 +253,14 @@ func newWorld(t testing.TB, only string) *world {
 	must(w.accounts.Import(t.Context(), apps()))
 	w.book = w.accounts.Book()
 	w.jobs = &countedJobs{Store: w.store}
-	w.runner = waves.New(waves.Options{Store: w.jobs, Plane: w.plane, Rights: w.book.RightsOf, Now: func() time.Time { return now }})
+	w.runner = waves.New(waves.Options{Store: w.jobs, Plane: w.plane, Rights: w.book.RightsOf,
+		Now: func() time.Time { return now }})
+
 	w.enrolled(only, now)
 	w.releases = w.release()
-	w.native = api.New(api.Options{Plane: w.plane, Authenticate: blueking.ByHeaders(w.book), Challenge: blueking.AuthorizationHeader, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(), Metrics: w.metrics, Releases: w.releases})
+	w.native = api.New(api.Options{Plane: w.plane, Authenticate: blueking.ByHeaders(w.book),
+		Challenge: blueking.AuthorizationHeader, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(),
+		Metrics: w.metrics, Releases: w.releases})
 	w.doors = []*blueking.Handler{
 		job.New(job.Options{Plane: w.plane, Auth: w.book}),
 		gsekit.New(gsekit.Options{Plane: w.plane, Jobs: w.runner, Auth: w.book, Zone: time.UTC}),
@@ -264,14 +285,16 @@ func (w *world) release() *upgrade.Runner {
 		w.t.Fatal(err)
 	}
 
-	r, err := upgrade.New(w.t.Context(), upgrade.Options{Store: w.store, Shelf: shelf, Fleet: oneHost{}, TwoPerson: true})
+	r, err := upgrade.New(w.t.Context(), upgrade.Options{Store: w.store, Shelf: shelf, Fleet: oneHost{},
+		TwoPerson: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 
-	m := &release.Manifest{Version: released, Created: time.Now(), Expires: time.Now().Add(time.Hour), Files: []release.File{
-		{Platform: "linux/amd64", Name: "gozzard", Size: 1, SHA256: releasedDigest},
-	}}
+	m := &release.Manifest{Version: released, Created: time.Now(), Expires: time.Now().Add(time.Hour),
+		Files: []release.File{
+			{Platform: "linux/amd64", Name: "gozzard", Size: 1, SHA256: releasedDigest},
+		}}
 	text, err := m.Encode()
 	if err == nil {
 		_, err = r.Publish(w.t.Context(), everybody, text, make([]byte, 64))
@@ -307,7 +330,9 @@ func (w *world) desk() *enrol.Registry {
 		w.t.Fatal(err)
 	}
 
-	d, err := enrol.NewRegistry(w.t.Context(), enrol.RegistryOptions{Store: w.store, Authority: ca, Address: func() string { return "127.0.0.1:1" }, Key: signer.Key, Log: slog.New(slog.DiscardHandler)})
+	d, err := enrol.NewRegistry(w.t.Context(), enrol.RegistryOptions{Store: w.store, Authority: ca,
+		Address: func() string { return "127.0.0.1:1" }, Key: signer.Key, Log: slog.New(slog.DiscardHandler)})
+
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -352,10 +377,16 @@ func (w *world) populate(only string) {
 		if !whole && !strings.Contains(h.seen, only) {
 			continue
 		}
-		info := gozzard.HostInfo{Agent: h.agent, Addrs: []gozzard.HostAddr{{IP: netip.MustParseAddr(h.ip)}}, Hostname: tag(h.seen), OS: "linux", Version: tag(h.seen)}
-		w.plane.Receive(h.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: gozzard.JournalPos{ID: [16]byte{1}, LSN: 1},
-			Hello: &gozzard.Hello{Host: info}})
-		w.until("a host is there", func() bool { _, ok := w.plane.Resolve(everybody, gozzard.Target{Agent: h.agent}); return ok })
+		info := gozzard.HostInfo{Agent: h.agent, Addrs: []gozzard.HostAddr{{IP: netip.MustParseAddr(h.ip)}},
+			Hostname: tag(h.seen), OS: "linux", Version: tag(h.seen)}
+		w.plane.Receive(h.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1,
+			Journal: gozzard.JournalPos{ID: [16]byte{1}, LSN: 1},
+			Hello:   &gozzard.Hello{Host: info}})
+		w.until("a host is there", func() bool {
+			_, ok := w.plane.Resolve(everybody,
+				gozzard.Target{Agent: h.agent})
+			return ok
+		})
 	}
 
 	seq := map[gozzard.AgentID]uint64{}
@@ -366,24 +397,29 @@ func (w *world) populate(only string) {
 		seq[p.agent]++
 		text := tag(p.seen)
 		w.define(p)
-		w.plane.Receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1, Statuses: []gozzard.Status{{
-			Key: p.key, Labels: map[string]string{"tag": text}, State: gozzard.StateRunning, Wanted: gozzard.StateRunning, Hosted: true, PID: 4711,
-			Version: text, Message: text, ReportedAt: 1700000000}}})
-		w.plane.Receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1, Events: []gozzard.Event{
-			{Seq: seq[p.agent], Key: p.key, Kind: gozzard.EventStarted, At: 1700000000000, Message: text}}})
+		w.plane.Receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1,
+			Statuses: []gozzard.Status{{
+				Key: p.key, Labels: map[string]string{"tag": text}, State: gozzard.StateRunning,
+				Wanted: gozzard.StateRunning, Hosted: true, PID: 4711,
+				Version: text, Message: text, ReportedAt: 1700000000}}})
+		w.plane.Receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1,
+			Events: []gozzard.Event{
+				{Seq: seq[p.agent], Key: p.key, Kind: gozzard.EventStarted, At: 1700000000000, Message: text}}})
 	}
 
 	w.settle()
 
 	for _, doc := range []string{
-		document(2, "10.1.0.1", "10.3.0.1", "10.2.0.2", "A", whole), document(3, "10.2.0.1", "10.3.0.1", "10.1.0.2", "B", whole),
+		document(2, "10.1.0.1", "10.3.0.1", "10.2.0.2", "A", whole),
+		document(3, "10.2.0.1", "10.3.0.1", "10.1.0.2", "B", whole),
 	} {
 		b, err := topology.Parse([]byte(doc))
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		if whole || strings.Contains(b.Name, tag(only)) {
-			if _, err := w.plane.ApplyTopology(w.t.Context(), record.ApplyRequest{Caller: everybody, Business: b, Source: record.SourceFile}); err != nil {
+			if _, err := w.plane.ApplyTopology(w.t.Context(),
+				record.ApplyRequest{Caller: everybody, Business: b, Source: record.SourceFile}); err != nil {
 				w.t.Fatal(err)
 			}
 		}
@@ -393,15 +429,18 @@ func (w *world) populate(only string) {
 // define records a process, as whoever owns it did once.
 func (w *world) define(p proc) {
 	w.t.Helper()
-	spec := &gozzard.Spec{Identity: gozzard.Identity{ProcName: "p", SetupPath: "/data", PIDPath: "/run/p.pid", User: "root"},
+	spec := &gozzard.Spec{Identity: gozzard.Identity{ProcName: "p", SetupPath: "/data", PIDPath: "/run/p.pid",
+		User: "root"},
 		Control: gozzard.Control{Start: "./" + tag(p.seen)}, Policy: gozzard.DefaultPolicy()}
-	w.operate(gozzard.Item{Action: gozzard.ActionUpdate, Key: p.key, Labels: map[string]string{"tag": tag(p.seen)}, Spec: spec,
+	w.operate(gozzard.Item{Action: gozzard.ActionUpdate, Key: p.key, Labels: map[string]string{"tag": tag(p.seen)},
+		Spec:    spec,
 		Targets: []gozzard.Target{{Agent: p.agent, ResultKey: "x"}}})
 }
 
 func (w *world) operate(it gozzard.Item) {
 	w.t.Helper()
-	if _, err := w.plane.Operate(w.t.Context(), &gozzard.Operation{Caller: everybody, Door: "api", Items: []gozzard.Item{it}}); err != nil {
+	if _, err := w.plane.Operate(w.t.Context(), &gozzard.Operation{Caller: everybody, Door: "api",
+		Items: []gozzard.Item{it}}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -415,11 +454,13 @@ func (w *world) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error 
 		w.mu.Lock()
 		for _, op := range cmd.Ops {
 			w.did = append(w.did, done{to, op})
-			r.Results = append(r.Results, gozzard.OpReport{ID: op.ID, Ref: op.Ref, Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}})
+			r.Results = append(r.Results, gozzard.OpReport{ID: op.ID, Ref: op.Ref, Phase: gozzard.PhaseDone,
+				Outcome: gozzard.Outcome{Code: gozzard.CodeOK}})
 		}
 		w.mu.Unlock()
 	case gozzard.CommandLogs:
-		r.Kind, r.Logs = gozzard.ReportLogs, &gozzard.LogChunk{ID: cmd.Logs.ID, Error: cmd.Logs.Key.String() + " has no log on this host"}
+		r.Kind, r.Logs = gozzard.ReportLogs, &gozzard.LogChunk{ID: cmd.Logs.ID,
+			Error: cmd.Logs.Key.String() + " has no log on this host"}
 		for _, p := range procs() {
 			if p.agent == to && p.key == cmd.Logs.Key {
 				r.Logs.Error, r.Logs.Data, r.Logs.Next = "", []byte(tag(p.seen)), 5

@@ -102,8 +102,9 @@ func makeBill(info *debug.BuildInfo, digest [32]byte, sources []*module) (*bill,
 		byPath[m.Path] = m
 	}
 
-	app := component{Type: "application", Name: info.Main.Path, Version: info.Main.Version, Licences: named([]string{"Apache-2.0"}),
-		Hashes: []hash{{"SHA-256", hex.EncodeToString(digest[:])}}}
+	app := component{Type: "application", Name: info.Main.Path, Version: info.Main.Version,
+		Licences: named([]string{"Apache-2.0"}),
+		Hashes:   []hash{{"SHA-256", hex.EncodeToString(digest[:])}}}
 	app.URL = packageURL(app.Name, app.Version)
 	app.Ref = app.URL
 	for _, key := range []string{"GOOS", "GOARCH", "CGO_ENABLED", "-trimpath"} {
@@ -130,7 +131,8 @@ func makeBill(info *debug.BuildInfo, digest [32]byte, sources []*module) (*bill,
 		if err != nil {
 			return nil, err
 		}
-		c := component{Type: "library", Name: d.Path, Version: d.Version, Licences: named(ids), URL: packageURL(d.Path, d.Version)}
+		c := component{Type: "library", Name: d.Path, Version: d.Version, Licences: named(ids),
+			URL: packageURL(d.Path, d.Version)}
 		c.Ref = c.URL
 		if d.Sum != "" {
 			c.Properties = []property{{"go:sum", d.Sum}}

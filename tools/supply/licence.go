@@ -21,12 +21,17 @@ var kinds = []struct {
 	has     []string
 	without string
 }{
-	{"Apache-2.0", []string{"apache license version 2 0 january 2004", "terms and conditions for use reproduction and distribution"}, ""},
-	{"MIT", []string{"permission is hereby granted free of charge to any person obtaining a copy", "this permission notice shall be included in all copies"}, ""},
-	{"MIT-0", []string{"permission is hereby granted free of charge to any person obtaining a copy"}, "this permission notice shall be included in all copies"},
+	{"Apache-2.0", []string{"apache license version 2 0 january 2004",
+		"terms and conditions for use reproduction and distribution"}, ""},
+	{"MIT", []string{"permission is hereby granted free of charge to any person obtaining a copy",
+		"this permission notice shall be included in all copies"}, ""},
+	{"MIT-0", []string{"permission is hereby granted free of charge to any person obtaining a copy"},
+		"this permission notice shall be included in all copies"},
 	{"BSD-4-Clause", []string{"redistribution and use in source and binary forms", "all advertising materials"}, ""},
-	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms", "endorse or promote products derived from"}, "all advertising materials"},
-	{"BSD-2-Clause", []string{"redistribution and use in source and binary forms", "redistributions in binary form must reproduce"}, "endorse or promote products derived from"},
+	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms",
+		"endorse or promote products derived from"}, "all advertising materials"},
+	{"BSD-2-Clause", []string{"redistribution and use in source and binary forms",
+		"redistributions in binary form must reproduce"}, "endorse or promote products derived from"},
 	{"ISC", []string{"permission to use copy modify and or distribute this software for any purpose with or without fee is hereby granted"}, ""},
 	{"MPL-2.0", []string{"mozilla public license version 2 0"}, ""},
 	{"AGPL-3.0", []string{"gnu affero general public license version 3"}, ""},
@@ -51,7 +56,8 @@ func classify(text string) []string {
 	p := plain(text)
 	var ids []string
 	for _, k := range kinds {
-		if slices.ContainsFunc(k.has, func(s string) bool { return !strings.Contains(p, s) }) || k.without != "" && strings.Contains(p, k.without) {
+		if slices.ContainsFunc(k.has, func(s string) bool { return !strings.Contains(p, s) }) || k.without != "" &&
+			strings.Contains(p, k.without) {
 			continue
 		}
 		ids = append(ids, k.id)
@@ -156,7 +162,8 @@ func printTexts(out io.Writer, platforms []string, pkg string) error {
 			if err != nil {
 				return fmt.Errorf("cannot name a licence of %s: %w", m.Path, err)
 			}
-			if _, err := fmt.Fprintf(out, "%s\n%s %s: %s\n\n%s\n\n", strings.Repeat("=", 100), m.Path, m.Version, filepath.ToSlash(name), strings.TrimSpace(string(text))); err != nil {
+			if _, err := fmt.Fprintf(out, "%s\n%s %s: %s\n\n%s\n\n", strings.Repeat("=", 100), m.Path, m.Version,
+				filepath.ToSlash(name), strings.TrimSpace(string(text))); err != nil {
 				return err
 			}
 		}

@@ -42,17 +42,21 @@ func TestLicencesOfAModule(t *testing.T) {
 		want  string
 		err   string
 	}{
-		"plain":            {map[string]string{"LICENSE": mit}, "MIT", ""},
-		"spelt otherwise":  {map[string]string{"COPYING.txt": bsd3}, "BSD-3-Clause", ""},
-		"part of its own":  {map[string]string{"LICENSE": mit, "part/LICENSE": bsd3}, "BSD-3-Clause MIT", ""},
-		"notice":           {map[string]string{"LICENSE": mit, "NOTICE": "thanks"}, "MIT", ""},
-		"list of others":   {map[string]string{"LICENSE": mit, "LICENSE-3RD-PARTY.md": "Mozilla Public License, version 2.0"}, "MIT", ""},
-		"none":             {map[string]string{"README": mit}, "", "has no licence"},
-		"notice only":      {map[string]string{"NOTICE": mit}, "", "has no licence"},
-		"unknown":          {map[string]string{"LICENSE": "ask us"}, "", "of no known kind"},
-		"forbidden":        {map[string]string{"LICENSE": "GNU Affero General Public License version 3"}, "", "AGPL-3.0, which is not allowed"},
-		"forbidden part":   {map[string]string{"LICENSE": mit, "part/LICENSE": "Business Source License"}, "", "BUSL-1.1, which is not allowed"},
-		"forbidden beside": {map[string]string{"LICENSE": mit, "LICENSE-GPL": "GNU General Public License version 2"}, "", "GPL, which is not allowed"},
+		"plain":           {map[string]string{"LICENSE": mit}, "MIT", ""},
+		"spelt otherwise": {map[string]string{"COPYING.txt": bsd3}, "BSD-3-Clause", ""},
+		"part of its own": {map[string]string{"LICENSE": mit, "part/LICENSE": bsd3}, "BSD-3-Clause MIT", ""},
+		"notice":          {map[string]string{"LICENSE": mit, "NOTICE": "thanks"}, "MIT", ""},
+		"list of others": {map[string]string{"LICENSE": mit,
+			"LICENSE-3RD-PARTY.md": "Mozilla Public License, version 2.0"}, "MIT", ""},
+		"none":        {map[string]string{"README": mit}, "", "has no licence"},
+		"notice only": {map[string]string{"NOTICE": mit}, "", "has no licence"},
+		"unknown":     {map[string]string{"LICENSE": "ask us"}, "", "of no known kind"},
+		"forbidden": {map[string]string{"LICENSE": "GNU Affero General Public License version 3"}, "",
+			"AGPL-3.0, which is not allowed"},
+		"forbidden part": {map[string]string{"LICENSE": mit, "part/LICENSE": "Business Source License"}, "",
+			"BUSL-1.1, which is not allowed"},
+		"forbidden beside": {map[string]string{"LICENSE": mit, "LICENSE-GPL": "GNU General Public License version 2"},
+			"", "GPL, which is not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -71,7 +75,8 @@ func TestLicencesOfAModule(t *testing.T) {
 			}
 
 			ids, err := m.licences()
-			if strings.Join(ids, " ") != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			if strings.Join(ids, " ") != tt.want || (err == nil) != (tt.err == "") || err != nil &&
+				!strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%q, %v", ids, err)
 			}
 		})
@@ -84,7 +89,8 @@ func TestLicencesOfThisProgram(t *testing.T) {
 	if err := run([]string{"licences", "github.com/gozzard/gozzard/cmd/gozzard"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"github.com/nats-io/nats-server/v2 v", "BSD-3-Clause                std go1.", "licences: "} {
+	for _, want := range []string{"github.com/nats-io/nats-server/v2 v", "BSD-3-Clause                std go1.",
+		"licences: "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -94,7 +100,8 @@ func TestLicencesOfThisProgram(t *testing.T) {
 // TestBill reads the bill of a small binary of this module: complete, with licences, and the same every time.
 func TestBill(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "supply")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", bin, "github.com/gozzard/gozzard/tools/supply")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", bin,
+		"github.com/gozzard/gozzard/tools/supply")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, b)
@@ -117,12 +124,16 @@ func TestBill(t *testing.T) {
 	}
 
 	app := b.Metadata.Component
-	if b.Format != "CycloneDX" || b.Version != "1.6" || len(b.Serial) != len("urn:uuid:")+36 || app.Version != "v1.2.3+x" || app.URL != "pkg:golang/github.com/gozzard/gozzard@v1.2.3%2Bx" {
+	if b.Format != "CycloneDX" || b.Version != "1.6" || len(b.Serial) != len("urn:uuid:")+36 ||
+		app.Version != "v1.2.3+x" || app.URL != "pkg:golang/github.com/gozzard/gozzard@v1.2.3%2Bx" {
 		t.Errorf("%+v", b)
 	}
-	if len(b.Components) == 0 || b.Components[0].Name != "std" || b.Components[0].Licences[0].License.ID != "BSD-3-Clause" || len(app.Hashes[0].Content) != 64 {
+
+	if len(b.Components) == 0 || b.Components[0].Name != "std" ||
+		b.Components[0].Licences[0].License.ID != "BSD-3-Clause" || len(app.Hashes[0].Content) != 64 {
 		t.Errorf("%+v", b.Components)
 	}
+
 	if err := run([]string{"sbom", "supply_test.go"}, &first); err == nil {
 		t.Error("a bill of a source file")
 	}
@@ -146,20 +157,34 @@ func TestSignedRelease(t *testing.T) {
 	}
 
 	if path, err := exec.LookPath("openssl"); err == nil { // others can check it too
-		out, err := exec.Command(path, "pkeyutl", "-verify", "-pubin", "-inkey", public, "-rawin", "-in", filepath.Join(dir, sumsFile), "-sigfile", filepath.Join(dir, signatureFile)).CombinedOutput()
+		out, err := exec.Command(path, "pkeyutl", "-verify", "-pubin", "-inkey", public, "-rawin", "-in",
+			filepath.Join(dir, sumsFile), "-sigfile", filepath.Join(dir, signatureFile)).CombinedOutput()
 		if err != nil {
 			t.Errorf("openssl: %v\n%s", err, out)
 		}
 	}
 
 	for name, change := range map[string]func(dir string) string{
-		"another key":     func(string) string { return stranger },
-		"changed file":    func(dir string) string { write(t, filepath.Join(dir, "a"), []byte("file A")); return public },
-		"added file":      func(dir string) string { write(t, filepath.Join(dir, "c"), nil); return public },
-		"removed file":    func(dir string) string { os.Remove(filepath.Join(dir, "a")); return public },
-		"link":            func(dir string) string { os.Symlink("a", filepath.Join(dir, "c")); return public },
-		"changed sums":    func(dir string) string { write(t, filepath.Join(dir, "a"), []byte("x")); writeSums(dir); return public },
-		"cut signature":   func(dir string) string { os.Truncate(filepath.Join(dir, signatureFile), 63); return public },
+		"another key": func(string) string { return stranger },
+		"changed file": func(dir string) string {
+			write(t, filepath.Join(dir, "a"),
+				[]byte("file A"))
+			return public
+		},
+		"added file":   func(dir string) string { write(t, filepath.Join(dir, "c"), nil); return public },
+		"removed file": func(dir string) string { os.Remove(filepath.Join(dir, "a")); return public },
+		"link":         func(dir string) string { os.Symlink("a", filepath.Join(dir, "c")); return public },
+		"changed sums": func(dir string) string {
+			write(t, filepath.Join(dir, "a"),
+				[]byte("x"))
+			writeSums(dir)
+			return public
+		},
+		"cut signature": func(dir string) string {
+			os.Truncate(filepath.Join(dir, signatureFile),
+				63)
+			return public
+		},
 		"no signature":    func(dir string) string { os.Remove(filepath.Join(dir, signatureFile)); return public },
 		"the private key": func(string) string { return private },
 	} {
@@ -172,7 +197,8 @@ func TestSignedRelease(t *testing.T) {
 		}
 	}
 
-	for _, args := range [][]string{nil, {"sums"}, {"nothing", dir}, {"sign", dir}, {"sums", "a", "b"}, {"sums", t.TempDir()}, {"sign", "-key", public, dir}} {
+	for _, args := range [][]string{nil, {"sums"}, {"nothing", dir}, {"sign", dir}, {"sums", "a", "b"},
+		{"sums", t.TempDir()}, {"sign", "-key", public, dir}} {
 		if err := run(args, new(bytes.Buffer)); err == nil {
 			t.Errorf("%q was done", args)
 		}
@@ -213,7 +239,8 @@ func write(t *testing.T, path string, text []byte) {
 func TestTE8Manifest(t *testing.T) {
 	private, public := keyPair(t, t.TempDir(), "release")
 	dir := t.TempDir()
-	for _, name := range []string{"gozzard-linux-amd64", "gozzard-windows-amd64.exe", "gozzard-linux-amd64.cdx.json", "LICENSE"} {
+	for _, name := range []string{"gozzard-linux-amd64", "gozzard-windows-amd64.exe", "gozzard-linux-amd64.cdx.json",
+		"LICENSE"} {
 		write(t, filepath.Join(dir, name), []byte("file "+name))
 	}
 
@@ -242,11 +269,13 @@ func TestTE8Manifest(t *testing.T) {
 	}
 
 	m, err := release.Parse(text)
-	if err != nil || len(m.Files) != 2 || m.Files[1].Platform != "windows/amd64" || m.Expires.Sub(m.Created) != 240*time.Hour {
+	if err != nil || len(m.Files) != 2 || m.Files[1].Platform != "windows/amd64" ||
+		m.Expires.Sub(m.Created) != 240*time.Hour {
 		t.Errorf("%+v, %v", m, err)
 	}
 
-	write(t, filepath.Join(dir, release.SignatureName), make([]byte, ed25519.SignatureSize)) // as if the sums had been made for it
+	// as if the sums had been made for it
+	write(t, filepath.Join(dir, release.SignatureName), make([]byte, ed25519.SignatureSize))
 	do("sums", dir)
 	do("sign", "-key", private, dir)
 
@@ -254,7 +283,8 @@ func TestTE8Manifest(t *testing.T) {
 		t.Error("a manifest that is not signed was verified")
 	}
 
-	for _, args := range [][]string{{"manifest", "-version", "1.2.3", t.TempDir()}, {"manifest", "-version", "1.2.3", "-days", "0", dir}, {"signmanifest", "-key", public, dir}} {
+	for _, args := range [][]string{{"manifest", "-version", "1.2.3", t.TempDir()},
+		{"manifest", "-version", "1.2.3", "-days", "0", dir}, {"signmanifest", "-key", public, dir}} {
 		if err := run(args, new(bytes.Buffer)); err == nil {
 			t.Errorf("%q did something", args)
 		}

@@ -157,16 +157,20 @@ func stateOf(h fleet.Host, known bool) (code int, word string) {
 // then is an error to most.
 func (s *server) listAgentState(_ context.Context, c *blueking.Call) (any, error) {
 	places := s.readPlaces(&c.Body)
+
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
 	}
+
 	out := make([]agentState, len(places))
 	for i := range places {
 		p := &places[i]
 		host, known := s.plane.Resolve(c.Caller, p.target)
 		code, _ := stateOf(host, known)
-		out[i] = agentState{AgentID: p.agentID(host), Cloud: p.shown(host).Cloud, Version: host.Info.Version, RunMode: runModeAgent, StatusCode: code}
+		out[i] = agentState{AgentID: p.agentID(host), Cloud: p.shown(host).Cloud, Version: host.Info.Version,
+			RunMode: runModeAgent, StatusCode: code}
 	}
+
 	return out, nil
 }
 
@@ -213,7 +217,8 @@ func (s *server) listAgentInfo(_ context.Context, c *blueking.Call) (any, error)
 		host, known := s.plane.Resolve(c.Caller, p.target)
 		at := p.shown(host)
 		r := agentRow{
-			Message: "OK", AgentID: p.agentID(host), Cloud: at.Cloud, HostIP: at.IP, OSType: host.Info.OS, Version: host.Info.Version,
+			Message: "OK", AgentID: p.agentID(host), Cloud: at.Cloud, HostIP: at.IP, OSType: host.Info.OS,
+			Version:   host.Info.Version,
 			StartTime: host.Info.StartedAt, RunMode: runModeAgent,
 		}
 		if !known {

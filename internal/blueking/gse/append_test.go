@@ -13,16 +13,20 @@ import (
 // TestAppendedAnswers looks inside because callers see only one of the two ways: what rows write themselves is what
 // encoding/json would write.
 func TestAppendedAnswers(t *testing.T) {
-	odd := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "<a&b>", "\"\\\n\r\t\b\f\x00\x1f\x7f", "\xff\xfe", "\u2028\u2029é", `{"value":[{"x":"y"}]}`}))
+	odd := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "<a&b>", "\"\\\n\r\t\b\f\x00\x1f\x7f",
+		"\xff\xfe", "\u2028\u2029é", `{"value":[{"x":"y"}]}`}))
 	number := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, 12.3456, 1e-7, 1e21, 99999.9999, -1}))
 	info := rapid.Custom(func(t *rapid.T) procInfo {
 		return procInfo{
-			Meta: procMeta{odd.Draw(t, "namespace"), odd.Draw(t, "name"), rapid.MapOf(odd, odd).Draw(t, "labels")},
-			Host: hostData{odd.Draw(t, "ip"), rapid.Int().Draw(t, "cloud"), rapid.Int().Draw(t, "supplier")}, AgentID: odd.Draw(t, "agent"),
-			Flag: rapid.Int().Draw(t, "flag"), Status: rapid.Int().Draw(t, "status"), IsAuto: rapid.Bool().Draw(t, "auto"),
+			Meta:    procMeta{odd.Draw(t, "namespace"), odd.Draw(t, "name"), rapid.MapOf(odd, odd).Draw(t, "labels")},
+			Host:    hostData{odd.Draw(t, "ip"), rapid.Int().Draw(t, "cloud"), rapid.Int().Draw(t, "supplier")},
+			AgentID: odd.Draw(t, "agent"),
+			Flag:    rapid.Int().Draw(t, "flag"), Status: rapid.Int().Draw(t, "status"),
+			IsAuto:  rapid.Bool().Draw(t, "auto"),
 			Message: odd.Draw(t, "message"), PID: rapid.Int32().Draw(t, "pid"), Version: odd.Draw(t, "version"),
-			RegisterTime: rapid.Int64().Draw(t, "registered"), LastStartTime: rapid.Int64().Draw(t, "started"), ReportTime: rapid.Int64().Draw(t, "reported"),
-			CPUUsage: blueking.Finite(number.Draw(t, "cpu")), MemUsage: blueking.Finite(number.Draw(t, "mem")),
+			RegisterTime: rapid.Int64().Draw(t, "registered"), LastStartTime: rapid.Int64().Draw(t, "started"),
+			ReportTime: rapid.Int64().Draw(t, "reported"),
+			CPUUsage:   blueking.Finite(number.Draw(t, "cpu")), MemUsage: blueking.Finite(number.Draw(t, "mem")),
 			FD: rapid.Int32().Draw(t, "fd"), Disk: rapid.Int64().Draw(t, "disk"), Net: rapid.Int64().Draw(t, "net"),
 		}
 	})

@@ -77,9 +77,11 @@ func show(ts []gozzard.Target) []targetShown {
 }
 
 func (f *fake) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
-	c := call{Call: "operate", Door: op.Door, Caller: fmt.Sprintf("%s/%s asserted=%v", op.Caller.App, op.Caller.User, op.Caller.Asserted), Key: op.IdempotencyKey}
+	c := call{Call: "operate", Door: op.Door, Caller: fmt.Sprintf("%s/%s asserted=%v", op.Caller.App, op.Caller.User,
+		op.Caller.Asserted), Key: op.IdempotencyKey}
 	for _, it := range op.Items {
-		c.Items = append(c.Items, itemShown{it.Action.String(), it.Key.String(), it.Labels, it.Spec, show(it.Targets), it.Refused})
+		c.Items = append(c.Items, itemShown{it.Action.String(), it.Key.String(), it.Labels, it.Spec, show(it.Targets),
+			it.Refused})
 	}
 	f.calls, f.last = append(f.calls, c), op
 	return gozzard.Task{ID: taskID, Seq: 1000, Caller: op.Caller, Door: op.Door}, f.err
@@ -97,7 +99,8 @@ func (f *fake) Results(_ context.Context, caller gozzard.Caller, id gozzard.Task
 }
 
 // Await settles the last operation: known hosts do as asked, the name decides the rest.
-func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
+func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID,
+	limit time.Duration) (record.TaskResults, error) {
 	if id != taskID || limit <= 0 {
 		return record.TaskResults{}, fmt.Errorf("await of %q for %v", id, limit)
 	}
@@ -105,11 +108,13 @@ func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID
 	res := record.TaskResults{Task: gozzard.Task{ID: id, Caller: caller, Door: f.last.Door}}
 	for _, it := range f.last.Items {
 		for _, t := range it.Targets {
-			a := gozzard.Attempt{Key: it.Key, Action: it.Action, ResultKey: t.ResultKey, State: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
+			a := gozzard.Attempt{Key: it.Key, Action: it.Action, ResultKey: t.ResultKey, State: gozzard.AttemptOK,
+				Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
 			h, known := f.Resolve(gozzard.Caller{}, t)
 			switch {
 			case !known || !h.Online:
-				a.State, a.Outcome = gozzard.AttemptNotExecuted, gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "the agent is offline"}
+				a.State, a.Outcome = gozzard.AttemptNotExecuted,
+					gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "the agent is offline"}
 			case it.Key.Name == "slow":
 				a.State, a.Outcome = gozzard.AttemptDispatched, gozzard.Outcome{}
 			case it.Key.Name == "known" && it.Action == gozzard.ActionRegister:
@@ -127,10 +132,12 @@ func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID
 func knownHosts() []fleet.Host {
 	seen := time.Unix(1632830304, 777e6)
 	host := func(id string, online bool, a gozzard.HostAddr) fleet.Host {
-		return fleet.Host{Info: gozzard.HostInfo{Agent: gozzard.AgentID(id), Addrs: []gozzard.HostAddr{a}, OS: "linux", Version: "1.2.3", StartedAt: 1632830300},
+		return fleet.Host{Info: gozzard.HostInfo{Agent: gozzard.AgentID(id), Addrs: []gozzard.HostAddr{a},
+			OS: "linux", Version: "1.2.3", StartedAt: 1632830300},
 			Online: online, LastSeen: seen}
 	}
-	return []fleet.Host{host(agentA, true, addr(0, "10.0.0.2")), host(agentB, true, addr(0, "10.0.0.3")), host(agentC, true, addr(1, "10.0.0.1")),
+	return []fleet.Host{host(agentA, true, addr(0, "10.0.0.2")), host(agentB, true, addr(0, "10.0.0.3")),
+		host(agentC, true, addr(1, "10.0.0.1")),
 		host(agentD, false, addr(0, "10.0.0.9")), host(agentE, true, addr(0, "2001:db8::1"))}
 }
 
@@ -145,8 +152,10 @@ func (f *fake) Resolve(_ gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
 
 func row(agent string, a gozzard.HostAddr, key gozzard.Key) fleet.Row {
 	return fleet.Row{Agent: gozzard.AgentID(agent), Addr: a, Status: gozzard.Status{
-		Key: key, Labels: map[string]string{"proc_name": "proc-test"}, Wanted: gozzard.StateRunning, State: gozzard.StateRunning, Hosted: true, PID: 4437,
-		Version: "1.2.19", RegisteredAt: 1441006057, StartedAt: 1441006058, ReportedAt: 1441006059, CPU: 0.1, Mem: 0.3, FD: 7, Disk: 8, Net: 9,
+		Key: key, Labels: map[string]string{"proc_name": "proc-test"}, Wanted: gozzard.StateRunning,
+		State: gozzard.StateRunning, Hosted: true, PID: 4437,
+		Version: "1.2.19", RegisteredAt: 1441006057, StartedAt: 1441006058, ReportedAt: 1441006059, CPU: 0.1,
+		Mem: 0.3, FD: 7, Disk: 8, Net: 9,
 	}}
 }
 
@@ -189,13 +198,15 @@ func (f *fake) Page(_ gozzard.Caller, namespace string, start, limit int) (int, 
 	}
 	var rows []fleet.Row
 	for i := start; i < min(start+limit, f.rows); i++ {
-		rows = append(rows, row(agentC, addr(1, "10.0.0.1"), gozzard.Key{Namespace: "gse", Name: fmt.Sprint("proc-", i)}))
+		rows = append(rows, row(agentC, addr(1, "10.0.0.1"),
+			gozzard.Key{Namespace: "gse", Name: fmt.Sprint("proc-", i)}))
 	}
 	return f.rows, rows
 }
 
 func (f *fake) SetGroups(_ context.Context, req record.GroupRequest) ([]record.GroupAnswer, error) {
-	f.calls = append(f.calls, call{Call: "set_groups", Args: fmt.Sprint(req.Namespace, " ", req.Labels, " ", req.Groups), At: show(req.Targets)})
+	f.calls = append(f.calls, call{Call: "set_groups",
+		Args: fmt.Sprint(req.Namespace, " ", req.Labels, " ", req.Groups), At: show(req.Targets)})
 	var out []record.GroupAnswer
 	for _, t := range req.Targets {
 		a := record.GroupAnswer{Target: t, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
@@ -207,17 +218,20 @@ func (f *fake) SetGroups(_ context.Context, req record.GroupRequest) ([]record.G
 	return out, f.err
 }
 
-func (f *fake) Groups(_ context.Context, _ gozzard.Caller, namespace string, targets []gozzard.Target) ([]record.GroupLimits, error) {
+func (f *fake) Groups(_ context.Context, _ gozzard.Caller, namespace string,
+	targets []gozzard.Target) ([]record.GroupLimits, error) {
 	var out []record.GroupLimits
 	for _, t := range targets {
 		if h, ok := f.Resolve(gozzard.Caller{}, t); ok {
-			out = append(out, record.GroupLimits{Agent: h.Info.Agent, Addr: h.Info.Addrs[0], Namespace: namespace, Group: "gse", CPULimit: 20, MemLimit: 20.5, CPUWeight: 1})
+			out = append(out, record.GroupLimits{Agent: h.Info.Agent, Addr: h.Info.Addrs[0], Namespace: namespace,
+				Group: "gse", CPULimit: 20, MemLimit: 20.5, CPUWeight: 1})
 		}
 	}
 	return out, f.err
 }
 
-func (f *fake) Rebind(_ context.Context, _ gozzard.Caller, a gozzard.HostAddr, agent gozzard.AgentID, _ [32]byte) error {
+func (f *fake) Rebind(_ context.Context, _ gozzard.Caller, a gozzard.HostAddr, agent gozzard.AgentID,
+	_ [32]byte) error {
 	f.calls = append(f.calls, call{Call: "rebind", Args: a.String() + " " + string(agent)})
 	h, ok := f.Resolve(gozzard.Caller{}, gozzard.Target{Addr: a})
 	switch {

@@ -24,12 +24,16 @@ func calls() map[string][]string {
 	esbDirs := []string{"/api/c/compapi/v2/gse/", "/api/c/compapi/gse/"}
 	proc := append(esbDirs[:2:2], "/api/v2/proc/", "/api/bk-gse/prod/api/v2/proc/")
 	cluster := []string{"/api/v2/cluster/", "/api/bk-gse/prod/api/v2/cluster/"}
-	out := map[string][]string{"get_agent_status": esbDirs, "get_agent_info": esbDirs, "list_agent_state": cluster, "list_agent_info": cluster}
-	for _, n := range []string{"register_proc_info", "update_proc_info", "unregister_proc_info", "operate_proc", "operate_proc_v2", "operate_proc_multi",
-		"get_proc_operate_result", "get_proc_operate_result_v2", "get_proc_status", "get_proc_status_v2", "sync_proc_status", "set_process_group_info",
+	out := map[string][]string{"get_agent_status": esbDirs, "get_agent_info": esbDirs, "list_agent_state": cluster,
+		"list_agent_info": cluster}
+	for _, n := range []string{"register_proc_info", "update_proc_info", "unregister_proc_info", "operate_proc",
+		"operate_proc_v2", "operate_proc_multi",
+		"get_proc_operate_result", "get_proc_operate_result_v2", "get_proc_status", "get_proc_status_v2",
+		"sync_proc_status", "set_process_group_info",
 		"get_process_group_info", "upgrade_to_agent_id"} {
 		out[n] = proc
 	}
+
 	return out
 }
 
@@ -41,12 +45,14 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 		`{"bk_app_code":"bk_gsekit","bk_app_secret":"wrong","bk_username":"admin"}`: blueking.CodeGeneral,
 		`{"bk_app_code":"web","bk_app_secret":"secret","bk_username":"admin"}`:      blueking.CodeUserForbidden,
 		`{"bk_app_code":"web","bk_app_secret":"secret"}`:                            blueking.CodeOperatorRequired,
-		`{"bk_app_code":"web","bk_app_secret":"secret","bk_token":"token"}`:         blueking.CodeArgument, // known, and nothing asked
+		// known, and nothing asked
+		`{"bk_app_code":"web","bk_app_secret":"secret","bk_token":"token"}`: blueking.CodeArgument,
 	}
 	n := 0
 	for name, dirs := range calls() {
 		for _, dir := range dirs {
-			for _, path := range []string{dir + name, dir + name + "/", "/" + dir + name, strings.ReplaceAll(dir, "/", "//") + name + "//"} {
+			for _, path := range []string{dir + name, dir + name + "/", "/" + dir + name,
+				strings.ReplaceAll(dir, "/", "//") + name + "//"} {
 				for body, code := range bodies {
 					e := send(t, h, path, body)
 					if *e.Code != code {
@@ -68,10 +74,13 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 		t.Errorf("only %d requests", n)
 	}
 
-	for _, path := range []string{"/api/v2/proc/get_agent_info", "/api/v2/cluster/operate_proc", "/api/c/compapi/v2/gse/list_agent_state", "/api/c/compapi/v2/job/operate_proc",
-		"/api/v2/proc/", "/api/bk-gse/prod/api/v2/proc", "/api/c/compapi/v2/gse/../gse/operate_proc", "/api/c/compapi/v2/gse/%2e%2e/gse/operate_proc",
+	for _, path := range []string{"/api/v2/proc/get_agent_info", "/api/v2/cluster/operate_proc",
+		"/api/c/compapi/v2/gse/list_agent_state", "/api/c/compapi/v2/job/operate_proc",
+		"/api/v2/proc/", "/api/bk-gse/prod/api/v2/proc", "/api/c/compapi/v2/gse/../gse/operate_proc",
+		"/api/c/compapi/v2/gse/%2e%2e/gse/operate_proc",
 		"/api/c/compapi/v2/gse/operate_proc%00", "/api/c/compapi/v2/gse/operate%5fproc"} {
-		if e := send(t, h, path, `{`+cred+`}`); e.status != 404 || *e.Code != blueking.CodeNotFound || *e.Message != "The content does not exist" {
+		if e := send(t, h, path, `{`+cred+`}`); e.status != 404 || *e.Code != blueking.CodeNotFound ||
+			*e.Message != "The content does not exist" {
 			t.Errorf("%s: HTTP %d %d %s", path, e.status, *e.Code, *e.Message)
 		}
 	}
@@ -81,12 +90,14 @@ func TestGetIsForReadingOnly(t *testing.T) {
 	h, plane := newDoor(t)
 	for name, dirs := range calls() {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, dirs[0]+name+"?bk_app_code=bk_gsekit&bk_app_secret=secret&bk_username=a", nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet,
+			dirs[0]+name+"?bk_app_code=bk_gsekit&bk_app_secret=secret&bk_username=a", nil))
 		read := strings.HasPrefix(name, "get_") || strings.HasPrefix(name, "list_") || name == "sync_proc_status"
 		if want := map[bool]int{true: 200, false: 405}[read]; strings.Contains(dirs[0], "compapi") && w.Code != want {
 			t.Errorf("GET %s: HTTP %d", name, w.Code)
 		}
 	}
+
 	if len(plane.calls) != 0 {
 		t.Errorf("the plane was asked: %+v", plane.calls)
 	}
@@ -103,7 +114,8 @@ func TestSeveralItems(t *testing.T) {
 	}
 
 	h, plane := newDoor(t)
-	if e := send(t, h, "/api/v2/proc/operate_proc_multi", `{`+cred+`,"proc_operate_req":[`+strings.Join(items, ",")+`]}`); *e.Code != 0 || len(plane.last.Items) != 1000 {
+	if e := send(t, h, "/api/v2/proc/operate_proc_multi",
+		`{`+cred+`,"proc_operate_req":[`+strings.Join(items, ",")+`]}`); *e.Code != 0 || len(plane.last.Items) != 1000 {
 		t.Fatalf("%d %s", *e.Code, *e.Message)
 	}
 
@@ -113,21 +125,28 @@ func TestSeveralItems(t *testing.T) {
 		`,"proc_operate_req":[]`:     "proc_operate_req: at least one operation is required",
 		`,"proc_operate_req":{}`:     "proc_operate_req: must be a list",
 		`,"proc_operate_req":[null]`: "proc_operate_req[0]: required, is null",
-		`,"proc_operate_req":[` + item(1, 0, "a") + `,` + item(1, 1, "a") + `]`:                             "proc_operate_req[1]: asks for op_type 1 of GSEKIT_BIZ_3:p_1 on a, an earlier item for op_type 0",
-		`,"proc_operate_req":[` + strings.Replace(item(1, 0, "a"), `"op_type":0`, `"x":0`, 1) + `]`:         "proc_operate_req[0].op_type: required",
-		`,"proc_operate_req":[` + strings.Replace(item(1, 0, "a"), `"spec":{`+id+`}`, `"spec":{}`, 1) + `]`: "proc_operate_req[0].spec: required, is empty",
-		`,"proc_operate_req":[` + item(0, 0, "a") + `,` + item(1, 0, "a b") + `]`:                           "proc_operate_req[1].agent_id_list[0]: is neither",
+		`,"proc_operate_req":[` + item(1, 0, "a") + `,` + item(1, 1, "a") +
+			`]`: "proc_operate_req[1]: asks for op_type 1 of GSEKIT_BIZ_3:p_1 on a, an earlier item for op_type 0",
+		`,"proc_operate_req":[` + strings.Replace(item(1, 0, "a"), `"op_type":0`, `"x":0`, 1) +
+			`]`: "proc_operate_req[0].op_type: required",
+		`,"proc_operate_req":[` + strings.Replace(item(1, 0, "a"), `"spec":{`+id+`}`, `"spec":{}`, 1) +
+			`]`: "proc_operate_req[0].spec: required, is empty",
+		`,"proc_operate_req":[` + item(0, 0, "a") + `,` + item(1, 0, "a b") +
+			`]`: "proc_operate_req[1].agent_id_list[0]: is neither",
 	} {
 		h, plane := newDoor(t)
-		if e := send(t, h, bus+"operate_proc_multi/", `{`+cred+body+`}`); *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
+		if e := send(t, h, bus+"operate_proc_multi/", `{`+cred+body+`}`); *e.Code != blueking.CodeArgument ||
+			!strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
 			t.Errorf("%s: %d %s", body, *e.Code, *e.Message)
 		}
 	}
 
 	for _, op := range []int{5, 6, 10, -1} {
 		h, plane := newDoor(t)
-		e := send(t, h, bus+"operate_proc_multi/", `{`+cred+`,"proc_operate_req":[`+item(0, op, agentA)+`,`+item(1, 0, agentA)+`]}`)
-		if *e.Code != 0 || len(plane.last.Items) != 2 || plane.last.Items[0].Refused == nil || plane.last.Items[0].Refused.Code != gozzard.CodeUnknownAction || plane.last.Items[1].Refused != nil {
+		e := send(t, h, bus+"operate_proc_multi/", `{`+cred+`,"proc_operate_req":[`+item(0, op, agentA)+`,`+
+			item(1, 0, agentA)+`]}`)
+		if *e.Code != 0 || len(plane.last.Items) != 2 || plane.last.Items[0].Refused == nil ||
+			plane.last.Items[0].Refused.Code != gozzard.CodeUnknownAction || plane.last.Items[1].Refused != nil {
 			t.Errorf("op_type %d: %d %s", op, *e.Code, *e.Message)
 		}
 	}
@@ -146,20 +165,23 @@ func hostList(n int) string {
 
 func TestHowManyHosts(t *testing.T) {
 	h, plane := newDoor(t)
-	if e := send(t, h, bus+"operate_proc/", operate("hosts="+hostList(100_000))); *e.Code != 0 || len(plane.last.Items[0].Targets) != 100_000 {
+	if e := send(t, h, bus+"operate_proc/", operate("hosts="+hostList(100_000))); *e.Code != 0 ||
+		len(plane.last.Items[0].Targets) != 100_000 {
 		t.Fatalf("100,000 hosts: %d %s", *e.Code, *e.Message)
 	}
 
 	plane.calls = nil
 
-	if e := send(t, h, bus+"operate_proc/", operate("hosts="+hostList(100_001))); *e.Code != blueking.CodeArgument || *e.Message != "hosts: has 100001 elements, at most 100000 are allowed" {
+	if e := send(t, h, bus+"operate_proc/", operate("hosts="+hostList(100_001))); *e.Code != blueking.CodeArgument ||
+		*e.Message != "hosts: has 100001 elements, at most 100000 are allowed" {
 		t.Errorf("100,001 hosts: %d %s", *e.Code, *e.Message)
 	}
 
 	small := gse.New(gse.Options{Plane: plane, Auth: book(t), MaxHosts: 100})
 
 	item := func(n string) string {
-		return `{"meta":{"namespace":"g","name":"` + n + `"},"op_type":0,"hosts":` + hostList(60) + `,"spec":{` + id + `}}`
+		return `{"meta":{"namespace":"g","name":"` + n + `"},"op_type":0,"hosts":` + hostList(60) + `,"spec":{` + id +
+			`}}`
 	}
 
 	e := send(t, small, bus+"operate_proc_multi/", `{`+cred+`,"proc_operate_req":[`+item("a")+`,`+item("b")+`]}`)
@@ -170,11 +192,13 @@ func TestHowManyHosts(t *testing.T) {
 		t.Error("the plane was asked")
 	}
 
-	same := `[` + strings.Repeat(`{"ip":"10.0.0.2","bk_cloud_id":0},`, 99) + `{"ip":"10.0.0.2","bk_cloud_id":0,"bk_supplier_id":3}]`
+	same := `[` + strings.Repeat(`{"ip":"10.0.0.2","bk_cloud_id":0},`, 99) +
+		`{"ip":"10.0.0.2","bk_cloud_id":0,"bk_supplier_id":3}]`
 	if send(t, small, bus+"operate_proc/", operate("hosts="+same)); len(plane.last.Items[0].Targets) != 1 {
 		t.Errorf("one host named 100 times: %d targets", len(plane.last.Items[0].Targets))
 	}
-	if e := send(t, h, bus+"get_proc_status/", operate("hosts="+hostList(2_000))); *e.Code != 0 || bytes.Count(e.Data, []byte(`"pid":`)) != 2_000 {
+	if e := send(t, h, bus+"get_proc_status/", operate("hosts="+hostList(2_000))); *e.Code != 0 ||
+		bytes.Count(e.Data, []byte(`"pid":`)) != 2_000 {
 		t.Errorf("status of 2,000 hosts: %d %s", *e.Code, *e.Message)
 	}
 }
@@ -182,10 +206,12 @@ func TestHowManyHosts(t *testing.T) {
 func TestIdempotencyKeyAndHash(t *testing.T) {
 	h, plane := newDoor(t)
 	var hashes []any
-	for _, c := range [][2]string{{"operate_proc/", operate()}, {"operate_proc", operate()}, {"operate_proc_v2/", operate()}, {"operate_proc/", operate("op_type=1")}} {
+	for _, c := range [][2]string{{"operate_proc/", operate()}, {"operate_proc", operate()},
+		{"operate_proc_v2/", operate()}, {"operate_proc/", operate("op_type=1")}} {
 		send(t, h, bus+c[0], c[1], "Idempotency-Key", "k1")
 		who := plane.last.Caller
-		if who.Rights = nil; plane.last.IdempotencyKey != "k1" || !plane.last.Caller.Rights.All() || who != (gozzard.Caller{App: "bk_gsekit", User: "admin", Asserted: true}) {
+		if who.Rights = nil; plane.last.IdempotencyKey != "k1" || !plane.last.Caller.Rights.All() ||
+			who != (gozzard.Caller{App: "bk_gsekit", User: "admin", Asserted: true}) {
 			t.Fatalf("%+v", plane.last)
 		}
 		hashes = append(hashes, plane.last.RequestHash)
@@ -203,7 +229,8 @@ func TestErrorsOfThePlane(t *testing.T) {
 		want string
 	}{
 		{gozzard.Errorf(gozzard.ErrStorageFull, "storage full"), blueking.CodeGeneral, "storage full"},
-		{gozzard.Errorf(gozzard.ErrInvalid, "this Idempotency-Key was used for another request"), blueking.CodeArgument, "another request"},
+		{gozzard.Errorf(gozzard.ErrInvalid, "this Idempotency-Key was used for another request"),
+			blueking.CodeArgument, "another request"},
 		{gozzard.Errorf(gozzard.ErrRateLimited, "too many"), blueking.CodeRateLimited, "too many"},
 		{errors.New("disk /dev/sda is on fire"), blueking.CodeBackend, "internal error"},
 	} {
@@ -211,9 +238,12 @@ func TestErrorsOfThePlane(t *testing.T) {
 		plane.err = c.err
 		group := `{` + cred + `,"meta":{"namespace":"g"},"hosts":[{"ip":"10.0.0.2","bk_cloud_id":0,"bk_agent_id":"` + agentA + `"}],"task_id":"x",
 			"spec":{"process_group":[{"id":"a","resource":{"cpu_pool_limit":1,"mem_pool_limit":2,"cpu_pool_weight":0,"mem_pool_weight":1}}]}}`
-		for name, body := range map[string]string{"operate_proc": operate(), "operate_proc_multi": `{` + cred + `,"proc_operate_req":[` + operate() + `]}`,
-			"register_proc_info": operate(), "get_proc_operate_result": group, "set_process_group_info": group, "get_process_group_info": group} {
-			if e := send(t, h, bus+name, body); *e.Code != c.code || !strings.Contains(*e.Message, c.want) || strings.Contains(*e.Message, "sda") {
+		for name, body := range map[string]string{"operate_proc": operate(),
+			"operate_proc_multi": `{` + cred + `,"proc_operate_req":[` + operate() + `]}`,
+			"register_proc_info": operate(), "get_proc_operate_result": group, "set_process_group_info": group,
+			"get_process_group_info": group} {
+			if e := send(t, h, bus+name, body); *e.Code != c.code || !strings.Contains(*e.Message, c.want) ||
+				strings.Contains(*e.Message, "sda") {
 				t.Errorf("%s of %v: %d %s", name, c.err, *e.Code, *e.Message)
 			}
 		}
@@ -223,12 +253,18 @@ func TestErrorsOfThePlane(t *testing.T) {
 // TestTypesHold walks all golden answers: whatever the case, a field has the type that clients decode.
 func TestTypesHold(t *testing.T) {
 	kinds := map[string]string{
-		"result": "bool", "code": "int", "message": "string", "request_id": "string", "task_id": "string", "error_code": "int", "error_msg": "string", "content": "string",
-		"pid": "int", "isauto": "bool", "isAuto": "bool", "flag": "int", "status_code": "int", "bk_agent_id": "string", "host": "object", "meta": "object", "labels": "object",
-		"proc_infos": "list", "process_group_infos": "list", "count": "int", "ip": "string", "bk_cloud_id": "int", "bk_supplier_id": "int", "version": "string",
-		"register_time": "int", "last_start_time": "int", "report_time": "int", "cpu_usage": "number", "mem_usage": "number", "fd": "int", "disk": "int", "net": "int",
-		"value": "list", "process": "list", "instance": "list", "procName": "string", "setupPath": "string", "procname": "string", "processName": "string",
-		"utime": "string", "stime": "string", "freeVMem": "string", "startTime": "string", "timezone": "int", "bk_agent_alive": "int", "failed": "list", "success": "list",
+		"result": "bool", "code": "int", "message": "string", "request_id": "string", "task_id": "string",
+		"error_code": "int", "error_msg": "string", "content": "string",
+		"pid": "int", "isauto": "bool", "isAuto": "bool", "flag": "int", "status_code": "int",
+		"bk_agent_id": "string", "host": "object", "meta": "object", "labels": "object",
+		"proc_infos": "list", "process_group_infos": "list", "count": "int", "ip": "string", "bk_cloud_id": "int",
+		"bk_supplier_id": "int", "version": "string",
+		"register_time": "int", "last_start_time": "int", "report_time": "int", "cpu_usage": "number",
+		"mem_usage": "number", "fd": "int", "disk": "int", "net": "int",
+		"value": "list", "process": "list", "instance": "list", "procName": "string", "setupPath": "string",
+		"procname": "string", "processName": "string",
+		"utime": "string", "stime": "string", "freeVMem": "string", "startTime": "string", "timezone": "int",
+		"bk_agent_alive": "int", "failed": "list", "success": "list",
 	}
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {
@@ -327,7 +363,8 @@ func checkContent(t *testing.T, path, s string) {
 
 	switch {
 	case len(c.Value) == 1 && c.Process == nil:
-	case c.Value == nil && len(c.Process) == 1 && len(c.Process[0].Instance) == 1 && c.Process[0].Instance[0].IsAuto != nil:
+	case c.Value == nil && len(c.Process) == 1 && len(c.Process[0].Instance) == 1 &&
+		c.Process[0].Instance[0].IsAuto != nil:
 		if pid := c.Process[0].Instance[0].PID; pid == nil || *pid != -1 && *pid < 2 {
 			t.Errorf("%s: pid of %s", path, s)
 		}
@@ -375,12 +412,15 @@ func FuzzBody(f *testing.F) {
 func BenchmarkMulti1000(b *testing.B) {
 	var items []string
 	for i := range 1000 {
-		items = append(items, fmt.Sprintf(`{"meta":{"namespace":"GSEKIT_BIZ_3","name":"p_%d"},"op_type":0,"agent_id_list":["%s"],"spec":{%s,"control":{"start_cmd":"./start.sh"}}}`, i, agentA, id))
+		items = append(items,
+			fmt.Sprintf(`{"meta":{"namespace":"GSEKIT_BIZ_3","name":"p_%d"},"op_type":0,"agent_id_list":["%s"],"spec":{%s,"control":{"start_cmd":"./start.sh"}}}`, i, agentA, id))
 	}
+
 	body := `{` + cred + `,"proc_operate_req":[` + strings.Join(items, ",") + `]}`
 	h, plane := newDoor(b)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
+
 	for b.Loop() {
 		plane.calls = nil
 		send(b, h, bus+"operate_proc_multi", body)

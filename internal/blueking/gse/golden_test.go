@@ -19,8 +19,10 @@ func book(t testing.TB) *auth.Directory {
 	secret := []auth.Digest{auth.Hash("secret")}
 	b, err := auth.New(auth.Config{
 		Apps: []auth.App{
-			{Code: "bk_gsekit", Secrets: secret, AssertsUsers: true}, {Code: "bk_nodeman", Secrets: secret, AssertsUsers: true},
-			{Code: "bk_cmdb", Secrets: secret, AssertsUsers: true, MissingOpTypeMeansStart: true}, {Code: "web", Secrets: secret},
+			{Code: "bk_gsekit", Secrets: secret, AssertsUsers: true},
+			{Code: "bk_nodeman", Secrets: secret, AssertsUsers: true},
+			{Code: "bk_cmdb", Secrets: secret, AssertsUsers: true, MissingOpTypeMeansStart: true},
+			{Code: "web", Secrets: secret},
 		},
 		Tokens: []auth.Token{{User: "alice", Digest: auth.Hash("token")}},
 	})

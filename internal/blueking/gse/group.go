@@ -55,7 +55,8 @@ func (s *server) setGroups(ctx context.Context, c *blueking.Call) (any, error) {
 	}
 
 	answers, err := s.plane.SetGroups(ctx, record.GroupRequest{
-		Caller: c.Caller, Namespace: m.key.Namespace, Labels: m.labels, Targets: groupTargets(places, m.key.Namespace), Groups: groups, RequestHash: c.Hash,
+		Caller: c.Caller, Namespace: m.key.Namespace, Labels: m.labels,
+		Targets: groupTargets(places, m.key.Namespace), Groups: groups, RequestHash: c.Hash,
 	})
 	if err != nil {
 		return nil, err
@@ -96,7 +97,8 @@ func readGroups(spec strictjson.Value) []record.Group {
 		seen[g.ID] = true
 
 		if r := e.Get("resource"); r.Object() {
-			cpu, mem, cpuWeight, memWeight := r.Get("cpu_pool_limit"), r.Get("mem_pool_limit"), r.Get("cpu_pool_weight"), r.Get("mem_pool_weight")
+			cpu, mem, cpuWeight, memWeight := r.Get("cpu_pool_limit"), r.Get("mem_pool_limit"),
+				r.Get("cpu_pool_weight"), r.Get("mem_pool_weight")
 			g.CPULimit, g.MemLimit = cpu.Float(0, 100), mem.Float(0, 100)
 			g.CPUWeight, g.MemWeight = int(cpuWeight.Int(0, 1)), int(memWeight.Int(0, 1))
 		}
@@ -136,8 +138,10 @@ func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
 	for i := range records {
 		r := &records[i]
 		g := groupInfo{
-			Meta: groupMeta{Namespace: r.Namespace, Labels: r.Labels}, Host: hostOf(r.Addr), AgentID: string(r.Agent), ID: r.Group,
-			Resource: groupResource{CPULimit: r.CPULimit, MemLimit: r.MemLimit, CPUWeight: r.CPUWeight, MemWeight: r.MemWeight},
+			Meta: groupMeta{Namespace: r.Namespace, Labels: r.Labels}, Host: hostOf(r.Addr), AgentID: string(r.Agent),
+			ID: r.Group,
+			Resource: groupResource{CPULimit: r.CPULimit, MemLimit: r.MemLimit, CPUWeight: r.CPUWeight,
+				MemWeight: r.MemWeight},
 		}
 		if g.Meta.Labels == nil {
 			g.Meta.Labels = map[string]string{}

@@ -16,13 +16,16 @@ import (
 type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
-	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults,
+		error)
 	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow
 	Page(caller gozzard.Caller, namespace string, start, limit int) (total int, rows []fleet.Row)
 	SetGroups(ctx context.Context, req record.GroupRequest) ([]record.GroupAnswer, error)
-	Groups(ctx context.Context, caller gozzard.Caller, namespace string, targets []gozzard.Target) ([]record.GroupLimits, error)
+	Groups(ctx context.Context, caller gozzard.Caller, namespace string,
+		targets []gozzard.Target) ([]record.GroupLimits, error)
 	Resolve(caller gozzard.Caller, t gozzard.Target) (fleet.Host, bool)
-	Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID, requestHash [32]byte) error
+	Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID,
+		requestHash [32]byte) error
 }
 
 // Options are the parts and settings of the door.
@@ -32,7 +35,8 @@ type Options struct {
 	Log      *slog.Logger
 	Observe  func(route string, code int, d time.Duration) // nil: nobody watches
 	MaxHosts int                                           // in one request; 100,000
-	SyncWait time.Duration                                 // how long register, update and unregister wait for agents; 10 s
+	// how long register, update and unregister wait for agents; 10 s
+	SyncWait time.Duration
 }
 
 type server struct {
@@ -53,5 +57,6 @@ func New(o Options) *blueking.Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &server{plane: o.Plane, maxHosts: o.MaxHosts, syncWait: o.SyncWait}
-	return blueking.New(blueking.Door{Prefixes: prefixes(), Routes: s.routes(), Auth: o.Auth, Log: o.Log, Observe: o.Observe})
+	return blueking.New(blueking.Door{Prefixes: prefixes(), Routes: s.routes(), Auth: o.Auth, Log: o.Log,
+		Observe: o.Observe})
 }

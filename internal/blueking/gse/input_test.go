@@ -38,9 +38,11 @@ func send(t testing.TB, h http.Handler, path, body string, headers ...string) en
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	e := envelope{status: w.Code}
-	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Result == nil || e.Code == nil || e.Message == nil || e.ID == nil || e.Data == nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Result == nil || e.Code == nil ||
+		e.Message == nil || e.ID == nil || e.Data == nil {
 		t.Fatalf("%s: not an envelope (%v): %.300s", path, err, w.Body)
 	}
+
 	if *e.Result != (*e.Code == 0) || len(*e.ID) != 32 || !*e.Result && string(e.Data) != "null" {
 		t.Fatalf("%s: %.300s", path, w.Body)
 	}
@@ -50,17 +52,20 @@ func send(t testing.TB, h http.Handler, path, body string, headers ...string) en
 
 // operate wraps parts of a request on one process. Each part replaces the default of its name.
 func operate(parts ...string) string {
-	def := map[string]string{"meta": `{"namespace":"gse","name":"p"}`, "op_type": `0`, "hosts": `[{"ip":"10.0.0.2","bk_cloud_id":0}]`, "spec": `{` + id + `}`}
+	def := map[string]string{"meta": `{"namespace":"gse","name":"p"}`, "op_type": `0`,
+		"hosts": `[{"ip":"10.0.0.2","bk_cloud_id":0}]`, "spec": `{` + id + `}`}
 	for _, p := range parts {
 		name, value, _ := strings.Cut(p, "=")
 		def[name] = value
 	}
+
 	body := "{" + cred
 	for _, name := range []string{"meta", "op_type", "hosts", "agent_id_list", "spec"} {
 		if v := def[name]; v != "" {
 			body += `,"` + name + `":` + v
 		}
 	}
+
 	return body + "}"
 }
 
@@ -94,7 +99,8 @@ func TestRefusedInput(t *testing.T) {
 		{"op_type 6", operate(`op_type=6`), "op_type: 6 is no operation"},
 		{"op_type 10", operate(`op_type=10`), "op_type: 10 is no operation"},
 		{"op_type -1", operate(`op_type=-1`), "op_type: -1 is no operation"},
-		{"op_type twice", strings.Replace(operate(), `"op_type":0`, `"op_type":2,"op_type":9`, 1), `duplicate key "op_type"`},
+		{"op_type twice", strings.Replace(operate(), `"op_type":0`, `"op_type":2,"op_type":9`, 1),
+			`duplicate key "op_type"`},
 		// names
 		{"no meta", operate("meta="), "meta: required"},
 		{"meta null", operate("meta=null"), "meta: required, is null"},
@@ -115,15 +121,23 @@ func TestRefusedInput(t *testing.T) {
 		{"name long", operate(named(long)), "meta.name: has 129 bytes, at most 128"},
 		{"name decomposed", operate(named("cafe\u0301")), "meta.name: \"cafe\\u0301\" is not in Unicode normal form C"},
 		{"namespace percent", operate(`meta={"namespace":"%","name":"p"}`), "meta.namespace: '%' may not stand"},
-		{"labels list", operate(`meta={"namespace":"g","name":"p","labels":[]}`), "meta.labels: must be an object, is a list"},
-		{"label null", operate(`meta={"namespace":"g","name":"p","labels":{"a":null}}`), "meta.labels.a: required, is null"},
-		{"label bool", operate(`meta={"namespace":"g","name":"p","labels":{"a":true}}`), "meta.labels.a: must be a string or a number, is true"},
-		{"label object", operate(`meta={"namespace":"g","name":"p","labels":{"a":{}}}`), "meta.labels.a: must be a string or a number, is an object"},
-		{"label name", operate(`meta={"namespace":"g","name":"p","labels":{"a:b":"x"}}`), "meta.labels.a:b: the label's name ':' may not stand"},
-		{"label long", operate(`meta={"namespace":"g","name":"p","labels":{"a":"` + long + `"}}`), "meta.labels.a: has 129 bytes"},
-		{"label control", operate(`meta={"namespace":"g","name":"p","labels":{"a":"x\u001b[31m"}}`), "meta.labels.a: \"x\\x1b[31m\" has control"},
+		{"labels list", operate(`meta={"namespace":"g","name":"p","labels":[]}`),
+			"meta.labels: must be an object, is a list"},
+		{"label null", operate(`meta={"namespace":"g","name":"p","labels":{"a":null}}`),
+			"meta.labels.a: required, is null"},
+		{"label bool", operate(`meta={"namespace":"g","name":"p","labels":{"a":true}}`),
+			"meta.labels.a: must be a string or a number, is true"},
+		{"label object", operate(`meta={"namespace":"g","name":"p","labels":{"a":{}}}`),
+			"meta.labels.a: must be a string or a number, is an object"},
+		{"label name", operate(`meta={"namespace":"g","name":"p","labels":{"a:b":"x"}}`),
+			"meta.labels.a:b: the label's name ':' may not stand"},
+		{"label long", operate(`meta={"namespace":"g","name":"p","labels":{"a":"` + long + `"}}`),
+			"meta.labels.a: has 129 bytes"},
+		{"label control", operate(`meta={"namespace":"g","name":"p","labels":{"a":"x\u001b[31m"}}`),
+			"meta.labels.a: \"x\\x1b[31m\" has control"},
 		{"label bidi", operate(`meta={"namespace":"g","name":"p","labels":{"a":"\u2066"}}`), "meta.labels.a: "},
-		{"labels many", operate(`meta={"namespace":"g","name":"p","labels":{` + strings.Join(labels, ",") + `}}`), "meta.labels: has 65 labels, at most 64"},
+		{"labels many", operate(`meta={"namespace":"g","name":"p","labels":{` + strings.Join(labels, ",") + `}}`),
+			"meta.labels: has 65 labels, at most 64"},
 		// hosts
 		{"no hosts", operate("hosts="), "hosts: required, or agent_id_list"},
 		{"hosts null", operate("hosts=null"), "hosts: required, is null"},
@@ -144,42 +158,70 @@ func TestRefusedInput(t *testing.T) {
 		{"ip number", operate(`hosts=[{"ip":10,"bk_cloud_id":0}]`), "hosts[0].ip: must be a string, is the number 10"},
 		{"ip long", operate(host(strings.Repeat("1", 100000))), "is not an IP address"},
 		{"cloud missing", operate(`hosts=[{"ip":"10.0.0.1"}]`), "hosts[0].bk_cloud_id: required"},
-		{"cloud null", operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":null}]`), "hosts[0].bk_cloud_id: required, is null"},
+		{"cloud null", operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":null}]`),
+			"hosts[0].bk_cloud_id: required, is null"},
 		{"cloud negative", operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":-1}]`), "hosts[0].bk_cloud_id: must be 0 to"},
-		{"cloud text", operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":"0"}]`), "hosts[0].bk_cloud_id: must be a whole number"},
-		{"supplier text", operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":0,"bk_supplier_id":"0"}]`), "hosts[0].bk_supplier_id: must be a whole number"},
-		{"agent ids of another kind", operate(`agent_id_list=[1]`), "agent_id_list[0]: must be a string, is the number 1"},
+		{"cloud text", operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":"0"}]`),
+			"hosts[0].bk_cloud_id: must be a whole number"},
+		{"supplier text", operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":0,"bk_supplier_id":"0"}]`),
+			"hosts[0].bk_supplier_id: must be a whole number"},
+		{"agent ids of another kind", operate(`agent_id_list=[1]`),
+			"agent_id_list[0]: must be a string, is the number 1"},
 		{"agent id null", operate(`agent_id_list=["a",null]`), "agent_id_list[1]: required, is null"},
 		{"agent id odd", operate(`agent_id_list=["a b"]`), "agent_id_list[0]: is neither an agent id"},
 		{"agent id subject", operate(`agent_id_list=["a.>"]`), "agent_id_list[0]: is neither an agent id"},
-		{"agent id long", operate(`agent_id_list=["` + strings.Repeat("a", 65) + `"]`), "agent_id_list[0]: is neither an agent id"},
+		{"agent id long", operate(`agent_id_list=["` + strings.Repeat("a", 65) + `"]`),
+			"agent_id_list[0]: is neither an agent id"},
 		{"agent id bad address", operate(`agent_id_list=["0:10.0.0"]`), "agent_id_list[0]: is neither an agent id"},
 		{"agent id list object", operate(`agent_id_list={}`), "agent_id_list: must be a list, is an object"},
 		// spec
 		{"spec list", operate("spec=[]"), "spec: must be an object, is a list"},
 		{"spec without identity", operate(`spec={"control":{"start_cmd":"x"}}`), "spec.identity: required"},
-		{"proc_name missing", operate(identity(`"setup_path":"/a","pid_path":"/b","user":"root"`)), "spec.identity.proc_name: required"},
-		{"user missing", operate(identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b"`)), "spec.identity.user: required"},
-		{"user null", operate(identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b","user":null`)), "spec.identity.user: required"},
-		{"user number", operate(identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b","user":0`)), "spec.identity.user: must be a string"},
-		{"setup_path missing", operate(identity(`"proc_name":"p","pid_path":"/b","user":"u"`)), "spec.identity.setup_path: required where a command is run"},
-		{"setup_path relative", operate(identity(`"proc_name":"p","setup_path":"opt/p","pid_path":"/b","user":"u"`)), `"opt/p" is not a clean absolute path`},
-		{"setup_path climbing", operate(identity(`"proc_name":"p","setup_path":"/a/../../etc","pid_path":"/b","user":"u"`)), "is not a clean absolute path"},
-		{"setup_path dot", operate(identity(`"proc_name":"p","setup_path":"/a/./b","pid_path":"/b","user":"u"`)), "is not a clean absolute path"},
-		{"setup_path double slash", operate(identity(`"proc_name":"p","setup_path":"//a","pid_path":"/b","user":"u"`)), "is not a clean absolute path"},
-		{"setup_path NUL", operate(identity(`"proc_name":"p","setup_path":"/a\u0000","pid_path":"/b","user":"u"`)), `spec.identity.setup_path: "/a\x00" has control`},
-		{"setup_path windows climbing", operate(identity(`"proc_name":"p","setup_path":"C:\\a\\..\\b","pid_path":"/b","user":"u"`)), "is not a clean absolute path"},
-		{"log_path relative", operate(identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b","user":"u","log_path":"x"`)), "spec.identity.log_path"},
-		{"command NUL", operate(`spec={` + id + `,"control":{"start_cmd":"a\u0000b"}}`), "spec.control.start_cmd: has a NUL"},
-		{"command long", operate(`spec={` + id + `,"control":{"stop_cmd":"` + strings.Repeat("x", 16385) + `"}}`), "spec.control.stop_cmd: has 16385 bytes, at most 16384"},
-		{"command list", operate(`spec={` + id + `,"control":{"stop_cmd":["a"]}}`), "spec.control.stop_cmd: must be a string, is a list"},
+		{"proc_name missing", operate(identity(`"setup_path":"/a","pid_path":"/b","user":"root"`)),
+			"spec.identity.proc_name: required"},
+		{"user missing", operate(identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b"`)),
+			"spec.identity.user: required"},
+		{"user null", operate(identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b","user":null`)),
+			"spec.identity.user: required"},
+		{"user number", operate(identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b","user":0`)),
+			"spec.identity.user: must be a string"},
+		{"setup_path missing", operate(identity(`"proc_name":"p","pid_path":"/b","user":"u"`)),
+			"spec.identity.setup_path: required where a command is run"},
+		{"setup_path relative", operate(identity(`"proc_name":"p","setup_path":"opt/p","pid_path":"/b","user":"u"`)),
+			`"opt/p" is not a clean absolute path`},
+		{"setup_path climbing",
+			operate(identity(`"proc_name":"p","setup_path":"/a/../../etc","pid_path":"/b","user":"u"`)),
+			"is not a clean absolute path"},
+		{"setup_path dot", operate(identity(`"proc_name":"p","setup_path":"/a/./b","pid_path":"/b","user":"u"`)),
+			"is not a clean absolute path"},
+		{"setup_path double slash",
+			operate(identity(`"proc_name":"p","setup_path":"//a","pid_path":"/b","user":"u"`)),
+			"is not a clean absolute path"},
+		{"setup_path NUL", operate(identity(`"proc_name":"p","setup_path":"/a\u0000","pid_path":"/b","user":"u"`)),
+			`spec.identity.setup_path: "/a\x00" has control`},
+		{"setup_path windows climbing",
+			operate(identity(`"proc_name":"p","setup_path":"C:\\a\\..\\b","pid_path":"/b","user":"u"`)),
+			"is not a clean absolute path"},
+		{"log_path relative",
+			operate(identity(`"proc_name":"p","setup_path":"/a","pid_path":"/b","user":"u","log_path":"x"`)),
+			"spec.identity.log_path"},
+		{"command NUL", operate(`spec={` + id + `,"control":{"start_cmd":"a\u0000b"}}`),
+			"spec.control.start_cmd: has a NUL"},
+		{"command long", operate(`spec={` + id + `,"control":{"stop_cmd":"` + strings.Repeat("x", 16385) + `"}}`),
+			"spec.control.stop_cmd: has 16385 bytes, at most 16384"},
+		{"command list", operate(`spec={` + id + `,"control":{"stop_cmd":["a"]}}`),
+			"spec.control.stop_cmd: must be a string, is a list"},
 		{"cpu text", operate(`spec={` + id + `,"resource":{"cpu":"10"}}`), "spec.resource.cpu: must be a number"},
-		{"cpu over 100", operate(`spec={` + id + `,"resource":{"cpu":100.1}}`), "spec.resource.cpu: must be 0 to 100, is 100.1"},
+		{"cpu over 100", operate(`spec={` + id + `,"resource":{"cpu":100.1}}`),
+			"spec.resource.cpu: must be 0 to 100, is 100.1"},
 		{"mem infinite", operate(`spec={` + id + `,"resource":{"mem":1e999}}`), "spec.resource.mem: must be 0 to 100"},
-		{"fd fraction", operate(`spec={` + id + `,"resource":{"fd":1.0}}`), "spec.resource.fd: must be a whole number, is 1.0"},
+		{"fd fraction", operate(`spec={` + id + `,"resource":{"fd":1.0}}`),
+			"spec.resource.fd: must be a whole number, is 1.0"},
 		{"auto_type 3", operate(policy(`"auto_type":3`)), "spec.monitor_policy.auto_type: must be 0 to 2, is 3"},
-		{"op_timeout negative", operate(policy(`"op_timeout":-1`)), "spec.monitor_policy.op_timeout: must be 0 to 86400, is -1"},
-		{"start_check_secs text", operate(policy(`"start_check_secs":"5"`)), "spec.monitor_policy.start_check_secs: must be a whole number"},
+		{"op_timeout negative", operate(policy(`"op_timeout":-1`)),
+			"spec.monitor_policy.op_timeout: must be 0 to 86400, is -1"},
+		{"start_check_secs text", operate(policy(`"start_check_secs":"5"`)),
+			"spec.monitor_policy.start_check_secs: must be a whole number"},
 		{"two policies", operate(`spec={` + id + `,"monitor_policy":{"auto_type":1},"alive_monitor_policy":{"auto_type":2}}`), "spec.alive_monitor_policy: is another name of monitor_policy"},
 		{"configmap object", operate(`spec={` + id + `,"configmap":{}}`), "spec.configmap: must be a list"},
 	} {
@@ -206,7 +248,8 @@ func TestAllFaultsAreToldTogether(t *testing.T) {
 	h, _ := newDoor(t)
 	body := operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":0},{"ip":"10.0.0","bk_cloud_id":0},{"ip":"10.0.0.2"},null]`, "op_type=", named("a/b"), `spec={"identity":{"proc_name":"p"}}`)
 	got := *send(t, h, bus+"operate_proc_v2/", body).Message
-	for _, want := range []string{`hosts[1].ip: "10.0.0" is not an IP address`, "hosts[2].bk_cloud_id: required", "hosts[3]: required, is null", "op_type: required", "meta.name: '/'"} {
+	for _, want := range []string{`hosts[1].ip: "10.0.0" is not an IP address`, "hosts[2].bk_cloud_id: required",
+		"hosts[3]: required, is null", "op_type: required", "meta.name: '/'"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
 		}
@@ -219,7 +262,8 @@ func TestAcceptedInput(t *testing.T) {
 		{"name in Chinese", operate(named("网关服"))},
 		{"name with blanks and marks", operate(named("a b_c-d.e@f+9"))},
 		{"name of 128 bytes", operate(named(long))},
-		{"labels with numbers", operate(`meta={"namespace":"g","name":"p","labels":{"a":46,"b":1.50,"c":"","d":"/x:y"}}`)},
+		{"labels with numbers",
+			operate(`meta={"namespace":"g","name":"p","labels":{"a":46,"b":1.50,"c":"","d":"/x:y"}}`)},
 		{"labels null", operate(`meta={"namespace":"g","name":"p","labels":null}`)},
 		{"ids null, hosts there", operate(`agent_id_list=null`)},
 		{"ids empty, hosts there", operate(`agent_id_list=[]`)},
@@ -228,10 +272,13 @@ func TestAcceptedInput(t *testing.T) {
 		{"final slash", operate(`spec={"identity":{"proc_name":"p","setup_path":"/opt/p/","pid_path":"/run/p.pid","user":"root"}}`)},
 		{"root folder", operate(`spec={"identity":{"proc_name":"p","setup_path":"/","pid_path":"/p","user":"root"}}`)},
 		{"windows", operate(`spec={"identity":{"proc_name":"p.exe","setup_path":"C:\\gse\\网关","pid_path":"d:/p.pid","user":"Administrator"}}`)},
-		{"nulls everywhere", operate(`spec={` + id + `,"control":null,"resource":null,"monitor_policy":null,"alive_monitor_policy":{},"warn_report_policy":null,"configmap":null}`)},
+		{"nulls everywhere", operate(`spec={` + id +
+			`,"control":null,"resource":null,"monitor_policy":null,"alive_monitor_policy":{},"warn_report_policy":null,"configmap":null}`)},
 		{"query of a name only", operate("op_type=2", `spec={"identity":{"proc_name":"p"}}`)},
-		{"unhost with blanks", operate("op_type=4", `spec={"identity":{"proc_name":"p","setup_path":"","pid_path":"","user":null}}`)},
-		{"query with odd paths", operate("op_type=2", `spec={"identity":{"proc_name":"p","setup_path":"x/../y","pid_path":"p.pid","user":""}}`)},
+		{"unhost with blanks", operate("op_type=4",
+			`spec={"identity":{"proc_name":"p","setup_path":"","pid_path":"","user":null}}`)},
+		{"query with odd paths", operate("op_type=2",
+			`spec={"identity":{"proc_name":"p","setup_path":"x/../y","pid_path":"p.pid","user":""}}`)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, plane := newDoor(t)
@@ -245,7 +292,8 @@ func TestAcceptedInput(t *testing.T) {
 func TestPolicyDefaults(t *testing.T) {
 	def := gozzard.DefaultPolicy()
 	zero := gozzard.Policy{Kind: gozzard.KindPeriodic}
-	some := gozzard.Policy{Kind: gozzard.KindOneShot, StartCheckSecs: 1, StopCheckSecs: 2, StartRetries: 3, StartInterval: 4, OpTimeout: 5, CrontabRule: "* * * * *"}
+	some := gozzard.Policy{Kind: gozzard.KindOneShot, StartCheckSecs: 1, StopCheckSecs: 2, StartRetries: 3,
+		StartInterval: 4, OpTimeout: 5, CrontabRule: "* * * * *"}
 	for text, want := range map[string]gozzard.Policy{
 		``:                             def,
 		`,"monitor_policy":{}`:         def,
@@ -266,7 +314,8 @@ func TestPolicyDefaults(t *testing.T) {
 }
 
 func TestOpTypes(t *testing.T) {
-	for n, want := range map[int]gozzard.Action{0: gozzard.ActionStart, 1: gozzard.ActionStop, 2: gozzard.ActionQuery, 3: gozzard.ActionHost, 4: gozzard.ActionUnhost,
+	for n, want := range map[int]gozzard.Action{0: gozzard.ActionStart, 1: gozzard.ActionStop, 2: gozzard.ActionQuery,
+		3: gozzard.ActionHost, 4: gozzard.ActionUnhost,
 		7: gozzard.ActionRestart, 8: gozzard.ActionReload, 9: gozzard.ActionKill} {
 		h, plane := newDoor(t)
 		send(t, h, bus+"operate_proc/", operate(fmt.Sprintf("op_type=%d", n), "spec="))
@@ -278,9 +327,12 @@ func TestOpTypes(t *testing.T) {
 
 func TestSyncPages(t *testing.T) {
 	for page, want := range map[string]string{
-		`{"start":0,"limit":1001}`: "page.limit: must be 1 to 1000, is 1001", `{"start":0,"limit":0}`: "page.limit: must be 1 to 1000, is 0",
-		`{"start":0,"limit":-1}`: "page.limit", `{"start":0,"limit":"10"}`: "page.limit: must be a whole number", `{"start":-1,"limit":1}`: "page.start",
-		`{"start":0}`: "page.limit: required", `{"limit":1}`: "page.start: required", `null`: "page: required, is null", `{"start":0.0,"limit":1}`: "page.start",
+		`{"start":0,"limit":1001}`: "page.limit: must be 1 to 1000, is 1001",
+		`{"start":0,"limit":0}`:    "page.limit: must be 1 to 1000, is 0",
+		`{"start":0,"limit":-1}`:   "page.limit", `{"start":0,"limit":"10"}`: "page.limit: must be a whole number",
+		`{"start":-1,"limit":1}`: "page.start",
+		`{"start":0}`:            "page.limit: required", `{"limit":1}`: "page.start: required",
+		`null`: "page: required, is null", `{"start":0.0,"limit":1}`: "page.start",
 	} {
 		h, plane := newDoor(t)
 		e := send(t, h, bus+"sync_proc_status/", `{`+cred+`,"meta":{"namespace":"gse"},"page":`+page+`}`)
@@ -289,16 +341,19 @@ func TestSyncPages(t *testing.T) {
 		}
 	}
 
-	for _, ns := range []string{``, `,"meta":{}`, `,"meta":{"namespace":""}`, `,"meta":{"namespace":null}`, `,"meta":{"namespace":"` + strings.Repeat("x", 129) + `"}`} {
+	for _, ns := range []string{``, `,"meta":{}`, `,"meta":{"namespace":""}`, `,"meta":{"namespace":null}`,
+		`,"meta":{"namespace":"` + strings.Repeat("x", 129) + `"}`} {
 		h, plane := newDoor(t)
-		if e := send(t, h, bus+"sync_proc_status/", `{`+cred+ns+`,"page":{"start":0,"limit":1}}`); *e.Code != blueking.CodeArgument || len(plane.calls) > 0 {
+		if e := send(t, h, bus+"sync_proc_status/", `{`+cred+ns+
+			`,"page":{"start":0,"limit":1}}`); *e.Code != blueking.CodeArgument || len(plane.calls) > 0 {
 			t.Errorf("%s: %d %s", ns, *e.Code, *e.Message)
 		}
 	}
 
 	for _, ns := range []string{"%", "_", "网", "*"} {
 		h, plane := newDoor(t)
-		if e := send(t, h, bus+"sync_proc_status/", `{`+cred+`,"meta":{"namespace":"`+ns+`"},"page":{"start":0,"limit":1}}`); *e.Code != 0 || plane.calls[0].Args != ns+" 0 1" {
+		if e := send(t, h, bus+"sync_proc_status/", `{`+cred+`,"meta":{"namespace":"`+ns+
+			`"},"page":{"start":0,"limit":1}}`); *e.Code != 0 || plane.calls[0].Args != ns+" 0 1" {
 			t.Errorf("%s: %d %s", ns, *e.Code, *e.Message)
 		}
 	}
@@ -307,7 +362,8 @@ func TestSyncPages(t *testing.T) {
 func TestUnknownTasksLookTheSame(t *testing.T) {
 	h, _ := newDoor(t)
 	var words []string
-	for _, task := range []string{"GSETASK:20190813145456:999", "GSETASK:20190813145456:3", "x", "网关", strings.Repeat("x", 1<<20), "GSETASK:20190813145456:01"} {
+	for _, task := range []string{"GSETASK:20190813145456:999", "GSETASK:20190813145456:3", "x", "网关",
+		strings.Repeat("x", 1<<20), "GSETASK:20190813145456:01"} {
 		e := send(t, h, bus+"get_proc_operate_result/", `{`+cred+`,"task_id":"`+task+`"}`)
 		if *e.Code != blueking.CodeNotFound || e.status != 200 {
 			t.Errorf("%.40s: %d", task, *e.Code)
@@ -322,7 +378,8 @@ func TestUnknownTasksLookTheSame(t *testing.T) {
 	}
 
 	for _, task := range []string{`1`, `null`, `""`, `["a"]`} {
-		if e := send(t, h, bus+"get_proc_operate_result/", `{`+cred+`,"task_id":`+task+`}`); *e.Code != blueking.CodeArgument {
+		if e := send(t, h, bus+"get_proc_operate_result/",
+			`{`+cred+`,"task_id":`+task+`}`); *e.Code != blueking.CodeArgument {
 			t.Errorf("%s: %d %s", task, *e.Code, *e.Message)
 		}
 	}
@@ -335,14 +392,18 @@ func TestGroupsRefused(t *testing.T) {
 
 	const full = `"cpu_pool_limit":1,"mem_pool_limit":2,"cpu_pool_weight":0,"mem_pool_weight":1`
 	for g, want := range map[string]string{
-		`null`: "spec.process_group: required, is null", `[]`: "at least one group", `[1]`: "spec.process_group[0]: must be an object",
-		`[{"resource":{` + full + `}}]`: "spec.process_group[0].id: required", `[{"id":"a"}]`: "spec.process_group[0].resource: required",
-		`[{"id":"a","resource":{}}]`: "spec.process_group[0].resource.mem_pool_weight: required",
+		`null`: "spec.process_group: required, is null", `[]`: "at least one group",
+		`[1]`:                           "spec.process_group[0]: must be an object",
+		`[{"resource":{` + full + `}}]`: "spec.process_group[0].id: required",
+		`[{"id":"a"}]`:                  "spec.process_group[0].resource: required",
+		`[{"id":"a","resource":{}}]`:    "spec.process_group[0].resource.mem_pool_weight: required",
 		`[{"id":"a","resource":{"cpu_pool_limit":101,"mem_pool_limit":2,"cpu_pool_weight":0,"mem_pool_weight":2}}]`: "cpu_pool_limit: must be 0 to 100",
-		`[{"id":"a","resource":{` + full + `}},{"id":"a","resource":{` + full + `}}]`:                               `spec.process_group[1].id: "a" is there twice`,
+		`[{"id":"a","resource":{` + full + `}},{"id":"a","resource":{` + full +
+			`}}]`: `spec.process_group[1].id: "a" is there twice`,
 	} {
 		h, plane := newDoor(t)
-		if e := send(t, h, bus+"set_process_group_info/", group(g)); *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
+		if e := send(t, h, bus+"set_process_group_info/", group(g)); *e.Code != blueking.CodeArgument ||
+			!strings.Contains(*e.Message, want) || len(plane.calls) > 0 {
 			t.Errorf("%s: %d %s", g, *e.Code, *e.Message)
 		}
 	}

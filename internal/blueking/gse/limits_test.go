@@ -19,13 +19,15 @@ func TestLimitsAndHealthAreRead(t *testing.T) {
 	}
 
 	spec := plane.calls[0].Items[0].Spec
-	want := gozzard.Resource{CPU: 12.5, Mem: 30, FD: 100, Disk: 1000000, Net: 2000000, Act: gozzard.ActRestart, Samples: 5, Enforce: true}
+	want := gozzard.Resource{CPU: 12.5, Mem: 30, FD: 100, Disk: 1000000, Net: 2000000, Act: gozzard.ActRestart,
+		Samples: 5, Enforce: true}
 	if d := cmp.Diff(want, spec.Resource); d != "" {
 		t.Error(d)
 	}
 
 	policy := gozzard.DefaultPolicy()
-	policy.Kind, policy.CrontabRule, policy.TimeZone, policy.Overlap = gozzard.KindPeriodic, "*/5 * * * *", "Asia/Shanghai", gozzard.OverlapKill
+	policy.Kind, policy.CrontabRule, policy.TimeZone, policy.Overlap = gozzard.KindPeriodic, "*/5 * * * *",
+		"Asia/Shanghai", gozzard.OverlapKill
 	policy.HealthInterval, policy.HealthTimeout, policy.HealthThreshold, policy.HealthRestart = 15, 3, 2, true
 	if d := cmp.Diff(policy, spec.Policy); d != "" {
 		t.Error(d)
@@ -47,7 +49,8 @@ func TestLimitsAndHealthAreChecked(t *testing.T) {
 		`"monitor_policy":{"health_restart":1}`:                   "spec.monitor_policy.health_restart: must be",
 	} {
 		h, plane := newDoor(t)
-		if e := send(t, h, bus+"operate_proc/", operate(`spec={`+id+`,`+spec+`}`)); *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) != 0 {
+		if e := send(t, h, bus+"operate_proc/", operate(`spec={`+id+`,`+spec+
+			`}`)); *e.Code != blueking.CodeArgument || !strings.Contains(*e.Message, want) || len(plane.calls) != 0 {
 			t.Errorf("%s: %d %s, want %s", spec, *e.Code, *e.Message, want)
 		}
 	}

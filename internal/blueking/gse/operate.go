@@ -23,7 +23,8 @@ type taskData struct {
 }
 
 func (s *server) operation(c *blueking.Call, door string, items ...gozzard.Item) *gozzard.Operation {
-	return &gozzard.Operation{Caller: c.Caller, Door: door, Items: items, IdempotencyKey: c.IdempotencyKey, RequestHash: c.Hash}
+	return &gozzard.Operation{Caller: c.Caller, Door: door, Items: items, IdempotencyKey: c.IdempotencyKey,
+		RequestHash: c.Hash}
 }
 
 // submit hands an operation without faults to the plane.
@@ -48,7 +49,8 @@ func (s *server) operateV2(ctx context.Context, c *blueking.Call) (any, error) {
 	return s.submit(ctx, c, doorV2, s.readSingle(c, formV2, mustSpec))
 }
 
-func (s *server) readSingle(c *blueking.Call, f form, readSpec func(strictjson.Value, bool) *gozzard.Spec) gozzard.Item {
+func (s *server) readSingle(c *blueking.Call, f form,
+	readSpec func(strictjson.Value, bool) *gozzard.Spec) gozzard.Item {
 	v := &c.Body
 	m := readMeta(v.Get("meta"), true)
 	n, action, ok := readOpType(v, c.App)
@@ -58,7 +60,8 @@ func (s *server) readSingle(c *blueking.Call, f form, readSpec func(strictjson.V
 	}
 	places := s.readPlaces(v)
 	return gozzard.Item{
-		Action: action, Key: m.key, Labels: m.labels, Spec: readSpec(v.Get("spec"), action.RunsCommand()), Targets: targets(places, f, m.key),
+		Action: action, Key: m.key, Labels: m.labels, Spec: readSpec(v.Get("spec"), action.RunsCommand()),
+		Targets: targets(places, f, m.key),
 	}
 }
 
@@ -132,7 +135,8 @@ func (m *multi) once(v *strictjson.Value, places []place, key gozzard.Key, opTyp
 			m.seen[id] = opType
 			fresh = append(fresh, p)
 		case first != opType:
-			v.Fault("asks for op_type %d of %s on %s, an earlier item for op_type %d", opType, key, p.name(formV2), first)
+			v.Fault("asks for op_type %d of %s on %s, an earlier item for op_type %d", opType, key, p.name(formV2),
+				first)
 		}
 	}
 

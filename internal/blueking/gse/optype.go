@@ -33,7 +33,8 @@ func actionOf(opType int64) (gozzard.Action, bool) {
 }
 
 func unknownOpType(n int64) string {
-	return fmt.Sprintf("%d is no operation (0 start, 1 stop, 2 query, 3 host, 4 unhost, 7 restart, 8 reload, 9 kill)", n)
+	return fmt.Sprintf("%d is no operation (0 start, 1 stop, 2 query, 3 host, 4 unhost, 7 restart, 8 reload, 9 kill)",
+		n)
 }
 
 // readOpType reads a required op_type. ok is false when the number means nothing; ill-typed and missing ones are

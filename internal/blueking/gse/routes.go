@@ -33,7 +33,8 @@ func (s *server) routes() []blueking.Route {
 		{Name: "operate_proc_v2", Families: proc, Access: user, MaxBody: small, Handle: s.operateV2},
 		{Name: "operate_proc_multi", Families: proc, Access: user, MaxBody: large, Handle: s.operateMulti},
 		{Name: "get_proc_operate_result", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.result},
-		{Name: "get_proc_operate_result_v2", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.result},
+		{Name: "get_proc_operate_result_v2", Families: proc, Access: user, MaxBody: small, Read: true,
+			Handle: s.result},
 		{Name: "get_proc_status", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.status},
 		{Name: "get_proc_status_v2", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.status},
 		{Name: "sync_proc_status", Families: proc, Access: user, MaxBody: small, Read: true, Handle: s.sync},
@@ -42,7 +43,8 @@ func (s *server) routes() []blueking.Route {
 		{Name: "upgrade_to_agent_id", Families: proc, Access: user, MaxBody: small, Handle: s.upgrade},
 		{Name: "get_agent_status", Families: bus, Access: user, MaxBody: small, Read: true, Handle: s.agentStatus},
 		{Name: "get_agent_info", Families: bus, Access: user, MaxBody: small, Read: true, Handle: s.agentInfo},
-		{Name: "list_agent_state", Families: cluster, Access: user, MaxBody: small, Read: true, Handle: s.listAgentState},
+		{Name: "list_agent_state", Families: cluster, Access: user, MaxBody: small, Read: true,
+			Handle: s.listAgentState},
 		{Name: "list_agent_info", Families: cluster, Access: user, MaxBody: small, Read: true, Handle: s.listAgentInfo},
 	}
 }

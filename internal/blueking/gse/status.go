@@ -112,7 +112,8 @@ func hostOf(a gozzard.HostAddr) hostData {
 }
 
 func blankRow(key gozzard.Key, message string) procInfo {
-	return procInfo{Meta: procMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{}}, PID: -1, Message: message}
+	return procInfo{Meta: procMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{}}, PID: -1,
+		Message: message}
 }
 
 // liveRow words a row of the live picture. A row of a silent host says so: its numbers are the last known ones.
@@ -138,7 +139,8 @@ func liveRow(r *fleet.Row) procInfo {
 	if r.Stale {
 		silent := "the agent is silent, this is what it reported last"
 		if st.ReportedAt > 0 {
-			silent = fmt.Sprintf("the agent is silent, this is what it reported at %s", time.Unix(st.ReportedAt, 0).UTC().Format(time.RFC3339))
+			silent = fmt.Sprintf("the agent is silent, this is what it reported at %s",
+				time.Unix(st.ReportedAt, 0).UTC().Format(time.RFC3339))
 		}
 		if info.Message != "" {
 			silent += ": " + info.Message

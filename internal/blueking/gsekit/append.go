@@ -69,8 +69,14 @@ func columns() []column {
 		{name: "bk_biz_id", append: number(func(r *topology.Row) int { return r.Biz })},
 		{name: "expression", append: text((*topology.Row).Expression)},
 		{name: "bk_host_innerip", append: func(b []byte, r *topology.Row) []byte { return appendIP(b, r.Host.IP) }},
-		{name: "bk_host_innerip_v6", append: func(b []byte, r *topology.Row) []byte { return appendIP(b, r.Host.IPv6) }},
-		{name: "bk_agent_id", append: func(b []byte, r *topology.Row) []byte { return appendOr(b, string(r.Host.Agent)) }},
+		{name: "bk_host_innerip_v6", append: func(b []byte,
+			r *topology.Row) []byte {
+			return appendIP(b, r.Host.IPv6)
+		}},
+		{name: "bk_agent_id", append: func(b []byte,
+			r *topology.Row) []byte {
+			return appendOr(b, string(r.Host.Agent))
+		}},
 		{name: "bk_cloud_id", append: number(func(r *topology.Row) int { return r.Host.Cloud })},
 		{name: "bk_set_env", append: text(func(r *topology.Row) string { return r.Env.String() })},
 		{name: "bk_set_id", append: number(func(r *topology.Row) int { return r.Set })},
@@ -93,7 +99,10 @@ func columns() []column {
 		{name: "bk_cloud_name", append: func(b []byte, r *topology.Row) []byte { return appendOr(b, r.CloudName) }},
 		{name: "config_templates", append: appendConfigs},
 		{name: "proc_inst_infos", append: appendInstances},
-		{name: "report_time", append: func(b []byte, r *topology.Row) []byte { return strconv.AppendInt(b, r.ReportedAt, 10) }},
+		{name: "report_time", append: func(b []byte,
+			r *topology.Row) []byte {
+			return strconv.AppendInt(b, r.ReportedAt, 10)
+		}},
 		{name: "stale", append: func(b []byte, r *topology.Row) []byte { return strconv.AppendBool(b, r.Stale) }},
 	}
 }

@@ -78,7 +78,10 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 	var fit []topology.ConfigTemplate
 	for _, t := range rec.Business.Templates {
 		name, file := strings.ToLower(t.Name), strings.ToLower(t.FileName)
-		if !slices.ContainsFunc(terms, func(term string) bool { return !strings.Contains(name, term) && !strings.Contains(file, term) }) {
+		if !slices.ContainsFunc(terms, func(term string) bool {
+			return !strings.Contains(name, term) &&
+				!strings.Contains(file, term)
+		}) {
 			fit = append(fit, t)
 		}
 	}
@@ -88,8 +91,10 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 	updated := clock{timeLocal, s.zone}.show(rec.At)
 	for _, t := range fit[min(start, len(fit)):min(start+limit, len(fit))] {
 		out.List = append(out.List, configInfo{
-			ID: t.ID, Biz: r.biz, Name: t.Name, FileName: t.FileName, Path: t.Path, Owner: t.Owner, Group: t.Group, Mode: t.Mode, LineSeparator: "LF",
-			Relations: relations{len(t.Processes), len(t.Templates)}, IsBound: len(t.Processes)+len(t.Templates) > 0, UpdatedAt: updated,
+			ID: t.ID, Biz: r.biz, Name: t.Name, FileName: t.FileName, Path: t.Path, Owner: t.Owner, Group: t.Group,
+			Mode: t.Mode, LineSeparator: "LF",
+			Relations: relations{len(t.Processes), len(t.Templates)}, IsBound: len(t.Processes)+len(t.Templates) > 0,
+			UpdatedAt: updated,
 		})
 	}
 

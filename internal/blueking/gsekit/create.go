@@ -20,7 +20,8 @@ var actions = []struct {
 	word   string
 	action gozzard.Action
 }{
-	{"start", gozzard.ActionStart}, {"stop", gozzard.ActionStop}, {"restart", gozzard.ActionRestart}, {"reload", gozzard.ActionReload},
+	{"start", gozzard.ActionStart}, {"stop", gozzard.ActionStop}, {"restart", gozzard.ActionRestart},
+	{"reload", gozzard.ActionReload},
 	{"force_stop", gozzard.ActionKill}, {"set_auto", gozzard.ActionHost}, {"unset_auto", gozzard.ActionUnhost},
 }
 

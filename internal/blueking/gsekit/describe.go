@@ -35,7 +35,8 @@ func (s *server) describe(caller gozzard.Caller, sel *selection) *expressionScop
 
 	return &expressionScope{
 		Env: c.Env,
-		Set: names(c.Sets, func(q *topology.Query, id int) { q.Sets = []int{id} }, func(r *topology.Row) string { return r.SetName }),
+		Set: names(c.Sets, func(q *topology.Query, id int) { q.Sets = []int{id} },
+			func(r *topology.Row) string { return r.SetName }),
 		Module: names(c.Modules, func(q *topology.Query, id int) { q.Modules = []int{id} },
 			func(r *topology.Row) string { return r.ModuleName }),
 		Service: names(c.Services, func(q *topology.Query, id int) { q.Services = []int{id} },

@@ -67,7 +67,9 @@ func TestDoorsAgree(t *testing.T) {
 					Auto   bool `json:"isauto"`
 				} `json:"proc_infos"`
 			}
-			r.ask("get_proc_status", fmt.Sprintf(`{"meta":{"namespace":%q,"name":%q},"hosts":[{"ip":%q,"bk_cloud_id":0}]}`, key.Namespace, key.Name, sim.Addr(0, in.host).IP), &status)
+			r.ask("get_proc_status",
+				fmt.Sprintf(`{"meta":{"namespace":%q,"name":%q},"hosts":[{"ip":%q,"bk_cloud_id":0}]}`, key.Namespace,
+					key.Name, sim.Addr(0, in.host).IP), &status)
 			gse, kit := status.Infos[0], rows[in.process].Insts[in.local-1]
 			runs := len(r.hosts[in.host].Live(key)) > 0
 			if gse.Status != kit.Status || gse.Auto != kit.Auto || runs != (kit.Status == 1) {
@@ -79,7 +81,8 @@ func TestDoorsAgree(t *testing.T) {
 	}
 
 	words := []string{"start", "start", "stop", "restart", "reload", "force_stop", "set_auto", "unset_auto"}
-	ops := map[string]int{"start": 0, "stop": 1, "set_auto": 3, "unset_auto": 4, "restart": 7, "reload": 8, "force_stop": 9}
+	ops := map[string]int{"start": 0, "stop": 1, "set_auto": 3, "unset_auto": 4, "restart": 7, "reload": 8,
+		"force_stop": 9}
 	for range rounds {
 		word := words[rnd.IntN(len(words))]
 		chosen := map[int]bool{}
@@ -101,9 +104,10 @@ func TestDoorsAgree(t *testing.T) {
 			for _, in := range all {
 				if chosen[in.process] {
 					key := topology.Key(2, alias[in.process], in.local)
-					items = append(items, fmt.Sprintf(`{"meta":{"namespace":%q,"name":%q},"op_type":%d,"hosts":[{"ip":%q,"bk_cloud_id":0}],"spec":{"identity":{"proc_name":%q,"setup_path":"/srv",`+
-						`"pid_path":"/run/x.pid","user":"root"},"control":{"start_cmd":"ok","stop_cmd":"ok","restart_cmd":"ok","reload_cmd":"ok","kill_cmd":"ok"},"monitor_policy":{"start_check_secs":0}}}`,
-						key.Namespace, key.Name, ops[word], sim.Addr(0, in.host).IP, alias[in.process]))
+					items = append(items,
+						fmt.Sprintf(`{"meta":{"namespace":%q,"name":%q},"op_type":%d,"hosts":[{"ip":%q,"bk_cloud_id":0}],"spec":{"identity":{"proc_name":%q,"setup_path":"/srv",`+
+							`"pid_path":"/run/x.pid","user":"root"},"control":{"start_cmd":"ok","stop_cmd":"ok","restart_cmd":"ok","reload_cmd":"ok","kill_cmd":"ok"},"monitor_policy":{"start_check_secs":0}}}`,
+							key.Namespace, key.Name, ops[word], sim.Addr(0, in.host).IP, alias[in.process]))
 				}
 			}
 			if len(items) > 0 {

@@ -50,12 +50,16 @@ func (d timeless) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func someJobs() []record.Job {
 	at := time.Date(2020, 12, 3, 2, 12, 36, 80806000, time.UTC)
 	return []record.Job{
-		{ID: 160, Biz: 2, Action: gozzard.ActionKill, Caller: gozzard.Caller{App: "admin", User: "cli"}, Expression: "*.*.*.*.*", Granularity: record.ByHost,
+		{ID: 160, Biz: 2, Action: gozzard.ActionKill, Caller: gozzard.Caller{App: "admin", User: "cli"},
+			Expression: "*.*.*.*.*", Granularity: record.ByHost,
 			State: record.JobRunning, Started: at.Add(time.Hour)},
-		{ID: 159, Biz: 2, Action: gozzard.ActionStop, Caller: gozzard.Caller{App: "bk_sops", User: "bob"}, Expression: "nothing.*.*.*.*", Granularity: record.ByBusiness,
+		{ID: 159, Biz: 2, Action: gozzard.ActionStop, Caller: gozzard.Caller{App: "bk_sops", User: "bob"},
+			Expression: "nothing.*.*.*.*", Granularity: record.ByBusiness,
 			Request: []byte(`{"scope":{"bk_set_env":"3","is_expression":true},"expression_scope":{"bk_set_env":"3","bk_set_name":"nothing"}}`),
-			State:   record.JobFailed, Reason: record.ReasonNothing, Started: at.Add(time.Minute), Ended: at.Add(time.Minute)},
-		{ID: 158, Biz: 2, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "bk_sops", User: "admin"}, Expression: "管控平台.*.*.*.*", Granularity: record.ByBusiness,
+			State:   record.JobFailed, Reason: record.ReasonNothing, Started: at.Add(time.Minute),
+			Ended: at.Add(time.Minute)},
+		{ID: 158, Biz: 2, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "bk_sops", User: "admin"},
+			Expression: "管控平台.*.*.*.*", Granularity: record.ByBusiness,
 			Request: []byte(`{"scope":{"bk_set_env":"3","bk_set_ids":[5]},"expression_scope":{"bk_set_env":"3","bk_set_name":"管控平台"}}`),
 			State:   record.JobFailed, Started: at, Ended: at.Add(2*time.Minute + 5*time.Second)},
 		{ID: 157, Biz: 3, Action: gozzard.ActionStart, State: record.JobSucceeded, Started: at, Ended: at},
@@ -69,7 +73,8 @@ func someTasks() []record.JobTask {
 	at := time.Date(2020, 12, 3, 2, 12, 37, 0, time.UTC)
 	info := []byte(`{"set":{"bk_set_id":5,"bk_set_env":"3","bk_set_name":"管控平台"},"host":{"bk_cloud_id":0,"bk_host_innerip":"127.0.0.1","bk_host_innerip_v6":"","bk_agent_id":""}}`)
 	task := func(id int64, process int, state record.JobState) record.JobTask {
-		return record.JobTask{ID: id, Job: 158, Biz: 2, Process: process, Name: "gse_agent", Set: 5, Module: 21, Local: 1, Inst: 1,
+		return record.JobTask{ID: id, Job: 158, Biz: 2, Process: process, Name: "gse_agent", Set: 5, Module: 21,
+			Local: 1, Inst: 1,
 			Key: topology.Key(2, "gse_agent", 1), State: state, Info: info}
 	}
 
@@ -79,7 +84,8 @@ func someTasks() []record.JobTask {
 		return t
 	}
 
-	done, going, ignored := task(401, 46, record.JobSucceeded), task(402, 46, record.JobRunning), failed(403, record.ReasonVerdict, gozzard.CodeNotRunning, "no need to stop")
+	done, going, ignored := task(401, 46, record.JobSucceeded), task(402, 46, record.JobRunning),
+		failed(403, record.ReasonVerdict, gozzard.CodeNotRunning, "no need to stop")
 	done.Task, done.Started, done.Ended = taskID, at, at.Add(time.Second)
 	going.Task, going.Started = taskID, at
 	ignored.State, ignored.Reason, ignored.Code = record.JobIgnored, "", ""

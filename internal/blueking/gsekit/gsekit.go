@@ -18,7 +18,8 @@ type Plane interface {
 	Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error)
 	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
-	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error)
+	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults,
+		error)
 }
 
 // Jobs is what this door needs of the rollouts.
@@ -73,9 +74,11 @@ func New(o Options) *blueking.Handler {
 		o.Flush = func(context.Context, gozzard.Caller, int) error { return nil }
 	}
 
-	s := &server{plane: o.Plane, jobs: o.Jobs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait, zone: o.Zone}
+	s := &server{plane: o.Plane, jobs: o.Jobs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait,
+		zone: o.Zone}
 	return blueking.New(blueking.Door{
-		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth, Log: o.Log, Observe: o.Observe,
+		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth,
+		Log: o.Log, Observe: o.Observe,
 	})
 }
 

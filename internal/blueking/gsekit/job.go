@@ -64,8 +64,9 @@ func (l language) job(j *record.Job, c clock) jobInfo {
 	}
 
 	info := jobInfo{
-		ID: j.ID, Biz: j.Biz, Expression: j.Expression, Scope: kept(asked.Scope), ExpressionScope: kept(asked.ExpressionScope),
-		Object: objectProcess, Action: wordOf(j.Action), Status: j.State, CreatedBy: j.Caller.User, IsReady: true,
+		ID: j.ID, Biz: j.Biz, Expression: j.Expression, Scope: kept(asked.Scope),
+		ExpressionScope: kept(asked.ExpressionScope),
+		Object:          objectProcess, Action: wordOf(j.Action), Status: j.State, CreatedBy: j.Caller.User, IsReady: true,
 		StartTime: c.show(j.Started), EndTime: c.show(j.Ended), Granularity: j.Granularity, AppCode: j.Caller.App,
 	}
 	switch j.Reason {
@@ -109,7 +110,8 @@ type counter struct {
 }
 
 func count(m map[record.JobState]int) counter {
-	return counter{m[record.JobPending], m[record.JobRunning], m[record.JobSucceeded], m[record.JobFailed], m[record.JobIgnored]}
+	return counter{m[record.JobPending], m[record.JobRunning], m[record.JobSucceeded], m[record.JobFailed],
+		m[record.JobIgnored]}
 }
 
 func (c counter) total() int { return c.Pending + c.Running + c.Succeeded + c.Failed + c.Ignored }
@@ -182,7 +184,8 @@ func (s *server) jobList(ctx context.Context, r *request) (any, error) {
 
 // ordered reads one page of jobs. The record has them by their start, the newest first; by their end they are
 // sorted here.
-func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f record.JobFilter, order string, start, limit int) (int, []record.Job, error) {
+func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f record.JobFilter, order string, start,
+	limit int) (int, []record.Job, error) {
 	switch order {
 	case "start_time":
 		f.Limit = 1 // only the count
@@ -267,7 +270,8 @@ func moment(zone *time.Location) kindOf[time.Time] {
 	return func(l language, v *strictjson.Value) (time.Time, string) {
 		s, _ := text(l, v)
 		layouts := []string{
-			timeLocal, "2006-01-02 15:04:05Z07:00", time.RFC3339, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", time.DateOnly,
+			timeLocal, "2006-01-02 15:04:05Z07:00", time.RFC3339, time.DateTime, "2006-01-02T15:04:05",
+			"2006-01-02 15:04", time.DateOnly,
 		}
 		for _, layout := range layouts {
 			if t, err := time.ParseInLocation(layout, s, zone); err == nil {

@@ -16,7 +16,8 @@ import (
 // TestActions has every row of the contract's table of actions (4.3): the word is taken by both calls and told again.
 func TestActions(t *testing.T) {
 	for word, action := range map[string]gozzard.Action{
-		"start": gozzard.ActionStart, "stop": gozzard.ActionStop, "restart": gozzard.ActionRestart, "reload": gozzard.ActionReload,
+		"start": gozzard.ActionStart, "stop": gozzard.ActionStop, "restart": gozzard.ActionRestart,
+		"reload":     gozzard.ActionReload,
 		"force_stop": gozzard.ActionKill, "set_auto": gozzard.ActionHost, "unset_auto": gozzard.ActionUnhost,
 	} {
 		r := newRig(t)
@@ -25,12 +26,14 @@ func TestActions(t *testing.T) {
 			"/api/2/process/operate_process/": `{"op_type":"` + word + `","scope":{}}`,
 		} {
 			r.jobs.last = record.JobRequest{}
-			if e := r.post(t, path, body); *e.Code != 0 || string(e.Data) != `{"job_id":158}` || r.jobs.last.Action != action {
+			if e := r.post(t, path, body); *e.Code != 0 || string(e.Data) != `{"job_id":158}` ||
+				r.jobs.last.Action != action {
 				t.Errorf("%s at %s: %d %s, %v", word, path, *e.Code, e.Data, r.jobs.last.Action)
 			}
 		}
 		r.jobs.list = []record.Job{{ID: 1, Biz: 2, Action: action}}
-		if e := r.do(t, http.MethodGet, "/api/2/job/1/", ""); !strings.Contains(string(e.Data), `"job_action":"`+word+`"`) {
+		if e := r.do(t, http.MethodGet, "/api/2/job/1/", ""); !strings.Contains(string(e.Data),
+			`"job_action":"`+word+`"`) {
 			t.Errorf("%s: %s", word, e.Data)
 		}
 	}
@@ -52,26 +55,42 @@ func TestVerdicts(t *testing.T) {
 		{"0", record.JobSucceeded, "", "", gozzard.ActionStart, 0, "", true, 0},
 		{"115", record.JobRunning, "", "", gozzard.ActionStart, 2, "", true, 0},
 		{"waiting", record.JobPending, "", "", gozzard.ActionStart, 1, "", true, 0},
-		{"117", record.JobFailed, record.ReasonVerdict, gozzard.CodeUnreachable, gozzard.ActionStart, 117, "[GSE_ERROR-117]: the agent is abnormal or does not exist (detail: why)", true, 0},
-		{"117 late", record.JobFailed, record.ReasonVerdict, gozzard.CodeExpired, gozzard.ActionStart, 117, "[GSE_ERROR-117]: ", true, 0},
-		{"828", record.JobFailed, record.ReasonVerdict, gozzard.CodeAlreadyRunning, gozzard.ActionStart, 828, "[GSE_ERROR-828]: the process runs already, there is no need to start it (detail: why)", true, 0},
+		{"117", record.JobFailed, record.ReasonVerdict, gozzard.CodeUnreachable, gozzard.ActionStart, 117,
+			"[GSE_ERROR-117]: the agent is abnormal or does not exist (detail: why)", true, 0},
+		{"117 late", record.JobFailed, record.ReasonVerdict, gozzard.CodeExpired, gozzard.ActionStart, 117,
+			"[GSE_ERROR-117]: ", true, 0},
+		{"828", record.JobFailed, record.ReasonVerdict, gozzard.CodeAlreadyRunning, gozzard.ActionStart, 828,
+			"[GSE_ERROR-828]: the process runs already, there is no need to start it (detail: why)", true, 0},
 		{"829 on stop", record.JobIgnored, "", "", gozzard.ActionStop, 4, "[GSE_ERROR-829]: ", true, 0},
-		{"829 on force_stop", record.JobFailed, record.ReasonVerdict, gozzard.CodeNotRunning, gozzard.ActionKill, 829, "[GSE_ERROR-829]: ", true, 0},
-		{"832", record.JobFailed, record.ReasonVerdict, gozzard.CodeUnknownAction, gozzard.ActionStart, 832, "[GSE_ERROR-832]: illegal kind of operation", true, 0},
-		{"836", record.JobFailed, record.ReasonVerdict, gozzard.CodeCheckFailed, gozzard.ActionStart, 836, "[GSE_ERROR-836]: start failed, the process does not run", true, 0},
-		{"836 on stop", record.JobFailed, record.ReasonVerdict, gozzard.CodeCheckFailed, gozzard.ActionStop, 836, "[GSE_ERROR-836]: stop failed, the process still runs", true, 0},
-		{"850", record.JobFailed, record.ReasonVerdict, gozzard.CodeAlreadyRegistered, gozzard.ActionHost, 850, "[GSE_ERROR-850]: failed, see the code and the message", true, 0},
-		{"65535", record.JobFailed, record.ReasonVerdict, gozzard.CodeCommandFailed, gozzard.ActionStart, 65535, "[GSE_ERROR-65535]: the command failed (detail: why)", true, 0},
-		{"other", record.JobFailed, record.ReasonVerdict, gozzard.CodeRefused, gozzard.ActionStart, 65535, "[GSE_ERROR-65535]: ", true, 0},
-		{"missing", record.JobFailed, record.ReasonMissing, "", gozzard.ActionStart, 4104002, "[4104002] required attributes of the process are empty: why", false, 2},
-		{"earlier", record.JobFailed, record.ReasonEarlier, "", gozzard.ActionStart, 4103003, "[4103003] an earlier priority failed, this task was not run: why", true, 0},
-		{"timeout", record.JobFailed, record.ReasonTimeout, "", gozzard.ActionStart, 4103001, "[4103001] timed out: why", true, 2},
-		{"refused", record.JobFailed, record.ReasonRefused, "", gozzard.ActionStart, 4103002, "[4103002] the operation was not accepted: why", true, 0},
-		{"internal", record.JobFailed, record.ReasonInternal, "", gozzard.ActionStart, -1, "[-1] other error: why", true, 0},
+		{"829 on force_stop", record.JobFailed, record.ReasonVerdict, gozzard.CodeNotRunning, gozzard.ActionKill, 829,
+			"[GSE_ERROR-829]: ", true, 0},
+		{"832", record.JobFailed, record.ReasonVerdict, gozzard.CodeUnknownAction, gozzard.ActionStart, 832,
+			"[GSE_ERROR-832]: illegal kind of operation", true, 0},
+		{"836", record.JobFailed, record.ReasonVerdict, gozzard.CodeCheckFailed, gozzard.ActionStart, 836,
+			"[GSE_ERROR-836]: start failed, the process does not run", true, 0},
+		{"836 on stop", record.JobFailed, record.ReasonVerdict, gozzard.CodeCheckFailed, gozzard.ActionStop, 836,
+			"[GSE_ERROR-836]: stop failed, the process still runs", true, 0},
+		{"850", record.JobFailed, record.ReasonVerdict, gozzard.CodeAlreadyRegistered, gozzard.ActionHost, 850,
+			"[GSE_ERROR-850]: failed, see the code and the message", true, 0},
+		{"65535", record.JobFailed, record.ReasonVerdict, gozzard.CodeCommandFailed, gozzard.ActionStart, 65535,
+			"[GSE_ERROR-65535]: the command failed (detail: why)", true, 0},
+		{"other", record.JobFailed, record.ReasonVerdict, gozzard.CodeRefused, gozzard.ActionStart, 65535,
+			"[GSE_ERROR-65535]: ", true, 0},
+		{"missing", record.JobFailed, record.ReasonMissing, "", gozzard.ActionStart, 4104002,
+			"[4104002] required attributes of the process are empty: why", false, 2},
+		{"earlier", record.JobFailed, record.ReasonEarlier, "", gozzard.ActionStart, 4103003,
+			"[4103003] an earlier priority failed, this task was not run: why", true, 0},
+		{"timeout", record.JobFailed, record.ReasonTimeout, "", gozzard.ActionStart, 4103001,
+			"[4103001] timed out: why", true, 2},
+		{"refused", record.JobFailed, record.ReasonRefused, "", gozzard.ActionStart, 4103002,
+			"[4103002] the operation was not accepted: why", true, 0},
+		{"internal", record.JobFailed, record.ReasonInternal, "", gozzard.ActionStart, -1, "[-1] other error: why",
+			true, 0},
 	} {
 		r := newRig(t)
 		r.jobs.list = []record.Job{{ID: 1, Biz: 2, Action: c.action, Started: time.Unix(1e9, 0)}}
-		r.jobs.tasks = map[int64][]record.JobTask{1: {{ID: 5, Job: 1, Biz: 2, State: c.state, Reason: c.reason, Code: c.code, Message: "why"}}}
+		r.jobs.tasks = map[int64][]record.JobTask{1: {{ID: 5, Job: 1, Biz: 2, State: c.state, Reason: c.reason,
+			Code: c.code, Message: "why"}}}
 		e := r.post(t, "/api/2/job/1/job_status", ``, "Blueking-Language", "en")
 		var status struct {
 			Tasks []struct {
@@ -88,7 +107,8 @@ func TestVerdicts(t *testing.T) {
 			t.Fatalf("%s: %v %s", c.name, err, e.Data)
 		}
 		got := status.Tasks[0]
-		if got.ErrCode != c.errCode || !strings.HasPrefix(got.Extra.Reason, c.says) || (c.says == "") != (got.Extra.Reason == "") ||
+		if got.ErrCode != c.errCode || !strings.HasPrefix(got.Extra.Reason, c.says) ||
+			(c.says == "") != (got.Extra.Reason == "") ||
 			got.Extra.Retryable != c.retryable || len(got.Extra.Solutions) != c.hints || got.StartTime == nil {
 			t.Errorf("%s: %+v", c.name, got)
 		}
@@ -113,7 +133,8 @@ func TestScopeAsExpression(t *testing.T) {
 		`{"bk_process_names":["b","a","01","02"]}`:              "*.*.*.[01,02,a,b].*",
 		`{"bk_set_env":"1","bk_set_ids":[7]}`:                   "测试集群.*.*.*.*",
 		`{"bk_set_env":"0","bk_module_ids":[41,31,22,"21",99]}`: "*.[gse_agent,gse_data,web].*.*.*",
-		`{"bk_process_ids":[` + many(500) + `]}`:                "*.*.*.*.[" + strings.Join(sorted(many(500))[:100], ",") + ",…]",
+		`{"bk_process_ids":[` + many(500) + `]}`: "*.*.*.*.[" +
+			strings.Join(sorted(many(500))[:100], ",") + ",…]",
 	} {
 		r := newRig(t)
 		r.post(t, "/api/2/job", `{"job_object":"process","job_action":"start","scope":`+scope+`}`)
@@ -141,7 +162,8 @@ func sorted(list string) []string {
 // TestWhatAJobKeeps: request and picture are what job_status shows later.
 func TestWhatAJobKeeps(t *testing.T) {
 	r := newRig(t)
-	r.post(t, "/api/2/job", `{"job_object":"process","job_action":"start","expression_scope":{"bk_set_env":3,"bk_process_id":46}}`)
+	r.post(t, "/api/2/job",
+		`{"job_object":"process","job_action":"start","expression_scope":{"bk_set_env":3,"bk_process_id":46}}`)
 	const want = `{"scope":{"bk_set_env":"3","is_expression":true},"expression_scope":{"bk_set_env":"3","bk_set_name":"*","bk_module_name":"*","service_instance_name":"*","bk_process_name":"*","bk_process_id":"46"}}`
 	if got := string(r.jobs.last.Raw); got != want {
 		t.Errorf("%s", got)
@@ -199,7 +221,8 @@ type jobPage struct {
 }
 
 func TestJobFiltersThatNothingFits(t *testing.T) {
-	for _, query := range []string{"?job_object=configfile", "?job_action=generate", "?job_action__in=release,diff", "?id=x", "?id__in=x,y"} {
+	for _, query := range []string{"?job_object=configfile", "?job_action=generate", "?job_action__in=release,diff",
+		"?id=x", "?id__in=x,y"} {
 		r := newRig(t)
 		e := r.do(t, http.MethodGet, "/api/2/job/"+query, "")
 		if string(e.Data) != `{"count":0,"list":[]}` || len(r.jobs.calls) > 0 {
@@ -212,7 +235,8 @@ func TestJobFiltersThatNothingFits(t *testing.T) {
 		"?pagesize=1001":             "Pagesize(pagesize): 1.",
 		"?page=0":                    "Page(page): 1.",
 	} {
-		if e := newRig(t).do(t, http.MethodGet, "/api/2/job/"+query, ""); *e.Code != invalid || !strings.Contains(*e.Message, says) {
+		if e := newRig(t).do(t, http.MethodGet, "/api/2/job/"+query, ""); *e.Code != invalid ||
+			!strings.Contains(*e.Message, says) {
 			t.Errorf("%s: %d %s", query, *e.Code, *e.Message)
 		}
 	}
@@ -229,7 +253,8 @@ func TestRetryRefused(t *testing.T) {
 	} {
 		r := newRig(t)
 		r.jobs.err = c.err
-		if e := r.post(t, "/api/2/job/158/retry", `{"job_task_id_list":[7]}`); *e.Code != c.code || !strings.Contains(*e.Message, c.says) {
+		if e := r.post(t, "/api/2/job/158/retry", `{"job_task_id_list":[7]}`); *e.Code != c.code ||
+			!strings.Contains(*e.Message, c.says) {
 			t.Errorf("%d %s", *e.Code, *e.Message)
 		}
 	}

@@ -23,10 +23,13 @@ func languageOf(r *http.Request) language {
 	if tag == "" {
 		tag = r.Header.Get("Accept-Language")
 	}
+
 	tag, _, _ = strings.Cut(strings.TrimSpace(tag), ",")
-	if len(tag) >= 2 && strings.EqualFold(tag[:2], "en") && (len(tag) == 2 || strings.ContainsRune("-_; ", rune(tag[2]))) {
+	if len(tag) >= 2 && strings.EqualFold(tag[:2], "en") &&
+		(len(tag) == 2 || strings.ContainsRune("-_; ", rune(tag[2]))) {
 		return english
 	}
+
 	return chinese
 }
 
@@ -87,20 +90,22 @@ const (
 
 // phrases is everything this door says, in both languages. Expressions have one: see expressionFault.
 var phrases = [...][2]string{
-	sayRequired:        {"该字段必填。", "This field is required."},
-	sayNull:            {"该字段不能为 null。", "This field may not be null."},
-	sayBlank:           {"该字段不能为空白。", "This field may not be blank."},
-	sayWantInt:         {"应为整数，实际为 %s。", "A whole number is expected, not %s."},
-	sayRange:           {"应在 %d 至 %d 之间，实际为 %s。", "A number from %d to %d is expected, not %s."},
-	sayWantBool:        {"应为布尔值，实际为 %s。", "A boolean is expected, not %s."},
-	sayWantString:      {"应为字符串，实际为 %s。", "A string is expected, not %s."},
-	sayWantList:        {"应为列表，实际为 %s。", "A list is expected, not %s."},
-	sayWantObject:      {"应为对象，实际为 %s。", "An object is expected, not %s."},
-	sayWantTime:        {"应为时间（如 2006-01-02 15:04:05），实际为 %s。", "A time such as 2006-01-02 15:04:05 is expected, not %s."},
-	sayChoice:          {"“%s” 不是合法选项。", "“%s” is not a valid choice."},
-	sayTooMany:         {"有 %d 项，最多允许 %d 项。", "There are %d items, at most %d are allowed."},
-	sayNoOrder:         {"不支持按 id 排序，请使用 bk_process_id。", "Ordering by id is not supported, use bk_process_id."},
-	sayAtLeastOne:      {"scope, expression_scope required at least one.", "scope, expression_scope required at least one."},
+	sayRequired:   {"该字段必填。", "This field is required."},
+	sayNull:       {"该字段不能为 null。", "This field may not be null."},
+	sayBlank:      {"该字段不能为空白。", "This field may not be blank."},
+	sayWantInt:    {"应为整数，实际为 %s。", "A whole number is expected, not %s."},
+	sayRange:      {"应在 %d 至 %d 之间，实际为 %s。", "A number from %d to %d is expected, not %s."},
+	sayWantBool:   {"应为布尔值，实际为 %s。", "A boolean is expected, not %s."},
+	sayWantString: {"应为字符串，实际为 %s。", "A string is expected, not %s."},
+	sayWantList:   {"应为列表，实际为 %s。", "A list is expected, not %s."},
+	sayWantObject: {"应为对象，实际为 %s。", "An object is expected, not %s."},
+	sayWantTime: {"应为时间（如 2006-01-02 15:04:05），实际为 %s。",
+		"A time such as 2006-01-02 15:04:05 is expected, not %s."},
+	sayChoice:  {"“%s” 不是合法选项。", "“%s” is not a valid choice."},
+	sayTooMany: {"有 %d 项，最多允许 %d 项。", "There are %d items, at most %d are allowed."},
+	sayNoOrder: {"不支持按 id 排序，请使用 bk_process_id。", "Ordering by id is not supported, use bk_process_id."},
+	sayAtLeastOne: {"scope, expression_scope required at least one.",
+		"scope, expression_scope required at least one."},
 	sayTooManyPatterns: {"表达式展开后超过 %d 项。", "The expression stands for more than %d patterns."},
 	sayInternal:        {"系统异常，请凭 request_id 联系管理员查看日志", "internal error, the log has it under this request id"},
 	sayConfigJob: {
@@ -136,9 +141,10 @@ var phrases = [...][2]string{
 	sayMissing:  {"进程必填属性为空", "required attributes of the process are empty"},
 
 	sayHintAttribute: {"请在进程属性中补全缺少的属性，然后同步", "fill in the missing attributes of the process, then sync"},
-	sayHintTemplate:  {"若进程来自服务模板，请在 CMDB 服务模板中补全后同步到服务实例", "if it comes from a service template, fill them in there and sync the service instances"},
-	sayHintScript:    {"请检查启停脚本能否在超时时间内退出", "check that the script ends in time"},
-	sayHintAdmin:     {"若脚本正常，请联系管理员", "if the script is right, ask an administrator"},
+	sayHintTemplate: {"若进程来自服务模板，请在 CMDB 服务模板中补全后同步到服务实例",
+		"if it comes from a service template, fill them in there and sync the service instances"},
+	sayHintScript: {"请检查启停脚本能否在超时时间内退出", "check that the script ends in time"},
+	sayHintAdmin:  {"若脚本正常，请联系管理员", "if the script is right, ask an administrator"},
 }
 
 func (l language) say(p phrase, args ...any) string {

@@ -66,16 +66,22 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 		}
 	}
 
-	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{Log: log, Fatal: func(err error) { t.Error(err) }})
+	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(t.TempDir(), "gozzard.db"),
+		sqlstore.Options{Log: log, Fatal: func(err error) { t.Error(err) }})
+
 	must(err)
 	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: joinSecret, Log: log})
 	must(err)
 	send := &sender{}
-	r.plane, err = control.New(ctx, control.Options{Store: store, Topology: store, Dispatch: send, Live: fleet.New(), Log: log})
+	r.plane, err = control.New(ctx, control.Options{Store: store, Topology: store, Dispatch: send, Live: fleet.New(),
+		Log: log})
 	must(err)
 	send.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker, Receive: r.plane.Receive, Log: log})
 	must(err)
-	runner := waves.New(waves.Options{Store: store, Plane: r.plane, Log: log, Rights: func(gozzard.Caller) *gozzard.Rights { return everybody.Rights }})
+
+	runner := waves.New(waves.Options{Store: store, Plane: r.plane, Log: log,
+		Rights: func(gozzard.Caller) *gozzard.Rights { return everybody.Rights }})
+
 	for _, run := range []func(context.Context) error{r.plane.Run, send.hub.Run, runner.Run} {
 		r.wg.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
@@ -115,8 +121,10 @@ func (r *real) addHost() *sim.Host {
 	addr, id := sim.Addr(0, i), gozzard.AgentID(fmt.Sprintf("real-%d", i))
 	log := slog.New(slog.DiscardHandler)
 	a, err := agent.New(agent.Options{
-		Dir: filepath.Join(r.t.TempDir(), string(id)), Host: host, Log: log, Fatal: func(err error) { r.t.Error(err) }, SampleEvery: time.Minute, Simulated: true,
-		Info: gozzard.HostInfo{Agent: id, Addrs: []gozzard.HostAddr{addr}, OS: "linux", Version: "test", BootID: "test", StartedAt: time.Now().Unix(), CPUs: 1, MemBytes: 1 << 30},
+		Dir: filepath.Join(r.t.TempDir(), string(id)), Host: host, Log: log,
+		Fatal: func(err error) { r.t.Error(err) }, SampleEvery: time.Minute, Simulated: true,
+		Info: gozzard.HostInfo{Agent: id, Addrs: []gozzard.HostAddr{addr}, OS: "linux", Version: "test",
+			BootID: "test", StartedAt: time.Now().Unix(), CPUs: 1, MemBytes: 1 << 30},
 	})
 
 	if err != nil {
@@ -124,7 +132,8 @@ func (r *real) addHost() *sim.Host {
 	}
 
 	link, err := nats.NewLink(nats.LinkOptions{
-		URL: r.broker.Addr(), Agent: id, Secret: joinSecret, Log: log, Command: a.Receive, Up: a.Connected, Down: a.Disconnected,
+		URL: r.broker.Addr(), Agent: id, Secret: joinSecret, Log: log, Command: a.Receive, Up: a.Connected,
+		Down: a.Disconnected,
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -248,7 +257,8 @@ func (v jobView) codes() map[int]int {
 // line is a process of a document with all attributes; later ones win.
 func line(id int, name string, attributes ...string) string {
 	has := map[string]string{
-		"user": "root", "work_path": "/srv", "pid_file": "/run/x.pid", "start_cmd": "ok", "stop_cmd": "ok", "restart_cmd": "ok", "reload_cmd": "ok",
+		"user": "root", "work_path": "/srv", "pid_file": "/run/x.pid", "start_cmd": "ok", "stop_cmd": "ok",
+		"restart_cmd": "ok", "reload_cmd": "ok",
 		"face_stop_cmd": "ok", "timeout": "10", "start_check_secs": "1",
 	}
 	for _, a := range attributes {
@@ -268,7 +278,8 @@ func line(id int, name string, attributes ...string) string {
 
 // place is a service instance on the n-th host with its processes.
 func place(id, n int, lines ...string) string {
-	return fmt.Sprintf("{id: %d, name: svc-%d, host: {ip: %s, cloud: 0}, processes: [%s]}", id, id, sim.Addr(0, n).IP, strings.Join(lines, ", "))
+	return fmt.Sprintf("{id: %d, name: svc-%d, host: {ip: %s, cloud: 0}, processes: [%s]}", id, id, sim.Addr(0, n).IP,
+		strings.Join(lines, ", "))
 }
 
 func module(places ...string) string {
@@ -375,7 +386,8 @@ func TestActionsOnAFleet(t *testing.T) {
 	for _, action := range []string{"start", "stop", "restart", "reload", "force_stop", "set_auto"} {
 		v := r.run(action, 50)
 		expect(v, "failed", map[int]int{50: 4104002})
-		if task := v.Tasks[0]; task.Extra.Retryable || !strings.Contains(task.Extra.Reason, "user") || !strings.HasPrefix(task.Extra.Reason, "[4104002] ") {
+		if task := v.Tasks[0]; task.Extra.Retryable || !strings.Contains(task.Extra.Reason, "user") ||
+			!strings.HasPrefix(task.Extra.Reason, "[4104002] ") {
 			t.Fatalf("%s: %+v", action, task)
 		}
 	}
@@ -417,11 +429,13 @@ func TestRolloutByExpression(t *testing.T) {
 	var places []string
 	for n := range 3 {
 		id := 10 * (n + 1)
-		places = append(places, place(n+1, n, line(id+1, "db", "priority=1"), line(id+2, "app", "priority=2"), line(id+3, "cache", "priority=2")))
+		places = append(places, place(n+1, n, line(id+1, "db", "priority=1"), line(id+2, "app", "priority=2"),
+			line(id+3, "cache", "priority=2")))
 	}
 
 	r := newReal(t, module(places...), 2, gsekit.Options{Granularity: record.ByHost})
-	e := r.post(t, "/api/2/job/", `{"job_object":"process","job_action":"start","expression_scope":{"bk_set_env":3,"bk_set_name":"set[1-9]","bk_process_name":"[db, app]"}}`)
+	e := r.post(t, "/api/2/job/",
+		`{"job_object":"process","job_action":"start","expression_scope":{"bk_set_env":3,"bk_set_name":"set[1-9]","bk_process_name":"[db, app]"}}`)
 	var made struct {
 		ID int64 `json:"job_id"`
 	}
@@ -430,7 +444,8 @@ func TestRolloutByExpression(t *testing.T) {
 	}
 
 	v := r.await(made.ID)
-	if want := map[int]int{11: 0, 12: 0, 21: 0, 22: 0, 31: 117, 32: 4103003}; v.Info.Status != "failed" || fmt.Sprint(v.codes()) != fmt.Sprint(want) ||
+	if want := map[int]int{11: 0, 12: 0, 21: 0, 22: 0, 31: 117, 32: 4103003}; v.Info.Status != "failed" ||
+		fmt.Sprint(v.codes()) != fmt.Sprint(want) ||
 		v.Info.Expression != "set[1-9].*.*.[db, app].*" {
 		t.Fatalf("%+v", v)
 	}
@@ -471,7 +486,8 @@ func TestRolloutByExpression(t *testing.T) {
 	if n := strings.Count(string(ips.Data), `"bk_host_innerip":"127.1.1.`); n != 3 {
 		t.Fatalf("%s", ips.Data)
 	}
-	if e = r.do(t, http.MethodGet, "/api/2/meta/access_overview/", ""); string(e.Data) != `{"process":true,"configfile":false,"is_access":true}` {
+	if e = r.do(t, http.MethodGet, "/api/2/meta/access_overview/",
+		""); string(e.Data) != `{"process":true,"configfile":false,"is_access":true}` {
 		t.Fatalf("%s", e.Data)
 	}
 

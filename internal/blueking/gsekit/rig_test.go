@@ -96,14 +96,16 @@ func (p *plane) Business(_ context.Context, _ gozzard.Caller, biz int) (record.B
 	return p.rec, p.err
 }
 
-func (p *plane) TopologyItems(_ context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error) {
+func (p *plane) TopologyItems(_ context.Context, biz int, rows []topology.Row,
+	a gozzard.Action) ([]record.TopologyItem, error) {
 	var out []record.TopologyItem
 	for i := range rows {
 		for j, in := range rows[i].Instances {
 			key := topology.Key(biz, rows[i].Name, in.Local)
 			addr := rows[i].Host.Addr()
 			out = append(out, record.TopologyItem{Row: &rows[i], Instance: j, Item: gozzard.Item{
-				Action: a, Key: key, Spec: &gozzard.Spec{}, Targets: []gozzard.Target{{Addr: addr, ResultKey: addr.String() + ":" + key.String()}},
+				Action: a, Key: key, Spec: &gozzard.Spec{},
+				Targets: []gozzard.Target{{Addr: addr, ResultKey: addr.String() + ":" + key.String()}},
 			}})
 		}
 	}
@@ -116,12 +118,14 @@ func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task,
 		if it.Spec != nil {
 			spec = " with a definition"
 		}
-		p.calls = append(p.calls, fmt.Sprintf("%s by %s/%s: %s %s at %s%s", op.Door, op.Caller.App, op.Caller.User, it.Action, it.Key, it.Targets[0].ResultKey, spec))
+		p.calls = append(p.calls, fmt.Sprintf("%s by %s/%s: %s %s at %s%s", op.Door, op.Caller.App, op.Caller.User,
+			it.Action, it.Key, it.Targets[0].ResultKey, spec))
 	}
 	return gozzard.Task{ID: taskID}, p.err
 }
 
-func (p *plane) Await(_ context.Context, _ gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error) {
+func (p *plane) Await(_ context.Context, _ gozzard.Caller, id gozzard.TaskID,
+	limit time.Duration) (record.TaskResults, error) {
 	p.calls = append(p.calls, fmt.Sprintf("await %s for at most 3s: %v", id, limit > 0 && limit <= 3*time.Second))
 	return record.TaskResults{}, p.err
 }
@@ -138,7 +142,8 @@ type jobs struct {
 func (j *jobs) Create(_ context.Context, r record.JobRequest) (record.Job, error) {
 	j.last = r
 	q, err := json.Marshal(r.Query)
-	j.calls = append(j.calls, fmt.Sprintf("create %s by %s/%s in business %d, %s, of %s: %s", r.Action, r.Caller.App, r.Caller.User, r.Biz, r.Granularity, r.Expression, q))
+	j.calls = append(j.calls, fmt.Sprintf("create %s by %s/%s in business %d, %s, of %s: %s", r.Action, r.Caller.App,
+		r.Caller.User, r.Biz, r.Granularity, r.Expression, q))
 	return record.Job{ID: 158}, err
 }
 
@@ -175,8 +180,10 @@ func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f record.JobT
 	page := record.JobTaskPage{Counts: map[record.JobState]int{}}
 	for _, t := range j.tasks[f.Job] {
 		page.Counts[t.State]++
-		if t.Biz != biz || !has(t.Set, f.Sets) || !has(t.Module, f.Modules) || !has(t.Process, f.Processes) || len(f.Names) > 0 && !slices.Contains(f.Names, t.Name) ||
-			len(f.States) > 0 && !slices.Contains(f.States, t.State) || len(f.IDs) > 0 && !slices.Contains(f.IDs, t.ID) {
+		if t.Biz != biz || !has(t.Set, f.Sets) || !has(t.Module, f.Modules) || !has(t.Process, f.Processes) ||
+			len(f.Names) > 0 && !slices.Contains(f.Names, t.Name) ||
+			len(f.States) > 0 && !slices.Contains(f.States, t.State) || len(f.IDs) > 0 &&
+			!slices.Contains(f.IDs, t.ID) {
 			continue
 		}
 		if page.Total >= f.Start && (f.Limit < 0 || len(page.Tasks) < f.Limit) {
@@ -189,7 +196,8 @@ func (j *jobs) Tasks(_ context.Context, _ gozzard.Caller, biz int, f record.JobT
 }
 
 func (j *jobs) Retry(_ context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (record.Job, error) {
-	j.calls = append(j.calls, fmt.Sprintf("retry by %s/%s in business %d: job %d, tasks %v", caller.App, caller.User, biz, id, tasks))
+	j.calls = append(j.calls, fmt.Sprintf("retry by %s/%s in business %d: job %d, tasks %v", caller.App, caller.User,
+		biz, id, tasks))
 	return record.Job{}, j.err
 }
 
@@ -208,7 +216,8 @@ type rig struct {
 
 func book(t testing.TB) *auth.Directory {
 	t.Helper()
-	b, err := auth.New(auth.Config{Apps: []auth.App{{Code: "bk_sops", Secrets: []auth.Digest{auth.Hash("secret")}, AssertsUsers: true}}})
+	b, err := auth.New(auth.Config{Apps: []auth.App{{Code: "bk_sops", Secrets: []auth.Digest{auth.Hash("secret")},
+		AssertsUsers: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,10 +270,13 @@ func (r *rig) do(t testing.TB, method, path, body string, headers ...string) env
 
 	r.ServeHTTP(w, req)
 	e := envelope{status: w.Code}
-	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Result == nil || e.Code == nil || e.Message == nil || e.ID == nil || e.Data == nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Result == nil || e.Code == nil ||
+		e.Message == nil || e.ID == nil || e.Data == nil {
 		t.Fatalf("%s: not an envelope (%v): %.300s", path, err, w.Body)
 	}
-	if *e.Result != (*e.Code == 0) || len(*e.ID) != 32 || !*e.Result && string(e.Data) != "null" || *e.Result && *e.Message != "" {
+
+	if *e.Result != (*e.Code == 0) || len(*e.ID) != 32 || !*e.Result && string(e.Data) != "null" || *e.Result &&
+		*e.Message != "" {
 		t.Fatalf("%s: %.300s", path, w.Body)
 	}
 

@@ -68,7 +68,8 @@ func (f *form) selection(biz int) *selection {
 	switch {
 	case sel.scope != nil:
 		s := sel.scope
-		q.Env, q.Sets, q.Modules, q.Services, q.Names, q.Processes = envOf(s.Env), s.Sets, s.Modules, s.Services, s.Names, s.Processes
+		q.Env, q.Sets, q.Modules, q.Services, q.Names, q.Processes = envOf(s.Env), s.Sets, s.Modules, s.Services,
+			s.Names, s.Processes
 	case sel.expression != nil:
 		q.Env, q.Expression = envOf(sel.expression.Env), compiled
 	}

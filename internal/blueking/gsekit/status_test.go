@@ -53,21 +53,26 @@ func TestFilters(t *testing.T) {
 		code       int
 		says       string
 	}{
-		{"scope wins", `"scope":{"bk_process_ids":[46]},"expression_scope":{"bk_set_env":3,"bk_process_id":"47"}`, []int{46}, 0, ""},
-		{"an open bracket beside a scope is harmless", `"scope":{},"expression_scope":{"bk_set_env":3,"bk_set_name":"[a"}`, formal, 0, ""},
-		{"but not what is missing there", `"scope":{},"expression_scope":{"bk_set_name":"a"}`, nil, invalid, "Expression scope(expression_scope): Bk set env(bk_set_env): 1.该字段必填。 "},
+		{"scope wins", `"scope":{"bk_process_ids":[46]},"expression_scope":{"bk_set_env":3,"bk_process_id":"47"}`,
+			[]int{46}, 0, ""},
+		{"an open bracket beside a scope is harmless",
+			`"scope":{},"expression_scope":{"bk_set_env":3,"bk_set_name":"[a"}`, formal, 0, ""},
+		{"but not what is missing there", `"scope":{},"expression_scope":{"bk_set_name":"a"}`, nil, invalid,
+			"Expression scope(expression_scope): Bk set env(bk_set_env): 1.该字段必填。 "},
 		{"scope null", `"scope":null`, nil, invalid, "Scope(scope): 1.该字段不能为 null。 "},
 		{"scope list", `"scope":[]`, nil, invalid, "Scope(scope): 1.应为对象，实际为 列表。 "},
 		{"scope empty", `"scope":{}`, formal, 0, ""},
 		{"neither", `"searches":[]`, nil, invalid, "scope, expression_scope required at least one."},
-		{"neither, and more is wrong", `"searches":[""]`, nil, invalid, "Searches(searches): 0: [\"\\u8be5\\u5b57\\u6bb5\\u4e0d\\u80fd\\u4e3a\\u7a7a\\u767d\\u3002\"]"},
+		{"neither, and more is wrong", `"searches":[""]`, nil, invalid,
+			"Searches(searches): 0: [\"\\u8be5\\u5b57\\u6bb5\\u4e0d\\u80fd\\u4e3a\\u7a7a\\u767d\\u3002\"]"},
 
 		{"env", `"scope":{"bk_set_env":"1"}`, []int{60}, 0, ""},
 		{"env as a number", `"scope":{"bk_set_env":1}`, []int{60}, 0, ""},
 		{"env of none", `"scope":{"bk_set_env":2}`, nil, 0, ""},
 		{"env all", `"scope":{"bk_set_env":"0"}`, []int{46, 47, 48, 49, 60}, 0, ""},
 		{"env all by expression", `"expression_scope":{"bk_set_env":0}`, []int{46, 47, 48, 49, 60}, 0, ""},
-		{"env unknown", `"scope":{"bk_set_env":"4"}`, nil, invalid, "Scope(scope): Bk set env(bk_set_env): 1.“4” 不是合法选项。 "},
+		{"env unknown", `"scope":{"bk_set_env":"4"}`, nil, invalid,
+			"Scope(scope): Bk set env(bk_set_env): 1.“4” 不是合法选项。 "},
 		{"env null", `"scope":{"bk_set_env":null}`, nil, invalid, "Bk set env(bk_set_env): 1.该字段不能为 null。 "},
 
 		{"sets", `"scope":{"bk_set_ids":[6,999]}`, []int{49}, 0, ""},
@@ -79,7 +84,8 @@ func TestFilters(t *testing.T) {
 		{"lists empty", `"scope":{"bk_set_ids":[],"bk_module_ids":[],"bk_service_ids":[],"bk_process_names":[],"bk_process_ids":[]}`, formal, 0, ""},
 		{"list null", `"scope":{"bk_set_ids":null}`, nil, invalid, "Bk set ids(bk_set_ids): 1.该字段不能为 null。 "},
 		{"list scalar", `"scope":{"bk_module_ids":5}`, nil, invalid, "Bk module ids(bk_module_ids): 1.应为列表，实际为 5。 "},
-		{"list of words", `"scope":{"bk_set_ids":[5,"x"]}`, nil, invalid, `Scope(scope): Bk set ids(bk_set_ids): 1: ["\u5e94\u4e3a\u6574\u6570\uff0c\u5b9e\u9645\u4e3a \"x\"\u3002"]`},
+		{"list of words", `"scope":{"bk_set_ids":[5,"x"]}`, nil, invalid,
+			`Scope(scope): Bk set ids(bk_set_ids): 1: ["\u5e94\u4e3a\u6574\u6570\uff0c\u5b9e\u9645\u4e3a \"x\"\u3002"]`},
 		{"id as a fraction", `"scope":{"bk_set_ids":[5.5]}`, nil, invalid, "Bk set ids(bk_set_ids): 0: "},
 		{"id true", `"scope":{"bk_set_ids":[true]}`, nil, invalid, "Bk set ids(bk_set_ids): 0: "},
 		{"id beyond", `"scope":{"bk_set_ids":[100000000000000000000]}`, nil, invalid, "Bk set ids(bk_set_ids): 0: "},
@@ -104,14 +110,17 @@ func TestFilters(t *testing.T) {
 		{"status of none", `"scope":{},"process_status":9`, nil, 0, ""},
 		{"status beyond a byte", `"scope":{},"process_status":257`, nil, 0, ""},
 		{"status negative", `"scope":{},"process_status":-1`, nil, 0, ""},
-		{"status true", `"scope":{},"process_status":true`, nil, invalid, "Process status(process_status): 1.应为整数，实际为 true。 "},
-		{"status null", `"scope":{},"process_status":null`, nil, invalid, "Process status(process_status): 1.该字段不能为 null。 "},
+		{"status true", `"scope":{},"process_status":true`, nil, invalid,
+			"Process status(process_status): 1.应为整数，实际为 true。 "},
+		{"status null", `"scope":{},"process_status":null`, nil, invalid,
+			"Process status(process_status): 1.该字段不能为 null。 "},
 
 		{"hosted", `"scope":{},"is_auto":true`, []int{46, 49}, 0, ""},
 		{"not hosted", `"scope":{},"is_auto":false`, []int{47, 48}, 0, ""},
 		{"hosted as a string", `"scope":{},"is_auto":"true"`, []int{46, 49}, 0, ""},
 		{"hosted as a number", `"scope":{},"is_auto":0`, []int{47, 48}, 0, ""},
-		{"hosted of another kind", `"scope":{},"is_auto":"maybe"`, nil, invalid, `Is auto(is_auto): 1.应为布尔值，实际为 "maybe"。 `},
+		{"hosted of another kind", `"scope":{},"is_auto":"maybe"`, nil, invalid,
+			`Is auto(is_auto): 1.应为布尔值，实际为 "maybe"。 `},
 
 		{"status list", `"scope":{},"process_status_list":[0,"1"]`, []int{46, 47}, 0, ""},
 		{"status and list", `"scope":{},"process_status":1,"process_status_list":[1,2]`, []int{46}, 0, ""},
@@ -148,29 +157,46 @@ func TestFilters(t *testing.T) {
 
 		// Expressions, field by field (1.2 to 1.4).
 		{"expression", `"expression_scope":{"bk_set_env":"3","bk_set_name":"[管控平台, PaaS平台]","bk_process_id":"4[6, 8, 9]"}`, []int{46, 48, 49}, 0, ""},
-		{"blanks are all", `"expression_scope":{"bk_set_env":"3","bk_set_name":"","bk_module_name":"  "}`, formal, 0, ""},
+		{"blanks are all", `"expression_scope":{"bk_set_env":"3","bk_set_name":"","bk_module_name":"  "}`, formal, 0,
+			""},
 		{"blanks around", `"expression_scope":{"bk_set_env":"3","bk_process_name":" java "}`, []int{48}, 0, ""},
 		{"numbers", `"expression_scope":{"bk_set_env":"3","bk_process_id":46}`, []int{46}, 0, ""},
-		{"null", `"expression_scope":{"bk_set_env":"3","bk_process_id":null}`, nil, invalid, "Expression scope(expression_scope): Bk process id(bk_process_id): 1.该字段不能为 null。 "},
-		{"list", `"expression_scope":{"bk_set_env":"3","bk_process_id":[46]}`, nil, invalid, "Bk process id(bk_process_id): 1.应为字符串，实际为 列表。 "},
-		{"object", `"expression_scope":{"bk_set_env":"3","bk_set_name":{}}`, nil, invalid, "Bk set name(bk_set_name): 1.应为字符串，实际为 对象。 "},
-		{"env required", `"expression_scope":{}`, nil, invalid, "Expression scope(expression_scope): Bk set env(bk_set_env): 1.该字段必填。 "},
+		{"null", `"expression_scope":{"bk_set_env":"3","bk_process_id":null}`, nil, invalid,
+			"Expression scope(expression_scope): Bk process id(bk_process_id): 1.该字段不能为 null。 "},
+		{"list", `"expression_scope":{"bk_set_env":"3","bk_process_id":[46]}`, nil, invalid,
+			"Bk process id(bk_process_id): 1.应为字符串，实际为 列表。 "},
+		{"object", `"expression_scope":{"bk_set_env":"3","bk_set_name":{}}`, nil, invalid,
+			"Bk set name(bk_set_name): 1.应为字符串，实际为 对象。 "},
+		{"env required", `"expression_scope":{}`, nil, invalid,
+			"Expression scope(expression_scope): Bk set env(bk_set_env): 1.该字段必填。 "},
 		{"nothing fits", `"expression_scope":{"bk_set_env":"3","bk_process_name":"x*"}`, nil, 0, ""},
-		{"service names have dots", `"expression_scope":{"bk_set_env":"3","service_instance_name":"127.0.0.1_*"}`, []int{46}, 0, ""},
-		{"the page of the interface", `"expression_scope":{"bk_set_env":"3","bk_process_id":"[46,48]"}`, []int{46, 48}, 0, ""},
+		{"service names have dots", `"expression_scope":{"bk_set_env":"3","service_instance_name":"127.0.0.1_*"}`,
+			[]int{46}, 0, ""},
+		{"the page of the interface", `"expression_scope":{"bk_set_env":"3","bk_process_id":"[46,48]"}`,
+			[]int{46, 48}, 0, ""},
 		{"slice", `"expression_scope":{"bk_set_env":"3","bk_process_id":"[0:2]"}`, []int{46, 47}, 0, ""},
 		{"slice from the end", `"expression_scope":{"bk_set_env":"3","bk_process_id":"[-1:]"}`, []int{49}, 0, ""},
-		{"slice before other filters", `"expression_scope":{"bk_set_env":"3","bk_process_id":"[:2]"},"process_status":2`, nil, 0, ""},
-		{"open bracket", `"expression_scope":{"bk_set_env":"3","bk_process_id":"4[6"}`, nil, expression, "bk_process_id 第 2 个字符: [6"},
-		{"a bracket does not leak", `"expression_scope":{"bk_set_env":"3","bk_set_name":"[管控平台","bk_module_name":"gse_agent]"}`, nil, expression, "bk_set_name 第 1 个字符: [管控平台"},
-		{"two open brackets", `"expression_scope":{"bk_set_env":"3","bk_set_name":"[a","bk_module_name":"b[c"}`, nil, expression, "bk_module_name 第 2 个字符: [c"},
-		{"reversed class", `"expression_scope":{"bk_set_env":"3","bk_process_id":"4[!9-1]"}`, nil, expression, "bk_process_id 第 "},
-		{"open bracket and more", `"expression_scope":{"bk_set_env":"3","bk_set_name":"[a"},"is_auto":null`, nil, invalid, "Is auto(is_auto): 1.该字段不能为 null。 表达式语法错误"},
-		{"too long", `"expression_scope":{"bk_set_env":"3","bk_set_name":"` + strings.Repeat("*", 2000) + `"}`, nil, expression, "bk_set_name"},
-		{"hard", `"expression_scope":{"bk_set_env":"3","bk_set_name":"` + strings.Repeat("a*", 500) + `b"}`, nil, 0, ""},
+		{"slice before other filters",
+			`"expression_scope":{"bk_set_env":"3","bk_process_id":"[:2]"},"process_status":2`, nil, 0, ""},
+		{"open bracket", `"expression_scope":{"bk_set_env":"3","bk_process_id":"4[6"}`, nil, expression,
+			"bk_process_id 第 2 个字符: [6"},
+		{"a bracket does not leak",
+			`"expression_scope":{"bk_set_env":"3","bk_set_name":"[管控平台","bk_module_name":"gse_agent]"}`, nil,
+			expression, "bk_set_name 第 1 个字符: [管控平台"},
+		{"two open brackets", `"expression_scope":{"bk_set_env":"3","bk_set_name":"[a","bk_module_name":"b[c"}`, nil,
+			expression, "bk_module_name 第 2 个字符: [c"},
+		{"reversed class", `"expression_scope":{"bk_set_env":"3","bk_process_id":"4[!9-1]"}`, nil, expression,
+			"bk_process_id 第 "},
+		{"open bracket and more", `"expression_scope":{"bk_set_env":"3","bk_set_name":"[a"},"is_auto":null`, nil,
+			invalid, "Is auto(is_auto): 1.该字段不能为 null。 表达式语法错误"},
+		{"too long", `"expression_scope":{"bk_set_env":"3","bk_set_name":"` + strings.Repeat("*", 2000) + `"}`, nil,
+			expression, "bk_set_name"},
+		{"hard", `"expression_scope":{"bk_set_env":"3","bk_set_name":"` + strings.Repeat("a*", 500) + `b"}`, nil, 0,
+			""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, count, code, message := newRig(t).ids(t, "/api/2/process/process_status/", `{"page":1,"pagesize":1000,`+c.body+`}`)
+			got, count, code, message := newRig(t).ids(t, "/api/2/process/process_status/",
+				`{"page":1,"pagesize":1000,`+c.body+`}`)
 			if code != c.code || !strings.Contains(message, c.says) {
 				t.Fatalf("%d %s\nwant %d %s", code, message, c.code, c.says)
 			}
@@ -197,10 +223,12 @@ func TestPages(t *testing.T) {
 		{"", `"page":1,"pagesize":1001`, nil, invalid, "Pagesize(pagesize): 1.应在 1 至 1000 之间，实际为 1001。 "},
 		{"", `"page":1,"pagesize":0`, nil, invalid, "Pagesize(pagesize): "},
 		{"", `"page":1,"pagesize":-5`, nil, invalid, "Pagesize(pagesize): "},
-		{"", `"page":null,"pagesize":1.5`, nil, invalid, "Page(page): 1.该字段不能为 null。 Pagesize(pagesize): 1.应为整数，实际为 1.5。 "},
+		{"", `"page":null,"pagesize":1.5`, nil, invalid,
+			"Page(page): 1.该字段不能为 null。 Pagesize(pagesize): 1.应为整数，实际为 1.5。 "},
 		{"", `"x":1`, nil, invalid, "Page(page): 1.该字段必填。 Pagesize(pagesize): 1.该字段必填。 "},
 		{"?page=2", `"page":1,"pagesize":3`, []int{49}, 0, ""},
-		{"?page=1&pagesize=1&ordering=-bk_process_id", `"page":9,"pagesize":9,"ordering":"bk_process_id"`, []int{49}, 0, ""},
+		{"?page=1&pagesize=1&ordering=-bk_process_id", `"page":9,"pagesize":9,"ordering":"bk_process_id"`, []int{49},
+			0, ""},
 		{"?page=1&pagesize=2", `"scope":{}`, []int{46, 47}, 0, ""},
 		{"?page=x", `"page":1,"pagesize":3`, nil, invalid, `Page(page): 1.应为整数，实际为 "x"。 `},
 		{"?page=", `"page":1,"pagesize":4`, []int{46, 47, 48, 49}, 0, ""},
@@ -212,8 +240,10 @@ func TestPages(t *testing.T) {
 			body = `{` + c.body + `}`
 		}
 		got, count, code, message := newRig(t).ids(t, "/api/2/process/process_status/"+c.query, body)
-		if code != c.code || !strings.Contains(message, c.says) || !slices.Equal(got, c.want) || code == 0 && count != 4 {
-			t.Errorf("%s %s: %v of %d, %d %s; want %v %d %s", c.query, c.body, got, count, code, message, c.want, c.code, c.says)
+		if code != c.code || !strings.Contains(message, c.says) || !slices.Equal(got, c.want) || code == 0 &&
+			count != 4 {
+			t.Errorf("%s %s: %v of %d, %d %s; want %v %d %s", c.query, c.body, got, count, code, message, c.want,
+				c.code, c.says)
 		}
 	}
 }
@@ -228,12 +258,17 @@ func TestRows(t *testing.T) {
 	}
 
 	kinds := map[string]string{
-		"id": "float64", "bk_biz_id": "float64", "expression": "string", "bk_host_innerip": "string or nil", "bk_host_innerip_v6": "string or nil",
-		"bk_agent_id": "string or nil", "bk_cloud_id": "float64", "bk_set_env": "string", "bk_set_id": "float64", "bk_module_id": "float64",
-		"service_template_id": "float64 or nil", "service_instance_id": "float64", "bk_process_name": "string", "bk_process_id": "float64",
-		"process_template_id": "float64", "process_status": "float64", "is_auto": "bool", "bk_set_name": "string", "bk_module_name": "string",
-		"bk_service_name": "string", "bk_cloud_name": "string or nil", "config_templates": "[]interface {}", "proc_inst_infos": "[]interface {}",
-		"report_time": "float64", "stale": "bool",
+		"id": "float64", "bk_biz_id": "float64", "expression": "string", "bk_host_innerip": "string or nil",
+		"bk_host_innerip_v6": "string or nil",
+		"bk_agent_id":        "string or nil", "bk_cloud_id": "float64", "bk_set_env": "string", "bk_set_id": "float64",
+		"bk_module_id":        "float64",
+		"service_template_id": "float64 or nil", "service_instance_id": "float64", "bk_process_name": "string",
+		"bk_process_id":       "float64",
+		"process_template_id": "float64", "process_status": "float64", "is_auto": "bool", "bk_set_name": "string",
+		"bk_module_name":  "string",
+		"bk_service_name": "string", "bk_cloud_name": "string or nil", "config_templates": "[]interface {}",
+		"proc_inst_infos": "[]interface {}",
+		"report_time":     "float64", "stale": "bool",
 	}
 	for _, row := range page.List {
 		for name, kind := range kinds {
@@ -261,8 +296,10 @@ func BenchmarkPage(b *testing.B) {
 	full := &fullPlane{plane: r.plane, rows: slices.Repeat(rows, 1000)}
 	door := gsekit.New(gsekit.Options{Plane: full, Jobs: r.jobs, Auth: book(b)})
 	b.ReportAllocs()
+
 	for b.Loop() {
-		req := httptest.NewRequest("POST", "/api/2/process/process_status", strings.NewReader(`{"scope":{},"page":1,"pagesize":1000}`))
+		req := httptest.NewRequest("POST", "/api/2/process/process_status",
+			strings.NewReader(`{"scope":{},"page":1,"pagesize":1000}`))
 		req.Header.Set("X-Bkapi-Authorization", head)
 		w := httptest.NewRecorder()
 		door.ServeHTTP(w, req)

@@ -50,7 +50,8 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 
 	var asked []gozzard.TaskID
 	for some := range slices.Chunk(questions(found), record.MaxTargets) {
-		task, err := s.plane.Operate(ctx, &gozzard.Operation{Caller: r.Caller, Door: doorSync, Items: some, RequestHash: r.Hash})
+		task, err := s.plane.Operate(ctx, &gozzard.Operation{Caller: r.Caller, Door: doorSync, Items: some,
+			RequestHash: r.Hash})
 		if err != nil {
 			return nil, err
 		}

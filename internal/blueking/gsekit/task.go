@@ -14,15 +14,16 @@ import (
 
 // taskInfo is one process instance of a job.
 type taskInfo struct {
-	ID         int64           `json:"id"`
-	JobID      int64           `json:"job_id"`
-	Process    int             `json:"bk_process_id"`
-	Status     record.JobState `json:"status"`
-	ErrCode    int             `json:"err_code"`
-	StartTime  *string         `json:"start_time"`
-	EndTime    *string         `json:"end_time"`
-	PipelineID gozzard.TaskID  `json:"pipeline_id"` // the operation that carried it, by which the GSE door shows its result
-	ExtraData  taskExtra       `json:"extra_data"`
+	ID        int64           `json:"id"`
+	JobID     int64           `json:"job_id"`
+	Process   int             `json:"bk_process_id"`
+	Status    record.JobState `json:"status"`
+	ErrCode   int             `json:"err_code"`
+	StartTime *string         `json:"start_time"`
+	EndTime   *string         `json:"end_time"`
+	// the operation that carried it, by which the GSE door shows its result
+	PipelineID gozzard.TaskID `json:"pipeline_id"`
+	ExtraData  taskExtra      `json:"extra_data"`
 }
 
 type taskExtra struct {
@@ -53,10 +54,12 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	}
 
 	info := taskInfo{
-		ID: t.ID, JobID: t.Job, Process: t.Process, Status: t.State, ErrCode: errCode(t), StartTime: c.show(started), EndTime: c.show(t.Ended),
+		ID: t.ID, JobID: t.Job, Process: t.Process, Status: t.State, ErrCode: errCode(t), StartTime: c.show(started),
+		EndTime:    c.show(t.Ended),
 		PipelineID: t.Task,
 		ExtraData: taskExtra{
-			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: t.Reason != record.ReasonMissing, Solutions: l.solutions(t.Reason),
+			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: t.Reason != record.ReasonMissing,
+			Solutions:   l.solutions(t.Reason),
 			ProcessInfo: kept(t.Info), TopoLevel: topoLevel{t.Biz, t.Set, t.Module},
 		},
 	}
@@ -83,7 +86,8 @@ type taskPage struct {
 func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 	start, limit := r.page(true)
 	f := record.JobTaskFilter{
-		Sets: r.ids("bk_set_ids"), Modules: r.ids("bk_module_ids"), Processes: r.ids("bk_process_ids"), Names: list(r.form, "bk_process_names", filled),
+		Sets: r.ids("bk_set_ids"), Modules: r.ids("bk_module_ids"), Processes: r.ids("bk_process_ids"),
+		Names: list(r.form, "bk_process_names", filled),
 	}
 	for _, word := range list(r.form, "statuses", choice(stateWords()...)) {
 		f.States = append(f.States, record.JobState(word))
@@ -146,7 +150,8 @@ func (s *server) jobTaskStatistics(ctx context.Context, r *request) (any, error)
 	}
 
 	counts := map[int]int{}
-	if err := s.eachTask(ctx, r, record.JobTaskFilter{Job: job.ID}, func(t *record.JobTask) { counts[errCode(t)]++ }); err != nil {
+	if err := s.eachTask(ctx, r, record.JobTaskFilter{Job: job.ID},
+		func(t *record.JobTask) { counts[errCode(t)]++ }); err != nil {
 		return nil, err
 	}
 
@@ -216,5 +221,6 @@ func (s *server) retry(ctx context.Context, r *request) (any, error) {
 }
 
 func stateWords() []string {
-	return []string{string(record.JobPending), string(record.JobRunning), string(record.JobSucceeded), string(record.JobFailed), string(record.JobIgnored)}
+	return []string{string(record.JobPending), string(record.JobRunning), string(record.JobSucceeded),
+		string(record.JobFailed), string(record.JobIgnored)}
 }

@@ -41,7 +41,8 @@ func send(t testing.TB, h http.Handler, method, path, body string) envelope {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
 	e := envelope{status: w.Code}
-	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || len(e.ID) != 32 || e.Result != (e.Code == 0) || !e.Result && string(e.Data) != "null" {
+	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || len(e.ID) != 32 || e.Result != (e.Code == 0) ||
+		!e.Result && string(e.Data) != "null" {
 		t.Fatalf("%s: %v %.300s", path, err, w.Body)
 	}
 	return e
@@ -50,7 +51,8 @@ func send(t testing.TB, h http.Handler, method, path, body string) envelope {
 // operate makes a request on one process. Each part replaces or, when empty, removes the field of its name.
 func operate(parts ...string) string {
 	top := map[string]string{"bk_biz_id": "2", "op_type": "0"}
-	info := map[string]string{"setup_path": `"/opt/p"`, "proc_name": `"p"`, "pid_path": `"/run/p.pid"`, "ip_list": `[{"bk_cloud_id":0,"ip":"10.0.0.1"}]`}
+	info := map[string]string{"setup_path": `"/opt/p"`, "proc_name": `"p"`, "pid_path": `"/run/p.pid"`,
+		"ip_list": `[{"bk_cloud_id":0,"ip":"10.0.0.1"}]`}
 	infos := ""
 	for _, p := range parts {
 		name, value, _ := strings.Cut(p, "=")
@@ -92,16 +94,19 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 		`{"bk_app_code":"esb_test","bk_app_secret":"xxx","bk_username":"bob"}`: blueking.CodeUserForbidden,
 		`{"bk_app_code":"esb_test","bk_app_secret":"xxx"}`:                     blueking.CodeOperatorRequired,
 	}
-	for _, dir := range []string{bus, "/api/c/compapi/v2/jobv3/", "/api/c/compapi/job/", "/api/job/v2/job-execute/", "/api/job/v3/job-execute/", "/api/v2/",
+	for _, dir := range []string{bus, "/api/c/compapi/v2/jobv3/", "/api/c/compapi/job/", "/api/job/v2/job-execute/",
+		"/api/job/v3/job-execute/", "/api/v2/",
 		"/esb/api/v2/", "/esb/api/v3/"} {
 		for _, name := range []string{"operate_proc", "operate_process", "manage_proc", "get_proc_result"} {
-			for _, path := range []string{dir + name, dir + name + "/", strings.ReplaceAll(dir, "/", "//") + name + "//"} {
+			for _, path := range []string{dir + name, dir + name + "/",
+				strings.ReplaceAll(dir, "/", "//") + name + "//"} {
 				for body, code := range bodies {
 					if e := send(t, h, http.MethodPost, path, body); e.Code != code || e.status != http.StatusOK {
 						t.Errorf("%s %s: HTTP %d, %d %s", path, body, e.status, e.Code, e.Message)
 					}
 				}
-				if e := send(t, h, http.MethodPost, path, "{"+cred+"}"); e.Code != 1241002 && e.Code != blueking.CodeArgument {
+				if e := send(t, h, http.MethodPost, path, "{"+cred+"}"); e.Code != 1241002 &&
+					e.Code != blueking.CodeArgument {
 					t.Errorf("%s: %d %s", path, e.Code, e.Message)
 				}
 			}
@@ -112,8 +117,10 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 		t.Errorf("the plane was asked: %+v", plane.calls)
 	}
 
-	for _, path := range []string{"/api/v2/proc/operate_proc", bus + "operate_proc_multi", bus, "/api/c/compapi/v2/gse/operate_proc", "/esb/api/v4/operate_proc"} {
-		if e := send(t, h, http.MethodPost, path, "{"+cred+"}"); e.status != http.StatusNotFound || h.Owns(httptest.NewRequest(http.MethodPost, path, nil)) {
+	for _, path := range []string{"/api/v2/proc/operate_proc", bus + "operate_proc_multi", bus,
+		"/api/c/compapi/v2/gse/operate_proc", "/esb/api/v4/operate_proc"} {
+		if e := send(t, h, http.MethodPost, path, "{"+cred+"}"); e.status != http.StatusNotFound ||
+			h.Owns(httptest.NewRequest(http.MethodPost, path, nil)) {
 			t.Errorf("%s: HTTP %d", path, e.status)
 		}
 	}
@@ -128,7 +135,8 @@ func TestRefusedInput(t *testing.T) {
 	hosts := strings.Repeat(`{"bk_cloud_id":0,"ip":"10.0.0.1"},`, 10) + `{"bk_cloud_id":0,"ip":"10.0.0.2"}`
 	var many []string
 	for i := range 11 {
-		many = append(many, fmt.Sprintf(`{"setup_path":"/p","proc_name":"p%d","pid_path":"/p","ip_list":[{"bk_cloud_id":0,"ip":"10.0.0.1"}]}`, i))
+		many = append(many,
+			fmt.Sprintf(`{"setup_path":"/p","proc_name":"p%d","pid_path":"/p","ip_list":[{"bk_cloud_id":0,"ip":"10.0.0.1"}]}`, i))
 	}
 
 	two := many[0] + `,` + strings.Replace(many[0], `"pid_path":"/p"`, `"pid_path":"/q"`, 1)
@@ -157,15 +165,18 @@ func TestRefusedInput(t *testing.T) {
 		{operate("bk_biz_id=100000000000000000000"), argument, "bk_biz_id: must be"},
 		{operate("bk_biz_id=", `bk_scope_type="biz_set"`, `bk_scope_id="2"`), argument, "bk_scope_type: must be biz"},
 		{operate("bk_biz_id=", `bk_scope_id="2"`), argument, "bk_scope_type: must be biz"},
-		{operate("bk_biz_id=", `bk_scope_type="biz"`, `bk_scope_id="02"`), violation, "bk_scope_id: must be the number of a business"},
+		{operate("bk_biz_id=", `bk_scope_type="biz"`, `bk_scope_id="02"`), violation,
+			"bk_scope_id: must be the number of a business"},
 		{operate("bk_biz_id=", `bk_scope_type="biz"`), violation, "bk_scope_id: required"},
 		{operate(`bk_scope_type="biz"`, `bk_scope_id="3"`), argument, "bk_scope_id: is 3, bk_biz_id is 2"},
 		{operate("process_infos=missing"), violation, "process_infos: at least one process is required"},
 		{operate("process_infos=[]"), violation, "process_infos: at least one process is required"},
 		{operate("process_infos={}"), argument, "process_infos: must be a list"},
 		{operate("process_infos=[null]"), argument, "process_infos[0]: required, is null"},
-		{operate("process_infos=[" + strings.Join(many, ",") + "]"), argument, "process_infos: has 11 elements, at most 10"},
-		{operate("process_infos=[" + two + "]"), argument, "process_infos[1]: is defined in another way for 0:10.0.0.1"},
+		{operate("process_infos=[" + strings.Join(many, ",") + "]"), argument,
+			"process_infos: has 11 elements, at most 10"},
+		{operate("process_infos=[" + two + "]"), argument,
+			"process_infos[1]: is defined in another way for 0:10.0.0.1"},
 		{operate("setup_path="), violation, "setup_path: required"},
 		{operate(`setup_path=""`), violation, "setup_path: required, is blank"},
 		{operate(`setup_path="opt/p"`), argument, "setup_path: \"opt/p\" is not a clean absolute path"},
@@ -194,7 +205,8 @@ func TestRefusedInput(t *testing.T) {
 		{operate(`ip_list=[{"ip":"10.0.0.1"}]`), argument, "ip_list[0].bk_cloud_id: required"},
 		{operate(`ip_list=[{"bk_cloud_id":-1,"ip":"10.0.0.1"}]`), argument, "ip_list[0].bk_cloud_id: must be 0"},
 		{operate(`ip_list=[{"bk_cloud_id":0}]`), violation, "ip_list[0].ip: required"},
-		{operate(`ip_list=[{"bk_cloud_id":0,"ip":"010.0.0.1"}]`), argument, "ip_list[0].ip: \"010.0.0.1\" is not the address of one host"},
+		{operate(`ip_list=[{"bk_cloud_id":0,"ip":"010.0.0.1"}]`), argument,
+			"ip_list[0].ip: \"010.0.0.1\" is not the address of one host"},
 		{operate(`ip_list=[{"bk_cloud_id":0,"ip":"localhost"}]`), argument, "is not the address of one host"},
 		{operate(`ip_list=[{"bk_cloud_id":0,"ip":"10.0.0.1/24"}]`), argument, "is not the address of one host"},
 	} {
@@ -227,13 +239,16 @@ func TestFailuresBehindJob(t *testing.T) {
 		{errors.New("disk of db-7 broke"), 1210001, "internal error"},
 		{gozzard.Errorf(gozzard.ErrUnavailable, "not the leader"), 1210001, "not the leader"},
 		{gozzard.Errorf(gozzard.ErrStorageFull, "no room"), 1210001, "no room"},
-		{gozzard.Errorf(gozzard.ErrConflict, "the key was used before"), blueking.CodeArgument, "the key was used before"},
+		{gozzard.Errorf(gozzard.ErrConflict, "the key was used before"), blueking.CodeArgument,
+			"the key was used before"},
 		{gozzard.Errorf(gozzard.ErrRateLimited, "slower"), blueking.CodeRateLimited, "slower"},
 	} {
 		h, plane := newDoor(t)
 		plane.err = c.err
-		for name, body := range map[string]string{"operate_proc": operate(), "get_proc_result": `{` + cred + `,"bk_biz_id":2,"bk_gse_taskid":"x"}`} {
-			if e := send(t, h, http.MethodPost, bus+name, body); e.Code != c.code || !strings.Contains(e.Message, c.text) || strings.Contains(e.Message, "db-7") {
+		for name, body := range map[string]string{"operate_proc": operate(),
+			"get_proc_result": `{` + cred + `,"bk_biz_id":2,"bk_gse_taskid":"x"}`} {
+			if e := send(t, h, http.MethodPost, bus+name, body); e.Code != c.code ||
+				!strings.Contains(e.Message, c.text) || strings.Contains(e.Message, "db-7") {
 				t.Errorf("%s: %d %s", name, e.Code, e.Message)
 			}
 		}
@@ -247,7 +262,8 @@ func TestComposedCommandsSayWhatIsMeant(t *testing.T) {
 	}
 
 	h, plane := newDoor(t)
-	nasty := []string{"p", "a b", "it's", `$(touch ran)`, "`touch ran`", "a;touch ran", "a&touch ran", "a|touch ran", `a"b`, "*", "~", "-rf", "#x", "a$HOME", `a'"'`, "网关服", "!x", ">ran", "{a,b}"}
+	nasty := []string{"p", "a b", "it's", `$(touch ran)`, "`touch ran`", "a;touch ran", "a&touch ran", "a|touch ran",
+		`a"b`, "*", "~", "-rf", "#x", "a$HOME", `a'"'`, "网关服", "!x", ">ran", "{a,b}"}
 	for i, name := range nasty {
 		root := t.TempDir()
 		dir := filepath.Join(root, "p "+strings.Map(func(r rune) rune {
@@ -259,11 +275,13 @@ func TestComposedCommandsSayWhatIsMeant(t *testing.T) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "start.sh"), []byte("#!/bin/sh\nprintf '%s|' \"$#\" \"$1\" >got\n"), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "start.sh"), []byte("#!/bin/sh\nprintf '%s|' \"$#\" \"$1\" >got\n"),
+			0o755); err != nil {
 			t.Fatal(err)
 		}
 		field := func(key, value string) string { b, _ := json.Marshal(value); return key + "=" + string(b) }
-		if e := send(t, h, http.MethodPost, bus+"operate_proc/", operate(field("setup_path", dir), field("proc_name", name))); e.Code != 0 {
+		if e := send(t, h, http.MethodPost, bus+"operate_proc/",
+			operate(field("setup_path", dir), field("proc_name", name))); e.Code != 0 {
 			t.Fatalf("%q: %s", name, e.Message)
 		}
 		it := plane.last.Items[0]
@@ -298,7 +316,8 @@ func TestNames(t *testing.T) {
 
 		var keys []gozzard.Key
 		for _, dir := range []string{"/opt/a", "/opt/b", "/opt/a/"} {
-			e := send(t, h, http.MethodPost, bus+"operate_process/", operate("proc_name="+string(quoted), `setup_path="`+dir+`"`))
+			e := send(t, h, http.MethodPost, bus+"operate_process/",
+				operate("proc_name="+string(quoted), `setup_path="`+dir+`"`))
 			if e.Code != 0 {
 				return // refused, with words
 			}

@@ -9,13 +9,16 @@ import (
 
 // form is what sets one of the operating calls apart from the others.
 type form struct {
-	door     string // kept with the task
-	action   func(opType int64) gozzard.Action
-	words    string                                                    // of op_type, for those who sent another
-	define   func(r *request, v *strictjson.Value, spec *gozzard.Spec) // completes a definition that has its identity and limits
-	owner    string                                                    // the field that names who answers for the process
-	account  bool                                                      // whether the caller may choose one
-	cpu, mem int64                                                     // limits for those who ask for more than there is
+	door   string // kept with the task
+	action func(opType int64) gozzard.Action
+	words  string // of op_type, for those who sent another
+	// completes a definition that has its identity and limits
+	define func(r *request, v *strictjson.Value, spec *gozzard.Spec)
+	// the field that names who answers for the process
+	owner   string
+	account bool // whether the caller may choose one
+	// limits for those who ask for more than there is
+	cpu, mem int64
 }
 
 const operations = "0 start, 1 stop, 2 query, 3 host, 4 unhost, 7 restart, 8 reload, 9 kill"
@@ -23,20 +26,23 @@ const operations = "0 start, 1 stop, 2 query, 3 host, 4 unhost, 7 restart, 8 rel
 // operateProc composes its commands of what it knows of the process.
 func operateProc() form {
 	return form{
-		door: "job.operate_proc", action: operateAction, words: operations, define: (*request).compose, owner: "contact", account: true, cpu: 50, mem: 30,
+		door: "job.operate_proc", action: operateAction, words: operations, define: (*request).compose,
+		owner: "contact", account: true, cpu: 50, mem: 30,
 	}
 }
 
 // operateProcess brings its commands.
 func operateProcess() form {
 	return form{
-		door: "job.operate_process", action: operateAction, words: operations, define: (*request).bring, owner: "contact", account: true, cpu: 50, mem: 30,
+		door: "job.operate_process", action: operateAction, words: operations, define: (*request).bring,
+		owner: "contact", account: true, cpu: 50, mem: 30,
 	}
 }
 
 // manageProc hosts and unhosts.
 func manageProc() form {
-	return form{door: "job.manage_proc", action: manageAction, words: "1 host, 2 unhost", define: (*request).bring, owner: "proc_owner"}
+	return form{door: "job.manage_proc", action: manageAction, words: "1 host, 2 unhost", define: (*request).bring,
+		owner: "proc_owner"}
 }
 
 func operateAction(opType int64) gozzard.Action {

@@ -18,7 +18,8 @@ func newDoor(t testing.TB) (*blueking.Handler, *fake) {
 	t.Helper()
 	secret := []auth.Digest{auth.Hash("xxx")}
 	book, err := auth.New(auth.Config{
-		Apps:   []auth.App{{Code: "esb_test", Secrets: secret}, {Code: "bk_monitor", Secrets: secret, AssertsUsers: true}},
+		Apps: []auth.App{{Code: "esb_test", Secrets: secret},
+			{Code: "bk_monitor", Secrets: secret, AssertsUsers: true}},
 		Tokens: []auth.Token{{User: "alice", Digest: auth.Hash("xxx")}},
 	})
 	if err != nil {

@@ -35,14 +35,16 @@ func TestTE1ComposedCommandsAreOneCall(t *testing.T) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(dir+"/start.sh", []byte("#!/bin/sh\nprintf '%s\\0' \"$#\" \"$1\" \"$(pwd -P; echo x)\" >got\n"), 0o755); err != nil {
+		if err := os.WriteFile(dir+"/start.sh",
+			[]byte("#!/bin/sh\nprintf '%s\\0' \"$#\" \"$1\" \"$(pwd -P; echo x)\" >got\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		path, err := json.Marshal(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := send(t, h, http.MethodPost, bus+"operate_proc/", operate("setup_path="+string(path), "proc_name="+line)); e.Code != 0 {
+		if e := send(t, h, http.MethodPost, bus+"operate_proc/",
+			operate("setup_path="+string(path), "proc_name="+line)); e.Code != 0 {
 			refused++ // with words: such names are not for a fleet
 			continue
 		}

@@ -51,7 +51,8 @@ func New(o Options) *blueking.Handler {
 	}
 	s := &server{plane: o.Plane, maxHosts: o.MaxHosts}
 	return blueking.New(blueking.Door{
-		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth, Log: o.Log, Observe: o.Observe,
+		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth,
+		Log: o.Log, Observe: o.Observe,
 	})
 }
 

@@ -116,5 +116,6 @@ func (s *server) refuse(caller gozzard.Caller, t gozzard.Target, shell gozzard.S
 	if !known || host.Info.OS == "" || shell.RunsOn(host.Info.OS) {
 		return nil
 	}
-	return &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf("cmd_shell_ext %s is for windows, this host has %s", shell, host.Info.OS)}
+	return &gozzard.Outcome{Code: gozzard.CodeRefused,
+		Message: fmt.Sprintf("cmd_shell_ext %s is for windows, this host has %s", shell, host.Info.OS)}
 }

@@ -56,10 +56,12 @@ func (r *request) definitionOf(v *strictjson.Value) process {
 		spec.Identity.User = strings.TrimSpace(specjson.ReadLine(v.Get("account"), maxName))
 	}
 
-	spec.Resource = gozzard.Resource{CPU: limit(v.Get("cpu_lmt"), r.form.cpu), Mem: limit(v.Get("mem_lmt"), r.form.mem), Act: gozzard.ActStop}
+	spec.Resource = gozzard.Resource{CPU: limit(v.Get("cpu_lmt"), r.form.cpu),
+		Mem: limit(v.Get("mem_lmt"), r.form.mem), Act: gozzard.ActStop}
 	r.form.define(r, v, spec)
 
-	if spec.Identity.User == "" && spec.Control.Shell.RunsOn("linux") { // Windows has no root: the agent's own account is meant
+	// Windows has no root: the agent's own account is meant
+	if spec.Identity.User == "" && spec.Control.Shell.RunsOn("linux") {
 		spec.Identity.User = "root"
 	}
 
@@ -100,7 +102,8 @@ func (r *request) compose(v *strictjson.Value, spec *gozzard.Spec) {
 	s.check(v.Get("setup_path"), setup)
 	s.check(v.Get("proc_name"), name)
 	command := func(verb string) string { return s.command(setup, verb, name) }
-	spec.Control = gozzard.Control{Shell: shell, Start: command("start"), Stop: command("stop"), Restart: command("restart"), Reload: command("reload")}
+	spec.Control = gozzard.Control{Shell: shell, Start: command("start"), Stop: command("stop"),
+		Restart: command("restart"), Reload: command("reload")}
 	spec.Policy.OpTimeout = scriptSeconds
 }
 
@@ -108,11 +111,13 @@ func (r *request) compose(v *strictjson.Value, spec *gozzard.Spec) {
 func (r *request) bring(v *strictjson.Value, spec *gozzard.Spec) {
 	command := func(name string) string { return specjson.ReadCommand(v.Get(name)) }
 	spec.Control = gozzard.Control{
-		Start: command("start_cmd"), Stop: command("stop_cmd"), Restart: command("restart_cmd"), Reload: command("reload_cmd"), Kill: command("kill_cmd"),
+		Start: command("start_cmd"), Stop: command("stop_cmd"), Restart: command("restart_cmd"),
+		Reload: command("reload_cmd"), Kill: command("kill_cmd"),
 	}
 	spec.Identity.ConfigPath = specjson.ReadLine(v.Get("cfg_path"), maxText)
 	spec.Identity.LogPath = specjson.ReadLine(v.Get("log_path"), maxText)
-	kind, cycle, begin, end := v.Get("type"), v.Get("cycle_time"), v.Get("start_check_begin_time"), v.Get("start_check_end_time")
+	kind, cycle, begin, end := v.Get("type"), v.Get("cycle_time"), v.Get("start_check_begin_time"),
+		v.Get("start_check_end_time")
 	timeout, instances := v.Get("op_timeout"), v.Get("instance_num")
 	policy := &spec.Policy
 	policy.Kind = gozzard.Kind(kind.OptInt(0, 0, 3))
@@ -161,7 +166,8 @@ func valueKey(setupPath, procName string) string {
 func (p *process) key(biz int64) gozzard.Key {
 	sum := sha256.Sum256([]byte(p.valueKey))
 	digest := "@" + hex.EncodeToString(sum[:hashBytes])
-	return gozzard.Key{Namespace: namespace(biz), Name: asName(p.spec.Identity.ProcName, gozzard.MaxNameBytes-len(digest)) + digest}
+	return gozzard.Key{Namespace: namespace(biz), Name: asName(p.spec.Identity.ProcName,
+		gozzard.MaxNameBytes-len(digest)) + digest}
 }
 
 func namespace(biz int64) string { return "JOB_BIZ_" + strconv.FormatInt(biz, 10) }

@@ -85,7 +85,8 @@ func content(a *gozzard.Attempt, id gozzard.Identity, text string) []byte {
 		return blueking.EncodeContent(blueking.NewQueryContent(a, id.ProcName, id.ProcName))
 	}
 	v := blueking.ControlValue{
-		ProcName: id.ProcName, SetupPath: id.SetupPath, FuncID: a.Labels["func_id"], InstanceID: a.Labels["instance_id"], Result: text,
+		ProcName: id.ProcName, SetupPath: id.SetupPath, FuncID: a.Labels["func_id"],
+		InstanceID: a.Labels["instance_id"], Result: text,
 	}
 	return blueking.EncodeContent(blueking.ControlContent{Value: [1]blueking.ControlValue{v}})
 }
