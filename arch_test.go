@@ -93,6 +93,7 @@ var mayImport = map[string][]string{
 	"test/sim":          {everything},
 	"test/storetest":    {everything},
 	"test/tenants":      {everything},
+	"tools/readability": {},
 	"tools/supply":      {"internal/release"},
 }
 
