@@ -30,13 +30,14 @@ var mayImport = map[string][]string{
 	"cmd/gozzard": {everything},
 
 	// The server's brain.
-	"internal/cmdb":     {".", "internal/topology"},
-	"internal/control":  {".", "internal/fleet", "internal/record", "internal/topology"},
-	"internal/fleet":    {"."},
-	"internal/record":   {".", "internal/fleet", "internal/topology"},
-	"internal/topology": {".", "internal/expression", "internal/yamldoc"},
-	"internal/upgrade":  {".", "internal/release"},
-	"internal/waves":    {".", "internal/record", "internal/topology"},
+	"internal/cmdb":           {".", "internal/topology"},
+	"internal/control":        {".", "internal/fleet", "internal/record", "internal/topology", "internal/topology/index"},
+	"internal/fleet":          {"."},
+	"internal/record":         {".", "internal/fleet", "internal/topology"},
+	"internal/topology":       {".", "internal/expression", "internal/yamldoc"},
+	"internal/topology/index": {".", "internal/expression", "internal/topology"},
+	"internal/upgrade":        {".", "internal/release"},
+	"internal/waves":          {".", "internal/record", "internal/topology"},
 
 	// The host's brain.
 	"internal/agent":      {".", "internal/journal", "internal/supervise"},
@@ -50,7 +51,7 @@ var mayImport = map[string][]string{
 
 	// Doors.
 	"internal/api": {".", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
-		"internal/record", "internal/specjson", "internal/strictjson", "internal/topology", "internal/upgrade"},
+		"internal/record", "internal/specjson", "internal/strictjson", "internal/topology", "internal/topology/index", "internal/upgrade"},
 	"internal/blueking": {".", "internal/auth", "internal/strictjson"},
 	"internal/blueking/gse": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
 		"internal/specjson", "internal/strictjson"},

@@ -19,6 +19,7 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
 // question is one thing asked of both sides.
@@ -148,7 +149,7 @@ func memoryOf(b *topology.Business, n []topology.Numbers) (bytesEach float64, to
 		return m.HeapAlloc
 	}
 
-	x, before := topology.NewIndex(), heap()
+	x, before := index.New(), heap()
 	began := time.Now()
 	x.Put(b, n)
 	took = time.Since(began)

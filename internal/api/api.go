@@ -14,6 +14,7 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
@@ -35,7 +36,7 @@ type Plane interface {
 	Businesses(caller gozzard.Caller) []record.BusinessHead
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
 	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
-	TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []topology.SetCount
+	TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []index.SetCount
 }
 
 // Options are the parts of the API.

@@ -16,6 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
 type businessesBody struct {
@@ -298,7 +299,7 @@ func renderPlan(p *topology.Plan) planBody {
 	return planBody{Added: items(p.Added), Changed: items(p.Changed), Removed: items(p.Removed)}
 }
 
-func renderTree(h record.BusinessHead, sets []topology.SetCount) treeBody {
+func renderTree(h record.BusinessHead, sets []index.SetCount) treeBody {
 	b := treeBody{Biz: h.ID, Name: h.Name, Sets: []setBody{}}
 	for i := range sets {
 		s := &sets[i]

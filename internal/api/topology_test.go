@@ -15,6 +15,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
 // businesses is the part of a real control plane that knows businesses; operations stay with the fake.
@@ -41,7 +42,7 @@ func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology
 	return b.real.TopologyItems(ctx, biz, rows, a)
 }
 
-func (b *businesses) TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []topology.SetCount {
+func (b *businesses) TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []index.SetCount {
 	return b.real.TopologyTree(caller, biz, env)
 }
 

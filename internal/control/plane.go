@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
-	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
 // Options are the parts and settings of a Plane. Zero settings get their defaults.
@@ -148,7 +148,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		quit:    make(chan struct{}), events: NewEventRing(o.Events, o.Now()),
 		questions:  questions{open: map[gozzard.OpID]*question{}},
 		relays:     relays{open: map[gozzard.AgentID]*relay{}, wake: make(chan struct{}, 1)},
-		businesses: businesses{index: topology.NewIndex(), heads: map[int]record.BusinessHead{}},
+		businesses: businesses{index: index.New(), heads: map[int]record.BusinessHead{}},
 	}
 	o.Live.OnLeftOut(p.leftOut)
 	hosts, err := o.Store.Hosts(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
 // businesses are all businesses in memory, as the newest record of each has them.
@@ -22,7 +23,7 @@ type businesses struct {
 	catching sync.Mutex // held by who brings the index up to what the fleet reported, so that nobody asks before it is
 
 	putting sync.Mutex // held by who takes a business into memory, so that an older one never replaces a newer
-	index   *topology.Index
+	index   *index.Index
 
 	mu    sync.RWMutex
 	heads map[int]record.BusinessHead
@@ -188,7 +189,7 @@ func (p *Plane) complete(r *topology.Row, keys []gozzard.Key) []gozzard.Key {
 
 // TopologyTree counts the processes of a business that the caller may see by set and module, as they are at this
 // moment.
-func (p *Plane) TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []topology.SetCount {
+func (p *Plane) TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []index.SetCount {
 	if !caller.Rights.SeesBusiness(biz) {
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
 // The real parts fit the door.
@@ -28,7 +29,7 @@ const taskID = gozzard.TaskID("GSETASK:20200101000000:7")
 
 // plane answers from the real index over the topology of testdata; it remembers what it was asked to do.
 type plane struct {
-	index *topology.Index
+	index *index.Index
 	rec   record.Business
 	calls []string
 	err   error
@@ -54,7 +55,7 @@ func newPlane(t testing.TB) *plane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plane{index: topology.NewIndex(), rec: record.Business{Business: *b, Numbers: numbers}}
+	p := &plane{index: index.New(), rec: record.Business{Business: *b, Numbers: numbers}}
 	p.rec.ID, p.rec.Name, p.rec.At = b.ID, b.Name, time.Date(2026, 7, 1, 2, 3, 4, 5000, time.UTC)
 	p.index.Put(b, numbers)
 	p.index.RefreshBusiness(b.ID, look)

@@ -1,6 +1,9 @@
-package topology
+package index
 
-import "github.com/gozzard/gozzard"
+import (
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
+)
 
 // scratch is the memory of one question, kept for the next.
 type scratch struct {
@@ -15,7 +18,7 @@ const keepPage = 1 << 16
 // Find lists the processes that fit, with how many there are in all; of a business that is not known there are
 // none. The page and the count are of one moment. ReportedAt, Stale and PID are left zero: the index does not know
 // them. Configs are shared and must not be changed.
-func (x *Index) Find(q Query) (total int, rows []Row) {
+func (x *Index) Find(q topology.Query) (total int, rows []topology.Row) {
 	c := x.business(q.Biz)
 	if c == nil {
 		return 0, nil
@@ -52,15 +55,15 @@ func (x *Index) Find(q Query) (total int, rows []Row) {
 }
 
 // choose puts the rows that fit everything but states into the scratch. It reports true instead when that is all rows.
-func (c *columns) choose(q *Query, s *scratch) (all bool) {
+func (c *columns) choose(q *topology.Query, s *scratch) (all bool) {
 	if q.Expression == nil || q.Expression.Slice == nil {
 		return newSieve(c, s, q).pick()
 	}
 
-	named, rest := Query{Env: q.Env, Visible: q.Visible, Expression: new(Expression)}, *q
+	named, rest := topology.Query{Env: q.Env, Visible: q.Visible, Expression: new(topology.Expression)}, *q
 	*named.Expression = *q.Expression
 	named.Expression.Slice = nil
-	rest.Env, rest.Visible, rest.Expression = EnvAny, nil, nil
+	rest.Env, rest.Visible, rest.Expression = topology.EnvAny, nil, nil
 
 	if newSieve(c, s, &named).pick() {
 		s.rows = s.rows.resize(len(c.ids), true)
@@ -72,7 +75,7 @@ func (c *columns) choose(q *Query, s *scratch) (all bool) {
 }
 
 // page counts the rows and finds those of the page, in order.
-func (c *columns) page(q *Query, s *scratch, all bool) (total int, page []uint32) {
+func (c *columns) page(q *topology.Query, s *scratch, all bool) (total int, page []uint32) {
 	if total = len(c.ids); !all {
 		total = s.rows.count()
 	}
@@ -86,7 +89,7 @@ func (c *columns) page(q *Query, s *scratch, all bool) (total int, page []uint32
 	s.page = s.page[:0]
 	switch {
 	case from == to:
-	case len(q.Order) > 0 && q.Order[0] != Order{By: ByProcess}:
+	case len(q.Order) > 0 && q.Order[0] != topology.Order{By: topology.ByProcess}:
 		if all {
 			s.rows = s.rows.resize(len(c.ids), true)
 		}
@@ -106,7 +109,7 @@ func (c *columns) page(q *Query, s *scratch, all bool) (total int, page []uint32
 type stateMask struct{ running, stopped, unregistered, hosted, unhosted uint64 }
 
 // newStateMask is nil when states do not matter.
-func newStateMask(q *Query) *stateMask {
+func newStateMask(q *topology.Query) *stateMask {
 	if len(q.States)+len(q.Hosted) == 0 {
 		return nil
 	}
@@ -154,7 +157,7 @@ func (m *stateMask) narrow(rows bits, c *columns) {
 }
 
 // load copies rows. The lock is held.
-func (c *columns) load(page []uint32) []Row {
+func (c *columns) load(page []uint32) []topology.Row {
 	if len(page) == 0 {
 		return nil
 	}
@@ -164,12 +167,12 @@ func (c *columns) load(page []uint32) []Row {
 		n += int(c.first[row+1] - c.first[row])
 	}
 
-	rows, instances := make([]Row, len(page)), make([]RowInstance, 0, n)
+	rows, instances := make([]topology.Row, len(page)), make([]topology.RowInstance, 0, n)
 	for i, row := range page {
 		before := len(instances)
 		for j, s := range c.statusesOf(row) {
-			instances = append(instances, RowInstance{Local: j + 1, Inst: c.base[row] + j + 1,
-				Status: Status{State: s.state(), Hosted: s.hosted()}})
+			instances = append(instances, topology.RowInstance{Local: j + 1, Inst: c.base[row] + j + 1,
+				Status: topology.Status{State: s.state(), Hosted: s.hosted()}})
 		}
 		c.fill(&rows[i], row)
 		rows[i].Instances = instances[before:len(instances):len(instances)]
@@ -179,7 +182,7 @@ func (c *columns) load(page []uint32) []Row {
 }
 
 // fill copies all of a row but its instances.
-func (c *columns) fill(r *Row, row uint32) {
+func (c *columns) fill(r *topology.Row, row uint32) {
 	service := &c.services[c.service[row]]
 	module, host, kind := &c.modules[service.module], &c.hosts[service.host], &c.kinds[c.kind[row]]
 	set := &c.sets[module.set]

@@ -1,4 +1,4 @@
-package topology
+package index
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // builder makes columns of a business. Its maps are gone when the columns are there.
@@ -14,9 +15,9 @@ type builder struct {
 	moduleNames  texts
 	serviceNames texts
 	aliases      texts
-	hosts        map[Host]uint32
+	hosts        map[topology.Host]uint32
 	kinds        map[kindKey]uint32
-	bound        map[int][]ConfigRef // by process template
+	bound        map[int][]topology.ConfigRef // by process template
 	found        []found
 }
 
@@ -51,8 +52,8 @@ func (t *texts) number(s string) uint32 {
 	return n
 }
 
-func build(b *Business, n []Numbers) *columns {
-	w := &builder{c: &columns{biz: b.ID, namespace: Namespace(b.ID)}, hosts: make(map[Host]uint32),
+func build(b *topology.Business, n []topology.Numbers) *columns {
+	w := &builder{c: &columns{biz: b.ID, namespace: topology.Namespace(b.ID)}, hosts: make(map[topology.Host]uint32),
 		kinds: make(map[kindKey]uint32)}
 	w.bindings(b.Templates)
 	w.tree(b)
@@ -132,17 +133,17 @@ func byID[T any](list []T, id func(*T) int) []*T {
 
 // bindings collects which configuration templates belong to which process templates and processes, in order of the
 // templates' ids.
-func (w *builder) bindings(all []ConfigTemplate) {
-	w.bound, w.c.configs = make(map[int][]ConfigRef), make(map[int][]ConfigRef)
-	for _, t := range byID(all, func(t *ConfigTemplate) int { return t.ID }) {
-		ref := ConfigRef{ID: t.ID, Name: strings.Clone(t.Name), FileName: strings.Clone(t.FileName)}
+func (w *builder) bindings(all []topology.ConfigTemplate) {
+	w.bound, w.c.configs = make(map[int][]topology.ConfigRef), make(map[int][]topology.ConfigRef)
+	for _, t := range byID(all, func(t *topology.ConfigTemplate) int { return t.ID }) {
+		ref := topology.ConfigRef{ID: t.ID, Name: strings.Clone(t.Name), FileName: strings.Clone(t.FileName)}
 		bind(w.bound, t.Templates, ref)
 		bind(w.c.configs, t.Processes, ref)
 	}
 }
 
 // bind adds a reference to each id, once if an id is there twice.
-func bind(refs map[int][]ConfigRef, ids []int, ref ConfigRef) {
+func bind(refs map[int][]topology.ConfigRef, ids []int, ref topology.ConfigRef) {
 	for _, id := range ids {
 		if list := refs[id]; len(list) == 0 || list[len(list)-1] != ref {
 			refs[id] = append(list, ref)
@@ -151,11 +152,11 @@ func bind(refs map[int][]ConfigRef, ids []int, ref ConfigRef) {
 }
 
 // tree places sets, modules and services, and finds all processes.
-func (w *builder) tree(b *Business) {
-	for _, s := range byID(b.Sets, func(s *Set) int { return s.ID }) {
+func (w *builder) tree(b *topology.Business) {
+	for _, s := range byID(b.Sets, func(s *topology.Set) int { return s.ID }) {
 		set := setEntry{id: s.ID, name: strings.Clone(s.Name), env: s.Env,
 			modules: span{from: uint32(len(w.c.modules))}}
-		for _, m := range byID(s.Modules, func(m *Module) int { return m.ID }) {
+		for _, m := range byID(s.Modules, func(m *topology.Module) int { return m.ID }) {
 			w.module(m, uint32(len(w.c.sets)))
 		}
 		set.modules.to = uint32(len(w.c.modules))
@@ -163,11 +164,11 @@ func (w *builder) tree(b *Business) {
 	}
 }
 
-func (w *builder) module(m *Module, set uint32) {
+func (w *builder) module(m *topology.Module, set uint32) {
 	place := uint32(len(w.c.modules))
 	from := uint32(len(w.c.services))
 
-	for _, v := range byID(m.Instances, func(v *ServiceInstance) int { return v.ID }) {
+	for _, v := range byID(m.Instances, func(v *topology.ServiceInstance) int { return v.ID }) {
 		host, ok := w.hosts[v.Host]
 		if !ok {
 			h := v.Host
@@ -203,7 +204,7 @@ func (w *builder) sortAliases() {
 }
 
 // nameHosts sorts the hosts by address, and makes the ways to find them.
-func (w *builder) nameHosts(clouds []Cloud) {
+func (w *builder) nameHosts(clouds []topology.Cloud) {
 	c := w.c
 	order := placesBy(len(c.hosts), func(a, b uint32) int {
 		return cmp.Or(c.hosts[a].IP.Compare(c.hosts[b].IP), cmp.Compare(c.hosts[a].Cloud, c.hosts[b].Cloud))
@@ -252,11 +253,11 @@ func (w *builder) nameHosts(clouds []Cloud) {
 	w.nameClouds(clouds)
 }
 
-func compareIPv6(a, b *Host) int {
+func compareIPv6(a, b *topology.Host) int {
 	return cmp.Or(a.IPv6.Compare(b.IPv6), cmp.Compare(a.Cloud, b.Cloud))
 }
 
-func (w *builder) nameClouds(clouds []Cloud) {
+func (w *builder) nameClouds(clouds []topology.Cloud) {
 	c := w.c
 	names := make(map[int]string, len(clouds))
 	for _, l := range clouds {
@@ -269,10 +270,10 @@ func (w *builder) nameClouds(clouds []Cloud) {
 	}
 
 	for id := range places {
-		c.clouds = append(c.clouds, Cloud{ID: id, Name: strings.Clone(names[id])})
+		c.clouds = append(c.clouds, topology.Cloud{ID: id, Name: strings.Clone(names[id])})
 	}
 
-	slices.SortFunc(c.clouds, func(a, b Cloud) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(c.clouds, func(a, b topology.Cloud) int { return cmp.Compare(a.ID, b.ID) })
 
 	for i, l := range c.clouds {
 		places[l.ID] = uint32(i)
@@ -284,7 +285,7 @@ func (w *builder) nameClouds(clouds []Cloud) {
 }
 
 // processes makes the rows.
-func (w *builder) processes(n []Numbers) {
+func (w *builder) processes(n []topology.Numbers) {
 	slices.SortFunc(w.found, func(a, b found) int {
 		if a.id != b.id {
 			return cmp.Compare(a.id, b.id)
@@ -292,7 +293,7 @@ func (w *builder) processes(n []Numbers) {
 		return cmp.Compare(a.service, b.service)
 	})
 
-	byProcess := func(a, b Numbers) int { return cmp.Compare(a.Process, b.Process) }
+	byProcess := func(a, b topology.Numbers) int { return cmp.Compare(a.Process, b.Process) }
 	if !slices.IsSortedFunc(n, byProcess) {
 		n = slices.SortedFunc(slices.Values(n), byProcess)
 	}
@@ -322,7 +323,7 @@ func (c *columns) columnsOfStatus() {
 	c.running, c.stopped, c.hosted = newBits(rows), newBits(rows), newBits(rows)
 }
 
-func (w *builder) kindOf(p *Process) uint32 {
+func (w *builder) kindOf(p *topology.Process) uint32 {
 	key := kindKey{w.aliases.number(p.Name), p.Template, p.Priority}
 	place, ok := w.kinds[key]
 	if !ok {

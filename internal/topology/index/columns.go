@@ -1,4 +1,4 @@
-package topology
+package index
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // columns is one business as the index holds it. Things refer to each other by their places in these slices; there
@@ -31,12 +32,12 @@ type columns struct {
 	hostsByIPv6  []uint32    // those that have one
 	hostsByAgent []uint32    // those that have one
 	hostServices lists
-	clouds       []Cloud // by id, those that hosts are in; the name is "" where the business does not tell it
+	clouds       []topology.Cloud // by id, those that hosts are in; the name is "" where the business does not tell it
 
 	aliases   []string // sorted
 	aliasRows lists
 	kinds     []kind
-	configs   map[int][]ConfigRef // of processes that have no template
+	configs   map[int][]topology.ConfigRef // of processes that have no template
 
 	// One entry for each process, in order of ids.
 	ids     []int
@@ -44,7 +45,7 @@ type columns struct {
 	kind    []uint32
 	base    []int    // instance number of local number 0
 	first   []uint32 // place of local number 1 in status; one more entry at the end
-	envs    [EnvFormal + 1]bits
+	envs    [topology.EnvFormal + 1]bits
 
 	// from asking the fleet to writing its answer, so that an older answer never overwrites a newer one
 	refreshing sync.Mutex
@@ -64,7 +65,7 @@ type span struct{ from, to uint32 }
 type setEntry struct {
 	id      int
 	name    string
-	env     Env
+	env     topology.Env
 	modules span
 }
 
@@ -84,7 +85,7 @@ type serviceEntry struct {
 }
 
 type hostEntry struct {
-	Host
+	topology.Host
 	cloud uint32
 	rank  uint32 // the same for hosts with the same IPv4 address
 }
@@ -94,7 +95,7 @@ type kind struct {
 	alias    uint32
 	template int
 	priority int
-	configs  []ConfigRef // bound to the template
+	configs  []topology.ConfigRef // bound to the template
 }
 
 // status is the state of an instance in two bits and whether it is hosted.
@@ -102,7 +103,7 @@ type status uint8
 
 const statusHosted status = 0x80
 
-func packStatus(s Status) status {
+func packStatus(s topology.Status) status {
 	p := status(s.State)
 	if s.State > gozzard.StateStopped { // no state that anybody can ask for
 		p = status(gozzard.StateUnregistered)

@@ -1,9 +1,11 @@
-package topology
+package index
 
 import (
 	"maps"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // Index is every business in memory, with the indexes that questions need. All methods are safe for concurrent use.
@@ -24,8 +26,8 @@ type generation struct {
 	next map[int]*columns // being looked at before they are shown; refreshes go to these as well
 }
 
-// NewIndex makes an empty index.
-func NewIndex() *Index {
+// New makes an empty index.
+func New() *Index {
 	x := &Index{}
 	x.all.Store(&generation{})
 	x.scratch.New = func() any { return new(scratch) }
@@ -34,7 +36,7 @@ func NewIndex() *Index {
 
 // Put inserts or replaces a business. Nothing of b and n is kept. Statuses of instances that stay (the same host,
 // alias and local number) are kept until they are refreshed; new instances are unregistered until then.
-func (x *Index) Put(b *Business, n []Numbers) {
+func (x *Index) Put(b *topology.Business, n []topology.Numbers) {
 	fresh := build(b, n)
 	x.puts.Lock()
 	defer x.puts.Unlock()
@@ -54,7 +56,7 @@ func (x *Index) Put(b *Business, n []Numbers) {
 
 // Replace is Put for who can look: questions see the business as it was until all instances of the new one have
 // been looked at.
-func (x *Index) Replace(b *Business, n []Numbers, look Look) {
+func (x *Index) Replace(b *topology.Business, n []topology.Numbers, look Look) {
 	fresh := build(b, n)
 	x.puts.Lock()
 	defer x.puts.Unlock()

@@ -1,4 +1,4 @@
-package topology
+package index
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard/internal/expression"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // sieve decides which rows fit all of a question that is not about states. What is asked of a name, a host or a
@@ -15,8 +16,8 @@ import (
 // list that the question names, and the rest is asked of these only.
 type sieve struct {
 	c    *columns
-	rows *bits // where rows that fit go
-	env  Env   // left to the rows' environments, EnvAny when sets were asked or all fit
+	rows *bits        // where rows that fit go
+	env  topology.Env // left to the rows' environments, EnvAny when sets were asked or all fit
 
 	modules    []uint32 // that fit, nil when none was excluded
 	moduleFits []verdict
@@ -64,10 +65,10 @@ func (s *scratch) decide(about, n int) []verdict {
 	return v
 }
 
-func newSieve(c *columns, s *scratch, q *Query) *sieve {
+func newSieve(c *columns, s *scratch, q *topology.Query) *sieve {
 	e := q.Expression
 	if e == nil {
-		e = new(Expression)
+		e = new(topology.Expression)
 	}
 
 	v := &sieve{c: c, rows: &s.rows, env: q.Env}
@@ -82,13 +83,13 @@ func newSieve(c *columns, s *scratch, q *Query) *sieve {
 	v.askIDs(q.Processes, e.Process)
 	sets := newNameTest(s, aboutModules, nil, q.SetNames, e.Set)
 	modules := newNameTest(s, aboutModuleNames, c.moduleNames, q.ModuleNames, e.Module)
-	asked := len(q.Sets)+len(q.Modules) > 0 || sets.asks || modules.asks || q.Env != EnvAny && !q.Env.Valid()
+	asked := len(q.Sets)+len(q.Modules) > 0 || sets.asks || modules.asks || q.Env != topology.EnvAny && !q.Env.Valid()
 	if asked || v.services != nil || v.serviceNames.asks || v.hosts.asks {
 		v.decided = s.decide(aboutServices, len(c.services))
-		if asked || q.Env != EnvAny {
+		if asked || q.Env != topology.EnvAny {
 			v.moduleFits = s.decide(aboutModules, len(c.modules))
 			v.askModules(q, &sets, &modules)
-			v.env = EnvAny
+			v.env = topology.EnvAny
 		}
 	}
 
@@ -116,11 +117,11 @@ func (v *sieve) askIDs(list []int, e *expression.Expression) {
 }
 
 // askModules finds the modules that fit, by id where ids are given.
-func (v *sieve) askModules(q *Query, sets, modules *nameTest) {
+func (v *sieve) askModules(q *topology.Query, sets, modules *nameTest) {
 	c := v.c
 	setIDs, moduleIDs := sortedIDs(q.Sets), sortedIDs(q.Modules)
 	setFits := func(s *setEntry) bool {
-		return (q.Env == EnvAny || s.env == q.Env) && hasID(setIDs, s.id) && sets.text(s.name)
+		return (q.Env == topology.EnvAny || s.env == q.Env) && hasID(setIDs, s.id) && sets.text(s.name)
 	}
 
 	take := func(m uint32) {
@@ -269,15 +270,15 @@ func (t *nameTest) words() ([]string, bool) {
 type hostTest struct {
 	asks    bool
 	c       *columns
-	visible func(h *Host) bool // nil: all are
-	clouds  []int              // sorted; nil: all
+	visible func(h *topology.Host) bool // nil: all are
+	clouds  []int                       // sorted; nil: all
 	ips     map[netip.Addr]struct{}
 	terms   []string
 	inCloud [][]bool // whether a term is part of a cloud's name, by term and cloud
 	decided []verdict
 }
 
-func newHostTest(c *columns, s *scratch, q *Query) hostTest {
+func newHostTest(c *columns, s *scratch, q *topology.Query) hostTest {
 	t := hostTest{asks: len(q.Clouds)+len(q.IPs)+len(q.Searches) > 0 || q.Visible != nil, c: c, visible: q.Visible,
 		clouds: sortedIDs(q.Clouds), terms: q.Searches}
 	if !t.asks {

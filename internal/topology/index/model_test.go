@@ -1,4 +1,4 @@
-package topology_test
+package index_test
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
 // naive is the index as one would write it without thinking of time and memory: every question looks at every process.
@@ -22,7 +23,7 @@ type naive struct {
 }
 
 type naiveBusiness struct {
-	sets  []topology.SetCount // without counts
+	sets  []index.SetCount // without counts
 	hosts []topology.Host
 	rows  []topology.Row // by process id
 }
@@ -48,9 +49,9 @@ func (m *naive) put(b *topology.Business, numbers []topology.Numbers) {
 	}
 
 	for _, s := range b.Sets {
-		set := topology.SetCount{ID: s.ID, Name: s.Name, Env: s.Env, Modules: []topology.ModuleCount{}}
+		set := index.SetCount{ID: s.ID, Name: s.Name, Env: s.Env, Modules: []index.ModuleCount{}}
 		for _, mod := range s.Modules {
-			set.Modules = append(set.Modules, topology.ModuleCount{ID: mod.ID, Name: mod.Name,
+			set.Modules = append(set.Modules, index.ModuleCount{ID: mod.ID, Name: mod.Name,
 				ServiceTemplate: mod.ServiceTemplate, Services: len(mod.Instances)})
 			for _, v := range mod.Instances {
 				if !slices.Contains(n.hosts, v.Host) {
@@ -67,11 +68,11 @@ func (m *naive) put(b *topology.Business, numbers []topology.Numbers) {
 				}
 			}
 		}
-		slices.SortFunc(set.Modules, func(a, b topology.ModuleCount) int { return a.ID - b.ID })
+		slices.SortFunc(set.Modules, func(a, b index.ModuleCount) int { return a.ID - b.ID })
 		n.sets = append(n.sets, set)
 	}
 
-	slices.SortFunc(n.sets, func(a, b topology.SetCount) int { return a.ID - b.ID })
+	slices.SortFunc(n.sets, func(a, b index.SetCount) int { return a.ID - b.ID })
 	slices.SortFunc(n.rows, func(a, b topology.Row) int { return a.Process - b.Process })
 	n.instances(func(k naiveKey, s *topology.Status) { *s = kept[k] })
 	m.all[b.ID] = n
@@ -108,7 +109,7 @@ func (n *naiveBusiness) instances(f func(k naiveKey, s *topology.Status)) {
 	}
 }
 
-func (m *naive) refresh(agents []gozzard.AgentID, addrs []gozzard.HostAddr, look topology.Look) {
+func (m *naive) refresh(agents []gozzard.AgentID, addrs []gozzard.HostAddr, look index.Look) {
 	for biz, n := range m.all {
 		m.refreshIf(biz, n, look, func(h topology.Host) bool {
 			return h.Agent != "" && slices.Contains(agents, h.Agent) ||
@@ -119,7 +120,7 @@ func (m *naive) refresh(agents []gozzard.AgentID, addrs []gozzard.HostAddr, look
 	}
 }
 
-func (m *naive) refreshIf(biz int, n *naiveBusiness, look topology.Look, is func(topology.Host) bool) {
+func (m *naive) refreshIf(biz int, n *naiveBusiness, look index.Look, is func(topology.Host) bool) {
 	n.instances(func(k naiveKey, s *topology.Status) {
 		if is(k.host) {
 			out := make([]topology.Status, 1)
@@ -221,7 +222,7 @@ func naiveOrder(keys []topology.Order, a, b *topology.Row) int {
 	return 0
 }
 
-func (m *naive) tree(biz int, env topology.Env) (tree []topology.SetCount) {
+func (m *naive) tree(biz int, env topology.Env) (tree []index.SetCount) {
 	n := m.all[biz]
 	if n == nil {
 		return nil
@@ -245,7 +246,7 @@ func (m *naive) tree(biz int, env topology.Env) (tree []topology.SetCount) {
 	return tree
 }
 
-func naiveCount(n *topology.Counts, r *topology.Row) {
+func naiveCount(n *index.Counts, r *topology.Row) {
 	n.Processes++
 	switch r.State {
 	case gozzard.StateRunning:

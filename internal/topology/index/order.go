@@ -1,8 +1,10 @@
-package topology
+package index
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // fewRows is how many rows are sorted by comparing them; the places of more are found by counting.
@@ -11,16 +13,16 @@ const fewRows = 512
 // sortedPage appends the rows at places from to to-1 of a set, once it is sorted. Only what the page needs is
 // sorted: each key counts how many rows have which rank, and only ranks that reach into the page go on to the next
 // key.
-func (c *columns) sortedPage(page []uint32, rows bits, total int, keys []Order, from, to int) []uint32 {
+func (c *columns) sortedPage(page []uint32, rows bits, total int, keys []topology.Order, from, to int) []uint32 {
 	return c.sortInto(page, rows.take(make([]uint32, 0, total), 0, total), keys, from, to)
 }
 
 // sortInto does it for rows that are in order of their ids.
-func (c *columns) sortInto(page, rows []uint32, keys []Order, from, to int) []uint32 {
+func (c *columns) sortInto(page, rows []uint32, keys []topology.Order, from, to int) []uint32 {
 	switch {
-	case len(keys) == 0 || keys[0] == Order{By: ByProcess}:
+	case len(keys) == 0 || keys[0] == topology.Order{By: topology.ByProcess}:
 		return append(page, rows[from:to]...)
-	case keys[0].By == ByProcess:
+	case keys[0].By == topology.ByProcess:
 		for place := from; place < to; place++ {
 			page = append(page, rows[len(rows)-1-place])
 		}
@@ -32,7 +34,7 @@ func (c *columns) sortInto(page, rows []uint32, keys []Order, from, to int) []ui
 	return c.sortByCount(page, rows, keys, from, to)
 }
 
-func (c *columns) sortFew(rows []uint32, keys []Order) {
+func (c *columns) sortFew(rows []uint32, keys []topology.Order) {
 	slices.SortFunc(rows, func(a, b uint32) int {
 		for _, k := range keys {
 			if n := cmp.Compare(c.rank(k.By, a), c.rank(k.By, b)); n != 0 {
@@ -46,7 +48,7 @@ func (c *columns) sortFew(rows []uint32, keys []Order) {
 	})
 }
 
-func (c *columns) sortByCount(page, rows []uint32, keys []Order, from, to int) []uint32 {
+func (c *columns) sortByCount(page, rows []uint32, keys []topology.Order, from, to int) []uint32 {
 	ranks := c.ranks(keys[0].By)
 	rank := c.ranker(keys[0], len(rows))
 	start := make([]int, ranks+1) // of each rank among all rows
@@ -87,7 +89,7 @@ func (c *columns) sortByCount(page, rows []uint32, keys []Order, from, to int) [
 // ranker tells the rank of many rows, counted from the end for a descending order. Most ranks are those of a row's
 // service: where there are more rows than services, looking them up beforehand saves two steps for each row, each
 // into memory far away.
-func (c *columns) ranker(k Order, rows int) func(row uint32) uint32 {
+func (c *columns) ranker(k topology.Order, rows int) func(row uint32) uint32 {
 	last := c.ranks(k.By) - 1
 	turn := func(r uint32) uint32 {
 		if k.Descending {
@@ -96,7 +98,7 @@ func (c *columns) ranker(k Order, rows int) func(row uint32) uint32 {
 		return r
 	}
 
-	if k.By == ByName {
+	if k.By == topology.ByName {
 		table := make([]uint32, len(c.kinds))
 		for i := range table {
 			table[i] = turn(c.kinds[i].alias)
@@ -123,11 +125,11 @@ func rankAt(start []int, place int) int {
 }
 
 // rank is the place of a row's value among all values of a field.
-func (c *columns) rank(by Field, row uint32) uint32 {
+func (c *columns) rank(by topology.Field, row uint32) uint32 {
 	switch by {
-	case ByProcess:
+	case topology.ByProcess:
 		return row
-	case ByName:
+	case topology.ByName:
 		return c.aliasOf(row)
 	}
 	return c.serviceRank(by, c.service[row])
@@ -135,27 +137,27 @@ func (c *columns) rank(by Field, row uint32) uint32 {
 
 // serviceRank is the rank that all rows of a service have. Addresses are in order of their numbers, as people count
 // hosts, and not of their text; hosts without an IPv4 address come first.
-func (c *columns) serviceRank(by Field, s uint32) uint32 {
+func (c *columns) serviceRank(by topology.Field, s uint32) uint32 {
 	service := &c.services[s]
 	switch by {
-	case BySet:
+	case topology.BySet:
 		return c.modules[service.module].set
-	case ByModule:
+	case topology.ByModule:
 		return c.moduleRank[service.module]
 	}
 	return c.hosts[service.host].rank
 }
 
 // ranks is above every rank of a field.
-func (c *columns) ranks(by Field) uint32 {
+func (c *columns) ranks(by topology.Field) uint32 {
 	switch by {
-	case BySet:
+	case topology.BySet:
 		return uint32(len(c.sets))
-	case ByModule:
+	case topology.ByModule:
 		return uint32(len(c.modules))
-	case ByName:
+	case topology.ByName:
 		return uint32(len(c.aliases))
-	case ByIP:
+	case topology.ByIP:
 		return uint32(len(c.hosts))
 	}
 	return uint32(len(c.ids))

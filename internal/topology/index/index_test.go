@@ -1,4 +1,4 @@
-package topology_test
+package index_test
 
 import (
 	"fmt"
@@ -13,12 +13,13 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
 // TestIndexModel runs random changes, refreshes and questions on the index and on the naive one.
 func TestIndexModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{x: topology.NewIndex(), m: naive{all: map[int]*naiveBusiness{}},
+		w := &world{x: index.New(), m: naive{all: map[int]*naiveBusiness{}},
 			fleet: map[fleetKey]topology.Status{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"put":     w.put,
@@ -34,7 +35,7 @@ func TestIndexModel(t *testing.T) {
 
 // world is both indexes and the fleet that they are about.
 type world struct {
-	x     *topology.Index
+	x     *index.Index
 	m     naive
 	fleet map[fleetKey]topology.Status
 }

@@ -1,6 +1,9 @@
-package topology
+package index
 
-import "github.com/gozzard/gozzard"
+import (
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
+)
 
 // Counts are numbers of processes.
 type Counts struct {
@@ -23,7 +26,7 @@ func (n *Counts) add(o Counts) {
 type SetCount struct {
 	ID   int
 	Name string
-	Env  Env
+	Env  topology.Env
 	Counts
 	Modules []ModuleCount // by id
 }
@@ -39,7 +42,7 @@ type ModuleCount struct {
 
 // Tree lists the sets of a business that are in an environment, EnvAny for all, by id. What is on hosts that are
 // not visible is not counted, and modules and sets that have nothing else are left out; with nil all hosts are.
-func (x *Index) Tree(biz int, env Env, visible func(h *Host) bool) []SetCount {
+func (x *Index) Tree(biz int, env topology.Env, visible func(h *topology.Host) bool) []SetCount {
 	c := x.business(biz)
 	if c == nil {
 		return nil
@@ -51,7 +54,7 @@ func (x *Index) Tree(biz int, env Env, visible func(h *Host) bool) []SetCount {
 	var tree []SetCount
 	for i := range c.sets {
 		s := &c.sets[i]
-		if env != EnvAny && s.env != env {
+		if env != topology.EnvAny && s.env != env {
 			continue
 		}
 		set := SetCount{ID: s.id, Name: s.name, Env: s.env,
@@ -74,7 +77,7 @@ func (x *Index) Tree(biz int, env Env, visible func(h *Host) bool) []SetCount {
 }
 
 // visibleHosts are the hosts that are visible, by place; nil when all are.
-func (c *columns) visibleHosts(visible func(h *Host) bool) []bool {
+func (c *columns) visibleHosts(visible func(h *topology.Host) bool) []bool {
 	if visible == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package topology_test
+package index_test
 
 import (
 	"flag"
@@ -16,6 +16,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/expression"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
 var indexRows = flag.Int("index.rows", 200_000, "processes of the business that is measured")
@@ -85,7 +86,7 @@ func settled(h topology.Host, keys []gozzard.Key, out []topology.Status) {
 
 // TestIndexLarge asks the questions of TestIndexModel of a business that is large enough for all ways of answering.
 func TestIndexLarge(t *testing.T) {
-	x, m := topology.NewIndex(), naive{all: map[int]*naiveBusiness{}}
+	x, m := index.New(), naive{all: map[int]*naiveBusiness{}}
 	b, n := bigBusiness(1, 3001)
 	x.Put(b, n)
 	m.put(b, n)
@@ -119,7 +120,7 @@ func TestIndexLarge(t *testing.T) {
 // changes, whatever takes the place of the business meanwhile, and no answer contradicts itself.
 func TestIndexAtOnce(t *testing.T) {
 	const processes, hosts = 600, 600 / perHost
-	x := topology.NewIndex()
+	x := index.New()
 	small, smallN := bigBusiness(1, processes)
 	large, largeN := bigBusiness(1, processes+200)
 	x.Put(small, smallN)
@@ -181,7 +182,7 @@ func TestIndexAtOnce(t *testing.T) {
 	}
 }
 
-func askAtOnce(t *testing.T, x *topology.Index, processes int) {
+func askAtOnce(t *testing.T, x *index.Index, processes int) {
 	q := topology.Query{Biz: 1, States: []gozzard.RunState{gozzard.StateRunning},
 		Order: []topology.Order{{By: topology.ByName}}, Start: 3, Limit: 100}
 	total, rows := x.Find(q)
@@ -223,7 +224,7 @@ func TestIndexMemory(t *testing.T) {
 
 	b, n := bigBusiness(1, rows)
 	before := heapInUse()
-	x := topology.NewIndex()
+	x := index.New()
 	x.Put(b, n)
 	bytes := float64(heapInUse()-before) / float64(rows)
 	runtime.KeepAlive(b)
@@ -239,7 +240,7 @@ func TestIndexMemory(t *testing.T) {
 func BenchmarkIndex(b *testing.B) {
 	rows := *indexRows
 	business, numbers := bigBusiness(1, rows)
-	x := topology.NewIndex()
+	x := index.New()
 	b.Run("put", func(b *testing.B) {
 		for b.Loop() {
 			x.Put(business, numbers)

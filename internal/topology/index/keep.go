@@ -1,4 +1,6 @@
-package topology
+package index
+
+import "github.com/gozzard/gozzard/internal/topology"
 
 // matchInstances finds for each row the row of other columns that is the same process on the same host: its status
 // goes on. The number of a row without one is past all rows.
@@ -8,7 +10,7 @@ func (c *columns) matchInstances(old *columns) []uint32 {
 		same[row] = uint32(len(old.ids))
 	}
 
-	hosts := make(map[Host]uint32, len(old.hosts))
+	hosts := make(map[topology.Host]uint32, len(old.hosts))
 	for i := range old.hosts {
 		hosts[old.hosts[i].Host] = uint32(i)
 	}

@@ -1,4 +1,4 @@
-package topology
+package index
 
 import (
 	"cmp"
@@ -7,11 +7,12 @@ import (
 	"strconv"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // Look tells what the fleet knows now of processes on one host; those that it does not know it leaves in out as
 // they are, zero. It must not keep the slices, nor ask the index.
-type Look func(h Host, keys []gozzard.Key, out []Status)
+type Look func(h topology.Host, keys []gozzard.Key, out []topology.Status)
 
 // hostsAtOnce bounds how long a refresh keeps other refreshes of the same business waiting.
 const hostsAtOnce = 256
@@ -93,7 +94,7 @@ type update struct {
 	onHost []uint32
 	text   []byte
 	keys   []gozzard.Key
-	out    []Status
+	out    []topology.Status
 }
 
 // host asks for the instances of one host.
@@ -206,7 +207,7 @@ func (n *hostNames) in(c *columns) []uint32 {
 	return slices.Compact(found)
 }
 
-func (n *hostNames) has(h *Host) bool {
+func (n *hostNames) has(h *topology.Host) bool {
 	if _, ok := n.isAgent[h.Agent]; ok && h.Agent != "" {
 		return true
 	}
@@ -227,7 +228,7 @@ func (c *columns) withAddr(a gozzard.HostAddr) []uint32 {
 	}
 	found := run(c.hostsByIPv6, func(h uint32) int {
 		return compareIPv6(&c.hosts[h].Host,
-			&Host{Cloud: a.Cloud, IPv6: a.IP})
+			&topology.Host{Cloud: a.Cloud, IPv6: a.IP})
 	})
 	for h := c.hostsAt(a.IP); h.from < h.to; h.from++ {
 		if c.hosts[h.from].Cloud == a.Cloud {

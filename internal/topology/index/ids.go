@@ -1,4 +1,4 @@
-package topology
+package index
 
 import (
 	"cmp"

@@ -1,10 +1,12 @@
-package topology
+package index
 
 import (
 	"cmp"
 	"math"
 	"net/netip"
 	"slices"
+
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // fewAliases bounds how many aliases are decided only to learn how many rows they have.
@@ -22,7 +24,7 @@ const (
 // pick puts the rows that fit into the set, through the list of candidates that costs least. It reports true
 // instead, and leaves the set as it is, when all rows fit.
 func (v *sieve) pick() (all bool) {
-	if v.env == EnvAny && v.decided == nil && !v.asksOwn() {
+	if v.env == topology.EnvAny && v.decided == nil && !v.asksOwn() {
 		return true
 	}
 
@@ -55,7 +57,7 @@ func (v *sieve) pick() (all bool) {
 		v.pickServices(services)
 	}
 
-	if v.env != EnvAny {
+	if v.env != topology.EnvAny {
 		v.rows.and(v.c.envs[v.env])
 	}
 
