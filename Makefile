@@ -8,7 +8,7 @@ MAKEFLAGS   += --no-print-directory
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 GOBUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
-TOOL      := go tool -modfile=tools/go.mod
+TOOL      := go tool -modfile=tools/pinned/go.mod
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 FUZZTIME  ?= 60s
 FUZZTEST  ?= 10s
