@@ -60,6 +60,7 @@ var mayImport = map[string][]string{
 	"internal/topology":   {".", "internal/document"},
 	"internal/update":     {".", "internal/private", "internal/release"},
 	"internal/wire":       {"."},
+	"tools/testsummary":   {},
 
 	// Whole fleets in one process, for tests and measurements.
 	"bench/sheet":        {},
