@@ -49,7 +49,7 @@ func (b *Book) checkSignature(e *entry, app string, s *Signature) (App, error) {
 		if i < len(e.signKeys) {
 			key = e.signKeys[i]
 		}
-		if hmac.Equal([]byte(Sign(key, s.Text)), []byte(s.Value)) && key != "" {
+		if b.compare([]byte(Sign(key, s.Text)), []byte(s.Value)) == 1 && key != "" {
 			match = true
 		}
 	}
