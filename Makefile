@@ -17,6 +17,12 @@ SCALE     ?= 10
 CYCLES    ?= 100000
 PACKAGES  ?= ./...
 
+# In CI a test may be skipped only when .ci/skips lists it, and PostgreSQL is required.
+ifeq ($(CI),true)
+STRICT := -strict
+export GOZZARD_TEST_POSTGRES := require
+endif
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' Makefile
@@ -34,7 +40,7 @@ run: build ## server and one agent in one process, on 127.0.0.1:8080
 test: deps-test ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
 	@go build -o bin/testsummary ./tools/testsummary
 	@race=-race; command -v gcc >/dev/null || { race=; echo "test: no C compiler, so without the race detector"; }; \
-	GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) go test -json -vet=all $$race -parallel 4 -timeout 25m $(PACKAGES) | bin/testsummary
+	GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) go test -json -vet=all $$race -parallel 4 -timeout 25m $(PACKAGES) | bin/testsummary -skips .ci/skips $(STRICT)
 
 .PHONY: deps-test
 deps-test: ## Debian packages that tests need, when missing
