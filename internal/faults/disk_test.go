@@ -95,7 +95,8 @@ func TestV2PowerCut(t *testing.T) {
 	if lost > 0 || acked == 0 {
 		t.Errorf("%d of %d lost", lost, acked)
 	}
-	l.judge("V2")
+	l.afterwards(8, 1)
+	l.judge("V2", floor{ok: 30, percent: 50})
 	s.Kill(syscall.SIGKILL)
 }
 
@@ -158,7 +159,7 @@ func TestK1DiskFull(t *testing.T) {
 		l.send(fmt.Sprintf("after-%d", i), 1, i%4, never)
 	}
 	fmt.Printf("fault K1: %d operations refused while the disk was full: %q\n", refused, words)
-	l.judge("K1")
+	l.judge("K1", floor{ok: 40, percent: 100})
 	s.Kill(syscall.SIGKILL)
 }
 
