@@ -11,7 +11,7 @@ GOBUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 TOOL      := go tool -modfile=tools/pinned/go.mod
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 FUZZTIME  ?= 60s
-FUZZTEST  ?= 10s
+FUZZTEST  ?= 3s
 DIST      ?= dist
 SCALE     ?= 10
 CYCLES    ?= 100000
@@ -102,6 +102,10 @@ network: ## faults N1 to N3 and A10 between network namespaces, with 1,000 opera
 .PHONY: reconnect
 reconnect: ## threat TD5, fault N9: 2,000 hosts come back all at once
 	go test -count=1 -timeout 20m -v -run TestN9 ./internal/faults -faults.comeback=2000
+
+.PHONY: fleet
+fleet: ## 2,000 simulated hosts are registered, operated and listed
+	go test -count=1 -timeout 20m -v -run TestManyHosts ./internal/fleettest -fleettest.hosts=2000
 
 .PHONY: swaps
 swaps: ## threat TT4: a million swaps of links in a minute or more, while commands start and stop
