@@ -38,7 +38,7 @@ run: build ## server and one agent in one process, on 127.0.0.1:8080
 # Under the race detector every program that ends waits a second for late reports; these tests start hundreds.
 .PHONY: test
 test: deps-test ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
-	@go build -o bin/testsummary ./tools/testsummary
+	@CGO_ENABLED=0 go build -trimpath -o bin/testsummary ./tools/testsummary
 	@race=-race; command -v gcc >/dev/null || { race=; echo "test: no C compiler, so without the race detector"; }; \
 	GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) go test -json -vet=all $$race -parallel 4 -timeout 25m $(PACKAGES) | bin/testsummary -skips .ci/skips $(STRICT)
 

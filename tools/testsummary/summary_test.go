@@ -72,9 +72,9 @@ func goTest(t *testing.T, packages ...string) []byte {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command("go", append([]string{"test", "-json"}, packages...)...)
+	cmd := exec.Command("go", append([]string{"test", "-json", "-trimpath"}, packages...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0") // compiled as for a release, which other tests need too
 	out, err := cmd.Output()
 	if len(out) == 0 {
 		t.Fatalf("go test: %v", err)
