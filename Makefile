@@ -11,11 +11,17 @@ GOBUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 TOOL      := go tool -modfile=tools/pinned/go.mod
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 FUZZTIME  ?= 60s
-FUZZTEST  ?= 10s
+FUZZTEST  ?= 3s
 DIST      ?= dist
 SCALE     ?= 10
 CYCLES    ?= 100000
 PACKAGES  ?= ./...
+
+# In CI a test may be skipped only when .ci/skips lists it, and PostgreSQL is required.
+ifeq ($(CI),true)
+STRICT := -strict
+export GOZZARD_TEST_POSTGRES := require
+endif
 
 .PHONY: help
 help: ## list the targets
@@ -31,10 +37,10 @@ run: build ## server and one agent in one process, on 127.0.0.1:8080
 
 # Under the race detector every program that ends waits a second for late reports; these tests start hundreds.
 .PHONY: test
-test: deps-test ## vet and all tests with the race detector; every fuzz target tries random inputs for FUZZTEST
-	go vet $(PACKAGES)
+test: deps-test ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
+	@CGO_ENABLED=0 go build -trimpath -o bin/testsummary ./tools/testsummary
 	@race=-race; command -v gcc >/dev/null || { race=; echo "test: no C compiler, so without the race detector"; }; \
-	GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) go test $$race -parallel 4 -timeout 25m $(PACKAGES) | .ci/summary
+	GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) go test -json -vet=all $$race -parallel 4 -timeout 25m $(PACKAGES) | bin/testsummary -skips .ci/skips $(STRICT)
 
 .PHONY: deps-test
 deps-test: ## Debian packages that tests need, when missing
@@ -96,6 +102,10 @@ network: ## faults N1 to N3 and A10 between network namespaces, with 1,000 opera
 .PHONY: reconnect
 reconnect: ## threat TD5, fault N9: 2,000 hosts come back all at once
 	go test -count=1 -timeout 20m -v -run TestN9 ./test/faults -faults.comeback=2000
+
+.PHONY: fleet
+fleet: ## 2,000 simulated hosts are registered, operated and listed
+	go test -count=1 -timeout 20m -v -run TestManyHosts ./test/fleettest -fleettest.hosts=2000
 
 .PHONY: swaps
 swaps: ## threat TT4: a million swaps of links in a minute or more, while commands start and stop

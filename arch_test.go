@@ -95,6 +95,7 @@ var mayImport = map[string][]string{
 	"test/storetest":    {everything},
 	"test/tenants":      {everything},
 	"tools/readability": {},
+	"tools/testsummary": {},
 	"tools/supply":      {"internal/release"},
 }
 

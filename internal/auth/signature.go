@@ -53,7 +53,7 @@ func (b *Directory) checkSignature(e *entry, app string, s *Signature) (App, err
 		if i < len(e.signKeys) {
 			key = e.signKeys[i]
 		}
-		if hmac.Equal([]byte(Sign(key, s.Text)), []byte(s.Value)) && key != "" {
+		if b.compare([]byte(Sign(key, s.Text)), []byte(s.Value)) == 1 && key != "" {
 			match = true
 		}
 	}

@@ -1,8 +1,8 @@
 package auth_test
 
 import (
-	"math"
-	"math/rand/v2"
+	"crypto/sha256"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -12,67 +12,116 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 )
 
-// welch is the t statistic of two samples, without the slowest tenth of each: what the machine did meanwhile.
-func welch(a, b []float64) float64 {
-	mean := func(x []float64) (m, v float64) {
-		slices.Sort(x)
-		x = x[:len(x)*9/10]
-		for _, d := range x {
-			m += d
-		}
-		m /= float64(len(x))
-		for _, d := range x {
-			v += (d - m) * (d - m)
-		}
-		return m, v / float64(len(x)-1) / float64(len(x))
-	}
-
-	m1, v1 := mean(a)
-	m2, v2 := mean(b)
-	if v1+v2 == 0 {
-		return 0
-	}
-
-	return (m1 - m2) / math.Sqrt(v1+v2)
+// TestTS2EqualWork counts the work for guesses. Times would show the same, but not on a busy machine: a guess must
+// cost the same whether the app or the person exists or not, and however near it is.
+func TestTS2EqualWork(t *testing.T) {
+	t.Run("secret", equalWorkForSecrets)
+	t.Run("signature", equalWorkForSignatures)
+	t.Run("password", equalWorkForPasswords)
 }
 
-// TestTS2Timing compares, in turns, guesses that are nearly right with ones that are all wrong. Beyond 4.5 the
-// times tell them apart; a machine that is busy with other things may say so by chance, a leak says it every time.
-func TestTS2Timing(t *testing.T) {
-	const each, tries = 50_000, 4
-	secret := auth.NewSecret()
-	near := secret[:len(secret)-1] + "."
-	far := strings.Repeat("~", len(secret))
-	book, err := auth.New(auth.Config{Apps: []auth.App{{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)},
-		AssertsUsers: true}},
-		Tokens: []auth.Token{{User: "u", Digest: auth.Hash(secret)}}})
+func equalWorkForSecrets(t *testing.T) {
+	secret, older := auth.NewSecret(), auth.NewSecret()
+	book, err := auth.New(auth.Config{Apps: []auth.App{
+		{Code: "two", Secrets: []auth.Digest{auth.Hash(secret), auth.Hash(older)}},
+		{Code: "one", Secrets: []auth.Digest{auth.Hash(secret)}},
+	}})
 	must(t, err)
-	order := rand.New(rand.NewPCG(1, 2)) // a regular one is seen in the times of the memory's management
-	for name, guesses := range map[string][2]auth.Credentials{
-		"secret": {{App: "app", Secret: near, User: "u"}, {App: "app", Secret: far, User: "u"}},
-		"token":  {{App: "app", Secret: secret, Token: near}, {App: "app", Secret: secret, Token: far}},
+
+	// As many comparisons as an app may have secrets, each of whole digests: of a secret itself the first wrong
+	// byte could be timed.
+	want := []auth.Compared{{sha256.Size, sha256.Size}, {sha256.Size, sha256.Size}}
+	for name, tt := range map[string]struct {
+		app, secret string
+		right       bool
+	}{
+		"unknown app":         {"none", secret, false},
+		"all wrong":           {"two", strings.Repeat("~", len(secret)), false},
+		"short":               {"two", "x", false},
+		"nearly right":        {"two", secret[:len(secret)-1] + ".", false},
+		"one secret, wrong":   {"one", "wrong", false},
+		"right, the first":    {"two", secret, true},
+		"right, the second":   {"two", older, true},
+		"one secret, but one": {"one", older, false},
 	} {
-		var stat float64
-		for range tries {
-			times := [2][]float64{make([]float64, 0, 2*each), make([]float64, 0, 2*each)}
-			for range 2 * each {
-				k := order.IntN(2)
-				began := time.Now()
-				_, _, err := book.Check(t.Context(), guesses[k])
-				took := time.Since(began)
-				if err == nil {
-					t.Fatal("a guess was right")
-				}
-				times[k] = append(times[k], float64(took))
+		t.Run(name, func(t *testing.T) {
+			var err error
+			made := book.Comparisons(func() {
+				_, err = book.CheckApp(auth.Credentials{App: tt.app,
+					Secret: tt.secret})
+			})
+			if (err == nil) != tt.right {
+				t.Errorf("the answer is %v", err)
 			}
-			if stat = welch(times[0], times[1]); math.Abs(stat) < 4.5 {
-				break
+			if !slices.Equal(made, want) {
+				t.Errorf("comparisons of %v bytes, want %v", made, want)
 			}
-		}
-		t.Logf("%s: t = %.2f", name, stat)
-		if math.Abs(stat) >= 4.5 {
-			t.Errorf("%s: t = %.2f: the time tells a nearly right guess from a wrong one", name, stat)
-		}
+		})
+	}
+}
+
+func equalWorkForSignatures(t *testing.T) {
+	const key, text = "a key that signs", "POSThost/path?a=b"
+	book, err := auth.New(auth.Config{Apps: []auth.App{
+		{Code: "signs", Secrets: []auth.Digest{auth.Hash(key)}, SignKeys: []string{key}},
+		{Code: "plain", Secrets: []auth.Digest{auth.Hash("x")}},
+	}})
+	must(t, err)
+
+	size := len(auth.Sign(key, text))
+	want := []auth.Compared{{size, size}, {size, size}}
+	for name, tt := range map[string]struct {
+		app, value string
+		right      bool
+	}{
+		"unknown app":          {"none", auth.Sign(key, text), false},
+		"app without keys":     {"plain", auth.Sign(key, text), false},
+		"signed with no key":   {"plain", auth.Sign("", text), false},
+		"wrong":                {"signs", auth.Sign("another key", text), false},
+		"wrong, nobody has it": {"none", auth.Sign("another key", text), false},
+		"right":                {"signs", auth.Sign(key, text), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &auth.Signature{Value: tt.value, Text: text, Nonce: name, At: time.Now()}
+			var err error
+			made := book.Comparisons(func() { _, err = book.CheckApp(auth.Credentials{App: tt.app, Signature: s}) })
+			if (err == nil) != tt.right {
+				t.Errorf("the answer is %v", err)
+			}
+			if !slices.Equal(made, want) {
+				t.Errorf("comparisons of %v bytes, want %v", made, want)
+			}
+		})
+	}
+}
+
+// equalWorkForPasswords looks at memory: a password is hashed in 19 MiB, and nothing else in a login takes a
+// hundredth of that.
+func equalWorkForPasswords(t *testing.T) {
+	const once, tolerance = 19 << 20, 2 << 20
+	r := newRig(t)
+	ctx := t.Context()
+	must(t, r.CreateUser(ctx, by, auth.User{Name: "alice"}, "a password of alice"))
+	must(t, r.CreateUser(ctx, by, auth.User{Name: "bob"}, ""))
+
+	for name, guess := range map[string][2]string{
+		"unknown person":            {"nobody", "a password of alice"},
+		"person without a password": {"bob", "a password of alice"},
+		"wrong":                     {"alice", "a password of malice"},
+		"nearly right":              {"alice", "a password of alicf"},
+		"too long":                  {"alice", strings.Repeat("x", auth.MaxPassword+1)},
+		"empty":                     {"nobody", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _, err := r.Login(ctx, guess[0], guess[1])
+			runtime.ReadMemStats(&after)
+			wantKind(t, err, gozzard.ErrUnauthenticated)
+			if n := after.TotalAlloc - before.TotalAlloc; n < once || n > once+tolerance {
+				t.Errorf("a guess took %d bytes, want %d as for one hash", n, once)
+			}
+		})
 	}
 }
 

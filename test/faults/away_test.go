@@ -232,5 +232,6 @@ func TestH1Reboot(t *testing.T) {
 		t.Error("see the line above")
 	}
 
-	l.judge("H1")
+	l.afterwards(8, 1)
+	l.judge("H1", floor{ok: 10})
 }

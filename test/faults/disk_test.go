@@ -104,7 +104,8 @@ func TestV2PowerCut(t *testing.T) {
 		t.Errorf("%d of %d lost", lost, acked)
 	}
 
-	l.judge("V2")
+	l.afterwards(8, 1)
+	l.judge("V2", floor{ok: 30, percent: 50})
 	s.Kill(syscall.SIGKILL)
 }
 
@@ -178,7 +179,7 @@ func TestK1DiskFull(t *testing.T) {
 	}
 
 	fmt.Printf("fault K1: %d operations refused while the disk was full: %q\n", refused, words)
-	l.judge("K1")
+	l.judge("K1", floor{ok: 40, percent: 100})
 	s.Kill(syscall.SIGKILL)
 }
 

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // ledger sends operations whose effect is one line in a file, with a mark of its own each, and holds the verdicts
 // against what really happened.
 type ledger struct {
-	t   *testing.T
+	t   testing.TB
 	api *ft.API
 	dir string
 	// prefix tells the marks of several ledgers of one server apart.
@@ -39,10 +39,11 @@ type ledger struct {
 
 	mu    sync.Mutex
 	tasks map[string]string // mark → task
+	calm  map[string]bool   // marks of operations that no fault disturbed, see afterwards
 }
 
-func newLedger(t *testing.T, api *ft.API) *ledger {
-	return &ledger{t: t, api: api, dir: t.TempDir(), tasks: map[string]string{}}
+func newLedger(t testing.TB, api *ft.API) *ledger {
+	return &ledger{t: t, api: api, dir: t.TempDir(), tasks: map[string]string{}, calm: map[string]bool{}}
 }
 
 // send asks for one operation until it is acknowledged; repeats carry the same key, so it is accepted once. proc
@@ -106,105 +107,6 @@ func (l *ledger) effects() map[string]int {
 	return n
 }
 
-// figures is what a fault test reports.
-type figures struct {
-	ops, lost, stuck, twice, wrong int
-	ok, failed, never, interrupted int
-	why                            map[string]int // of what was not executed
-}
-
-func (f figures) String() string {
-	return fmt.Sprintf("%d operations acknowledged: %d lost, %d stuck, %d twice, %d wrong verdicts (%d ok, %d interrupted, %d not executed, %d failed)",
-		f.ops, f.lost, f.stuck, f.twice, f.wrong, f.ok, f.interrupted, f.never, f.failed)
-}
-
-// add sums up; the reasons are left out.
-func (f *figures) add(g figures) {
-	for _, p := range []struct {
-		to *int
-		n  int
-	}{{&f.ops, g.ops}, {&f.lost, g.lost}, {&f.stuck, g.stuck}, {&f.twice, g.twice}, {&f.wrong, g.wrong},
-		{&f.ok, g.ok}, {&f.failed, g.failed}, {&f.never, g.never}, {&f.interrupted, g.interrupted}} {
-		*p.to += p.n
-	}
-}
-
-// settle waits for every verdict and compares it with the effects.
-func (l *ledger) settle() figures {
-	l.t.Helper()
-	f := figures{why: map[string]int{}}
-	verdicts := map[string]ft.Entry{}
-	deadline := time.Now().Add(3 * time.Minute)
-	for mark, task := range l.tasks {
-		f.ops++
-		for {
-			ans, err := l.api.Try("get_proc_operate_result", ft.J{"task_id": task})
-			out := map[string]ft.Entry{}
-			if err == nil && ans.Code == 0 && json.Unmarshal(ans.Data, &out) == nil && len(out) == 1 {
-				for _, e := range out {
-					verdicts[mark] = e
-				}
-				if e := verdicts[mark]; e.Code != 115 && !strings.Contains(e.Msg, "not known yet") {
-					break
-				}
-			} else if err == nil && ans.Code != 0 {
-				f.lost++
-				l.t.Logf("%s: task %s: %s", mark, task, ans.Raw)
-				break
-			}
-			if time.Now().After(deadline) {
-				f.stuck++
-				l.t.Logf("%s: task %s is stuck at %+v (%v)", mark, task, verdicts[mark], err)
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-
-	done := l.effects()
-	for mark, e := range verdicts {
-		n := done[mark]
-		if n > 1 {
-			f.twice++
-		}
-		wrong := false
-		switch {
-		case e.Code == 0:
-			f.ok++
-			wrong = n != 1
-		case strings.Contains(e.Msg, "interrupted"):
-			f.interrupted++
-			wrong = n > 1
-		case strings.Contains(e.Msg, "not executed"), e.Code == 117:
-			f.never++
-			f.why[e.Msg[:min(len(e.Msg), 60)]]++
-			wrong = n != 0
-		default:
-			f.failed++
-			wrong = !l.mayFail || n != 0 // once started the command cannot fail
-		}
-		if wrong {
-			f.wrong++
-			l.t.Logf("%s: %d effects, verdict %+v", mark, n, e)
-		}
-	}
-
-	return f
-}
-
-// judge prints the figures and fails on anything lost, stuck, twice or wrong.
-func (l *ledger) judge(id string) {
-	l.t.Helper()
-	f := l.settle()
-	fmt.Printf("fault %s: %s\n", id, f)
-	for why, n := range f.why {
-		fmt.Printf("fault %s:   %d × %s\n", id, n, why)
-	}
-	if f.lost+f.stuck+f.twice+f.wrong > 0 || f.ops == 0 {
-		l.t.Errorf("fault %s: %s", id, f)
-	}
-}
-
 // load sends operations from several callers until stop is called, which waits for them. At most limit operations
 // are sent.
 func (l *ledger) load(callers, hosts, limit int) (stop func()) {
@@ -243,4 +145,18 @@ func (l *ledger) steady(host int, pause time.Duration) (stop func()) {
 	})
 
 	return func() { close(quit); wg.Wait() }
+}
+
+// afterwards sends operations to hosts on which the fault is over. Nothing disturbs them, so all must be executed:
+// a system that stays safe by refusing its work fails here.
+func (l *ledger) afterwards(n int, hosts ...int) {
+	l.t.Helper()
+	never := make(chan struct{})
+	for i := range n {
+		mark := fmt.Sprintf("%scalm-%d", l.prefix, i)
+		l.calm[mark] = true
+		l.send(mark, hosts[i%len(hosts)], i%8, never)
+		// a newer operation on the same process would take its place
+		l.verdict(mark, l.tasks[mark], time.Now().Add(time.Minute))
+	}
 }

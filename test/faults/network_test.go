@@ -146,16 +146,30 @@ func (f *netFleet) lose(t *testing.T) {
 	t.Logf("all three are back %s after the network is", time.Since(begin).Round(100*time.Millisecond))
 	e := f.s.Await(task)["0:"+f.Addr(2)+":net:"+f.ds[2].Name]
 	t.Logf("N3 (server to agent lost): the stop that was under way ended with %+v", e)
-
-	switch running := f.ds[2].Copies(); {
-	case e.Code == 0 && running != 0, e.Code == 117 && running != 1:
-		t.Errorf("verdict %+v, and %d copies run", e, running)
+	running := f.ds[2].Copies()
+	if fault := stopFault(e, running); fault != "" {
+		t.Errorf("%s: verdict %+v, and %d copies run", fault, e, running)
 	}
-
-	if f.ds[2].Copies() == 0 { // stopped as asked
+	if running == 0 { // stopped as asked
 		f.ds[2] = ft.NewDaemon(t, openDir(f.t), "gznet2b")
 		must(t, f.Operate(f.s, 2, f.ds[2], 0), 0)
 	}
+}
+
+// stopFault says what is wrong with the verdict of a stop that lost its network, given how many copies run now; ""
+// when nothing is.
+func stopFault(e ft.Entry, running int) string {
+	switch o := outcomeOf(e); {
+	case running > 1:
+		return "the process was started again"
+	case o == failed:
+		return "the stop did nothing that can fail"
+	case o == executed && running != 0:
+		return "a stop that was executed left the process running"
+	case o == notExecuted && running != 1:
+		return "a stop that was not executed ended the process"
+	}
+	return ""
 }
 
 // sendMany asks for operations on the hosts that hear without being heard and are heard without hearing, spread
@@ -181,7 +195,8 @@ func (f *netFleet) judgeMany(t *testing.T) {
 		t.Errorf("only %d operations were accepted", len(f.many.tasks))
 	}
 	f.many.t = t
-	f.many.judge("N3")
+	f.many.afterwards(24, 2, 3)
+	f.many.judge("N3", floor{ok: 24})
 }
 
 // A10: a copy of a state folder runs in another namespace. Both are put out, nothing is executed by either, and the

@@ -38,5 +38,6 @@ func TestH2AgentPowerCut(t *testing.T) {
 
 	stop()
 	fmt.Printf("fault H2: power of the host cut %d times\n", rounds)
-	l.judge("H2")
+	l.afterwards(8, 1)
+	l.judge("H2", floor{ok: 20, percent: 25})
 }

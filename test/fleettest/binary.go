@@ -44,22 +44,38 @@ func buildProgram(race bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-
-	args := []string{"build", "-tags=failpoint", "-o", out}
-	env := os.Environ() // as vet and the tests themselves build, so that most of it is there already
-
-	if race {
-		args = append(args, "-race")
-		env = append(env, "CGO_ENABLED=1")
-	}
-
-	cmd := exec.Command("go", append(args, "./cmd/gozzard")...)
-	cmd.Dir, cmd.Env = root, env
-	if b, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, b)
+	if err := goBuild(root, race, "-tags=failpoint", "-o", out); err != nil {
+		return "", err
 	}
 
 	return out, nil
+}
+
+// goBuild builds the program in one of two ways, so that a machine compiles everything twice and no more: with the
+// race detector as the tests are compiled, or as it is shipped, which is also how the benchmarks build it.
+func goBuild(root string, race bool, flags ...string) error {
+	args, cgo := []string{"build", "-trimpath"}, "CGO_ENABLED=0"
+	if race {
+		args, cgo = []string{"build", "-race"}, "CGO_ENABLED=1"
+	}
+	cmd := exec.Command("go", append(append(args, flags...), "./cmd/gozzard")...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), cgo)
+	if b, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, b)
+	}
+	return nil
+}
+
+// BuildVersion builds the program with a version of its own, as a release has it.
+func BuildVersion(t testing.TB, version, out string) {
+	t.Helper()
+	root, err := moduleRoot()
+	if err == nil {
+		err = goBuild(root, false, "-ldflags", "-X main.version="+version, "-o", out)
+	}
+	if err != nil {
+		t.Fatalf("cannot build version %s of the program: %v", version, err)
+	}
 }
 
 // Binary builds the program once per test process. GOZZARD_BINARY names one that is built already.

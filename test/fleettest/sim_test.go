@@ -3,6 +3,7 @@
 package fleettest_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,8 +23,11 @@ func simHosts(n int) []ft.J {
 	return hosts
 }
 
-func TestTwoThousandHosts(t *testing.T) {
-	const n = 2000
+var manyHosts = flag.Int("fleettest.hosts", 1100, "simulated hosts of TestManyHosts")
+
+// TestManyHosts operates a fleet of more hosts than one page of sync_proc_status has rows.
+func TestManyHosts(t *testing.T) {
+	n := *manyHosts
 	s := ft.StartServer(t, "", "--log-level", "warn")
 	s.StartSim(t, n)
 	hosts := simHosts(n)

@@ -5,7 +5,6 @@ package fleettest_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,17 +17,6 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// buildVersion builds the program with a version of its own.
-func buildVersion(t *testing.T, version, out string) {
-	t.Helper()
-	cmd := exec.Command("go", "build", "-ldflags", "-X main.version="+version, "-o", out,
-		"github.com/gozzard/gozzard/cmd/gozzard")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, b)
-	}
-}
-
 // A new agent takes over by exec or by stop and start, and no process notices: same pids, started once, still
 // hosted and brought back when they die.
 func TestUpgradeTouchesNoProcess(t *testing.T) {
@@ -38,7 +26,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	}
 
 	program, next := filepath.Join(dir, "gozzard"), filepath.Join(dir, "gozzard.next")
-	buildVersion(t, "1.0.0-old", program)
+	ft.BuildVersion(t, "1.0.0-old", program)
 	t.Setenv("GOZZARD_BINARY", program)
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -62,7 +50,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else {
-			buildVersion(t, version, next)
+			ft.BuildVersion(t, version, next)
 		}
 		if err := os.Rename(next, program); err != nil {
 			t.Fatal(err)

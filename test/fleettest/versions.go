@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -81,14 +80,12 @@ func (v *versions) build() (err error) {
 
 	v.built = map[string]string{}
 	for _, name := range []string{OldVersion, NewVersion, BrokenVersion} {
-		args := []string{"build", "-ldflags", "-s -w -X main.version=" + name, "-o", filepath.Join(v.dir, name)}
+		flags := []string{"-ldflags", "-s -w -X main.version=" + name, "-o", filepath.Join(v.dir, name)}
 		if name == BrokenVersion {
-			args = append(args, "-overlay", filepath.Join(v.dir, "overlay.json"))
+			flags = append(flags, "-overlay", filepath.Join(v.dir, "overlay.json"))
 		}
-		cmd := exec.Command("go", append(args, "./cmd/gozzard")...)
-		cmd.Dir = root
-		if b, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("go build of %s: %w\n%s", name, err, b)
+		if err := goBuild(root, false, flags...); err != nil {
+			return fmt.Errorf("version %s: %w", name, err)
 		}
 		v.built[name] = filepath.Join(v.dir, name)
 	}

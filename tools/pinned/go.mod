@@ -1,5 +1,5 @@
 // The tools of this repository, away from the module graph of the product. Run them with `go tool -modfile=tools/pinned/go.mod <name>`.
-module github.com/gozzard/gozzard/tools
+module github.com/gozzard/gozzard/tools/pinned
 
 go 1.26.0
 

@@ -1,0 +1,180 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
+)
+
+// recorder is a test that notes its failures instead of failing.
+type recorder struct {
+	testing.TB
+	failures []string
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+// The verdicts of a scripted server.
+var (
+	saysOK          = ft.Entry{Code: 0, Msg: "success"}
+	saysOffline     = ft.Entry{Code: 117, Msg: "the agent is not connected"}
+	saysNever       = ft.Entry{Code: 65535, Msg: "not executed: superseded"}
+	saysInterrupted = ft.Entry{Code: 65535, Msg: "interrupted: the agent ended"}
+	saysFailed      = ft.Entry{Code: 65535, Msg: "exit status 1"}
+)
+
+// scripted is a server that accepts every operation, carries it out as often as choose says and answers with a
+// verdict, both chosen by the mark.
+func scripted(t *testing.T, choose func(mark string) (effects int, e ft.Entry)) *ft.API {
+	var mu sync.Mutex
+	verdicts := map[string]ft.Entry{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			TaskID string `json:"task_id"`
+			Spec   struct {
+				Identity struct {
+					SetupPath string `json:"setup_path"`
+				} `json:"identity"`
+				Control struct {
+					Reload string `json:"reload_cmd"`
+				} `json:"control"`
+			} `json:"spec"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		if strings.Contains(r.URL.Path, "get_proc_operate_result") {
+			_ = json.NewEncoder(w).Encode(ft.J{"result": true, "code": 0, "data": ft.J{"key": verdicts[body.TaskID]}})
+			return
+		}
+
+		mark := r.Header.Get("Idempotency-Key")
+		effects, e := choose(mark)
+		for range effects {
+			cmd := exec.Command("sh", "-c", body.Spec.Control.Reload)
+			cmd.Dir = body.Spec.Identity.SetupPath
+			if err := cmd.Run(); err != nil {
+				t.Error(err)
+			}
+		}
+
+		verdicts[mark] = e
+		_ = json.NewEncoder(w).Encode(ft.J{"result": true, "code": 0, "data": ft.J{"task_id": mark}})
+	}))
+
+	t.Cleanup(srv.Close)
+	api := &ft.API{}
+	api.Cred.URL = srv.URL
+	return api
+}
+
+// TestJudge holds the judge against servers that do right and wrong. The one that refuses everything does nothing
+// wrong, and must fail all the same.
+func TestJudge(t *testing.T) {
+	always := func(effects int, e ft.Entry) func(string) (int, ft.Entry) {
+		return func(string) (int, ft.Entry) { return effects, e }
+	}
+
+	calmOnly := func(effects int, e ft.Entry) func(string) (int, ft.Entry) { // right, but for those after the fault
+		return func(mark string) (int, ft.Entry) {
+			if strings.Contains(mark, "calm") {
+				return effects, e
+			}
+			return 1, saysOK
+		}
+	}
+
+	during := func(effects int, e ft.Entry) func(string) (int, ft.Entry) { // right only after the fault
+		return func(mark string) (int, ft.Entry) {
+			if strings.Contains(mark, "calm") {
+				return 1, saysOK
+			}
+			return effects, e
+		}
+	}
+
+	const sent, calm = 30, 10
+	for name, tt := range map[string]struct {
+		choose func(string) (int, ft.Entry)
+		least  floor
+		fails  string // "" when it must pass
+	}{
+		"all executed":                {always(1, saysOK), floor{ok: 40, percent: 100}, ""},
+		"all refused as offline":      {always(0, saysOffline), floor{ok: 1}, "denied"},
+		"all refused, no floor":       {always(0, saysOffline), floor{}, "denied"},
+		"all refused in words":        {always(0, saysNever), floor{ok: 1}, "denied"},
+		"refused after the fault":     {calmOnly(0, saysOffline), floor{ok: 1}, "denied"},
+		"interrupted after the fault": {calmOnly(1, saysInterrupted), floor{ok: 1}, "denied"},
+		"refused during the fault": {during(0, saysOffline), floor{ok: 20},
+			"10 operations were executed, at least 20"},
+		"refused during the fault, by share": {during(0, saysOffline), floor{percent: 50},
+			"10 operations of 40 were executed, at least 50 %"},
+		"refused during the fault, no floor": {during(0, saysOffline), floor{}, ""},
+		"none interrupted": {always(1, saysOK), floor{interrupted: 1},
+			"0 operations were interrupted, at least 1"},
+		"interrupted, with effects":           {during(1, saysInterrupted), floor{interrupted: sent}, ""},
+		"interrupted, without":                {during(0, saysInterrupted), floor{interrupted: sent}, ""},
+		"interrupted, done twice":             {during(2, saysInterrupted), floor{}, "30 twice"},
+		"executed twice":                      {during(2, saysOK), floor{}, "30 twice"},
+		"said to be executed":                 {during(0, saysOK), floor{}, "30 wrong"},
+		"said to be not executed":             {during(1, saysNever), floor{}, "30 wrong"},
+		"said to be offline":                  {during(1, saysOffline), floor{}, "30 wrong"},
+		"failed, which such a command cannot": {during(0, saysFailed), floor{}, "30 wrong"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{TB: t}
+			l := newLedger(r, scripted(t, tt.choose))
+			never := make(chan struct{})
+			for i := range sent {
+				l.send(fmt.Sprintf("m%d", i), 1, i%4, never)
+			}
+			l.afterwards(calm, 1)
+			l.judge("of the judge: "+name, tt.least)
+			got := strings.Join(r.failures, "\n")
+			if (got == "") != (tt.fails == "") || !strings.Contains(got, tt.fails) {
+				t.Errorf("failures %q, want %q", got, tt.fails)
+			}
+		})
+	}
+
+	t.Run("nothing sent", func(t *testing.T) {
+		r := &recorder{TB: t}
+		newLedger(r, scripted(t, always(1, saysOK))).judge("of the judge: nothing sent", floor{})
+		if len(r.failures) != 1 || !strings.Contains(r.failures[0], "no operation was acknowledged") {
+			t.Errorf("failures %q", r.failures)
+		}
+	})
+}
+
+func TestStopFault(t *testing.T) {
+	for _, tt := range []struct {
+		e       ft.Entry
+		running int
+		fault   bool
+	}{
+		{saysOK, 0, false}, {saysOK, 1, true}, {saysOK, 2, true},
+		{saysOffline, 1, false}, {saysOffline, 0, true},
+		{saysNever, 1, false}, {saysNever, 0, true},
+		{saysInterrupted, 0, false}, {saysInterrupted, 1, false}, {saysInterrupted, 2, true},
+		{saysFailed, 0, true}, {saysFailed, 1, true},
+	} {
+		if fault := stopFault(tt.e, tt.running); (fault != "") != tt.fault {
+			t.Errorf("%+v with %d copies: %q", tt.e, tt.running, fault)
+		}
+	}
+}
