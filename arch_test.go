@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"internal/agent":      {".", "internal/journal", "internal/supervise"},
 	"internal/agentsock":  {".", "internal/policy"},
 	"internal/host":       {".", "internal/procfs", "internal/supervise"},
-	"internal/journal":    {"."},
+	"internal/journal":    {".", "internal/atomicfile"},
 	"internal/policy":     {".", "internal/atomicfile", "internal/yamldoc"},
 	"internal/procfs":     {"."},
 	"internal/selfupdate": {".", "internal/atomicfile", "internal/release"},

@@ -1,21 +1,34 @@
-// Package atomicfile keeps small files that are nobody else's: keys, secrets, identities. They are there whole or
-// not at all, also after a power cut.
+// Package atomicfile writes files atomically and for their owner only. After a crash or a power cut a file has its old
+// content or its new one, never a part of either.
 package atomicfile
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// Write replaces a file in one step, durable when it returns and readable by its owner only.
-func Write(path string, b []byte) error { return viaTemp(path, b, os.Rename) }
+// Write replaces a file. The new content is durable when Write returns, and only the owner can read it.
+func Write(path string, b []byte) error {
+	return write(path, content(b), true, os.Rename)
+}
 
-// Create makes a file that must not exist: of two that try, one gets fs.ErrExist.
+// WriteUnsynced is Write without waiting for the disk, for simulations that never read the file after a power cut.
+func WriteUnsynced(path string, b []byte) error {
+	return write(path, content(b), false, os.Rename)
+}
+
+// WriteFrom is Write for content that is made while it is written. When fill fails, the file is left as it was.
+func WriteFrom(path string, fill func(w io.Writer) error) error {
+	return write(path, fill, true, os.Rename)
+}
+
+// Create makes a file that must not exist. If several callers try at once, one succeeds and the others get fs.ErrExist.
 func Create(path string, b []byte) error {
-	return viaTemp(path, b, func(temp, path string) error {
+	return write(path, content(b), true, func(temp, path string) error {
 		if err := os.Link(temp, path); err != nil {
 			return err
 		}
@@ -23,31 +36,58 @@ func Create(path string, b []byte) error {
 	})
 }
 
-func viaTemp(path string, b []byte, put func(temp, path string) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // made with mode 0600
+// RemoveLeftovers removes temporary files that a crash left in a folder. No writer may be active there.
+func RemoveLeftovers(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, ".*"+tempMark+"*"))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// tempMark is in the name of every temporary file.
+const tempMark = ".tmp-"
+
+func content(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}
+}
+
+// write fills a temporary file beside path and puts it in place.
+func write(path string, fill func(io.Writer) error, sync bool, put func(temp, path string) error) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+tempMark+"*") // made with mode 0600
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
+	err = fill(f)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = put(f.Name(), path)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, errors.Join(err, ignoreMissing(os.Remove(f.Name()))))
 	}
 
-	return SyncFolder(filepath.Dir(path))
+	if !sync {
+		return nil
+	}
+	return SyncFolder(dir)
 }
 
-// Replace replaces a file by what depends on its content. Its lock is the file that will take its place, so two of
-// them do not lose a change.
+// Replace replaces a file by content that depends on the old one. The file that will take its place is the lock: of two
+// callers at once the second is rejected, so no change is lost.
 func Replace(path string, next func() ([]byte, error)) error {
 	lock := path + ".new"
 	f, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("somebody else is at it, or was cut off in the middle; if nobody is, remove %s", lock)
+		return fmt.Errorf("cannot change %s: another command is changing it, or one was interrupted; "+
+			"if none is running, remove %s", path, lock)
 	}
 	if err != nil {
 		return err
@@ -57,7 +97,6 @@ func Replace(path string, next func() ([]byte, error)) error {
 	if err == nil {
 		_, err = f.Write(b)
 	}
-
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(lock, path)

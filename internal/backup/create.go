@@ -224,65 +224,44 @@ func describe(path string) (File, error) {
 	return File{Name: filepath.Base(path), Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// encrypt puts the copies into the file.
+// encrypt packs the copies into the encrypted file.
 func encrypt(ctx context.Context, o CreateOptions, m *Manifest, work string) (size int64, err error) {
-	f, err := os.CreateTemp(filepath.Dir(o.To), "."+filepath.Base(o.To)+"-*") // made with mode 0600
-	if err != nil {
-		return 0, err
-	}
-
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreMissing(os.Remove(f.Name())))
-		}
-	}()
-
-	w, err := age.Encrypt(f, o.Recipients...)
-	if err != nil {
-		return 0, errors.Join(err, f.Close())
-	}
-
 	var done int64
 	total := m.Bytes()
 
-	whole := writerFunc(func(p []byte) (int, error) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
+	err = atomicfile.WriteFrom(o.To, func(file io.Writer) error {
+		sized := writerFunc(func(p []byte) (int, error) {
+			n, err := file.Write(p)
+			size += int64(n)
+			return n, err
+		})
+		w, err := age.Encrypt(sized, o.Recipients...)
+		if err != nil {
+			return err
 		}
-		return w.Write(p)
+
+		whole := writerFunc(func(p []byte) (int, error) {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
+			return w.Write(p)
+		})
+		err = pack(whole, m, work, func(n int) {
+			done += int64(n)
+			o.Progress("encrypting", min(done, total), total)
+		})
+		return errors.Join(err, w.Close())
 	})
-
-	err = pack(whole, m, work, func(n int) {
-		done += int64(n)
-		o.Progress("encrypting", min(done, total), total)
-	})
-
-	err = errors.Join(err, w.Close(), f.Sync())
-
-	if st, e := f.Stat(); e == nil {
-		size = st.Size()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		return 0, err
 	}
-	if err := os.Rename(f.Name(), o.To); err != nil {
-		return 0, err
-	}
-
-	return size, atomicfile.SyncFolder(filepath.Dir(o.To))
+	return size, nil
 }
 
 // writerFunc is a function to write to.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
 
 // LastNote reads what a data folder remembers of its last backup; fs.ErrNotExist when there was none.
 func LastNote(data string) (n Note, err error) {

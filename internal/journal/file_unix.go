@@ -38,18 +38,3 @@ func lockFile(f *os.File) error {
 func isNoSpace(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("cannot sync folder: %w", err)
-	}
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return fmt.Errorf("cannot sync folder: %w", err)
-	}
-	return nil
-}

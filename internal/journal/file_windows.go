@@ -27,6 +27,3 @@ func lockFile(f *os.File) error {
 func isNoSpace(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }
-
-// syncDir: the file system keeps its own folders.
-func syncDir(string) error { return nil }

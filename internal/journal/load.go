@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 // maxDamaged bounds the side files kept for people to look at.
@@ -172,7 +174,7 @@ func (j *Journal) swap() (*os.File, error) {
 		return nil, fmt.Errorf("cannot put new journal in place: %w", err)
 	}
 	if !j.o.NoSync {
-		if err := syncDir(j.dir); err != nil {
+		if err := atomicfile.SyncFolder(j.dir); err != nil {
 			return nil, err
 		}
 	}
@@ -200,29 +202,12 @@ func spaceError(what string, err error) error {
 
 // ReplaceFile writes a file beside the journal so that after any crash it is there as a whole, old or new.
 func (j *Journal) ReplaceFile(name string, data []byte) error {
-	tmp, err := os.CreateTemp(j.dir, name+".tmp-*")
-	if err != nil {
-		return spaceError("cannot write "+name, err)
-	}
-
-	_, err = tmp.Write(data)
-	if err == nil && !j.o.NoSync {
-		err = tmp.Sync()
-	}
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), j.path(name))
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-		return spaceError("cannot write "+name, err)
-	}
-
+	write := atomicfile.Write
 	if j.o.NoSync {
-		return nil
+		write = atomicfile.WriteUnsynced
 	}
-
-	return syncDir(j.dir)
+	if err := write(j.path(name), data); err != nil {
+		return spaceError("cannot write "+name, err)
+	}
+	return nil
 }

@@ -145,23 +145,11 @@ func Create(path string, c Choice) (made bool, err error) {
 		return false, nil
 	}
 
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // made with mode 0600
-	if err != nil {
-		return false, fmt.Errorf("cannot write policy: %w", err)
-	}
-
-	_, err = f.WriteString(c.text())
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Link(f.Name(), path) // whole or not at all, and never over another
-	}
-
-	gone := os.Remove(f.Name())
-
-	if errors.Is(err, fs.ErrExist) {
-		return false, gone
-	}
-	if err = errors.Join(err, gone, atomicfile.SyncFolder(filepath.Dir(path))); err != nil {
-		return false, fmt.Errorf("cannot write policy: %w", err)
+	switch err := atomicfile.Create(path, []byte(c.text())); {
+	case errors.Is(err, fs.ErrExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("cannot write the policy of this host: %w", err)
 	}
 
 	return true, nil

@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
+
+	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 // Repository keeps programs of releases in a folder, each under its SHA-256.
@@ -19,34 +20,16 @@ func OpenRepository(dir string) (*Repository, error) {
 		return nil, fmt.Errorf("cannot make the folder of releases: %w", err)
 	}
 
-	left, err := filepath.Glob(filepath.Join(dir, ".part-*"))
-	if err != nil {
-		return nil, err
-	}
-
-	for _, path := range left { // of an upload that was cut off
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("cannot tidy the folder of releases: %w", err)
-		}
+	if err := atomicfile.RemoveLeftovers(dir); err != nil {
+		return nil, fmt.Errorf("cannot remove interrupted uploads from the folder of releases: %w", err)
 	}
 
 	return &Repository{dir}, nil
 }
 
-// Put keeps a program, if it is the one that the manifest names. It is durable when this returns.
+// Put stores a program if it is the one that the manifest names. The program is durable when Put returns.
 func (s *Repository) Put(f File, from io.Reader) error {
-	out, err := os.CreateTemp(s.dir, ".part-*")
-	if err != nil {
-		return fmt.Errorf("cannot keep %s: %w", f.Name, err)
-	}
-	err = f.Copy(out, from)
-	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-		err = os.Rename(out.Name(), filepath.Join(s.dir, f.SHA256))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(out.Name()))
-	}
-	return s.sync()
+	return atomicfile.WriteFrom(filepath.Join(s.dir, f.SHA256), func(w io.Writer) error { return f.Copy(w, from) })
 }
 
 // Open gives a program that is kept; fs.ErrNotExist when it is not. f must be of a manifest that was parsed: its
@@ -65,15 +48,4 @@ func (s *Repository) Remove(f File) error {
 		return fmt.Errorf("cannot remove %s: %w", f.Name, err)
 	}
 	return nil
-}
-
-func (s *Repository) sync() error {
-	if runtime.GOOS == "windows" { // has no such call, and needs none
-		return nil
-	}
-	d, err := os.Open(s.dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
