@@ -70,6 +70,7 @@ var mayImport = map[string][]string{
 	"internal/fleettest": {everything},
 	"internal/sim":       {everything},
 	"internal/tenants":   {everything},
+	"test/compat":        {everything},
 }
 
 // Names that say nothing about what is inside.
