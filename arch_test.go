@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	// Technology.
 	"internal/backup":  {".", "internal/atomicfile", "internal/enrol", "internal/signing", "internal/sqlstore"},
 	"internal/nats":    {".", "internal/wire"},
-	"internal/release": {},
+	"internal/release": {"internal/atomicfile"},
 	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/topology",
 		"internal/upgrade"},
 	"internal/wire": {"."},
@@ -87,6 +87,7 @@ var mayImport = map[string][]string{
 	"bench/spine":       {everything},
 	"bench/supervisors": {everything},
 	"bench/topology":    {everything},
+	"test/compat":       {everything},
 	"test/faults":       {everything},
 	"test/fleettest":    {everything},
 	"test/fuzztest":     {},
