@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/statelock"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -94,7 +95,7 @@ type Plane struct {
 
 	registering sync.Mutex // register looks before it writes; see Operate
 
-	mu       sync.Mutex
+	mu       statelock.Mutex
 	sessions map[gozzard.AgentID]*session
 	tasks    map[gozzard.TaskSeq]*taskState
 	flights  map[gozzard.OpID]*flight
