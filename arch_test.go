@@ -31,8 +31,8 @@ var mayImport = map[string][]string{
 
 	// The server's brain.
 	"internal/cmdb":           {".", "internal/topology"},
-	"internal/control":        {".", "internal/fleet", "internal/record", "internal/topology", "internal/topology/index"},
-	"internal/fleet":          {"."},
+	"internal/control":        {".", "internal/fleet", "internal/record", "internal/statelock", "internal/topology", "internal/topology/index"},
+	"internal/fleet":          {".", "internal/statelock"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
 	"internal/topology":       {".", "internal/expression", "internal/yamldoc"},
 	"internal/topology/index": {".", "internal/expression", "internal/topology"},
@@ -79,6 +79,7 @@ var mayImport = map[string][]string{
 	"internal/cron":       {},
 	"internal/expression": {},
 	"internal/specjson":   {".", "internal/cron", "internal/strictjson"},
+	"internal/statelock":  {},
 	"internal/strictjson": {"."},
 	"internal/yamldoc":    {},
 

@@ -10,6 +10,7 @@ exclude (
 
 require (
 	filippo.io/age v1.3.2
+	github.com/bufbuild/protocompile v0.14.1
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/go-cmp v0.7.0

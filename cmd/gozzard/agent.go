@@ -77,6 +77,8 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 		Example: `  gozzard agent --data /var/lib/gozzard-agent
   gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
 		Args: cobra.NoArgs,
+		// For each verb of agents, too: on a system without agents none of them has anything to work on.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return failed(host.Supported()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			wrong := layer(cmd)
 			log, err := logs.logger(os.Stderr)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/policy"
 	"github.com/gozzard/gozzard/internal/signing"
 )
@@ -41,6 +42,9 @@ Ctrl-C ends gozzard and leaves the processes running; starting again finds them.
   gozzard dev --data /tmp/fleet --listen 127.0.0.1:9090 --hosts 3`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := host.Supported(); err != nil {
+				return failed(err)
+			}
 			if err := layer(cmd); err != nil {
 				return err
 			}

@@ -2,15 +2,9 @@
 
 package main
 
-import (
-	"runtime"
+import "github.com/gozzard/gozzard/internal/host"
 
-	"github.com/gozzard/gozzard/internal/host"
-)
-
-// examine looks at this host.
-func examine(_ string, own host.Standing) []finding {
-	return []finding{{findWarn, "mode", "user, as " + own.Account + ": commands run as this account only"},
-		{findWarn, "system",
-			runtime.GOOS + " has no cgroups and no pidfd: processes are found by pid file only, exits are noticed by looking, usage is not measured"}}
+// examine finds that no agent runs on this system.
+func examine(string, host.Privileges) []finding {
+	return []finding{{findFail, "system", host.Supported().Error()}}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/statelock"
 	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
@@ -91,7 +92,7 @@ type Plane struct {
 
 	registering sync.Mutex // register looks before it writes; see Operate
 
-	mu       sync.Mutex
+	mu       statelock.Mutex
 	sessions map[gozzard.AgentID]*session
 	tasks    map[gozzard.TaskSeq]*taskState
 	flights  map[gozzard.OpID]*flight

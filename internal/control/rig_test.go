@@ -30,6 +30,8 @@ type rig struct {
 	sent map[gozzard.AgentID][]*gozzard.Command
 
 	refused sync.Map // rules by which a report was refused
+
+	onRefused func() // nil: nothing more is done
 }
 
 const me, other = gozzard.AgentID("agent-1"), gozzard.AgentID("agent-2")
@@ -78,7 +80,7 @@ func (r *rig) start() {
 		Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
 		HelloRate: r.helloRate,
 		Events:    50, Refresh: time.Second, Answer: 500 * time.Millisecond,
-		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
+		Observe: control.Observer{Refused: r.noteRefused},
 	})
 
 	if err != nil {
@@ -98,6 +100,13 @@ func (r *rig) start() {
 			r.t.Error(err)
 		}
 	})
+}
+
+func (r *rig) noteRefused(rule string) {
+	r.refused.Store(rule, true)
+	if r.onRefused != nil {
+		r.onRefused()
+	}
 }
 
 // Send keeps what the plane says.

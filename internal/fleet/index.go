@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/statelock"
 )
 
 // Host is a host as the server knows it now. Slices in it are shared and must not be changed.
@@ -39,9 +39,9 @@ type Filter struct {
 
 // Index is the fleet in memory. All methods are safe for concurrent use. One lock guards it: a report holds it for
 // a microsecond a row, a page for the rows it returns, and searches let go of it after every block, so that neither
-// starves the others.
+// starves the others. A panic while it is held ends the program.
 type Index struct {
-	mu sync.RWMutex
+	mu statelock.RWMutex
 
 	hosts   []*host // rows name hosts by their place here; hosts never go
 	byAgent map[gozzard.AgentID]uint32
@@ -172,22 +172,25 @@ func (x *Index) HostByAddr(a gozzard.HostAddr) (Host, bool) {
 
 // Hosts lists the known hosts that the rights show, sorted by cloud and address, then agent.
 func (x *Index) Hosts(rights *gozzard.Rights) []Host {
+	list := x.visibleHosts(rights)
+	slices.SortFunc(list, func(a, b Host) int {
+		aa, ba := firstAddr(a.Info.Addrs), firstAddr(b.Info.Addrs)
+		return cmp.Or(cmp.Compare(aa.Cloud, ba.Cloud), aa.IP.Compare(ba.IP), cmp.Compare(a.Info.Agent, b.Info.Agent))
+	})
+	return list
+}
+
+// visibleHosts lists the known hosts that the rights show, in no order.
+func (x *Index) visibleHosts(rights *gozzard.Rights) []Host {
 	all := rights.SeesAll()
 	x.mu.RLock()
+	defer x.mu.RUnlock()
 	list := make([]Host, 0, x.known)
 	for _, e := range x.hosts {
 		if e.known && (all || rights.SeesHost(e.Info.Addrs)) {
 			list = append(list, e.Host)
 		}
 	}
-
-	x.mu.RUnlock()
-
-	slices.SortFunc(list, func(a, b Host) int {
-		aa, ba := firstAddr(a.Info.Addrs), firstAddr(b.Info.Addrs)
-		return cmp.Or(cmp.Compare(aa.Cloud, ba.Cloud), aa.IP.Compare(ba.IP), cmp.Compare(a.Info.Agent, b.Info.Agent))
-	})
-
 	return list
 }
 

@@ -223,50 +223,55 @@ func (q *query) checkVerdicts() {
 
 // scan goes through an order block by block and lets writers in between.
 func (q *query) scan(namespace string) (total int, rows []Row) {
-	next := uint64(0)
-	for {
-		q.x.mu.RLock()
-		var ids []uint32
-		if o := q.x.orderOf(namespace); o != nil {
-			if next == 0 {
-				q.keepVerdicts(o.n)
-			}
-			ids = o.from(next, q.x.seqOf)
-		}
-		q.checkVerdicts()
-		for _, id := range ids {
-			r := q.x.rows.at(id)
-			next = r.seq + 1
-			if !q.fits(r) {
-				continue
-			}
-			if total >= q.start && len(rows) < q.limit {
-				rows = append(rows, q.x.load(r))
-			}
-			total++
-		}
-		q.x.mu.RUnlock()
-		if len(ids) == 0 {
-			return total, rows
-		}
+	for next, more := uint64(0), true; more; {
+		next, more = q.scanBlock(namespace, next, &total, &rows)
 	}
+	return total, rows
+}
+
+// scanBlock goes through one block, from a sequence number on. It gives the number where the next block begins, and
+// false when there is none.
+func (q *query) scanBlock(namespace string, next uint64, total *int, rows *[]Row) (uint64, bool) {
+	q.x.mu.RLock()
+	defer q.x.mu.RUnlock()
+
+	var ids []uint32
+
+	if o := q.x.orderOf(namespace); o != nil {
+		if next == 0 {
+			q.keepVerdicts(o.n)
+		}
+		ids = o.from(next, q.x.seqOf)
+	}
+
+	q.checkVerdicts()
+
+	for _, id := range ids {
+		r := q.x.rows.at(id)
+		next = r.seq + 1
+		if !q.fits(r) {
+			continue
+		}
+		if *total >= q.start && len(*rows) < q.limit {
+			*rows = append(*rows, q.x.load(r))
+		}
+		*total++
+	}
+
+	return next, len(ids) > 0
+}
+
+// hit is a row that fits, by its place in the order of pages.
+type hit struct {
+	seq uint64
+	id  uint32
 }
 
 // byHost collects the rows of a few hosts and brings them into the order of pages.
 func (q *query) byHost() (total int, rows []Row) {
-	type hit struct {
-		seq uint64
-		id  uint32
-	}
 	var hits []hit
 	for at := range q.hosts {
-		q.x.mu.RLock()
-		for _, id := range q.x.hosts[at].rows {
-			if r := q.x.rows.at(id); q.fits(r) {
-				hits = append(hits, hit{r.seq, id})
-			}
-		}
-		q.x.mu.RUnlock()
+		hits = q.hitsOn(at, hits)
 	}
 
 	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.seq, b.seq) })
@@ -285,4 +290,16 @@ func (q *query) byHost() (total int, rows []Row) {
 	}
 
 	return total, rows
+}
+
+// hitsOn appends the rows of one host that fit.
+func (q *query) hitsOn(at uint32, hits []hit) []hit {
+	q.x.mu.RLock()
+	defer q.x.mu.RUnlock()
+	for _, id := range q.x.hosts[at].rows {
+		if r := q.x.rows.at(id); q.fits(r) {
+			hits = append(hits, hit{r.seq, id})
+		}
+	}
+	return hits
 }

@@ -12,3 +12,6 @@ func CleanCmdline(args []string) string { return cleanCmdline(args) }
 func MatchName(want, comm, exe string, args []string) bool {
 	return names{comm: comm, exe: exe, args: args}.match(want)
 }
+
+// SupportedOn is Supported for any system.
+func SupportedOn(system string) error { return supportedOn(system) }

@@ -207,7 +207,8 @@ func needsRoot(t *testing.T) {
 func asNobody(t *testing.T) {
 	t.Helper()
 	needsRoot(t)
-	cmd := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$", "-test.v") // by its path the folder of the test program is closed to others
+	// by its path the folder of the test program is closed to others
+	cmd := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "TMPDIR=/tmp", "HOME=/")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

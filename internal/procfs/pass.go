@@ -1,3 +1,5 @@
+//go:build linux
+
 package procfs
 
 // Pass reads the files of many processes again and again. Its buffers grow to the size of the machine once; after

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func modules(platforms []string, pkg string) ([]*module, error) {
 			}
 			m := &module{Path: l.Module.Path, Version: l.Module.Version, Dir: l.Module.Dir, files: map[string]bool{}}
 			if r := l.Module.Replace; r != nil {
-				m.Path, m.Version, m.Dir = r.Path, r.Version, r.Dir
+				m.Path, m.Version, m.Dir = r.Path, cmp.Or(r.Version, "(devel)"), r.Dir // a folder has no version; the linker writes this one
 			}
 			if known := all[m.Path]; known != nil {
 				m = known

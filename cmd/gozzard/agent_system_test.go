@@ -1,0 +1,25 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestAgentVerbsLookAtTheSystem: the check for a system without agents is that of `gozzard agent`, and no verb below it puts another in its place.
+func TestAgentVerbsLookAtTheSystem(t *testing.T) {
+	agent := newAgentCommand()
+	if agent.PersistentPreRunE == nil || len(agent.Commands()) == 0 {
+		t.Fatal("gozzard agent does not look at the system")
+	}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, child := range cmd.Commands() {
+			if child.PersistentPreRunE != nil || child.PersistentPreRun != nil {
+				t.Errorf("%s replaces the check of gozzard agent", child.CommandPath())
+			}
+			walk(child)
+		}
+	}
+	walk(agent)
+}

@@ -1,0 +1,24 @@
+//go:build !linux && !windows
+
+package host
+
+import (
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/supervise"
+)
+
+// Host does not exist on this system: New makes none. The type has the methods that an agent calls, so that the rest of
+// the program can be built.
+type Host struct{ machine }
+
+type machine interface {
+	supervise.Host
+	Facts() gozzard.HostInfo
+	Close() error
+}
+
+// New fails.
+func New(Options) (*Host, error) { return nil, Supported() }
+
+// OwnStanding fails.
+func OwnStanding() (Privileges, error) { return Privileges{}, Supported() }
