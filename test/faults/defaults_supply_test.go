@@ -340,7 +340,7 @@ func goCache(t *testing.T) string {
 // vulnerabilitiesFail: `make check` runs the scanner, whose findings fail it.
 func vulnerabilitiesFail(t *testing.T) {
 	plan, err := exec.Command("make", "-C", repo("."), "--dry-run", "check").CombinedOutput()
-	if err != nil || !strings.Contains(string(plan), ".ci/vulncheck go tool -modfile=tools/go.mod govulncheck ./...") {
+	if err != nil || !strings.Contains(string(plan), ".ci/vulncheck go tool -modfile=tools/pinned/go.mod govulncheck ./...") {
 		t.Errorf("make check does not scan: %v\n%s", err, plan)
 	}
 
