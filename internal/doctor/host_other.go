@@ -1,0 +1,16 @@
+//go:build !linux && !windows
+
+package doctor
+
+import (
+	"runtime"
+
+	"github.com/gozzard/gozzard/internal/host"
+)
+
+// examine looks at this host.
+func examine(_ string, own host.Privileges) []Finding {
+	return []Finding{{Warn, "mode", "user, as " + own.Account + ": commands run as this account only"},
+		{Warn, "system",
+			runtime.GOOS + " has no cgroups and no pidfd: processes are found by pid file only, exits are noticed by looking, usage is not measured"}}
+}
