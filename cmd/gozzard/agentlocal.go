@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
@@ -63,7 +64,7 @@ func (env *cliEnv) localCommand(cmd *cobra.Command,
 	var o localOptions
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&o.data, "data", "./agent", "folder of the agent's state")
-	cmd.Flags().StringVar(&o.socket, "socket", socketName,
+	cmd.Flags().StringVar(&o.socket, "socket", agentd.SocketName,
 		"`PATH` of the agent's socket, a mere name being in the state folder")
 
 	if len(known) > 0 {
@@ -71,7 +72,7 @@ func (env *cliEnv) localCommand(cmd *cobra.Command,
 	}
 
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		path, err := socketPath(o.data, o.socket)
+		path, err := agentd.SocketPath(o.data, o.socket)
 		if err != nil {
 			return failed(err)
 		}

@@ -134,8 +134,8 @@ func (env *cliEnv) tellSecret(c *client.Client, s client.AppSecret, file string)
 	if file == "" {
 		return written(fmt.Fprintln(env.out, s.Secret))
 	}
-	if err := writePrivateJSON(file, credentials{URL: c.URL(), AppCode: s.Code, Secret: s.Secret,
-		CA: env.ca}); err != nil {
+	if err := (credentials{URL: c.URL(), AppCode: s.Code, Secret: s.Secret,
+		CA: env.ca}).Write(file); err != nil {
 		return failed(fmt.Errorf("the secret could not be kept and is lost, make another one (gozzard app rotate): %w", err))
 	}
 	env.remark("credentials of app %s are in %s", s.Code, file)

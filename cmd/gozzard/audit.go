@@ -5,14 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
-	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/server"
 )
 
 // auditFlags say where the audit is read.
@@ -167,7 +166,7 @@ func (env *cliEnv) openAudit(ctx context.Context,
 			func() error { c.Close(); return nil }, nil
 	}
 
-	file, err := sqlstore.OpenAuditFile(ctx, filepath.Join(flags.data, "gozzard.db"))
+	file, err := server.OpenAudit(ctx, flags.data)
 	if err != nil {
 		return nil, nil, failed(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/server"
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
@@ -85,7 +86,7 @@ func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error
 	files := v.files
 
 	if flags.data != "" {
-		own, err := ownCheckpoints(flags.data)
+		own, err := server.CheckpointFiles(flags.data)
 		if err != nil {
 			return nil, failed(err)
 		}
@@ -101,7 +102,7 @@ func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error
 		return nil, err
 	}
 
-	heads, err := readCheckpoints(keys, files...)
+	heads, err := server.ReadCheckpoints(keys, files...)
 	return heads, failed(err)
 }
 

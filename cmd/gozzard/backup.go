@@ -15,6 +15,7 @@ import (
 
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/backup"
+	"github.com/gozzard/gozzard/internal/server"
 )
 
 // newBackupCommand is `gozzard backup`.
@@ -142,7 +143,7 @@ func readSecret(path string) ([]byte, error) {
 }
 
 func (env *cliEnv) backupCreate(ctx context.Context, data, to string, keys []backup.Recipient) error {
-	m, note, err := backup.Create(ctx, backup.CreateOptions{Data: data, To: to, Recipients: keys, Program: version,
+	m, note, err := server.CreateBackup(ctx, backup.CreateOptions{Data: data, To: to, Recipients: keys, Program: version,
 		Progress: env.bytesProgress(), Now: env.now})
 	env.clearProgress()
 	if err != nil {
@@ -200,7 +201,7 @@ it must), and that its keys can be used. Then the folder is removed. The exit co
 			if err != nil {
 				return usage("%w", err)
 			}
-			c, err := backup.Verify(cmd.Context(), args[0], ids, temp, env.bytesProgress())
+			c, err := server.VerifyBackup(cmd.Context(), args[0], ids, temp, env.bytesProgress())
 			env.clearProgress()
 			if err != nil {
 				return failed(err)
@@ -284,7 +285,7 @@ new key by hand: remove server.key in its state folder; an enrolled host then jo
 }
 
 func (env *cliEnv) backupRestore(ctx context.Context, o backup.RestoreOptions) error {
-	r, err := backup.Restore(ctx, o)
+	r, err := server.RestoreBackup(ctx, o)
 	env.clearProgress()
 
 	if err != nil {

@@ -6,28 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/internal/doctor"
 )
-
-// verdictWord is how bad a finding is.
-type verdictWord string
-
-const (
-	findOK   verdictWord = "OK"
-	findWarn verdictWord = "WARN" // the agent works, with less
-	findFail verdictWord = "FAIL" // the agent does not work, or not reliably
-)
-
-// finding is one thing that was looked at.
-type finding struct {
-	word verdictWord
-	what string
-	text string
-}
 
 // newDoctorCommand is `gozzard agent doctor`.
 func newDoctorCommand() *cobra.Command {
-	var data, policy string
+	var o doctor.HostOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this host lacks for an agent",
@@ -39,26 +23,26 @@ The exit code is 1 when something is marked FAIL.`,
     gozzard agent doctor --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			own, err := host.OwnStanding()
+			o.Version = version
+			all, err := doctor.Host(o)
 			if err != nil {
 				return failed(err)
 			}
-			return report(cmd.OutOrStdout(), append(examine(data, own), checkProgram(),
-				checkPolicy(data, policy, own), checkUpdates(data, policy)))
+			return report(cmd.OutOrStdout(), all)
 		},
 	}
 
-	cmd.Flags().StringVar(&data, "data", "./agent", "folder of the agent's state")
-	cmd.Flags().StringVar(&policy, "policy", "", "policy of this host (default policy.yaml in the state folder)")
+	cmd.Flags().StringVar(&o.Data, "data", "./agent", "folder of the agent's state")
+	cmd.Flags().StringVar(&o.Policy, "policy", "", "policy of this host (default policy.yaml in the state folder)")
 	return cmd
 }
 
 // report prints findings; the error is the exit code.
-func report(w io.Writer, all []finding) error {
+func report(w io.Writer, all []doctor.Finding) error {
 	bad := false
 	for _, f := range all {
-		bad = bad || f.word == findFail
-		if err := written(fmt.Fprintf(w, "%-4s  %-12s  %s\n", f.word, f.what, printable(f.text))); err != nil {
+		bad = bad || f.Level == doctor.Fail
+		if err := written(fmt.Fprintf(w, "%-4s  %-12s  %s\n", f.Level, f.Check, printable(f.Text))); err != nil {
 			return err
 		}
 	}

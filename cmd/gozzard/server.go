@@ -2,19 +2,20 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/gozzard/gozzard/internal/signing"
+	"github.com/gozzard/gozzard/internal/server"
 )
 
 // newServerCommand is `gozzard server`.
 func newServerCommand() *cobra.Command {
-	var cfg nodeConfig
+	var o server.Options
 	var logs logFlags
+	var printRoutes bool
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run the control plane and its API",
@@ -48,55 +49,49 @@ With --backup-to and --backup-recipient the server makes encrypted backups by it
 			if err != nil {
 				return err
 			}
-			cfg.Log = log
-			return failed(runServer(cmd, cfg))
+			if printRoutes {
+				return failed(writeRoutes(cmd.OutOrStdout()))
+			}
+
+			o.Version, o.Log, o.Fatal = version, log, fatal(log)
+			s, err := server.New(cmd.Context(), o)
+			if err != nil {
+				return failed(err)
+			}
+			return failed(s.Run(cmd.Context()))
 		},
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&cfg.Data, "data", "./data", "folder of the record and the server's secrets")
-	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:8080", "address of the API")
-	f.StringVar(&cfg.AgentListen, "agent-listen", "127.0.0.1:4230", "address that agents connect to")
-	f.DurationVar(&cfg.Interval, "report-interval", 30*time.Second, "how often each agent reports everything")
-	f.DurationVar(&cfg.Keep, "keep-results", 24*time.Hour, "how long results of tasks are kept at least")
-	f.DurationVar(&cfg.Checkpoint, "audit-checkpoint", time.Hour,
+	f.StringVar(&o.Data, "data", "./data", "folder of the record and the server's secrets")
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "address of the API")
+	f.StringVar(&o.AgentListen, "agent-listen", "127.0.0.1:4230", "address that agents connect to")
+	f.DurationVar(&o.Interval, "report-interval", 30*time.Second, "how often each agent reports everything")
+	f.DurationVar(&o.Keep, "keep-results", 24*time.Hour, "how long results of tasks are kept at least")
+	f.DurationVar(&o.Checkpoint, "audit-checkpoint", time.Hour,
 		"how often the newest row of the audit is signed into audit.checkpoints and the log; 0 is never")
-	cfg.Login.register(f)
-	cfg.Trust.register(f)
-	cfg.Guard.register(f)
-	cfg.CMDB.register(f)
-	cfg.Backup.register(f)
-	cfg.Release.register(f)
+	f.BoolVar(&printRoutes, "print-routes", false, "print every route as METHOD PATH DOOR and end, for tests and audits")
+	_ = f.MarkHidden("print-routes") // it exists
+	registerLogin(f, &o.Login)
+	registerTrust(f, &o.Trust)
+	registerLimits(f, &o.Limits)
+	registerCMDB(f, &o.CMDB)
+	registerBackup(f, &o.Backup)
+	registerRelease(f, &o.Release)
 	logs.register(f, "info")
 	return cmd
 }
 
-func runServer(cmd *cobra.Command, cfg nodeConfig) error {
-	ctx := cmd.Context()
-
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return fmt.Errorf("cannot make the data folder: %w", err)
-	}
-
-	var err error
-	if cfg.Signer, err = signing.OpenSigner(cfg.Data, nil); err != nil {
-		return err
-	}
-	if !cfg.enrols() {
-		if cfg.JoinSecret, err = keptJoin(filepath.Join(cfg.Data, "join.secret"), cfg.Signer.Key()); err != nil {
-			return err
-		}
-	}
-
-	n, err := newNode(ctx, cfg)
+// writeRoutes prints the table of routes.
+func writeRoutes(w io.Writer) error {
+	routes, err := server.Routes()
 	if err != nil {
 		return err
 	}
-	if err := n.firstAccounts(ctx); err != nil {
-		n.close()
-		return err
+	for _, r := range routes {
+		if err := written(fmt.Fprintf(w, "%s %s %s\n", r.Method, r.Path, r.Door)); err != nil {
+			return err
+		}
 	}
-
-	cfg.Log.Info("serving", "url", n.URL(), "agents", n.broker.Addr(), "data", cfg.Data, "version", version)
-	return n.run(ctx)
+	return nil
 }

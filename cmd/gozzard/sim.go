@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/test/sim"
 )
 
@@ -36,7 +37,7 @@ anything else works.`,
 			}
 
 			o.Log, o.Fatal = log, fatal(log)
-			if o.Secret, o.ServerKey, err = readJoin(secretFile); err != nil {
+			if o.Secret, o.ServerKey, err = agentd.ReadJoinFile(secretFile); err != nil {
 				return failed(err)
 			}
 

@@ -6,29 +6,23 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/gozzard/gozzard/internal/host"
-	"github.com/gozzard/gozzard/internal/policy"
+	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
-// updateConfig is what `gozzard agent update` takes.
-type updateConfig struct {
-	Data  string
-	From  string
-	Again bool
-	Wait  time.Duration
-	policyConfig
+// updateCommand is what `gozzard agent update` was given.
+type updateCommand struct {
+	agentd.InstallOptions
+	wait time.Duration
 }
 
 // newUpdateCommand is `gozzard agent update`.
 func newUpdateCommand() *cobra.Command {
-	var cfg updateConfig
+	var u updateCommand
 	cmd := &cobra.Command{
 		Use:   "update",
 		Short: "Update this host's agent from a folder, or tell how updates stand",
@@ -49,32 +43,32 @@ Without --from it tells what is on trial and what was rolled back.`,
   gozzard agent update --data /var/lib/gozzard-agent`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cfg.From == "" {
-				return failed(cfg.tell(cmd.OutOrStdout()))
+			if u.From == "" {
+				return failed(u.status(cmd.OutOrStdout()))
 			}
-			return failed(cfg.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return failed(u.install(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&cfg.Data, "data", "./agent", "folder of the agent's state")
-	f.StringVar(&cfg.From, "from", "", "`FOLDER` of the release")
-	f.StringVar(&cfg.File, "policy", "", "policy of this host (default policy.yaml in the state folder)")
-	f.BoolVar(&cfg.Again, "again", false, "try a version again that was rolled back here")
-	f.DurationVar(&cfg.Wait, "wait", 5*time.Minute, "how long to wait until the server has welcomed the new program")
+	f.StringVar(&u.Data, "data", "./agent", "folder of the agent's state")
+	f.StringVar(&u.From, "from", "", "`FOLDER` of the release")
+	f.StringVar(&u.Policy.File, "policy", "", "policy of this host (default policy.yaml in the state folder)")
+	f.BoolVar(&u.Again, "again", false, "try a version again that was rolled back here")
+	f.DurationVar(&u.wait, "wait", 5*time.Minute, "how long to wait until the server has welcomed the new program")
 	return cmd
 }
 
-// tell prints what the host remembers of updates.
-func (c *updateConfig) tell(out io.Writer) error {
-	s, err := selfupdate.ReadState(c.Data)
+// status prints what the host remembers of updates.
+func (u *updateCommand) status(out io.Writer) error {
+	s, err := selfupdate.ReadState(u.Data)
 	if err != nil {
 		return err
 	}
 
 	key := "updates are allowed by the release key of this host"
 
-	if _, err := c.releaseKey(c.Data); err != nil {
+	if _, err := u.Policy.ReleaseKey(u.Data); err != nil {
 		key = err.Error()
 	}
 
@@ -96,89 +90,46 @@ func (c *updateConfig) tell(out io.Writer) error {
 	return err
 }
 
-// run puts a release in place, has the agent take it over, and waits for what comes of it.
-func (c *updateConfig) run(ctx context.Context, out, errs io.Writer) (err error) {
-	if c.Data, err = filepath.Abs(c.Data); err != nil {
-		return fmt.Errorf("cannot find the state folder: %w", err)
-	}
-
-	own, err := host.OwnStanding()
-	if err != nil {
-		return err
-	}
-	if err := policy.TrustState(own.Mode).Check(c.Data); err != nil {
-		return fmt.Errorf("cannot use the state folder: %w", err)
-	}
-	if _, err := os.Stat(c.Data); err != nil {
-		return fmt.Errorf("cannot find the state folder: %w", err)
-	}
-
-	s, err := selfupdate.ReadState(c.Data)
+// install puts a release in place and waits for the end of its trial.
+func (u *updateCommand) install(ctx context.Context, out, errs io.Writer) error {
+	u.Log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	in, err := agentd.Install(ctx, u.InstallOptions)
 	if err != nil {
 		return err
 	}
 
-	program := s.Program
-	if program == "" { // no agent has run from this folder yet
-		if program, err = os.Executable(); err != nil {
-			return fmt.Errorf("cannot find this program's file: %w", err)
-		}
+	if !in.Running {
+		return written(fmt.Fprintf(out,
+			"release %s is in place as %s; no agent runs from there, the next start begins its trial\n", in.Version,
+			in.Program))
 	}
 
-	if err := policy.TrustBounds(own.Mode).Check(program); err != nil {
-		return fmt.Errorf("cannot trust the agent's program: %w", err)
-	}
-
-	running, err := selfupdate.SaysVersion(ctx, program)
-	if err != nil {
-		return fmt.Errorf("cannot ask %s for its version: %w", program, err)
-	}
-
-	agent := agentProcess(s.PID, program, c.Data)
-	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	placed, err := c.updater(c.Data, program, running, 0, nil, log).Install(ctx, selfupdate.Folder(c.From),
-		selfupdate.Request{Again: c.Again})
-	if err != nil {
-		return err
-	}
-
-	if agent == nil {
-		_, err := fmt.Fprintf(out,
-			"release %s is in place as %s; no agent runs from there, the next start begins its trial\n", placed,
-			program)
-		return err
-	}
-
-	if err := takeOver(agent); err != nil {
-		return fmt.Errorf("release %s is in place, but the agent could not be told (send it SIGUSR2): %w", placed, err)
-	}
-
-	return c.await(ctx, placed, running, out)
+	return u.await(ctx, in, out)
 }
 
-// await looks until the trial is over.
-func (c *updateConfig) await(ctx context.Context, placed, running string, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, c.Wait)
+// await waits until the trial is over.
+func (u *updateCommand) await(ctx context.Context, in agentd.Installed, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, u.wait)
 	defer cancel()
 
 	for {
-		s, err := selfupdate.ReadState(c.Data)
+		s, err := selfupdate.ReadState(u.Data)
 		if err != nil {
 			return err
 		}
 		for _, f := range s.Refused {
-			if s.Trial == nil && f.Version == placed {
-				return fmt.Errorf("release %s was rolled back to %s: %s", placed, running, printable(f.Reason))
+			if s.Trial == nil && f.Version == in.Version {
+				return fmt.Errorf("release %s was rolled back to %s: %s", in.Version, in.Previous, printable(f.Reason))
 			}
 		}
 		if s.Trial == nil {
-			_, err := fmt.Fprintf(out, "release %s runs, it was welcomed by the server; before it %s\n", placed,
-				running)
+			_, err := fmt.Fprintf(out, "release %s runs, it was welcomed by the server; before it %s\n", in.Version,
+				in.Previous)
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("release " + placed + " is still on trial; gozzard agent update tells how it ends")
+			return errors.New("release " + in.Version + " is still on trial; gozzard agent update tells how it ends")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

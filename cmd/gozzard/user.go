@@ -219,7 +219,7 @@ else serves, too.`,
 			if err != nil {
 				return served(err)
 			}
-			if err := writePrivateJSON(out, credentials{URL: c.URL(), Token: t.Token, CA: env.ca}); err != nil {
+			if err := (credentials{URL: c.URL(), Token: t.Token, CA: env.ca}).Write(out); err != nil {
 				return failed(err)
 			}
 
@@ -305,7 +305,7 @@ func newUserTokenCreateCommand(env *cliEnv) *cobra.Command {
 				if out == "" {
 					return written(fmt.Fprintln(env.out, t.Token))
 				}
-				if err := writePrivateJSON(out, credentials{URL: c.URL(), Token: t.Token, CA: env.ca}); err != nil {
+				if err := (credentials{URL: c.URL(), Token: t.Token, CA: env.ca}).Write(out); err != nil {
 					return failed(fmt.Errorf("the token %s could not be kept, revoke it: %w", t.ID, err))
 				}
 				env.remark("token %s is in %s, valid until %s", t.ID, out, t.Expires.Local().Format(time.DateTime))

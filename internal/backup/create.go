@@ -18,7 +18,6 @@ import (
 
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/signing"
-	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
 const (
@@ -34,8 +33,9 @@ const (
 // Progress is told how much of a step is done. total is 0 where it is not known.
 type Progress func(step string, done, total int64)
 
-// CreateOptions say what to back up and for whom. Data, To and Recipients are required.
+// CreateOptions say what to back up and for whom. Database, Data, To and Recipients are required.
 type CreateOptions struct {
+	Database   Database
 	Data       string // of a server, which may be running
 	To         string // a file that is not there yet
 	Recipients []age.Recipient
@@ -137,11 +137,11 @@ func collect(ctx context.Context, o CreateOptions, work string) (m Manifest, err
 
 	o.Progress("copying the record", 0, 0)
 
-	if err := sqlstore.Copy(ctx, record, filepath.Join(work, RecordFile)); err != nil {
+	if err := o.Database.Copy(ctx, record, filepath.Join(work, RecordFile)); err != nil {
 		return m, err
 	}
 
-	v, err := sqlstore.Look(ctx, filepath.Join(work, RecordFile))
+	v, err := o.Database.Look(ctx, filepath.Join(work, RecordFile))
 	if err != nil {
 		return m, err
 	}

@@ -15,38 +15,40 @@ import (
 
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/signing"
-	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
 // Contents is what was found in a backup.
 type Contents struct {
 	Manifest
-	Record    sqlstore.Survey
+	Record    record.Survey
 	Keys      []signing.Made // of the server, the newest last
 	Authority string         // names the key of the authority; "" when there is none
 }
 
 // Verify takes a backup out into a folder of its own below temp ("" for the system's), looks at all of it as a
 // restore would, and removes the folder.
-func Verify(ctx context.Context, file string, ids []age.Identity, temp string, p Progress) (c Contents, err error) {
+func Verify(ctx context.Context, db Database, file string, ids []age.Identity, temp string,
+	p Progress) (c Contents, err error) {
 	dir, err := os.MkdirTemp(temp, "gozzard-verify-") // made with mode 0700
 	if err != nil {
 		return c, fmt.Errorf("cannot make a folder to take the backup out: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	return open(ctx, file, ids, dir, p)
+	return open(ctx, db, file, ids, dir, p)
 }
 
 // open takes a backup out and looks at everything that a server will need of it.
-func open(ctx context.Context, file string, ids []age.Identity, dir string, p Progress) (c Contents, err error) {
+func open(ctx context.Context, db Database, file string, ids []age.Identity, dir string,
+	p Progress) (c Contents, err error) {
 	if p == nil {
 		p = func(string, int64, int64) {}
 	}
 	if c.Manifest, err = decrypt(ctx, file, ids, dir, p); err != nil {
 		return c, fmt.Errorf("the backup %s cannot be used: %w", file, err)
 	}
-	if err := c.examine(ctx, dir, p); err != nil {
+	if err := c.examine(ctx, db, dir, p); err != nil {
 		return c, fmt.Errorf("the backup %s cannot be used: %w", file, err)
 	}
 	return c, nil
@@ -100,22 +102,17 @@ var _ io.Reader = readerFunc(nil)
 
 // examine checks what checksums do not tell: whether the record is sound, its audit whole, and all of it can be
 // read by this program.
-func (c *Contents) examine(ctx context.Context, dir string, p Progress) (err error) {
-	record := filepath.Join(dir, RecordFile)
+func (c *Contents) examine(ctx context.Context, db Database, dir string, p Progress) (err error) {
+	path := filepath.Join(dir, RecordFile)
 	p("checking the record", 0, 0)
 
-	if err := sqlstore.Verify(ctx, record, c.Audit); err != nil {
+	if err := db.Verify(ctx, path, c.Audit); err != nil {
 		return err
 	}
-
-	s, err := sqlstore.OpenSQLite(ctx, record, sqlstore.Options{}) // brings the copy up to date
-	if err != nil {
+	if err := db.Upgrade(ctx, path); err != nil {
 		return err
 	}
-	if err := s.Close(); err != nil {
-		return fmt.Errorf("the record cannot be closed: %w", err)
-	}
-	if c.Record, err = sqlstore.Look(ctx, record); err != nil {
+	if c.Record, err = db.Look(ctx, path); err != nil {
 		return err
 	}
 	if c.Keys, err = signing.Keys(dir); err != nil {
@@ -137,8 +134,9 @@ func (c *Contents) examine(ctx context.Context, dir string, p Progress) (err err
 	return nil
 }
 
-// RestoreOptions say where a backup comes from and goes to. File, Identities and Data are required.
+// RestoreOptions say where a backup comes from and goes to. Database, File, Identities and Data are required.
 type RestoreOptions struct {
+	Database   Database
 	File       string
 	Identities []age.Identity
 	Data       string // a folder that is empty or not there
@@ -154,7 +152,7 @@ type Restored struct {
 }
 
 // Restore makes the data folder of a server from a backup. Its hosts wait until an admin confirms them
-// (sqlstore.MarkRestored), and its signing key is rotated: agents that have obeyed the restored server obey no
+// (Database.MarkRestored), and its signing key is rotated: agents that have obeyed the restored server obey no
 // other copy any more.
 func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	if o.Now == nil {
@@ -171,7 +169,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	if r.Contents, err = open(ctx, o.File, o.Identities, dir, o.Progress); err != nil {
+	if r.Contents, err = open(ctx, o.Database, o.File, o.Identities, dir, o.Progress); err != nil {
 		return r, err
 	}
 	if o.SigningKey != "" {
@@ -183,7 +181,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	if _, r.Signing, err = signing.Rotate(dir, o.Now); err != nil {
 		return r, err
 	}
-	if err := mark(ctx, filepath.Join(dir, RecordFile), r.Taken, o.Now()); err != nil {
+	if err := mark(ctx, o.Database, filepath.Join(dir, RecordFile), r.Taken, o.Now()); err != nil {
 		return r, err
 	}
 
@@ -240,16 +238,11 @@ func newerKey(path, dir string, have []signing.Made) error {
 	return os.Rename(filepath.Join(scratch, SigningFile), filepath.Join(dir, SigningFile))
 }
 
-func mark(ctx context.Context, record string, taken, now time.Time) error {
-	s, err := sqlstore.OpenSQLite(ctx, record, sqlstore.Options{})
-	if err != nil {
-		return err
-	}
-	err = s.MarkRestored(ctx, taken, now)
-	if err = errors.Join(err, s.Close()); err != nil {
+func mark(ctx context.Context, db Database, path string, taken, now time.Time) error {
+	if err := db.MarkRestored(ctx, path, taken, now); err != nil {
 		return fmt.Errorf("cannot prepare the restored record: %w", err)
 	}
-	if st, err := os.Stat(record + "-wal"); err == nil && st.Size() > 0 {
+	if st, err := os.Stat(path + "-wal"); err == nil && st.Size() > 0 {
 		return errors.New("cannot prepare the restored record: its log was not emptied")
 	}
 	return nil

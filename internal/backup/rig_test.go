@@ -73,7 +73,7 @@ func newRig(t testing.TB) *rig {
 func (r *rig) create(t testing.TB) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "backup.age")
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Data: r.data, To: to, Recipients: r.recipients,
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: sqlstore.Files{}, Data: r.data, To: to, Recipients: r.recipients,
 		Program: "test"}); err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,9 @@ var (
 	partPattern = regexp.MustCompile(`^\.gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age-[0-9]+$`)
 )
 
-// SchedulerOptions say where backups go and how many stay. Data, Dir, Every, Keep and Recipients are required.
+// SchedulerOptions say where backups go and how many stay. Database, Data, Dir, Every, Keep and Recipients are required.
 type SchedulerOptions struct {
+	Database   Database
 	Data       string
 	Dir        string
 	Every      time.Duration
@@ -124,8 +125,8 @@ func (k *Scheduler) due() time.Time {
 // Once makes a backup and removes those that are too many.
 func (k *Scheduler) Once(ctx context.Context) error {
 	at := k.o.Now().UTC()
-	_, note, err := Create(ctx, CreateOptions{Data: k.o.Data, To: filepath.Join(k.o.Dir, at.Format(nameLayout)),
-		Recipients: k.o.Recipients, Program: k.o.Program, Now: k.o.Now})
+	_, note, err := Create(ctx, CreateOptions{Database: k.o.Database, Data: k.o.Data,
+		To: filepath.Join(k.o.Dir, at.Format(nameLayout)), Recipients: k.o.Recipients, Program: k.o.Program, Now: k.o.Now})
 	if err != nil {
 		return err
 	}

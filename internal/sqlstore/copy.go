@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // Copy writes the record at a path, as it is at one moment, into a new file. A server may be using it: it is read
@@ -51,27 +51,8 @@ func openToRead(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// Survey is what a record has in it.
-type Survey struct {
-	Schema     int64             `json:"schema"`
-	Hosts      int               `json:"hosts"`
-	Members    map[string]int    `json:"members,omitempty"` // by state
-	Processes  int               `json:"processes"`
-	Tasks      int               `json:"tasks"`
-	Open       int               `json:"open"` // attempts without a verdict
-	Apps       int               `json:"apps"`
-	Users      int               `json:"users"`
-	Businesses int               `json:"businesses"`
-	AuditRows  int               `json:"audit_rows"`
-	Audit      gozzard.AuditHead `json:"audit"`
-	// when the backup was taken, while nobody has confirmed the restore
-	Restored time.Time `json:"restored,omitzero"`
-	LastTask time.Time `json:"last_task,omitzero"`
-	Journal  string    `json:"-"` // how SQLite keeps its log
-}
-
 // Look counts what is in the record at a path. It changes nothing, and a server may be using it.
-func Look(ctx context.Context, path string) (v Survey, err error) {
+func Look(ctx context.Context, path string) (v record.Survey, err error) {
 	db, err := openToRead(ctx, path)
 	if err != nil {
 		return v, err

@@ -52,7 +52,7 @@ func startPlain(t *testing.T, ip string, args ...string) *plainFleet {
 		"--agent-listen", f.agents}, args...)...)
 	ft.Until(t, time.Minute, f.server.Output, func() bool {
 		b, err := os.ReadFile(f.credentials())
-		return err == nil && json.Unmarshal(b, &f.cred) == nil && strings.Contains(f.server.Output(), `"msg":"serving"`)
+		return err == nil && json.Unmarshal(b, &f.cred) == nil && strings.Contains(f.server.Output(), `"msg":"server started"`)
 	})
 
 	pool := x509.NewCertPool()

@@ -333,7 +333,7 @@ func modeCap(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ft.Until(t, time.Minute, l.Output, func() bool { return strings.Contains(l.Output(), "upgrade was refused") })
+	ft.Until(t, time.Minute, l.Output, func() bool { return strings.Contains(l.Output(), "hand-over rejected") })
 	ft.Give(t, program, "root")
 	l.WriteRules(t, rules(true)) // the policy alone keeps it from root
 	r := l.daemon("gzcaproot", "root")

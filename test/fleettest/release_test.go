@@ -54,7 +54,7 @@ func startEnrolled(t *testing.T, hosts int) *enrolledFleet {
 	ft.Until(t, time.Minute, p.Output, func() bool {
 		b, err := os.ReadFile(f.cred)
 		return err == nil && json.Unmarshal(b, &f.s.Cred) == nil && json.Unmarshal(b, &ca) == nil &&
-			strings.Contains(p.Output(), `"msg":"serving"`)
+			strings.Contains(p.Output(), `"msg":"server started"`)
 	})
 
 	pool := x509.NewCertPool()

@@ -81,7 +81,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 
 	ft.Until(t, 20*time.Second, agent.Output, func() bool {
 		return strings.Contains(agent.Output(),
-			"upgrade was refused")
+			"hand-over rejected")
 	})
 
 	if !runs("1.0.0-old") {

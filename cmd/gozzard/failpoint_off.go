@@ -1,6 +1,0 @@
-//go:build !failpoint
-
-package main
-
-// failpoint is nothing in the program people run; fault tests build with the tag "failpoint".
-func failpoint() func(string) { return nil }

@@ -1,0 +1,252 @@
+package agentd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/agentsock"
+	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/policy"
+	"github.com/gozzard/gozzard/internal/selfupdate"
+	"github.com/gozzard/gozzard/internal/signing"
+)
+
+// Options are the settings of an agent. Data, Version, IPs, Log and one way to the server are required.
+type Options struct {
+	Data    string // the state folder
+	Version string // of this program
+	IPs     []string
+	Cloud   int
+
+	// The way to the server: an enrolled host has a Member; an agent on the server's own machine has Server and Secret;
+	// an agent in the server's own process has Broker and Secret.
+	Member *enrol.Membership
+	Server string
+	Broker *nats.Broker
+	Secret string
+	// ServerKey is the server's key as the operator of this host named it. Zero: the one that is kept in Data.
+	ServerKey signing.Key
+
+	Policy PolicyOptions
+	Socket SocketOptions
+	// AllowSetuid allows commands of accounts other than root to gain privileges, for example by sudo.
+	AllowSetuid bool
+	Sample      time.Duration // how often usage is measured
+
+	Fatal func(error) // ends the process after a disk failure
+	Log   *slog.Logger
+
+	updates *selfupdate.Updater // nil: this program does not replace itself
+}
+
+// Agent is the agent of one host with all its parts.
+type Agent struct {
+	options Options
+	id      gozzard.AgentID
+	addrs   []gozzard.HostAddr
+	keys    *signing.KeyRing
+	own     host.Privileges
+	rules   *policy.Reach
+	host    *host.Host
+	acts    *actLog
+	agent   *agent.Agent
+	renewer *enrol.Renewer // nil: the host is not enrolled
+	link    *nats.Link
+	local   *agentsock.Server // nil: there is no local socket
+}
+
+// New opens the parts of an agent. When a part cannot be opened, the parts before it are closed.
+func New(o Options) (_ *Agent, err error) {
+	a := &Agent{options: o}
+	defer func() {
+		if err != nil {
+			a.Close()
+		}
+	}()
+
+	for _, open := range []func() error{
+		a.openState,  // the folder, the identity, the keys of the server
+		a.openPolicy, // what this account can do and what the owner of the host allows
+		a.openHost,   // the machine
+		a.openAgent,  // the journal and the processes in it
+		a.openLink,   // the way to the server
+		a.openSocket, // the way for people on this host
+	} {
+		if err := open(); err != nil {
+			return nil, err
+		}
+	}
+
+	return a, nil
+}
+
+// Run supervises processes until ctx ends or a part fails. It stops all parts before it returns.
+func (a *Agent) Run(ctx context.Context) error {
+	defer a.Close()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	a.options.Log.Info("agent started", "agent", a.id, "cloud", a.options.Cloud,
+		"ip", strings.Join(a.options.IPs, ","), "version", a.options.Version, "mode", a.own.Mode.String(),
+		"account", a.own.Account)
+
+	// List the parts of this agent.
+	parts := []func(context.Context) error{
+		func(ctx context.Context) error { return a.agent.Run(ctx, a.link) },
+		a.link.Run,
+	}
+	if a.renewer != nil {
+		parts = append(parts, a.renewer.Run)
+	}
+	if a.local != nil {
+		parts = append(parts, a.local.Run)
+	}
+	if a.options.updates != nil {
+		parts = append(parts, func(ctx context.Context) error { return a.options.updates.Run(ctx, a.releaseSource) })
+	}
+
+	// Run them together: the end of one is the end of all.
+	var wg sync.WaitGroup
+	errs := make([]error, len(parts))
+	for i, run := range parts {
+		wg.Go(func() { defer cancel(); errs[i] = run(ctx) })
+	}
+
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Close closes an agent that does not run. Processes are not touched. A second call does nothing.
+func (a *Agent) Close() {
+	if a.acts != nil {
+		a.acts.close()
+		a.acts = nil
+	}
+	if a.host != nil {
+		if err := a.host.Close(); err != nil {
+			a.options.Log.Error("cannot close the host", "err", err)
+		}
+		a.host = nil
+	}
+}
+
+func (a *Agent) openState() (err error) {
+	if a.addrs, err = hostAddrs(a.options); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(a.options.Data, 0o700); err != nil {
+		return fmt.Errorf("cannot make the state folder: %w", err)
+	}
+	if a.options.Data, err = filepath.Abs(a.options.Data); err != nil {
+		return fmt.Errorf("cannot find the state folder: %w", err)
+	}
+	if a.id, err = a.identity(); err != nil {
+		return err
+	}
+
+	a.keys, err = openKeyRing(a.options.Data, a.options.ServerKey)
+	return err
+}
+
+// identity is the id of the agent: the enrolled one, else the one of the state folder.
+func (a *Agent) identity() (gozzard.AgentID, error) {
+	if a.options.Member != nil {
+		return a.options.Member.Agent, nil
+	}
+	return agent.Identity(a.options.Data)
+}
+
+func (a *Agent) openPolicy() (err error) {
+	if a.own, err = host.OwnStanding(); err != nil {
+		return err
+	}
+	if err := a.options.Policy.checkOwn(a.options.Data, a.own.Mode); err != nil {
+		return err
+	}
+
+	a.rules, err = a.options.Policy.open(a.options.Data, a.own, a.options.Log)
+	return err
+}
+
+func (a *Agent) openHost() (err error) {
+	a.host, err = host.New(host.Options{Instance: string(a.id), StateDir: a.options.Data, Log: a.options.Log,
+		AllowSetuid: a.options.AllowSetuid, Permit: a.rules.Folder})
+	if err != nil {
+		return err
+	}
+
+	prepareProcess(a.host, a.options.Log)
+	return nil
+}
+
+func (a *Agent) openAgent() (err error) {
+	if a.acts, err = openActLog(a.options.Data, a.options.Log); err != nil {
+		return err
+	}
+
+	info := a.host.Facts()
+	info.Agent, info.Addrs = a.id, a.addrs
+	info.Version, info.StartedAt = a.options.Version, time.Now().Unix()
+
+	o := agent.Options{
+		Dir: a.options.Data, Info: info, Host: a.host, Policy: a.rules, Log: a.options.Log, Fatal: a.options.Fatal,
+		SampleEvery: a.options.Sample, Failpoint: failpoint(), Acted: a.acts.acted,
+	}
+	if a.options.updates != nil {
+		o.Update, o.Welcomed = a.options.updates.Order, a.options.updates.Welcomed
+	}
+
+	a.agent, err = agent.New(o)
+	return err
+}
+
+func (a *Agent) openLink() (err error) {
+	o := nats.LinkOptions{
+		URL: a.options.Server, Broker: a.options.Broker, Agent: a.id, Cloud: a.options.Cloud,
+		Secret: a.options.Secret, Log: a.options.Log,
+		Open: a.openEnvelope, Command: a.receive, Up: a.agent.Connected, Down: a.agent.Disconnected,
+	}
+	if a.options.Member != nil {
+		a.renewer = enrol.NewRenewer(a.options.Member, enrol.Machine(), a.options.Log)
+		o.TLS, o.Machine = a.renewer.TLS(), enrol.Machine()
+	}
+
+	a.link, err = nats.NewLink(o)
+	return err
+}
+
+// openEnvelope checks the signature of a command. The act log remembers the envelope for the call of receive.
+func (a *Agent) openEnvelope(envelope []byte) ([]byte, error) {
+	cmd, err := a.keys.Open(a.id, envelope)
+	a.acts.opened(envelope, a.keys.Key().ID())
+	return cmd, err
+}
+
+// receive notes a command before the agent carries it out.
+func (a *Agent) receive(cmd *gozzard.Command) {
+	a.acts.received(cmd)
+	a.agent.Receive(cmd)
+}
+
+func hostAddrs(o Options) (addrs []gozzard.HostAddr, err error) {
+	for _, s := range o.IPs {
+		ip, err := gozzard.ParseIP(s)
+		if err != nil {
+			return nil, fmt.Errorf("--ip: %w", err)
+		}
+		addrs = append(addrs, gozzard.HostAddr{Cloud: o.Cloud, IP: ip})
+	}
+	return addrs, nil
+}

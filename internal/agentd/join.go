@@ -1,0 +1,101 @@
+package agentd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/atomicfile"
+	"github.com/gozzard/gozzard/internal/enrol"
+)
+
+// JoinOptions are the settings of `gozzard agent join`.
+type JoinOptions struct {
+	Data      string
+	Server    string // URL of the API
+	TokenFile string
+	IPs       []string // none: the address by which this host reaches the server
+	AllowRoot bool     // in the policy that is written
+}
+
+// Joined is a host that has become a member.
+type Joined struct {
+	Agent   gozzard.AgentID
+	Cloud   int
+	IP      netip.Addr // the first of its addresses
+	Pending bool       // an operator must approve it first
+}
+
+// Join makes this host a member of a server's fleet and writes its policy.
+func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
+	token, err := readToken(o.TokenFile)
+	if err != nil {
+		return j, err
+	}
+	if err := os.MkdirAll(o.Data, 0o700); err != nil {
+		return j, fmt.Errorf("cannot make the state folder: %w", err)
+	}
+
+	// Say who joins.
+	eo := enrol.JoinOptions{Server: o.Server, Token: token, Dir: o.Data, Machine: enrol.Machine()}
+	if eo.Agent, err = joiningAs(o.Data); err != nil {
+		return j, err
+	}
+	if eo.IPs, err = parseIPs(o.IPs); err != nil {
+		return j, err
+	}
+	if eo.Hostname, err = os.Hostname(); err != nil {
+		return j, fmt.Errorf("cannot find this host's name: %w", err)
+	}
+
+	// Join, and keep what was agreed.
+	m, err := enrol.Join(ctx, eo)
+	if err != nil {
+		return j, err
+	}
+	if _, err := firstPolicy(o.Data, o.AllowRoot); err != nil {
+		return j, err
+	}
+
+	return Joined{Agent: m.Agent, Cloud: m.Cloud, IP: m.IPs[0], Pending: m.State() == enrol.StatePending}, nil
+}
+
+// joiningAs is the id of the agent of a state folder: of an earlier enrolment, of an agent that ran without one, or
+// a fresh one.
+func joiningAs(dir string) (gozzard.AgentID, error) {
+	m, err := enrol.LoadMembership(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return agent.Identity(dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	return m.Agent, nil
+}
+
+func readToken(path string) (enrol.Token, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return enrol.Token{}, fmt.Errorf("cannot read the token: %w", err)
+	}
+	if err := atomicfile.Check(path); err != nil {
+		return enrol.Token{}, err
+	}
+	return enrol.ParseToken(string(b))
+}
+
+func parseIPs(list []string) (ips []netip.Addr, err error) {
+	for _, s := range list {
+		ip, err := gozzard.ParseIP(s)
+		if err != nil {
+			return nil, fmt.Errorf("--ip: %w", err)
+		}
+		ips = append(ips, ip)
+	}
+	return ips, nil
+}

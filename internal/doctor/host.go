@@ -1,0 +1,83 @@
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/agentd"
+	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/internal/policy"
+	"github.com/gozzard/gozzard/internal/selfupdate"
+)
+
+// HostOptions say which agent a host is checked for.
+type HostOptions struct {
+	Data    string // the state folder
+	Policy  string // "": the one in the state folder
+	Version string // of this program
+}
+
+// Host checks this host for an agent that runs as the present account.
+func Host(o HostOptions) ([]Finding, error) {
+	own, err := host.OwnStanding()
+	if err != nil {
+		return nil, err
+	}
+	return append(examine(o.Data, own), checkProgram(o.Version), checkPolicy(o.Data, o.Policy, own),
+		checkUpdates(o.Data, o.Policy)), nil
+}
+
+// checkProgram says whether an agent would start from the file of this program.
+func checkProgram(version string) Finding {
+	file, err := os.Executable()
+	if err == nil {
+		err = agentd.TrustProgram(file)
+	}
+	if err != nil {
+		return Finding{Fail, "program", err.Error()}
+	}
+	return Finding{OK, "program", file + " " + version}
+}
+
+// checkPolicy describes the policy of a state folder.
+func checkPolicy(data, file string, own host.Privileges) Finding {
+	path := file
+	if path == "" && own.Mode == gozzard.ModeCap && own.UID != 0 {
+		return Finding{Fail, "policy", "none is named with --policy: " + agentd.NeedsRootPolicy}
+	}
+	if path == "" {
+		path = filepath.Join(data, policy.FileName)
+	}
+
+	p, err := policy.Load(path, policy.TrustBounds(own.Mode))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && file == "":
+		return Finding{OK, "policy", path + " will be made: root refused unless the agent is started with --allow-root"}
+	case err != nil:
+		return Finding{Fail, "policy", err.Error()}
+	}
+
+	return Finding{OK, "policy", path + ": " + p.String()}
+}
+
+// checkUpdates says whether releases can replace the agent of a state folder.
+func checkUpdates(data, policyFile string) Finding {
+	_, err := agentd.PolicyOptions{File: policyFile}.ReleaseKey(data)
+	s, stateErr := selfupdate.ReadState(data)
+	switch {
+	case errors.Is(err, agentd.ErrNoReleaseKey):
+		return Finding{OK, "updates", err.Error()}
+	case err != nil:
+		return Finding{Fail, "updates", err.Error()}
+	case stateErr != nil:
+		return Finding{Fail, "updates", stateErr.Error()}
+	case s.Trial != nil:
+		return Finding{Warn, "updates",
+			"release " + s.Trial.Version + " is on trial until the server accepts its connection"}
+	}
+
+	return Finding{OK, "updates", "to newer releases that the release key of this host has signed"}
+}

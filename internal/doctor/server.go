@@ -1,0 +1,266 @@
+package doctor
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard/internal/backup"
+	"github.com/gozzard/gozzard/internal/signing"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+)
+
+// What a server should have.
+const (
+	serverWantedSpace = 1 << 30
+	serverNeededSpace = 64 << 20
+	authorityWarns    = 180 * 24 * time.Hour
+	certificateWarns  = 14 * 24 * time.Hour
+)
+
+// ServerOptions say which server is checked.
+type ServerOptions struct {
+	Data         string
+	Backups      string // the folder of the backups; "": the last one that is noted in Data counts
+	BackupMaxAge time.Duration
+	Cert         string // of the API; "": the server has none of its own
+	Now          time.Time
+}
+
+// Server checks the data folder of a server, running or not, on the machine of the server.
+func Server(ctx context.Context, o ServerOptions) []Finding {
+	d := serverChecks{ServerOptions: o}
+	return d.examine(ctx)
+}
+
+// serverChecks collects the findings about one server.
+type serverChecks struct {
+	ServerOptions
+	findings []Finding
+}
+
+func (d *serverChecks) add(word Level, what, format string, args ...any) {
+	d.findings = append(d.findings, Finding{word, what, fmt.Sprintf(format, args...)})
+}
+
+func (d *serverChecks) examine(ctx context.Context) []Finding {
+	st, err := os.Stat(d.Data)
+	if err != nil || !st.IsDir() {
+		d.add(Fail, "data",
+			"%s is not a folder that can be looked at (%v): give the one of the server with --data", d.Data, err)
+		return d.findings
+	}
+
+	d.folder(st)
+	d.findings = append(d.findings, checkServerDisk(d.Data)...)
+	d.space()
+	d.record(ctx)
+	d.backup()
+	d.keys()
+	d.certificates()
+	d.findings = append(d.findings, checkClock(d.Now))
+	return d.findings
+}
+
+// folder: secrets lie in it.
+func (d *serverChecks) folder(st fs.FileInfo) {
+	if runtime.GOOS == "windows" {
+		return // modes say nothing there
+	}
+
+	var open []string
+
+	if st.Mode().Perm()&0o077 != 0 {
+		open = append(open, fmt.Sprintf("chmod 700 %s", d.Data))
+	}
+
+	for _, name := range []string{backup.RecordFile, backup.AuthorityFile, backup.SigningFile, backup.JoinFile,
+		"credentials.json"} {
+		if st, err := os.Lstat(filepath.Join(d.Data, name)); err == nil &&
+			(st.Mode().Perm()&0o077 != 0 || !st.Mode().IsRegular()) {
+			open = append(open, fmt.Sprintf("chmod 600 %s", filepath.Join(d.Data, name)))
+		}
+	}
+
+	if len(open) > 0 {
+		d.add(Fail, "data", "others can read what only the server may: %s", strings.Join(open, "; "))
+		return
+	}
+
+	d.add(OK, "data", "%s and its secrets are the server's alone", d.Data)
+}
+
+func (d *serverChecks) space() {
+	free, err := backup.FreeSpace(d.Data)
+	var record int64
+
+	if st, err := os.Stat(filepath.Join(d.Data, backup.RecordFile)); err == nil {
+		record = st.Size()
+	}
+
+	switch {
+	case err != nil:
+		d.add(Fail, "space", "cannot look for free space: %v", err)
+	case free < serverNeededSpace:
+		d.add(Fail, "space",
+			"%d MiB are free, at least %d are needed: new operations are refused when the disk is full", free>>20,
+			serverNeededSpace>>20)
+	case free < max(serverWantedSpace, 2*uint64(record)):
+		d.add(Warn, "space", "%d MiB are free, %d are advised: a backup needs a copy of the record for a while",
+			free>>20, max(serverWantedSpace, 2*uint64(record))>>20)
+	default:
+		d.add(OK, "space", "%d MiB are free", free>>20)
+	}
+}
+
+func (d *serverChecks) record(ctx context.Context) {
+	path := filepath.Join(d.Data, backup.RecordFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		d.add(Warn, "record", "there is none yet: the first start of the server makes it")
+		return
+	}
+
+	v, err := sqlstore.Look(ctx, path)
+	if err != nil {
+		d.add(Fail, "record", "%v", err)
+		return
+	}
+
+	d.add(OK, "record", "sound: %d hosts, %d processes, %d tasks (%d attempts open), %d audit rows", v.Hosts,
+		v.Processes, v.Tasks, v.Open, v.AuditRows)
+	level, err := sqlstore.Synchronous(ctx, path)
+	d.findings = append(d.findings, checkSync(level, v.Journal, err))
+
+	if !v.Restored.IsZero() {
+		d.add(Warn, "restore",
+			"the record came out of a backup of %s and hosts are kept out: look at them, then run gozzard hosts confirm-restore", v.Restored.Format(time.RFC3339))
+	}
+
+	if n := v.Members["pending"] + v.Members["quarantined"]; n > 0 {
+		d.add(Warn, "hosts",
+			"%d wait for approval, %d are in quarantine: see gozzard hosts, then approve or revoke them",
+			v.Members["pending"], v.Members["quarantined"])
+	}
+}
+
+// checkSync: what the server acknowledged must be on the disk.
+func checkSync(level int, journal string, err error) Finding {
+	switch {
+	case err != nil:
+		return Finding{Fail, "sync", err.Error()}
+	case level < sqlstore.FullSync:
+		return Finding{Warn, "sync",
+			fmt.Sprintf("the record is written with synchronous %d, not FULL (%d): after a power cut acknowledged operations may be missing; use a release of this program", level, sqlstore.FullSync)}
+	case !strings.EqualFold(journal, "wal"):
+		return Finding{Warn, "sync",
+			fmt.Sprintf("the record keeps its log as %q, not WAL: another program has changed it; the next start of the server sets it right", journal)}
+	}
+	return Finding{OK, "sync", "every commit is on the disk before it is acknowledged"}
+}
+
+func (d *serverChecks) backup() {
+	const how = "gozzard server --backup-to DIR --backup-recipient age1…, or gozzard backup create"
+	var at time.Time
+	var where string
+	var err error
+
+	if d.Backups != "" {
+		where = d.Backups
+		at, err = backup.Newest(d.Backups)
+	} else {
+		var n backup.Note
+		n, err = backup.LastNote(d.Data)
+		at, where = n.Taken, n.File
+	}
+
+	switch old := d.Now.Sub(at); {
+	case errors.Is(err, fs.ErrNotExist):
+		d.add(Warn, "backup", "there is none: when this disk is lost, so is the fleet. Make some: %s", how)
+	case err != nil:
+		d.add(Warn, "backup", "cannot tell of any: %v", err)
+	case old > d.BackupMaxAge:
+		d.add(Warn, "backup", "the newest is %s old (%s), at most %s are advised: %s", age(old), where,
+			age(d.BackupMaxAge), how)
+	default:
+		d.add(OK, "backup", "the newest is %s old (%s); try it out with gozzard backup verify", age(old), where)
+	}
+}
+
+func (d *serverChecks) keys() {
+	keys, err := signing.Keys(d.Data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.add(Warn, "signing key", "there is none yet: the first start of the server makes it")
+	case err != nil:
+		d.add(Fail, "signing key", "%v", err)
+	default:
+		k := keys[len(keys)-1]
+		d.add(OK, "signing key", "epoch %d, made %s", k.Key.Epoch, k.At.Format(time.RFC3339))
+	}
+}
+
+func (d *serverChecks) certificates() {
+	d.certificate("authority", filepath.Join(d.Data, backup.AuthorityFile), authorityWarns,
+		"every host has to join again after that: plan it")
+	if d.Cert != "" {
+		d.certificate("API", d.Cert, certificateWarns,
+			"callers refuse the server after that: put a new one in its place")
+	}
+}
+
+func (d *serverChecks) certificate(what, path string, warns time.Duration, then string) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && what == "authority" {
+		return // agents are on this machine only
+	}
+	if err != nil {
+		d.add(Fail, what, "cannot read its certificate: %v", err)
+		return
+	}
+
+	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			d.add(Fail, what, "%s has a certificate that cannot be read: %v", path, err)
+			return
+		}
+		d.findings = append(d.findings, checkExpiry(what, cert.NotAfter, d.Now, warns, then))
+		return
+	}
+
+	d.add(Fail, what, "%s has no certificate", path)
+}
+
+func checkExpiry(what string, end, now time.Time, warns time.Duration, then string) Finding {
+	left := end.Sub(now)
+	switch {
+	case left <= 0:
+		return Finding{Fail, what, fmt.Sprintf("its certificate is over since %s: %s",
+			end.UTC().Format(time.RFC3339), then)}
+	case left < warns:
+		return Finding{Warn, what, fmt.Sprintf("its certificate is over in %s: %s", age(left), then)}
+	}
+	return Finding{OK, what, "its certificate counts until " + end.UTC().Format(time.RFC3339)}
+}
+
+// age is a duration in whole days, or in hours and minutes below two days.
+func age(d time.Duration) string {
+	if days := int(d.Hours()) / 24; days >= 2 {
+		return fmt.Sprintf("%d days", days)
+	}
+	if d < time.Minute {
+		return "less than a minute"
+	}
+	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+}

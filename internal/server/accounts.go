@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/atomicfile"
+	"github.com/gozzard/gozzard/internal/auth"
+)
+
+// LoginOptions say which other services prove who a person is, and whether the first app is made again.
+type LoginOptions struct {
+	BKLogin  string // URL of BlueKing's login service; "": none
+	Issuer   string // URL of the OpenID Connect provider; "": none
+	ClientID string
+	Secret   string // file with the client secret
+	Redirect string // URL of /login/oidc/callback on this server
+	Claim    string // that names the user
+	Reset    bool   // make the first app again
+}
+
+// verifier asks the login service; nil without one.
+func (o *LoginOptions) verifier() (auth.TokenVerifier, error) {
+	if o.BKLogin == "" {
+		return nil, nil
+	}
+	s, err := auth.NewLoginService(o.BKLogin, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--bk-login-url: %w", err)
+	}
+	return s, nil
+}
+
+// provider is where people log in; nil without an issuer.
+func (o *LoginOptions) provider() (*auth.Provider, error) {
+	if o.Issuer == "" {
+		return nil, nil
+	}
+
+	po := auth.ProviderOptions{Issuer: o.Issuer, ClientID: o.ClientID, RedirectURL: o.Redirect, Claim: o.Claim}
+
+	if o.Secret != "" {
+		if err := atomicfile.Check(o.Secret); err != nil {
+			return nil, err
+		}
+		b, err := os.ReadFile(o.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the secret of the login provider: %w", err)
+		}
+		po.ClientSecret = strings.TrimSpace(string(b))
+	}
+
+	p, err := auth.NewProvider(po)
+	if err != nil {
+		return nil, fmt.Errorf("--oidc-issuer, --oidc-client-id and --oidc-redirect-url: %w", err)
+	}
+
+	return p, nil
+}
+
+// openAccounts reads apps, users and grants.
+func (s *Server) openAccounts(ctx context.Context) error {
+	v, err := s.options.Login.verifier()
+	if err != nil {
+		return err
+	}
+	s.accounts, err = auth.Open(ctx, s.store, auth.Options{Verify: v, Refused: s.metrics.ReportRefused})
+	return err
+}
+
+// firstAppCode is the app that a new server makes.
+const firstAppCode = "admin"
+
+// firstAccounts gives a new record its first accounts: the given app, those of an older version's apps.json, or a new
+// app that may do everything. With --reset-admin it makes that app in any case.
+func (s *Server) firstAccounts(ctx context.Context) error {
+	imported := func(c auth.Config) error { return s.accounts.Import(ctx, c) }
+	replaced := func(app auth.App) error { return s.accounts.ReplaceApp(ctx, system(), app) }
+
+	// An app was given.
+	if s.options.FirstApp.Code != "" {
+		return s.givenApp(imported, replaced)
+	}
+
+	// The record has accounts.
+	if s.accounts.Known() {
+		if s.options.Login.Reset {
+			return s.firstApp(replaced)
+		}
+		return nil
+	}
+
+	// The record is new: take over the apps of an older version, or make one.
+	old, err := readApps(filepath.Join(s.options.Data, "apps.json"))
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		return s.firstApp(func(app auth.App) error { return imported(auth.Config{Apps: []auth.App{app}}) })
+	}
+	if err := imported(*old); err != nil {
+		return err
+	}
+	s.options.Log.Info("imported the apps of an older version; apps.json is not read any more", "apps", len(old.Apps))
+	return nil
+}
+
+// givenApp records the app of the options, unless it is known with its secret.
+func (s *Server) givenApp(imported func(auth.Config) error, replaced func(auth.App) error) error {
+	code, secret := s.options.FirstApp.Code, s.options.FirstApp.Secret
+	app := trustedApp(code, secret)
+	if !s.accounts.Known() {
+		return imported(auth.Config{Apps: []auth.App{app}})
+	}
+	if _, err := s.accounts.Book().CheckApp(auth.Credentials{App: code, Secret: secret}); err == nil {
+		return nil
+	}
+	return replaced(app)
+}
+
+// firstApp makes an app that may do everything and writes its secret to a file. The file is written before the app
+// is recorded: a server that ends between the two makes another secret at its next start.
+func (s *Server) firstApp(record func(auth.App) error) error {
+	secret := auth.NewSecret()
+	path := filepath.Join(s.options.Data, "credentials.json")
+	c := Credentials{URL: s.URL(), AppCode: firstAppCode, Secret: secret, Username: "admin", CA: s.authorityPEM()}
+	if err := c.Write(path); err != nil {
+		return err
+	}
+	if err := record(trustedApp(firstAppCode, secret)); err != nil {
+		return err
+	}
+	s.options.Log.Info("made the first app", "credentials", path)
+	return nil
+}
+
+// readApps reads the file in which versions before accounts kept their apps; nil when there is none.
+func readApps(path string) (*auth.Config, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the apps: %w", err)
+	}
+	var c auth.Config
+	if err := json.Unmarshal(b, &c); err != nil {
+		return nil, fmt.Errorf("cannot read the apps in %s: %w", path, err)
+	}
+	return &c, nil
+}
+
+// trustedApp is an app that may name its users and do everything.
+func trustedApp(code, secret string) auth.App {
+	return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true,
+		Grants: gozzard.Everything().Grants}
+}

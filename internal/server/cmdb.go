@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/atomicfile"
+	"github.com/gozzard/gozzard/internal/cmdb"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+// CMDBOptions say which businesses are read from BlueKing CMDB.
+type CMDBOptions struct {
+	URL         string // of the BlueKing bus; "": no CMDB
+	Credentials string // file
+	Businesses  []int  // read again and again; others are read when a caller asks
+	Interval    time.Duration
+	Prune       bool // also remove processes that are supervised still
+}
+
+// openCMDB makes the reader of CMDB.
+func (s *Server) openCMDB(context.Context) (err error) {
+	s.cmdb, err = s.options.CMDB.open(s.plane.Plane, s.options.Log)
+	return err
+}
+
+// open makes the reader of CMDB; nil when there is none.
+func (o *CMDBOptions) open(plane *control.Plane, log *slog.Logger) (*cmdb.Sync, error) {
+	if o.URL == "" {
+		if o.Credentials != "" || len(o.Businesses) > 0 {
+			return nil, errors.New("--cmdb-credentials and --cmdb-biz need --cmdb-url")
+		}
+		return nil, nil
+	}
+
+	for _, biz := range o.Businesses {
+		if biz < 1 {
+			return nil, fmt.Errorf("--cmdb-biz %d: use the id of a business", biz)
+		}
+	}
+
+	if o.Interval < time.Second {
+		return nil, fmt.Errorf("--cmdb-interval %s: use 1s or more", o.Interval)
+	}
+
+	who, err := o.readCredentials()
+	if err != nil {
+		return nil, err
+	}
+
+	reader, err := cmdb.New(cmdb.Options{URL: o.URL, App: who.AppCode, Secret: who.AppSecret, User: who.Username,
+		Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("--cmdb-url: %w", err)
+	}
+	if u, err := url.Parse(o.URL); err == nil && u.Scheme == "http" && !isLoopbackName(u.Hostname()) {
+		log.Warn("the secret for CMDB is sent without TLS: use https", "url", o.URL)
+	}
+
+	return cmdb.NewSync(cmdb.SyncOptions{
+		Reader: reader, Businesses: o.Businesses, Caller: gozzard.Caller{App: who.AppCode, User: who.Username},
+		Interval: o.Interval, Log: log,
+		Apply: o.applier(plane, log),
+	}), nil
+}
+
+func (o *CMDBOptions) readCredentials() (client.Credentials, error) {
+	var who client.Credentials
+
+	if o.Credentials == "" {
+		return who, errors.New("--cmdb-url needs --cmdb-credentials FILE")
+	}
+	if err := atomicfile.Check(o.Credentials); err != nil {
+		return who, err
+	}
+
+	b, err := os.ReadFile(o.Credentials)
+	if err != nil {
+		return who, fmt.Errorf("cannot read the credentials of CMDB: %w", err)
+	}
+	if err := json.Unmarshal(b, &who); err != nil {
+		return who, fmt.Errorf("cannot read the credentials of CMDB in %s: %w", o.Credentials, err)
+	}
+
+	return who, nil
+}
+
+// applier records a business as it was read.
+func (o *CMDBOptions) applier(plane *control.Plane, log *slog.Logger) func(context.Context, gozzard.Caller,
+	*topology.Business) error {
+	return func(ctx context.Context, caller gozzard.Caller, b *topology.Business) error {
+		if fromDocument(plane, b.ID) {
+			log.Warn("the business comes from a document, so CMDB is not asked about it", "biz", b.ID)
+			return nil
+		}
+
+		// The rights of the caller were checked before. The data comes from CMDB, so it is applied with full rights.
+		caller.Rights = gozzard.Everything()
+		done, err := plane.ApplyTopology(ctx, record.ApplyRequest{Caller: caller, Business: b,
+			Source: record.SourceCMDB, Prune: o.Prune})
+		if err != nil {
+			return err
+		}
+
+		if done.Applied {
+			p := &done.Plan
+			log.Info("business read from CMDB", "biz", b.ID, "version", done.Version, "added", len(p.Added),
+				"changed", len(p.Changed),
+				"removed", len(p.Removed), "unregistering", done.Pruned)
+		}
+
+		return nil
+	}
+}
+
+// flusher reads a business again for a caller. One that comes from a document is always up to date.
+func flusher(plane *control.Plane, sync *cmdb.Sync) func(context.Context, gozzard.Caller, int) error {
+	return func(ctx context.Context, caller gozzard.Caller, biz int) error {
+		if fromDocument(plane, biz) {
+			return nil
+		}
+		return sync.Flush(ctx, caller, biz)
+	}
+}
+
+func fromDocument(plane *control.Plane, biz int) bool {
+	for _, h := range plane.Businesses(gozzard.Caller{Rights: gozzard.Everything()}) {
+		if h.ID == biz {
+			return h.Source == record.SourceFile
+		}
+	}
+	return false
+}
+
+func isLoopbackName(host string) bool {
+	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+}

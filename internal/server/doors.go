@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/blueking/gse"
+	"github.com/gozzard/gozzard/internal/blueking/gsekit"
+	"github.com/gozzard/gozzard/internal/blueking/job"
+)
+
+// The names of BlueKing's doors in the table of routes.
+const (
+	doorJob    = "job"
+	doorGSEKit = "gsekit"
+	doorGSE    = "gse"
+)
+
+// openDoors makes the APIs, their table of routes, and the handler that serves them behind the limits.
+func (s *Server) openDoors(context.Context) error {
+	provider, err := s.options.Login.provider()
+	if err != nil {
+		return err
+	}
+
+	book, log, observe := s.accounts.Book(), s.options.Log, s.metrics.ObserveRequest
+	native := api.Options{
+		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader,
+		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Log: log,
+		Enrol: s.trust.registry, Restore: s.restore, Audit: s.store, Flag: s.fabric.Flag, Releases: s.upgrades,
+		Stopping: s.stopping,
+	}
+
+	kit := gsekit.Options{Plane: s.plane, Jobs: s.jobs, Auth: book, Log: log, Observe: observe}
+	if s.cmdb != nil {
+		kit.Flush = flusher(s.plane.Plane, s.cmdb)
+	}
+
+	routes, err := newRouter(doors(native,
+		job.Options{Plane: s.plane, Auth: book, Log: log, Observe: observe}, kit,
+		gse.Options{Plane: s.plane, Auth: book, Log: log, Observe: observe})...)
+	if err != nil {
+		return err
+	}
+
+	s.handler = s.plane.guard.Handler(routes)
+	return nil
+}
+
+// doors makes all doors. The last one, GSE, also answers paths that nobody knows.
+func doors(native api.Options, j job.Options, kit gsekit.Options, g gse.Options) []door {
+	return []door{
+		nativeDoor(api.New(native)),
+		bluekingDoor(doorJob, job.New(j)),
+		bluekingDoor(doorGSEKit, gsekit.New(kit)),
+		bluekingDoor(doorGSE, gse.New(g)),
+	}
+}
+
+// Routes is the table of all routes that a server serves, by path and method.
+func Routes() ([]Route, error) {
+	nobody, err := auth.New(auth.Config{})
+	if err != nil {
+		return nil, err
+	}
+
+	rt, err := newRouter(doors(api.Options{}, job.Options{Auth: nobody}, gsekit.Options{Auth: nobody},
+		gse.Options{Auth: nobody})...)
+	if err != nil {
+		return nil, err
+	}
+	return rt.routes(), nil
+}

@@ -1,0 +1,58 @@
+package server
+
+import (
+	"context"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/ratelimit"
+)
+
+// Limits are the limits of a server. The zero value has none, as `gozzard dev`.
+type Limits struct {
+	ratelimit.Options
+	InFlight  int         // attempts of one app without a verdict; 0: any number
+	Agent     nats.Limits // what one agent may send
+	HelloRate float64     // sessions of agents opened in a second; 0: any number
+}
+
+// DefaultLimits are the limits of `gozzard server`.
+func DefaultLimits() Limits {
+	return Limits{Options: ratelimit.Default(), InFlight: 100_000, Agent: nats.DefaultLimits(), HelloRate: 500}
+}
+
+// ofAgents is what one agent may send, in the numbers of package nats.
+func (l *Limits) ofAgents() nats.Limits {
+	a := l.Agent
+	a.Messages, a.Bytes = offBelowZero(a.Messages), offBelowZero(a.Bytes)
+	return a
+}
+
+// offBelowZero turns a rate of the options, where 0 is no limit, into one of the parts, where 0 is their default.
+func offBelowZero(rate float64) float64 {
+	if rate <= 0 {
+		return -1
+	}
+	return rate
+}
+
+// Plane is the control plane of a server. Every operation passes the limits first, whatever door it came through.
+type Plane struct {
+	*control.Plane
+	guard *ratelimit.Guard
+}
+
+// Operate accepts an operation that is within the limits, or asks the caller to confirm it.
+func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
+	err := p.guard.Operation(op, op.Door == api.Door, func() int {
+		n, _ := p.Find(op.Caller, fleet.Filter{}, 0, 0)
+		return n
+	})
+	if err != nil {
+		return gozzard.Task{}, err
+	}
+	return p.Plane.Operate(ctx, op)
+}

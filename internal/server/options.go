@@ -1,0 +1,52 @@
+package server
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Options are the settings of a server. Data, Listen, Version, Fatal and Log are required. The zero value of Limits has
+// none.
+type Options struct {
+	Data        string // folder of the record and the server's secrets
+	Listen      string // address of the API
+	AgentListen string // address of the fabric; "": only agents in this process
+	Version     string // of this program
+
+	Interval   time.Duration // how often each agent reports everything
+	Keep       time.Duration // how long results of tasks are kept at least
+	Checkpoint time.Duration // how often the newest row of the audit is signed; 0: never
+
+	Trust   TrustOptions
+	Login   LoginOptions
+	Limits  Limits
+	CMDB    CMDBOptions
+	Backup  BackupOptions
+	Release ReleaseOptions
+
+	// JoinSecret is what agents of this machine join with. "": the server keeps one in Data.
+	JoinSecret string
+	// FirstApp is the app that a new record begins with. Zero: the server makes one and writes credentials.json.
+	FirstApp FirstApp
+
+	// NewFabric makes the way to the agents. nil: NATS.
+	NewFabric func(FabricOptions) (Fabric, error)
+	// Now is the clock of the control plane and of jobs. nil: time.Now.
+	Now func() time.Time
+
+	Fatal func(error) // ends the process after a disk failure
+	Log   *slog.Logger
+}
+
+// FirstApp is an app that may do everything.
+type FirstApp struct{ Code, Secret string }
+
+// enrols reports whether agents connect with certificates: always beyond this machine.
+func (o *Options) enrols() bool {
+	return o.AgentListen != "" && (o.Trust.Enrol || !isLoopbackAddr(o.AgentListen))
+}
+
+// system is the caller of what the server does by itself.
+func system() gozzard.Caller { return gozzard.Caller{App: "gozzard"} }

@@ -1,0 +1,223 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/backup"
+	"github.com/gozzard/gozzard/internal/cmdb"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/ratelimit"
+	"github.com/gozzard/gozzard/internal/signing"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/upgrade"
+	"github.com/gozzard/gozzard/internal/waves"
+)
+
+// Server is a server with all its parts.
+type Server struct {
+	options Options
+	metrics *api.Metrics
+
+	signer      *signing.Signer
+	store       *sqlstore.Store
+	trust       trust
+	restore     *enrol.Restore
+	fabric      Fabric
+	fleet       *fleet.Index
+	plane       *Plane
+	upgrades    *upgrade.Runner // nil: no host is enrolled here
+	accounts    *auth.Accounts
+	jobs        *waves.Runner
+	cmdb        *cmdb.Sync        // nil: businesses come from documents only
+	backups     *backup.Scheduler // nil: the server makes no backups
+	checkpoints *checkpoints      // nil: none are signed
+	handler     http.Handler
+	listener    net.Listener
+
+	stopping chan struct{} // closed when Run begins to end, so that event streams end
+	closers  []func()      // what Close calls, the last one first
+}
+
+// Part is something that runs as long as the server.
+type Part interface {
+	Run(ctx context.Context) error
+	Close()
+}
+
+// New opens the parts of a server in the order in which they need each other. When a part cannot be opened, the parts
+// before it are closed. Nothing is served before Run.
+func New(ctx context.Context, o Options) (_ *Server, err error) {
+	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+
+	for _, open := range []func(context.Context) error{
+		s.openSecrets,     // the data folder, the signing key, the join secret
+		s.openRecord,      // the database
+		s.openTrust,       // the authority, and the registry of enrolled hosts
+		s.openRestore,     // whether hosts wait because the record came out of a backup
+		s.openFabric,      // the way to the agents
+		s.openPlane,       // the control plane behind its limits
+		s.openUpgrades,    // releases for enrolled hosts
+		s.openAccounts,    // apps, users and grants
+		s.openJobs,        // jobs in waves
+		s.openCMDB,        // businesses from BlueKing CMDB
+		s.openBackups,     // backups on a schedule
+		s.openCheckpoints, // signatures over the audit
+		s.openDoors,       // the APIs and their table of routes
+		s.openListener,    // the address of the APIs
+		s.firstAccounts,   // the accounts of a new record
+	} {
+		if err := open(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	return s, nil
+}
+
+// Run serves until ctx ends or a part fails. It stops all parts and closes the server before it returns.
+func (s *Server) Run(ctx context.Context) error {
+	s.options.Log.Info("server started", "url", s.URL(), "agents", s.fabric.Addr(), "data", s.options.Data,
+		"version", s.options.Version)
+	return s.run(ctx)
+}
+
+// run is Run with other parts beside it.
+func (s *Server) run(ctx context.Context, others ...Part) error {
+	defer s.Close()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() { close(s.stopping) })
+
+	// List the parts of this server.
+	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.serve}
+	if s.cmdb != nil && len(s.options.CMDB.Businesses) > 0 { // without any it only answers callers
+		parts = append(parts, s.cmdb.Run)
+	}
+	if s.checkpoints != nil {
+		parts = append(parts, s.checkpoints.Run)
+	}
+	if s.trust.registry != nil {
+		parts = append(parts, s.trust.registry.Run, s.upgrades.Run)
+	}
+	if s.backups != nil {
+		parts = append(parts, s.backups.Run)
+	}
+	for _, p := range others {
+		parts = append(parts, p.Run)
+	}
+
+	// Run them together: the end of one is the end of all.
+	var wg sync.WaitGroup
+	errs := make([]error, len(parts))
+	for i, run := range parts {
+		wg.Go(func() { defer cancel(); errs[i] = run(ctx) })
+	}
+
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Close closes the parts of a server that does not run, the last one first. A second call does nothing.
+func (s *Server) Close() {
+	for len(s.closers) > 0 {
+		last := len(s.closers) - 1
+		closeLast := s.closers[last]
+		s.closers = s.closers[:last]
+		closeLast()
+	}
+}
+
+// onClose adds what Close does. An error is logged under a message.
+func (s *Server) onClose(message string, closePart func() error) {
+	s.closers = append(s.closers, func() {
+		if err := closePart(); err != nil {
+			s.options.Log.Error(message, "err", err)
+		}
+	})
+}
+
+// Handler serves all doors with their limits.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Parts are the parts of a server that tests look at.
+type Parts struct {
+	Store    *sqlstore.Store
+	Plane    *Plane
+	Jobs     *waves.Runner
+	Upgrades *upgrade.Runner
+	Registry *enrol.Registry
+}
+
+// Parts gives the parts of a server to tests that compare what was answered with what was recorded.
+func (s *Server) Parts() Parts {
+	return Parts{Store: s.store, Plane: s.plane, Jobs: s.jobs, Upgrades: s.upgrades, Registry: s.trust.registry}
+}
+
+func (s *Server) openSecrets(context.Context) (err error) {
+	if err := os.MkdirAll(s.options.Data, 0o700); err != nil {
+		return fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	if s.signer, err = signing.OpenSigner(s.options.Data, nil); err != nil {
+		return err
+	}
+	if s.options.JoinSecret == "" && !s.options.enrols() {
+		s.options.JoinSecret, err = keptJoinFile(filepath.Join(s.options.Data, backup.JoinFile), s.signer.Key())
+	}
+	return err
+}
+
+func (s *Server) openRecord(ctx context.Context) (err error) {
+	s.store, err = sqlstore.OpenSQLite(ctx, filepath.Join(s.options.Data, backup.RecordFile), sqlstore.Options{
+		Log: s.options.Log, Fatal: s.options.Fatal, Observe: s.metrics.ObserveStore,
+	})
+	if err != nil {
+		return err
+	}
+	s.onClose("cannot close the record", s.store.Close)
+	return nil
+}
+
+func (s *Server) openPlane(ctx context.Context) (err error) {
+	o := &s.options
+	limits := o.Limits.Options
+	limits.Refused = s.metrics.ReportRefused
+
+	s.fleet = fleet.New()
+	s.plane = &Plane{guard: ratelimit.New(limits)}
+	s.plane.Plane, err = control.New(ctx, control.Options{
+		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric}, Live: s.fleet,
+		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now,
+		Quota: o.Limits.InFlight, HelloRate: offBelowZero(o.Limits.HelloRate),
+		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
+			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},
+	})
+	if err != nil {
+		return err
+	}
+
+	s.metrics.Watch(s.fleet, s.fabric.Counts)
+	return nil
+}
+
+func (s *Server) openJobs(context.Context) error {
+	s.jobs = waves.New(waves.Options{Store: s.store, Plane: s.plane, Rights: s.accounts.Book().RightsOf,
+		Log: s.options.Log, Now: s.options.Now})
+	return nil
+}
