@@ -50,14 +50,15 @@ var mayImport = map[string][]string{
 
 	// Doors.
 	"internal/api": {".", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
-		"internal/record", "internal/specjson", "internal/strictjson", "internal/topology", "internal/upgrade"},
+		"internal/record", "internal/specjson", "internal/strictjson", "internal/taskname", "internal/topology",
+		"internal/upgrade"},
 	"internal/blueking": {".", "internal/auth", "internal/strictjson"},
 	"internal/blueking/gse": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
-		"internal/specjson", "internal/strictjson"},
+		"internal/specjson", "internal/strictjson", "internal/taskname"},
 	"internal/blueking/gsekit": {".", "internal/auth", "internal/blueking", "internal/expression", "internal/record",
-		"internal/strictjson", "internal/topology"},
+		"internal/strictjson", "internal/taskname", "internal/topology"},
 	"internal/blueking/job": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
-		"internal/specjson", "internal/strictjson"},
+		"internal/specjson", "internal/strictjson", "internal/taskname"},
 
 	// Trust.
 	"internal/auth":      {"."},
@@ -69,7 +70,7 @@ var mayImport = map[string][]string{
 	"internal/backup":  {".", "internal/atomicfile", "internal/enrol", "internal/signing", "internal/sqlstore"},
 	"internal/nats":    {".", "internal/wire"},
 	"internal/release": {},
-	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/topology",
+	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/taskname", "internal/topology",
 		"internal/upgrade"},
 	"internal/wire": {"."},
 
@@ -79,6 +80,7 @@ var mayImport = map[string][]string{
 	"internal/expression": {},
 	"internal/specjson":   {".", "internal/cron", "internal/strictjson"},
 	"internal/strictjson": {"."},
+	"internal/taskname":   {"."},
 	"internal/yamldoc":    {},
 
 	// Test rigs, measurements, tools.

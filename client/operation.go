@@ -83,8 +83,8 @@ type Policy struct {
 
 // Accepted is a recorded task: from now on every one of its targets reaches a verdict.
 type Accepted struct {
-	TaskID  gozzard.TaskID `json:"task_id"`
-	Targets int            `json:"targets"`
+	TaskID  string `json:"task_id"`
+	Targets int    `json:"targets"`
 }
 
 // Operate has processes started, stopped or otherwise driven.

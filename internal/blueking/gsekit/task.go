@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // taskInfo is one process instance of a job.
@@ -22,8 +23,8 @@ type taskInfo struct {
 	StartTime *string         `json:"start_time"`
 	EndTime   *string         `json:"end_time"`
 	// the operation that carried it, by which the GSE door shows its result
-	PipelineID gozzard.TaskID `json:"pipeline_id"`
-	ExtraData  taskExtra      `json:"extra_data"`
+	PipelineID string    `json:"pipeline_id"`
+	ExtraData  taskExtra `json:"extra_data"`
 }
 
 type taskExtra struct {
@@ -56,7 +57,7 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	info := taskInfo{
 		ID: t.ID, JobID: t.Job, Process: t.Process, Status: t.State, ErrCode: errCode(t), StartTime: c.show(started),
 		EndTime:    c.show(t.Ended),
-		PipelineID: t.Task,
+		PipelineID: taskname.Of(t.Task),
 		ExtraData: taskExtra{
 			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: t.Reason != record.ReasonMissing,
 			Solutions:   l.solutions(t.Reason),
