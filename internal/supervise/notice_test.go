@@ -24,7 +24,7 @@ func TestEventsOfALife(t *testing.T) {
 		if e := es[0]; e.PID != pid || e.Code != -1 || e.Signal != "SIGSEGV" || !e.Core {
 			t.Errorf("exit %+v", e)
 		}
-		if e := es[2]; e.Message != "check bash not running, and restart it success" || e.PID != int(r.status().PID) {
+		if e := es[2]; e.Message != "restarted bash, which was not running" || e.PID != int(r.status().PID) {
 			t.Errorf("restart %+v", e)
 		}
 
@@ -49,7 +49,7 @@ func TestEventOfAFailingPullUp(t *testing.T) {
 		r.want(gozzard.ActionHost, start("fail 3 no such config"), gozzard.CodeOK, true)
 		r.after(5 * time.Second)
 		es := r.kinds(gozzard.EventRestartFailed, gozzard.EventRestartFailed) // at once, and once more
-		if es[0].Message != "check bash not running, and restart it failed: no such config" {
+		if es[0].Message != "cannot restart bash, which was not running: no such config" {
 			t.Errorf("%+v", es[0])
 		}
 	})
@@ -68,7 +68,7 @@ func TestEventOfACancelledPullUp(t *testing.T) {
 			}
 
 			es := r.kinds(gozzard.EventCancelRestart)
-			if want := "check bash not running, and cancel its restart because of " +
+			if want := "cancelled the restart of bash because of the action " +
 				a.String(); es[0].Message != want {
 				t.Errorf("%q, want %q", es[0].Message, want)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/taskname"
 )
@@ -71,7 +72,8 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	}
 	if reason != record.ReasonNone {
 		info.ExtraData.ErrCode = reasonCode(reason, code)
-		info.ExtraData.FailedReason = l.reason(reason, code, j.Action, t.Message)
+		info.ExtraData.FailedReason = l.reason(reason, code, j.Action,
+			blueking.Sentence(j.Action, code, t.Key.Name, t.Message))
 	}
 
 	return info
