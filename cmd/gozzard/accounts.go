@@ -15,6 +15,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // loginConfig is how people prove themselves elsewhere.
@@ -48,7 +49,7 @@ func (c *loginConfig) verifier() (auth.TokenVerifier, error) {
 	if c.BKLogin == "" {
 		return nil, nil
 	}
-	s, err := auth.NewLoginService(c.BKLogin, nil)
+	s, err := blueking.NewLoginService(c.BKLogin, nil)
 	if err != nil {
 		return nil, fmt.Errorf("--bk-login-url: %w", err)
 	}

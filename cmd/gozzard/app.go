@@ -121,7 +121,7 @@ users themselves. --signs lets it prove itself by bk_signature; that cannot be c
 
 	f := cmd.Flags()
 	f.BoolVar(&app.AssertsUsers, "asserts-users", false, "the app may name users without their login")
-	f.BoolVar(&app.MissingOpTypeMeansStart, "missing-op-type-means-start", false,
+	f.BoolVar(&app.MissingActionMeansStart, "missing-op-type-means-start", false,
 		"for one old client that leaves out an op_type of 0")
 	f.BoolVar(&app.Signs, "signs", false, "the app may prove itself by bk_signature; the server keeps its secret")
 	f.StringVar(&file, "out", "", "write credentials to this `FILE` instead of printing the secret")

@@ -148,7 +148,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 		return nil, err
 	}
 
-	n.rollouts = waves.New(waves.Options{Store: n.store, Plane: n.plane, Rights: n.accounts.Book().RightsOf,
+	n.rollouts = waves.New(waves.Options{Store: n.store, Plane: n.plane, Door: gsekit.Door, Rights: n.accounts.Book().RightsOf,
 		Log: cfg.Log})
 	if n.cmdb, err = cfg.CMDB.open(n.plane.Plane, cfg.Log); err != nil {
 		return nil, err
