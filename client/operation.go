@@ -72,7 +72,7 @@ type Spec struct {
 
 // Policy says how a process is watched.
 type Policy struct {
-	AutoType       *int   `json:"auto_type,omitempty"` // 0 periodic, 1 resident, 2 one-shot
+	Kind           *int   `json:"auto_type,omitempty"` // 0 periodic, 1 resident, 2 one-shot
 	StartCheckSecs *int   `json:"start_check_secs,omitempty"`
 	StopCheckSecs  *int   `json:"stop_check_secs,omitempty"`
 	StartRetries   *int   `json:"start_retries,omitempty"`

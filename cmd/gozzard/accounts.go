@@ -20,7 +20,7 @@ import (
 
 // loginConfig is how people prove themselves elsewhere.
 type loginConfig struct {
-	BKLogin  string // login service of BlueKing
+	LoginURL string // login service of BlueKing
 	Issuer   string
 	ClientID string
 	Secret   string // file
@@ -32,7 +32,7 @@ type loginConfig struct {
 func (c *loginConfig) register(f *pflag.FlagSet) {
 	f.BoolVar(&c.Reset, "reset-admin", false,
 		"make the app \"admin\" anew at this start and write its secret to credentials.json, for when nobody can get in")
-	f.StringVar(&c.BKLogin, "bk-login-url", "",
+	f.StringVar(&c.LoginURL, "bk-login-url", "",
 		"`URL` that tells whose login a bk_token is, such as https://paas.example.com/login/accounts/is_login/")
 	f.StringVar(&c.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider that people log in with")
 	f.StringVar(&c.ClientID, "oidc-client-id", "", "`ID` of this server at the provider")
@@ -46,10 +46,10 @@ func (c *loginConfig) register(f *pflag.FlagSet) {
 
 // verifier is nil without a login service.
 func (c *loginConfig) verifier() (auth.TokenVerifier, error) {
-	if c.BKLogin == "" {
+	if c.LoginURL == "" {
 		return nil, nil
 	}
-	s, err := blueking.NewLoginService(c.BKLogin, nil)
+	s, err := blueking.NewLoginService(c.LoginURL, nil)
 	if err != nil {
 		return nil, fmt.Errorf("--bk-login-url: %w", err)
 	}
