@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 		"internal/release",    // reads a manifest before it is sent
 		"internal/selfupdate", // reads the state of updates, and a release in a folder
 		"internal/signing",    // lists and rotates keys in a data folder
+		"internal/taskname",   // reads task ids as people have them
 		"internal/topology",   // reads a document before it is sent
 		"test/sim"},           // the fleet of `gozzard sim` is the one of the tests
 
@@ -71,14 +72,15 @@ var mayImport = map[string][]string{
 
 	// Doors.
 	"internal/api": {".", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
-		"internal/record", "internal/specjson", "internal/strictjson", "internal/topology", "internal/topology/index", "internal/upgrade"},
+		"internal/record", "internal/specjson", "internal/strictjson", "internal/taskname", "internal/topology",
+		"internal/topology/index", "internal/upgrade"},
 	"internal/blueking": {".", "internal/auth", "internal/strictjson"},
 	"internal/blueking/gse": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
-		"internal/specjson", "internal/strictjson"},
+		"internal/specjson", "internal/strictjson", "internal/taskname"},
 	"internal/blueking/gsekit": {".", "internal/auth", "internal/blueking", "internal/expression", "internal/record",
-		"internal/strictjson", "internal/topology"},
+		"internal/strictjson", "internal/taskname", "internal/topology", "internal/topology/index"},
 	"internal/blueking/job": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
-		"internal/specjson", "internal/strictjson"},
+		"internal/specjson", "internal/strictjson", "internal/taskname"},
 
 	// Trust.
 	"internal/auth":      {"."},
@@ -90,7 +92,7 @@ var mayImport = map[string][]string{
 	"internal/backup":  {".", "internal/atomicfile", "internal/enrol", "internal/record", "internal/signing"},
 	"internal/nats":    {".", "internal/wire"},
 	"internal/release": {"internal/atomicfile"},
-	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/topology",
+	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/taskname", "internal/topology",
 		"internal/upgrade"},
 	"internal/wire": {"."},
 
@@ -101,6 +103,7 @@ var mayImport = map[string][]string{
 	"internal/specjson":   {".", "internal/cron", "internal/strictjson"},
 	"internal/statelock":  {},
 	"internal/strictjson": {"."},
+	"internal/taskname":   {"."},
 	"internal/yamldoc":    {},
 
 	// Test rigs, measurements, tools.

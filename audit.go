@@ -14,7 +14,7 @@ type AuditRow struct {
 	At          time.Time
 	Caller      Caller
 	Act         string // such as "operate:start,stop"
-	TaskID      TaskID
+	TaskID      string // the task's name as the record keeps it: the chain covers these bytes; "" where there is none
 	RequestHash [32]byte
 	Targets     int
 	HostsHash   [32]byte // HashHosts of the targets; zero where there are none
@@ -79,7 +79,7 @@ func (r *AuditRow) Chain(prev AuditHash) (sum AuditHash) {
 	}
 
 	text(r.Act)
-	text(string(r.TaskID))
+	text(r.TaskID)
 	b = append(b, r.RequestHash[:]...)
 	number(int64(r.Targets))
 	b = append(b, r.HostsHash[:]...)

@@ -1,19 +1,18 @@
 package gozzard
 
-// EventKind says what happened to a process. The words with an underscore are those that callers of the process API
-// know.
+// EventKind says what happened to a process. The values are stored, sent and visible to callers, so they do not change.
 type EventKind string
 
 // The kinds of events.
 const (
-	EventStarted            EventKind = "started"
-	EventExited             EventKind = "exited"
-	EventRestartSuccess     EventKind = "process_restart_success"
+	EventStarted            EventKind = "started"                 // by an operation, or found running
+	EventExited             EventKind = "exited"                  // whatever the reason
+	EventRestarted          EventKind = "process_restart_success" // by the agent, because it was not running or unhealthy
 	EventRestartFailed      EventKind = "process_restart_failed"
-	EventCancelRestart      EventKind = "process_cancel_restart"
+	EventRestartCancelled   EventKind = "process_cancel_restart" // an operation stopped it, or ended its supervision
 	EventLimitExceeded      EventKind = "process_resource_limit_exceed"
 	EventGroupLimitExceeded EventKind = "process_group_resource_limit_exceed"
-	EventHealth             EventKind = "health" // became failing or well again
+	EventHealth             EventKind = "health" // its health check began to fail, or passed again
 	EventRan                EventKind = "ran"    // a periodic or one-shot process ended by itself
 )
 

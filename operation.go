@@ -86,12 +86,13 @@ type AttemptRef struct {
 	Index int32
 }
 
-// TaskID is the name of a task for callers.
+// TaskID names a task by the second in which it was accepted and its number, such as 20240102030405:17. What callers
+// and the record see is its name (internal/taskname).
 type TaskID string
 
-// NewTaskID renders the caller's name of a task. Unique by its number, not by the clock.
+// NewTaskID makes the id of a task. It is unique because of the number, not because of the clock.
 func NewTaskID(seq TaskSeq, at time.Time) TaskID {
-	return TaskID("GSETASK:" + at.UTC().Format("20060102150405") + ":" + strconv.FormatInt(int64(seq), 10))
+	return TaskID(at.UTC().Format("20060102150405") + ":" + strconv.FormatInt(int64(seq), 10))
 }
 
 // Seq reads the number back; ok is false for what NewTaskID never made.
@@ -100,12 +101,7 @@ func (id TaskID) Seq() (TaskSeq, bool) {
 		return 0, false
 	}
 
-	rest, ok := strings.CutPrefix(string(id), "GSETASK:")
-	if !ok {
-		return 0, false
-	}
-
-	at, num, ok := strings.Cut(rest, ":")
+	at, num, ok := strings.Cut(string(id), ":")
 	if !ok || len(at) != 14 || strings.Trim(at, "0123456789") != "" {
 		return 0, false
 	}

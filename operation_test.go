@@ -28,18 +28,18 @@ func TestOpID(t *testing.T) {
 func TestTaskID(t *testing.T) {
 	at := time.Date(2024, 2, 29, 23, 59, 58, 0, time.FixedZone("", 8*3600))
 	id := gozzard.NewTaskID(42, at)
-	if id != "GSETASK:20240229155958:42" {
+	if id != "20240229155958:42" {
 		t.Errorf("task id %q", id)
 	}
 	if seq, ok := id.Seq(); !ok || seq != 42 {
 		t.Errorf("%q has number %d (%v)", id, seq, ok)
 	}
 
-	for _, id := range []gozzard.TaskID{"", "GSETASK:", "GSETASK:20240229155958:", "GSETASK:20240229155958:0",
-		"GSETASK:20240229155958:-1",
-		"GSETASK:20240229155958:+1", "GSETASK:20240229155958:042", "GSETASK:2024:42", "gsetask:20240229155958:42",
-		"GSETASK:20240229155958:42 ",
-		"GSETASK:20240229155958:99999999999999999999", "GSETASK:20240229155958:42:1"} {
+	for _, id := range []gozzard.TaskID{"", ":", "20240229155958:", "20240229155958:0",
+		"20240229155958:-1",
+		"20240229155958:+1", "20240229155958:042", "2024:42", "GSETASK:20240229155958:42", ":20240229155958:42",
+		"20240229155958:42 ",
+		"20240229155958:99999999999999999999", "20240229155958:42:1"} {
 		if seq, ok := id.Seq(); ok {
 			t.Errorf("%q has number %d", id, seq)
 		}

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -211,7 +209,7 @@ func (g *Grant) fitsSpace(namespace string) bool {
 
 // fitsBusiness: a grant by namespaces covers a business when it covers the namespace that its processes have.
 func (g *Grant) fitsBusiness(biz int) bool {
-	return slices.Contains(g.Businesses, biz) || g.fitsSpace("GSEKIT_BIZ_"+strconv.Itoa(biz))
+	return slices.Contains(g.Businesses, biz) || g.fitsSpace(BusinessNamespace(biz))
 }
 
 func (g *Grant) fitsHost(addrs []HostAddr) bool {
@@ -222,17 +220,6 @@ func (g *Grant) fitsHost(addrs []HostAddr) bool {
 		return (len(g.Clouds) == 0 || slices.Contains(g.Clouds, a.Cloud)) &&
 			(len(g.Nets) == 0 || slices.ContainsFunc(g.Nets, func(n netip.Prefix) bool { return n.Contains(a.IP) }))
 	})
-}
-
-// BusinessOf tells to which business a namespace belongs: those of the doors that know businesses say it in their name.
-func BusinessOf(namespace string) (biz int, ok bool) {
-	for _, prefix := range []string{"GSEKIT_BIZ_", "JOB_BIZ_"} {
-		if text, found := strings.CutPrefix(namespace, prefix); found {
-			n, err := strconv.Atoi(text)
-			return n, err == nil && n > 0 && strconv.Itoa(n) == text
-		}
-	}
-	return 0, false
 }
 
 // MatchGlob reports whether a text fits a pattern: * is any text, ? one character. It goes back to the last * only,

@@ -79,7 +79,7 @@ type Resource struct {
 // LimitAct is what happens to a process over its limit. A hosted process that was ended by it is pulled up again.
 type LimitAct string
 
-// The acts. Without one a process is killed (seed of the GSE API: 杀死); Job's definitions come with ActStop.
+// The acts. "" means ActKill.
 const (
 	ActAlert   LimitAct = "alert"
 	ActStop    LimitAct = "stop" // stop_cmd
@@ -90,14 +90,14 @@ const (
 // DefaultLimitSamples is how many samples in a row must be over a limit.
 const DefaultLimitSamples = 2
 
-// Kind of a process: resident ones are kept, one-shot ones may end, periodic ones follow a rule.
+// Kind says how long a process is meant to run.
 type Kind int
 
-// The numbers are those of auto_type.
+// The kinds. The numbers are stored and sent, so they do not change.
 const (
-	KindPeriodic Kind = 0
-	KindResident Kind = 1
-	KindOneShot  Kind = 2
+	KindPeriodic Kind = 0 // runs at the times of its crontab rule
+	KindResident Kind = 1 // runs all the time
+	KindOneShot  Kind = 2 // runs once and may end by itself
 )
 
 // Policy says how the process is watched.

@@ -33,7 +33,7 @@ type App struct {
 	Code                    string  `json:"code"`
 	Secrets                 int     `json:"secrets"` // how many are valid
 	AssertsUsers            bool    `json:"asserts_users"`
-	MissingOpTypeMeansStart bool    `json:"missing_op_type_means_start"`
+	MissingActionMeansStart bool    `json:"missing_op_type_means_start"`
 	Signs                   bool    `json:"signs"`
 	Grants                  []Grant `json:"grants"`
 }
@@ -42,7 +42,7 @@ type App struct {
 type NewApp struct {
 	Code                    string `json:"code"`
 	AssertsUsers            bool   `json:"asserts_users,omitempty"` // it may name users without their login
-	MissingOpTypeMeansStart bool   `json:"missing_op_type_means_start,omitempty"`
+	MissingActionMeansStart bool   `json:"missing_op_type_means_start,omitempty"`
 	// it may prove itself by bk_signature; the server then keeps the secret itself
 	Signs  bool    `json:"signs,omitempty"`
 	Grants []Grant `json:"grants,omitempty"`
@@ -147,11 +147,11 @@ func (c *Client) CreateApp(ctx context.Context, app NewApp) (s AppSecret, err er
 }
 
 // SetAppFlags changes whether an app may name users, and what a missing op_type means to it; nil leaves one as it is.
-func (c *Client) SetAppFlags(ctx context.Context, code string, assertsUsers, missingOpTypeMeansStart *bool) error {
+func (c *Client) SetAppFlags(ctx context.Context, code string, assertsUsers, missingActionMeansStart *bool) error {
 	in := struct {
 		Asserts *bool `json:"asserts_users,omitempty"`
 		Missing *bool `json:"missing_op_type_means_start,omitempty"`
-	}{assertsUsers, missingOpTypeMeansStart}
+	}{assertsUsers, missingActionMeansStart}
 	return c.account(ctx, http.MethodPut, "/api/v1/apps/"+url.PathEscape(code), in, nil)
 }
 

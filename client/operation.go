@@ -72,7 +72,7 @@ type Spec struct {
 
 // Policy says how a process is watched.
 type Policy struct {
-	AutoType       *int   `json:"auto_type,omitempty"` // 0 periodic, 1 resident, 2 one-shot
+	Kind           *int   `json:"auto_type,omitempty"` // 0 periodic, 1 resident, 2 one-shot
 	StartCheckSecs *int   `json:"start_check_secs,omitempty"`
 	StopCheckSecs  *int   `json:"stop_check_secs,omitempty"`
 	StartRetries   *int   `json:"start_retries,omitempty"`
@@ -83,8 +83,8 @@ type Policy struct {
 
 // Accepted is a recorded task: from now on every one of its targets reaches a verdict.
 type Accepted struct {
-	TaskID  gozzard.TaskID `json:"task_id"`
-	Targets int            `json:"targets"`
+	TaskID  string `json:"task_id"`
+	Targets int    `json:"targets"`
 }
 
 // Operate has processes started, stopped or otherwise driven.

@@ -21,13 +21,13 @@ const (
 
 // Task is how far a task is.
 type Task struct {
-	ID       gozzard.TaskID `json:"task_id"`
-	At       time.Time      `json:"at"`
-	App      string         `json:"app"`
-	User     string         `json:"user"`
-	Final    bool           `json:"final"`
-	Counts   Counts         `json:"counts"`
-	Attempts []Attempt      `json:"attempts"`
+	ID       string    `json:"task_id"`
+	At       time.Time `json:"at"`
+	App      string    `json:"app"`
+	User     string    `json:"user"`
+	Final    bool      `json:"final"`
+	Counts   Counts    `json:"counts"`
+	Attempts []Attempt `json:"attempts"`
 }
 
 // Counts add up: done, failed and running are all targets; those noted are among those done.
@@ -72,7 +72,7 @@ const (
 )
 
 // Task reads a task. With a wait of up to 30 s the answer comes when the task is final or that time has passed.
-func (c *Client) Task(ctx context.Context, id gozzard.TaskID, wait time.Duration, show Show) (Task, error) {
+func (c *Client) Task(ctx context.Context, id string, wait time.Duration, show Show) (Task, error) {
 	q := url.Values{}
 	if wait > 0 {
 		q.Set("wait", wait.String())
@@ -81,7 +81,7 @@ func (c *Client) Task(ctx context.Context, id gozzard.TaskID, wait time.Duration
 		q.Set("show", string(show))
 	}
 	var t Task
-	err := c.get(ctx, "/api/v1/tasks/"+url.PathEscape(string(id)), q, &t)
+	err := c.get(ctx, "/api/v1/tasks/"+url.PathEscape(id), q, &t)
 	return t, err
 }
 
@@ -95,7 +95,7 @@ const (
 // Wait polls a task until it is final, and returns it with all its attempts. progress, which may be nil, is called
 // after every poll. A server that is away for a while, as in a restart, is waited for: the task is recorded and
 // goes on.
-func (c *Client) Wait(ctx context.Context, id gozzard.TaskID, progress func(Task)) (Task, error) {
+func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task, error) {
 	heard := time.Now()
 	for {
 		t, err := c.Task(ctx, id, pollFor, ShowNone)

@@ -93,7 +93,7 @@ type Applied struct {
 	// instances that go though they are hosted, which needs Prune
 	Hosted int             `json:"hosted"`
 	Named  []gozzard.Fault `json:"hosted_instances,omitempty"` // the first of those
-	TaskID gozzard.TaskID  `json:"task_id,omitempty"`          // of the operation that unregisters them
+	TaskID string          `json:"task_id,omitempty"`          // of the operation that unregisters them
 }
 
 // Plan is what changes in a business.

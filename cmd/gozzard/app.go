@@ -95,8 +95,8 @@ func newAppCreateCommand(env *cliEnv) *cobra.Command {
 		Long: `Make an app. Its secret is printed once and cannot be shown again; with --out it goes into a credentials file that only its owner can read, for
 "gozzard --credentials". Without --role the app may do nothing until it is granted something.
 
---asserts-users puts the app on the white list: it names the users it acts for without their login (bk_username). Give it to programs that check their
-users themselves. --signs lets it prove itself by bk_signature; that cannot be checked with a hash, so the server then keeps the secret itself.`,
+--asserts-users puts the app on the white list: it names the users it acts for without their login. Give it to programs that check their
+users themselves. --signs lets the app prove itself by a signature. A signature cannot be checked with a hash, so the server then stores the secret itself.`,
 		Example: `  gozzard app create shop --role operator --biz 2
   gozzard app create monitor --role viewer --asserts-users --out monitor.json`,
 		Args: cobra.ExactArgs(1),
@@ -121,9 +121,9 @@ users themselves. --signs lets it prove itself by bk_signature; that cannot be c
 
 	f := cmd.Flags()
 	f.BoolVar(&app.AssertsUsers, "asserts-users", false, "the app may name users without their login")
-	f.BoolVar(&app.MissingOpTypeMeansStart, "missing-op-type-means-start", false,
-		"for one old client that leaves out an op_type of 0")
-	f.BoolVar(&app.Signs, "signs", false, "the app may prove itself by bk_signature; the server keeps its secret")
+	f.BoolVar(&app.MissingActionMeansStart, "missing-op-type-means-start", false,
+		"for one old client that leaves the action out when it means start")
+	f.BoolVar(&app.Signs, "signs", false, "the app may prove itself by a signature; the server stores its secret")
 	f.StringVar(&file, "out", "", "write credentials to this `FILE` instead of printing the secret")
 	grant.register(f)
 	return cmd
@@ -147,7 +147,7 @@ func newAppChangeCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "change CODE",
 		Short:   "Change the switches of an app",
-		Long:    "Change whether an app may name users without their login, and what a missing op_type means to it. What is not given stays as it is.",
+		Long:    "Change whether an app may name users without their login, and whether a request of it without an action means start. What is not given stays as it is.",
 		Example: `  gozzard app change monitor --asserts-users=false`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,7 +167,7 @@ func newAppChangeCommand(env *cliEnv) *cobra.Command {
 
 	cmd.Flags().BoolVar(&asserts, "asserts-users", false, "the app may name users without their login")
 	cmd.Flags().BoolVar(&missing, "missing-op-type-means-start", false,
-		"for one old client that leaves out an op_type of 0")
+		"for one old client that leaves the action out when it means start")
 	return cmd
 }
 

@@ -73,7 +73,7 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 				if r.Asserted {
 					user += " (app's word)"
 				}
-				t.add(strconv.FormatInt(r.Seq, 10), r.At, r.App, user, r.Act, strconv.Itoa(r.Targets), string(r.TaskID))
+				t.add(strconv.FormatInt(r.Seq, 10), r.At, r.App, user, r.Act, strconv.Itoa(r.Targets), r.TaskID)
 			}
 
 			return t.write(env.out)

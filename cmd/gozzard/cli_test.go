@@ -349,7 +349,9 @@ func TestTask(t *testing.T) {
 	out, _, _ := c.run(t.Context(), "stop", "web", "--all-hosts", "--detach")
 	c.want(0, "0:10.0.0.1  shop       web   stop    done     ok    -\n", "task", strings.TrimSpace(out))
 	c.want(0, "stop: 2 done of 2\n", "task", strings.TrimSpace(out))
+	c.want(0, "stop: 2 done of 2\n", "task", strings.TrimPrefix(strings.TrimSpace(out), "GSETASK:"))
 	c.want(5, "", "task", "GSETASK:20200101000000:99")
+	c.want(5, "", "task", "20200101000000:99")
 	c.want(2, "", "task", "nonsense")
 }
 

@@ -47,13 +47,13 @@ func (env *cliEnv) tellAccepted(o *taskFlags, a client.Accepted) error {
 	if o.output.structured() {
 		return o.output.write(env.out, a)
 	}
-	env.remark("accepted for %d; watch it with: gozzard task %s", a.Targets, printable(string(a.TaskID)))
-	return written(fmt.Fprintln(env.out, printable(string(a.TaskID))))
+	env.remark("accepted for %d; watch it with: gozzard task %s", a.Targets, printable(a.TaskID))
+	return written(fmt.Fprintln(env.out, printable(a.TaskID)))
 }
 
 // follow waits for a task with progress on stderr. An error of it is an exit code.
 func (env *cliEnv) follow(ctx context.Context, c *client.Client, o *taskFlags, what string,
-	id gozzard.TaskID) (client.Task, error) {
+	id string) (client.Task, error) {
 	wait, cancel := ctx, context.CancelFunc(func() {})
 
 	if o.timeout > 0 {
@@ -64,7 +64,7 @@ func (env *cliEnv) follow(ctx context.Context, c *client.Client, o *taskFlags, w
 	p := &progress{env: env, what: what}
 	t, err := c.Wait(wait, id, p.show)
 	p.clear()
-	again := "gozzard task " + printable(string(id))
+	again := "gozzard task " + printable(id)
 	switch {
 	case err == nil:
 		return t, nil
@@ -144,7 +144,7 @@ func (env *cliEnv) tellEnd(o *taskFlags, what string, t *client.Task) error {
 	}
 
 	if n > maxFailures {
-		env.remark("%d of %d failures; gozzard task %s -o json has all", maxFailures, n, printable(string(t.ID)))
+		env.remark("%d of %d failures; gozzard task %s -o json has all", maxFailures, n, printable(t.ID))
 	}
 	if err := written(fmt.Fprintln(env.out, summary(what, t))); err != nil {
 		return err

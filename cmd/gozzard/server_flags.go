@@ -24,7 +24,7 @@ func registerTrust(f *pflag.FlagSet, o *server.TrustOptions) {
 func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 	f.BoolVar(&o.Reset, "reset-admin", false,
 		"make the app \"admin\" anew at this start and write its secret to credentials.json, for when nobody can get in")
-	f.StringVar(&o.BKLogin, "bk-login-url", "",
+	f.StringVar(&o.LoginURL, "bk-login-url", "",
 		"`URL` that tells whose login a bk_token is, such as https://paas.example.com/login/accounts/is_login/")
 	f.StringVar(&o.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider that people log in with")
 	f.StringVar(&o.ClientID, "oidc-client-id", "", "`ID` of this server at the provider")

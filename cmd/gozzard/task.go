@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 type taskOptions struct {
@@ -21,12 +21,12 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 		Use:   "task ID",
 		Short: "Watch a task until it is done",
 		Long:  "Watch a task that was started before, by anybody of the same app, and list what came of each of its targets." + exitHelp,
-		Example: `  gozzard task GSETASK:20240102030405:17
-  gozzard task GSETASK:20240102030405:17 --detach     how it is now, without waiting
-  gozzard task GSETASK:20240102030405:17 -o json`,
+		Example: `  gozzard task 20240102030405:17
+  gozzard task 20240102030405:17 --detach             how it is now, without waiting
+  gozzard task 20240102030405:17 -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.showTask(cmd.Context(), &o, gozzard.TaskID(args[0]))
+			return env.showTask(cmd.Context(), &o, args[0])
 		},
 	}
 
@@ -35,10 +35,15 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 	return cmd
 }
 
-func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, id gozzard.TaskID) error {
-	if _, ok := id.Seq(); !ok {
-		return usage("%q is not the id of a task, such as GSETASK:20240102030405:17", printable(string(id)))
+// showTask takes the id with the prefix that answers have, or without it. Servers of earlier versions know only the
+// first form, so that is what it sends.
+func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, given string) error {
+	if _, ok := taskname.Parse(given).Seq(); !ok {
+		return usage("%q is not the id of a task, such as 20240102030405:17", printable(given))
 	}
+
+	id := taskname.Of(taskname.Parse(given))
+
 	if err := o.output.check(); err != nil {
 		return err
 	}

@@ -230,7 +230,7 @@ func (env *cliEnv) tellApplied(o *applyOptions, a *client.Applied) error {
 
 	if a.TaskID != "" {
 		env.remark("what was removed is being unregistered; watch it with: gozzard task %s",
-			printable(string(a.TaskID)))
+			printable(a.TaskID))
 	}
 
 	switch {

@@ -268,7 +268,7 @@ func newUserTokenCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Manage personal tokens",
-		Long: `Manage the tokens of a user. A token is worth what its user is: it goes as bk_token beside an app's credentials, or alone in the header
+		Long: `Manage the tokens of a user. A token has the rights of its user. It is sent beside an app's credentials, or alone in the header
 "Authorization: Bearer TOKEN" of the native API. (Tokens by which hosts join are those of gozzard token.)`,
 	}
 	revoke := &cobra.Command{

@@ -12,7 +12,7 @@ type appBody struct {
 	Code                    string      `json:"code"`
 	Secrets                 int         `json:"secrets"` // how many are valid
 	AssertsUsers            bool        `json:"asserts_users"`
-	MissingOpTypeMeansStart bool        `json:"missing_op_type_means_start"`
+	MissingActionMeansStart bool        `json:"missing_op_type_means_start"`
 	Signs                   bool        `json:"signs"`
 	Grants                  []grantBody `json:"grants"`
 }
@@ -33,7 +33,7 @@ func (a *api) getApps(w http.ResponseWriter, _ *http.Request, _ gozzard.Caller) 
 	list := []appBody{}
 	for _, app := range acc.Apps() {
 		list = append(list, appBody{Code: app.Code, Secrets: len(app.Secrets), AssertsUsers: app.AssertsUsers,
-			MissingOpTypeMeansStart: app.MissingOpTypeMeansStart, Signs: acc.Signs(app.Code),
+			MissingActionMeansStart: app.MissingActionMeansStart, Signs: acc.Signs(app.Code),
 			Grants: renderGrants(app.Grants)})
 	}
 
@@ -57,7 +57,7 @@ func (a *api) postApp(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		code, asserts, missing := root.Get("code"), root.Get("asserts_users"), root.Get("missing_op_type_means_start")
 		signs, grants := root.Get("signs"), root.Get("grants")
 		app.Code = requireName(&code)
-		app.AssertsUsers, app.MissingOpTypeMeansStart, signing = asserts.OptBool(false), missing.OptBool(false),
+		app.AssertsUsers, app.MissingActionMeansStart, signing = asserts.OptBool(false), missing.OptBool(false),
 			signs.OptBool(false)
 		grants.OptList(maxGrantList, func(e *strictjson.Value) { app.Grants = append(app.Grants, readGrant(e)) })
 	})
@@ -93,7 +93,7 @@ func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 			return &b
 		}
 		f = auth.Flags{AssertsUsers: optional("asserts_users"),
-			MissingOpTypeMeansStart: optional("missing_op_type_means_start")}
+			MissingActionMeansStart: optional("missing_op_type_means_start")}
 	})
 
 	if err != nil {

@@ -52,7 +52,7 @@ func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task,
 	for _, it := range op.Items {
 		n += len(it.Targets)
 	}
-	return gozzard.Task{ID: "GSETASK:20240102030405:7", Targets: n}, nil
+	return gozzard.Task{ID: "20240102030405:7", Targets: n}, nil
 }
 
 func (p *plane) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {

@@ -32,7 +32,7 @@ type auditRow struct {
 	User        string            `json:"user"`
 	Asserted    bool              `json:"asserted"` // the user is only the app's word
 	Act         string            `json:"act"`
-	TaskID      gozzard.TaskID    `json:"task_id"`
+	TaskID      string            `json:"task_id"`
 	RequestHash string            `json:"request_hash"`
 	Targets     int               `json:"targets"`
 	HostsHash   string            `json:"hosts_hash"`

@@ -10,6 +10,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // maxWait bounds how long an operation may wait for hosts that are offline.
@@ -17,8 +18,8 @@ const maxWait = 7 * 24 * time.Hour
 
 // accepted is the answer to everything that makes a task.
 type accepted struct {
-	TaskID  gozzard.TaskID `json:"task_id"`
-	Targets int            `json:"targets"`
+	TaskID  string `json:"task_id"` // as taskname writes it
+	Targets int    `json:"targets"`
 }
 
 // actions are those that POST /api/v1/operations takes; definitions come and go by PUT and DELETE of processes.
@@ -110,8 +111,8 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return err
 	}
 
-	w.Header().Set("Location", "/api/v1/tasks/"+string(task.ID))
-	return answer(w, http.StatusAccepted, accepted{TaskID: task.ID, Targets: task.Targets})
+	w.Header().Set("Location", "/api/v1/tasks/"+taskname.Of(task.ID))
+	return answer(w, http.StatusAccepted, accepted{TaskID: taskname.Of(task.ID), Targets: task.Targets})
 }
 
 // readSpec reads a definition in the words that BlueKing callers use for it, and no others.

@@ -16,7 +16,7 @@ import (
 
 func TestTask(t *testing.T) {
 	s := newServer(t)
-	const id = "GSETASK:20240102030405:7"
+	const id = "20240102030405:7"
 
 	attempt := func(state gozzard.AttemptState, action gozzard.Action, code gozzard.Code) gozzard.Attempt {
 		return gozzard.Attempt{Agent: "a1", Addr: at(0, "10.0.0.1"), Key: gozzard.Key{Namespace: "shop", Name: "web"},
@@ -35,7 +35,8 @@ func TestTask(t *testing.T) {
 		attempt(gozzard.AttemptUnknown, gozzard.ActionStart, ""),
 	}}
 	var got struct {
-		Final  bool `json:"final"`
+		ID     string `json:"task_id"`
+		Final  bool   `json:"final"`
 		Counts struct{ Targets, Done, Noted, Failed, Running int }
 		List   []map[string]any `json:"attempts"`
 	}
@@ -49,6 +50,10 @@ func TestTask(t *testing.T) {
 	}
 
 	read("?wait=2s")
+
+	if got.ID != "GSETASK:"+id {
+		t.Errorf("task is called %q", got.ID)
+	}
 
 	if got.Final || got.Counts != struct{ Targets, Done, Noted, Failed, Running int }{7, 3, 2, 2, 2} ||
 		len(got.List) != 7 || s.awaited != 2*time.Second {
@@ -66,6 +71,10 @@ func TestTask(t *testing.T) {
 	}
 	if read("?show=none"); len(got.List) != 0 || got.Counts.Targets != 7 {
 		t.Errorf("none are %+v", got)
+	}
+
+	if r := s.call("GET", "/api/v1/tasks/GSETASK:"+id, ""); r.code != 200 {
+		t.Errorf("the task by its name answers %d", r.code)
 	}
 
 	for _, path := range []string{"GSETASK:20240102030405:8", "nonsense", strings.Repeat("x", 5000)} {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // maxPoll bounds one long poll, below what proxies on the way give up at.
@@ -20,13 +21,13 @@ const (
 )
 
 type taskBody struct {
-	TaskID   gozzard.TaskID `json:"task_id"`
-	At       time.Time      `json:"at"`
-	App      string         `json:"app"`
-	User     string         `json:"user"`
-	Final    bool           `json:"final"`
-	Counts   taskCounts     `json:"counts"`
-	Attempts []attemptBody  `json:"attempts"`
+	TaskID   string        `json:"task_id"`
+	At       time.Time     `json:"at"`
+	App      string        `json:"app"`
+	User     string        `json:"user"`
+	Final    bool          `json:"final"`
+	Counts   taskCounts    `json:"counts"`
+	Attempts []attemptBody `json:"attempts"`
 }
 
 // taskCounts always add up to the number of targets; those noted are among those done.
@@ -78,7 +79,7 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return err
 	}
 
-	id := gozzard.TaskID(r.PathValue("id"))
+	id := taskname.Parse(r.PathValue("id"))
 	var res record.TaskResults
 
 	if wait > 0 {
@@ -108,7 +109,7 @@ func readPoll(q *query) time.Duration {
 }
 
 func renderTask(res *record.TaskResults, show string) taskBody {
-	b := taskBody{TaskID: res.Task.ID, At: res.Task.At.UTC(), App: res.Task.Caller.App, User: res.Task.Caller.User,
+	b := taskBody{TaskID: taskname.Of(res.Task.ID), At: res.Task.At.UTC(), App: res.Task.Caller.App, User: res.Task.Caller.User,
 		Attempts: []attemptBody{}}
 	b.Counts.Targets = len(res.Attempts)
 	for i := range res.Attempts {

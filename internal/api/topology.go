@@ -15,6 +15,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/taskname"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/topology/index"
 )
@@ -40,7 +41,7 @@ type applyBody struct {
 	Plan    planBody        `json:"plan"`
 	Hosted  int             `json:"hosted"` // instances that go though they are hosted, which needs prune
 	Named   []gozzard.Fault `json:"hosted_instances,omitempty"`
-	TaskID  gozzard.TaskID  `json:"task_id,omitempty"` // of the operation that unregisters them
+	TaskID  string          `json:"task_id,omitempty"` // of the operation that unregisters them
 }
 
 type planBody struct {
@@ -162,7 +163,7 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 
 	return answer(w, http.StatusOK, applyBody{
 		Biz: biz, Version: done.Version, DryRun: req.DryRun, Applied: done.Applied, Plan: renderPlan(&done.Plan),
-		Hosted: done.Hosted, Named: done.Named, TaskID: done.Pruned,
+		Hosted: done.Hosted, Named: done.Named, TaskID: taskname.Of(done.Pruned),
 	})
 }
 

@@ -23,7 +23,7 @@ func (a *Accounts) Apps() []App {
 	return list
 }
 
-// Signs tells whether an app may prove itself by bk_signature.
+// Signs reports whether an app may prove itself by a signature.
 func (a *Accounts) Signs(code string) bool {
 	a.book.mu.RLock()
 	defer a.book.mu.RUnlock()
@@ -44,8 +44,8 @@ func (a *Accounts) app(code string) (App, bool) {
 	return app, true
 }
 
-// CreateApp makes an app and gives its secret, which nobody can be told again. With signs the secret itself is
-// kept, so that bk_signature can be checked.
+// CreateApp makes an app and returns its secret, which cannot be read again. With signs the secret itself is stored, so
+// that signatures can be checked.
 func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, signs bool) (secret string, err error) {
 	secret = NewSecret()
 	app.Secrets, app.SignKeys = []Digest{Hash(secret)}, nil
@@ -76,7 +76,7 @@ func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, si
 // Flags are the switches of an app; nil leaves one as it is.
 type Flags struct {
 	AssertsUsers            *bool
-	MissingOpTypeMeansStart *bool
+	MissingActionMeansStart *bool
 }
 
 // SetFlags changes switches of an app.
@@ -85,8 +85,8 @@ func (a *Accounts) SetFlags(ctx context.Context, by gozzard.Caller, code string,
 		if f.AssertsUsers != nil {
 			app.AssertsUsers = *f.AssertsUsers
 		}
-		if f.MissingOpTypeMeansStart != nil {
-			app.MissingOpTypeMeansStart = *f.MissingOpTypeMeansStart
+		if f.MissingActionMeansStart != nil {
+			app.MissingActionMeansStart = *f.MissingActionMeansStart
 		}
 		return nil
 	})

@@ -15,7 +15,7 @@ func config() auth.Config {
 	return auth.Config{
 		Apps: []auth.App{
 			{Code: "trusted", Secrets: []auth.Digest{auth.Hash("old"), auth.Hash("new")}, AssertsUsers: true},
-			{Code: "plain", Secrets: []auth.Digest{auth.Hash("s")}, MissingOpTypeMeansStart: true},
+			{Code: "plain", Secrets: []auth.Digest{auth.Hash("s")}, MissingActionMeansStart: true},
 		},
 		Tokens: []auth.Token{{User: "alice", Digest: auth.Hash("t1")}, {User: "王五", Digest: auth.Hash("t2")}},
 	}

@@ -26,14 +26,14 @@ type App struct {
 	Secrets []Digest `json:"secrets" yaml:"secrets"` // one, or two while a secret is being replaced
 	// AssertsUsers puts the app on the white list: it may name the user it acts for without that user's token.
 	AssertsUsers bool `json:"asserts_users,omitempty" yaml:"asserts_users,omitempty"`
-	// MissingOpTypeMeansStart is for one old client that leaves out an op_type of 0. Off, a forgotten field never
-	// starts a fleet.
-	MissingOpTypeMeansStart bool `json:"missing_op_type_means_start,omitempty" yaml:"missing_op_type_means_start,omitempty"`
+	// MissingActionMeansStart is for one old client that leaves the action out when it means start. Without it, a
+	// forgotten field never starts a fleet.
+	MissingActionMeansStart bool `json:"missing_op_type_means_start,omitempty" yaml:"missing_op_type_means_start,omitempty"`
 	// Grants are what the app may see and do. Without the list at all, as apps of older versions are written, that
 	// is everything; an empty one is nothing.
 	Grants []gozzard.Grant `json:"grants,omitzero" yaml:"grants,omitempty"`
-	// SignKeys are the secrets themselves, in the order of Secrets, of an app that may prove itself by
-	// bk_signature: that form cannot be checked with a digest. Apps that do not sign have none.
+	// SignKeys are the secrets themselves, in the order of Secrets, of an app that may prove itself by a signature: a
+	// signature cannot be checked with a digest. Apps that do not sign have none.
 	SignKeys []string `json:"sign_keys,omitempty" yaml:"sign_keys,omitempty"`
 }
 

@@ -14,16 +14,41 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Credentials is what a request brought, not yet believed.
+// Credentials is what a request brought, not yet checked.
 type Credentials struct {
 	App       string
 	Secret    string
 	Signature *Signature // instead of the secret
 	Token     string     // of a user
 	User      string     // named by the app
+
+	Names *Names // nil means plain words
 }
 
-// TokenVerifier asks somebody else whose login a bk_token is. An empty name and no error is a token that is not valid.
+// Names are what the caller's protocol calls the parts of its credentials. Messages about them use these names, so that
+// a caller sees which field is wrong.
+type Names struct {
+	App       string
+	Secret    string
+	Token     string
+	User      string
+	Signature string
+	Nonce     string
+	Time      string
+}
+
+var plainNames = Names{App: "app", Secret: "secret", Token: "token", User: "user", Signature: "signature",
+	Nonce: "nonce", Time: "time"}
+
+func (c *Credentials) names() *Names {
+	if c.Names == nil {
+		return &plainNames
+	}
+	return c.Names
+}
+
+// TokenVerifier asks another service whose login a token is. An empty name without an error means that the token is not
+// valid.
 type TokenVerifier interface {
 	Verify(ctx context.Context, token string) (user string, err error)
 }
@@ -192,10 +217,10 @@ func (b *Directory) refuse(rule string, kind gozzard.ErrorKind, format string, a
 // CheckApp proves the app alone. Unknown apps and wrong secrets give the same error after the same work.
 func (b *Directory) CheckApp(c Credentials) (App, error) {
 	if c.App == "" {
-		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "bk_app_code: required")
+		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().App)
 	}
 	if c.Secret == "" && c.Signature == nil {
-		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "bk_app_secret: required")
+		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().Secret)
 	}
 
 	b.mu.RLock()
@@ -206,7 +231,7 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 		e = b.absent
 	}
 	if c.Secret == "" {
-		return b.checkSignature(e, c.App, c.Signature)
+		return b.checkSignature(e, &c)
 	}
 
 	given := Hash(c.Secret)
@@ -216,7 +241,8 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 	}
 
 	if match != 1 || !known {
-		return App{}, b.refuse("app_secret", gozzard.ErrUnauthenticated, "bk_app_code or bk_app_secret is wrong")
+		return App{}, b.refuse("app_secret", gozzard.ErrUnauthenticated, "%s or %s is wrong", c.names().App,
+			c.names().Secret)
 	}
 
 	return e.app, nil
@@ -258,19 +284,21 @@ func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name st
 	case c.User != "" && app.AssertsUsers:
 		if err := gozzard.ValidateName(c.User); err != nil {
 			return "", false, &gozzard.Error{Kind: gozzard.ErrInvalid,
-				Faults: []gozzard.Fault{{Path: "bk_username", Text: err.Error()}}}
+				Faults: []gozzard.Fault{{Path: c.names().User, Text: err.Error()}}}
 		}
 		return c.User, true, nil
 	case unsure != nil:
 		return "", false, unsure
 	case c.Token != "":
-		return "", false, b.refuse("user_token", gozzard.ErrUnauthenticated, "bk_token is not valid")
+		return "", false, b.refuse("user_token", gozzard.ErrUnauthenticated, "%s is not valid", c.names().Token)
 	case c.User != "":
 		return "", false, b.refuse("user_name", gozzard.ErrUserForbidden,
-			"app %s may not name a user by bk_username: it is not on the white list, send bk_token", app.Code)
+			"app %s may not name a user by %s: it is not on the white list, send %s", app.Code, c.names().User,
+			c.names().Token)
 	}
 
-	return "", false, b.refuse("user_missing", gozzard.ErrOperatorRequired, "bk_token or bk_username: one is required")
+	return "", false, b.refuse("user_missing", gozzard.ErrOperatorRequired, "%s or %s: one is required",
+		c.names().Token, c.names().User)
 }
 
 // tokenUser finds whose token it is: one of ours, or one that the login service knows. An empty name without an

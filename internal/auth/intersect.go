@@ -3,7 +3,6 @@ package auth
 import (
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gozzard/gozzard"
@@ -131,8 +130,8 @@ func spaces(a, b *gozzard.Grant) (businesses []int, namespaces []string, ok bool
 
 // coversBusiness: every namespace of the business fits.
 func coversBusiness(g *gozzard.Grant, biz int) bool {
-	n := strconv.Itoa(biz)
-	return slices.Contains(g.Businesses, biz) || coversPattern(g, "GSEKIT_BIZ_"+n) && coversPattern(g, "JOB_BIZ_"+n)
+	return slices.Contains(g.Businesses, biz) || !slices.ContainsFunc(gozzard.BusinessNamespaces(biz),
+		func(namespace string) bool { return !coversPattern(g, namespace) })
 }
 
 // coversPattern: everything that fits the pattern fits the grant too, as far as that is plain to see.

@@ -10,8 +10,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Signature is how an app proves itself without sending its secret (bk_signature). SHA-1 is what the callers in the
-// field use; as a keyed hash it holds.
+// Signature is how an app proves itself without sending its secret. Callers use SHA-1; it is safe as a keyed hash.
 type Signature struct {
 	Value string // base64 of the HMAC
 	Text  string // what was signed: method, path, sorted parameters and the body
@@ -32,19 +31,20 @@ const signatureWindow = 300 * time.Second
 const maxNonceBytes = 64
 
 // checkSignature proves an app that signs. An app that does not is refused like one that does not exist.
-func (b *Directory) checkSignature(e *entry, app string, s *Signature) (App, error) {
+func (b *Directory) checkSignature(e *entry, c *Credentials) (App, error) {
+	s, names := c.Signature, c.names()
 	now := b.o.Now()
 	switch age := now.Sub(s.At); {
 	case s.Nonce == "" || len(s.Nonce) > maxNonceBytes:
-		return App{}, b.refuse("signature", gozzard.ErrUnauthenticated, "bk_nonce: required, at most %d bytes",
-			maxNonceBytes)
+		return App{}, b.refuse("signature", gozzard.ErrUnauthenticated, "%s: required, at most %d bytes",
+			names.Nonce, maxNonceBytes)
 	case age > signatureWindow || age < -signatureWindow:
 		return App{}, b.refuse("signature_time", gozzard.ErrUnauthenticated,
-			"bk_timestamp is more than %d s away from the server's time",
-			int(signatureWindow.Seconds()))
+			"%s is more than %d s away from the server's time",
+			names.Time, int(signatureWindow.Seconds()))
 	case s.At.Before(b.started.Truncate(time.Second)): // which nonces were used before is not known any more
 		return App{}, b.refuse("signature_time", gozzard.ErrUnauthenticated,
-			"bk_timestamp is from before the server's start: sign again")
+			"%s is from before the server's start: sign again", names.Time)
 	}
 
 	match := false
@@ -59,15 +59,16 @@ func (b *Directory) checkSignature(e *entry, app string, s *Signature) (App, err
 	}
 
 	if !match {
-		return App{}, b.refuse("signature", gozzard.ErrUnauthenticated, "bk_app_code or bk_signature is wrong")
+		return App{}, b.refuse("signature", gozzard.ErrUnauthenticated, "%s or %s is wrong", names.App,
+			names.Signature)
 	}
 
-	switch fresh, full := b.nonces.use(app+"\x00"+s.Nonce, now); {
+	switch fresh, full := b.nonces.use(c.App+"\x00"+s.Nonce, now); {
 	case full:
 		return App{}, b.refuse("signature_flood", gozzard.ErrRateLimited,
 			"too many signed requests: send the secret, or fewer of them")
 	case !fresh:
-		return App{}, b.refuse("signature_replay", gozzard.ErrUnauthenticated, "bk_nonce was used before")
+		return App{}, b.refuse("signature_replay", gozzard.ErrUnauthenticated, "%s was used before", names.Nonce)
 	}
 
 	return e.app, nil

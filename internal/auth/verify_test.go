@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // loginStandIn answers like the login services of the field.
@@ -47,7 +47,7 @@ func loginStandIn(t *testing.T) (address string, asked *atomic.Int64) {
 
 func TestLoginService(t *testing.T) {
 	address, asked := loginStandIn(t)
-	s, err := auth.NewLoginService(address, nil)
+	s, err := blueking.NewLoginService(address, nil)
 	must(t, err)
 	r := newRig(t, func(o *auth.Options) { o.Verify = s })
 	must(t, r.CreateUser(t.Context(), by, auth.User{Name: "alice",
@@ -99,42 +99,5 @@ func TestLoginService(t *testing.T) {
 	}
 	if _, err := r.Book().CheckPerson("good"); err == nil {
 		t.Error("a bk_token opens the door without an app")
-	}
-}
-
-func TestLoginServiceIsAskedOnceForMany(t *testing.T) {
-	release := make(chan struct{})
-	var asked atomic.Int64
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		<-release
-		fmt.Fprint(w, `{"result":true,"data":{"bk_username":"alice"}}`)
-	}))
-
-	t.Cleanup(srv.Close)
-	s, err := auth.NewLoginService(srv.URL, nil)
-	must(t, err)
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			if user, err := s.Verify(t.Context(), "token"); user != "alice" || err != nil {
-				t.Errorf("%q, %v", user, err)
-			}
-		})
-	}
-
-	close(release)
-	wg.Wait()
-
-	if asked.Load() != 1 {
-		t.Errorf("asked %d times", asked.Load())
-	}
-}
-
-func TestLoginServiceAddress(t *testing.T) {
-	for _, address := range []string{"", "paas/login", "ftp://paas/", "http://u:p@paas/"} {
-		if _, err := auth.NewLoginService(address, nil); err == nil {
-			t.Errorf("%q is an address", address)
-		}
 	}
 }

@@ -66,6 +66,7 @@ func receive(book *auth.Directory, r *http.Request, route *Route) (*received, er
 	case r.Method == http.MethodGet:
 		body, err = queryBody(r.URL.RawQuery)
 	case head.App != "" && head.Secret != "":
+		head.Names = &credentialNames
 		if _, err = book.CheckApp(head); err == nil {
 			body, err = read(r.Body, route.MaxBody)
 		}
@@ -118,6 +119,7 @@ func checkPrefix(book *auth.Directory, head auth.Credentials, prefix []byte) err
 			MaxBodyUnknown>>20)
 	}
 
+	c.Names = &credentialNames
 	_, err = book.CheckApp(c)
 	return err
 }
@@ -169,6 +171,7 @@ func identify(book *auth.Directory, r *http.Request, access Access, head auth.Cr
 		}
 	}
 
+	c.Names = &credentialNames
 	if access == AccessApp {
 		in.app, err = book.CheckApp(c)
 		in.caller = gozzard.Caller{App: in.app.Code}

@@ -12,6 +12,20 @@ import (
 // maxCredential bounds each credential; real ones have fewer than 100 bytes.
 const maxCredential = 4096
 
+// What BlueKing calls the parts of credentials.
+const (
+	nameApp       = "bk_app_code"
+	nameSecret    = "bk_app_secret"
+	nameToken     = "bk_token"
+	nameUser      = "bk_username"
+	nameSignature = "bk_signature"
+	nameNonce     = "bk_nonce"
+	nameTime      = "bk_timestamp"
+)
+
+var credentialNames = auth.Names{App: nameApp, Secret: nameSecret, Token: nameToken, User: nameUser,
+	Signature: nameSignature, Nonce: nameNonce, Time: nameTime}
+
 // AuthorizationHeader carries credentials as JSON text and wins over all other places.
 const AuthorizationHeader = "X-Bkapi-Authorization"
 
@@ -60,6 +74,7 @@ func authenticate(book *auth.Directory, r *http.Request, body []byte) (gozzard.C
 		return gozzard.Caller{}, auth.App{}, err
 	}
 
+	c.Names = &credentialNames
 	return book.Check(r.Context(), c)
 }
 
@@ -140,10 +155,10 @@ func documentCredentials(c auth.Credentials, doc *strictjson.Document) (auth.Cre
 	}
 
 	found := auth.Credentials{
-		App:    get("bk_app_code", "app_code"),
-		Secret: get("bk_app_secret", "app_secret"),
-		Token:  get("bk_token"),
-		User:   get("bk_username", "username"),
+		App:    get(nameApp, "app_code"),
+		Secret: get(nameSecret, "app_secret"),
+		Token:  get(nameToken),
+		User:   get(nameUser, "username"),
 	}
 	return merge(c, found), faults.Err()
 }
@@ -155,7 +170,7 @@ var sameSite http.CrossOriginProtection
 // page of any site makes it ask for, so it counts only when that page is of this very address, or when nothing can
 // be changed.
 func cookieCredentials(c auth.Credentials, r *http.Request) (auth.Credentials, error) {
-	cookie, err := r.Cookie("bk_token")
+	cookie, err := r.Cookie(nameToken)
 	if err != nil || len(cookie.Value) > maxCredential || c.Token != "" || c.User != "" {
 		return c, nil
 	}

@@ -22,7 +22,7 @@ func addSignature(c *auth.Credentials, r *http.Request, body []byte) error {
 	if err != nil {
 		return gozzard.Errorf(gozzard.ErrInvalid, "query string is malformed")
 	}
-	if !q.Has("bk_signature") {
+	if !q.Has(nameSignature) {
 		return nil
 	}
 
@@ -36,14 +36,14 @@ func addSignature(c *auth.Credentials, r *http.Request, body []byte) error {
 		}
 	}
 
-	at, err := strconv.ParseInt(q.Get("bk_timestamp"), 10, 64)
+	at, err := strconv.ParseInt(q.Get(nameTime), 10, 64)
 	if err != nil || at < 0 || at > 1<<40 {
 		return gozzard.Errorf(gozzard.ErrInvalid, "bk_timestamp: must be a time in seconds")
 	}
 
-	*c = merge(*c, auth.Credentials{App: firstOf(q, "bk_app_code", "app_code"), Token: q.Get("bk_token"),
-		User: firstOf(q, "bk_username", "username")})
-	c.Signature = &auth.Signature{Value: q.Get("bk_signature"), Nonce: q.Get("bk_nonce"), At: time.Unix(at, 0),
+	*c = merge(*c, auth.Credentials{App: firstOf(q, nameApp, "app_code"), Token: q.Get(nameToken),
+		User: firstOf(q, nameUser, "username")})
+	c.Signature = &auth.Signature{Value: q.Get(nameSignature), Nonce: q.Get(nameNonce), At: time.Unix(at, 0),
 		Text: signedText(r, q, body)}
 	return nil
 }
@@ -62,7 +62,7 @@ func firstOf(q url.Values, names ...string) string {
 func signedText(r *http.Request, q url.Values, body []byte) string {
 	pairs := make([][2]string, 0, len(q)+1)
 	for name := range q {
-		if name != "bk_signature" {
+		if name != nameSignature {
 			pairs = append(pairs, [2]string{name, q.Get(name)})
 		}
 	}

@@ -76,23 +76,22 @@ func forgiven(action gozzard.Action, code gozzard.Code) bool {
 	return false
 }
 
-// textOf words an outcome as clients of this API know it; one of them decides by the first word of a failed check.
+// textOf words an outcome as clients of this API know it.
 func textOf(a *gozzard.Attempt, procName string) string {
 	code, message := a.Outcome.Code, a.Outcome.Message
 	switch code {
 	case gozzard.CodeAlreadyRunning:
-		return fmt.Sprintf("no need to start the process %s(%s) repeatedly that is already running", procName,
-			a.Key.Name)
+		return alreadyRunning(procName, a.Key.Name)
 	case gozzard.CodeNotRunning:
-		return fmt.Sprintf("no need to %s the process(%s) that is not running", a.Action, procName)
+		return notRunning(a.Action, procName)
 	case gozzard.CodeAlreadyRegistered:
-		return "Fail to register, for the process info already exists."
+		return alreadyRegistered
 	case gozzard.CodeCheckFailed:
-		seen := "not alive"
+		seen := seenDead
 		if a.Action == gozzard.ActionStop || a.Action == gozzard.ActionKill {
-			seen = "still alive"
+			seen = seenAlive
 		}
-		return with(fmt.Sprintf("%s process (%s) failed, for post-check status %s", a.Action, procName, seen), message)
+		return checkFailed(a.Action, procName, seen, checkDetail(a.Action, seen, message))
 	case gozzard.CodeSuperseded:
 		return with("not executed: a newer operation on the same process came first", message)
 	case gozzard.CodeExpired:

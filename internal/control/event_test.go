@@ -24,8 +24,8 @@ func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	r.hello(other, 1, journalA)
-	r.events(me, 1, event(5, "web", gozzard.EventExited), event(9, "web", gozzard.EventRestartSuccess))
-	r.events(me, 1, event(5, "web", gozzard.EventExited), event(9, "web", gozzard.EventRestartSuccess),
+	r.events(me, 1, event(5, "web", gozzard.EventExited), event(9, "web", gozzard.EventRestarted))
+	r.events(me, 1, event(5, "web", gozzard.EventExited), event(9, "web", gozzard.EventRestarted),
 		event(10, "db", gozzard.EventStarted))
 	r.events(other, 1, event(5, "web", gozzard.EventExited))
 	// a session nobody opened

@@ -254,7 +254,7 @@ func (p *Plane) refuseRegistered(ctx context.Context, d *draft) error {
 			!a.State.Final() {
 			a.State = gozzard.AttemptNotExecuted
 			a.Outcome = gozzard.Outcome{Code: gozzard.CodeAlreadyRegistered,
-				Message: "Fail to register, for the process info already exists."}
+				Message: "already registered"}
 		}
 	}
 

@@ -253,7 +253,7 @@ func TestAnotherAppsTaskDoesNotExist(t *testing.T) {
 	r := newRig(t)
 	task := r.operate(gozzard.ActionStart, 0, me)
 	_, mine := r.plane.Results(t.Context(), gozzard.Caller{App: "other"}, task.ID)
-	_, none := r.plane.Results(t.Context(), caller, "GSETASK:20200101000000:999999")
+	_, none := r.plane.Results(t.Context(), caller, "20200101000000:999999")
 	if gozzard.KindOf(mine) != gozzard.ErrNotFound || mine.Error() != none.Error() {
 		t.Fatalf("%v, %v", mine, none)
 	}

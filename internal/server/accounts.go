@@ -13,11 +13,12 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 )
 
 // LoginOptions say which other services prove who a person is, and whether the first app is made again.
 type LoginOptions struct {
-	BKLogin  string // URL of BlueKing's login service; "": none
+	LoginURL string // URL of BlueKing's login service; "": none
 	Issuer   string // URL of the OpenID Connect provider; "": none
 	ClientID string
 	Secret   string // file with the client secret
@@ -28,10 +29,10 @@ type LoginOptions struct {
 
 // verifier asks the login service; nil without one.
 func (o *LoginOptions) verifier() (auth.TokenVerifier, error) {
-	if o.BKLogin == "" {
+	if o.LoginURL == "" {
 		return nil, nil
 	}
-	s, err := auth.NewLoginService(o.BKLogin, nil)
+	s, err := blueking.NewLoginService(o.LoginURL, nil)
 	if err != nil {
 		return nil, fmt.Errorf("--bk-login-url: %w", err)
 	}

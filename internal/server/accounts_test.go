@@ -103,7 +103,7 @@ func TestLoginFlags(t *testing.T) {
 	}
 
 	for name, c := range map[string]LoginOptions{
-		"login service": {BKLogin: "paas"},
+		"login service": {LoginURL: "paas"},
 		"plain issuer": {Issuer: "http://login.example.com", ClientID: "x",
 			Redirect: "https://g.example.com/login/oidc/callback"},
 		"no client": {Issuer: "https://login.example.com", Redirect: "https://g.example.com/login/oidc/callback"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 var (
@@ -78,7 +79,7 @@ func (a *acceptance) committed() {
 	t := a.t
 	t.Task.Seq = a.seq
 	t.Task.ID = gozzard.NewTaskID(a.seq, t.Task.At)
-	t.Audit.Seq, t.Audit.TaskID = int64(a.seq), t.Task.ID
+	t.Audit.Seq, t.Audit.TaskID = int64(a.seq), taskname.Of(t.Task.ID)
 	for i := range t.Attempts {
 		t.Attempts[i].Ref = gozzard.AttemptRef{Task: a.seq, Index: int32(i)}
 	}
@@ -207,16 +208,16 @@ func (a *acceptance) claim(ctx context.Context, c *conn) (bool, error) {
 
 func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 	t := &a.t.Task
-	id := gozzard.NewTaskID(a.seq, t.At)
+	name := taskname.Of(gozzard.NewTaskID(a.seq, t.At))
 	_, err := c.change(ctx,
 		`INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		int64(a.seq), string(id), text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted, text(t.Door),
+		int64(a.seq), name, text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted, text(t.Door),
 		millis(t.At), t.Targets)
 	if err != nil {
 		return err
 	}
 	audit := a.t.Audit
-	audit.Seq, audit.TaskID = int64(a.seq), id
+	audit.Seq, audit.TaskID = int64(a.seq), name
 	return insertAudit(ctx, c, &audit)
 }
 

@@ -59,7 +59,7 @@ func (s *Store) LoadAccounts(ctx context.Context) (c auth.Config, known bool, er
 func scanApp(r *sql.Rows, to *[]auth.App) error {
 	var a auth.App
 	var secrets, keys, grants string
-	if err := r.Scan(&a.Code, &secrets, &keys, &a.AssertsUsers, &a.MissingOpTypeMeansStart, &grants); err != nil {
+	if err := r.Scan(&a.Code, &secrets, &keys, &a.AssertsUsers, &a.MissingActionMeansStart, &grants); err != nil {
 		return err
 	}
 
@@ -204,7 +204,7 @@ func dropAccounts(ctx context.Context, w *conn, c *auth.Change) error {
 func putAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows) error {
 	err := w.put(ctx, upsertApps, len(c.Apps), func(i int, to []any) []any {
 		a := &c.Apps[i]
-		return append(to, text(a.Code), rows.secrets[i], rows.keys[i], a.AssertsUsers, a.MissingOpTypeMeansStart,
+		return append(to, text(a.Code), rows.secrets[i], rows.keys[i], a.AssertsUsers, a.MissingActionMeansStart,
 			rows.appGrants[i])
 	})
 

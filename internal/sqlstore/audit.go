@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 const auditColumns = "seq, at, app, caller, asserted, act, task_id, request_hash, targets, hosts_hash"
@@ -21,7 +22,7 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	row := *a
 	row.At = fromMillis(millis(a.At)) // chained as it is kept and read back
 	row.Caller.App, row.Caller.User, row.Act, row.TaskID = text(a.Caller.App), text(a.Caller.User), text(a.Act),
-		gozzard.TaskID(text(string(a.TaskID)))
+		text(a.TaskID)
 	var head []byte
 	if found, err := c.one(ctx, `SELECT hash FROM audit_head`, nil, &head); err != nil || !found {
 		return errors.Join(err, missingHead(found))
@@ -35,7 +36,7 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	hash := row.Chain(prev)
 	_, err := c.change(ctx, `INSERT INTO audit (`+auditColumns+
 		`, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		row.Seq, millis(row.At), row.Caller.App, row.Caller.User, row.Caller.Asserted, row.Act, string(row.TaskID),
+		row.Seq, millis(row.At), row.Caller.App, row.Caller.User, row.Caller.Asserted, row.Act, row.TaskID,
 		row.RequestHash[:], row.Targets,
 		row.HostsHash[:], hash[:])
 	if err != nil {
@@ -71,7 +72,7 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 
 	for i := range tasks {
 		t := &tasks[i]
-		row := gozzard.AuditRow{At: now, Caller: t.Caller, Act: "verdicts:" + counts[t.Seq], TaskID: t.ID,
+		row := gozzard.AuditRow{At: now, Caller: t.Caller, Act: "verdicts:" + counts[t.Seq], TaskID: taskname.Of(t.ID),
 			Targets: t.Targets}
 		if row.Seq, err = draw(ctx, c); err != nil {
 			return err

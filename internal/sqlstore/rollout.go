@@ -6,6 +6,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 var (
@@ -88,7 +89,7 @@ func (n *jobCreation) run(ctx context.Context, c *conn) error {
 			t.Inst,
 			text(t.Key.Namespace), text(t.Key.Name), text(string(t.Agent)), t.Addr.Cloud, ipText(t.Addr.IP),
 			text(t.Group), t.Wave, t.Priority,
-			t.Round, string(t.Task), string(t.Reason), text(string(t.Code)), text(t.Message), millis(t.Started),
+			t.Round, taskname.Of(t.Task), string(t.Reason), text(string(t.Code)), text(t.Message), millis(t.Started),
 			millis(t.Ended))
 	})
 
@@ -171,7 +172,7 @@ func updateTasks(ctx context.Context, c *conn, tasks []record.JobTask) error {
 	return c.put(ctx, updateJobTasks, len(tasks), func(i int, to []any) []any {
 		t := &tasks[i]
 		return append(to, t.Job, t.ID, string(t.State), string(t.Reason), text(string(t.Code)), text(t.Message),
-			t.Round, string(t.Task),
+			t.Round, taskname.Of(t.Task),
 			millis(t.Started), millis(t.Ended))
 	})
 }

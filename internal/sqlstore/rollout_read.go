@@ -266,7 +266,7 @@ func readTaskRows(ctx context.Context, tx *sql.Tx, f *record.JobTaskFilter, w *w
 		var ip, labels string
 		into := []any{&t.ID, &t.State, &t.Set, &t.Module, &t.Process, &t.Name, &t.Local, &t.Inst, &t.Key.Namespace,
 			&t.Key.Name, &t.Agent, &t.Addr.Cloud,
-			&ip, &t.Group, &t.Wave, &t.Priority, &t.Round, &t.Task, &t.Reason, &t.Code, &t.Message,
+			&ip, &t.Group, &t.Wave, &t.Priority, &t.Round, (*taskID)(&t.Task), &t.Reason, &t.Code, &t.Message,
 			(*stamp)(&t.Started), (*stamp)(&t.Ended)}
 
 		if f.Definitions {

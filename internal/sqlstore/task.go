@@ -13,7 +13,7 @@ import (
 const taskColumns = `t.seq, t.task_id, t.app, t.caller, t.asserted, t.door, t.accepted_at, t.targets`
 
 func taskInto(t *gozzard.Task) []any {
-	return []any{&t.Seq, &t.ID, &t.Caller.App, &t.Caller.User, &t.Caller.Asserted, &t.Door, (*stamp)(&t.At), &t.Targets}
+	return []any{&t.Seq, (*taskID)(&t.ID), &t.Caller.App, &t.Caller.User, &t.Caller.Asserted, &t.Door, (*stamp)(&t.At), &t.Targets}
 }
 
 // Task implements control.Store.

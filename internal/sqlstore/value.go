@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // Values as the record has them.
@@ -145,6 +147,19 @@ func fromJournalID(s string) (id [16]byte, err error) {
 	}
 	copy(id[:], b)
 	return id, nil
+}
+
+// taskID reads a task's name.
+type taskID gozzard.TaskID
+
+// Scan implements sql.Scanner.
+func (id *taskID) Scan(v any) error {
+	var name sql.NullString
+	if err := name.Scan(v); err != nil {
+		return err
+	}
+	*id = taskID(taskname.Parse(name.String))
+	return nil
 }
 
 // stamp reads a time.

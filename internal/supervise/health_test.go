@@ -125,8 +125,8 @@ func TestUnhealthyIsRestarted(t *testing.T) {
 		}
 
 		r.after(5 * time.Second)
-		es := r.kinds(gozzard.EventHealth, gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestartSuccess)
-		if m := es[3].Message; m != "check bash unhealthy: health_cmd exited with 1, and restart it success" {
+		es := r.kinds(gozzard.EventHealth, gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestarted)
+		if m := es[3].Message; m != "restarted bash, which was unhealthy: health_cmd exited with 1" {
 			t.Errorf("%q", m)
 		}
 

@@ -184,7 +184,7 @@ func (a *actor) actOnLimit(ctx context.Context, act gozzard.LimitAct) gozzard.Ou
 		return gozzard.Outcome{}
 	}
 
-	return stillAlive(action, procName(a.key, a.spec), a.proc.PID, "")
+	return stillAlive(procName(a.key, a.spec), a.proc.PID, "")
 }
 
 // holdByKernel has the kernel hold the process to its limits where the definition asks for it, or let go of it

@@ -134,7 +134,7 @@ func TestOverALimitIsAnEvent(t *testing.T) {
 		r.machine.SetUsage(game, supervise.Usage{})
 		r.after(10 * time.Second)
 		es := r.kinds(gozzard.EventExited, gozzard.EventLimitExceeded, gozzard.EventStarted,
-			gozzard.EventRestartSuccess)
+			gozzard.EventRestarted)
 		if es[1].PID != es[0].PID || es[1].Message != "cpu 45 % is over its limit of 30 % in 2 samples in a row; killed" {
 			t.Errorf("%+v", es[1])
 		}

@@ -56,7 +56,7 @@ func (a *actor) announceExit(p Proc, e Exit) {
 // announceCancel tells that a pull-up which was waiting is given up because somebody does not want the process any
 // more.
 func (a *actor) announceCancel(by gozzard.Action) {
-	a.announce(gozzard.Event{Kind: gozzard.EventCancelRestart, Message: cancelText(procName(a.key, a.spec), by)})
+	a.announce(gozzard.Event{Kind: gozzard.EventRestartCancelled, Message: cancelText(procName(a.key, a.spec), by)})
 }
 
 // restarted draws the consequences of a restart that nobody asked for, and tells of it.
@@ -70,7 +70,7 @@ func (a *actor) restarted(out gozzard.Outcome, why string) {
 	case gozzard.CodeOK:
 		a.message = ""
 		a.restarts++
-		a.announce(gozzard.Event{Kind: gozzard.EventRestartSuccess, PID: a.proc.PID,
+		a.announce(gozzard.Event{Kind: gozzard.EventRestarted, PID: a.proc.PID,
 			Message: restartText(name, why, "")})
 	default:
 		a.message = clip(out.Message, maxStatusBytes)

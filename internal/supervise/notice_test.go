@@ -20,11 +20,11 @@ func TestEventsOfALife(t *testing.T) {
 		pid := int(r.status().PID)
 		r.end(supervise.Exit{Known: true, Signal: "SIGSEGV", Core: true})
 		r.after(10 * time.Second)
-		es := r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestartSuccess)
+		es := r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestarted)
 		if e := es[0]; e.PID != pid || e.Code != -1 || e.Signal != "SIGSEGV" || !e.Core {
 			t.Errorf("exit %+v", e)
 		}
-		if e := es[2]; e.Message != "check bash not running, and restart it success" || e.PID != int(r.status().PID) {
+		if e := es[2]; e.Message != "restarted bash, which was not running" || e.PID != int(r.status().PID) {
 			t.Errorf("restart %+v", e)
 		}
 
@@ -32,7 +32,7 @@ func TestEventsOfALife(t *testing.T) {
 		r.end(supervise.Exit{Known: true, Code: 3})
 		r.after(10 * time.Second)
 
-		if e := r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestartSuccess)[0]; e.Code != 3 ||
+		if e := r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestarted)[0]; e.Code != 3 ||
 			e.Signal != "" {
 			t.Errorf("exit %+v", e)
 		}
@@ -49,7 +49,7 @@ func TestEventOfAFailingPullUp(t *testing.T) {
 		r.want(gozzard.ActionHost, start("fail 3 no such config"), gozzard.CodeOK, true)
 		r.after(5 * time.Second)
 		es := r.kinds(gozzard.EventRestartFailed, gozzard.EventRestartFailed) // at once, and once more
-		if es[0].Message != "check bash not running, and restart it failed: no such config" {
+		if es[0].Message != "cannot restart bash, which was not running: no such config" {
 			t.Errorf("%+v", es[0])
 		}
 	})
@@ -67,8 +67,8 @@ func TestEventOfACancelledPullUp(t *testing.T) {
 				t.Fatalf("%s: %+v", a, out)
 			}
 
-			es := r.kinds(gozzard.EventCancelRestart)
-			if want := "check bash not running, and cancel its restart because of " +
+			es := r.kinds(gozzard.EventRestartCancelled)
+			if want := "cancelled the restart of bash because of the action " +
 				a.String(); es[0].Message != want {
 				t.Errorf("%q, want %q", es[0].Message, want)
 			}
@@ -110,6 +110,6 @@ func TestEventsAfterTheAgentCameBack(t *testing.T) {
 		r.kinds()
 		r.end(supervise.Exit{Known: true, Signal: "SIGKILL"})
 		r.after(10 * time.Second)
-		r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestartSuccess)
+		r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestarted)
 	})
 }

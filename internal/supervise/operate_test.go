@@ -34,7 +34,7 @@ func TestStartTakesTheWholeCheck(t *testing.T) {
 		}
 
 		out := r.want(gozzard.ActionStart, nil, gozzard.CodeAlreadyRunning, true)
-		if out.Message != "no need to start the process bash(game_1) repeatedly that is already running" {
+		if out.Message != "already running: bash" {
 			t.Errorf("message %q", out.Message)
 		}
 		if n := r.machine.Commands(game, gozzard.ActionStart); n != 1 {
@@ -57,9 +57,9 @@ func TestCommandsThatFail(t *testing.T) {
 		{"not to be run", "cannot no such user", "cannot run start_cmd: no such user", gozzard.CodeCommandFailed},
 		{"missing", "", "start_cmd is empty", gozzard.CodeCommandFailed},
 		{"dying", "print bad port; exit-after 2s 7",
-			"start process (bash) failed, for post-check status not alive: the process exited with 7; no process of gse:game_1 on this machine; last output: bad port", gozzard.CodeCheckFailed},
+			"not running: bash; the process exited with 7; no process of gse:game_1 on this machine; last output: bad port", gozzard.CodeCheckFailed},
 		{"without effect", "nothing",
-			"start process (bash) failed, for post-check status not alive: no process of gse:game_1 on this machine",
+			"not running: bash; no process of gse:game_1 on this machine",
 			gozzard.CodeCheckFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestStop(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionRegister, definition(nil), gozzard.CodeOK, false)
 		out := r.want(gozzard.ActionStop, nil, gozzard.CodeNotRunning, false)
-		if out.Message != "no need to stop the process(bash) that is not running" {
+		if out.Message != "not running: bash" {
 			t.Errorf("message %q", out.Message)
 		}
 
@@ -129,9 +129,9 @@ func TestStopsThatFail(t *testing.T) {
 		name, stop, prefix string
 		code               gozzard.Code
 	}{
-		{"without effect", "nothing", "stop process (bash) failed, for post-check status still alive",
+		{"without effect", "nothing", "still running: bash; pid ",
 			gozzard.CodeCheckFailed},
-		{"too slow", "after 10s", "stop process (bash) failed, for post-check status still alive",
+		{"too slow", "after 10s", "still running: bash; pid ",
 			gozzard.CodeCheckFailed},
 		{"printing", "fail 1 no pid file", "no pid file", gozzard.CodeCommandFailed},
 	} {
@@ -200,7 +200,7 @@ func TestRestart(t *testing.T) {
 
 		bad := definition(func(s *gozzard.Spec) { s.Control.Restart = "exit-after 1s" })
 		out := r.want(gozzard.ActionRestart, bad, gozzard.CodeCheckFailed, true)
-		if !strings.HasPrefix(out.Message, "restart process (bash) failed, for post-check status not alive") {
+		if !strings.HasPrefix(out.Message, "not running: bash; ") {
 			t.Errorf("message %q", out.Message)
 		}
 
@@ -271,7 +271,7 @@ func TestKill(t *testing.T) {
 			true)
 
 		out := r.want(gozzard.ActionKill, nil, gozzard.CodeCheckFailed, true)
-		if !strings.HasPrefix(out.Message, "kill process (bash) failed, for post-check status still alive") {
+		if !strings.HasPrefix(out.Message, "still running: bash; pid ") {
 			t.Errorf("message %q", out.Message)
 		}
 	})

@@ -57,7 +57,7 @@ func TestPeriodicRuns(t *testing.T) {
 
 func TestPeriodicExitCodesAreKept(t *testing.T) {
 	for _, c := range []struct{ cmd, message string }{
-		{"exit-after 2s 3", "start process (bash) failed, for post-check status not alive: the process exited with 3"},
+		{"exit-after 2s 3", "not running: bash; the process exited with 3"},
 		{"exit-after 20s 3", "the process exited with 3"},
 		{"exit-after 20s", "the process exited with 0"},
 		{"nothing", "start_cmd exited with 0 and nothing of it runs any more"},
@@ -163,7 +163,7 @@ func TestOneShotVerdicts(t *testing.T) {
 	}{
 		{"exit-after 1s", gozzard.CodeOK, "the process exited with 0"},
 		{"exit-after 1s 3", gozzard.CodeCheckFailed,
-			"start process (bash) failed, for post-check status not alive: the process exited with 3"},
+			"not running: bash; the process exited with 3"},
 		{"nothing", gozzard.CodeOK, "start_cmd exited with 0 and nothing of it runs any more"},
 		{"front; exit-after 1s", gozzard.CodeOK, "the process exited with 0"},
 		{"front; exit-after 5ms", gozzard.CodeOK, "start_cmd exited with 0 and nothing of it runs any more"},

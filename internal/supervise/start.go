@@ -150,7 +150,7 @@ func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 		case over && a.running():
 			return ok()
 		case makeWay || a.hopeless(t, f) || !now.Before(latest):
-			return notAlive(t.asked(), procName(a.key, a.spec), a.whyNot(f, err), t.res.Output)
+			return notAlive(procName(a.key, a.spec), a.whyNot(f, err), t.res.Output)
 		case over:
 			a.pause(ctx, min(poll, time.Until(latest)))
 		case a.running():
@@ -224,7 +224,7 @@ func (a *actor) ranToItsEnd(t attempt, settled bool) (out gozzard.Outcome, ended
 	out = ok()
 	switch {
 	case a.ended != nil && a.ended.Known && (a.ended.Code != 0 || a.ended.Signal != ""):
-		return notAlive(t.asked(), procName(a.key, a.spec), "the process "+a.lastExit, t.res.Output), true
+		return notAlive(procName(a.key, a.spec), "the process "+a.lastExit, t.res.Output), true
 	case a.ended != nil && a.ended.Known:
 		out.Message = "the process " + a.lastExit
 	case t.front && a.ended != nil:

@@ -26,7 +26,7 @@ func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action
 		return a.bringDown(ctx, id, action)
 	}
 	if waits, _ := a.pullUpWanted(); !waits && !a.waitsForRun() {
-		return notRunning(action, a.key, a.spec)
+		return notRunning(a.key, a.spec)
 	}
 
 	out := a.cleared()
@@ -76,7 +76,7 @@ func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.A
 	case !gone && ctx.Err() != nil:
 		return gozzard.Outcome{}
 	case !gone:
-		return stillAlive(action, procName(a.key, a.spec), a.proc.PID, res.Output)
+		return stillAlive(procName(a.key, a.spec), a.proc.PID, res.Output)
 	}
 
 	a.s.host.Collect(ctx, proc)

@@ -10,8 +10,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The texts of verdicts and statuses. Some of them are read by programs: callers of the original service look at
-// how a failed stop begins.
+// The texts of verdicts, events and statuses.
 
 const (
 	maxVersionBytes = 64
@@ -31,12 +30,17 @@ func noDefinition(key gozzard.Key) gozzard.Outcome {
 }
 
 func alreadyRunning(key gozzard.Key, spec *gozzard.Spec) gozzard.Outcome {
-	return failed(gozzard.CodeAlreadyRunning,
-		"no need to start the process %s(%s) repeatedly that is already running", procName(key, spec), key.Name)
+	return found(gozzard.CodeAlreadyRunning, gozzard.FoundAlreadyRunning, procName(key, spec), "")
 }
 
-func notRunning(a gozzard.Action, key gozzard.Key, spec *gozzard.Spec) gozzard.Outcome {
-	return failed(gozzard.CodeNotRunning, "no need to %s the process(%s) that is not running", a, procName(key, spec))
+func notRunning(key gozzard.Key, spec *gozzard.Spec) gozzard.Outcome {
+	return found(gozzard.CodeNotRunning, gozzard.FoundNotRunning, procName(key, spec), "")
+}
+
+// found is an outcome about the state of a process. The doors have their own sentences for it, so its message has a
+// fixed form.
+func found(code gozzard.Code, state gozzard.Found, name, detail string) gozzard.Outcome {
+	return gozzard.Outcome{Code: code, Message: gozzard.StateMessage(state, name, detail)}
 }
 
 // procName is how the machine calls the process; a definition need not say it where no command runs.
@@ -72,17 +76,15 @@ func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration
 }
 
 // notAlive is the verdict of a start or restart whose process is not there at the end of the check.
-func notAlive(a gozzard.Action, name, reason, output string) gozzard.Outcome {
-	return failed(gozzard.CodeCheckFailed, "%s process (%s) failed, for post-check status not alive%s%s", a, name,
-		because(reason),
-		lastOutput(strings.TrimSpace(output)))
+func notAlive(name, reason, output string) gozzard.Outcome {
+	return found(gozzard.CodeCheckFailed, gozzard.FoundNotRunning, name,
+		strings.TrimPrefix(reason+lastOutput(strings.TrimSpace(output)), "; "))
 }
 
 // stillAlive is the verdict of a stop or kill whose process did not go away.
-func stillAlive(a gozzard.Action, name string, pid int, output string) gozzard.Outcome {
-	return failed(gozzard.CodeCheckFailed, "%s process (%s) failed, for post-check status still alive: pid %d%s", a,
-		name, pid,
-		lastOutput(strings.TrimSpace(output)))
+func stillAlive(name string, pid int, output string) gozzard.Outcome {
+	return found(gozzard.CodeCheckFailed, gozzard.FoundStillRunning, name,
+		fmt.Sprintf("pid %d%s", pid, lastOutput(strings.TrimSpace(output))))
 }
 
 func because(reason string) string {
@@ -145,16 +147,17 @@ func statusText(message string, n notes) string {
 	return clip(message, maxStatusBytes)
 }
 
-// restartText is what happened as the original service words it.
+// restartText says what came of a restart that no operation asked for. why is what was wrong before.
 func restartText(name, why, failure string) string {
 	if failure != "" {
-		return fmt.Sprintf("check %s %s, and restart it failed: %s", name, why, failure)
+		return fmt.Sprintf("cannot restart %s, which was %s: %s", name, why, failure)
 	}
-	return fmt.Sprintf("check %s %s, and restart it success", name, why)
+	return fmt.Sprintf("restarted %s, which was %s", name, why)
 }
 
+// cancelText says that a restart which was due does not happen.
 func cancelText(name string, by gozzard.Action) string {
-	return fmt.Sprintf("check %s not running, and cancel its restart because of %s", name, by)
+	return fmt.Sprintf("cancelled the restart of %s because of the action %s", name, by)
 }
 
 // overText says which limit was passed, by how much and how often.

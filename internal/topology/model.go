@@ -118,7 +118,7 @@ type ConfigTemplate struct {
 }
 
 // Namespace is where the processes of a business are known to the fleet.
-func Namespace(biz int) string { return "GSEKIT_BIZ_" + strconv.Itoa(biz) }
+func Namespace(biz int) string { return gozzard.BusinessNamespace(biz) }
 
 // Key names an instance to the fleet: the same process through every door.
 func Key(biz int, alias string, local int) gozzard.Key {

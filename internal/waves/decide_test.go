@@ -50,7 +50,7 @@ func TestOrder(t *testing.T) {
 			}
 
 			for i, s := range r.sent {
-				if s.op.Caller != caller || s.op.Door != "gsekit" || s.op.Items[0].Action != tt.action ||
+				if s.op.Caller != caller || s.op.Door != "jobs" || s.op.Items[0].Action != tt.action ||
 					s.op.WaitOffline != 0 {
 					t.Errorf("operation %+v", s.op)
 				}

@@ -12,14 +12,11 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Door is the door of the operations: who asks for their results asks for GSEKit's.
-const Door = "gsekit"
-
 // send makes one operation of tasks and records which. The operation is not sent twice: until its id is recorded
 // with the tasks its idempotency key stands for it, so a server that died in between is given the id of the same
 // operation again.
 func (r *Runner) send(ctx context.Context, j *record.Job, part []*record.JobTask) error {
-	op, err := operation(j, part)
+	op, err := operation(r.o.Door, j, part)
 	if err == nil {
 		var task gozzard.Task
 		if task, err = r.operate(ctx, op); err == nil {
@@ -74,10 +71,10 @@ func (r *Runner) operate(ctx context.Context, op *gozzard.Operation) (task gozza
 }
 
 // operation makes the operation of tasks. It must come out the same after a restart.
-func operation(j *record.Job, part []*record.JobTask) (*gozzard.Operation, error) {
+func operation(door string, j *record.Job, part []*record.JobTask) (*gozzard.Operation, error) {
 	first := part[0]
 	op := &gozzard.Operation{
-		Caller: j.Caller, Door: Door, Items: make([]gozzard.Item, len(part)), IdempotencyKey: idempotencyKey(first),
+		Caller: j.Caller, Door: door, Items: make([]gozzard.Item, len(part)), IdempotencyKey: idempotencyKey(first),
 	}
 	specs := map[string]*gozzard.Spec{}
 	hash := sha256.New()

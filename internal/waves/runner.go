@@ -31,6 +31,7 @@ type Options struct {
 	Rights func(caller gozzard.Caller) *gozzard.Rights
 	Log    *slog.Logger
 	Now    func() time.Time
+	Door   string // of the operations, as the record has it; "jobs"
 
 	Keep    time.Duration // jobs stay that long after their end; 7 days
 	Timeout time.Duration // an operation may take beyond the time of its commands until it counts as failed; 1 min
@@ -81,6 +82,9 @@ func New(o Options) *Runner {
 	}
 	if o.Rights == nil {
 		o.Rights = func(gozzard.Caller) *gozzard.Rights { return nil }
+	}
+	if o.Door == "" {
+		o.Door = "jobs"
 	}
 	if o.Keep == 0 {
 		o.Keep = 7 * 24 * time.Hour

@@ -21,7 +21,7 @@ import (
 )
 
 // auditedTasks follows the audit in a data folder to its end and gives the tasks in it.
-func auditedTasks(t *testing.T, data string) map[gozzard.TaskID]bool {
+func auditedTasks(t *testing.T, data string) map[string]bool {
 	t.Helper()
 	f, err := sqlstore.OpenAuditFile(t.Context(), filepath.Join(data, "gozzard.db"))
 	if err != nil {
@@ -35,7 +35,7 @@ func auditedTasks(t *testing.T, data string) map[gozzard.TaskID]bool {
 	}
 
 	var check gozzard.AuditCheck
-	tasks := map[gozzard.TaskID]bool{}
+	tasks := map[string]bool{}
 	for {
 		page, err := f.AuditAfter(t.Context(), check.Head.Seq, 1000)
 		if err != nil {
@@ -66,7 +66,7 @@ func TestTR1KilledServer(t *testing.T) {
 	kills, acked := min(3**scale, 20), 0
 	for range kills {
 		var mu sync.Mutex
-		var ids []gozzard.TaskID
+		var ids []string
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		for range 4 {
@@ -80,7 +80,7 @@ func TestTR1KilledServer(t *testing.T) {
 					ans, err := s.Try("operate_proc", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"},
 						"op_type": 1, "hosts": []ft.J{ft.Host(1)}})
 					var d struct {
-						ID gozzard.TaskID `json:"task_id"`
+						ID string `json:"task_id"`
 					}
 					if err != nil || ans.Code != 0 || json.Unmarshal(ans.Data, &d) != nil {
 						continue // the server is gone or going

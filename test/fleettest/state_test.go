@@ -125,7 +125,7 @@ func TestEventsAndLogsThroughTheServer(t *testing.T) {
 	t.Cleanup(func() { _, _ = s.Try("unregister_proc_info", ft.J{"meta": meta, "hosts": []ft.J{ft.Host(1)}}) })
 	pid := d.PID()
 	kill(t, pid)
-	want := []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited, gozzard.EventRestartSuccess}
+	want := []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited, gozzard.EventRestarted}
 	for len(want) > 0 {
 		select {
 		case e := <-followed:

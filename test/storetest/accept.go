@@ -11,6 +11,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 func acceptRoundTrip(t *testing.T, s control.Store) {
@@ -174,7 +175,7 @@ func acceptAudit(t *testing.T, s control.Store) {
 
 	for i, n := range []*record.NewTask{second, first} {
 		want := n.Audit
-		want.Seq, want.TaskID = rows[i].Seq, n.Task.ID
+		want.Seq, want.TaskID = rows[i].Seq, taskname.Of(n.Task.ID)
 		equal(t, "audit row", rows[i], want)
 	}
 }

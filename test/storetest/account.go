@@ -63,7 +63,7 @@ func sampleAccounts() auth.Config {
 			{Code: "Plain", Secrets: []auth.Digest{auth.Hash("x")}, Grants: []gozzard.Grant{}},
 			{Code: "signs", Secrets: []auth.Digest{auth.Hash("new"), auth.Hash("old")},
 				SignKeys: []string{"new", "old"}, AssertsUsers: true,
-				MissingOpTypeMeansStart: true, Grants: grants},
+				MissingActionMeansStart: true, Grants: grants},
 		},
 		Users: []auth.User{
 			{Name: "alice", Password: "$argon2id$…", Subject: "sub|1", Grants: grants},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // AuditRecord is a store with its audit.
@@ -68,7 +69,7 @@ func auditChained(t *testing.T, s AuditRecord) {
 		n.Audit.At = start.Add(time.Duration(i) * 333 * time.Microsecond) // finer than the record keeps
 		_, err := s.Accept(t.Context(), n)
 		must(t, err)
-		want = append(want, string(n.Task.ID))
+		want = append(want, taskname.Of(n.Task.ID))
 	}
 
 	must(t, s.SetGroups(t.Context(), nil, gozzard.AuditRow{At: start, Act: "set_groups"}))
@@ -76,7 +77,7 @@ func auditChained(t *testing.T, s AuditRecord) {
 	equal(t, "rows", len(links), 11)
 	got := make([]string, 0, len(links))
 	for i := range links[:10] {
-		got = append(got, string(links[i].TaskID))
+		got = append(got, links[i].TaskID)
 		if links[i].HostsHash == [32]byte{} {
 			t.Error("a row does not say on which hosts")
 		}
@@ -124,7 +125,7 @@ func auditOfVerdicts(t *testing.T, s AuditRecord) {
 	equal(t, "rows", len(links), 2)
 	last := links[1]
 	equal(t, "act", last.Act, "verdicts:ok=2,failed=1,not_executed=1,interrupted=1")
-	equal(t, "task", last.TaskID, n.Task.ID)
+	equal(t, "task", last.TaskID, taskname.Of(n.Task.ID))
 	equal(t, "caller", last.Caller, n.Task.Caller)
 	equal(t, "targets", last.Targets, 5)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // contexts: a call whose context has ended says so and changes nothing; one whose context ends while it is under
@@ -170,7 +171,7 @@ func watch(ctx context.Context, s control.Store, size int) error {
 		return err
 	}
 
-	seq, ok := rows[0].TaskID.Seq()
+	seq, ok := taskname.Parse(rows[0].TaskID).Seq()
 	if !ok {
 		return errors.New("an audit row without its task")
 	}

@@ -103,7 +103,7 @@ func jobRoundTrip(t *testing.T, s RolloutRecord) {
 	made[3].State, made[3].Reason, made[3].Code, made[3].Message = record.JobFailed, record.ReasonVerdict,
 		gozzard.CodeRefused, "no"
 	made[3].Started, made[3].Ended, made[3].Round, made[3].Task = start, start.Add(time.Second), 4,
-		"GSETASK:20260304050607:1"
+		"20260304050607:1"
 	made[4].Spec, made[4].Labels, made[4].Info = nil, nil, nil
 	made[5].Agent, made[6].Addr = "", gozzard.HostAddr{}
 	j, tasks := createJob(t, s, newJob(), made)
@@ -296,7 +296,7 @@ func saveTasks(t *testing.T, s RolloutRecord) {
 		x := &tasks[i]
 		x.State, x.Reason, x.Code, x.Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeCommandFailed,
 			fmt.Sprint("exit ", i)
-		x.Round, x.Task, x.Started, x.Ended = 2, "GSETASK:20260304050607:9", start, start.Add(time.Minute)
+		x.Round, x.Task, x.Started, x.Ended = 2, "20260304050607:9", start, start.Add(time.Minute)
 	}
 
 	changed := slices.Clone(tasks[:500])

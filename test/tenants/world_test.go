@@ -253,7 +253,7 @@ func newWorld(t testing.TB, only string) *world {
 	must(w.accounts.Import(t.Context(), apps()))
 	w.book = w.accounts.Book()
 	w.jobs = &countedJobs{Store: w.store}
-	w.runner = waves.New(waves.Options{Store: w.jobs, Plane: w.plane, Rights: w.book.RightsOf,
+	w.runner = waves.New(waves.Options{Store: w.jobs, Plane: w.plane, Door: gsekit.Door, Rights: w.book.RightsOf,
 		Now: func() time.Time { return now }})
 
 	w.enrolled(only, now)

@@ -21,7 +21,7 @@ const (
 	agentE = "agent-six"                            // 0:2001:db8::1, online
 )
 
-const taskID = gozzard.TaskID("GSETASK:20180315180551:1000")
+const taskID = gozzard.TaskID("20180315180551:1000")
 
 func addr(cloud int, ip string) gozzard.HostAddr {
 	return gozzard.HostAddr{Cloud: cloud, IP: netip.MustParseAddr(ip)}

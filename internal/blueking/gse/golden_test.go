@@ -21,7 +21,7 @@ func book(t testing.TB) *auth.Directory {
 		Apps: []auth.App{
 			{Code: "bk_gsekit", Secrets: secret, AssertsUsers: true},
 			{Code: "bk_nodeman", Secrets: secret, AssertsUsers: true},
-			{Code: "bk_cmdb", Secrets: secret, AssertsUsers: true, MissingOpTypeMeansStart: true},
+			{Code: "bk_cmdb", Secrets: secret, AssertsUsers: true, MissingActionMeansStart: true},
 			{Code: "web", Secrets: secret},
 		},
 		Tokens: []auth.Token{{User: "alice", Digest: auth.Hash("token")}},

@@ -359,6 +359,19 @@ func TestSyncPages(t *testing.T) {
 	}
 }
 
+// TestBothFormsOfTaskID: a task is found by its name and by the id without the prefix.
+func TestBothFormsOfTaskID(t *testing.T) {
+	h, plane := newDoor(t)
+	for id := range plane.results {
+		for _, name := range []string{string(id), "GSETASK:" + string(id)} {
+			e := send(t, h, bus+"get_proc_operate_result/", `{`+cred+`,"task_id":"`+name+`"}`)
+			if plane.results[id].Task.Caller.App == "bk_gsekit" && *e.Code != 0 {
+				t.Errorf("%s: %d %s", name, *e.Code, *e.Message)
+			}
+		}
+	}
+}
+
 func TestUnknownTasksLookTheSame(t *testing.T) {
 	h, _ := newDoor(t)
 	var words []string

@@ -6,6 +6,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // The forms of request, kept with the task: a poll has only the task's id, and what it renders depends on the form.
@@ -19,7 +20,7 @@ const (
 )
 
 type taskData struct {
-	TaskID gozzard.TaskID `json:"task_id"`
+	TaskID string `json:"task_id"`
 }
 
 func (s *server) operation(c *blueking.Call, door string, items ...gozzard.Item) *gozzard.Operation {
@@ -36,7 +37,7 @@ func (s *server) submit(ctx context.Context, c *blueking.Call, door string, item
 	if err != nil {
 		return nil, err
 	}
-	return taskData{TaskID: task.ID}, nil
+	return taskData{TaskID: taskname.Of(task.ID)}, nil
 }
 
 // operateV1 is operate_proc: its definition is what was registered, unless one is sent along.

@@ -41,7 +41,7 @@ func unknownOpType(n int64) string {
 // faults.
 func readOpType(item *strictjson.Value, app auth.App) (n int64, action gozzard.Action, ok bool) {
 	v := item.Get("op_type")
-	if !v.Exists() && app.MissingOpTypeMeansStart {
+	if !v.Exists() && app.MissingActionMeansStart {
 		return 0, gozzard.ActionStart, true
 	}
 	before := item.Faults().Len()

@@ -6,6 +6,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // entry is the result of one process on one host. Content is JSON inside a string: clients parse it a second time.
@@ -18,7 +19,7 @@ type entry struct {
 // result polls a task. An unknown id, another app's and nonsense get the same words.
 func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	id := c.Body.Get("task_id")
-	task := gozzard.TaskID(id.Str())
+	task := taskname.Parse(id.Str())
 
 	if err := c.Faults.Err(); err != nil {
 		return nil, err

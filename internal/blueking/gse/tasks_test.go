@@ -75,7 +75,7 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 	}
 	out := map[gozzard.TaskID]record.TaskResults{}
 	add := func(n int, door, app string, attempts ...gozzard.Attempt) {
-		id := gozzard.TaskID(fmt.Sprintf("GSETASK:20190813145456:%d", n))
+		id := gozzard.TaskID(fmt.Sprintf("20190813145456:%d", n))
 		out[id] = record.TaskResults{Task: gozzard.Task{ID: id, Door: door, Caller: gozzard.Caller{App: app}},
 			Attempts: attempts}
 	}

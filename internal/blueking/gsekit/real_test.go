@@ -79,7 +79,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	send.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker, Receive: r.plane.Receive, Log: log})
 	must(err)
 
-	runner := waves.New(waves.Options{Store: store, Plane: r.plane, Log: log,
+	runner := waves.New(waves.Options{Store: store, Plane: r.plane, Door: gsekit.Door, Log: log,
 		Rights: func(gozzard.Caller) *gozzard.Rights { return everybody.Rights }})
 
 	for _, run := range []func(context.Context) error{r.plane.Run, send.hub.Run, runner.Run} {

@@ -18,6 +18,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/topology/index"
 )
@@ -25,7 +26,7 @@ import (
 // The real parts fit the door.
 var _ gsekit.Plane = (*control.Plane)(nil)
 
-const taskID = gozzard.TaskID("GSETASK:20200101000000:7")
+const taskID = gozzard.TaskID("20200101000000:7")
 
 // plane answers from the real index over the topology of testdata; it remembers what it was asked to do.
 type plane struct {
@@ -127,7 +128,7 @@ func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task,
 
 func (p *plane) Await(_ context.Context, _ gozzard.Caller, id gozzard.TaskID,
 	limit time.Duration) (record.TaskResults, error) {
-	p.calls = append(p.calls, fmt.Sprintf("await %s for at most 3s: %v", id, limit > 0 && limit <= 3*time.Second))
+	p.calls = append(p.calls, fmt.Sprintf("await %s for at most 3s: %v", taskname.Of(id), limit > 0 && limit <= 3*time.Second))
 	return record.TaskResults{}, p.err
 }
 

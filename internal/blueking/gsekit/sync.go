@@ -10,8 +10,12 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// doorSync marks the operations by which agents are asked for their processes.
-const doorSync = "gsekit.sync"
+// The record has these names with the operations of this door: those of jobs, and those that ask agents for the state
+// of their processes.
+const (
+	Door     = "gsekit"
+	doorSync = "gsekit.sync"
+)
 
 // flushProcess brings the topology up to date with its source. What is operated next may be something else then, so
 // it takes the right to change definitions of the whole business.

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // taskInfo is one process instance of a job.
@@ -22,8 +24,8 @@ type taskInfo struct {
 	StartTime *string         `json:"start_time"`
 	EndTime   *string         `json:"end_time"`
 	// the operation that carried it, by which the GSE door shows its result
-	PipelineID gozzard.TaskID `json:"pipeline_id"`
-	ExtraData  taskExtra      `json:"extra_data"`
+	PipelineID string    `json:"pipeline_id"`
+	ExtraData  taskExtra `json:"extra_data"`
 }
 
 type taskExtra struct {
@@ -56,7 +58,7 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	info := taskInfo{
 		ID: t.ID, JobID: t.Job, Process: t.Process, Status: t.State, ErrCode: errCode(t), StartTime: c.show(started),
 		EndTime:    c.show(t.Ended),
-		PipelineID: t.Task,
+		PipelineID: taskname.Of(t.Task),
 		ExtraData: taskExtra{
 			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: t.Reason != record.ReasonMissing,
 			Solutions:   l.solutions(t.Reason),
@@ -70,7 +72,8 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	}
 	if reason != record.ReasonNone {
 		info.ExtraData.ErrCode = reasonCode(reason, code)
-		info.ExtraData.FailedReason = l.reason(reason, code, j.Action, t.Message)
+		info.ExtraData.FailedReason = l.reason(reason, code, j.Action,
+			blueking.Sentence(j.Action, code, t.Key.Name, t.Message))
 	}
 
 	return info

@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-const taskID = gozzard.TaskID("GSETASK:20180315180551:1000")
+const taskID = gozzard.TaskID("20180315180551:1000")
 
 func addr(cloud int, ip string) gozzard.HostAddr {
 	return gozzard.HostAddr{Cloud: cloud, IP: netip.MustParseAddr(ip)}
@@ -94,7 +94,7 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 	const start, stop, query = gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionQuery
 
 	task := func(n int, door string, attempts ...gozzard.Attempt) record.TaskResults {
-		return record.TaskResults{Task: gozzard.Task{ID: gozzard.TaskID(fmt.Sprint("GSETASK:20180315180551:", n)),
+		return record.TaskResults{Task: gozzard.Task{ID: gozzard.TaskID(fmt.Sprint("20180315180551:", n)),
 			Caller: gozzard.Caller{App: "esb_test"}, Door: door}, Attempts: attempts}
 	}
 

@@ -8,10 +8,11 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 type taskData struct {
-	TaskID gozzard.TaskID `json:"bk_gse_taskid"`
+	TaskID string `json:"bk_gse_taskid"`
 }
 
 // handler serves one of the operating calls.
@@ -27,7 +28,7 @@ func (s *server) handler(f form) func(ctx context.Context, c *blueking.Call) (an
 		if err != nil {
 			return nil, err
 		}
-		return taskData{TaskID: task.ID}, nil
+		return taskData{TaskID: taskname.Of(task.ID)}, nil
 	}
 }
 

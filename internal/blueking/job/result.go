@@ -11,6 +11,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // result polls a task. An unknown id, another app's, another business's and nonsense get the same words.
@@ -26,7 +27,7 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
-	res, err := s.plane.Results(ctx, c.Caller, gozzard.TaskID(task))
+	res, err := s.plane.Results(ctx, c.Caller, taskname.Parse(task))
 	if err == nil && !ours(&res, biz) || err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
 		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
 	}

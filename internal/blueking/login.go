@@ -1,4 +1,4 @@
-package auth
+package blueking
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
 )
 
 // How a login service is asked.
@@ -18,13 +19,13 @@ const (
 	verifyTimeout  = 5 * time.Second
 	verifyAnswer   = 64 << 10
 	verifyAtOnce   = 16
-	verifyKeep     = time.Minute     // how long a login that has ended there is still one here
-	verifyKeepBad  = 5 * time.Second // how soon a token that was not valid is asked for again
+	verifyKeep     = time.Minute     // a login that ended there stays valid here for at most this time
+	verifyKeepBad  = 5 * time.Second // after this time an invalid token is asked for again
 	maxVerifyCache = 10_000
 )
 
-// LoginService asks a BlueKing login service whose login a bk_token is. Answers are kept for a short time; it is
-// safe for concurrent use.
+// LoginService asks a BlueKing login service whose login a bk_token is. It caches answers for a short time and is safe
+// for concurrent use.
 type LoginService struct {
 	base  *url.URL
 	http  *http.Client
@@ -32,8 +33,8 @@ type LoginService struct {
 	slots chan struct{}
 
 	mu     sync.Mutex
-	known  map[Digest]verified
-	asking map[Digest]*asking
+	known  map[auth.Digest]verified
+	asking map[auth.Digest]*asking
 }
 
 type verified struct {
@@ -41,14 +42,14 @@ type verified struct {
 	until time.Time
 }
 
-// asking is a question under way that others with the same token wait for.
+// asking is a request on its way. Other callers with the same token wait for its answer.
 type asking struct {
 	done chan struct{}
 	user string
 	err  error
 }
 
-// NewLoginService makes one for the address to which ?bk_token=… is added. A nil client is a plain one.
+// NewLoginService makes a LoginService for the address to which ?bk_token=… is added. A nil client means a plain one.
 func NewLoginService(address string, c *http.Client) (*LoginService, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Fragment != "" {
@@ -63,13 +64,15 @@ func NewLoginService(address string, c *http.Client) (*LoginService, error) {
 	// tokens go to one service only
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &LoginService{base: u, http: &own, now: time.Now, slots: make(chan struct{}, verifyAtOnce),
-		known:  map[Digest]verified{},
-		asking: map[Digest]*asking{}}, nil
+		known:  map[auth.Digest]verified{},
+		asking: map[auth.Digest]*asking{}}, nil
 }
 
-// Verify implements TokenVerifier.
+// Verify implements auth.TokenVerifier.
 func (s *LoginService) Verify(ctx context.Context, token string) (string, error) {
-	d := Hash(token)
+	d := auth.Hash(token)
+
+	// Answer from the cache.
 	s.mu.Lock()
 
 	if v, ok := s.known[d]; ok && s.now().Before(v.until) {
@@ -77,6 +80,7 @@ func (s *LoginService) Verify(ctx context.Context, token string) (string, error)
 		return v.user, nil
 	}
 
+	// Join a request for the same token, if there is one.
 	q, others := s.asking[d]
 	if !others {
 		q = &asking{done: make(chan struct{})}
@@ -94,7 +98,7 @@ func (s *LoginService) Verify(ctx context.Context, token string) (string, error)
 		}
 	}
 
-	// Others wait for this answer, so it does not end with the one who happened to ask first.
+	// Ask. Other callers wait for this answer, so it does not end when the first caller goes away.
 	q.user, q.err = s.ask(context.WithoutCancel(ctx), token)
 	s.mu.Lock()
 	delete(s.asking, d)
@@ -109,7 +113,7 @@ func (s *LoginService) Verify(ctx context.Context, token string) (string, error)
 }
 
 // keep remembers an answer. The caller holds mu.
-func (s *LoginService) keep(d Digest, user string) {
+func (s *LoginService) keep(d auth.Digest, user string) {
 	now := s.now()
 
 	if len(s.known) >= maxVerifyCache {
@@ -121,7 +125,7 @@ func (s *LoginService) keep(d Digest, user string) {
 	}
 
 	if len(s.known) >= maxVerifyCache {
-		clear(s.known) // all are asked for again, a few at once
+		clear(s.known) // the limit on requests at a time protects the service
 	}
 
 	v := verified{user: user, until: now.Add(verifyKeep)}
@@ -155,7 +159,7 @@ func (s *LoginService) ask(ctx context.Context, token string) (string, error) {
 
 	req.Header.Set("Accept", "application/json")
 	res, err := s.http.Do(req)
-	if err != nil { // the error has the URL, and so the token
+	if err != nil { // the error contains the URL, and with it the token
 		return "", &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the login service does not answer"}
 	}
 
@@ -183,7 +187,7 @@ func loginName(status int, body []byte) (string, error) {
 		var partial struct {
 			Result *bool `json:"result"`
 		}
-		// data may be anything then
+		// "data" has another form in a refusal
 		if json.Unmarshal(body, &partial) == nil && partial.Result != nil && !*partial.Result {
 			return "", nil
 		}
