@@ -75,7 +75,8 @@ func commandReference(root *cobra.Command) []byte {
 
 ` + generated + `Every command of the program, with its flags. ` + "`gozzard COMMAND --help`" + ` prints the same text.
 
-Shell completion: ` + "`gozzard completion bash`" + ` prints the script for bash. Scripts for zsh, fish and powershell exist too.
+Shell completion: ` + "`gozzard completion bash`" + ` prints the script for bash.
+Scripts for zsh, fish and powershell exist too.
 
 ## Exit codes
 
@@ -240,13 +241,15 @@ func configurationReference(root *cobra.Command) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Configuration reference
 
-` + generated + `Every setting of ` + "`gozzard server`, `gozzard agent`, `gozzard dev` and `gozzard sim`" + `. A setting can be given in three places:
+` + generated + `Every setting of ` + "`gozzard server`, `gozzard agent`, `gozzard dev` and `gozzard sim`" + `.
+A setting can be given in three places:
 
 1. as a flag: ` + "`--agent-listen 127.0.0.1:4230`" + `
 2. in the environment: ` + "`GOZZARD_AGENT_LISTEN=127.0.0.1:4230`" + `
-3. in the YAML file that ` + "`--config FILE`" + ` or ` + "`GOZZARD_CONFIG`" + ` names: ` + "`agent-listen: 127.0.0.1:4230`" + `
+3. in the YAML file of ` + "`--config FILE` or `GOZZARD_CONFIG`: `agent-listen: 127.0.0.1:4230`" + `
 
-A flag wins over the environment. The environment wins over the file. A key of the file that is not a setting is an error.
+A flag wins over the environment. The environment wins over the file.
+A key of the file that is not a setting is an error.
 A setting that can be repeated is a YAML list in the file.
 
 The settings of the policy of a host are in [people-and-rights.md](people-and-rights.md#the-policy-of-a-host).
@@ -258,7 +261,8 @@ The limits are explained in [limits-and-quotas.md](limits-and-quotas.md).
 		if err != nil {
 			panic(err) // the test fails
 		}
-		fmt.Fprintf(&b, "\n## gozzard %s\n\n| flag and key | environment | type | default | meaning |\n|---|---|---|---|---|\n", name)
+		fmt.Fprintf(&b, "\n## gozzard %s\n\n| flag and key | environment | type | default | meaning |\n", name)
+		b.WriteString("|---|---|---|---|---|\n")
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Hidden || f.Name == "help" || f.Name == "config" {
 				return

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard/internal/policy"
+	"github.com/gozzard/gozzard/internal/specjson"
+	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+
+// TestExamples reads the YAML examples of the pages as the program does: definitions, businesses and policies.
+func TestExamples(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	seen := map[string]int{}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+			kind, err := readExample(m[1])
+			seen[kind]++
+			if err != nil {
+				t.Errorf("%s: example of a %s: %v\n%s", filepath.Base(page), kind, err, m[1])
+			}
+		}
+	}
+
+	for _, kind := range []string{"definition", "business", "policy"} {
+		if seen[kind] == 0 {
+			t.Errorf("no page has an example of a %s", kind)
+		}
+	}
+}
+
+// readExample finds out what a YAML text is an example of, and what is wrong with it.
+func readExample(text string) (kind string, err error) {
+	switch {
+	case strings.HasPrefix(text, "biz:"):
+		_, err := topology.Parse([]byte(text))
+		return "business", err
+	case strings.HasPrefix(text, "allow_root:"):
+		_, err := policy.Parse("example", []byte(text))
+		return "policy", err
+	case !strings.HasPrefix(text, "namespace:"):
+		return "part of a document", nil
+	}
+
+	// As gozzard register reads it, then as the server does.
+	o := registerOptions{file: "-"}
+	docs, err := o.documents(strings.NewReader(text))
+	if err != nil {
+		return "definition", err
+	}
+	if len(docs) != 1 {
+		return "definition", errors.New("not one document")
+	}
+	doc, err := strictjson.Parse(docs[0].json)
+	if err != nil {
+		return "definition", err
+	}
+	var faults strictjson.Faults
+	root, err := doc.Root(&faults)
+	if err != nil {
+		return "definition", err
+	}
+	specjson.ReadSpec(root.Get("spec"), specjson.Rules{Strict: true})
+	return "definition", faults.Err()
+}
