@@ -29,7 +29,7 @@ func (o PolicyOptions) hostRules(data string) (*policy.Policy, error) {
 		path = filepath.Join(data, policy.FileName)
 	}
 
-	own, err := host.OwnStanding()
+	own, err := host.OwnPrivileges()
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (o PolicyOptions) hostRules(data string) (*policy.Policy, error) {
 
 // ReleaseKey is the key that the owner of the host has put there. The server has no way to write or to change it.
 func (o PolicyOptions) ReleaseKey(data string) (ed25519.PublicKey, error) {
-	own, err := host.OwnStanding()
+	own, err := host.OwnPrivileges()
 	if err != nil {
 		return nil, err
 	}
