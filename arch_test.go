@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"internal/control":  {".", "internal/fleet", "internal/record", "internal/topology"},
 	"internal/fleet":    {"."},
 	"internal/record":   {".", "internal/fleet", "internal/topology"},
-	"internal/topology": {".", "internal/expression", "internal/yamldoc"},
+	"internal/topology": {".", "internal/expression", "internal/suggest", "internal/yamldoc"},
 	"internal/upgrade":  {".", "internal/release"},
 	"internal/waves":    {".", "internal/record", "internal/topology"},
 
@@ -50,8 +50,8 @@ var mayImport = map[string][]string{
 
 	// Doors.
 	"internal/api": {".", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
-		"internal/record", "internal/specjson", "internal/strictjson", "internal/taskname", "internal/topology",
-		"internal/upgrade"},
+		"internal/record", "internal/specjson", "internal/strictjson", "internal/suggest", "internal/taskname",
+		"internal/topology", "internal/upgrade"},
 	"internal/blueking": {".", "internal/auth", "internal/strictjson"},
 	"internal/blueking/gse": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
 		"internal/specjson", "internal/strictjson", "internal/taskname"},
@@ -79,7 +79,8 @@ var mayImport = map[string][]string{
 	"internal/cron":       {},
 	"internal/expression": {},
 	"internal/specjson":   {".", "internal/cron", "internal/strictjson"},
-	"internal/strictjson": {"."},
+	"internal/strictjson": {".", "internal/suggest"},
+	"internal/suggest":    {},
 	"internal/taskname":   {"."},
 	"internal/yamldoc":    {},
 

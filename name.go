@@ -2,12 +2,36 @@ package gozzard
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
 // MaxNameBytes bounds namespaces, names, label keys and label values.
 const MaxNameBytes = 128
+
+// IsPlainLine reports whether a text shows what it is: it has no control characters, no line separators and nothing that
+// changes the direction of writing.
+func IsPlainLine(s string) bool {
+	for _, r := range s {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// Clip cuts a text to at most n bytes of valid UTF-8, between two characters.
+func Clip(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
 
 // ValidateName checks a namespace or process name: letters and digits of any script, _ - . @ + and inner blanks,
 // beginning with a letter, digit or underscore. Names travel into paths, keys and logs, so everything else is

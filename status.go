@@ -1,6 +1,9 @@
 package gozzard
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // RunState is a wanted or seen state of a process.
 type RunState uint8
@@ -42,6 +45,14 @@ type Status struct {
 	FD           int32
 	Disk         int64
 	Net          int64
+}
+
+// Finite is x, or 0 when x is infinite or not a number: JSON cannot write those.
+func Finite[F float32 | float64](x F) F {
+	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+		return 0
+	}
+	return x
 }
 
 // HostInfo is what an agent says of its host.
