@@ -168,7 +168,7 @@ func (n *node) devAccounts(ctx context.Context, code, secret string) error {
 	if !n.accounts.Known() {
 		return n.accounts.Import(ctx, auth.Config{Apps: []auth.App{app}})
 	}
-	if _, err := n.accounts.Book().CheckApp(auth.Credentials{App: code, Secret: secret}); err == nil {
+	if _, err := n.accounts.Directory().CheckApp(auth.Credentials{App: code, Secret: secret}); err == nil {
 		return nil
 	}
 	return n.accounts.ReplaceApp(ctx, gozzard.Caller{App: "gozzard"}, app)

@@ -62,7 +62,7 @@ func TestFirstAccounts(t *testing.T) {
 		t.Fatalf("%v, the credentials are for everybody or nobody", err)
 	}
 
-	caller, _, err := n.accounts.Book().Check(t.Context(),
+	caller, _, err := n.accounts.Directory().Check(t.Context(),
 		auth.Credentials{App: c.AppCode, Secret: c.Secret, User: c.Username})
 	if err != nil || !caller.Rights.All() {
 		t.Fatalf("the first app is %+v, %v", caller, err)
@@ -80,7 +80,7 @@ func TestFirstAccounts(t *testing.T) {
 	if _, err := os.Stat(path); err == nil {
 		t.Fatal("a second start makes another admin")
 	}
-	if _, err := n.accounts.Book().CheckApp(auth.Credentials{App: c.AppCode, Secret: c.Secret}); err != nil {
+	if _, err := n.accounts.Directory().CheckApp(auth.Credentials{App: c.AppCode, Secret: c.Secret}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -88,7 +88,7 @@ func TestFirstAccounts(t *testing.T) {
 	if err := n.firstAccounts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.accounts.Book().CheckApp(auth.Credentials{App: c.AppCode, Secret: c.Secret}); err == nil {
+	if _, err := n.accounts.Directory().CheckApp(auth.Credentials{App: c.AppCode, Secret: c.Secret}); err == nil {
 		t.Fatal("the lost secret is valid after a reset")
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -107,7 +107,7 @@ func TestOldAppsAreTakenOverOnce(t *testing.T) {
 	}
 
 	n := startNode(t, dir, nil)
-	caller, _, err := n.accounts.Book().Check(t.Context(),
+	caller, _, err := n.accounts.Directory().Check(t.Context(),
 		auth.Credentials{App: "shop", Secret: "three", Token: "token"})
 	if err != nil || caller.User != "alice" || !caller.Rights.All() {
 		t.Fatalf("%+v, %v", caller, err)
@@ -120,7 +120,7 @@ func TestOldAppsAreTakenOverOnce(t *testing.T) {
 	n = startNode(t, dir, nil) // the file is still there
 	defer stopNode(t, n)
 
-	if _, err := n.accounts.Book().CheckApp(auth.Credentials{App: "shop", Secret: "three"}); err == nil {
+	if _, err := n.accounts.Directory().CheckApp(auth.Credentials{App: "shop", Secret: "three"}); err == nil {
 		t.Fatal("an app that was deleted is back")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "credentials.json")); err == nil {

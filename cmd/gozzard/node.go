@@ -148,8 +148,9 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 		return nil, err
 	}
 
-	n.rollouts = waves.New(waves.Options{Store: n.store, Plane: n.plane, Door: gsekit.Door, Rights: n.accounts.Book().RightsOf,
-		Log: cfg.Log})
+	n.rollouts = waves.New(waves.Options{Store: n.store, Plane: n.plane, Door: gsekit.Door,
+		Rights: n.accounts.Directory().RightsOf,
+		Log:    cfg.Log})
 	if n.cmdb, err = cfg.CMDB.open(n.plane.Plane, cfg.Log); err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func (n *node) openDoors(metrics *api.Metrics) error {
 		return err
 	}
 
-	book := n.accounts.Book()
+	book := n.accounts.Directory()
 	log, observe := n.cfg.Log, metrics.ObserveRequest
 	kit := gsekit.Options{Plane: n.plane, Jobs: n.rollouts, Auth: book, Log: log, Observe: observe}
 
