@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/journal"
@@ -353,12 +352,9 @@ func (a *Agent) acked(cmd *gozzard.Command) {
 
 // clip bounds a text that came from elsewhere and keeps it valid.
 func clip(s string) string {
-	if len(s) > maxMessageBytes {
-		s = s[:maxMessageBytes]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return gozzard.Clip(s, maxMessageBytes)
 }
 
 func clipName(s string) string {
-	return strings.ToValidUTF8(s[:min(len(s), gozzard.MaxNameBytes)], "\uFFFD")
+	return gozzard.Clip(s, gozzard.MaxNameBytes)
 }

@@ -50,7 +50,7 @@ func newDesk(t *testing.T, provider *auth.Provider) *desk {
 	}
 
 	return &desk{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(),
-		Authenticate: blueking.ByHeaders(acc.Book()), Challenge: blueking.AuthorizationHeader, Accounts: acc,
+		Authenticate: blueking.ByHeaders(acc.Directory()), Challenge: blueking.AuthorizationHeader, Accounts: acc,
 		Provider: provider})}
 }
 

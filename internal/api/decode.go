@@ -13,6 +13,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/suggest"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -96,7 +97,7 @@ func readQuery(r *http.Request, known ...string) (*query, error) {
 	q := &query{values: values, faults: new(strictjson.Faults)}
 	for name := range values {
 		if !slices.Contains(known, name) {
-			q.faults.Add(strings.ToValidUTF8(name, "\uFFFD"), "%s", strictjson.Unknown(name, known))
+			q.faults.Add(strings.ToValidUTF8(name, "\uFFFD"), "%s", suggest.Unknown(name, known))
 		}
 	}
 	return q, nil
@@ -167,12 +168,7 @@ func (q *query) each(name string, f func(s string) string) {
 	}
 }
 
-const maxQuoted = 64
-
 // clip shortens what a caller sent to what a message can bear.
 func clip(s string) string {
-	if len(s) <= maxQuoted {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
+	return strings.ToValidUTF8(strictjson.Clip(s), "\uFFFD")
 }

@@ -119,7 +119,7 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 		f.Fatal(err)
 	}
 
-	return api.New(api.Options{Plane: stillPlane{s.plane}, Authenticate: blueking.ByHeaders(accounts.Book()),
+	return api.New(api.Options{Plane: stillPlane{s.plane}, Authenticate: blueking.ByHeaders(accounts.Directory()),
 		Challenge: blueking.AuthorizationHeader, Accounts: accounts, Enrol: desk, Audit: keep, Releases: releases})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/suggest"
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
@@ -137,7 +138,7 @@ func readAction(root *strictjson.Value) gozzard.Action {
 		}
 	}
 
-	if near := strictjson.Nearest(word, actions); near != "" {
+	if near := suggest.Nearest(word, actions); near != "" {
 		v.Fault("%q is not an action, did you mean %q?", clip(word), near)
 	} else {
 		v.Fault("%q is not an action, known are %s", clip(word), strings.Join(actions, ", "))

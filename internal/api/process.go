@@ -148,18 +148,10 @@ func renderProcess(r *fleet.Row) processBody {
 		Wanted: s.Wanted.String(), State: s.State.String(),
 		Hosted: s.Hosted, Stale: r.Stale, PID: s.PID, Version: s.Version, Message: s.Message,
 		RegisteredAt: s.RegisteredAt, StartedAt: s.StartedAt,
-		ReportedAt: s.ReportedAt, CPU: finite(s.CPU), Mem: finite(s.Mem), FD: s.FD, Disk: s.Disk, Net: s.Net,
+		ReportedAt: s.ReportedAt, CPU: gozzard.Finite(s.CPU), Mem: gozzard.Finite(s.Mem), FD: s.FD, Disk: s.Disk, Net: s.Net,
 	}
 	if r.Addr.IP.IsValid() {
 		b.IP = r.Addr.IP.String()
 	}
 	return b
-}
-
-// finite keeps what an agent says encodable: JSON has no word for infinity.
-func finite(x float32) float32 {
-	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-		return 0
-	}
-	return x
 }

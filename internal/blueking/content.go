@@ -3,7 +3,6 @@ package blueking
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"strconv"
 	"time"
 
@@ -86,7 +85,7 @@ func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
 
 	if d.PID > 1 {
 		in.PID, in.Cmdline, in.Stat, in.ThreadCount, in.ElapsedTime = d.PID, d.Cmdline, d.Stat, d.Threads, d.Elapsed
-		in.CPUUsage, in.CPUUsageAve, in.PhyMemUsage, in.UsePhyMem = Finite(d.CPU), Finite(d.CPUAvg), Finite(d.Mem),
+		in.CPUUsage, in.CPUUsageAve, in.PhyMemUsage, in.UsePhyMem = gozzard.Finite(d.CPU), gozzard.Finite(d.CPUAvg), gozzard.Finite(d.Mem),
 			d.MemKB
 		in.UTime, in.STime = strconv.FormatInt(d.UTime, 10), strconv.FormatInt(d.STime, 10)
 		if d.StartedAt > 0 {
@@ -106,14 +105,6 @@ func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
 
 	c.Process[0] = QueryProcess{ProcName: procName, Instance: [1]QueryInstance{in}}
 	return c
-}
-
-// Finite keeps numbers of agents out of answers that JSON cannot say.
-func Finite(x float64) float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return 0
-	}
-	return x
 }
 
 // EncodeContent gives the JSON of a content.

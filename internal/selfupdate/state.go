@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
@@ -154,7 +155,7 @@ func (s *State) write(dir string, before []byte) error {
 
 func clip(s string) string {
 	if len(s) > maxReason {
-		return s[:maxReason] + "…"
+		return gozzard.Clip(s, maxReason) + "…"
 	}
 	return s
 }

@@ -120,7 +120,7 @@ func (s *Server) givenApp(imported func(auth.Config) error, replaced func(auth.A
 	if !s.accounts.Known() {
 		return imported(auth.Config{Apps: []auth.App{app}})
 	}
-	if _, err := s.accounts.Book().CheckApp(auth.Credentials{App: code, Secret: secret}); err == nil {
+	if _, err := s.accounts.Directory().CheckApp(auth.Credentials{App: code, Secret: secret}); err == nil {
 		return nil
 	}
 	return replaced(app)

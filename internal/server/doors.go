@@ -25,7 +25,7 @@ func (s *Server) openDoors(context.Context) error {
 		return err
 	}
 
-	book, log, observe := s.accounts.Book(), s.options.Log, s.metrics.ObserveRequest
+	book, log, observe := s.accounts.Directory(), s.options.Log, s.metrics.ObserveRequest
 	native := api.Options{
 		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader,
 		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Log: log,

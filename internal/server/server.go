@@ -218,7 +218,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 }
 
 func (s *Server) openJobs(context.Context) error {
-	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Rights: s.accounts.Book().RightsOf,
+	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Rights: s.accounts.Directory().RightsOf,
 		Log: s.options.Log, Now: s.options.Now})
 	return nil
 }

@@ -368,7 +368,7 @@ func (v *Value) OptBool(def bool) bool {
 
 const clipBytes = 64
 
-// clip shortens what a caller sent to what a message can bear.
+// Clip shortens what a caller sent so that it fits into a message.
 func Clip(s string) string {
 	if len(s) <= clipBytes {
 		return s
@@ -380,5 +380,5 @@ func Clip(s string) string {
 	return s[:cut] + "…"
 }
 
-// quote is clip with quotes and without raw control characters.
+// Quote is Clip with quotes and without raw control characters.
 func Quote(s string) string { return strconv.Quote(Clip(s)) }

@@ -195,7 +195,7 @@ func (a *actor) handle(e event) {
 	case eventRestored:
 		a.restoring = true
 		if _, err := a.look(); err != nil {
-			a.message = clip(err.Error(), maxStatusBytes)
+			a.message = gozzard.Clip(err.Error(), maxStatusBytes)
 		}
 		a.restoring = false
 		a.publish(true)

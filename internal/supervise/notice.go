@@ -7,7 +7,7 @@ func (a *actor) announce(e gozzard.Event) {
 	if a.s.event == nil {
 		return
 	}
-	e.Key, e.At, e.Message = a.key, a.s.now().UnixMilli(), clip(e.Message, maxStatusBytes)
+	e.Key, e.At, e.Message = a.key, a.s.now().UnixMilli(), gozzard.Clip(e.Message, maxStatusBytes)
 	if a.holding {
 		a.held = append(a.held, e)
 		return
@@ -73,7 +73,7 @@ func (a *actor) restarted(out gozzard.Outcome, why string) {
 		a.announce(gozzard.Event{Kind: gozzard.EventRestarted, PID: a.proc.PID,
 			Message: restartText(name, why, "")})
 	default:
-		a.message = clip(out.Message, maxStatusBytes)
+		a.message = gozzard.Clip(out.Message, maxStatusBytes)
 		a.announce(gozzard.Event{Kind: gozzard.EventRestartFailed, Message: restartText(name, why, out.Message)})
 		if !a.running() {
 			a.countDown(0, out.Message)

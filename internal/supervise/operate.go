@@ -116,7 +116,7 @@ func (a *actor) perform(ctx context.Context, op Op) gozzard.Outcome {
 		return ok() // the flag is all of it; a pull-up follows by itself
 	case gozzard.ActionRegister, gozzard.ActionUpdate:
 		if _, err := a.look(); err != nil { // registered all the same; the regular pass looks again
-			a.message = clip(err.Error(), maxStatusBytes)
+			a.message = gozzard.Clip(err.Error(), maxStatusBytes)
 		}
 		return ok()
 	}
@@ -131,10 +131,10 @@ func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 			a.message = ""
 		}
 		if startsProcess(action) && a.ended != nil && mayEnd(a.spec.Policy) {
-			a.message = clip(out.Message, maxStatusBytes)
+			a.message = gozzard.Clip(out.Message, maxStatusBytes)
 		}
 	case gozzard.CodeCommandFailed, gozzard.CodeCheckFailed:
-		a.message = clip(out.Message, maxStatusBytes)
+		a.message = gozzard.Clip(out.Message, maxStatusBytes)
 		if !a.running() && startsProcess(action) {
 			a.countDown(0, out.Message)
 		}

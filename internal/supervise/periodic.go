@@ -100,6 +100,6 @@ func (a *actor) runPlanned(ctx context.Context) {
 		return
 	}
 
-	a.message = clip(out.Message, maxStatusBytes)
+	a.message = gozzard.Clip(out.Message, maxStatusBytes)
 	a.publish(false)
 }

@@ -213,7 +213,7 @@ func (a *actor) countDown(up time.Duration, why string) {
 	a.pullAt = time.Now().Add(delay)
 
 	if delay > 0 {
-		a.message = clip(crashLoop(a.downs, delay, why), maxStatusBytes)
+		a.message = gozzard.Clip(crashLoop(a.downs, delay, why), maxStatusBytes)
 	}
 
 	a.log.Info("process is down, pulling it up", "downs", a.downs, "in", delay, "why", why)

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gozzard/gozzard"
 )
@@ -144,7 +143,7 @@ func statusText(message string, n notes) string {
 			message += "; " + note
 		}
 	}
-	return clip(message, maxStatusBytes)
+	return gozzard.Clip(message, maxStatusBytes)
 }
 
 // restartText says what came of a restart that no operation asked for. why is what was wrong before.
@@ -170,7 +169,7 @@ func overText(limit int, used, allowed float64, samples int) string {
 
 func poolText(g gozzard.Group, resource string, sum, limit float64) string {
 	return fmt.Sprintf("the processes of pool %s in %s use %s %% %s of its limit of %s %% in %d samples in a row, and this one was chosen",
-		clip(g.ID, maxVersionBytes), g.Namespace, amount(sum), resource, amount(limit), gozzard.DefaultLimitSamples)
+		gozzard.Clip(g.ID, maxVersionBytes), g.Namespace, amount(sum), resource, amount(limit), gozzard.DefaultLimitSamples)
 }
 
 // amount writes percents with one digit and whole numbers as they are.
@@ -231,17 +230,5 @@ func nextRunText(t time.Time) string { return "next run " + clock(t) }
 // versionText is the first line that a version command printed, made fit for a status.
 func versionText(output string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(output, "")), "\n")
-	return clip(strings.TrimSpace(line), maxVersionBytes)
-}
-
-// clip cuts valid UTF-8 to at most n bytes without cutting a character.
-func clip(s string, n int) string {
-	s = strings.ToValidUTF8(s, "�")
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return gozzard.Clip(strings.TrimSpace(line), maxVersionBytes)
 }

@@ -83,21 +83,10 @@ func checkLine(s string, most int) string {
 		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(s), most)
 	case !utf8.ValidString(s):
 		return "is not valid UTF-8"
-	case !plain(s):
+	case !gozzard.IsPlainLine(s):
 		return fmt.Sprintf("%+.80q has control or direction characters", s)
 	}
 	return ""
-}
-
-// plain reports whether a text shows what it is: no control characters, no line separators, nothing that changes
-// the direction of writing.
-func plain(s string) bool {
-	for _, r := range s {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
-			return false
-		}
-	}
-	return true
 }
 
 func checkNumber(n, most int) string {

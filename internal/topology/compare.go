@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gozzard/gozzard"
 )
 
 // Compare tells what must be recorded to get from one state of a business to another, and in words what that means.
@@ -149,7 +151,7 @@ func (f *fields) list(key string, was, is []int) {
 
 // quote shows a text in quotes where it would not be clear otherwise.
 func quote(s string) string {
-	if s == "" || strings.Contains(s, "->") || strings.TrimSpace(s) != s || !plain(s) {
+	if s == "" || strings.Contains(s, "->") || strings.TrimSpace(s) != s || !gozzard.IsPlainLine(s) {
 		return strconv.Quote(s)
 	}
 	return s

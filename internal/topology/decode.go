@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/suggest"
 	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
@@ -38,7 +39,7 @@ func (d *decoder) mapping(n *yamldoc.Node, path string, known []string,
 			at += "."
 		}
 		if !slices.Contains(known, v.Key) {
-			d.fault(v, at+shown(v.Key), "%s", unknown(v.Key, known))
+			d.fault(v, at+shown(v.Key), "%s", suggest.Unknown(v.Key, known))
 			continue
 		}
 		take(v.Key, v, at+v.Key)

@@ -193,7 +193,7 @@ func (w *writer) scalar(s string) {
 			w.WriteString(`\n`)
 		case r == '\t':
 			w.WriteString(`\t`)
-		case r == '\ufeff' || !plain(string(r)): // all of these have at most 16 bits
+		case r == '\ufeff' || !gozzard.IsPlainLine(string(r)): // all of these have at most 16 bits
 			w.WriteString(`\u`)
 			for shift := 12; shift >= 0; shift -= 4 {
 				w.WriteByte(hex[r>>shift&0xf])

@@ -251,7 +251,7 @@ func newWorld(t testing.TB, only string) *world {
 	w.accounts, err = auth.Open(t.Context(), w.store, auth.Options{})
 	must(err)
 	must(w.accounts.Import(t.Context(), apps()))
-	w.book = w.accounts.Book()
+	w.book = w.accounts.Directory()
 	w.jobs = &countedJobs{Store: w.store}
 	w.runner = waves.New(waves.Options{Store: w.jobs, Plane: w.plane, Door: gsekit.Door, Rights: w.book.RightsOf,
 		Now: func() time.Time { return now }})

@@ -160,7 +160,7 @@ func runState(s gozzard.RunState) int {
 }
 
 // shortest widens a float32 without the digits that the widening makes up: four places are more than is measured.
-func shortest(x float32) float64 { return math.Round(blueking.Finite(float64(x))*1e4) / 1e4 }
+func shortest(x float32) float64 { return math.Round(gozzard.Finite(float64(x))*1e4) / 1e4 }
 
 // sync pages through a namespace. The namespace is only looked for, so any text is allowed and none is a pattern.
 func (s *server) sync(_ context.Context, c *blueking.Call) (any, error) {

@@ -282,23 +282,10 @@ func (l language) show(v *strictjson.Value) string {
 	}
 
 	if v.IsString() {
-		return strconv.Quote(clip(v.Text()))
+		return strconv.Quote(strictjson.Clip(v.Text()))
 	}
 
-	return clip(v.Text())
-}
-
-// clip shortens what a caller sent to what a message can bear.
-func clip(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return strictjson.Clip(v.Text())
 }
 
 // asciiJSON is a text as JSON without characters beyond ASCII.

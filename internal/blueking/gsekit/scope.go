@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/expression"
+	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -163,9 +164,9 @@ func expressionFault(name string, err error) string {
 	rest := []rune(e.Text)
 	rest = rest[min(max(e.Pos, 0), len(rest)):]
 	if len(rest) > 0 && rest[0] == '[' && !slices.Contains(rest, ']') {
-		return fmt.Sprintf("表达式语法错误，缺少匹配的 ]: %s 第 %d 个字符: %s", name, e.Pos+1, clip(string(rest)))
+		return fmt.Sprintf("表达式语法错误，缺少匹配的 ]: %s 第 %d 个字符: %s", name, e.Pos+1, strictjson.Clip(string(rest)))
 	}
-	return fmt.Sprintf("表达式语法错误: %s 第 %d 个字符: %s: %s", name, e.Pos+1, e.Reason, clip(string(rest)))
+	return fmt.Sprintf("表达式语法错误: %s 第 %d 个字符: %s: %s", name, e.Pos+1, e.Reason, strictjson.Clip(string(rest)))
 }
 
 // narrow adds the filters that every call on processes takes beside its scope.
