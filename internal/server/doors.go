@@ -59,7 +59,7 @@ func doors(native api.Options, j job.Options, kit gsekit.Options, g gse.Options)
 	}
 }
 
-// Routes is the table of all routes that a server serves, by path and method.
+// Routes is the table of all routes that a server serves, door by door.
 func Routes() ([]Route, error) {
 	nobody, err := auth.New(auth.Config{})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/gozzard/gozzard/internal/api"
@@ -67,9 +66,15 @@ type router []door
 // never receive.
 func newRouter(doors ...door) (router, error) {
 	rt := router(doors)
-	owners := map[string]string{}
+	owners, known := map[string]string{}, map[string]bool{}
 	for _, r := range rt.routes() {
 		path := parameter.ReplaceAllString(r.Path, "{}")
+		call := r.Method + " " + path
+		if known[call] && owners[path] == r.Door {
+			return nil, fmt.Errorf("cannot serve %s %s: it is in the table twice", r.Method, r.Path)
+		}
+		known[call] = true
+
 		if owner := cmp.Or(owners[path], r.Door); owner != r.Door {
 			return nil, fmt.Errorf("cannot serve %s %s: both %s and %s own its path", r.Method, r.Path, owner, r.Door)
 		}
@@ -96,14 +101,11 @@ func (rt router) find(r *http.Request) *door {
 	return &rt[len(rt)-1]
 }
 
-// routes are all routes by path and method.
+// routes are all routes, door by door.
 func (rt router) routes() (all []Route) {
 	for _, d := range rt {
 		all = append(all, d.routes...)
 	}
-	slices.SortFunc(all, func(a, b Route) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
-	})
 	return all
 }
 
