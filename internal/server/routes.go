@@ -17,7 +17,8 @@ type Route struct {
 	Method string
 	Path   string // a part in braces is a parameter
 	Door   string
-	Open   bool // no credentials are needed, at least from this machine
+	Name   string // under which metrics count its requests
+	Open   bool   // no credentials are needed, at least from this machine
 }
 
 // door is a family of routes.
@@ -36,7 +37,7 @@ func nativeDoor(h http.Handler) door {
 	d := door{name: api.Door, handler: h}
 	fixed := map[string]bool{}
 	for _, r := range api.Routes() {
-		d.routes = append(d.routes, Route{Method: r.Method, Path: r.Path, Door: d.name, Open: r.Open})
+		d.routes = append(d.routes, Route{Method: r.Method, Path: r.Path, Door: d.name, Name: r.Path, Open: r.Open})
 		if !strings.HasPrefix(r.Path, nativePrefix) {
 			fixed[r.Path] = true
 		}
@@ -52,7 +53,7 @@ func nativeDoor(h http.Handler) door {
 func bluekingDoor(name string, h *blueking.Handler) door {
 	d := door{name: name, handler: h, owns: h.Owns}
 	for _, s := range h.Served() {
-		d.routes = append(d.routes, Route{Method: s.Method, Path: s.Path, Door: name})
+		d.routes = append(d.routes, Route{Method: s.Method, Path: s.Path, Door: name, Name: s.Name})
 	}
 	return d
 }
