@@ -92,7 +92,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 
 // Run serves until ctx ends or a part fails. It stops all parts and closes the server before it returns.
 func (s *Server) Run(ctx context.Context) error {
-	s.options.Log.Info("server started", "url", s.URL(), "agents", s.fabric.Addr(), "data", s.options.Data,
+	s.options.Log.Info("server started", "url", s.URL(), "agents", s.AgentAddr(), "data", s.options.Data,
 		"version", s.options.Version)
 	return s.run(ctx)
 }
