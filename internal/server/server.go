@@ -160,6 +160,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 type Parts struct {
 	Store    *sqlstore.Store
 	Plane    *Plane
+	Fleet    *fleet.Index
 	Jobs     *waves.Runner
 	Upgrades *upgrade.Runner
 	Registry *enrol.Registry
@@ -167,7 +168,8 @@ type Parts struct {
 
 // Parts gives the parts of a server to tests that compare what was answered with what was recorded.
 func (s *Server) Parts() Parts {
-	return Parts{Store: s.store, Plane: s.plane, Jobs: s.jobs, Upgrades: s.upgrades, Registry: s.trust.registry}
+	return Parts{Store: s.store, Plane: s.plane, Fleet: s.fleet, Jobs: s.jobs, Upgrades: s.upgrades,
+		Registry: s.trust.registry}
 }
 
 func (s *Server) openSecrets(context.Context) (err error) {
