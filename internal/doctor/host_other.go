@@ -8,9 +8,10 @@ import (
 	"github.com/gozzard/gozzard/internal/host"
 )
 
-// examine looks at this host.
+// examine checks this host.
 func examine(_ string, own host.Privileges) []Finding {
 	return []Finding{{Warn, "mode", "user, as " + own.Account + ": commands run as this account only"},
 		{Warn, "system",
-			runtime.GOOS + " has no cgroups and no pidfd: processes are found by pid file only, exits are noticed by looking, usage is not measured"}}
+			runtime.GOOS + " has no cgroups and no pidfd: processes are found by pid file only, the agent polls for exits, " +
+				"usage is not measured"}}
 }
