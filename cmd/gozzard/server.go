@@ -70,7 +70,7 @@ With --backup-to and --backup-recipient the server makes encrypted backups by it
 	f.DurationVar(&o.Keep, "keep-results", 24*time.Hour, "how long results of tasks are kept at least")
 	f.DurationVar(&o.Checkpoint, "audit-checkpoint", time.Hour,
 		"how often the newest row of the audit is signed into audit.checkpoints and the log; 0 is never")
-	f.BoolVar(&printRoutes, "print-routes", false, "print every route as METHOD PATH DOOR and end, for tests and audits")
+	f.BoolVar(&printRoutes, "print-routes", false, "print every route as METHOD PATH DOOR NAME and exit, for tests and audits")
 	_ = f.MarkHidden("print-routes") // it exists
 	registerLogin(f, &o.Login)
 	registerTrust(f, &o.Trust)
@@ -89,7 +89,7 @@ func writeRoutes(w io.Writer) error {
 		return err
 	}
 	for _, r := range routes {
-		if err := written(fmt.Fprintf(w, "%s %s %s\n", r.Method, r.Path, r.Door)); err != nil {
+		if err := written(fmt.Fprintf(w, "%s %s %s %s\n", r.Method, r.Path, r.Door, r.Name)); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,8 @@ func (o PolicyOptions) ReleaseKey(data string) (ed25519.PublicKey, error) {
 		return nil, err
 	}
 	if own.Mode == gozzard.ModeCap && own.UID != 0 { // an account that can replace the program could become root
-		return nil, fmt.Errorf("%w: in mode cap only root may write the agent's program, so root replaces it and sends SIGUSR2", ErrNoReleaseKey)
+		return nil, fmt.Errorf("%w: in mode cap only root may write the agent's program, so root replaces it and "+
+			"sends SIGUSR2", ErrNoReleaseKey)
 	}
 
 	p, err := o.hostRules(data)

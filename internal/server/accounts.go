@@ -16,7 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// LoginOptions say which other services prove who a person is, and whether the first app is made again.
+// LoginOptions name the services that people log in with, and say whether the first app is made again.
 type LoginOptions struct {
 	LoginURL string // URL of BlueKing's login service; "": none
 	Issuer   string // URL of the OpenID Connect provider; "": none

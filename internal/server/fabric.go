@@ -63,7 +63,8 @@ func (s *Server) openFabric(context.Context) (err error) {
 	}
 	s.onClose("cannot close the fabric", func() error { s.fabric.Close(); return nil })
 
-	if s.trust.registry != nil { // the fabric asks the registry whom to admit, the registry has the fabric cut members
+	// The two need each other: the fabric asks the registry which agents to accept, and the registry cuts connections.
+	if s.trust.registry != nil {
 		s.trust.registry.OnCut(s.fabric.Cut)
 	}
 	return nil

@@ -270,7 +270,8 @@ func TestTE8ServerUpdate(t *testing.T) {
 
 	f.must("release", "publish", key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil))
 	put(t, f.hosts[0].config, []byte("update-trial: 2s\n"), 0o600)
-	stopped(f.roll(ft.BrokenVersion, "--host", "127.0.0.1"), "rolled back: the server did not welcome it within 2s")
+	stopped(f.roll(ft.BrokenVersion, "--host", "127.0.0.1"),
+		"rolled back: the server did not accept its connection within 2s")
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
 
 	if b, err := os.ReadFile(filepath.Join(f.hosts[0].state, "acts.log")); err != nil ||
