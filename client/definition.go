@@ -35,9 +35,9 @@ type RegisterRequest struct {
 // defaults; 0 means 0.
 type Spec struct {
 	Identity gozzard.Identity `json:"identity"`
-	Control  gozzard.Control  `json:"control"`
-	Resource gozzard.Resource `json:"resource"`
-	Policy   Policy           `json:"monitor_policy"`
+	Control  gozzard.Control  `json:"control,omitzero"`
+	Resource gozzard.Resource `json:"resource,omitzero"`
+	Policy   Policy           `json:"monitor_policy,omitzero"`
 }
 
 // Policy says how the agent supervises a process.

@@ -40,8 +40,8 @@ type UserTokenList struct {
 
 // NewUserToken is the body of POST /api/v1/users/{name}/tokens.
 type NewUserToken struct {
-	Note string `json:"note"`
-	Days int    `json:"days"` // how long it is valid; 90 when missing
+	Note string `json:"note,omitempty"`
+	Days *int   `json:"days,omitempty"` // how long it is valid; 90 when missing
 }
 
 // WhoAmI answers how the server knows the caller.
@@ -66,7 +66,7 @@ func (c *Client) UserTokens(ctx context.Context, name string) (list UserTokenLis
 
 // CreateUserToken makes a token of a user.
 func (c *Client) CreateUserToken(ctx context.Context, name, note string, days int) (t UserToken, err error) {
-	return t, c.write(ctx, http.MethodPost, userPath(name)+"/tokens", NewUserToken{note, days}, &t)
+	return t, c.write(ctx, http.MethodPost, userPath(name)+"/tokens", NewUserToken{note, &days}, &t)
 }
 
 // RevokeUserToken revokes a token of a user.

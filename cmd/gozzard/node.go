@@ -138,11 +138,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 	}
 
 	late.hub = n.hub
-	metrics.Watch(index, func() api.FabricCounts {
-		c := n.hub.Stats()
-		return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped,
-			Malformed: c.Malformed, Newer: c.Newer, Flooded: c.Flooded}
-	})
+	metrics.Watch(index, n.hub.Stats)
 
 	if n.accounts, err = cfg.Login.openAccounts(ctx, n.store, metrics.ReportRefused); err != nil {
 		return nil, err

@@ -153,7 +153,7 @@ func newServer(t testing.TB) *server {
 	}
 
 	m := api.NewMetrics()
-	m.Watch(p.Index, func() api.FabricCounts { return api.FabricCounts{Sent: 5} })
+	m.Watch(p.Index, func() gozzard.FabricCounts { return gozzard.FabricCounts{Sent: 5} })
 	return &server{plane: p, metrics: m, handler: api.New(api.Options{Plane: p,
 		Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Metrics: m})}
 }
@@ -294,7 +294,7 @@ func TestMetrics(t *testing.T) {
 		`gozzard_store_seconds_count{call="accept"} 1`,
 	} {
 		if !strings.Contains(r.body, want) {
-			t.Errorf("metrics lack %s", want)
+			t.Errorf("metrics do not have %s", want)
 		}
 	}
 

@@ -95,8 +95,11 @@ func (r *recorder) transcript() string {
 		if e.status >= 400 {
 			body = sentence.ReplaceAllString(body, `"$1":"(sentence)"`)
 		}
-		if e.route == "/metrics" {
+		switch e.route {
+		case "/metrics":
 			body = "(figures)\n"
+		case "/api/v1/openapi.json":
+			body = "(docs/openapi.json)\n"
 		}
 		fmt.Fprintf(&b, "> %s %s\n< %d %s\n%s\n", e.method, drawnPath.ReplaceAllString(e.path, "$1(drawn)"),
 			e.status, e.kind, body)

@@ -127,20 +127,9 @@ type Fleet interface {
 	Dropped() uint64
 }
 
-// FabricCounts is what went through the fabric since the start.
-type FabricCounts struct {
-	Sent      uint64 // commands handed over
-	Results   uint64 // reports that came in, read or not
-	Statuses  uint64
-	Dropped   uint64 // thrown away because too much was waiting
-	Malformed uint64
-	Newer     uint64 // of a newer protocol
-	Flooded   uint64 // thrown away because their agent sends too much
-}
-
 // Watch adds the sizes of the fleet and the counts of the fabric, both read when metrics are. It is called once;
 // fabric may be nil.
-func (m *Metrics) Watch(fleet Fleet, fabric func() FabricCounts) {
+func (m *Metrics) Watch(fleet Fleet, fabric func() gozzard.FabricCounts) {
 	m.registry.MustRegister(&fleetCollector{
 		fleet: fleet, fabric: fabric,
 		agents: prometheus.NewDesc("gozzard_agents", "Agents by whether they are online.", []string{"online"}, nil),
@@ -156,7 +145,7 @@ func (m *Metrics) Watch(fleet Fleet, fabric func() FabricCounts) {
 // fleetCollector reads sizes and counts when asked.
 type fleetCollector struct {
 	fleet                        Fleet
-	fabric                       func() FabricCounts
+	fabric                       func() gozzard.FabricCounts
 	agents, rows, left, messages *prometheus.Desc
 }
 

@@ -172,7 +172,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 		"offline word":         {`{` + ok + `,"when_offline":"later"}`, "when_offline"},
 		"wait without offline": {`{` + ok + `,"wait_seconds":5}`, "wait_seconds"},
 		"definition for patterns": {`{"action":"start","names":["w*"],` + host +
-			`,"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`, "spec: needs a namespace"},
+			`,"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`, "spec: is only allowed with a namespace"},
 		"definition without name": {`{` + ok + `,"spec":{"identity":{"setup_path":"/x"}}}`,
 			"spec.identity.proc_name: required"},
 		"relative path": {`{` + ok + `,"spec":{"identity":{"proc_name":"x","setup_path":"opt"}}}`,

@@ -353,7 +353,7 @@ func TestProcessesOfABusiness(t *testing.T) {
 		"set=5":                                  "!biz",
 		"biz=0":                                  "!biz",
 		"biz=2&env=4":                            "!env",
-		"biz=2&set=fr*":                          "!patterns go into the expression",
+		"biz=2&set=fr*":                          "!use the expression for patterns",
 		"biz=2&namespace=shop":                   "!namespace",
 		"biz=2&name=..%2Fx":                      "!name",
 		"biz=2&host=0:10.0.0.1&host=3:10.0.0.1":  "!one cloud",
@@ -361,7 +361,7 @@ func TestProcessesOfABusiness(t *testing.T) {
 		"biz=2&expression=" + esc(`*.*.*`):       "!five fields",
 		"biz=2&expression=" + esc(`a.b.c.d.e.f`): "!has 6",
 		"biz=2&expression=" + esc(`*.[a.*.[b.*`): `!field 2 (module) "[a"`,
-		"biz=2&name=m*&expression=" + esc(`*.*.*.x.*`): "!give one",
+		"biz=2&name=m*&expression=" + esc(`*.*.*.x.*`): "!give only one",
 		"biz=2&name=1-3&name=m*":                       "!together with a pattern",
 	} {
 		t.Run(query, func(t *testing.T) {

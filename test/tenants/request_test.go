@@ -84,7 +84,7 @@ type route struct {
 func newMaker(w *world, seed uint64) *maker {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 5))}
 	for _, r := range api.Routes() {
-		m.routes = append(m.routes, route{r.Method, r.Path, "api", r.Open})
+		m.routes = append(m.routes, route{r.Method, r.Path, "api", r.Open()})
 	}
 	for i, d := range w.doors {
 		for _, s := range d.Served() {
