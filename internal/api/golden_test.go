@@ -23,6 +23,7 @@ var update = flag.Bool("update", false, "write the answers of the API, and the d
 type exchange struct {
 	method string
 	path   string // as sent, with its query
+	sent   string // the body of the request
 	route  string // the pattern of the route that answered, "" for none
 	status int
 	kind   string // Content-Type
@@ -60,7 +61,7 @@ func (r *recorder) send(method, path, body string, edits ...func(*http.Request))
 
 	_, pattern := r.routes.Handler(req)
 	_, route, _ := strings.Cut(pattern, " ")
-	r.exchanges = append(r.exchanges, exchange{method: method, path: path, route: route, status: w.Code,
+	r.exchanges = append(r.exchanges, exchange{method: method, path: path, sent: body, route: route, status: w.Code,
 		kind: w.Header().Get("Content-Type"), body: w.Body.String()})
 
 	return w
@@ -107,8 +108,10 @@ func (r *recorder) transcript() string {
 	return b.String()
 }
 
-// TestGoldenAnswers compares the answers of every route with the recorded ones, byte by byte.
+// TestGoldenAnswers compares the answers of every route with the recorded ones, byte by byte, and with the schemas of
+// the OpenAPI document, which their requests must match too.
 func TestGoldenAnswers(t *testing.T) {
+	doc := parseOpenAPI(t)
 	answered := make(map[string]bool)
 	for name, play := range scenarios() {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +120,12 @@ func TestGoldenAnswers(t *testing.T) {
 
 			for _, e := range r.exchanges {
 				answered[e.method+" "+e.route] = answered[e.method+" "+e.route] || e.status < 400
+				if e.route == "" {
+					continue
+				}
+				if text := checkAnswer(doc, e) + checkRequest(doc, e); text != "" {
+					t.Errorf("%s %s: %s", e.method, e.path, text)
+				}
 			}
 
 			compareFile(t, filepath.Join("testdata", "golden", name+".txt"), r.transcript())

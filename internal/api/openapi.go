@@ -46,12 +46,14 @@ func OpenAPI(header string) []byte {
 
 	// Add what they refer to. The events of a stream are in no body, but readers need their schema.
 	schemas.Of(reflect.TypeFor[client.Event]())
-	doc.Components = openapi.Components{Schemas: schemas.Named, SecuritySchemes: map[string]openapi.SecurityScheme{
+	doc.Components.Responses = errorResponses(schemas)
+	doc.Components.SecuritySchemes = map[string]openapi.SecurityScheme{
 		securityApp: {Type: "apiKey", In: "header", Name: header,
 			Description: "The credentials of an app, as a JSON object."},
 		securityToken: {Type: "http", Scheme: "bearer", Description: "The token of a user."},
 		securityHost:  {Type: "mutualTLS", Description: "The certificate of an enrolled host."},
-	}}
+	}
+	doc.Components.Schemas = schemas.Named
 
 	text, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
@@ -99,7 +101,10 @@ func operation(rt *Route, schemas *openapi.Schemas) *openapi.Operation {
 		op.Body = &openapi.Body{Required: true, Content: content(rt.Body.Value, rt.Body.Kinds, schemas)}
 	}
 
-	addErrors(op, rt.ErrorKinds(), schemas)
+	for _, kind := range rt.ErrorKinds() {
+		status := strconv.Itoa(statusOf(kind))
+		op.Responses[status] = openapi.Response{Ref: "#/components/responses/" + errorName(status)}
+	}
 	for _, a := range rt.Answers {
 		op.Responses[strconv.Itoa(a.Status)] = openapi.Response{Description: a.Meaning,
 			Content: content(a.Value, a.Kinds, schemas)}
@@ -125,17 +130,28 @@ func content(value any, kinds []string, schemas *openapi.Schemas) map[string]ope
 	return out
 }
 
-// addErrors describes the error answers: one for each HTTP status, with the kinds that have it.
-func addErrors(op *openapi.Operation, kinds []gozzard.ErrorKind, schemas *openapi.Schemas) {
+// errorResponses describes the error answers: one for each HTTP status, with the kinds that have it.
+func errorResponses(schemas *openapi.Schemas) map[string]openapi.Response {
 	body := content(client.ErrorAnswer{}, nil, schemas)
-	for _, kind := range kinds {
-		status := strconv.Itoa(statusOf(kind))
+	out := make(map[string]openapi.Response)
+	for _, kind := range errorKinds() {
+		name := errorName(strconv.Itoa(statusOf(kind)))
 		text := "An error of the kind " + string(kind)
-		if before := op.Responses[status].Description; before != "" {
+		if before := out[name].Description; before != "" {
 			text = strings.TrimSuffix(before, ".") + " or " + string(kind)
 		}
-		op.Responses[status] = openapi.Response{Description: text + ".", Content: body}
+		out[name] = openapi.Response{Description: text + ".", Content: body}
 	}
+	return out
+}
+
+// errorName names the error answer of an HTTP status.
+func errorName(status string) string { return "Error" + status }
+
+func errorKinds() []gozzard.ErrorKind {
+	return []gozzard.ErrorKind{gozzard.ErrInvalid, gozzard.ErrUnauthenticated, gozzard.ErrOperatorRequired,
+		gozzard.ErrUserForbidden, gozzard.ErrAppForbidden, gozzard.ErrNotFound, gozzard.ErrConflict,
+		gozzard.ErrRateLimited, gozzard.ErrStorageFull, gozzard.ErrUnavailable, gozzard.ErrInternal}
 }
 
 // security lists the credentials that a kind of access accepts. None means that no credentials are needed.

@@ -48,9 +48,10 @@ type Body struct {
 	Content  map[string]Media `json:"content"`
 }
 
-// Response is an answer, by media type.
+// Response is an answer, by media type, or a reference to one in Components.
 type Response struct {
-	Description string           `json:"description"`
+	Ref         string           `json:"$ref,omitempty"`
+	Description string           `json:"description,omitempty"`
 	Content     map[string]Media `json:"content,omitempty"`
 }
 
@@ -62,6 +63,7 @@ type Media struct {
 // Components are the parts that a document refers to.
 type Components struct {
 	Schemas         map[string]*Schema        `json:"schemas"`
+	Responses       map[string]Response       `json:"responses,omitempty"`
 	SecuritySchemes map[string]SecurityScheme `json:"securitySchemes,omitempty"`
 }
 
