@@ -17,7 +17,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// maxAnswer limits how much of one answer is read. The attempts of the largest task fit.
+// maxAnswer is the largest answer that is read, in bytes. The attempts of the largest task are smaller.
 const maxAnswer = 256 << 20
 
 // call is one request. Its body and its answer are JSON unless kind and accept name another type.

@@ -23,7 +23,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// plane is a control plane that remembers what it was asked and answers as it is told, over a real live index.
+// plane is a control plane over a real index of the fleet. It records its operations and answers what the test sets.
 type plane struct {
 	*fleet.Index
 	*businesses
@@ -324,7 +324,7 @@ func TestErrorsOfThePlane(t *testing.T) {
 		gozzard.ErrAppForbidden: 403, gozzard.ErrUserForbidden: 403, gozzard.ErrNotFound: 404,
 	} {
 		s := newServer(t)
-		s.refuse = &gozzard.Error{Kind: kind, Message: "told", Cause: io.ErrClosedPipe}
+		s.refuse = &gozzard.Error{Kind: kind, Message: "for the caller", Cause: io.ErrClosedPipe}
 		r := s.call("POST", "/api/v1/operations", `{"action":"start","names":["web"],"all":true}`)
 		f := r.failure(t)
 		if r.code != code || f.Error.Kind != kind || strings.Contains(r.body, "pipe") {
@@ -335,5 +335,5 @@ func TestErrorsOfThePlane(t *testing.T) {
 
 func seesAll(*record.Event) bool { return true }
 
-// everybody is a caller who may do everything.
+// everybody is a caller with all rights.
 var everybody = gozzard.Caller{Rights: gozzard.Everything()}

@@ -23,7 +23,7 @@ const (
 	maxTopologyBody  = topology.MaxDocument
 	maxShortBody     = 32 << 10  // also of hosts that are not enrolled yet
 	maxReleaseBody   = 128 << 10 // a manifest with its signature, in base64
-	maxUpgradeBody   = 8 << 20   // the names of all hosts fit
+	maxUpgradeBody   = 8 << 20   // large enough for the names of all hosts
 )
 
 // maxList is the largest number of names or hosts in a request.

@@ -97,7 +97,7 @@ func (a *api) readBusinessBody(caller gozzard.Caller, root *strictjson.Value) *b
 	a.readBusinessTargets(caller, root, s)
 	s.finish()
 
-	// Reject what does not fit to a business.
+	// Reject fields that are not allowed with a business.
 	if all := root.Get("all"); all.OptBool(false) {
 		all.Fault(`is not allowed with a business: "expression": "*.*.*.*.*" means every process of it`)
 	} else if !s.narrow {

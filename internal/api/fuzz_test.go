@@ -101,7 +101,7 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 		f.Fatal(err)
 	}
 
-	desk, err := enrol.NewRegistry(f.Context(), enrol.RegistryOptions{Store: keep, Authority: authority,
+	registry, err := enrol.NewRegistry(f.Context(), enrol.RegistryOptions{Store: keep, Authority: authority,
 		Key: func() signing.Key { return signing.Key{} }})
 
 	if err != nil {
@@ -109,18 +109,18 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 	}
 
 	s.plane.log = func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error) { return gozzard.LogChunk{}, nil }
-	shelf, err := release.OpenRepository(f.TempDir())
+	repository, err := release.OpenRepository(f.TempDir())
 	if err != nil {
 		f.Fatal(err)
 	}
 
-	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Shelf: shelf, Fleet: noFleet{}})
+	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Shelf: repository, Fleet: noFleet{}})
 	if err != nil {
 		f.Fatal(err)
 	}
 
 	return api.New(api.Options{Plane: stillPlane{s.plane}, Authenticate: blueking.ByHeaders(accounts.Book()),
-		Challenge: blueking.AuthorizationHeader, Accounts: accounts, Enrol: desk, Audit: keep, Releases: releases})
+		Challenge: blueking.AuthorizationHeader, Accounts: accounts, Enrol: registry, Audit: keep, Releases: releases})
 }
 
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
