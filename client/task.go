@@ -102,8 +102,10 @@ func (c *Client) Wait(ctx context.Context, id gozzard.TaskID, progress func(Task
 			if t.Final {
 				return c.Task(ctx, id, 0, ShowAll)
 			}
+
 		case gozzard.KindOf(err) != gozzard.ErrUnavailable || time.Since(heard) > pollPatient:
 			return Task{}, err
+
 		default:
 			select {
 			case <-ctx.Done():

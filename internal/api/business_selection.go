@@ -228,21 +228,27 @@ func (s *businessSelection) finishNames() {
 	case s.Expression != nil && s.Expression.Name != nil:
 		s.fault("name", "a pattern and the fourth field of the expression mean the same: give only one")
 	default:
-		if s.Expression == nil {
-			s.Expression = &topology.Expression{}
-		}
-		e, err := expression.Parse("[" + strings.Join(s.names, ",") + "]")
-		if err != nil {
-			s.fault("name", err.Error())
-			return
-		}
-		for _, name := range s.names {
-			if !isPattern(name) && !e.Match(name) { // an expression reads 1-3 as a range
-				s.fault("name", fmt.Sprintf("%q is not allowed together with a pattern", name))
-			}
-		}
-		s.Expression.Name = e
+		s.setNameExpression()
 	}
+}
+
+// setNameExpression makes the fourth field of the expression of the names.
+func (s *businessSelection) setNameExpression() {
+	if s.Expression == nil {
+		s.Expression = &topology.Expression{}
+	}
+	e, err := expression.Parse("[" + strings.Join(s.names, ",") + "]")
+	if err != nil {
+		s.fault("name", err.Error())
+		return
+	}
+
+	for _, name := range s.names {
+		if !isPattern(name) && !e.Match(name) { // an expression reads 1-3 as a range
+			s.fault("name", fmt.Sprintf("%q is not allowed together with a pattern", name))
+		}
+	}
+	s.Expression.Name = e
 }
 
 func (s *businessSelection) finishHosts() {

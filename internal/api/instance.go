@@ -43,8 +43,9 @@ func (a *api) getInstances(w http.ResponseWriter, caller gozzard.Caller, q *quer
 		if len(page.Processes)+len(rows[i].Instances) > maxInstances && shown > 0 {
 			break
 		}
+		host := a.hostOf(caller, rows[i].Host)
 		for j := range rows[i].Instances {
-			page.Processes = append(page.Processes, a.renderInstance(caller, &rows[i], j))
+			page.Processes = append(page.Processes, a.renderInstance(caller, &rows[i], host, j))
 		}
 		shown++
 	}
@@ -54,13 +55,13 @@ func (a *api) getInstances(w http.ResponseWriter, caller gozzard.Caller, q *quer
 }
 
 // renderInstance renders one instance: its row in the business, and the rest of its live status.
-func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, i int) client.Process {
+func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, host gozzard.Target, i int) client.Process {
 	in := &r.Instances[i]
 	key := topology.Key(r.Biz, r.Name, in.Local)
 	p := client.Process{Agent: r.Host.Agent, Namespace: key.Namespace, Name: key.Name,
 		Wanted: gozzard.StateUnregistered.String()}
 
-	if row := a.Plane.Status(caller, key, []gozzard.Target{a.hostOf(caller, r.Host)})[0]; row.ProcKnown {
+	if row := a.Plane.Status(caller, key, []gozzard.Target{host})[0]; row.ProcKnown {
 		p = renderProcess(&row.Row)
 	} else if row.HostKnown {
 		p.Agent = row.Host.Info.Agent

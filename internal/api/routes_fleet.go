@@ -26,12 +26,15 @@ func operationRoutes() []Route {
 		{Method: http.MethodPost, Path: "/api/v1/operations", Access: AccessCaller, serve: (*api).postOperation,
 			Summary:    "Start, stop, restart, reload, kill, supervise, stop supervising or query processes.",
 			Parameters: idempotency(), Body: jsonBody(client.OperationRequest{}), Answers: recorded, Errors: taskErrors()},
+
 		{Method: http.MethodPut, Path: "/api/v1/processes", Access: AccessCaller, serve: (*api).putProcess,
 			Summary:    "Register a process on hosts, or replace its definition.",
 			Parameters: idempotency(), Body: jsonBody(client.RegisterRequest{}), Answers: recorded, Errors: taskErrors()},
+
 		{Method: http.MethodDelete, Path: "/api/v1/processes", Access: AccessCaller, serve: (*api).deleteProcesses,
 			Summary:    "Remove the definitions of processes from hosts; running processes keep running.",
 			Parameters: idempotency(), Body: jsonBody(client.UnregisterRequest{}), Answers: recorded, Errors: taskErrors()},
+
 		{Method: http.MethodGet, Path: "/api/v1/tasks/{id}", Access: AccessCaller, serve: (*api).getTask,
 			Summary: "Read the progress of a task.",
 			Parameters: []Parameter{
@@ -78,20 +81,24 @@ func fleetRoutes() []Route {
 				flag("hosted", "Whether the agent supervises the process."),
 			}, pageParams(), businessParams()),
 			Answers: answers(http.StatusOK, client.ProcessPage{}, "One page of the processes.")},
+
 		{Method: http.MethodGet, Path: "/api/v1/hosts", Access: AccessCaller, serve: (*api).getHosts,
 			Summary:    "List every host that the caller may see, ordered by cloud and address.",
 			Parameters: pageParams(), Answers: answers(http.StatusOK, client.HostPage{}, "One page of the hosts.")},
+
 		{Method: http.MethodGet, Path: "/api/v1/events", Access: AccessCaller, serve: (*api).getEvents,
 			Summary: "List the newest events that match, oldest first.",
 			Parameters: append(eventParams(),
 				number("limit", "The largest number of events, from 1 to 1000; 100 when missing.")),
 			Answers: answers(http.StatusOK, client.EventPage{}, "The events.")},
+
 		{Method: http.MethodGet, Path: "/api/v1/events/stream", Access: AccessCaller, serve: (*api).streamEvents,
 			Summary: "Stream events as they happen, as server-sent events.",
 			Parameters: append(eventParams(),
 				inHeader("Last-Event-ID", "The id of the last event that the client has; the stream continues after it.")),
 			Answers: []Answer{{Status: http.StatusOK, Kinds: []string{streamType},
 				Meaning: `Each event is an Event in JSON. An event named "lost" says that events may be missing.`}}},
+
 		{Method: http.MethodGet, Path: "/api/v1/logs", Access: AccessCaller, serve: (*api).getLog,
 			Summary: "Read the output of one process on one host.",
 			Parameters: []Parameter{
@@ -113,12 +120,14 @@ func topologyRoutes() []Route {
 		{Method: http.MethodGet, Path: "/api/v1/topology", Access: AccessCaller, serve: (*api).getBusinesses,
 			Summary: "List every business that the caller may see, ordered by id.",
 			Answers: answers(http.StatusOK, client.BusinessList{}, "The businesses.")},
+
 		{Method: http.MethodGet, Path: "/api/v1/topology/{biz}", Access: AccessCaller, serve: (*api).getTopology,
 			Summary:    "Read the topology document of a business. ETag is its version.",
 			Parameters: []Parameter{biz},
 			Answers: []Answer{{Status: http.StatusOK, Value: json.RawMessage{}, Kinds: documents,
 				Meaning: "The topology document, in JSON unless the header Accept asks for YAML."}},
 			Errors: []gozzard.ErrorKind{gozzard.ErrNotFound}},
+
 		{Method: http.MethodPut, Path: "/api/v1/topology/{biz}", Access: AccessCaller, serve: (*api).putTopology,
 			Summary: "Replace a business by a topology document.",
 			Parameters: []Parameter{biz,
@@ -130,6 +139,7 @@ func topologyRoutes() []Route {
 			Body:    Body{Value: json.RawMessage{}, Kinds: documents},
 			Answers: answers(http.StatusOK, client.Applied{}, "What the document changed, or would change."),
 			Errors:  taskErrors()},
+
 		{Method: http.MethodGet, Path: "/api/v1/topology/{biz}/tree", Access: AccessCaller, serve: (*api).getTree,
 			Summary: "Count the processes of a business by set and module.",
 			Parameters: []Parameter{biz,

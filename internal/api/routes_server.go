@@ -18,12 +18,15 @@ func serverRoutes() []Route {
 			},
 			Answers: answers(http.StatusOK, client.AuditPage{}, "The rows. Link is the path of the next page."),
 			Errors:  []gozzard.ErrorKind{gozzard.ErrNotFound}},
+
 		{Method: http.MethodGet, Path: "/api/v1/openapi.json", Access: AccessOpen, serve: (*api).getOpenAPI,
 			Summary: "Read this description of the API, in OpenAPI 3.1.",
 			Answers: answers(http.StatusOK, json.RawMessage{}, "The OpenAPI document.")},
+
 		{Method: http.MethodGet, Path: "/healthz", Access: AccessOpen, serve: (*api).getHealth,
 			Summary: "Check that the server answers requests.",
 			Answers: answers(http.StatusOK, client.Health{}, "The server answers requests.")},
+
 		{Method: http.MethodGet, Path: "/readyz", Access: AccessOpen, serve: (*api).getReady,
 			Summary: "Check that the server accepts operations.",
 			Answers: []Answer{
@@ -31,6 +34,7 @@ func serverRoutes() []Route {
 				{Status: http.StatusServiceUnavailable, Value: client.Health{},
 					Meaning: "The server does not accept operations now."},
 			}},
+
 		{Method: http.MethodGet, Path: "/metrics", Access: AccessLocal, serve: (*api).getMetrics,
 			Summary: "Read the metrics of the server, in the text format of Prometheus.",
 			Answers: []Answer{{Status: http.StatusOK, Kinds: []string{"text/plain"}, Meaning: "The metrics."}},

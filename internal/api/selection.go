@@ -209,7 +209,11 @@ func (a *api) matchingItems(caller gozzard.Caller, s *selection, item gozzard.It
 			total, record.MaxTargets)
 	}
 
-	// Group them by key: an item has one process on several hosts.
+	return groupByKey(rows, item), nil
+}
+
+// groupByKey makes an item for each key in rows: one process on several hosts.
+func groupByKey(rows []fleet.Row, item gozzard.Item) []gozzard.Item {
 	at := make(map[gozzard.Key]int)
 	var items []gozzard.Item
 	for i := range rows {
@@ -227,7 +231,7 @@ func (a *api) matchingItems(caller gozzard.Caller, s *selection, item gozzard.It
 		items[n].Targets = append(items[n].Targets, t)
 	}
 
-	return items, nil
+	return items
 }
 
 // resultKey names the result of one target in the answer of a task.
