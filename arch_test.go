@@ -71,9 +71,10 @@ var mayImport = map[string][]string{
 	"internal/supervise":  {".", "internal/cron"},
 
 	// Doors.
-	"internal/api": {".", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
-		"internal/record", "internal/specjson", "internal/strictjson", "internal/suggest",
-		"internal/taskname", "internal/topology", "internal/topology/index", "internal/upgrade"},
+	"internal/api": {".", "client", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
+		"internal/openapi", "internal/record", "internal/specjson", "internal/strictjson",
+		"internal/suggest", "internal/taskname", "internal/topology", "internal/topology/index",
+		"internal/upgrade"},
 	"internal/blueking": {".", "internal/auth", "internal/strictjson"},
 	"internal/blueking/gse": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
 		"internal/specjson", "internal/strictjson", "internal/taskname"},
@@ -100,6 +101,7 @@ var mayImport = map[string][]string{
 	"internal/atomicfile": {},
 	"internal/cron":       {},
 	"internal/expression": {},
+	"internal/openapi":    {},
 	"internal/specjson":   {".", "internal/cron", "internal/strictjson"},
 	"internal/statelock":  {},
 	"internal/strictjson": {".", "internal/suggest"},

@@ -44,10 +44,10 @@ var wordExceptions = []wordException{
 	{"internal/topology/define.go", "bk", "placeholders in the definitions that users write"},
 
 	// JSON names of our own API and of its client, flags and files: callers and scripts use them.
-	{"internal/api/account_app.go", "op type", "a JSON name of our API that scripts use"},
+	{"internal/api/app.go", "op type", "a JSON name of our API that scripts use"},
 	{"internal/specjson/policy.go", "auto type", "a key of the definitions that users write"},
-	{"client/account.go", "op type", "a JSON name of our API that scripts use"},
-	{"client/operation.go", "auto type", "a key of the definitions that users write"},
+	{"client/app.go", "op type", "a JSON name of our API that scripts use"},
+	{"client/definition.go", "auto type", "a key of the definitions that users write"},
 	{"client/client.go", "bk", "JSON names in the header that all doors read credentials from"},
 	{"client/client.go", "bkapi", "the header that all doors read credentials from"},
 	{"cmd/gozzard", "bk", "a flag, and the keys of credentials files"},

@@ -44,11 +44,11 @@ type agents struct {
 	log     func(q gozzard.LogQuery) gozzard.LogChunk
 }
 
-func (f *agents) Cut(gozzard.AgentID, int)    {}
-func (f *agents) Flag(gozzard.AgentID) string { return "" }
-func (f *agents) Counts() api.FabricCounts    { return api.FabricCounts{} }
-func (f *agents) Addr() string                { return "" }
-func (f *agents) Close()                      {}
+func (f *agents) Cut(gozzard.AgentID, int)     {}
+func (f *agents) Flag(gozzard.AgentID) string  { return "" }
+func (f *agents) Counts() gozzard.FabricCounts { return gozzard.FabricCounts{} }
+func (f *agents) Addr() string                 { return "" }
+func (f *agents) Close()                       {}
 
 func (f *agents) Run(ctx context.Context) error {
 	for {

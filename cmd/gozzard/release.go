@@ -139,7 +139,7 @@ func newReleaseListCommand(env *cliEnv) *cobra.Command {
 }
 
 func newRollCommand(env *cliEnv) *cobra.Command {
-	var in client.NewRoll
+	var in client.NewUpgrade
 	var hosts []string
 	var output outputFlag
 	cmd := &cobra.Command{
@@ -172,7 +172,7 @@ a stage has one host at least. It returns at once; "gozzard release status" tell
 					}
 				}
 
-				r, err := c.CreateRoll(cmd.Context(), in)
+				r, err := c.CreateUpgrade(cmd.Context(), in)
 				if err != nil {
 					return err
 				}
@@ -199,7 +199,7 @@ func newRollStatusCommand(env *cliEnv) *cobra.Command {
 				return err
 			}
 			return env.withClient(func(c *client.Client) error {
-				list, err := c.Rolls(cmd.Context(), 1)
+				list, err := c.Upgrades(cmd.Context(), 1)
 				if err != nil {
 					return err
 				}
@@ -226,7 +226,7 @@ func (env *cliEnv) rollCommand(use, short, long, state string) *cobra.Command {
 				return err
 			}
 			return env.withClient(func(c *client.Client) error {
-				r, err := c.SetRoll(cmd.Context(), args[0], state)
+				r, err := c.SetUpgrade(cmd.Context(), args[0], state)
 				if err != nil {
 					return err
 				}
@@ -240,7 +240,7 @@ func (env *cliEnv) rollCommand(use, short, long, state string) *cobra.Command {
 }
 
 // showRoll prints a roll: in words, and its hosts below.
-func (env *cliEnv) showRoll(r *client.Roll, output *outputFlag) error {
+func (env *cliEnv) showRoll(r *client.Upgrade, output *outputFlag) error {
 	if output.structured() {
 		return output.write(env.out, r)
 	}

@@ -47,18 +47,18 @@ func (s *scopeFlags) given() bool { return s.biz != 0 || s.env != "" || s.narrow
 func (s *scopeFlags) narrow() bool { return len(s.sets)+len(s.modules) > 0 || s.expression != "" }
 
 // scope completes the flags: with the only business there is, where none is named.
-func (s *scopeFlags) scope(ctx context.Context, c *client.Client) (client.Scope, error) {
+func (s *scopeFlags) scope(ctx context.Context, c *client.Client) (client.BusinessSelection, error) {
 	if !s.given() {
-		return client.Scope{}, nil
+		return client.BusinessSelection{}, nil
 	}
 	biz := s.biz
 	if biz == 0 {
 		var err error
 		if biz, err = onlyBusiness(ctx, c); err != nil {
-			return client.Scope{}, err
+			return client.BusinessSelection{}, err
 		}
 	}
-	return client.Scope{Biz: biz, Env: s.env, Sets: s.sets, Modules: s.modules, Expression: s.expression}, nil
+	return client.BusinessSelection{Biz: biz, Env: s.env, Sets: s.sets, Modules: s.modules, Expression: s.expression}, nil
 }
 
 // onlyBusiness finds the business that needs no name.

@@ -184,7 +184,7 @@ front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    no      -     -
 	c.want(2, "", "ps", "--set", "a*")
 	_, errs, code := c.run(t.Context(), "ps", "-e", "front.end.*.*.nginx.*")
 	if code != 2 || !strings.Contains(errs,
-		`has 6: * fits everything, and a dot that belongs to a name is written \.`) {
+		`has 6: * matches everything, and a dot that belongs to a name is written \.`) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 

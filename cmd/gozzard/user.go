@@ -245,7 +245,7 @@ func newUserWhoCommand(env *cliEnv) *cobra.Command {
 				return err
 			}
 			return env.withClient(func(c *client.Client) error {
-				who, err := c.Who(cmd.Context())
+				who, err := c.WhoAmI(cmd.Context())
 				if err != nil {
 					return err
 				}

@@ -37,7 +37,7 @@ func nativeDoor(h http.Handler) door {
 	d := door{name: api.Door, handler: h}
 	fixed := map[string]bool{}
 	for _, r := range api.Routes() {
-		d.routes = append(d.routes, Route{Method: r.Method, Path: r.Path, Door: d.name, Name: r.Path, Open: r.Open})
+		d.routes = append(d.routes, Route{Method: r.Method, Path: r.Path, Door: d.name, Name: r.Path, Open: r.Open()})
 		if !strings.HasPrefix(r.Path, nativePrefix) {
 			fixed[r.Path] = true
 		}

@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/release"
@@ -376,7 +375,7 @@ func (w *world) newFabric(o server.FabricOptions) (server.Fabric, error) {
 
 func (fabric) Cut(gozzard.AgentID, int)      {}
 func (fabric) Flag(gozzard.AgentID) string   { return "" }
-func (fabric) Counts() api.FabricCounts      { return api.FabricCounts{} }
+func (fabric) Counts() gozzard.FabricCounts  { return gozzard.FabricCounts{} }
 func (fabric) Addr() string                  { return "127.0.0.1:1" }
 func (fabric) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 func (fabric) Close()                        {}

@@ -55,7 +55,7 @@ func TestOperateABusiness(t *testing.T) {
 	}
 }
 
-func TestOperateWhatLacksSomething(t *testing.T) {
+func TestOperateWithoutACommand(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
 
@@ -68,7 +68,7 @@ func TestOperateWhatLacksSomething(t *testing.T) {
 		t.Fatalf("%+v", items)
 	}
 	if out := items[2].Refused; out.Code != gozzard.CodeNoDefinition ||
-		out.Message != "stop needs stop_cmd, which process 48 has not" {
+		out.Message != "stop needs stop_cmd, but the definition of process 48 has none" {
 		t.Errorf("%+v", out)
 	}
 
@@ -81,18 +81,18 @@ func TestOperateWhatLacksSomething(t *testing.T) {
 	}
 }
 
-func TestBadScopesChangeNothing(t *testing.T) {
+func TestBadSelectionsChangeNothing(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
 
 	for body, want := range map[string]string{
-		`"biz":2`:                                        "400 say which of its processes",
-		`"biz":2,"env":3`:                                "400 say which of its processes",
-		`"biz":2,"all":true`:                             "400 is not for a business",
-		`"biz":2,"names":[],"hosts":[]`:                  "400 say which of its processes",
-		`"biz":2,"names":["*"],"namespace":"x"`:          "400 namespace: is not for a business",
-		`"biz":2,"names":["*"],"spec":{}`:                "400 spec: is not for a business",
-		`"biz":2,"names":["*"],"labels":{}`:              "400 labels: is not for a business",
+		`"biz":2`:                                        "400 select some of its processes",
+		`"biz":2,"env":3`:                                "400 select some of its processes",
+		`"biz":2,"all":true`:                             "400 is not allowed with a business",
+		`"biz":2,"names":[],"hosts":[]`:                  "400 select some of its processes",
+		`"biz":2,"names":["*"],"namespace":"x"`:          "400 namespace: is not allowed with a business",
+		`"biz":2,"names":["*"],"spec":{}`:                "400 spec: is not allowed with a business",
+		`"biz":2,"names":["*"],"labels":{}`:              "400 labels: is not allowed with a business",
 		`"biz":"2","names":["*"]`:                        "400 biz: must be a whole number",
 		`"biz":0,"names":["*"]`:                          "400 biz: must be 1 to",
 		`"expression":"*.*.*.*.*"`:                       "400 biz: required",
@@ -108,7 +108,7 @@ func TestBadScopesChangeNothing(t *testing.T) {
 		`"biz":2,"names":["../x"]`:                       "400 names[0]",
 		`"biz":2,"hosts":[{"ip":"x"}]`:                   "400 hosts[0].ip",
 		`"biz":2,"hosts":[{"agent":"none"}]`:             `400 hosts[0]: no agent "none"`,
-		`"biz":2,"names":["nothing"]`:                    "404 no process of business 2 fits",
+		`"biz":2,"names":["nothing"]`:                    "404 no process of business 2 matches",
 		`"biz":9,"names":["nothing"]`:                    "404 no business 9 is known",
 		`"biz":2,"names":["*"],"wait_seconds":1`:         "400 wait_seconds",
 		`"biz":2,"expression":"` + stringsOf(6000) + `"`: "400 at most 5120",

@@ -4,24 +4,10 @@ import (
 	"net/http"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
-
-type appBody struct {
-	Code                    string      `json:"code"`
-	Secrets                 int         `json:"secrets"` // how many are valid
-	AssertsUsers            bool        `json:"asserts_users"`
-	MissingActionMeansStart bool        `json:"missing_op_type_means_start"`
-	Signs                   bool        `json:"signs"`
-	Grants                  []grantBody `json:"grants"`
-}
-
-// secretBody is the only answer in which a secret is told.
-type secretBody struct {
-	Code   string `json:"code"`
-	Secret string `json:"secret"`
-}
 
 // getApps lists the apps, without their secrets.
 func (a *api) getApps(w http.ResponseWriter, _ *http.Request, _ gozzard.Caller) error {
@@ -30,20 +16,18 @@ func (a *api) getApps(w http.ResponseWriter, _ *http.Request, _ gozzard.Caller) 
 		return err
 	}
 
-	list := []appBody{}
+	list := client.AppList{Apps: []client.App{}}
 	for _, app := range acc.Apps() {
-		list = append(list, appBody{Code: app.Code, Secrets: len(app.Secrets), AssertsUsers: app.AssertsUsers,
+		list.Apps = append(list.Apps, client.App{Code: app.Code, Secrets: len(app.Secrets), AssertsUsers: app.AssertsUsers,
 			MissingActionMeansStart: app.MissingActionMeansStart, Signs: acc.Signs(app.Code),
 			Grants: renderGrants(app.Grants)})
 	}
 
-	return answer(w, http.StatusOK, struct {
-		Count int       `json:"count"`
-		Apps  []appBody `json:"apps"`
-	}{len(list), list})
+	list.Count = len(list.Apps)
+	return answer(w, http.StatusOK, list)
 }
 
-// postApp makes an app and tells its secret, this once.
+// postApp makes an app. The answer has its secret, which no other answer shows.
 func (a *api) postApp(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	acc, err := a.accounts()
 	if err != nil {
@@ -52,16 +36,14 @@ func (a *api) postApp(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 
 	var app auth.App
 	var signing bool
-	err = readRequest(w, r, func(root *strictjson.Value) {
-		root.Only("code", "asserts_users", "missing_op_type_means_start", "signs", "grants")
+	err = readFields[client.NewApp](w, r, maxAccountBody, func(root *strictjson.Value) {
 		code, asserts, missing := root.Get("code"), root.Get("asserts_users"), root.Get("missing_op_type_means_start")
 		signs, grants := root.Get("signs"), root.Get("grants")
 		app.Code = requireName(&code)
-		app.AssertsUsers, app.MissingActionMeansStart, signing = asserts.OptBool(false), missing.OptBool(false),
-			signs.OptBool(false)
+		app.AssertsUsers, app.MissingActionMeansStart = asserts.OptBool(false), missing.OptBool(false)
+		signing = signs.OptBool(false)
 		grants.OptList(maxGrantList, func(e *strictjson.Value) { app.Grants = append(app.Grants, readGrant(e)) })
 	})
-
 	if err != nil {
 		return err
 	}
@@ -71,10 +53,10 @@ func (a *api) postApp(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return err
 	}
 
-	return answer(w, http.StatusCreated, secretBody{app.Code, secret})
+	return answer(w, http.StatusCreated, client.AppSecret{Code: app.Code, Secret: secret})
 }
 
-// putApp changes switches of an app.
+// putApp changes the flags of an app.
 func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	acc, err := a.accounts()
 	if err != nil {
@@ -82,8 +64,7 @@ func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 	}
 
 	var f auth.Flags
-	err = readRequest(w, r, func(root *strictjson.Value) {
-		root.Only("asserts_users", "missing_op_type_means_start")
+	err = readFields[client.AppChange](w, r, maxAccountBody, func(root *strictjson.Value) {
 		optional := func(name string) *bool {
 			v := root.Get(name)
 			if !v.Given() {
@@ -95,7 +76,6 @@ func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 		f = auth.Flags{AssertsUsers: optional("asserts_users"),
 			MissingActionMeansStart: optional("missing_op_type_means_start")}
 	})
-
 	if err != nil {
 		return err
 	}
@@ -103,7 +83,7 @@ func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 	return done(w, acc.SetFlags(r.Context(), caller, r.PathValue("code"), f))
 }
 
-// deleteApp makes an app unknown.
+// deleteApp deletes an app.
 func (a *api) deleteApp(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	acc, err := a.accounts()
 	if err != nil {
@@ -112,7 +92,7 @@ func (a *api) deleteApp(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	return done(w, acc.DropApp(r.Context(), caller, r.PathValue("code")))
 }
 
-// postSecret gives an app its next secret and tells it, this once.
+// postSecret makes a new secret for an app. No other answer shows it.
 func (a *api) postSecret(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	acc, err := a.accounts()
 	if err != nil {
@@ -123,10 +103,10 @@ func (a *api) postSecret(w http.ResponseWriter, r *http.Request, caller gozzard.
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusCreated, secretBody{code, secret})
+	return answer(w, http.StatusCreated, client.AppSecret{Code: code, Secret: secret})
 }
 
-// deleteSecrets ends every secret of an app but its newest.
+// deleteSecrets revokes every secret of an app but its newest.
 func (a *api) deleteSecrets(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	acc, err := a.accounts()
 	if err != nil {

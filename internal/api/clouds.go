@@ -10,16 +10,16 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// cloudFinder finds the cloud of an address that was given without one. What the caller may see of the fleet is
-// looked through once, and only when somebody asks.
+// cloudFinder finds the cloud of an address that a request gives without one. It reads the hosts that the caller may
+// see once, when the first address is looked up.
 type cloudFinder struct {
 	plane  Plane
 	caller gozzard.Caller
 	clouds map[netip.Addr][]int
 }
 
-// of gives the only cloud that has the address; 0 for an address that none has, so that it is answered for like any
-// unknown host. A nil finder gives 0: its asker means every cloud.
+// of returns the only cloud that has the address. It returns 0 for an unknown address, which is then answered like
+// any unknown host. A nil finder returns 0: its caller means every cloud.
 func (c *cloudFinder) of(ip netip.Addr) (int, error) {
 	if c == nil {
 		return 0, nil
@@ -47,12 +47,12 @@ func (c *cloudFinder) of(ip netip.Addr) (int, error) {
 		for i, n := range clouds {
 			list[i] = strconv.Itoa(n)
 		}
-		return 0, fmt.Errorf("%s is in the clouds %s: say which, such as %d:%s", ip, strings.Join(list, ", "),
+		return 0, fmt.Errorf("%s is in the clouds %s: name one of them, such as %d:%s", ip, strings.Join(list, ", "),
 			clouds[0], ip)
 	}
 }
 
-// parseHost reads "cloud:ip", an address, or an agent id.
+// parseHost reads a host: "cloud:ip", an address, or an agent id.
 func parseHost(s string, clouds *cloudFinder) (gozzard.Target, error) {
 	if ip, err := gozzard.ParseIP(s); err == nil {
 		cloud, err := clouds.of(ip)

@@ -4,30 +4,68 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// selector says which processes a request is about.
-type selector struct {
-	namespace string // literal, or a pattern; "" is any
+// selection says which processes a request is about, see client.Selection.
+type selection struct {
+	namespace string // a name or a pattern; "" means any
 	names     []string
 	hosts     []gozzard.Target
 	all       bool
-	scope     *scope // of a business, instead of all these
+	business  *businessSelection // if it is set, the other fields are not
 }
 
-// literal reports whether namespace and names are written out, so that processes nobody has registered can be meant.
-func (s *selector) literal() bool {
-	return s.namespace != "" && !isGlob(s.namespace) && !slices.ContainsFunc(s.names, isGlob)
+// literal reports whether namespace and names are written out. Such a selection can name processes that are not
+// registered.
+func (s *selection) literal() bool {
+	return s.namespace != "" && !isPattern(s.namespace) && !slices.ContainsFunc(s.names, isPattern)
 }
 
-// readHosts reads "hosts" or "all", of which a request must have one.
-func (a *api) readHosts(caller gozzard.Caller, root *strictjson.Value, s *selector) {
+// readSelection reads the selection of a request.
+func (a *api) readSelection(caller gozzard.Caller, root *strictjson.Value) *selection {
+	s := &selection{business: a.readBusinessBody(caller, root)}
+	if s.business != nil {
+		return s
+	}
+
+	namespace, names := root.Get("namespace"), root.Get("names")
+	if s.namespace = namespace.OptStr(); s.namespace != "" {
+		if fault := checkPattern(s.namespace); fault != "" {
+			namespace.Fault("%s", fault)
+		}
+	}
+
+	seen := make(map[string]struct{})
+	if n := names.List(maxList, func(e *strictjson.Value) {
+		name := e.Str()
+		if name == "" {
+			return
+		}
+		if fault := checkPattern(name); fault != "" {
+			e.Fault("%s", fault)
+		}
+		if _, twice := seen[name]; !twice {
+			seen[name] = struct{}{}
+			s.names = append(s.names, name)
+		}
+	}); n == 0 && names.Given() {
+		names.Fault(`required, is empty; "*" means every name`)
+	}
+
+	a.readHosts(caller, root, s)
+	return s
+}
+
+// readHosts reads "hosts" or "all". A request must have exactly one of the two.
+func (a *api) readHosts(caller gozzard.Caller, root *strictjson.Value, s *selection) {
 	hosts, all := root.Get("hosts"), root.Get("all")
 	s.all = all.OptBool(false)
 	if s.all == hosts.Given() {
@@ -47,13 +85,16 @@ func (a *api) readHosts(caller gozzard.Caller, root *strictjson.Value, s *select
 	s.hosts = distinct(s.hosts)
 }
 
-// readHost reads {"agent"} or {"cloud", "ip"}. Without a cloud the address must be known in one cloud only.
+// hostFields are the fields of client.Host.
+var hostFields = fieldNames(reflect.TypeFor[client.Host]())
+
+// readHost reads a host: {"agent"} or {"cloud", "ip"}. An address without a cloud must be known in exactly one cloud.
 func readHost(e *strictjson.Value, clouds *cloudFinder) (gozzard.Target, bool) {
 	if !e.Object() {
 		return gozzard.Target{}, false
 	}
 
-	e.Only("agent", "cloud", "ip")
+	e.Only(hostFields...)
 	agent, cloud, ip := e.Get("agent"), e.Get("cloud"), e.Get("ip")
 	if agent.Given() {
 		if cloud.Given() || ip.Given() {
@@ -92,6 +133,7 @@ func readHost(e *strictjson.Value, clouds *cloudFinder) (gozzard.Target, bool) {
 	return t, true
 }
 
+// distinct removes targets that are given twice.
 func distinct(list []gozzard.Target) []gozzard.Target {
 	seen := make(map[gozzard.Target]struct{}, len(list))
 	return slices.DeleteFunc(list, func(t gozzard.Target) bool {
@@ -101,19 +143,20 @@ func distinct(list []gozzard.Target) []gozzard.Target {
 	})
 }
 
-// items makes the items of an operation: what is written out, what is registered and fits, or what a business has.
-func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selector, item gozzard.Item) ([]gozzard.Item,
+// items makes the items of an operation on the processes of a selection.
+func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selection, item gozzard.Item) ([]gozzard.Item,
 	error) {
-	if s.scope != nil {
-		return a.scopeItems(ctx, caller, s.scope, item.Action)
+	switch {
+	case s.business != nil:
+		return a.businessItems(ctx, caller, s.business, item.Action)
+	case s.literal() && !s.all:
+		return literalItems(s, item)
 	}
-	if s.literal() && !s.all {
-		return a.writtenItems(s, item)
-	}
-	return a.foundItems(caller, s, item)
+	return a.matchingItems(caller, s, item)
 }
 
-func (a *api) writtenItems(s *selector, item gozzard.Item) ([]gozzard.Item, error) {
+// literalItems makes an item for each name that is written out, registered or not.
+func literalItems(s *selection, item gozzard.Item) ([]gozzard.Item, error) {
 	if n := len(s.names) * len(s.hosts); n > record.MaxTargets {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid,
 			"%d processes on %d hosts are %d targets, at most %d are allowed", len(s.names), len(s.hosts), n,
@@ -134,37 +177,43 @@ func (a *api) writtenItems(s *selector, item gozzard.Item) ([]gozzard.Item, erro
 	return items, nil
 }
 
-func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) ([]gozzard.Item, error) {
+// matchingItems makes an item for each registered process that matches.
+func (a *api) matchingItems(caller gozzard.Caller, s *selection, item gozzard.Item) ([]gozzard.Item, error) {
+	// Make a filter of the selection.
 	f := fleet.Filter{Names: s.names}
-
 	if s.namespace != "" {
 		f.Namespaces = []string{s.namespace}
 	}
-
 	var faults []gozzard.Fault
 	for i, t := range s.hosts {
 		h, ok := a.Plane.Resolve(caller, t)
 		if !ok {
 			faults = append(faults, gozzard.Fault{Path: fmt.Sprintf("hosts[%d]", i),
-				Text: "no agent has ever reported from it"})
+				Text: "no agent has ever reported from this host"})
 			continue
 		}
 		f.Agents = append(f.Agents, h.Info.Agent)
 	}
 
 	if len(faults) > 0 {
-		return nil, &gozzard.Error{Kind: gozzard.ErrNotFound, Message: "a host is not known", Faults: faults}
+		return nil, &gozzard.Error{Kind: gozzard.ErrNotFound, Message: "a host is unknown", Faults: faults}
 	}
 
+	// Find the processes.
 	total, rows := a.Plane.Find(caller, f, 0, record.MaxTargets)
 	switch {
 	case total == 0:
-		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no registered process fits")
+		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no registered process matches")
 	case total > record.MaxTargets:
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes fit, at most %d are allowed in one operation",
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes match, at most %d are allowed in one operation",
 			total, record.MaxTargets)
 	}
 
+	return groupByKey(rows, item), nil
+}
+
+// groupByKey makes an item for each key in rows: one process on several hosts.
+func groupByKey(rows []fleet.Row, item gozzard.Item) []gozzard.Item {
 	at := make(map[gozzard.Key]int)
 	var items []gozzard.Item
 	for i := range rows {
@@ -182,9 +231,10 @@ func (a *api) foundItems(caller gozzard.Caller, s *selector, item gozzard.Item) 
 		items[n].Targets = append(items[n].Targets, t)
 	}
 
-	return items, nil
+	return items
 }
 
+// resultKey names the result of one target in the answer of a task.
 func resultKey(t gozzard.Target, k gozzard.Key) string {
 	if t.Agent != "" {
 		return string(t.Agent) + ":" + k.String()
@@ -192,9 +242,8 @@ func resultKey(t gozzard.Target, k gozzard.Key) string {
 	return t.Addr.String() + ":" + k.String()
 }
 
-// hostFilter turns the names of hosts in a query into the agents of a filter. A host is "cloud:ip", an address, or
-// an agent id.
-func (a *api) hostFilter(caller gozzard.Caller, q *query, f *fleet.Filter) (none bool) {
+// hostAgents finds the agents of the hosts that a query names. none is true if it names hosts and all are unknown.
+func (a *api) hostAgents(caller gozzard.Caller, q *query) (agents []gozzard.AgentID, none bool) {
 	clouds := cloudFinder{plane: a.Plane, caller: caller}
 	q.each("host", func(s string) string {
 		t, err := parseHost(s, &clouds)
@@ -202,9 +251,9 @@ func (a *api) hostFilter(caller gozzard.Caller, q *query, f *fleet.Filter) (none
 			return err.Error()
 		}
 		if h, ok := a.Plane.Resolve(caller, t); ok {
-			f.Agents = append(f.Agents, h.Info.Agent)
+			agents = append(agents, h.Info.Agent)
 		}
 		return ""
 	})
-	return len(q.values["host"]) > 0 && len(f.Agents) == 0
+	return agents, len(q.values["host"]) > 0 && len(agents) == 0
 }
