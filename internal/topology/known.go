@@ -7,7 +7,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// shown is a key that nobody knows, as far as a message has room for it.
+// shown is an unknown key in a form and length that fit into a message.
 func shown(key string) string {
 	if len(key) <= 40 && gozzard.ValidateName(key) == nil {
 		return key
@@ -15,12 +15,12 @@ func shown(key string) string {
 	return fmt.Sprintf("%.40q", key)
 }
 
-// unknown says that a key is none of the known ones, with the nearest of those.
+// unknown is the text of the fault for an unknown key. It suggests the most similar known key.
 func unknown(key string, known []string) string {
 	best, at := "", 2
 
 	if len(key) > 3 {
-		at = 1 + max(len(key)/3, 2) // letters, when it cannot be meant any more
+		at = 1 + max(len(key)/3, 2) // from that distance on, a known key is not similar
 	}
 
 	if len(key) <= 64 {
