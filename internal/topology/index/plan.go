@@ -9,7 +9,7 @@ import (
 )
 
 // maxTestedAliases limits how many aliases are tested only to learn how many rows they have. Testing one takes about
-// 0.1 µs, so 4096 take less than half a millisecond. Businesses have some hundred different aliases.
+// 0.1 µs, so 4096 take less than half a millisecond.
 const maxTestedAliases = 4096
 
 // Costs of testing one candidate, in units of costOfRow. They only have to order the lists of candidates, so they are
@@ -25,8 +25,9 @@ const maxTestedAliases = 4096
 //	a row of an alias list together with its service    14 ns    77 ns    704 ns
 //
 // Services and their names are in memory in the order of the scan. Rows are in the order of process ids, and their
-// services are anywhere, so that testing the service of a row mostly misses the CPU's caches. The constants are in the
-// middle of what was measured: a service as much as 8 rows, a jump from a row to its service as much as two services.
+// services are anywhere, so that testing the service of a row mostly misses the CPU's caches. The constants are
+// between the smallest and the largest of what was measured. A jump from a row to its service counts as much as two
+// services in order, which is right for modules and too little for wildcards.
 const (
 	costOfRow     = 1
 	costOfService = 8
