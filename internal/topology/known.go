@@ -6,7 +6,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// shown is an unknown key, shortened and quoted where a message needs it.
+// shown is an unknown key in a form and length that fit into a message.
 func shown(key string) string {
 	if len(key) <= 40 && gozzard.ValidateName(key) == nil {
 		return key

@@ -41,7 +41,7 @@ func acceptRoundTrip(t *testing.T, s control.Store) {
 	equal(t, "task filled in", n.Task, acc.Task)
 
 	for i := range n.Attempts {
-		equal(t, "place filled in", n.Attempts[i].Ref, gozzard.AttemptRef{Task: acc.Task.Seq, Index: int32(i)})
+		equal(t, "reference filled in", n.Attempts[i].Ref, gozzard.AttemptRef{Task: acc.Task.Seq, Index: int32(i)})
 	}
 
 	task, err := s.Task(t.Context(), acc.Task.Seq)
@@ -125,7 +125,7 @@ func acceptMany(t *testing.T, s control.Store) {
 	equal(t, "processes", len(processes(t, s, nil)), len(n.Register))
 }
 
-// acceptStrange: nothing that a caller or an agent can send makes a write fail.
+// acceptStrange: no text that a caller or an agent can send makes a write fail.
 func acceptStrange(t *testing.T, s control.Store) {
 	evil := "a\x00b\xff'; DROP TABLE tasks; --\U0001F986"
 	list := attempts(1)
@@ -221,11 +221,11 @@ func idempotencyScope(t *testing.T, s control.Store) {
 		acc, err := s.Accept(t.Context(), n)
 		must(t, err)
 		if acc.Known {
-			t.Fatalf("the key of another app was taken for that of %s", app)
+			t.Fatalf("the key of another app counts for %s", app)
 		}
 	}
 	for range 2 {
-		accept(t, s, attempts(1)) // no key is never known
+		accept(t, s, attempts(1)) // without a key a task is never known
 	}
 }
 

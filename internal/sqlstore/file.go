@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Copy writes the record at a path, as it is at one moment, into a new file. A server may be using it: it is read
-// like any other reader does, and writes go on. A damaged record is refused.
+// Copy writes the SQLite database at a path into a new file, as it is at one moment. A server may be using the
+// database; its writes are not blocked. Copy rejects a damaged database.
 func Copy(ctx context.Context, path, to string) (err error) {
 	db, err := openToRead(ctx, path)
 	if err != nil {
@@ -22,17 +22,17 @@ func Copy(ctx context.Context, path, to string) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 
 	if err := createPrivate(to); err != nil {
-		return fmt.Errorf("cannot make %s: %w", to, err)
+		return fmt.Errorf("cannot create %s: %w", to, err)
 	}
-	// Into a file that is there and empty, so that its mode is ours.
+	// VACUUM INTO an existing empty file keeps the mode of that file.
 	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, to); err != nil {
-		return fmt.Errorf("cannot copy the record to %s: %w", to, err)
+		return fmt.Errorf("cannot copy the database to %s: %w", to, err)
 	}
 
 	return nil
 }
 
-// openToRead opens a record that others may have open.
+// openToRead opens a database for reading. Other processes may have it open.
 func openToRead(ctx context.Context, path string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func openToRead(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// Look counts what is in the record at a path. It changes nothing, and a server may be using it.
+// Look counts what is in the SQLite database at a path. It changes nothing. A server may be using the database.
 func Look(ctx context.Context, path string) (v record.Survey, err error) {
 	db, err := openToRead(ctx, path)
 	if err != nil {
@@ -60,6 +60,7 @@ func Look(ctx context.Context, path string) (v record.Survey, err error) {
 
 	defer func() { err = errors.Join(err, db.Close()) }()
 
+	// Check that the schema is ours: the queries below need it.
 	if err := db.QueryRowContext(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM `+versionTable+
 		` WHERE is_applied`).Scan(&v.Schema); err != nil {
 		return v, fmt.Errorf("cannot read the schema version of %s: %w", path, err)
@@ -70,17 +71,24 @@ func Look(ctx context.Context, path string) (v record.Survey, err error) {
 		return v, err
 	}
 	if v.Schema < known {
-		return v, fmt.Errorf("%s has schema version %d, this program's is %d: it is brought up to date when the server starts", path, v.Schema, known)
+		return v, fmt.Errorf("%s has schema version %d, but this program needs %d: "+
+			"start the server to bring it up to date", path, v.Schema, known)
 	}
 
-	err = db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM hosts), (SELECT COUNT(*) FROM processes), (SELECT COUNT(*) FROM tasks),
-		(SELECT COUNT(*) FROM attempts WHERE state < 4), (SELECT COUNT(*) FROM apps), (SELECT COUNT(*) FROM users), (SELECT COUNT(*) FROM businesses),
-		(SELECT COUNT(*) FROM audit), (SELECT value FROM counters WHERE name = 'restored'), (SELECT COALESCE(MAX(accepted_at), 0) FROM tasks)`).
+	// Count.
+	err = db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM hosts), (SELECT COUNT(*)
+		FROM processes), (SELECT COUNT(*) FROM tasks),
+		(SELECT COUNT(*) FROM attempts WHERE state < 4), (SELECT COUNT(*) FROM apps), (SELECT COUNT(*)
+		FROM users), (SELECT COUNT(*) FROM businesses),
+		(SELECT COUNT(*) FROM audit), (SELECT value FROM counters WHERE name = 'restored'),
+		(SELECT COALESCE(MAX(accepted_at), 0) FROM tasks)`).
 		Scan(&v.Hosts, &v.Processes, &v.Tasks, &v.Open, &v.Apps, &v.Users, &v.Businesses, &v.AuditRows,
 			(*stamp)(&v.Restored), (*stamp)(&v.LastTask))
 	if err != nil {
 		return v, fmt.Errorf("cannot count what is in %s: %w", path, err)
 	}
+
+	// Read the settings and the end of the audit.
 	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode`).Scan(&v.Journal); err != nil {
 		return v, fmt.Errorf("cannot read the settings of %s: %w", path, err)
 	}
@@ -99,8 +107,8 @@ func Look(ctx context.Context, path string) (v record.Survey, err error) {
 	})
 }
 
-// Verify reads every page of the record at a path and follows its audit to the end, which must be head. It changes
-// nothing.
+// Verify reads every page of the SQLite database at a path and follows the chain of its audit. The chain must end with
+// head. Verify changes nothing.
 func Verify(ctx context.Context, path string, head gozzard.AuditHead) (err error) {
 	db, err := openToRead(ctx, path)
 	if err != nil {
@@ -108,14 +116,15 @@ func Verify(ctx context.Context, path string, head gozzard.AuditHead) (err error
 	}
 
 	defer func() { err = errors.Join(err, db.Close()) }()
+
 	var found string
 	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&found); err != nil || found != "ok" {
-		return fmt.Errorf("the record is damaged: %w", errors.Join(err, notOK(found)))
+		return fmt.Errorf("the database is damaged: %w", errors.Join(err, notOK(found)))
 	}
 
 	var check gozzard.AuditCheck
 	for {
-		rows, err := auditRows(ctx, db, `WHERE seq > $1 ORDER BY seq LIMIT $2`, check.Head.Seq, chainPage)
+		rows, err := auditRows(ctx, db, `WHERE seq > $1 ORDER BY seq LIMIT $2`, check.Head.Seq, auditPageRows)
 		if err != nil {
 			return fmt.Errorf("cannot read the audit: %w", err)
 		}
@@ -124,12 +133,13 @@ func Verify(ctx context.Context, path string, head gozzard.AuditHead) (err error
 				return err
 			}
 		}
-		if len(rows) < chainPage {
+		if len(rows) < auditPageRows {
 			return check.End(head)
 		}
 	}
 }
 
+// notOK turns the answer of a check into an error. "" is no answer.
 func notOK(found string) error {
 	if found == "ok" || found == "" {
 		return nil
@@ -140,8 +150,8 @@ func notOK(found string) error {
 // FullSync is the value of SQLite's setting synchronous with which a commit is on the disk when it returns.
 const FullSync = 2
 
-// Synchronous reads with which setting the server would write to the record at a path, by a connection with the
-// server's own setting. Nothing is written.
+// Synchronous returns the value of SQLite's setting synchronous with which the server writes to the database at a path.
+// It opens a connection with the server's settings and asks SQLite. It writes nothing.
 func Synchronous(ctx context.Context, path string) (level int, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
