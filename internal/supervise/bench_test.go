@@ -68,7 +68,7 @@ func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event))
 	return machine, keys, stop
 }
 
-// BenchmarkIdle tells what a minute with 1,000 processes at the usual six samples costs when nothing happens,
+// BenchmarkIdle measures what a minute with 1,000 processes at the usual six samples costs when nothing happens,
 // beside what the machine takes.
 func BenchmarkIdle(b *testing.B) {
 	const every = 20 * time.Millisecond
@@ -92,7 +92,7 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric(float64(before.HeapAlloc)/crowd, "heap-B/process")
 }
 
-// BenchmarkKillToRestart tells how long it takes from the end of one of 1,000 processes until its successor exists.
+// BenchmarkKillToRestart measures how long it takes from the end of one of 1,000 processes until its successor exists.
 func BenchmarkKillToRestart(b *testing.B) {
 	machine, keys, stop := crowdOf(b, time.Minute, nil)
 	defer stop()
@@ -112,7 +112,7 @@ func BenchmarkKillToRestart(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i), "ns/restart")
 }
 
-// BenchmarkStorm tells how long it takes until 1,000 processes that were killed at once are back.
+// BenchmarkStorm measures how long it takes until 1,000 processes that were killed at once are back.
 func BenchmarkStorm(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()

@@ -126,7 +126,7 @@ func TestEndOfACommandInFrontIsTheEndOfItsProcess(t *testing.T) {
 		spec := definition(func(s *gozzard.Spec) { s.Policy.Kind, s.Control.Start = gozzard.KindOneShot, "front" })
 		done := r.apply(gozzard.ActionStart, game, spec)
 		r.after(time.Second)
-		r.end(supervise.Exit{}) // nobody's child: only its command tells how it ended
+		r.end(supervise.Exit{}) // not our child: only its command shows how it ended
 		if out := <-done; out.Code != gozzard.CodeOK {
 			t.Errorf("%+v", out)
 		}

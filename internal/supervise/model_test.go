@@ -67,7 +67,7 @@ type model struct {
 	*rig
 	pending []<-chan gozzard.Outcome
 	actions []gozzard.Action
-	byHand  bool // somebody started it after the last operation
+	byHand  bool // started outside Gozzard after the last operation
 }
 
 func (m *model) play(mv move) {
@@ -91,7 +91,7 @@ func (m *model) play(mv move) {
 		m.pending, m.actions = nil, nil // interrupted, as far as they were begun
 		m.up()
 	case "by hand":
-		if len(m.machine.Live(game)) == 0 && m.quiet() { // a person who looks before starting
+		if len(m.machine.Live(game)) == 0 && m.quiet() { // a person looks before starting
 			m.machine.Launch(game)
 			m.byHand = true
 		}
@@ -121,7 +121,7 @@ func (m *model) settle() (last gozzard.Outcome, action gozzard.Action) {
 	return last, action
 }
 
-// check plays a sequence and tells what did not hold.
+// check plays a sequence and returns what did not hold.
 func check(t *testing.T, moves []move) (fault string) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &model{rig: newRig(t, nil)}

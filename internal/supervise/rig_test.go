@@ -33,11 +33,11 @@ type rig struct {
 	skew    atomic.Int64 // of the clock that people see
 	forbids atomic.Bool  // the policy, everything
 
-	mu      sync.Mutex
-	journal map[gozzard.Key]supervise.Record
-	changes []gozzard.Status
-	removed []gozzard.Key
-	told    []gozzard.Event
+	mu       sync.Mutex
+	journal  map[gozzard.Key]supervise.Record
+	changes  []gozzard.Status
+	removed  []gozzard.Key
+	reported []gozzard.Event
 }
 
 // bubble runs a test in virtual time; whatever is left running at its end fails the test.
@@ -87,7 +87,7 @@ func (r *rig) up() {
 		Event: func(e gozzard.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.told = append(r.told, e)
+			r.reported = append(r.reported, e)
 		},
 	})
 
@@ -176,8 +176,8 @@ func (r *rig) events() []gozzard.Event {
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	es := r.told
-	r.told = nil
+	es := r.reported
+	r.reported = nil
 	for _, e := range es {
 		if e.Key != game || e.At == 0 || e.Seq != 0 || e.Message == "" {
 			r.t.Errorf("event %+v", e)
