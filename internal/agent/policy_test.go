@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// rules is a policy that a test changes while the agent runs. Definitions are told apart by their account.
+// rules is a policy that a test changes while the agent runs. It distinguishes definitions by their account.
 type rules struct {
 	mu   sync.Mutex
 	no   map[gozzard.Action]bool

@@ -38,7 +38,7 @@ type rig struct {
 	noRound bool   // full reports are not acknowledged
 	deaf    bool   // events are not acknowledged
 
-	interval time.Duration // told with the Welcome
+	interval time.Duration // sent with the Welcome
 }
 
 var key = gozzard.Key{Namespace: "shop", Name: "web"}

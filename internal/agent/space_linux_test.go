@@ -56,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 		for _, o := range []gozzard.Op{reg, reload} {
 			got := r.last(o.ID)
 			if got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeRefused ||
-				!strings.Contains(got.Outcome.Message, "no room") {
+				!strings.Contains(got.Outcome.Message, "the disk of the journal on the host is full") {
 				t.Errorf("what is new: said %+v", got)
 			}
 		}
