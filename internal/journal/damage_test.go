@@ -74,7 +74,7 @@ func TestTruncatedAnywhere(t *testing.T) {
 	}
 }
 
-// A8: one flipped bit anywhere never costs a record before it, and what may be lost is told by a new id.
+// A8: one flipped bit anywhere never costs a record before it, and a new id says that something may be lost.
 func TestFlippedBitAnywhere(t *testing.T) {
 	id, data := fill(t, t.TempDir(), 3)
 	for at := range data {
