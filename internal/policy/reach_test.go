@@ -52,7 +52,7 @@ func TestReachOfModes(t *testing.T) {
 
 	self := policy.Reach{Rules: policy.Everything(), Mode: gozzard.ModeUser, Account: "nobody", UID: 65534}
 
-	if os.Geteuid() == 0 { // to name nobody is to name oneself, in a fleet of one's own
+	if os.Geteuid() == 0 { // Everything: no account means the agent's account
 		if err := self.Definition(spec("", "/", "")); err != nil {
 			t.Error(err)
 		}
