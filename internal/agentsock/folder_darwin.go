@@ -1,4 +1,4 @@
-package local
+package agentsock
 
 import (
 	"fmt"
@@ -6,15 +6,16 @@ import (
 	"path/filepath"
 )
 
-// maxFolder leaves room for the names in the 103 bytes that an address of a socket has.
+// maxFolder leaves room for the file names within the 103 bytes of a socket address.
 const maxFolder = 70
 
-// folder is where a socket lies.
+// folder is the folder of a socket.
 type folder struct{ path string }
 
 func openFolder(path string) (*folder, error) {
 	if len(path) > maxFolder {
-		return nil, fmt.Errorf("the path %s is too long for a socket on this system, at most %d bytes are possible: give another --socket", path, maxFolder)
+		return nil, fmt.Errorf("the path %s is too long for a socket on this system, at most %d bytes are possible: "+
+			"give another --socket", path, maxFolder)
 	}
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("cannot open the socket's folder: %w", err)

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// heard is what somebody got out of a socket.
+// heard is what a client received from a socket.
 type heard struct {
 	Refused string // by the system, when it was connected to
 	Code    int    // 0: no answer
@@ -50,7 +50,7 @@ type heard struct {
 	Body    string
 }
 
-// talk prints what somebody hears: idle connections are held open, then a request is sent on one more.
+// talk prints what a client receives: idle connections are kept open, then a request is sent on one more.
 func talk(path, request string) {
 	idle, _ := strconv.Atoi(os.Getenv(helperVariable + "_IDLE"))
 	for range idle {
@@ -58,7 +58,7 @@ func talk(path, request string) {
 			defer c.Close()
 		}
 	}
-	_ = json.NewEncoder(os.Stdout).Encode(ask(path, request)) // who reads it fails without
+	_ = json.NewEncoder(os.Stdout).Encode(ask(path, request)) // the reader fails without it
 }
 
 func ask(path, request string) (h heard) {
@@ -70,7 +70,7 @@ func ask(path, request string) (h heard) {
 
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	_, _ = io.WriteString(c, request) // who is refused may be cut off in the middle
+	_, _ = io.WriteString(c, request) // a rejected client may be disconnected meanwhile
 	b, err := io.ReadAll(io.LimitReader(c, 1<<20))
 	h.Bytes = len(b)
 
@@ -87,7 +87,7 @@ func ask(path, request string) (h heard) {
 	return h
 }
 
-// account is somebody of this host.
+// account is an account of this host.
 type account struct {
 	uid, gid uint32
 	groups   []uint32

@@ -15,8 +15,8 @@ import (
 	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
-// A socket on which nobody listens any more is replaced; one on which somebody does is left to him, and taken over
-// when he is gone.
+// A socket on which no program listens is replaced. A socket in use is left alone, and replaced when its program has
+// ended.
 func TestStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(openFolder(t), "agent.sock")
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -153,9 +153,9 @@ func TestTE7FolderOfOthers(t *testing.T) {
 
 	for name, change := range map[string]func(dir string) error{
 		"everybody writes":      func(dir string) error { return os.Chmod(dir, 0o777) },
-		"whoever comes first":   func(dir string) error { return os.Chmod(dir, 0o777|os.ModeSticky) },
+		"sticky":                func(dir string) error { return os.Chmod(dir, 0o777|os.ModeSticky) },
 		"a group writes":        func(dir string) error { return os.Chmod(dir, 0o775) },
-		"somebody else's":       func(dir string) error { return os.Chown(dir, 54321, 54321) },
+		"of another account":    func(dir string) error { return os.Chown(dir, 54321, 54321) },
 		"everybody writes over": func(dir string) error { return os.Chmod(filepath.Dir(dir), 0o777) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestSocketComesLater(t *testing.T) {
 
 	time.Sleep(time.Second) // in which it is tried again
 
-	if n := strings.Count(s.log.String(), "there is no local socket"); n != 1 {
+	if n := strings.Count(s.log.String(), "cannot serve the local socket"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -211,7 +211,7 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// Somebody else's socket under the name is not taken away at the end.
+// The socket of another program with the same name is not removed at the end.
 func TestEndTakesOnlyItsOwn(t *testing.T) {
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", nil).up(t)
 	if err := os.Remove(s.path); err != nil {
@@ -235,7 +235,7 @@ func TestClientOfAnything(t *testing.T) {
 		"cut off": {"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{", "cannot read the answer"},
 		"headers": {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", 1<<16) + "\r\n", "the agent at "},
 		"redirect": {"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
-			"refuses: 302 Found"},
+			"rejected the request: 302 Found"},
 		"a refusal": {"HTTP/1.1 403 No\r\nContent-Length: 16\r\n\r\n" + `{"error":"mine"}`, "not allowed: mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestTD1LocalSocket(t *testing.T) {
 	}
 
 	if s.reconnects.Load() != 0 {
-		t.Error("the link was made anew")
+		t.Error("the agent reconnected")
 	}
 
 	slow := serve(t, filepath.Join(openFolder(t), "agent.sock"), "",
@@ -327,7 +327,7 @@ func TestTD1TooManyConnections(t *testing.T) {
 
 	root := account{}
 	if h := root.asks(t, s.path, getStatus, 15); h.Code != 200 {
-		t.Errorf("root beside 15 of his own: %+v", h)
+		t.Errorf("root beside 15 of its own: %+v", h)
 	}
 
 	var idle []net.Conn
@@ -340,7 +340,7 @@ func TestTD1TooManyConnections(t *testing.T) {
 	}
 
 	if h := root.asks(t, s.path, getStatus, 0); h.Bytes != 0 {
-		t.Errorf("root beside 200 of his own: %+v", h)
+		t.Errorf("root beside 200 of its own: %+v", h)
 	}
 	if h := bob.asks(t, s.path, getStatus, 0); h.Code != 200 {
 		t.Errorf("a member beside 200 of root: %+v", h)
@@ -365,7 +365,7 @@ func TestProcessesAreBounded(t *testing.T) {
 	}
 }
 
-// TD1: whoever asks for great answers and does not read them keeps neither the memory nor the others waiting.
+// TD1: clients that ask for large answers and do not read them block neither memory nor other clients.
 func TestTD1UnreadAnswers(t *testing.T) {
 	needsRoot(t)
 
@@ -393,7 +393,7 @@ func TestTD1UnreadAnswers(t *testing.T) {
 	}
 
 	if h := (account{uid: 54321, gid: 100}).asks(t, s.path, getProcesses, 0); h.Code != 200 {
-		t.Errorf("a member beside owners who do not read: %d", h.Code)
+		t.Errorf("a member beside owners that do not read: %d", h.Code)
 	}
 	if h := ask(s.path, getStatus); h.Code != 200 {
 		t.Errorf("how it stands: %+v", h)
@@ -412,9 +412,9 @@ func TestTD1UnreadAnswers(t *testing.T) {
 	}
 
 	if later != len(idle)-2 {
-		t.Errorf("%d of %d were told to come later", later, len(idle))
+		t.Errorf("%d of %d were asked to try later", later, len(idle))
 	}
 
-	until(t, func() string { return "those who do not read are never cut off" },
+	until(t, func() string { return "clients that do not read are never disconnected" },
 		func() bool { return ask(s.path, getProcesses).Code == 200 })
 }
