@@ -91,7 +91,7 @@ func (r *rig) state() selfupdate.State {
 	return s
 }
 
-// release makes one whose program says a version.
+// release makes a release with a program that prints a version.
 func (r *rig) release(version, says string) selfupdate.Folder {
 	r.t.Helper()
 	dir, text := r.t.TempDir(), script(says)
@@ -326,7 +326,7 @@ func TestTE8Orders(t *testing.T) {
 	}
 
 	if rep := until(2, "1.1.0", []byte("another"), gozzard.UpdateRefused); !strings.Contains(rep.Reason,
-		"not release 1.1.0 that was ordered") {
+		"not the release 1.1.0 that was ordered") {
 		t.Errorf("%+v", rep)
 	}
 
@@ -334,7 +334,7 @@ func TestTE8Orders(t *testing.T) {
 	<-h.begun
 
 	if rep := order(4, "1.2.0", manifest); rep.State != gozzard.UpdateRefused ||
-		!strings.Contains(rep.Reason, "at another update") {
+		!strings.Contains(rep.Reason, "another update of this host is in progress") {
 		t.Errorf("%+v", rep)
 	}
 
