@@ -11,5 +11,5 @@ func (p *Pass) Stat(pid int) (Stat, error) { return p.fs.StatInto(pid, p.line[:]
 // CountFDs counts the open descriptors of a process.
 func (p *Pass) CountFDs(pid int) (int, error) { return p.fs.FDs(pid) }
 
-// FDs counts only: what the descriptors are is not known here.
+// FDs only counts the descriptors: this system does not show what they are.
 func (p *Pass) FDs(pid, _ int, _ *[]FD) (int, error) { return p.fs.FDs(pid) }
