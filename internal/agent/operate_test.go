@@ -342,7 +342,7 @@ func TestCrashAtEachPoint(t *testing.T) {
 					r.stop()
 				}
 
-				// by the first life, which did not really die
+				// done by the first life, which did not really end
 				if n := r.host.Commands(key, gozzard.ActionReload); n != 1 {
 					t.Errorf("the command ran %d times", n)
 				}
@@ -351,7 +351,7 @@ func TestCrashAtEachPoint(t *testing.T) {
 	}
 }
 
-// Without a link, hosted processes live on from what is on disk.
+// Without a link, the agent supervises the processes that are on its disk.
 func TestOfflineLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)

@@ -238,7 +238,8 @@ func golden() []journal.Record {
 	return out
 }
 
-// What an agent wrote once must be readable for ever; the golden file is what compaction makes of each record.
+// Everything that an agent has ever written must stay readable. The golden file is what a compaction makes of each
+// record.
 func TestGoldenRecords(t *testing.T) {
 	var b strings.Builder
 	for _, rec := range golden() {

@@ -229,13 +229,13 @@ func (r *rig) ack(ids ...gozzard.OpID) {
 	synctest.Wait()
 }
 
-// pass lets time go by.
+// pass waits in virtual time.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// phases renders reports for messages.
+// phases formats reports for messages.
 func phases(all []gozzard.OpReport) (out []string) {
 	for _, o := range all {
 		out = append(out, fmt.Sprintf("%s/%s", o.Phase, o.Outcome.Code))

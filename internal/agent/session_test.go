@@ -114,8 +114,8 @@ func TestEveryConnectionAndGreetIsANewSession(t *testing.T) {
 	})
 }
 
-// A4: what lay in the socket buffer while the agent was frozen finds the lease over, and answers from before the
-// freeze do not renew it.
+// A4: an operation that waited in the socket buffer while the agent was frozen arrives after the lease has ended, and
+// answers from before the freeze do not renew the lease.
 func TestLeaseIsOverAfterAFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
@@ -165,8 +165,8 @@ func TestLeaseHoldsWhileHeartbeatsAreAnswered(t *testing.T) {
 	})
 }
 
-// A9: a state folder put back from an old copy reports a position before the one the server saw, however often it is
-// started before it is heard.
+// A9: an agent with a state folder that was restored from an old copy reports a position before the one that the
+// server saw, however often the agent is started before the server hears it.
 func TestRollbackIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
@@ -317,8 +317,8 @@ func TestLateAnswerRenewsLittle(t *testing.T) {
 	})
 }
 
-// An agent that lost its state counts its sessions anew. What answered its first life must not open the first
-// session of its second.
+// An agent that lost its state counts its sessions from the beginning. An answer to its first life must not open the
+// first session of its second.
 func TestTT2WelcomeOfAnotherRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

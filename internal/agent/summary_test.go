@@ -50,7 +50,7 @@ func TestStanding(t *testing.T) {
 	})
 }
 
-// What is asked on the host waits neither for the disk nor for the main loop.
+// A request on the host waits neither for the disk nor for the main loop.
 func TestStandingOnASlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

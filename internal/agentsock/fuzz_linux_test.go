@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzRequest: whatever a member sends, nothing is done, and a stranger's request that came past the gate is
-// answered with nothing but a refusal.
+// FuzzRequest: no request of a member changes anything, and a stranger's request that passed the listener gets only a
+// rejection.
 func FuzzRequest(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, line := range []string{"GET /status", "GET /processes", "POST /reconnect", "POST /status",

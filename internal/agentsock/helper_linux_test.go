@@ -26,7 +26,7 @@ import (
 
 const helperVariable = "GOZZARD_LOCAL_HELPER"
 
-// TestMain lets this very program be another account's: one that serves a socket, or one that talks to it.
+// TestMain runs this program as a helper of another account, which serves a socket or sends requests to one.
 func TestMain(m *testing.M) {
 	switch os.Getenv(helperVariable) {
 	case "":
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 
 // heard is what a client received from a socket.
 type heard struct {
-	Refused string // by the system, when it was connected to
-	Code    int    // 0: no answer
+	Refused string // the error of the system when connecting
+	Code    int    // 0 if there was no answer
 	Bytes   int
 	Body    string
 }
@@ -94,14 +94,14 @@ type account struct {
 }
 
 func (a account) command(mode string, args ...string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", args...) // the test's own folder is closed to others
+	cmd := exec.Command("/proc/self/exe", args...) // other accounts cannot enter the folder of the test
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), helperVariable+"="+mode, "GORACE=atexit_sleep_ms=0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: a.groups}}
 	return cmd
 }
 
-// asks is a request that an account sends in a process of its own, with so many idle connections beside it.
+// asks sends a request from a process of the account, which also opens the given number of idle connections.
 func (a account) asks(t *testing.T, path, request string, idle int) (h heard) {
 	t.Helper()
 	cmd := a.command("talk", path, request)
@@ -200,7 +200,7 @@ func until(t *testing.T, words func() string, cond func() bool) {
 	}
 }
 
-// openFolder is one of root's that everybody may enter.
+// openFolder is a folder of root that every account may enter.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gozzard-local-")

@@ -16,8 +16,8 @@ import (
 
 var nobodyHere = account{uid: 54321, gid: 54321}
 
-// TE7: the mode of the socket keeps strangers away, and where it was opened by mistake they are closed without a
-// byte, counted, and logged now and then.
+// TE7: the mode of the socket blocks strangers. If the mode is wrong, their connections are closed without an answer,
+// counted, and sometimes logged.
 func TestTE7StrangersGetNothing(t *testing.T) {
 	needsRoot(t)
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", nil).up(t)
@@ -57,7 +57,7 @@ func TestTE7StrangersGetNothing(t *testing.T) {
 	}
 }
 
-// TE7: members of the group look and do nothing else, whether it is their first group or one of very many.
+// TE7: members of the group have read access only, whether it is their first group or one of very many.
 func TestTE7MembersOnlyLook(t *testing.T) {
 	needsRoot(t)
 	const group = 100
@@ -116,7 +116,7 @@ func TestTE7MembersOnlyLook(t *testing.T) {
 func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 	needsRoot(t)
 	dir := filepath.Join(openFolder(t), "state")
-	if err := os.Mkdir(dir, 0o755); err != nil { // open, so that the check is the socket's
+	if err := os.Mkdir(dir, 0o755); err != nil { // open to all, so that only the socket protects itself
 		t.Fatal(err)
 	}
 
@@ -158,7 +158,7 @@ func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 		t.Errorf("another account of its group: %+v", h)
 	}
 
-	// Killed, it leaves its name behind; the next agent takes it, and takes it away at its end.
+	// A killed agent leaves the file of the socket. The next agent replaces it, and removes it at its end.
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	}
 }
 
-// What an agent left that was killed while it made its socket is cleared.
+// Files of an agent that was killed while it made its socket are removed.
 func TestHalfMadeSocketIsCleared(t *testing.T) {
 	dir := openFolder(t)
 	nest := filepath.Join(dir, ".agent.sock.new")
@@ -94,7 +94,7 @@ func TestHalfMadeSocketIsCleared(t *testing.T) {
 	}
 }
 
-// TE7: what has the socket's name and is none stays as it is, whatever it leads to. The socket comes when it is gone.
+// TE7: a file that has the socket's name and is not a socket is not touched. The socket is made when the file is gone.
 func TestTE7OnlySocketsAreReplaced(t *testing.T) {
 	for name, put := range map[string]func(path, other string) error{
 		"a file":             func(path, _ string) error { return os.WriteFile(path, []byte("kept"), 0o600) },
@@ -147,7 +147,7 @@ func TestTE7OnlySocketsAreReplaced(t *testing.T) {
 	}
 }
 
-// TE7: where others decide what is called what there is no socket.
+// TE7: no socket is made in a folder that other accounts can write.
 func TestTE7FolderOfOthers(t *testing.T) {
 	needsRoot(t)
 
@@ -175,8 +175,7 @@ func TestTE7FolderOfOthers(t *testing.T) {
 	}
 }
 
-// A folder that is not there, a group that does not exist: the log says so once, and the socket comes when that is
-// mended.
+// If the folder or the group does not exist, the log says so once, and the socket is made when it exists.
 func TestSocketComesLater(t *testing.T) {
 	dir := filepath.Join(openFolder(t), "run")
 	s := serve(t, filepath.Join(dir, "agent.sock"), "", nil)
@@ -226,7 +225,7 @@ func TestEndTakesOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// Whatever answers on a socket, the client ends with words.
+// Whatever the answer of a socket is, the client returns an error in words.
 func TestClientOfAnything(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"nothing": {"", "closed the connection without an answer"},
@@ -269,7 +268,7 @@ func TestClientOfAnything(t *testing.T) {
 	}
 }
 
-// TD1: a request that is too great, too slow or more than there is room for ends its own connection and no other's.
+// TD1: a request that is too large, too slow or over the limit ends its own connection and no other.
 func TestTD1LocalSocket(t *testing.T) {
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", nil).up(t)
 	for name, c := range map[string]struct {
@@ -305,7 +304,7 @@ func TestTD1LocalSocket(t *testing.T) {
 	slow := serve(t, filepath.Join(openFolder(t), "agent.sock"), "",
 		func(o *agentsock.Options) { o.HeaderTime = 200 * time.Millisecond }).up(t)
 
-	// it is not waited for longer than that; the test would end with a time-out
+	// Run does not wait longer than that; otherwise the test would end with a time-out.
 	for _, begin := range []string{"", "GET /status HTTP/1.1\r\nX"} {
 		if h := ask(slow.path, begin); h.Code == 200 || h.Refused != "" {
 			t.Errorf("%q and nothing more: %+v", begin, h)
@@ -313,7 +312,7 @@ func TestTD1LocalSocket(t *testing.T) {
 	}
 }
 
-// TD1: owners have room of their own, members have theirs together, and each of them only a part of it.
+// TD1: owners have a separate limit, members share one, and each member may use only a part of it.
 func TestTD1TooManyConnections(t *testing.T) {
 	needsRoot(t)
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "100", nil).up(t)
@@ -370,7 +369,7 @@ func TestTD1UnreadAnswers(t *testing.T) {
 	needsRoot(t)
 
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "100", func(o *agentsock.Options) {
-		// more than a socket takes in
+		// more than fits into the buffer of a socket
 		o.Processes = func(most int) ([]agentsock.Process, int) { return make([]agentsock.Process, 3000), 3000 }
 	}).up(t)
 
@@ -399,7 +398,7 @@ func TestTD1UnreadAnswers(t *testing.T) {
 		t.Errorf("how it stands: %+v", h)
 	}
 
-	later := 0 // two are being answered and hold what they are answered with
+	later := 0 // two requests are being answered and use the memory of their answers
 	for _, c := range idle {
 		head := make([]byte, len("HTTP/1.1 503"))
 		_ = c.SetDeadline(time.Now().Add(time.Minute))

@@ -312,8 +312,8 @@ func TestNewerFormatIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The lock of a program that has just been killed may stay for a moment: a child of it that was not yet another
-// program has it too.
+// The lock of a program that was just killed may exist for a moment: a child that has not executed its own program yet
+// has the lock as well.
 func TestLockThatIsAboutToEnd(t *testing.T) {
 	dir := t.TempDir()
 	first, _, err := journal.Open(dir, journal.Options{})

@@ -41,7 +41,7 @@ max_processes: 7
 	}
 }
 
-// What is not said is as in the documented default, which refuses root.
+// A setting that is not in the file has the documented default. The default rejects root.
 func TestParseNothingIsTheDefault(t *testing.T) {
 	for _, src := range []string{"", "# only words\n", "{}"} {
 		p, err := policy.Parse("x", []byte(src))

@@ -35,7 +35,7 @@ func spec(user, dir, start string) *gozzard.Spec {
 	return &gozzard.Spec{Identity: gozzard.Identity{User: user, SetupPath: dir}, Control: gozzard.Control{Start: start}}
 }
 
-// wants checks a refusal, "" for none.
+// wants checks a rejection. "" means that there must be none.
 func wants(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	switch {
@@ -73,11 +73,11 @@ func TestAccounts(t *testing.T) {
 		{`{users: [daemon], deny_uids: ""}`, "daemon", ""},
 		{`users: ["@nogroup"]`, "nobody", ""},
 		{`users: ["@no-such-group"]`, "nobody", "(users in"},
-		{`users: ["*"]`, "no-such-user", ""}, // the host says so
+		{`users: ["*"]`, "no-such-user", ""}, // the host reports it
 		{`users: []`, "no-such-user", "(users in"},
 		{`users: [nobody]`, "nobody\nx", `account "nobody\nx" is not`},
 		{`users: [nobody]`, strings.Repeat("é", 4000), "(users in"},
-		{`users: ["*"]`, "../../root", ""}, // no account: the host says so
+		{`users: ["*"]`, "../../root", ""}, // not an account: the host reports it
 	} {
 		wants(t, tt.rules+" "+tt.user, parse(t, "%s", tt.rules).Definition(spec(tt.user, "/opt", "")), tt.want)
 	}
@@ -184,7 +184,7 @@ func TestTE2WritableParents(t *testing.T) {
 		{"group", "", "is writable by others (mode 0775)"},
 		{"theirs", "", "belongs to uid 65534"},
 		{"sticky/theirs", "", "belongs to uid 65534"},
-		{"good/via", "", "belongs to uid 65534"}, // the path leads through a folder of another user, although its end does not
+		{"good/via", "", "belongs to uid 65534"}, // the path leads through a folder of another user
 		{"good", "./open.sh", "start_cmd as root is not allowed by local policy (trusted_paths in"},
 		{"good", "./theirs.sh -x", "theirs.sh belongs to uid 65534"},
 		{"good", top + "/wide/in/run.sh; true", "wide is writable by others"},

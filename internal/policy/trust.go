@@ -77,8 +77,8 @@ func (t Trust) resolve(path string) (real string, err error) {
 			continue
 		}
 		if err := ownersOnly(s.path, s.info, uid); err != nil {
-			return "", fmt.Errorf("cannot trust %s: %w; only %s may be able to write it and the folders that lead to it",
-				path, err, allowed)
+			return "", fmt.Errorf("cannot trust %s: %w; "+
+				"only %s may be able to write it and the folders that lead to it", path, err, allowed)
 		}
 	}
 	return real, nil

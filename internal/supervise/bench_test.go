@@ -18,7 +18,7 @@ import (
 
 const crowd = 1000
 
-// crowdOf runs a supervisor over processes that are up and hosted, and gives the machine.
+// crowdOf runs a supervisor over processes that are running and supervised, and returns the machine.
 func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event)) (machine *sim.Host,
 	keys []gozzard.Key, stop func()) {
 	b.Helper()
@@ -69,7 +69,7 @@ func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event))
 }
 
 // BenchmarkIdle measures what a minute with 1,000 processes at the usual six samples costs when nothing happens,
-// beside what the machine takes.
+// in addition to what the machine needs.
 func BenchmarkIdle(b *testing.B) {
 	const every = 20 * time.Millisecond
 	_, _, stop := crowdOf(b, every, nil)

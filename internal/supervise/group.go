@@ -36,7 +36,7 @@ func (s *Supervisor) SetGroups(groups []gozzard.Group) {
 }
 
 // poolAfter counts one more sample of a pool's sum. It returns act when the pool was over its limit in enough
-// samples in a row. The count then begins anew, so that the chosen process has time to end before another is chosen.
+// samples in a row. The count then restarts at zero, so that the chosen process has time to end before another is chosen.
 func poolAfter(count int, sum, limit float64) (next int, act bool) {
 	if limit <= 0 || !(sum > limit) {
 		return 0, false

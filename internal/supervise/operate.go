@@ -72,7 +72,7 @@ func (a *actor) operate(ctx context.Context, op Op) {
 	a.publishChange(seen, now, false)
 }
 
-// resetCounts begins the counts of crashes, of actions on limits and of restarts for health anew.
+// resetCounts resets the counts of crashes, of actions on limits and of restarts because of bad health.
 func (a *actor) resetCounts() {
 	a.downs, a.pullAt = 0, time.Time{}
 	a.limitActions, a.notes.limit, a.alerted = 0, "", false

@@ -37,7 +37,7 @@ type state struct {
 
 	breach       *breach // a limit that the actor must still act on
 	alerted      bool    // notes.limit describes the present, not the past
-	limitActions int     // actions on limits since the last operation that begins anew
+	limitActions int     // actions on limits since the last call of resetCounts
 	enforced     bool    // the kernel was asked to enforce the limits
 	health       health
 	plan         *plan // of a periodic process

@@ -278,7 +278,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("reported %d times more, last %+v", len(all)-n, all[len(all)-1])
 		}
 
-		// not worth a message, but true when asked
+		// The change is too small to be reported, but a query sees it.
 		r.machine.SetUsage(game, supervise.Usage{CPU: 50.5, Mem: 10, FD: 101})
 		r.after(11 * time.Second)
 
