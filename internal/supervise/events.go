@@ -2,7 +2,7 @@ package supervise
 
 import "github.com/gozzard/gozzard"
 
-// announce tells of something that happened to the process, for those who keep a history of it.
+// announce reports an event of the process, or keeps it while a start command runs.
 func (a *actor) announce(e gozzard.Event) {
 	if a.s.event == nil {
 		return
@@ -15,9 +15,9 @@ func (a *actor) announce(e gozzard.Event) {
 	a.s.event(e)
 }
 
-// tellHeld tells what happened while a start command ran. A script of it that looked like the process for a moment
-// is not told of.
-func (a *actor) tellHeld() {
+// sendHeldEvents reports what happened while a start command ran. It drops events about a script of the command that
+// looked like the process for a moment.
+func (a *actor) sendHeldEvents() {
 	held := a.held
 	a.held, a.holding = nil, false
 	for _, e := range held {
@@ -27,7 +27,8 @@ func (a *actor) tellHeld() {
 	}
 }
 
-// announceStart tells that the process runs. What was found when the agent came up has not started: the agent has.
+// announceStart reports that the process runs. A process that was already running when the agent started is not
+// reported.
 func (a *actor) announceStart() {
 	if a.restoring {
 		return
@@ -39,44 +40,46 @@ func (a *actor) announceStart() {
 	a.announce(gozzard.Event{Kind: gozzard.EventStarted, PID: a.proc.PID, Message: text})
 }
 
-// announceExit tells that a process has ended; one that may end has done its work by it.
+// announceExit reports that a process has ended. For a process that may end, that is the end of a run.
 func (a *actor) announceExit(p Proc, e Exit) {
 	kind := gozzard.EventExited
 	if a.spec != nil && mayEnd(a.spec.Policy) && !a.stopping {
 		kind = gozzard.EventRan
 	}
-	ev := gozzard.Event{Kind: kind, PID: p.PID, Code: e.Code, Signal: e.Signal, Core: e.Core,
-		Message: "the process " + exitText(e)}
+
+	ev := gozzard.Event{
+		Kind: kind, PID: p.PID, Code: e.Code, Signal: e.Signal, Core: e.Core,
+		Message: "the process " + exitText(e),
+	}
 	if e.Signal != "" {
 		ev.Code = -1
 	}
 	a.announce(ev)
 }
 
-// announceCancel tells that a pull-up which was waiting is given up because somebody does not want the process any
-// more.
+// announceCancel reports that a planned pull-up is cancelled, because an operation ended the supervision.
 func (a *actor) announceCancel(by gozzard.Action) {
 	a.announce(gozzard.Event{Kind: gozzard.EventRestartCancelled, Message: cancelText(procName(a.key, a.spec), by)})
 }
 
-// restarted draws the consequences of a restart that nobody asked for, and tells of it.
-func (a *actor) restarted(out gozzard.Outcome, why string) {
+// finishRestart reports the outcome of a restart without a request, and plans the next one after a failure.
+func (a *actor) finishRestart(out gozzard.Outcome, why string) {
 	name := procName(a.key, a.spec)
 	switch out.Code {
-	case "": // given up
+	case "": // ctx has ended
 		return
-	case gozzard.CodeAlreadyRunning: // somebody else was faster
+	case gozzard.CodeAlreadyRunning: // something else has started it meanwhile
 		a.message = ""
 	case gozzard.CodeOK:
 		a.message = ""
 		a.restarts++
-		a.announce(gozzard.Event{Kind: gozzard.EventRestarted, PID: a.proc.PID,
-			Message: restartText(name, why, "")})
+		text := restartText(name, why, "")
+		a.announce(gozzard.Event{Kind: gozzard.EventRestarted, PID: a.proc.PID, Message: text})
 	default:
 		a.message = gozzard.Clip(out.Message, maxStatusBytes)
 		a.announce(gozzard.Event{Kind: gozzard.EventRestartFailed, Message: restartText(name, why, out.Message)})
 		if !a.running() {
-			a.countDown(0, out.Message)
+			a.planPullUp(0, out.Message)
 		}
 	}
 

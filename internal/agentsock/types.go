@@ -2,10 +2,10 @@ package agentsock
 
 import "github.com/gozzard/gozzard"
 
-// MaxProcesses is how many processes one answer lists.
+// MaxProcesses is the largest number of processes in one answer.
 const MaxProcesses = 10_000
 
-// Status is how an agent stands. Times are Unix seconds, 0 when there is none.
+// Status is the state of an agent. Times are Unix seconds; 0 means none.
 type Status struct {
 	Agent       gozzard.AgentID `json:"agent"`
 	Version     string          `json:"version"`
@@ -22,17 +22,17 @@ type Status struct {
 	Certificate int64           `json:"certificate_until,omitempty"` // of an enrolled host
 	Key         Key             `json:"server_key"`
 	Policy      Policy          `json:"policy"`
-	Degraded    []string        `json:"degraded"` // what this host lacks, in words
+	Degraded    []string        `json:"degraded"` // what is missing on this host, in words
 	Journal     Journal         `json:"journal"`
 	Processes   int             `json:"processes"`
-	Refused     uint64          `json:"refused"` // connections of strangers to this socket
+	Refused     uint64          `json:"refused"` // rejected connections to this socket
 }
 
-// Session is whether operations are taken in.
+// Session says whether the agent accepts operations.
 type Session struct {
 	Open    bool   `json:"open"`
 	Number  uint64 `json:"number"`
-	Since   int64  `json:"since"`    // when it was opened; without one, since when there is none
+	Since   int64  `json:"since"`    // when it was opened; if there is none, since when
 	HeardAt int64  `json:"heard_at"` // when the server last answered
 }
 
@@ -43,35 +43,35 @@ type Link struct {
 	Fault    string `json:"fault,omitempty"` // why it is not up
 }
 
-// Key is the server's key that is obeyed.
+// Key is the server key that the agent trusts.
 type Key struct {
 	ID    string `json:"id"`
 	Epoch uint64 `json:"epoch"`
 }
 
-// Policy is what the host lets the server do.
+// Policy is what the owner of the host allows.
 type Policy struct {
 	File      string `json:"file"`
 	AllowRoot bool   `json:"allow_root"`
 	Text      string `json:"text"`
 }
 
-// Journal is how far everything is durable.
+// Journal is the position up to which everything is durable.
 type Journal struct {
 	ID  string `json:"id"`
 	LSN uint64 `json:"lsn"`
 }
 
-// Process is one that the agent keeps.
+// Process is one process that the agent manages.
 type Process struct {
 	Namespace string  `json:"namespace"`
 	Name      string  `json:"name"`
 	State     string  `json:"state"` // running or stopped
 	Wanted    string  `json:"wanted"`
 	Hosted    bool    `json:"hosted"`
-	PID       int32   `json:"pid"` // -1 when not running
+	PID       int32   `json:"pid"` // -1 if it is not running
 	Since     int64   `json:"since"`
-	Restarts  int     `json:"restarts"` // that nobody asked for, since the agent began
+	Restarts  int     `json:"restarts"` // restarts without a request since the agent started
 	Version   string  `json:"version,omitempty"`
 	Message   string  `json:"message,omitempty"`
 	CPU       float32 `json:"cpu"` // percent of the whole machine, process tree
@@ -81,13 +81,13 @@ type Process struct {
 	Net       int64   `json:"net"`
 }
 
-// Processes are the first ones by name, MaxProcesses at most, and how many there are.
+// Processes are the first MaxProcesses processes by name, and how many there are in total.
 type Processes struct {
 	Count     int       `json:"count"`
 	Processes []Process `json:"processes"`
 }
 
-// fault is the answer to what is refused.
+// fault is the answer to a rejected request.
 type fault struct {
 	Error string `json:"error"`
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Somebody on the host is told whether the server is there, since when not, and what the agent keeps meanwhile.
+// The summary says whether the server answers, since when it does not, and what the agent manages meanwhile.
 func TestStanding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -42,7 +42,7 @@ func TestStanding(t *testing.T) {
 		r.connect()
 
 		if s := r.a.Summary(); s.Open || s.Session != 2 || cut.Sub(s.Heard) > 6*time.Second || s.Heard.IsZero() {
-			t.Fatalf("a session that nobody answers: %+v", s)
+			t.Fatalf("a session without an answer: %+v", s)
 		}
 		if lives, total := r.a.Lives(10); len(lives) != 0 || total != 0 {
 			t.Fatalf("%+v, %d", lives, total)
@@ -50,7 +50,7 @@ func TestStanding(t *testing.T) {
 	})
 }
 
-// What is asked on the host waits neither for the disk nor for the main loop.
+// A request on the host waits neither for the disk nor for the main loop.
 func TestStandingOnASlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -70,7 +70,7 @@ func TestStandingOnASlowDisk(t *testing.T) {
 		s := r.a.Summary()
 		r.a.Lives(10)
 
-		if !s.Open || time.Since(began) != 0 { // the clock of the bubble moves when somebody waits
+		if !s.Open || time.Since(began) != 0 { // the clock of the bubble moves when a goroutine waits
 			t.Errorf("%+v after %s", s, time.Since(began))
 		}
 

@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/test/sim"
 )
 
-// crowded counts the start commands that run at a time.
+// crowded counts the start commands that run at the same time.
 type crowded struct {
 	supervise.Host
 	mu        sync.Mutex
@@ -53,7 +53,7 @@ func TestPullUpStormIsBounded(t *testing.T) {
 		if len(r.machine.Keys()) != n {
 			t.Errorf("%d of %d run", len(r.machine.Keys()), n)
 		}
-		// A command whose process is seen makes room for the next one before it has ended itself.
+		// A command releases its slot as soon as its process is seen, before the command has ended.
 		if host.peak < supervise.MaxPullUps || host.peak > 2*supervise.MaxPullUps {
 			t.Errorf("%d start commands at a time, want %d or few more", host.peak, supervise.MaxPullUps)
 		}
