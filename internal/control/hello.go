@@ -217,6 +217,7 @@ func (p *Plane) requeue(ctx context.Context, rows []record.Settlement) error {
 	}
 
 	moved, err := p.o.Store.Settle(ctx, rows)
+	p.launchCommitted()
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,7 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 		return gozzard.Task{}, err
 	}
 
-	d.task.Committed = func() { p.launch(d.task) }
-	acc, err := p.o.Store.Accept(ctx, d.task)
+	acc, err := p.accept(ctx, d.task)
 	if err != nil || acc.Known {
 		p.giveBack(op.Caller.App, seats)
 	}

@@ -90,6 +90,7 @@ type Plane struct {
 	seed    maphash.Seed
 
 	registering sync.Mutex // register looks before it writes; see Operate
+	launching   launching
 
 	mu       sync.Mutex
 	sessions map[gozzard.AgentID]*session
@@ -141,8 +142,9 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		sessions: map[gozzard.AgentID]*session{}, tasks: map[gozzard.TaskSeq]*taskState{},
 		flights: map[gozzard.OpID]*flight{},
 		byAgent: map[gozzard.AgentID]map[gozzard.OpID]*flight{}, unsent: map[gozzard.ProcID]*flight{},
-		waiting: map[gozzard.AgentID][]*flight{},
-		seats:   seats{}, wake: make(chan struct{}, 1), door: newAdmission(o.HelloRate), hellos: make(chan hello, 1024),
+		waiting:   map[gozzard.AgentID][]*flight{},
+		launching: newLaunching(),
+		seats:     seats{}, wake: make(chan struct{}, 1), door: newAdmission(o.HelloRate), hellos: make(chan hello, 1024),
 		settles: make(chan settle, 8192),
 		raises:  make(chan raise, 1024),
 		quit:    make(chan struct{}), events: NewEventRing(o.Events, o.Now()),

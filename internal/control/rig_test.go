@@ -22,9 +22,11 @@ type rig struct {
 	quota int
 	// helloRate is how many sessions are opened in a second; 0 is the default.
 	helloRate float64
-	store     *sqlstore.Store
-	plane     *control.Plane
-	stop      func()
+	// around, unless nil, is what the plane gets instead of the store itself.
+	around func(*sqlstore.Store) control.Store
+	store  *sqlstore.Store
+	plane  *control.Plane
+	stop   func()
 
 	mu   sync.Mutex
 	sent map[gozzard.AgentID][]*gozzard.Command
@@ -73,8 +75,13 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 
+	var given control.Store = store
+	if r.around != nil {
+		given = r.around(store)
+	}
+
 	plane, err := control.New(r.t.Context(), control.Options{
-		Store: store, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond,
+		Store: given, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond,
 		Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
 		HelloRate: r.helloRate,
 		Events:    50, Refresh: time.Second, Answer: 500 * time.Millisecond,

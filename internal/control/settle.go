@@ -86,6 +86,7 @@ func (p *Plane) settleAll(ctx context.Context, batch []settle) error {
 	}
 
 	moved, err := p.o.Store.Settle(ctx, rows)
+	p.launchCommitted()
 	if err != nil {
 		return err
 	}

@@ -19,10 +19,10 @@ type NewTask struct {
 	IdempotencyKey string
 	RequestHash    [32]byte
 	Audit          gozzard.AuditRow // TaskID is filled in by Accept
-	// Committed is called once the task is durable and filled in, before Accept returns. Tasks of one server are
-	// told in the order of their numbers, so whoever sends them on from here keeps the order of intents. It must be
-	// quick.
-	Committed func()
+	// Committed, unless nil, receives this task once it is durable and filled in, before Accept returns. A store sends
+	// its tasks in the order of their numbers, which is the order of intents. The channel must have room: the store
+	// sends while it holds its writer, and waits when there is none.
+	Committed chan<- *NewTask
 }
 
 // Accepted is the answer of Accept.

@@ -69,7 +69,7 @@ func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accep
 	return record.Accepted{Task: t.Task}, nil
 }
 
-// committed fills in what the record gave and passes the task on, in the order of numbers.
+// committed fills in what the record gave and announces the task, in the order of numbers.
 func (a *acceptance) committed() {
 	if a.known != nil {
 		return
@@ -84,7 +84,7 @@ func (a *acceptance) committed() {
 	}
 
 	if t.Committed != nil {
-		t.Committed()
+		t.Committed <- t
 	}
 }
 
