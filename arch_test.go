@@ -31,7 +31,8 @@ var mayImport = map[string][]string{
 
 	// The server's brain.
 	"internal/cmdb":     {".", "internal/topology"},
-	"internal/control":  {".", "internal/fleet", "internal/record", "internal/topology"},
+	"internal/control":  {".", "internal/delivery", "internal/fleet", "internal/record", "internal/topology"},
+	"internal/delivery": {"."},
 	"internal/fleet":    {"."},
 	"internal/record":   {".", "internal/fleet", "internal/topology"},
 	"internal/topology": {".", "internal/expression", "internal/yamldoc"},

@@ -11,7 +11,7 @@ import (
 // hostSight tells which hosts of a business are visible; nil when all are. A host that the fleet knows goes by its
 // own addresses there, as with every other question: its processes must not be seen by the address that a document
 // gives it. It must be quick, and it is asked once for each host.
-func (p *Plane) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host) bool {
+func (t *businesses) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host) bool {
 	namespace := topology.Namespace(biz)
 	if rights.SeesSpace(namespace) {
 		return nil
@@ -21,9 +21,9 @@ func (p *Plane) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host
 	return func(h *topology.Host) bool {
 		var addrs []gozzard.HostAddr
 
-		if known, ok := p.o.Live.Host(h.Agent); ok {
+		if known, ok := t.o.Live.Host(h.Agent); ok {
 			addrs = known.Info.Addrs
-		} else if known, ok := p.o.Live.HostByAddr(h.Addr()); ok {
+		} else if known, ok := t.o.Live.HostByAddr(h.Addr()); ok {
 			addrs = known.Info.Addrs
 		} else {
 			for _, ip := range []gozzard.HostAddr{{Cloud: h.Cloud, IP: h.IP}, {Cloud: h.Cloud, IP: h.IPv6}} {

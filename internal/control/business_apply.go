@@ -23,8 +23,8 @@ const applyTries = 5
 // with Prune unregistered once the change is recorded; whatever an earlier one left behind, because its host was
 // away too long or the server died in between, goes with them. Nor does a document replace what comes from CMDB, or
 // the other way round, unless TakeOver says that it is meant. What CMDB does not tell stays as it is recorded.
-func (p *Plane) ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error) {
-	if p.o.Topology == nil {
+func (t *businesses) ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error) {
+	if t.o.Topology == nil {
 		return record.ApplyAnswer{}, errNoTopology()
 	}
 	if biz := req.Business.ID; !req.Caller.Rights.MayBusiness(biz) {
@@ -33,17 +33,17 @@ func (p *Plane) ApplyTopology(ctx context.Context, req record.ApplyRequest) (rec
 	}
 
 	req.Business.Sort()
-	p.businesses.applying.Lock()
-	defer p.businesses.applying.Unlock()
+	t.applying.Lock()
+	defer t.applying.Unlock()
 
 	for try := 1; ; try++ {
-		d, err := p.draftChange(ctx, &req)
+		d, err := t.draftChange(ctx, &req)
 		if err != nil || req.DryRun || !d.any {
 			return d.answer, err
 		}
-		err = p.recordChange(ctx, &req, d)
+		err = t.recordChange(ctx, &req, d)
 		if err == nil {
-			return d.answer, p.letGo(ctx, &req, d)
+			return d.answer, t.unregisterLeft(ctx, &req, d)
 		}
 		if gozzard.KindOf(err) != gozzard.ErrConflict || try == applyTries {
 			return record.ApplyAnswer{}, fmt.Errorf("cannot record business %d: %w", req.Business.ID, err)
@@ -62,10 +62,10 @@ type change struct {
 
 // draftChange works a request out. Its error says why it is refused; a dry run is refused nothing that the answer
 // tells.
-func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*change, error) {
+func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) (*change, error) {
 	d := &change{}
 	b := req.Business
-	old, err := p.recorded(ctx, b.ID)
+	old, err := t.read(ctx, b.ID)
 	if err != nil {
 		return d, err
 	}
@@ -90,11 +90,11 @@ func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*cha
 	d.topo, d.answer.Plan = topology.Compare(was, old.Numbers, b, d.numbers)
 	d.topo.Base = old.Version
 	d.any = was == nil || old.Source != req.Source || changes(&d.topo, was)
-	if d.leaving, err = p.leavingRegistered(ctx, was, &d.topo); err != nil {
+	if d.leaving, err = t.leavingRegistered(ctx, was, &d.topo); err != nil {
 		return d, err
 	}
 	if req.Prune {
-		strays := p.strays(b, d.leaving)
+		strays := t.strays(b, d.leaving)
 		d.leaving = append(d.leaving, strays...)
 		d.any = d.any || len(strays) > 0
 	}
@@ -115,9 +115,9 @@ func (p *Plane) draftChange(ctx context.Context, req *record.ApplyRequest) (*cha
 	return d, refuseChange(req, &old, d)
 }
 
-// recorded reads a business; one that is not recorded has version 0.
-func (p *Plane) recorded(ctx context.Context, biz int) (record.Business, error) {
-	old, err := p.o.Topology.Business(ctx, biz)
+// read reads a business; one that is not recorded has version 0.
+func (t *businesses) read(ctx context.Context, biz int) (record.Business, error) {
+	old, err := t.o.Topology.Business(ctx, biz)
 	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
 		return record.Business{}, nil
 	}
@@ -163,27 +163,27 @@ func refuseChange(req *record.ApplyRequest, old *record.Business, d *change) err
 }
 
 // recordChange writes a change and takes it into memory.
-func (p *Plane) recordChange(ctx context.Context, req *record.ApplyRequest, d *change) error {
-	b, now := req.Business, p.o.Now()
+func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest, d *change) error {
+	b, now := req.Business, t.o.Now()
 	plan := &d.answer.Plan
 	audit := gozzard.AuditRow{
 		At: now, Caller: req.Caller, Act: "topology:apply:" + strconv.Itoa(b.ID), RequestHash: req.Hash,
 		Targets: len(plan.Added) + len(plan.Changed) + len(plan.Removed),
 	}
-	version, err := p.o.Topology.SaveBusiness(ctx, d.topo, req.Source, audit)
+	version, err := t.o.Topology.SaveBusiness(ctx, d.topo, req.Source, audit)
 	if err != nil {
 		return err
 	}
 
 	d.answer.Version, d.answer.Applied = version, true
-	p.putBusiness(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b,
+	t.put(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b,
 		d.numbers)
 	return nil
 }
 
-// letGo has agents forget the instances that left. It comes after the change is recorded: what is not in a business
+// unregisterLeft has agents forget the instances that left. It comes after the change is recorded: what is not in a business
 // can be unregistered again, what is must not be.
-func (p *Plane) letGo(ctx context.Context, req *record.ApplyRequest, d *change) error {
+func (t *businesses) unregisterLeft(ctx context.Context, req *record.ApplyRequest, d *change) error {
 	if !req.Prune || len(d.leaving) == 0 {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (p *Plane) letGo(ctx context.Context, req *record.ApplyRequest, d *change) 
 	op := &gozzard.Operation{
 		Caller: req.Caller, Door: "topology", RequestHash: req.Hash,
 		IdempotencyKey: fmt.Sprintf("topology·%d:%d", req.Business.ID, d.answer.Version),
-		WaitOffline:    p.o.Keep, // a host that is away would come back with it
+		WaitOffline:    t.o.Keep, // a host that is away would come back with it
 	}
 	for i := range d.leaving {
 		l := &d.leaving[i]
@@ -199,7 +199,7 @@ func (p *Plane) letGo(ctx context.Context, req *record.ApplyRequest, d *change) 
 			Targets: []gozzard.Target{{Agent: l.id.Agent, ResultKey: string(l.id.Agent) + ":" + l.id.Key.String()}}})
 	}
 
-	task, err := p.Operate(ctx, op)
+	task, err := t.operate(ctx, op)
 	if err != nil {
 		return fmt.Errorf("business %d is at version %d now, but %d processes that left it could not be unregistered: %w",
 			req.Business.ID, d.answer.Version, len(d.leaving), err)

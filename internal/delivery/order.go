@@ -1,0 +1,41 @@
+package delivery
+
+import "github.com/gozzard/gozzard"
+
+// unsentOrder has, for each process, the newest attempt in state Queued; the older ones hang on it. Operations on one
+// process are sent in the order of their tasks, whatever turns their tasks have.
+type unsentOrder map[gozzard.ProcID]*Attempt
+
+// add makes an attempt the newest of its process.
+func (o unsentOrder) add(a *Attempt) {
+	id := a.process()
+	if newest := o[id]; newest != nil {
+		newest.newer, a.older = a, newest
+	}
+	o[id] = a
+}
+
+// remove takes an attempt out.
+func (o unsentOrder) remove(a *Attempt) {
+	switch {
+	case a.newer != nil:
+		a.newer.older = a.older
+	case a.older != nil:
+		o[a.process()] = a.older
+	default:
+		delete(o, a.process())
+	}
+
+	if a.older != nil {
+		a.older.newer = a.newer
+	}
+	a.older, a.newer = nil, nil
+}
+
+// oldest is the attempt on the same process that must be sent first: a itself when there is none before it.
+func (o unsentOrder) oldest(a *Attempt) *Attempt {
+	for a.older != nil {
+		a = a.older
+	}
+	return a
+}
