@@ -47,6 +47,9 @@ var eventNames = [numEvents]string{"AddedPending", "AddedDispatched", "FoundDisp
 
 func (k EventKind) String() string { return eventNames[k] }
 
+// Events lists all kinds of events.
+func Events() []EventKind { return kindsFrom(AddedPending) }
+
 // Event is something that happened to an attempt.
 type Event struct {
 	Kind     EventKind
@@ -85,13 +88,14 @@ var effectNames = []string{"send", "send back", "give up", "cancel", "release", 
 	"look now", "look at release", "look at expiry", "look after a pause", "look after a growing pause",
 	"look at deadline", "impossible"}
 
-func (f Effects) has(x Effects) bool { return f&x != 0 }
+// Has reports whether one of x is among the effects.
+func (f Effects) Has(x Effects) bool { return f&x != 0 }
 
 // String lists the effects, for DESIGN.md and tests.
 func (f Effects) String() string {
 	s := ""
 	for i, name := range effectNames {
-		if f.has(1 << i) {
+		if f.Has(1 << i) {
 			if s != "" {
 				s += ", "
 			}

@@ -185,9 +185,11 @@ func (e *Engine) release(ctx context.Context, id gozzard.AgentID) bool {
 		return false
 	}
 
-	all := e.carryOut(ctx, &w)
+	if !e.carryOut(ctx, &w) { // an older operation would come after a newer one
+		return false
+	}
 	if len(list) == 0 {
-		return all
+		return true
 	}
 
 	// Record it.
@@ -204,6 +206,7 @@ func (e *Engine) release(ctx context.Context, id gozzard.AgentID) bool {
 	}
 
 	// Queue what was recorded.
+	all := true
 	e.change(func(now time.Time) {
 		for i, a := range list {
 			ev := Event{Kind: NotDispatched}

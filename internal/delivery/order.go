@@ -6,13 +6,23 @@ import "github.com/gozzard/gozzard"
 // process are sent in the order of their tasks, whatever turns their tasks have.
 type unsentOrder map[gozzard.ProcID]*Attempt
 
-// add makes an attempt the newest of its process.
+// add puts an attempt in its place by the number of its task. Nearly always it is the newest.
 func (o unsentOrder) add(a *Attempt) {
 	id := a.process()
-	if newest := o[id]; newest != nil {
-		newest.newer, a.older = a, newest
+	newer, older := (*Attempt)(nil), o[id]
+	for older != nil && older.ref.Task > a.ref.Task {
+		newer, older = older, older.older
 	}
-	o[id] = a
+
+	a.newer, a.older = newer, older
+	if older != nil {
+		older.newer = a
+	}
+	if newer != nil {
+		newer.older = a
+	} else {
+		o[id] = a
+	}
 }
 
 // remove takes an attempt out.

@@ -106,7 +106,7 @@ func (q *queue) apply(a *Attempt, e Event, now time.Time) {
 		q.moved(a, before)
 	}
 
-	if do.has(schedules) {
+	if do.Has(schedules) {
 		q.due.set(a, a.lookAt(do, now, q.resend))
 	}
 	if do &^= schedules; do != 0 {
@@ -240,26 +240,26 @@ func (q *queue) lookAtDue(now time.Time) {
 func (w *work) add(a *Attempt, event EventKind, do Effects) {
 	c := claim{a, a.session}
 	switch {
-	case do.has(Send):
+	case do.Has(Send):
 		w.send = append(w.send, message{a.agent.id, a.agent.session.Cloud, a.session, &a.op})
-	case do.has(Cancel):
+	case do.Has(Cancel):
 		// What an older session left open is for Reconcile to decide: the agent may have lost the journal that had it.
 		if a.agent.online && a.agent.session.ID == a.session {
 			w.cancel = append(w.cancel, message{a.agent.id, a.agent.session.Cloud, a.session, &a.op})
 		}
-	case do.has(SendBack):
+	case do.Has(SendBack):
 		w.sendBack = append(w.sendBack, c)
-	case do.has(GiveUp):
+	case do.Has(GiveUp):
 		w.giveUp = append(w.giveUp, c)
-	case do.has(Withdraw):
+	case do.Has(Withdraw):
 		w.withdraw = append(w.withdraw, c)
-	case do.has(Supersede):
+	case do.Has(Supersede):
 		w.supersede = append(w.supersede, c)
-	case do.has(Interrupt):
+	case do.Has(Interrupt):
 		w.interrupt = append(w.interrupt, c)
-	case do.has(Release):
+	case do.Has(Release):
 		w.release = append(w.release, a.agent.id)
-	case do.has(Impossible):
+	case do.Has(Impossible):
 		w.mistakes = append(w.mistakes, mistake{a, a.state, event})
 	}
 }

@@ -25,8 +25,16 @@ var stateNames = [numStates]string{"created", "waiting", "queued", "stale", "sen
 
 func (s State) String() string { return stateNames[s] }
 
-// Record is the state that the record has for an attempt in this state. It is 0 for
-// Created, whose event says which one it is, and for Final, which is one of four.
+// States lists all states.
+func States() (list []State) {
+	for s := Created; s < numStates; s++ {
+		list = append(list, s)
+	}
+	return list
+}
+
+// Record is the state that the record has for an attempt in this state. It is 0 for Created, whose event says which one
+// it is, and for Final, which is one of four.
 func (s State) Record() gozzard.AttemptState {
 	switch s {
 	case Waiting:
