@@ -17,8 +17,8 @@ const (
 	processLabel     = "bk_process_id"
 )
 
-// TopologyItems makes every instance of processes ready to be operated, in the order of the rows: with the
-// definition that the record has now, under the key and labels by which every door knows it.
+// TopologyItems makes an item of an operation for every instance of the rows, in their order: with the definition that
+// the record has now, and the key and labels that all doors use for it.
 func (t *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
 	a gozzard.Action) ([]record.TopologyItem, error) {
 	if t.o.Topology == nil {
@@ -64,8 +64,8 @@ func (t *businesses) TopologyItems(ctx context.Context, biz int, rows []topology
 	return items, nil
 }
 
-// definitions reads the processes of rows, by id. One whose alias changed since it was found is left out: it is
-// another process to the fleet.
+// definitions reads the processes of rows, by id. A process whose alias changed since it was found is missing: for the
+// fleet it is another process.
 func (t *businesses) definitions(ctx context.Context, biz int, rows []topology.Row) (map[int]*topology.Process, error) {
 	alias := make(map[int]string, len(rows))
 	ids := make([]int, 0, len(rows))
@@ -93,8 +93,8 @@ func (t *businesses) definitions(ctx context.Context, biz int, rows []topology.R
 	return defs, nil
 }
 
-// targetOn names a host of a business to the fleet: by its agent where that is one of ours, else by its address.
-// CMDB may know the agent of another fleet manager there.
+// targetOn is the target for a host of a business: by its agent if the fleet knows that agent, else by its address.
+// CMDB may have the agent of another fleet manager.
 func (t *businesses) targetOn(h topology.Host, key gozzard.Key) gozzard.Target {
 	addr := h.Addr()
 	target := gozzard.Target{Addr: addr, ResultKey: addr.String() + ":" + key.String()}

@@ -108,7 +108,7 @@ func TestReconciliation(t *testing.T) {
 		code  gozzard.Code
 		pos   gozzard.JournalPos
 		want  gozzard.AttemptState
-		told  gozzard.Code
+		final gozzard.Code
 	}{
 		{"done", gozzard.PhaseDone, gozzard.CodeOK, journalA, gozzard.AttemptOK, gozzard.CodeOK},
 		{"failed", gozzard.PhaseDone, gozzard.CodeCommandFailed, journalA, gozzard.AttemptFailed,
@@ -131,7 +131,7 @@ func TestReconciliation(t *testing.T) {
 					Outcome: gozzard.Outcome{Code: c.code}}}
 			}
 			r.hello(me, 2, c.pos, open...)
-			r.verdict(task, me, c.want, c.told)
+			r.verdict(task, me, c.want, c.final)
 		})
 	}
 

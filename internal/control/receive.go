@@ -5,7 +5,7 @@ import (
 	"github.com/gozzard/gozzard/internal/delivery"
 )
 
-// Receive takes a report in. from and cloud are what the fabric proved. The fabric calls Receive in order for one agent.
+// Receive takes a report in. from and cloud are what the fabric proved; it calls Receive in order for one agent.
 func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	switch r.Kind {
 	case gozzard.ReportHello:

@@ -38,7 +38,7 @@ const me, other = gozzard.AgentID("agent-1"), gozzard.AgentID("agent-2")
 
 var caller = gozzard.Caller{App: "app", User: "admin", Asserted: true, Rights: gozzard.Everything()}
 
-// bare is a caller as the record has him: rights are those of the moment.
+// bare is a caller as the record has it: rights are not recorded.
 func bare(c gozzard.Caller) gozzard.Caller {
 	c.Rights = nil
 	return c

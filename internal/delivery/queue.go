@@ -27,7 +27,7 @@ type queue struct {
 	unsent   unsentOrder
 	due      dueHeap
 	ready    fairQueue // tasks with something to send and room in their window
-	work     work      // what transitions asked for and nobody has taken yet
+	work     work      // what transitions asked for since takeWork
 }
 
 func newQueue(l limits) *queue {
@@ -56,7 +56,7 @@ type message struct {
 	op      *gozzard.Op
 }
 
-// claim is a change of an attempt in the record. The session is kept here because the attempt may be in another one
+// claim is a change of an attempt in the record. It has the session because the attempt may be in another one
 // by the time the record answers.
 type claim struct {
 	attempt *Attempt

@@ -52,5 +52,5 @@ func (s State) Record() gozzard.AttemptState {
 func (s State) inWindow() bool { return s == Sent }
 
 // inQuota reports whether an attempt counts for its app. One that was given up as unknown does not: a dead host must
-// not keep an app from working.
+// not block its app.
 func (s State) inQuota() bool { return s >= Waiting && s <= Received }

@@ -159,7 +159,7 @@ func TestTimerNeverLosesAnAttempt(t *testing.T) {
 						t.Errorf("%v raised in %v", e, s)
 					}
 					if !do.Has(schedules | GiveUp | Withdraw | Interrupt) {
-						t.Errorf("%v in %v: %v, and nobody looks again", e, s, do)
+						t.Errorf("%v in %v: %v, and the timer does not look again", e, s, do)
 					}
 				}
 			}
@@ -173,7 +173,7 @@ func TestTimerNeverLosesAnAttempt(t *testing.T) {
 			for _, raised := range Events() {
 				if next, do := Next(s, raised); do.Has(asked) {
 					if _, do := Next(next, e); !do.Has(schedules) {
-						t.Errorf("%v in %v: %v, and nobody looks again", e, next, do)
+						t.Errorf("%v in %v: %v, and the timer does not look again", e, next, do)
 					}
 				}
 			}

@@ -91,7 +91,7 @@ type JobReason string
 const (
 	ReasonNone    JobReason = ""
 	ReasonVerdict JobReason = "verdict" // the operation had another verdict than done: Code and Message
-	// the process lacks an attribute that the action needs; repeating does not help
+	// the process does not have an attribute that the action needs; a retry does not help
 	ReasonMissing  JobReason = "missing"
 	ReasonEarlier  JobReason = "earlier"  // an earlier wave of its group failed
 	ReasonNothing  JobReason = "nothing"  // nothing fits the scope

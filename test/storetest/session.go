@@ -84,17 +84,17 @@ func sessionJournal(t *testing.T, s control.Store) {
 	open(10, 1, math.MaxUint64, 9)
 }
 
-// sessionLaidDown: a host that lost its journal is known as such until its processes were laid down again, whoever
-// may have died in between.
-func sessionLaidDown(t *testing.T, s control.Store) {
-	open := func(session uint64, journal byte, laid uint64) {
+// sessionRestored: the record knows that a host lost its journal until its definitions were restored, over restarts of
+// the server too.
+func sessionRestored(t *testing.T, s control.Store) {
+	open := func(session uint64, journal byte, restored uint64) {
 		t.Helper()
 		now, _, err := s.OpenSession(t.Context(), host("a", session, journal, session))
 		must(t, err)
-		equal(t, "laid down", now.RestoredJournal, laid)
+		equal(t, "restored", now.RestoredJournal, restored)
 		hosts, err := s.Hosts(t.Context())
 		must(t, err)
-		equal(t, "recorded as laid down", hosts[0].RestoredJournal, laid)
+		equal(t, "recorded as restored", hosts[0].RestoredJournal, restored)
 	}
 
 	open(1, 1, 1) // new: nothing to lose

@@ -48,7 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"dispatch: sessions", dispatchSessions},
 		{"session: newer only", sessionNewer},
 		{"session: since when the journal is known", sessionJournal},
-		{"session: whether lost state was laid down", sessionLaidDown},
+		{"session: whether lost state was restored", sessionRestored},
 		{"session: never below the recorded protocol", sessionProtocol},
 		{"session: description", sessionDescription},
 		{"open: of one and of all", openAttempts},
