@@ -40,18 +40,14 @@ func (r recorder) Settle(ctx context.Context, list []delivery.Settlement) ([]boo
 	}
 
 	changed, err := r.p.o.Store.Settle(ctx, rows)
-	r.p.launchCommitted()
-	if err != nil {
-		return nil, err
-	}
-
 	for i := range rows {
-		if changed[i] {
+		if err == nil && changed[i] {
 			r.settled(&rows[i])
 		}
 	}
 
-	return changed, nil
+	r.p.launchCommitted()
+	return changed, err
 }
 
 // settled brings the live index and the metrics in line with a row that was written.
