@@ -75,7 +75,6 @@ func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) 
 	}
 
 	var was *topology.Business
-
 	if old.Version > 0 {
 		was = &old.Business
 	}

@@ -74,6 +74,7 @@ func (a *Attempt) lookAt(do Effects, now time.Time, resend time.Duration) time.T
 			return now
 		}
 		return a.expires
+
 	case ScheduleExpiry:
 		return a.expires
 	case ScheduleResend:

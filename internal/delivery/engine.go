@@ -215,7 +215,7 @@ func (e *Engine) change(f func(now time.Time)) work {
 	now := e.o.Now()
 	e.mu.Lock()
 	f(now)
-	w := e.queue.takeWork()
+	w := e.queue.drainWork()
 	sendable := e.queue.sendable()
 	e.mu.Unlock()
 

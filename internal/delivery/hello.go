@@ -166,7 +166,6 @@ func (e *Engine) makeReady(ctx context.Context, id gozzard.AgentID) {
 // release dispatches the attempts that wait for an agent that is online: in the record first, then through the sender.
 // It reports whether the record took all of it; the timer tries again otherwise. The agent's lock is held.
 func (e *Engine) release(ctx context.Context, id gozzard.AgentID) bool {
-	// Choose what to send.
 	var session Session
 	var list []*Attempt
 	w := e.change(func(now time.Time) {
@@ -174,6 +173,7 @@ func (e *Engine) release(ctx context.Context, id gozzard.AgentID) bool {
 		if g == nil || !g.online {
 			return
 		}
+
 		session = g.session
 		var old []*Attempt
 		list, old = splitSuperseded(g.waitingInOrder())
@@ -181,22 +181,21 @@ func (e *Engine) release(ctx context.Context, id gozzard.AgentID) bool {
 			e.queue.apply(a, Event{Kind: Superseded}, now)
 		}
 	})
-	if session.ID == 0 {
+
+	// What is superseded must be recorded before anything is sent: else it could be sent after the newer one.
+	if session.ID == 0 || !e.carryOut(ctx, &w) {
 		return false
 	}
+	return len(list) == 0 || e.dispatch(ctx, id, session.ID, list)
+}
 
-	if !e.carryOut(ctx, &w) { // an older operation would come after a newer one
-		return false
-	}
-	if len(list) == 0 {
-		return true
-	}
-
-	// Record it.
+// dispatch records attempts as dispatched in a session and queues those that the record took. It reports whether it
+// took all.
+func (e *Engine) dispatch(ctx context.Context, id gozzard.AgentID, session uint64, list []*Attempt) bool {
 	rows := make([]Dispatch, len(list))
 	now := e.o.Now()
 	for i, a := range list {
-		rows[i] = Dispatch{Ref: a.ref, Agent: id, Session: session.ID,
+		rows[i] = Dispatch{Ref: a.ref, Agent: id, Session: session,
 			Deadline: now.Add(e.BudgetOf(a.op.Action, a.op.Spec))}
 	}
 
@@ -205,13 +204,12 @@ func (e *Engine) release(ctx context.Context, id gozzard.AgentID) bool {
 		e.o.Log.Error("cannot dispatch attempts", "agent", id, "count", len(rows), "err", err)
 	}
 
-	// Queue what was recorded.
 	all := true
 	e.change(func(now time.Time) {
 		for i, a := range list {
 			ev := Event{Kind: NotDispatched}
 			if err == nil && changed[i] {
-				ev = Event{Kind: Dispatched, Session: session.ID, Deadline: rows[i].Deadline}
+				ev = Event{Kind: Dispatched, Session: session, Deadline: rows[i].Deadline}
 			} else {
 				all = false
 			}

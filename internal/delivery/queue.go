@@ -27,7 +27,7 @@ type queue struct {
 	unsent   unsentOrder
 	due      dueHeap
 	ready    fairQueue // tasks with something to send and room in their window
-	work     work      // what transitions asked for since takeWork
+	work     work      // what transitions asked for since drainWork
 }
 
 func newQueue(l limits) *queue {
@@ -70,8 +70,8 @@ type mistake struct {
 	event   EventKind
 }
 
-// takeWork gives what is to be done and forgets it.
-func (q *queue) takeWork() work {
+// drainWork gives what is to be done and forgets it.
+func (q *queue) drainWork() work {
 	w := q.work
 	q.work = work{}
 	return w
@@ -240,6 +240,7 @@ func (q *queue) lookAtDue(now time.Time) {
 func (w *work) add(a *Attempt, event EventKind, do Effects) {
 	c := claim{a, a.session}
 	switch {
+	// messages
 	case do.Has(Send):
 		w.send = append(w.send, message{a.agent.id, a.agent.session.Cloud, a.session, &a.op})
 	case do.Has(Cancel):
@@ -247,6 +248,8 @@ func (w *work) add(a *Attempt, event EventKind, do Effects) {
 		if a.agent.online && a.agent.session.ID == a.session {
 			w.cancel = append(w.cancel, message{a.agent.id, a.agent.session.Cloud, a.session, &a.op})
 		}
+
+	// changes of the record
 	case do.Has(SendBack):
 		w.sendBack = append(w.sendBack, c)
 	case do.Has(GiveUp):
@@ -257,6 +260,8 @@ func (w *work) add(a *Attempt, event EventKind, do Effects) {
 		w.supersede = append(w.supersede, c)
 	case do.Has(Interrupt):
 		w.interrupt = append(w.interrupt, c)
+
+	// the rest
 	case do.Has(Release):
 		w.release = append(w.release, a.agent.id)
 	case do.Has(Impossible):

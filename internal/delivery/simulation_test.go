@@ -189,7 +189,7 @@ func (s *simulation) accept(g *simAgent) {
 
 // carryOut turns work into messages and late writes.
 func (s *simulation) carryOut() {
-	for w := s.q.takeWork(); ; w = s.q.takeWork() {
+	for w := s.q.drainWork(); ; w = s.q.drainWork() {
 		for _, m := range w.mistakes {
 			s.t.Errorf("%v in %v cannot be", m.event, m.state)
 		}
