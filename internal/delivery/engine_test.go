@@ -305,3 +305,16 @@ func TestDeadlineOfAnOlderSession(t *testing.T) {
 		}
 	})
 }
+
+// A report of no session opens none, also for an agent that attempts wait for.
+func TestReportWithoutASession(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		w.launch(time.Minute, "a")
+		if c := w.Heard("a", 0, time.Now()); c != delivery.ContactNew {
+			t.Errorf("the contact is %v", c)
+		}
+		if _, online, _ := w.Session("a"); online {
+			t.Error("the agent is online without a session")
+		}
+	})
+}

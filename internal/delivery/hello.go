@@ -21,7 +21,7 @@ type Hello struct {
 // It tries until the record takes it: the session is open, so the agent will not say HELLO again. LockAgent is held.
 func (e *Engine) Reconcile(ctx context.Context, h Hello) error {
 	for {
-		err := e.reconcile(ctx, h)
+		err := e.reconcile(ctx, &h)
 		if err == nil {
 			e.makeReady(ctx, h.Agent)
 			return nil
@@ -39,7 +39,8 @@ func (e *Engine) Reconcile(ctx context.Context, h Hello) error {
 	}
 }
 
-func (e *Engine) reconcile(ctx context.Context, h Hello) error {
+// reconcile does it once.
+func (e *Engine) reconcile(ctx context.Context, h *Hello) error {
 	open, err := e.o.Store.Open(ctx, h.Agent)
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (e *Engine) reconcile(ctx context.Context, h Hello) error {
 
 // decide gives the row that a HELLO means for an attempt; ok is false when the attempt stays as it is. report is nil
 // when the agent does not have the operation.
-func (e *Engine) decide(a *gozzard.Attempt, report *gozzard.OpReport, h Hello, now time.Time) (row Settlement,
+func (e *Engine) decide(a *gozzard.Attempt, report *gozzard.OpReport, h *Hello, now time.Time) (row Settlement,
 	ok bool) {
 	if report == nil {
 		report = &gozzard.OpReport{ID: a.Op, Ref: a.Ref, Phase: gozzard.PhaseAbsent}
@@ -94,7 +95,7 @@ func (e *Engine) decide(a *gozzard.Attempt, report *gozzard.OpReport, h Hello, n
 }
 
 // acknowledgeOld acknowledges verdicts that the record has already, or that belong to tasks that are not kept any more.
-func (e *Engine) acknowledgeOld(h Hello, open []gozzard.Attempt) {
+func (e *Engine) acknowledgeOld(h *Hello, open []gozzard.Attempt) {
 	isOpen := make(map[gozzard.OpID]bool, len(open))
 	for i := range open {
 		isOpen[open[i].Op] = true

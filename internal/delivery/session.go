@@ -80,7 +80,7 @@ func (e *Engine) Heard(id gozzard.AgentID, session uint64, now time.Time) Contac
 	defer e.mu.Unlock()
 	g := e.queue.agents[id]
 	switch {
-	case g == nil || g.session.ID < session:
+	case g == nil || g.session.ID == 0 || g.session.ID < session:
 		return ContactNew
 	case g.session.ID > session:
 		return ContactOld

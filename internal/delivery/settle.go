@@ -22,8 +22,9 @@ type reported struct {
 
 // Receive takes in what an agent reports about operations.
 func (e *Engine) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
+	journal := r.Journal // a copy: the rows must not hold the whole report
 	for i := range r.Results {
-		row, ok := e.accept(from, &r.Results[i], &r.Journal)
+		row, ok := e.accept(from, &r.Results[i], &journal)
 		if !ok {
 			continue
 		}
