@@ -150,7 +150,7 @@ func (m *model) reconcile(w *world, connect, shape, op int, late bool) (gozzard.
 	return gozzard.Reconcile(r.state, uint64(r.session), late, c, opCode[op])
 }
 
-// decide lets the prompt server act and a slow one remember.
+// decide has the prompt server act and a slow one remember.
 func (m *model) decide(w *world, verb string, op int, helpful bool, d decision) {
 	next := *w
 	m.carryOut(&next, d)

@@ -57,7 +57,7 @@ const (
 	tombstoneOutlivesAck
 )
 
-// Where an operation is on the agent: the phases of the package, with those steps told apart between which the
+// Where an operation is on the agent: the phases of the package, with a place for each step between which the
 // agent may die.
 const (
 	atAbsent uint8 = iota
@@ -148,7 +148,7 @@ type world struct {
 		journal journalPos
 	}
 
-	// What really happened, known to nobody inside.
+	// What really happened, which no part of the world knows.
 	effects [maxOps]uint8
 	ordered uint8 // operations that took effect since the journal was lost
 }

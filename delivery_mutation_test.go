@@ -88,7 +88,7 @@ const (
 
 // TestProtocolMutations removes one mechanism at a time: each removal breaks a promise, so none of them is there
 // for nothing, and a model that is too weak to see it would be found out. The first nine are the protocol's own,
-// the rest are rules for those who use it.
+// the rest are rules for the code that uses it.
 func TestProtocolMutations(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

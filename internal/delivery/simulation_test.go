@@ -127,7 +127,7 @@ func (s *simulation) step() {
 	s.check()
 }
 
-// calm lets everything happen that is to happen: agents are online and answer, and the record too.
+// calm goes on until nothing is left to do: agents are online and answer, and the record does not fail for long.
 func (s *simulation) calm() {
 	for i := 0; len(s.q.attempts)+len(s.late) > 0; i++ {
 		if i == 2000 {
@@ -281,7 +281,7 @@ func (s *simulation) settle(id gozzard.OpID, to, from gozzard.AttemptState, sess
 	return true
 }
 
-// answerLate lets one write happen, or one answer come.
+// answerLate does one write, or gives one answer.
 func (s *simulation) answerLate() {
 	if len(s.late) == 0 {
 		return

@@ -42,7 +42,7 @@ type Job struct {
 	Action      gozzard.Action
 	Caller      gozzard.Caller
 	Expression  string // for people
-	Request     []byte // the door's own words for the scope, only carried
+	Request     []byte // the scope as the door was given it, only carried
 	Granularity Granularity
 	State       JobState
 	Reason      JobReason // why it failed as a whole; zero otherwise
@@ -146,7 +146,7 @@ type JobRequest struct {
 	Action      gozzard.Action
 	Query       topology.Query // of that business; its order and page are not looked at
 	Expression  string         // for people
-	Raw         []byte         // the door's own words for the scope, only carried
+	Raw         []byte         // the scope as the door was given it, only carried
 	Granularity Granularity    // "": ByBusiness
 
 	// Info makes the picture of an instance, given by its place in the row, that the door wants back with its task.

@@ -47,7 +47,7 @@ func sessionNewer(t *testing.T, s control.Store) {
 }
 
 // sessionJournal: the record knows since which session an agent has its journal. A lost or rolled-back one is
-// noticed at the HELLO that brings it, and every later HELLO still tells, whoever may have died in between.
+// noticed at the HELLO that brings it, and every later HELLO still shows it, over restarts of the server too.
 func sessionJournal(t *testing.T, s control.Store) {
 	list := attempts(1)
 	list[0].Agent, list[0].State = "a", gozzard.AttemptDispatched
