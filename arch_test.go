@@ -51,8 +51,10 @@ var mayImport = map[string][]string{
 		"internal/topology", "internal/upgrade", "internal/waves"},
 
 	// The server's brain.
-	"internal/cmdb":           {".", "internal/topology"},
-	"internal/control":        {".", "internal/fleet", "internal/record", "internal/statelock", "internal/topology", "internal/topology/index"},
+	"internal/cmdb": {".", "internal/topology"},
+	"internal/control": {".", "internal/delivery", "internal/fleet", "internal/record", "internal/topology",
+		"internal/topology/index"},
+	"internal/delivery":       {".", "internal/statelock"},
 	"internal/fleet":          {".", "internal/statelock"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
 	"internal/topology":       {".", "internal/expression", "internal/suggest", "internal/yamldoc"},

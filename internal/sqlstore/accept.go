@@ -90,7 +90,7 @@ func (a *acceptance) committed() {
 	}
 
 	if t.Committed != nil {
-		t.Committed()
+		t.Committed <- t
 	}
 }
 

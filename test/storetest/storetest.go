@@ -29,7 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"accept: round trip", acceptRoundTrip},
 		{"accept: an empty task", acceptEmpty},
 		{"accept: numbers and order", acceptOrder},
-		{"accept: told in the order of numbers", acceptTold},
+		{"accept: announced in the order of numbers", acceptAnnounced},
 		{"accept: many attempts", acceptMany},
 		{"accept: strange texts", acceptStrange},
 		{"accept: audit", acceptAudit},

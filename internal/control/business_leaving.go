@@ -9,24 +9,26 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// namedHosted bounds how many hosted instances an answer names.
+// namedHosted bounds how many supervised instances an answer names.
 const namedHosted = 20
 
-// leaving is an instance that a change takes out of its business though the fleet knows it.
+// leaving is an instance that a change removes from its business while the fleet knows it.
 type leaving struct {
 	id     gozzard.ProcID
 	name   string // of its process, dotted
 	host   string
-	hosted bool // by its agent's word or by the record
+	hosted bool // supervised, as its agent reports or the record has it
 }
 
-// leavingRegistered finds the instances that are registered and no more in the business after a change. Service
-// instances that stay as they are have none: an alias is unique on its host.
-func (p *Plane) leavingRegistered(ctx context.Context, was *topology.Business, c *topology.Change) ([]leaving, error) {
+// leavingRegistered finds the instances that are registered and not in the business after a change. Service instances
+// that do not change have none: an alias is unique on its host.
+func (t *businesses) leavingRegistered(ctx context.Context, was *topology.Business,
+	c *topology.Change) ([]leaving, error) {
 	if was == nil || len(c.PutServices)+len(c.DropServices) == 0 {
 		return nil, nil
 	}
 
+	// What changes.
 	touched := make(map[int]struct{}, len(c.PutServices)+len(c.DropServices))
 	for _, id := range c.DropServices {
 		touched[id] = struct{}{}
@@ -36,9 +38,10 @@ func (p *Plane) leavingRegistered(ctx context.Context, was *topology.Business, c
 	for i := range c.PutServices {
 		s := &c.PutServices[i].Service
 		touched[s.ID] = struct{}{}
-		p.eachInstance(c.Biz, s, func(id gozzard.ProcID, _ *topology.Process) { stay[id] = struct{}{} })
+		t.eachInstance(c.Biz, s, func(id gozzard.ProcID, _ *topology.Process) { stay[id] = struct{}{} })
 	}
 
+	// What is there now and not afterwards.
 	var list []leaving
 	for i := range was.Sets {
 		set := &was.Sets[i]
@@ -49,7 +52,7 @@ func (p *Plane) leavingRegistered(ctx context.Context, was *topology.Business, c
 				if _, ok := touched[s.ID]; !ok {
 					continue
 				}
-				p.eachInstance(c.Biz, s, func(id gozzard.ProcID, proc *topology.Process) {
+				t.eachInstance(c.Biz, s, func(id gozzard.ProcID, proc *topology.Process) {
 					if _, ok := stay[id]; !ok {
 						list = append(list, leaving{id: id, host: s.Host.Addr().String(),
 							name: fmt.Sprintf("%s.%s.%s.%s.%d", set.Name, m.Name, s.Name, proc.Name, proc.ID)})
@@ -59,13 +62,13 @@ func (p *Plane) leavingRegistered(ctx context.Context, was *topology.Business, c
 		}
 	}
 
-	return p.keepRegistered(ctx, list)
+	return t.onlyRegistered(ctx, list)
 }
 
-// strays finds what agents keep for a business though it is not in it, and is not among those that leave it now
-// either. Processes that somebody registered by hand in the namespace of a business lack the label of its instances
-// and are left alone.
-func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
+// strays finds the processes that agents have for a business although they are not in it, except those that leave it
+// now. A process that was registered by hand in the namespace of a business has no label of an instance and is not
+// among them.
+func (t *businesses) strays(b *topology.Business, leave []leaving) (list []leaving) {
 	known := make(map[gozzard.ProcID]struct{}, len(leave))
 	for i := range leave {
 		known[leave[i].id] = struct{}{}
@@ -75,7 +78,7 @@ func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
 		for j := range b.Sets[i].Modules {
 			m := &b.Sets[i].Modules[j]
 			for k := range m.Instances {
-				p.eachInstance(b.ID, &m.Instances[k], func(id gozzard.ProcID,
+				t.eachInstance(b.ID, &m.Instances[k], func(id gozzard.ProcID,
 					_ *topology.Process) {
 					known[id] = struct{}{}
 				})
@@ -83,7 +86,7 @@ func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
 		}
 	}
 
-	_, rows := p.o.Live.Page(gozzard.Everything(), topology.Namespace(b.ID), 0, math.MaxInt)
+	_, rows := t.o.Live.Page(gozzard.Everything(), topology.Namespace(b.ID), 0, math.MaxInt)
 	for i := range rows {
 		r := &rows[i]
 		id := gozzard.ProcID{Agent: r.Agent, Key: r.Status.Key}
@@ -99,10 +102,11 @@ func (p *Plane) strays(b *topology.Business, leave []leaving) (list []leaving) {
 }
 
 // eachInstance calls f for every instance of a service on a host that the fleet knows: on others nothing is registered.
-func (p *Plane) eachInstance(biz int, s *topology.ServiceInstance, f func(id gozzard.ProcID, proc *topology.Process)) {
-	h, known := p.o.Live.Host(s.Host.Agent)
+func (t *businesses) eachInstance(biz int, s *topology.ServiceInstance,
+	f func(id gozzard.ProcID, proc *topology.Process)) {
+	h, known := t.o.Live.Host(s.Host.Agent)
 	if !known {
-		if h, known = p.o.Live.HostByAddr(s.Host.Addr()); !known {
+		if h, known = t.o.Live.HostByAddr(s.Host.Addr()); !known {
 			return
 		}
 	}
@@ -114,32 +118,32 @@ func (p *Plane) eachInstance(biz int, s *topology.ServiceInstance, f func(id goz
 	}
 }
 
-// keepRegistered leaves those that an agent or the record has.
-func (p *Plane) keepRegistered(ctx context.Context, list []leaving) ([]leaving, error) {
+// onlyRegistered filters out those that neither an agent nor the record has.
+func (t *businesses) onlyRegistered(ctx context.Context, list []leaving) ([]leaving, error) {
 	ids := make([]gozzard.ProcID, len(list))
 	for i := range list {
 		ids[i] = list[i].id
 	}
 
-	recs, err := p.records(ctx, ids)
+	recs, err := recorded(ctx, t.o.Store, ids)
 	if err != nil {
 		return nil, err
 	}
 
-	var kept []leaving
+	var registered []leaving
 	for _, l := range list {
 		rec, recorded := recs[l.id]
-		row, reported := p.o.Live.Get(l.id.Agent, l.id.Key)
+		row, reported := t.o.Live.Get(l.id.Agent, l.id.Key)
 		if recorded || reported {
 			l.hosted = rec.Hosted || row.Status.Hosted
-			kept = append(kept, l)
+			registered = append(registered, l)
 		}
 	}
 
-	return kept, nil
+	return registered, nil
 }
 
-// nameHosted counts the hosted ones and names the first.
+// nameHosted counts the supervised ones and names the first.
 func nameHosted(list []leaving) (n int, named []gozzard.Fault) {
 	for i := range list {
 		l := &list[i]

@@ -1,20 +1,20 @@
-package control
+package delivery
 
 import (
 	"slices"
 	"testing"
 )
 
-// TD2: an app that floods the server with tasks waits for itself, not others for it.
+// TD2: an app that floods the server with tasks delays itself, not other apps.
 func TestTD2AppsTakeTurns(t *testing.T) {
-	var q turns
+	var q fairQueue
 	add := func(app string, n int) {
 		for range n {
-			q.add(&taskState{app: app})
+			q.add(&task{app: app})
 		}
 	}
 
-	take := func(n int) (apps []string) {
+	next := func(n int) (apps []string) {
 		for range n {
 			apps = append(apps, q.next().app)
 		}
@@ -25,16 +25,16 @@ func TestTD2AppsTakeTurns(t *testing.T) {
 	add("a", 2)
 	add("b", 1)
 
-	if got := take(6); !slices.Equal(got, []string{"flood", "a", "b", "flood", "a", "flood"}) {
+	if got := next(6); !slices.Equal(got, []string{"flood", "a", "b", "flood", "a", "flood"}) {
 		t.Fatalf("%q", got)
 	}
 
 	add("late", 1) // behind one turn of the flood, not behind 997
 
-	if got := take(2); !slices.Equal(got, []string{"flood", "late"}) {
+	if got := next(2); !slices.Equal(got, []string{"flood", "late"}) {
 		t.Fatalf("%q", got)
 	}
-	if got := take(996); slices.ContainsFunc(got, func(app string) bool { return app != "flood" }) {
+	if got := next(996); slices.ContainsFunc(got, func(app string) bool { return app != "flood" }) {
 		t.Fatalf("%q", got)
 	}
 	if left := q.next(); left != nil || len(q.apps) != 0 {
@@ -42,10 +42,10 @@ func TestTD2AppsTakeTurns(t *testing.T) {
 	}
 }
 
-// The tasks of one app keep their order, and one that comes back is behind the others.
+// The tasks of one app have an order, and one that comes back is behind the others.
 func TestTasksOfAnAppTakeTurns(t *testing.T) {
-	var q turns
-	one, two := &taskState{app: "a"}, &taskState{app: "a"}
+	var q fairQueue
+	one, two := &task{app: "a"}, &task{app: "a"}
 	q.add(one)
 	q.add(two)
 	if q.next() != one {

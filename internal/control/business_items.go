@@ -17,15 +17,15 @@ const (
 	processLabel     = "bk_process_id"
 )
 
-// TopologyItems makes every instance of processes ready to be operated, in the order of the rows: with the
-// definition that the record has now, under the key and labels by which every door knows it.
-func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
+// TopologyItems makes an item of an operation for every instance of the rows, in their order: with the definition that
+// the record has now, and the key and labels that all doors use for it.
+func (t *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
 	a gozzard.Action) ([]record.TopologyItem, error) {
-	if p.o.Topology == nil {
+	if t.o.Topology == nil {
 		return nil, errNoTopology()
 	}
 
-	defs, err := p.definitions(ctx, biz, rows)
+	defs, err := t.definitions(ctx, biz, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +47,12 @@ func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
 		for j, in := range r.Instances {
 			it := record.TopologyItem{Row: r, Instance: j, Missing: missing,
 				Item: gozzard.Item{Action: a, Key: topology.Key(biz, r.Name, in.Local), Labels: labels}}
-			it.Item.Targets = []gozzard.Target{p.targetOn(r.Host, it.Item.Key)}
+			it.Item.Targets = []gozzard.Target{t.targetOn(r.Host, it.Item.Key)}
 			switch {
 			case a == gozzard.ActionUnregister:
 			case def == nil: // gone since it was found
 				it.Item.Refused = &gozzard.Outcome{Code: gozzard.CodeNoDefinition,
-					Message: fmt.Sprintf("process %d is in business %d no more", r.Process, biz)}
+					Message: fmt.Sprintf("process %d is not in business %d any more", r.Process, biz)}
 			default:
 				it.Item.Spec = topology.Define(def, topology.Naming{SetName: r.SetName, ModuleName: r.ModuleName,
 					Alias: r.Name, Local: in.Local, Inst: in.Inst})
@@ -64,9 +64,9 @@ func (p *Plane) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
 	return items, nil
 }
 
-// definitions reads the processes of rows, by id. One whose alias changed since it was found is left out: it is
-// another process to the fleet.
-func (p *Plane) definitions(ctx context.Context, biz int, rows []topology.Row) (map[int]*topology.Process, error) {
+// definitions reads the processes of rows, by id. A process whose alias changed since it was found is missing: for the
+// fleet it is another process.
+func (t *businesses) definitions(ctx context.Context, biz int, rows []topology.Row) (map[int]*topology.Process, error) {
 	alias := make(map[int]string, len(rows))
 	ids := make([]int, 0, len(rows))
 	for i := range rows {
@@ -75,7 +75,7 @@ func (p *Plane) definitions(ctx context.Context, biz int, rows []topology.Row) (
 	}
 
 	slices.Sort(ids)
-	services, err := p.o.Topology.Services(ctx, biz, slices.Compact(ids))
+	services, err := t.o.Topology.Services(ctx, biz, slices.Compact(ids))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the definitions of business %d: %w", biz, err)
 	}
@@ -93,16 +93,16 @@ func (p *Plane) definitions(ctx context.Context, biz int, rows []topology.Row) (
 	return defs, nil
 }
 
-// targetOn names a host of a business to the fleet: by its agent where that is one of ours, else by its address.
-// CMDB may know the agent of another fleet manager there.
-func (p *Plane) targetOn(h topology.Host, key gozzard.Key) gozzard.Target {
+// targetOn is the target for a host of a business: by its agent if the fleet knows that agent, else by its address.
+// CMDB may have the agent of another fleet manager.
+func (t *businesses) targetOn(h topology.Host, key gozzard.Key) gozzard.Target {
 	addr := h.Addr()
-	t := gozzard.Target{Addr: addr, ResultKey: addr.String() + ":" + key.String()}
-	if _, ours := p.o.Live.Host(h.Agent); h.Agent != "" && (ours || !addr.IP.IsValid()) {
-		t.Addr, t.Agent = gozzard.HostAddr{}, h.Agent
+	target := gozzard.Target{Addr: addr, ResultKey: addr.String() + ":" + key.String()}
+	if _, ours := t.o.Live.Host(h.Agent); h.Agent != "" && (ours || !addr.IP.IsValid()) {
+		target.Addr, target.Agent = gozzard.HostAddr{}, h.Agent
 		if !addr.IP.IsValid() {
-			t.ResultKey = string(h.Agent) + ":" + key.String()
+			target.ResultKey = string(h.Agent) + ":" + key.String()
 		}
 	}
-	return t
+	return target
 }

@@ -18,7 +18,7 @@ type TopologyStore interface {
 	Business(ctx context.Context, biz int) (record.Business, error)
 
 	// SaveBusiness records a change, its audit row and the new version (the old one plus 1) in one transaction.
-	// ErrConflict when the recorded version is not Change.Base: somebody else was faster, and nothing is changed.
+	// ErrConflict when the recorded version is not Change.Base: another change was faster, and nothing is changed.
 	SaveBusiness(ctx context.Context, c topology.Change, source string, audit gozzard.AuditRow) (version int64,
 		err error)
 

@@ -8,10 +8,10 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// hostSight tells which hosts of a business are visible; nil when all are. A host that the fleet knows goes by its
-// own addresses there, as with every other question: its processes must not be seen by the address that a document
-// gives it. It must be quick, and it is asked once for each host.
-func (p *Plane) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host) bool {
+// hostSight gives a func that decides which hosts of a business are visible; nil when all are. A host that the fleet
+// knows is judged by its addresses there, as with every other question: the address in a document must not make its
+// processes visible. The func is called once for each host.
+func (t *businesses) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host) bool {
 	namespace := topology.Namespace(biz)
 	if rights.SeesSpace(namespace) {
 		return nil
@@ -21,9 +21,9 @@ func (p *Plane) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host
 	return func(h *topology.Host) bool {
 		var addrs []gozzard.HostAddr
 
-		if known, ok := p.o.Live.Host(h.Agent); ok {
+		if known, ok := t.o.Live.Host(h.Agent); ok {
 			addrs = known.Info.Addrs
-		} else if known, ok := p.o.Live.HostByAddr(h.Addr()); ok {
+		} else if known, ok := t.o.Live.HostByAddr(h.Addr()); ok {
 			addrs = known.Info.Addrs
 		} else {
 			for _, ip := range []gozzard.HostAddr{{Cloud: h.Cloud, IP: h.IP}, {Cloud: h.Cloud, IP: h.IPv6}} {
@@ -37,13 +37,14 @@ func (p *Plane) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host
 	}
 }
 
-// leaveOut takes out the service instances on hosts that are not visible, and all that only says something about
-// them: modules and sets that would be empty now, templates that are bound to nothing else, clouds without a host.
+// leaveOut removes the service instances on hosts that are not visible, and what is only about them: modules and sets
+// that would be empty, templates that nothing else uses, clouds without a host.
 func leaveOut(r *record.Business, visible func(h *topology.Host) bool) {
 	if visible == nil {
 		return
 	}
 
+	// What remains visible.
 	b := &r.Business
 	clouds, processes, templates := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	show := func(s *topology.ServiceInstance) {
@@ -53,6 +54,7 @@ func leaveOut(r *record.Business, visible func(h *topology.Host) bool) {
 		}
 	}
 
+	// Remove the service instances.
 	b.Sets = slices.DeleteFunc(b.Sets, func(set topology.Set) bool { return !visibleSet(&set, visible) })
 	for i := range b.Sets {
 		b.Sets[i].Modules = slices.DeleteFunc(b.Sets[i].Modules,
@@ -67,6 +69,7 @@ func leaveOut(r *record.Business, visible func(h *topology.Host) bool) {
 		}
 	}
 
+	// Remove what is only about them.
 	b.Clouds = slices.DeleteFunc(b.Clouds, func(c topology.Cloud) bool { return !clouds[c.ID] })
 	for i := range b.Templates {
 		t := &b.Templates[i]

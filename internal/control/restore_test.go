@@ -11,7 +11,7 @@ import (
 
 // A host that lost its state gets the record's copy again: what was hosted is hosted, of the rest the definition is
 // known again.
-func TestLostStateIsLaidDownAgain(t *testing.T) {
+func TestLostStateIsRestored(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	hosted := r.operate(gozzard.ActionStart, 0, me)
@@ -32,7 +32,7 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	r.forget()
 	r.hello(me, 3, journalB)
-	got := r.relayed(2)
+	got := r.restored(2)
 	if op := got[key]; op.Action != gozzard.ActionHost || len(op.Spec) == 0 {
 		t.Errorf("hosted: %+v", op)
 	}
@@ -46,7 +46,7 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 	}
 }
 
-// What a person asked for meanwhile is decided first; the copy that is laid down then says what came of it.
+// What a caller asked for meanwhile is decided first; what is restored then is the result of that.
 func TestWaitingOperationComesBeforeTheCopy(t *testing.T) {
 	r := newRigWith(t, 600*time.Millisecond)
 	r.hello(me, 1, journalA)
@@ -64,8 +64,8 @@ func TestWaitingOperationComesBeforeTheCopy(t *testing.T) {
 	r.hello(me, 2, journalB)
 	op := r.op(me, 2, stop)
 
-	if n := len(r.relays()); n != 0 {
-		t.Fatalf("%d laid down while an operation is under way", n)
+	if n := len(r.restores()); n != 0 {
+		t.Fatalf("%d restored while an operation is under way", n)
 	}
 
 	res := done(op, gozzard.CodeOK)
@@ -74,13 +74,13 @@ func TestWaitingOperationComesBeforeTheCopy(t *testing.T) {
 	r.verdict(stop, me, gozzard.AttemptOK, gozzard.CodeOK)
 	r.heartbeat(me, 2)
 
-	if op := r.relayed(1)[key]; op.Action != gozzard.ActionUpdate {
+	if op := r.restored(1)[key]; op.Action != gozzard.ActionUpdate {
 		t.Errorf("a stopped process came back: %+v", op)
 	}
 }
 
-// relays lists the operations sent by the server itself.
-func (r *rig) relays() map[gozzard.Key]gozzard.Op {
+// restores lists the operations sent by the server itself.
+func (r *rig) restores() map[gozzard.Key]gozzard.Op {
 	out := map[gozzard.Key]gozzard.Op{}
 	for _, c := range r.commands(me, gozzard.CommandOperate) {
 		for _, op := range c.Ops {
@@ -92,10 +92,10 @@ func (r *rig) relays() map[gozzard.Key]gozzard.Op {
 	return out
 }
 
-func (r *rig) relayed(n int) (ops map[gozzard.Key]gozzard.Op) {
+func (r *rig) restored(n int) (ops map[gozzard.Key]gozzard.Op) {
 	r.t.Helper()
-	r.until("nothing was laid down", func() bool {
-		ops = r.relays()
+	r.until("nothing was restored", func() bool {
+		ops = r.restores()
 		return len(ops) == n
 	})
 	return ops
@@ -134,11 +134,10 @@ func TestLostStateWithTheSameSession(t *testing.T) {
 	}
 
 	r.hello(me, 2, journalB)
-	r.relayed(1)
+	r.restored(1)
 }
 
-// The server may die between learning that a host lost its state and laying it down: the next one does it, though
-// nothing is new to it.
+// The server may stop between learning that a host lost its state and restoring it: its next run does it.
 func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -167,7 +166,7 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	r.forget()
 	r.start()
 	r.hello(me, 3, journalB)
-	op := r.relayed(1)[key]
+	op := r.restored(1)[key]
 	if op.Action != gozzard.ActionHost {
 		t.Errorf("%+v", op)
 	}
@@ -188,7 +187,7 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	r.hello(me, 4, journalB)
 	time.Sleep(200 * time.Millisecond)
 
-	if n := len(r.relays()); n != 0 {
-		t.Errorf("%d laid down once more", n)
+	if n := len(r.restores()); n != 0 {
+		t.Errorf("%d restored once more", n)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// TestTD5HelloAdmission: so many sessions are opened in a second, an agent that is not let in comes in when it asks
-// again, and one that asks without end takes nothing away from the others.
-func TestTD5HelloAdmission(t *testing.T) {
+// TestTD5HelloLimit: sessions are opened at a limited rate, an agent over the limit gets in when it asks again, and one
+// that asks without end takes nothing away from the others.
+func TestTD5HelloLimit(t *testing.T) {
 	r := &rig{t: t, lease: time.Minute, helloRate: 20, path: filepath.Join(t.TempDir(), "gozzard.db"),
 		sent: map[gozzard.AgentID][]*gozzard.Command{}}
 	r.start()
@@ -39,7 +39,7 @@ func TestTD5HelloAdmission(t *testing.T) {
 	}
 
 	if !counted("hello_rate") {
-		t.Error("all of them were let in at once")
+		t.Error("all of them got in at once")
 	}
 
 	for range 1000 {
