@@ -57,7 +57,7 @@ const (
 	tombstoneOutlivesAck
 )
 
-// Where an operation is on the agent: the phases of the package, with a place for each step between which the
+// Where an operation is on the agent: the phases of the package, split into the steps between which the
 // agent may die.
 const (
 	atAbsent uint8 = iota
