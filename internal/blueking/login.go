@@ -53,7 +53,8 @@ type asking struct {
 func NewLoginService(address string, c *http.Client) (*LoginService, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("%q is not the address of a login service, such as https://paas.example.com/login/accounts/is_login/", address)
+		return nil, fmt.Errorf("%q is not the address of a login service, such as "+
+			"https://paas.example.com/login/accounts/is_login/", address)
 	}
 	if c == nil {
 		c = &http.Client{}

@@ -35,7 +35,7 @@ type groupResource struct {
 	MemWeight int     `json:"mem_pool_weight"`
 }
 
-// groupTargets names hosts for results that are about a namespace.
+// groupTargets are the hosts of a call on a namespace.
 func groupTargets(places []place, namespace string) []gozzard.Target {
 	out := make([]gozzard.Target, len(places))
 	for i := range places {
@@ -72,7 +72,7 @@ func (s *server) setGroups(ctx context.Context, c *blueking.Call) (any, error) {
 	return out, nil
 }
 
-// readGroups reads spec.process_group; every field of it is required.
+// readGroups reads spec.process_group. Every field is required.
 func readGroups(spec strictjson.Value) []record.Group {
 	if !spec.Object() {
 		return nil

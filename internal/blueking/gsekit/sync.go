@@ -17,8 +17,8 @@ const (
 	doorSync = "gsekit.sync"
 )
 
-// flushProcess brings the topology up to date with its source. What is operated next may be something else then, so
-// it takes the right to change definitions of the whole business.
+// flushProcess updates the topology from its source. That may change what the next operation does, so the caller
+// needs the right to change the definitions of the business.
 func (s *server) flushProcess(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
@@ -33,9 +33,8 @@ type synced struct {
 	CostTime float64 `json:"cost_time"` // seconds
 }
 
-// syncProcessStatus asks the agents of a business for all its processes. What is answered elsewhere is live without
-// it; it is for callers that want to be sure that the agents were heard. Agents that are slow, offline or unknown
-// are not waited for beyond a bound.
+// syncProcessStatus asks the agents of a business for all its processes. Other answers are live without it; it is for
+// callers that want an answer from the agents themselves. It waits a limited time for agents that are slow or offline.
 func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 	return synced{CostTime: time.Since(began).Round(time.Millisecond).Seconds()}, nil
 }
 
-// questions leave definitions out: an agent looks by the one that it has, and what it never registered it cannot host.
+// questions are the queries for the agents, without definitions: each agent uses the definition that it has.
 func questions(found []record.TopologyItem) []gozzard.Item {
 	items := make([]gozzard.Item, len(found))
 	for i := range found {
