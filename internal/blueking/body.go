@@ -56,11 +56,13 @@ func receive(book *auth.Directory, r *http.Request, route *Route) (*received, er
 		return nil, err
 	}
 
+	// Read the credentials in the headers.
 	head, err := headerCredentials(r)
 	if err != nil {
 		return nil, err
 	}
 
+	// Read the body, as far as the caller may send one.
 	var body []byte
 	switch {
 	case r.Method == http.MethodGet:
@@ -151,11 +153,13 @@ func readError(err error) error {
 // identify parses the body, collects the credentials from all places and checks them.
 func identify(book *auth.Directory, r *http.Request, access Access, head auth.Credentials, body []byte) (*received,
 	error) {
+	// Parse the body.
 	doc, err := strictjson.Parse(body)
 	if err != nil {
 		return nil, err
 	}
 
+	// Collect the credentials.
 	c, err := documentCredentials(head, doc)
 	if err != nil {
 		return nil, err
@@ -172,6 +176,7 @@ func identify(book *auth.Directory, r *http.Request, access Access, head auth.Cr
 		}
 	}
 
+	// Check them.
 	c.Names = &credentialNames
 	if access == AccessApp {
 		in.app, err = book.CheckApp(c)

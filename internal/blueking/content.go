@@ -71,12 +71,14 @@ type QueryInstance struct {
 // whose agent did not answer: clients crash on any other number. procName is the name of the program, shown the name
 // of the instance.
 func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
+	// Without a detail the process counts as not running.
 	d := gozzard.Detail{PID: -1}
 
 	if a.Outcome.Detail != nil {
 		d = *a.Outcome.Detail
 	}
 
+	// The instance.
 	in := QueryInstance{
 		ProcessName: shown, PID: -1, IsAuto: d.Hosted, Version: d.Version, Health: d.Health, DiskSize: -1,
 		FreeVMem: "0", UTime: "0", STime: "0",
@@ -94,6 +96,7 @@ func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
 		}
 	}
 
+	// The host and its time.
 	c := QueryContent{AgentID: string(a.Agent), Timezone: d.ZoneOffset / 3600}
 
 	if a.Addr.IP.IsValid() {

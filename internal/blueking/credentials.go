@@ -95,6 +95,7 @@ func merge(a, b auth.Credentials) auth.Credentials {
 
 // headerCredentials reads X-Bkapi-Authorization, then the plain headers that some clients send beside it.
 func headerCredentials(r *http.Request) (auth.Credentials, error) {
+	// Read the plain headers.
 	plain := auth.Credentials{
 		App:    r.Header.Get("X-Bkapi-App-Code"),
 		Secret: r.Header.Get("X-Bkapi-App-Secret"),
@@ -110,6 +111,7 @@ func headerCredentials(r *http.Request) (auth.Credentials, error) {
 			Faults: []gozzard.Fault{{Path: AuthorizationHeader, Text: text}}}
 	}
 
+	// Read the JSON header.
 	if len(given) > 1 {
 		return auth.Credentials{}, malformed("given more than once")
 	}

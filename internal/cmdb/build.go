@@ -34,7 +34,7 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 	error) {
 	w := &builder{sets: map[int]*topology.Set{}, modules: map[int]*placed[topology.Module]{},
 		services: map[int]*placed[topology.ServiceInstance]{}}
-	used := map[int]bool{}
+	used := map[int]bool{} // cloud areas
 	for i := range rows {
 		if err := w.add(&rows[i]); err != nil {
 			return nil, err
@@ -42,6 +42,7 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 		used[int(rows[i].Host.Cloud)] = true
 	}
 
+	// List the cloud areas in use.
 	b := &topology.Business{ID: biz, Name: fmt.Sprintf("business %d", biz)}
 	for _, row := range clouds {
 		if id := int(row.ID); used[id] {
@@ -54,10 +55,12 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 		b.Clouds = append(b.Clouds, topology.Cloud{ID: id})
 	}
 
+	// Put the parts together.
 	w.assemble(b, templates)
 	b.Sort()
 	w.tidy(b)
 
+	// Log what could not be used.
 	for i, note := range w.notes {
 		if i == maxNotes {
 			c.o.Log.Warn("more of CMDB's data cannot be used", "biz", biz, "count", len(w.notes)-maxNotes)
@@ -66,6 +69,7 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 		c.o.Log.Warn("part of CMDB's data cannot be used", "biz", biz, "what", note)
 	}
 
+	// Check the result.
 	if faults := b.Check(); len(faults) > 0 {
 		return nil, &gozzard.Error{Kind: gozzard.ErrConflict,
 			Message: fmt.Sprintf("business %d of CMDB cannot be taken over", biz), Faults: faults}

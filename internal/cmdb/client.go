@@ -55,6 +55,7 @@ type Client struct {
 
 // New makes a client.
 func New(o Options) (*Client, error) {
+	// Check the options.
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
@@ -65,11 +66,13 @@ func New(o Options) (*Client, error) {
 		return nil, errors.New("CMDB needs an app code, its secret and a user")
 	}
 
+	// Make the header with the credentials.
 	auth, err := json.Marshal(map[string]string{"bk_app_code": o.App, "bk_app_secret": o.Secret, "bk_username": o.User})
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the credentials: %w", err)
 	}
 
+	// Fill in defaults.
 	o.Parallel = cmp.Or(o.Parallel, 8)
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	o.Whole = cmp.Or(o.Whole, 10*time.Minute)
@@ -78,6 +81,7 @@ func New(o Options) (*Client, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 
+	// Follow no redirects.
 	client := http.Client{}
 
 	if o.HTTP != nil {

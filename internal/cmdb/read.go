@@ -109,6 +109,7 @@ func (l *listing[T]) count() int {
 // of all rows. Both together detect a list that changed.
 func list[T any](ctx context.Context, c *Client, name string, size int, ask func(page) any, id func(*T) int) ([]T,
 	error) {
+	// Read the first page and the count.
 	var first listing[T]
 	if err := c.call(ctx, name, ask(page{Limit: size}), &first); err != nil {
 		return nil, err
@@ -119,6 +120,7 @@ func list[T any](ctx context.Context, c *Client, name string, size int, ask func
 		return nil, unavailable(name, fmt.Errorf("answered without a count from 0 to %d", maxRows))
 	}
 
+	// Read the other pages.
 	starts := []int{0}
 	for start := size - 1; start+1 < count; start += size - 1 {
 		starts = append(starts, start)

@@ -36,6 +36,7 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 	hosts := c.Body.Get("hosts")
 	before := c.Faults.Len()
 
+	// Read the hosts, each once.
 	n := hosts.List(s.maxHosts, func(e *strictjson.Value) {
 		b := binding{place: readHost(e)}
 		if id := e.Get("bk_agent_id"); e.IsObject() {
@@ -50,6 +51,7 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 		}
 	})
 
+	// Reject a request with faults.
 	if n == 0 && c.Faults.Len() == before {
 		hosts.Fault("at least one host is required")
 	}
@@ -57,6 +59,7 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
+	// Bind them one by one.
 	out := upgraded{Failed: []string{}, Success: []string{}}
 	for i := range list {
 		b := &list[i]

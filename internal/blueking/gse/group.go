@@ -114,6 +114,7 @@ func readGroups(spec strictjson.Value) []record.Group {
 }
 
 func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
+	// Read the request.
 	m := readMeta(c.Body.Get("meta"), false)
 	places := s.readPlaces(&c.Body)
 
@@ -121,12 +122,14 @@ func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
+	// Read the groups.
 	asked := groupTargets(places, m.key.Namespace)
 	records, err := s.plane.Groups(ctx, c.Caller, m.key.Namespace, asked)
 	if err != nil {
 		return nil, err
 	}
 
+	// Find how the caller named each host.
 	byAgent := make(map[gozzard.AgentID]*place, len(places))
 	for i := range places {
 		if h, ok := s.plane.Resolve(c.Caller, asked[i]); ok && places[i].ip != "" {
@@ -134,6 +137,7 @@ func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
 		}
 	}
 
+	// Render them.
 	out := groupInfos{Infos: make([]groupInfo, len(records))}
 	for i := range records {
 		r := &records[i]

@@ -99,6 +99,7 @@ func (m *multi) read(v *strictjson.Value) {
 		return
 	}
 
+	// Read the item.
 	before := m.c.Faults.Len()
 	process := readMeta(v.Get("meta"), true)
 	n, action, ok := readOpType(v, m.c.App)
@@ -115,6 +116,7 @@ func (m *multi) read(v *strictjson.Value) {
 		return
 	}
 
+	// Leave out repetitions, and count the hosts.
 	places = m.once(v, places, process.key, n)
 	if m.total += len(places); m.total > m.s.maxHosts || len(places) == 0 {
 		return // the caller of read reports too many hosts

@@ -125,6 +125,7 @@ func liveRow(r *fleet.Row) procInfo {
 		info.Meta.Labels = st.Labels
 	}
 
+	// Identity and state.
 	info.Host, info.AgentID = hostOf(r.Addr), string(r.Agent)
 	info.Flag, info.Status, info.IsAuto, info.Version = runState(st.Wanted), runState(st.State), st.Hosted, st.Version
 	info.RegisterTime, info.LastStartTime, info.ReportTime = st.RegisteredAt, st.StartedAt, st.ReportedAt
@@ -133,9 +134,11 @@ func liveRow(r *fleet.Row) procInfo {
 		info.PID = st.PID
 	}
 
+	// Use of resources.
 	info.CPUUsage, info.MemUsage = shortest(st.CPU), shortest(st.Mem)
 	info.FD, info.Disk, info.Net = st.FD, st.Disk, st.Net
 
+	// Say that the report is old.
 	if r.Stale {
 		silent := "the agent is silent, this is what it reported last"
 		if st.ReportedAt > 0 {
@@ -184,6 +187,7 @@ func (s *server) sync(_ context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
+	// Render the page.
 	total, rows := s.plane.Page(c.Caller, namespace, int(start), int(limit))
 	out := procPage{Count: total, Infos: make([]procInfo, len(rows))}
 	for i := range rows {

@@ -61,6 +61,7 @@ func (s *server) business(ctx context.Context, r *request) (record.Business, err
 
 // configTemplateList lists the templates of a business in pages, the newest first unless the request has an order.
 func (s *server) configTemplateList(ctx context.Context, r *request) (any, error) {
+	// Read the request.
 	start, limit := r.page(false)
 	search, _ := opt(r.form, "search", text)
 	order, _ := opt(r.form, "ordering", text)
@@ -69,11 +70,13 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 		return nil, err
 	}
 
+	// Read the business.
 	rec, err := s.business(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 
+	// Select the templates that have every search term.
 	terms := strings.FieldsFunc(strings.ToLower(search), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
 	var fit []topology.ConfigTemplate
 	for _, t := range rec.Business.Templates {
@@ -86,6 +89,7 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 		}
 	}
 
+	// Sort them and render the page.
 	sortTemplates(fit, order)
 	out := configPage{Count: len(fit), List: []configInfo{}}
 	updated := clock{timeLocal, s.zone}.show(rec.At)

@@ -80,11 +80,13 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 		return nil, err
 	}
 
+	// Reject jobs on configuration files.
 	action, ok := actionOf(word)
 	if !ok || object != objectProcess {
 		return nil, fail(codeJobAction, r.lang.say(sayConfigJob, object, word))
 	}
 
+	// Keep the request in the form in which it is shown again.
 	var asked requested
 	shown := sel.expression
 
@@ -95,6 +97,7 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 	}
 
 	asked.ExpressionScope = encode(shown)
+	// Create the job.
 	job, err := s.jobs.Create(ctx, record.JobRequest{
 		Caller: r.Caller, Biz: r.biz, Action: action, Query: sel.query, Expression: shown.String(), Raw: encode(asked),
 		Granularity: s.granularity, Info: picture,

@@ -154,6 +154,7 @@ type jobPage struct {
 
 // jobList lists jobs in pages, the newest first unless the request has an order.
 func (s *server) jobList(ctx context.Context, r *request) (any, error) {
+	// Read the request.
 	start, limit := r.page(false)
 	f, none := r.jobFilter(s.zone)
 	f.Biz = r.biz
@@ -169,6 +170,7 @@ func (s *server) jobList(ctx context.Context, r *request) (any, error) {
 		return out, nil
 	}
 
+	// Read the page and render it.
 	total, jobs, err := s.ordered(ctx, r.Caller, f, order, start, limit)
 	if err != nil {
 		return nil, err
@@ -217,7 +219,8 @@ func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f record.Jo
 // jobFilter reads the filters of a list: each is one value, or with __in several values separated by commas. none is
 // true if no job can match.
 func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
-	each := func(name string, take func(word string) bool) {
+	// each reads one filter. use adds a value to the query and reports whether a job can have it.
+	each := func(name string, use func(word string) bool) {
 		for _, suffix := range []string{"", "__in"} {
 			s, given := opt(f, name+suffix, text)
 			if !given || s == "" {
@@ -229,12 +232,13 @@ func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 			}
 			fits := false
 			for _, w := range words {
-				fits = take(strings.TrimSpace(w)) || fits
+				fits = use(strings.TrimSpace(w)) || fits
 			}
 			none = none || !fits
 		}
 	}
 
+	// The filters by value.
 	each("id", func(w string) bool {
 		n, ok := canonical(w)
 		q.IDs = append(q.IDs, n)
@@ -254,6 +258,7 @@ func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 	each("created_by", func(w string) bool { q.Users = append(q.Users, w); return true })
 	each("status", func(w string) bool { q.States = append(q.States, record.JobState(w)); return true })
 
+	// The filters by time.
 	if t, given := opt(f, "start_time__gte", moment(zone)); given {
 		q.From = t
 	}

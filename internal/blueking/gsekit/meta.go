@@ -43,6 +43,7 @@ type matched struct {
 
 // expressionMatch matches an expression with texts.
 func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
+	// Read the request.
 	source := must(r.form, "expression", filled)
 	candidates := list(r.form, "candidates", text)
 
@@ -53,6 +54,7 @@ func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 
+	// Compile the expression and expand it.
 	e, err := expression.Parse(source)
 	if err != nil {
 		return nil, fail(codeExpression, expressionFault("expression", err))
@@ -64,6 +66,7 @@ func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 		return nil, r.err()
 	}
 
+	// Match the candidates, each once.
 	out := matched{Patterns: patterns, Results: []string{}}
 	seen := map[string]bool{}
 	for _, c := range candidates {

@@ -40,6 +40,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 		return nil, err
 	}
 
+	// Find the processes.
 	began := time.Now()
 	_, rows := s.plane.FindProcesses(r.Caller, topology.Query{Biz: r.biz, Limit: -1})
 	if len(rows) == 0 {
@@ -51,6 +52,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 		return nil, err
 	}
 
+	// Ask their agents.
 	var asked []gozzard.TaskID
 	for some := range slices.Chunk(questions(found), record.MaxTargets) {
 		task, err := s.plane.Operate(ctx, &gozzard.Operation{Caller: r.Caller, Door: doorSync, Items: some,
@@ -61,6 +63,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 		asked = append(asked, task.ID)
 	}
 
+	// Wait for the answers, for a limited time.
 	for _, id := range asked {
 		if _, err := s.plane.Await(ctx, r.Caller, id, max(s.syncWait-time.Since(began), 0)); err != nil {
 			return nil, err

@@ -65,6 +65,7 @@ func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) 
 		return
 	}
 
+	// Read the process and its hosts.
 	before := r.c.Faults.Len()
 	p := r.definitionOf(v)
 	hosts := r.hosts(v.Get("ip_list"))
@@ -73,6 +74,7 @@ func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) 
 		return
 	}
 
+	// Make a target of each host, once.
 	it := gozzard.Item{Action: action, Key: p.key(biz), Labels: p.labels, Spec: p.spec}
 	for _, h := range hosts {
 		if r.again(v, it.Key, h, p.spec) {
@@ -85,6 +87,7 @@ func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) 
 		it.Targets = append(it.Targets, t)
 	}
 
+	// Count the hosts.
 	if r.total += len(it.Targets); r.total > r.s.maxHosts || len(it.Targets) == 0 {
 		return // the caller of read reports too many hosts
 	}
