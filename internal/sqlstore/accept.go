@@ -191,7 +191,7 @@ func (a *acceptance) lookup(ctx context.Context, c *conn) (found bool, err error
 	}
 	if !bytes.Equal(hash, a.t.RequestHash[:]) {
 		return true, gozzard.Errorf(gozzard.ErrInvalid, "the idempotency key was used for another request (task %s)",
-			t.ID)
+			taskname.Of(t.ID))
 	}
 
 	a.known = &t

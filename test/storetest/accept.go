@@ -209,6 +209,10 @@ func idempotencyOther(t *testing.T, s control.Store) {
 	other.Committed = func() { t.Error("a refused task was told") }
 	_, err = s.Accept(t.Context(), other)
 	wantKind(t, err, gozzard.ErrInvalid)
+	if name := taskname.Of(n.Task.ID); !strings.Contains(err.Error(), name) {
+		t.Errorf("the error does not name task %s: %v", name, err)
+	}
+
 	open, err := s.Open(t.Context(), "")
 	must(t, err)
 	equal(t, "open attempts", len(open), 1)
