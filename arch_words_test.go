@@ -40,7 +40,7 @@ var wordExceptions = []wordException{
 	{"internal/taskname", "gsetask", "task ids are stored with it, and the hash chain of the audit covers it"},
 	{"internal/sqlstore/account.go", "op type", "the name of a column"},
 	{"internal/auth/config.go", "op type", "the JSON name in stored accounts"},
-	{"internal/control/topology_items.go", "bk", "labels are stored with processes and visible to callers"},
+	{"internal/control/business_items.go", "bk", "labels are stored with processes and visible to callers"},
 	{"internal/topology/define.go", "bk", "placeholders in the definitions that users write"},
 	{"internal/topology/check_process.go", "bk", "an error names the placeholder that users write"},
 

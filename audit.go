@@ -61,10 +61,12 @@ func (r *AuditRow) Chain(prev AuditHash) (sum AuditHash) {
 		b = append(b, s...)
 	}
 
+	// The place in the chain.
 	text("gozzard audit 1")
 	b = append(b, prev[:]...)
 	number(r.Seq)
 
+	// The time and the caller.
 	if r.At.IsZero() {
 		number(0)
 	} else {
@@ -80,6 +82,7 @@ func (r *AuditRow) Chain(prev AuditHash) (sum AuditHash) {
 		number(0)
 	}
 
+	// What was done, and where.
 	text(r.Act)
 	text(r.TaskID)
 	b = append(b, r.RequestHash[:]...)

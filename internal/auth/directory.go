@@ -131,6 +131,7 @@ func (b *Directory) apply(c *Change) {
 	defer b.mu.Unlock()
 	clear(b.joint)
 
+	// Remove what is dropped or expired.
 	for _, code := range c.DropApps {
 		delete(b.apps, code)
 	}
@@ -143,6 +144,7 @@ func (b *Directory) apply(c *Change) {
 		return t.expired(now) || slices.Contains(c.DropTokens, d) || slices.Contains(c.DropUsers, t.User)
 	})
 
+	// Add or replace the rest.
 	for _, a := range c.Apps {
 		b.apps[a.Code] = newEntry(a)
 	}
@@ -219,6 +221,7 @@ func (b *Directory) refuse(rule string, kind gozzard.ErrorKind, format string, a
 
 // CheckApp identifies the app alone. An unknown app and a wrong secret give the same error after the same work.
 func (b *Directory) CheckApp(c Credentials) (App, error) {
+	// Reject incomplete credentials.
 	if c.App == "" {
 		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().App)
 	}
@@ -226,6 +229,7 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().Secret)
 	}
 
+	// Find the app.
 	b.mu.RLock()
 	e, known := b.apps[c.App]
 	b.mu.RUnlock()
@@ -237,6 +241,7 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 		return b.checkSignature(e, &c)
 	}
 
+	// Compare with every secret in constant time.
 	given := Hash(c.Secret)
 	match := 0
 	for i := range e.digests {

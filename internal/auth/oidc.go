@@ -116,10 +116,12 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (n
 		return &gozzard.Error{Kind: gozzard.ErrUnauthenticated, Message: text, Cause: cause}
 	}
 
+	// Check that this browser began the login.
 	if a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
 		return "", "", refused("this login was not begun here, or too long ago: begin again at /login/oidc", nil)
 	}
 
+	// Exchange the code for an ID token.
 	c, verifier, err := p.discover(ctx)
 	if err != nil {
 		return "", "", err
@@ -136,6 +138,7 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (n
 		return "", "", refused("the login provider returned no ID token", nil)
 	}
 
+	// Check the ID token.
 	id, err := verifier.Verify(ctx, raw)
 	if err != nil {
 		return "", "", refused("the login provider's ID token is not valid", err)

@@ -188,6 +188,7 @@ func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, not
 		return "", t, notFound("user", user)
 	}
 
+	// Limit the number of tokens.
 	made := 0
 	for _, have := range a.Tokens(user) {
 		if !have.Session {

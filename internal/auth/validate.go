@@ -121,6 +121,7 @@ func ValidateGrant(g *gozzard.Grant) error {
 		return fmt.Errorf("role: there is no role %q (viewer, operator, admin, enroller)", string(g.Role))
 	}
 
+	// Limit the length of the lists.
 	for name, n := range map[string]int{"businesses": len(g.Businesses), "namespaces": len(g.Namespaces),
 		"clouds": len(g.Clouds),
 		"nets":   len(g.Nets), "actions": len(g.Actions)} {
@@ -129,6 +130,7 @@ func ValidateGrant(g *gozzard.Grant) error {
 		}
 	}
 
+	// Check their values.
 	for i, b := range g.Businesses {
 		if b <= 0 {
 			return fmt.Errorf("businesses[%d]: %d is not the id of a business", i, b)

@@ -11,8 +11,8 @@ import (
 
 const maxLabels = 64
 
-// CheckName checks a namespace, a name or the name of a label. Other forms of the same text would be other names
-// that look alike, so only NFC is taken; it is never changed on the way.
+// CheckName checks a namespace, a name or the name of a label. It accepts only Unicode normal form C: another form of
+// the same text would be another name that looks the same. Names are never changed.
 func CheckName(s string) error {
 	if err := gozzard.ValidateName(s); err != nil {
 		return err
@@ -23,7 +23,7 @@ func CheckName(s string) error {
 	return nil
 }
 
-// ReadLabels reads labels, none when there are none. One client sends a number for a value: its text is taken.
+// ReadLabels reads labels. One client sends numbers as values; they are read as text.
 func ReadLabels(v strictjson.Value) map[string]string {
 	labels := map[string]string{}
 	n := 0

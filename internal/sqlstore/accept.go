@@ -220,7 +220,7 @@ func (a *acceptance) findKnown(ctx context.Context, c *conn) (found bool, err er
 	}
 	if !bytes.Equal(hash, a.t.RequestHash[:]) {
 		return true, gozzard.Errorf(gozzard.ErrInvalid, "the idempotency key was used for another request (task %s)",
-			t.ID)
+			taskname.Of(t.ID))
 	}
 
 	a.known = &t

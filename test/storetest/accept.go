@@ -223,6 +223,10 @@ func idempotencyOther(t *testing.T, s control.Store) {
 	_, err = s.Accept(t.Context(), other)
 	wantKind(t, err, gozzard.ErrInvalid)
 	equal(t, "rejected tasks announced", len(committed), 0)
+	if name := taskname.Of(n.Task.ID); !strings.Contains(err.Error(), name) {
+		t.Errorf("the error does not name task %s: %v", name, err)
+	}
+
 	open, err := s.Open(t.Context(), "")
 	must(t, err)
 	equal(t, "open attempts", len(open), 1)

@@ -22,6 +22,7 @@ import (
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/server"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/taskname"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -173,7 +174,7 @@ func (n *names) put(s string) string {
 // take puts names in the places of ids. What was made just now has none yet.
 func (n *names) take(s string, made []gozzard.Task) string {
 	return taskID.ReplaceAllStringFunc(s, func(id string) string {
-		if slices.ContainsFunc(made, func(t gozzard.Task) bool { return string(t.ID) == id }) {
+		if slices.ContainsFunc(made, func(t gozzard.Task) bool { return taskname.Of(t.ID) == id }) {
 			return "a new task"
 		}
 		return cmp.Or(n.names[id], id)
@@ -446,7 +447,7 @@ func (w *world) tasks() []gozzard.Task {
 // newTasks are the ids of tasks since the last call.
 func (w *world) newTasks() (ids []string) {
 	for _, t := range w.tasks()[w.listed:] {
-		ids = append(ids, string(t.ID))
+		ids = append(ids, taskname.Of(t.ID))
 		w.listed++
 	}
 	return ids
