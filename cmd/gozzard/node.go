@@ -131,7 +131,7 @@ func newNode(ctx context.Context, cfg nodeConfig) (_ *node, err error) {
 		return nil, err
 	}
 
-	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Seal: cfg.Signer,
+	n.hub, err = nats.NewHub(nats.HubOptions{Broker: n.broker, Receive: n.receive, Signer: cfg.Signer,
 		Limits: cfg.Guard.agentLimits(), Refused: metrics.ReportRefused, Log: cfg.Log})
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func newTape(t *testing.T) *tape {
 
 	t.Cleanup(p.broker.Close)
 
-	if p.hub, err = nats.NewHub(nats.HubOptions{Broker: p.broker, Receive: p.receive, Seal: p}); err != nil {
+	if p.hub, err = nats.NewHub(nats.HubOptions{Broker: p.broker, Receive: p.receive, Signer: p}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -75,7 +75,7 @@ func background(t *testing.T, run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// Begin implements nats.Sealer: every envelope is signed alone and kept, or is one that was.
+// Begin implements nats.Signer: every envelope is signed alone and kept, or is one that was.
 func (p *tape) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *tape) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, wri
 	return b
 }
 
-// Sign implements nats.Sealer.
+// Sign implements nats.Signer.
 func (p *tape) Sign([]*[]byte) {}
 
 // receive answers as a server does.

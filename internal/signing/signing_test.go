@@ -365,7 +365,7 @@ func TestAtTheSameTime(t *testing.T) {
 				mu.Lock()
 				done++
 				mu.Unlock()
-			} else if !strings.Contains(err.Error(), "somebody else is at it") {
+			} else if !strings.Contains(err.Error(), "another command is changing it") {
 				t.Error(err)
 			}
 		})
