@@ -34,7 +34,7 @@ type LinkOptions struct {
 	Open func([]byte) ([]byte, error)
 
 	Command func(*gozzard.Command) // called for each command in the order of arrival, one at a time
-	Up      func()                 // called after each connect, when commands can arrive and reports be sent; may be nil
+	Up      func()                 // called after each connect, when commands and reports can be sent; may be nil
 	Down    func()                 // called once after each Up; may be nil
 	Log     *slog.Logger
 }
