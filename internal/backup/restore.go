@@ -23,7 +23,7 @@ import (
 type Contents struct {
 	Manifest
 	Record    sqlstore.Survey
-	Keys      []signing.Made // of the server, the newest last
+	Keys      []signing.DatedKey // of the server, the newest last
 	Authority string         // names the key of the authority; "" when there is none
 }
 
@@ -218,7 +218,7 @@ func emptyFolder(dir string) error {
 }
 
 // newerKey takes a signing key in place of the one in the backup, if that leads to it.
-func newerKey(path, dir string, have []signing.Made) error {
+func newerKey(path, dir string, have []signing.DatedKey) error {
 	scratch := filepath.Join(dir, "newer")
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return err
@@ -233,7 +233,7 @@ func newerKey(path, dir string, have []signing.Made) error {
 	}
 
 	last := have[len(have)-1].Key
-	if !slices.ContainsFunc(keys, func(k signing.Made) bool { return k.Key == last }) {
+	if !slices.ContainsFunc(keys, func(k signing.DatedKey) bool { return k.Key == last }) {
 		return fmt.Errorf("the signing key %s does not go back to the one in the backup (epoch %d): it is of another server, or older", path, last.Epoch)
 	}
 
