@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"internal/signing":   {".", "internal/atomicfile"},
 
 	// Technology.
-	"internal/backup":  {".", "internal/atomicfile", "internal/enrol", "internal/signing", "internal/sqlstore"},
+	"internal/backup":  {".", "internal/atomicfile", "internal/enrol", "internal/signing"},
 	"internal/nats":    {".", "internal/wire"},
 	"internal/release": {"internal/atomicfile"},
 	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/topology",

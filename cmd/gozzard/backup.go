@@ -142,8 +142,10 @@ func readSecret(path string) ([]byte, error) {
 }
 
 func (env *cliEnv) backupCreate(ctx context.Context, data, to string, keys []backup.Recipient) error {
-	m, note, err := backup.Create(ctx, backup.CreateOptions{Data: data, To: to, Recipients: keys, Program: version,
-		Progress: env.bytesProgress(), Now: env.now})
+	m, note, err := backup.Create(ctx, backup.CreateOptions{
+		Database: backupDatabase{}, Data: data, To: to, Recipients: keys, Program: version,
+		Progress: env.bytesProgress(), Now: env.now,
+	})
 	env.clearProgress()
 	if err != nil {
 		return err
@@ -200,7 +202,9 @@ it must), and that its keys can be used. Then the folder is removed. The exit co
 			if err != nil {
 				return usage("%w", err)
 			}
-			c, err := backup.Verify(cmd.Context(), args[0], ids, temp, env.bytesProgress())
+			c, err := backup.Verify(cmd.Context(), backup.VerifyOptions{
+				Database: backupDatabase{}, File: args[0], Identities: ids, Temp: temp, Progress: env.bytesProgress(),
+			})
 			env.clearProgress()
 			if err != nil {
 				return failed(err)
@@ -228,7 +232,7 @@ audit      %d rows, unbroken; newest: %d:%s
 keys       signing key %s of epoch %d; authority %s
 ok         it can be restored by this program
 `, c.Taken.Format(time.RFC3339), span(env.now().Sub(c.Taken)), printable(c.Program),
-		c.Files[0].Size, r.Hosts, total(r.Members), r.Processes, r.Businesses, r.Tasks, r.Open, r.Apps, r.Users,
+		c.Files[0].Size, r.Hosts, r.Members, r.Processes, r.Businesses, r.Tasks, r.Open, r.Apps, r.Users,
 		r.AuditRows, c.Audit.Seq, c.Audit.Hash, key.ID(), key.Epoch, authority))
 }
 
@@ -270,8 +274,8 @@ new key by hand: remove server.key in its state folder; an enrolled host then jo
 				return usage("--data NEWDIR is required: a folder that is empty or does not exist")
 			}
 			return failed(env.backupRestore(cmd.Context(), backup.RestoreOptions{
-				File: args[0], Identities: ids, Data: data, SigningKey: signing, Progress: env.bytesProgress(),
-				Now: env.now,
+				Database: backupDatabase{}, File: args[0], Identities: ids, Data: data, SigningKey: signing,
+				Progress: env.bytesProgress(), Now: env.now,
 			}))
 		},
 	}

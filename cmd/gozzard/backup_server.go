@@ -55,8 +55,10 @@ func (c *backupConfig) open(cfg nodeConfig, m *api.Metrics) (*backup.Scheduler, 
 		m.LastBackup(at)
 	}
 
-	return backup.NewScheduler(backup.SchedulerOptions{Data: cfg.Data, Dir: c.To, Every: c.Every, Keep: c.Keep,
-		Recipients: to, Program: version, Done: m.BackedUp, Log: cfg.Log})
+	return backup.NewScheduler(backup.SchedulerOptions{
+		Database: backupDatabase{}, Data: cfg.Data, Dir: c.To, Every: c.Every, Keep: c.Keep,
+		Recipients: to, Program: version, Done: m.BackedUp, Log: cfg.Log,
+	})
 }
 
 // openRestore looks whether the record came out of a backup.

@@ -1,6 +1,7 @@
 package backup_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -73,9 +74,33 @@ func newRig(t testing.TB) *rig {
 func (r *rig) create(t testing.TB) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "backup.age")
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Data: r.data, To: to, Recipients: r.recipients,
-		Program: "test"}); err != nil {
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{
+		Database: database{}, Data: r.data, To: to, Recipients: r.recipients, Program: "test",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return to
+}
+
+// database is the real record.
+type database struct{ sqlstore.Files }
+
+func (database) Survey(ctx context.Context, path string) (backup.Survey, error) {
+	v, err := sqlstore.Look(ctx, path)
+	members := 0
+	for _, n := range v.Members {
+		members += n
+	}
+	return backup.Survey{
+		Hosts: v.Hosts, Members: members, Processes: v.Processes, Businesses: v.Businesses, Tasks: v.Tasks,
+		Open: v.Open, Apps: v.Apps, Users: v.Users, AuditRows: v.AuditRows, Audit: v.Audit,
+	}, err
+}
+
+// verify checks a backup with the given keys.
+func verify(t testing.TB, file string, ids []age.Identity, temp string) (backup.Contents, error) {
+	t.Helper()
+	return backup.Verify(t.Context(), backup.VerifyOptions{
+		Database: database{}, File: file, Identities: ids, Temp: temp,
+	})
 }
