@@ -50,7 +50,7 @@ func (n *node) openReleases(ctx context.Context) (err error) {
 		}
 	}
 
-	if o.Shelf, err = release.OpenRepository(filepath.Join(n.cfg.Data, "releases")); err != nil {
+	if o.Repository, err = release.OpenRepository(filepath.Join(n.cfg.Data, "releases")); err != nil {
 		return err
 	}
 

@@ -114,7 +114,7 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 		f.Fatal(err)
 	}
 
-	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Shelf: shelf, Fleet: noFleet{}})
+	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Repository: shelf, Fleet: noFleet{}})
 	if err != nil {
 		f.Fatal(err)
 	}

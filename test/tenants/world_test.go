@@ -285,7 +285,7 @@ func (w *world) release() *upgrade.Runner {
 		w.t.Fatal(err)
 	}
 
-	r, err := upgrade.New(w.t.Context(), upgrade.Options{Store: w.store, Shelf: shelf, Fleet: oneHost{},
+	r, err := upgrade.New(w.t.Context(), upgrade.Options{Store: w.store, Repository: shelf, Fleet: oneHost{},
 		TwoPerson: true})
 	if err != nil {
 		w.t.Fatal(err)
