@@ -7,21 +7,21 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// blastFloor is from where on the part of the fleet counts: of five processes two are more than 30 %, and nobody
-// needs to be asked about that.
+// blastFloor is the number of processes from which on Percent counts. Two of five processes are more than 30 %, but
+// such a small number needs no confirmation.
 const blastFloor = 50
 
-// Blast is how much may be stopped, killed or restarted at once.
+// Blast limits how many processes a caller may stop, kill or restart at once.
 //
-// Who uses the native API says the number of processes again (confirm) when there are more than Targets of them, or
-// more than Percent of all that he sees. Callers of the BlueKing APIs cannot be asked anything, so each of their
-// apps has a Quota an hour; one that may do everything on the whole fleet has none, because it can lift every limit
+// A caller of the native API must confirm the number of processes if they are more than Targets, or more than Percent
+// of all processes that it can see. Callers of the BlueKing APIs cannot confirm anything, so each of their apps has a
+// Quota per hour. An app that may do everything on the whole fleet has no quota, because it could remove every limit
 // anyway.
 type Blast struct {
 	Targets int
 	Percent int
-	Quota   int            // processes an hour of one app
-	Quotas  map[string]int // of apps that have another one; 0 is none
+	Quota   int            // processes per hour of one app
+	Quotas  map[string]int // of apps with another quota; 0: no quota
 }
 
 func (b *Blast) quota(app string) int {
@@ -31,67 +31,72 @@ func (b *Blast) quota(app string) int {
 	return b.Quota
 }
 
-// Operation looks at an operation before it is accepted. native says that its caller can be asked; visible counts
-// the processes that he sees.
+// Operation checks an operation before it is accepted. native: the caller can confirm the number. visible counts the
+// processes that the caller can see.
 func (g *Guard) Operation(op *gozzard.Operation, native bool, visible func() int) error {
 	n, verb := destructive(op)
 	if n == 0 {
 		return nil
 	}
 	if !native {
-		return g.takeQuota(op, n, verb)
-	}
-	if op.Confirm != 0 && op.Confirm != n {
-		g.o.Refused(RuleBlast)
-		return confirm("%s concerns %d processes, and confirm is %d: nothing was done", verb, n, op.Confirm)
+		return g.spendQuota(op, n, verb)
 	}
 
+	// A confirmed number must be right.
+	if op.Confirm != 0 && op.Confirm != n {
+		g.o.Refused(RuleBlast)
+		return needsConfirm("%s concerns %d processes, and confirm is %d: nothing was done", verb, n, op.Confirm)
+	}
 	if op.Confirm == n {
 		return nil
 	}
 
+	// A large number, or a large part of the fleet, must be confirmed.
 	b := &g.o.Blast
 	if b.Targets > 0 && n > b.Targets {
 		g.o.Refused(RuleBlast)
-		return confirm("%s concerns %d processes, more than %d: repeat it with confirm %d if that is meant", verb, n,
-			b.Targets, n)
+		return needsConfirm("%s concerns %d processes, more than %d: repeat it with confirm %d if that is meant",
+			verb, n, b.Targets, n)
 	}
 
 	if b.Percent > 0 && n >= blastFloor {
 		if all := visible(); n*100 > b.Percent*all {
 			g.o.Refused(RuleBlast)
-			return confirm("%s concerns %d processes, more than %d %% of the %d that you see: repeat it with confirm %d if that is meant", verb, n, b.Percent, all, n)
+			return needsConfirm("%s concerns %d processes, more than %d %% of the %d that you see: "+
+				"repeat it with confirm %d if that is meant", verb, n, b.Percent, all, n)
 		}
 	}
 
 	return nil
 }
 
-func confirm(format string, args ...any) error {
+// needsConfirm is an error about the field confirm.
+func needsConfirm(format string, args ...any) error {
 	e := gozzard.Errorf(gozzard.ErrInvalid, format, args...)
 	return &gozzard.Error{Kind: e.Kind, Faults: []gozzard.Fault{{Path: "confirm", Text: e.Message}}}
 }
 
-func (g *Guard) takeQuota(op *gozzard.Operation, n int, verb string) error {
+// spendQuota counts processes against the quota of the app.
+func (g *Guard) spendQuota(op *gozzard.Operation, n int, verb string) error {
 	app, now := op.Caller.App, g.o.Now()
 	quota := g.o.Blast.quota(app)
-	if quota <= 0 || op.Caller.Rights.All() || g.quotas.take(app, n, now) {
+	if quota <= 0 || op.Caller.Rights.All() || g.quotas.allow(app, n, now) {
 		return nil
 	}
 
-	text := fmt.Sprintf("%s concerns %d processes, and app %s may stop, kill or restart %d an hour", verb, n, app,
-		quota)
-
-	if n > quota { // no wait is long enough
+	text := fmt.Sprintf("%s concerns %d processes, and app %s may stop, kill or restart %d an hour",
+		verb, n, app, quota)
+	if n > quota { // waiting does not help
 		g.o.Refused(RuleQuota)
-		return &gozzard.Error{Kind: gozzard.ErrRateLimited,
-			Message: text + ": ask for fewer at once, or have its quota raised", Retry: time.Hour}
+		return &gozzard.Error{
+			Kind: gozzard.ErrRateLimited, Retry: time.Hour,
+			Message: text + ": ask for fewer at once, or have its quota raised",
+		}
 	}
-
-	return g.refuse(RuleQuota, g.quotas.wait(app, n, now), text)
+	return g.reject(RuleQuota, g.quotas.wait(app, n, now), text)
 }
 
-// destructive counts the processes that an operation takes down.
+// destructive counts the processes that an operation stops, kills or restarts.
 func destructive(op *gozzard.Operation) (n int, verb string) {
 	for i := range op.Items {
 		switch it := &op.Items[i]; it.Action {
