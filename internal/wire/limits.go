@@ -1,14 +1,7 @@
 package wire
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/gozzard/gozzard"
-)
-
-// The bounds of a message, enforced when it is read. Lists are bounded by what a message of the fabric's largest
-// size can sensibly hold, so that a few bytes on the wire cannot become many in memory.
+// The limits of a message, which decoding enforces. The limits of lists are what a message of the largest size can
+// sensibly hold, so that a small message cannot use much memory.
 const (
 	MaxString   = 64 << 10
 	MaxLabels   = 64
@@ -23,16 +16,3 @@ const (
 	MaxAddrs    = 256
 	MaxDegraded = 64
 )
-
-// ErrNewer is matched (errors.Is) by the error for a message of a newer protocol than this build knows.
-var ErrNewer = errors.New("message of a newer protocol")
-
-// NewerError says which protocol version was met.
-type NewerError struct{ Version uint32 }
-
-func (e *NewerError) Error() string {
-	return fmt.Sprintf("message of protocol version %d, this build knows up to %d", e.Version, gozzard.ProtocolVersion)
-}
-
-// Is makes errors.Is(err, ErrNewer) true.
-func (e *NewerError) Is(target error) bool { return target == ErrNewer }
