@@ -24,6 +24,7 @@ func pack(w io.Writer, m *Manifest, dir string, progress func(int)) error {
 		return err
 	}
 
+	// Each file has a header with its size.
 	tw := tar.NewWriter(w)
 	put := func(name string, size int64, r io.Reader) error {
 		h := &tar.Header{
@@ -36,6 +37,7 @@ func pack(w io.Writer, m *Manifest, dir string, progress func(int)) error {
 		return err
 	}
 
+	// Write the manifest, then the files.
 	if err := put(manifestName, int64(len(text)), bytes.NewReader(text)); err != nil {
 		return err
 	}

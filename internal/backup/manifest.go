@@ -93,11 +93,13 @@ func readManifest(r io.Reader) (m Manifest, err error) {
 	return m, m.check()
 }
 
+// check rejects a manifest that Create would not write.
 func (m *Manifest) check() error {
 	if m.Taken.IsZero() || len(m.Program) > 100 || m.Epoch == 0 {
 		return errors.New("its manifest is incomplete")
 	}
 
+	// The files must be known, in order, and of a sensible size.
 	next := 0
 	for _, f := range m.Files {
 		at := slices.Index(known, f.Name)
@@ -118,6 +120,7 @@ func (m *Manifest) check() error {
 		}
 	}
 
+	// Two files are required.
 	for _, name := range []string{RecordFile, SigningFile} {
 		if !m.has(name) {
 			return fmt.Errorf("it has no %s", name)

@@ -69,6 +69,7 @@ func Parse(rule, zone string) (*Schedule, error) {
 	return s, nil
 }
 
+// parseRule parses a rule without its time zone.
 func parseRule(rule string) (*Schedule, error) {
 	// Replace the words that stand for five fields.
 	switch rule {

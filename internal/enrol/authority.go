@@ -74,6 +74,7 @@ func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 	return &Authority{cert: cert, key: key, now: now}, nil
 }
 
+// createAuthority creates a key and a certificate that signs others, and saves both.
 func createAuthority(path string, now func() time.Time) (*Authority, error) {
 	// Create a key and its certificate.
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -111,6 +111,7 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 
 // apply puts an answer into the membership. The authority stays the pinned one.
 func (m *Membership) apply(a Answer, base *url.URL, key *ecdsa.PrivateKey) error {
+	// The certificate.
 	block, _ := pem.Decode([]byte(a.Certificate))
 	if block == nil {
 		return errors.New("the answer has no certificate")
@@ -121,6 +122,7 @@ func (m *Membership) apply(a Answer, base *url.URL, key *ecdsa.PrivateKey) error
 		return err
 	}
 
+	// The address of the fabric. Without a host it is that of the server's API.
 	host, port, err := net.SplitHostPort(a.Address)
 	if err != nil {
 		return fmt.Errorf("the answer has no address for agents: %w", err)
@@ -129,6 +131,7 @@ func (m *Membership) apply(a Answer, base *url.URL, key *ecdsa.PrivateKey) error
 		host = base.Hostname()
 	}
 
+	// Change the membership only if the result is valid.
 	next := *m
 	next.Address = net.JoinHostPort(host, port)
 	next.Agent, next.Cloud, next.Identity, next.state = a.Agent, a.Cloud, string(pair), a.State
@@ -153,8 +156,8 @@ func serverURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// pinned accepts only a server with a certificate chain that ends in the authority of the pin, and stores that authority in
-// found. It replaces the check of the library, which cannot trust a key that is not known yet.
+// pinned accepts only a server with a certificate chain that ends in the authority of the pin, and stores that
+// authority in found. It replaces the check of the library, which cannot trust a key that is not known yet.
 func pinned(pin string, found **x509.Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: ServerName, InsecureSkipVerify: true,
@@ -163,6 +166,7 @@ func pinned(pin string, found **x509.Certificate) *tls.Config {
 				if pinOf(c) != pin || !c.IsCA {
 					continue
 				}
+
 				roots := x509.NewCertPool()
 				roots.AddCert(c)
 				_, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{

@@ -70,6 +70,7 @@ func (m *Membership) parse() error {
 		return err
 	}
 
+	// The certificate must be of the authority. It may have expired: then it is renewed.
 	m.roots = x509.NewCertPool()
 	if !m.roots.AppendCertsFromPEM([]byte(m.Authority)) {
 		return errors.New("it has no authority")

@@ -80,6 +80,7 @@ func (r *Registry) recordQuarantines(ctx context.Context) (all bool) {
 			cut(agent, m.Cloud)
 		}
 
+		// Store it, unless the state has changed meanwhile.
 		_, err := r.o.Store.ChangeMember(ctx, agent, func(a AgentRecord) (AgentRecord, error) {
 			if a.State == StateActive {
 				a.State, a.Reason, a.Changed = StateQuarantined, reason, r.o.Now()

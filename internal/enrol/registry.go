@@ -65,6 +65,7 @@ type Registry struct {
 
 // NewRegistry reads the members. Run must be called: it stores quarantines.
 func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
+	// Fill in the defaults.
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -85,6 +86,7 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 		wake:         make(chan struct{}, 1),
 	}
 
+	// Read the members.
 	list, err := o.Store.Members(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the members of the fleet: %w", err)

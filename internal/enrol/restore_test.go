@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// TestRestoredMembers: a record is restored from a backup. Its members cannot connect until an admin confirms them. Then
-// they connect with the certificates they have, also those that are not in the record. Copies of old ones cannot.
+// TestRestoredMembers: a record is restored from a backup. Its members cannot connect until an admin confirms them.
+// Then they connect with the certificates they have, also those that are not in the record. Copies of old ones cannot.
 func TestRestoredMembers(t *testing.T) {
 	r := newRig(t)
 	dirs := map[gozzard.AgentID]string{}

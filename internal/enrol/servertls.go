@@ -14,6 +14,7 @@ type serverCertificate struct {
 	cert *tls.Certificate
 }
 
+// get returns the certificate, or a new one in the last third of its life.
 func (c *serverCertificate) get() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

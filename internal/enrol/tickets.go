@@ -51,6 +51,7 @@ func (t *tickets) current() (*tls.Config, error) {
 		return t.keys, nil
 	}
 
+	// Derive the keys at the first call of each day.
 	today, err := t.authority.ticketKey(day)
 	if err != nil {
 		return nil, err

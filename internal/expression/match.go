@@ -27,12 +27,14 @@ func matchRun(tokens []token, s string) bool {
 				continue
 			}
 		}
+
+		// Extend the last star by one character, or to the next place where the text after it occurs.
 		if star < 0 || from >= len(s) {
 			return false
 		}
 		_, size := utf8.DecodeRuneInString(s[from:])
 		from += size
-		if tokens[star].kind == tokenText { // skip to the next occurrence of the text
+		if tokens[star].kind == tokenText {
 			next := strings.Index(s[from:], tokens[star].text)
 			if next < 0 {
 				return false

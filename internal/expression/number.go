@@ -24,6 +24,7 @@ func numberRange(left, right []rune) *numbers {
 	return &numbers{lo: lo, hi: hi}
 }
 
+// decimal converts digits of any script to decimal text without leading zeros; ok is false for anything else.
 func decimal(digits []rune) (string, bool) {
 	var b strings.Builder
 	for _, r := range digits {

@@ -28,6 +28,7 @@ func (p *parser) fail(pos int, format string, args ...any) *Error {
 	return &Error{Text: string(p.text), Pos: pos, Reason: fmt.Sprintf(format, args...)}
 }
 
+// parse splits the text at its brackets.
 func (p *parser) parse() error {
 	p.nested = -1
 	alternatives := 1
@@ -177,6 +178,7 @@ func (p *parser) compileChoice(c choice) ([]token, error) {
 	return tokens, nil
 }
 
+// compileNested compiles an expression with brackets inside of brackets: each of its patterns is a choice.
 func (p *parser) compileNested() ([]part, error) {
 	patterns, ok := p.patterns(MaxAlternatives, maxNestedBytes)
 	if !ok {

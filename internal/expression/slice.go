@@ -27,6 +27,7 @@ func ParseSlice(text string) (s Slice, ok bool) {
 	return s, true
 }
 
+// cutSlice parses a slice at the beginning of a text.
 func cutSlice(text string) (s Slice, rest string, ok bool) {
 	if rest, ok = strings.CutPrefix(text, "["); !ok {
 		return Slice{}, "", false

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 )
 
+// tokenKind is the kind of a token.
 type tokenKind uint8
 
 const (
@@ -83,6 +84,7 @@ func compileGlob(pattern []rune) (tokens []token, wrong int) {
 				t, next = token{kind: tokenClass, class: c}, end+1
 			}
 		}
+
 		tokens = appendToken(tokens, t)
 		i = next
 	}
@@ -99,6 +101,7 @@ func classEnd(pattern []rune, i int) int {
 	return index(pattern, ']', i+1)
 }
 
+// compileClass parses the body of a class. wrong is as in compileGlob.
 func compileClass(body []rune) (c *class, wrong int) {
 	c = &class{negated: body[0] == '!'}
 	i := 0

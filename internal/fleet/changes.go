@@ -35,6 +35,7 @@ func (x *Index) Changed() (agents []gozzard.AgentID, addrs []gozzard.HostAddr) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 
+	// List the hosts with the addresses that they own.
 	c := &x.changes
 	agents = make([]gozzard.AgentID, 0, len(c.hosts))
 	addrs = make([]gozzard.HostAddr, 0, len(c.hosts)+len(c.addrs))
@@ -49,6 +50,7 @@ func (x *Index) Changed() (agents []gozzard.AgentID, addrs []gozzard.HostAddr) {
 		}
 	}
 
+	// List the addresses with another owner.
 	for a := range c.addrs {
 		addrs = append(addrs, a)
 	}

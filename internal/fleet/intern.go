@@ -15,6 +15,7 @@ type interner struct {
 	releases uint64 // how often a number was freed, and may stand for another string now
 }
 
+// stringEntry is a string with the number of its uses.
 type stringEntry struct {
 	text string
 	refs uint32
@@ -74,6 +75,7 @@ type labelSets struct {
 	entries slab[labelEntry]
 }
 
+// labelEntry is a label set with the number of its uses.
 type labelEntry struct {
 	set  map[string]string // never changed: readers share it
 	text string
@@ -88,6 +90,7 @@ func newLabelSets() labelSets {
 
 func (l *labelSets) set(id uint32) map[string]string { return l.entries.at(id).set }
 
+// hold returns the number of a set and counts one more use.
 func (l *labelSets) hold(set map[string]string) uint32 {
 	if len(set) == 0 {
 		return 0

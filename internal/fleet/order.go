@@ -12,6 +12,7 @@ type order struct {
 	n      int
 }
 
+// block is a part of an order.
 type block struct {
 	// At most the sequence number of the first row in the block, and above those of all rows in earlier blocks.
 	first uint64

@@ -107,6 +107,7 @@ type query struct {
 	releases     uint64              // of names, when nameResults was valid
 }
 
+// nameResult says whether a name matches.
 type nameResult uint8
 
 const (
@@ -155,6 +156,7 @@ func (q *query) chooseHosts(f Filter) {
 	q.x.mu.RLock()
 	defer q.x.mu.RUnlock()
 
+	// Use an index if the filter has agents or addresses.
 	switch {
 	case len(f.Agents) > 0:
 		for _, a := range f.Agents {
@@ -270,6 +272,7 @@ func (q *query) byHost() (total int, rows []Row) {
 		q.x.mu.RUnlock()
 	}
 
+	// Sort them.
 	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.seq, b.seq) })
 	total = len(hits)
 	if q.start >= total || q.limit <= 0 {

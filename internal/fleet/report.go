@@ -65,6 +65,7 @@ func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 		return false
 	}
 
+	// Apply the rows.
 	f := &e.full
 	f.begin(round, parts)
 	x.applyRows(e, rows)
@@ -72,6 +73,7 @@ func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 		return true
 	}
 
+	// Complete the report with its last part.
 	f.seen[part] = struct{}{}
 	if len(f.seen) < int(parts) {
 		return false
@@ -133,6 +135,7 @@ func (x *Index) Rebind(from, to gozzard.AgentID) {
 		return
 	}
 
+	// Move the rows one by one.
 	dst := x.hostFor(to)
 	for _, id := range src.rows {
 		r := x.rows.at(id)

@@ -39,6 +39,7 @@ type row struct {
 	flags      rowFlags
 }
 
+// rowFlags are the yes-or-no values of a row.
 type rowFlags uint8
 
 const (

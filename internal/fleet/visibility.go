@@ -16,6 +16,7 @@ type spaceMarks struct {
 	marks gozzard.Marks
 }
 
+// hostMarks is the decision about a host.
 type hostMarks struct {
 	decided bool
 	marks   gozzard.Marks

@@ -119,6 +119,7 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 	return b, nil
 }
 
+// brokerOptions are the options of the NATS server.
 func brokerOptions(o BrokerOptions, auth *authenticator) (*server.Options, error) {
 	opts := &server.Options{
 		ServerName:                 "gozzard",
@@ -157,7 +158,7 @@ func brokerOptions(o BrokerOptions, auth *authenticator) (*server.Options, error
 // Addr is the host:port that agents connect to; "" when only this process connects.
 func (b *Broker) Addr() string { return b.addr }
 
-// Cut closes the connection of an agent, if it has one. The agent may connect again; the gate then decides anew.
+// Cut closes the connection of an agent, if it has one. The agent may connect again; the gate then decides again.
 func (b *Broker) Cut(agent gozzard.AgentID, cloud int) {
 	if p, err := newPeer(cloud, agent); err == nil {
 		b.auth.disconnect(p)

@@ -25,6 +25,7 @@ func (a *busyAgents) find(s *server.Server, l *limiter, now time.Time) (busy []s
 		return nil
 	}
 
+	// Compare what each connection has sent with what arrived at the hub.
 	span := now.Sub(a.at).Seconds()
 	sent := make(map[uint64]traffic, len(conns.Conns))
 	for _, c := range conns.Conns {

@@ -187,6 +187,7 @@ func (h *Hub) Stats() HubStats {
 	}
 }
 
+// connOptions are the options of the connection to the broker.
 func (h *Hub) connOptions() []natsgo.Option {
 	log := h.opts.Log
 	return append(commonOptions(),

@@ -157,12 +157,12 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 		subject string
 		data    []byte
 	}{
-		"status":            {"st.0.evil", statusBytes()},
-		"results":           {"res.0.evil", wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportResults})},
-		"great messages":    {"st.0.evil", greatStatus()},
-		"another's subject": {"st.0.good", statusBytes()},
-		"no agent's subject":  {"anything", nil},
-		"empty ones":        {"res.0.evil", nil},
+		"status":             {"st.0.evil", statusBytes()},
+		"results":            {"res.0.evil", wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportResults})},
+		"great messages":     {"st.0.evil", greatStatus()},
+		"another's subject":  {"st.0.good", statusBytes()},
+		"no agent's subject": {"anything", nil},
+		"empty ones":         {"res.0.evil", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

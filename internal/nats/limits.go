@@ -56,6 +56,7 @@ const (
 	sweepAt     = 4096             // a map of peers is cleaned up when it has this many entries
 )
 
+// setDefaults fills in the zero fields. A rate without a burst gets the burst of five seconds.
 func (l *Limits) setDefaults() {
 	d := DefaultLimits()
 

@@ -121,6 +121,7 @@ func flush(ctx context.Context, conn *natsgo.Conn) error {
 	return conn.FlushWithContext(ctx)
 }
 
+// connOptions are the options of the connection to the server. life ends with the connection.
 func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 	opts := append(commonOptions(),
 		natsgo.RetryOnFailedConnect(true),

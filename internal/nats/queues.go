@@ -114,6 +114,7 @@ func (f *fifo[T]) len() int { return len(f.items) - f.head }
 
 func (f *fifo[T]) push(v T) { f.items = append(f.items, v) }
 
+// pop removes the first item. There must be one.
 func (f *fifo[T]) pop() T {
 	var zero T
 	v := f.items[f.head]

@@ -73,6 +73,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
+// validate checks all fields.
 func (m *Manifest) validate() error {
 	if m.Format != format {
 		return fmt.Errorf("its format is %d, this program supports %d", m.Format, format)
@@ -102,6 +103,7 @@ func (m *Manifest) validate() error {
 	return nil
 }
 
+// validate checks all fields. The name becomes a file name.
 func (f *File) validate() error {
 	system, arch, ok := strings.Cut(f.Platform, "/")
 	if !ok || !plain(system, 32) || !plain(arch, 32) {

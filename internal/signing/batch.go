@@ -18,6 +18,7 @@ const (
 	maxSteps  = 6               // in a tree with MaxBatch leaves
 )
 
+// hash is a node of the hash tree.
 type hash = [sha256.Size]byte
 
 // leafHash and nodeHash begin with different bytes, so that an attacker cannot present a node as a leaf.

@@ -51,6 +51,7 @@ func ParseCheckpoint(s string) (c Checkpoint, err error) {
 		return c, fmt.Errorf("checkpoint is not of the form %s.<row>.<hash>.<time>.<key>.<signature>", checkpointMagic)
 	}
 
+	// The numbers.
 	var seconds int64
 	if c.Head.Seq, err = strconv.ParseInt(w[1], 10, 64); err == nil {
 		seconds, err = strconv.ParseInt(w[3], 10, 64)
@@ -61,12 +62,14 @@ func ParseCheckpoint(s string) (c Checkpoint, err error) {
 
 	c.At = time.Unix(seconds, 0).UTC()
 
+	// The key and the signature.
 	signature, err := base64.RawURLEncoding.DecodeString(w[5])
 	n, _ := hex.Decode(c.Key[:], []byte(w[4])[:min(len(w[4]), 2*len(c.Key))])
 	if n != len(c.Key) || err != nil || copy(c.signature[:], signature) != len(signature) {
 		return Checkpoint{}, errors.New("checkpoint has an invalid key or signature")
 	}
 
+	// The hash. Then the text must be the one that String writes.
 	if err := c.Head.Hash.UnmarshalText([]byte(w[2])); err != nil {
 		return Checkpoint{}, err
 	}

@@ -31,6 +31,7 @@ type KeyRing struct {
 	key atomic.Pointer[trusted]
 }
 
+// trusted is a key with its id, which is computed once.
 type trusted struct {
 	Key
 	id KeyID

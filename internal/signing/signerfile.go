@@ -23,6 +23,7 @@ type signerFile struct {
 	Seed    []byte      `json:"seed"`
 }
 
+// signerKey is one public key in the file.
 type signerKey struct {
 	Key      string    `json:"key"`
 	Made     time.Time `json:"made"`
@@ -128,6 +129,7 @@ func (f signerFile) check() error {
 		return errors.New("it is incomplete")
 	}
 
+	// Each key must follow the previous one.
 	for i := range f.Keys {
 		k := &f.Keys[i]
 		var err error
@@ -147,6 +149,7 @@ func (f signerFile) check() error {
 		}
 	}
 
+	// The secret must be that of the newest key.
 	if publicOf(ed25519.NewKeyFromSeed(f.Seed), f.newest().Epoch) != f.newest() {
 		return errors.New("its secret does not belong to its newest key")
 	}

@@ -51,8 +51,8 @@ func command() []byte {
 		Control: gozzard.Control{Start: "./start.sh", Stop: "./stop.sh"}})
 	return wire.AppendCommand(nil, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate,
 		Session: 7, Ops: []gozzard.Op{
-			{ID: gozzard.NewOpID(), Gen: 3, Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "shop", Name: "web"},
-				Spec: spec},
+			{ID: gozzard.NewOpID(), Gen: 3, Action: gozzard.ActionStart,
+				Key: gozzard.Key{Namespace: "shop", Name: "web"}, Spec: spec},
 		}})
 }
 

@@ -205,6 +205,7 @@ func (r *Runner) save(ctx context.Context, next *Upgrade, changed []int) bool {
 		}
 	}
 
+	// Store it with the hosts that changed.
 	hosts := make([]Host, 0, len(changed))
 	for _, i := range changed {
 		hosts = append(hosts, next.Hosts[i])
@@ -217,6 +218,7 @@ func (r *Runner) save(ctx context.Context, next *Upgrade, changed []int) bool {
 		return false
 	}
 
+	// Keep it, or close it if it is final.
 	r.open = next
 	if next.State.Open() {
 		return true

@@ -197,6 +197,7 @@ func failedTasks(tasks []record.JobTask, ids []int64) ([]record.JobTask, error) 
 		named[id] = true
 	}
 
+	// Choose the tasks that are neither done nor ignored.
 	var chosen []record.JobTask
 	for i := range tasks {
 		t := &tasks[i]
@@ -209,6 +210,7 @@ func failedTasks(tasks []record.JobTask, ids []int64) ([]record.JobTask, error) 
 		}
 	}
 
+	// Reject ids that the job does not have, and a retry of nothing.
 	for _, id := range ids {
 		if named[id] {
 			return nil, gozzard.Errorf(gozzard.ErrNotFound, "the job has no task %d", id)

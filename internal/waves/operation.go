@@ -186,6 +186,7 @@ func (r *Runner) applyVerdicts(
 			open++
 			continue
 		}
+
 		t.Ended = r.o.Now()
 		news = append(news, t)
 	}

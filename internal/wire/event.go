@@ -48,5 +48,6 @@ func decodeEvent(d decoder, e *gozzard.Event) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }

@@ -36,5 +36,6 @@ func decodeGroup(d decoder, g *gozzard.Group) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }

@@ -33,6 +33,7 @@ func decodeHello(d decoder, h *gozzard.Hello) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -97,6 +98,7 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -126,5 +128,6 @@ func decodeAddr(d decoder, a *gozzard.HostAddr) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }

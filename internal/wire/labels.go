@@ -24,12 +24,14 @@ func (d *decoder) labels(have map[string]string) map[string]string {
 		return d.label(have)
 	}
 
+	// Reuse the last labels if the bytes are equal.
 	raw, last := d.rest[:len(d.rest)-len(rest)], &d.text.last
 	if last.labels != nil && bytes.Equal(raw, last.raw) {
 		d.rest = rest
 		return last.labels
 	}
 
+	// Otherwise read them.
 	labels := d.label(nil)
 	for d.err == nil && len(d.rest) > len(rest) && d.next() {
 		labels = d.label(labels)

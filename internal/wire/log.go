@@ -38,6 +38,7 @@ func decodeLogQuery(d decoder, q *gozzard.LogQuery) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 

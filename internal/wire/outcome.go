@@ -35,6 +35,7 @@ func decodeOpReport(d decoder, o *gozzard.OpReport) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -70,6 +71,7 @@ func decodeOutcome(d decoder, o *gozzard.Outcome) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -143,5 +145,6 @@ func decodeDetail(d decoder, t *gozzard.Detail) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }

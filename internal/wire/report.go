@@ -67,6 +67,7 @@ func DecodeReport(b []byte) (*gozzard.Report, error) {
 	return r, nil
 }
 
+// decodeReportField decodes the current field. It is long because it has one case per field.
 func decodeReportField(d *decoder, r *gozzard.Report) {
 	switch d.num {
 	case 2:
@@ -141,6 +142,7 @@ func decodeKey(d decoder, k *gozzard.Key) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -208,5 +210,6 @@ func decodeStatus(d decoder, s *gozzard.Status) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
