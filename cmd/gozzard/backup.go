@@ -271,8 +271,8 @@ new key by hand: remove server.key in its state folder; an enrolled host then jo
 				return usage("--data NEWDIR is required: a folder that is empty or does not exist")
 			}
 			return failed(env.backupRestore(cmd.Context(), backup.RestoreOptions{
-				File: args[0], Identities: ids, Data: data, SigningKey: signing, Progress: env.bytesProgress(),
-				Now: env.now,
+				File: args[0], Identities: ids, Data: data, SigningKey: signing,
+				Progress: env.bytesProgress(), Now: env.now,
 			}))
 		},
 	}

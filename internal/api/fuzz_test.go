@@ -113,7 +113,7 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 		f.Fatal(err)
 	}
 
-	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Shelf: repository, Fleet: noFleet{}})
+	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Repository: repository, Fleet: noFleet{}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func newGolden(t *testing.T) golden {
 	check(t, err)
 	repository, err := release.OpenRepository(t.TempDir())
 	check(t, err)
-	releases, err := upgrade.New(t.Context(), upgrade.Options{Store: store, Shelf: repository, Fleet: goldenFleet{},
+	releases, err := upgrade.New(t.Context(), upgrade.Options{Store: store, Repository: repository, Fleet: goldenFleet{},
 		TwoPerson: true, Now: goldenNow})
 	check(t, err)
 	restore, err := enrol.OpenRestore(t.Context(), goldenRestore{}, nil)

@@ -2,8 +2,8 @@
 
 package atomicfile
 
-// Check has nothing to look at: the folder's own list says who may read.
+// Check does nothing: the access list of the folder protects its files.
 func Check(string) error { return nil }
 
-// SyncFolder has nothing to do: folders cannot be synced here, the file system journals names.
+// SyncFolder does nothing: folders cannot be synced here, and the file system journals names.
 func SyncFolder(string) error { return nil }

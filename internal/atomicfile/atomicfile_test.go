@@ -38,7 +38,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Of many that make a file at once one does, and the file is whole.
+// TestCreate: of many callers at once one creates the file, and the file is complete.
 func TestCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	var made, refused atomic.Int32

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Check refuses a file that others can read or write, or that is somebody else's.
+// Check returns an error if other accounts can read or write a file, or if the file belongs to another account.
 func Check(path string) error {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -19,12 +19,12 @@ func Check(path string) error {
 		return fmt.Errorf("%s can be read by others (mode %04o); run: chmod 600 %s", path, st.Mode().Perm(), path)
 	}
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok && int(sys.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to uid %d, this is uid %d", path, sys.Uid, os.Geteuid())
+		return fmt.Errorf("%s belongs to uid %d, but this program runs as uid %d", path, sys.Uid, os.Geteuid())
 	}
 	return nil
 }
 
-// SyncFolder makes the names in a folder survive a power cut.
+// SyncFolder makes the names in a folder durable.
 func SyncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	temp := t.TempDir()
-	c, err := backup.Verify(t.Context(), db, file, r.ids, temp, nil)
+	c, err := verify(t, file, r.ids, temp)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,9 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	data := filepath.Join(t.TempDir(), "new", "data")
-	got, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: file, Identities: r.ids,
-		Data: data})
+	got, err := backup.Restore(t.Context(), backup.RestoreOptions{
+		Database: sqlstore.Files{}, File: file, Identities: r.ids, Data: data,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,19 +86,19 @@ func TestBackupAndRestore(t *testing.T) {
 	if err != nil || v.Apps != 50 || v.Restored.IsZero() || v.AuditRows != 51 {
 		t.Errorf("the restored record: %+v, %v", v, err)
 	}
-	if _, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: file, Identities: r.ids,
+	if _, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: sqlstore.Files{}, File: file, Identities: r.ids,
 		Data: data}); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("restored over what is there: %v", err)
 	}
 
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: db, Data: r.data, To: file,
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: sqlstore.Files{}, Data: r.data, To: file,
 		Recipients: r.recipients}); err == nil {
 		t.Error("a backup was written over another one")
 	}
 }
 
-// TestRestoreWithANewerKey: agents that have obeyed a newer epoch refuse the key in the backup; the newest file of
-// the same server takes its place.
+// TestRestoreWithANewerKey: agents that have obeyed a newer epoch reject the key in the backup. A newer key file of the
+// same server replaces it.
 func TestRestoreWithANewerKey(t *testing.T) {
 	r := newRig(t)
 	file := r.create(t)
@@ -108,7 +109,7 @@ func TestRestoreWithANewerKey(t *testing.T) {
 		}
 	}
 
-	got, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: file, Identities: r.ids,
+	got, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: sqlstore.Files{}, File: file, Identities: r.ids,
 		Data:       filepath.Join(t.TempDir(), "d"),
 		SigningKey: filepath.Join(r.data, signing.SignerFile)})
 	if err != nil || got.Signing.Epoch != 4 {
@@ -116,7 +117,7 @@ func TestRestoreWithANewerKey(t *testing.T) {
 	}
 
 	other := newRig(t)
-	_, err = backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: file, Identities: r.ids,
+	_, err = backup.Restore(t.Context(), backup.RestoreOptions{Database: sqlstore.Files{}, File: file, Identities: r.ids,
 		Data:       filepath.Join(t.TempDir(), "d"),
 		SigningKey: filepath.Join(other.data, signing.SignerFile)})
 	if err == nil || !strings.Contains(err.Error(), "another server") {
@@ -133,7 +134,7 @@ func TestPassphrase(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "b.age")
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: db, Data: r.data, To: file,
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: sqlstore.Files{}, Data: r.data, To: file,
 		Recipients: to}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +143,10 @@ func TestPassphrase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Verify(t.Context(), db, file, ids, t.TempDir(), nil); err != nil {
+	if _, err := verify(t, file, ids, t.TempDir()); err != nil {
 		t.Error(err)
 	}
-	if _, err := backup.Verify(t.Context(), db, file, r.ids, t.TempDir(), nil); err == nil {
+	if _, err := verify(t, file, r.ids, t.TempDir()); err == nil {
 		t.Error("taken out by a key that it was not made for")
 	}
 	if _, err := backup.Passphrase([]byte("short"), 10); err == nil {
@@ -170,7 +171,7 @@ func TestKeysAreNotMixedUp(t *testing.T) {
 	}
 }
 
-func TestKeeper(t *testing.T) {
+func TestScheduler(t *testing.T) {
 	r := newRig(t)
 	dir := t.TempDir()
 	foreign := filepath.Join(dir, "gozzard-old.age")
@@ -179,21 +180,25 @@ func TestKeeper(t *testing.T) {
 	}
 
 	now := time.Now()
-	// of programs that were killed
-	part, work := filepath.Join(dir, ".gozzard-20200101T000000.000Z.age-123"), filepath.Join(r.data, ".backup-1")
-	if err := errors.Join(os.WriteFile(part, []byte("x"), 0o600), os.Mkdir(work, 0o700)); err != nil {
+	// Leftovers of programs that were killed.
+	oldPart := filepath.Join(dir, ".gozzard-20200101T000000.000Z.age-123")
+	part := filepath.Join(dir, ".gozzard-20200101T000000.000Z.age.tmp-123")
+	work := filepath.Join(r.data, ".backup-1")
+	if err := errors.Join(os.WriteFile(oldPart, []byte("x"), 0o600), os.WriteFile(part, []byte("x"), 0o600),
+		os.Mkdir(work, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 
-	for _, name := range []string{part, work} {
+	for _, name := range []string{oldPart, part, work} {
 		if err := os.Chtimes(name, now.Add(-48*time.Hour), now.Add(-48*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	k, err := backup.NewScheduler(backup.SchedulerOptions{Database: db, Data: r.data, Dir: dir, Every: time.Hour,
-		Keep: 2, Recipients: r.recipients, Now: func() time.Time { return now }})
-
+	k, err := backup.NewScheduler(backup.SchedulerOptions{
+		Database: sqlstore.Files{}, Data: r.data, Dir: dir, Every: time.Hour, Keep: 2,
+		Recipients: r.recipients, Now: func() time.Time { return now },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,30 +221,32 @@ func TestKeeper(t *testing.T) {
 		t.Errorf("kept %v, %v", files, err)
 	}
 
-	for _, name := range []string{part, work} {
+	for _, name := range []string{oldPart, part, work} {
 		if _, err := os.Stat(name); err == nil {
 			t.Errorf("%s is still there", name)
 		}
 	}
 
 	if _, err := os.Stat(foreign); err != nil {
-		t.Errorf("a file that is not the keeper's: %v", err)
+		t.Errorf("a file that is not a backup: %v", err)
 	}
-	if _, err := backup.NewScheduler(backup.SchedulerOptions{Database: db, Data: r.data, Dir: foreign}); err == nil {
+	bad := backup.SchedulerOptions{Database: sqlstore.Files{}, Data: r.data, Dir: foreign}
+	if _, err := backup.NewScheduler(bad); err == nil {
 		t.Error("a file is taken for a folder")
 	}
 }
 
-// TestKeeperTellsOfFailures: a backup that fails is told, and one that goes well afterwards too.
-func TestKeeperTellsOfFailures(t *testing.T) {
+// TestSchedulerReportsFailures: Done is called for a backup that fails, and for one that succeeds.
+func TestSchedulerReportsFailures(t *testing.T) {
 	r := newRig(t)
-	told := make(chan error)
+	reported := make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
 	run := func(data string) (end func()) {
-		k, err := backup.NewScheduler(backup.SchedulerOptions{Database: db, Data: data, Dir: t.TempDir(), Every: time.Hour,
-			Keep: 1, Recipients: r.recipients, Done: func(_ time.Time, err error) {
+		k, err := backup.NewScheduler(backup.SchedulerOptions{
+			Database: sqlstore.Files{}, Data: data, Dir: t.TempDir(), Every: time.Hour, Keep: 1,
+			Recipients: r.recipients, Done: func(_ time.Time, err error) {
 				select {
-				case told <- err:
+				case reported <- err:
 				case <-ctx.Done():
 				}
 			}})
@@ -260,14 +267,14 @@ func TestKeeperTellsOfFailures(t *testing.T) {
 
 	endBad := run(t.TempDir())
 
-	if err := <-told; err == nil || !strings.Contains(err.Error(), "not the data folder of a server") {
-		t.Errorf("told %v", err)
+	if err := <-reported; err == nil || !strings.Contains(err.Error(), "not the data folder of a server") {
+		t.Errorf("reported %v", err)
 	}
 
 	endGood := run(r.data)
 
-	if err := <-told; err != nil {
-		t.Errorf("told %v", err)
+	if err := <-reported; err != nil {
+		t.Errorf("reported %v", err)
 	}
 
 	cancel()

@@ -16,10 +16,10 @@ import (
 	"filippo.io/age"
 
 	"github.com/gozzard/gozzard/internal/backup"
+	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// TestTT6DamagedBackupIsRefused: bits that flipped anywhere in the file, and ends that are missing, are found by
-// the restore drill, every time.
+// TestTT6DamagedBackupIsRefused: Verify finds every flipped bit and every missing end.
 func TestTT6DamagedBackupIsRefused(t *testing.T) {
 	r := newRig(t)
 	file := r.create(t)
@@ -35,7 +35,7 @@ func TestTT6DamagedBackupIsRefused(t *testing.T) {
 		if err := os.WriteFile(bad, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := backup.Verify(t.Context(), db, bad, r.ids, temp, nil); err == nil {
+		if _, err := verify(t, bad, r.ids, temp); err == nil {
 			t.Errorf("%s: taken for good", what)
 		} else {
 			refused++
@@ -68,12 +68,12 @@ func TestTT6DamagedBackupIsRefused(t *testing.T) {
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left after the drills: %v, %v", left, err)
 	}
-	if _, err := backup.Verify(t.Context(), db, file, r.ids, temp, nil); err != nil {
+	if _, err := verify(t, file, r.ids, temp); err != nil {
 		t.Errorf("the whole one: %v", err)
 	}
 }
 
-// entry is a file of a tar as somebody may make one.
+// entry is a file of a forged tar archive.
 type entry struct {
 	tar.Header
 	body []byte
@@ -103,7 +103,7 @@ func tarOf(t testing.TB, entries []entry) []byte {
 	return b.Bytes()
 }
 
-// contents takes a good backup apart.
+// contents lists the files of a good backup.
 func (r *rig) contents(t testing.TB) []entry {
 	t.Helper()
 	f, err := os.Open(r.create(t))
@@ -171,12 +171,12 @@ func edit(t testing.TB, all []entry, change func(m map[string]any)) []entry {
 	return append([]entry{{tar.Header{Name: all[0].Name}, b}}, all[1:]...)
 }
 
-// TestForgedBackups: whoever knows the public key can write a backup; nothing in it gets out of its folder, and
-// nothing but a whole one is taken.
+// TestForgedBackups: an attacker that knows the public key can write a backup. Its files stay in their folder, and
+// only a complete backup is accepted.
 func TestForgedBackups(t *testing.T) {
 	r := newRig(t)
 	good := r.contents(t)
-	if _, err := backup.Verify(t.Context(), db, r.encrypt(t, tarOf(t, good)), r.ids, t.TempDir(), nil); err != nil {
+	if _, err := verify(t, r.encrypt(t, tarOf(t, good)), r.ids, t.TempDir()); err != nil {
 		t.Fatalf("taken apart and put together again: %v", err)
 	}
 
@@ -227,7 +227,7 @@ func TestForgedBackups(t *testing.T) {
 		"no checksum": edit(t, good, func(m map[string]any) { firstFile(m)["sha256"] = "" }),
 		"a great key": edit(t, good,
 			func(m map[string]any) { files(m)[1].(map[string]any)["size"] = 2 << 20 }),
-		"a file nobody knows": edit(t, good, func(m map[string]any) {
+		"an unknown file": edit(t, good, func(m map[string]any) {
 			m["files"] = append(files(m), map[string]any{"name": "x", "size": 1, "sha256": hex.EncodeToString(sum[:])})
 		}),
 		"record is something":     forgeFile(t, good, 1, []byte("x")),
@@ -236,8 +236,9 @@ func TestForgedBackups(t *testing.T) {
 		"a record of other tools": forgeFile(t, good, 1, bytes.Repeat([]byte("SQLite format 3\x00"), 4096)),
 	} {
 		data := filepath.Join(t.TempDir(), "data")
-		_, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: r.encrypt(t, tarOf(t, all)),
-			Identities: r.ids, Data: data})
+		_, err := backup.Restore(t.Context(), backup.RestoreOptions{
+			Database: sqlstore.Files{}, File: r.encrypt(t, tarOf(t, all)), Identities: r.ids, Data: data,
+		})
 		if err == nil || strings.Contains(err.Error(), "panic") {
 			t.Errorf("%s: restored (%v)", name, err)
 		}
@@ -250,7 +251,7 @@ func TestForgedBackups(t *testing.T) {
 	}
 
 	trailing := append(tarOf(t, good), "more"...)
-	if _, err := backup.Verify(t.Context(), db, r.encrypt(t, trailing), r.ids, t.TempDir(), nil); err == nil {
+	if _, err := verify(t, r.encrypt(t, trailing), r.ids, t.TempDir()); err == nil {
 		t.Error("something follows the tar and is taken")
 	}
 }

@@ -8,16 +8,18 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Database is what a backup needs of the database that holds the record. Paths name its file.
+// Database works on the files of the server's record. The paths are those of database files.
 type Database interface {
-	// Copy writes a copy of a database as it is at one moment. A server may be using it.
+	// Copy writes the record, as it is at one moment, into a new file. A server may be using the record.
 	Copy(ctx context.Context, from, to string) error
-	// Look counts what is in a database. A server may be using it.
+	// Look counts what is in a record. It changes nothing. A server may be using the record.
 	Look(ctx context.Context, path string) (record.Survey, error)
-	// Verify checks that a database is sound and that its audit is unbroken up to a row.
+	// Verify checks that a record is not damaged and that the newest row of its audit is the given one. It changes
+	// nothing.
 	Verify(ctx context.Context, path string, audit gozzard.AuditHead) error
-	// Upgrade brings a database to the format of this program.
+	// Upgrade brings a record to the schema version of this program.
 	Upgrade(ctx context.Context, path string) error
-	// MarkRestored records that a database came out of a backup: its hosts wait until an admin confirms them.
+	// MarkRestored prepares a record from a backup: its hosts wait until an admin confirms them, and no operation that
+	// was in progress is sent again. The file is complete and closed when it returns.
 	MarkRestored(ctx context.Context, path string, taken, now time.Time) error
 }

@@ -1,5 +1,5 @@
-// Package backup puts what a server needs to live again into one encrypted file and takes it out again.
+// Package backup writes everything that a server needs into one encrypted file, and restores a server from it.
 //
-// A backup is an age file around a tar of named files, a manifest first. There is no form of it that is not
-// encrypted: it has the authority of the fleet and the key that every agent obeys.
+// A backup is an age file that contains a tar archive: a manifest and the files that it names. There is no unencrypted
+// form, because a backup contains the authority of the fleet and the key that every agent obeys.
 package backup

@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzUnpack: whatever is inside a backup, nothing is written but the files of the list, none larger than was read.
+// FuzzUnpack: with any content of a backup only the files of the list are written, none larger than the input.
 func FuzzUnpack(f *testing.F) {
 	dir := f.TempDir()
 	if _, err := signing.OpenSigner(dir, nil); err != nil {
@@ -49,7 +49,7 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal(err)
 		}
 
-		_, _ = unpack(bytes.NewReader(in), out, nil) // mostly refused
+		_, _ = unpack(bytes.NewReader(in), out, nil) // mostly rejected
 
 		if list, err := os.ReadDir(above); err != nil || len(list) != 1 {
 			t.Errorf("something got out: %v, %v", list, err)

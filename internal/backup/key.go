@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// Work is how hard each guess of a passphrase is made, as a power of two: about a second and 256 MiB. A file
-	// that asks for more is not ours and is refused.
+	// Work is the cost of each guess of a passphrase, as a power of two: about one second and 256 MiB. A file with a
+	// higher cost is not from this program and is rejected.
 	Work = 18
 
 	minPassphrase = 16
@@ -19,34 +19,38 @@ const (
 	maxRecipients = 16
 )
 
-// Recipient is somebody for whom a backup is encrypted, Identity is who can open it.
 type (
+	// Recipient is a public key or passphrase that a backup is encrypted with.
 	Recipient = age.Recipient
-	Identity  = age.Identity
+
+	// Identity is a secret key or passphrase that opens a backup.
+	Identity = age.Identity
 )
 
-// NewIdentity makes a key pair: the text of the secret one, which takes backups out, and the public one, which is
-// enough to make them.
+// NewIdentity creates a key pair. The secret key opens backups; the public key, the recipient, is enough to create
+// them.
 func NewIdentity() (secret, recipient string, err error) {
 	id, err := age.GenerateX25519Identity()
 	if err != nil {
-		return "", "", fmt.Errorf("cannot make a key for backups: %w", err)
+		return "", "", fmt.Errorf("cannot create a key for backups: %w", err)
 	}
 	return id.String(), id.Recipient().String(), nil
 }
 
-// ParseRecipients reads public keys (age1…), for whom a backup is encrypted.
+// ParseRecipients parses public keys (age1…) that a backup is encrypted with.
 func ParseRecipients(words []string) ([]age.Recipient, error) {
 	if len(words) == 0 || len(words) > maxRecipients {
-		return nil, fmt.Errorf("1 to %d recipients are needed, there are %d", maxRecipients, len(words))
+		return nil, fmt.Errorf("1 to %d recipients are required, there are %d", maxRecipients, len(words))
 	}
 
 	var all []age.Recipient
 	for _, w := range words {
 		w = strings.TrimSpace(w)
 		if strings.HasPrefix(w, "AGE-SECRET-KEY-") {
-			return nil, errors.New("this is the secret key of a recipient: give the public one, which begins with age1, and keep the secret one off the server")
+			return nil, errors.New("this is the secret key of a recipient: give the public one, " +
+				"which begins with age1, and keep the secret one off the server")
 		}
+
 		one, err := age.ParseRecipients(strings.NewReader(w))
 		if err != nil || len(one) != 1 || strings.ContainsAny(w, "\r\n") {
 			return nil, fmt.Errorf("%.100q is not a recipient such as gozzard backup keygen prints (age1…)", w)
@@ -57,7 +61,7 @@ func ParseRecipients(words []string) ([]age.Recipient, error) {
 	return all, nil
 }
 
-// Passphrase is the recipient of who knows a text. work is Work but in tests.
+// Passphrase returns the recipient for a passphrase. work is Work except in tests.
 func Passphrase(text []byte, work int) ([]age.Recipient, error) {
 	pass, err := passphrase(text)
 	if err != nil {
@@ -71,19 +75,19 @@ func Passphrase(text []byte, work int) ([]age.Recipient, error) {
 	return []age.Recipient{r}, nil
 }
 
-// ParseIdentities reads secret keys from the text of a file that NewIdentity or age-keygen wrote.
+// ParseIdentities parses the secret keys in the text of a key file, as gozzard backup keygen or age-keygen writes it.
 func ParseIdentities(text []byte) ([]age.Identity, error) {
 	if len(text) > maxKeyText {
-		return nil, errors.New("it is too large for a file of keys")
+		return nil, errors.New("it is too large for a key file")
 	}
 	ids, err := age.ParseIdentities(bytes.NewReader(text))
-	if err != nil { // the error may quote a line, and that would be the key
+	if err != nil { // the library's error may quote a line of the file, which would be the key
 		return nil, errors.New("it is not a file of secret keys such as gozzard backup keygen writes")
 	}
 	return ids, nil
 }
 
-// PassphraseIdentity is the other side of Passphrase.
+// PassphraseIdentity returns the identity that opens what Passphrase encrypted.
 func PassphraseIdentity(text []byte) ([]age.Identity, error) {
 	pass, err := passphrase(text)
 	if err != nil {
@@ -103,8 +107,8 @@ func passphrase(text []byte) (string, error) {
 	}
 	pass := strings.TrimRight(string(text), "\r\n")
 	if len(pass) < minPassphrase {
-		return "", fmt.Errorf("a passphrase of %d characters can be guessed, at least %d are needed", len(pass),
-			minPassphrase)
+		return "", fmt.Errorf("a passphrase of %d characters can be guessed, at least %d are required",
+			len(pass), minPassphrase)
 	}
 	return pass, nil
 }

@@ -20,37 +20,39 @@ const (
 	firstRetry = 30 * time.Second
 	slowRetry  = time.Hour
 
-	// longestSleep: a machine that was suspended must not sleep on as if no time had passed.
+	// longestSleep is short, because a timer does not count the time in which the machine was suspended.
 	longestSleep = 10 * time.Minute
 )
 
 var (
 	namePattern = regexp.MustCompile(`^gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age$`)
-	// on its way to such a name
-	partPattern = regexp.MustCompile(`^\.gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age-[0-9]+$`)
+
+	// partPattern is the name of a backup while it is written. Earlier versions wrote no ".tmp".
+	partPattern = regexp.MustCompile(`^\.gozzard-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.age(\.tmp)?-[0-9]+$`)
 )
 
-// SchedulerOptions say where backups go and how many stay. Database, Data, Dir, Every, Keep and Recipients are required.
+// SchedulerOptions say where backups are written, how often, and how many are kept. Database, Data, Dir, Every, Keep
+// and Recipients are required.
 type SchedulerOptions struct {
 	Database   Database
 	Data       string
 	Dir        string
 	Every      time.Duration
 	Keep       int
-	Recipients []age.Recipient // public keys: who takes over the server cannot read its backups
+	Recipients []age.Recipient // public keys, so that an attacker on the server cannot read its backups
 	Program    string
-	Done       func(at time.Time, err error) // told of every attempt
+	Done       func(at time.Time, err error) // called after every attempt; may be nil
 	Log        *slog.Logger
 	Now        func() time.Time
 }
 
-// Scheduler makes backups again and again.
+// Scheduler makes backups regularly and removes old ones.
 type Scheduler struct {
 	o    SchedulerOptions
-	last time.Time // when this one made the last
+	last time.Time // of the last backup that it made
 }
 
-// NewScheduler checks that backups can be written where they go, so that a wrong folder is noticed at the start.
+// NewScheduler checks that backups can be written, so that a wrong folder is noticed at startup.
 func NewScheduler(o SchedulerOptions) (*Scheduler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -62,7 +64,7 @@ func NewScheduler(o SchedulerOptions) (*Scheduler, error) {
 		o.Done = func(time.Time, error) {}
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the folder for backups: %w", err)
+		return nil, fmt.Errorf("cannot create the folder for backups: %w", err)
 	}
 
 	probe, err := os.CreateTemp(o.Dir, ".gozzard-probe-*")
@@ -73,7 +75,7 @@ func NewScheduler(o SchedulerOptions) (*Scheduler, error) {
 	return &Scheduler{o: o}, errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// Run makes a backup whenever one is due, until ctx ends. A failure is logged, told and tried again.
+// Run makes a backup whenever one is due, until ctx ends. It logs a failure, reports it to Done, and tries again.
 func (k *Scheduler) Run(ctx context.Context) error {
 	failures := 0
 	var notBefore time.Time
@@ -82,6 +84,7 @@ func (k *Scheduler) Run(ctx context.Context) error {
 		if due.Before(notBefore) {
 			due = notBefore
 		}
+
 		if wait := due.Sub(k.o.Now()); wait > 0 {
 			select {
 			case <-ctx.Done():
@@ -90,6 +93,7 @@ func (k *Scheduler) Run(ctx context.Context) error {
 			}
 			continue
 		}
+
 		at := k.o.Now()
 		err := k.Once(ctx)
 		if ctx.Err() != nil {
@@ -102,18 +106,18 @@ func (k *Scheduler) Run(ctx context.Context) error {
 		}
 		failures++
 		notBefore = k.o.Now().Add(min(firstRetry<<min(failures-1, 10), slowRetry, k.o.Every))
-		k.o.Log.Error("cannot make a backup, trying again", "err", err, "at", notBefore)
+		k.o.Log.Error("backup failed, trying again", "err", err, "at", notBefore)
 	}
 }
 
-// due is when the next backup is to be made: at once when there is none.
+// due is when the next backup must be made: now if there is none.
 func (k *Scheduler) due() time.Time {
 	now := k.o.Now()
 	newest, err := Newest(k.o.Dir)
 	if err != nil {
 		return now
 	}
-	if newest.After(now) { // the clock was set back: that one says nothing
+	if newest.After(now) { // the clock was set back, so the time in the name cannot be used
 		newest = k.last
 	}
 	if newest.IsZero() || newest.After(now) {
@@ -122,28 +126,32 @@ func (k *Scheduler) due() time.Time {
 	return newest.Add(k.o.Every)
 }
 
-// Once makes a backup and removes those that are too many.
+// Once makes a backup and removes old ones.
 func (k *Scheduler) Once(ctx context.Context) error {
+	// Make the backup.
 	at := k.o.Now().UTC()
-	_, note, err := Create(ctx, CreateOptions{Database: k.o.Database, Data: k.o.Data,
-		To: filepath.Join(k.o.Dir, at.Format(nameLayout)), Recipients: k.o.Recipients, Program: k.o.Program, Now: k.o.Now})
+	_, note, err := Create(ctx, CreateOptions{
+		Database: k.o.Database, Data: k.o.Data, To: filepath.Join(k.o.Dir, at.Format(nameLayout)),
+		Recipients: k.o.Recipients, Program: k.o.Program, Now: k.o.Now,
+	})
 	if err != nil {
 		return err
 	}
 
 	k.last = at
-	if err := k.sweep(); err != nil {
+
+	// Remove leftovers and old backups.
+	if err := k.removeLeftovers(); err != nil {
 		return err
 	}
-
-	k.o.Log.Info("a backup was made", "file", note.File, "bytes", note.Bytes)
+	k.o.Log.Info("backup made", "file", note.File, "bytes", note.Bytes)
 	names, err := list(k.o.Dir)
 	if err != nil {
 		return err
 	}
 
 	for _, old := range names[:max(0, len(names)-k.o.Keep)] {
-		if old == filepath.Base(note.File) { // by a clock that was set back
+		if old == filepath.Base(note.File) { // the clock was set back
 			continue
 		}
 		if err := os.Remove(filepath.Join(k.o.Dir, old)); err != nil {
@@ -154,8 +162,8 @@ func (k *Scheduler) Once(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes what a server that was killed in the middle of a backup has left.
-func (k *Scheduler) sweep() error {
+// removeLeftovers removes incomplete files of a server that was killed during a backup.
+func (k *Scheduler) removeLeftovers() error {
 	all, err := os.ReadDir(k.o.Dir)
 	if err != nil {
 		return fmt.Errorf("cannot list the backups: %w", err)
@@ -168,14 +176,14 @@ func (k *Scheduler) sweep() error {
 			continue
 		}
 		if err := os.Remove(filepath.Join(k.o.Dir, e.Name())); err != nil {
-			return fmt.Errorf("cannot remove what is left of a backup: %w", err)
+			return fmt.Errorf("cannot remove an incomplete backup: %w", err)
 		}
 	}
 
 	return nil
 }
 
-// list gives the backups in a folder by name, oldest first. What is called otherwise is not ours to touch.
+// list returns the names of the backups in a folder, oldest first. It ignores files with other names.
 func list(dir string) (names []string, err error) {
 	all, err := os.ReadDir(dir)
 	if err != nil {
@@ -190,7 +198,8 @@ func list(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// Newest is when the newest backup of a keeper in a folder was made, by its name; fs.ErrNotExist when there is none.
+// Newest is when the newest backup of a Scheduler in a folder was made, by its name. It returns fs.ErrNotExist if there
+// is none.
 func Newest(dir string) (time.Time, error) {
 	names, err := list(dir)
 	if err != nil {

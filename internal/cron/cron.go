@@ -12,8 +12,9 @@ import (
 // steps and English names, one of the words @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually,
 // or "@every 90s".
 //
-// When both day fields are restricted either is enough, as cron has it. A time that a clock change leaves out comes
-// right after it, a time that comes twice counts once; rules for every hour simply go on by the minute.
+// If both day fields are restricted, a day that matches one of them is enough, as in cron. A time that a clock change
+// skips is due right after the change, and a time that occurs twice is due once. Rules for every hour are due by
+// elapsed minutes, without regard to clock changes.
 type Schedule struct {
 	minute, hour, dom, month, dow uint64 // a bit for each value
 	anyDOM, anyDOW                bool   // the field began with *
@@ -21,18 +22,18 @@ type Schedule struct {
 	zone                          *time.Location
 }
 
-// MaxRuleBytes bounds crontab rules.
+// MaxRuleBytes is the largest length of a crontab rule.
 const MaxRuleBytes = 256
 
 const (
 	allHours = 1<<24 - 1
-	// a 29 February on a given day of the week comes 40 years after the last when a year such as 2100 lies between
+	// A 29 February on a given day of the week can be 40 years after the last one, if a year such as 2100 is between.
 	searchMonths = 40*12 + 1
 	shortestRun  = time.Second
 )
 
-// ParseZone reads the name of a time zone; "" is the host's, which has no other name: "Local" would be another zone
-// on every host.
+// ParseZone returns the time zone of a name; "" is the zone of the host. It rejects "Local", which would be another
+// zone on every host.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.Local, nil
@@ -44,7 +45,7 @@ func ParseZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// Parse reads a rule and the name of the time zone that it is meant in, as ParseZone has them.
+// Parse parses a rule. zone is the name of its time zone, as for ParseZone.
 func Parse(rule, zone string) (*Schedule, error) {
 	loc, err := ParseZone(zone)
 	if err != nil {
@@ -61,7 +62,6 @@ func Parse(rule, zone string) (*Schedule, error) {
 			err = errors.New("it names no day that exists")
 		}
 	}
-
 	if err != nil {
 		return nil, fmt.Errorf("%+q is not a crontab rule: %w", rule, err)
 	}
@@ -69,7 +69,9 @@ func Parse(rule, zone string) (*Schedule, error) {
 	return s, nil
 }
 
+// parseRule parses a rule without its time zone.
 func parseRule(rule string) (*Schedule, error) {
+	// Replace the words that stand for five fields.
 	switch rule {
 	case "@hourly":
 		rule = "0 * * * *"
@@ -83,11 +85,12 @@ func parseRule(rule string) (*Schedule, error) {
 		rule = "0 0 1 1 *"
 	}
 
+	// Parse a period.
 	if text, ok := strings.CutPrefix(rule, "@every "); ok {
 		d, err := time.ParseDuration(strings.TrimSpace(text))
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%q is no duration", strings.TrimSpace(text))
+			return nil, fmt.Errorf("%q is not a duration", strings.TrimSpace(text))
 		case d < shortestRun:
 			return nil, fmt.Errorf("%s is shorter than %s", d, shortestRun)
 		}
@@ -95,9 +98,10 @@ func parseRule(rule string) (*Schedule, error) {
 	}
 
 	if strings.HasPrefix(rule, "@") {
-		return nil, fmt.Errorf("%s is not known", rule)
+		return nil, fmt.Errorf("%s is unknown", rule)
 	}
 
+	// Parse the five fields.
 	words := strings.Fields(rule)
 	if len(words) != 5 {
 		return nil, fmt.Errorf("it has %d fields, not 5", len(words))
@@ -121,11 +125,11 @@ func parseRule(rule string) (*Schedule, error) {
 	return s, nil
 }
 
-// field is one of the five.
+// field is one of the five fields.
 type field struct {
 	name     string
 	min, max int
-	names    []string // of min and what follows
+	names    []string // of the values from min on
 	bits     *uint64
 }
 
@@ -138,20 +142,18 @@ func (f field) parse(text string) error {
 	return nil
 }
 
-// parsePart reads *, n, n-m, and each of them with a step; n/step goes on to the end.
+// parsePart parses *, n or n-m, each with or without a step. n/step means from n to the end of the field.
 func (f field) parsePart(part string) error {
 	span, stepText, stepped := strings.Cut(part, "/")
 	step := 1
-
 	if stepped {
 		var err error
 		if step, err = strconv.Atoi(stepText); err != nil || step < 1 || step > f.max {
-			return fmt.Errorf("%q is no step", stepText)
+			return fmt.Errorf("%q is not a step", stepText)
 		}
 	}
 
 	from, to := f.min, f.max
-
 	if span != "*" {
 		first, last, ranged := strings.Cut(span, "-")
 		var err error
@@ -191,7 +193,7 @@ func (f field) value(text string) (int, error) {
 	return v, nil
 }
 
-// Next is the first time after t.
+// Next is the first time after t at which the rule is due; zero if there is none.
 func (s *Schedule) Next(t time.Time) time.Time {
 	if s.every > 0 {
 		return t.Add(s.every)
@@ -200,7 +202,7 @@ func (s *Schedule) Next(t time.Time) time.Time {
 	t = t.In(s.zone)
 	y, m, from := t.Date()
 	for i := range searchMonths {
-		// of the calendar only: clocks differ, weeks do not
+		// Only the calendar counts here, so the time zone does not matter.
 		first := time.Date(y, m+time.Month(i), 1, 0, 0, 0, 0, time.UTC)
 		if s.month>>int(first.Month())&1 == 1 {
 			for d, last := from, first.AddDate(0, 1, -1).Day(); d <= last; d++ {
@@ -218,6 +220,7 @@ func (s *Schedule) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
+// onDay reports whether the rule is due on a day.
 func (s *Schedule) onDay(day, weekday int) bool {
 	dom, dow := s.dom>>day&1 == 1, s.dow>>weekday&1 == 1
 	if s.anyDOM || s.anyDOW {
@@ -226,7 +229,7 @@ func (s *Schedule) onDay(day, weekday int) bool {
 	return dom || dow
 }
 
-// nextOn is the first time of a day that is after t, zero when there is none.
+// nextOn is the first time of a day that is after t, zero if there is none.
 func (s *Schedule) nextOn(y int, m time.Month, d int, t time.Time) time.Time {
 	if s.hour == allHours {
 		return s.nextMinute(y, m, d, t)
@@ -246,8 +249,8 @@ func (s *Schedule) nextOn(y int, m time.Month, d int, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// clockTime is when a clock shows that time, the first of two; when it never does, the moment at which it is set
-// past it.
+// clockTime is when the clock shows a time: the first moment if there are two. If a clock change skips the time, it is
+// the moment of the change.
 func clockTime(y int, m time.Month, d, h, mi int, zone *time.Location) time.Time {
 	at := time.Date(y, m, d, h, mi, 0, 0, zone)
 	if at.Day() == d && at.Hour() == h && at.Minute() == mi {
@@ -261,7 +264,8 @@ func clockTime(y int, m time.Month, d, h, mi int, zone *time.Location) time.Time
 	return start
 }
 
-// nextMinute goes on by real minutes, so that a repeated hour has its runs too.
+// nextMinute is nextOn for rules of every hour. It counts elapsed minutes, so that the rule is due in a repeated hour
+// too.
 func (s *Schedule) nextMinute(y int, m time.Month, d int, t time.Time) time.Time {
 	at := clockTime(y, m, d, 0, 0, s.zone)
 	if !at.After(t) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard/internal/cron"
 )
 
-// nextRuns gives the times of a rule after t.
+// nextRuns returns the times of a rule after t.
 func nextRuns(rule, zone string, t time.Time, n int) ([]time.Time, error) {
 	s, err := cron.Parse(rule, zone)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestSchedule(t *testing.T) {
 		{"30 4 1,15 * *", "UTC", "2026-01-15 04:30", []string{"2026-02-01 04:30", "2026-02-15 04:30"}},
 		{"0 0 13 * fri", "UTC", "2026-02-01 00:00", []string{"2026-02-06 00:00", "2026-02-13 00:00",
 			"2026-02-20 00:00", "2026-02-27 00:00", "2026-03-06 00:00", "2026-03-13 00:00"}},
-		// a field that begins with * narrows
+		// a field that begins with * restricts the other
 		{"0 0 */2 * fri", "UTC", "2026-02-01 00:00", []string{"2026-02-13 00:00", "2026-02-27 00:00"}},
 		{"0 9-17/4 * * mon-fri", "UTC", "2026-11-13 13:30", []string{"2026-11-13 17:00", "2026-11-16 09:00"}},
 		{"0 0 * * 7", "UTC", "2026-11-15 00:00", []string{"2026-11-22 00:00"}},
@@ -116,7 +116,7 @@ func TestWrongSchedulesSayWhy(t *testing.T) {
 		"61 * * * *": `"61 * * * *" is not a crontab rule: minute "61": "61" is not from 0 to 59`,
 		"* * *":      `"* * *" is not a crontab rule: it has 3 fields, not 5`,
 		"0 0 30 2 *": `"0 0 30 2 *" is not a crontab rule: it names no day that exists`,
-		"@reboot":    `"@reboot" is not a crontab rule: @reboot is not known`,
+		"@reboot":    `"@reboot" is not a crontab rule: @reboot is unknown`,
 	} {
 		if _, err := cron.Parse(rule, ""); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

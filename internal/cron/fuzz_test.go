@@ -8,7 +8,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzRule: a rule that is accepted has a next time behind the last, found at once, however rare it is.
+// FuzzRule: an accepted rule has a next time after the last one, found quickly, even if it is rare.
 func FuzzRule(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, s := range [][2]string{{"*/5 * * * *", ""}, {"0 3 29 2 *", "Asia/Shanghai"},

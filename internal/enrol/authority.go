@@ -10,16 +10,13 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/big"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -29,17 +26,17 @@ import (
 )
 
 const (
-	// ServerName is the name that agents ask the server for. It does not depend on how the server is reached, and
-	// no agent's certificate has it.
+	// ServerName is the host name that agents expect in the certificate of the server. It does not depend on the
+	// address of the server, and no certificate of an agent has it.
 	ServerName = "server.gozzard.internal"
 
-	// CertLife is how long the certificate of an agent counts.
+	// CertLife is how long the certificate of an agent is valid.
 	CertLife = 24 * time.Hour
 
 	authorityFile = "ca.pem"
 	authorityLife = 20 * 365 * 24 * time.Hour
 	serverLife    = 90 * 24 * time.Hour
-	clockSkew     = time.Hour // by which clocks of hosts may be behind
+	clockSkew     = time.Hour // the clock of a host may be behind by so much
 	agentScheme   = "gozzard"
 	agentKind     = "agent:"
 )
@@ -51,7 +48,7 @@ type Authority struct {
 	now  func() time.Time
 }
 
-// OpenAuthority reads the authority of a data folder and makes it at the first start, readable by its owner only.
+// OpenAuthority reads the authority of a data folder. If there is none it creates one that only its owner can read.
 func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 	if now == nil {
 		now = time.Now
@@ -60,7 +57,7 @@ func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 	path := filepath.Join(dir, authorityFile)
 	b, err := readPrivate(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return makeAuthority(path, now)
+		return createAuthority(path, now)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the authority: %w", err)
@@ -71,16 +68,18 @@ func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 		return nil, fmt.Errorf("cannot read the authority in %s: %w", path, err)
 	}
 	if !cert.IsCA {
-		return nil, fmt.Errorf("cannot use the authority in %s: its certificate may not sign", path)
+		return nil, fmt.Errorf("cannot use the authority in %s: its certificate is not for an authority", path)
 	}
 
 	return &Authority{cert: cert, key: key, now: now}, nil
 }
 
-func makeAuthority(path string, now func() time.Time) (*Authority, error) {
+// createAuthority creates a key and a certificate that signs others, and saves both.
+func createAuthority(path string, now func() time.Time) (*Authority, error) {
+	// Create a key and its certificate.
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a key for the authority: %w", err)
+		return nil, fmt.Errorf("cannot create a key for the authority: %w", err)
 	}
 
 	serial, err := newSerial()
@@ -89,15 +88,21 @@ func makeAuthority(path string, now func() time.Time) (*Authority, error) {
 	}
 
 	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "gozzard " + serial.Text(16)[:8]},
-		NotBefore: now().Add(-clockSkew), NotAfter: now().Add(authorityLife),
-		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: "gozzard " + serial.Text(16)[:8]},
+		NotBefore:             now().Add(-clockSkew),
+		NotAfter:              now().Add(authorityLife),
+		KeyUsage:              x509.KeyUsageCertSign,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the authority: %w", err)
+		return nil, fmt.Errorf("cannot create the authority: %w", err)
 	}
 
+	// Save them.
 	b, err := encodePair(der, key)
 	if err != nil {
 		return nil, err
@@ -108,31 +113,31 @@ func makeAuthority(path string, now func() time.Time) (*Authority, error) {
 
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the authority just made: %w", err)
+		return nil, fmt.Errorf("cannot read the new authority: %w", err)
 	}
 
 	return &Authority{cert: cert, key: key, now: now}, nil
 }
 
-// PEM is the certificate of the authority, for those who check its signatures.
+// PEM is the certificate of the authority, for clients that check its signatures.
 func (a *Authority) PEM() []byte { return certPEM(a.cert.Raw) }
 
-// Pin names the key of the authority.
+// Pin is a digest that identifies the key of the authority.
 func (a *Authority) Pin() string { return pinOf(a.cert) }
 
-// Pool trusts this authority and no other.
+// Pool contains this authority only.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// ServerCertificate makes a certificate of the server for ServerName and the names and addresses given. The key
+// ServerCertificate creates a certificate of the server for ServerName and for the given names and addresses. Its key
 // stays in memory.
 func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a key for the server: %w", err)
+		return nil, fmt.Errorf("cannot create a key for the server: %w", err)
 	}
 
 	serial, err := newSerial()
@@ -140,10 +145,15 @@ func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) 
 		return nil, err
 	}
 
+	// Describe the certificate.
 	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: ServerName}, DNSNames: []string{ServerName},
-		NotBefore: a.now().Add(-clockSkew), NotAfter: a.now().Add(serverLife),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: ServerName},
+		DNSNames:              []string{ServerName},
+		NotBefore:             a.now().Add(-clockSkew),
+		NotAfter:              a.now().Add(serverLife),
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}
 	for _, n := range names {
@@ -154,6 +164,7 @@ func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) 
 		}
 	}
 
+	// Sign it.
 	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, key.Public(), a.key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot sign the certificate of the server: %w", err)
@@ -167,14 +178,18 @@ func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) 
 	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// sign gives the key of a request to an agent.
+// sign creates a certificate for an agent and the key of its request.
 func (a *Authority) sign(csr *x509.CertificateRequest, id gozzard.AgentID, cloud int, serial *big.Int) ([]byte, error) {
 	now := a.now()
+	uri := &url.URL{Scheme: agentScheme, Opaque: agentKind + strconv.Itoa(cloud) + "." + string(id)}
 	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "agent"},
-		URIs:      []*url.URL{{Scheme: agentScheme, Opaque: agentKind + strconv.Itoa(cloud) + "." + string(id)}},
-		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(CertLife),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: "agent"},
+		URIs:                  []*url.URL{uri},
+		NotBefore:             now.Add(-clockSkew),
+		NotAfter:              now.Add(CertLife),
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, csr.PublicKey, a.key)
@@ -185,7 +200,7 @@ func (a *Authority) sign(csr *x509.CertificateRequest, id gozzard.AgentID, cloud
 	return der, nil
 }
 
-// identity is what a certificate says.
+// identity is the content of an agent's certificate.
 type identity struct {
 	agent  gozzard.AgentID
 	cloud  int
@@ -194,25 +209,30 @@ type identity struct {
 	until  time.Time
 }
 
-// identify reads the certificate that somebody has shown and proven to own. grace is by how much it may be over.
+// identify checks the certificate of a connection and reads the agent's identity. The certificate may have expired for
+// up to grace. TLS has proven that the client has its key.
 func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (identity, error) {
 	if cs == nil || len(cs.PeerCertificates) == 0 {
 		return identity{}, errors.New("no certificate was shown")
 	}
 
+	// Check the signature and the time.
 	cert := cs.PeerCertificates[0]
 	at := a.now()
 	if at.After(cert.NotAfter) && at.Before(cert.NotAfter.Add(grace)) {
 		at = cert.NotAfter
 	}
 
-	_, err := cert.Verify(x509.VerifyOptions{Roots: a.Pool(),
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: at})
+	_, err := cert.Verify(x509.VerifyOptions{
+		Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: at,
+	})
 	if err != nil {
 		return identity{}, err
 	}
+
+	// Read the agent and its cloud area.
 	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != agentScheme {
-		return identity{}, errors.New("the certificate is not an agent's")
+		return identity{}, errors.New("the certificate is not that of an agent")
 	}
 
 	cloudText, id, _ := strings.Cut(strings.TrimPrefix(cert.URIs[0].Opaque, agentKind), ".")
@@ -221,17 +241,19 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 		return identity{}, errors.New("the certificate names no cloud area")
 	}
 
-	out := identity{agent: gozzard.AgentID(id), cloud: cloud, serial: serialText(cert.SerialNumber),
-		issued: cert.NotBefore.Add(clockSkew), until: cert.NotAfter}
+	out := identity{
+		agent: gozzard.AgentID(id), cloud: cloud, serial: serialText(cert.SerialNumber),
+		issued: cert.NotBefore.Add(clockSkew), until: cert.NotAfter,
+	}
 	return out, out.agent.Validate()
 }
 
 func newSerial() (*big.Int, error) {
 	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
 	if err != nil {
-		return nil, fmt.Errorf("cannot draw a serial number: %w", err)
+		return nil, fmt.Errorf("cannot create a serial number: %w", err)
 	}
-	return n.SetBit(n, 126, 1), nil // of one length and never 0
+	return n.SetBit(n, 126, 1), nil // always of the same length and never 0
 }
 
 func serialText(n *big.Int) string { return hex.EncodeToString(n.Bytes()) }
@@ -239,60 +261,4 @@ func serialText(n *big.Int) string { return hex.EncodeToString(n.Bytes()) }
 func pinOf(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
 	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
-
-func certPEM(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-func encodePair(der []byte, key *ecdsa.PrivateKey) ([]byte, error) {
-	k, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode a key: %w", err)
-	}
-	return append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: k}), certPEM(der)...), nil
-}
-
-// parsePair reads a key and its certificate; anything else in the text is refused.
-func parsePair(b []byte) (cert *x509.Certificate, key *ecdsa.PrivateKey, err error) {
-	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
-		switch block.Type {
-		case "PRIVATE KEY":
-			k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-			if err != nil {
-				return nil, nil, err
-			}
-			var ok bool
-			if key, ok = k.(*ecdsa.PrivateKey); !ok {
-				return nil, nil, errors.New("the key is of another kind")
-			}
-		case "CERTIFICATE":
-			if cert, err = x509.ParseCertificate(block.Bytes); err != nil {
-				return nil, nil, err
-			}
-		default:
-			return nil, nil, fmt.Errorf("has a block %q", block.Type)
-		}
-	}
-
-	if cert == nil || key == nil {
-		return nil, nil, errors.New("key or certificate is missing")
-	}
-	if !key.PublicKey.Equal(cert.PublicKey) {
-		return nil, nil, errors.New("key and certificate do not belong together")
-	}
-
-	return cert, key, nil
-}
-
-// readPrivate reads a file that others must not read.
-func readPrivate(path string) ([]byte, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if runtime.GOOS != "windows" && st.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s can be read by others (mode %04o); run: chmod 600 %s", path, st.Mode().Perm(), path)
-	}
-	return os.ReadFile(path)
 }

@@ -54,7 +54,7 @@ func (r *rig) attack(c *tls.Config, opts ...natsgo.Option) (*attacker, error) {
 	return a, nil
 }
 
-// TestTI4EnrolledAgent: with a certificate an agent hears and says only what is its own, whatever it calls itself.
+// TestTI4EnrolledAgent: with a certificate an agent can use its own subjects only, whatever name it gives.
 func TestTI4EnrolledAgent(t *testing.T) {
 	r := newRig(t)
 	victim := r.link(r.member("victim", 1), "machine")
@@ -110,7 +110,7 @@ func TestTI4EnrolledAgent(t *testing.T) {
 	}
 }
 
-// TestTS1FabricCredentials: without the right certificate nobody comes in.
+// TestTS1FabricCredentials: without the right certificate no client connects.
 func TestTS1FabricCredentials(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
@@ -156,14 +156,14 @@ func TestTS1FabricCredentials(t *testing.T) {
 	}
 }
 
-// TestRevocation: who is revoked is out within five seconds and stays out.
+// TestRevocation: a revoked agent is disconnected within five seconds and stays so.
 func TestRevocation(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
 	e := r.link(m, "machine")
 	eventually(t, "the agent", e.isUp)
 	begin := time.Now()
-	_, err := r.desk.SetState(t.Context(), admin(), "a", enrol.StateRevoked)
+	_, err := r.registry.SetState(t.Context(), admin(), "a", enrol.StateRevoked)
 	must(t, err)
 	eventually(t, "the cut", func() bool { return !e.isUp() })
 	took := time.Since(begin)
@@ -179,7 +179,7 @@ func TestRevocation(t *testing.T) {
 		t.Errorf("renewal: got %v", err)
 	}
 
-	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
+	_, err = r.registry.SetState(t.Context(), admin(), "a", enrol.StateActive)
 	wantKind(t, "approve", err, gozzard.ErrConflict)
 	rows, err := r.store.Audit(t.Context(), 10)
 	must(t, err)
@@ -202,7 +202,7 @@ func TestApproval(t *testing.T) {
 		t.Error("came in without approval")
 	}
 
-	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
+	_, err = r.registry.SetState(t.Context(), admin(), "a", enrol.StateActive)
 	must(t, err)
 
 	if _, err := r.attack(enrol.NewRenewer(m, "machine", nil).TLS(), natsgo.Name("machine/1")); err != nil {
@@ -210,13 +210,13 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestTS7Clone: two programs with one identity are both put out, and neither an agent that starts again nor one
-// that reconnects is taken for two.
+// TestTS7Clone: two programs with one identity are both disconnected. An agent that restarts or reconnects is not taken
+// for two.
 func TestTS7Clone(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
 	keep := enrol.NewRenewer(m, "machine", nil)
-	// starts again while the connection before has not been noticed to be dead
+	// restarts before the server notices that the old connection is dead
 	for _, run := range []string{"1", "1", "2", "2", "3"} {
 		if _, err := r.attack(keep.TLS(), natsgo.Name("machine/"+run)); err != nil {
 			t.Fatalf("run %s: %v", run, err)
@@ -224,7 +224,7 @@ func TestTS7Clone(t *testing.T) {
 	}
 
 	first, second := r.link(m, "machine"), r.link(m, "machine")
-	eventually(t, "quarantine", func() bool { return r.desk.StateOf("a") == enrol.StateQuarantined })
+	eventually(t, "quarantine", func() bool { return r.registry.StateOf("a") == enrol.StateQuarantined })
 	eventually(t, "both to be out", func() bool { return !first.isUp() && !second.isUp() })
 
 	eventually(t, "the record", func() bool {
@@ -245,7 +245,7 @@ func TestTS7Clone(t *testing.T) {
 	}
 }
 
-// TestTS7OtherMachine: a state folder that was copied to another machine is found out by the first connection.
+// TestTS7OtherMachine: the first connection reveals a state folder that was copied to another machine.
 func TestTS7OtherMachine(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
@@ -255,19 +255,19 @@ func TestTS7OtherMachine(t *testing.T) {
 		t.Error("another machine came in")
 	}
 	eventually(t, "the cut", func() bool { return !e.isUp() })
-	if s := r.desk.StateOf("a"); s != enrol.StateQuarantined {
+	if s := r.registry.StateOf("a"); s != enrol.StateQuarantined {
 		t.Errorf("it is %s", s)
 	}
 }
 
-// TestTT3Quarantine: an agent that speaks an older protocol than before is put out, with the reason.
+// TestTT3Quarantine: an agent that uses an older protocol than before is put into quarantine, with the reason.
 func TestTT3Quarantine(t *testing.T) {
 	r := newRig(t)
 	e := r.link(r.member("a", 1), "machine")
 	eventually(t, "the agent", e.isUp)
-	r.desk.Downgraded("a", 1, 2)
+	r.registry.Downgraded("a", 1, 2)
 	eventually(t, "the cut", func() bool { return !e.isUp() })
-	if list := r.desk.Agents(); len(list) != 1 || list[0].State != enrol.StateQuarantined ||
+	if list := r.registry.Agents(); len(list) != 1 || list[0].State != enrol.StateQuarantined ||
 		!strings.Contains(list[0].Reason, "speaks protocol 1 after 2") {
 		t.Errorf("%+v", list)
 	}
@@ -283,7 +283,7 @@ func TestRenewal(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(copied, "enrolment.json"), b, 0o600))
 	keep := enrol.NewRenewer(m, "machine", nil)
-	r.clock.forward(20 * 24 * time.Hour) // long over: the host was off
+	r.clock.forward(20 * 24 * time.Hour) // expired for long: the host was off
 	before := keep.NotAfter()
 	must(t, keep.Renew(t.Context()))
 
@@ -306,36 +306,36 @@ func TestRenewal(t *testing.T) {
 	if err := enrol.NewRenewer(old, "machine", nil).Renew(t.Context()); err == nil {
 		t.Error("an old copy of the state folder was renewed")
 	}
-	if s := r.desk.StateOf("a"); s != enrol.StateQuarantined {
+	if s := r.registry.StateOf("a"); s != enrol.StateQuarantined {
 		t.Errorf("it is %s", s)
 	}
 
 	r.clock.forward(32 * 24 * time.Hour)
-	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateActive)
+	_, err = r.registry.SetState(t.Context(), admin(), "a", enrol.StateActive)
 	must(t, err)
 	wantKind(t, "a renewal after a month", errors.Unwrap(keep.Renew(t.Context())), gozzard.ErrUnauthenticated)
 }
 
-// TestLostAnswer: a renewal whose answer is lost leaves the host with a certificate that still counts.
+// TestLostAnswer: a host that does not get the answer to a renewal has a certificate that is still valid.
 func TestLostAnswer(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
 	same := *m
-	must(t, enrol.NewRenewer(&same, "machine", nil).Renew(t.Context())) // the host never hears of it
+	must(t, enrol.NewRenewer(&same, "machine", nil).Renew(t.Context())) // the host does not get the answer
 	keep := enrol.NewRenewer(m, "machine", nil)
 	e := r.link(m, "machine")
 	eventually(t, "the agent", e.isUp)
 	must(t, keep.Renew(t.Context()))
-	if s := r.desk.StateOf("a"); s != enrol.StateActive {
+	if s := r.registry.StateOf("a"); s != enrol.StateActive {
 		t.Errorf("it is %s", s)
 	}
 }
 
-// TestN12Expiry: a certificate that is over ends the connection that was made with it and lets nobody in; it can
-// still be renewed.
+// TestN12Expiry: an expired certificate ends the connection that was made with it and does not allow another one. It
+// can still be renewed.
 func TestN12Expiry(t *testing.T) {
 	r := newRig(t)
-	r.clock.forward(3*time.Second - enrol.CertLife) // what is signed now is over in three seconds
+	r.clock.forward(3*time.Second - enrol.CertLife) // certificates that are signed now expire in three seconds
 	m := r.member("a", 1)
 	r.clock.forward(enrol.CertLife - 3*time.Second)
 	e := r.link(m, "machine")

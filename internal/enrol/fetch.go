@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// ReleasePath is where the server hands releases on to members, by version and file.
+// ReleasePath is the API path of release files for members. Version and file name follow it.
 const ReleasePath = "/api/v1/enrol/releases"
 
-// MachineHeader carries the digest of a member's machine where a request has no body.
+// MachineHeader has the digest of the member's machine in requests without a body.
 const MachineHeader = "X-Gozzard-Machine"
 
-// fetchTime is how long a member takes for one file at most.
+// fetchTime is the timeout for one file.
 const fetchTime = 15 * time.Minute
 
-// Fetch reads a file of the server as a member: the server proves itself by the authority of the enrolment, the
-// host by its certificate. Whoever reads it bounds what he reads, and closes it.
+// Fetch downloads a file from the server. The server must have a certificate of the authority of the enrolment; the
+// host shows its own certificate. The caller limits how much it reads, and closes the file.
 func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
+	// Make the request.
 	k.mu.Lock()
 	m := *k.m
 	k.mu.Unlock()
@@ -38,13 +39,13 @@ func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error)
 	}
 
 	req.Header.Set(MachineHeader, k.machine)
-	transport := &http.Transport{TLSClientConfig: k.TLS(), DisableKeepAlives: true, DisableCompression: true,
-		TLSHandshakeTimeout: callTimeout, ResponseHeaderTimeout: callTimeout}
-	web := &http.Client{Transport: transport, CheckRedirect: func(*http.Request,
-		[]*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
 
+	// Send it. A redirect is not followed.
+	transport := &http.Transport{
+		TLSClientConfig: k.TLS(), DisableKeepAlives: true, DisableCompression: true,
+		TLSHandshakeTimeout: callTimeout, ResponseHeaderTimeout: callTimeout,
+	}
+	web := &http.Client{Transport: transport, CheckRedirect: noRedirect}
 	res, err := web.Do(req)
 	if err != nil {
 		cancel()
@@ -56,9 +57,10 @@ func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error)
 	}
 
 	if res.StatusCode == http.StatusOK {
-		return &fetched{res.Body, cancel}, nil
+		return &download{res.Body, cancel}, nil
 	}
 
+	// Read the error.
 	defer cancel()
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -66,17 +68,17 @@ func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error)
 		return nil, fmt.Errorf("cannot fetch from %s: %w", base.Host, err)
 	}
 
-	return nil, fmt.Errorf("cannot fetch from %s: %w", base.Host, refusal(res.StatusCode, b))
+	return nil, fmt.Errorf("cannot fetch from %s: %w", base.Host, answerError(res.StatusCode, b))
 }
 
-// fetched gives its time back when it is closed.
-type fetched struct {
+// download is the body of an answer. Close releases its timer.
+type download struct {
 	io.ReadCloser
 	cancel context.CancelFunc
 }
 
 // Close implements io.Closer.
-func (f *fetched) Close() error {
-	defer f.cancel()
-	return f.ReadCloser.Close()
+func (d *download) Close() error {
+	defer d.cancel()
+	return d.ReadCloser.Close()
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
-// Where the server answers members and those who want to be.
+// The API paths that hosts call to join the fleet and to renew their certificates.
 const (
 	JoinPath  = "/api/v1/enrol"
 	RenewPath = "/api/v1/enrol/renew"
@@ -36,20 +36,21 @@ const (
 	maxAnswer   = 1 << 20
 )
 
-// JoinOptions says who joins what.
+// JoinOptions says which host joins which server.
 type JoinOptions struct {
 	Server   string // https://host:port of the API
 	Token    Token
 	Dir      string // state folder of the agent
 	Agent    gozzard.AgentID
-	IPs      []netip.Addr // none: the address by which this host reaches the server
+	IPs      []netip.Addr // none: the local address of this host's connections to the server
 	Hostname string
-	Machine  string
+	Machine  string // as the function Machine returns it
 }
 
-// Join makes this host a member and keeps the membership in the state folder. Nothing of the token is sent before
-// the server has proven, by TLS 1.3, that it has a certificate of the authority whose pin is in the token.
+// Join makes this host a member and saves the membership in the state folder. It sends the token only after the server
+// has proven, by TLS 1.3, that it has a certificate of the authority that is pinned in the token.
 func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
+	// Prepare the key and the addresses.
 	base, err := serverURL(o.Server)
 	if err != nil {
 		return nil, err
@@ -66,30 +67,37 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	}
 
 	if len(o.IPs) == 0 {
-		ip, err := ownAddress(ctx, base.Host)
+		ip, err := localAddress(ctx, base.Host)
 		if err != nil {
 			return nil, err
 		}
 		o.IPs = []netip.Addr{ip}
 	}
 
+	// Ask the server.
 	var authority *x509.Certificate
-	req := JoinRequest{Token: o.Token.ID + "." + o.Token.Secret, Agent: o.Agent, IPs: o.IPs, Machine: o.Machine,
-		Hostname: o.Hostname, CSR: csr}
-	answer, err := post(ctx, pinned(o.Token.Pin, &authority), base, JoinPath, req)
+	req := JoinRequest{
+		Token: o.Token.ID + "." + o.Token.Secret, Agent: o.Agent, IPs: o.IPs, Machine: o.Machine,
+		Hostname: o.Hostname, CSR: csr,
+	}
+	answer, err := call(ctx, pinned(o.Token.Pin, &authority), base, JoinPath, req)
 	if err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
 	}
 
-	m := &Membership{Server: base.String(), IPs: o.IPs, Authority: string(certPEM(authority.Raw)),
-		path: filepath.Join(o.Dir, membershipFile)}
-	if err := m.take(answer, base, key); err != nil {
+	// Check the answer.
+	m := &Membership{
+		Server: base.String(), IPs: o.IPs, Authority: string(certPEM(authority.Raw)),
+		path: filepath.Join(o.Dir, membershipFile),
+	}
+	if err := m.apply(answer, base, key); err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
 	}
 	if m.Agent != o.Agent {
-		return nil, fmt.Errorf("cannot join %s: it answers agent %s for agent %s", base.Host, m.Agent, o.Agent)
+		return nil, fmt.Errorf("cannot join %s: it answered with agent %s, not %s", base.Host, m.Agent, o.Agent)
 	}
 
+	// Trust the server's signing key and save the membership.
 	k, err := signing.ParseKey(answer.Key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
@@ -101,8 +109,9 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	return m, m.save()
 }
 
-// take puts an answer into the membership. The authority stays the one that was pinned.
-func (m *Membership) take(a Answer, base *url.URL, key *ecdsa.PrivateKey) error {
+// apply puts an answer into the membership. The authority stays the pinned one.
+func (m *Membership) apply(a Answer, base *url.URL, key *ecdsa.PrivateKey) error {
+	// The certificate.
 	block, _ := pem.Decode([]byte(a.Certificate))
 	if block == nil {
 		return errors.New("the answer has no certificate")
@@ -113,6 +122,7 @@ func (m *Membership) take(a Answer, base *url.URL, key *ecdsa.PrivateKey) error 
 		return err
 	}
 
+	// The address of the fabric. Without a host it is that of the server's API.
 	host, port, err := net.SplitHostPort(a.Address)
 	if err != nil {
 		return fmt.Errorf("the answer has no address for agents: %w", err)
@@ -121,9 +131,10 @@ func (m *Membership) take(a Answer, base *url.URL, key *ecdsa.PrivateKey) error 
 		host = base.Hostname()
 	}
 
+	// Change the membership only if the result is valid.
 	next := *m
-	next.Address, next.Agent, next.Cloud, next.Identity, next.state = net.JoinHostPort(host, port), a.Agent, a.Cloud,
-		string(pair), a.State
+	next.Address = net.JoinHostPort(host, port)
+	next.Agent, next.Cloud, next.Identity, next.state = a.Agent, a.Cloud, string(pair), a.State
 	if err := next.parse(); err != nil {
 		return err
 	}
@@ -145,8 +156,8 @@ func serverURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// pinned trusts only a server whose chain ends in the authority of the pin. The library's own check is replaced,
-// not left out: it has no way to trust a key that is not known yet.
+// pinned accepts only a server with a certificate chain that ends in the authority of the pin, and stores that
+// authority in found. It replaces the check of the library, which cannot trust a key that is not known yet.
 func pinned(pin string, found **x509.Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: ServerName, InsecureSkipVerify: true,
@@ -155,36 +166,39 @@ func pinned(pin string, found **x509.Certificate) *tls.Config {
 				if pinOf(c) != pin || !c.IsCA {
 					continue
 				}
+
 				roots := x509.NewCertPool()
 				roots.AddCert(c)
-				_, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: ServerName,
-					KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+				_, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{
+					Roots: roots, DNSName: ServerName, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+				})
 				if err != nil {
 					return err
 				}
 				*found = c
 				return nil
 			}
-			return errors.New("the server is not the one that the token is for: its certificate is of another authority; nothing was sent to it")
+			return errors.New("the server is not the one that the token is for: its certificate is of another " +
+				"authority; nothing was sent to it")
 		},
 	}
 }
 
-// newKey makes a key that never leaves this host, and asks for a certificate of it.
+// newKey creates a key, which never leaves this host, and a request for its certificate.
 func newKey() (*ecdsa.PrivateKey, string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot make a key: %w", err)
+		return nil, "", fmt.Errorf("cannot create a key: %w", err)
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, new(x509.CertificateRequest), key)
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot make a request for a certificate: %w", err)
+		return nil, "", fmt.Errorf("cannot create a certificate request: %w", err)
 	}
 	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), nil
 }
 
-// ownAddress is the address of this host on the way to the server. Nothing is sent.
-func ownAddress(ctx context.Context, server string) (netip.Addr, error) {
+// localAddress is the address of this host from which it reaches the server. Nothing is sent.
+func localAddress(ctx context.Context, server string) (netip.Addr, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "udp", server)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("cannot find this host's address: %w", err)
@@ -197,8 +211,9 @@ func ownAddress(ctx context.Context, server string) (netip.Addr, error) {
 	return at.Addr().Unmap().WithZone(""), nil
 }
 
-// post sends one request on a connection of its own and reads the answer.
-func post(ctx context.Context, c *tls.Config, base *url.URL, path string, in any) (out Answer, err error) {
+// call sends one request on a new connection and reads the answer.
+func call(ctx context.Context, c *tls.Config, base *url.URL, path string, in any) (out Answer, err error) {
+	// Make the request.
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	body, err := json.Marshal(in)
@@ -212,15 +227,11 @@ func post(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 	}
 
 	req.Header.Set("Content-Type", "application/json")
+
+	// Send it. A redirect is not followed: the token is for one server.
 	transport := &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, TLSHandshakeTimeout: callTimeout}
 	defer transport.CloseIdleConnections()
-
-	// A redirect is not followed: the token is for one server.
-	web := &http.Client{Transport: transport, CheckRedirect: func(*http.Request,
-		[]*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
-
+	web := &http.Client{Transport: transport, CheckRedirect: noRedirect}
 	res, err := web.Do(req)
 	if err != nil {
 		var u *url.Error
@@ -230,13 +241,14 @@ func post(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 		return out, err
 	}
 
+	// Read the answer.
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return out, fmt.Errorf("cannot read the answer: %w", err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return out, refusal(res.StatusCode, b)
+		return out, answerError(res.StatusCode, b)
 	}
 	if err := json.Unmarshal(b, &out); err != nil {
 		return out, fmt.Errorf("cannot read the answer: %w", err)
@@ -245,8 +257,10 @@ func post(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 	return out, nil
 }
 
-// refusal makes an error of what the server answers.
-func refusal(status int, b []byte) error {
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// answerError turns an error answer of the server into an error.
+func answerError(status int, b []byte) error {
 	var body struct {
 		Error struct {
 			Kind    gozzard.ErrorKind `json:"kind"`
@@ -260,8 +274,8 @@ func refusal(status int, b []byte) error {
 	return &gozzard.Error{Kind: body.Error.Kind, Message: body.Error.Message, Faults: body.Error.Faults}
 }
 
-// Machine is a digest of this machine's own id, "" when it has none. A copy of the state folder on another machine
-// is known by it.
+// Machine is a digest of the id of this machine, "" if it has none. The server uses it to detect a copy of the state
+// folder on another machine.
 func Machine() string {
 	b, err := os.ReadFile("/etc/machine-id")
 	if id := bytes.TrimSpace(b); err == nil && len(id) >= 16 {

@@ -59,7 +59,7 @@ func TestTS4Tokens(t *testing.T) {
 	must(t, err)
 
 	gone := r.token(enrol.TokenRequest{})
-	must(t, r.desk.RevokeToken(t.Context(), admin(), gone.ID))
+	must(t, r.registry.RevokeToken(t.Context(), admin(), gone.ID))
 	_, err = r.join(gone, "e", 5, t.TempDir())
 	wantKind(t, "revoked", err, gozzard.ErrUnauthenticated)
 
@@ -72,11 +72,11 @@ func TestTS4Tokens(t *testing.T) {
 	wantKind(t, "unknown", err, gozzard.ErrUnauthenticated)
 
 	foreign := newRig(t).token(enrol.TokenRequest{})
-	foreign.Pin = once.Pin // or the host would not even send it
+	foreign.Pin = once.Pin // otherwise the host would not even send it
 	_, err = r.join(foreign, "g", 7, t.TempDir())
 	wantKind(t, "another server's", err, gozzard.ErrUnauthenticated)
 
-	if n := len(r.desk.Agents()); n != 2 {
+	if n := len(r.registry.Agents()); n != 2 {
 		t.Errorf("%d members, want 2", n)
 	}
 	if n := r.refusals("join"); n != 7 {
@@ -108,7 +108,7 @@ func TestTS4Race(t *testing.T) {
 		t.Errorf("%d got in", in.Load())
 	}
 
-	list, err := r.desk.Tokens(t.Context(), admin())
+	list, err := r.registry.Tokens(t.Context(), admin())
 	must(t, err)
 
 	if list[0].Used != 1 {
@@ -116,7 +116,7 @@ func TestTS4Race(t *testing.T) {
 	}
 }
 
-// TestTS4Names: a token makes nobody a host that is there already, neither by its id nor by its address.
+// TestTS4Names: a host cannot use a token to become another member, neither by its id nor by its address.
 func TestTS4Names(t *testing.T) {
 	r := newRig(t)
 	r.member("a", 1)
@@ -126,7 +126,7 @@ func TestTS4Names(t *testing.T) {
 	wantKind(t, "its address", err, gozzard.ErrConflict)
 	b := r.member("b", 2)
 	said := []gozzard.HostAddr{{IP: ip(2)}, {IP: ip(1)}, {IP: ip(9)}}
-	if kept := r.desk.Addrs(b.Agent, said); len(kept) != 2 || kept[0].IP != ip(2) || kept[1].IP != ip(9) {
+	if kept := r.registry.Addrs(b.Agent, said); len(kept) != 2 || kept[0].IP != ip(2) || kept[1].IP != ip(9) {
 		t.Errorf("kept %v", kept)
 	}
 
@@ -134,9 +134,9 @@ func TestTS4Names(t *testing.T) {
 	wantKind(t, "a token for another", err, gozzard.ErrUnauthenticated)
 	_, err = r.join(r.token(enrol.TokenRequest{Agent: "a"}), "a", 1, t.TempDir())
 	must(t, err)
-	_, err = r.desk.SetState(t.Context(), admin(), "a", enrol.StateRemoved)
+	_, err = r.registry.SetState(t.Context(), admin(), "a", enrol.StateRemoved)
 	must(t, err)
-	_, _, err = r.desk.CreateToken(t.Context(), admin(), enrol.TokenRequest{TTL: time.Hour, Uses: 1, Agent: "a"})
+	_, _, err = r.registry.CreateToken(t.Context(), admin(), enrol.TokenRequest{TTL: time.Hour, Uses: 1, Agent: "a"})
 	wantKind(t, "a token for one that was removed", err, gozzard.ErrInvalid)
 	_, err = r.join(r.token(enrol.TokenRequest{}), "a", 1, t.TempDir())
 	wantKind(t, "one that was removed", err, gozzard.ErrConflict)
@@ -171,26 +171,26 @@ func TestRightsOfEnrollers(t *testing.T) {
 		"nobody":                  {gozzard.Grant{}, false},
 		"viewer of the same area": {gozzard.Grant{Role: gozzard.RoleViewer, Clouds: []int{3}}, false},
 	} {
-		_, _, err := r.desk.CreateToken(t.Context(), caller(c.g), wish)
+		_, _, err := r.registry.CreateToken(t.Context(), caller(c.g), wish)
 		if (err == nil) != c.may || err != nil && gozzard.KindOf(err) != gozzard.ErrUserForbidden {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
 
-	_, err := r.desk.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleEnroller}), "a", enrol.StateRevoked)
+	_, err := r.registry.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleEnroller}), "a", enrol.StateRevoked)
 	wantKind(t, "an enroller revokes", err, gozzard.ErrNotFound)
-	_, err = r.desk.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleAdmin, Clouds: []int{7}}), "a",
+	_, err = r.registry.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleAdmin, Clouds: []int{7}}), "a",
 		enrol.StateRevoked)
 	wantKind(t, "an admin of another cloud revokes", err, gozzard.ErrNotFound)
-	_, err = r.desk.SetState(t.Context(), admin(), "nobody", enrol.StateRevoked)
-	wantKind(t, "nobody is revoked", err, gozzard.ErrNotFound)
+	_, err = r.registry.SetState(t.Context(), admin(), "nobody", enrol.StateRevoked)
+	wantKind(t, "an unknown agent is revoked", err, gozzard.ErrNotFound)
 }
 
-// fake is a server that is not the right one. It counts what it is told.
-func fake(t *testing.T, c *tls.Config) (url string, told *atomic.Int64) {
+// fake is a wrong server. It counts the bytes that it receives.
+func fake(t *testing.T, c *tls.Config) (url string, received *atomic.Int64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	told = new(atomic.Int64)
+	received = new(atomic.Int64)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -202,16 +202,16 @@ func fake(t *testing.T, c *tls.Config) (url string, told *atomic.Int64) {
 				defer conn.Close()
 				_ = conn.SetDeadline(time.Now().Add(patience))
 				n, _ := io.Copy(io.Discard, tls.Server(conn, c))
-				told.Add(n)
+				received.Add(n)
 			})
 		}
 	})
 
 	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
-	return "https://" + l.Addr().String(), told
+	return "https://" + l.Addr().String(), received
 }
 
-// TestTS5RogueServer: nobody but the server of the token gets a byte of it.
+// TestTS5RogueServer: only the server of the token gets the token.
 func TestTS5RogueServer(t *testing.T) {
 	r := newRig(t)
 	token := r.token(enrol.TokenRequest{})
@@ -244,14 +244,14 @@ func TestTS5RogueServer(t *testing.T) {
 		"no chain":                    {Certificates: []tls.Certificate{bare}},
 		"TLS 1.2":                     {Certificates: []tls.Certificate{*good}, MaxVersion: tls.VersionTLS12},
 	} {
-		url, told := fake(t, c)
+		url, received := fake(t, c)
 		_, err := enrol.Join(t.Context(), enrol.JoinOptions{Server: url, Token: token, Dir: t.TempDir(), Agent: "b",
 			IPs: []netip.Addr{ip(2)}})
 		if err == nil {
 			t.Errorf("%s: joined", what)
 		}
-		if told.Load() != 0 {
-			t.Errorf("%s: was told %d bytes", what, told.Load())
+		if received.Load() != 0 {
+			t.Errorf("%s: was received %d bytes", what, received.Load())
 		}
 	}
 
@@ -263,7 +263,7 @@ func TestTS5RogueServer(t *testing.T) {
 		}
 	}
 
-	_, err = r.join(token, "b", 2, t.TempDir()) // it was not used by any of this
+	_, err = r.join(token, "b", 2, t.TempDir()) // none of this used the token
 	must(t, err)
 }
 

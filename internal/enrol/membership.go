@@ -17,8 +17,8 @@ import (
 
 const membershipFile = "enrolment.json"
 
-// Membership is what a host keeps of its enrolment, in one file of the agent's state folder that only its owner may
-// read.
+// Membership is the result of an enrolment. A host stores it in a file of the agent's state folder that only its owner
+// can read.
 type Membership struct {
 	Server    string          `json:"server"`  // URL of the API
 	Address   string          `json:"address"` // of the fabric
@@ -28,16 +28,16 @@ type Membership struct {
 	Authority string          `json:"authority"` // PEM
 	Identity  string          `json:"identity"`  // PEM: key and certificate
 
-	state State // as the server told it when it was joined
+	state State // the server's answer when the host joined
 	path  string
 	pair  *tls.Certificate
 	roots *x509.CertPool
 }
 
-// State is what the server said when the host joined.
+// State is the state of the member as the server answered when the host joined. It is empty for a loaded membership.
 func (m *Membership) State() State { return m.state }
 
-// LoadMembership reads the membership of a state folder; fs.ErrNotExist when the host was not enrolled.
+// LoadMembership reads the membership of a state folder. It returns fs.ErrNotExist if the host is not enrolled.
 func LoadMembership(dir string) (*Membership, error) {
 	path := filepath.Join(dir, membershipFile)
 	b, err := readPrivate(path)
@@ -59,7 +59,7 @@ func LoadMembership(dir string) (*Membership, error) {
 	return m, nil
 }
 
-// parse makes the keys of the texts.
+// parse decodes the keys and certificates and checks them.
 func (m *Membership) parse() error {
 	if err := m.Agent.Validate(); err != nil {
 		return err
@@ -70,13 +70,15 @@ func (m *Membership) parse() error {
 		return err
 	}
 
+	// The certificate must be of the authority. It may have expired: then it is renewed.
 	m.roots = x509.NewCertPool()
 	if !m.roots.AppendCertsFromPEM([]byte(m.Authority)) {
 		return errors.New("it has no authority")
 	}
 
-	_, err = cert.Verify(x509.VerifyOptions{Roots: m.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		CurrentTime: cert.NotAfter})
+	_, err = cert.Verify(x509.VerifyOptions{
+		Roots: m.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: cert.NotAfter,
+	})
 	if err != nil {
 		return fmt.Errorf("the certificate is not of the authority: %w", err)
 	}
@@ -93,7 +95,7 @@ func (m *Membership) save() error {
 	return atomicfile.Write(m.path, append(b, '\n'))
 }
 
-// NotAfter is when the certificate is over.
+// NotAfter is when the certificate expires.
 func (m *Membership) NotAfter() time.Time { return m.pair.Leaf.NotAfter }
 
 // renewAt is when two thirds of the certificate's life are over.

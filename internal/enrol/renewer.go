@@ -23,7 +23,7 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Renewer keeps the certificate of a member fresh.
+// Renewer renews the certificate of a member.
 type Renewer struct {
 	log     *slog.Logger
 	now     func() time.Time
@@ -34,7 +34,7 @@ type Renewer struct {
 	m  *Membership
 }
 
-// NewRenewer keeps a membership.
+// NewRenewer returns a Renewer of a membership; Run renews.
 func NewRenewer(m *Membership, machine string, log *slog.Logger) *Renewer {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -42,15 +42,15 @@ func NewRenewer(m *Membership, machine string, log *slog.Logger) *Renewer {
 	return &Renewer{m: m, machine: machine, log: log, now: time.Now}
 }
 
-// TLS is how the fabric is reached: with the certificate as it is at that moment, or by the ticket of the last
-// connection that was made with it.
+// TLS is the configuration of connections to the fabric. Each connection uses the current certificate, or the ticket of
+// the last connection that was made with it.
 func (k *Renewer) TLS() *tls.Config {
 	c := k.callTLS()
 	c.ClientSessionCache = &k.tickets
 	return c
 }
 
-// callTLS is how the API is reached: with the certificate as it is at that moment.
+// callTLS is the configuration of connections to the API. Each connection uses the current certificate.
 func (k *Renewer) callTLS() *tls.Config {
 	k.mu.Lock()
 	roots := k.m.roots
@@ -65,18 +65,18 @@ func (k *Renewer) callTLS() *tls.Config {
 	}
 }
 
-// NotAfter is when the present certificate is over.
+// NotAfter is when the current certificate expires.
 func (k *Renewer) NotAfter() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.m.NotAfter()
 }
 
-// Run renews the certificate at two thirds of its life, again and again, until ctx ends. The connection to the
-// fabric is not touched: the next one has the new certificate.
+// Run renews the certificate whenever two thirds of its life are over, until ctx ends. It does not touch the connection
+// to the fabric: the next connection uses the new certificate.
 func (k *Renewer) Run(ctx context.Context) error {
 	failures := 0
-	// Spread: a fleet that was enrolled in one minute does not renew in one minute.
+	// A random delay: a fleet that was enrolled in one minute must not renew in one minute.
 	spread := rand.N(CertLife / 24)
 	var notBefore time.Time // after a failure
 	for {
@@ -86,7 +86,8 @@ func (k *Renewer) Run(ctx context.Context) error {
 		if due.Before(notBefore) {
 			due = notBefore
 		}
-		// In steps: a host that was suspended must not sleep on as if no time had passed.
+
+		// Wait in steps: the timer of a suspended host does not count the time of the suspension.
 		if wait := due.Sub(k.now()); wait > 0 {
 			select {
 			case <-ctx.Done():
@@ -95,6 +96,7 @@ func (k *Renewer) Run(ctx context.Context) error {
 			}
 			continue
 		}
+
 		if err := k.Renew(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -102,16 +104,17 @@ func (k *Renewer) Run(ctx context.Context) error {
 			failures++
 			pause := min(firstRetry<<min(failures-1, 10), slowestRetry)
 			notBefore = k.now().Add(pause/2 + rand.N(pause/2))
-			k.log.Warn("cannot renew this host's certificate, trying again", "err", err, "over", k.NotAfter())
+			k.log.Warn("cannot renew the certificate of this host, trying again", "err", err, "expires", k.NotAfter())
 			continue
 		}
 		failures = 0
-		k.log.Info("this host's certificate was renewed", "over", k.NotAfter())
+		k.log.Info("certificate of this host renewed", "expires", k.NotAfter())
 	}
 }
 
-// Renew asks for a certificate of a new key, with the present one, and keeps it.
+// Renew requests a certificate for a new key, authenticated by the current one, and saves it.
 func (k *Renewer) Renew(ctx context.Context) error {
+	// Create a key.
 	k.mu.Lock()
 	m := *k.m
 	k.mu.Unlock()
@@ -125,14 +128,17 @@ func (k *Renewer) Renew(ctx context.Context) error {
 		return err
 	}
 
-	answer, err := post(ctx, k.callTLS(), base, RenewPath, RenewRequest{Machine: k.machine, CSR: csr})
+	// Ask the server.
+	answer, err := call(ctx, k.callTLS(), base, RenewPath, RenewRequest{Machine: k.machine, CSR: csr})
 	if err != nil {
 		return fmt.Errorf("cannot renew at %s: %w", base.Host, err)
 	}
 	if answer.Agent != m.Agent || answer.Cloud != m.Cloud {
-		return fmt.Errorf("cannot renew at %s: it answers for agent %s", base.Host, answer.Agent)
+		return fmt.Errorf("cannot renew at %s: it answered with agent %s", base.Host, answer.Agent)
 	}
-	if err := m.take(answer, base, key); err != nil {
+
+	// Save the answer and use it from now on.
+	if err := m.apply(answer, base, key); err != nil {
 		return fmt.Errorf("cannot renew at %s: %w", base.Host, err)
 	}
 	if err := m.save(); err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// TestRestoredMembers: a record comes out of a backup. Its members are kept out until an admin confirms them; then
-// they come back with the certificates they have, also those that the record has never heard of, and copies of old
-// ones do not.
+// TestRestoredMembers: a record is restored from a backup. Its members cannot connect until an admin confirms them.
+// Then they connect with the certificates they have, also those that are not in the record. Copies of old ones cannot.
 func TestRestoredMembers(t *testing.T) {
 	r := newRig(t)
 	dirs := map[gozzard.AgentID]string{}
@@ -50,7 +49,7 @@ func TestRestoredMembers(t *testing.T) {
 	r.clock.forward(time.Minute)
 	renew("renews")
 	renew("renews")
-	_, err := r.desk.SetState(t.Context(), admin(), "revoked", enrol.StateRevoked)
+	_, err := r.registry.SetState(t.Context(), admin(), "revoked", enrol.StateRevoked)
 	must(t, err)
 
 	s, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "r.db"), sqlstore.Options{})
@@ -58,7 +57,7 @@ func TestRestoredMembers(t *testing.T) {
 	must(t, s.MarkRestored(t.Context(), taken, r.clock.now()))
 	must(t, s.Close())
 	r2 := newRigIn(t, dir, 3*time.Minute)
-	restore, err := enrol.OpenRestore(t.Context(), r2.store, r2.desk)
+	restore, err := enrol.OpenRestore(t.Context(), r2.store, r2.registry)
 	must(t, err)
 
 	if got := restore.From(); !got.Equal(taken.Truncate(time.Millisecond)) {
@@ -80,19 +79,19 @@ func TestRestoredMembers(t *testing.T) {
 	eventually(t, "all to be refused", func() bool { return r2.refusals("restored") >= len(ends) })
 
 	for name, e := range ends {
-		if e.isUp() || r2.desk.StateOf(name) != enrol.StateRestored {
+		if e.isUp() || r2.registry.StateOf(name) != enrol.StateRestored {
 			t.Errorf("%s is let in before anybody confirmed it", name)
 		}
 	}
 
 	helper := gozzard.Caller{App: "app", User: "helper",
 		Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleEnroller}}}}
-	if _, err := r2.desk.SetState(t.Context(), helper, "revoked",
+	if _, err := r2.registry.SetState(t.Context(), helper, "revoked",
 		enrol.StateActive); gozzard.KindOf(err) != gozzard.ErrUserForbidden {
-		t.Errorf("who may only enrol lets a restored host in: %v", err)
+		t.Errorf("a caller that may only enrol approves a restored host: %v", err)
 	}
 
-	_, err = r2.desk.SetState(t.Context(), admin(), "revoked", enrol.StateRevoked) // the admin remembers
+	_, err = r2.registry.SetState(t.Context(), admin(), "revoked", enrol.StateRevoked) // the admin remembers
 	must(t, err)
 
 	if _, err := restore.Confirm(t.Context(), admin(), 4); gozzard.KindOf(err) != gozzard.ErrConflict {
@@ -108,7 +107,7 @@ func TestRestoredMembers(t *testing.T) {
 		eventually(t, string(name)+" to come back", ends[name].isUp)
 	}
 
-	if ends["revoked"].isUp() || r2.desk.StateOf("revoked") != enrol.StateRevoked {
+	if ends["revoked"].isUp() || r2.registry.StateOf("revoked") != enrol.StateRevoked {
 		t.Error("what was revoked is let in")
 	}
 
@@ -127,7 +126,7 @@ func TestRestoredMembers(t *testing.T) {
 	for _, name := range []gozzard.AgentID{"copied", "renews"} {
 		to(firsts[name])
 		eventually(t, "the copy of "+string(name)+" to be noticed",
-			func() bool { return r2.desk.StateOf(name) == enrol.StateQuarantined })
+			func() bool { return r2.registry.StateOf(name) == enrol.StateQuarantined })
 	}
 
 	if _, err := restore.Confirm(t.Context(), admin(), 0); gozzard.KindOf(err) != gozzard.ErrConflict {

@@ -41,7 +41,7 @@ func admin() gozzard.Caller {
 	return gozzard.Caller{App: "app", User: "root", Rights: gozzard.Everything()}
 }
 
-// clock is a time that tests move.
+// clock is a time that tests change.
 type clock struct {
 	mu     sync.Mutex
 	offset time.Duration
@@ -59,14 +59,14 @@ func (c *clock) forward(d time.Duration) {
 	c.offset += d
 }
 
-// rig is a server that enrols: record, authority, desk, API over TLS, and the fabric.
+// rig is a server that enrols: record, authority, registry, API over TLS, and the fabric.
 type rig struct {
 	t         *testing.T
 	clock     clock
 	dir       string
 	store     *sqlstore.Store
 	authority *enrol.Authority
-	desk      *enrol.Registry
+	registry  *enrol.Registry
 	broker    *nats.Broker
 	hub       *nats.Hub
 	url       string
@@ -74,10 +74,10 @@ type rig struct {
 	mu      sync.Mutex
 	refused map[string]int
 	reports []gozzard.AgentID
-	resumed map[bool]int // connections that the desk was asked about, by whether they came by a ticket
+	resumed map[bool]int // connections by whether they were resumed with a ticket
 }
 
-// watchedGate is the desk, and notes who came by a ticket.
+// watchedGate is the registry, and counts the connections that were resumed.
 type watchedGate struct {
 	*enrol.Registry
 	r *rig
@@ -111,16 +111,16 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	r.url = "https://" + l.Addr().String()
-	r.desk, err = enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority,
+	r.registry, err = enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority,
 		Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now,
 		Refused: func(rule string) { r.mu.Lock(); r.refused[rule]++; r.mu.Unlock() }})
 
 	must(t, err)
 	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", TLS: r.authority.FabricTLS(),
-		Gate: &watchedGate{Registry: r.desk, r: r}})
+		Gate: &watchedGate{Registry: r.registry, r: r}})
 	must(t, err)
 	t.Cleanup(r.broker.Close)
-	r.desk.OnCut(r.broker.Cut)
+	r.registry.OnCut(r.broker.Cut)
 
 	r.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker,
 		Receive: func(from gozzard.AgentID, _ int, _ *gozzard.Report) {
@@ -131,10 +131,10 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 
 	must(t, err)
 	run(t, r.hub.Run)
-	run(t, r.desk.Run)
+	run(t, r.registry.Run)
 	book, err := auth.New(auth.Config{})
 	must(t, err)
-	srv := &http.Server{Handler: api.New(api.Options{Enrol: r.desk, Authenticate: blueking.ByHeaders(book),
+	srv := &http.Server{Handler: api.New(api.Options{Enrol: r.registry, Authenticate: blueking.ByHeaders(book),
 		Challenge: blueking.AuthorizationHeader}), ReadHeaderTimeout: patience}
 	done := make(chan struct{})
 	go func() { _ = srv.Serve(tls.NewListener(l, r.authority.APITLS([]string{"127.0.0.1"}, nil))); close(done) }()
@@ -175,7 +175,7 @@ func (r *rig) token(w enrol.TokenRequest) enrol.Token {
 	if w.Uses == 0 {
 		w.Uses = 1
 	}
-	token, _, err := r.desk.CreateToken(r.t.Context(), admin(), w)
+	token, _, err := r.registry.CreateToken(r.t.Context(), admin(), w)
 	must(r.t, err)
 	return token
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// presenter shows the server's own certificate, made anew before it is over.
-type presenter struct {
+// serverCertificate is the server's certificate. It is replaced by a new one before it expires.
+type serverCertificate struct {
 	authority *Authority
 	names     []string
 
@@ -14,26 +14,27 @@ type presenter struct {
 	cert *tls.Certificate
 }
 
-func (p *presenter) get() (*tls.Certificate, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cert != nil && p.authority.now().Before(p.cert.Leaf.NotAfter.Add(-serverLife/3)) {
-		return p.cert, nil
+// get returns the certificate, or a new one in the last third of its life.
+func (c *serverCertificate) get() (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.cert != nil && c.authority.now().Before(c.cert.Leaf.NotAfter.Add(-serverLife/3)) {
+		return c.cert, nil
 	}
-	cert, err := p.authority.ServerCertificate(p.names)
+	cert, err := c.authority.ServerCertificate(c.names)
 	if err != nil {
 		return nil, err
 	}
-	p.cert = cert
+	c.cert = cert
 	return cert, nil
 }
 
-// APITLS is how the API is served: with a certificate of the authority for the names, or with the one that others
-// gave for it. Whoever asks for ServerName always gets the authority's own, so that hosts can enrol also where
-// people see another certificate. A certificate of the caller is asked for and looked at by the one route that
-// needs it.
+// APITLS is the TLS configuration of the API. The server shows the given certificate, or one of the authority for the
+// names. A client that asks for ServerName always gets the certificate of the authority, so that hosts can enrol even
+// if people see another one. The server requests a client certificate; only the routes that need one check it.
 func (a *Authority) APITLS(names []string, given func() (*tls.Certificate, error)) *tls.Config {
-	own := &presenter{authority: a, names: names}
+	own := &serverCertificate{authority: a, names: names}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, ClientCAs: a.Pool(),
 		NextProtos: []string{"http/1.1"},
@@ -46,9 +47,10 @@ func (a *Authority) APITLS(names []string, given func() (*tls.Certificate, error
 	}
 }
 
-// FabricTLS is how the fabric is served: to agents with a certificate of the authority only, which may resume.
+// FabricTLS is the TLS configuration of the fabric. Agents need a certificate of the authority and may resume
+// connections.
 func (a *Authority) FabricTLS() *tls.Config {
-	own, resume := &presenter{authority: a}, &tickets{authority: a}
+	own, resume := &serverCertificate{authority: a}, &tickets{authority: a}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool(),
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.get() },

@@ -8,64 +8,69 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// State is what the fleet thinks of an agent.
+// State is the state of an agent's membership.
 type State string
 
-// The states. Only an active agent is let in. A removed one is kept by its name only, so that nobody becomes it again.
+// The states. Only an active agent may connect.
 const (
-	StatePending     State = "pending" // waits for somebody to approve it
+	StatePending     State = "pending" // waits for approval
 	StateActive      State = "active"
-	StateQuarantined State = "quarantined" // runs twice, or shows a certificate that was replaced
-	StateRevoked     State = "revoked"
-	StateRemoved     State = "removed"
-	// was active when a backup was taken; whether it was put out since is not known, so it waits for an admin
+	StateQuarantined State = "quarantined" // two copies run, or the agent showed a certificate that was replaced
+	StateRevoked     State = "revoked"     // can be enrolled again
+	StateRemoved     State = "removed"     // only its name is stored, so that no host can have it again
+
+	// StateRestored: the agent was active when a backup was made, and the record comes from that backup. Whether the
+	// agent was revoked since is not known, so it waits for an admin.
 	StateRestored State = "restored"
 )
 
-// AgentRecord is one member.
+// AgentRecord is the stored state of one member.
 type AgentRecord struct {
 	Agent    gozzard.AgentID
 	Cloud    int
 	IPs      []netip.Addr // as it enrolled
-	Machine  string       // digest of the machine's own id; "" when it has none
+	Machine  string       // digest of the machine's id; "" if it has none
 	Hostname string
 	State    State
-	Reason   string // of the state, in words
+	Reason   string // why it has this state, for people
 	Serial   string // of the newest certificate
-	Previous string // of the one that the newest was asked with: its answer may have been lost
+	Previous string // of the certificate before: still valid, because the answer with the newest may have been lost
 	NotAfter time.Time
 	Enrolled time.Time
 	Changed  time.Time
-	Token    string // id of the token that brought it in
-	// Restored is when the backup was taken that this came from, until the agent is heard again; else zero.
-	// Certificates of later are not in the record.
+	Token    string // id of the token that enrolled it
+
+	// Restored is when the backup was made that this record comes from, until the agent connects again; otherwise
+	// zero. Certificates that were issued later are not in the record.
 	Restored time.Time
 }
 
-// AuditEntry is who does something, for the audit.
+// AuditEntry is one row of the audit: what a caller did.
 type AuditEntry struct {
 	At     time.Time
 	Caller gozzard.Caller
 	What   string // such as enrol:token
 }
 
-// Store keeps tokens and members. A call that returns is durable. Its audit row is in the same transaction; an Act
-// without a word has none.
+// Store stores tokens and members. A change is durable when its call returns. The audit entry is written in the same
+// transaction; an entry with an empty What is not written.
 type Store interface {
 	AddEnrolToken(ctx context.Context, t TokenRecord, act AuditEntry) error
-	// EnrolTokens lists all, newest first.
+
+	// EnrolTokens lists all tokens, newest first.
 	EnrolTokens(ctx context.Context) ([]TokenRecord, error)
-	// RevokeEnrolToken makes a token worthless; ErrNotFound when there is none.
+
+	// RevokeEnrolToken revokes a token; ErrNotFound if there is no such token.
 	RevokeEnrolToken(ctx context.Context, id string, act AuditEntry) error
 
-	// Enrol reads a token and the agent, asks decide, and on its word counts one use and puts the agent, all in one
-	// transaction. A token or agent that does not exist is given as a zero record. decide may be called again when
-	// the transaction is repeated.
+	// Enrol reads a token and an agent and calls decide. If decide returns no error, Enrol counts one use of the token
+	// and stores the agent. All of it is one transaction. decide gets a zero record for a token or agent that does not
+	// exist. It is called again if the transaction is repeated.
 	Enrol(ctx context.Context, token string, agent gozzard.AgentID,
 		decide func(TokenRecord, AgentRecord) (AgentRecord, error), act AuditEntry) (AgentRecord, error)
 
-	// ChangeMember reads an agent, asks change and puts what it says, in one transaction; ErrNotFound when there is
-	// none.
+	// ChangeMember reads an agent, calls change and stores the result, in one transaction. It returns ErrNotFound if
+	// there is no such agent.
 	ChangeMember(ctx context.Context, agent gozzard.AgentID, change func(AgentRecord) (AgentRecord, error),
 		act AuditEntry) (AgentRecord, error)
 

@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-const ticketDay = 24 * time.Hour // a key makes tickets for a day, and opens them for one more
+// ticketDay is how long a key encrypts tickets. It decrypts them for one more day.
+const ticketDay = 24 * time.Hour
 
-// tickets lets agents resume their connections instead of proving themselves anew, which is most of what a fleet
-// that comes back all at once costs. The keys are derived from the authority's: a server that was started again
-// opens the tickets of the run before. A ticket says whose certificate was shown and nothing about whether he may
-// still come in; the desk is asked about every connection, and a certificate that is over is not resumed.
+// tickets encrypts and decrypts TLS session tickets. With a ticket an agent resumes a connection without a full
+// handshake, which is most of the cost when a fleet reconnects at once. The keys are derived from the authority's key,
+// so a restarted server accepts the tickets of its previous run. A ticket only names the certificate that was shown.
+// The Registry decides about every connection, resumed or not, and an expired certificate is not resumed.
 type tickets struct {
 	authority *Authority
 
 	mu   sync.Mutex
 	day  int64
-	keys *tls.Config // only has keys
+	keys *tls.Config // used for its ticket keys only
 }
 
 func (t *tickets) wrap(cs tls.ConnectionState, s *tls.SessionState) ([]byte, error) {
@@ -40,7 +41,7 @@ func (t *tickets) unwrap(ticket []byte, cs tls.ConnectionState) (*tls.SessionSta
 	return keys.DecryptTicket(ticket, cs)
 }
 
-// current has the keys of today and yesterday.
+// current returns the keys of today and yesterday.
 func (t *tickets) current() (*tls.Config, error) {
 	day := t.authority.now().Unix() / int64(ticketDay.Seconds())
 	t.mu.Lock()
@@ -50,6 +51,7 @@ func (t *tickets) current() (*tls.Config, error) {
 		return t.keys, nil
 	}
 
+	// Derive the keys at the first call of each day.
 	today, err := t.authority.ticketKey(day)
 	if err != nil {
 		return nil, err
@@ -80,8 +82,8 @@ func (a *Authority) ticketKey(day int64) (key [32]byte, err error) {
 	return key, nil
 }
 
-// ticketCache is where a member keeps the newest ticket, in memory. A ticket stands for the certificate that it was
-// given for, so a new one begins without.
+// ticketCache holds the newest ticket of a member, in memory. A ticket belongs to one certificate, so the cache is
+// cleared when the certificate is renewed.
 type ticketCache struct {
 	mu    sync.Mutex
 	cache tls.ClientSessionCache

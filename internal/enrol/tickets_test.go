@@ -24,8 +24,8 @@ func (e *end) upCount() int {
 	return e.ups
 }
 
-// TestTD5Resumption: agents resume their connections, also with a server that was started again. A ticket opens
-// nothing that the certificate does not: who is revoked stays out, and a new certificate begins without one.
+// TestTD5Resumption: agents resume their connections, also at a restarted server. A ticket allows nothing that the
+// certificate does not: a revoked agent cannot connect, and a new certificate starts without a ticket.
 func TestTD5Resumption(t *testing.T) {
 	r := newRig(t)
 	var ends []*end
@@ -43,7 +43,7 @@ func TestTD5Resumption(t *testing.T) {
 	back("the agents", 1)
 
 	if r.came(true) != 0 {
-		t.Fatalf("%d came by a ticket that nobody gave them", r.came(true))
+		t.Fatalf("%d were resumed without a ticket", r.came(true))
 	}
 
 	for _, id := range []string{"a", "b", "c"} {
@@ -73,7 +73,7 @@ func TestTD5Resumption(t *testing.T) {
 	}
 
 	before := r.came(true)
-	_, err := r.desk.SetState(t.Context(), admin(), "b", enrol.StateRevoked)
+	_, err := r.registry.SetState(t.Context(), admin(), "b", enrol.StateRevoked)
 	must(t, err)
 	eventually(t, "the refusal", func() bool { return r.refusals("revoked") > 0 })
 
@@ -88,8 +88,8 @@ func TestTD5Resumption(t *testing.T) {
 		r.came(false), r.refusals("revoked"))
 }
 
-// TestTicketKeys: a ticket outlives the day that it was made in, as its certificate does, and is worth nothing at
-// another authority.
+// TestTicketKeys: a ticket is valid after the day on which it was made, as its certificate is, and invalid at another
+// authority.
 func TestTicketKeys(t *testing.T) {
 	r := newRig(t)
 	keep := enrol.NewRenewer(r.member("a", 1), "machine", nil)
@@ -125,7 +125,7 @@ func TestTicketKeys(t *testing.T) {
 	}
 }
 
-// restart ends the broker and starts another one in its place, with an authority that was read anew.
+// restart replaces the broker by another one with the authority of the file.
 func (r *rig) restart() {
 	r.t.Helper()
 	addr := r.broker.Addr()
@@ -135,7 +135,7 @@ func (r *rig) restart() {
 
 	eventually(r.t, "the port", func() bool {
 		b, err := nats.StartBroker(nats.BrokerOptions{Listen: addr, TLS: authority.FabricTLS(),
-			Gate: &watchedGate{Registry: r.desk, r: r}})
+			Gate: &watchedGate{Registry: r.registry, r: r}})
 		if err != nil {
 			return false
 		}
@@ -144,5 +144,5 @@ func (r *rig) restart() {
 	})
 
 	r.t.Cleanup(r.broker.Close)
-	r.desk.OnCut(r.broker.Cut)
+	r.registry.OnCut(r.broker.Cut)
 }

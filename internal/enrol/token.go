@@ -14,7 +14,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Defaults and bounds of tokens.
+// The defaults and limits of tokens.
 const (
 	DefaultTTL = time.Hour
 	MaxTTL     = 30 * 24 * time.Hour
@@ -24,7 +24,8 @@ const (
 
 const tokenVersion = "gz1"
 
-// Token is what a person carries from the server to a host: gz1.<id>.<secret>.<pin>. The pin is that of the authority.
+// Token enrols hosts. A person copies its text from the server to a host: gz1.<id>.<secret>.<pin>. The pin identifies
+// the authority of the server.
 type Token struct {
 	ID     string
 	Secret string
@@ -34,29 +35,32 @@ type Token struct {
 func newToken(pin string) Token {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails: it ends the program instead
-	return Token{ID: strings.ToLower(rand.Text()[:12]), Secret: base64.RawURLEncoding.EncodeToString(secret[:]),
-		Pin: pin}
+	return Token{
+		ID:     strings.ToLower(rand.Text()[:12]),
+		Secret: base64.RawURLEncoding.EncodeToString(secret[:]),
+		Pin:    pin,
+	}
 }
 
 func (t Token) String() string {
 	return strings.Join([]string{tokenVersion, t.ID, t.Secret, t.Pin}, ".")
 }
 
-// ParseToken reads the text of a token. No error repeats a part of it.
+// ParseToken parses the text of a token. Its errors never contain a part of the token.
 func ParseToken(s string) (Token, error) {
 	parts := strings.Split(strings.TrimSpace(s), ".")
 	if len(parts) != 4 || parts[0] != tokenVersion {
-		return Token{}, errors.New("this is no enrolment token: it has the form gz1.ID.SECRET.PIN")
+		return Token{}, errors.New("this is not an enrolment token, which has the form gz1.ID.SECRET.PIN")
 	}
 
 	t := Token{ID: parts[1], Secret: parts[2], Pin: parts[3]}
 	if !validTokenID(t.ID) {
-		return Token{}, errors.New("the enrolment token is damaged: its id has characters that none has")
+		return Token{}, errors.New("the enrolment token is damaged: its id has invalid characters")
 	}
 
 	for _, p := range []string{t.Secret, t.Pin} {
 		if b, err := base64.RawURLEncoding.DecodeString(p); err != nil || len(b) != 32 {
-			return Token{}, errors.New("the enrolment token is damaged: it was not copied whole")
+			return Token{}, errors.New("the enrolment token is damaged: it was not copied completely")
 		}
 	}
 
@@ -68,7 +72,7 @@ func validTokenID(id string) bool {
 		func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
-// TokenRecord is what the server keeps of a token: enough to know it when it is shown, nothing to make it from.
+// TokenRecord is what the server stores of a token: enough to check it, not enough to reconstruct it.
 type TokenRecord struct {
 	ID        string
 	Digest    [sha256.Size]byte // of the secret
@@ -76,41 +80,45 @@ type TokenRecord struct {
 	Expires   time.Time
 	Uses      int // allowed
 	Used      int
-	Cloud     int             // of the hosts that it brings in
-	Nets      []netip.Prefix  // where they must come from; none: anywhere
-	Approve   bool            // they wait until somebody approves them
-	Agent     gozzard.AgentID // the only one that it is for; "": hosts that were never enrolled
+	Cloud     int             // cloud area of the hosts that it enrols
+	Nets      []netip.Prefix  // from which the hosts must connect; none: any
+	Approve   bool            // the hosts wait for approval
+	Agent     gozzard.AgentID // the only agent that it enrols; "": any agent that is not enrolled yet
 	Revoked   bool
 	CreatedBy string
 }
 
-// errToken is all that a stranger learns: a token that is wrong, used up or over looks the same from outside.
+// errToken is the error for every invalid token. An unknown client cannot see whether its token is wrong, used up or
+// expired; the cause is for the log.
 func errToken(cause string) error {
 	return &gozzard.Error{Kind: gozzard.ErrUnauthenticated,
-		Message: "the enrolment token is not valid here: unknown, used up, over, or not for this host",
+		Message: "the enrolment token is not valid here: it is unknown, used up, expired, or not for this host",
 		Cause:   errors.New(cause)}
 }
 
-// admits decides whether a token lets a host in now. A record that does not exist is the zero one, which costs the
-// same and admits nobody.
-func (t *TokenRecord) admits(secret string, from netip.Addr, agent gozzard.AgentID, known bool, now time.Time) error {
+// check returns why a token does not enrol a host now, nil if it does. The zero record stands for an unknown token: its
+// check takes the same time and always fails.
+func (t *TokenRecord) check(secret string, from netip.Addr, agent gozzard.AgentID, known bool, now time.Time) error {
 	given := sha256.Sum256([]byte(secret))
+	isInside := func(n netip.Prefix) bool { return n.Contains(from.Unmap()) }
+
 	switch {
 	case subtle.ConstantTimeCompare(given[:], t.Digest[:]) != 1 || t.ID == "":
 		return errToken("no such token")
 	case t.Revoked:
 		return errToken("revoked")
 	case !now.Before(t.Expires):
-		return errToken("over")
+		return errToken("expired")
 	case t.Used >= t.Uses:
 		return errToken("used up")
-	case len(t.Nets) > 0 && !slices.ContainsFunc(t.Nets, func(n netip.Prefix) bool { return n.Contains(from.Unmap()) }):
+	case len(t.Nets) > 0 && !slices.ContainsFunc(t.Nets, isInside):
 		return errToken("from an address outside its networks")
 	case t.Agent != "" && t.Agent != agent:
 		return errToken("for another agent")
 	case t.Agent == "" && known:
 		return gozzard.Errorf(gozzard.ErrConflict,
-			"agent %s is enrolled already; if it lost its key, an admin can let it in again with: gozzard token create --agent %s", agent, agent)
+			"agent %s is already enrolled; if it lost its key, an admin can enrol it again with: "+
+				"gozzard token create --agent %s", agent, agent)
 	}
 
 	return nil

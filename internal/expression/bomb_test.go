@@ -8,8 +8,8 @@ import (
 	"github.com/gozzard/gozzard/internal/expression"
 )
 
-// TestTD6ExpressionBombs: expressions that grow without bound in other matchers are refused or answered at once.
-// The limit is generous, for busy machines: what explodes takes hours.
+// TestTD6ExpressionBombs: expressions that take exponential time in other matchers are rejected or matched at once. The
+// time limit is generous, for busy machines: exponential time would be hours.
 func TestTD6ExpressionBombs(t *testing.T) {
 	long := strings.Repeat("a", 4096)
 	start := time.Now()

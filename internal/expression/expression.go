@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of an expression. A numeric range is one alternative, however long.
+// The limits of an expression. A numeric range counts as one alternative.
 const (
 	MaxBytes        = 1024
 	MaxAlternatives = 1000
@@ -25,17 +25,17 @@ const (
 type Expression struct {
 	text     string
 	parts    []part
-	run      []token  // all of it, when there is no choice and no range of integers
-	literals []string // sorted; nil when they are many or not written out
+	run      []token  // the whole expression, if it has no choice and no range of integers
+	literals []string // sorted; nil if they are many, or if the expression has wildcards
 	all      bool
 }
 
-// part is one place of an expression: an alternative must fit. Alternatives without tokens fit the empty text.
+// part is one place of an expression: one of its choices must match. A choice without tokens matches the empty text.
 type part struct{ choices [][]token }
 
-// Error says where an expression is wrong.
+// Error says what is wrong in an expression, and where.
 type Error struct {
-	Text   string // the expression, or its beginning when it is too long
+	Text   string // the expression, or its beginning if it is too long
 	Pos    int    // in characters, from 0
 	Reason string
 }
@@ -46,17 +46,18 @@ func (e *Error) Error() string {
 
 // Parse compiles an expression. Its error is an *Error.
 func Parse(text string) (*Expression, error) {
+	// Reject a text that is too long. The error has its beginning only.
 	if len(text) > MaxBytes {
 		head := text[:64]
-		for !utf8.ValidString(head) && len(head) > 60 { // a character may be cut in the middle
+		for !utf8.ValidString(head) && len(head) > 60 { // a character may be cut in two
 			head = head[:len(head)-1]
 		}
 		reason := fmt.Sprintf("has %d bytes, at most %d are allowed; it goes on", len(text), MaxBytes)
 		return nil, &Error{Text: head, Pos: utf8.RuneCountInString(head), Reason: reason}
 	}
 
+	// Parse it.
 	p := parser{text: []rune(text)}
-
 	if !utf8.ValidString(text) {
 		return nil, p.fail(slices.Index(p.text, utf8.RuneError), "is not valid UTF-8")
 	}
@@ -64,6 +65,7 @@ func Parse(text string) (*Expression, error) {
 		return nil, err
 	}
 
+	// Compile it.
 	e := &Expression{text: text}
 	var err error
 	if e.parts, err = p.compile(); err != nil {
@@ -78,7 +80,7 @@ func Parse(text string) (*Expression, error) {
 	return e, nil
 }
 
-// Match reports whether the whole of s fits.
+// Match reports whether the whole text s matches.
 func (e *Expression) Match(s string) bool {
 	switch {
 	case e.all:
@@ -97,18 +99,18 @@ func (e *Expression) Match(s string) bool {
 	return matchParts(e.parts, s)
 }
 
-// All reports whether every text fits.
+// All reports whether every text matches.
 func (e *Expression) All() bool { return e.all }
 
-// Literals lists the only texts that fit, sorted, when they are few and written out. The caller leaves the list as
-// it is.
+// Literals lists all texts that match, sorted, if they are few and the expression has no wildcards. The caller must not
+// change the list.
 func (e *Expression) Literals() ([]string, bool) { return e.literals, e.literals != nil }
 
-// Patterns are the shell-style patterns that the expression stands for, sorted, at most limit; ok is false when
-// there are more.
+// Patterns lists the shell-style patterns that the expression stands for, sorted, at most limit. ok is false if there
+// are more.
 func (e *Expression) Patterns(limit int) (list []string, ok bool) {
 	p := parser{text: []rune(e.text)}
-	if p.parse() != nil { // it was parsed before
+	if p.parse() != nil { // cannot happen: it was parsed before
 		return nil, false
 	}
 	return p.patterns(limit, maxPatternBytes)

@@ -14,8 +14,8 @@ import (
 	"github.com/gozzard/gozzard/internal/expression"
 )
 
-// TestExpressionVectors runs what was observed on the original. One answer differs on purpose: a class that runs
-// backwards ended in an internal error there.
+// TestExpressionVectors checks what was observed on the original. One answer differs on purpose: for a class that runs
+// backwards the original has an internal error.
 func TestExpressionVectors(t *testing.T) {
 	raw, err := os.ReadFile("testdata/expressions.json")
 	if err != nil {
@@ -104,7 +104,7 @@ func numbersOf(lo, hi int) []string {
 func TestExpressionMatch(t *testing.T) {
 	tests := []struct {
 		expression string
-		patterns   []string // nil: not looked at
+		patterns   []string // nil: not checked
 		yes, no    []string
 	}{
 		{"*", []string{"*"}, []string{"", "a", "a\nb"}, nil},
@@ -174,7 +174,7 @@ func TestExpressionMatch(t *testing.T) {
 			[]string{"99999999999999999998", "100000000000000000000"}, []string{"99999999999999999997"}},
 		{"module-[a-d].proc[!2].[10-19, 30-39]", nil, []string{"module-a.proc1.10", "module-c.proc3.30"},
 			[]string{"module-a.proc2.10", "module-e.proc1.10"}},
-		// The facts that the original's own tests pin.
+		// The facts that the tests of the original check.
 		{"[1-100]", []string{"100", "[1-9]", "[1-9][0-9]"}, numbersOf(1, 100), []string{"0", "101"}},
 		{"[1-105]", []string{"10[0-5]", "[1-9]", "[1-9][0-9]"}, numbersOf(1, 105), []string{"0", "106"}},
 		{"[a-z, 1-100, 1-9]", []string{"100", "[1-9]", "[1-9][0-9]", "[a-z]"}, []string{"a", "z", "1", "100"},
@@ -302,7 +302,7 @@ func TestExpressionPatternsLimit(t *testing.T) {
 	if got, ok := e.Patterns(5); ok || len(got) != 5 {
 		t.Errorf("got %q, %v", got, ok)
 	}
-	// A range of many digits in many combinations is refused before it is written out.
+	// A range of many digits in many combinations is rejected before it is expanded.
 	long := strings.Repeat("[1-9"+strings.Repeat("8", 30)+",a]", 9)
 	if _, ok := mustParse(t, long).Patterns(1000); ok {
 		t.Errorf("%q was written out", long)
@@ -349,8 +349,8 @@ func TestExpressionNumbers(t *testing.T) {
 	}
 }
 
-// TestExpressionHostile bounds the work that a caller can ask for. The limit is far above what is needed, and far
-// below what backtracking takes.
+// TestExpressionHostile checks that a caller cannot cause much work. The limit is far above the normal time and far
+// below the time of backtracking.
 func TestExpressionHostile(t *testing.T) {
 	expressions := []string{
 		strings.Repeat("*", 1000),

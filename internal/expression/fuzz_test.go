@@ -12,8 +12,8 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzExpression compares the matcher with the plainest one there is: write out all combinations, then try each as
-// a shell pattern.
+// FuzzExpression compares the matcher with the simplest one: it lists all combinations and tries each as a shell
+// pattern.
 func FuzzExpression(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, seed := range [][2]string{
@@ -35,7 +35,7 @@ func FuzzExpression(f *testing.F) {
 		e, err := expression.Parse(text)
 
 		if len(text) > 64 || len(s) > 64 {
-			return // only must not fail; the plain one is slow
+			return // it must only not fail; the simple matcher is too slow
 		}
 
 		patterns, plain := naivePatterns(text)
@@ -46,7 +46,7 @@ func FuzzExpression(f *testing.F) {
 		backwards := slices.ContainsFunc(patterns, func(p string) bool { return naiveBackwards([]rune(p)) })
 
 		if closed := naiveClosed(text); err != nil {
-			// equal ones count, and so does what they are made of
+			// equal ones count too, and so do their parts
 			tooMany := len(patterns) > 1 && strings.Contains(err.Error(), "alternatives")
 			if closed && !backwards && !tooMany {
 				t.Fatalf("%q: %v", text, err)
@@ -89,9 +89,8 @@ func naiveClosed(text string) bool {
 
 func validText(s string) bool { return strings.ToValidUTF8(s, "") == s }
 
-// naivePatterns writes out every combination, integers one by one. It gives up on what this cannot tell: great
-// numbers of them, and ranges of integers beside brackets inside brackets, where the digits themselves become part
-// of a class.
+// naivePatterns lists all combinations, integers one by one. It gives up on very many integers, and on ranges of
+// integers beside brackets inside of brackets, where the digits become part of a class.
 func naivePatterns(text string) (list []string, ok bool) {
 	list = []string{""}
 	numeric, nested := false, false
@@ -173,7 +172,7 @@ func naiveItem(item string) (list []string, numeric bool) {
 
 func isLower(r rune) bool { return unicode.IsLower(r) || unicode.Is(unicode.Other_Lowercase, r) }
 
-// asciiDigits is the text with digits of other scripts as ours, "-" when there is anything else.
+// asciiDigits converts digits of any script to ASCII; "-" if there is anything else.
 func asciiDigits(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -192,7 +191,7 @@ func asciiDigits(s string) string {
 // naiveGlob tries a shell pattern on the whole of s.
 func naiveGlob(p, s []rune) bool { return naiveTry(p, s, map[[2]int]bool{}) }
 
-// naiveTry remembers what failed, so that many stars do not keep the fuzzer for ever.
+// naiveTry remembers failures, so that many stars do not take for ever.
 func naiveTry(p, s []rune, failed map[[2]int]bool) bool {
 	at := [2]int{len(p), len(s)}
 	if failed[at] {

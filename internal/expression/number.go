@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// numbers is a range of integers, both ends included, as decimal text without leading zeros: an expression may name
-// numbers of any length.
+// numbers is a range of integers with both ends included. The ends are decimal texts without leading zeros, because an
+// expression may contain numbers of any length.
 type numbers struct{ lo, hi string }
 
-// numberRange reads two runs of decimal digits of any script; nil when they are no range.
+// numberRange parses two numbers in decimal digits of any script; nil if they are not a range.
 func numberRange(left, right []rune) *numbers {
 	lo, ok := decimal(left)
 	if !ok {
@@ -24,6 +24,7 @@ func numberRange(left, right []rune) *numbers {
 	return &numbers{lo: lo, hi: hi}
 }
 
+// decimal converts digits of any script to decimal text without leading zeros; ok is false for anything else.
 func decimal(digits []rune) (string, bool) {
 	var b strings.Builder
 	for _, r := range digits {
@@ -43,7 +44,7 @@ func decimal(digits []rune) (string, bool) {
 	return b.String(), len(digits) > 0
 }
 
-// digit is the value of a decimal digit. Unicode keeps the ten of each script together in order, so a range of its
+// digit is the value of a decimal digit. In Unicode the ten digits of each script are consecutive, so each range of the
 // table begins with a zero.
 func digit(r rune) (byte, bool) {
 	if r < unicode.MaxASCII {
@@ -72,8 +73,8 @@ func compareDecimal(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// widths are the lengths, from first to last, of the beginnings of s that are numbers of the range; last < first
-// when none is.
+// widths returns the lengths, from first to last, of all prefixes of s that are numbers in the range; last < first if
+// there is none.
 func (n *numbers) widths(s string) (first, last int) {
 	digits := 0
 	for digits < len(s) && digits < len(n.hi) && s[digits] >= '0' && s[digits] <= '9' {
@@ -95,7 +96,7 @@ func (n *numbers) widths(s string) (first, last int) {
 	return first, last
 }
 
-// texts lists the numbers when they are at most limit.
+// texts lists the numbers, if they are at most limit.
 func (n *numbers) texts(limit int) ([]string, bool) {
 	lo, hi := n.bounds()
 	if count := new(big.Int).Sub(hi, lo); !count.IsInt64() || count.Int64() >= int64(limit) {
@@ -114,9 +115,8 @@ func (n *numbers) bounds() (lo, hi *big.Int) {
 	return lo, hi
 }
 
-// patterns writes the range as patterns of digits: 1-100 as [1-9], [1-9][0-9] and 100. The range is cut after every
-// number that ends in a run of nines on the way up and before every one that ends in zeros on the way down; each
-// piece then differs in whole digits only.
+// patterns writes the range as patterns of digits: 1-100 as [1-9], [1-9][0-9] and 100. It splits the range into pieces
+// in which each digit varies independently: after numbers that end in nines, and before numbers that end in zeros.
 func (n *numbers) patterns(size int) ([]string, bool) {
 	var list []string
 	written := 0
@@ -134,10 +134,10 @@ func (n *numbers) patterns(size int) ([]string, bool) {
 	return list, true
 }
 
-// pieceEnd is the greatest number up to hi that is lo with its trailing zeros, and one digit before them, counted up.
+// pieceEnd is the end of the piece that begins with lo: the greatest number up to hi that differs from lo only in its
+// trailing zeros and in one digit before them.
 func pieceEnd(lo, hi *big.Int) *big.Int {
 	zeros := len(lo.String()) - len(strings.TrimRight(lo.String(), "0"))
-
 	if lo.Sign() == 0 {
 		zeros = 0
 	}

@@ -7,20 +7,20 @@ import (
 	"unicode"
 )
 
-// parser splits an expression into places, each with the choices that are written there.
+// parser splits an expression into places. Each place has one or more choices.
 type parser struct {
 	text   []rune
-	places [][]choice // a run of text is a place with one choice
+	places [][]choice // a text is a place with one choice
 
-	// A bracket that is left inside a word, or a negation of nothing, joins with what follows it: such an
-	// expression means what its patterns mean one by one. nested is where the first stands, -1 for none.
+	// nested is the position of the first bracket inside of a word, or of an empty negation, -1 for none. Such a
+	// bracket combines with the text after it, so the expression has the meaning of its patterns one by one.
 	nested int
 }
 
 // choice is a shell-style pattern or a range of integers.
 type choice struct {
 	pattern string
-	pos     int // of the pattern's first character; a class begins with the bracket that may not be written there
+	pos     int // of the first character of the pattern; a class begins with a bracket that the text may not have
 	numbers *numbers
 }
 
@@ -28,6 +28,7 @@ func (p *parser) fail(pos int, format string, args ...any) *Error {
 	return &Error{Text: string(p.text), Pos: pos, Reason: fmt.Sprintf(format, args...)}
 }
 
+// parse splits the text at its brackets.
 func (p *parser) parse() error {
 	p.nested = -1
 	alternatives := 1
@@ -56,7 +57,7 @@ func (p *parser) parse() error {
 	return nil
 }
 
-// enum reads the body of a pair of brackets.
+// enum parses the body of a pair of brackets.
 func (p *parser) enum(from, to int) []choice {
 	body := p.text[from:to]
 	if len(body) > 0 && body[0] == '!' || !slices.Contains(body, ',') {
@@ -86,7 +87,7 @@ func (p *parser) enum(from, to int) []choice {
 	return list
 }
 
-// item reads a body without a list.
+// item parses one item of a list, or a body without a list.
 func (p *parser) item(from, to int) choice {
 	body := p.text[from:to]
 	if len(body) > 0 && body[0] == '!' {
@@ -117,7 +118,7 @@ func (p *parser) nest(pos int) {
 	}
 }
 
-// same compares what two choices mean, wherever they stand.
+// same reports whether two choices mean the same, without regard to their positions.
 func (c choice) same(o choice) bool {
 	if c.numbers != nil && o.numbers != nil {
 		return *c.numbers == *o.numbers
@@ -135,12 +136,12 @@ func letterRange(left, right []rune) bool {
 
 func lower(r rune) bool { return unicode.IsLower(r) || unicode.Is(unicode.Other_Lowercase, r) }
 
-// maxNestedBytes bounds the patterns of an expression with brackets inside brackets, which are matched one after
-// the other.
+// maxNestedBytes limits the patterns of an expression with brackets inside of brackets. They are matched one after the
+// other.
 const maxNestedBytes = 8 << 10
 
-// compile makes the parts that are matched. Runs of text become one part, so an expression without a choice is one
-// run of tokens.
+// compile returns the parts of the expression. It merges adjacent places with one choice, so that an expression without
+// choices has one part.
 func (p *parser) compile() ([]part, error) {
 	if p.nested >= 0 {
 		return p.compileNested()
@@ -177,6 +178,7 @@ func (p *parser) compileChoice(c choice) ([]token, error) {
 	return tokens, nil
 }
 
+// compileNested compiles an expression with brackets inside of brackets: each of its patterns is a choice.
 func (p *parser) compileNested() ([]part, error) {
 	patterns, ok := p.patterns(MaxAlternatives, maxNestedBytes)
 	if !ok {
@@ -196,10 +198,10 @@ func (p *parser) compileNested() ([]part, error) {
 	return []part{one}, nil
 }
 
-// maxPatternBytes bounds what Patterns writes out.
+// maxPatternBytes limits the result of Patterns.
 const maxPatternBytes = 4 << 20
 
-// patterns writes out every combination. It is false when there are more than limit, or more than size bytes of them.
+// patterns returns all combinations. It returns false if there are more than limit, or more than size bytes of them.
 func (p *parser) patterns(limit, size int) ([]string, bool) {
 	list := []string{""}
 	for _, place := range p.places {
@@ -228,7 +230,7 @@ func (p *parser) patterns(limit, size int) ([]string, bool) {
 	return list, true
 }
 
-// fits reports whether every head followed by every end stays within size bytes, an empty one counting as one.
+// fits reports whether all combinations of heads and ends have at most size bytes. An empty text counts as one byte.
 func fits(heads, ends []string, size int) bool {
 	return (len(strings.Join(heads, ""))+len(heads))*len(ends)+
 		(len(strings.Join(ends, ""))+len(ends))*len(heads) <= size
@@ -239,7 +241,7 @@ func unique(list []string) []string {
 	return slices.Compact(list)
 }
 
-// index finds r at or after from.
+// index returns the position of r at or after from, -1 if there is none.
 func index(text []rune, r rune, from int) int {
 	if i := slices.Index(text[from:], r); i >= 0 {
 		return from + i

@@ -5,11 +5,13 @@ import (
 	"strings"
 )
 
-// Slice is a part of a list as Python writes it: nil is the open end, negative numbers count from the back.
+// Slice is a part of a list in the notation of Python: nil is an open end, negative numbers count from the end of the
+// list.
 type Slice struct{ From, To *int }
 
-// ParseSlice reads the slice form of a process id expression, such as [0:2], [:2] or [-1:]; ok is false when it is
-// none. What follows a slice is ignored, except that a second slice makes it the whole list.
+// ParseSlice parses the slice form of a process id expression, such as [0:2], [:2] or [-1:]; ok is false if text is
+// not a slice. Text after the slice is ignored, except that a second slice selects the whole list. GSEKit behaves like
+// that.
 func ParseSlice(text string) (s Slice, ok bool) {
 	s, rest, ok := cutSlice(text)
 	if !ok {
@@ -25,6 +27,7 @@ func ParseSlice(text string) (s Slice, ok bool) {
 	return s, true
 }
 
+// cutSlice parses a slice at the beginning of a text.
 func cutSlice(text string) (s Slice, rest string, ok bool) {
 	if rest, ok = strings.CutPrefix(text, "["); !ok {
 		return Slice{}, "", false
@@ -40,16 +43,14 @@ func cutSlice(text string) (s Slice, rest string, ok bool) {
 	return s, rest, ok
 }
 
-// cutInt reads a signed integer, nil when there is none. A number beyond all lists is as good as the greatest.
+// cutInt reads a signed integer, nil if there is none. A number that is too large becomes the largest integer.
 func cutInt(text string) (*int, string) {
 	end := 0
-
 	if text != "" && (text[0] == '+' || text[0] == '-') {
 		end = 1
 	}
 
 	sign := end
-
 	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
 		end++
 	}
@@ -58,12 +59,13 @@ func cutInt(text string) (*int, string) {
 		return nil, text
 	}
 
-	// digits only: the one error is that of the range, which comes with the greatest number
+	// The text has digits only. The only error is that of the range; it comes with the largest integer.
 	n, _ := strconv.Atoi(text[:end])
 	return &n, text[end:]
 }
 
-// Bounds are the places within a list of n that the slice takes: list[from:to], empty when the slice runs backwards.
+// Bounds are the indexes of the slice in a list of n elements: list[from:to]. They are empty if the slice runs
+// backwards.
 func (s Slice) Bounds(n int) (from, to int) {
 	place := func(end *int, open int) int {
 		switch {

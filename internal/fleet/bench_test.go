@@ -16,8 +16,8 @@ var benchRows = flag.Int("live.rows", 200_000, "rows of the fleet that is measur
 
 const rowsPerHost = 20
 
-// filled makes an index of hosts with 20 processes each: names repeat between hosts but for one each, a tenth has a
-// message of its own.
+// filled makes an index of hosts with 20 processes each. Hosts share all names but one, and a tenth of the processes
+// has a unique message.
 func filled(rows int) *fleet.Index {
 	x := fleet.New()
 	for h := range rows / rowsPerHost {
@@ -53,7 +53,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkMemory reports bytes a row, hosts and indexes included.
+// BenchmarkMemory reports the bytes per row, including hosts and indexes.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		before := heap()

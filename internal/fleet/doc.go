@@ -1,2 +1,2 @@
-// Package fleet is the fleet in memory: hosts and processes with the indexes that queries need.
+// Package fleet holds the hosts and processes of the fleet in memory, with the indexes that queries need.
 package fleet

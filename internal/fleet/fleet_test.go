@@ -17,7 +17,7 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// all is who sees everything.
+// all are the rights to see everything.
 var all = gozzard.Everything()
 
 func agentName(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("agent-%d", i)) }
@@ -188,7 +188,7 @@ func TestFullReport(t *testing.T) {
 		t.Error("a repeated part of a complete round is not answered")
 	}
 
-	// A host that starts over counts its rounds from the beginning.
+	// A host that restarts counts its rounds from the beginning.
 	h := hostAt("a1", addr(0, 1))
 	h.Session = 2
 	x.PutHost(h)
@@ -305,7 +305,7 @@ func TestReadersAndWritersTogether(t *testing.T) {
 				x.Find(all, fleet.Filter{Names: []string{"*9"}}, 0, 100)
 				x.CountByState()
 				x.Hosts(all)
-				time.Sleep(time.Millisecond) // the machine has few cores; writers shall get on
+				time.Sleep(time.Millisecond) // the machine has few cores: leave some to the writers
 			}
 		}()
 	}
@@ -327,7 +327,7 @@ func TestPagesSurviveChurn(t *testing.T) {
 	next := 0
 	for round := range 12 {
 		var rows []gozzard.Status
-		for range 2000 { // with what stays of those before, never more than one host may have
+		for range 2000 { // together with the rest of those before, never more than the limit of a host
 			n := fmt.Sprintf("p%06d", next)
 			next++
 			rows = append(rows, status("ns", n))
@@ -359,7 +359,7 @@ func TestPagesSurviveChurn(t *testing.T) {
 	}
 }
 
-// lookUp gets each wanted name that ends in 7 by itself.
+// lookUp gets each wanted name that ends in 7 separately.
 func lookUp(x *fleet.Index, want []string) (rows []fleet.Row) {
 	for _, n := range want {
 		if strings.HasSuffix(n, "7") {

@@ -6,7 +6,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// globs is a list of patterns of which one must fit; an empty list fits everything.
+// globs is a list of patterns. A text matches if it matches one of them; an empty list matches everything.
 type globs []string
 
 func (g globs) match(s string) bool {
@@ -18,7 +18,7 @@ func (g globs) match(s string) bool {
 	return len(g) == 0
 }
 
-// literal returns the one text that can fit, ok is false when there may be several.
+// literal returns the only text that can match; ok is false if there may be several.
 func (g globs) literal() (text string, ok bool) {
 	if len(g) != 1 || strings.ContainsAny(g[0], "*?") {
 		return "", false

@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard/internal/statelock"
 )
 
-// Host is a host as the server knows it now. Slices in it are shared and must not be changed.
+// Host is the current state of a host. Its slices are shared and must not be changed.
 type Host struct {
 	Info     gozzard.HostInfo
 	Session  uint64
@@ -21,12 +21,12 @@ type Host struct {
 // Row is one process of the fleet. Its labels are shared and must not be changed.
 type Row struct {
 	Agent  gozzard.AgentID
-	Addr   gozzard.HostAddr // the host's first; zero while the host is not known
+	Addr   gozzard.HostAddr // the first address of the host; zero while the host is not known
 	Status gozzard.Status
 	Stale  bool // its host is offline or has not reported since the server started
 }
 
-// Filter chooses rows: every field that is not empty must fit, and a field fits when one of its values does.
+// Filter selects rows. Every field that is not empty must match, and a field matches if one of its values does.
 type Filter struct {
 	Namespaces []string // globs with * and ?
 	Names      []string // globs with * and ?
@@ -37,13 +37,14 @@ type Filter struct {
 	Hosted     *bool
 }
 
-// Index is the fleet in memory. All methods are safe for concurrent use. One lock guards it: a report holds it for
-// a microsecond a row, a page for the rows it returns, and searches let go of it after every block, so that neither
-// starves the others. A panic while it is held ends the program.
+// Index is the fleet in memory. All methods are safe for concurrent use. One lock guards it. A report holds the lock
+// for a microsecond per row, a page for the rows that it returns, and a search releases it after every block, so that
+// none of them blocks the others for long. A panic while it is held ends the
+// program.
 type Index struct {
 	mu statelock.RWMutex
 
-	hosts   []*host // rows name hosts by their place here; hosts never go
+	hosts   []*host // rows refer to hosts by their index here; hosts are never removed
 	byAgent map[gozzard.AgentID]uint32
 	byAddr  map[gozzard.HostAddr]uint32
 	known   int
@@ -61,28 +62,28 @@ type Index struct {
 	labels   labelSets
 	states   [256]int
 	dropped  uint64
-	leftOut  func(agent gozzard.AgentID, tooMany, badKeys int) // nil: nobody is told
+	leftOut  func(agent gozzard.AgentID, tooMany, badKeys int) // nil: none
 	changes  changes
 }
 
-// host is a Host with what the index keeps about it.
+// host is a Host with the data of the index.
 type host struct {
 	Host
 	place    uint32
-	known    bool // by PutHost; otherwise only rows were seen
+	known    bool // PutHost was called; otherwise only rows were reported
 	reported bool
-	changed  bool     // noted in changes
+	changed  bool     // recorded in changes
 	rows     []uint32 // in key order
 	full     fullReport
 }
 
-// space is one namespace with its rows in the order in which they came.
+// space is one namespace with its rows in the order of their arrival.
 type space struct {
 	name string
 	order
 }
 
-// New makes an empty index.
+// New returns an empty index.
 func New() *Index {
 	return &Index{
 		byAgent:  make(map[gozzard.AgentID]uint32),
@@ -95,8 +96,8 @@ func New() *Index {
 	}
 }
 
-// PutHost inserts or replaces a host. The newest host put at an address owns the address. A new session forgets the
-// parts of an unfinished full report.
+// PutHost inserts or replaces a host. The host that was put last at an address owns the address. A new session discards
+// the parts of an unfinished full report.
 func (x *Index) PutHost(h Host) {
 	h.Info.Addrs = slices.Clone(h.Info.Addrs)
 	h.Info.Degraded = slices.Clone(h.Info.Degraded)
@@ -104,6 +105,8 @@ func (x *Index) PutHost(h Host) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.hostFor(h.Info.Agent)
+
+	// Change the owners of the addresses.
 	for _, a := range e.Info.Addrs {
 		if x.owns(e, a) && !slices.Contains(h.Info.Addrs, a) {
 			delete(x.byAddr, a)
@@ -118,6 +121,7 @@ func (x *Index) PutHost(h Host) {
 		}
 	}
 
+	// Store the host.
 	if h.Session != e.Session {
 		e.full.forget()
 	}
@@ -131,7 +135,7 @@ func (x *Index) PutHost(h Host) {
 	e.Host = h
 }
 
-// SetOnline says whether a host is connected, and when it was last seen. An unknown host is left alone.
+// SetOnline sets whether a host is connected and when it was last seen. It ignores an unknown host.
 func (x *Index) SetOnline(agent gozzard.AgentID, online bool, seen time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -141,7 +145,7 @@ func (x *Index) SetOnline(agent gozzard.AgentID, online bool, seen time.Time) {
 	}
 }
 
-// Touch says when a host was last seen. An unknown host is left alone.
+// Touch sets when a host was last seen. It ignores an unknown host.
 func (x *Index) Touch(agent gozzard.AgentID, seen time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -150,7 +154,7 @@ func (x *Index) Touch(agent gozzard.AgentID, seen time.Time) {
 	}
 }
 
-// Host finds a host by its agent.
+// Host returns a host by its agent.
 func (x *Index) Host(agent gozzard.AgentID) (Host, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -160,7 +164,7 @@ func (x *Index) Host(agent gozzard.AgentID) (Host, bool) {
 	return Host{}, false
 }
 
-// HostByAddr finds the host that owns an address.
+// HostByAddr returns the host that owns an address.
 func (x *Index) HostByAddr(a gozzard.HostAddr) (Host, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -170,7 +174,7 @@ func (x *Index) HostByAddr(a gozzard.HostAddr) (Host, bool) {
 	return Host{}, false
 }
 
-// Hosts lists the known hosts that the rights show, sorted by cloud and address, then agent.
+// Hosts lists the known hosts that the rights allow to see, sorted by cloud and address, then by agent.
 func (x *Index) Hosts(rights *gozzard.Rights) []Host {
 	list := x.visibleHosts(rights)
 	slices.SortFunc(list, func(a, b Host) int {
@@ -194,14 +198,14 @@ func (x *Index) visibleHosts(rights *gozzard.Rights) []Host {
 	return list
 }
 
-// HostCounts tells how many hosts are known and how many of them are online.
+// HostCounts returns how many hosts are known and how many of them are online.
 func (x *Index) HostCounts() (known, online int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.known, x.online
 }
 
-// hostFor finds an agent's entry or makes one that is not yet known.
+// hostFor returns the entry of an agent and adds one that is not yet known if there is none.
 func (x *Index) hostFor(agent gozzard.AgentID) *host {
 	if i, ok := x.byAgent[agent]; ok {
 		return x.hosts[i]
@@ -213,7 +217,7 @@ func (x *Index) hostFor(agent gozzard.AgentID) *host {
 	return e
 }
 
-// knownHost finds a host that was put, nil otherwise.
+// knownHost returns a host that PutHost has added, nil if there is none.
 func (x *Index) knownHost(agent gozzard.AgentID) *host {
 	if i, ok := x.byAgent[agent]; ok && x.hosts[i].known {
 		return x.hosts[i]

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// interner keeps each distinct string once and counts its users: fleets repeat names and versions, and what nobody
-// uses any more goes. Number 0 is the empty string and is not counted.
+// interner stores each distinct string once and counts its uses, because names and versions repeat in a fleet. It
+// removes strings without uses. Number 0 is the empty string and is not counted.
 type interner struct {
 	ids      map[string]uint32
 	entries  slab[stringEntry]
-	releases uint64 // how often a number was freed and may name another string now
+	releases uint64 // how often a number was freed, and may stand for another string now
 }
 
+// stringEntry is a string with the number of its uses.
 type stringEntry struct {
 	text string
 	refs uint32
@@ -28,7 +29,7 @@ func newInterner() interner {
 
 func (in *interner) text(id uint32) string { return in.entries.at(id).text }
 
-// hold finds or makes the number of a string and counts one user more.
+// hold returns the number of a string and counts one more use.
 func (in *interner) hold(s string) uint32 {
 	if s == "" {
 		return 0
@@ -36,7 +37,7 @@ func (in *interner) hold(s string) uint32 {
 	id, ok := in.ids[s]
 	if !ok {
 		id = in.entries.alloc()
-		s = strings.Clone(s) // a report's strings may share one big buffer
+		s = strings.Clone(s) // the strings of a report may share one large buffer
 		in.entries.at(id).text = s
 		in.ids[s] = id
 	}
@@ -44,6 +45,7 @@ func (in *interner) hold(s string) uint32 {
 	return id
 }
 
+// drop counts one use less.
 func (in *interner) drop(id uint32) {
 	if id == 0 {
 		return
@@ -57,7 +59,7 @@ func (in *interner) drop(id uint32) {
 	}
 }
 
-// swap puts s in the place of what *id names, and does nothing in the usual case that it is the same.
+// swap replaces the string of *id by s. Usually they are equal and it does nothing.
 func (in *interner) swap(id *uint32, s string) {
 	if in.text(*id) == s {
 		return
@@ -67,14 +69,15 @@ func (in *interner) swap(id *uint32, s string) {
 	*id = next
 }
 
-// labelSets does for label sets what interner does for strings. Number 0 is the empty set.
+// labelSets is an interner for label sets. Number 0 is the empty set.
 type labelSets struct {
 	ids     map[string]uint32 // by canonical text
 	entries slab[labelEntry]
 }
 
+// labelEntry is a label set with the number of its uses.
 type labelEntry struct {
-	set  map[string]string // never changed after it was made: readers share it
+	set  map[string]string // never changed: readers share it
 	text string
 	refs uint32
 }
@@ -87,6 +90,7 @@ func newLabelSets() labelSets {
 
 func (l *labelSets) set(id uint32) map[string]string { return l.entries.at(id).set }
 
+// hold returns the number of a set and counts one more use.
 func (l *labelSets) hold(set map[string]string) uint32 {
 	if len(set) == 0 {
 		return 0
@@ -129,7 +133,7 @@ func (l *labelSets) swap(id *uint32, set map[string]string) {
 	*id = next
 }
 
-// canonical is the same for equal sets only: keys in order, every part with its length before it.
+// canonical is a text that is equal for equal sets only: the keys in order, every part after its length.
 func canonical(set map[string]string) string {
 	var b []byte
 	for _, k := range slices.Sorted(maps.Keys(set)) {

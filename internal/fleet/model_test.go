@@ -15,7 +15,7 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// model is the index written down naively: a list of rows in the order in which they came.
+// model is a simple index: a list of rows in the order of their arrival.
 type model struct {
 	hosts  map[gozzard.AgentID]fleet.Host
 	owner  map[gozzard.HostAddr]gozzard.AgentID
@@ -273,8 +273,7 @@ var (
 	})
 )
 
-// TestIndexAgainstModel drives the index and the naive model with the same calls and compares everything that can
-// be asked.
+// TestIndexAgainstModel makes the same calls on the index and the model and compares all answers.
 func TestIndexAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := fleet.New()

@@ -2,25 +2,24 @@ package fleet
 
 import "sort"
 
-// blockMax bounds a block, and with it the work of an insertion at the end, a removal and the step from a block's
-// start to a row.
+// blockMax is the largest number of rows in a block. It limits the work of a removal and of a search in a block.
 const blockMax = 2048
 
-// order is a list of rows by the sequence number they got when they came. A row is reached by its place among those
-// that are still there, by adding up the sizes of a few hundred blocks, and removed without moving more than one
-// block.
+// order is a list of rows by the sequence numbers of their arrival. To find the n-th row it adds up the sizes of a few
+// hundred blocks. To remove a row it moves the rows of one block only.
 type order struct {
 	blocks []block
 	n      int
 }
 
+// block is a part of an order.
 type block struct {
-	// not above the sequence number of any row in the block, above that of every row in the blocks before
+	// At most the sequence number of the first row in the block, and above those of all rows in earlier blocks.
 	first uint64
 	rows  []uint32 // never empty
 }
 
-// push adds a row that came after all others.
+// push adds a row at the end.
 func (o *order) push(seq uint64, row uint32) {
 	o.n++
 	last := len(o.blocks) - 1
@@ -31,7 +30,7 @@ func (o *order) push(seq uint64, row uint32) {
 	o.blocks[last].rows = append(o.blocks[last].rows, row)
 }
 
-// remove takes a row out. seqOf tells the sequence number of any row in the list, the removed one included.
+// remove removes a row. seqOf returns the sequence number of any row in the list, including the removed one.
 func (o *order) remove(seq uint64, seqOf func(row uint32) uint64) {
 	b := o.blockOf(seq)
 	rows := o.blocks[b].rows
@@ -41,8 +40,8 @@ func (o *order) remove(seq uint64, seqOf func(row uint32) uint64) {
 	o.tidy(b)
 }
 
-// tidy removes an empty block and joins one that has become small with its neighbour, so that churn leaves no trail
-// of nearly empty blocks.
+// tidy removes an empty block and merges a small one with its neighbour, so that many removals do not leave nearly
+// empty blocks.
 func (o *order) tidy(b int) {
 	if len(o.blocks[b].rows) == 0 {
 		o.blocks = append(o.blocks[:b], o.blocks[b+1:]...)
@@ -54,7 +53,6 @@ func (o *order) tidy(b int) {
 	}
 
 	left := b
-
 	if b == len(o.blocks)-1 {
 		left--
 	}
@@ -66,12 +64,12 @@ func (o *order) tidy(b int) {
 	o.blocks = append(o.blocks[:left+1], o.blocks[left+2:]...)
 }
 
-// blockOf finds the block that has or would have a sequence number; 0 in an empty list.
+// blockOf returns the block that has or would have a sequence number; 0 in an empty list.
 func (o *order) blockOf(seq uint64) int {
 	return max(0, sort.Search(len(o.blocks), func(i int) bool { return o.blocks[i].first > seq })-1)
 }
 
-// slice calls f for at most limit rows from place start on.
+// slice calls f for at most limit rows, beginning with the row number start.
 func (o *order) slice(start, limit int, f func(row uint32)) {
 	for _, b := range o.blocks {
 		if limit <= 0 {
@@ -90,8 +88,8 @@ func (o *order) slice(start, limit int, f func(row uint32)) {
 	}
 }
 
-// from gives the rows of one block whose sequence numbers are seq or above; nil when there are none. A reader that
-// lets go of the lock between blocks goes on with it, whatever happened to the blocks meanwhile.
+// from returns rows of one block with sequence numbers of at least seq, nil if there are none. A reader that releases
+// the lock between blocks can continue with it, even if the blocks have changed.
 func (o *order) from(seq uint64, seqOf func(row uint32) uint64) []uint32 {
 	for b := o.blockOf(seq); b < len(o.blocks); b++ {
 		rows := o.blocks[b].rows

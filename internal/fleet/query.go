@@ -7,7 +7,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Get finds one process of a host.
+// Get returns one process of a host.
 func (x *Index) Get(agent gozzard.AgentID, key gozzard.Key) (Row, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -22,9 +22,9 @@ func (x *Index) Get(agent gozzard.AgentID, key gozzard.Key) (Row, bool) {
 	return x.load(r), true
 }
 
-// Page lists the processes of a namespace, or of all with "", in the order in which they came: a change of status
-// moves nothing, new rows come at the end. total is how many there are. What the rights do not show is neither
-// listed nor counted.
+// Page lists the processes of a namespace, or of all namespaces for "", in the order of their arrival. A change of
+// status does not change the order; new rows are at the end. total counts all processes. Processes that the rights do
+// not allow to see are neither listed nor counted.
 func (x *Index) Page(rights *gozzard.Rights, namespace string, start, limit int) (total int, rows []Row) {
 	if !rights.SeesAll() && (namespace == "" || !rights.SeesSpace(namespace)) {
 		return x.newQuery(rights, Filter{}, max(start, 0), limit).scan(namespace)
@@ -46,8 +46,8 @@ func (x *Index) Page(rights *gozzard.Rights, namespace string, start, limit int)
 	return o.n, rows
 }
 
-// Find lists the processes that fit a filter, in the order of Page. total is how many fit and the rights show. The
-// fleet goes on changing while it is searched: each row is as it was at some moment of the search.
+// Find lists the processes that match a filter, in the order of Page. total counts those that match and that the rights
+// allow to see. The fleet may change during the search: each row is as it was at some moment of the search.
 func (x *Index) Find(rights *gozzard.Rights, f Filter, start, limit int) (total int, rows []Row) {
 	q := x.newQuery(rights, f, max(start, 0), limit)
 	if q.hosts != nil && q.narrow {
@@ -67,7 +67,7 @@ func (x *Index) Len() int {
 	return x.count
 }
 
-// CountByState counts processes by the state they were seen in; states of none are left out.
+// CountByState counts processes by their state. States without processes are not in the map.
 func (x *Index) CountByState() map[gozzard.RunState]int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -80,7 +80,7 @@ func (x *Index) CountByState() map[gozzard.RunState]int {
 	return counts
 }
 
-// orderOf gives the order of a namespace, of all with "", nil when there is none.
+// orderOf returns the rows of a namespace, or of all for "", nil if there are none.
 func (x *Index) orderOf(namespace string) *order {
 	if namespace == "" {
 		return &x.all
@@ -91,10 +91,10 @@ func (x *Index) orderOf(namespace string) *order {
 	return nil
 }
 
-// query is one search at work.
+// query is one search.
 type query struct {
 	x            *Index
-	sight        *sight // nil: everything is visible
+	visibility   *visibility // nil: everything is visible
 	start, limit int
 	spaces       globs
 	names        globs
@@ -102,22 +102,25 @@ type query struct {
 	anyState     bool
 	hosted       *bool
 	hosts        map[uint32]struct{} // nil: all
-	narrow       bool                // few enough rows on those hosts to collect and sort them
-	verdicts     []verdict           // on names, by number: fleets repeat them
-	releases     uint64              // of names, when the verdicts were good
+	narrow       bool                // those hosts have few enough rows to collect and sort them
+	nameResults  []nameResult        // whether names match, by number: names repeat in a fleet
+	releases     uint64              // of names, when nameResults was valid
 }
 
-type verdict uint8
+// nameResult says whether a name matches.
+type nameResult uint8
 
 const (
-	undecided verdict = iota
+	undecided nameResult = iota
 	matching
 	failing
 )
 
 func (x *Index) newQuery(rights *gozzard.Rights, f Filter, start, limit int) *query {
-	q := &query{x: x, sight: newSight(x, rights), start: start, limit: limit, spaces: f.Namespaces, names: f.Names,
-		anyState: len(f.States) == 0, hosted: f.Hosted}
+	q := &query{
+		x: x, visibility: newVisibility(x, rights), start: start, limit: limit,
+		spaces: f.Namespaces, names: f.Names, anyState: len(f.States) == 0, hosted: f.Hosted,
+	}
 	for _, s := range f.States {
 		q.states[s] = true
 	}
@@ -127,9 +130,8 @@ func (x *Index) newQuery(rights *gozzard.Rights, f Filter, start, limit int) *qu
 	return q
 }
 
-// chooseHosts resolves the part of a filter that is about hosts, once. One address of a host must fit both clouds
-// and addresses, and who asks for an address means the host that owns it: older hosts that once had it are found by
-// agent or cloud.
+// chooseHosts finds the hosts of a filter. One address of a host must match both the clouds and the addresses of the
+// filter. An address stands for the host that owns it: hosts that had it before can be found by agent or cloud.
 func (q *query) chooseHosts(f Filter) {
 	q.hosts = make(map[uint32]struct{})
 	rows := 0
@@ -144,7 +146,7 @@ func (q *query) chooseHosts(f Filter) {
 		})
 	}
 
-	take := func(e *host) {
+	add := func(e *host) {
 		if _, again := q.hosts[e.place]; !again && fits(e) {
 			q.hosts[e.place] = struct{}{}
 			rows += len(e.rows)
@@ -154,29 +156,30 @@ func (q *query) chooseHosts(f Filter) {
 	q.x.mu.RLock()
 	defer q.x.mu.RUnlock()
 
+	// Use an index if the filter has agents or addresses.
 	switch {
 	case len(f.Agents) > 0:
 		for _, a := range f.Agents {
 			if i, ok := q.x.byAgent[a]; ok {
-				take(q.x.hosts[i])
+				add(q.x.hosts[i])
 			}
 		}
 	case len(f.Clouds) == 1 && len(f.IPs) > 0:
 		for _, ip := range f.IPs {
 			if i, ok := q.x.byAddr[gozzard.HostAddr{Cloud: f.Clouds[0], IP: ip}]; ok {
-				take(q.x.hosts[i])
+				add(q.x.hosts[i])
 			}
 		}
 	default:
 		for _, e := range q.x.hosts {
-			take(e)
+			add(e)
 		}
 	}
 
 	q.narrow = rows < q.x.count/8 || rows < blockMax
 }
 
-// fits tells whether a row belongs into the answer, the cheap questions first.
+// fits reports whether a row matches. It checks the cheap conditions first.
 func (q *query) fits(r *row) bool {
 	if !q.anyState && !q.states[r.state] || q.hosted != nil && *q.hosted != (r.flags&rowHosted != 0) {
 		return false
@@ -186,18 +189,18 @@ func (q *query) fits(r *row) bool {
 			return false
 		}
 	}
-	if q.sight != nil && !q.sight.sees(r) {
+	if q.visibility != nil && !q.visibility.sees(r) {
 		return false
 	}
 	return q.spaces.match(q.x.spaces.at(r.space).name) && (len(q.names) == 0 || q.nameFits(r.name))
 }
 
-// nameFits decides about each name once, if verdicts are kept.
+// nameFits reports whether a name matches. With nameResults it decides about each name once.
 func (q *query) nameFits(name uint32) bool {
-	if q.verdicts == nil {
+	if q.nameResults == nil {
 		return q.names.match(q.x.names.text(name))
 	}
-	v := &q.verdicts[name]
+	v := &q.nameResults[name]
 	if *v == undecided {
 		*v = failing
 		if q.names.match(q.x.names.text(name)) {
@@ -207,21 +210,21 @@ func (q *query) nameFits(name uint32) bool {
 	return *v == matching
 }
 
-// keepVerdicts begins to keep verdicts where many rows will be asked for few names.
-func (q *query) keepVerdicts(rows int) {
+// startNameResults starts to store results, if there are many rows and few names.
+func (q *query) startNameResults(rows int) {
 	if names := int(q.x.names.entries.used); len(q.names) > 0 && rows > names/4 {
-		q.verdicts, q.releases = make([]verdict, names), q.x.names.releases
+		q.nameResults, q.releases = make([]nameResult, names), q.x.names.releases
 	}
 }
 
-// checkVerdicts gives them up when names came or changed hands since they were good.
-func (q *query) checkVerdicts() {
-	if q.releases != q.x.names.releases || len(q.verdicts) < int(q.x.names.entries.used) {
-		q.verdicts = nil
+// checkNameResults discards the results if names were added or their numbers were reused meanwhile.
+func (q *query) checkNameResults() {
+	if q.releases != q.x.names.releases || len(q.nameResults) < int(q.x.names.entries.used) {
+		q.nameResults = nil
 	}
 }
 
-// scan goes through an order block by block and lets writers in between.
+// scan reads an order block by block. It releases the lock between blocks, so that writers do not wait.
 func (q *query) scan(namespace string) (total int, rows []Row) {
 	for next, more := uint64(0), true; more; {
 		next, more = q.scanBlock(namespace, next, &total, &rows)
@@ -229,8 +232,8 @@ func (q *query) scan(namespace string) (total int, rows []Row) {
 	return total, rows
 }
 
-// scanBlock goes through one block, from a sequence number on. It gives the number where the next block begins, and
-// false when there is none.
+// scanBlock reads one block, from a sequence number on. It returns the number where the next block begins, and false
+// when there is none.
 func (q *query) scanBlock(namespace string, next uint64, total *int, rows *[]Row) (uint64, bool) {
 	q.x.mu.RLock()
 	defer q.x.mu.RUnlock()
@@ -239,12 +242,12 @@ func (q *query) scanBlock(namespace string, next uint64, total *int, rows *[]Row
 
 	if o := q.x.orderOf(namespace); o != nil {
 		if next == 0 {
-			q.keepVerdicts(o.n)
+			q.startNameResults(o.n)
 		}
 		ids = o.from(next, q.x.seqOf)
 	}
 
-	q.checkVerdicts()
+	q.checkNameResults()
 
 	for _, id := range ids {
 		r := q.x.rows.at(id)
@@ -267,13 +270,14 @@ type hit struct {
 	id  uint32
 }
 
-// byHost collects the rows of a few hosts and brings them into the order of pages.
+// byHost collects the rows of a few hosts and sorts them in the order of Page.
 func (q *query) byHost() (total int, rows []Row) {
 	var hits []hit
 	for at := range q.hosts {
 		hits = q.hitsOn(at, hits)
 	}
 
+	// Sort them.
 	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.seq, b.seq) })
 	total = len(hits)
 	if q.start >= total || q.limit <= 0 {
@@ -284,7 +288,7 @@ func (q *query) byHost() (total int, rows []Row) {
 	defer q.x.mu.RUnlock()
 
 	for _, h := range hits[q.start:][:min(q.limit, total-q.start)] {
-		if r := q.x.rows.at(h.id); r.seq == h.seq { // else it went meanwhile
+		if r := q.x.rows.at(h.id); r.seq == h.seq { // otherwise it was removed meanwhile
 			rows = append(rows, q.x.load(r))
 		}
 	}

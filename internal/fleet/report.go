@@ -6,22 +6,22 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// maxParts bounds the memory of an unfinished full report.
+// maxParts limits the memory of an unfinished full report.
 const maxParts = 1 << 16
 
-// fullReport is how far the newest full report of a host has come.
+// fullReport is the progress of the newest full report of a host.
 type fullReport struct {
 	round    uint64
-	mark     uint32 // told apart from the marks of earlier rounds
+	mark     uint32 // different from the marks of earlier rounds
 	parts    uint32
 	seen     map[uint32]struct{}
 	complete bool
 }
 
-// forget makes the next part the first of a new report, whatever its round.
+// forget makes the next part the first one of a new report, even if it has the same round.
 func (f *fullReport) forget() { *f = fullReport{mark: f.mark} }
 
-// begin starts over unless the part belongs to the report at hand.
+// begin starts a new report, unless the part belongs to the current one.
 func (f *fullReport) begin(round uint64, parts uint32) {
 	if f.parts == parts && f.round == round {
 		return
@@ -29,14 +29,14 @@ func (f *fullReport) begin(round uint64, parts uint32) {
 	*f = fullReport{round: round, parts: parts, mark: f.mark + 1, seen: make(map[uint32]struct{}, min(parts, 64))}
 }
 
-// Apply takes in what changed on a host: rows with new values, and keys that its agent manages no more. Of those
-// the record still has a row stays and says so.
+// Apply applies changes of a host: rows with new values, and keys that its agent does not manage any more. A removed
+// row that the record has stays and becomes unregistered.
 func (x *Index) Apply(agent gozzard.AgentID, rows []gozzard.Status, removed []gozzard.Key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.hostFor(agent)
 	e.reported = true
-	x.report(e, rows)
+	x.applyRows(e, rows)
 
 	for _, k := range removed {
 		i, ok := x.locate(e, k)
@@ -51,10 +51,9 @@ func (x *Index) Apply(agent gozzard.AgentID, rows []gozzard.Status, removed []go
 	}
 }
 
-// Full takes in one part of a full report. The parts of a round are told apart by their numbers and may come in any
-// order and more than once. With the last one the report is complete: rows of that host that were in no part and
-// did not change meanwhile go. Those that the record has stay, and say that the host does not manage them if it
-// once did.
+// Full applies one part of a full report. Parts have numbers, and may arrive in any order and more than once. The last
+// missing part completes the report: then rows of the host that were in no part and did not change meanwhile are
+// removed. Of these, rows that the record has stay; they become unregistered if the host has reported them before.
 func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, rows []gozzard.Status) (complete bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -62,18 +61,19 @@ func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 	e.reported = true
 
 	if parts == 0 || parts > maxParts || part > parts {
-		x.report(e, rows)
+		x.applyRows(e, rows)
 		return false
 	}
 
+	// Apply the rows.
 	f := &e.full
 	f.begin(round, parts)
-	x.report(e, rows)
-
+	x.applyRows(e, rows)
 	if f.complete {
 		return true
 	}
 
+	// Complete the report with its last part.
 	f.seen[part] = struct{}{}
 	if len(f.seen) < int(parts) {
 		return false
@@ -84,8 +84,8 @@ func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 	return true
 }
 
-// Seed puts a row that the record has. It stays though its host does not report it, until Remove; values that the
-// host has reported stay too.
+// Seed adds a row that the record has. The row stays until Remove, even if its host does not report it. It does not
+// replace values that the host has reported.
 func (x *Index) Seed(agent gozzard.AgentID, s gozzard.Status) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -103,7 +103,7 @@ func (x *Index) Seed(agent gozzard.AgentID, s gozzard.Status) {
 	}
 }
 
-// Remove takes a row away, also one that was seeded.
+// Remove removes a row, also one that Seed added.
 func (x *Index) Remove(agent gozzard.AgentID, key gozzard.Key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -116,8 +116,8 @@ func (x *Index) Remove(agent gozzard.AgentID, key gozzard.Key) {
 	}
 }
 
-// Rebind gives all rows of one agent to another. Where the other has a row of that key its own values stay. Nothing
-// changes its place in a page.
+// Rebind moves all rows of one agent to another. If the other has a row with the same key, its values stay. The order
+// of the rows does not change.
 func (x *Index) Rebind(from, to gozzard.AgentID) {
 	if from == to {
 		return
@@ -135,6 +135,7 @@ func (x *Index) Rebind(from, to gozzard.AgentID) {
 		return
 	}
 
+	// Move the rows one by one.
 	dst := x.hostFor(to)
 	for _, id := range src.rows {
 		r := x.rows.at(id)
@@ -148,26 +149,28 @@ func (x *Index) Rebind(from, to gozzard.AgentID) {
 		x.noteHost(src.place)
 		x.noteHost(dst.place)
 		r.host, r.mark = dst.place, dst.full.mark
-		r.set(rowSeen, false) // not by its new host
+		r.set(rowSeen, false) // the new host has not reported it
 		dst.rows = slices.Insert(dst.rows, i, id)
 	}
 
 	src.rows = nil
 }
 
-// Dropped counts reported rows that were left out: their key cannot be one, or their host has more than MaxRowsPerHost.
+// Dropped counts reported rows that were dropped because their key is invalid or their host has more than
+// MaxRowsPerHost.
 func (x *Index) Dropped() uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.dropped
 }
 
-// OnLeftOut has f told of reported rows that are left out: how many because their host has too many, and how many
-// because their key cannot be one. It is called under the lock, so f must be quick and ask the index nothing. To be
-// called once, before anything is reported.
+// OnLeftOut sets a function that is called when reported rows are dropped: how many because their host has too many,
+// and how many because their key is invalid. The lock is held during the call, so f must be fast and must not call the
+// index. OnLeftOut must be called before the first report.
 func (x *Index) OnLeftOut(f func(agent gozzard.AgentID, tooMany, badKeys int)) { x.leftOut = f }
 
-func (x *Index) report(e *host, rows []gozzard.Status) {
+// applyRows stores reported rows. It drops invalid ones, and those beyond the limit of the host.
+func (x *Index) applyRows(e *host, rows []gozzard.Status) {
 	tooMany, badKeys := 0, 0
 	defer func() {
 		x.dropped += uint64(tooMany + badKeys)
@@ -194,7 +197,7 @@ func (x *Index) report(e *host, rows []gozzard.Status) {
 	}
 }
 
-// sweep removes what a complete full report has shown to be gone.
+// sweep removes rows that were not in a complete full report.
 func (x *Index) sweep(e *host) {
 	kept := e.rows[:0]
 	for _, id := range e.rows {
@@ -213,7 +216,7 @@ func (x *Index) sweep(e *host) {
 	e.rows = kept
 }
 
-// unmanage leaves of a row what the record knows: the host manages no such process.
+// unmanage makes a row unregistered: the record has the process, but its host does not manage it.
 func (x *Index) unmanage(r *row) {
 	x.noteHost(r.host)
 	x.states[r.state]--

@@ -9,18 +9,17 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Bounds on what an agent can make the server remember. They are far above what a host has (its own policy allows
-// 2,000 processes unless it says otherwise); what is beyond is left out or cut. What the record has of a host is
-// always there.
+// The limits of what an agent can make the server store. They are far above what a host needs: its policy allows 2,000
+// processes by default. Rows beyond the limit are dropped, and texts are truncated. Rows of the record do not count.
 const (
 	MaxRowsPerHost  = 5000
 	maxVersionBytes = 256
 	maxMessageBytes = 1024
 )
 
-// row is one process without pointers: the garbage collector does not look at millions of them.
+// row is one process. It has no pointers, so that the garbage collector does not have to scan millions of rows.
 type row struct {
-	seq        uint64 // order of arrival; also tells a reused place apart
+	seq        uint64 // order of arrival; also shows that a place was reused
 	registered int64
 	started    int64
 	reported   int64
@@ -34,17 +33,18 @@ type row struct {
 	pid        int32
 	fd         int32
 	cpu, mem   float32
-	mark       uint32 // of the newest full report that it was part of, or was changed during
+	mark       uint32 // mark of the newest full report that it was in, or during which it changed
 	wanted     gozzard.RunState
 	state      gozzard.RunState
 	flags      rowFlags
 }
 
+// rowFlags are the yes-or-no values of a row.
 type rowFlags uint8
 
 const (
 	rowHosted rowFlags = 1 << iota
-	rowSeeded          // the record has it: only Remove takes it away
+	rowSeeded          // the record has it: only Remove removes it
 	rowSeen            // its host has reported it
 )
 
@@ -62,7 +62,7 @@ func (x *Index) keyOf(r *row) gozzard.Key {
 
 func (x *Index) seqOf(id uint32) uint64 { return x.rows.at(id).seq }
 
-// locate finds a key among a host's rows, or the place where it belongs.
+// locate finds a key among the rows of a host, or the place where it would be inserted.
 func (x *Index) locate(e *host, key gozzard.Key) (place int, found bool) {
 	return slices.BinarySearchFunc(e.rows, key, func(id uint32, k gozzard.Key) int {
 		r := x.rows.at(id)
@@ -70,7 +70,7 @@ func (x *Index) locate(e *host, key gozzard.Key) (place int, found bool) {
 	})
 }
 
-// find gives a host's row, nil when it has none of that key.
+// find returns the row of a host with a key, nil if there is none.
 func (x *Index) find(e *host, key gozzard.Key) *row {
 	if i, ok := x.locate(e, key); ok {
 		return x.rows.at(e.rows[i])
@@ -78,7 +78,8 @@ func (x *Index) find(e *host, key gozzard.Key) *row {
 	return nil
 }
 
-// obtain finds a host's row or makes it, at the end of every order. It returns nil for a key that cannot be one.
+// obtain returns the row of a host with a key, and adds it at the end if there is none. It returns nil for an invalid
+// key.
 func (x *Index) obtain(e *host, key gozzard.Key) *row {
 	i, ok := x.locate(e, key)
 	if ok {
@@ -103,19 +104,18 @@ func (x *Index) obtain(e *host, key gozzard.Key) *row {
 	return r
 }
 
-// discard removes the row at a place of a host's list.
+// discard removes the row at an index of a host's list.
 func (x *Index) discard(e *host, i int) {
 	x.erase(e.rows[i])
 	e.rows = slices.Delete(e.rows, i, i+1)
 }
 
-// erase removes a row from everything but its host's list.
+// erase removes a row from everything except its host's list.
 func (x *Index) erase(id uint32) {
 	r := x.rows.at(id)
 	x.all.remove(r.seq, x.seqOf)
 	s := x.spaces.at(r.space)
 	s.remove(r.seq, x.seqOf)
-
 	if s.n == 0 {
 		delete(x.spaceIDs, s.name)
 		x.spaces.release(r.space)
@@ -131,6 +131,7 @@ func (x *Index) erase(id uint32) {
 	x.rows.release(id)
 }
 
+// spaceFor returns the number of a namespace and adds it if it is new.
 func (x *Index) spaceFor(name string) uint32 {
 	if i, ok := x.spaceIDs[name]; ok {
 		return i
@@ -142,7 +143,7 @@ func (x *Index) spaceFor(name string) uint32 {
 	return i
 }
 
-// store puts the values of a status into its row.
+// store writes the values of a status into its row.
 func (x *Index) store(r *row, s *gozzard.Status) {
 	if r.state != s.State || s.Hosted != (r.flags&rowHosted != 0) {
 		x.noteHost(r.host)
@@ -161,7 +162,7 @@ func (x *Index) store(r *row, s *gozzard.Status) {
 	r.disk, r.net = s.Disk, s.Net
 }
 
-// load makes the Row that callers see.
+// load returns a row in the form for callers.
 func (x *Index) load(r *row) Row {
 	e := x.hosts[r.host]
 	return Row{
@@ -189,7 +190,7 @@ func (x *Index) load(r *row) Row {
 	}
 }
 
-// clip cuts a text to a number of bytes, at the border of a character.
+// clip truncates a text to at most n bytes, between characters.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -5,17 +5,17 @@ const (
 	slabSize = 1 << slabBits
 )
 
-// slab is a growing array of T with stable numbers. It grows piece by piece, so that growing never copies millions
-// of rows under a lock, and gives freed places out again, so that churn does not grow it.
+// slab is a growing array of T with stable indexes. It grows in pieces, so that it never copies millions of rows while
+// a lock is held. It reuses freed places, so that replaced rows do not make it grow.
 type slab[T any] struct {
 	pieces []*[slabSize]T
-	used   uint32 // places ever given out
+	used   uint32 // places that were ever allocated
 	free   []uint32
 }
 
 func (s *slab[T]) at(i uint32) *T { return &s.pieces[i>>slabBits][i&(slabSize-1)] }
 
-// alloc gives out a zeroed place.
+// alloc returns the index of a place with a zero value.
 func (s *slab[T]) alloc() uint32 {
 	if n := len(s.free); n > 0 {
 		i := s.free[n-1]
@@ -30,6 +30,7 @@ func (s *slab[T]) alloc() uint32 {
 	return i
 }
 
+// release frees a place.
 func (s *slab[T]) release(i uint32) {
 	var zero T
 	*s.at(i) = zero

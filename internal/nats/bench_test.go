@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// One iteration is a fan-out: a command to each of n agents and a report back from each. The peer does the same
-// with what the library has for it, request and reply on a server without authentication, and the same bytes.
+// BenchmarkFanOut sends a command to each of n agents and waits for a report from each. "bare" does the same with the
+// same bytes, with request and reply of the library on a server without authentication.
 func BenchmarkFanOut(b *testing.B) {
 	for _, n := range []int{10, 200} {
 		b.Run(fmt.Sprintf("gozzard/agents=%d", n), func(b *testing.B) { fanOutGozzard(b, n) })

@@ -14,59 +14,61 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// MinSecret is how long a join secret must be, in bytes.
+// MinSecret is the smallest length of a join secret, in bytes.
 const MinSecret = 32
 
 const (
 	pingInterval = 10 * time.Second
 	maxPingsOut  = 2
-	// also for authentication: a short one makes a fleet that comes back all at once fail for ever
+
+	// The timeout of authentication too. A short one would make a fleet that reconnects at once fail for ever.
 	dialTimeout  = 30 * time.Second
 	readyTimeout = 10 * time.Second
 
-	// The broker knows one bound for all connections. It is sized for the hub, which every agent sends to; what
-	// waits for an agent was sent by our own hub.
+	// The broker has one bound for all connections. It is sized for the hub, which receives from every agent. Only
+	// the hub sends to agents, so their pending messages are under our control.
 	maxPending = 64 << 20
 
-	// A fleet that comes back all at once is let in so many a second; without a bound the handshakes of all of them
-	// time out together.
+	// When a fleet reconnects at once, the broker does this many handshakes per second. Without a limit the
+	// handshakes of all agents would time out together.
 	handshakeRate  = 500
 	handshakeBurst = 1000
 
-	// And so many of one address: an agent that is put out and tries again without end, or somebody without a
-	// certificate, must not take the turns of all. Behind one address there may be a fleet, so it is a fifth.
+	// The limit of one address. A banned agent that retries without end, or a client without a certificate, must not
+	// use up the handshakes of all. Many agents can share one address, so its limit is a fifth of the whole.
 	handshakesPerAddr = handshakeRate / 5
 	addrBurst         = 2 * handshakesPerAddr
 
-	// A link has one subscription and the hub two; without a bound an agent could fill the broker's memory with
-	// copies of its own.
+	// A link has one subscription and the hub has two. Without a limit an agent could fill the broker's memory with
+	// copies of its subscription.
 	maxSubs = 16
 )
 
-// BrokerOptions says how the broker is reached.
+// BrokerOptions says where the broker listens and how agents authenticate.
 type BrokerOptions struct {
-	Listen string // host:port, port 0 draws one; "" serves this process only. Without TLS it must be on loopback
-	Secret string // agents join with it; at least MinSecret bytes. Not used with TLS
+	Listen string // host:port; port 0: a free one; "": only this process connects. Without TLS it must be on loopback
+	Secret string // the join secret of all agents, at least MinSecret bytes; not used with TLS
 	Log    *slog.Logger
 
-	Refused func(rule string) // told of agents that are kept out; may be nil
+	Refused func(rule string) // called for connections of banned agents; may be nil
 
-	// TLS and Gate go together: agents show a certificate, and the gate decides. TLS 1.3 and a certificate are
-	// demanded whatever the configuration says.
+	// TLS and Gate go together: agents show a certificate, and the gate decides. The broker requires TLS 1.3 and a
+	// certificate, whatever the configuration says.
 	TLS  *tls.Config
 	Gate Gate
 }
 
-// Broker is a NATS server inside this process. Of all its doors only the one for clients is open.
+// Broker is a NATS server inside this process. Of all protocols of a NATS server it serves only that of clients.
 type Broker struct {
 	server      *server.Server
-	guard       *doorman
+	auth        *authenticator
 	hubPassword string
 	addr        string
 }
 
-// StartBroker starts a broker and returns when it takes connections.
+// StartBroker starts a broker and returns when it accepts connections.
 func StartBroker(o BrokerOptions) (*Broker, error) {
+	// Check the options.
 	if (o.TLS == nil) != (o.Gate == nil) {
 		return nil, errors.New("cannot start the broker: certificates need both TLS and a gate")
 	}
@@ -79,27 +81,26 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 
-	guard, hubPassword := newDoorman(o.Secret, o.Gate)
-
+	// Set up the server.
+	auth, hubPassword := newAuthenticator(o.Secret, o.Gate)
 	if o.Refused != nil {
-		guard.refused = o.Refused
+		auth.refused = o.Refused
 	}
-
-	opts, err := brokerOptions(o, guard)
+	opts, err := brokerOptions(o, auth)
 	if err != nil {
 		return nil, err
 	}
-
 	s, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the broker: %w", err)
 	}
-
-	guard.server = s
+	auth.server = s
 	log := newBrokerLog(o.Log)
 	s.SetLoggerV2(log, false, false, false)
+
+	// Start it.
 	s.Start()
-	b := &Broker{server: s, guard: guard, hubPassword: hubPassword}
+	b := &Broker{server: s, auth: auth, hubPassword: hubPassword}
 	select {
 	case text := <-log.fatal:
 		b.Close()
@@ -107,37 +108,36 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 	default:
 	}
 
+	// Wait until it accepts connections.
 	if !s.ReadyForConnections(readyTimeout) {
 		b.Close()
-		return nil, errors.New("cannot start the broker: it does not take connections")
+		return nil, fmt.Errorf("cannot start the broker: it accepts no connections after %s", readyTimeout)
 	}
-
 	if o.Listen != "" {
 		b.addr = s.Addr().String()
 	}
-
 	return b, nil
 }
 
-func brokerOptions(o BrokerOptions, guard *doorman) (*server.Options, error) {
+// brokerOptions are the options of the NATS server.
+func brokerOptions(o BrokerOptions, auth *authenticator) (*server.Options, error) {
 	opts := &server.Options{
 		ServerName:                 "gozzard",
 		DontListen:                 o.Listen == "",
-		CustomClientAuthentication: guard,
+		CustomClientAuthentication: auth,
 		NoSigs:                     true,
-		NoSystemAccount:            true, // no $SYS services to find fault with
-		// nothing of ours uses headers, and the broker's own (tracing) name subjects to send to
-		NoHeaderSupport: true,
-		MaxPayload:      MaxMessage,
-		MaxPending:      maxPending,
-		MaxSubs:         maxSubs,
-		PingInterval:    pingInterval,
-		MaxPingsOut:     maxPingsOut,
-		AuthTimeout:     dialTimeout.Seconds(),
+		NoSystemAccount:            true, // no $SYS services that could be attacked
+		NoHeaderSupport:            true, // Gozzard uses no headers, and those of the broker (tracing) name subjects
+		MaxPayload:                 MaxMessage,
+		MaxPending:                 maxPending,
+		MaxSubs:                    maxSubs,
+		PingInterval:               pingInterval,
+		MaxPingsOut:                maxPingsOut,
+		AuthTimeout:                dialTimeout.Seconds(),
 	}
 
 	if o.TLS != nil {
-		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = admission(o.TLS), dialTimeout.Seconds(), true
+		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = limitedTLS(o.TLS), dialTimeout.Seconds(), true
 	}
 	if o.Listen == "" {
 		return opts, nil
@@ -155,42 +155,42 @@ func brokerOptions(o BrokerOptions, guard *doorman) (*server.Options, error) {
 	return opts, nil
 }
 
-// Addr is the host:port that agents connect to; "" when only this process is served.
+// Addr is the host:port that agents connect to; "" when only this process connects.
 func (b *Broker) Addr() string { return b.addr }
 
-// Cut ends the connection of an agent, if it has one. It may come again, and is asked about anew.
+// Cut closes the connection of an agent, if it has one. The agent may connect again; the gate then decides again.
 func (b *Broker) Cut(agent gozzard.AgentID, cloud int) {
 	if p, err := newPeer(cloud, agent); err == nil {
-		b.guard.cut(p)
+		b.auth.disconnect(p)
 	}
 }
 
-// keepOut ends the connections of a peer and lets it in again after a while.
-func (b *Broker) keepOut(name string, long time.Duration) { b.guard.keepOut(name, long) }
+// ban closes the connections of a peer and rejects new ones for a while.
+func (b *Broker) ban(name string, d time.Duration) { b.auth.ban(name, d) }
 
-// Close cuts all connections and waits until the broker is gone.
+// Close closes all connections and waits until the broker has stopped.
 func (b *Broker) Close() {
 	b.server.Shutdown()
 	b.server.WaitForShutdown()
 }
 
-// admission demands what agents must bring, and lets only so many at a time try.
-func admission(base *tls.Config) *tls.Config {
+// limitedTLS requires TLS 1.3 and a certificate, and limits the handshakes per second.
+func limitedTLS(base *tls.Config) *tls.Config {
 	c := base.Clone()
 	c.MinVersion, c.ClientAuth = tls.VersionTLS13, tls.RequireAndVerifyClientCert
-	limit, each := rate.NewLimiter(handshakeRate, handshakeBurst), newTurns()
 	inner := c.Clone()
+
+	all, perAddr := rate.NewLimiter(handshakeRate, handshakeBurst), newHandshakeLimits()
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		ctx, cancel := context.WithTimeout(hello.Context(), dialTimeout)
 		defer cancel()
-		if err := each.of(hello.Conn.RemoteAddr()).Wait(ctx); err != nil {
+		if err := perAddr.of(hello.Conn.RemoteAddr()).Wait(ctx); err != nil {
 			return nil, fmt.Errorf("too many agents connect at once from one address: %w", err)
 		}
-		if err := limit.Wait(ctx); err != nil {
+		if err := all.Wait(ctx); err != nil {
 			return nil, fmt.Errorf("too many agents connect at once: %w", err)
 		}
 		return inner, nil
 	}
-
 	return c
 }

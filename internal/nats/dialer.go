@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// dialer connects to loopback addresses only unless TLS goes over it, and closes what it opened when its link ends:
-// the library waits for a silent server as long as its time-out says.
+// dialer opens the connections of a link. Without TLS it connects to loopback addresses only. It closes a connection
+// when the link ends, because the library waits for a silent server until its timeout.
 type dialer struct {
 	link  *Link
 	atEnd func(f func()) (cancel func() bool)
 }
 
-// Dial makes it a natsgo.CustomDialer.
+// Dial implements natsgo.CustomDialer.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	nd := net.Dialer{Timeout: dialTimeout}
 
@@ -28,18 +28,17 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	d.link.dialling.Store(&giveUp)
 	conn, err := nd.DialContext(ctx, network, address)
 	d.link.dialling.Store(nil)
-
 	if err != nil {
 		return nil, err
 	}
 
-	cancel := d.atEnd(func() { _ = conn.Close() }) // its reader learns of it
+	cancel := d.atEnd(func() { _ = conn.Close() }) // the library's reader gets an error
 	c := &linkConn{Conn: conn, cancel: cancel}
 	d.link.socket.Store(c)
 	return c, nil
 }
 
-// onlyLoopback sees the address that is really connected to, after any resolution.
+// onlyLoopback rejects other addresses than those of loopback. It gets the address after name resolution.
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil || !ap.Addr().Unmap().IsLoopback() {
@@ -48,6 +47,7 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
+// linkConn is a connection of a link that is closed when the link ends.
 type linkConn struct {
 	net.Conn
 	cancel func() bool

@@ -1,11 +1,11 @@
-// Package nats is the fabric that carries commands to agents and their reports back: the embedded broker, the
-// server's end (Hub) and the agent's end (Link).
+// Package nats is the fabric: it carries commands from the server to the agents and reports from the agents to the
+// server. It has three parts: the embedded broker (Broker), the server's end (Hub) and the agent's end (Link).
 //
-// A message goes by its subject only: op.<cloud>.<agent> down, res.<cloud>.<agent> (hello and results) and
-// st.<cloud>.<agent> (status and heartbeat) up. The broker lets an agent publish on its own two and subscribe to
-// its own one, so the subject says who sent a report. Nothing is ever sent to a reply subject: the broker does not
-// check those, and an agent could name another agent's.
+// A message has a subject and a payload. Commands use op.<cloud>.<agent>. Hello and results use res.<cloud>.<agent>.
+// Status and heartbeats use st.<cloud>.<agent>. The broker allows an agent to publish on its two report subjects only
+// and to subscribe to its command subject only, so the subject of a report identifies the sender. Nothing is ever
+// sent to a reply subject: the broker does not check reply subjects, and an agent could name the subject of another
+// agent.
 //
-// The fabric promises nothing about delivery. What matters is repeated until it is answered, by the brains at both
-// ends.
+// The fabric does not guarantee delivery. Server and agent repeat every important message until it is answered.
 package nats

@@ -17,8 +17,8 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// Room for reports that wait to be taken in. Results have so much that only an agent gone mad meets its bound, and
-// what it loses it repeats; status is soft and the next report replaces what was lost.
+// The bounds of waiting reports, in bytes. Only an agent with a fault reaches the bound of results, and it repeats the
+// results that are dropped. Status may be dropped: the next report replaces it.
 const (
 	resultsPerAgent = 32 << 20
 	resultsTotal    = 512 << 20
@@ -26,19 +26,22 @@ const (
 	statusTotal     = 64 << 20
 )
 
-// HubOptions says where reports go. The funcs are called from several goroutines: in order and one at a time for
-// one agent and subject, at the same time for different agents, and for the results and the status of one agent.
+// HubOptions says where the hub sends reports. Several goroutines call the functions: in order and one at a time for
+// one agent and subject, concurrently for different agents, and concurrently for the results and the status of one
+// agent.
 type HubOptions struct {
 	Broker  *Broker
 	Receive func(from gozzard.AgentID, cloud int, r *gozzard.Report)
-	// a report that could not be read; wire.ErrNewer for one of a newer protocol; may be nil
+
+	// Malformed is called for a report that cannot be decoded, with wire.ErrNewer for a newer protocol. It may be nil.
 	Malformed func(from gozzard.AgentID, err error)
 
-	// Seal is how agents know whose command it is. nil: commands go as they are, for tests.
-	Seal Sealer
+	// Signer proves to agents that a command is from their server. nil: commands are not signed, for tests.
+	Signer Signer
 
-	Limits Limits // of one agent
-	// told of every message that was refused by Limits, and of those that cannot be read; may be nil
+	Limits Limits // of each agent
+
+	// Refused is called for each message that exceeds the limits or cannot be decoded. It may be nil.
 	Refused func(rule string)
 
 	Log *slog.Logger
@@ -48,13 +51,13 @@ type HubOptions struct {
 type Hub struct {
 	opts     HubOptions
 	conn     *natsgo.Conn
-	gone     chan struct{} // the connection is closed for good
+	gone     chan struct{} // closed when the connection is closed for good
 	subsDone sync.WaitGroup
-	results  *lanes
-	statuses *lanes
-	gate     *floodgate
-	said     onceEach
-	post     *post
+	results  *queues
+	statuses *queues
+	limiter  *limiter
+	logged   onceEach
+	outbox   *outbox
 
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -63,10 +66,11 @@ type Hub struct {
 	resultsIn, statusesIn, dropped, malformed, newer, flooded atomic.Uint64
 }
 
-// NewHub connects to the broker and begins to collect reports; Run hands them on. Commands can be sent at once.
+// NewHub connects to the broker and starts to queue reports; Run processes them. Commands can be sent at once.
 func NewHub(o HubOptions) (*Hub, error) {
+	// Check the options.
 	if o.Broker == nil || o.Receive == nil {
-		return nil, errors.New("cannot make a hub: it needs a broker and a receiver")
+		return nil, errors.New("cannot create a hub: it needs a broker and a receiver")
 	}
 	if o.Malformed == nil {
 		o.Malformed = func(gozzard.AgentID, error) {}
@@ -80,18 +84,22 @@ func NewHub(o HubOptions) (*Hub, error) {
 
 	h := &Hub{
 		opts: o, gone: make(chan struct{}), stop: make(chan struct{}),
-		results: newLanes(resultsPerAgent, resultsTotal), statuses: newLanes(statusPerAgent, statusTotal),
-		gate: newFloodgate(o.Limits),
+		results:  newQueues(resultsPerAgent, resultsTotal),
+		statuses: newQueues(statusPerAgent, statusTotal),
+		limiter:  newLimiter(o.Limits),
 	}
+
+	// Connect to the broker.
 	conn, err := natsgo.Connect("", h.connOptions()...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the broker: %w", err)
 	}
 
 	h.conn = conn
-	h.post = newPost(conn, o.Seal, h.stop, o.Log)
-	go h.post.run()
 
+	// Start to send and to receive.
+	h.outbox = newOutbox(conn, o.Signer, h.stop, o.Log)
+	go h.outbox.run()
 	if err := h.subscribe(); err != nil {
 		h.Close()
 		return nil, fmt.Errorf("cannot subscribe at the broker: %w", err)
@@ -100,50 +108,55 @@ func NewHub(o HubOptions) (*Hub, error) {
 	return h, nil
 }
 
-// Run hands reports on until the context ends or Close is called. It waits for the calls of Receive that are under
-// way; what still waits is thrown away, agents repeat what matters.
+// Run passes reports to Receive until the context ends or Close is called. It waits for running calls of Receive. It
+// drops the reports that still wait; agents repeat the important ones.
 func (h *Hub) Run(ctx context.Context) error {
 	if !h.running.TryLock() {
 		return errors.New("cannot run a hub twice")
 	}
 
 	defer h.running.Unlock()
+
+	// Start the workers.
 	var workers sync.WaitGroup
 	for range min(max(runtime.GOMAXPROCS(0), 2), 8) {
 		workers.Go(func() { h.work(h.results) })
 		workers.Go(func() { h.work(h.statuses) })
 	}
+	workers.Go(func() { h.banBusyAgents(h.stop) })
 
-	workers.Go(func() { h.watch(h.stop) })
-
+	// Wait for the end.
 	select {
 	case <-ctx.Done():
 	case <-h.stop:
 	}
 
-	h.shut()
+	h.shutdown()
 	workers.Wait()
 	return nil
 }
 
 // Close ends Run and waits for it. It must not be called from Receive.
 func (h *Hub) Close() {
-	h.shut()
+	h.shutdown()
 	h.running.Lock()
 	defer h.running.Unlock()
 }
 
-// Send hands a command to the fabric. It does not wait for the agent, nor know whether there is one; what is sent
-// to one agent stays in order.
+// Send sends a command to an agent. It does not wait for the agent and does not know whether the agent is connected.
+// Commands to one agent stay in order.
 func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 	p, err := newPeer(cloud, to)
 	if err != nil {
 		return fmt.Errorf("cannot send to agent: %w", err)
 	}
+
 	if cmd.Kind == gozzard.CommandLogs {
-		h.gate.asked(p.String())
+		h.limiter.expectAnswer(p.String())
 	}
-	err = h.post.hand(to, subjectOp+p.String(), cmd.Kind, func(b []byte) []byte { return wire.AppendCommand(b, cmd) })
+
+	err = h.outbox.add(to, subjectOp+p.String(), cmd.Kind,
+		func(b []byte) []byte { return wire.AppendCommand(b, cmd) })
 	if err != nil {
 		return fmt.Errorf("cannot send to agent %s: %w", to, err)
 	}
@@ -153,55 +166,65 @@ func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 // Stats returns the counts so far.
 func (h *Hub) Stats() gozzard.FabricCounts {
 	return gozzard.FabricCounts{
-		Sent: h.post.sent.Load(), Results: h.resultsIn.Load(), Statuses: h.statusesIn.Load(), Dropped: h.dropped.Load(),
-		Malformed: h.malformed.Load(), Newer: h.newer.Load(), Flooded: h.flooded.Load(),
+		Sent:      h.outbox.sent.Load(),
+		Results:   h.resultsIn.Load(),
+		Statuses:  h.statusesIn.Load(),
+		Dropped:   h.dropped.Load(),
+		Malformed: h.malformed.Load(),
+		Newer:     h.newer.Load(),
+		Flooded:   h.flooded.Load(),
 	}
 }
 
+// connOptions are the options of the connection to the broker.
 func (h *Hub) connOptions() []natsgo.Option {
 	log := h.opts.Log
 	return append(commonOptions(),
 		natsgo.Name(hubUser),
 		natsgo.InProcessServer(h.opts.Broker.server),
 		natsgo.UserInfo(hubUser, h.opts.Broker.hubPassword),
-		// the broker cuts a hub that reads too slowly; every agent waits for it to be back
+		// The broker disconnects a hub that reads too slowly. All agents wait until the hub is back.
 		natsgo.ReconnectWait(100*time.Millisecond),
 		natsgo.ReconnectJitter(0, 0),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
-			log.Warn("broker reports a fault", "err", err)
+			log.Warn("the broker reports an error", "err", err)
 		}),
 		natsgo.DisconnectErrHandler(func(_ *natsgo.Conn, err error) {
 			if err != nil {
-				log.Warn("connection to the broker was cut", "err", err)
+				log.Warn("connection to the broker was lost", "err", err)
 			}
 		}),
 		natsgo.ClosedHandler(func(*natsgo.Conn) { close(h.gone) }),
 	)
 }
 
-// subscribe keeps results and telemetry apart all the way, so that no result ever waits behind a status.
+// subscribe subscribes to results and status separately, so that no result ever waits for a status.
 func (h *Hub) subscribe() error {
 	for _, s := range []struct {
 		subject string
-		queue   *lanes
+		queues  *queues
 		in      *atomic.Uint64
 		soft    bool
-	}{{subjectResult, h.results, &h.resultsIn, false}, {subjectStatus, h.statuses, &h.statusesIn, true}} {
+	}{
+		{subjectResult, h.results, &h.resultsIn, false},
+		{subjectStatus, h.statuses, &h.statusesIn, true},
+	} {
 		sub, err := h.conn.Subscribe(s.subject+"*.*", func(m *natsgo.Msg) {
 			s.in.Add(1)
-			if !h.letIn(m.Subject, len(m.Data), s.soft) {
+			if !h.withinLimits(m.Subject, len(m.Data), s.soft) {
 				return
 			}
-			if !s.queue.push(m.Subject, m.Data) {
-				h.drop(m.Subject)
+			if !s.queues.push(m.Subject, m.Data) {
+				h.countDropped(m.Subject)
 			}
 		})
 		if err != nil {
 			return err
 		}
+
 		h.subsDone.Add(1)
 		sub.SetClosedHandler(func(string) { h.subsDone.Done() })
-		// The lanes bound what waits; the library's own bound would drop without regard to whose message it is.
+		// The queues have bounds per agent. The library's bound would drop messages of any agent.
 		if err := sub.SetPendingLimits(-1, -1); err != nil {
 			return err
 		}
@@ -209,10 +232,10 @@ func (h *Hub) subscribe() error {
 	return h.conn.FlushTimeout(readyTimeout)
 }
 
-// shut ends the connection and all work.
-func (h *Hub) shut() {
+// shutdown closes the connection and the queues, which ends all workers.
+func (h *Hub) shutdown() {
 	h.stopOnce.Do(func() { close(h.stop) })
-	<-h.post.done
+	<-h.outbox.done
 	h.conn.Close()
 	<-h.gone
 	h.subsDone.Wait()
@@ -220,23 +243,25 @@ func (h *Hub) shut() {
 	h.statuses.close()
 }
 
-func (h *Hub) work(q *lanes) {
+// work processes messages until the queues are closed.
+func (h *Hub) work(q *queues) {
 	for {
-		l, data, ok := q.take()
+		from, data, ok := q.next()
 		if !ok {
 			return
 		}
-		h.receive(l.subject, data)
-		q.done(l)
+		h.receive(from.subject, data)
+		q.done(from)
 	}
 }
 
+// receive decodes a report and passes it on.
 func (h *Hub) receive(subject string, data []byte) {
 	_, name, _ := strings.Cut(subject, ".")
 	from, err := parsePeer(name)
-	if err != nil { // the broker lets no such name in
+	if err != nil { // cannot happen: the broker accepts no such name
 		h.malformed.Add(1)
-		h.opts.Log.Error("report on a subject that is no agent's", "subject", subject)
+		h.opts.Log.Error("report on a subject that belongs to no agent", "subject", subject)
 		return
 	}
 
@@ -244,26 +269,27 @@ func (h *Hub) receive(subject string, data []byte) {
 	switch {
 	case errors.Is(err, wire.ErrNewer):
 		h.newer.Add(1)
-		if h.said.first("newer " + name) {
-			h.opts.Log.Warn("agent speaks a newer protocol and is not understood", "agent", from.agent, "cloud",
-				from.cloud, "err", err)
+		if h.logged.first("newer " + name) {
+			h.opts.Log.Warn("report rejected: the agent uses a newer protocol; upgrade the server",
+				"agent", from.agent, "cloud", from.cloud, "err", err)
 		}
 		h.opts.Malformed(from.agent, err)
 	case err != nil:
 		h.malformed.Add(1)
-		if h.said.first("malformed " + name) {
+		if h.logged.first("malformed " + name) {
 			h.opts.Log.Warn("report cannot be read", "agent", from.agent, "cloud", from.cloud, "err", err)
 		}
 		h.opts.Malformed(from.agent, err)
-		h.unreadable(name)
+		h.rejectMalformed(name)
 	default:
 		h.opts.Receive(from.agent, from.cloud, r)
 	}
 }
 
-// drop counts, and says so ever more rarely.
-func (h *Hub) drop(subject string) {
+// countDropped counts a report that was dropped, and logs the first, second, fourth, eighth and so on.
+func (h *Hub) countDropped(subject string) {
 	if n := h.dropped.Add(1); n&(n-1) == 0 {
-		h.opts.Log.Warn("reports come faster than they are taken in and are dropped", "subject", subject, "dropped", n)
+		h.opts.Log.Warn("reports are dropped: they arrive faster than the server processes them",
+			"subject", subject, "dropped", n)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// brokerLog hands the broker's lines to slog. Its notices are about its own start and stop, which our log says
-// better: they go to debug.
+// brokerLog writes the broker's log lines to slog. The broker's notices are about its start and stop, which the server
+// logs itself, so they have level debug.
 type brokerLog struct {
 	log   *slog.Logger
-	fatal chan string // the first reason why the broker could not start
+	fatal chan string // the first reason why the broker cannot start
 
-	limit *rate.Limiter // of what agents can make it say, such as that they were refused
-	left  atomic.Uint64 // lines that were left out
+	limit   *rate.Limiter // of lines that agents can cause, such as rejected connections
+	skipped atomic.Uint64 // lines beyond the limit
 }
 
 func newBrokerLog(log *slog.Logger) *brokerLog {
@@ -27,33 +27,33 @@ func (l *brokerLog) line(level func(string, ...any), format string, args []any) 
 	level("broker", "text", fmt.Sprintf(format, args...))
 }
 
-// some says a line unless there were too many of late, and then how many were left out.
-func (l *brokerLog) some(level func(string, ...any), format string, args []any) {
+// limited logs a line unless there were too many recently. The next line after a gap says how many were skipped.
+func (l *brokerLog) limited(level func(string, ...any), format string, args []any) {
 	if !l.limit.Allow() {
-		l.left.Add(1)
+		l.skipped.Add(1)
 		return
 	}
-	if n := l.left.Swap(0); n > 0 {
-		level("broker said more than is written down", "left out", n)
+	if n := l.skipped.Swap(0); n > 0 {
+		level("log lines of the broker were skipped: there were too many", "skipped", n)
 	}
 	l.line(level, format, args)
 }
 
 func (l *brokerLog) Noticef(format string, args ...any) { l.line(l.log.Debug, format, args) }
-func (l *brokerLog) Errorf(format string, args ...any)  { l.some(l.log.Error, format, args) }
+func (l *brokerLog) Errorf(format string, args ...any)  { l.limited(l.log.Error, format, args) }
 func (l *brokerLog) Debugf(format string, args ...any)  { l.line(l.log.Debug, format, args) }
 func (l *brokerLog) Tracef(format string, args ...any)  { l.line(l.log.Debug, format, args) }
 
-// Warnf leaves out what is as it should be: clients other than ours cannot connect.
+// Warnf logs the warning that clients must begin with a TLS handshake as debug: that is intended.
 func (l *brokerLog) Warnf(format string, args ...any) {
 	if strings.Contains(format, "TLS Handshake First") {
 		l.line(l.log.Debug, format, args)
 		return
 	}
-	l.some(l.log.Warn, format, args)
+	l.limited(l.log.Warn, format, args)
 }
 
-// Fatalf does not end the program: the start fails with the text instead.
+// Fatalf does not end the program: StartBroker returns the text as its error.
 func (l *brokerLog) Fatalf(format string, args ...any) {
 	select {
 	case l.fatal <- fmt.Sprintf(format, args...):

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// loopback takes apart a host:port whose host is a loopback address or "localhost". Names are not resolved: what
-// they mean can change between the check and the use. "localhost" becomes 127.0.0.1 for the same reason.
+// loopback splits host:port and reports whether the host is a loopback address or "localhost". It resolves no names,
+// because a name can change its address between the check and the use. For the same reason it replaces "localhost" by
+// 127.0.0.1.
 func loopback(hostport string) (host string, port int, ok bool, err error) {
 	host, p, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -33,20 +34,20 @@ func loopback(hostport string) (host string, port int, ok bool, err error) {
 	return addr.Unmap().String(), port, true, nil
 }
 
-// listenAddr reads where to listen: anywhere with TLS, otherwise on loopback.
+// listenAddr parses the address to listen on: any address with TLS, otherwise a loopback address.
 func listenAddr(listen string, anywhere bool) (host string, port int, err error) {
 	host, port, ok, err := loopback(listen)
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot listen on %q: %w", listen, err)
 	}
 	if !ok && !anywhere {
-		return "", 0, fmt.Errorf("agents can only be served on loopback until enrolment and TLS are set up: %s is not a loopback address", listen)
+		return "", 0, fmt.Errorf("agents can only be served on loopback until enrolment and TLS are set up: "+
+			"%s is not a loopback address", listen)
 	}
 	return host, port, nil
 }
 
-// serverAddr reads the address of a server as agents are given it: nats://host:port or host:port. Without TLS it
-// must be on loopback.
+// serverAddr parses the address of a server: nats://host:port or host:port. Without TLS it must be a loopback address.
 func serverAddr(raw string, anywhere bool) (string, error) {
 	hostport := raw
 
@@ -67,7 +68,8 @@ func serverAddr(raw string, anywhere bool) (string, error) {
 		return "", fmt.Errorf("cannot read the server's address: %w", err)
 	}
 	if !ok && !anywhere {
-		return "", fmt.Errorf("a server can only be joined on loopback until enrolment and TLS are set up: %s is not a loopback address", hostport)
+		return "", fmt.Errorf("a server can only be joined on loopback until enrolment and TLS are set up: "+
+			"%s is not a loopback address", hostport)
 	}
 
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port)), nil

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-// patience is for conditions that hold at once on an idle machine.
+// patience is how long a test waits for a condition. On an idle machine all conditions hold at once.
 const patience = 30 * time.Second
 
 func eventually(t testing.TB, what string, cond func() bool) {
@@ -47,7 +47,7 @@ type received struct {
 	*gozzard.Report
 }
 
-// inbox collects what a hub hands on.
+// inbox collects the reports of a hub.
 type inbox struct {
 	mu      sync.Mutex
 	reports []received
@@ -85,7 +85,7 @@ func hub(t testing.TB, o nats.HubOptions) *nats.Hub {
 	return h
 }
 
-// run runs a part until the test ends, or until the returned func is called.
+// run calls f with a context that ends with the test, or when the returned function is called.
 func run(t testing.TB, f func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -100,7 +100,7 @@ func run(t testing.TB, f func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// end is an agent's end with what happened to it.
+// end is a link and the calls that it made.
 type end struct {
 	*nats.Link
 	stop func()
@@ -141,7 +141,7 @@ func (e *end) turned(t testing.TB, up bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.up == up {
-		t.Errorf("told twice in a row that up is %v", up)
+		t.Errorf("called twice in a row with up %v", up)
 	}
 	if e.up = up; up {
 		e.ups++
@@ -166,7 +166,7 @@ func (e *end) got() []*gozzard.Command {
 	return append([]*gozzard.Command(nil), e.commands...)
 }
 
-// ways runs a test over both ways to a broker.
+// ways runs a test over both ways to connect to a broker.
 func ways(t *testing.T, f func(t *testing.T, b *nats.Broker, o nats.LinkOptions)) {
 	t.Run("tcp", func(t *testing.T) {
 		b := broker(t, "127.0.0.1:0")

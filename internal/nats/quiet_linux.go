@@ -4,13 +4,13 @@ package nats
 
 import _ "unsafe" // for linkname
 
-// The embedded server samples its own use of the processor every second, beginning when the program does, server or
-// not. An agent has no server, and should sleep while nothing happens: those samples were half of what it used when
-// idle. The sampling ends for good when its file cannot be read.
+// The package of the embedded server measures its processor use every second from the start of the program, even if
+// no server is started. An agent starts no server and should sleep while nothing happens: those measurements were half
+// of its processor use when idle. The measuring stops for good when its file cannot be read.
 
 //go:linkname procStatFile github.com/nats-io/nats-server/v2/server/pse.procStatFile
 var procStatFile string
 
-// Quiet ends what the embedded server's package does in a program that will not start one. It must be called within
-// a second of the program's start.
+// Quiet stops the background work of the embedded server's package in a program that starts no broker. It must be
+// called within a second of the program's start.
 func Quiet() { procStatFile = "" }

@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/nats"
 )
 
-// Somebody on the host has the link made anew: it is dropped and comes back, as often as it is asked for.
+// TestReconnect: the link drops its connection and connects again, as often as it is asked to.
 func TestReconnect(t *testing.T) {
 	ways(t, func(t *testing.T, _ *nats.Broker, o nats.LinkOptions) {
 		o.Agent = agentID(1)
@@ -30,7 +30,7 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-// Where there is no server the link says why, and asking does no harm.
+// TestReconnectWithoutAServer: without a server the link says why, and Reconnect does no harm.
 func TestReconnectWithoutAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,8 +46,7 @@ func TestReconnectWithoutAServer(t *testing.T) {
 	e := link(t, nats.LinkOptions{URL: addr, Agent: agentID(1)})
 	eventually(t, "the reason", func() bool {
 		up, fault := e.State()
-		return !up &&
-			strings.Contains(fault, "refused")
+		return !up && strings.Contains(fault, "refused")
 	})
 
 	for range 20 {
@@ -60,8 +59,8 @@ func TestReconnectWithoutAServer(t *testing.T) {
 	eventually(t, "the server that came later", e.isUp)
 }
 
-// The network has gone away without a word, as it does when a host moves: nothing arrives and nothing fails. The
-// link is made anew at once, not when the silence is noticed.
+// TestReconnectOverADeadNetwork: the network is silently gone, as when a host moves: nothing arrives and nothing fails.
+// Reconnect works at once, before the silence is noticed.
 func TestReconnectOverADeadNetwork(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	w := newCable(t, b.Addr())
@@ -74,8 +73,8 @@ func TestReconnectOverADeadNetwork(t *testing.T) {
 	eventually(t, "a new connection", func() bool { return w.made() > 1 && e.upCount() == 2 && e.isUp() })
 }
 
-// The network swallows what is sent, and the attempt to connect would wait for long. It is given up, and the next
-// one finds the server.
+// TestReconnectGivesUpADial: the network drops packets, and an attempt to connect would wait for long. Reconnect
+// cancels it, and the next attempt finds the server.
 func TestReconnectGivesUpADial(t *testing.T) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -96,7 +95,7 @@ func TestReconnectGivesUpADial(t *testing.T) {
 	}
 
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(sa.(*syscall.SockaddrInet4).Port))
-	queued, err := net.Dial("tcp", addr) // nobody accepts, and there is room for one
+	queued, err := net.Dial("tcp", addr) // nothing accepts it, and the queue has room for one
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +122,7 @@ func TestReconnectGivesUpADial(t *testing.T) {
 	eventually(t, "the server", e.isUp)
 }
 
-// cable carries connections to a server until it is frozen; those that come later are carried again.
+// cable forwards connections to a server. freeze silently stops those that exist; later ones work.
 type cable struct {
 	addr string
 
@@ -179,7 +178,7 @@ func (w *cable) carry(n int, to, from net.Conn) {
 		w.mu.Lock()
 		dead := n <= w.frozen
 		w.mu.Unlock()
-		if dead { // not even the end of a connection is told
+		if dead { // not even the end of a connection arrives
 			_, _ = io.Copy(io.Discard, from)
 			return
 		}

@@ -41,7 +41,7 @@ func attack(t *testing.T, b *nats.Broker, user string) *attacker {
 	return a
 }
 
-// deniedCount is how many requests the broker refused, all that were made being answered.
+// deniedCount is how many requests the broker rejected. It waits until all requests are answered.
 func (a *attacker) deniedCount(t *testing.T) int {
 	t.Helper()
 
@@ -85,7 +85,7 @@ func TestTS6AnAgentCannotPublishAsAnother(t *testing.T) {
 		eventually(t, s+" to be refused", func() bool { return a.deniedCount(t) == 2*(i+1) })
 	}
 
-	// On its own subject it may publish, with any reply subject: nobody answers there.
+	// On its subject it may publish, with any reply subject: the hub answers to none.
 	if err := a.PublishRequest("res.0.evil", "op.0.victim", forged); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestTS6AnAgentCannotPublishAsAnother(t *testing.T) {
 	if r := in.all()[0]; r.from != "evil" {
 		t.Errorf("report came from %s", r.from)
 	}
-	// What the victim gets next is ours: nothing came before it.
+	// The next command of the victim is from the hub: no other one came before.
 	if err := h.Send("victim", 0, &gozzard.Command{Kind: gozzard.CommandAck}); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestBrokerNeedsASecret(t *testing.T) {
 	}
 }
 
-func TestWrongSecretIsSaid(t *testing.T) {
+func TestWrongSecretIsLogged(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	var lines logLines
 	l, err := nats.NewLink(nats.LinkOptions{
@@ -217,7 +217,7 @@ func TestWrongSecretIsSaid(t *testing.T) {
 	}
 
 	run(t, l.Run)
-	eventually(t, "the log", func() bool { return lines.count("refuses this agent's join secret") > 0 })
+	eventually(t, "the log", func() bool { return lines.count("rejects this agent's join secret") > 0 })
 
 	if n := lines.count("wrong"); n != 0 {
 		t.Error("the secret is in the log")
@@ -288,7 +288,7 @@ func TestPortInUse(t *testing.T) {
 	}
 
 	if time.Since(start) > 20*time.Second {
-		t.Error("it took long to say so")
+		t.Error("the error took too long")
 	}
 }
 
@@ -316,8 +316,8 @@ func TestWhatCannotBeRead(t *testing.T) {
 
 	in.mu.Unlock()
 
-	if lines.count("newer protocol and is not understood") != 1 || lines.count("report cannot be read") != 1 {
-		t.Errorf("not said once each:\n%s", lines.b.String())
+	if lines.count("the agent uses a newer protocol") != 1 || lines.count("report cannot be read") != 1 {
+		t.Errorf("not logged once each:\n%s", lines.b.String())
 	}
 	if len(in.all()) != 0 {
 		t.Errorf("received %v", in.all())

@@ -12,17 +12,18 @@ import (
 // MaxMessage is the largest message that the fabric carries, in bytes.
 const MaxMessage = 1 << 20
 
+// The prefixes of the three subjects of an agent.
 const (
-	subjectOp     = "op."
-	subjectResult = "res."
-	subjectStatus = "st."
+	subjectOp     = "op."  // commands to the agent
+	subjectResult = "res." // hello and results of the agent
+	subjectStatus = "st."  // status and heartbeats of the agent
 )
 
-// ErrDown says that the other end is not connected now; nothing was sent and nothing is kept for later.
+// ErrDown says that the other end is not connected now. Nothing was sent and nothing is stored for later.
 var ErrDown = errors.New("the fabric is not connected")
 
-// peer is the name of an agent in the fabric. Its text is both the user name at the broker and the last two tokens
-// of its subjects.
+// peer identifies an agent in the fabric. Its text, "cloud.agent", is both the user name at the broker and the last two
+// tokens of the agent's subjects.
 type peer struct {
 	cloud int
 	agent gozzard.AgentID

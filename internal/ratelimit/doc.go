@@ -1,3 +1,3 @@
-// Package ratelimit is what stands before all APIs: it bounds how often, how slowly and how much anybody may ask,
-// so that nobody's asking is felt by others.
+// Package ratelimit protects all HTTP APIs: it limits how often, how slowly and how much a client may ask, so that one
+// client cannot slow down the others.
 package ratelimit

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// How slowly a request may come and its answer be taken. A body has a time of its own and some more for its length:
-// an honest slow line is faster.
+// The time limits of a request. A body has a fixed time and additional time for its length, so that an honest slow
+// client is fast enough.
 const (
 	bodyTime   = 15 * time.Second
-	bodyPace   = 64 << 10 // bytes a second
+	bodyPace   = 64 << 10 // bytes per second
 	answerTime = 5 * time.Minute
 )
 
-// secure sets what browsers are told with every answer. Nothing here is a page, nothing may be framed or kept, and
-// other sites are told nothing: there is no header of CORS, so their scripts cannot read an answer.
-func secure(h http.Header, r *http.Request) {
+// setSecurityHeaders sets the headers that protect browsers. No answer is a page, may be framed or stored. There is no
+// CORS header, so scripts of other sites cannot read an answer.
+func setSecurityHeaders(h http.Header, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -28,12 +28,13 @@ func secure(h http.Header, r *http.Request) {
 	}
 }
 
-// pace bounds the time of a request's body and of its answer. When the body has arrived nothing bounds the wait any
-// more: the server may think as long as it likes, and somebody who waits for an event says nothing meanwhile.
-func pace(w http.ResponseWriter, r *http.Request) {
+// setDeadlines limits the time of a request's body and of its answer. After the body has arrived there is no read
+// limit: the server may take its time, and a client that waits for an event sends nothing meanwhile.
+func setDeadlines(w http.ResponseWriter, r *http.Request) {
 	c := http.NewResponseController(w)
 	now := time.Now()
-	_ = c.SetWriteDeadline(now.Add(answerTime)) // not supported by recorders of tests
+	_ = c.SetWriteDeadline(now.Add(answerTime)) // recorders of tests do not support it
+
 	if r.Body == nil || r.Body == http.NoBody {
 		_ = c.SetReadDeadline(time.Time{})
 		return
@@ -43,22 +44,22 @@ func pace(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pacedBody gives its sender more time as it arrives.
+// pacedBody extends the deadline while the body arrives.
 type pacedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	until   time.Time
-	unpaid  int // bytes for which no time was given yet
+	pending int // bytes that have not extended the deadline yet
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	switch b.unpaid += n; {
+	switch b.pending += n; {
 	case err == io.EOF:
-		_ = b.control.SetReadDeadline(time.Time{}) // it was set before, so it can be
-	case b.unpaid >= bodyPace:
-		b.until = b.until.Add(time.Duration(b.unpaid) * time.Second / bodyPace)
-		b.unpaid = 0
+		_ = b.control.SetReadDeadline(time.Time{}) // cannot fail: it was set before
+	case b.pending >= bodyPace:
+		b.until = b.until.Add(time.Duration(b.pending) * time.Second / bodyPace)
+		b.pending = 0
 		_ = b.control.SetReadDeadline(b.until)
 	}
 	return n, err

@@ -6,24 +6,26 @@ import (
 	"sync"
 )
 
-// Listener lets each address have so many connections at a time. One more is closed before a byte of it is read.
+// Listener limits the open connections of each address. A connection beyond the limit is closed before anything is read
+// from it.
 func (g *Guard) Listener(l net.Listener) net.Listener {
 	if g.o.Connections <= 0 {
 		return l
 	}
-	return &listener{Listener: l, most: g.o.Connections, refused: g.o.Refused, open: map[netip.Prefix]int{}}
+	return &listener{Listener: l, max: g.o.Connections, refused: g.o.Refused, open: map[netip.Prefix]int{}}
 }
 
+// listener counts the open connections of each address.
 type listener struct {
 	net.Listener
-	most    int
+	max     int
 	refused func(rule string)
 
 	mu   sync.Mutex
 	open map[netip.Prefix]int
 }
 
-// Accept waits for a connection that may be served.
+// Accept waits for a connection within the limit.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -34,26 +36,27 @@ func (l *listener) Accept() (net.Conn, error) {
 		if !ok {
 			return c, nil
 		}
+
 		from := network(peer.AddrPort().Addr())
-		if l.enter(from) {
-			return &conn{Conn: c, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
+		if l.add(from) {
+			return &conn{Conn: c, done: sync.OnceFunc(func() { l.remove(from) })}, nil
 		}
 		l.refused(RuleConnections)
-		_ = c.Close() // nobody is there to be told
+		_ = c.Close() // there is nothing to do about an error
 	}
 }
 
-func (l *listener) enter(from netip.Prefix) bool {
+func (l *listener) add(from netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[from] >= l.most {
+	if l.open[from] >= l.max {
 		return false
 	}
 	l.open[from]++
 	return true
 }
 
-func (l *listener) leave(from netip.Prefix) {
+func (l *listener) remove(from netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open[from]--; l.open[from] <= 0 {
@@ -61,14 +64,14 @@ func (l *listener) leave(from netip.Prefix) {
 	}
 }
 
-// conn is counted until it is closed.
+// conn is a connection that is counted until it is closed.
 type conn struct {
 	net.Conn
-	leave func()
+	done func()
 }
 
-// Close makes room for another one.
+// Close closes the connection and ends its count.
 func (c *conn) Close() error {
-	c.leave()
+	c.done()
 	return c.Conn.Close()
 }

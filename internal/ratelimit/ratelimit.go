@@ -14,28 +14,32 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 )
 
-// Options are the limits. A limit of 0 is none.
+// Options are the limits. 0 means no limit.
 type Options struct {
-	AppRate  float64 // requests a second of one app
-	AppBurst int     // requests of one app at once; 0 is two seconds' worth
-	// requests with wrong credentials in a minute from one address, then every request from there is refused for a
-	// while
-	Failures    int
-	Connections int  // of one address at a time
-	Proxy       bool // a peer on this machine is a proxy: its X-Forwarded-For says who asks
+	AppRate  float64 // requests per second of one app
+	AppBurst int     // requests of one app at once; 0: as many as in two seconds
+
+	// Failures is how many requests per minute with wrong credentials one address may send. Beyond that all of its
+	// requests are rejected for a while.
+	Failures int
+
+	Connections int  // open connections of one address
+	Proxy       bool // a client on this machine is a proxy: its X-Forwarded-For has the address of the caller
 	Blast       Blast
 
-	Refused func(rule string) // told of every refusal, by the names of the rules below; may be nil
-	Now     func() time.Time  // time.Now
+	Refused func(rule string) // called for every rejected request, with one of the rules below; may be nil
+	Now     func() time.Time  // nil: time.Now
 }
 
-// Default is what a server begins with.
+// Default returns the default limits of a server.
 func Default() Options {
-	return Options{AppRate: 50, AppBurst: 200, Failures: 10, Connections: 1000,
-		Blast: Blast{Targets: 500, Percent: 30, Quota: 10_000}}
+	return Options{
+		AppRate: 50, AppBurst: 200, Failures: 10, Connections: 1000,
+		Blast: Blast{Targets: 500, Percent: 30, Quota: 10_000},
+	}
 }
 
-// The rules, as they are counted.
+// The rules by which requests are rejected, as the metrics count them.
 const (
 	RuleApp         = "app_rate"
 	RuleFailures    = "failed_logins"
@@ -44,15 +48,15 @@ const (
 	RuleQuota       = "destructive_quota"
 )
 
-// Guard keeps count.
+// Guard applies the limits. It is safe for concurrent use.
 type Guard struct {
 	o        Options
-	apps     *buckets[string]
-	failures *buckets[netip.Prefix]
-	quotas   *buckets[string]
+	apps     *limiters[string]
+	failures *limiters[netip.Prefix]
+	quotas   *limiters[string]
 }
 
-// New makes a guard.
+// New returns a Guard.
 func New(o Options) *Guard {
 	if o.Refused == nil {
 		o.Refused = func(string) {}
@@ -66,34 +70,34 @@ func New(o Options) *Guard {
 
 	return &Guard{
 		o:    o,
-		apps: newBuckets[string](func(string) (rate.Limit, int) { return rate.Limit(o.AppRate), o.AppBurst }),
-		failures: newBuckets[netip.Prefix](func(netip.Prefix) (rate.Limit, int) {
+		apps: newLimiters[string](func(string) (rate.Limit, int) { return rate.Limit(o.AppRate), o.AppBurst }),
+		failures: newLimiters[netip.Prefix](func(netip.Prefix) (rate.Limit, int) {
 			return rate.Limit(float64(o.Failures) / time.Minute.Seconds()), o.Failures
 		}),
-		quotas: newBuckets[string](func(app string) (rate.Limit, int) {
+		quotas: newLimiters[string](func(app string) (rate.Limit, int) {
 			n := o.Blast.quota(app)
 			return rate.Limit(float64(n) / time.Hour.Seconds()), n
 		}),
 	}
 }
 
-// Handler puts the guard before everything that is served.
+// Handler applies the limits to all requests of a handler.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		secure(w.Header(), r)
-		pace(w, r)
+		setSecurityHeaders(w.Header(), r)
+		setDeadlines(w, r)
 		next.ServeHTTP(w, r.WithContext(auth.WithGate(r.Context(), &gate{g: g, from: g.address(r)})))
 	})
 }
 
-// gate is the guard before one request.
+// gate applies the limits to one request.
 type gate struct {
 	g    *Guard
 	from netip.Prefix
 }
 
-// Enter implements auth.Gate: an address that keeps failing is not listened to, whatever it says now. Otherwise the
-// one right guess would be let in.
+// Enter implements auth.Gate. It rejects all requests of an address with too many failures, also one with the right
+// credentials: otherwise an attacker could guess on.
 func (t *gate) Enter() error {
 	if t.g.o.Failures <= 0 {
 		return nil
@@ -102,43 +106,46 @@ func (t *gate) Enter() error {
 	if wait <= 0 {
 		return nil
 	}
-	return t.g.refuse(RuleFailures, wait, "too many requests with wrong credentials came from this address")
+	return t.g.reject(RuleFailures, wait, "too many requests with wrong credentials came from this address")
 }
 
-// Known implements auth.Gate.
+// Known implements auth.Gate: it counts a request of an app.
 func (t *gate) Known(app string) error {
 	if t.g.o.AppRate <= 0 {
 		return nil
 	}
 	now := t.g.o.Now()
-	if t.g.apps.take(app, 1, now) {
+	if t.g.apps.allow(app, 1, now) {
 		return nil
 	}
-	return t.g.refuse(RuleApp, t.g.apps.wait(app, 1, now),
+	return t.g.reject(RuleApp, t.g.apps.wait(app, 1, now),
 		"app "+app+" asks more than "+strconv.FormatFloat(t.g.o.AppRate, 'g', -1, 64)+" times a second")
 }
 
-// Failed implements auth.Gate.
+// Failed implements auth.Gate: it counts wrong credentials.
 func (t *gate) Failed() {
 	if t.g.o.Failures > 0 {
-		t.g.failures.take(t.from, 1, t.g.o.Now())
+		t.g.failures.allow(t.from, 1, t.g.o.Now())
 	}
 }
 
-// refuse says when it is worth asking again.
-func (g *Guard) refuse(rule string, wait time.Duration, text string) error {
+// reject counts a rejected request. The error says when to try again.
+func (g *Guard) reject(rule string, wait time.Duration, text string) error {
 	g.o.Refused(rule)
 	wait = max(time.Second, (wait + time.Second - 1).Truncate(time.Second))
-	return &gozzard.Error{Kind: gozzard.ErrRateLimited, Message: fmt.Sprintf("%s: try again in %s", text, wait),
-		Retry: wait}
+	return &gozzard.Error{
+		Kind: gozzard.ErrRateLimited, Message: fmt.Sprintf("%s: try again in %s", text, wait), Retry: wait,
+	}
 }
 
-// address is who asks. Of IPv6 the network counts: everybody there has as many addresses as he likes.
+// address is the network of the caller. All IPv6 addresses of one /64 network count as one, because one machine can use
+// any number of them.
 func (g *Guard) address(r *http.Request) netip.Prefix {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return netip.Prefix{} // a listener that is no TCP one: all of its callers are one
+		return netip.Prefix{} // not TCP: all callers of such a listener count as one
 	}
+
 	from := peer.Addr()
 	if g.o.Proxy && from.Unmap().IsLoopback() {
 		if named, ok := forwarded(r.Header.Values("X-Forwarded-For")); ok {
@@ -148,8 +155,8 @@ func (g *Guard) address(r *http.Request) netip.Prefix {
 	return network(from)
 }
 
-// forwarded is the last address of X-Forwarded-For, the one that our own proxy has added: those before it are the
-// caller's word.
+// forwarded is the last address of X-Forwarded-For, which the proxy has added. The caller can have written the
+// addresses before it.
 func forwarded(lines []string) (netip.Addr, bool) {
 	if len(lines) == 0 {
 		return netip.Addr{}, false
@@ -159,12 +166,13 @@ func forwarded(lines []string) (netip.Addr, bool) {
 	return a, err == nil
 }
 
+// network is the address itself for IPv4, and its /64 network for IPv6.
 func network(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := 32
 	if a.Is6() {
 		bits = 64
 	}
-	p, _ := a.Prefix(bits) // fails for other lengths only
+	p, _ := a.Prefix(bits) // fails only for other lengths
 	return p
 }

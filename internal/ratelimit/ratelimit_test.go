@@ -24,7 +24,7 @@ import (
 	"github.com/gozzard/gozzard/internal/ratelimit"
 )
 
-// rig is a door behind a guard, with a clock of its own.
+// rig is a door behind a Guard, with a simulated clock.
 type rig struct {
 	t       *testing.T
 	handler http.Handler
@@ -49,7 +49,7 @@ func newRig(t *testing.T, o ratelimit.Options) *rig {
 
 	door := blueking.New(blueking.Door{
 		Prefixes: []blueking.Prefix{{Path: "/bus", Family: "f"}, {Path: "/gate", Family: "f", Gateway: true}},
-		Routes: []blueking.Route{{Name: "who", Families: []string{"f"}, Access: blueking.AccessUser,
+		Routes: []blueking.Route{{Name: "caller", Families: []string{"f"}, Access: blueking.AccessUser,
 			MaxBody: blueking.MaxBody,
 			Handle:  func(_ context.Context, c *blueking.Call) (any, error) { return c.Caller.App, nil }}},
 		Auth: book, Log: slog.New(slog.DiscardHandler),
@@ -65,7 +65,7 @@ func (r *rig) pass(d time.Duration) {
 	r.now = r.now.Add(d)
 }
 
-// ask sends a call from an address and gives its code.
+// ask sends a call from an address and returns its code.
 func (r *rig) ask(path, from, app, secret string, headers ...string) (code int, res *httptest.ResponseRecorder) {
 	r.t.Helper()
 	body := fmt.Sprintf(`{"bk_app_code":%q,"bk_app_secret":%q,"bk_username":"u"}`, app, secret)
@@ -85,35 +85,35 @@ func (r *rig) ask(path, from, app, secret string, headers ...string) (code int, 
 	return e.Code, res
 }
 
-// TestTS2: an address that guesses is refused, the right guess too; another address and, after a while, the same
-// one are not.
+// TestTS2GuessesAreLimited: an address that guesses secrets is rejected, even with the right one. Another address and,
+// after a while, the same address are accepted.
 func TestTS2GuessesAreLimited(t *testing.T) {
 	r := newRig(t, ratelimit.Default())
 	for i := range 10 {
-		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "guess"+strconv.Itoa(i)); code != blueking.CodeGeneral {
+		if code, _ := r.ask("/bus/caller", "10.0.0.1", "a", "guess"+strconv.Itoa(i)); code != blueking.CodeGeneral {
 			t.Fatalf("guess %d: code %d", i, code)
 		}
 	}
 
 	for _, secret := range []string{"another", "s-a"} {
-		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", secret); code != blueking.CodeRateLimited {
+		if code, _ := r.ask("/bus/caller", "10.0.0.1", "a", secret); code != blueking.CodeRateLimited {
 			t.Fatalf("secret %s: code %d", secret, code)
 		}
 	}
 
-	code, res := r.ask("/gate/who", "10.0.0.1", "a", "s-a")
+	code, res := r.ask("/gate/caller", "10.0.0.1", "a", "s-a")
 	if code != blueking.CodeRateLimited || res.Code != http.StatusTooManyRequests ||
 		res.Header().Get("Retry-After") == "" {
 		t.Fatalf("code %d, status %d, retry after %q", code, res.Code, res.Header().Get("Retry-After"))
 	}
 
-	if code, _ := r.ask("/bus/who", "10.0.0.2", "a", "s-a"); code != 0 {
+	if code, _ := r.ask("/bus/caller", "10.0.0.2", "a", "s-a"); code != 0 {
 		t.Fatalf("another address: code %d", code)
 	}
 
 	r.pass(7 * time.Second)
 
-	if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
+	if code, _ := r.ask("/bus/caller", "10.0.0.1", "a", "s-a"); code != 0 {
 		t.Fatalf("after a while: code %d", code)
 	}
 	if !slices.Contains(r.refused, ratelimit.RuleFailures) {
@@ -123,7 +123,7 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 
 var manyGuesses = flag.Int("guard.guesses", 20_000, "guesses of TestTS2ManyGuesses; the threat table has 100000")
 
-// TestTS2ManyGuesses: of guesses at 10,000 a second from one address so many are looked at as the limit says; the
+// TestTS2ManyGuesses: of 10,000 guesses a second from one address only as many are checked as the limit allows; the
 // right secret among the others is not.
 func TestTS2ManyGuesses(t *testing.T) {
 	r := newRig(t, ratelimit.Default())
@@ -135,7 +135,7 @@ func TestTS2ManyGuesses(t *testing.T) {
 		if i%1000 == 999 {
 			secret = "s-a"
 		}
-		switch code, _ := r.ask("/bus/who", "10.0.0.1", "a", secret); code {
+		switch code, _ := r.ask("/bus/caller", "10.0.0.1", "a", secret); code {
 		case blueking.CodeGeneral:
 			looked++
 		case blueking.CodeRateLimited:
@@ -148,8 +148,9 @@ func TestTS2ManyGuesses(t *testing.T) {
 		r.pass(time.Second / perSecond)
 	}
 
-	most := 10 + guesses/perSecond*10/60 + 1 // the burst, and ten a minute since
-	fmt.Printf("threat TS2: of %d guesses at %d a second %d were looked at, %d were limited, the right one among them came in %d times\n", guesses, perSecond, looked, limited, right)
+	most := 10 + guesses/perSecond*10/60 + 1 // the burst, and ten per minute since then
+	fmt.Printf("threat TS2: of %d guesses at %d a second %d were looked at, %d were limited, "+
+		"the right one among them came in %d times\n", guesses, perSecond, looked, limited, right)
 
 	if looked > most || looked < 10 || looked+limited != guesses {
 		t.Errorf("%d were looked at, at most %d may be", looked, most)
@@ -167,11 +168,11 @@ func TestAddresses(t *testing.T) {
 		"one network of IPv6":  {first: "2001:db8::1", second: "2001:db8::ffff:2", same: true},
 		"two networks of IPv6": {first: "2001:db8::1", second: "2001:db8:0:1::1"},
 		"IPv4 in two forms":    {first: "10.0.0.1", second: "::ffff:10.0.0.1", same: true},
-		"a header that nobody believes": {first: "127.0.0.1", second: "127.0.0.1", forwardedFirst: "10.0.0.1",
+		"a header that is not trusted": {first: "127.0.0.1", second: "127.0.0.1", forwardedFirst: "10.0.0.1",
 			forwardedThen: "10.0.0.2", same: true},
 		"a proxy's callers": {proxy: true, first: "127.0.0.1", second: "127.0.0.1",
 			forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2"},
-		"what the caller says of himself": {proxy: true, first: "127.0.0.1", second: "127.0.0.1",
+		"an address that the caller has written": {proxy: true, first: "127.0.0.1", second: "127.0.0.1",
 			forwardedFirst: "1.1.1.1, 10.0.0.1", forwardedThen: "2.2.2.2, 10.0.0.1", same: true},
 		"a header from elsewhere": {proxy: true, first: "10.0.0.9", second: "10.0.0.9",
 			forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2", same: true},
@@ -180,8 +181,8 @@ func TestAddresses(t *testing.T) {
 			o := ratelimit.Default()
 			o.Failures, o.Proxy = 1, c.proxy
 			r := newRig(t, o)
-			r.ask("/bus/who", c.first, "a", "wrong", "X-Forwarded-For", c.forwardedFirst)
-			code, _ := r.ask("/bus/who", c.second, "a", "s-a", "X-Forwarded-For", c.forwardedThen)
+			r.ask("/bus/caller", c.first, "a", "wrong", "X-Forwarded-For", c.forwardedFirst)
+			code, _ := r.ask("/bus/caller", c.second, "a", "s-a", "X-Forwarded-For", c.forwardedThen)
 			if limited := code == blueking.CodeRateLimited; limited != c.same {
 				t.Fatalf("code %d", code)
 			}
@@ -189,12 +190,12 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestTD2: an app that asks too often is refused, another one is not, and time heals.
+// TestTD2RateOfAnApp: an app that asks too often is rejected for a while; another one is not.
 func TestTD2RateOfAnApp(t *testing.T) {
 	r := newRig(t, ratelimit.Options{AppRate: 10, AppBurst: 20})
 	ok := 0
 	for range 100 {
-		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code == 0 {
+		if code, _ := r.ask("/bus/caller", "10.0.0.1", "a", "s-a"); code == 0 {
 			ok++
 		} else if code != blueking.CodeRateLimited {
 			t.Fatalf("code %d", code)
@@ -204,14 +205,14 @@ func TestTD2RateOfAnApp(t *testing.T) {
 	if ok != 20 {
 		t.Fatalf("%d of 100 went through", ok)
 	}
-	if code, _ := r.ask("/bus/who", "10.0.0.1", "b", "s-b"); code != 0 {
+	if code, _ := r.ask("/bus/caller", "10.0.0.1", "b", "s-b"); code != 0 {
 		t.Fatalf("another app: code %d", code)
 	}
 
 	r.pass(time.Second)
 
 	for range 10 {
-		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
+		if code, _ := r.ask("/bus/caller", "10.0.0.1", "a", "s-a"); code != 0 {
 			t.Fatalf("a second later: code %d", code)
 		}
 	}
@@ -220,17 +221,17 @@ func TestTD2RateOfAnApp(t *testing.T) {
 func TestNoLimits(t *testing.T) {
 	r := newRig(t, ratelimit.Options{})
 	for range 300 {
-		r.ask("/bus/who", "10.0.0.1", "a", "wrong")
-		if code, _ := r.ask("/bus/who", "10.0.0.1", "a", "s-a"); code != 0 {
+		r.ask("/bus/caller", "10.0.0.1", "a", "wrong")
+		if code, _ := r.ask("/bus/caller", "10.0.0.1", "a", "s-a"); code != 0 {
 			t.Fatalf("code %d", code)
 		}
 	}
 }
 
-// TestSecurityHeaders: on every answer, also on errors and unknown paths; nothing of CORS, whoever asks.
+// TestSecurityHeaders: the headers are on every answer, also on errors and unknown paths. No caller gets a CORS header.
 func TestSecurityHeaders(t *testing.T) {
 	r := newRig(t, ratelimit.Default())
-	for _, path := range []string{"/bus/who", "/nothing/here"} {
+	for _, path := range []string{"/bus/caller", "/nothing/here"} {
 		_, res := r.ask(path, "10.0.0.1", "a", "s-a", "Origin", "https://elsewhere.example",
 			"Access-Control-Request-Method", "POST")
 		h := res.Header()
@@ -266,7 +267,7 @@ func serve(t *testing.T, g *ratelimit.Guard, h http.Handler) string {
 	return l.Addr().String()
 }
 
-// TestTD1: one address has so many connections; the next is closed at once, and one that ends makes room.
+// TestTD1: the connections of one address are limited. One more is closed at once, until an earlier one ends.
 func TestTD1Connections(t *testing.T) {
 	addr := serve(t, ratelimit.New(ratelimit.Options{Connections: 3}), http.NotFoundHandler())
 	dial := func() net.Conn {
@@ -307,7 +308,7 @@ func TestTD1Connections(t *testing.T) {
 	}
 }
 
-// TestLongWait: nothing is cut while the server thinks, with and without a body.
+// TestLongWait: no connection is closed while the server works, with and without a body.
 func TestLongBodyAndLongWait(t *testing.T) {
 	addr := serve(t, ratelimit.New(ratelimit.Options{}), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -376,7 +377,7 @@ func TestBlastRadius(t *testing.T) {
 	}
 }
 
-// TestQuota: it is of an app and an hour, and one app can have another one.
+// TestQuota: the quota is per app and hour, and an app can have another one.
 func TestDestructiveQuota(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	g := ratelimit.New(ratelimit.Options{Blast: ratelimit.Blast{Quota: 100,
@@ -419,12 +420,12 @@ func TestDestructiveQuota(t *testing.T) {
 	now = now.Add(time.Duration(seconds-1) * time.Second)
 
 	if stop("a", 10) == nil {
-		t.Fatalf("told to come back after %d s, and %d were enough", seconds, seconds-1)
+		t.Fatalf("the answer says to retry after %d s, but %d were enough", seconds, seconds-1)
 	}
 
 	now = now.Add(time.Second)
 
 	if err := stop("a", 10); err != nil {
-		t.Fatalf("came back after %d s as told: %v", seconds, err)
+		t.Fatalf("retried after %d s: %v", seconds, err)
 	}
 }

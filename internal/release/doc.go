@@ -1,4 +1,4 @@
-// Package release is what a release of this program says of itself: a manifest with its version, its end and its
-// files, signed by the release key. The key is nobody's who runs a server, so a server can hand a release on and
-// cannot make one.
+// Package release describes releases of this program: a signed manifest with the version, the expiry and the programs.
+// The release key does not belong to the operators of servers, so a server can distribute a release but cannot make
+// one.
 package release

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// The names of the two files that stand for a release.
+// The names of the two files that describe a release.
 const (
 	ManifestName  = "release.json"
 	SignatureName = "release.json.sig"
 )
 
-// Bounds of a release.
+// The limits of a release.
 const (
 	MaxManifest = 64 << 10
 	MaxFile     = 256 << 20
@@ -31,13 +31,12 @@ const (
 
 const format = 1
 
-// Manifest is what a release says of itself. Fields that this build does not know are left out: it must be able to
-// read a later one.
+// Manifest describes a release. Unknown fields are ignored, so that this program can read manifests of later versions.
 type Manifest struct {
-	Format  int       `json:"gozzard_release"` // also tells this text from everything else that the release key signs
+	Format  int       `json:"gozzard_release"` // also distinguishes a manifest from other texts that the release key signs
 	Version string    `json:"version"`
 	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires"` // nothing is updated to it from then on
+	Expires time.Time `json:"expires"` // hosts do not install it from then on
 	Files   []File    `json:"files"`
 }
 
@@ -49,7 +48,7 @@ type File struct {
 	SHA256   string `json:"sha256"` // hexadecimal
 }
 
-// Parse reads a manifest. It proves nothing: see Verify.
+// Parse parses a manifest. It does not check the signature: see Verify.
 func Parse(b []byte) (*Manifest, error) {
 	if len(b) > MaxManifest {
 		return nil, fmt.Errorf("the manifest has %d bytes, at most %d are allowed", len(b), MaxManifest)
@@ -64,19 +63,20 @@ func Parse(b []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Encode is the text of a manifest.
+// Encode returns the text of a manifest.
 func (m *Manifest) Encode() ([]byte, error) {
 	m.Format = format
 	if err := m.validate(); err != nil {
-		return nil, fmt.Errorf("cannot make a manifest: %w", err)
+		return nil, fmt.Errorf("cannot encode the manifest: %w", err)
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
 	return append(b, '\n'), err
 }
 
+// validate checks all fields.
 func (m *Manifest) validate() error {
 	if m.Format != format {
-		return fmt.Errorf("it is of format %d, this build knows %d", m.Format, format)
+		return fmt.Errorf("its format is %d, this program supports %d", m.Format, format)
 	}
 	if _, err := ParseVersion(m.Version); err != nil {
 		return err
@@ -103,13 +103,14 @@ func (m *Manifest) validate() error {
 	return nil
 }
 
+// validate checks all fields. The name becomes a file name.
 func (f *File) validate() error {
 	system, arch, ok := strings.Cut(f.Platform, "/")
 	if !ok || !plain(system, 32) || !plain(arch, 32) {
-		return fmt.Errorf("%.80q is no platform such as linux/amd64", f.Platform)
+		return fmt.Errorf("%.80q is not a platform such as linux/amd64", f.Platform)
 	}
 	if !plain(f.Name, 128) || f.Name == ManifestName || f.Name == SignatureName {
-		return fmt.Errorf("%.150q is no name of a program", f.Name)
+		return fmt.Errorf("%.150q is not a name of a program", f.Name)
 	}
 	if f.Size <= 0 || f.Size > MaxFile {
 		return fmt.Errorf("%s has %d bytes, 1 to %d are allowed", f.Name, f.Size, MaxFile)
@@ -122,7 +123,7 @@ func (f *File) validate() error {
 	return nil
 }
 
-// plain: what becomes a part of a path has nothing in it that leads elsewhere.
+// plain reports whether a text can safely be a part of a path.
 func plain(s string, most int) bool {
 	if s == "" || len(s) > most || s[0] == '.' || s[0] == '-' {
 		return false
@@ -133,7 +134,7 @@ func plain(s string, most int) bool {
 	})
 }
 
-// Verify reads a manifest that the release key has signed. Nothing of it is looked at before the signature is.
+// Verify parses a manifest that the release key has signed. It checks the signature first.
 func Verify(key ed25519.PublicKey, manifest, signature []byte) (*Manifest, error) {
 	if len(manifest) > MaxManifest || len(signature) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize ||
 		!ed25519.Verify(key, manifest, signature) {
@@ -142,7 +143,7 @@ func Verify(key ed25519.PublicKey, manifest, signature []byte) (*Manifest, error
 	return Parse(manifest)
 }
 
-// PublicKey reads a release key from PEM, as openssl writes it.
+// PublicKey parses a release key in PEM format, as openssl writes it.
 func PublicKey(text []byte) (ed25519.PublicKey, error) {
 	if len(text) > maxKey {
 		return nil, errors.New("it is too long for a key")
@@ -166,7 +167,7 @@ func PublicKey(text []byte) (ed25519.PublicKey, error) {
 	return public, nil
 }
 
-// For finds the program of a platform.
+// For returns the program of a platform.
 func (m *Manifest) For(platform string) (File, error) {
 	for _, f := range m.Files {
 		if f.Platform == platform {
@@ -176,14 +177,14 @@ func (m *Manifest) For(platform string) (File, error) {
 	return File{}, fmt.Errorf("release %s has no program for %s", m.Version, platform)
 }
 
-// Admit says whether a host may go from the version it runs to this one. highest is the newest that it ever ran, ""
-// when nobody knows; downgrade is the word of the host's owner.
+// Admit checks whether a host may change from the version that it runs to this one. highest is the newest version that
+// it ever ran, "" if unknown. downgrade: the owner of the host allows older versions.
 func (m *Manifest) Admit(now time.Time, running, highest string, downgrade bool) error {
 	if !now.Before(m.Expires) {
 		return fmt.Errorf("release %s expired at %s", m.Version, m.Expires.UTC().Format(time.RFC3339))
 	}
 	if m.Version == running {
-		return fmt.Errorf("release %s is the one that runs", m.Version)
+		return fmt.Errorf("release %s is already running", m.Version)
 	}
 	if downgrade {
 		return nil
@@ -200,18 +201,20 @@ func (m *Manifest) Admit(now time.Time, running, highest string, downgrade bool)
 		}
 		o, err := ParseVersion(old.version)
 		if err != nil {
-			return fmt.Errorf("nobody can tell whether release %s is newer: %w (set allow_downgrade in the policy of this host to update all the same)", m.Version, err)
+			return fmt.Errorf("cannot decide whether release %s is newer: %w "+
+				"(set allow_downgrade in the policy of this host to update nevertheless)", m.Version, err)
 		}
 		if v.Compare(o) <= 0 {
-			return fmt.Errorf("release %s is not newer than %s, %s (allow_downgrade in the policy of this host would allow it)", m.Version, old.version, old.what)
+			return fmt.Errorf("release %s is not newer than %s, %s "+
+				"(allow_downgrade in the policy of this host would allow it)", m.Version, old.version, old.what)
 		}
 	}
 
 	return nil
 }
 
-// Copy copies the program of a release and fails unless it is this one, to the last bit. Never more is read than it
-// has.
+// Copy copies the program of a release and fails if any bit differs from the signed one. It never reads more than one
+// byte beyond the signed size.
 func (f *File) Copy(to io.Writer, from io.Reader) error {
 	h := sha256.New()
 	n, err := io.Copy(io.MultiWriter(to, h), io.LimitReader(from, f.Size+1))
@@ -219,7 +222,7 @@ func (f *File) Copy(to io.Writer, from io.Reader) error {
 	case err != nil:
 		return fmt.Errorf("cannot copy %s: %w", f.Name, err)
 	case n < f.Size:
-		return fmt.Errorf("%s is cut off: it has %d bytes of %d", f.Name, n, f.Size)
+		return fmt.Errorf("%s is truncated: it has %d bytes of %d", f.Name, n, f.Size)
 	case n > f.Size:
 		return fmt.Errorf("%s is longer than the %d bytes that were signed", f.Name, f.Size)
 	case hex.EncodeToString(h.Sum(nil)) != f.SHA256:

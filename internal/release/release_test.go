@@ -15,7 +15,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// In the order of semantic versioning, its own examples among them.
+// The versions in the order of semantic versioning, with the examples of its specification.
 var ordered = []string{
 	"0.0.1", "0.9.10", "0.10.0", "1.0.0-0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta",
 	"1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "v1.0.0", "1.0.1",
@@ -64,7 +64,7 @@ func sample(program []byte) *release.Manifest {
 	}}
 }
 
-// TestTE8EveryBitOfAManifest: one bit of the manifest or its signature, another key, and nothing is read.
+// TestTE8EveryBitOfAManifest: with one changed bit in the manifest or signature, or another key, nothing is accepted.
 func TestTE8EveryBitOfAManifest(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -142,13 +142,13 @@ func TestTE8Admit(t *testing.T) {
 		{now, "1.2.3-rc.1", "", false, ""},
 		{m.Expires, "1.2.2", "", false, "expired"},
 		{m.Expires, "1.2.2", "", true, "expired"},
-		{now, "1.2.3", "", false, "the one that runs"},
-		{now, "1.2.3", "", true, "the one that runs"},
+		{now, "1.2.3", "", false, "is already running"},
+		{now, "1.2.3", "", true, "is already running"},
 		{now, "1.2.3+x", "", false, "not newer than 1.2.3+x, which runs"},
 		{now, "1.3.0", "", false, "not newer than 1.3.0, which runs"},
 		{now, "1.2.2", "1.3.0", false, "not newer than 1.3.0, which ran here before"},
 		{now, "1.3.0", "1.4.0", true, ""},
-		{now, "dev", "", false, "nobody can tell"},
+		{now, "dev", "", false, "cannot decide"},
 		{now, "dev", "", true, ""},
 	} {
 		err := m.Admit(tt.now, tt.running, tt.highest, tt.downgrade)
@@ -165,7 +165,7 @@ func TestTE8CopyIsExact(t *testing.T) {
 	if err := f.Copy(&out, bytes.NewReader(program)); err != nil || out.String() != string(program) {
 		t.Fatal(err)
 	}
-	for what, text := range map[string]string{"cut off": "a progra", "longer": "a programm", "another": "A program"} {
+	for what, text := range map[string]string{"truncated": "a progra", "longer": "a programm", "another": "A program"} {
 		if err := f.Copy(new(bytes.Buffer), strings.NewReader(text)); err == nil ||
 			!strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
@@ -173,7 +173,7 @@ func TestTE8CopyIsExact(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is taken in can be written and read again, and has no file that leads elsewhere.
+// FuzzParse: every accepted manifest can be encoded and parsed again, and has no file name that leads elsewhere.
 func FuzzParse(f *testing.F) {
 	z := fuzztest.New(f)
 	text, err := sample([]byte("program")).Encode()

@@ -11,15 +11,14 @@ import (
 	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
-// Repository keeps programs of releases in a folder, each under its SHA-256.
+// Repository stores the programs of releases in a folder. The name of each file is its SHA-256.
 type Repository struct{ dir string }
 
-// OpenRepository makes the folder when there is none.
+// OpenRepository opens a folder, creates it if there is none, and removes interrupted uploads.
 func OpenRepository(dir string) (*Repository, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the folder of releases: %w", err)
+		return nil, fmt.Errorf("cannot create the folder of releases: %w", err)
 	}
-
 	if err := atomicfile.RemoveLeftovers(dir); err != nil {
 		return nil, fmt.Errorf("cannot remove interrupted uploads from the folder of releases: %w", err)
 	}
@@ -32,17 +31,17 @@ func (s *Repository) Put(f File, from io.Reader) error {
 	return atomicfile.WriteFrom(filepath.Join(s.dir, f.SHA256), func(w io.Writer) error { return f.Copy(w, from) })
 }
 
-// Open gives a program that is kept; fs.ErrNotExist when it is not. f must be of a manifest that was parsed: its
-// digest becomes a name.
+// Open opens a stored program; fs.ErrNotExist if it is not stored. f must be of a parsed manifest, because its digest
+// becomes a file name.
 func (s *Repository) Open(f File) (*os.File, error) { return os.Open(filepath.Join(s.dir, f.SHA256)) }
 
-// Has reports whether a program is kept.
+// Has reports whether a program is stored.
 func (s *Repository) Has(f File) bool {
 	st, err := os.Stat(filepath.Join(s.dir, f.SHA256))
 	return err == nil && st.Size() == f.Size
 }
 
-// Remove gives the room of a program free.
+// Remove removes a program. It is not an error if the program is not stored.
 func (s *Repository) Remove(f File) error {
 	if err := os.Remove(filepath.Join(s.dir, f.SHA256)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove %s: %w", f.Name, err)

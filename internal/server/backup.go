@@ -84,7 +84,7 @@ func CreateBackup(ctx context.Context, o backup.CreateOptions) (backup.Manifest,
 // VerifyBackup opens a backup in a temporary folder and checks all of it.
 func VerifyBackup(ctx context.Context, file string, ids []backup.Identity, temp string,
 	p backup.Progress) (backup.Contents, error) {
-	return backup.Verify(ctx, database, file, ids, temp, p)
+	return backup.Verify(ctx, backup.VerifyOptions{Database: database, File: file, Identities: ids, Temp: temp, Progress: p})
 }
 
 // RestoreBackup makes the data folder of a server from a backup.

@@ -105,7 +105,7 @@ func newNATSFabric(o FabricOptions) (Fabric, error) {
 		return nil, err
 	}
 
-	hub, err := nats.NewHub(nats.HubOptions{Broker: broker, Receive: o.Receive, Seal: o.Signer, Limits: o.Limits,
+	hub, err := nats.NewHub(nats.HubOptions{Broker: broker, Receive: o.Receive, Signer: o.Signer, Limits: o.Limits,
 		Refused: o.Refused, Log: o.Log})
 	if err != nil {
 		broker.Close()

@@ -41,7 +41,7 @@ func (s *Server) openUpgrades(ctx context.Context) (err error) {
 	}
 
 	// Open the releases in the data folder.
-	if o.Shelf, err = release.OpenRepository(filepath.Join(s.options.Data, "releases")); err != nil {
+	if o.Repository, err = release.OpenRepository(filepath.Join(s.options.Data, "releases")); err != nil {
 		return err
 	}
 

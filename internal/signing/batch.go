@@ -5,23 +5,23 @@ import (
 	"crypto/sha256"
 )
 
-// One signature covers a whole batch of envelopes: each is a leaf of a binary hash tree, and the root is what is
-// signed. An envelope carries the way from its own leaf to the root, so that it is proven alone, without the
-// others, as if it had a signature of its own.
+// One signature covers a batch of envelopes. Each envelope is a leaf of a binary hash tree, and the server signs the
+// root. An envelope contains the path from its leaf to the root, so it can be verified without the others.
 const (
 	rootMagic = "GZR1"
 
-	// MaxBatch is how many envelopes one signature covers at most. More would cost each of them another step, which
-	// are bytes on the wire, and save next to nothing.
+	// MaxBatch is the largest number of envelopes that one signature covers. A larger batch would add a step to each
+	// envelope and save almost nothing.
 	MaxBatch = 64
 
-	stepBytes = 1 + sha256.Size // on which side the other hash is, and the hash
-	maxSteps  = 6               // of a tree with MaxBatch leaves
+	stepBytes = 1 + sha256.Size // the side of the other hash, and the hash
+	maxSteps  = 6               // in a tree with MaxBatch leaves
 )
 
+// hash is a node of the hash tree.
 type hash = [sha256.Size]byte
 
-// A leaf and an inner node begin differently, so that none can be shown for the other.
+// leafHash and nodeHash begin with different bytes, so that an attacker cannot present a node as a leaf.
 func leafHash(body []byte) (sum hash) {
 	h := sha256.New()
 	h.Write([]byte{0})
@@ -40,25 +40,28 @@ func nodeHash(left, right *hash) hash {
 
 func rootText(root *hash) []byte { return append([]byte(rootMagic), root[:]...) }
 
-// proofs appends to each body its way to the root, and the signature of the root.
-func proofs(bodies []*[]byte, sign func([]byte) []byte) {
+// appendProofs appends to each body its path to the root and the signature of the root.
+func appendProofs(bodies []*[]byte, sign func([]byte) []byte) {
+	// Compute the leaves.
 	level := make([]hash, len(bodies))
-	at := make([]int, len(bodies)) // of each body in the present level
-	counts := make([]int, len(bodies))
+	at := make([]int, len(bodies))     // index of each body in the current level
+	counts := make([]int, len(bodies)) // where each body has its number of steps
 	for i, b := range bodies {
 		level[i], at[i], counts[i] = leafHash(*b), i, len(*b)
-		*b = append(*b, 0) // how many steps follow
+		*b = append(*b, 0) // the number of steps
 	}
 
+	// Go up level by level. Each body gets the hash beside its own as a step.
 	for len(level) > 1 {
 		for i, b := range bodies {
-			if other := at[i] ^ 1; other < len(level) { // the last of an odd number goes up as it is
+			if other := at[i] ^ 1; other < len(level) { // the last of an odd number has none beside it
 				*b = append(*b, byte(other&1))
 				*b = append(*b, level[other][:]...)
 				(*b)[counts[i]]++
 			}
 			at[i] /= 2
 		}
+
 		up := level[:0]
 		for i := 0; i < len(level); i += 2 {
 			if i+1 == len(level) {
@@ -70,18 +73,19 @@ func proofs(bodies []*[]byte, sign func([]byte) []byte) {
 		level = up
 	}
 
+	// Sign the root.
 	signature := sign(rootText(&level[0]))
 	for _, b := range bodies {
 		*b = append(*b, signature...)
 	}
 }
 
-// proven reports whether the way of an envelope leads to a root that a key signed.
-func (e *envelope) proven(k Key) bool {
+// signedBy reports whether the path of an envelope leads to a root that the key signed.
+func (e *envelope) signedBy(k Key) bool {
 	sum := leafHash(e.signed)
 	for steps := e.steps; len(steps) > 0; steps = steps[stepBytes:] {
 		other := hash(steps[1:stepBytes])
-		if steps[0] == 1 { // the other is on the right
+		if steps[0] == 1 { // the other hash is on the right
 			sum = nodeHash(&sum, &other)
 		} else {
 			sum = nodeHash(&other, &sum)

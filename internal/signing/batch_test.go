@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
-// batch seals a command for each of n agents with as few signatures as possible.
+// batch signs a command for each of n agents with as few signatures as possible.
 func batch(s *signing.Signer, n int) [][]byte {
 	all := make([][]byte, n)
 	begun := make([]*[]byte, n)
@@ -25,7 +25,7 @@ func batch(s *signing.Signer, n int) [][]byte {
 
 func agentName(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("agent-%d", i)) }
 
-// Whatever the size of a batch, each envelope opens alone, for its agent only, and signatures are few.
+// In a batch of any size each envelope opens alone, for its agent only, and there are few signatures.
 func TestBatches(t *testing.T) {
 	s := signer(t, t.TempDir())
 	r := ring(t, t.TempDir(), s.Key())
@@ -48,11 +48,11 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TT1: in a batch every bit counts as well, and nothing of one envelope proves another.
+// TT1: in a batch every bit counts too, and no part of one envelope proves another.
 func TestTT1EveryBitOfABatchCounts(t *testing.T) {
 	s := signer(t, t.TempDir())
 	r := ring(t, t.TempDir(), s.Key())
-	all := batch(s, 3) // of an odd number, so that one has a shorter way
+	all := batch(s, 3) // an odd number, so that one has a shorter path
 	for i, whole := range all {
 		for at := range whole {
 			for bit := range 8 {
@@ -74,7 +74,7 @@ func TestTT1EveryBitOfABatchCounts(t *testing.T) {
 			}
 		}
 		steps := int(whole[body])
-		for cut := range steps { // a way that ends too early or begins too late
+		for cut := range steps { // a path that ends too early or begins too late
 			early := append(slices.Clone(whole[:body]), byte(cut))
 			early = append(append(early, whole[body+1:body+1+33*cut]...), whole[len(whole)-64:]...)
 			late := append(slices.Clone(whole[:body]), byte(cut))

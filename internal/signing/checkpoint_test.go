@@ -18,7 +18,7 @@ func checkpoint(t testing.TB) (signing.Checkpoint, signing.Key) {
 	return s.Checkpoint(gozzard.AuditHead{Seq: 4711, Hash: gozzard.AuditHash{1, 2, 3}}), s.Key()
 }
 
-// TR1: a checkpoint is worth what its signature is.
+// TR1: a checkpoint is valid only with its signature.
 func TestTR1CheckpointEveryCharacterCounts(t *testing.T) {
 	c, key := checkpoint(t)
 	text := c.String()

@@ -12,37 +12,37 @@ import (
 
 const envelopeMagic = "GZS1"
 
-// Life is how long an envelope is good. It is long because hosts' clocks are wrong by days, and because it is not
-// what keeps old commands out: that is the session inside.
+// Life is how long an envelope is valid. It is long because the clocks of hosts can be wrong by days. It is not what
+// protects from old commands: the session inside of the command does that.
 const Life = 7 * 24 * time.Hour
 
-// Refusal says why an envelope was not opened.
+// Refusal is the error of Open: it says why an envelope was rejected.
 type Refusal struct {
-	Rule string // a word of this program, for counters
+	Rule string // one of the rules below, for metrics
 	Err  error
 }
 
 func (r *Refusal) Error() string { return r.Err.Error() }
 
-// Unwrap makes it an error chain.
+// Unwrap is for errors.Is and errors.As.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// The rules of refusals.
+// The rules by which envelopes are rejected, as the metrics count them.
 const (
 	RuleForm      = "seal_form"      // not an envelope
-	RuleKey       = "seal_key"       // of a key that is not trusted
-	RuleEpoch     = "seal_epoch"     // of a key that was replaced
-	RuleSignature = "seal_signature" // not signed by the key it names
+	RuleKey       = "seal_key"       // signed by a key that is not trusted
+	RuleEpoch     = "seal_epoch"     // signed by a key that was replaced
+	RuleSignature = "seal_signature" // not signed by the key that it names
 	RuleAgent     = "seal_agent"     // for another agent
-	RuleExpired   = "seal_expired"
-	RuleKeep      = "seal_keep" // the new key could not be kept on the disk
+	RuleExpired   = "seal_expired"   // older than Life
+	RuleKeep      = "seal_keep"      // the new key cannot be written to the disk
 )
 
-func refuse(rule, format string, args ...any) error {
+func reject(rule, format string, args ...any) error {
 	return &Refusal{Rule: rule, Err: fmt.Errorf(format, args...)}
 }
 
-// envelope is one that was taken apart; nothing of it is proven.
+// envelope has the parts of an envelope. They are not verified.
 type envelope struct {
 	key       KeyID
 	epoch     uint64
@@ -50,14 +50,14 @@ type envelope struct {
 	agent     gozzard.AgentID
 	handOvers []byte
 	payload   []byte
-	signed    []byte // all before the steps
-	steps     []byte // to the root that is signed
+	signed    []byte // everything before the steps
+	steps     []byte // to the signed root
 	signature []byte
 }
 
-// Unproven gives the command of an envelope without asking who signed it. It is for simulated hosts, whose machines
-// do not exist and which would otherwise have one processor do the work of thousands; nothing that can start a
-// process may use it.
+// Unproven returns the command of an envelope without a check of the signature. It is for simulated hosts only: one
+// processor simulates thousands of them and could not verify all signatures. Code that can start a process must not use
+// it.
 func Unproven(b []byte) ([]byte, error) {
 	e, err := parse(b)
 	if err != nil {
@@ -66,11 +66,11 @@ func Unproven(b []byte) ([]byte, error) {
 	return e.payload, nil
 }
 
-// saltBytes hide an envelope from whoever gets the hash of it as a step of his own: without them he could try what
-// it may say.
+// saltBytes is the length of the random salt. Agents get the hashes of other envelopes as steps of their own; without
+// the salt an agent could guess the content of another envelope and check the guess.
 const saltBytes = 16
 
-// appendHead writes everything before the command but for its length.
+// appendHead appends everything before the length of the command.
 func appendHead(b []byte, k KeyID, epoch uint64, notAfter int64, to gozzard.AgentID, handOvers, salt []byte) []byte {
 	b = append(b, envelopeMagic...)
 	b = append(b, k[:]...)
@@ -83,46 +83,49 @@ func appendHead(b []byte, k KeyID, epoch uint64, notAfter int64, to gozzard.Agen
 	return append(b, salt...)
 }
 
-var errShort = errors.New("command is not in an envelope, or its envelope is cut off")
+var errShort = errors.New("command is not in an envelope, or its envelope is truncated")
 
-// parse takes an envelope apart to the last byte.
+// parse splits an envelope into its parts. It rejects bytes that follow it.
 func parse(b []byte) (e envelope, err error) {
 	rest := b
-	take := func(n int) []byte {
+	next := func(n int) []byte {
 		if err != nil || n < 0 || n > len(rest) {
 			err = errShort
-			return make([]byte, min(max(n, 0), 8)) // enough for whoever reads a number out of it
+			return make([]byte, min(max(n, 0), 8)) // long enough to read a number from it
 		}
 		part := rest[:n]
 		rest = rest[n:]
 		return part
 	}
 
-	if string(take(len(envelopeMagic))) != envelopeMagic {
+	// Read the head.
+	if string(next(len(envelopeMagic))) != envelopeMagic {
 		return envelope{}, errShort
 	}
 
-	copy(e.key[:], take(len(e.key)))
-	e.epoch = binary.BigEndian.Uint64(take(8))
-	e.notAfter = int64(binary.BigEndian.Uint64(take(8)))
-	e.agent = gozzard.AgentID(take(int(take(1)[0])))
-	count := int(take(1)[0])
+	copy(e.key[:], next(len(e.key)))
+	e.epoch = binary.BigEndian.Uint64(next(8))
+	e.notAfter = int64(binary.BigEndian.Uint64(next(8)))
+	e.agent = gozzard.AgentID(next(int(next(1)[0])))
+	count := int(next(1)[0])
 	if count > maxHandOvers {
 		return envelope{}, fmt.Errorf("envelope has %d hand-overs, at most %d are allowed", count, maxHandOvers)
 	}
 
-	e.handOvers = take(count * handOverBytes)
-	take(saltBytes)
-	e.payload = take(int(binary.BigEndian.Uint32(take(4))))
+	// Read the command.
+	e.handOvers = next(count * handOverBytes)
+	next(saltBytes)
+	e.payload = next(int(binary.BigEndian.Uint32(next(4))))
 	e.signed = b[:len(b)-len(rest)]
-	steps, wrong := takeSteps(take)
+
+	// Read the proof.
+	steps, wrong := readSteps(next)
 	if wrong != nil {
 		return envelope{}, wrong
 	}
 
 	e.steps = steps
-	e.signature = take(ed25519.SignatureSize)
-
+	e.signature = next(ed25519.SignatureSize)
 	if err != nil {
 		return envelope{}, err
 	}
@@ -133,15 +136,15 @@ func parse(b []byte) (e envelope, err error) {
 	return e, nil
 }
 
-func takeSteps(take func(int) []byte) ([]byte, error) {
-	count := int(take(1)[0])
+func readSteps(next func(int) []byte) ([]byte, error) {
+	count := int(next(1)[0])
 	if count > maxSteps {
 		return nil, fmt.Errorf("envelope has %d steps, at most %d are allowed", count, maxSteps)
 	}
-	steps := take(count * stepBytes)
+	steps := next(count * stepBytes)
 	for i := 0; i+stepBytes <= len(steps); i += stepBytes {
 		if steps[i] > 1 {
-			return nil, errors.New("envelope has a step to neither side")
+			return nil, errors.New("envelope has an invalid step")
 		}
 	}
 	return steps, nil

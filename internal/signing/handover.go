@@ -8,7 +8,7 @@ import (
 
 const handOverMagic = "GZH1"
 
-// handOver introduces a key by the word of the one before it.
+// handOver introduces a new key; the previous key has signed it.
 type handOver struct {
 	to        Key
 	signature [ed25519.SignatureSize]byte
@@ -16,11 +16,12 @@ type handOver struct {
 
 const handOverBytes = 8 + ed25519.PublicKeySize + ed25519.SignatureSize
 
-// maxHandOvers bounds what an envelope carries; an agent that missed more rotations is given the key by hand.
+// maxHandOvers is the largest number of hand-overs in an envelope. An agent that missed more rotations needs a person
+// to give it the key.
 const maxHandOvers = 16
 
-// handOverText is what is signed. The key before is named, so that a record proves nothing to an agent that trusts
-// another one.
+// handOverText is the signed text. It names the previous key, so that the hand-over is worthless to an agent that
+// trusts another key.
 func handOverText(from KeyID, to Key) []byte {
 	b := append(make([]byte, 0, 64), handOverMagic...)
 	b = append(b, from[:]...)
@@ -45,7 +46,7 @@ func readHandOver(b []byte) (h handOver) {
 	return h
 }
 
-// follow gives the key that comes after another one.
+// follow returns the new key if the hand-over is from the given key.
 func (h *handOver) follow(from Key) (Key, error) {
 	if h.to.Epoch != from.Epoch+1 {
 		return Key{}, fmt.Errorf("hand-over to epoch %d does not follow epoch %d", h.to.Epoch, from.Epoch)

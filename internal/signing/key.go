@@ -13,12 +13,12 @@ import (
 
 const keyPrefix = "gzk1"
 
-// KeyID names a key in envelopes, records and logs.
+// KeyID identifies a key in envelopes, records and logs.
 type KeyID [8]byte
 
 func (id KeyID) String() string { return hex.EncodeToString(id[:]) }
 
-// Key is a public key of a server and its place in the order of that server's keys, counted from 1.
+// Key is a public key of a server and its epoch: its number in the order of that server's keys, counted from 1.
 type Key struct {
 	Epoch  uint64
 	Public [ed25519.PublicKeySize]byte
@@ -30,8 +30,8 @@ func (k Key) ID() KeyID {
 	return KeyID(sum[:8])
 }
 
-// String is what ParseKey reads: one word without spaces. There is nothing secret in it, but whoever can change it
-// decides whom an agent obeys.
+// String is the text that ParseKey reads: one word without spaces. It is not secret, but it must not be changed by
+// others: it decides which server an agent obeys.
 func (k Key) String() string {
 	return keyPrefix + "." + strconv.FormatUint(k.Epoch, 10) + "." + base64.RawURLEncoding.EncodeToString(k.Public[:])
 }
@@ -56,9 +56,8 @@ func ParseKey(s string) (Key, error) {
 	}
 
 	copy(k.Public[:], raw)
-
 	if k.String() != s {
-		return Key{}, errors.New("server key is not written as it should be")
+		return Key{}, errors.New("server key is not in its standard form")
 	}
 
 	return k, nil

@@ -18,26 +18,27 @@ import (
 // RingFile is the name of the trusted key in an agent's state folder.
 const RingFile = "server.key"
 
-// ErrNoKey says that a ring trusts nobody yet.
+// ErrNoKey says that a key ring has no key yet.
 var ErrNoKey = errors.New("no key of a server is trusted yet")
 
-// KeyRing is what an agent knows of its server's keys: the newest one, which is on the disk before anything signed
-// by it is believed. Older ones are refused for ever. It is safe for concurrent use.
+// KeyRing holds the newest key of an agent's server. The key is on the disk before a command that it signed is
+// accepted. Older keys are rejected for ever. It is safe for concurrent use.
 type KeyRing struct {
 	path string
 	now  func() time.Time
 
-	mu  sync.Mutex // of changes
+	mu  sync.Mutex // held while the key changes
 	key atomic.Pointer[trusted]
 }
 
+// trusted is a key with its id, which is computed once.
 type trusted struct {
 	Key
 	id KeyID
 }
 
-// OpenKeyRing reads the trusted key of a state folder, which must exist; there is none before the first Trust. now
-// is nil but in tests.
+// OpenKeyRing reads the trusted key of a state folder. The folder must exist; it has no key before the first Trust.
+// now is nil except in tests.
 func OpenKeyRing(dir string, now func() time.Time) (*KeyRing, error) {
 	if now == nil {
 		now = time.Now
@@ -64,7 +65,7 @@ func OpenKeyRing(dir string, now func() time.Time) (*KeyRing, error) {
 	return r, nil
 }
 
-// Key is the trusted one, the zero Key when there is none.
+// Key is the trusted key, the zero Key if there is none.
 func (r *KeyRing) Key() Key {
 	if t := r.key.Load(); t != nil {
 		return t.Key
@@ -72,8 +73,9 @@ func (r *KeyRing) Key() Key {
 	return Key{}
 }
 
-// Trust takes a key on the word of whoever operates this host. It never goes back: a key of an older epoch is a
-// server from the past, and another key of the same epoch is another server. Who means that removes the file.
+// Trust accepts a key that the operator of this host has given. It never goes back: a key of an older epoch belongs to
+// an old copy of the server, and another key of the same epoch belongs to another server. An operator that wants that
+// removes the file first.
 func (r *KeyRing) Trust(k Key) error {
 	if k.Epoch == 0 {
 		return errors.New("cannot trust a key without an epoch")
@@ -81,24 +83,27 @@ func (r *KeyRing) Trust(k Key) error {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	have := r.Key()
 	switch {
 	case have == k:
 		return nil
 	case k.Epoch < have.Epoch:
-		return fmt.Errorf("server key %s is of epoch %d, but this host has already obeyed epoch %d (%s): the server is an old copy, or the key is; "+
-			"to obey it all the same remove %s", k.ID(), k.Epoch, have.Epoch, have.ID(), r.path)
+		return fmt.Errorf("server key %s is of epoch %d, but this host has already obeyed epoch %d (%s): "+
+			"the server or the key is an old copy; to obey it nevertheless remove %s",
+			k.ID(), k.Epoch, have.Epoch, have.ID(), r.path)
 	case k.Epoch == have.Epoch:
-		return fmt.Errorf("server key %s is not the one this host obeys (%s): it is another server; to change over remove %s", k.ID(), have.ID(), r.path)
+		return fmt.Errorf("server key %s is not the one this host obeys (%s): it is another server; "+
+			"to change the server remove %s", k.ID(), have.ID(), r.path)
 	}
 
-	return r.keep(k)
+	return r.save(k)
 }
 
-// keep makes a key durable, then trusts it. mu is held.
-func (r *KeyRing) keep(k Key) error {
+// save makes a key durable, then trusts it. mu is held.
+func (r *KeyRing) save(k Key) error {
 	if err := atomicfile.Write(r.path, []byte(k.String()+"\n")); err != nil {
-		return fmt.Errorf("cannot keep the server's key: %w", err)
+		return fmt.Errorf("cannot save the server's key: %w", err)
 	}
 	r.set(k)
 	return nil
@@ -106,7 +111,8 @@ func (r *KeyRing) keep(k Key) error {
 
 func (r *KeyRing) set(k Key) { r.key.Store(&trusted{Key: k, id: k.ID()}) }
 
-// Open gives the command of an envelope for an agent. Of anything else it gives a *Refusal. The command is a part of b.
+// Open returns the command of an envelope for this agent. For anything else it returns a *Refusal. The command is a
+// slice of b.
 func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 	e, err := parse(b)
 	if err != nil {
@@ -118,31 +124,34 @@ func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 		return nil, &Refusal{Rule: RuleKey, Err: ErrNoKey}
 	}
 
+	// Find the key of the envelope: the trusted one, or a newer one by its hand-overs.
 	key, id := have.Key, have.id
 	switch {
 	case e.epoch < key.Epoch:
-		return nil, refuse(RuleEpoch, "command of epoch %d, this host obeys epoch %d: the server is an old copy",
+		return nil, reject(RuleEpoch, "command of epoch %d, this host obeys epoch %d: the server is an old copy",
 			e.epoch, key.Epoch)
 	case e.epoch > key.Epoch:
-		if key, err = follow(key, &e); err != nil {
+		if key, err = newerKey(key, &e); err != nil {
 			return nil, &Refusal{Rule: RuleKey, Err: err}
 		}
 		id = key.ID()
 	}
 
+	// Check the signature, the agent and the time.
 	switch {
 	case e.key != id:
-		return nil, refuse(RuleKey, "command of key %s in epoch %d, this host obeys key %s: it is another server",
+		return nil, reject(RuleKey, "command of key %s in epoch %d, this host obeys key %s: it is another server",
 			e.key, e.epoch, id)
-	case !e.proven(key):
-		return nil, refuse(RuleSignature, "command was not signed by key %s", id)
+	case !e.signedBy(key):
+		return nil, reject(RuleSignature, "command was not signed by key %s", id)
 	case e.agent != me:
-		return nil, refuse(RuleAgent, "command is for agent %s", e.agent)
+		return nil, reject(RuleAgent, "command is for agent %s", e.agent)
 	case e.notAfter < r.now().Unix():
-		return nil, refuse(RuleExpired, "command was good until %s, which is over by this host's clock",
+		return nil, reject(RuleExpired, "command was valid until %s, which has passed by this host's clock",
 			time.Unix(e.notAfter, 0).UTC().Format(time.RFC3339))
 	}
 
+	// Save a newer key before the command is accepted.
 	if key.Epoch > have.Epoch {
 		if err := r.adopt(key); err != nil {
 			return nil, &Refusal{Rule: RuleKeep, Err: err}
@@ -152,23 +161,24 @@ func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 	return e.payload, nil
 }
 
-// adopt keeps a key that the one before it introduced, unless a newer one came meanwhile.
+// adopt saves a key that the previous one introduced, unless a newer one was saved meanwhile.
 func (r *KeyRing) adopt(k Key) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	have := r.Key()
 	switch {
 	case have.Epoch < k.Epoch:
-		return r.keep(k)
+		return r.save(k)
 	case have != k:
-		return fmt.Errorf("key %s of epoch %d came too late: %s of epoch %d is trusted", k.ID(), k.Epoch, have.ID(),
-			have.Epoch)
+		return fmt.Errorf("key %s of epoch %d came too late: %s of epoch %d is trusted",
+			k.ID(), k.Epoch, have.ID(), have.Epoch)
 	}
 	return nil
 }
 
-// follow goes from the trusted key to the one of an envelope, hand-over by hand-over.
-func follow(key Key, e *envelope) (Key, error) {
+// newerKey follows the hand-overs of an envelope from the trusted key to the one that signed it.
+func newerKey(key Key, e *envelope) (Key, error) {
 	for b := e.handOvers; len(b) > 0 && key.Epoch < e.epoch; b = b[handOverBytes:] {
 		h := readHandOver(b)
 		if h.to.Epoch <= key.Epoch {

@@ -22,10 +22,10 @@ const (
 	joinSecret = "0123456789abcdef0123456789abcdef"
 	patience   = time.Minute
 
-	asRecorded = gozzard.CommandKind(255) // what is sent is not a command but bytes of before
+	asRecorded = gozzard.CommandKind(255) // the hub sends recorded bytes instead of a command
 )
 
-// tape is a server that answers as one does, and a fabric that remembers all it carried and plays it again.
+// tape is a server, and a fabric that records all messages and sends them again.
 type tape struct {
 	t      *testing.T
 	signer *signing.Signer
@@ -35,7 +35,7 @@ type tape struct {
 	mu       sync.Mutex
 	recorded [][]byte
 	raw      []byte // to be sent next
-	mute     bool   // the server itself says nothing
+	mute     bool   // the server does not answer
 	sessions map[gozzard.AgentID]uint64
 	final    map[gozzard.OpID]gozzard.OpReport
 	gens     map[gozzard.Key]uint64
@@ -53,7 +53,7 @@ func newTape(t *testing.T) *tape {
 
 	t.Cleanup(p.broker.Close)
 
-	if p.hub, err = nats.NewHub(nats.HubOptions{Broker: p.broker, Receive: p.receive, Seal: p}); err != nil {
+	if p.hub, err = nats.NewHub(nats.HubOptions{Broker: p.broker, Receive: p.receive, Signer: p}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -75,7 +75,7 @@ func background(t *testing.T, run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// Begin implements nats.Sealer: every envelope is signed alone and kept, or is one that was.
+// Begin implements nats.Signer: it signs and records an envelope, or returns a recorded one.
 func (p *tape) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *tape) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, wri
 	return b
 }
 
-// Sign implements nats.Sealer.
+// Sign implements nats.Signer.
 func (p *tape) Sign([]*[]byte) {}
 
 // receive answers as a server does.
@@ -140,7 +140,7 @@ func (p *tape) operate(to gozzard.AgentID, keys []gozzard.Key, action gozzard.Ac
 			op.Spec = gozzard.EncodeSpec(&gozzard.Spec{
 				Identity: gozzard.Identity{ProcName: "web"},
 				Control:  gozzard.Control{Start: "ok", Stop: "ok", Reload: "ok", Restart: "ok"},
-				// nobody waits to see whether it stays up
+				// do not wait whether it keeps running
 				Policy: gozzard.Policy{Kind: gozzard.KindResident, OpTimeout: 60},
 			})
 		}
@@ -165,7 +165,7 @@ func (p *tape) operate(to gozzard.AgentID, keys []gozzard.Key, action gozzard.Ac
 	}
 }
 
-// replay sends everything of before once more.
+// replay sends all recorded messages once more.
 func (p *tape) replay(to gozzard.AgentID) int {
 	p.mu.Lock()
 	recorded := slices.Clone(p.recorded)
@@ -185,7 +185,7 @@ func (p *tape) session(of gozzard.AgentID) uint64 {
 	return p.sessions[of]
 }
 
-// forget makes a session of before unknown.
+// forget makes an earlier session unknown.
 func (p *tape) forget(of gozzard.AgentID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +198,7 @@ func (p *tape) setMute(mute bool) {
 	p.mute = mute
 }
 
-// runner is a real agent over a machine in memory.
+// runner is a real agent with a simulated machine.
 type runner struct {
 	link      atomic.Pointer[nats.Link]
 	stopLink  func()
@@ -226,7 +226,7 @@ func (p *tape) run(id gozzard.AgentID, dir string, host *sim.Host) *runner {
 	return r
 }
 
-// linkOf is the present link of a runner.
+// linkOf is the current link of a runner.
 type linkOf struct{ *runner }
 
 func (l linkOf) Send(r *gozzard.Report) error {
@@ -237,7 +237,7 @@ func (l linkOf) Send(r *gozzard.Report) error {
 	return link.Send(r)
 }
 
-// connect makes a new connection, so a new session.
+// connect makes a new connection, and so a new session.
 func (p *tape) connect(id gozzard.AgentID, r *runner) {
 	p.t.Helper()
 	link, err := nats.NewLink(nats.LinkOptions{
@@ -261,7 +261,7 @@ func until(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// executions counts every command that ever began on a machine.
+// executions counts all commands that were started on a machine.
 func executions(h *sim.Host, keys []gozzard.Key) (n int) {
 	for _, key := range keys {
 		for a := gozzard.ActionNone; a <= gozzard.ActionUnregister; a++ {

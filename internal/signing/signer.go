@@ -24,18 +24,18 @@ type Signer struct {
 	key       Key
 	id        KeyID
 	handOvers []byte
-	history   []Made
+	history   []DatedKey
 	now       func() time.Time
 }
 
-// Made is a key of a server's history.
-type Made struct {
+// DatedKey is a key of a server's history, with the time of its creation.
+type DatedKey struct {
 	Key Key
 	At  time.Time
 }
 
-// OpenSigner reads the signing key of a data folder, which must exist, and makes the first one. now is nil but in
-// tests.
+// OpenSigner reads the signing key of a data folder and creates the first one if there is none. The folder must exist.
+// now is nil except in tests.
 func OpenSigner(dir string, now func() time.Time) (*Signer, error) {
 	if now == nil {
 		now = time.Now
@@ -45,11 +45,10 @@ func OpenSigner(dir string, now func() time.Time) (*Signer, error) {
 	f, err := readSigner(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := atomicfile.Create(path, firstKey(now()).encode()); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("cannot keep the signing key: %w", err)
+			return nil, fmt.Errorf("cannot save the signing key: %w", err)
 		}
 		f, err = readSigner(path)
 	}
-
 	if err != nil {
 		return nil, err
 	}
@@ -57,34 +56,34 @@ func OpenSigner(dir string, now func() time.Time) (*Signer, error) {
 	return f.signer(now), nil
 }
 
-// Key is the one that signs.
+// Key is the key that signs.
 func (s *Signer) Key() Key { return s.key }
 
-// History lists the keys from the oldest kept to the one that signs.
-func (s *Signer) History() []Made { return append([]Made(nil), s.history...) }
+// History lists the stored keys, from the oldest to the one that signs.
+func (s *Signer) History() []DatedKey { return append([]DatedKey(nil), s.history...) }
 
-// Append adds an envelope for one agent around what write appends.
+// Append appends a signed envelope for one agent. write appends the command.
 func (s *Signer) Append(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
 	body := s.Begin(nil, to, kind, write)
 	s.Sign([]*[]byte{&body})
 	return append(b, body...)
 }
 
-// Begin adds an envelope that lacks its end, which Sign gives it. What may be the first thing that an agent hears
-// in a session also introduces the key.
+// Begin appends an envelope without its proof, which Sign appends later. Commands that can be the first ones of a
+// session also contain the hand-overs.
 func (s *Signer) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
 	if len(to) > math.MaxUint8 {
-		panic("agent id of an envelope is too long") // Validate of the root allows far less
+		panic("agent id of an envelope is too long") // AgentID.Validate allows much less
 	}
 
 	var handOvers []byte
-
 	if kind == gozzard.CommandWelcome || kind == gozzard.CommandGreet {
 		handOvers = s.handOvers
 	}
 
 	var salt [saltBytes]byte
 	_, _ = rand.Read(salt[:]) // never fails
+
 	b = appendHead(b, s.id, s.key.Epoch, s.now().Add(Life).Unix(), to, handOvers, salt[:])
 	at := len(b)
 	b = write(append(b, 0, 0, 0, 0))
@@ -92,17 +91,18 @@ func (s *Signer) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, w
 	return b
 }
 
-// Sign ends envelopes that were begun, each in a slice of its own, with one signature for up to MaxBatch of them.
+// Sign appends the proofs to envelopes of Begin, with one signature for up to MaxBatch of them. Each envelope must be
+// in a separate slice.
 func (s *Signer) Sign(begun []*[]byte) {
 	for len(begun) > 0 {
 		n := min(len(begun), MaxBatch)
-		proofs(begun[:n], func(text []byte) []byte { return ed25519.Sign(s.private, text) })
+		appendProofs(begun[:n], func(text []byte) []byte { return ed25519.Sign(s.private, text) })
 		begun = begun[n:]
 	}
 }
 
-// Rotate makes the next key of a data folder and has the present one introduce it; the present one is forgotten. A
-// server that runs goes on with the old key until it is started again.
+// Rotate creates the next key of a data folder. The current key signs the hand-over, and its secret part is deleted. A
+// running server uses the old key until it is restarted.
 func Rotate(dir string, now func() time.Time) (old, next Key, err error) {
 	if now == nil {
 		now = time.Now
@@ -114,12 +114,12 @@ func Rotate(dir string, now func() time.Time) (old, next Key, err error) {
 		if err != nil {
 			return nil, err
 		}
+
 		old = f.newest()
 		f, err = f.rotate(now())
 		next = f.newest()
 		return f.encode(), err
 	})
-
 	if err != nil {
 		return Key{}, Key{}, fmt.Errorf("cannot rotate the signing key: %w", err)
 	}
@@ -127,8 +127,8 @@ func Rotate(dir string, now func() time.Time) (old, next Key, err error) {
 	return old, next, nil
 }
 
-// Keys lists the keys of a data folder, oldest first, without making any.
-func Keys(dir string) ([]Made, error) {
+// Keys lists the keys of a data folder, oldest first. It creates none.
+func Keys(dir string) ([]DatedKey, error) {
 	f, err := readSigner(filepath.Join(dir, SignerFile))
 	if err != nil {
 		return nil, err

@@ -15,17 +15,19 @@ import (
 
 const signerVersion = 1
 
-// signerFile is what the server keeps: its keys in the order of their epochs, and of the last one the secret.
+// signerFile is the content of the server's key file: its public keys in the order of their epochs, and the secret of
+// the last one.
 type signerFile struct {
 	Version int         `json:"version"`
 	Keys    []signerKey `json:"keys"`
 	Seed    []byte      `json:"seed"`
 }
 
+// signerKey is one public key in the file.
 type signerKey struct {
 	Key      string    `json:"key"`
 	Made     time.Time `json:"made"`
-	HandOver []byte    `json:"hand_over,omitempty"` // of the key before; the oldest kept has none
+	HandOver []byte    `json:"hand_over,omitempty"` // signature of the previous key; the oldest stored key has none
 
 	parsed Key
 }
@@ -46,7 +48,7 @@ func publicOf(private ed25519.PrivateKey, epoch uint64) Key {
 	return Key{Epoch: epoch, Public: [ed25519.PublicKeySize]byte(private[ed25519.SeedSize:])}
 }
 
-// with adds a key that is not yet introduced.
+// with adds a key without a hand-over.
 func (f signerFile) with(private ed25519.PrivateKey, epoch uint64, now time.Time) signerFile {
 	k := publicOf(private, epoch)
 	f.Keys = append(slices.Clone(f.Keys), signerKey{Key: k.String(), Made: now.UTC().Truncate(time.Second), parsed: k})
@@ -61,6 +63,7 @@ func (f signerFile) newest() Key {
 	return f.Keys[len(f.Keys)-1].parsed
 }
 
+// rotate adds a new key with its hand-over and drops the oldest keys.
 func (f signerFile) rotate(now time.Time) (signerFile, error) {
 	old := f.newest()
 	next := f.with(newSeed(), old.Epoch+1, now)
@@ -76,7 +79,7 @@ func (f signerFile) rotate(now time.Time) (signerFile, error) {
 func (f signerFile) signer(now func() time.Time) *Signer {
 	s := &Signer{private: ed25519.NewKeyFromSeed(f.Seed), key: f.newest(), id: f.newest().ID(), now: now}
 	for i, k := range f.Keys {
-		s.history = append(s.history, Made{Key: k.parsed, At: k.Made})
+		s.history = append(s.history, DatedKey{Key: k.parsed, At: k.Made})
 		if i > 0 {
 			h := handOver{to: k.parsed, signature: [ed25519.SignatureSize]byte(k.HandOver)}
 			s.handOvers = h.append(s.handOvers)
@@ -88,12 +91,13 @@ func (f signerFile) signer(now func() time.Time) *Signer {
 func (f signerFile) encode() []byte {
 	b, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
-		panic(err) // there is nothing in it that could fail
+		panic(err) // its fields can always be encoded
 	}
 	return append(b, '\n')
 }
 
-// readSigner refuses whatever is not whole: signing with half a history would cut agents off.
+// readSigner rejects an incomplete file: with a part of the history the server could not introduce its key to all
+// agents.
 func readSigner(path string) (signerFile, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -116,15 +120,16 @@ func readSigner(path string) (signerFile, error) {
 	return f, nil
 }
 
-// check also parses the keys.
+// check verifies the hand-overs and parses the keys.
 func (f signerFile) check() error {
 	if f.Version != signerVersion {
-		return fmt.Errorf("it is of version %d, this program knows %d", f.Version, signerVersion)
+		return fmt.Errorf("its version is %d, this program supports %d", f.Version, signerVersion)
 	}
 	if len(f.Keys) == 0 || len(f.Keys) > maxHandOvers+1 || len(f.Seed) != ed25519.SeedSize {
-		return errors.New("it is not whole")
+		return errors.New("it is incomplete")
 	}
 
+	// Each key must follow the previous one.
 	for i := range f.Keys {
 		k := &f.Keys[i]
 		var err error
@@ -134,6 +139,7 @@ func (f signerFile) check() error {
 		if i == 0 {
 			continue
 		}
+
 		if len(k.HandOver) != ed25519.SignatureSize {
 			return fmt.Errorf("nothing introduces epoch %d", k.parsed.Epoch)
 		}
@@ -143,6 +149,7 @@ func (f signerFile) check() error {
 		}
 	}
 
+	// The secret must be that of the newest key.
 	if publicOf(ed25519.NewKeyFromSeed(f.Seed), f.newest().Epoch) != f.newest() {
 		return errors.New("its secret does not belong to its newest key")
 	}

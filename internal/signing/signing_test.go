@@ -51,8 +51,8 @@ func command() []byte {
 		Control: gozzard.Control{Start: "./start.sh", Stop: "./stop.sh"}})
 	return wire.AppendCommand(nil, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandOperate,
 		Session: 7, Ops: []gozzard.Op{
-			{ID: gozzard.NewOpID(), Gen: 3, Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "shop", Name: "web"},
-				Spec: spec},
+			{ID: gozzard.NewOpID(), Gen: 3, Action: gozzard.ActionStart,
+				Key: gozzard.Key{Namespace: "shop", Name: "web"}, Spec: spec},
 		}})
 }
 
@@ -60,7 +60,7 @@ func sealed(s *signing.Signer, to gozzard.AgentID, kind gozzard.CommandKind, pay
 	return s.Append(nil, to, kind, func(b []byte) []byte { return append(b, payload...) })
 }
 
-// rule is why something was refused, "" when it was not.
+// rule is why something was rejected, "" if it was not.
 func rule(t testing.TB, err error) string {
 	t.Helper()
 	if err == nil {
@@ -180,7 +180,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Clocks of hosts are wrong by days (A17); only what is very old is refused by them.
+// Clocks of hosts can be wrong by days (A17); only very old envelopes are rejected.
 func TestExpiry(t *testing.T) {
 	s := signer(t, t.TempDir())
 	state := t.TempDir()
@@ -198,8 +198,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestTS8 is about servers from the past: once an agent has obeyed a newer key, neither the old key nor a copy of
-// the old data folder commands it, and a restart of the agent changes nothing.
+// TestTS8: after an agent has obeyed a newer key, neither the old key nor a copy of the old data folder can command it,
+// even after a restart of the agent.
 func TestTS8AnOldServerIsRefused(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	old := signer(t, dir)
@@ -216,7 +216,7 @@ func TestTS8AnOldServerIsRefused(t *testing.T) {
 		t.Fatalf("the server signs with %v of %v", s.Key(), s.History())
 	}
 
-	wants(t, r, "agent-1", before, "") // nobody told it yet
+	wants(t, r, "agent-1", before, "") // it does not know the new key yet
 	wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandOperate, command()), signing.RuleKey)
 	wants(t, r, "agent-1", sealed(s, "agent-1", gozzard.CommandWelcome, command()), "")
 
@@ -235,7 +235,7 @@ func TestTS8AnOldServerIsRefused(t *testing.T) {
 	}
 }
 
-// A thief of the old key cannot introduce a key of his own any more, and nobody's key introduces itself.
+// A thief of the old key can no longer introduce a key, and no key can introduce itself.
 func TestTS8ForgedHandOvers(t *testing.T) {
 	dir, stolen, state := t.TempDir(), t.TempDir(), t.TempDir()
 	first := signer(t, dir).Key()
@@ -254,14 +254,14 @@ func TestTS8ForgedHandOvers(t *testing.T) {
 	wants(t, r, "agent-1", sealed(signer(t, stranger), "agent-1", gozzard.CommandWelcome, nil), signing.RuleKey)
 
 	if err := r.Trust(signer(t, stolen).Key()); err != nil {
-		t.Errorf("whoever operates the host may name a newer key: %v", err)
+		t.Errorf("the operator of the host cannot name a newer key: %v", err)
 	}
 	if r.Key() == s.Key() {
 		t.Error("the named key is not trusted")
 	}
 }
 
-// An agent that was away finds its way over the rotations that an envelope can carry.
+// An agent that was offline follows all rotations that fit into an envelope.
 func TestRotations(t *testing.T) {
 	dir := t.TempDir()
 	keys := []signing.Key{signer(t, dir).Key()}
@@ -333,7 +333,7 @@ func TestKeyText(t *testing.T) {
 	}
 }
 
-// Of servers and rotations that run at the same time none loses a key.
+// Servers and rotations that run at the same time lose no key.
 func TestAtTheSameTime(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
@@ -365,7 +365,7 @@ func TestAtTheSameTime(t *testing.T) {
 				mu.Lock()
 				done++
 				mu.Unlock()
-			} else if !strings.Contains(err.Error(), "somebody else is at it") {
+			} else if !strings.Contains(err.Error(), "another command is changing it") {
 				t.Error(err)
 			}
 		})
@@ -465,7 +465,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// line is the one that holds a word.
+// line is the line that contains a word.
 func line(b []byte, word string) []byte {
 	for l := range bytes.Lines(b) {
 		if bytes.Contains(l, []byte(word)) {

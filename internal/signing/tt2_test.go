@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTT2 has a real agent do 1,000 operations, and then plays everything that the fabric carried once more: all of
-// it truly signed, for this agent, and nothing of it may run again.
+// TestTT2: a real agent does 1,000 operations. Then all messages of the fabric are sent once more. All of them are
+// correctly signed for this agent, and none of them may run again.
 func TestTT2ReplaysRunNothing(t *testing.T) {
 	p := newTape(t)
 	const me, other = gozzard.AgentID("agent-1"), gozzard.AgentID("agent-2")
@@ -36,8 +36,8 @@ func TestTT2ReplaysRunNothing(t *testing.T) {
 
 	done := executions(host, keys)
 
-	// settled has every process do one more thing, behind whatever a replay may have left, and finds that nothing
-	// else was done.
+	// settled starts one more operation on every process, after everything of a replay, and checks that nothing else
+	// was done.
 	settled := func(when string) {
 		t.Helper()
 		p.operate(me, keys, gozzard.ActionReload)
@@ -89,8 +89,8 @@ func TestTT2ReplaysRunNothing(t *testing.T) {
 	}
 }
 
-// An agent whose state was lost begins to count anew. The Welcome of its first life must not open the first session
-// of its second: the operations of back then would fit into it.
+// An agent that lost its state counts its sessions from 1 again. A Welcome from before must not open its new first
+// session: the old operations would be valid in it.
 func TestTT2ReplayAfterLostState(t *testing.T) {
 	p := newTape(t)
 	const me = gozzard.AgentID("agent-1")

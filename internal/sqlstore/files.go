@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -32,11 +34,20 @@ func (Files) Upgrade(ctx context.Context, path string) error {
 	return s.Close()
 }
 
-// MarkRestored records that a database came out of a backup.
+// MarkRestored calls Store.MarkRestored for the record at a path. All changes are in the file itself when it returns,
+// so that the file can be moved.
 func (Files) MarkRestored(ctx context.Context, path string, taken, now time.Time) error {
 	s, err := OpenSQLite(ctx, path, Options{})
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.MarkRestored(ctx, taken, now), s.Close())
+
+	err = s.MarkRestored(ctx, taken, now)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return fmt.Errorf("cannot prepare the restored record: %w", err)
+	}
+	if st, err := os.Stat(path + "-wal"); err == nil && st.Size() > 0 {
+		return errors.New("cannot prepare the restored record: its write-ahead log is not empty")
+	}
+	return nil
 }

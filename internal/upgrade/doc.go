@@ -1,4 +1,4 @@
-// Package upgrade brings a release to the agents of a fleet, in stages: the next one begins when every host of the
-// one before runs the release and was welcomed with it. It hands on what others have signed and decides only who is
-// asked when; whether a host takes the release is for that host.
+// Package upgrade brings a release to the agents of a fleet, in stages. A stage starts when every host of the previous
+// one runs the release and is connected again. The package distributes releases that others have signed, and decides
+// only when a host is asked. Each host decides by itself whether it installs the release.
 package upgrade

@@ -14,7 +14,7 @@ import (
 	"github.com/gozzard/gozzard/internal/release"
 )
 
-// Bounds and times of rolls.
+// The limits and default times of upgrades.
 const (
 	defaultPatience = 5 * time.Minute
 	defaultEvery    = time.Second
@@ -23,45 +23,47 @@ const (
 	maxHosts        = 100_000
 )
 
-// Fleet is what a roll needs to know of hosts.
+// Fleet is what an upgrade needs of the fleet.
 type Fleet interface {
-	// Members are the enrolled agents that are let in.
+	// Members are the enrolled agents that may connect.
 	Members() []gozzard.AgentID
-	// Look tells how a host is; Report is left out.
+
+	// Look returns the current state of a host, without Report.
 	Look(agent gozzard.AgentID) HostView
-	// Order tells an agent to become a release, if it is online. Nothing is promised: it is told again.
+
+	// Order asks an agent to install a release, if it is online. Delivery is not guaranteed; the Runner repeats it.
 	Order(agent gozzard.AgentID, o gozzard.UpdateOrder)
 }
 
-// Options are the parts of a Runner. Store, Shelf and Fleet are required.
+// Options are the parts of a Runner. Store, Repository and Fleet are required.
 type Options struct {
-	Store     Store
-	Shelf     *release.Repository
-	Fleet     Fleet
-	Key       ed25519.PublicKey // checked when a release is published; nil: hosts check anyway
-	TwoPerson bool              // a roll begins when somebody else has approved it
-	Patience  time.Duration     // a host may take from its order to its welcome; 5 min
-	Every     time.Duration     // between looks, and between repeats of orders; 1 s
-	Window    int               // hosts asked at a time; 50
-	Now       func() time.Time
-	Log       *slog.Logger
+	Store      Store
+	Repository *release.Repository
+	Fleet      Fleet
+	Key        ed25519.PublicKey // checked when a release is published; nil: only hosts check the signature
+	TwoPerson  bool              // an upgrade starts when another person has approved it
+	Patience   time.Duration     // how long a host may take from its order to its new connection; 5 minutes
+	Every      time.Duration     // between checks of the hosts, which repeat the orders; 1 second
+	Window     int               // hosts that are asked at the same time; 50
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
-// Runner keeps releases and moves the open roll on. It is safe for concurrent use.
+// Runner manages releases and runs the open upgrade. It is safe for concurrent use.
 type Runner struct {
 	o    Options
 	wake chan struct{} // capacity 1
 
-	mu       sync.Mutex // held over writes of the record: there is one open roll, and people seldom change it
+	mu       sync.Mutex // held during writes to the record: there is one open upgrade, and people change it rarely
 	releases []Release  // newest first
 	open     *Upgrade   // nil: none
 
-	heard   sync.Mutex // of what follows: the fabric must not wait for the record
-	roll    int64      // the open one
-	reports map[gozzard.AgentID]gozzard.UpdateReport
+	reportsMu sync.Mutex // separate from mu, so that the fabric does not wait for the record
+	reportsOf int64      // the open upgrade; 0: none
+	reports   map[gozzard.AgentID]gozzard.UpdateReport
 }
 
-// New reads the record. A roll that was open goes on where it was.
+// New reads the record. An open upgrade continues when Run is called.
 func New(ctx context.Context, o Options) (*Runner, error) {
 	if o.Patience <= 0 {
 		o.Patience = defaultPatience
@@ -85,35 +87,39 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 		return nil, fmt.Errorf("cannot read the releases: %w", err)
 	}
 
-	rolls, err := o.Store.Upgrades(ctx, 1) // none is made while another is open, so that is the newest
+	upgrades, err := o.Store.Upgrades(ctx, 1) // only the newest can be open
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the rolls: %w", err)
+		return nil, fmt.Errorf("cannot read the upgrades: %w", err)
 	}
-	if len(rolls) > 0 && rolls[0].State.Open() {
-		r.setOpen(&rolls[0])
+	if len(upgrades) > 0 && upgrades[0].State.Open() {
+		r.setOpen(&upgrades[0])
 	}
 
 	return r, nil
 }
 
-// setOpen makes a roll the one that reports are taken for. mu is held or nobody else knows the runner yet.
-func (r *Runner) setOpen(roll *Upgrade) {
-	r.open = roll
-	r.heard.Lock()
-	defer r.heard.Unlock()
-	r.roll, r.reports = 0, nil
-	if roll != nil {
-		r.roll, r.reports = roll.ID, map[gozzard.AgentID]gozzard.UpdateReport{}
+// setOpen makes an upgrade the open one and forgets the reports of others; nil for none. mu is held, or no other
+// goroutine knows the Runner yet.
+func (r *Runner) setOpen(u *Upgrade) {
+	r.open = u
+
+	r.reportsMu.Lock()
+	defer r.reportsMu.Unlock()
+	r.reportsOf, r.reports = 0, nil
+	if u != nil {
+		r.reportsOf, r.reports = u.ID, map[gozzard.AgentID]gozzard.UpdateReport{}
 	}
 }
 
-// Report takes an agent's answer. What it was not asked for is nobody's.
+// Report receives the answer of an agent. It ignores answers that do not belong to the open upgrade.
 func (r *Runner) Report(from gozzard.AgentID, rep gozzard.UpdateReport) {
-	r.heard.Lock()
-	defer r.heard.Unlock()
-	if r.roll == 0 || rep.Roll != uint64(r.roll) || len(r.reports) >= maxHosts {
+	r.reportsMu.Lock()
+	defer r.reportsMu.Unlock()
+
+	if r.reportsOf == 0 || rep.Roll != uint64(r.reportsOf) || len(r.reports) >= maxHosts {
 		return
 	}
+
 	r.reports[from] = rep
 	if rep.State != gozzard.UpdateWorking {
 		select {
@@ -123,16 +129,17 @@ func (r *Runner) Report(from gozzard.AgentID, rep gozzard.UpdateReport) {
 	}
 }
 
+// report is the newest answer of an agent, nil if there is none.
 func (r *Runner) report(agent gozzard.AgentID) *gozzard.UpdateReport {
-	r.heard.Lock()
-	defer r.heard.Unlock()
+	r.reportsMu.Lock()
+	defer r.reportsMu.Unlock()
 	if rep, ok := r.reports[agent]; ok {
 		return &rep
 	}
 	return nil
 }
 
-// Run moves the open roll on until ctx ends.
+// Run runs the open upgrade until ctx ends.
 func (r *Runner) Run(ctx context.Context) error {
 	for {
 		r.step(ctx)
@@ -145,7 +152,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// step looks at the open roll once. Hosts are told only what is on record.
+// step advances the open upgrade once. It records the decisions before it sends orders.
 func (r *Runner) step(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,44 +161,51 @@ func (r *Runner) step(ctx context.Context) {
 		return
 	}
 
+	// Decide.
 	rel, m, err := r.find(r.open.Version)
 	next := *r.open
 	next.Hosts = slices.Clone(r.open.Hosts)
 	var changed []int
 	var order []gozzard.AgentID
-
-	if err != nil { // forgotten by somebody who wrote into the record
+	if err != nil { // the release was removed from the database by hand
 		next.State, next.Reason = StateStopped, err.Error()
 	} else {
-		changed, order = next.advance(r.o.Now(), func(a gozzard.AgentID) HostView {
+		view := func(a gozzard.AgentID) HostView {
 			s := r.o.Fleet.Look(a)
 			s.Report = r.report(a)
 			return s
-		}, rules{r.o.Window, r.o.Patience, func(p string) bool { _, err := m.For(p); return err == nil }})
+		}
+		hasProgram := func(platform string) bool { _, err := m.For(platform); return err == nil }
+		changed, order = next.advance(r.o.Now(), view, rules{r.o.Window, r.o.Patience, hasProgram})
 	}
 
+	// Record the decisions.
 	if len(changed) > 0 || next.State != r.open.State {
 		if !r.save(ctx, &next, changed) {
 			return
 		}
 	}
 
+	// Send the orders.
 	for _, agent := range order {
-		r.o.Fleet.Order(agent, gozzard.UpdateOrder{Roll: uint64(next.ID), Version: next.Version,
-			Manifest: sha256.Sum256(rel.Manifest)})
+		r.o.Fleet.Order(agent, gozzard.UpdateOrder{
+			Roll: uint64(next.ID), Version: next.Version, Manifest: sha256.Sum256(rel.Manifest),
+		})
 	}
 }
 
-// save makes a step durable. mu is held.
+// save stores a step and reports whether it succeeded. mu is held.
 func (r *Runner) save(ctx context.Context, next *Upgrade, changed []int) bool {
 	next.Changed = r.o.Now()
 	var act AuditEntry
-
 	if !next.State.Open() {
-		act = AuditEntry{At: next.Changed, Caller: gozzard.Caller{App: "server"},
-			What: "release:" + string(next.State) + ":" + next.Version, Targets: len(next.Hosts)}
+		act = AuditEntry{
+			At: next.Changed, Caller: gozzard.Caller{App: "server"},
+			What: "release:" + string(next.State) + ":" + next.Version, Targets: len(next.Hosts),
+		}
 	}
 
+	// Store it with the hosts that changed.
 	hosts := make([]Host, 0, len(changed))
 	for _, i := range changed {
 		hosts = append(hosts, next.Hosts[i])
@@ -199,19 +213,19 @@ func (r *Runner) save(ctx context.Context, next *Upgrade, changed []int) bool {
 
 	if err := r.o.Store.SaveUpgrade(ctx, next, hosts, act); err != nil {
 		if ctx.Err() == nil {
-			r.o.Log.Error("cannot record a roll, trying again", "roll", next.ID, "err", err)
+			r.o.Log.Error("cannot store an upgrade, trying again", "upgrade", next.ID, "err", err)
 		}
 		return false
 	}
 
+	// Keep it, or close it if it is final.
 	r.open = next
-
 	if next.State.Open() {
 		return true
 	}
 
-	r.o.Log.Warn("a roll has ended", "roll", next.ID, "release", next.Version, "state", string(next.State), "reason",
-		next.Reason)
+	r.o.Log.Warn("upgrade ended", "upgrade", next.ID, "release", next.Version, "state", string(next.State),
+		"reason", next.Reason)
 	r.setOpen(nil)
 	return true
 }

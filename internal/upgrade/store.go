@@ -7,7 +7,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Release is one that was published.
+// Release is a published release as it is stored.
 type Release struct {
 	Version   string
 	Manifest  []byte
@@ -16,7 +16,7 @@ type Release struct {
 	By        string
 }
 
-// AuditEntry is who does something, for the audit; without a word it has no row.
+// AuditEntry is one row of the audit: what a caller did. An entry with an empty What is not written.
 type AuditEntry struct {
 	At      time.Time
 	Caller  gozzard.Caller
@@ -24,21 +24,26 @@ type AuditEntry struct {
 	Targets int
 }
 
-// Store is the record of releases and rolls. A call that returns is durable; its audit row is in the same transaction.
+// Store stores releases and upgrades. A change is durable when its call returns. The audit row is written in the same
+// transaction.
 type Store interface {
-	// AddRelease records a release. One with that version and the same manifest is left as it is; ErrConflict when
-	// the manifest is another.
+	// AddRelease stores a release. If there is one with that version, it does nothing for the same manifest and returns
+	// ErrConflict for another one.
 	AddRelease(ctx context.Context, r Release, act AuditEntry) error
-	// RemoveRelease forgets one; ErrNotFound when there is none, ErrConflict when an open roll has it.
+
+	// RemoveRelease removes a release; ErrNotFound if there is none, ErrConflict if an open upgrade uses it.
 	RemoveRelease(ctx context.Context, version string, act AuditEntry) error
-	// Releases lists all, newest first.
+
+	// Releases lists all releases, newest first.
 	Releases(ctx context.Context) ([]Release, error)
 
-	// AddUpgrade records a roll with its hosts and draws its number; ErrConflict when another one is open.
+	// AddUpgrade stores an upgrade with its hosts and sets its id; ErrConflict if another one is open.
 	AddUpgrade(ctx context.Context, r *Upgrade, act AuditEntry) error
-	// SaveUpgrade writes state, reason, approval and time of a roll, and these of its hosts. ErrConflict when the
-	// record has it as final already: nothing is changed.
+
+	// SaveUpgrade stores state, reason, approval and time of an upgrade, and the given hosts of it. It returns
+	// ErrConflict and changes nothing if the stored upgrade is final.
 	SaveUpgrade(ctx context.Context, r *Upgrade, hosts []Host, act AuditEntry) error
-	// Upgrades lists the newest, newest first, with their hosts in the order of their stages.
+
+	// Upgrades lists the newest upgrades, newest first, with their hosts in the order of their stages.
 	Upgrades(ctx context.Context, limit int) ([]Upgrade, error)
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// State is how far a roll is.
+// State is the state of an upgrade.
 type State string
 
-// The states of a roll. The last two are final.
+// The states of an upgrade. The last two are final.
 const (
-	StateWaiting State = "waiting" // for somebody else to approve it
+	StateWaiting State = "waiting" // for the approval of another person
 	StateRunning State = "running"
 	StateDone    State = "done"
-	StateStopped State = "stopped" // by a host that failed, or by somebody
+	StateStopped State = "stopped" // by a host that failed, or by a person
 )
 
-// Open reports whether anything will still happen.
+// Open reports whether the upgrade is not final.
 func (s State) Open() bool { return s == StateWaiting || s == StateRunning }
 
-// HostState is how far one host of a roll is.
+// HostState is the state of one host of an upgrade.
 type HostState string
 
 // The states of a host. All but the first two are final.
@@ -32,28 +32,28 @@ const (
 	HostWaiting HostState = "waiting"
 	HostAsked   HostState = "asked"
 	HostDone    HostState = "done"
-	HostOffline HostState = "offline" // when its turn came: it is left out
-	HostSkipped HostState = "skipped" // the release has nothing for it
+	HostOffline HostState = "offline" // it was offline when its turn came, and is left out
+	HostSkipped HostState = "skipped" // the release has no program for it
 	HostFailed  HostState = "failed"
 )
 
 func (s HostState) final() bool { return s != HostWaiting && s != HostAsked }
 
-// Upgrade is one release on its way to some hosts.
+// Upgrade brings one release to some hosts.
 type Upgrade struct {
 	ID       int64
 	Version  string
 	Stages   []int // percent of the hosts, rising to 100
 	State    State
-	Reason   string // StateStopped
+	Reason   string // why it was stopped
 	Created  time.Time
 	Changed  time.Time
-	By       string // who created it
-	Approved string // who approved it; "" when nobody had to or has
-	Hosts    []Host // in the order of their turns
+	By       string // the person that created it
+	Approved string // the person that approved it; "": none yet, or none is needed
+	Hosts    []Host // in the order in which they are asked
 }
 
-// Host is one host of a roll.
+// Host is one host of an upgrade.
 type Host struct {
 	Agent  gozzard.AgentID
 	Stage  int // counted from 0
@@ -62,27 +62,28 @@ type Host struct {
 	Asked  time.Time
 }
 
-// HostView is what is known of a host now.
+// HostView is what the server knows of a host now.
 type HostView struct {
 	Online   bool
 	Version  string
 	Platform string
-	Report   *gozzard.UpdateReport // its newest answer in this roll; nil: none
+	Report   *gozzard.UpdateReport // its newest answer in this upgrade; nil: none
 }
 
 const maxReason = 300
 
-// checkStages: percents that rise and end with all.
+// checkStages checks that stages are rising percentages that end with 100.
 func checkStages(stages []int) error {
 	if len(stages) == 0 || len(stages) > 20 || stages[len(stages)-1] != 100 || stages[0] < 1 ||
 		!slices.IsSorted(stages) {
 		return gozzard.Errorf(gozzard.ErrInvalid,
-			"stages are 1 to 20 rising percents of which the last is 100, such as 1,10,100")
+			"stages must be 1 to 20 rising percentages, the last of them 100, such as 1,10,100")
 	}
 	return nil
 }
 
-// assign puts hosts into stages. Each release has another order: the same few hosts are not always the first.
+// assign distributes hosts over stages. The order is different for each release, so that the first hosts are not always
+// the same.
 func assign(version string, stages []int, agents []gozzard.AgentID) []Host {
 	type place struct {
 		agent gozzard.AgentID
@@ -94,14 +95,13 @@ func assign(version string, stages []int, agents []gozzard.AgentID) []Host {
 	}
 
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(slices.Compare(a.key[:], b.key[:]),
-			cmp.Compare(a.agent, b.agent))
+		return cmp.Or(slices.Compare(a.key[:], b.key[:]), cmp.Compare(a.agent, b.agent))
 	})
 
 	hosts := make([]Host, 0, len(places))
 	stage := 0
 	for i, p := range places {
-		for i >= (len(places)*stages[stage]+99)/100 { // of one host even 1 % is one
+		for i >= (len(places)*stages[stage]+99)/100 { // rounded up: 1 % of one host is one host
 			stage++
 		}
 		hosts = append(hosts, Host{Agent: p.agent, Stage: stage, State: HostWaiting})
@@ -110,28 +110,30 @@ func assign(version string, stages []int, agents []gozzard.AgentID) []Host {
 	return hosts
 }
 
-// rules bound a roll.
+// rules are the limits of an upgrade.
 type rules struct {
-	window   int // hosts asked at a time
+	window   int // hosts that are asked at the same time
 	patience time.Duration
-	platform func(string) bool // the release has a program for it
+	platform func(string) bool // reports whether the release has a program for it
 }
 
-// advance moves a running roll on: it returns the hosts that changed and those that are to be told the order now.
-// Who calls it makes the changes durable before anybody is told.
-func (r *Upgrade) advance(now time.Time, see func(gozzard.AgentID) HostView, k rules) (changed []int,
-	order []gozzard.AgentID) {
+// advance moves a running upgrade forward. It returns the hosts that changed and those that must get the order now. The
+// caller stores the changes before it sends the orders.
+func (r *Upgrade) advance(
+	now time.Time, view func(gozzard.AgentID) HostView, k rules,
+) (changed []int, order []gozzard.AgentID) {
 	if r.State != StateRunning {
 		return nil, nil
 	}
 
+	// Check the hosts that were asked.
 	stage, asked := r.stage(), 0
 	for i := range r.Hosts {
 		h := &r.Hosts[i]
 		if h.Stage != stage || h.State != HostAsked {
 			continue
 		}
-		if h.judge(now, see(h.Agent), r.Version, k.patience) {
+		if h.check(now, view(h.Agent), r.Version, k.patience) {
 			changed = append(changed, i)
 			continue
 		}
@@ -143,18 +145,20 @@ func (r *Upgrade) advance(now time.Time, see func(gozzard.AgentID) HostView, k r
 		return changed, nil
 	}
 
+	// Ask further hosts of the stage.
 	for i := range r.Hosts {
 		h := &r.Hosts[i]
 		if h.Stage != stage || h.State != HostWaiting || asked >= k.window {
 			continue
 		}
-		if h.begin(now, see(h.Agent), r.Version, k.platform); h.State == HostAsked {
+		if h.start(now, view(h.Agent), r.Version, k.platform); h.State == HostAsked {
 			asked++
 			order = append(order, h.Agent)
 		}
 		changed = append(changed, i)
 	}
 
+	// Finish when all hosts are final.
 	if !slices.ContainsFunc(r.Hosts, func(h Host) bool { return !h.State.final() }) {
 		r.State = StateDone
 	}
@@ -162,7 +166,7 @@ func (r *Upgrade) advance(now time.Time, see func(gozzard.AgentID) HostView, k r
 	return changed, order
 }
 
-// stage is the first with a host that is not through.
+// stage is the first stage with a host that is not final.
 func (r *Upgrade) stage() int {
 	first := len(r.Stages)
 	for i := range r.Hosts {
@@ -173,6 +177,7 @@ func (r *Upgrade) stage() int {
 	return first
 }
 
+// stopFailed stops the upgrade if a host has failed.
 func (r *Upgrade) stopFailed() bool {
 	i := slices.IndexFunc(r.Hosts, func(h Host) bool { return h.State == HostFailed })
 	if i < 0 {
@@ -182,9 +187,9 @@ func (r *Upgrade) stopFailed() bool {
 	return true
 }
 
-// judge decides about a host that was asked. A host that goes away while it is at it has failed: it would come back
-// at once.
-func (h *Host) judge(now time.Time, s HostView, version string, patience time.Duration) (decided bool) {
+// check decides about a host that was asked. A host that disconnects during its upgrade and does not come back in time
+// has failed.
+func (h *Host) check(now time.Time, s HostView, version string, patience time.Duration) (decided bool) {
 	if r := s.Report; r != nil {
 		switch r.State {
 		case gozzard.UpdateDone:
@@ -199,15 +204,15 @@ func (h *Host) judge(now time.Time, s HostView, version string, patience time.Du
 	}
 
 	if now.Sub(h.Asked) > patience {
-		h.State, h.Reason = HostFailed, "did not come with the release within "+patience.String()
+		h.State, h.Reason = HostFailed, "did not connect with the release within "+patience.String()
 		return true
 	}
 
 	return false
 }
 
-// begin gives a host its turn.
-func (h *Host) begin(now time.Time, s HostView, version string, has func(string) bool) {
+// start asks a host, unless it has the release, is offline, or has no program in the release.
+func (h *Host) start(now time.Time, s HostView, version string, has func(string) bool) {
 	switch {
 	case s.Version == version:
 		h.State, h.Reason = HostDone, "had it already"
@@ -220,12 +225,13 @@ func (h *Host) begin(now time.Time, s HostView, version string, has func(string)
 	}
 }
 
-// clip bounds what a host said.
+// clip limits the length of a text from a host.
 func clip(s string) string {
 	return gozzard.Clip(s, maxReason)
 }
 
-// person tells people apart for the rule that two must agree. A user whom an app only names is no more than the app.
+// person identifies a person for the rule that two must agree. A user that an app only names, without a login, counts
+// as the app.
 func person(c gozzard.Caller) string {
 	if c.Asserted || c.User == "" {
 		return "app " + c.App

@@ -24,7 +24,7 @@ import (
 
 const version = "1.1.0"
 
-// rig is a runner on a real record, with hosts that do as each test says.
+// rig is a runner with a real record and simulated hosts.
 type rig struct {
 	*upgrade.Runner
 	t     *testing.T
@@ -35,7 +35,7 @@ type rig struct {
 	mu     sync.Mutex
 	hosts  map[gozzard.AgentID]*upgrade.HostView
 	orders []gozzard.AgentID // first orders, in turn
-	// what a host answers; nil: it takes the release at once
+	// what a host answers; nil: it installs the release at once
 	obey    func(a gozzard.AgentID, r *gozzard.UpdateReport) (came bool)
 	offset  time.Duration
 	program []byte
@@ -52,7 +52,7 @@ func newRig(t *testing.T, hosts int, change func(*upgrade.Options)) *rig {
 	}
 
 	t.Cleanup(func() { _ = store.Close() })
-	shelf, err := release.OpenRepository(filepath.Join(t.TempDir(), "releases"))
+	repository, err := release.OpenRepository(filepath.Join(t.TempDir(), "releases"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func newRig(t *testing.T, hosts int, change func(*upgrade.Options)) *rig {
 	}
 
 	r.sign(version)
-	r.o = upgrade.Options{Store: store, Shelf: shelf, Fleet: r, Every: 2 * time.Millisecond, Now: r.now}
+	r.o = upgrade.Options{Store: store, Repository: repository, Fleet: r, Every: 2 * time.Millisecond, Now: r.now}
 
 	if change != nil {
 		change(&r.o)
@@ -75,7 +75,7 @@ func newRig(t *testing.T, hosts int, change func(*upgrade.Options)) *rig {
 	return r
 }
 
-// sign makes the release that is published.
+// sign makes a signed release.
 func (r *rig) sign(version string) {
 	r.t.Helper()
 	sum := sha256.Sum256(r.program)
@@ -118,7 +118,7 @@ func (r *rig) now() time.Time {
 	return time.Now().Add(r.offset)
 }
 
-// Members implements roll.Fleet.
+// Members implements upgrade.Fleet.
 func (r *rig) Members() (list []gozzard.AgentID) {
 	for a := range r.hosts {
 		list = append(list, a)
@@ -127,14 +127,14 @@ func (r *rig) Members() (list []gozzard.AgentID) {
 	return list
 }
 
-// Look implements roll.Fleet.
+// Look implements upgrade.Fleet.
 func (r *rig) Look(a gozzard.AgentID) upgrade.HostView {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return *r.hosts[a]
 }
 
-// Order implements roll.Fleet.
+// Order implements upgrade.Fleet.
 func (r *rig) Order(a gozzard.AgentID, o gozzard.UpdateOrder) {
 	r.mu.Lock()
 
@@ -168,7 +168,7 @@ func (r *rig) publish() {
 	}
 }
 
-// until waits for the newest roll to be something.
+// until waits until the newest upgrade meets a condition.
 func (r *rig) until(what string, cond func(upgrade.Upgrade) bool) upgrade.Upgrade {
 	r.t.Helper()
 
@@ -205,8 +205,8 @@ func kindOf(t *testing.T, err error, want gozzard.ErrorKind) {
 	}
 }
 
-// TestTE8Stages: a stage begins only when every host of the one before has the release; who is away, has it already
-// or has no program is left out.
+// TestTE8Stages: a stage starts only when every host of the previous one has the release. A host that is offline, has
+// the release already or has no program is left out.
 func TestTE8Stages(t *testing.T) {
 	r := newRig(t, 20, nil)
 	r.publish()
@@ -286,7 +286,8 @@ func TestTE8Stages(t *testing.T) {
 	}
 }
 
-// TestTE8FailureStops: one host that refuses, goes back or does not come stops the roll, with its reason.
+// TestTE8FailureStops: one host that rejects the release, goes back or does not connect stops the upgrade, with its
+// reason.
 func TestTE8FailureStops(t *testing.T) {
 	for name, tt := range map[string]struct {
 		obey func(r *rig) func(gozzard.AgentID, *gozzard.UpdateReport) bool
@@ -306,14 +307,14 @@ func TestTE8FailureStops(t *testing.T) {
 		}, "rolled back: xxx"},
 		"silent": {func(r *rig) func(gozzard.AgentID, *gozzard.UpdateReport) bool {
 			return func(gozzard.AgentID, *gozzard.UpdateReport) bool { r.offset = 6 * time.Minute; return false }
-		}, "did not come with the release within 5m0s"},
+		}, "did not connect with the release within 5m0s"},
 		"says done and is not": {func(r *rig) func(gozzard.AgentID, *gozzard.UpdateReport) bool {
 			return func(a gozzard.AgentID, rep *gozzard.UpdateReport) bool {
 				r.offset = 6 * time.Minute
 				go r.Runner.Report(a, *rep)
 				return false
 			}
-		}, "did not come"},
+		}, "did not connect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 10, nil)
@@ -333,13 +334,13 @@ func TestTE8FailureStops(t *testing.T) {
 			}
 			if _, err := r.Create(t.Context(), admin, upgrade.Request{Version: version,
 				Agents: []gozzard.AgentID{"host-03"}}); err != nil {
-				t.Errorf("another roll: %v", err)
+				t.Errorf("another upgrade: %v", err)
 			}
 		})
 	}
 }
 
-// TestTE8RestartGoesOn: a server that starts again goes on where it was.
+// TestTE8RestartGoesOn: a restarted server continues the upgrade.
 func TestTE8RestartGoesOn(t *testing.T) {
 	r := newRig(t, 5, nil)
 	r.publish()
@@ -361,8 +362,8 @@ func TestTE8RestartGoesOn(t *testing.T) {
 	}
 }
 
-// TestTE8TwoPeople: where two must agree, nothing begins on one person's word, and a name that an app puts on
-// itself is no second person.
+// TestTE8TwoPeople: if two people must agree, one cannot start an upgrade. A user name that an app only gives is not a
+// second person.
 func TestTE8TwoPeople(t *testing.T) {
 	r := newRig(t, 1, func(o *upgrade.Options) { o.TwoPerson = true })
 	r.publish()

@@ -12,12 +12,13 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// itemsAtOnce bounds how many processes are made ready for a job at a time.
+// itemsAtOnce is how many processes are prepared for a job at a time.
 const itemsAtOnce = 5000
 
-// Create records a job with a task for every instance and returns; it goes on by itself. What is done to whom is
-// decided here: the job does it even if the topology changes meanwhile.
+// Create records a job with a task for every process instance and returns; Run carries it out. Create decides which
+// processes the job operates and how. Later changes of the topology do not change the job.
 func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, error) {
+	// Check the request.
 	o, ok := orderOf(q.Action)
 	if !ok {
 		return record.Job{}, gozzard.Errorf(gozzard.ErrInvalid, "a job cannot %s processes", q.Action)
@@ -32,25 +33,26 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 			"%+.32q is not a granularity: it must be BIZ, SET, MODULE or HOST", string(q.Granularity))
 	}
 
-	// by its name only, so it does not tell whether there is such a business
+	// Check the rights. Only the number of the business counts, so the answer does not reveal whether it exists.
 	if !q.Caller.Rights.MaySpace(q.Action, topology.Namespace(q.Biz)) {
-		return record.Job{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s processes of business %d",
-			q.Caller.App, q.Action, q.Biz)
+		return record.Job{}, gozzard.Errorf(gozzard.ErrAppForbidden,
+			"app %s may not %s processes of business %d", q.Caller.App, q.Action, q.Biz)
 	}
 
+	// Make the tasks and their waves.
 	now := r.o.Now()
 	tasks, err := r.tasksFor(ctx, &q, now)
 	if err != nil {
 		return record.Job{}, err
 	}
 
-	giveWaves(tasks, o)
+	numberWaves(tasks, o)
+
+	// Record the job and start it.
 	j := record.Job{
 		Biz: q.Biz, Action: q.Action, Caller: q.Caller, Expression: q.Expression, Request: q.Raw,
-		Granularity: q.Granularity, State: record.JobPending,
-		Started: now,
+		Granularity: q.Granularity, State: record.JobPending, Started: now,
 	}
-
 	if len(tasks) == 0 {
 		j.State, j.Reason, j.Message, j.Ended = record.JobFailed, record.ReasonNothing, "no process fits the scope", now
 	}
@@ -66,6 +68,7 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 
 // tasksFor makes the tasks of a request, in the order of processes and instances.
 func (r *Runner) tasksFor(ctx context.Context, q *record.JobRequest, now time.Time) ([]record.JobTask, error) {
+	// Find the processes.
 	find := q.Query
 	find.Biz, find.Order, find.Start, find.Limit = q.Biz, nil, 0, record.MaxJobTasks
 	total, rows := r.o.Plane.FindProcesses(q.Caller, find)
@@ -80,8 +83,9 @@ func (r *Runner) tasksFor(ctx context.Context, q *record.JobRequest, now time.Ti
 			record.MaxJobTasks, total)
 	}
 
+	// Make a task of each instance. Most instances share a few definitions, which are stored once.
 	tasks := make([]record.JobTask, 0, instances)
-	specs := map[string][]byte{} // most instances share a few definitions
+	specs := map[string][]byte{}
 	for some := range slices.Chunk(rows, itemsAtOnce) {
 		items, err := r.o.Plane.TopologyItems(ctx, q.Biz, some, q.Action)
 		if err != nil {
@@ -103,20 +107,19 @@ func (r *Runner) tasksFor(ctx context.Context, q *record.JobRequest, now time.Ti
 	return tasks, nil
 }
 
-// newTask makes the task of an instance. One that lacks an attribute fails alone, where GSEKit fails its whole
-// group: nothing is wrong with the others of its wave, so they are done. Later waves of its group are held back by
-// it as by any other failure.
+// newTask makes the task of an instance. A task with a missing attribute fails alone; the other tasks of its wave are
+// carried out. (GSEKit fails the whole group.) It prevents the later waves of its group, as any other failure does.
 func newTask(q *record.JobRequest, it *record.TopologyItem, now time.Time) record.JobTask {
 	row := it.Row
 	instance := row.Instances[it.Instance]
 	t := record.JobTask{
-		Biz: q.Biz, Process: row.Process, Name: row.Name, Set: row.Set, Module: row.Module, Local: instance.Local,
-		Inst: instance.Inst, Key: it.Item.Key,
-		Addr: row.Host.Addr(), Group: groupOf(q.Granularity, row), Priority: row.Priority, State: record.JobPending,
-		Labels: it.Item.Labels,
+		Biz: q.Biz, Process: row.Process, Name: row.Name, Set: row.Set, Module: row.Module,
+		Local: instance.Local, Inst: instance.Inst, Key: it.Item.Key, Addr: row.Host.Addr(),
+		Group: groupOf(q.Granularity, row), Priority: row.Priority, State: record.JobPending, Labels: it.Item.Labels,
 	}
 
-	if len(it.Item.Targets) == 1 { // the fleet may know the host by its address only, whatever agent the topology names
+	// The fleet may know the host by its address only, even if the topology names an agent.
+	if len(it.Item.Targets) == 1 {
 		t.Agent = it.Item.Targets[0].Agent
 	}
 	if q.Info != nil {
@@ -124,19 +127,20 @@ func newTask(q *record.JobRequest, it *record.TopologyItem, now time.Time) recor
 	}
 
 	if len(it.Missing) > 0 {
-		t.State, t.Reason, t.Message, t.Ended = record.JobFailed, record.ReasonMissing,
-			strings.Join(it.Missing, ", "), now
-	} else if out := refusal(it); out != nil {
-		t.State, t.Reason, t.Code, t.Message, t.Ended = record.JobFailed, record.ReasonVerdict, out.Code, out.Message,
-			now
+		t.State, t.Reason, t.Ended = record.JobFailed, record.ReasonMissing, now
+		t.Message = strings.Join(it.Missing, ", ")
+	} else if out := rejection(it); out != nil {
+		t.State, t.Reason, t.Ended = record.JobFailed, record.ReasonVerdict, now
+		t.Code, t.Message = out.Code, out.Message
 	}
 
 	return t
 }
 
-// Retry repeats the operation on the failed tasks of a job that has ended: on those named, or on all with nil. It
-// is that of the job's creation; a process that lacked an attribute then fails again.
+// Retry repeats the failed tasks of a job that has ended: those with the given ids, or all for nil. Each task is
+// carried out as it was created; a process with a missing attribute fails again.
 func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, ids []int64) (record.Job, error) {
+	// Check the job.
 	j, err := r.Job(ctx, caller, biz, id)
 	if err != nil {
 		return record.Job{}, err
@@ -146,24 +150,27 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 			id, j.State)
 	}
 
+	// Choose the tasks.
 	page, err := r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: id, Limit: -1, Definitions: true})
 	if err != nil {
 		return record.Job{}, err
 	}
 
-	chosen, err := choose(page.Tasks, ids)
+	chosen, err := failedTasks(page.Tasks, ids)
 	if err != nil {
 		return record.Job{}, err
 	}
-	if err := r.permit(caller, j.Action, chosen); err != nil {
+	if err := r.checkRights(caller, j.Action, chosen); err != nil {
 		return record.Job{}, err
 	}
 
+	// Record the new round and start it.
 	now := r.o.Now()
-	again(chosen, roundOf(page.Tasks)+1, now)
+	reset(chosen, roundOf(page.Tasks)+1, now)
 	j.State, j.Reason, j.Message, j.Ended = record.JobPending, record.ReasonNone, "", time.Time{}
-	audit := gozzard.AuditRow{At: now, Caller: caller, Act: fmt.Sprintf("retry:%s job %d", j.Action, j.ID),
-		Targets: len(chosen)}
+	audit := gozzard.AuditRow{
+		At: now, Caller: caller, Act: fmt.Sprintf("retry:%s job %d", j.Action, j.ID), Targets: len(chosen),
+	}
 	if err := r.o.Store.Reopen(ctx, &j, chosen, audit); err != nil {
 		return record.Job{}, err
 	}
@@ -172,8 +179,9 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 	return j, nil
 }
 
-// permit refuses a retry to who may not do himself what the job does: it goes on with the rights of who created it.
-func (r *Runner) permit(caller gozzard.Caller, a gozzard.Action, tasks []record.JobTask) error {
+// checkRights rejects a retry by a caller that may not do what the job does. The job itself runs with the rights of its
+// creator.
+func (r *Runner) checkRights(caller gozzard.Caller, a gozzard.Action, tasks []record.JobTask) error {
 	for i := range tasks {
 		if t := &tasks[i]; !caller.Rights.All() && !r.o.Plane.May(caller, a, t.Key, targetOf(t)) {
 			return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s all of these processes", caller.App, a)
@@ -182,13 +190,14 @@ func (r *Runner) permit(caller gozzard.Caller, a gozzard.Action, tasks []record.
 	return nil
 }
 
-// choose picks the tasks of a retry: what failed or was never done, of those named.
-func choose(tasks []record.JobTask, ids []int64) ([]record.JobTask, error) {
+// failedTasks returns the tasks of a retry: those that failed or were never carried out, of those with the given ids.
+func failedTasks(tasks []record.JobTask, ids []int64) ([]record.JobTask, error) {
 	named := make(map[int64]bool, len(ids))
 	for _, id := range ids {
 		named[id] = true
 	}
 
+	// Choose the tasks that are neither done nor ignored.
 	var chosen []record.JobTask
 	for i := range tasks {
 		t := &tasks[i]
@@ -201,6 +210,7 @@ func choose(tasks []record.JobTask, ids []int64) ([]record.JobTask, error) {
 		}
 	}
 
+	// Reject ids that the job does not have, and a retry of nothing.
 	for _, id := range ids {
 		if named[id] {
 			return nil, gozzard.Errorf(gozzard.ErrNotFound, "the job has no task %d", id)
@@ -214,14 +224,14 @@ func choose(tasks []record.JobTask, ids []int64) ([]record.JobTask, error) {
 	return chosen, nil
 }
 
-// again makes tasks ready for another round.
-func again(tasks []record.JobTask, round int, now time.Time) {
+// reset prepares tasks for another round.
+func reset(tasks []record.JobTask, round int, now time.Time) {
 	for i := range tasks {
 		t := &tasks[i]
 		t.Round = round
 		if repeatable(t) {
-			t.State, t.Reason, t.Code, t.Message, t.Task, t.Started, t.Ended = record.JobPending, record.ReasonNone,
-				"", "", "", time.Time{}, time.Time{}
+			t.State, t.Reason, t.Code, t.Message, t.Task = record.JobPending, record.ReasonNone, "", "", ""
+			t.Started, t.Ended = time.Time{}, time.Time{}
 		} else {
 			t.Ended = now
 		}

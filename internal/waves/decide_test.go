@@ -136,7 +136,7 @@ func TestNothingToDoSucceeds(t *testing.T) {
 	same(t, "tasks", states(tasks), "[p1_1 ignored verdict p2_1 succeeded]")
 }
 
-// TestGroups: a failure holds back later waves of its own group, and nothing else.
+// TestGroups: a failure prevents the later waves of its group, and nothing else.
 func TestGroups(t *testing.T) {
 	for _, tt := range []struct {
 		granularity record.Granularity
@@ -188,14 +188,14 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestMissing: a process that lacks an attribute fails alone, and holds later waves back like any other.
+// TestMissing: a process with a missing attribute fails alone, and prevents later waves like any other failure.
 func TestMissing(t *testing.T) {
 	r := newRig(t)
 	for i, priority := range []int{1, 1, 2} {
 		r.process(i+1, topology.Row{Priority: priority})
 	}
 
-	r.lacks[1] = []string{"start_cmd", "user"}
+	r.missing[1] = []string{"start_cmd", "user"}
 	r.run()
 	_, tasks := r.finish(r.create(gozzard.ActionStart, "").ID)
 	same(t, "tasks", states(tasks), "[p1_1 failed missing p2_1 succeeded p3_1 failed earlier]")
@@ -203,7 +203,7 @@ func TestMissing(t *testing.T) {
 	same(t, "message", tasks[2].Message, "priority 1: process p1 (1) failed")
 	same(t, "operations", r.waves(), "[p2_1@0:10.0.0.1]")
 
-	r.lacks = map[int][]string{3: {"user"}} // in the last wave nobody is behind it
+	r.missing = map[int][]string{3: {"user"}} // in the last wave no other one follows
 	j, tasks := r.finish(r.create(gozzard.ActionStart, "").ID)
 	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 succeeded p3_1 failed missing]")
 	same(t, "job", j.State, record.JobFailed)
@@ -229,7 +229,7 @@ func TestNothingFits(t *testing.T) {
 	wantKind(t, err, gozzard.ErrNotFound)
 }
 
-// TestTasks: what a task carries is what the process was when the job was created.
+// TestTasks: a task has the definition of its process at the creation of the job.
 func TestTasks(t *testing.T) {
 	r := newRig(t)
 	r.process(7, topology.Row{Name: "gse_agent", Set: 5, Module: 21, Priority: 4,
@@ -262,7 +262,8 @@ func TestTasks(t *testing.T) {
 	same(t, "result key", item.Targets[0].ResultKey, "3:10.1.2.3:GSEKIT_BIZ_2:gse_agent_2")
 }
 
-// TestSnapshot: what is applied after a job was created changes nothing in it, not even after a restart or in a retry.
+// TestSnapshot: a topology that is applied after the creation of a job does not change the job, not even after a
+// restart or in a retry.
 func TestSnapshot(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{Priority: 1})
@@ -274,7 +275,7 @@ func TestSnapshot(t *testing.T) {
 	r.until("the first wave is not sent", func() bool { return len(r.waves()) == 1 })
 	r.mu.Lock()
 	r.edition, r.rows = "second", nil
-	r.lacks[2] = []string{"start_cmd"}
+	r.missing[2] = []string{"start_cmd"}
 	r.mu.Unlock()
 	r.end()
 	r.run()

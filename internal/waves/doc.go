@@ -1,4 +1,4 @@
-// Package waves does one action to many processes in waves: processes of lower priority wait for those of higher,
-// and a wave that fails holds back the later ones of its group. A job is durable: a server that starts again goes
-// on where the last one ended, and does nothing twice.
+// Package waves runs jobs: one action on many processes, in waves. Processes of one group are operated in the order of
+// their priorities, and a wave that fails prevents the later waves of its group. A job is durable: a server that
+// restarts continues it, and does nothing twice.
 package waves

@@ -14,8 +14,8 @@ import (
 	"github.com/gozzard/gozzard/internal/waves"
 )
 
-// mortal is a server that dies at one of its calls: before the call has its effect, or after it and before anybody
-// hears of it.
+// mortal is a server that dies at one of its calls: before the call has an effect, or after it and before the caller
+// gets the answer.
 type mortal struct {
 	waves.Store
 	waves.Plane
@@ -68,16 +68,16 @@ func (m *mortal) Operate(_ context.Context, op *gozzard.Operation) (task gozzard
 	})
 }
 
-func (m *mortal) Await(_ context.Context, who gozzard.Caller, id gozzard.TaskID,
+func (m *mortal) Await(_ context.Context, by gozzard.Caller, id gozzard.TaskID,
 	limit time.Duration) (res record.TaskResults, err error) {
 	return res, m.call(func() (err error) {
-		res, err = m.Plane.Await(context.Background(), who, id, limit)
+		res, err = m.Plane.Await(context.Background(), by, id, limit)
 		return err
 	})
 }
 
-// TestKilledAnywhere kills the server at every call it makes and starts another one on the same record: the job
-// ends as it would have, and nothing is sent twice.
+// TestKilledAnywhere kills the server at each of its calls and starts another one with the same record: the job ends
+// as it would have without that, and nothing is sent twice.
 func TestKilledAnywhere(t *testing.T) {
 	r := newRig(t)
 	for id := 1; id <= 9; id++ {
@@ -191,7 +191,7 @@ func TestProgress(t *testing.T) {
 	same(t, "tasks", states(tasks), "[p1_1 succeeded p2_1 succeeded p3_1 succeeded]")
 }
 
-// TestTimeout: what has no verdict in time has failed, and nothing goes on behind it.
+// TestTimeout: a task without a verdict in time has failed, and no later wave starts.
 func TestTimeout(t *testing.T) {
 	r := newRig(t)
 	r.o.Timeout = 50 * time.Millisecond
@@ -214,8 +214,8 @@ func TestTimeout(t *testing.T) {
 	same(t, "job", j.State, record.JobSucceeded)
 }
 
-// TestRefused: an operation that is not accepted fails its wave, in words for callers; one whose fate is not known
-// is asked for again.
+// TestRefused: a rejected operation fails its wave, with a message for callers. An operation with an unknown result is
+// tried again.
 func TestRefused(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{Priority: 1})
@@ -287,7 +287,7 @@ func TestRetry(t *testing.T) {
 
 	bob := gozzard.Caller{App: "bk_sops", User: "bob", Rights: gozzard.Everything()}
 	delete(r.gives, "p3_1@0:10.0.0.1")
-	// what is not named holds nobody back
+	// a task that is not named prevents nothing
 	j, err := r.runner.Retry(t.Context(), bob, biz, first.ID, []int64{tasks[2].ID, tasks[4].ID})
 	if err != nil || j.State != record.JobPending || !j.Ended.IsZero() || !j.Started.Equal(first.Started) {
 		t.Fatalf("%+v, %v", j, err)
@@ -349,15 +349,15 @@ func TestRetry(t *testing.T) {
 	wantKind(t, err, gozzard.ErrInvalid)
 }
 
-// TestRetryMissing: what lacked an attribute when the job was created lacks it in this job for good.
+// TestRetryMissing: an attribute that was missing at the creation of a job stays missing in this job.
 func TestRetryMissing(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{Priority: 1})
 	r.process(2, topology.Row{Priority: 2})
-	r.lacks[1] = []string{"start_cmd"}
+	r.missing[1] = []string{"start_cmd"}
 	r.run()
 	j, _ := r.finish(r.create(gozzard.ActionStart, "").ID)
-	delete(r.lacks, 1)
+	delete(r.missing, 1)
 
 	if _, err := r.runner.Retry(t.Context(), caller, biz, j.ID, nil); err != nil {
 		t.Fatal(err)
@@ -374,7 +374,7 @@ func TestRetryMissing(t *testing.T) {
 	same(t, "tasks", states(tasks), "[p1_1 failed missing p2_1 succeeded]")
 }
 
-// TestLostAnswer: a job that was recorded although its creator was not told is found by itself.
+// TestLostAnswer: the Runner finds a job that was recorded although its creator got no answer.
 func TestLostAnswer(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{})
@@ -396,7 +396,7 @@ func TestLostAnswer(t *testing.T) {
 	<-gone
 }
 
-// TestGone: an operation whose results were removed is not waited for.
+// TestGone: the Runner does not wait for an operation with removed results.
 func TestGone(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{})

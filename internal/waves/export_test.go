@@ -2,8 +2,8 @@ package waves
 
 import "time"
 
-// SplitAt makes operations smaller than control.MaxTargets, for tests that have less.
-func (r *Runner) SplitAt(n int) { r.most = n }
+// SplitAt makes operations smaller than record.MaxTargets, for tests with few processes.
+func (r *Runner) SplitAt(n int) { r.maxTargets = n }
 
-// LookEvery makes the looks for jobs that nobody drives more frequent.
-func (r *Runner) LookEvery(d time.Duration) { r.look = d }
+// LookEvery makes the Runner look more often for jobs that no server runs.
+func (r *Runner) LookEvery(d time.Duration) { r.lookEvery = d }

@@ -12,18 +12,18 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// The decisions of a rollout, without effects.
+// This file has the decisions about a job, without effects.
 
-// order is which priority of a group goes first.
+// order says which priorities of a group are operated first.
 type order int8
 
 const (
 	unordered  order = iota // all at once
-	ascending               // what others build on first
-	descending              // what others build on last
+	ascending               // from the lowest number: processes that others depend on come first
+	descending              // from the highest number: processes that others depend on come last
 )
 
-// orderOf is the table of actions; ok is false for what is not done in a rollout.
+// orderOf is the order of an action; ok is false for an action that a job cannot do.
 func orderOf(a gozzard.Action) (o order, ok bool) {
 	switch a {
 	case gozzard.ActionStart, gozzard.ActionReload, gozzard.ActionKill:
@@ -36,7 +36,7 @@ func orderOf(a gozzard.Action) (o order, ok bool) {
 	return unordered, false
 }
 
-// groupOf names the group of a process.
+// groupOf is the name of the group of a process.
 func groupOf(g record.Granularity, r *topology.Row) string {
 	switch g {
 	case record.BySet:
@@ -52,12 +52,13 @@ func groupOf(g record.Granularity, r *topology.Row) string {
 	return "biz:" + strconv.Itoa(r.Biz)
 }
 
-// giveWaves numbers the waves: within each group one for every priority there is.
-func giveWaves(tasks []record.JobTask, o order) {
+// numberWaves numbers the waves: each group has one wave for each of its priorities.
+func numberWaves(tasks []record.JobTask, o order) {
 	if o == unordered {
 		return
 	}
 
+	// Find the priorities of each group.
 	found := map[string]map[int]bool{}
 	for i := range tasks {
 		t := &tasks[i]
@@ -67,6 +68,7 @@ func giveWaves(tasks []record.JobTask, o order) {
 		found[t.Group][t.Priority] = true
 	}
 
+	// Number them.
 	wave := map[string]map[int]int{}
 	for group, set := range found {
 		priorities := make([]int, 0, len(set))
@@ -88,7 +90,7 @@ func giveWaves(tasks []record.JobTask, o order) {
 	}
 }
 
-// roundOf is the newest round of a job.
+// roundOf is the newest round of a job: 0, and one more for each retry.
 func roundOf(tasks []record.JobTask) int {
 	round := 0
 	for i := range tasks {
@@ -97,11 +99,11 @@ func roundOf(tasks []record.JobTask) int {
 	return round
 }
 
-// wave is the tasks of one, by id.
+// wave is the tasks of one wave, by id.
 type wave []*record.JobTask
 
-// groupsOf sorts what is to be done into groups and their waves: the tasks of the newest round, and whatever is not
-// final. Tasks that a retry left out hold nobody back.
+// groupsOf sorts the tasks of the newest round, and all open tasks, into groups and waves. Failed tasks that a retry
+// left out are not in it, so they do not prevent later waves.
 func groupsOf(tasks []record.JobTask) [][]wave {
 	round := roundOf(tasks)
 	var list []*record.JobTask
@@ -132,7 +134,7 @@ func groupsOf(tasks []record.JobTask) [][]wave {
 	return groups
 }
 
-// unsent are the tasks that no operation carries yet.
+// unsent are the tasks without an operation.
 func (w wave) unsent() (list []*record.JobTask) {
 	for _, t := range w {
 		if t.Task == "" && !t.State.Final() {
@@ -142,7 +144,7 @@ func (w wave) unsent() (list []*record.JobTask) {
 	return list
 }
 
-// operations are the tasks of each operation that is not finished, all of them and in the order in which it was sent.
+// operations are all tasks of each unfinished operation, in the order in which they were sent.
 func (w wave) operations() (ops [][]*record.JobTask) {
 	place, open := map[gozzard.TaskID]int{}, map[gozzard.TaskID]bool{}
 	for _, t := range w {
@@ -162,7 +164,7 @@ func (w wave) operations() (ops [][]*record.JobTask) {
 	return slices.DeleteFunc(ops, func(op []*record.JobTask) bool { return !open[op[0].Task] })
 }
 
-// failed is the first task that failed, nil when none did.
+// failed is the first failed task, nil if there is none.
 func (w wave) failed() *record.JobTask {
 	for _, t := range w {
 		if t.State == record.JobFailed {
@@ -172,15 +174,15 @@ func (w wave) failed() *record.JobTask {
 	return nil
 }
 
-// holdBack names what a task that is not begun would have had to wait for.
-func holdBack(earlier *record.JobTask) string {
+// heldBackBy is the message of a task that is not started because an earlier one failed.
+func heldBackBy(earlier *record.JobTask) string {
 	return fmt.Sprintf("priority %d: process %s (%d) failed", earlier.Priority, earlier.Name, earlier.Process)
 }
 
-// judge gives a task the verdict of its attempt, which is final. A stop of what does not run had nothing to do.
-// Everything else but done has failed, also a start of what runs already: whoever starts it wants it to run as it
-// is defined now, and must stop it first.
-func judge(t *record.JobTask, a *gozzard.Attempt) {
+// applyVerdict writes the final verdict of an attempt into its task. Stopping a process that does not run had nothing
+// to do. Everything else that is not done has failed. That includes a start of a process that already runs: the caller
+// wants it to run as it is defined now, and must stop it first.
+func applyVerdict(t *record.JobTask, a *gozzard.Attempt) {
 	code := a.Outcome.Code
 	switch {
 	case a.State == gozzard.AttemptOK && code == gozzard.CodeOK:
@@ -188,24 +190,24 @@ func judge(t *record.JobTask, a *gozzard.Attempt) {
 	case a.Action == gozzard.ActionStop && code == gozzard.CodeNotRunning:
 		t.State, t.Reason, t.Code, t.Message = record.JobIgnored, record.ReasonVerdict, code, a.Outcome.Message
 	case a.State == gozzard.AttemptInterrupted:
-		t.State, t.Reason, t.Code, t.Message = record.JobFailed, record.ReasonVerdict, gozzard.CodeInterrupted,
-			a.Outcome.Message
-	case code == gozzard.CodeOK: // never to be: the state says that it did not go well
-		t.State, t.Reason, t.Message = record.JobFailed, record.ReasonInternal,
-			fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
+		t.State, t.Reason = record.JobFailed, record.ReasonVerdict
+		t.Code, t.Message = gozzard.CodeInterrupted, a.Outcome.Message
+	case code == gozzard.CodeOK: // cannot happen: the state says that the attempt failed
+		t.State, t.Reason = record.JobFailed, record.ReasonInternal
+		t.Message = fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
 	default:
 		t.State, t.Reason, t.Code, t.Message = record.JobFailed, record.ReasonVerdict, code, a.Outcome.Message
 	}
 }
 
-// repeatable reports whether a retry can send a failed task: not what could not be sent from the start, because it
-// lacks something or was refused.
+// repeatable reports whether a retry can send a failed task. A task with a missing attribute, or one that was rejected
+// when the job was created, can never be sent.
 func repeatable(t *record.JobTask) bool {
 	return t.Reason != record.ReasonMissing && (t.Reason != record.ReasonVerdict || t.Task != "")
 }
 
-// refusal is the outcome that a door or the topology gave an item instead of passing it on, nil when it may be sent.
-func refusal(it *record.TopologyItem) *gozzard.Outcome {
+// rejection is the outcome with which a door or the topology rejected an item, nil if it may be sent.
+func rejection(it *record.TopologyItem) *gozzard.Outcome {
 	if it.Item.Refused != nil {
 		return it.Item.Refused
 	}

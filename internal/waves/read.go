@@ -9,27 +9,29 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// A job tells what was done on hosts all over its business. Who may see the business on every host sees all its
-// jobs; who may see it on some hosts sees his own, which were made of what he could see.
+// A job shows what was done on hosts of its whole business. A caller that may see the business on every host sees all
+// of its jobs. A caller that may see it on some hosts sees the jobs that it created: they contain only what it could
+// see.
 
-// Job reads one of a business. ErrNotFound for an unknown or foreign one.
+// Job returns a job of a business. The error is ErrNotFound for an unknown job and for one of another business.
 func (r *Runner) Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.Job, error) {
 	j, err := r.o.Store.Job(ctx, biz, id)
-	if err == nil && !sees(caller, &j) {
+	if err == nil && !maySee(caller, &j) {
 		return record.Job{}, gozzard.Errorf(gozzard.ErrNotFound,
 			"business %d has no job %d; jobs are kept for a limited time", biz, id)
 	}
 	return j, err
 }
 
-func sees(caller gozzard.Caller, j *record.Job) bool {
+func maySee(caller gozzard.Caller, j *record.Job) bool {
 	own := caller.App == j.Caller.App && caller.User == j.Caller.User
 	return caller.Rights.SeesSpace(topology.Namespace(j.Biz)) || own && caller.Rights.SeesBusiness(j.Biz)
 }
 
-// Jobs lists jobs of a business, newest first.
-func (r *Runner) Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) (total int, jobs []record.Job,
-	err error) {
+// Jobs lists the jobs of a business that the caller may see, newest first.
+func (r *Runner) Jobs(
+	ctx context.Context, caller gozzard.Caller, f record.JobFilter,
+) (total int, jobs []record.Job, err error) {
 	if !caller.Rights.SeesBusiness(f.Biz) {
 		return 0, nil, nil
 	}
@@ -42,16 +44,17 @@ func (r *Runner) Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFi
 	return r.o.Store.Jobs(ctx, f)
 }
 
-// Tasks lists tasks of a job of a business.
-func (r *Runner) Tasks(ctx context.Context, caller gozzard.Caller, biz int,
-	f record.JobTaskFilter) (record.JobTaskPage, error) {
+// Tasks lists the tasks of a job of a business.
+func (r *Runner) Tasks(
+	ctx context.Context, caller gozzard.Caller, biz int, f record.JobTaskFilter,
+) (record.JobTaskPage, error) {
 	if _, err := r.Job(ctx, caller, biz, f.Job); err != nil {
 		return record.JobTaskPage{}, err
 	}
 	return r.o.Store.Tasks(ctx, f)
 }
 
-// HasJobs tells whether a business ever had a job.
+// HasJobs reports whether a business ever had a job.
 func (r *Runner) HasJobs(ctx context.Context, caller gozzard.Caller, biz int) (bool, error) {
 	if !caller.Rights.SeesBusiness(biz) {
 		return false, nil

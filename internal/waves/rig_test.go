@@ -26,14 +26,14 @@ const biz = 2
 
 var caller = gozzard.Caller{App: "bk_sops", User: "admin", Asserted: true, Rights: gozzard.Everything()}
 
-// bare is a caller as the record has him: rights are those of the moment.
+// bare is a caller as the record stores it, without rights.
 func bare(c gozzard.Caller) gozzard.Caller {
 	c.Rights = nil
 	return c
 }
 
-// rig is a runner over a real record. The fleet is the test's: operations are recorded as the control plane does
-// it, with their idempotency keys, and the verdicts are the script's.
+// rig is a runner with a real record. The fleet is simulated: operations are recorded with their idempotency keys as
+// the control plane does it, and the test gives the verdicts.
 type rig struct {
 	t     *testing.T
 	path  string
@@ -46,7 +46,7 @@ type rig struct {
 
 	mu       sync.Mutex
 	rows     []topology.Row
-	lacks    map[int][]string           // attributes that processes lack, by process
+	missing  map[int][]string           // missing attributes, by process
 	gives    map[string]gozzard.Outcome // verdicts by key and host; done when there is none
 	open     map[string]bool            // no verdict for these
 	edition  string                     // of the definitions
@@ -62,7 +62,7 @@ type sent struct {
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, path: filepath.Join(t.TempDir(), "gozzard.db"), lacks: map[int][]string{},
+	r := &rig{t: t, path: filepath.Join(t.TempDir(), "gozzard.db"), missing: map[int][]string{},
 		gives: map[string]gozzard.Outcome{}, open: map[string]bool{},
 		edition: "first"}
 	store, err := sqlstore.OpenSQLite(t.Context(), r.path,
@@ -120,12 +120,12 @@ func (r *rig) process(id int, row topology.Row) {
 	r.rows = append(r.rows, row)
 }
 
-// May implements rollout.Plane.
+// May implements waves.Plane.
 func (r *rig) May(c gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool {
 	return c.Rights.May(a, key.Namespace, []gozzard.HostAddr{t.Addr})
 }
 
-// FindProcesses implements rollout.Plane.
+// FindProcesses implements waves.Plane.
 func (r *rig) FindProcesses(_ gozzard.Caller, q topology.Query) (int, []topology.Row) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *rig) FindProcesses(_ gozzard.Caller, q topology.Query) (int, []topology
 	return total, rows[min(q.Start, total):min(q.Start+q.Limit, total)]
 }
 
-// TopologyItems implements rollout.Plane.
+// TopologyItems implements waves.Plane.
 func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem,
 	error) {
 	r.mu.Lock()
@@ -152,7 +152,7 @@ func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a goz
 			if row.Host.Agent != "" {
 				target = gozzard.Target{Agent: row.Host.Agent}
 			}
-			items = append(items, record.TopologyItem{Row: row, Instance: j, Missing: r.lacks[row.Process],
+			items = append(items, record.TopologyItem{Row: row, Instance: j, Missing: r.missing[row.Process],
 				Item: gozzard.Item{
 					Action: a, Key: topology.Key(biz, row.Name, in.Local),
 					Labels: map[string]string{"bk_process_id": fmt.Sprint(row.Process)},
@@ -165,7 +165,7 @@ func (r *rig) TopologyItems(_ context.Context, _ int, rows []topology.Row, a goz
 	return items, nil
 }
 
-// Operate implements rollout.Plane.
+// Operate implements waves.Plane.
 func (r *rig) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,8 +224,8 @@ func (r *rig) verdict(name string) (gozzard.AttemptState, gozzard.Outcome) {
 	return gozzard.AttemptFailed, out
 }
 
-// Await implements rollout.Plane.
-func (r *rig) Await(ctx context.Context, who gozzard.Caller, id gozzard.TaskID,
+// Await implements waves.Plane.
+func (r *rig) Await(ctx context.Context, by gozzard.Caller, id gozzard.TaskID,
 	limit time.Duration) (record.TaskResults, error) {
 	seq, _ := id.Seq()
 	for end := time.Now().Add(limit); ; {
@@ -233,7 +233,7 @@ func (r *rig) Await(ctx context.Context, who gozzard.Caller, id gozzard.TaskID,
 		if err != nil {
 			return record.TaskResults{}, err
 		}
-		if task.Caller.App != who.App {
+		if task.Caller.App != by.App {
 			return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
 		}
 		attempts, err := r.store.Attempts(ctx, seq)

@@ -12,14 +12,14 @@ func with(g gozzard.Grant) gozzard.Caller {
 	return gozzard.Caller{App: "other", User: "eve", Rights: &gozzard.Rights{Grants: []gozzard.Grant{g}}}
 }
 
-// TestTE6JobsNeedRights: who may not do something himself has no job do it, be it a new one or another's.
+// TestTE6JobsNeedRights: a caller cannot use a job, new or existing, to do what it may not do directly.
 func TestTE6JobsNeedRights(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{})
 	r.gives["p1_1@0:10.0.0.1"] = gozzard.Outcome{Code: gozzard.CodeCommandFailed, Message: "no"}
 	now := &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleOperator, Businesses: []int{biz}}}}
 	r.o.Rights = func(c gozzard.Caller) *gozzard.Rights {
-		same(t, "whose rights", c.App, caller.App)
+		same(t, "the owner of the rights", c.App, caller.App)
 		return now
 	}
 
@@ -36,36 +36,36 @@ func TestTE6JobsNeedRights(t *testing.T) {
 	viewer, foreign := with(gozzard.Grant{Role: gozzard.RoleViewer}),
 		with(gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{biz + 1}})
 	starter := with(gozzard.Grant{Role: gozzard.RoleOperator, Actions: []gozzard.Action{gozzard.ActionStart}})
-	for _, who := range []gozzard.Caller{viewer, foreign, starter, {App: caller.App, User: caller.User}} {
-		_, err = r.runner.Create(t.Context(), record.JobRequest{Caller: who, Biz: biz, Action: gozzard.ActionStop})
+	for _, by := range []gozzard.Caller{viewer, foreign, starter, {App: caller.App, User: caller.User}} {
+		_, err = r.runner.Create(t.Context(), record.JobRequest{Caller: by, Biz: biz, Action: gozzard.ActionStop})
 		wantKind(t, err, gozzard.ErrAppForbidden)
 	}
 
-	for _, who := range []gozzard.Caller{viewer, starter} {
-		_, err = r.runner.Retry(t.Context(), who, biz, j.ID, nil)
+	for _, by := range []gozzard.Caller{viewer, starter} {
+		_, err = r.runner.Retry(t.Context(), by, biz, j.ID, nil)
 		wantKind(t, err, gozzard.ErrAppForbidden)
-		if _, err := r.runner.Job(t.Context(), who, biz, j.ID); err != nil {
+		if _, err := r.runner.Job(t.Context(), by, biz, j.ID); err != nil {
 			t.Error(err)
 		}
 	}
 
-	for _, who := range []gozzard.Caller{foreign, {App: caller.App, User: caller.User}} {
-		_, err = r.runner.Retry(t.Context(), who, biz, j.ID, []int64{tasks[0].ID})
+	for _, by := range []gozzard.Caller{foreign, {App: caller.App, User: caller.User}} {
+		_, err = r.runner.Retry(t.Context(), by, biz, j.ID, []int64{tasks[0].ID})
 		wantKind(t, err, gozzard.ErrNotFound)
-		_, err = r.runner.Tasks(t.Context(), who, biz, record.JobTaskFilter{Job: j.ID})
+		_, err = r.runner.Tasks(t.Context(), by, biz, record.JobTaskFilter{Job: j.ID})
 		wantKind(t, err, gozzard.ErrNotFound)
-		if n, _, err := r.runner.Jobs(t.Context(), who, record.JobFilter{Biz: biz, Limit: -1}); n != 0 || err != nil {
-			t.Errorf("%s sees %d jobs: %v", who.User, n, err)
+		if n, _, err := r.runner.Jobs(t.Context(), by, record.JobFilter{Biz: biz, Limit: -1}); n != 0 || err != nil {
+			t.Errorf("%s sees %d jobs: %v", by.User, n, err)
 		}
-		if has, err := r.runner.HasJobs(t.Context(), who, biz); has || err != nil {
-			t.Errorf("%s is told of jobs: %v", who.User, err)
+		if has, err := r.runner.HasJobs(t.Context(), by, biz); has || err != nil {
+			t.Errorf("%s learns of jobs: %v", by.User, err)
 		}
 	}
 
 	same(t, "operations", len(r.sent), 1)
 }
 
-// TestTI3JobsOfSomeHosts: who sees a business on some hosts sees his own jobs only.
+// TestTI3JobsOfSomeHosts: a caller that sees a business on some hosts only sees its own jobs only.
 func TestTI3JobsOfSomeHosts(t *testing.T) {
 	r := newRig(t)
 	r.process(1, topology.Row{})

@@ -12,13 +12,14 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// Plane is what rollouts need of the control plane.
+// Plane is what jobs need of the control plane.
 type Plane interface {
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
 	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
-	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults,
-		error)
+	Await(
+		ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration,
+	) (record.TaskResults, error)
 	May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool
 }
 
@@ -26,19 +27,20 @@ type Plane interface {
 type Options struct {
 	Store Store
 	Plane Plane
-	// Rights tells what the creator of a job may do at the moment; nil: nothing, so that no job does anything. A
-	// job outlives the request that made it, and what its creator may do no longer it does no longer.
+
+	// Rights returns the current rights of the creator of a job. A job runs longer than the request that created it,
+	// and it must stop when its creator loses the rights. nil: no rights, so that no job does anything.
 	Rights func(caller gozzard.Caller) *gozzard.Rights
 	Log    *slog.Logger
 	Now    func() time.Time
 	Door   string // of the operations, as the record has it; "jobs"
 
-	Keep    time.Duration // jobs stay that long after their end; 7 days
-	Timeout time.Duration // an operation may take beyond the time of its commands until it counts as failed; 1 min
+	Keep    time.Duration // how long jobs are stored after their end; 7 days
+	Timeout time.Duration // how much longer than its commands an operation may take before it has failed; 1 minute
 }
 
-// Bounds of what is under way. Waiting costs little and may take long, so many groups may wait at a time; writing
-// is what the record has to bear.
+// The limits of concurrent work. Waiting is cheap and may take long, so many groups may wait at the same time. Sending
+// writes to the record, so few operations are sent at the same time.
 const (
 	maxJobs    = 256
 	maxGroups  = 4096 // of one job
@@ -48,31 +50,31 @@ const (
 const (
 	pruneEvery = 10 * time.Minute
 	pruneStep  = 20
-	firstPause = time.Second // before the record is asked again
+	firstPause = time.Second // before a failed call of the record is repeated
 	longPause  = 30 * time.Second
 )
 
-// Runner drives jobs.
+// Runner runs jobs.
 type Runner struct {
-	o       Options
-	wake    chan struct{}
-	jobs    chan struct{} // a token for each job being driven
-	sending chan struct{} // a token for each operation being sent
-	most    int           // targets of one operation
-	look    time.Duration // between looks for jobs that nobody drives
+	o          Options
+	wake       chan struct{}
+	jobs       chan struct{} // has an element for each running job
+	sending    chan struct{} // has an element for each operation that is being sent
+	maxTargets int           // of one operation
+	lookEvery  time.Duration // between searches for jobs that no server runs
 
-	mu     sync.Mutex
-	queue  []jobRef       // not looked at yet
-	driven map[int64]bool // true: it was queued meanwhile, so look at it again
+	mu      sync.Mutex
+	queue   []jobRef       // jobs to run
+	running map[int64]bool // true: the job was queued again meanwhile, so it must be run once more
 }
 
-// jobRef names a job.
+// jobRef identifies a job.
 type jobRef struct {
 	biz int
 	id  int64
 }
 
-// New makes a Runner. It begins with Run.
+// New returns a Runner. Run starts it.
 func New(o Options) *Runner {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -94,21 +96,25 @@ func New(o Options) *Runner {
 	}
 
 	return &Runner{
-		o: o, wake: make(chan struct{}, 1), jobs: make(chan struct{}, maxJobs),
-		sending: make(chan struct{}, maxSending), driven: map[int64]bool{},
-		most: record.MaxTargets, look: time.Minute,
+		o:          o,
+		wake:       make(chan struct{}, 1),
+		jobs:       make(chan struct{}, maxJobs),
+		sending:    make(chan struct{}, maxSending),
+		maxTargets: record.MaxTargets,
+		lookEvery:  time.Minute,
+		running:    map[int64]bool{},
 	}
 }
 
-// Run drives jobs until ctx ends: those that a former run left open, and those that are created. It runs once, and
-// returns when nothing is under way any more; what was not finished is taken up by the next run.
+// Run runs jobs until ctx ends: the open ones of an earlier run, and those that are created. It may be called once. It
+// returns when no job is running any more; the next run continues the unfinished ones.
 func (r *Runner) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.lookLoop(ctx) })
 	wg.Go(func() { r.pruneLoop(ctx) })
 
 	for ctx.Err() == nil {
-		for _, ref := range r.take() {
+		for _, ref := range r.nextJobs() {
 			wg.Go(func() { r.drive(ctx, ref) })
 		}
 		select {
@@ -121,7 +127,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// add has jobs driven.
+// add queues jobs.
 func (r *Runner) add(refs ...jobRef) {
 	r.mu.Lock()
 	r.queue = append(r.queue, refs...)
@@ -132,34 +138,37 @@ func (r *Runner) add(refs ...jobRef) {
 	}
 }
 
-// take empties the queue and returns the jobs that nobody drives yet.
-func (r *Runner) take() (refs []jobRef) {
+// nextJobs empties the queue and returns the jobs that are not running yet.
+func (r *Runner) nextJobs() (refs []jobRef) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	for _, ref := range r.queue {
-		if _, driven := r.driven[ref.id]; driven {
-			r.driven[ref.id] = true
+		if _, running := r.running[ref.id]; running {
+			r.running[ref.id] = true
 			continue
 		}
-		r.driven[ref.id] = false
+		r.running[ref.id] = false
 		refs = append(refs, ref)
 	}
 	r.queue = nil
 	return refs
 }
 
-// leave ends the driving of a job, unless it must be looked at again.
+// leave marks a job as not running, unless it must be run once more.
 func (r *Runner) leave(id int64) (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.driven[id] {
-		r.driven[id] = false
+
+	if r.running[id] {
+		r.running[id] = false
 		return true
 	}
-	delete(r.driven, id)
+	delete(r.running, id)
 	return false
 }
 
+// drive runs a job, once more if it was queued meanwhile.
 func (r *Runner) drive(ctx context.Context, ref jobRef) {
 	for again := true; again; again = r.leave(ref.id) {
 		select {
@@ -167,20 +176,20 @@ func (r *Runner) drive(ctx context.Context, ref jobRef) {
 			return
 		case r.jobs <- struct{}{}:
 		}
-		err := r.perform(ctx, ref)
+		err := r.runJob(ctx, ref)
 		<-r.jobs
 		if err != nil && ctx.Err() == nil {
-			r.o.Log.Error("cannot go on with a job", "job", ref.id, "err", err)
+			r.o.Log.Error("cannot continue a job", "job", ref.id, "err", err)
 		}
 	}
 }
 
-// lookLoop takes up what a former run left open. Later it only looks for jobs that were recorded and never begun:
-// the record's answer to who created them was lost. Jobs that are under way may be another server's.
+// lookLoop first queues the open jobs of an earlier run. Later it looks only for jobs that were recorded and never
+// started, because the record's answer to Create was lost. Another server may be running the started ones.
 func (r *Runner) lookLoop(ctx context.Context) {
 	for first := true; ctx.Err() == nil; first = false {
 		var open []record.Job
-		err := r.insist(ctx, "open jobs", func() (err error) {
+		err := r.retryUntilDone(ctx, "open jobs", func() (err error) {
 			open, err = r.o.Store.OpenJobs(ctx)
 			return err
 		})
@@ -188,11 +197,11 @@ func (r *Runner) lookLoop(ctx context.Context) {
 			return
 		}
 		for _, j := range open {
-			if first || j.State == record.JobPending && r.o.Now().Sub(j.Started) > r.look {
+			if first || j.State == record.JobPending && r.o.Now().Sub(j.Started) > r.lookEvery {
 				r.add(jobRef{j.Biz, j.ID})
 			}
 		}
-		r.sleep(ctx, r.look)
+		r.sleep(ctx, r.lookEvery)
 	}
 }
 
@@ -208,7 +217,7 @@ func (r *Runner) pruneLoop(ctx context.Context) {
 	}
 }
 
-// sleep reports false when ctx has ended.
+// sleep waits and reports whether ctx is still alive.
 func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -220,9 +229,9 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// insist repeats what the record must take or give until it does: a job waits for its record rather than losing
-// what came of it. Only what is gone, and the end of this run, are answers.
-func (r *Runner) insist(ctx context.Context, what string, f func() error) error {
+// retryUntilDone repeats a call of the record until it succeeds: a job waits for its record rather than losing results.
+// It gives up only if the thing does not exist, or if this run or the record ends.
+func (r *Runner) retryUntilDone(ctx context.Context, what string, f func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := f()
 		switch {
@@ -231,7 +240,7 @@ func (r *Runner) insist(ctx context.Context, what string, f func() error) error 
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		r.o.Log.Warn("a job waits for the record", "what", what, "err", err)
+		r.o.Log.Warn("a job waits for the database, trying again", "what", what, "err", err)
 		if !r.sleep(ctx, pause) {
 			return ctx.Err()
 		}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// appendTag and appendVarint take the short way for what nearly all tags and many numbers are: one byte.
+// appendTag and appendVarint have a fast path for one byte, which is enough for nearly all tags and many numbers.
 
 func appendTag(b []byte, num protowire.Number, typ protowire.Type) []byte {
 	if num < 16 {
@@ -25,7 +25,7 @@ func appendVarint(b []byte, v uint64) []byte {
 	return protowire.AppendVarint(b, v)
 }
 
-// The append funcs below write nothing for a zero value.
+// The append functions below write nothing for a zero value.
 
 func appendUint(b []byte, num protowire.Number, v uint64) []byte {
 	if v == 0 {
@@ -45,7 +45,7 @@ func appendBool(b []byte, num protowire.Number, v bool) []byte {
 	return appendUint(b, num, 1)
 }
 
-// A float that is not a number has no form in the messages (nor in the JSON they end in) and is left out.
+// appendDouble writes nothing for a value that is not finite: neither the messages nor JSON have a form for it.
 func appendDouble(b []byte, num protowire.Number, v float64) []byte {
 	bits := math.Float64bits(v)
 	if bits == 0 || v-v != 0 {
@@ -71,7 +71,7 @@ func appendString(b []byte, num protowire.Number, s string) []byte {
 	return appendText(b, num, s)
 }
 
-// appendText writes a string even when it is empty, in the form that a receiver takes.
+// appendText writes a string even if it is empty, in a form that a receiver accepts.
 func appendText(b []byte, num protowire.Number, s string) []byte {
 	if len(s) > MaxString || !utf8.ValidString(s) {
 		s = clean(s)
@@ -80,9 +80,10 @@ func appendText(b []byte, num protowire.Number, s string) []byte {
 	return append(appendVarint(b, uint64(len(s))), s...)
 }
 
-// clean makes a string valid UTF-8 of at most MaxString bytes.
+// clean returns a string as valid UTF-8 of at most MaxString bytes.
 func clean(s string) string {
-	if len(s) > MaxString { // first, so that a huge text is not copied; what it cuts through is repaired or cut below
+	// Truncate first, so that a huge text is not copied, and remove a character that is cut in two.
+	if len(s) > MaxString {
 		s = s[:MaxString]
 		for cut := 1; cut < utf8.UTFMax; cut++ {
 			if i := len(s) - cut; utf8.RuneStart(s[i]) {
@@ -104,7 +105,7 @@ func appendBytes(b []byte, num protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(b, v)
 }
 
-// appendID writes sixteen bytes unless all are zero.
+// appendID writes 16 bytes unless all are zero.
 func appendID(b []byte, num protowire.Number, id [16]byte) []byte {
 	if id == ([16]byte{}) {
 		return b
@@ -112,8 +113,8 @@ func appendID(b []byte, num protowire.Number, id [16]byte) []byte {
 	return appendBytes(b, num, id[:])
 }
 
-// begin opens a nested message; end closes it with the place that begin gave. One byte is kept free for the length,
-// the body is moved when it needs more: cheaper than measuring every message before it is written.
+// begin starts a nested message, and end finishes it with the position that begin returned. begin reserves one byte for
+// the length; end moves the body if the length needs more. That is cheaper than to compute every length first.
 func begin(b []byte, num protowire.Number) ([]byte, int) {
 	b = appendTag(b, num, protowire.BytesType)
 	return append(b, 0), len(b) + 1

@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// AppendCommand appends the binary form of a command. A zero Version is written as this build's.
+// AppendCommand appends an encoded command. A zero Version is written as the version of this build.
 func AppendCommand(b []byte, c *gozzard.Command) []byte {
 	b = appendUint(b, fieldVersion, uint64(ownVersion(c.Version)))
 	b = appendUint(b, 2, uint64(c.Kind))
@@ -42,7 +42,7 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 	return b
 }
 
-// DecodeCommand reads what AppendCommand wrote. The result shares no memory with b.
+// DecodeCommand decodes a command. The result shares no memory with b.
 func DecodeCommand(b []byte) (*gozzard.Command, error) {
 	d := decoder{rest: b, text: &arena{left: len(b)}, what: "command"}
 	c := &gozzard.Command{Version: d.version()}
@@ -55,7 +55,7 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 		case 4:
 			var op *gozzard.Op
 			c.Ops, op = grow(&d, c.Ops, MaxOps)
-			d.adopt(decodeOp(d.message("operation"), op))
+			d.nested(decodeOp(d.message("operation"), op))
 		case 5:
 			c.Cancel = decodeID(&d, c.Cancel)
 		case 6:
@@ -69,19 +69,19 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 		case 10:
 			var g *gozzard.Group
 			c.Groups, g = grow(&d, c.Groups, MaxGroups)
-			d.adopt(decodeGroup(d.message("group"), g))
+			d.nested(decodeGroup(d.message("group"), g))
 		case 11:
 			if c.Logs == nil {
 				c.Logs = new(gozzard.LogQuery)
 			}
-			d.adopt(decodeLogQuery(d.message("log query"), c.Logs))
+			d.nested(decodeLogQuery(d.message("log query"), c.Logs))
 		case 12:
 			c.AckEvents = d.uint()
 		case 13:
 			if c.Update == nil {
 				c.Update = new(gozzard.UpdateOrder)
 			}
-			d.adopt(decodeUpdateOrder(d.message("update"), c.Update))
+			d.nested(decodeUpdateOrder(d.message("update"), c.Update))
 		case fieldVersion:
 			d.fail("comes twice")
 		default:
@@ -97,13 +97,6 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 	}
 
 	return c, nil
-}
-
-func ownVersion(v uint32) uint32 {
-	if v == 0 {
-		return gozzard.ProtocolVersion
-	}
-	return v
 }
 
 func appendOp(b []byte, num protowire.Number, op *gozzard.Op) []byte {
@@ -131,7 +124,7 @@ func decodeOp(d decoder, op *gozzard.Op) error {
 			op.Ref.Index = d.int32()
 		case 4:
 			op.Gen = d.uint()
-		case 5: // an unknown action is answered for itself, the other operations of the command are run
+		case 5: // an unknown action is rejected alone; the other operations of the command run
 			op.Action = gozzard.Action(d.atMost(math.MaxUint8))
 		case 6:
 			op.Key.Namespace = d.string()

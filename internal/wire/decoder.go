@@ -1,15 +1,11 @@
 package wire
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/gozzard/gozzard"
 )
 
 const (
@@ -18,24 +14,24 @@ const (
 	fieldLabelValue protowire.Number = 2
 )
 
-// decoder walks over the fields of one message. The first error ends the walk: next is false from then on and the
-// value funcs return zero.
+// decoder reads the fields of one message. The first error ends the message: from then on next returns false, and the
+// functions for values return zero.
 type decoder struct {
 	rest []byte
 	text *arena
-	what string // the message's name in errors
+	what string // name of the message in errors
 	num  protowire.Number
 	typ  protowire.Type
 	err  error
-	own  bool // the labels read so far are in a map that nobody shares
+	own  bool // the labels so far are in a map that is not shared
 }
 
-// next moves to the next field.
+// next reads the tag of the next field and reports whether there is one.
 func (d *decoder) next() bool {
 	if d.err != nil || len(d.rest) == 0 {
 		return false
 	}
-	if c := d.rest[0]; c >= 1<<3 && c < 0x80 { // one byte, as nearly all tags are
+	if c := d.rest[0]; c >= 1<<3 && c < 0x80 { // a tag of one byte, as nearly all are
 		d.num, d.typ, d.rest = protowire.Number(c>>3), protowire.Type(c&7), d.rest[1:]
 		return true
 	}
@@ -52,7 +48,7 @@ func (d *decoder) longTag() bool {
 	return true
 }
 
-// skip passes over a field that this build does not know. Groups do not exist in these messages.
+// skip skips an unknown field. The messages have no groups.
 func (d *decoder) skip() {
 	if d.typ == protowire.StartGroupType || d.typ == protowire.EndGroupType {
 		d.fail("is a group")
@@ -74,8 +70,8 @@ func (d *decoder) fail(format string, args ...any) {
 	}
 }
 
-// adopt takes over the error of a nested message.
-func (d *decoder) adopt(err error) {
+// nested records the error of a nested message.
+func (d *decoder) nested(err error) {
 	if err != nil && d.err == nil {
 		d.err = err
 	}
@@ -103,7 +99,7 @@ func (d *decoder) uint() uint64 {
 	return v
 }
 
-// atMost is a number with an upper bound: small types and enumerations whose unknown values the domain must never see.
+// atMost reads a number with an upper limit: for small types, and for enumerations without unknown values.
 func (d *decoder) atMost(limit uint64) uint64 {
 	v := d.uint()
 	if v > limit {
@@ -181,7 +177,7 @@ func (d *decoder) float() float32 {
 	return v
 }
 
-// bytes is a part of the input, not a copy.
+// bytes returns a part of the input, not a copy.
 func (d *decoder) bytes() []byte {
 	if d.typ != protowire.BytesType {
 		d.fail("has wire type %d", d.typ)
@@ -228,12 +224,12 @@ func (d *decoder) id() (id [16]byte) {
 	return id
 }
 
-// message opens the nested message of the current field.
+// message returns a decoder of the nested message in the current field.
 func (d *decoder) message(what string) decoder {
 	return decoder{rest: d.bytes(), text: d.text, what: what, err: d.err}
 }
 
-// label reads one entry into labels, which is made when it is nil.
+// label reads one entry into labels, and makes the map if it is nil.
 func (d *decoder) label(labels map[string]string) map[string]string {
 	e := d.message("label")
 	var key, value string
@@ -248,7 +244,7 @@ func (d *decoder) label(labels map[string]string) map[string]string {
 		}
 	}
 
-	if d.adopt(e.err); d.err != nil {
+	if d.nested(e.err); d.err != nil {
 		return labels
 	}
 	if labels == nil {
@@ -263,14 +259,14 @@ func (d *decoder) label(labels map[string]string) map[string]string {
 	return labels
 }
 
-// grow makes room for one more element of a list. The first time it counts how many there are, so that a list is
-// allocated once and the bound holds before anything is allocated.
+// grow adds one element to a list. The first time it counts the elements that follow, so that the list is allocated
+// once, and only if it is within the limit.
 func grow[T any](d *decoder, list []T, limit int) ([]T, *T) {
 	if list == nil {
 		n := 1 + d.ahead()
 		if n > limit {
 			d.fail("more than %d elements", limit)
-			n = 1 // the caller has an element to write to; the walk ends with it
+			n = 1 // the caller needs an element to write to; decoding ends with it
 		}
 		list = make([]T, 0, n)
 	}
@@ -285,10 +281,9 @@ func grow[T any](d *decoder, list []T, limit int) ([]T, *T) {
 	return list, &list[len(list)-1]
 }
 
-// ahead counts how often the current field comes again after the current place. What cannot be parsed ends the
-// count; the walk finds it again.
+// ahead counts how often the current field occurs again later. The count ends at a fault, which decoding finds again.
 func (d *decoder) ahead() int {
-	rest, count := d.rest, -1 // the current one is still in rest
+	rest, count := d.rest, -1 // rest still has the current one
 	num, typ := d.num, d.typ
 	for {
 		n := protowire.ConsumeFieldValue(num, typ, rest)
@@ -306,56 +301,4 @@ func (d *decoder) ahead() int {
 		}
 		rest = rest[n:]
 	}
-}
-
-// version reads the first field of a message, so that a newer message is known as such before any other byte is judged.
-func (d *decoder) version() uint32 {
-	if !d.next() {
-		d.adopt(fmt.Errorf("%s: empty", d.what))
-		return 0
-	}
-
-	if d.num != fieldVersion {
-		d.err = fmt.Errorf("%s: %w", d.what, errors.New("does not begin with its version"))
-		return 0
-	}
-
-	v := d.uint32()
-	switch {
-	case d.err != nil:
-	case v == 0:
-		d.fail("no version")
-	case v > gozzard.ProtocolVersion:
-		d.err = fmt.Errorf("%s: %w", d.what, &NewerError{Version: v})
-	}
-
-	return v
-}
-
-// arena holds the strings of one message in few pieces of memory. A piece is small, because it lives as long as any
-// of its strings does.
-type arena struct {
-	piece strings.Builder
-	left  int // bytes of input that may still become strings
-	last  lastLabels
-}
-
-const arenaPiece = 4 << 10
-
-func (a *arena) keep(v []byte) string {
-	if len(v) == 0 {
-		return ""
-	}
-	if len(v) > arenaPiece/4 {
-		return string(v)
-	}
-	if a.piece.Cap()-a.piece.Len() < len(v) {
-		a.piece = strings.Builder{}
-		a.piece.Grow(min(max(a.left, len(v)), arenaPiece))
-	}
-
-	start := a.piece.Len()
-	a.piece.Write(v)
-	a.left -= len(v)
-	return a.piece.String()[start:]
 }

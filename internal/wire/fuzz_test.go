@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// Whatever is taken in can be written and read again without change, and equal messages have equal bytes.
+// Every accepted message can be encoded and decoded again without a change, and equal messages have equal bytes.
 func FuzzDecodeCommand(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, c := range commands() {

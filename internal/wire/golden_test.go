@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 var compare = cmp.Comparer(func(a, b gozzard.HostAddr) bool { return a == b })
 
-// A golden file is the promise to every agent in the field: a build must read it for ever. One that must change is
-// a new protocol version.
+// A golden file is a promise to every installed agent: each build must be able to read it. A golden file that must
+// change needs a new protocol version.
 func TestGoldenCommands(t *testing.T) {
 	for name, want := range commands() {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestGoldenReports(t *testing.T) {
 	}
 }
 
-// golden compares with the stored bytes and returns them.
+// golden compares bytes with the stored ones and returns them.
 func golden(t *testing.T, name string, got []byte) []byte {
 	t.Helper()
 	path := filepath.Join("testdata", name+".bin")
@@ -79,8 +79,8 @@ func golden(t *testing.T, name string, got []byte) []byte {
 	return want
 }
 
-// dump writes the fields for people. Wire format does not tell texts from messages: what parses as a message is
-// shown as one, unless it looks like text.
+// dump writes the fields for people. The format does not distinguish texts from messages: bytes that can be parsed as a
+// message are shown as one, unless they look like text.
 func dump(w *strings.Builder, b []byte, indent string) {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)

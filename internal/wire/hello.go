@@ -22,17 +22,18 @@ func decodeHello(d decoder, h *gozzard.Hello) error {
 	for d.next() {
 		switch d.num {
 		case 1:
-			d.adopt(decodeHost(d.message("host"), &h.Host))
+			d.nested(decodeHost(d.message("host"), &h.Host))
 		case 2:
 			var o *gozzard.OpReport
 			h.Open, o = grow(&d, h.Open, MaxReports)
-			d.adopt(decodeOpReport(d.message("open operation"), o))
+			d.nested(decodeOpReport(d.message("open operation"), o))
 		case 3:
 			h.Run = d.uint()
 		default:
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -67,7 +68,7 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 		case 2:
 			var a *gozzard.HostAddr
 			h.Addrs, a = grow(&d, h.Addrs, MaxAddrs)
-			d.adopt(decodeAddr(d.message("address"), a))
+			d.nested(decodeAddr(d.message("address"), a))
 		case 3:
 			h.Hostname = d.string()
 		case 4:
@@ -97,10 +98,11 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
-// appendAddr writes no zone: gozzard.ParseIP lets none in.
+// appendAddr writes no zone: gozzard.ParseIP rejects zones.
 func appendAddr(b []byte, num protowire.Number, a gozzard.HostAddr) []byte {
 	b, start := begin(b, num)
 	b = appendInt(b, 1, int64(a.Cloud))
@@ -126,5 +128,6 @@ func decodeAddr(d decoder, a *gozzard.HostAddr) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// TestLabelsApart reads statuses whose labels do not stand side by side, between others that have some of them: no
-// status gets another one's.
+// TestLabelsApart decodes statuses with label fields that are not adjacent, between others with similar labels. No
+// status gets labels of another one.
 func TestLabelsApart(t *testing.T) {
 	label := func(b []byte, k, v string) []byte {
 		e := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), k)

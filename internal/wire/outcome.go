@@ -30,11 +30,12 @@ func decodeOpReport(d decoder, o *gozzard.OpReport) error {
 		case 4:
 			o.Phase = gozzard.Phase(d.atMost(uint64(gozzard.PhaseNever)))
 		case 5:
-			d.adopt(decodeOutcome(d.message("outcome"), &o.Outcome))
+			d.nested(decodeOutcome(d.message("outcome"), &o.Outcome))
 		default:
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -65,11 +66,12 @@ func decodeOutcome(d decoder, o *gozzard.Outcome) error {
 			if o.Detail == nil {
 				o.Detail = new(gozzard.Detail)
 			}
-			d.adopt(decodeDetail(d.message("detail"), o.Detail))
+			d.nested(decodeDetail(d.message("detail"), o.Detail))
 		default:
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -97,7 +99,7 @@ func appendDetail(b []byte, num protowire.Number, t *gozzard.Detail) []byte {
 	return end(b, start)
 }
 
-// One line per field: longer than a func should be, and nothing to split.
+// decodeDetail is long because it has one case per field.
 func decodeDetail(d decoder, t *gozzard.Detail) error {
 	for d.next() {
 		switch d.num {
@@ -143,5 +145,6 @@ func decodeDetail(d decoder, t *gozzard.Detail) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// Generators draw nil for what is empty: the messages do not tell them apart.
+// The generators use nil for empty values: the messages do not distinguish them.
 func listOf[T any](g *rapid.Generator[T]) *rapid.Generator[[]T] {
 	return rapid.Custom(func(t *rapid.T) []T {
 		if s := rapid.SliceOfN(g, 0, 5).Draw(t, "list"); len(s) > 0 {
@@ -51,7 +51,7 @@ var (
 	})
 )
 
-// fill draws the plain fields of a struct; fields of other kinds are given by the caller.
+// fill sets the plain fields of a struct to random values; the caller sets the others.
 func fill(t *rapid.T, p any) {
 	v := reflect.ValueOf(p).Elem()
 	for i := range v.NumField() {

@@ -8,7 +8,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// AppendReport appends the binary form of a report. A zero Version is written as this build's.
+// AppendReport appends an encoded report. A zero Version is written as the version of this build.
 func AppendReport(b []byte, r *gozzard.Report) []byte {
 	b = appendUint(b, fieldVersion, uint64(ownVersion(r.Version)))
 	b = appendUint(b, 2, uint64(r.Kind))
@@ -50,8 +50,8 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	return b
 }
 
-// DecodeReport reads what AppendReport wrote. The result shares no memory with b; statuses with the same labels may
-// share one map, which is for reading.
+// DecodeReport decodes a report. The result shares no memory with b. Statuses with equal labels may share one map,
+// which must not be changed.
 func DecodeReport(b []byte) (*gozzard.Report, error) {
 	d := decoder{rest: b, text: &arena{left: len(b)}, what: "report"}
 	r := &gozzard.Report{Version: d.version()}
@@ -67,6 +67,7 @@ func DecodeReport(b []byte) (*gozzard.Report, error) {
 	return r, nil
 }
 
+// decodeReportField decodes the current field. It is long because it has one case per field.
 func decodeReportField(d *decoder, r *gozzard.Report) {
 	switch d.num {
 	case 2:
@@ -81,19 +82,19 @@ func decodeReportField(d *decoder, r *gozzard.Report) {
 		if r.Hello == nil {
 			r.Hello = new(gozzard.Hello)
 		}
-		d.adopt(decodeHello(d.message("hello"), r.Hello))
+		d.nested(decodeHello(d.message("hello"), r.Hello))
 	case 7:
 		var o *gozzard.OpReport
 		r.Results, o = grow(d, r.Results, MaxReports)
-		d.adopt(decodeOpReport(d.message("result"), o))
+		d.nested(decodeOpReport(d.message("result"), o))
 	case 8:
 		var s *gozzard.Status
 		r.Statuses, s = grow(d, r.Statuses, MaxStatuses)
-		d.adopt(decodeStatus(d.message("status"), s))
+		d.nested(decodeStatus(d.message("status"), s))
 	case 9:
 		var k *gozzard.Key
 		r.Removed, k = grow(d, r.Removed, MaxKeys)
-		d.adopt(decodeKey(d.message("removed"), k))
+		d.nested(decodeKey(d.message("removed"), k))
 	case 10:
 		r.Round = d.uint()
 	case 11:
@@ -105,17 +106,17 @@ func decodeReportField(d *decoder, r *gozzard.Report) {
 	case 14:
 		var e *gozzard.Event
 		r.Events, e = grow(d, r.Events, MaxEvents)
-		d.adopt(decodeEvent(d.message("event"), e))
+		d.nested(decodeEvent(d.message("event"), e))
 	case 15:
 		if r.Logs == nil {
 			r.Logs = new(gozzard.LogChunk)
 		}
-		d.adopt(decodeLogChunk(d.message("log chunk"), r.Logs))
+		d.nested(decodeLogChunk(d.message("log chunk"), r.Logs))
 	case 16:
 		if r.Update == nil {
 			r.Update = new(gozzard.UpdateReport)
 		}
-		d.adopt(decodeUpdateReport(d.message("update"), r.Update))
+		d.nested(decodeUpdateReport(d.message("update"), r.Update))
 	case fieldVersion:
 		d.fail("comes twice")
 	default:
@@ -141,6 +142,7 @@ func decodeKey(d decoder, k *gozzard.Key) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -166,7 +168,7 @@ func appendStatus(b []byte, num protowire.Number, s *gozzard.Status) []byte {
 	return end(b, start)
 }
 
-// One line per field: longer than a func should be, and nothing to split.
+// decodeStatus is long because it has one case per field.
 func decodeStatus(d decoder, s *gozzard.Status) error {
 	for d.next() {
 		switch d.num {
@@ -208,5 +210,6 @@ func decodeStatus(d decoder, s *gozzard.Status) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }

@@ -32,6 +32,7 @@ func decodeUpdateOrder(d decoder, o *gozzard.UpdateOrder) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }
 
@@ -59,5 +60,6 @@ func decodeUpdateReport(d decoder, r *gozzard.UpdateReport) error {
 			d.skip()
 		}
 	}
+
 	return d.err
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-func TestNewerVersionIsToldApart(t *testing.T) {
-	// What follows the version is garbage for this build: it must not matter.
+func TestNewerVersionIsDetected(t *testing.T) {
+	// The bytes after the version are invalid for this build: that must not matter.
 	b := []byte{1 << 3, gozzard.ProtocolVersion + 1, 0xff, 0xff}
 	_, err := wire.DecodeCommand(b)
 	checkNewer(t, err)
@@ -29,7 +29,7 @@ func checkNewer(t *testing.T, err error) {
 	if !errors.Is(err, wire.ErrNewer) || !errors.As(err, &newer) || newer.Version != gozzard.ProtocolVersion+1 {
 		t.Errorf("got %v, want ErrNewer with version %d", err, gozzard.ProtocolVersion+1)
 	}
-	if err != nil && !strings.Contains(err.Error(), "version 2, this build knows up to 1") {
+	if err != nil && !strings.Contains(err.Error(), "version 2, this build supports up to 1") {
 		t.Errorf("the text does not say which: %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestRefused(t *testing.T) {
 		many = append(many, 8<<3|2, 0)
 	}
 
-	interrupted := append([]byte(nil), head...) // the bound holds also when other fields come between
+	interrupted := append([]byte(nil), head...) // the limit holds also with other fields between
 	for range wire.MaxStatuses + 1 {
 		interrupted = append(interrupted, 8<<3|2, 0, 3<<3, 1)
 	}
@@ -128,7 +128,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A mode that this build does not know was said by a newer agent: the rest of its greeting counts.
+// An unknown mode is from a newer agent: the rest of its hello is accepted.
 func TestModeOfANewerAgent(t *testing.T) {
 	b := wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportHello})
 	b = append(b, 6<<3|2, 6, 1<<3|2, 4, 12<<3, 99, 9<<3, 4)
@@ -141,7 +141,7 @@ func TestModeOfANewerAgent(t *testing.T) {
 	}
 }
 
-// What the writer lets out is always taken in by the reader: a refused result would be repeated for ever.
+// The reader accepts everything that the writer writes: a rejected result would be repeated for ever.
 func TestHostileTextIsRepairedOnTheWayOut(t *testing.T) {
 	long := strings.Repeat("鹅", wire.MaxString/3+5)
 	for _, s := range []string{"a\xff\xfeb", long, long[1:], strings.Repeat("\xff", wire.MaxString*2),
@@ -178,7 +178,7 @@ func TestResultSharesNoMemoryWithInput(t *testing.T) {
 	}
 }
 
-// A length field or a swarm of empty elements must not become much memory.
+// A wrong length field or many empty elements must not use much memory.
 func TestAllocationIsBoundedByInput(t *testing.T) {
 	head := wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportStatus})
 	swarm := append([]byte(nil), head...)

@@ -149,7 +149,7 @@ func TestTD3AgentFlood(t *testing.T) {
 			sim.Sessions()-sessions)
 	}
 
-	if refused == 0 || !strings.Contains(s.Output(), "is put out") {
+	if refused == 0 || !strings.Contains(s.Output(), "is banned") {
 		t.Error("the agent that floods was not refused for that")
 	}
 }

@@ -156,7 +156,7 @@ func (f *enrolledFleet) roll(version string, more ...string) client.Upgrade {
 	}
 
 	if out, err := f.try("release", "approve", version); err == nil ||
-		!strings.Contains(out, "somebody else must approve it") {
+		!strings.Contains(out, "another person must approve it") {
 		f.t.Errorf("approved by the same person: %v, %s", err, out)
 	}
 

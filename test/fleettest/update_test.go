@@ -253,7 +253,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 	}))
 
 	refused("older", "is not newer than 1.0.0", key.releaseOf(t, "0.9.0", file, nil))
-	refused("the same", "is the one that runs", key.releaseOf(t, ft.OldVersion, ft.ProgramOf(t, ft.OldVersion), nil))
+	refused("the same", "is already running", key.releaseOf(t, ft.OldVersion, ft.ProgramOf(t, ft.OldVersion), nil))
 
 	refused("expired", "expired at", key.releaseOf(t, ft.NewVersion, file,
 		func(m *release.Manifest) { m.Expires = time.Now().Add(-time.Minute) }))
@@ -261,7 +261,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 	refused("another platform", "has no program for",
 		key.releaseOf(t, ft.NewVersion, file, func(m *release.Manifest) { m.Files[0].Platform = "plan9/arm" }))
 
-	refused("truncated", "is cut off", replaced(text[:len(text)-1]))
+	refused("truncated", "is truncated", replaced(text[:len(text)-1]))
 	refused("longer", "is longer", replaced(append(bytes.Clone(text), 0)))
 	refused("a flipped bit", "is not the file that was signed", replaced(flipped))
 	refused("another version inside", `says that it is version "1.1.0"`, key.releaseOf(t, "1.1.1", file, nil))

@@ -6,34 +6,36 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// changes are the hosts whose processes came, went, or changed their state or hosting since somebody asked. They
-// are noted from the first question on, so that an index that nobody asks remembers nothing.
+// changes are the hosts with processes that were added, removed, or changed their state or supervision since the last
+// call of Changed. Recording starts with the first call, so that an index without a reader stores nothing.
 type changes struct {
-	any   atomic.Bool // something is noted: asked without the lock
-	noted bool        // somebody asks
-	hosts []uint32    // each once: host.changed says so
+	any   atomic.Bool // something is recorded; read without the lock
+	noted bool        // Changed was called, so changes are recorded
+	hosts []uint32    // each once: host.changed is true
 	addrs map[gozzard.HostAddr]struct{}
 }
 
-// Brief is what most questions about a process are about.
+// Brief is the part of a process that most queries need.
 type Brief struct {
 	State      gozzard.RunState
-	Hosted     bool
+	Hosted     bool  // supervised
 	PID        int32 // -1 when not running
 	ReportedAt int64 // Unix seconds; 0: never
 	Stale      bool  // its host is not known, offline, or has not reported since the server started
 }
 
-// Changed gives, once, the hosts whose processes came, went, or changed their state or hosting since the last call:
-// by agent, and by every address that they own or that has another owner now. The first call gives nothing, and
-// begins the noting. It is for one asker.
+// Changed returns the hosts with processes that were added, removed, or changed their state or supervision since the
+// last call: by agent, and by every address that they own or that has another owner now. The first call returns
+// nothing and starts the recording. Only one goroutine may call it.
 func (x *Index) Changed() (agents []gozzard.AgentID, addrs []gozzard.HostAddr) {
-	if x.changes.noted && !x.changes.any.Load() { // noted is written by the asker only
+	if x.changes.noted && !x.changes.any.Load() { // only this goroutine writes noted
 		return nil, nil
 	}
 
 	x.mu.Lock()
 	defer x.mu.Unlock()
+
+	// List the hosts with the addresses that they own.
 	c := &x.changes
 	agents = make([]gozzard.AgentID, 0, len(c.hosts))
 	addrs = make([]gozzard.HostAddr, 0, len(c.hosts)+len(c.addrs))
@@ -48,6 +50,7 @@ func (x *Index) Changed() (agents []gozzard.AgentID, addrs []gozzard.HostAddr) {
 		}
 	}
 
+	// List the addresses with another owner.
 	for a := range c.addrs {
 		addrs = append(addrs, a)
 	}
@@ -57,11 +60,12 @@ func (x *Index) Changed() (agents []gozzard.AgentID, addrs []gozzard.HostAddr) {
 	return agents, addrs
 }
 
-// Look tells what is known of processes of one host, under one lock: of the agent if it is known, else of the host
-// that owns the address. It calls f for every key, in order; f must be quick and ask the index nothing.
+// Look reads processes of one host under one lock: of the agent if it is known, otherwise of the host that owns the
+// address. It calls f for every key, in order. f must be fast and must not call the index.
 func (x *Index) Look(agent gozzard.AgentID, addr gozzard.HostAddr, keys []gozzard.Key, f func(i int, b Brief)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+
 	e := x.knownHost(agent)
 	if at, ok := x.byAddr[addr]; ok && e == nil {
 		e = x.hosts[at]
@@ -78,7 +82,7 @@ func (x *Index) Look(agent gozzard.AgentID, addr gozzard.HostAddr, keys []gozzar
 	}
 }
 
-// noteHost remembers that something about a host's processes changed.
+// noteHost records that processes of a host changed. mu is held.
 func (x *Index) noteHost(at uint32) {
 	e := x.hosts[at]
 	if !x.changes.noted || e.changed {
@@ -89,7 +93,7 @@ func (x *Index) noteHost(at uint32) {
 	x.changes.any.Store(true)
 }
 
-// noteAddr remembers that an address has another owner, or none: it means other processes now.
+// noteAddr records that an address has another owner, or none, and so other processes. mu is held.
 func (x *Index) noteAddr(a gozzard.HostAddr) {
 	if !x.changes.noted {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// rules counts refusals.
+// rules counts rejections by their rule.
 type rules struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -42,7 +42,7 @@ func statusBytes() []byte {
 		Statuses: []gozzard.Status{{Key: gozzard.Key{Namespace: "ns", Name: "p"}}}})
 }
 
-// greatStatus is as long as a message may be.
+// greatStatus is about as long as a message may be.
 func greatStatus() []byte {
 	r := &gozzard.Report{Kind: gozzard.ReportStatus,
 		Statuses: []gozzard.Status{{Key: gozzard.Key{Namespace: "ns", Name: "p"}}}}
@@ -50,7 +50,7 @@ func greatStatus() []byte {
 	return wire.AppendReport(nil, r)
 }
 
-// pour publishes as fast as it can until the connection is gone, and tells how many messages it was.
+// pour publishes as fast as it can until the connection is closed. It returns the number of messages.
 func pour(t *testing.T, a *attacker, subject string, data []byte) (sent int) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); sent++ {
@@ -58,11 +58,11 @@ func pour(t *testing.T, a *attacker, subject string, data []byte) (sent int) {
 			return sent
 		}
 	}
-	t.Fatalf("%d messages to %s, and nobody ends it", sent, subject)
+	t.Fatalf("%d messages to %s, and the connection is still open", sent, subject)
 	return sent
 }
 
-// TestTD3HonestBurst: a host on which 2,000 processes change at once, each of them told alone, loses nothing.
+// TestTD3HonestBurst: no report is dropped when 2,000 processes of a host change at once, with one message each.
 func TestTD3HonestBurst(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	var in inbox
@@ -90,7 +90,7 @@ func TestTD3HonestBurst(t *testing.T) {
 	}
 }
 
-// TestTD3StatusGoesFirst: when an agent is at its limit its results are still taken in.
+// TestTD3StatusGoesFirst: the results of an agent at its limit are still accepted.
 func TestTD3StatusGoesFirst(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	var in inbox
@@ -105,15 +105,14 @@ func TestTD3StatusGoesFirst(t *testing.T) {
 		if err := a.Publish(subject, data); err != nil {
 			t.Fatal(err)
 		}
-		if i == 89 { // the two kinds come in by different ways
+		if i == 89 { // status and results have different subscriptions
 			eventually(t, "the status", func() bool { return h.Stats().Statuses == 90 })
 		}
 	}
 
 	eventually(t, "all of it", func() bool {
 		s := h.Stats()
-		return s.Statuses == 125 && s.Results == 25 &&
-			len(in.all()) == 100
+		return s.Statuses == 125 && s.Results == 25 && len(in.all()) == 100
 	})
 
 	if s := h.Stats(); s.Flooded != 50 {
@@ -121,7 +120,7 @@ func TestTD3StatusGoesFirst(t *testing.T) {
 	}
 }
 
-// TestTD3AnswersAreNoFlood: what the server asks for is not held against the agent that answers.
+// TestTD3AnswersAreNoFlood: answers to requests of the server do not count against the limits.
 func TestTD3AnswersAreNoFlood(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	var in inbox
@@ -151,19 +150,19 @@ func TestTD3AnswersAreNoFlood(t *testing.T) {
 	}
 }
 
-// TestTD3FloodIsPutOut: who floods is muted, flagged and put out, by its own subjects and by those that are not its
-// own; who sits beside it loses nothing, and after a while it may come again.
+// TestTD3FloodIsPutOut: an agent that floods is muted, flagged and banned, on its subjects and on any others. Another
+// agent loses nothing.
 func TestTD3FloodIsPutOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		subject string
 		data    []byte
 	}{
-		"status":            {"st.0.evil", statusBytes()},
-		"results":           {"res.0.evil", wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportResults})},
-		"great messages":    {"st.0.evil", greatStatus()},
-		"another's subject": {"st.0.good", statusBytes()},
-		"nobody's subject":  {"anything", nil},
-		"empty ones":        {"res.0.evil", nil},
+		"status":             {"st.0.evil", statusBytes()},
+		"results":            {"res.0.evil", wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportResults})},
+		"great messages":     {"st.0.evil", greatStatus()},
+		"another's subject":  {"st.0.good", statusBytes()},
+		"no agent's subject": {"anything", nil},
+		"empty ones":         {"res.0.evil", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,10 +188,10 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 			}
 			if _, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo("0.evil", secret)); !errors.Is(err,
 				natsgo.ErrAuthorization) {
-				t.Errorf("it comes again: %v", err)
+				t.Errorf("it connects again: %v", err)
 			}
 
-			if r.count(nats.RuleFlood)+r.count(nats.RuleMalformed) == 0 || r.count(nats.RuleKeptOut) == 0 {
+			if r.count(nats.RuleFlood)+r.count(nats.RuleMalformed) == 0 || r.count(nats.RuleBanned) == 0 {
 				t.Errorf("counted %v", r.n)
 			}
 			if good.upCount() != 1 || h.Flag("good") != "" {
@@ -212,7 +211,7 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 			})
 
 			if n := lines.count("peer=0.evil"); n == 0 || n > 3 {
-				t.Errorf("said %d times", n)
+				t.Errorf("logged %d times", n)
 			}
 
 			t.Logf("%d messages sent, %d came in, %d dropped unread", sent, h.Stats().Results+h.Stats().Statuses,
@@ -221,7 +220,7 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 	}
 }
 
-// TestTD3ComesAgain: an offender is let in when its time is over, and what it did stays visible.
+// TestTD3ComesAgain: an agent can connect again when its ban ends, and its offence stays visible.
 func TestTD3ComesAgain(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
 	h := hub(t, nats.HubOptions{Broker: b, Receive: new(inbox).receive, Limits: nats.Limits{Mute: time.Second}})
@@ -243,7 +242,7 @@ func TestTD3ComesAgain(t *testing.T) {
 	}
 }
 
-// TestB3TenUnreadableMessages: ten messages that cannot be read end the session, nine do not, and those of a newer
+// TestB3TenUnreadableMessages: ten messages that cannot be decoded end the session, nine do not. Messages of a newer
 // protocol do not count.
 func TestB3TenUnreadableMessages(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")

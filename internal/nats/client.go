@@ -8,8 +8,8 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 )
 
-// commonOptions override what the library would give up, keep or believe by default: it ends after 60 attempts,
-// repeats old messages after a reconnect, and goes to whatever other servers the present one names.
+// commonOptions are the options of hub and link. By default the library gives up after 60 attempts, repeats old
+// messages after a reconnect, and connects to other servers that the current one names; the options prevent all three.
 func commonOptions() []natsgo.Option {
 	return []natsgo.Option{
 		natsgo.MaxReconnects(-1),
@@ -23,17 +23,17 @@ func commonOptions() []natsgo.Option {
 	}
 }
 
-// outbox lends the buffers that reports are written into.
-type outbox struct{ buffers sync.Pool }
+// publisher encodes reports into buffers that it reuses.
+type publisher struct{ buffers sync.Pool }
 
-// publish writes a message and sends it; the library copies it before it returns.
-func (o *outbox) publish(conn *natsgo.Conn, subject string, write func([]byte) []byte) error {
-	buf, ok := o.buffers.Get().(*[]byte)
+// publish encodes a message and sends it. The library copies the message before it returns.
+func (p *publisher) publish(conn *natsgo.Conn, subject string, write func([]byte) []byte) error {
+	buf, ok := p.buffers.Get().(*[]byte)
 	if !ok {
 		buf = new([]byte)
 	}
+	defer p.buffers.Put(buf)
 
-	defer o.buffers.Put(buf)
 	*buf = write((*buf)[:0])
 	if len(*buf) > MaxMessage {
 		return fmt.Errorf("message has %d bytes, the fabric carries at most %d", len(*buf), MaxMessage)
@@ -47,18 +47,19 @@ func (o *outbox) publish(conn *natsgo.Conn, subject string, write func([]byte) [
 	return err
 }
 
-// onceEach remembers what was said, up to a bound: a log must not grow because somebody wants it to.
+// onceEach remembers which things were logged, up to a bound, so that agents cannot make the log grow.
 type onceEach struct {
 	mu   sync.Mutex
 	seen map[string]struct{}
 }
 
-const maxSaid = 10_000
+const maxLogged = 10_000
 
+// first reports whether it is called with what for the first time. It reports false once the bound is reached.
 func (o *onceEach) first(what string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, ok := o.seen[what]; ok || len(o.seen) >= maxSaid {
+	if _, ok := o.seen[what]; ok || len(o.seen) >= maxLogged {
 		return false
 	}
 	if o.seen == nil {

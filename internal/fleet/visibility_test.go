@@ -12,9 +12,8 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// TestSight compares pages and counts for callers who see a part with what is left of everything when the rest is
-// taken away.
-func TestSight(t *testing.T) {
+// TestVisibility compares pages and counts of callers that see a part with the rows of everything that they may see.
+func TestVisibility(t *testing.T) {
 	x := fleet.New()
 	rng := rand.New(rand.NewPCG(7, 7))
 	addrs := map[gozzard.AgentID][]gozzard.HostAddr{}
@@ -34,7 +33,7 @@ func TestSight(t *testing.T) {
 
 	net := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
 	for name, r := range map[string]*gozzard.Rights{
-		"nobody": nil,
+		"no rights": nil,
 		"namespaces": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer,
 			Namespaces: []string{"ns1", "ns[2]", "ns2"}}}},
 		"hosts": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Nets: net}}},

@@ -98,7 +98,7 @@ func TestLook(t *testing.T) {
 	look := func(agent gozzard.AgentID, a gozzard.HostAddr) (out []fleet.Brief) {
 		x.Look(agent, a, keys, func(i int, b fleet.Brief) {
 			if i != len(out) {
-				t.Errorf("key %d is told as number %d", len(out), i)
+				t.Errorf("key %d is given as number %d", len(out), i)
 			}
 			out = append(out, b)
 		})
@@ -120,7 +120,7 @@ func TestLook(t *testing.T) {
 		{"by address", "", addr(0, 1), all},
 		{"by an agent that is not known here, and the address", "elsewhere", addr(0, 1), all},
 		{"the agent wins", "a2", addr(0, 1), none}, // a2 has not reported
-		{"of nobody", "", addr(0, 9), none},
+		{"no host", "", addr(0, 9), none},
 	} {
 		if diff := gocmp.Diff(c.want, look(c.agent, c.addr)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.words, diff)
@@ -128,8 +128,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestChangedMissesNothing keeps a picture of the fleet up to date by what Changed names only, and finds it equal
-// to a fresh one.
+// TestChangedMissesNothing updates a copy of the fleet for the hosts of Changed only, and compares it with a new copy.
 func TestChangedMissesNothing(t *testing.T) {
 	keys := []gozzard.Key{}
 	for _, ns := range []string{"ns", "nx", "游戏"} {

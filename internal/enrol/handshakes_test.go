@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
-// TestTD5OneAddress: somebody who begins handshakes without end gets so many a second, and an agent of another
-// address comes in meanwhile.
+// TestTD5OneAddress: a client that starts handshakes without end gets a limited number per second, and an agent of
+// another address can connect meanwhile.
 func TestTD5OneAddress(t *testing.T) {
 	r := newRig(t)
 	m := r.member("a", 1)
@@ -38,7 +38,7 @@ func TestTD5OneAddress(t *testing.T) {
 			defer raw.Close()
 			c := tls.Client(raw, &tls.Config{RootCAs: r.authority.Pool(), ServerName: enrol.ServerName,
 				MinVersion: tls.VersionTLS13})
-			// the server has answered; that there is no certificate it says afterwards
+			// the server has answered; it complains about the missing certificate later
 			if c.HandshakeContext(t.Context()) == nil {
 				finished.Add(1)
 			}

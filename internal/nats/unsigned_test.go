@@ -10,36 +10,36 @@ import (
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// sealer needs no proof.
-type sealer func(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte
+// signer appends no proof.
+type signer func(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte
 
-func (s sealer) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
+func (s signer) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
 	return s(b, to, kind, write)
 }
 
-func (sealer) Sign([]*[]byte) {}
+func (signer) Sign([]*[]byte) {}
 
-// TestTT1 is about whoever owns the fabric: what the server did not seal for this agent is neither read nor acted
-// on, and is counted.
+// TestTT1NothingIsReadUnopened: an attacker that controls the fabric cannot give commands. An agent neither decodes nor
+// carries out a message that the server did not sign for it, and counts it.
 func TestTT1NothingIsReadUnopened(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")
-	seal := []byte("sealed for ")
+	proof := []byte("signed for ")
 	h := hub(t, nats.HubOptions{Broker: b, Receive: new(inbox).receive,
-		Seal: sealer(func(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
+		Signer: signer(func(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte {
 			if kind != gozzard.CommandAck {
-				t.Errorf("kind %d was sealed", kind)
+				t.Errorf("kind %d was signed", kind)
 			}
-			return write(append(append(b, seal...), to...))
+			return write(append(append(b, proof...), to...))
 		})})
 
-	injector := hub(t, nats.HubOptions{Broker: b, Receive: new(inbox).receive}) // has all rights and no key
+	injector := hub(t, nats.HubOptions{Broker: b, Receive: new(inbox).receive}) // has all rights but no key
 	var lines logLines
 	a := link(t, nats.LinkOptions{URL: b.Addr(), Agent: "a1", Log: lines.logger(),
 		Open: func(b []byte) ([]byte, error) {
-			if rest, ok := bytes.CutPrefix(b, append(seal, "a1"...)); ok {
+			if rest, ok := bytes.CutPrefix(b, append(proof, "a1"...)); ok {
 				return rest, nil
 			}
-			return nil, errors.New("no seal")
+			return nil, errors.New("no proof")
 		}})
 
 	eventually(t, "the link", a.isUp)
@@ -64,7 +64,7 @@ func TestTT1NothingIsReadUnopened(t *testing.T) {
 	if s := a.Stats(); s.Malformed+s.Newer != 0 || s.Refused != 100 {
 		t.Errorf("got %+v", s)
 	}
-	if n := lines.count("command was refused"); n != 7 { // at 1, 2, 4 ... 64
-		t.Errorf("said %d times", n)
+	if n := lines.count("command rejected"); n != 7 { // at 1, 2, 4 ... 64
+		t.Errorf("logged %d times", n)
 	}
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// perform takes a job from where the record has it to its end. All that decides what comes next is in the record,
-// so it does not matter whether this is the first time.
-func (r *Runner) perform(ctx context.Context, ref jobRef) error {
+// runJob runs a job from its recorded state to its end. The record contains everything that decides about the next
+// step, so it does not matter whether the job is new or was interrupted.
+func (r *Runner) runJob(ctx context.Context, ref jobRef) error {
+	// Load the job.
 	j, tasks, err := r.load(ctx, ref)
 	if err != nil || j.State.Final() {
 		return err
@@ -24,46 +25,47 @@ func (r *Runner) perform(ctx context.Context, ref jobRef) error {
 		}
 	}
 
+	// Run its groups.
 	if err := r.runGroups(ctx, &j, groupsOf(tasks)); err != nil {
 		return err
 	}
 
+	// Count all tasks, also those that a retry left out.
 	var page record.JobTaskPage
-	err = r.insist(ctx, "counts of a job", func() (err error) {
-		page, err = r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: j.ID}) // all of them: a retry may have left some out
+	err = r.retryUntilDone(ctx, "counts of a job", func() (err error) {
+		page, err = r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: j.ID})
 		return err
 	})
-
 	if err != nil {
 		return err
 	}
-	if page.Counts[record.JobPending]+page.Counts[record.JobRunning] > 0 { // a retry that came by another server
+	if page.Counts[record.JobPending]+page.Counts[record.JobRunning] > 0 { // another server has accepted a retry
 		r.add(ref)
 		return nil
 	}
 
+	// Record the end.
 	j.State, j.Ended = record.JobSucceeded, r.o.Now()
-
 	if page.Counts[record.JobFailed] > 0 {
 		j.State = record.JobFailed
 	}
 
-	r.o.Log.Info("job ended", "job", j.ID, "biz", j.Biz, "action", j.Action, "state", j.State, "failed",
-		page.Counts[record.JobFailed])
+	r.o.Log.Info("job ended", "job", j.ID, "biz", j.Biz, "action", j.Action, "state", j.State,
+		"failed", page.Counts[record.JobFailed])
 	return r.save(ctx, &j, nil)
 }
 
+// load reads a job and its tasks; no tasks if it has ended.
 func (r *Runner) load(ctx context.Context, ref jobRef) (j record.Job, tasks []record.JobTask, err error) {
-	err = r.insist(ctx, "a job", func() (err error) {
+	err = r.retryUntilDone(ctx, "a job", func() (err error) {
 		j, err = r.o.Store.Job(ctx, ref.biz, ref.id)
 		return err
 	})
-
 	if err != nil || j.State.Final() {
 		return j, nil, err
 	}
 
-	err = r.insist(ctx, "tasks of a job", func() error {
+	err = r.retryUntilDone(ctx, "tasks of a job", func() error {
 		page, err := r.o.Store.Tasks(ctx, record.JobTaskFilter{Job: ref.id, Limit: -1, Definitions: true})
 		tasks = page.Tasks
 		return err
@@ -72,7 +74,7 @@ func (r *Runner) load(ctx context.Context, ref jobRef) (j record.Job, tasks []re
 	return j, tasks, err
 }
 
-// runGroups runs the groups side by side. Each ends for itself.
+// runGroups runs the groups concurrently. A failure in one group does not affect the others.
 func (r *Runner) runGroups(ctx context.Context, j *record.Job, groups [][]wave) error {
 	var wg sync.WaitGroup
 	todo := make(chan []wave)
@@ -90,18 +92,18 @@ func (r *Runner) runGroups(ctx context.Context, j *record.Job, groups [][]wave) 
 	for _, waves := range groups {
 		todo <- waves
 	}
-
 	close(todo)
 	wg.Wait()
+
+	// All errors have the same reason: this run or the record has ended.
 	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if i < 0 {
 		return nil
 	}
-
-	return errs[i] // they all have the same reason: this run or the record has ended
+	return errs[i]
 }
 
-// runGroup runs the waves of one group, each when the one before has gone well.
+// runGroup runs the waves of one group one after the other. When a wave fails, the tasks of the later ones fail too.
 func (r *Runner) runGroup(ctx context.Context, j *record.Job, waves []wave) error {
 	for i, w := range waves {
 		if err := r.runWave(ctx, j, w); err != nil {
@@ -111,11 +113,12 @@ func (r *Runner) runGroup(ctx context.Context, j *record.Job, waves []wave) erro
 		if failed == nil {
 			continue
 		}
+
 		var held []*record.JobTask
 		for _, t := range slices.Concat(waves[i+1:]...) {
 			if !t.State.Final() {
-				t.State, t.Reason, t.Message, t.Ended = record.JobFailed, record.ReasonEarlier, holdBack(failed),
-					r.o.Now()
+				t.State, t.Reason, t.Ended = record.JobFailed, record.ReasonEarlier, r.o.Now()
+				t.Message = heldBackBy(failed)
 				held = append(held, t)
 			}
 		}
@@ -124,9 +127,9 @@ func (r *Runner) runGroup(ctx context.Context, j *record.Job, waves []wave) erro
 	return nil
 }
 
-// runWave sends what is not sent and waits for what is.
+// runWave starts the operations of a wave that are not started and waits for all of them.
 func (r *Runner) runWave(ctx context.Context, j *record.Job, w wave) error {
-	for part := range slices.Chunk(w.unsent(), r.most) {
+	for part := range slices.Chunk(w.unsent(), r.maxTargets) {
 		if err := r.send(ctx, j, part); err != nil {
 			return err
 		}
@@ -139,7 +142,7 @@ func (r *Runner) runWave(ctx context.Context, j *record.Job, w wave) error {
 	return nil
 }
 
-// save records tasks as they are now, and the job when it is not nil.
+// save records the tasks, and the job if it is not nil.
 func (r *Runner) save(ctx context.Context, j *record.Job, tasks []*record.JobTask) error {
 	if j == nil && len(tasks) == 0 {
 		return nil
@@ -148,10 +151,10 @@ func (r *Runner) save(ctx context.Context, j *record.Job, tasks []*record.JobTas
 	for i, t := range tasks {
 		rows[i] = *t
 	}
-	return r.insist(ctx, "the state of a job", func() error { return r.o.Store.SaveTasks(ctx, j, rows) })
+	return r.retryUntilDone(ctx, "the state of a job", func() error { return r.o.Store.SaveTasks(ctx, j, rows) })
 }
 
-// ended reports whether an error only says that this run is over.
+// ended reports whether an error only says that this run has ended.
 func ended(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, record.ErrStopped)
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// send makes one operation of tasks and records which. The operation is not sent twice: until its id is recorded
-// with the tasks its idempotency key stands for it, so a server that died in between is given the id of the same
-// operation again.
+// send starts one operation for a batch of tasks and records its id. The operation is never started twice. If the
+// server dies before the id is recorded, the next run starts it with the same idempotency key and gets the id of the
+// same operation.
 func (r *Runner) send(ctx context.Context, j *record.Job, part []*record.JobTask) error {
+	// Start the operation.
 	op, err := operation(r.o.Door, j, part)
 	if err == nil {
 		var task gozzard.Task
@@ -30,15 +31,16 @@ func (r *Runner) send(ctx context.Context, j *record.Job, part []*record.JobTask
 		}
 	}
 
+	// Fail the tasks of an operation that was rejected. The message is for callers, the cause for the log.
 	reason, message := record.ReasonInternal, "the operation could not be recorded"
 	var known *gozzard.Error
 	if errors.As(err, &known) {
-		public := gozzard.Error{Message: known.Message, Faults: known.Faults} // the cause is for the log
+		public := gozzard.Error{Message: known.Message, Faults: known.Faults}
 		reason, message = record.ReasonRefused, public.Error()
 	}
 
-	r.o.Log.Error("cannot operate for a job", "job", j.ID, "group", part[0].Group, "wave", part[0].Wave, "err", err)
-
+	r.o.Log.Error("cannot start an operation of a job",
+		"job", j.ID, "group", part[0].Group, "wave", part[0].Wave, "err", err)
 	for _, t := range part {
 		t.State, t.Reason, t.Message, t.Ended = record.JobFailed, reason, message, r.o.Now()
 	}
@@ -46,8 +48,8 @@ func (r *Runner) send(ctx context.Context, j *record.Job, part []*record.JobTask
 	return r.save(ctx, nil, part)
 }
 
-// operate repeats an operation only while it is not known what came of it. What is refused for want of room is
-// refused: nobody wants a process started hours later, when there is room.
+// operate starts an operation. It tries again only while the result is unknown. An operation that exceeds a limit is
+// rejected and not tried again: no caller wants a process to start hours later.
 func (r *Runner) operate(ctx context.Context, op *gozzard.Operation) (task gozzard.Task, err error) {
 	select {
 	case <-ctx.Done():
@@ -56,8 +58,9 @@ func (r *Runner) operate(ctx context.Context, op *gozzard.Operation) (task gozza
 	}
 
 	defer func() { <-r.sending }()
+
 	var refused error
-	err = r.insist(ctx, "an operation", func() error {
+	err = r.retryUntilDone(ctx, "an operation", func() error {
 		var err error
 		op.Caller.Rights = r.o.Rights(op.Caller)
 		if task, err = r.o.Plane.Operate(ctx, op); isKind(err, gozzard.ErrUnavailable) || ctx.Err() != nil {
@@ -70,7 +73,7 @@ func (r *Runner) operate(ctx context.Context, op *gozzard.Operation) (task gozza
 	return task, errors.Join(err, refused)
 }
 
-// operation makes the operation of tasks. It must come out the same after a restart.
+// operation builds the operation of a batch of tasks. It must be the same after a restart.
 func operation(door string, j *record.Job, part []*record.JobTask) (*gozzard.Operation, error) {
 	first := part[0]
 	op := &gozzard.Operation{
@@ -84,15 +87,17 @@ func operation(door string, j *record.Job, part []*record.JobTask) (*gozzard.Ope
 		if !known && len(t.Spec) > 0 {
 			var err error
 			if spec, err = gozzard.DecodeSpec(t.Spec); err != nil {
-				return nil, fmt.Errorf("definition of %s: %w", t.Key, err)
+				return nil, fmt.Errorf("cannot decode the definition of %s: %w", t.Key, err)
 			}
 			specs[string(t.Spec)] = spec
 		}
+
 		target := targetOf(t)
-		op.Items[i] = gozzard.Item{Action: j.Action, Key: t.Key, Labels: t.Labels, Spec: spec,
-			Targets: []gozzard.Target{target}}
+		op.Items[i] = gozzard.Item{
+			Action: j.Action, Key: t.Key, Labels: t.Labels, Spec: spec, Targets: []gozzard.Target{target},
+		}
 		if err := enc.Encode([]any{t.ID, j.Action.String(), t.Agent, target.ResultKey, t.Labels, t.Spec}); err != nil {
-			return nil, fmt.Errorf("digest of %s: %w", t.Key, err)
+			return nil, fmt.Errorf("cannot compute the digest of %s: %w", t.Key, err)
 		}
 	}
 
@@ -111,28 +116,30 @@ func targetOf(t *record.JobTask) gozzard.Target {
 	return target
 }
 
-// idempotencyKey names an operation for good. Parts of a wave are told apart by their first task. The sign in it is
-// one that doors do not take in keys of callers, so nobody else can have used it.
+// idempotencyKey identifies an operation for ever. The first task distinguishes the batches of a wave. The character
+// "·" is not allowed in the keys of callers, so no caller can have used the key.
 func idempotencyKey(first *record.JobTask) string {
 	return fmt.Sprintf("rollout·%d:%d:%s:%d:%d", first.Job, first.Round, first.Group, first.Wave, first.ID)
 }
 
-// await waits for the verdicts of an operation and records them as they come. What has none in time has failed;
-// that it may still be done is said.
+// await waits for the verdicts of an operation and records them as they arrive. A task without a verdict in time has
+// failed; its message says that the operation may still be carried out.
 func (r *Runner) await(ctx context.Context, j *record.Job, op []*record.JobTask) error {
 	limit := r.limit(j, op)
-	pause := time.Second + time.Duration(len(op))*100*time.Microsecond // reading a large one takes time
+	// Reading the results of a large operation takes time.
+	pause := time.Second + time.Duration(len(op))*100*time.Microsecond
 	for {
 		asked := time.Now()
 		wait := max(0, min(pause, limit.Sub(r.o.Now())))
 		var res record.TaskResults
-		err := r.insist(ctx, "results of an operation", func() (err error) {
+		err := r.retryUntilDone(ctx, "results of an operation", func() (err error) {
 			res, err = r.o.Plane.Await(ctx, j.Caller, op[0].Task, wait)
 			return err
 		})
 		if err != nil && !isKind(err, gozzard.ErrNotFound) {
 			return err
 		}
+
 		lost := ""
 		switch {
 		case err != nil:
@@ -140,20 +147,24 @@ func (r *Runner) await(ctx context.Context, j *record.Job, op []*record.JobTask)
 		case !fits(op, res.Attempts):
 			lost = "the results of the operation are not those of these processes"
 		}
-		news, open := r.settle(op, res.Attempts, lost, !r.o.Now().Before(limit))
+		news, open := r.applyVerdicts(op, res.Attempts, lost, !r.o.Now().Before(limit))
 		if err := r.save(ctx, nil, news); err != nil || open == 0 {
 			return err
 		}
-		if early := wait - time.Since(asked); early > 0 && !r.sleep(ctx, early) { // another server knows of it
+
+		// Await returns early when another server has the operation: do not ask again at once.
+		if early := wait - time.Since(asked); early > 0 && !r.sleep(ctx, early) {
 			return ctx.Err()
 		}
 	}
 }
 
-// settle gives tasks that are open the verdicts that there are. It returns those that are final now, and how many
-// are not.
-func (r *Runner) settle(op []*record.JobTask, attempts []gozzard.Attempt, lost string,
-	late bool) (news []*record.JobTask, open int) {
+// applyVerdicts writes the final verdicts into the open tasks of an operation. lost: why there are no results, "" if
+// there are. late: tasks without a verdict fail now. It returns the tasks that became final, and how many are still
+// open.
+func (r *Runner) applyVerdicts(
+	op []*record.JobTask, attempts []gozzard.Attempt, lost string, late bool,
+) (news []*record.JobTask, open int) {
 	for i, t := range op {
 		if t.State.Final() {
 			continue
@@ -162,7 +173,7 @@ func (r *Runner) settle(op []*record.JobTask, attempts []gozzard.Attempt, lost s
 		case lost != "":
 			t.State, t.Reason, t.Message = record.JobFailed, record.ReasonInternal, lost
 		case attempts[i].State.Final():
-			judge(t, &attempts[i])
+			applyVerdict(t, &attempts[i])
 		case late:
 			t.State, t.Reason, t.Message = record.JobFailed, record.ReasonTimeout, attempts[i].Outcome.Message
 			if t.Message == "" {
@@ -172,13 +183,14 @@ func (r *Runner) settle(op []*record.JobTask, attempts []gozzard.Attempt, lost s
 			open++
 			continue
 		}
+
 		t.Ended = r.o.Now()
 		news = append(news, t)
 	}
 	return news, open
 }
 
-// fits reports whether attempts are those of the tasks, one each and in their order.
+// fits reports whether the attempts belong to the tasks, one for each and in the same order.
 func fits(op []*record.JobTask, attempts []gozzard.Attempt) bool {
 	if len(op) != len(attempts) {
 		return false
@@ -191,16 +203,16 @@ func fits(op []*record.JobTask, attempts []gozzard.Attempt) bool {
 	return true
 }
 
-// limit is when an operation is not waited for any longer. After a restart its hosts get some time to come back.
+// limit is when to stop waiting for an operation. After a restart of the server the hosts get time to reconnect.
 func (r *Runner) limit(j *record.Job, op []*record.JobTask) time.Time {
 	budget := time.Duration(0)
 	var last []byte
 	for _, t := range op {
-		if len(t.Spec) == 0 || len(last) > 0 && &last[0] == &t.Spec[0] { // equal ones are the same bytes
+		if len(t.Spec) == 0 || len(last) > 0 && &last[0] == &t.Spec[0] { // equal definitions share their bytes
 			continue
 		}
 		last = t.Spec
-		if s, err := gozzard.DecodeSpec(t.Spec); err == nil { // it was decoded before it was sent
+		if s, err := gozzard.DecodeSpec(t.Spec); err == nil { // cannot fail: it was decoded before it was sent
 			budget = max(budget, s.Budget(j.Action))
 		}
 	}

@@ -1,0 +1,242 @@
+package enrol
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net/netip"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// JoinRequest is the request of a host to become a member.
+type JoinRequest struct {
+	Token    string          `json:"token"` // id.secret
+	Agent    gozzard.AgentID `json:"agent"`
+	IPs      []netip.Addr    `json:"ips"`
+	Machine  string          `json:"machine,omitempty"`
+	Hostname string          `json:"hostname,omitempty"`
+	CSR      string          `json:"csr"` // PEM
+}
+
+// RenewRequest is the request of a member for a new certificate.
+type RenewRequest struct {
+	Machine string `json:"machine,omitempty"`
+	CSR     string `json:"csr"` // PEM
+}
+
+// Answer is the server's answer to both requests.
+type Answer struct {
+	Agent       gozzard.AgentID `json:"agent"`
+	Cloud       int             `json:"cloud"`
+	State       State           `json:"state"`
+	Certificate string          `json:"certificate"` // PEM
+	Authority   string          `json:"authority"`   // PEM
+	Address     string          `json:"address"`     // of the fabric
+	Key         string          `json:"key"`         // with which the server signs commands
+}
+
+// Join makes a host a member if its token is valid. from is the address that the request came from.
+func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (Answer, error) {
+	// Check the request.
+	id, secret, csr, err := r.readJoin(&req)
+	if err != nil {
+		return Answer{}, r.reject("join", req.Agent, err)
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return Answer{}, err
+	}
+
+	// Check the token and store the member.
+	r.enrolling.Lock()
+	defer r.enrolling.Unlock()
+	now := r.o.Now()
+	decide := func(t TokenRecord, known AgentRecord) (AgentRecord, error) {
+		if err := t.check(secret, from, req.Agent, known.Agent != "", now); err != nil {
+			return AgentRecord{}, err
+		}
+		if known.State == StateRemoved {
+			return AgentRecord{}, gozzard.Errorf(gozzard.ErrConflict,
+				"agent %s was removed for ever; give the host a new state folder", req.Agent)
+		}
+		if err := r.checkAddressesFree(req.Agent, t.Cloud, req.IPs); err != nil {
+			return AgentRecord{}, err
+		}
+
+		a := AgentRecord{
+			Agent: req.Agent, Cloud: t.Cloud, IPs: req.IPs, Machine: req.Machine, Hostname: req.Hostname,
+			State: StateActive, Serial: serialText(serial), NotAfter: now.Add(CertLife),
+			Enrolled: now, Changed: now, Token: id,
+		}
+		if t.Approve {
+			a.State = StatePending
+		}
+		return a, nil
+	}
+	rec, err := r.o.Store.Enrol(ctx, id, req.Agent, decide, AuditEntry{
+		At: now, What: auditJoin + string(req.Agent),
+		Caller: gozzard.Caller{App: "enrolment", User: "token " + id},
+	})
+	if err != nil {
+		return Answer{}, r.reject("join", req.Agent, err)
+	}
+
+	// Disconnect the agent: a client that still uses an old certificate of it loses its connection.
+	r.mu.Lock()
+	r.put(rec)
+	delete(r.quarantines, rec.Agent)
+	delete(r.certificates, rec.Agent)
+	cut := r.cut
+	r.mu.Unlock()
+	cut(rec.Agent, rec.Cloud)
+
+	r.o.Log.Info("host enrolled", "agent", rec.Agent, "cloud", rec.Cloud, "state", string(rec.State),
+		"token", id, "from", from.String())
+	return r.answer(rec, csr, serial)
+}
+
+// readJoin checks the form of a request and returns the parts of its token and the certificate request.
+func (r *Registry) readJoin(req *JoinRequest) (id, secret string, csr *x509.CertificateRequest, err error) {
+	// The token. The host sends it without the pin.
+	t, err := ParseToken(tokenVersion + "." + req.Token + "." + r.o.Authority.Pin())
+	if err != nil {
+		return "", "", nil, errToken("not a token")
+	}
+
+	invalid := func(path, text string) error {
+		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: path, Text: text}}}
+	}
+
+	// The agent and its addresses.
+	if err := req.Agent.Validate(); err != nil {
+		return "", "", nil, invalid("agent", err.Error())
+	}
+	if len(req.IPs) == 0 || len(req.IPs) > maxIPs {
+		return "", "", nil, invalid("ips", "must have 1 to 16 addresses")
+	}
+
+	for i, ip := range req.IPs {
+		if req.IPs[i], err = gozzard.ParseIP(ip.String()); err != nil {
+			return "", "", nil, invalid("ips", err.Error())
+		}
+	}
+
+	// The machine and its key.
+	if len(req.Machine) > maxMachine || len(req.Hostname) > maxHostname {
+		return "", "", nil, invalid("machine", "is too long")
+	}
+	if csr, err = readCSR(req.CSR); err != nil {
+		return "", "", nil, invalid("csr", err.Error())
+	}
+
+	return t.ID, t.Secret, csr, nil
+}
+
+// checkAddressesFree rejects an address that another agent has. Callers address operations to IP addresses, so a host
+// must not get those of another one.
+func (r *Registry) checkAddressesFree(agent gozzard.AgentID, cloud int, ips []netip.Addr) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	for _, ip := range ips {
+		at := gozzard.HostAddr{Cloud: cloud, IP: ip}
+		if owner, taken := r.owners[at]; taken && owner != agent {
+			return gozzard.Errorf(gozzard.ErrConflict,
+				"address %s belongs to another agent; an admin can free it with: gozzard hosts revoke %s", at, owner)
+		}
+	}
+	return nil
+}
+
+// Renew issues a certificate for a new key to a member that has authenticated with its current certificate.
+func (r *Registry) Renew(ctx context.Context, cs *tls.ConnectionState, req RenewRequest) (Answer, error) {
+	// Check the request.
+	denied := gozzard.Errorf(gozzard.ErrUnauthenticated, "this host is not a member of the fleet, or not any more")
+	id, err := r.o.Authority.identify(cs, renewGrace)
+	if err != nil {
+		_ = r.reject("certificate", "", err)
+		return Answer{}, denied
+	}
+	csr, err := readCSR(req.CSR)
+	if err != nil {
+		return Answer{}, &gozzard.Error{
+			Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "csr", Text: err.Error()}},
+		}
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return Answer{}, err
+	}
+
+	// Check the member.
+	r.enrolling.Lock()
+	defer r.enrolling.Unlock()
+	r.mu.Lock()
+	rule, err := r.checkMember(id, req.Machine)
+	r.mu.Unlock()
+	if err != nil {
+		_ = r.reject(rule, id.agent, err)
+		return Answer{}, denied
+	}
+
+	// Store the new certificate.
+	rec, err := r.o.Store.ChangeMember(ctx, id.agent, func(a AgentRecord) (AgentRecord, error) {
+		a.Previous, a.Serial = id.serial, serialText(serial)
+		a.NotAfter, a.Restored = r.o.Now().Add(CertLife), time.Time{}
+		return a, nil
+	}, AuditEntry{})
+	if err != nil {
+		return Answer{}, err
+	}
+
+	// Use it from now on. A quarantine of the meantime, which is not stored yet, stays in force.
+	r.mu.Lock()
+	if m := r.members[rec.Agent]; m.State != rec.State {
+		rec.State, rec.Reason = m.State, m.Reason
+	}
+	delete(r.certificates, rec.Agent)
+	r.put(rec)
+	r.mu.Unlock()
+	return r.answer(rec, csr, serial)
+}
+
+// answer issues the certificate.
+func (r *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial *big.Int) (Answer, error) {
+	der, err := r.o.Authority.sign(csr, rec.Agent, rec.Cloud, serial)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{
+		Agent: rec.Agent, Cloud: rec.Cloud, State: rec.State,
+		Certificate: string(certPEM(der)), Authority: string(r.o.Authority.PEM()),
+		Address: r.o.Address(), Key: r.o.Key().String(),
+	}, nil
+}
+
+// readCSR parses a certificate request. Only its key is used; the server decides about the identity.
+func readCSR(text string) (*x509.CertificateRequest, error) {
+	block, rest := pem.Decode([]byte(text))
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
+		return nil, errors.New("must be one certificate request in PEM")
+	}
+
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, errors.New("cannot be read")
+	}
+	if key, ok := csr.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() {
+		return nil, errors.New("must be for a key on P-256")
+	}
+	if csr.CheckSignature() != nil {
+		return nil, errors.New("is not signed with the key that it is for")
+	}
+
+	return csr, nil
+}

@@ -1,0 +1,62 @@
+package nats
+
+import (
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	busyInterval = 2 * time.Second
+	busyChecked  = 16 // connections with the most messages
+)
+
+// busyAgents finds agents that publish to subjects they may not use. The broker drops those messages one by one, at
+// the cost of a processor, and the hub never counts them. Such agents show up among the busiest connections.
+type busyAgents struct {
+	at   time.Time
+	sent map[uint64]traffic // by connection
+}
+
+// find returns the peers that have sent more than the limits allow since the last call, besides what reached the hub.
+func (a *busyAgents) find(s *server.Server, l *limiter, now time.Time) (busy []string) {
+	conns, err := s.Connz(&server.ConnzOptions{Sort: server.ByInMsgs, Limit: busyChecked, Username: true})
+	if err != nil { // only if the options are wrong
+		return nil
+	}
+
+	// Compare what each connection has sent with what arrived at the hub.
+	span := now.Sub(a.at).Seconds()
+	sent := make(map[uint64]traffic, len(conns.Conns))
+	for _, c := range conns.Conns {
+		if c.AuthorizedUser == hubUser || c.AuthorizedUser == "" {
+			continue
+		}
+
+		total := traffic{c.InMsgs, c.InBytes}
+		before, known := a.sent[c.Cid]
+		sent[c.Cid] = total
+		arrived := l.takeArrived(c.AuthorizedUser) // the limiter has checked those messages
+		if !known && c.Start.Before(a.at) {
+			// The connection is old and new in this list: what it sent before the last call is unknown.
+			continue
+		}
+
+		extra := traffic{
+			messages: total.messages - before.messages - arrived.messages,
+			bytes:    total.bytes - before.bytes - arrived.bytes,
+		}
+		if l.limits.exceededBy(extra, span) {
+			busy = append(busy, c.AuthorizedUser)
+		}
+	}
+
+	a.at, a.sent = now, sent
+	return busy
+}
+
+// exceededBy reports whether the traffic of so many seconds is more than rate and burst together.
+func (l *Limits) exceededBy(t traffic, seconds float64) bool {
+	return l.Messages > 0 && float64(t.messages) > l.Messages*seconds+float64(l.MessageBurst) ||
+		l.Bytes > 0 && float64(t.bytes) > l.Bytes*seconds+float64(l.ByteBurst)
+}
