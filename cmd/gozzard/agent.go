@@ -18,29 +18,38 @@ func newAgentCommand() *cobra.Command {
 	var socket, group string
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Keep this host's processes",
-		Long: `Keep the processes of this host as the server asks: start them, bring them back, report them. What must run is known on this host's disk, so it is
-kept also while the server cannot be reached. Ending the agent never touches a process.
+		Short: "Run the agent of this host",
+		Long: `Run the agent. It starts, stops and supervises the processes of this host as the server asks, and
+reports their status. The agent stores on disk what must run, so it supervises also while the server
+cannot be reached. When the agent ends, no process is touched.
 
-To upgrade, replace the program's file and send SIGUSR2: the new program takes the agent's process over, and no supervised process notices. Stopping the
-agent and starting the new program does the same with a gap in which nothing is watched. The agent updates itself to a release ("gozzard release roll" on the
-server, "gozzard agent update" here) if it is signed by the key in release.pub of the state folder; see "gozzard agent update --help".
+Policy. The file policy.yaml limits what the server can do on this host: accounts, folders,
+operations. The server cannot change it. The first start writes a policy that rejects commands as
+root, unless you give --allow-root. Edit the file to allow more or less. "gozzard agent doctor"
+explains what it means for this host.
 
-What the server may have done here is said by a policy file of this host that the server cannot change: accounts, folders, operations. The first start writes
-one in the state folder that refuses the account root unless --allow-root is given. Edit it to allow more or less; "gozzard agent doctor" says what it means.
+Mode. The account that starts the agent decides its mode. "gozzard agent doctor" and "gozzard hosts -o wide" show it.
+  root   processes of every account
+  cap    an ordinary account with CAP_SETUID, CAP_SETGID and CAP_KILL: processes of every account, with less power over
+         files. This mode needs a --policy file that only root can write.
+  user   an ordinary account: processes of this account only
 
-Whoever is on this host as root or as the agent's account can ask the agent itself, also while no server answers: "gozzard agent status", "gozzard agent ps"
-and "gozzard agent reconnect", over a unix socket in the state folder. With --socket and --socket-group the members of a group may look, too. Processes are
-started and stopped by signed commands of the server only, never over this socket.
+Upgrade. Replace the program file and send SIGUSR2. The new program takes over, and supervised
+processes keep running. You can also stop the agent and start the new program; in between nothing is
+supervised. Signed releases are installed by "gozzard release roll" on the server or "gozzard agent
+update" on the host.
 
-The agent works in one of three modes, by whom it is started as: root, for processes of every account; cap, an ordinary account with CAP_SETUID, CAP_SETGID and
-CAP_KILL, which does the same with less power over files and needs a --policy that only root can write; user, an ordinary account without, for processes of
-that account alone. Log, "gozzard hosts -o wide" and "gozzard agent doctor" say which one it is.
+Local commands. "gozzard agent status", "ps" and "reconnect" talk to the agent over a Unix socket in
+the state folder, also while the server is down. Root and the agent's account may use them. With
+--socket and --socket-group, members of a group may read the status. The socket cannot start or stop
+a process; only signed commands from the server can.
 
-Every flag can also be set by the environment (--secret-file is GOZZARD_SECRET_FILE) or in the YAML file named by --config; a flag wins over the
-environment, the environment over the file.
+Settings. Every flag can also be set by an environment variable (--secret-file is
+GOZZARD_SECRET_FILE) or in the YAML file that --config names. A flag wins over the environment, and
+the environment wins over the file.
 
-A host that has joined a server ("gozzard agent join") needs nothing but --data. With --secret-file an agent serves a server on its own machine.`,
+A host that joined a server with "gozzard agent join" needs --data only. With --secret-file the
+agent connects to a server on the same machine.`,
 		Example: `  gozzard agent --data /var/lib/gozzard-agent
   gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
 		Args: cobra.NoArgs,
@@ -69,25 +78,25 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "./agent", "folder of this agent's state")
-	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server for agents")
-	f.StringVar(&o.JoinFile, "secret-file", "", "file with the server's join secret")
+	f.StringVar(&o.Data, "data", "./agent", "state folder of this agent")
+	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server that agents connect to")
+	f.StringVar(&o.JoinFile, "secret-file", "", "file with the join secret of the server")
 	f.StringSliceVar(&o.IPs, "ip", []string{"127.0.0.1"},
-		"addresses by which callers name this host; the first is shown")
+		"IP addresses of this host that callers may use; the first one is shown in lists")
 	f.IntVar(&o.Cloud, "cloud", 0, "cloud area of this host")
 	f.BoolVar(&o.AllowSetuid, "allow-setuid", false,
-		"let commands of accounts other than root gain privileges, for example by sudo")
+		"allow commands of accounts other than root to gain privileges, for example with sudo")
 	f.StringVar(&o.Policy.File, "policy", "",
-		"policy of this host (default policy.yaml in the state folder, which is written at the first start)")
+		"policy file of this host (default: policy.yaml in the state folder, written at the first start)")
 	f.BoolVar(&o.Policy.AllowRoot, "allow-root", false,
-		"allow the account root in the policy that is written at the first start")
+		"allow commands as root in the policy that the first start writes")
 	f.StringVar(&socket, "socket", agentd.SocketName,
-		"`PATH` of the unix socket for people on this host, a mere name being in the state folder; none for no socket")
+		"`PATH` of the Unix socket for local commands; a name without a folder is in the state folder; \"none\" turns it off")
 	f.StringVar(&group, "socket-group", "",
-		"`GROUP` whose members may look (needs --socket in a folder that they can enter and not write, such as /run/gozzard/agent.sock)")
-	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
+		"members of this `GROUP` may read the status; --socket must then be in a folder that they can enter but not write")
+	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often CPU, memory and other usage is measured")
 	f.DurationVar(&o.Trial, "update-trial", agentd.DefaultTrial,
-		"how long a release that this agent was updated to may take to be welcomed by the server")
+		"after an update: how long the new program may take until the server accepts its connection")
 	logs.register(f, "info")
 	cmd.AddCommand(newJoinCommand(), newDoctorCommand(), newUpdateCommand())
 	addLocalCommands(cmd)

@@ -25,8 +25,9 @@ type localOptions struct {
 // localHelp is what all of them should say.
 const localHelp = `
 
-The agent of this host is asked over its unix socket, so this works without a server. Root and the account of the agent may; members of the group that the
-agent was given (--socket-group) may look. Processes are started and stopped over the server only, by signed commands.`
+This command talks to the agent over its Unix socket, so it works without a server. Root and the
+agent's account have full access. Members of the group that "gozzard agent --socket-group" names may
+read. Processes are started and stopped by signed commands from the server only.`
 
 // addLocalCommands adds the commands that ask the agent of this host.
 func addLocalCommands(agent *cobra.Command) {
@@ -34,25 +35,28 @@ func addLocalCommands(agent *cobra.Command) {
 	agent.AddCommand(
 		env.localCommand(&cobra.Command{
 			Use:   "status",
-			Short: "Say how the agent of this host stands",
-			Long: `Say how the agent of this host stands: who it is, whether it has a session with its server and since when not, why its link is down, which key and which policy
-it obeys, what the host lacks. The exit code is 3 when no agent runs, and 0 when one does, with a server or without.` + localHelp,
+			Short: "Show the state of the agent of this host",
+			Long: `Show the agent's identity, its session with the server, why the connection is down, the key and the
+policy in use, and what is missing on this host. The exit code is 3 when no agent is running, and 0
+otherwise, with or without a server.` + localHelp,
 			Example: `  gozzard agent status --data /var/lib/gozzard-agent
   gozzard agent status --socket /run/gozzard/agent.sock -o json`,
 		}, (*cliEnv).localStatus, "table", "json", "yaml"),
 		env.localCommand(&cobra.Command{
 			Use:   "ps",
-			Short: "List what the agent of this host keeps",
-			Long: `List the processes that the agent of this host keeps, as it sees them now. SINCE is for how long a process has run, or has not; RESTARTS is how often the
-agent has brought it back by itself since the agent began.` + localHelp,
+			Short: "List the processes of the agent of this host",
+			Long: `List the processes of this host as the agent sees them now. SINCE is how long a process has been
+running or stopped. RESTARTS is how often the agent restarted it since the agent started.` + localHelp,
 			Example: `  gozzard agent ps --data /var/lib/gozzard-agent
   gozzard agent ps --data /var/lib/gozzard-agent -o wide`,
 		}, (*cliEnv).localPs, "table", "wide", "json", "yaml"),
 		env.localCommand(&cobra.Command{
 			Use:   "reconnect",
-			Short: "Have the agent of this host connect to its server anew",
-			Long: `Have the agent of this host drop the link to its server, if there is one, and connect anew at once: after a change of the network it would otherwise wait until
-the silence is noticed, and then for its next attempt. Processes and operations are not touched. It takes root or the account of the agent.` + localHelp,
+			Short: "Reconnect the agent of this host to its server",
+			Long: `Close the agent's connection to the server, if there is one, and connect again at once. Use it after
+a change of the network: otherwise the agent waits until it notices the silence, and then for its
+next attempt. Processes and operations are not touched. Only root and the agent's account may do
+this.` + localHelp,
 			Example: `  gozzard agent reconnect --data /var/lib/gozzard-agent`,
 		}, (*cliEnv).localReconnect),
 	)
@@ -63,9 +67,9 @@ func (env *cliEnv) localCommand(cmd *cobra.Command,
 	run func(*cliEnv, context.Context, *agentsock.Client, *outputFlag) error, known ...string) *cobra.Command {
 	var o localOptions
 	cmd.Args = cobra.NoArgs
-	cmd.Flags().StringVar(&o.data, "data", "./agent", "folder of the agent's state")
+	cmd.Flags().StringVar(&o.data, "data", "./agent", "state folder of the agent")
 	cmd.Flags().StringVar(&o.socket, "socket", agentd.SocketName,
-		"`PATH` of the agent's socket, a mere name being in the state folder")
+		"`PATH` of the agent's socket; a name without a folder is in the state folder")
 
 	if len(known) > 0 {
 		o.output.register(cmd, cmd.Flags(), known...)
@@ -110,7 +114,7 @@ func (env *cliEnv) localReconnect(ctx context.Context, c *agentsock.Client, _ *o
 		return err
 	}
 	return written(fmt.Fprintln(env.out,
-		"the agent connects to its server anew; gozzard agent status says what came of it"))
+		"the agent is reconnecting; run \"gozzard agent status\" to see the result"))
 }
 
 func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
@@ -122,7 +126,7 @@ func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFl
 		return o.write(env.out, found)
 	}
 	if found.Count == 0 {
-		env.remark("the agent keeps no process")
+		env.remark("the agent has no process")
 		return nil
 	}
 
@@ -184,7 +188,7 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	if !st.Session.Open {
 		session = "none for " + age(now, st.Session.Since)
 		if st.Session.HeardAt == 0 {
-			session += ", since the agent began"
+			session += ", since the agent started"
 		}
 	}
 
@@ -197,7 +201,7 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 		}
 	}
 
-	root := "root refused"
+	root := "root rejected"
 
 	if st.Policy.AllowRoot {
 		root = "root allowed"
@@ -212,7 +216,7 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	refused := ""
 
 	if st.Refused > 0 {
-		refused = strconv.FormatUint(st.Refused, 10) + " connections of strangers to the local socket"
+		refused = strconv.FormatUint(st.Refused, 10) + " connections of other accounts to the local socket"
 	}
 
 	lines := [][2]string{

@@ -24,18 +24,21 @@ func newAuditCommand(env *cliEnv) *cobra.Command {
 	var flags auditFlags
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "See and verify who asked for what",
-		Long: `The audit has a row for every act that changes something: which app and user asked (a user that was only named by the app is marked), for what, with
-which request, on how many and which hosts. It is written in the transaction of the act itself. When the results of a task are removed, a second row says
-how many of its attempts ended how.
+		Short: "Show and verify the audit of all changes",
+		Long: `The audit has a row for every change: the app and the user (marked when only the app named the
+user), the action, the request, and the hosts with their number. The row is written in the same
+transaction as the change. When the results of a task are removed, a second row records how many of
+its attempts had which result.
 
-Every row has a hash over itself and the hash of the row before it: a row that is changed, removed or put in breaks the chain from there on.
+Every row contains a hash over itself and over the hash of the previous row. If a row is changed,
+removed or inserted, the chain is broken from there on.
 
-It is read from a server, by who may do everything there, or with --data from the data folder of a server, running or not.`,
+The audit is read from a server, which needs the role admin on everything, or with --data from the
+data folder of a server, running or not.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.PersistentFlags().StringVar(&flags.data, "data", "",
-		"read it in the data `FOLDER` of a server on this machine, without asking the server")
+		"read the audit from the data `FOLDER` of a server on this machine, without asking the server")
 	cmd.AddCommand(newAuditListCommand(env, &flags), newAuditVerifyCommand(env, &flags),
 		newAuditExportCommand(env, &flags))
 	return cmd
@@ -46,8 +49,8 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 	var last int
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the newest acts",
-		Long:    "List the newest acts, oldest first.",
+		Short:   "List the newest rows",
+		Long:    "List the newest rows of the audit, the oldest of them first.",
 		Example: "  gozzard audit list\n  gozzard audit list --last 1000 -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,7 +74,7 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 				r := &rows[i]
 				user := r.User
 				if r.Asserted {
-					user += " (app's word)"
+					user += " (named by the app)"
 				}
 				t.add(strconv.FormatInt(r.Seq, 10), r.At, r.App, user, r.Act, strconv.Itoa(r.Targets), r.TaskID)
 			}
@@ -80,7 +83,7 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 		},
 	}
 
-	cmd.Flags().IntVar(&last, "last", 50, "how many `ROWS`, the newest")
+	cmd.Flags().IntVar(&last, "last", 50, "number of `ROWS` to list")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -100,9 +103,10 @@ func (env *cliEnv) lastAudit(ctx context.Context, flags *auditFlags, last int) (
 
 func newAuditExportCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "export",
-		Short:   "Write all acts as lines of JSON",
-		Long:    "Write every row as a line of JSON, oldest first, with all that its hash covers: whoever has the lines can follow the chain.",
+		Use:   "export",
+		Short: "Export all rows as lines of JSON",
+		Long: `Write every row as a line of JSON, oldest first, with everything that its hash covers. The lines are
+enough to check the chain.`,
 		Example: "  gozzard audit export > audit.jsonl",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -18,14 +18,18 @@ func newAuditVerifyCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 	var v auditExpectation
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Follow the chain of all acts and find where it is broken",
-		Long: `Follow the chain from the first row to the newest and end with exit code 1 where it is broken.
+		Short: "Verify the hash chain of the audit",
+		Long: `Check the chain from the first row to the newest. The exit code is 1 when it is broken, and the
+message names the row.
 
-The last line that is printed names the newest row and its hash. Kept somewhere else, and given with --expect later, it shows that nothing before it was
-changed since, not even by somebody who could write the whole chain anew.
+The last line of the output has the number and the hash of the newest row. Store it elsewhere. Given
+with --expect later, it proves that no earlier row was changed, even if the whole chain was written
+again.
 
-The server does that by itself: every hour (--audit-checkpoint) it signs its newest row into audit.checkpoints of its data folder and into its log. With --data the
-checkpoints there are checked too; with --checkpoints those of any file, such as a log that was collected elsewhere, by the keys of --data or --key.`,
+The server does the same by itself: every hour (--audit-checkpoint) it signs its newest row and
+writes it to audit.checkpoints in its data folder and to its log. With --data these checkpoints are
+checked too. --checkpoints reads them from any file, such as a collected log; they are checked with
+the keys of --data or --key.`,
 		Example: `  gozzard audit verify
   gozzard audit verify --data /var/lib/gozzard
   gozzard audit verify --expect 4711:6f0c…
@@ -40,8 +44,8 @@ checkpoints there are checked too; with --checkpoints those of any file, such as
 		},
 	}
 
-	cmd.Flags().StringVar(&v.expect, "expect", "", "`ROW:HASH` that an earlier verify printed")
-	cmd.Flags().StringSliceVar(&v.files, "checkpoints", nil, "`FILE` with checkpoints among its lines; may be repeated")
+	cmd.Flags().StringVar(&v.expect, "expect", "", "`ROW:HASH` from the output of an earlier verify")
+	cmd.Flags().StringSliceVar(&v.files, "checkpoints", nil, "`FILE` that contains checkpoint lines; may be repeated")
 	cmd.Flags().StringSliceVar(&v.keys, "key", nil,
 		"`KEY` that signs checkpoints, as \"gozzard key list -o json\" shows it; may be repeated")
 	return cmd
@@ -72,7 +76,7 @@ func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash
 	want := make(map[int64]gozzard.AuditHash, len(noted))
 	for _, h := range noted {
 		if hash, ok := want[h.Seq]; ok && hash != h.Hash {
-			return nil, failed(fmt.Errorf("audit row %d was noted with two different hashes: there were two audits",
+			return nil, failed(fmt.Errorf("audit row %d has two different hashes in the checkpoints: the audit was replaced",
 				h.Seq))
 		}
 		want[h.Seq] = h.Hash
@@ -158,7 +162,7 @@ func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[
 			return failed(err)
 		}
 		if hash, ok := want[l.Seq]; ok && l.Hash != hash {
-			return failed(fmt.Errorf("audit row %d has another hash than was expected: it, or something before it, is not what it was", l.Seq))
+			return failed(fmt.Errorf("audit row %d does not have the expected hash: this row or an earlier one was changed", l.Seq))
 		}
 		delete(want, l.Seq)
 		return nil
@@ -169,17 +173,17 @@ func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[
 	}
 
 	for row := range want {
-		return failed(fmt.Errorf("audit row %d is expected and is not there", row))
+		return failed(fmt.Errorf("audit row %d is expected but missing", row))
 	}
 
 	if err := check.End(head); err != nil {
 		return failed(err)
 	}
 
-	text := fmt.Sprintf("%d rows, all of them as they were written\n", check.Rows)
+	text := fmt.Sprintf("%d rows, the chain is intact\n", check.Rows)
 
 	if noted > 0 {
-		text += fmt.Sprintf("%d of them as they were noted\n", noted)
+		text += fmt.Sprintf("%d of them match their checkpoints\n", noted)
 	}
 
 	return written(fmt.Fprintf(env.out, "%snewest: %d:%s\n", text, check.Head.Seq, check.Head.Hash))

@@ -22,18 +22,20 @@ import (
 func newBackupCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup",
-		Short: "Back a server up, try a backup out, restore it",
-		Long: `A backup is one encrypted file with all that a server needs to live again: the record, the authority of its hosts (ca.pem), the key that commands
-are signed with (signing.key) and the join secret. With it, and with the key that opens it, somebody can command the fleet within the policies of its hosts:
-there is no form of it that is not encrypted, and the key that opens it does not belong on the server.
+		Short: "Back up and restore a server",
+		Long: `A backup is one encrypted file with everything that a new server needs: the record, the authority of
+the hosts (ca.pem), the key that signs commands (signing.key) and the join secret. With this file
+and its key anyone can command the fleet, within the policies of the hosts. Therefore every backup
+is encrypted, and its key does not belong on the server.
 
-  gozzard backup keygen --to backup.key               on another machine: keep the file there, twice; it prints the public key
-  gozzard server … --backup-to DIR --backup-recipient age1…    the server backs itself up, once a day
-  gozzard backup create --data DIR --to FILE --recipient age1…  or by hand; the server may be running
-  gozzard backup verify FILE --identity backup.key    the drill: takes it out, checks everything, removes it again
+  gozzard backup keygen --to backup.key                         on another machine; keep the file there, in two places
+  gozzard server … --backup-to DIR --backup-recipient age1…     the server makes a backup every day
+  gozzard backup create --data DIR --to FILE --recipient age1…  by hand; the server may be running
+  gozzard backup verify FILE --identity backup.key              the restore drill: unpack, check everything, remove
   gozzard backup restore FILE --identity backup.key --data NEWDIR
 
-credentials.json is not in it: who calls has his own, and "gozzard server --reset-admin" makes a new first one.`,
+credentials.json is not in the backup: callers have their own copy, and "gozzard server
+--reset-admin" makes a new first app.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newBackupKeygenCommand(env), newBackupCreateCommand(env), newBackupVerifyCommand(env),
@@ -45,14 +47,15 @@ func newBackupKeygenCommand(env *cliEnv) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "keygen --to FILE",
-		Short: "Make the key that opens backups",
-		Long: `Make a pair of keys. The secret one goes to FILE, readable by its owner only; the public one is printed and is enough to make backups.
-Without FILE no backup can be opened by anybody: keep it, and a copy of it, away from the server. It is an identity of age (age-encryption.org).`,
+		Short: "Create the key that opens backups",
+		Long: `Create a pair of keys. The secret key is written to FILE, readable by its owner only. The public key
+is printed; it is enough to make backups. Without FILE no backup can be opened: keep it and a copy
+of it away from the server. The key is an identity of age (age-encryption.org).`,
 		Example: "  gozzard backup keygen --to backup.key",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if to == "" {
-				return usage("--to FILE is required: where the secret key goes")
+				return usage("--to FILE is required: the file for the secret key")
 			}
 			return failed(env.backupKeygen(to))
 		},
@@ -70,7 +73,7 @@ func (env *cliEnv) backupKeygen(to string) error {
 
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists, and may be the only key of backups: nothing was written", to)
+		return fmt.Errorf("%s exists and may be the only key of your backups: nothing was written", to)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the key: %w", err)
@@ -90,16 +93,17 @@ func newBackupCreateCommand(env *cliEnv) *cobra.Command {
 	var recipients []string
 	cmd := &cobra.Command{
 		Use:   "create --data DIR --to FILE --recipient age1…",
-		Short: "Write an encrypted backup of a server, which may be running",
-		Long: `Write an encrypted backup of the server with the data folder DIR. The server may be running: the record is copied as it is at one moment, and goes on.
-The copy needs as much free space in DIR as the record has, for as long as this takes. FILE appears whole or not at all, readable by its owner only, and is
-never written over another one. Run it as the account of the server.`,
+		Short: "Make an encrypted backup of a server",
+		Long: `Make an encrypted backup of the server with the data folder DIR. The server may be running: the
+record is copied as of one moment. While this runs, DIR needs as much free space as the record has.
+FILE appears complete or not at all, readable by its owner only, and never replaces another file.
+Run this as the account of the server.`,
 		Example: `  gozzard backup create --data /var/lib/gozzard --to /backup/gozzard-1.age --recipient age1…
   gozzard backup create --data /var/lib/gozzard --to /backup/gozzard-1.age --passphrase-file FILE`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" || (pass == "") == (len(recipients) == 0) {
-				return usage("--to FILE and either --recipient or --passphrase-file are required: there is no backup that is not encrypted")
+				return usage("--to FILE and either --recipient or --passphrase-file are required: every backup is encrypted")
 			}
 			keys, err := backupRecipients(recipients, pass)
 			if err != nil {
@@ -112,7 +116,7 @@ never written over another one. Run it as the account of the server.`,
 	cmd.Flags().StringVar(&data, "data", "./data", "data `FOLDER` of the server")
 	cmd.Flags().StringVar(&to, "to", "", "`FILE` to write, which must not exist")
 	cmd.Flags().StringSliceVar(&recipients, "recipient", nil,
-		"public `KEYS` (age1…) that may open it, see backup keygen")
+		"public `KEYS` (age1…) that the backup is encrypted for, see \"gozzard backup keygen\"")
 	cmd.Flags().StringVar(&pass, "passphrase-file", "",
 		"`FILE` with a passphrase instead, at least 16 characters, readable by its owner only")
 	return cmd
@@ -149,7 +153,7 @@ func (env *cliEnv) backupCreate(ctx context.Context, data, to string, keys []bac
 	if err != nil {
 		return err
 	}
-	env.remark("backed up %s as of %s; keep this line elsewhere, it is the newest row of the audit: %d:%s", data,
+	env.remark("backed up %s as of %s; store this line elsewhere, it names the newest row of the audit: %d:%s", data,
 		m.Taken.Format(time.RFC3339), m.Audit.Seq, m.Audit.Hash)
 	return written(fmt.Fprintf(env.out, "%s\t%d bytes\n", note.File, note.Bytes))
 }
@@ -190,10 +194,11 @@ func newBackupVerifyCommand(env *cliEnv) *cobra.Command {
 	var temp string
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Try a backup out: the restore drill",
-		Long: `Take a backup out into a temporary folder that only this account can enter, and look at all of it as a restore would: that every byte is as it was
-written, that the record is sound, that its audit is unbroken up to the row that was noted, that this program can open it (bringing the copy up to date where
-it must), and that its keys can be used. Then the folder is removed. The exit code is 1 when anything is wrong; a backup that was never tried is a hope.`,
+		Short: "Check that a backup can be restored",
+		Long: `Unpack a backup into a temporary folder that only this account can enter, and check it as a restore
+would: every byte, the database, the hash chain of the audit up to the noted row, that this program
+can open it (the copy is migrated if needed), and the keys. Then the folder is removed. The exit
+code is 1 when anything is wrong. Run this drill regularly.`,
 		Example: "  gozzard backup verify /backup/gozzard-1.age --identity backup.key",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -211,7 +216,7 @@ it must), and that its keys can be used. Then the folder is removed. The exit co
 	}
 
 	open.register(cmd.Flags())
-	cmd.Flags().StringVar(&temp, "temp", "", "`FOLDER` to work in, with room for the record (default: the system's)")
+	cmd.Flags().StringVar(&temp, "temp", "", "temporary `FOLDER` with enough space for the record (default: that of the system)")
 	return cmd
 }
 
@@ -220,7 +225,7 @@ func (env *cliEnv) tellBackup(c *backup.Contents) error {
 	r, key := &c.Record, c.Keys[len(c.Keys)-1].Key
 	authority := c.Authority
 	if authority == "" {
-		authority = "none: hosts are let in by the join secret"
+		authority = "none: hosts join with the join secret"
 	}
 
 	return written(fmt.Fprintf(env.out, `taken      %s (%s ago) by gozzard %s
@@ -245,19 +250,26 @@ func newBackupRestoreCommand(env *cliEnv) *cobra.Command {
 	var data, signing string
 	cmd := &cobra.Command{
 		Use:   "restore FILE --data NEWDIR",
-		Short: "Make the data folder of a server from a backup",
-		Long: `Make the data folder NEWDIR, which must be empty or not exist, from a backup. Everything that "backup verify" looks at is looked at first. Run it as the
-account that the server will run as, and see to it that the old server does not run any more.
+		Short: "Restore a server from a backup",
+		Long: `Create the data folder NEWDIR from a backup. NEWDIR must be empty or must not exist. All checks of
+"backup verify" run first. Run this as the account of the new server, and make sure that the old
+server is not running any more.
 
-What happened after the backup was taken is not in it. Therefore, in the restored record:
-  - Hosts are kept out until an admin has looked: those revoked or removed since would be members again. Start the server, compare "gozzard hosts" with what
-    you know, revoke what must not come back, then: gozzard hosts confirm-restore. Their processes go on meanwhile. Hosts that joined since join again.
-  - Operations that were under way are not sent again. They get the verdict that the host remembers, or "interrupted". Jobs that were under way are failed.
-  - Enrolment tokens are revoked and logins ended. Accounts, secrets and personal tokens are those of the backup: look at gozzard app list and user list.
+Changes after the backup are lost. Therefore:
+  - Hosts cannot connect until an admin confirms them, because hosts that were revoked or removed
+    after the backup would be members again. Start the server, check "gozzard hosts", revoke what
+    must not come back, then run "gozzard hosts confirm-restore". The processes keep running
+    meanwhile. Hosts that joined after the backup join again.
+  - Operations that were running are not sent again. They get the verdict that the host has on
+    record, or "interrupted". Jobs that were running are marked as failed.
+  - Enrolment tokens are revoked and logins are ended. Accounts, secrets and personal tokens are
+    those of the backup: check "gozzard app list" and "gozzard user list".
 
-The signing key is rotated, so that agents which have obeyed the restored server obey no other copy of it. If the key was rotated after the backup, agents
-refuse the one in the backup ("old copy", "another server"): give the newest signing.key with --signing-key. When it is lost, each agent must be given the
-new key by hand: remove server.key in its state folder; an enrolled host then joins again (gozzard token create --agent ID, gozzard agent join).`,
+The signing key is rotated, so agents that obey the restored server obey no other copy of it. If the
+key was rotated after the backup, agents reject the key of the backup ("old copy", "another
+server"): give the newest signing.key with --signing-key. If that file is lost, remove server.key in
+the state folder of every agent; an enrolled host then joins again ("gozzard token create --agent
+ID", "gozzard agent join").`,
 		Example: `  gozzard backup restore /backup/gozzard-1.age --identity backup.key --data /var/lib/gozzard
   gozzard server --data /var/lib/gozzard …
   gozzard hosts confirm-restore`,
@@ -268,7 +280,7 @@ new key by hand: remove server.key in its state folder; an enrolled host then jo
 				return usage("%w", err)
 			}
 			if data == "" {
-				return usage("--data NEWDIR is required: a folder that is empty or does not exist")
+				return usage("--data NEWDIR is required: a folder that is empty or does not exist yet")
 			}
 			return failed(env.backupRestore(cmd.Context(), backup.RestoreOptions{
 				File: args[0], Identities: ids, Data: data, SigningKey: signing, Progress: env.bytesProgress(),
@@ -278,9 +290,9 @@ new key by hand: remove server.key in its state folder; an enrolled host then jo
 	}
 
 	open.register(cmd.Flags())
-	cmd.Flags().StringVar(&data, "data", "", "`FOLDER` to make")
+	cmd.Flags().StringVar(&data, "data", "", "`FOLDER` to create")
 	cmd.Flags().StringVar(&signing, "signing-key", "",
-		"newer signing.key `FILE` of the same server, in place of the one in the backup")
+		"newer signing.key `FILE` of the same server, used instead of the one in the backup")
 	return cmd
 }
 
@@ -301,7 +313,7 @@ func (env *cliEnv) backupRestore(ctx context.Context, o backup.RestoreOptions) e
 	}
 
 	return written(fmt.Fprintf(env.out, `restored   into %s; the signing key was rotated to %s of epoch %d
-next       start the server, look at "gozzard hosts", revoke what was put out after %s, then: gozzard hosts confirm-restore
+next       start the server, check "gozzard hosts", revoke the hosts that were excluded after %s, then run: gozzard hosts confirm-restore
 `, abs, r.Signing.ID(), r.Signing.Epoch, r.Taken.Format(time.RFC3339)))
 }
 

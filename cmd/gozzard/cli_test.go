@@ -275,7 +275,7 @@ func TestStatus(t *testing.T) {
 	c.want(5, "", "status", "none")
 	c.want(2, "", "status")
 	c.plane.SetOnline("a1", false, time.Unix(1700000000, 0))
-	c.want(3, "its host is silent", "status", "web", "--host", "0:10.0.0.1")
+	c.want(3, "its host is offline", "status", "web", "--host", "0:10.0.0.1")
 }
 
 func TestOperate(t *testing.T) {
@@ -325,7 +325,7 @@ func TestOperateStillRunning(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, errs, code = c.run(ctx, "start", "web", "--all-hosts")
-	if code != 130 || !strings.Contains(errs, "the task goes on; watch it with: gozzard task GSETASK:") {
+	if code != 130 || !strings.Contains(errs, "the task continues; follow it with: gozzard task GSETASK:") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 

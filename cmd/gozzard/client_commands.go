@@ -39,9 +39,9 @@ func addClientCommands(root *cobra.Command) {
 		terminal: isatty.IsTerminal(os.Stderr.Fd()) && os.Getenv("TERM") != "dumb",
 		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
 	}
-	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "See what is running where:"},
-		&cobra.Group{ID: groupDrive, Title: "Drive processes:"},
-		&cobra.Group{ID: groupEnter, Title: "Say who may come in:"},
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "Show what is running:"},
+		&cobra.Group{ID: groupDrive, Title: "Operate processes:"},
+		&cobra.Group{ID: groupEnter, Title: "Manage access:"},
 		&cobra.Group{ID: groupKeep, Title: "Keep the fleet up to date:"})
 	root.AddCommand(env.clientCommands()...)
 	root.AddCommand(newKeyCommand(env), newBackupCommand(env), newServerDoctorCommand(env), newVersionCommand(env))
@@ -116,7 +116,7 @@ func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
 		return nil, usage("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder of `gozzard dev`, which has ./data/dev.json")
 	}
 	if err != nil {
-		return nil, usage("cannot read the credentials: %w", err)
+		return nil, usage("cannot read the credentials file: %w", err)
 	}
 
 	var file credentials

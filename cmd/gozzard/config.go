@@ -34,7 +34,7 @@ func layer(cmd *cobra.Command) error {
 
 	for key := range file {
 		if f := flags.Lookup(key); f == nil || key == "config" || key == "help" {
-			return fmt.Errorf("configuration %s: %q is no setting of %q (see --help)", path, key, cmd.CommandPath())
+			return fmt.Errorf("configuration %s: %q is not a setting of %q (see --help)", path, key, cmd.CommandPath())
 		}
 	}
 

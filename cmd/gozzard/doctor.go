@@ -14,10 +14,10 @@ func newDoctorCommand() *cobra.Command {
 	var o doctor.HostOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this host lacks for an agent",
-		Long: `Look at this host as an agent would find it and say in words what it lacks. Nothing is changed. Run it as the account that the agent runs as,
-with the capabilities that it has: they are what decides about its mode.
-The exit code is 1 when something is marked FAIL.`,
+		Short: "Check whether this host is ready for an agent",
+		Long: `Check this host as the agent would, and report what is missing. Nothing is changed. Run it as the
+account of the agent and with its capabilities: they decide the mode of the agent. The exit code is
+1 when a line is marked FAIL.`,
 		Example: `  gozzard agent doctor --data /var/lib/gozzard-agent
   setpriv --reuid gozzard --regid gozzard --init-groups --inh-caps +setuid,+setgid,+kill --ambient-caps +setuid,+setgid,+kill \
     gozzard agent doctor --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml`,
@@ -32,8 +32,8 @@ The exit code is 1 when something is marked FAIL.`,
 		},
 	}
 
-	cmd.Flags().StringVar(&o.Data, "data", "./agent", "folder of the agent's state")
-	cmd.Flags().StringVar(&o.Policy, "policy", "", "policy of this host (default policy.yaml in the state folder)")
+	cmd.Flags().StringVar(&o.Data, "data", "./agent", "state folder of the agent")
+	cmd.Flags().StringVar(&o.Policy, "policy", "", "policy file of this host (default: policy.yaml in the state folder)")
 	return cmd
 }
 

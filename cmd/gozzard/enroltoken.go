@@ -17,9 +17,10 @@ import (
 func newTokenCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and revoke the tokens that bring hosts into the fleet",
-		Long: `A token lets a host join the fleet ("gozzard agent join"). It is shown once; the server keeps a digest. Revoking a token does not touch the hosts that it
-brought in: "gozzard hosts revoke" does.`,
+		Short: "Manage the tokens that hosts join with",
+		Long: `A host joins the fleet with a token ("gozzard agent join"). A token is shown once; the server stores
+a digest. If you revoke a token, hosts that joined with it stay members: use "gozzard hosts revoke"
+to exclude them.`,
 	}
 	cmd.AddCommand(newTokenCreateCommand(env), newTokenListCommand(env), newTokenRevokeCommand(env))
 	return cmd
@@ -32,11 +33,13 @@ func newTokenCreateCommand(env *cliEnv) *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token and print it",
-		Long: `Make a token and print it, alone on one line. Whoever has it can bring in as many hosts as it has uses, so keep it in a file that only its owner can read.
+		Short: "Create a token and print it",
+		Long: `Create a token and print it alone on one line. With it anyone can join as many hosts as it has uses,
+so keep it in a file that only its owner can read.
 
-With --approve a host that joins waits until somebody approves it. With --agent the token is for one agent that was enrolled before and lost its key, was
-quarantined or revoked: it is let in again, and whatever certificates it had are worthless.`,
+With --approve a host that joins waits until an admin approves it. With --agent the token is for one
+agent that was enrolled before and lost its key, or was quarantined or revoked: it becomes a member
+again, and its old certificates are invalid.`,
 		Example: `  gozzard token create > token
   gozzard token create --ttl 8h --uses 200 --cloud 3 --cidr 10.3.0.0/16 --approve`,
 		Args: cobra.NoArgs,
@@ -66,12 +69,12 @@ quarantined or revoked: it is let in again, and whatever certificates it had are
 	}
 
 	f := cmd.Flags()
-	f.DurationVar(&ttl, "ttl", time.Hour, "how long it is valid")
-	f.IntVar(&wish.Uses, "uses", 1, "how many hosts it can bring in")
-	f.IntVar(&wish.Cloud, "cloud", 0, "cloud area of those hosts")
-	f.StringSliceVar(&wish.CIDRs, "cidr", nil, "networks that they must come from")
-	f.BoolVar(&wish.Approve, "approve", false, "let them wait for approval")
-	f.StringVar(&agent, "agent", "", "let this agent in again")
+	f.DurationVar(&ttl, "ttl", time.Hour, "how long the token is valid")
+	f.IntVar(&wish.Uses, "uses", 1, "number of hosts that can join with it")
+	f.IntVar(&wish.Cloud, "cloud", 0, "cloud area of the hosts")
+	f.StringSliceVar(&wish.CIDRs, "cidr", nil, "networks that the hosts must connect from")
+	f.BoolVar(&wish.Approve, "approve", false, "hosts wait for the approval of an admin")
+	f.StringVar(&agent, "agent", "", "only this agent, which was enrolled before, can join")
 	output.register(cmd, f, "table", "json", "yaml")
 	return cmd
 }
@@ -122,7 +125,7 @@ func newTokenListCommand(env *cliEnv) *cobra.Command {
 func newTokenRevokeCommand(env *cliEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID...",
-		Short: "Make tokens worthless",
+		Short: "Revoke tokens",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.connect()

@@ -29,9 +29,9 @@ func newEventsCommand(env *cliEnv) *cobra.Command {
 	var o eventOptions
 	cmd := &cobra.Command{
 		Use:   "events [NAME...]",
-		Short: "List what happened to processes",
-		Long: `List what happened to processes: started, exited, brought back, over a limit. The server keeps the newest events in memory; NAME may be a pattern: * is
-any text, ? is one character.`,
+		Short: "List events of processes",
+		Long: `List events of processes: started, exited, restarted by the agent, over a limit. The server holds
+the newest events in memory. NAME may be a pattern: * is any text, ? is one character.`,
 		Example: `  gozzard events
   gozzard events -n shop 'web-*' -f
   gozzard events --kind exited --since 10m
@@ -49,9 +49,9 @@ any text, ? is one character.`,
 	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 	f.StringArrayVar(&o.kinds, "kind", nil, "`KIND` of event, such as exited; may be repeated")
 	f.StringVar(&o.since, "since", "",
-		"only what happened since then: a time such as 2026-01-02T15:04:05Z, or how long ago, such as 10m")
-	f.IntVar(&o.limit, "limit", 100, "list at most that many, the newest")
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens from now until Ctrl-C")
+		"only events since this time, such as 2026-01-02T15:04:05Z, or since this long ago, such as 10m")
+	f.IntVar(&o.limit, "limit", 100, "list at most this many, the newest")
+	f.BoolVarP(&o.follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	o.output.register(cmd, f, "table", "json")
 	return cmd
 }
@@ -96,7 +96,7 @@ func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) 
 
 	if !o.follow {
 		if len(page.Events) == 0 {
-			env.remark("no event found")
+			env.remark("no events found")
 		}
 		return nil
 	}

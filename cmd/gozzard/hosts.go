@@ -17,11 +17,14 @@ func newHostsCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts",
 		Short: "List the hosts of the fleet",
-		Long: `List every host whose agent has ever reported, by cloud and address, with what its agent lacks there; also those that were enrolled and have not been
-let in. TRUST is whether an enrolled host is active, pending (waits for approval), quarantined, revoked, or restored (kept out since the record came out of a
-backup, see confirm-restore). FLAG is there when an agent sent far more than agents do, or what cannot be read: until when it is not listened to. MODE
-(-o wide) is how far the rights of its agent reach: root, cap (commands of other accounts, without the rest of root's powers) or user (commands of the
-agent's own account).`,
+		Long: `List every host that ever reported, by cloud and address, with what is missing on it. Enrolled hosts
+that never connected are listed too.
+
+TRUST   active, pending (waits for approval), quarantined, revoked, or restored (excluded because the record was restored
+        from a backup, see "gozzard hosts confirm-restore")
+FLAG    the agent sent too much or unreadable data; until when its messages are ignored
+MODE    with -o wide: root; cap, commands of other accounts without the other powers of root; user, commands of the agent's
+        account only`,
 		Example: `  gozzard hosts
   gozzard hosts -o wide
   gozzard hosts -o json`,
@@ -70,7 +73,7 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 		return served(err)
 	}
 	if all.RestoredFrom != nil {
-		env.remark("the record was restored from a backup of %s: hosts are kept out until an admin has looked (gozzard hosts confirm-restore)",
+		env.remark("the record was restored from a backup of %s: hosts cannot connect until an admin runs \"gozzard hosts confirm-restore\"",
 			all.RestoredFrom.Format(time.RFC3339))
 	}
 

@@ -15,8 +15,8 @@ type logFlags struct {
 }
 
 func (l *logFlags) register(f *pflag.FlagSet, level string) {
-	f.StringVar(&l.level, "log-level", level, "least level that is logged: debug, info, warn or error")
-	f.String("config", "", "YAML file with settings; a key is a flag's name")
+	f.StringVar(&l.level, "log-level", level, "log level: debug, info, warn or error")
+	f.String("config", "", "YAML file with settings; the keys are names of flags")
 }
 
 // logger writes JSON lines: control characters of callers' words are escaped, and machines read it.
@@ -35,7 +35,7 @@ const exitStorage = 70
 // fatal ends the process when the disk has failed under an fsync: going on would acknowledge what may be lost.
 func fatal(log *slog.Logger) func(error) {
 	return func(err error) {
-		log.Error("the disk failed; ending so that nothing is acknowledged that may be lost", "err", err)
+		log.Error("the disk failed: the program ends, so that it confirms nothing that may be lost", "err", err)
 		os.Exit(exitStorage)
 	}
 }

@@ -28,9 +28,10 @@ func newLogsCommand(env *cliEnv) *cobra.Command {
 	var o logOptions
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
-		Short: "Show what a process printed",
-		Long: `Show the last lines that a process and its commands printed, as its agent kept them on the host. Only one host is asked: give --host when the process is
-on several. What a process writes to its own log files is not here.`,
+		Short: "Show the output of a process",
+		Long: `Show the last lines that a process and its commands printed. The agent stores them on the host. One
+host is asked: give --host if the process is on several. Log files that the process writes by itself
+are not shown.`,
 		Example: `  gozzard logs web --host 0:10.0.0.1
   gozzard logs web -n shop --host 10.0.0.1 --lines 500
   gozzard logs web -f`,
@@ -44,11 +45,11 @@ on several. What a process writes to its own log files is not here.`,
 
 	f := cmd.Flags()
 	f.StringVarP(&o.namespace, "namespace", "n", "",
-		"`NAMESPACE` of the process; needed when several have one of that name")
+		"`NAMESPACE` of the process; required when several namespaces have this name")
 	f.StringVar(&o.host, "host", "",
-		"`HOST` as cloud:ip, an IP address or an agent id; needed when the process is on several")
-	f.IntVar(&o.lines, "lines", 100, "show that many of the last lines")
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is printed from now until Ctrl-C")
+		"`HOST` as cloud:ip, an IP address or an agent id; required when the process is on several hosts")
+	f.IntVar(&o.lines, "lines", 100, "number of lines to show, the last ones")
+	f.BoolVarP(&o.follow, "follow", "f", false, "continue with new output until Ctrl-C")
 	return cmd
 }
 
@@ -102,13 +103,13 @@ func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) 
 	case err != nil:
 		return gozzard.Key{}, "", served(err)
 	case page.Count == 0:
-		return gozzard.Key{}, "", &exitError{exitNoMatch, fmt.Errorf("no process %s found", printable(name))}
+		return gozzard.Key{}, "", &exitError{exitNoMatch, fmt.Errorf("no process %s found; run \"gozzard ps\" to see all", printable(name))}
 	case page.Count > 1:
 		var found []string
 		for _, p := range page.Processes {
 			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+hostName(p.Cloud, p.IP, string(p.Agent)))
 		}
-		return gozzard.Key{}, "", usage("%d processes fit, such as %s: give -n and --host to name one", page.Count,
+		return gozzard.Key{}, "", usage("%d processes match, such as %s: choose one with -n and --host", page.Count,
 			strings.Join(found, ", "))
 	}
 
@@ -134,7 +135,7 @@ func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.
 		default:
 			said = false
 			if chunk.Offset > at && at > 0 {
-				env.remark("gozzard: %d bytes are not kept any more", chunk.Offset-at)
+				env.remark("gozzard: %d bytes are missing, because the agent removed them", chunk.Offset-at)
 			}
 			if err := env.printLog(chunk.Text); err != nil {
 				return err

@@ -47,13 +47,13 @@ func run(ctx context.Context, args []string) int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gozzard",
-		Short: "Start, keep, watch and report the processes of a fleet",
-		Long: `Gozzard (牧鹅人) keeps long-lived processes on many hosts: it starts and stops them, brings back the ones that die,
-and tells what is running where. BlueKing GSE clients can use it unchanged.
+		Short: "Start, supervise and watch the processes of a fleet",
+		Long: `Gozzard (牧鹅人) supervises long-lived processes on many hosts. It starts, stops and restarts them, and
+shows what is running where. BlueKing GSE clients can use it unchanged.
 
-First look:    gozzard dev                      server and agent in one process
+To try it:     gozzard dev                      a server and an agent in one process
                gozzard ps                       what is running where
-For real:      gozzard server, gozzard agent    one server, an agent per host`,
+In production: gozzard server, gozzard agent    one server, and an agent on every host`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version,

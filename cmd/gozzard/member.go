@@ -15,13 +15,16 @@ import (
 func newMemberCommands(env *cliEnv) []*cobra.Command {
 	list := make([]*cobra.Command, 0, 3)
 	for _, c := range []struct{ use, state, short, long string }{
-		{"approve", "active", "Let hosts in that wait for approval or are in quarantine", `Let hosts in that joined with a token made with --approve, or that were put into quarantine.
-An agent is put into quarantine when two programs run with its identity, or when it shows a certificate that was replaced: somebody copied its state folder.
-Find the copy and remove it first; what is approved and still runs twice is in quarantine again a moment later.`},
-		{"revoke", "revoked", "Put hosts out of the fleet and cut their connections", `Put hosts out of the fleet: their connections are cut at once and none is accepted any more. Their
-processes go on. A revoked host is let in again only with a token made for it: gozzard token create --agent ID.`},
-		{"remove", "removed", "Put hosts out for ever",
-			`Put hosts out for ever: like revoke, and the agent id is never let in again. A host that is set up anew joins as a new agent.`},
+		{"approve", "active", "Approve hosts that wait for approval or are in quarantine", `Approve hosts that joined with a token made with --approve, or that are in quarantine. An agent gets
+into quarantine when two programs run with its identity, or when it shows a certificate that was
+already replaced: its state folder was copied. Find the copy and remove it first. Otherwise the
+agent is in quarantine again after a moment.`},
+		{"revoke", "revoked", "Revoke hosts and close their connections", `Exclude hosts from the fleet. Their connections are closed at once, and new ones are rejected. Their
+processes keep running. A revoked host can join again only with a token made for it: gozzard token
+create --agent ID.`},
+		{"remove", "removed", "Remove hosts for ever",
+			`Exclude hosts for ever. This is like revoke, and the agent id can never join again. A host that is set up again joins as a new
+agent.`},
 	} {
 		list = append(list, &cobra.Command{
 			Use: c.use + " HOST...", Short: c.short, Long: c.long +
@@ -117,9 +120,9 @@ func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", &exitError{exitNoMatch, fmt.Errorf("no enrolled host is %s", printable(s))}
+		return "", &exitError{exitNoMatch, fmt.Errorf("there is no enrolled host %s", printable(s))}
 	}
 
-	return "", usage("%d enrolled hosts are %s: name one by its agent id (gozzard hosts -o wide)", len(found),
+	return "", usage("%d enrolled hosts have the address %s: use the agent id (gozzard hosts -o wide)", len(found),
 		printable(s))
 }

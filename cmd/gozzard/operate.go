@@ -20,7 +20,7 @@ type targetFlags struct {
 
 func (t *targetFlags) register(f *pflag.FlagSet) {
 	f.StringVarP(&t.namespace, "namespace", "n", "",
-		"`NAMESPACE`, or a pattern; without it, every namespace that has the name")
+		"`NAMESPACE`, or a pattern (default: every namespace that has the name)")
 	f.StringArrayVar(&t.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 	f.BoolVar(&t.allHosts, "all-hosts", false, "every host that has the process")
 	t.scopeFlags.register(f)
@@ -31,13 +31,13 @@ func (t *targetFlags) check(names []string) (client.Selection, error) {
 	s := client.Selection{Namespace: t.namespace, Names: names, All: t.allHosts}
 	switch {
 	case t.given() && (t.namespace != "" || t.allHosts):
-		return s, usage("--namespace and --all-hosts are not for a business: its processes are known by it")
+		return s, usage("--namespace and --all-hosts cannot be used with a business: the business defines namespace and hosts")
 	case t.given() && !t.narrow() && len(names)+len(t.hosts) == 0:
-		return s, usage("say which processes of the business: -e, --set, --module, --host or NAME; -e '*.*.*.*.*' is every one (see --help)")
+		return s, usage("choose processes of the business with -e, --set, --module, --host or NAME; -e '*.*.*.*.*' means all (see --help)")
 	case !t.given() && len(names) == 0:
-		return s, usage("say which processes: NAME..., or -e EXPRESSION; '*' is every one (see --help)")
+		return s, usage("choose processes with NAME... or -e EXPRESSION; '*' means all (see --help)")
 	case !t.given() && t.allHosts == (len(t.hosts) > 0):
-		return s, usage("say where: --host HOST (may be repeated), or --all-hosts")
+		return s, usage("choose hosts with --host HOST (may be repeated) or --all-hosts")
 	}
 
 	var err error
@@ -69,9 +69,9 @@ type taskFlags struct {
 
 func (t *taskFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&t.detach, "detach", false, "print the task's id and do not wait for it")
+	f.BoolVar(&t.detach, "detach", false, "print the task id and do not wait")
 	f.DurationVar(&t.timeout, "timeout", 0,
-		"wait at most that long, such as 30s; the task goes on (default: until it is done)")
+		"wait at most this long, such as 30s; the task continues (default: wait until it is done)")
 	t.output.register(cmd, f, "table", "json", "yaml")
 }
 
@@ -89,27 +89,29 @@ type verb struct {
 
 func verbs() []verb {
 	return []verb{
-		{"start", "Start processes and keep them alive",
-			"Run the start command of processes and see that they stay up. From then on their agents bring them back when they die.\nWhat runs already is left alone."},
-		{"stop", "Stop processes and let them be stopped",
-			"Run the stop command of processes and see that they are gone. Their agents do not bring them back.\nWhat does not run is left alone."},
+		{"start", "Start processes and supervise them",
+			"Run the start command of processes and check that they stay up. From then on the agents restart them when they exit.\nProcesses that are already running are not touched."},
+		{"stop", "Stop processes and stop supervising them",
+			"Run the stop command of processes and check that they are gone. The agents do not restart them.\nProcesses that are not running are not touched."},
 		{"restart", "Restart processes",
-			"Run the restart command of processes, or stop and start where there is none, and see that they stay up."},
-		{"reload", "Have processes read their configuration again", "Run the reload command of processes."},
+			"Run the restart command of processes, or stop and start if there is none, and check that they stay up."},
+		{"reload", "Reload the configuration of processes", "Run the reload command of processes."},
 		{"kill", "Kill processes",
-			"Run the kill command of processes and see that they are gone. Their agents do not bring them back."},
-		{"host", "Have agents keep processes alive",
-			"Have agents keep processes alive: they are brought up if they are down, and brought back when they die."},
-		{"unhost", "Have agents let processes be",
-			"Have agents no longer care for processes. What runs goes on running, what dies stays dead."},
+			"Run the kill command of processes and check that they are gone. The agents do not restart them."},
+		{"host", "Supervise processes",
+			"Supervise processes: the agents start them if they are not running, and restart them when they exit."},
+		{"unhost", "Stop supervising processes (they keep running)",
+			"Stop supervising processes. Running processes keep running. Processes that exit are not restarted."},
 	}
 }
 
 const exitHelp = `
 
-Waits for every host, with progress on stderr, and ends with a table of what failed. Ctrl-C leaves the task running.
+The command waits for every host, shows progress on stderr, and ends with a table of failures.
+Ctrl-C ends the wait; the task continues.
 
-Exit code: 0 done everywhere, 1 failed, 4 not allowed, 5 nothing fits, 6 failed on some hosts, 7 not done within --timeout, 130 left by Ctrl-C.`
+Exit code: 0 done everywhere, 1 failed, 4 not allowed, 5 nothing matched, 6 failed on some hosts, 7
+not done within --timeout, 130 ended by Ctrl-C.`
 
 // newOperateCommands are `gozzard start`, `stop` and so on.
 func newOperateCommands(env *cliEnv) []*cobra.Command {
@@ -132,10 +134,10 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 		o.targetFlags.register(cmd.Flags())
 		o.taskFlags.register(cmd)
 		cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0,
-			"wait that long for hosts that are offline, such as 1h (default: they fail at once)")
+			"wait this long for hosts that are offline, such as 1h (default: they fail at once)")
 		if v.action == "stop" || v.action == "kill" || v.action == "restart" {
 			cmd.Flags().IntVar(&o.confirm, "confirm", 0,
-				"the `NUMBER` of processes that are meant; the server wants it for many of them and says how many there are")
+				"the `NUMBER` of processes that you expect; the server asks for it when there are many, and says how many there are")
 		}
 		cmds = append(cmds, cmd)
 	}
@@ -156,8 +158,9 @@ func newUnregisterCommand(env *cliEnv) *cobra.Command {
 	var o operateOptions
 	cmd := &cobra.Command{
 		Use:   "unregister [NAME...]",
-		Short: "Have hosts forget processes",
-		Long: "Have hosts forget processes. What runs goes on running, unwatched: stop it first if it should not." +
+		Short: "Remove the definitions of processes",
+		Long: `Remove the definitions of processes from hosts. Running processes keep running without supervision:
+stop them first if they should not.` +
 			scopeHelp + exitHelp,
 		Example: `  gozzard unregister web -n shop --all-hosts
   gozzard unregister web -n shop --host 10.0.0.1

@@ -27,7 +27,7 @@ type outputFlag struct {
 
 func (o *outputFlag) register(cmd *cobra.Command, f *pflag.FlagSet, known ...string) {
 	o.known = known
-	f.StringVarP(&o.format, "output", "o", known[0], "form of the output: "+strings.Join(known, ", "))
+	f.StringVarP(&o.format, "output", "o", known[0], "output format: "+strings.Join(known, ", "))
 	// fails for a flag that is not there
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
 }

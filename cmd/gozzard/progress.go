@@ -47,7 +47,7 @@ func (env *cliEnv) tellAccepted(o *taskFlags, a client.Accepted) error {
 	if o.output.structured() {
 		return o.output.write(env.out, a)
 	}
-	env.remark("accepted for %d; watch it with: gozzard task %s", a.Targets, printable(a.TaskID))
+	env.remark("accepted for %d; follow it with: gozzard task %s", a.Targets, printable(a.TaskID))
 	return written(fmt.Fprintln(env.out, printable(a.TaskID)))
 }
 
@@ -69,15 +69,15 @@ func (env *cliEnv) follow(ctx context.Context, c *client.Client, o *taskFlags, w
 	case err == nil:
 		return t, nil
 	case ctx.Err() != nil:
-		env.remark("the task goes on; watch it with: %s", again)
+		env.remark("the task continues; follow it with: %s", again)
 		return t, &exitError{exitDetached, nil}
 	case errors.Is(err, context.DeadlineExceeded):
-		env.remark("not done within %s; the task goes on; watch it with: %s", o.timeout, again)
+		env.remark("not done within %s; the task continues; follow it with: %s", o.timeout, again)
 		return t, &exitError{exitTimedOut, nil}
 	}
 
 	if gozzard.KindOf(err) == gozzard.ErrUnavailable {
-		env.remark("the task goes on; watch it with: %s", again)
+		env.remark("the task continues; follow it with: %s", again)
 	}
 
 	return t, served(err)
@@ -144,7 +144,7 @@ func (env *cliEnv) tellEnd(o *taskFlags, what string, t *client.Task) error {
 	}
 
 	if n > maxFailures {
-		env.remark("%d of %d failures; gozzard task %s -o json has all", maxFailures, n, printable(t.ID))
+		env.remark("%d of %d failures; \"gozzard task %s -o json\" lists all", maxFailures, n, printable(t.ID))
 	}
 	if err := written(fmt.Fprintln(env.out, summary(what, t))); err != nil {
 		return err

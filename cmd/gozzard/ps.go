@@ -62,8 +62,9 @@ func newPsCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps [NAME...]",
 		Short: "List processes of the fleet",
-		Long: `List processes with what was last heard of them. NAME may be a pattern: * is any text, ? is one character.
-A star behind the state marks a host that is silent: the row is the last that was heard from it.` + scopeHelp,
+		Long: `List processes with their last known status. NAME may be a pattern: * is any text, ? is one
+character. A star after the state marks a host that is offline: the row shows the last status that
+it reported.` + scopeHelp,
 		Example: `  gozzard ps
   gozzard ps 'web-*' -n shop --state stopped
   gozzard ps --host 0:10.0.0.1 -o wide
@@ -81,10 +82,10 @@ A star behind the state marks a host that is silent: the row is the last that wa
 	o.processFlags.register(f)
 	o.scopeFlags.register(f)
 	f.StringArrayVar(&o.states, "state", nil, "`STATE` running, stopped or unregistered; may be repeated")
-	f.BoolVar(&o.hosted, "hosted", true, "only processes that their agent keeps alive; --hosted=false for the others")
-	f.IntVar(&o.limit, "limit", 1000, "list at most that many; 0 lists all")
-	f.BoolVarP(&o.watch, "watch", "w", false, "list again and again until Ctrl-C")
-	f.DurationVar(&o.interval, "interval", 2*time.Second, "pause between lists of --watch")
+	f.BoolVar(&o.hosted, "hosted", true, "only supervised processes; --hosted=false for the others")
+	f.IntVar(&o.limit, "limit", 1000, "list at most this many; 0 lists all")
+	f.BoolVarP(&o.watch, "watch", "w", false, "repeat the list until Ctrl-C")
+	f.DurationVar(&o.interval, "interval", 2*time.Second, "pause between the lists of --watch")
 	o.output.register(cmd, f, "table", "wide", "json", "yaml")
 	return cmd
 }
@@ -161,7 +162,7 @@ func (env *cliEnv) psOnce(ctx context.Context, c *client.Client, o *psOptions, q
 	}
 
 	if count == 0 {
-		env.remark("no process found")
+		env.remark("no processes found")
 		if !asksAll(&q) && !o.watch {
 			return &exitError{exitNoMatch, nil}
 		}

@@ -29,10 +29,11 @@ func newRegisterCommand(env *cliEnv) *cobra.Command {
 	var o registerOptions
 	cmd := &cobra.Command{
 		Use:   "register -f FILE",
-		Short: "Define a process on hosts, or change its definition",
+		Short: "Register processes on hosts, or change their definitions",
 		Long: `Define processes on hosts, or replace their definitions there. Nothing is started or stopped.
 
-FILE is YAML or JSON with one document per process (YAML documents are separated by ---); "-" reads standard input:
+FILE is YAML or JSON with one document per process (YAML documents are separated by ---); "-" reads
+standard input:
 
   namespace: shop
   name: web
@@ -54,7 +55,7 @@ FILE is YAML or JSON with one document per process (YAML documents are separated
       version_cmd: ./web --version
     resource: {cpu: 50, mem: 20}     # percent of the machine; 0 or absent: no limit
     monitor_policy:
-      auto_type: 1                   # 1 is kept alive, 2 may end by itself
+      auto_type: 1                   # 1 is supervised, 2 may exit by itself
       start_check_secs: 5
       op_timeout: 60` + exitHelp,
 		Example: `  gozzard register -f web.yaml
@@ -68,7 +69,7 @@ FILE is YAML or JSON with one document per process (YAML documents are separated
 
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "`FILE` with definitions; - is standard input (required)")
-	f.StringArrayVar(&o.hosts, "host", nil, "define it on this `HOST` instead of those in the file; may be repeated")
+	f.StringArrayVar(&o.hosts, "host", nil, "register on this `HOST` instead of those in the file; may be repeated")
 	o.taskFlags.register(cmd)
 	return cmd
 }
@@ -157,7 +158,7 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 	}
 
 	if len(docs) == 0 {
-		return nil, usage("definitions in %s: there are none", o.file)
+		return nil, usage("there is no definition in %s", o.file)
 	}
 
 	return docs, nil
@@ -175,7 +176,7 @@ func toDocument(v any, hosts []client.Host) (document, error) {
 
 	b, err := json.Marshal(m)
 	if err != nil {
-		return document{}, fmt.Errorf("cannot be written as JSON: %w", err)
+		return document{}, fmt.Errorf("cannot convert to JSON: %w", err)
 	}
 
 	return document{name: printable(fmt.Sprint(m["name"])), json: b}, nil

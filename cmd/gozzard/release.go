@@ -19,23 +19,27 @@ import (
 func newReleaseCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release",
-		Short: "Bring new versions of the agent to hosts",
-		Long: `Bring releases of this program to the agents of enrolled hosts. A release is made and signed elsewhere ("make release" with RELEASE_KEY); the server hands it on
-and orders hosts to take it, in stages. Each host decides by the release key that its owner put into release.pub of the agent's state folder: no server, and
-nobody who owns one, can make a host run what that key has not signed, nor an older version. "gozzard agent update --help" has the rules.
+		Short: "Upgrade the agents of the fleet in stages",
+		Long: `Upgrade the agents of enrolled hosts to a release of this program. A release is made and signed
+elsewhere ("make release" with RELEASE_KEY). The server stores it and orders the hosts to install
+it, in stages. Each host checks the signature with the release key that its owner put into
+release.pub of the agent's state folder. So no server can make a host run a program that this key
+did not sign, or an older version. "gozzard agent update --help" has the rules.
 
-A roll asks the hosts of its first stage, waits until every one of them runs the release and was welcomed with it, and goes on with the next. A host that
-refuses, goes back to its old program or does not come within 5 minutes (server --release-patience) stops the roll with its reason. One that is offline
-when its turn comes is left out. Needs the role admin on everything; all of it is in the audit.`,
+An upgrade asks the hosts of its first stage and waits until each of them runs the release and is
+connected. Then the next stage follows. The upgrade stops with a reason when a host rejects the
+release, goes back to its old program, or does not finish within 5 minutes (server
+--release-patience). Hosts that are offline at their turn are skipped. This needs the role admin on
+everything, and every step is in the audit.`,
 	}
 	cmd.AddCommand(newPublishCommand(env), newReleaseListCommand(env), newRollCommand(env), newRollStatusCommand(env),
-		env.rollCommand("approve VERSION", "Let a roll begin that somebody else made", `Let a roll begin that waits for a second person (server --release-two-person). Whoever made it
-cannot approve it. Users whom an app only names count as that app: log in, or use a token of your own.`, "approved"),
-		env.rollCommand("stop VERSION", "Stop a roll",
-			"Stop the open roll of a release: no further host is asked. Hosts that were asked may still finish.",
+		env.rollCommand("approve VERSION", "Approve an upgrade that another person created", `Approve an upgrade that waits for a second person (server --release-two-person). Its creator cannot
+approve it. A user that is only named by an app counts as that app: log in, or use a personal token.`, "approved"),
+		env.rollCommand("stop VERSION", "Stop an upgrade",
+			"Stop the running upgrade to a release: no further host is asked. Hosts that were already asked may still finish.",
 			"stopped"),
-		env.accountCommand("remove VERSION", "Have the server forget a release",
-			"Have the server forget a release and remove its programs. Hosts that run it keep it.",
+		env.accountCommand("remove VERSION", "Remove a release from the server",
+			"Remove a release and its programs from the server. Hosts that run it keep it.",
 			"  gozzard release remove 1.2.3", func(ctx context.Context, c *client.Client, version string) error {
 				return c.RemoveRelease(ctx, version)
 			}))
@@ -47,8 +51,9 @@ func newPublishCommand(env *cliEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "publish FOLDER",
 		Short: "Upload a release to the server",
-		Long: `Upload the manifest of a release (release.json), its signature (release.json.sig) and its programs, as "make release" leaves them in a folder. What the
-server has already is not sent again. No host is updated by that: see "gozzard release roll".`,
+		Long: `Upload a release from a folder that "make release" wrote: the manifest (release.json), its signature
+(release.json.sig) and the programs. Files that the server already has are not sent again. This
+updates no host: see "gozzard release roll".`,
 		Example: "  gozzard release publish dist", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			manifest, signature, err := selfupdate.Folder(args[0]).Manifest(cmd.Context())
@@ -93,7 +98,7 @@ func upload(ctx context.Context, c *client.Client, version, path string, f clien
 	}
 	defer file.Close()
 	if st, err := file.Stat(); err != nil || st.Size() != f.Size {
-		return fmt.Errorf("%s does not have the %d bytes of the manifest", path, f.Size)
+		return fmt.Errorf("%s does not have the size in the manifest, %d bytes", path, f.Size)
 	}
 	return c.UploadRelease(ctx, version, f, file)
 }
@@ -144,9 +149,11 @@ func newRollCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "roll VERSION",
-		Short: "Bring a release to hosts, in stages",
-		Long: `Bring a release that was published to the enrolled hosts that are online, or to those that --host names. --stages are percents of them that rise to 100;
-a stage has one host at least. It returns at once; "gozzard release status" tells how far it is. One roll is open at a time.`,
+		Short: "Upgrade hosts to a release, in stages",
+		Long: `Upgrade the enrolled hosts that are online, or the hosts that --host names, to a published release.
+--stages are rising percentages of the hosts; the last is 100, and a stage has at least one host.
+The command returns at once; "gozzard release status" shows the progress. Only one upgrade can run
+at a time.`,
 		Example: `  gozzard release roll 1.2.3
   gozzard release roll 1.2.3 --stages 5,50,100
   gozzard release roll 1.2.3 --host 0:10.0.0.2`,
@@ -191,8 +198,8 @@ a stage has one host at least. It returns at once; "gozzard release status" tell
 func newRollStatusCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
-		Use: "status", Short: "Tell how far the newest roll is",
-		Long: "Tell how far the newest roll is, and how each of its hosts is.", Example: "  gozzard release status",
+		Use: "status", Short: "Show the progress of the newest upgrade",
+		Long: "Show the progress of the newest upgrade and the state of each of its hosts.", Example: "  gozzard release status",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.check(); err != nil {
@@ -204,7 +211,7 @@ func newRollStatusCommand(env *cliEnv) *cobra.Command {
 					return err
 				}
 				if len(list) == 0 {
-					return &exitError{exitNoMatch, fmt.Errorf("no release was rolled yet")}
+					return &exitError{exitNoMatch, fmt.Errorf("there was no upgrade yet")}
 				}
 				return env.showRoll(&list[0], &output)
 			})
@@ -250,14 +257,14 @@ func (env *cliEnv) showRoll(r *client.Roll, output *outputFlag) error {
 		counts[h.State]++
 	}
 
-	words := fmt.Sprintf("roll %d of release %s is %s: %d of %d hosts have it", r.ID, r.Version, r.State,
+	words := fmt.Sprintf("upgrade %d to release %s is %s: %d of %d hosts have it", r.ID, r.Version, r.State,
 		counts["done"], len(r.Hosts))
 
 	if r.Reason != "" {
 		words += "; " + r.Reason
 	}
 	if r.State == "waiting" {
-		words += "; it was made by " + r.By + " and waits for somebody else: gozzard release approve " + r.Version
+		words += "; it was created by " + r.By + " and another person must approve it: gozzard release approve " + r.Version
 	}
 	if err := written(fmt.Fprintln(env.out, printable(words))); err != nil {
 		return err

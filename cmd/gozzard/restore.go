@@ -15,24 +15,26 @@ func newConfirmRestoreCommand(env *cliEnv) *cobra.Command {
 	confirm := -1
 	cmd := &cobra.Command{
 		Use:   "confirm-restore",
-		Short: "Let the hosts of a restored record in",
-		Long: `After "gozzard backup restore" the hosts are kept out: what was revoked or removed after the backup was taken is a member again in the restored record, and
-only people know. Without --confirm this lists the hosts that wait. Revoke or remove those that must not come back ("gozzard hosts revoke HOST"), then say
-how many are left with --confirm. All of them are let in at once; "gozzard hosts approve HOST" does it one by one, and --confirm 0 then says
-that it was all. Needs the role admin on everything.`,
+		Short: "Confirm the hosts after a restore",
+		Long: `After "gozzard backup restore" the hosts cannot connect. Hosts that were revoked or removed after
+the backup are members again in the restored record, and only people know which ones. Without
+--confirm the command lists the waiting hosts. Revoke or remove those that must not come back
+("gozzard hosts revoke HOST"). Then give the number of the remaining hosts with --confirm: all of
+them can connect at once. "gozzard hosts approve HOST" approves one host at a time; --confirm 0 ends
+it when none is left. This needs the role admin on everything.`,
 		Example: `  gozzard hosts confirm-restore
   gozzard hosts revoke 0:10.0.0.9
   gozzard hosts confirm-restore --confirm 41`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("confirm") && confirm < 0 {
-				return usage("--confirm %d: how many hosts are to be let in", confirm)
+				return usage("--confirm %d: give the number of hosts to confirm", confirm)
 			}
 			return env.confirmRestore(cmd.Context(), confirm)
 		},
 	}
 
-	cmd.Flags().IntVar(&confirm, "confirm", -1, "let them in, if there are `N` of them")
+	cmd.Flags().IntVar(&confirm, "confirm", -1, "confirm the waiting hosts if there are exactly `N`")
 	return cmd
 }
 
@@ -48,7 +50,7 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 		if err := c.ConfirmRestore(ctx, confirm); err != nil {
 			return served(err)
 		}
-		return written(fmt.Fprintf(env.out, "%d host(s) are let in\n", confirm))
+		return written(fmt.Fprintf(env.out, "%d host(s) confirmed\n", confirm))
 	}
 
 	r, err := c.Restore(ctx)
@@ -56,7 +58,7 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 		return served(err)
 	}
 	if r.From == nil {
-		env.remark("the record was not restored from a backup, or that is confirmed already")
+		env.remark("nothing to confirm: the record was not restored from a backup, or its hosts are already confirmed")
 		return nil
 	}
 
@@ -68,8 +70,8 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 		return err
 	}
 
-	env.remark("the record is as of %s. %d host(s) wait. Those that were revoked or removed after that time are among them: put them out again first "+
-		"(gozzard hosts revoke HOST). Then: gozzard hosts confirm-restore --confirm N, with the number that is left",
+	env.remark("the record is as of %s. %d host(s) wait. Hosts that were revoked or removed after that time are among them: revoke them again first "+
+		"(gozzard hosts revoke HOST). Then run: gozzard hosts confirm-restore --confirm N, with the number of remaining hosts",
 		r.From.Format(time.RFC3339), r.Waiting)
 	return nil
 }

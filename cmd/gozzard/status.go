@@ -22,16 +22,17 @@ func newStatusCommand(env *cliEnv) *cobra.Command {
 	var o statusOptions
 	cmd := &cobra.Command{
 		Use:   "status NAME",
-		Short: "Tell how a process is, everywhere it is registered",
-		Long: `Tell how a process is. One on one host is told in full, several as a table.
+		Short: "Show the status of a process on all its hosts",
+		Long: `Show the status of a process. One process on one host is shown in full, several as a table.
 
-Exit code: 0 when all of them run, 3 when one does not or its host is silent, 5 when there is none of that name.`,
+Exit code: 0 all of them are running, 3 one is not running or its host is offline, 5 there is no
+process with this name.`,
 		Example: `  gozzard status web -n shop
   gozzard status web --host 10.0.0.1
   gozzard status web -n shop >/dev/null || echo "web is not running everywhere"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("name one process: gozzard status NAME; NAME may be a pattern")
+				return usage("give the name of a process: gozzard status NAME; NAME may be a pattern")
 			}
 			return nil
 		},
@@ -80,7 +81,7 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 		return err
 	}
 	if len(rows) == 0 {
-		return &exitError{exitNoMatch, fmt.Errorf("no process is called %q there", printable(name))}
+		return &exitError{exitNoMatch, fmt.Errorf("there is no process %q there", printable(name))}
 	}
 
 	for i := range rows {
@@ -97,7 +98,7 @@ func (env *cliEnv) describe(p *client.Process) error {
 	state := p.State
 
 	if p.Stale {
-		state += " when last heard of; its host is silent"
+		state += " when it last reported; its host is offline"
 	}
 
 	lines := [][2]string{

@@ -19,8 +19,8 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 	var o taskOptions
 	cmd := &cobra.Command{
 		Use:   "task ID",
-		Short: "Watch a task until it is done",
-		Long:  "Watch a task that was started before, by anybody of the same app, and list what came of each of its targets." + exitHelp,
+		Short: "Follow a task until it is done",
+		Long:  "Follow a task that the same app started before, and list the verdict of each target." + exitHelp,
 		Example: `  gozzard task 20240102030405:17
   gozzard task 20240102030405:17 --detach             how it is now, without waiting
   gozzard task 20240102030405:17 -o json`,
@@ -31,7 +31,7 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 	}
 
 	o.taskFlags.register(cmd)
-	cmd.Flags().Lookup("detach").Usage = "tell how it is now and do not wait"
+	cmd.Flags().Lookup("detach").Usage = "show the present state and do not wait"
 	return cmd
 }
 
@@ -39,7 +39,7 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 // first form, so that is what it sends.
 func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, given string) error {
 	if _, ok := taskname.Parse(given).Seq(); !ok {
-		return usage("%q is not the id of a task, such as 20240102030405:17", printable(given))
+		return usage("%q is not a task id, such as 20240102030405:17", printable(given))
 	}
 
 	id := taskname.Of(taskname.Parse(given))

@@ -23,9 +23,10 @@ const maxPlanned = 200
 func newTopologyCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topology",
-		Short: "Keep businesses: their sets, modules and service instances",
-		Long: `Keep businesses: sets with their environment, modules, service instances on hosts, and the processes of each. Everything that is done to
-processes can then be said by where they are: gozzard ps -e 'front.*.*.nginx.*'.`,
+		Short: "Manage businesses: sets, modules and service instances",
+		Long: `Manage businesses: sets with their environment, modules, service instances on hosts, and the
+processes of each. Processes can then be chosen by their place in every command: gozzard ps -e
+'front.*.*.nginx.*'.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("unknown command %q for %q", printable(args[0]), cmd.CommandPath())
@@ -50,9 +51,10 @@ func newApplyCommand(env *cliEnv) *cobra.Command {
 	var o applyOptions
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Make a business what a document says",
-		Long: `Make a business what a document says: what is new in it is added, what differs is changed, what it has not is removed. The plan is printed
-first. Applying the same document once more changes nothing. Processes go on as they are: a changed definition counts from the next operation on.
+		Short: "Apply a topology document to a business",
+		Long: `Change a business to match a document: new items are added, different ones are changed, and missing
+ones are removed. The plan is printed first. Applying the same document again changes nothing.
+Processes keep running as they are: a changed definition applies from the next operation on.
 
 FILE is YAML or JSON with one business; "-" reads standard input:
 
@@ -77,10 +79,12 @@ FILE is YAML or JSON with one business; "-" reads standard input:
                    reload_cmd: ./reload.sh, face_stop_cmd: ./kill.sh, timeout: 60, start_check_secs: 5}
   config_templates: [{id: 2, name: main, file_name: nginx.conf, abs_path: /etc, owner: www, group: www, mode: "0644", bind: {templates: [26]}}]
 
-A process that an agent keeps alive is not removed (nor given another alias or host), unless --prune says so: it is then unregistered, and goes on
-running unwatched. A business that comes from BlueKing CMDB is not replaced unless --take-over says so; the next read of CMDB leaves it alone then.
+A supervised process is not removed and does not get another alias or host, unless you give --prune:
+then it is unregistered and keeps running without supervision. A business from BlueKing CMDB is not
+replaced, unless you give --take-over; CMDB does not change it any more after that.
 
-Exit code: 0 done or nothing to do, 1 refused or failed, 2 the document is wrong (every fault is listed with its line, nothing is changed).`,
+Exit code: 0 done or nothing to do, 1 rejected or failed, 2 the document is wrong (every fault is
+listed with its line, and nothing is changed).`,
 		Example: `  gozzard topology apply -f shop.yaml --dry-run
   gozzard topology apply -f shop.yaml
   gozzard topology export 2 | sed s/front/edge/ | gozzard topology apply -f -`,
@@ -93,7 +97,7 @@ Exit code: 0 done or nothing to do, 1 refused or failed, 2 the document is wrong
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "`FILE` with a business; - is standard input (required)")
 	f.BoolVar(&o.DryRun, "dry-run", false, "print the plan and change nothing")
-	f.BoolVar(&o.Prune, "prune", false, "also remove processes that are hosted: they are unregistered and left running")
+	f.BoolVar(&o.Prune, "prune", false, "also remove supervised processes: they are unregistered and keep running")
 	f.BoolVar(&o.TakeOver, "take-over", false, "replace a business that comes from CMDB")
 	o.output.register(cmd, f, "table", "json", "yaml")
 	return cmd
@@ -146,7 +150,7 @@ func (env *cliEnv) applyTopology(ctx context.Context, o *applyOptions, in io.Rea
 // readBusiness reads a document and looks it through, so that what is wrong is told without a server.
 func (env *cliEnv) readBusiness(file string, in io.Reader) ([]byte, int, error) {
 	if file == "" {
-		return nil, 0, usage("give the business with -f FILE; -f - reads standard input")
+		return nil, 0, usage("give the document with -f FILE; -f - reads standard input")
 	}
 
 	if file != "-" {
@@ -199,7 +203,7 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 	}{{"+", a.Plan.Added}, {"~", a.Plan.Changed}, {"-", a.Plan.Removed}} {
 		for i, it := range part.items {
 			if i == maxPlanned {
-				env.remark("%s and %d more; -o json has all", part.sign, len(part.items)-i)
+				env.remark("%s and %d more; -o json lists all", part.sign, len(part.items)-i)
 				break
 			}
 			line := fmt.Sprintf("%s %s %d %s", part.sign, it.Kind, it.ID, it.Name)
@@ -224,12 +228,12 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 
 func (env *cliEnv) tellApplied(o *applyOptions, a *client.Applied) error {
 	if o.DryRun && a.Hosted > 0 && !o.Prune {
-		env.remark("refused without --prune: %d instances that would be removed are hosted, such as %s", a.Hosted,
+		env.remark("rejected without --prune: %d instances that would be removed are supervised, such as %s", a.Hosted,
 			printable(a.Named[0].String()))
 	}
 
 	if a.TaskID != "" {
-		env.remark("what was removed is being unregistered; watch it with: gozzard task %s",
+		env.remark("the removed processes are being unregistered; follow it with: gozzard task %s",
 			printable(a.TaskID))
 	}
 
@@ -249,7 +253,8 @@ func newExportCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [BIZ]",
 		Short: "Print the document of a business",
-		Long:  "Print the document of a business, as gozzard topology apply takes it. BIZ may be left out while there is only one business.",
+		Long: `Print the document of a business in the form that "gozzard topology apply" reads. BIZ is optional
+while there is only one business.`,
 		Example: `  gozzard topology export 2 > shop.yaml
   gozzard topology export 2 -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -292,7 +297,7 @@ func (env *cliEnv) withBusiness(ctx context.Context, args []string, output *outp
 	if len(args) > 0 {
 		var err error
 		if biz, err = strconv.Atoi(args[0]); err != nil || biz < 1 {
-			return usage("%q is not the id of a business, such as 2", printable(args[0]))
+			return usage("%q is not a business id, such as 2", printable(args[0]))
 		}
 	}
 
@@ -318,7 +323,7 @@ func newBusinessesCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the businesses",
-		Long:  "List the businesses with where each comes from: a file that somebody applied, or BlueKing CMDB.",
+		Long:  "List the businesses with their source: an applied file, or BlueKing CMDB.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return env.businesses(cmd.Context(), &output)
@@ -347,7 +352,7 @@ func (env *cliEnv) businesses(ctx context.Context, output *outputFlag) error {
 		return output.write(env.out, list)
 	}
 	if list.Count == 0 {
-		env.remark("no business is known")
+		env.remark("there is no business")
 		return nil
 	}
 

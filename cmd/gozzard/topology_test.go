@@ -164,7 +164,7 @@ func TestTopologyApplyRefuses(t *testing.T) {
 	}
 
 	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--dry-run"); code != 0 ||
-		!strings.Contains(errs, "refused without --prune: 2 instances") {
+		!strings.Contains(errs, "rejected without --prune: 2 instances") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 
@@ -283,7 +283,7 @@ func TestOperateABusiness(t *testing.T) {
 		c.file("other.yaml", strings.Replace(twoSets, "biz: 2", "biz: 3", 1)))
 
 	if _, errs, code := c.run(t.Context(), "stop", "-e", "*.*.*.*.*"); code != 2 ||
-		!strings.Contains(errs, "say which business is meant: 2 (商店), 3 (商店)") {
+		!strings.Contains(errs, "choose a business: 2 (商店), 3 (商店)") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

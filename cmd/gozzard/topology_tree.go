@@ -15,9 +15,11 @@ func newTreeCommand(env *cliEnv) *cobra.Command {
 	var envName string
 	cmd := &cobra.Command{
 		Use:   "tree [BIZ]",
-		Short: "Draw a business with how its processes are now",
-		Long: `Draw the sets and modules of a business with the numbers of their processes: running when all instances are, unregistered when no agent has
-heard of any, stopped otherwise; hosted when agents keep all instances alive. BIZ may be left out while there is only one business.`,
+		Short: "Draw a business with the status of its processes",
+		Long: `Draw the sets and modules of a business with the number of their processes. A process counts as
+running when all its instances are running, as unregistered when no agent knows any of them, and as
+stopped otherwise. It counts as hosted when the agents supervise all its instances. BIZ is optional
+while there is only one business.`,
 		Example: `  gozzard topology tree 2
   gozzard topology tree 2 --env formal -o json`,
 		Args: cobra.MaximumNArgs(1),

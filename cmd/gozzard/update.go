@@ -25,20 +25,25 @@ func newUpdateCommand() *cobra.Command {
 	var u updateCommand
 	cmd := &cobra.Command{
 		Use:   "update",
-		Short: "Update this host's agent from a folder, or tell how updates stand",
-		Long: `Update the agent of this host to the release in a folder, as "make release" leaves it, without a server. What a server may order ("gozzard release roll")
-goes the same way and is checked by the same rules, all before anything is replaced:
+		Short: "Update the agent of this host from a folder, or show the state of updates",
+		Long: `Update the agent of this host to the release in a folder, without a server. The folder is the result
+of "make release". An update that the server orders ("gozzard release roll") follows the same rules.
+All checks come before anything is replaced:
 
-  - the manifest (release.json) is signed by the key in release.pub of the state folder, or in the file that release_key of the policy names; a host without
-    that key is not updated. Only root, or the agent's account, may be able to write it; no server can.
-  - it has not expired, has a program for this platform, and that program has the size and the SHA-256 of the manifest and says its version.
-  - the version is newer than the one that runs and than every one that ran here, unless the policy says allow_downgrade: true.
+  - The key in release.pub of the state folder, or in the file that release_key of the policy names,
+    signed the manifest (release.json). A host without this key is never updated. Only root or the
+    agent's account can write the key.
+  - The release has not expired. It has a program for this platform. Size, SHA-256 and version of
+    the program match.
+  - The version is newer than the running one and than every version that ran here. The policy can
+    allow older ones with allow_downgrade: true.
 
-Then the new program takes the agent's process over; no process that it keeps notices. The one before is kept as NAME.previous. If the server does not welcome
-the new program in time (agent --update-trial, 60s), or it ends before that, the one before is put back by itself, and the version is not tried again unless
---again says so.
+Then the new program takes over and runs on trial. Supervised processes keep running. The previous
+program is kept as NAME.previous. The agent goes back to it if the server does not accept the
+connection within "agent --update-trial" (60s), or if the new program exits before that. A version
+that failed is not installed again unless you give --again.
 
-Without --from it tells what is on trial and what was rolled back.`,
+Without --from the command shows which version is on trial and which versions failed.`,
 		Example: `  gozzard agent update --data /var/lib/gozzard-agent --from dist
   gozzard agent update --data /var/lib/gozzard-agent`,
 		Args: cobra.NoArgs,
@@ -51,11 +56,11 @@ Without --from it tells what is on trial and what was rolled back.`,
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&u.Data, "data", "./agent", "folder of the agent's state")
+	f.StringVar(&u.Data, "data", "./agent", "state folder of the agent")
 	f.StringVar(&u.From, "from", "", "`FOLDER` of the release")
-	f.StringVar(&u.Policy.File, "policy", "", "policy of this host (default policy.yaml in the state folder)")
-	f.BoolVar(&u.Again, "again", false, "try a version again that was rolled back here")
-	f.DurationVar(&u.wait, "wait", 5*time.Minute, "how long to wait until the server has welcomed the new program")
+	f.StringVar(&u.Policy.File, "policy", "", "policy file of this host (default: policy.yaml in the state folder)")
+	f.BoolVar(&u.Again, "again", false, "install a version again that failed on this host")
+	f.DurationVar(&u.wait, "wait", 5*time.Minute, "how long to wait until the server accepts the connection of the new program")
 	return cmd
 }
 
@@ -66,7 +71,7 @@ func (u *updateCommand) status(out io.Writer) error {
 		return err
 	}
 
-	key := "updates are allowed by the release key of this host"
+	key := "this host has a release key: updates are possible"
 
 	if _, err := u.Policy.ReleaseKey(u.Data); err != nil {
 		key = err.Error()
@@ -78,7 +83,7 @@ func (u *updateCommand) status(out io.Writer) error {
 		lines += "newest version that ran here: " + s.Highest + "\n"
 	}
 	if s.Trial != nil {
-		lines += fmt.Sprintf("on trial: %s, before it %s\n", s.Trial.Version, s.Trial.From)
+		lines += fmt.Sprintf("on trial: %s, previous version %s\n", s.Trial.Version, s.Trial.From)
 	}
 
 	for _, f := range s.Refused {
@@ -100,7 +105,7 @@ func (u *updateCommand) install(ctx context.Context, out, errs io.Writer) error 
 
 	if !in.Running {
 		return written(fmt.Fprintf(out,
-			"release %s is in place as %s; no agent runs from there, the next start begins its trial\n", in.Version,
+			"release %s is installed as %s; no agent is running from there, so the trial begins at the next start\n", in.Version,
 			in.Program))
 	}
 
@@ -123,13 +128,13 @@ func (u *updateCommand) await(ctx context.Context, in agentd.Installed, out io.W
 			}
 		}
 		if s.Trial == nil {
-			_, err := fmt.Fprintf(out, "release %s runs, it was welcomed by the server; before it %s\n", in.Version,
+			_, err := fmt.Fprintf(out, "release %s is running and the server accepted it; the previous version was %s\n", in.Version,
 				in.Previous)
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("release " + in.Version + " is still on trial; gozzard agent update tells how it ends")
+			return errors.New("release " + in.Version + " is still on trial; run \"gozzard agent update\" later to see the result")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

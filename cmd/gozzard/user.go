@@ -17,11 +17,13 @@ import (
 func newUserCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "user",
-		Short: "Manage people and their tokens",
-		Long: `Manage the people who may ask. They come with a password (gozzard user login), by the login provider of the server (/login/oidc) or with a personal
-token, and may do what they were granted (gozzard grant). Needs the role admin on everything; people see to their own password and tokens themselves.
+		Short: "Manage users and their tokens",
+		Long: `Manage users. A user is a person. Users log in with a password (gozzard user login) or through the
+login provider of the server (/login/oidc), or they use a personal token. They may do what their
+grants allow (gozzard grant). Managing users needs the role admin on everything; users manage their
+own password and tokens.
 
-Passwords are read from a file or from the standard input, never from the command line.`,
+Passwords are read from a file or from standard input, never from the command line.`,
 	}
 
 	disable := func(disabled bool) func(context.Context, *client.Client, string) error {
@@ -33,18 +35,18 @@ Passwords are read from a file or from the standard input, never from the comman
 	cmd.AddCommand(newUserListCommand(env), newUserCreateCommand(env), newUserPasswordCommand(env),
 		newUserLoginCommand(env), newUserTokenCommand(env),
 		newUserWhoCommand(env),
-		env.accountCommand("disable NAME", "Shut a user out",
-			"Shut a user out from the next request on. Nothing of it is lost.", "  gozzard user disable alice",
+		env.accountCommand("disable NAME", "Disable a user",
+			"Disable a user from the next request on. Its grants and tokens stay recorded.", "  gozzard user disable alice",
 			disable(true)),
-		env.accountCommand("enable NAME", "Let a user in again",
-			"Let a user in again, with the tokens that are still valid.", "  gozzard user enable alice",
+		env.accountCommand("enable NAME", "Enable a user again",
+			"Enable a user again, with the tokens that are still valid.", "  gozzard user enable alice",
 			disable(false)),
-		env.accountCommand("forget-login NAME", "Let the next login at the provider decide who a user is there",
-			"The first login at the provider fixes who a user is there. This forgets it, for a person whose account there was made anew.",
+		env.accountCommand("forget-login NAME", "Forget the account of a user at the login provider",
+			"The first login binds a user to one account at the provider. This command removes the binding, so that the next login binds it again. Use it when the account was created again.",
 			"  gozzard user forget-login alice@example.com",
 			func(ctx context.Context, c *client.Client, name string) error { return c.ForgetSubject(ctx, name) }),
-		env.accountCommand("delete NAME", "Make a user unknown, with all its tokens",
-			"Make a user unknown, with all its tokens.", "  gozzard user delete alice",
+		env.accountCommand("delete NAME", "Delete a user with all its tokens",
+			"Delete a user with all its tokens.", "  gozzard user delete alice",
 			func(ctx context.Context, c *client.Client, name string) error { return c.DeleteUser(ctx, name) }))
 
 	return cmd
@@ -98,9 +100,10 @@ func newUserCreateCommand(env *cliEnv) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a person known",
-		Long: `Make a person known. With --password-file there is a password (at least 12 characters; - is the standard input); without, the person comes by the login
-provider or with a token. Without --role the user may do nothing until it is granted something.`,
+		Short: "Create a user",
+		Long: `Create a user. With --password-file the user has a password (at least 12 characters; - is standard
+input). Without it, the user logs in through the login provider or uses a token. Without --role the
+user may do nothing until it gets a grant.`,
 		Example: `  gozzard user create alice --password-file - --role operator --biz 2
   gozzard user create alice@example.com --role viewer`,
 		Args: cobra.ExactArgs(1),
@@ -110,7 +113,7 @@ provider or with a token. Without --role the user may do nothing until it is gra
 			if grant.role != "" {
 				grants = []client.Grant{grant.grant()}
 			} else if grant.narrowed() {
-				return usage("--role is needed with the flags that narrow it")
+				return usage("--role is required with the flags that narrow it")
 			}
 
 			password := ""
@@ -166,7 +169,8 @@ func newUserPasswordCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "password NAME",
 		Short: "Set a user's password",
-		Long:  "Set a password and end the sessions of the user. People who are no admins set their own and give the one they have with --old-password-file.",
+		Long: `Set the password of a user and end its sessions. A user without the role admin can change only its
+own password, and gives the present one with --old-password-file.`,
 		Example: `  gozzard user password alice --password-file new.txt
   gozzard user password alice --password-file new.txt --old-password-file old.txt --credentials me.json`,
 		Args: cobra.ExactArgs(1),
@@ -197,9 +201,9 @@ func newUserLoginCommand(env *cliEnv) *cobra.Command {
 	var file, out string
 	cmd := &cobra.Command{
 		Use:   "login NAME",
-		Short: "Log in and keep a session in a credentials file",
-		Long: `Log in with a password and write a credentials file that only its owner can read, valid for 12 hours. --url says where; the credentials file of somebody
-else serves, too.`,
+		Short: "Log in and write a credentials file",
+		Long: `Log in with a password and write a credentials file that only its owner can read. It is valid for 12
+hours. --url is the server; another credentials file with its URL works too.`,
 		Example: `  gozzard user login alice --url http://127.0.0.1:8080 --out me.json
   gozzard ps --credentials me.json`,
 		Args: cobra.ExactArgs(1),
@@ -237,7 +241,7 @@ func newUserWhoCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
 		Use:     "whoami",
-		Short:   "Say who you are to the server and what you may do",
+		Short:   "Show your identity and your rights",
 		Example: `  gozzard user whoami`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -268,8 +272,9 @@ func newUserTokenCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Manage personal tokens",
-		Long: `Manage the tokens of a user. A token has the rights of its user. It is sent beside an app's credentials, or alone in the header
-"Authorization: Bearer TOKEN" of the native API. (Tokens by which hosts join are those of gozzard token.)`,
+		Long: `Manage the tokens of a user. A token has the rights of its user. It is sent beside an app's
+credentials, or alone in the header "Authorization: Bearer TOKEN" of the native API. (Tokens by
+which hosts join are those of gozzard token.)`,
 	}
 	revoke := &cobra.Command{
 		Use: "revoke NAME ID", Short: "End a token", Example: "  gozzard user token revoke alice 1f2e3d4c5b6a",
@@ -291,8 +296,9 @@ func newUserTokenCreateCommand(env *cliEnv) *cobra.Command {
 	var days int
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a token",
-		Long:  "Make a token. It is printed once and cannot be shown again; with --out it goes into a credentials file that only its owner can read.",
+		Short: "Create a token",
+		Long: `Create a token. It is printed once and cannot be shown again. With --out it is written to a
+credentials file that only its owner can read.`,
 		Example: `  gozzard user token create alice --days 30 --note laptop
   gozzard user token create alice --out alice.json`,
 		Args: cobra.ExactArgs(1),
@@ -306,7 +312,7 @@ func newUserTokenCreateCommand(env *cliEnv) *cobra.Command {
 					return written(fmt.Fprintln(env.out, t.Token))
 				}
 				if err := (credentials{URL: c.URL(), Token: t.Token, CA: env.ca}).Write(out); err != nil {
-					return failed(fmt.Errorf("the token %s could not be kept, revoke it: %w", t.ID, err))
+					return failed(fmt.Errorf("cannot store the token %s; revoke it: %w", t.ID, err))
 				}
 				env.remark("token %s is in %s, valid until %s", t.ID, out, t.Expires.Local().Format(time.DateTime))
 				return nil
@@ -314,8 +320,8 @@ func newUserTokenCreateCommand(env *cliEnv) *cobra.Command {
 		},
 	}
 
-	cmd.Flags().StringVar(&note, "note", "", "what it is for, in a few words")
-	cmd.Flags().IntVar(&days, "days", 90, "how long it is valid, at most 366")
+	cmd.Flags().StringVar(&note, "note", "", "purpose of the token, in a few words")
+	cmd.Flags().IntVar(&days, "days", 90, "number of days that it is valid, at most 366")
 	cmd.Flags().StringVar(&out, "out", "", "write credentials to this `FILE` instead of printing the token")
 	return cmd
 }
