@@ -23,6 +23,9 @@ account of the agent and with its capabilities: they decide the mode of the agen
     gozzard agent doctor --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := makeAbsolute(&o.Data, &o.Policy); err != nil {
+				return failed(err)
+			}
 			o.Version = version
 			all, err := doctor.Host(o)
 			if err != nil {

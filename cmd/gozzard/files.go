@@ -1,6 +1,27 @@
 package main
 
-import "github.com/gozzard/gozzard/internal/server"
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/gozzard/gozzard/internal/server"
+)
 
 // credentials is the file by which a caller finds and uses a server.
 type credentials = server.Credentials
+
+// makeAbsolute replaces relative paths by absolute ones. An empty path stays empty. The checks of who may write a
+// file go through all its folders up to the root, so they need an absolute path.
+func makeAbsolute(paths ...*string) error {
+	for _, p := range paths {
+		if *p == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*p)
+		if err != nil {
+			return fmt.Errorf("cannot find %s: %w", *p, err)
+		}
+		*p = abs
+	}
+	return nil
+}

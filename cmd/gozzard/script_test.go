@@ -3,6 +3,11 @@
 package main
 
 import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,6 +15,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,14 +23,21 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/gozzard/gozzard/internal/release"
 )
 
-// TestMain lets scripts run this test binary as the program.
+// TestMain makes this test binary the program that scripts run. A script about updates gives it a version.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gozzard": main})
+	testscript.Main(m, map[string]func(){"gozzard": func() {
+		if v := os.Getenv("SCRIPT_VERSION"); v != "" {
+			version = v
+		}
+		main()
+	}})
 }
 
-// TestScripts uses the program as people do: testdata/script/*.txtar with a real fleet of `gozzard dev`.
+// TestScripts uses the program as people do: testdata/script/*.txtar run it with real servers and agents.
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts whole fleets")
@@ -47,6 +60,7 @@ func TestScripts(t *testing.T) {
 			"waitfile": waitFile,
 			"expand":   expand,
 			"soon":     soon,
+			"release":  makeRelease,
 		},
 	})
 }
@@ -112,6 +126,38 @@ func expand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		text := strings.NewReplacer("$WORK", ts.Getenv("WORK"), "$ME", ts.Getenv("ME")).Replace(string(b))
 		ts.Check(os.WriteFile(path, []byte(text), 0o600))
+	}
+}
+
+// makeRelease writes a signed release of one program for this platform: release FOLDER VERSION PROGRAM. The public
+// key is FOLDER/release.pub.
+func makeRelease(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: release FOLDER VERSION PROGRAM")
+	}
+	dir, program := ts.MkAbs(args[0]), []byte(ts.ReadFile(args[2]))
+	ts.Check(os.MkdirAll(dir, 0o755))
+
+	// Describe the program and sign the description.
+	public, private, err := ed25519.GenerateKey(nil)
+	ts.Check(err)
+	sum := sha256.Sum256(program)
+	m := release.Manifest{Version: args[1], Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour),
+		Files: []release.File{{
+			Platform: runtime.GOOS + "/" + runtime.GOARCH, Name: "gozzard-program", Size: int64(len(program)),
+			SHA256: hex.EncodeToString(sum[:]),
+		}}}
+	manifest, err := m.Encode()
+	ts.Check(err)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	ts.Check(err)
+
+	for name, text := range map[string][]byte{
+		release.ManifestName: manifest, release.SignatureName: ed25519.Sign(private, manifest),
+		"gozzard-program": program,
+		"release.pub":     pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}),
+	} {
+		ts.Check(os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
 }
 

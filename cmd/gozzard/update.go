@@ -48,6 +48,9 @@ Without --from the command shows which version is on trial and which versions fa
   gozzard agent update --data /var/lib/gozzard-agent`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := makeAbsolute(&u.Data, &u.Policy.File); err != nil {
+				return failed(err)
+			}
 			if u.From == "" {
 				return failed(u.status(cmd.OutOrStdout()))
 			}
