@@ -42,16 +42,6 @@ func (env *cliEnv) accountCommand(use, short, long, example string,
 	}
 }
 
-// withClient runs something with a connection to the server.
-func (env *cliEnv) withClient(f func(*client.Client) error) error {
-	c, err := env.connect()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return served(f(c))
-}
-
 func newAppListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{

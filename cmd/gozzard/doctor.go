@@ -3,40 +3,38 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard/internal/doctor"
 )
 
-// newDoctorCommand is `gozzard agent doctor`.
-func newDoctorCommand() *cobra.Command {
-	var o doctor.HostOptions
+// newServerDoctorCommand is `gozzard doctor`.
+func newServerDoctorCommand(env *cliEnv) *cobra.Command {
+	var o doctor.ServerOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check whether this host is ready for an agent",
-		Long: `Check this host as the agent would, and report what is missing. Nothing is changed. Run it as the
-account of the agent and with its capabilities: they decide the mode of the agent. The exit code is
-1 when a line is marked FAIL.`,
-		Example: `  gozzard agent doctor --data /var/lib/gozzard-agent
-  setpriv --reuid gozzard --regid gozzard --init-groups --inh-caps +setuid,+setgid,+kill --ambient-caps +setuid,+setgid,+kill \
-    gozzard agent doctor --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml`,
+		Short: "Check a server: record, disk, backups, certificates",
+		Long: `Check the data folder of a server, running or not, and report what is wrong and what to do. Nothing
+is changed. Run it on the machine and as the account of the server. OK is fine, WARN works with a
+risk, FAIL does not work or not for long. The exit code is 1 when a line is marked FAIL. To check a
+host, use "gozzard agent doctor".`,
+		Example: `  gozzard doctor --data /var/lib/gozzard
+  gozzard doctor --data /var/lib/gozzard --backup-to /backup --tls-cert /etc/gozzard/api.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := makeAbsolute(&o.Data, &o.Policy); err != nil {
-				return failed(err)
-			}
-			o.Version = version
-			all, err := doctor.Host(o)
-			if err != nil {
-				return failed(err)
-			}
-			return report(cmd.OutOrStdout(), all)
+			o.Now = env.now()
+			return report(cmd.OutOrStdout(), doctor.Server(cmd.Context(), o))
 		},
 	}
 
-	cmd.Flags().StringVar(&o.Data, "data", "./agent", "state folder of the agent")
-	cmd.Flags().StringVar(&o.Policy, "policy", "", "policy file of this host (default: policy.yaml in the state folder)")
+	f := cmd.Flags()
+	f.StringVar(&o.Data, "data", "./data", "data `FOLDER` of the server")
+	f.StringVar(&o.Backups, "backup-to", "",
+		"`FOLDER` of the backups (default: use the newest backup that the data folder remembers)")
+	f.DurationVar(&o.BackupMaxAge, "backup-max-age", 48*time.Hour, "maximum age of the newest backup")
+	f.StringVar(&o.Cert, "tls-cert", "", "certificate `FILE` of the API, if the server runs with --tls-cert")
 	return cmd
 }
 

@@ -3,12 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-
-	"github.com/gozzard/gozzard/internal/server"
 )
-
-// credentials is the file by which a caller finds and uses a server.
-type credentials = server.Credentials
 
 // makeAbsolute replaces relative paths by absolute ones. An empty path stays empty. The checks of who may write a
 // file go through all its folders up to the root, so they need an absolute path.
