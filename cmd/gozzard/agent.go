@@ -53,20 +53,22 @@ agent connects to a server on the same machine.`,
 		Example: `  gozzard agent --data /var/lib/gozzard-agent
   gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
 		Args: cobra.NoArgs,
-		// For each verb of agents, too: on a system without agents none of them has anything to work on.
+		// This applies to all verbs below too: on a system without agents none of them can work.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return failed(agentd.Supported()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			wrong := layer(cmd)
+			// Collect wrong settings without an early return: Serve gets them, because a program on trial must go
+			// back to the previous one also when its settings are wrong.
+			wrong := applySettings(cmd)
 			log, err := logs.logger(os.Stderr)
-			if err != nil { // looked at below: a program on trial gives way also for this
+			if err != nil {
 				wrong, log = errors.Join(wrong, err), slog.New(slog.NewJSONHandler(os.Stderr, nil))
 			}
-
 			o.Socket, err = agentd.FindSocket(o.Data, socket, group, cmd.Flags().Changed("socket"))
 			if err != nil {
 				wrong = errors.Join(wrong, usage("%w", err))
 			}
 
+			// Run until the end. A wrong setting keeps its own exit code.
 			o.Version, o.Args, o.Log, o.Fatal = version, os.Args[1:], log, fatal(log)
 			o.OwnIPs, o.Invalid = cmd.Flags().Changed("ip"), wrong
 			err = agentd.Serve(cmd.Context(), o)
@@ -91,14 +93,16 @@ agent connects to a server on the same machine.`,
 	f.BoolVar(&o.Policy.AllowRoot, "allow-root", false,
 		"allow commands as root in the policy that the first start writes")
 	f.StringVar(&socket, "socket", agentd.SocketName,
-		"`PATH` of the Unix socket for local commands; a name without a folder is in the state folder; \"none\" turns it off")
+		"`PATH` of the Unix socket for local commands; a name without a folder is in the state folder; "+
+			"\"none\" turns it off")
 	f.StringVar(&group, "socket-group", "",
-		"members of this `GROUP` may read the status; --socket must then be in a folder that they can enter but not write")
+		"members of this `GROUP` may read the status; --socket must then be in a folder that they can enter "+
+			"but not write")
 	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often CPU, memory and other usage is measured")
 	f.DurationVar(&o.Trial, "update-trial", agentd.DefaultTrial,
 		"after an update: how long the new program may take until the server accepts its connection")
 	logs.register(f, "info")
-	cmd.AddCommand(newJoinCommand(), newDoctorCommand(), newUpdateCommand())
-	addLocalCommands(cmd)
+	cmd.AddCommand(newAgentJoinCommand(), newAgentDoctorCommand(), newAgentUpdateCommand())
+	addSocketCommands(cmd)
 	return cmd
 }

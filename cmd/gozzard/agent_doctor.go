@@ -6,8 +6,8 @@ import (
 	"github.com/gozzard/gozzard/internal/doctor"
 )
 
-// newDoctorCommand is `gozzard agent doctor`.
-func newDoctorCommand() *cobra.Command {
+// newAgentDoctorCommand is `gozzard agent doctor`.
+func newAgentDoctorCommand() *cobra.Command {
 	var o doctor.HostOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -16,7 +16,8 @@ func newDoctorCommand() *cobra.Command {
 account of the agent and with its capabilities: they decide the mode of the agent. The exit code is
 1 when a line is marked FAIL.`,
 		Example: `  gozzard agent doctor --data /var/lib/gozzard-agent
-  setpriv --reuid gozzard --regid gozzard --init-groups --inh-caps +setuid,+setgid,+kill --ambient-caps +setuid,+setgid,+kill \
+  setpriv --reuid gozzard --regid gozzard --init-groups \
+    --inh-caps +setuid,+setgid,+kill --ambient-caps +setuid,+setgid,+kill \
     gozzard agent doctor --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -33,6 +34,7 @@ account of the agent and with its capabilities: they decide the mode of the agen
 	}
 
 	cmd.Flags().StringVar(&o.Data, "data", "./agent", "state folder of the agent")
-	cmd.Flags().StringVar(&o.Policy, "policy", "", "policy file of this host (default: policy.yaml in the state folder)")
+	cmd.Flags().StringVar(&o.Policy, "policy", "",
+		"policy file of this host (default: policy.yaml in the state folder)")
 	return cmd
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/agentd"
 )
 
-// newJoinCommand is `gozzard agent join`.
-func newJoinCommand() *cobra.Command {
+// newAgentJoinCommand is `gozzard agent join`.
+func newAgentJoinCommand() *cobra.Command {
 	var o agentd.JoinOptions
 	cmd := &cobra.Command{
 		Use:   "join",
@@ -26,13 +26,13 @@ agent" with the same --data.
 The command also writes the policy of this host. Without --allow-root the agent runs no command as
 root, whatever the server asks for.`,
 		Example: `  gozzard agent join --server https://10.0.0.1:8443 --token-file token --data /var/lib/gozzard-agent
-  gozzard agent join --server https://10.0.0.1:8443 --token-file token --data /var/lib/gozzard-agent --allow-root --ip 10.0.0.2`,
+  gozzard agent join --server https://10.0.0.1:8443 --token-file token --allow-root --ip 10.0.0.2`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Server == "" || o.TokenFile == "" {
 				return errors.New("--server and --token-file are required")
 			}
-			return failed(runJoin(cmd, o))
+			return failed(join(cmd, o))
 		},
 	}
 
@@ -46,7 +46,8 @@ root, whatever the server asks for.`,
 	return cmd
 }
 
-func runJoin(cmd *cobra.Command, o agentd.JoinOptions) error {
+// join enrols this host and prints what comes next.
+func join(cmd *cobra.Command, o agentd.JoinOptions) error {
 	j, err := agentd.Join(cmd.Context(), o)
 	if err != nil {
 		return err
@@ -57,6 +58,6 @@ func runJoin(cmd *cobra.Command, o agentd.JoinOptions) error {
 		next = "an admin must approve it: gozzard hosts approve " + string(j.Agent)
 	}
 
-	return written(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d with address %s; %s\n",
+	return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d with address %s; %s\n",
 		j.Agent, j.Cloud, j.IP, next))
 }

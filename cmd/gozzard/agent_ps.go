@@ -7,7 +7,8 @@ import (
 	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
-func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
+// agentPs is `gozzard agent ps`.
+func (env *cliEnv) agentPs(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
 	found, err := c.Processes(ctx)
 	if err != nil {
 		return err
@@ -20,13 +21,12 @@ func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFl
 		return nil
 	}
 
+	// Make the table.
 	wide := o.format == "wide"
 	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "SINCE", "RESTARTS"}
-
 	if wide {
 		header = append(header, "VERSION", "WANTED", "FD")
 	}
-
 	t := newTable(append(header, "MESSAGE")...)
 	for i := range found.Processes {
 		p := &found.Processes[i]
@@ -41,6 +41,7 @@ func (env *cliEnv) localPs(ctx context.Context, c *agentsock.Client, o *outputFl
 		t.add(append(cells, p.Message)...)
 	}
 
+	// Print it. The agent sends at most one page.
 	if err := t.write(env.out); err != nil {
 		return err
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
-func (env *cliEnv) localStatus(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
+// agentStatus is `gozzard agent status`.
+func (env *cliEnv) agentStatus(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
 	st, err := c.Status(ctx)
 	if err != nil {
 		return err
@@ -25,14 +26,14 @@ func (env *cliEnv) localStatus(ctx context.Context, c *agentsock.Client, o *outp
 		}
 	}
 
-	return written(fmt.Fprint(env.out, b.String()))
+	return checkWrite(fmt.Fprint(env.out, b.String()))
 }
 
-// statusLines puts a status into words; empty ones are left out.
+// statusLines are the lines of a status: a word and its value. Lines with an empty value are not printed.
 func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
+	// The session with the server.
 	now := env.now()
 	session := fmt.Sprintf("open for %s (number %d)", age(now, st.Session.Since), st.Session.Number)
-
 	if !st.Session.Open {
 		session = "none for " + age(now, st.Session.Since)
 		if st.Session.HeardAt == 0 {
@@ -41,7 +42,6 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	}
 
 	link := "up"
-
 	if !st.Link.Up {
 		link = "down"
 		if st.Link.Fault != "" {
@@ -49,24 +49,23 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 		}
 	}
 
-	root := "root rejected"
-
-	if st.Policy.AllowRoot {
-		root = "root allowed"
-	}
-
-	rules := ""
-
+	// The policy of the host.
+	policy := ""
 	if st.Policy.File != "" {
-		rules = st.Policy.File + " (" + root + ")"
+		root := "root rejected"
+		if st.Policy.AllowRoot {
+			root = "root allowed"
+		}
+		policy = st.Policy.File + " (" + root + ")"
 	}
 
-	refused := ""
-
+	// Connections to the local socket that were closed.
+	rejected := ""
 	if st.Refused > 0 {
-		refused = strconv.FormatUint(st.Refused, 10) + " connections of other accounts to the local socket"
+		rejected = strconv.FormatUint(st.Refused, 10) + " connections of other accounts to the local socket"
 	}
 
+	// All of it, in the order of the output.
 	lines := [][2]string{
 		{"agent", string(st.Agent)},
 		{"version", st.Version},
@@ -78,10 +77,10 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 		{"heard", moment(st.Session.HeardAt)},
 		{"key", fmt.Sprintf("%s, epoch %d", st.Key.ID, st.Key.Epoch)},
 		{"certificate", untilText(st.Certificate)},
-		{"policy", rules},
+		{"policy", policy},
 		{"processes", strconv.Itoa(st.Processes)},
 		{"journal", fmt.Sprintf("%s at %d", st.Journal.ID, st.Journal.LSN)},
-		{"refused", refused},
+		{"rejected", rejected},
 	}
 	for _, d := range st.Degraded {
 		lines = append(lines, [2]string{"degraded", d})
@@ -90,6 +89,7 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	return lines
 }
 
+// untilText is the end of a certificate. 0 is unknown and gives "".
 func untilText(unix int64) string {
 	if unix <= 0 {
 		return ""

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,14 +13,14 @@ import (
 	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
-// updateCommand is what `gozzard agent update` was given.
+// updateCommand are the settings of `gozzard agent update`.
 type updateCommand struct {
 	agentd.InstallOptions
 	wait time.Duration
 }
 
-// newUpdateCommand is `gozzard agent update`.
-func newUpdateCommand() *cobra.Command {
+// newAgentUpdateCommand is `gozzard agent update`.
+func newAgentUpdateCommand() *cobra.Command {
 	var u updateCommand
 	cmd := &cobra.Command{
 		Use:   "update",
@@ -63,11 +62,12 @@ Without --from the command shows which version is on trial and which versions fa
 	f.StringVar(&u.From, "from", "", "`FOLDER` of the release")
 	f.StringVar(&u.Policy.File, "policy", "", "policy file of this host (default: policy.yaml in the state folder)")
 	f.BoolVar(&u.Again, "again", false, "install a version again that failed on this host")
-	f.DurationVar(&u.wait, "wait", 5*time.Minute, "how long to wait until the server accepts the connection of the new program")
+	f.DurationVar(&u.wait, "wait", 5*time.Minute,
+		"how long to wait until the server accepts the connection of the new program")
 	return cmd
 }
 
-// status prints what the host remembers of updates.
+// status prints what the host has on record about updates.
 func (u *updateCommand) status(out io.Writer) error {
 	s, err := selfupdate.ReadState(u.Data)
 	if err != nil {
@@ -75,13 +75,11 @@ func (u *updateCommand) status(out io.Writer) error {
 	}
 
 	key := "this host has a release key: updates are possible"
-
 	if _, err := u.Policy.ReleaseKey(u.Data); err != nil {
 		key = err.Error()
 	}
 
 	lines := key + "\n"
-
 	if s.Highest != "" {
 		lines += "newest version that ran here: " + s.Highest + "\n"
 	}
@@ -98,7 +96,7 @@ func (u *updateCommand) status(out io.Writer) error {
 	return err
 }
 
-// install puts a release in place and waits for the end of its trial.
+// install installs a release and waits for the end of its trial.
 func (u *updateCommand) install(ctx context.Context, out, errs io.Writer) error {
 	u.Log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	in, err := agentd.Install(ctx, u.InstallOptions)
@@ -107,15 +105,16 @@ func (u *updateCommand) install(ctx context.Context, out, errs io.Writer) error 
 	}
 
 	if !in.Running {
-		return written(fmt.Fprintf(out,
-			"release %s is installed as %s; no agent is running from there, so the trial begins at the next start\n", in.Version,
-			in.Program))
+		return checkWrite(fmt.Fprintf(out,
+			"release %s is installed as %s; no agent is running from there, so the trial begins at the next start\n",
+			in.Version, in.Program))
 	}
 
 	return u.await(ctx, in, out)
 }
 
-// await waits until the trial is over.
+// await waits until the trial is over. It reads the state file of the agent again and again, because the agent
+// becomes another program meanwhile.
 func (u *updateCommand) await(ctx context.Context, in agentd.Installed, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, u.wait)
 	defer cancel()
@@ -131,13 +130,14 @@ func (u *updateCommand) await(ctx context.Context, in agentd.Installed, out io.W
 			}
 		}
 		if s.Trial == nil {
-			_, err := fmt.Fprintf(out, "release %s is running and the server accepted it; the previous version was %s\n", in.Version,
-				in.Previous)
-			return err
+			return checkWrite(fmt.Fprintf(out,
+				"release %s is running and the server accepted it; the previous version was %s\n",
+				in.Version, in.Previous))
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("release " + in.Version + " is still on trial; run \"gozzard agent update\" later to see the result")
+			return fmt.Errorf("release %s is still on trial; run \"gozzard agent update\" later to see the result",
+				in.Version)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -31,7 +31,7 @@ the role admin on everything.`,
 	return cmd
 }
 
-// accountCommand is a command on one account that answers with nothing.
+// accountCommand is a command that changes one named thing on the server and prints nothing.
 func (env *cliEnv) accountCommand(use, short, long, example string,
 	f func(context.Context, *client.Client, string) error) *cobra.Command {
 	return &cobra.Command{
@@ -42,6 +42,7 @@ func (env *cliEnv) accountCommand(use, short, long, example string,
 	}
 }
 
+// newAppListCommand is `gozzard app list`.
 func newAppListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
@@ -77,6 +78,7 @@ server stores only hashes.`,
 	return cmd
 }
 
+// newAppCreateCommand is `gozzard app create`.
 func newAppCreateCommand(env *cliEnv) *cobra.Command {
 	var app client.NewApp
 	var grant grantFlags
@@ -108,7 +110,7 @@ signature cannot be checked with a hash, so the server then stores the secret it
 				if err != nil {
 					return err
 				}
-				return env.tellSecret(c, s, file)
+				return env.printSecret(c, s, file)
 			})
 		},
 	}
@@ -123,19 +125,22 @@ signature cannot be checked with a hash, so the server then stores the secret it
 	return cmd
 }
 
-// tellSecret hands a new secret over, by a private file or on the output.
-func (env *cliEnv) tellSecret(c *client.Client, s client.AppSecret, file string) error {
+// printSecret prints a new secret, or writes it to a credentials file.
+func (env *cliEnv) printSecret(c *client.Client, s client.AppSecret, file string) error {
 	if file == "" {
-		return written(fmt.Fprintln(env.out, s.Secret))
+		return checkWrite(fmt.Fprintln(env.out, s.Secret))
 	}
-	if err := (credentials{URL: c.URL(), AppCode: s.Code, Secret: s.Secret,
-		CA: env.ca}).Write(file); err != nil {
-		return failed(fmt.Errorf("cannot store the secret, so it is lost; make another one with \"gozzard app rotate\": %w", err))
+
+	made := credentials{URL: c.URL(), AppCode: s.Code, Secret: s.Secret, CA: env.ca}
+	if err := made.Write(file); err != nil {
+		return failed(fmt.Errorf(
+			"cannot store the secret, so it is lost; make another one with \"gozzard app rotate\": %w", err))
 	}
 	env.remark("credentials of app %s are in %s", s.Code, file)
 	return nil
 }
 
+// newAppChangeCommand is `gozzard app change`.
 func newAppChangeCommand(env *cliEnv) *cobra.Command {
 	var asserts, missing bool
 	cmd := &cobra.Command{
@@ -154,7 +159,8 @@ means start. Settings that you do not give stay as they are.`,
 			}
 			a, m := given("asserts-users", &asserts), given("missing-op-type-means-start", &missing)
 			if a == nil && m == nil {
-				return usage("nothing to change: give --asserts-users or --missing-op-type-means-start, with =true or =false")
+				return usage(
+					"nothing to change: give --asserts-users or --missing-op-type-means-start, with =true or =false")
 			}
 			return env.withClient(func(c *client.Client) error { return c.SetAppFlags(cmd.Context(), args[0], a, m) })
 		},
@@ -166,6 +172,7 @@ means start. Settings that you do not give stay as they are.`,
 	return cmd
 }
 
+// newAppRotateCommand is `gozzard app rotate`.
 func newAppRotateCommand(env *cliEnv) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
@@ -182,7 +189,7 @@ by one; then revoke it with "gozzard app retire". A third secret revokes the old
 				if err != nil {
 					return err
 				}
-				return env.tellSecret(c, s, file)
+				return env.printSecret(c, s, file)
 			})
 		},
 	}

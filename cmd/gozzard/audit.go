@@ -14,9 +14,9 @@ import (
 	"github.com/gozzard/gozzard/internal/server"
 )
 
-// auditFlags say where the audit is read.
+// auditFlags choose where the audit is read from.
 type auditFlags struct {
-	data string
+	data string // the data folder of a server; "": ask the server
 }
 
 // newAuditCommand is `gozzard audit`.
@@ -44,6 +44,7 @@ data folder of a server, running or not.`,
 	return cmd
 }
 
+// newAuditListCommand is `gozzard audit list`.
 func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 	var output outputFlag
 	var last int
@@ -61,9 +62,9 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 				return usage("--last %d: use 1 to 1000000", last)
 			}
 
-			rows, err := env.lastAudit(cmd.Context(), flags, last)
+			rows, err := env.newestAudit(cmd.Context(), flags, last)
 			if err != nil {
-				return served(err)
+				return withExitCode(err)
 			}
 			if output.structured() {
 				return output.write(env.out, rows)
@@ -88,11 +89,11 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 	return cmd
 }
 
-// lastAudit keeps the newest rows of all.
-func (env *cliEnv) lastAudit(ctx context.Context, flags *auditFlags, last int) ([]client.AuditRow, error) {
+// newestAudit reads the whole audit and returns its newest rows.
+func (env *cliEnv) newestAudit(ctx context.Context, flags *auditFlags, last int) ([]client.AuditRow, error) {
 	rows := make([]client.AuditRow, 0, last)
 	_, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
-		if len(rows) == 2*last { // half of it goes at once, so that a long audit is not moved row by row
+		if len(rows) == 2*last { // drop half at once: to move the rows for every new one would be slow
 			rows = append(rows[:0], rows[last:]...)
 		}
 		rows = append(rows, *r)
@@ -101,6 +102,7 @@ func (env *cliEnv) lastAudit(ctx context.Context, flags *auditFlags, last int) (
 	return rows[max(0, len(rows)-last):], err
 }
 
+// newAuditExportCommand is `gozzard audit export`.
 func newAuditExportCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "export",
@@ -119,13 +121,13 @@ enough to check the chain.`,
 				_, err = w.Write(append(escapeControls(b), '\n'))
 				return err
 			})
-			return served(errors.Join(err, w.Flush()))
+			return withExitCode(errors.Join(err, w.Flush()))
 		},
 	}
 }
 
-// eachAudit calls f for every row and gives the newest one as it was known at the beginning. Rows that come later
-// are left out.
+// eachAudit calls f for every row, oldest first, and returns the newest row as of the beginning. Rows that are
+// added meanwhile are not read.
 func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags,
 	f func(*client.AuditRow) error) (head gozzard.AuditHead, err error) {
 	read, end, err := env.openAudit(ctx, flags)
@@ -134,6 +136,7 @@ func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags,
 	}
 
 	defer func() { err = errors.Join(err, end()) }()
+
 	after, first := int64(0), true
 	for {
 		page, err := read(after)
@@ -158,7 +161,7 @@ func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags,
 	}
 }
 
-// openAudit finds the audit: in a data folder or at the server.
+// openAudit opens the audit of a data folder or of the server. read returns the page after a row.
 func (env *cliEnv) openAudit(ctx context.Context,
 	flags *auditFlags) (read func(after int64) (client.AuditPage, error), end func() error, err error) {
 	if flags.data == "" {

@@ -14,8 +14,9 @@ import (
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
+// newAuditVerifyCommand is `gozzard audit verify`.
 func newAuditVerifyCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
-	var v auditExpectation
+	var v auditVerification
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify the hash chain of the audit",
@@ -36,7 +37,7 @@ the keys of --data or --key.`,
   gozzard audit verify --checkpoints collected.log --key gzk1.1.kYx…`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			want, err := v.heads(flags)
+			want, err := v.expected(flags)
 			if err != nil {
 				return err
 			}
@@ -51,21 +52,21 @@ the keys of --data or --key.`,
 	return cmd
 }
 
-// auditExpectation is what an audit must have, by the word of whoever verifies it.
-type auditExpectation struct {
-	expect string
-	files  []string
-	keys   []string
+// auditVerification is what the caller knows about the audit from elsewhere.
+type auditVerification struct {
+	expect string   // ROW:HASH of an earlier verification
+	files  []string // with checkpoints
+	keys   []string // that sign checkpoints
 }
 
-// heads are the rows that must be there, with their hashes.
-func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash, error) {
+// expected returns the rows that the audit must have, with their hashes.
+func (v *auditVerification) expected(flags *auditFlags) (map[int64]gozzard.AuditHash, error) {
 	head, err := parseAuditHead(v.expect)
 	if err != nil {
 		return nil, usage("--expect: %w", err)
 	}
 
-	noted, err := v.signed(flags)
+	noted, err := v.checkpointHeads(flags)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +77,8 @@ func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash
 	want := make(map[int64]gozzard.AuditHash, len(noted))
 	for _, h := range noted {
 		if hash, ok := want[h.Seq]; ok && hash != h.Hash {
-			return nil, failed(fmt.Errorf("audit row %d has two different hashes in the checkpoints: the audit was replaced",
-				h.Seq))
+			return nil, failed(fmt.Errorf(
+				"audit row %d has two different hashes in the checkpoints: the audit was replaced", h.Seq))
 		}
 		want[h.Seq] = h.Hash
 	}
@@ -85,10 +86,9 @@ func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash
 	return want, nil
 }
 
-// signed are the rows of the checkpoints.
-func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error) {
+// checkpointHeads returns the rows that the checkpoints name.
+func (v *auditVerification) checkpointHeads(flags *auditFlags) ([]gozzard.AuditHead, error) {
 	files := v.files
-
 	if flags.data != "" {
 		own, err := server.CheckpointFiles(flags.data)
 		if err != nil {
@@ -101,7 +101,7 @@ func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error
 		return nil, nil
 	}
 
-	keys, err := v.signers(flags)
+	keys, err := v.checkpointKeys(flags)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error
 	return heads, failed(err)
 }
 
-// signers are the keys that checkpoints may be signed with.
-func (v *auditExpectation) signers(flags *auditFlags) (keys []signing.Key, err error) {
+// checkpointKeys returns the keys that may sign checkpoints.
+func (v *auditVerification) checkpointKeys(flags *auditFlags) (keys []signing.Key, err error) {
 	for _, text := range v.keys {
 		k, err := signing.ParseKey(text)
 		if err != nil {
@@ -137,7 +137,7 @@ func (v *auditExpectation) signers(flags *auditFlags) (keys []signing.Key, err e
 	return keys, nil
 }
 
-// parseAuditHead reads ROW:HASH; "" is none.
+// parseAuditHead reads ROW:HASH. "" is the zero head.
 func parseAuditHead(s string) (head gozzard.AuditHead, err error) {
 	if s == "" {
 		return head, nil
@@ -149,10 +149,11 @@ func parseAuditHead(s string) (head gozzard.AuditHead, err error) {
 	return head, head.Hash.UnmarshalText([]byte(hash))
 }
 
+// verifyAudit checks the chain of all rows, and that the rows in want have their hashes.
 func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[int64]gozzard.AuditHash) error {
+	// Follow the chain from row to row.
 	var check gozzard.AuditCheck
 	noted := len(want)
-
 	head, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
 		l, err := r.Link()
 		if err != nil {
@@ -162,29 +163,29 @@ func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[
 			return failed(err)
 		}
 		if hash, ok := want[l.Seq]; ok && l.Hash != hash {
-			return failed(fmt.Errorf("audit row %d does not have the expected hash: this row or an earlier one was changed", l.Seq))
+			return failed(fmt.Errorf(
+				"audit row %d does not have the expected hash: this row or an earlier one was changed", l.Seq))
 		}
 		delete(want, l.Seq)
 		return nil
 	})
-
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 
+	// Reject a chain that ends too early.
 	for row := range want {
 		return failed(fmt.Errorf("audit row %d is expected but missing", row))
 	}
-
 	if err := check.End(head); err != nil {
 		return failed(err)
 	}
 
+	// Print the newest row for a later --expect.
 	text := fmt.Sprintf("%d rows, the chain is intact\n", check.Rows)
-
 	if noted > 0 {
 		text += fmt.Sprintf("%d of them match their checkpoints\n", noted)
 	}
 
-	return written(fmt.Fprintf(env.out, "%snewest: %d:%s\n", text, check.Head.Seq, check.Head.Hash))
+	return checkWrite(fmt.Fprintf(env.out, "%snewest: %d:%s\n", text, check.Head.Seq, check.Head.Hash))
 }

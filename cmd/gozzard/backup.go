@@ -39,6 +39,7 @@ credentials.json is not in the backup: callers have their own copy, and "gozzard
 	return cmd
 }
 
+// newBackupKeygenCommand is `gozzard backup keygen`.
 func newBackupKeygenCommand(env *cliEnv) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
@@ -61,6 +62,7 @@ of it away from the server. The key is an identity of age (age-encryption.org).`
 	return cmd
 }
 
+// backupKeygen writes a new secret key to a new file and prints the public key.
 func (env *cliEnv) backupKeygen(to string) error {
 	secret, recipient, err := backup.NewIdentity()
 	if err != nil {
@@ -81,10 +83,10 @@ func (env *cliEnv) backupKeygen(to string) error {
 		return fmt.Errorf("cannot write the key: %w", errors.Join(err, os.Remove(to)))
 	}
 
-	return written(fmt.Fprintln(env.out, recipient))
+	return checkWrite(fmt.Fprintln(env.out, recipient))
 }
 
-// readSecret reads a small file that only its owner may read.
+// readSecret reads a small file. It rejects a file that other accounts can read.
 func readSecret(path string) ([]byte, error) {
 	if err := atomicfile.Check(path); err != nil {
 		return nil, err
@@ -94,10 +96,10 @@ func readSecret(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 1<<20)) // who reads the text refuses less
+	return io.ReadAll(io.LimitReader(f, 1<<20)) // far more than any key or passphrase
 }
 
-// bytesProgress shows how far a long copy is, on a terminal, a few times a second.
+// bytesProgress shows the progress of a long copy on a terminal, a few times per second.
 func (env *cliEnv) bytesProgress() backup.Progress {
 	if !env.terminal {
 		return nil
@@ -111,11 +113,12 @@ func (env *cliEnv) bytesProgress() backup.Progress {
 			if total > 0 {
 				text = fmt.Sprintf("%s: %d of %d MiB", step, done>>20, total>>20)
 			}
-			_, _ = fmt.Fprintf(env.errs, "\r\x1b[K%s", text) // as remark
+			_, _ = fmt.Fprintf(env.errs, "\r\x1b[K%s", text) // stderr may be closed
 		}
 	}
 }
 
+// clearProgress removes the line of bytesProgress from the terminal.
 func (env *cliEnv) clearProgress() {
 	if env.terminal {
 		_, _ = fmt.Fprint(env.errs, "\r\x1b[K")

@@ -11,6 +11,7 @@ import (
 	"github.com/gozzard/gozzard/internal/server"
 )
 
+// newBackupCreateCommand is `gozzard backup create`.
 func newBackupCreateCommand(env *cliEnv) *cobra.Command {
 	var data, to, pass string
 	var recipients []string
@@ -26,7 +27,8 @@ Run this as the account of the server.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" || (pass == "") == (len(recipients) == 0) {
-				return usage("--to FILE and either --recipient or --passphrase-file are required: every backup is encrypted")
+				return usage(
+					"--to FILE and either --recipient or --passphrase-file are required: every backup is encrypted")
 			}
 			keys, err := backupRecipients(recipients, pass)
 			if err != nil {
@@ -45,6 +47,7 @@ Run this as the account of the server.`,
 	return cmd
 }
 
+// backupRecipients returns the keys that a backup is encrypted for: public keys, or the passphrase in a file.
 func backupRecipients(words []string, pass string) ([]backup.Recipient, error) {
 	if pass == "" {
 		return backup.ParseRecipients(words)
@@ -56,14 +59,16 @@ func backupRecipients(words []string, pass string) ([]backup.Recipient, error) {
 	return backup.Passphrase(text, backup.Work)
 }
 
+// backupCreate makes a backup and prints its file and size.
 func (env *cliEnv) backupCreate(ctx context.Context, data, to string, keys []backup.Recipient) error {
-	m, note, err := server.CreateBackup(ctx, backup.CreateOptions{Data: data, To: to, Recipients: keys, Program: version,
-		Progress: env.bytesProgress(), Now: env.now})
+	m, note, err := server.CreateBackup(ctx, backup.CreateOptions{
+		Data: data, To: to, Recipients: keys, Program: version, Progress: env.bytesProgress(), Now: env.now,
+	})
 	env.clearProgress()
 	if err != nil {
 		return err
 	}
 	env.remark("backed up %s as of %s; store this line elsewhere, it names the newest row of the audit: %d:%s", data,
 		m.Taken.Format(time.RFC3339), m.Audit.Seq, m.Audit.Hash)
-	return written(fmt.Fprintf(env.out, "%s\t%d bytes\n", note.File, note.Bytes))
+	return checkWrite(fmt.Fprintf(env.out, "%s\t%d bytes\n", note.File, note.Bytes))
 }

@@ -14,17 +14,18 @@ import (
 	"github.com/gozzard/gozzard/internal/server"
 )
 
-// openFlags say with what a backup is opened.
-type openFlags struct {
+// decryptFlags choose the key that opens a backup.
+type decryptFlags struct {
 	identity, pass string
 }
 
-func (o *openFlags) register(f *pflag.FlagSet) {
+func (o *decryptFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.identity, "identity", "", "`FILE` with the secret key, see backup keygen")
 	f.StringVar(&o.pass, "passphrase-file", "", "`FILE` with the passphrase instead")
 }
 
-func (o *openFlags) identities() ([]backup.Identity, error) {
+// identities reads the key or the passphrase.
+func (o *decryptFlags) identities() ([]backup.Identity, error) {
 	if (o.identity == "") == (o.pass == "") {
 		return nil, errors.New("either --identity or --passphrase-file is required")
 	}
@@ -45,8 +46,9 @@ func (o *openFlags) identities() ([]backup.Identity, error) {
 	return ids, nil
 }
 
+// newBackupVerifyCommand is `gozzard backup verify`.
 func newBackupVerifyCommand(env *cliEnv) *cobra.Command {
-	var open openFlags
+	var open decryptFlags
 	var temp string
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
@@ -67,42 +69,44 @@ code is 1 when anything is wrong. Run this drill regularly.`,
 			if err != nil {
 				return failed(err)
 			}
-			return env.tellBackup(&c)
+			return env.printBackup(&c)
 		},
 	}
 
 	open.register(cmd.Flags())
-	cmd.Flags().StringVar(&temp, "temp", "", "temporary `FOLDER` with enough space for the record (default: that of the system)")
+	cmd.Flags().StringVar(&temp, "temp", "",
+		"temporary `FOLDER` with enough space for the record (default: that of the system)")
 	return cmd
 }
 
-// tellBackup says what is in a backup.
-func (env *cliEnv) tellBackup(c *backup.Contents) error {
+// printBackup prints the contents of a backup.
+func (env *cliEnv) printBackup(c *backup.Contents) error {
 	r, key := &c.Record, c.Keys[len(c.Keys)-1].Key
 	authority := c.Authority
 	if authority == "" {
 		authority = "none: hosts join with the join secret"
 	}
 
-	return written(fmt.Fprintf(env.out, `taken      %s (%s ago) by gozzard %s
+	return checkWrite(fmt.Fprintf(env.out, `taken      %s (%s ago) by gozzard %s
 record     %d bytes: %d hosts, %d enrolled, %d processes, %d businesses, %d tasks (%d attempts open), %d apps, %d users
 audit      %d rows, unbroken; newest: %d:%s
 keys       signing key %s of epoch %d; authority %s
 ok         it can be restored by this program
-`, c.Taken.Format(time.RFC3339), span(env.now().Sub(c.Taken)), printable(c.Program),
-		c.Files[0].Size, r.Hosts, total(r.Members), r.Processes, r.Businesses, r.Tasks, r.Open, r.Apps, r.Users,
+`, c.Taken.Format(time.RFC3339), shortDuration(env.now().Sub(c.Taken)), printable(c.Program),
+		c.Files[0].Size, r.Hosts, sum(r.Members), r.Processes, r.Businesses, r.Tasks, r.Open, r.Apps, r.Users,
 		r.AuditRows, c.Audit.Seq, c.Audit.Hash, key.ID(), key.Epoch, authority))
 }
 
-func total(counts map[string]int) (n int) {
+func sum(counts map[string]int) (n int) {
 	for _, c := range counts {
 		n += c
 	}
 	return n
 }
 
+// newBackupRestoreCommand is `gozzard backup restore`.
 func newBackupRestoreCommand(env *cliEnv) *cobra.Command {
-	var open openFlags
+	var open decryptFlags
 	var data, signing string
 	cmd := &cobra.Command{
 		Use:   "restore FILE --data NEWDIR",
@@ -152,14 +156,14 @@ ID", "gozzard agent join").`,
 	return cmd
 }
 
+// backupRestore restores a backup and prints what comes next.
 func (env *cliEnv) backupRestore(ctx context.Context, o backup.RestoreOptions) error {
 	r, err := server.RestoreBackup(ctx, o)
 	env.clearProgress()
-
 	if err != nil {
 		return err
 	}
-	if err := env.tellBackup(&r.Contents); err != nil {
+	if err := env.printBackup(&r.Contents); err != nil {
 		return err
 	}
 
@@ -168,7 +172,8 @@ func (env *cliEnv) backupRestore(ctx context.Context, o backup.RestoreOptions) e
 		return err
 	}
 
-	return written(fmt.Fprintf(env.out, `restored   into %s; the signing key was rotated to %s of epoch %d
-next       start the server, check "gozzard hosts", revoke the hosts that were excluded after %s, then run: gozzard hosts confirm-restore
+	return checkWrite(fmt.Fprintf(env.out, `restored   into %s; the signing key was rotated to %s of epoch %d
+next       start the server, check "gozzard hosts", revoke the hosts that were excluded after %s,
+           then run: gozzard hosts confirm-restore
 `, abs, r.Signing.ID(), r.Signing.Epoch, r.Taken.Format(time.RFC3339)))
 }

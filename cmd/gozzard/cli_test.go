@@ -181,9 +181,9 @@ func (c *cli) run(ctx context.Context, args ...string) (stdout, stderr string, c
 	env.out, env.errs = &out, &errs
 	path := env.credentials
 	root := &cobra.Command{Use: "gozzard", SilenceUsage: true, SilenceErrors: true}
-	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupDrive, Title: "d"},
-		&cobra.Group{ID: groupEnter, Title: "e"},
-		&cobra.Group{ID: groupKeep, Title: "k"})
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupOperate, Title: "d"},
+		&cobra.Group{ID: groupAccess, Title: "e"},
+		&cobra.Group{ID: groupUpgrade, Title: "k"})
 	root.AddCommand(env.clientCommands()...)
 	root.AddCommand(newVersionCommand(&env))
 	root.SetArgs(args)
@@ -308,7 +308,9 @@ func TestOperateVerdicts(t *testing.T) {
 	c.plane.outcome = fail(gozzard.CodeNotRunning, "")
 	c.want(0, "stop: 2 done (2 not running before) of 2\n", "stop", "web", "--all-hosts")
 	c.plane.outcome = fail(gozzard.CodeCommandFailed, "a2")
-	c.want(6, "HOST        NAMESPACE  NAME  CODE            MESSAGE\n0:10.0.0.2  shop       web   command_failed  line 1 line 2]0;x\nreload: 1 done, 1 failed of 2\n", "reload", "web", "--all-hosts")
+	c.want(6, "HOST        NAMESPACE  NAME  CODE            MESSAGE\n"+
+		"0:10.0.0.2  shop       web   command_failed  line 1 line 2]0;x\nreload: 1 done, 1 failed of 2\n",
+		"reload", "web", "--all-hosts")
 	c.plane.outcome = fail(gozzard.CodeCheckFailed, "")
 	c.want(1, "kill: 0 done, 2 failed of 2\n", "kill", "web", "--all-hosts")
 }
@@ -374,7 +376,8 @@ func TestRegister(t *testing.T) {
 		c.file("two.yaml", definition+"---\n"+strings.Replace(definition, "name: web", "name: other", 1)))
 	c.want(0, "register web: 1 done of 1\n", "register", "-f",
 		c.file("web.json",
-			`{"namespace":"shop","name":"web","hosts":[{"agent":"a1"}],"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`))
+			`{"namespace":"shop","name":"web","hosts":[{"agent":"a1"}],
+			"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`))
 
 	for name, text := range map[string]string{
 		"misspelt":  strings.Replace(definition, "start_cmd", "start", 1),
@@ -392,7 +395,7 @@ func TestRegister(t *testing.T) {
 	_, errs, _ := c.run(t.Context(), "register", "-f",
 		c.file("bad.yaml", strings.Replace(definition, "proc_name: web", "proc_nam: web", 1)))
 	if !strings.Contains(errs, `spec.identity.proc_nam: unknown, did you mean "proc_name"?`) {
-		t.Errorf("fault is told as %s", errs)
+		t.Errorf("the fault is reported as %s", errs)
 	}
 
 	c.want(2, "", "register")
@@ -401,7 +404,8 @@ func TestRegister(t *testing.T) {
 
 func TestHosts(t *testing.T) {
 	c := newCLI(t)
-	c.want(0, "HOST        ONLINE  SEEN    NAME  SYSTEM       AGENT VERSION\n0:10.0.0.1  yes     0s ago  h     linux/amd64  1\n", "hosts")
+	c.want(0, "HOST        ONLINE  SEEN    NAME  SYSTEM       AGENT VERSION\n"+
+		"0:10.0.0.1  yes     0s ago  h     linux/amd64  1\n", "hosts")
 	c.want(0, `"count": 2`, "hosts", "-o", "json")
 }
 
@@ -452,5 +456,5 @@ func TestCompletion(t *testing.T) {
 
 func seesAll(*record.Event) bool { return true }
 
-// everybody is a caller who may do everything.
+// everybody is a caller with the role admin on everything.
 var everybody = gozzard.Caller{Rights: gozzard.Everything()}

@@ -14,10 +14,10 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// cliEnv is the world of a command that talks to a server: where it reads and writes, and how it finds the server.
+// cliEnv is the environment of a command that calls a server: its outputs, and how it finds the server.
 type cliEnv struct {
 	out      io.Writer // data
-	errs     io.Writer // progress and remarks
+	errs     io.Writer // progress and notes
 	terminal bool      // errs is a terminal
 	screen   bool      // out is a terminal
 	lookup   func(string) (string, bool)
@@ -25,10 +25,10 @@ type cliEnv struct {
 
 	url         string
 	credentials string
-	ca          string // of the server that was connected to
+	ca          string // the authority of the server that connect found
 }
 
-// addClientCommands adds the commands that talk to a server.
+// addClientCommands adds the commands that call a server or work on its data folder.
 func addClientCommands(root *cobra.Command) {
 	env := &cliEnv{
 		out: os.Stdout, errs: os.Stderr, lookup: os.LookupEnv, now: time.Now,
@@ -36,41 +36,44 @@ func addClientCommands(root *cobra.Command) {
 		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
 	}
 	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "Show what is running:"},
-		&cobra.Group{ID: groupDrive, Title: "Operate processes:"},
-		&cobra.Group{ID: groupEnter, Title: "Manage access:"},
-		&cobra.Group{ID: groupKeep, Title: "Keep the fleet up to date:"})
+		&cobra.Group{ID: groupOperate, Title: "Operate processes:"},
+		&cobra.Group{ID: groupAccess, Title: "Manage access:"},
+		&cobra.Group{ID: groupUpgrade, Title: "Keep the fleet up to date:"})
 	root.AddCommand(env.clientCommands()...)
-	root.AddCommand(newKeyCommand(env), newBackupCommand(env), newServerDoctorCommand(env), newVersionCommand(env))
+	root.AddCommand(newKeyCommand(env), newBackupCommand(env), newDoctorCommand(env), newVersionCommand(env))
 }
 
+// The groups of commands in the help of the program.
 const (
-	groupWatch = "watch"
-	groupDrive = "drive"
-	groupEnter = "enter"
-	groupKeep  = "keep"
+	groupWatch   = "watch"
+	groupOperate = "operate"
+	groupAccess  = "access"
+	groupUpgrade = "upgrade"
 )
 
+// clientCommands are the commands that call a server, with the flags that they share.
 func (env *cliEnv) clientCommands() []*cobra.Command {
-	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env),
-		newEventsCommand(env), newLogsCommand(env),
-		newTopologyCommand(env), newAuditCommand(env)}
-	drive := append([]*cobra.Command{newRegisterCommand(env), newUnregisterCommand(env)}, newOperateCommands(env)...)
-	enter := []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env), newGrantCommand(env)}
-	keep := newReleaseCommand(env)
-	keep.GroupID = groupKeep
-	for _, c := range enter {
-		c.GroupID = groupEnter
+	groups := []struct {
+		id       string
+		commands []*cobra.Command
+	}{
+		{groupWatch, []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env),
+			newHostsCommand(env), newEventsCommand(env), newLogsCommand(env), newTopologyCommand(env),
+			newAuditCommand(env)}},
+		{groupOperate, append(newOperateCommands(env), newRegisterCommand(env), newUnregisterCommand(env))},
+		{groupAccess, []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env),
+			newGrantCommand(env)}},
+		{groupUpgrade, []*cobra.Command{newReleaseCommand(env)}},
 	}
 
-	for _, c := range watch {
-		c.GroupID = groupWatch
+	var all []*cobra.Command
+	for _, g := range groups {
+		for _, c := range g.commands {
+			c.GroupID = g.id
+		}
+		all = append(all, g.commands...)
 	}
 
-	for _, c := range drive {
-		c.GroupID = groupDrive
-	}
-
-	all := append(append(append(watch, drive...), enter...), keep)
 	for _, c := range all {
 		f := c.Flags()
 		if c.HasSubCommands() {
@@ -78,23 +81,24 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 		}
 		f.StringVar(&env.url, "url", "", "`URL` of the server ($GOZZARD_URL; else the one in the credentials file)")
 		f.StringVar(&env.credentials, "credentials", "",
-			"JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username ($GOZZARD_CREDENTIALS; else ./data/dev.json)")
+			"JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username "+
+				"($GOZZARD_CREDENTIALS; else ./data/dev.json)")
 	}
 
 	return all
 }
 
-// usage is an error of the caller's.
+// usage is an error about flags, arguments or documents. It has the exit code 2.
 func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// remark says something that is not data.
+// remark prints a note that is not data, on stderr.
 func (env *cliEnv) remark(format string, args ...any) {
-	_, _ = fmt.Fprintf(env.errs, format+"\n", args...) // who has closed stderr does not want to know
+	_, _ = fmt.Fprintf(env.errs, format+"\n", args...) // stderr may be closed
 }
 
-// parseHostFlag reads --host: cloud:ip, an address, or an agent id.
+// parseHostFlag reads a value of --host: cloud:ip, an IP address, or an agent id.
 func parseHostFlag(s string) (client.Host, error) {
 	if ip, err := gozzard.ParseIP(s); err == nil {
 		return client.Host{IP: ip.String()}, nil
@@ -120,7 +124,8 @@ func parseHostFlags(list []string) ([]client.Host, error) {
 	return hosts, nil
 }
 
-// completeNames offers the names of processes to the shell.
+// completeNames completes the names of processes in a shell. Without an answer within two seconds it completes
+// nothing.
 func (env *cliEnv) completeNames(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	c, err := env.connect()
 	if err != nil {

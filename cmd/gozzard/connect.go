@@ -11,13 +11,28 @@ import (
 	"github.com/gozzard/gozzard/internal/server"
 )
 
-// connect finds the server and the credentials: flag before environment before file.
-func (env *cliEnv) connect() (*client.Client, error) {
-	return env.dial(false)
+// credentials is the file with the address of a server and the secret of a caller.
+type credentials = server.Credentials
+
+// withClient connects to the server and runs f.
+func (env *cliEnv) withClient(f func(*client.Client) error) error {
+	c, err := env.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return withExitCode(f(c))
 }
 
-// dial is connect; with anonymous for somebody who is yet to log in, who needs an address only.
-func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
+// connect makes a client with the address and the credentials of the caller. A flag wins over the environment, and
+// the environment wins over the file.
+func (env *cliEnv) connect() (*client.Client, error) {
+	return env.newClient(false)
+}
+
+// newClient is connect. A caller that is not logged in yet is anonymous: it needs the address only.
+func (env *cliEnv) newClient(anonymous bool) (*client.Client, error) {
+	// Find the credentials file and the address.
 	path, url := env.credentials, env.url
 	if v, ok := env.lookup("GOZZARD_CREDENTIALS"); ok && path == "" {
 		path = v
@@ -31,12 +46,14 @@ func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
 		path = filepath.Join("data", "dev.json")
 	}
 
+	// Read the file.
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !named && anonymous && url != "" {
 		b, err = []byte("{}"), nil
 	}
 	if errors.Is(err, fs.ErrNotExist) && !named {
-		return nil, usage("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder of `gozzard dev`, which has ./data/dev.json")
+		return nil, usage("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder of " +
+			"`gozzard dev`, which has ./data/dev.json")
 	}
 	if err != nil {
 		return nil, usage("cannot read the credentials file: %w", err)
@@ -50,32 +67,21 @@ func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
 		url = file.URL
 	}
 
-	who := client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username,
+	// Reject incomplete credentials: an app needs its secret, and a token is enough alone.
+	caller := client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username,
 		Token: file.Token, CA: file.CA}
-	complete := who.AppCode != "" && who.AppSecret != "" || who.AppCode == "" && who.Token != ""
+	complete := caller.AppCode != "" && caller.AppSecret != "" || caller.AppCode == "" && caller.Token != ""
 	if url == "" || !complete && !anonymous {
 		return nil, usage("credentials in %s: url, and bk_app_code with bk_app_secret or bk_token alone are required",
 			path)
 	}
 
 	if anonymous {
-		who = client.Credentials{CA: file.CA}
+		caller = client.Credentials{CA: file.CA}
 	}
 
+	// Make the client. Commands that write credentials files copy the authority into them.
 	env.ca = file.CA
-	c, err := client.New(url, who)
-	return c, served(err)
+	c, err := client.New(url, caller)
+	return c, withExitCode(err)
 }
-
-// withClient runs something with a connection to the server.
-func (env *cliEnv) withClient(f func(*client.Client) error) error {
-	c, err := env.connect()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return served(f(c))
-}
-
-// credentials is the file by which a caller finds and uses a server.
-type credentials = server.Credentials

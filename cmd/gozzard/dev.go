@@ -32,7 +32,7 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 			if err := agentd.Supported(); err != nil {
 				return failed(err)
 			}
-			if err := layer(cmd); err != nil {
+			if err := applySettings(cmd); err != nil {
 				return err
 			}
 			if o.Hosts < 1 || o.Hosts > 250 {
@@ -49,7 +49,7 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 
 			o.Version, o.Log, o.Fatal = version, log, fatal(log)
 			o.NewAgent = func(h server.DevHost) (server.Part, error) { return newDevAgent(&o, h) }
-			o.Ready = func(url, credentials string) error { return announce(o.Hosts, url, credentials) }
+			o.Ready = func(url, credentials string) error { return printReady(o.Hosts, url, credentials) }
 			return failed(server.RunDev(cmd.Context(), o))
 		},
 	}
@@ -65,7 +65,7 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 	return cmd
 }
 
-// newDevAgent makes the agent of one host.
+// newDevAgent makes the agent of one host of `gozzard dev`.
 func newDevAgent(o *server.DevOptions, h server.DevHost) (server.Part, error) {
 	return agentd.New(agentd.Options{
 		Data: h.Data, Version: version, IPs: []string{h.IP}, Cloud: h.Cloud,
@@ -74,14 +74,14 @@ func newDevAgent(o *server.DevOptions, h server.DevHost) (server.Part, error) {
 	})
 }
 
-// announce says what to do next.
-func announce(hosts int, url, credentials string) error {
-	return written(fmt.Printf("gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts, url,
-		credentials, tryLine(credentials)))
+// printReady prints where the server is and what to try next.
+func printReady(hosts int, url, credentials string) error {
+	return checkWrite(fmt.Printf("gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts, url,
+		credentials, exampleCommand(credentials)))
 }
 
-// tryLine is a command that works when pasted.
-func tryLine(path string) string {
+// exampleCommand is a command line that works as it is printed.
+func exampleCommand(path string) string {
 	exe := os.Args[0]
 	if filepath.Clean(path) == filepath.Join("data", "dev.json") {
 		return exe + " ps"

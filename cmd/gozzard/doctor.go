@@ -10,8 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/doctor"
 )
 
-// newServerDoctorCommand is `gozzard doctor`.
-func newServerDoctorCommand(env *cliEnv) *cobra.Command {
+// newDoctorCommand is `gozzard doctor`.
+func newDoctorCommand(env *cliEnv) *cobra.Command {
 	var o doctor.ServerOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -38,12 +38,12 @@ host, use "gozzard agent doctor".`,
 	return cmd
 }
 
-// report prints findings; the error is the exit code.
+// report prints findings. It fails when one of them is a failure.
 func report(w io.Writer, all []doctor.Finding) error {
 	bad := false
 	for _, f := range all {
 		bad = bad || f.Level == doctor.Fail
-		if err := written(fmt.Fprintf(w, "%-4s  %-12s  %s\n", f.Level, f.Check, printable(f.Text))); err != nil {
+		if err := checkWrite(fmt.Fprintf(w, "%-4s  %-12s  %s\n", f.Level, f.Check, printable(f.Text))); err != nil {
 			return err
 		}
 	}

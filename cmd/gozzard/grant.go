@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// grantFlags describe one grant.
+// grantFlags are the flags that describe one grant.
 type grantFlags struct {
 	role       string
 	businesses []int
@@ -32,6 +32,7 @@ func (g *grantFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&g.actions, "action", nil, "only this `ACTION` of an operator, such as start; may be repeated")
 }
 
+// narrowed reports whether a flag limits the grant to a part of the fleet.
 func (g *grantFlags) narrowed() bool {
 	return len(g.businesses)+len(g.namespaces)+len(g.clouds)+len(g.nets)+len(g.actions) > 0
 }
@@ -65,6 +66,7 @@ grants of both. Managing grants needs the role admin on everything.`,
 	return cmd
 }
 
+// newGrantChangeCommand is `gozzard grant add` or `gozzard grant remove`.
 func newGrantChangeCommand(env *cliEnv, word, short string,
 	change func(*client.Client, context.Context, client.HeldGrant) error) *cobra.Command {
 	var grant grantFlags
@@ -94,6 +96,7 @@ func newGrantChangeCommand(env *cliEnv, word, short string,
 	return cmd
 }
 
+// newGrantListCommand is `gozzard grant list`.
 func newGrantListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
@@ -115,13 +118,13 @@ func newGrantListCommand(env *cliEnv) *cobra.Command {
 					return output.write(env.out, list)
 				}
 
-				t := newTable("WHO", "GRANT")
+				t := newTable("HOLDER", "GRANT")
 				for _, g := range list.Grants {
-					who := "app " + g.App
+					holder := "app " + g.App
 					if g.User != "" {
-						who = "user " + g.User
+						holder = "user " + g.User
 					}
-					t.add(who, grantsText([]client.Grant{g.Grant}))
+					t.add(holder, grantsText([]client.Grant{g.Grant}))
 				}
 
 				return t.write(env.out)
@@ -133,7 +136,7 @@ func newGrantListCommand(env *cliEnv) *cobra.Command {
 	return cmd
 }
 
-// grantsText is grants in one cell.
+// grantsText is a list of grants as one cell of a table.
 func grantsText(list []client.Grant) string {
 	words := make([]string, 0, len(list))
 	for _, g := range list {

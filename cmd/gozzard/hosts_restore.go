@@ -38,24 +38,26 @@ it when none is left. This needs the role admin on everything.`,
 	return cmd
 }
 
+// confirmRestore confirms the waiting hosts if confirm is their number. Below 0 it lists them.
 func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
 
+	// Confirm.
 	if confirm >= 0 {
 		if err := c.ConfirmRestore(ctx, confirm); err != nil {
-			return served(err)
+			return withExitCode(err)
 		}
-		return written(fmt.Fprintf(env.out, "%d host(s) confirmed\n", confirm))
+		return checkWrite(fmt.Fprintf(env.out, "%d host(s) confirmed\n", confirm))
 	}
 
+	// List the hosts that wait.
 	r, err := c.Restore(ctx)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if r.From == nil {
 		env.remark("nothing to confirm: the record was not restored from a backup, or its hosts are already confirmed")
@@ -64,20 +66,20 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 
 	hosts, err := env.waitingHosts(ctx, c)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if err := env.hostTable(hosts, true).write(env.out); err != nil {
 		return err
 	}
 
-	env.remark("the record is as of %s. %d host(s) wait. Hosts that were revoked or removed after that time are among them: revoke them again first "+
-		"(gozzard hosts revoke HOST). Then run: gozzard hosts confirm-restore --confirm N, with the number of remaining hosts",
-		r.From.Format(time.RFC3339), r.Waiting)
+	env.remark("the record is as of %s. %d host(s) wait. Hosts that were revoked or removed after that time are "+
+		"among them: revoke them again first (gozzard hosts revoke HOST). Then run: gozzard hosts confirm-restore "+
+		"--confirm N, with the number of remaining hosts", r.From.Format(time.RFC3339), r.Waiting)
 	return nil
 }
 
-// waitingHosts are those that a restore keeps out: members by their state, others because nothing else is known of
-// them.
+// waitingHosts are the hosts that a restore excludes: enrolled hosts in the state restored, and hosts that were
+// never enrolled.
 func (env *cliEnv) waitingHosts(ctx context.Context, c *client.Client) (waiting []client.HostInfo, err error) {
 	var all []client.HostInfo
 	for {

@@ -21,6 +21,7 @@ server. Run them on the machine and as the account of the server; the server may
 	return cmd
 }
 
+// newKeyListCommand is `gozzard key list`.
 func newKeyListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	var data string
@@ -38,7 +39,7 @@ func newKeyListCommand(env *cliEnv) *cobra.Command {
 		},
 	}
 
-	cmd.Flags().StringVar(&data, "data", "./data", "the server's data folder")
+	cmd.Flags().StringVar(&data, "data", "./data", "data folder of the server")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -48,10 +49,11 @@ type keyRow struct {
 	Epoch uint64    `json:"epoch"`
 	ID    string    `json:"id"`
 	Made  time.Time `json:"made"`
-	Signs bool      `json:"signs"` // from the server's next start on at the latest
+	Signs bool      `json:"signs"` // the server signs with it, at the latest from its next start on
 	Key   string    `json:"key"`
 }
 
+// listKeys prints the keys in a data folder, the newest last.
 func (env *cliEnv) listKeys(data string, output *outputFlag) error {
 	keys, err := signing.Keys(data)
 	if err != nil {
@@ -76,6 +78,7 @@ func (env *cliEnv) listKeys(data string, output *outputFlag) error {
 	return t.write(env.out)
 }
 
+// newKeyRotateCommand is `gozzard key rotate`.
 func newKeyRotateCommand(env *cliEnv) *cobra.Command {
 	var data string
 	cmd := &cobra.Command{
@@ -95,11 +98,11 @@ remove server.key in its state folder, and start it with the present join.secret
 			if err != nil {
 				return failed(err)
 			}
-			return written(fmt.Fprintf(env.out, "key %s of epoch %d replaces %s; restart the server to use it\n",
+			return checkWrite(fmt.Fprintf(env.out, "key %s of epoch %d replaces %s; restart the server to use it\n",
 				next.ID(), next.Epoch, old.ID()))
 		},
 	}
 
-	cmd.Flags().StringVar(&data, "data", "./data", "the server's data folder")
+	cmd.Flags().StringVar(&data, "data", "./data", "data folder of the server")
 	return cmd
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// followPause is between two looks at a log that has nothing new.
+// followPause is the time between two requests for a log that has nothing new.
 const followPause = time.Second
 
+// logOptions are the flags of `gozzard logs`.
 type logOptions struct {
 	namespace string
 	host      string
@@ -38,8 +39,7 @@ are not shown.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.logs(cmd.Context(), &o,
-				args[0])
+			return env.logs(cmd.Context(), &o, args[0])
 		},
 	}
 
@@ -53,7 +53,9 @@ are not shown.`,
 	return cmd
 }
 
+// logs prints the last lines of a process, and with --follow the ones that come.
 func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
+	// Check the flags.
 	if o.lines < 1 || o.lines > 10_000 {
 		return usage("--lines must be 1 to 10000")
 	}
@@ -63,22 +65,24 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 		}
 	}
 
+	// Find the process, unless the flags name it completely.
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
+
 	key, host := gozzard.Key{Namespace: o.namespace, Name: name}, o.host
 	if key.Namespace == "" || host == "" {
-		if key, host, err = findOne(ctx, c, o, name); err != nil {
+		if key, host, err = findProcess(ctx, c, o, name); err != nil {
 			return err
 		}
 	}
 
+	// Print its log.
 	chunk, err := c.Log(ctx, key, host, o.lines, -1)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if err := env.printLog(chunk.Text); err != nil || !o.follow {
 		return err
@@ -87,10 +91,9 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 	return env.followLog(ctx, c, key, host, chunk.Next)
 }
 
-// findOne finds the one process that is meant.
-func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) (gozzard.Key, string, error) {
+// findProcess finds the only process and host that match the flags.
+func findProcess(ctx context.Context, c *client.Client, o *logOptions, name string) (gozzard.Key, string, error) {
 	q := client.ProcessQuery{Names: []string{name}}
-
 	if o.namespace != "" {
 		q.Namespaces = []string{o.namespace}
 	}
@@ -101,9 +104,10 @@ func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) 
 	page, err := c.Processes(ctx, q, 0, 5)
 	switch {
 	case err != nil:
-		return gozzard.Key{}, "", served(err)
+		return gozzard.Key{}, "", withExitCode(err)
 	case page.Count == 0:
-		return gozzard.Key{}, "", &exitError{exitNoMatch, fmt.Errorf("no process %s found; run \"gozzard ps\" to see all", printable(name))}
+		return gozzard.Key{}, "", &exitError{exitNoMatch,
+			fmt.Errorf("no process %s found; run \"gozzard ps\" to see all", printable(name))}
 	case page.Count > 1:
 		var found []string
 		for _, p := range page.Processes {
@@ -117,23 +121,23 @@ func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) 
 	return gozzard.Key{Namespace: p.Namespace, Name: p.Name}, string(p.Agent), nil
 }
 
-// followLog shows what is added. A host or server that is away for a while is waited for.
+// followLog prints new output until Ctrl-C. While the host or the server is away it waits.
 func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.Key, host string, at int64) error {
-	said := false
+	waiting := false // the caller knows it
 	for {
 		chunk, err := c.Log(ctx, key, host, 0, at)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case gozzard.KindOf(err) == gozzard.ErrUnavailable && err != nil:
-			if !said {
+			if !waiting {
 				env.remark("gozzard: %s; waiting", printable(err.Error()))
 			}
-			said = true
+			waiting = true
 		case err != nil:
-			return served(err)
+			return withExitCode(err)
 		default:
-			said = false
+			waiting = false
 			if chunk.Offset > at && at > 0 {
 				env.remark("gozzard: %d bytes are missing, because the agent removed them", chunk.Offset-at)
 			}
@@ -155,8 +159,8 @@ func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.
 	}
 }
 
-// printLog writes log text. A terminal obeys control characters, and the text is whatever a process printed: there
-// they are left out.
+// printLog prints the output of a process. A terminal obeys control characters, and the process may print any: on a
+// terminal they are removed.
 func (env *cliEnv) printLog(text string) error {
 	if env.screen {
 		text = strings.Map(func(r rune) rune {
@@ -166,5 +170,5 @@ func (env *cliEnv) printLog(text string) error {
 			return r
 		}, text)
 	}
-	return written(fmt.Fprint(env.out, text))
+	return checkWrite(fmt.Fprint(env.out, text))
 }

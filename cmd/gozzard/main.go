@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // time zones of periodic processes, on hosts that have none
+	_ "time/tzdata" // time zones of periodic processes, for hosts without zone files
 
 	"github.com/spf13/cobra"
 )
@@ -16,6 +16,7 @@ import (
 // version is set by the linker.
 var version = "dev"
 
+// main runs the program until its end, or until SIGINT or SIGTERM.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:])
@@ -41,9 +42,10 @@ func run(ctx context.Context, args []string) int {
 	}
 
 	fmt.Fprintln(os.Stderr, "gozzard:", err)
-	return exitUsage // what cobra itself returns is about flags and arguments
+	return exitUsage // errors of cobra are about flags and arguments
 }
 
+// newRoot is the command `gozzard` with all its verbs.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gozzard",

@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// targetFlags say on which processes and hosts something is done.
+// targetFlags choose the processes and hosts of an operation.
 type targetFlags struct {
 	scopeFlags
 	namespace string
@@ -26,17 +26,20 @@ func (t *targetFlags) register(f *pflag.FlagSet) {
 	t.scopeFlags.register(f)
 }
 
-// check looks at what can be told without a server, and gives everything but the scope.
+// check rejects flags that are wrong on their own, without a server. The selection that it returns has no scope
+// yet.
 func (t *targetFlags) check(names []string) (client.Selection, error) {
 	s := client.Selection{Namespace: t.namespace, Names: names, All: t.allHosts}
 	switch {
-	case t.given() && (t.namespace != "" || t.allHosts):
-		return s, usage("--namespace and --all-hosts cannot be used with a business: the business defines namespace and hosts")
-	case t.given() && !t.narrow() && len(names)+len(t.hosts) == 0:
-		return s, usage("choose processes of the business with -e, --set, --module, --host or NAME; -e '*.*.*.*.*' means all (see --help)")
-	case !t.given() && len(names) == 0:
+	case t.isSet() && (t.namespace != "" || t.allHosts):
+		return s, usage("--namespace and --all-hosts cannot be used with a business: " +
+			"the business defines namespace and hosts")
+	case t.isSet() && !t.narrows() && len(names)+len(t.hosts) == 0:
+		return s, usage("choose processes of the business with -e, --set, --module, --host or NAME; " +
+			"-e '*.*.*.*.*' means all (see --help)")
+	case !t.isSet() && len(names) == 0:
 		return s, usage("choose processes with NAME... or -e EXPRESSION; '*' means all (see --help)")
-	case !t.given() && t.allHosts == (len(t.hosts) > 0):
+	case !t.isSet() && t.allHosts == (len(t.hosts) > 0):
 		return s, usage("choose hosts with --host HOST (may be repeated) or --all-hosts")
 	}
 
@@ -45,14 +48,14 @@ func (t *targetFlags) check(names []string) (client.Selection, error) {
 	return s, err
 }
 
-// run has something done to the selection that the flags and names make.
+// run sends a request for the processes that the flags and names choose, and waits for its task.
 func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what string, names []string,
 	ask func(*client.Client, client.Selection) (client.Accepted, error)) error {
 	s, err := t.check(names)
 	if err != nil {
 		return err
 	}
-	return env.task(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
+	return env.runTask(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
 		if s.Scope, err = t.scope(ctx, c); err != nil {
 			return client.Accepted{}, err
 		}
@@ -60,7 +63,7 @@ func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what 
 	})
 }
 
-// taskFlags say how a task is waited for.
+// taskFlags are the flags of commands that wait for a task.
 type taskFlags struct {
 	detach  bool
 	timeout time.Duration
@@ -75,6 +78,7 @@ func (t *taskFlags) register(cmd *cobra.Command) {
 	t.output.register(cmd, f, "table", "json", "yaml")
 }
 
+// operateOptions are the flags of `gozzard start`, `stop` and so on.
 type operateOptions struct {
 	targetFlags
 	taskFlags
@@ -82,17 +86,20 @@ type operateOptions struct {
 	confirm     int
 }
 
-// verb is one action as people read of it.
+// verb is an action with its help.
 type verb struct {
 	action, short, long string
 }
 
-func verbs() []verb {
+// operateVerbs are the actions that operate processes.
+func operateVerbs() []verb {
 	return []verb{
 		{"start", "Start processes and supervise them",
-			"Run the start command of processes and check that they stay up. From then on the agents restart them when they exit.\nProcesses that are already running are not touched."},
+			`Run the start command of processes and check that they stay up. From then on the agents restart them
+when they exit. Processes that are already running are not touched.`},
 		{"stop", "Stop processes and stop supervising them",
-			"Run the stop command of processes and check that they are gone. The agents do not restart them.\nProcesses that are not running are not touched."},
+			`Run the stop command of processes and check that they are gone. The agents do not restart them.
+Processes that are not running are not touched.`},
 		{"restart", "Restart processes",
 			"Run the restart command of processes, or stop and start if there is none, and check that they stay up."},
 		{"reload", "Reload the configuration of processes", "Run the reload command of processes."},
@@ -105,6 +112,7 @@ func verbs() []verb {
 	}
 }
 
+// exitHelp is the end of the help of commands that wait for a task.
 const exitHelp = `
 
 The command waits for every host, shows progress on stderr, and ends with a table of failures.
@@ -116,7 +124,7 @@ not done within --timeout, 130 ended by Ctrl-C.`
 // newOperateCommands are `gozzard start`, `stop` and so on.
 func newOperateCommands(env *cliEnv) []*cobra.Command {
 	var cmds []*cobra.Command
-	for _, v := range verbs() {
+	for _, v := range operateVerbs() {
 		var o operateOptions
 		cmd := &cobra.Command{
 			Use:   v.action + " [NAME...]",
@@ -137,7 +145,8 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 			"wait this long for hosts that are offline, such as 1h (default: they fail at once)")
 		if v.action == "stop" || v.action == "kill" || v.action == "restart" {
 			cmd.Flags().IntVar(&o.confirm, "confirm", 0,
-				"the `NUMBER` of processes that you expect; the server asks for it when there are many, and says how many there are")
+				"the `NUMBER` of processes that you expect; the server asks for it when there are many, "+
+					"and says how many there are")
 		}
 		cmds = append(cmds, cmd)
 	}
@@ -145,6 +154,7 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 	return cmds
 }
 
+// operate sends an operation and waits for its task.
 func (env *cliEnv) operate(ctx context.Context, action string, o *operateOptions, names []string) error {
 	return o.run(ctx, env, &o.taskFlags, action, names,
 		func(c *client.Client, s client.Selection) (client.Accepted, error) {
@@ -160,8 +170,7 @@ func newUnregisterCommand(env *cliEnv) *cobra.Command {
 		Use:   "unregister [NAME...]",
 		Short: "Remove the definitions of processes",
 		Long: `Remove the definitions of processes from hosts. Running processes keep running without supervision:
-stop them first if they should not.` +
-			scopeHelp + exitHelp,
+stop them first if they should not.` + scopeHelp + exitHelp,
 		Example: `  gozzard unregister web -n shop --all-hosts
   gozzard unregister web -n shop --host 10.0.0.1
   gozzard unregister --biz 2 --module web`,

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// makeAbsolute replaces relative paths by absolute ones. An empty path stays empty. The checks of who may write a
-// file go through all its folders up to the root, so they need an absolute path.
+// makeAbsolute replaces relative paths by absolute ones. An empty path stays empty. The check that no other account
+// can write a file goes through all its folders from the root, so it needs an absolute path.
 func makeAbsolute(paths ...*string) error {
 	for _, p := range paths {
 		if *p == "" {

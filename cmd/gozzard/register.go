@@ -15,9 +15,10 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// maxDocument bounds a file of definitions.
+// maxDocument limits the size of a file of definitions.
 const maxDocument = 4 << 20
 
+// registerOptions are the flags of `gozzard register`.
 type registerOptions struct {
 	taskFlags
 	file  string
@@ -74,6 +75,7 @@ standard input:
 	return cmd
 }
 
+// register registers the documents of a file, one task for each.
 func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reader) error {
 	docs, err := o.documents(in)
 	if err != nil {
@@ -82,7 +84,7 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 
 	var worst error
 	for i, doc := range docs {
-		err := env.task(ctx, &o.taskFlags, "register "+doc.name, func(c *client.Client) (client.Accepted, error) {
+		err := env.runTask(ctx, &o.taskFlags, "register "+doc.name, func(c *client.Client) (client.Accepted, error) {
 			a, err := c.RegisterDocument(ctx, doc.json)
 			if err != nil && len(docs) > 1 {
 				return a, fmt.Errorf("document %d: %w", i+1, err)
@@ -91,7 +93,7 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 		})
 		var ex *exitError
 		if err != nil && (!errors.As(err, &ex) || ex.err != nil || ex.code == exitDetached) {
-			return err // nothing was accepted, or nobody waits any more: the rest is not tried
+			return err // the server rejected it, or the caller does not wait any more: the rest is not sent
 		}
 		if err != nil {
 			worst = err
@@ -101,15 +103,16 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 	return worst
 }
 
-// document is one definition as the API takes it.
+// document is one definition in the form of the API.
 type document struct {
-	name string // for progress
+	name string // is shown with the progress
 	json []byte
 }
 
-// documents reads the file and turns each of its documents into JSON. What is wrong inside is for the server to
-// say, with its place.
+// documents reads the file and converts each of its documents to JSON. The server checks their contents and names
+// the place of each fault.
 func (o *registerOptions) documents(in io.Reader) ([]document, error) {
+	// Read the file.
 	if o.file == "" {
 		return nil, usage("give the definitions with -f FILE; -f - reads standard input")
 	}
@@ -136,6 +139,7 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 		return nil, err
 	}
 
+	// Convert its documents.
 	var docs []document
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -147,7 +151,7 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 		if err != nil {
 			return nil, usage("cannot read the definitions in %s: %w", o.file, err)
 		}
-		if v == nil { // between separators
+		if v == nil { // nothing between two separators
 			continue
 		}
 		doc, err := toDocument(v, hosts)
@@ -164,6 +168,7 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 	return docs, nil
 }
 
+// toDocument converts a definition to JSON. hosts replace those of the definition, if there are any.
 func toDocument(v any, hosts []client.Host) (document, error) {
 	m, ok := v.(map[string]any)
 	if !ok {

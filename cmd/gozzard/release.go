@@ -32,11 +32,14 @@ release, goes back to its old program, or does not finish within 5 minutes (serv
 --release-patience). Hosts that are offline at their turn are skipped. This needs the role admin on
 everything, and every step is in the audit.`,
 	}
-	cmd.AddCommand(newPublishCommand(env), newReleaseListCommand(env), newRollCommand(env), newRollStatusCommand(env),
-		env.rollCommand("approve VERSION", "Approve an upgrade that another person created", `Approve an upgrade that waits for a second person (server --release-two-person). Its creator cannot
+	cmd.AddCommand(newReleasePublishCommand(env), newReleaseListCommand(env), newReleaseRollCommand(env),
+		newReleaseStatusCommand(env),
+		env.releaseStateCommand("approve VERSION", "Approve an upgrade that another person created",
+			`Approve an upgrade that waits for a second person (server --release-two-person). Its creator cannot
 approve it. A user that is only named by an app counts as that app: log in, or use a personal token.`, "approved"),
-		env.rollCommand("stop VERSION", "Stop an upgrade",
-			"Stop the running upgrade to a release: no further host is asked. Hosts that were already asked may still finish.",
+		env.releaseStateCommand("stop VERSION", "Stop an upgrade",
+			`Stop the running upgrade to a release: no further host is asked. Hosts that were already asked may
+still finish.`,
 			"stopped"),
 		env.accountCommand("remove VERSION", "Remove a release from the server",
 			"Remove a release and its programs from the server. Hosts that run it keep it.",
@@ -47,15 +50,18 @@ approve it. A user that is only named by an app counts as that app: log in, or u
 	return cmd
 }
 
-func newPublishCommand(env *cliEnv) *cobra.Command {
+// newReleasePublishCommand is `gozzard release publish`.
+func newReleasePublishCommand(env *cliEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "publish FOLDER",
 		Short: "Upload a release to the server",
 		Long: `Upload a release from a folder that "make release" wrote: the manifest (release.json), its signature
 (release.json.sig) and the programs. Files that the server already has are not sent again. This
 updates no host: see "gozzard release roll".`,
-		Example: "  gozzard release publish dist", Args: cobra.ExactArgs(1),
+		Example: "  gozzard release publish dist",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Read the release before the server is asked.
 			manifest, signature, err := selfupdate.Folder(args[0]).Manifest(cmd.Context())
 			if err != nil {
 				return failed(fmt.Errorf("cannot read the release in %s: %w", args[0], err))
@@ -64,13 +70,13 @@ updates no host: see "gozzard release roll".`,
 				return failed(err)
 			}
 			return env.withClient(func(c *client.Client) error {
-				return env.publish(cmd.Context(), c, args[0],
-					manifest, signature)
+				return env.publish(cmd.Context(), c, args[0], manifest, signature)
 			})
 		},
 	}
 }
 
+// publish sends a manifest, and the programs that the server does not have.
 func (env *cliEnv) publish(ctx context.Context, c *client.Client, dir string, manifest, signature []byte) error {
 	r, err := c.Publish(ctx, manifest, signature)
 	if err != nil {
@@ -87,10 +93,11 @@ func (env *cliEnv) publish(ctx context.Context, c *client.Client, dir string, ma
 		env.remark("%s: uploaded", f.Name)
 	}
 
-	return written(fmt.Fprintf(env.out, "release %s is published for %d platforms, until %s\n", r.Version,
+	return checkWrite(fmt.Fprintf(env.out, "release %s is published for %d platforms, until %s\n", r.Version,
 		len(r.Files), r.Expires.Format(time.RFC3339)))
 }
 
+// upload sends one program.
 func upload(ctx context.Context, c *client.Client, version, path string, f client.ReleaseFile) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -103,12 +110,16 @@ func upload(ctx context.Context, c *client.Client, version, path string, f clien
 	return c.UploadRelease(ctx, version, f, file)
 }
 
+// newReleaseListCommand is `gozzard release list`.
 func newReleaseListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the releases that were published",
-		Long: "List the releases that were published, the newest first.", Example: "  gozzard release list",
-		Args: cobra.NoArgs,
+		Use:   "list",
+		Short: "List the published releases",
+		Long: `List the published releases, the newest first. MISSING is the number of programs that were not
+uploaded.`,
+		Example: "  gozzard release list",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.check(); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -9,7 +10,8 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-func newRollCommand(env *cliEnv) *cobra.Command {
+// newReleaseRollCommand is `gozzard release roll`.
+func newReleaseRollCommand(env *cliEnv) *cobra.Command {
 	var in client.NewRoll
 	var hosts []string
 	var output outputFlag
@@ -50,7 +52,7 @@ at a time.`,
 					return err
 				}
 
-				return env.showRoll(&r, &output)
+				return env.printUpgrade(&r, &output)
 			})
 		},
 	}
@@ -61,12 +63,15 @@ at a time.`,
 	return cmd
 }
 
-func newRollStatusCommand(env *cliEnv) *cobra.Command {
+// newReleaseStatusCommand is `gozzard release status`.
+func newReleaseStatusCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
-		Use: "status", Short: "Show the progress of the newest upgrade",
-		Long: "Show the progress of the newest upgrade and the state of each of its hosts.", Example: "  gozzard release status",
-		Args: cobra.NoArgs,
+		Use:     "status",
+		Short:   "Show the progress of the newest upgrade",
+		Long:    "Show the progress of the newest upgrade and the state of each of its hosts.",
+		Example: "  gozzard release status",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.check(); err != nil {
 				return err
@@ -77,9 +82,9 @@ func newRollStatusCommand(env *cliEnv) *cobra.Command {
 					return err
 				}
 				if len(list) == 0 {
-					return &exitError{exitNoMatch, fmt.Errorf("there was no upgrade yet")}
+					return &exitError{exitNoMatch, errors.New("there was no upgrade yet")}
 				}
-				return env.showRoll(&list[0], &output)
+				return env.printUpgrade(&list[0], &output)
 			})
 		},
 	}
@@ -88,8 +93,8 @@ func newRollStatusCommand(env *cliEnv) *cobra.Command {
 	return cmd
 }
 
-// rollCommand is a command that changes the open roll of a release.
-func (env *cliEnv) rollCommand(use, short, long, state string) *cobra.Command {
+// releaseStateCommand is a command that changes the state of the open upgrade to a release.
+func (env *cliEnv) releaseStateCommand(use, short, long, state string) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Example: "  gozzard release " + use[:len(use)-len("VERSION")] + "1.2.3",
@@ -103,7 +108,7 @@ func (env *cliEnv) rollCommand(use, short, long, state string) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return env.showRoll(&r, &output)
+				return env.printUpgrade(&r, &output)
 			})
 		},
 	}
@@ -112,12 +117,13 @@ func (env *cliEnv) rollCommand(use, short, long, state string) *cobra.Command {
 	return cmd
 }
 
-// showRoll prints a roll: in words, and its hosts below.
-func (env *cliEnv) showRoll(r *client.Roll, output *outputFlag) error {
+// printUpgrade prints an upgrade as a sentence, and the table of its hosts.
+func (env *cliEnv) printUpgrade(r *client.Roll, output *outputFlag) error {
 	if output.structured() {
 		return output.write(env.out, r)
 	}
 
+	// The sentence.
 	counts := map[string]int{}
 	for _, h := range r.Hosts {
 		counts[h.State]++
@@ -125,17 +131,18 @@ func (env *cliEnv) showRoll(r *client.Roll, output *outputFlag) error {
 
 	words := fmt.Sprintf("upgrade %d to release %s is %s: %d of %d hosts have it", r.ID, r.Version, r.State,
 		counts["done"], len(r.Hosts))
-
 	if r.Reason != "" {
 		words += "; " + r.Reason
 	}
 	if r.State == "waiting" {
-		words += "; it was created by " + r.By + " and another person must approve it: gozzard release approve " + r.Version
+		words += "; it was created by " + r.By +
+			" and another person must approve it: gozzard release approve " + r.Version
 	}
-	if err := written(fmt.Fprintln(env.out, printable(words))); err != nil {
+	if err := checkWrite(fmt.Fprintln(env.out, printable(words))); err != nil {
 		return err
 	}
 
+	// The hosts.
 	t := newTable("AGENT", "STAGE", "STATE", "REASON")
 	for _, h := range r.Hosts {
 		t.add(string(h.Agent), strconv.Itoa(h.Stage)+" %", h.State, printable(h.Reason))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,7 +23,7 @@ Processes of a business (see "gozzard topology") are chosen by their place; NAME
       ?  one character  [a-c]  a, b or c         [0:2]   as the last field: the first two by process id
     Write a dot that belongs to a name as \. or within brackets: the service instance 10.0.0.1_web is 10\.0\.0\.1_web.`
 
-// scopeFlags choose processes within a business.
+// scopeFlags are the flags that choose processes of a business.
 type scopeFlags struct {
 	biz        int
 	env        string
@@ -40,15 +41,15 @@ func (s *scopeFlags) register(f *pflag.FlagSet) {
 		"`EXPRESSION` of five fields such as 'front.*.*.nginx.*'; write a dot in a name as \\.")
 }
 
-// given reports whether processes of a business are meant.
-func (s *scopeFlags) given() bool { return s.biz != 0 || s.env != "" || s.narrow() }
+// isSet reports whether the caller chose processes of a business.
+func (s *scopeFlags) isSet() bool { return s.biz != 0 || s.env != "" || s.narrows() }
 
-// narrow reports whether the flags say more than which business and environment.
-func (s *scopeFlags) narrow() bool { return len(s.sets)+len(s.modules) > 0 || s.expression != "" }
+// narrows reports whether the flags choose a part of the business, other than by environment.
+func (s *scopeFlags) narrows() bool { return len(s.sets)+len(s.modules) > 0 || s.expression != "" }
 
-// scope completes the flags: with the only business there is, where none is named.
+// scope is what the flags choose. Without --biz it is in the only business.
 func (s *scopeFlags) scope(ctx context.Context, c *client.Client) (client.Scope, error) {
-	if !s.given() {
+	if !s.isSet() {
 		return client.Scope{}, nil
 	}
 	biz := s.biz
@@ -61,17 +62,17 @@ func (s *scopeFlags) scope(ctx context.Context, c *client.Client) (client.Scope,
 	return client.Scope{Biz: biz, Env: s.env, Sets: s.sets, Modules: s.modules, Expression: s.expression}, nil
 }
 
-// onlyBusiness finds the business that needs no name.
+// onlyBusiness is the id of the only business. It fails when there is none, or more than one.
 func onlyBusiness(ctx context.Context, c *client.Client) (int, error) {
 	list, err := c.Businesses(ctx)
 	if err != nil {
-		return 0, served(err)
+		return 0, withExitCode(err)
 	}
 
-	const few = 10
+	const maxNames = 10
 	var names []string
 	for i, b := range list.Businesses {
-		if i == few {
+		if i == maxNames {
 			names = append(names, "...")
 			break
 		}
@@ -81,7 +82,7 @@ func onlyBusiness(ctx context.Context, c *client.Client) (int, error) {
 	switch len(list.Businesses) {
 	case 0:
 		return 0, &exitError{exitNoMatch,
-			fmt.Errorf("no business is known: apply one with gozzard topology apply -f FILE")}
+			errors.New("there is no business: apply one with gozzard topology apply -f FILE")}
 	case 1:
 		return list.Businesses[0].ID, nil
 	}

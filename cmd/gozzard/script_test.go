@@ -65,7 +65,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a command and looks at its exit code: exits 3 gozzard status web.
+// exits runs a command and checks its exit code: exits 3 gozzard status web.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND...")
@@ -86,7 +86,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// soon runs a command until its output fits: live status is a moment behind. soon REGEXP COMMAND...
+// soon runs a command until its output matches, because live status is a moment late: soon REGEXP COMMAND...
 func soon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: soon REGEXP COMMAND...")
@@ -94,7 +94,7 @@ func soon(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		_ = ts.Exec(args[1], args[2:]...) // its exit code is looked at elsewhere
+		_ = ts.Exec(args[1], args[2:]...) // another line checks its exit code
 		if want.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
@@ -102,7 +102,7 @@ func soon(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no %q in the output of %s", args[0], strings.Join(args[1:], " "))
 }
 
-// waitFile waits until a file is there.
+// waitFile waits until a file exists: waitfile FILE.
 func waitFile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: waitfile FILE")
@@ -112,10 +112,10 @@ func waitFile(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 	}
-	ts.Fatalf("%s did not come", args[0])
+	ts.Fatalf("%s was not written within a minute", args[0])
 }
 
-// expand replaces $WORK and $ME in files of the script.
+// expand replaces $WORK and $ME in files of the script: expand FILE...
 func expand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: expand FILE...")
@@ -161,11 +161,11 @@ func makeRelease(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// killLeftovers ends the processes of a script that failed: those in its pid files that still stand in its folder.
+// killLeftovers kills the processes that a failed script leaves: those in its pid files that run in its folder.
 func killLeftovers(t *testing.T, dir string) {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".pid") {
-			return nil // what cannot be looked at is not ours
+			return nil // a file that cannot be read is not a pid file of the script
 		}
 
 		b, err := os.ReadFile(path)

@@ -28,7 +28,7 @@ wins over the environment, and the environment wins over the file.
 The first start writes these files into the data folder, readable by their owner only:
   credentials.json   URL and secret of the app "admin", for callers and for "gozzard --credentials"
   join.secret        the secret of agents on this machine: gozzard agent --secret-file DIR/join.secret
-  signing.key        the key that signs every command; agents obey no other key ("gozzard key rotate" makes the next one)
+  signing.key        the key that signs every command; agents obey no other key ("gozzard key rotate")
 
 Network. On loopback, callers and agents connect without TLS. On any other address everything is
 TLS: the server makes its own certificate authority in the data folder (ca.pem), gives every agent a
@@ -48,7 +48,7 @@ Backups. With --backup-to and --backup-recipient the server makes encrypted back
   gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := layer(cmd); err != nil {
+			if err := applySettings(cmd); err != nil {
 				return err
 			}
 			log, err := logs.logger(os.Stderr)
@@ -76,8 +76,9 @@ Backups. With --backup-to and --backup-recipient the server makes encrypted back
 	f.DurationVar(&o.Keep, "keep-results", 24*time.Hour, "how long the results of tasks are kept")
 	f.DurationVar(&o.Checkpoint, "audit-checkpoint", time.Hour,
 		"how often the newest row of the audit is signed and written to audit.checkpoints and the log; 0: never")
-	f.BoolVar(&printRoutes, "print-routes", false, "print every route as METHOD PATH DOOR and exit, for tests and audits")
-	_ = f.MarkHidden("print-routes") // it exists
+	f.BoolVar(&printRoutes, "print-routes", false,
+		"print every route as METHOD PATH DOOR and exit, for tests and audits")
+	_ = f.MarkHidden("print-routes") // fails only for a flag that does not exist
 	registerLogin(f, &o.Login)
 	registerTrust(f, &o.Trust)
 	registerLimits(f, &o.Limits)
@@ -95,7 +96,7 @@ func writeRoutes(w io.Writer) error {
 		return err
 	}
 	for _, r := range routes {
-		if err := written(fmt.Fprintf(w, "%s %s %s\n", r.Method, r.Path, r.Door)); err != nil {
+		if err := checkWrite(fmt.Fprintf(w, "%s %s %s\n", r.Method, r.Path, r.Door)); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,8 @@ import (
 
 // registerTrust adds the flags about certificates.
 func registerTrust(f *pflag.FlagSet, o *server.TrustOptions) {
-	f.BoolVar(&o.Enrol, "enrol", false, "require TLS with certificates from agents on loopback too; on other addresses this is always so")
+	f.BoolVar(&o.Enrol, "enrol", false,
+		"require TLS with certificates from agents on loopback too; on other addresses this is always so")
 	f.StringVar(&o.Cert, "tls-cert", "",
 		"certificate `FILE` of the API (default: made by the authority of this server)")
 	f.StringVar(&o.Key, "tls-key", "", "`FILE` with the key of --tls-cert")
@@ -20,7 +21,7 @@ func registerTrust(f *pflag.FlagSet, o *server.TrustOptions) {
 		"`HOST:PORT` that agents connect to (default: the host that they joined with and the port of --agent-listen)")
 }
 
-// registerLogin adds the flags about people's logins.
+// registerLogin adds the flags about the logins of users.
 func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 	f.BoolVar(&o.Reset, "reset-admin", false,
 		"create the app \"admin\" again and write its secret to credentials.json, if all credentials are lost")
@@ -59,8 +60,10 @@ func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 	f.IntVar(&l.Blast.Percent, "confirm-above-percent", l.Blast.Percent,
 		"callers must confirm for more than this part of the processes that they see, from 50 on; 0: never")
 	f.IntVar(&l.Blast.Quota, "destructive-quota", l.Blast.Quota,
-		"processes that one app may stop, kill or restart per hour through BlueKing's APIs, unless it is admin of everything; 0: no limit")
-	f.StringToIntVar(&l.Blast.Quotas, "destructive-quota-of", nil, "a different quota for one app, as `APP=NUMBER`; may be repeated")
+		"processes that one app may stop, kill or restart per hour through BlueKing's APIs, "+
+			"unless it is admin of everything; 0: no limit")
+	f.StringToIntVar(&l.Blast.Quotas, "destructive-quota-of", nil,
+		"a different quota for one app, as `APP=NUMBER`; may be repeated")
 }
 
 // registerCMDB adds the flags about BlueKing CMDB.
@@ -76,7 +79,7 @@ func registerCMDB(f *pflag.FlagSet, o *server.CMDBOptions) {
 		"also remove processes that are gone from CMDB but still supervised: they are unregistered and keep running")
 }
 
-// registerBackup adds the flags about the server's own backups.
+// registerBackup adds the flags about the backups that the server makes.
 func registerBackup(f *pflag.FlagSet, o *server.BackupOptions) {
 	f.StringVar(&o.To, "backup-to", "", "make encrypted backups in this `FOLDER` (default: no backups)")
 	f.DurationVar(&o.Every, "backup-every", 24*time.Hour, "time between backups, at least one minute")
@@ -88,7 +91,8 @@ func registerBackup(f *pflag.FlagSet, o *server.BackupOptions) {
 // registerRelease adds the flags about releases.
 func registerRelease(f *pflag.FlagSet, o *server.ReleaseOptions) {
 	f.StringVar(&o.Key, "release-key", "",
-		"`FILE` with the public release key (PEM): the server rejects releases that it did not sign; hosts always check with their own key")
+		"`FILE` with the public release key (PEM): the server rejects releases that it did not sign; "+
+			"hosts always check with their own key")
 	f.BoolVar(&o.TwoPerson, "release-two-person", false,
 		"an upgrade begins only after another person approved it")
 	f.DurationVar(&o.Patience, "release-patience", 5*time.Minute,

@@ -22,10 +22,10 @@ func newSimCommand() *cobra.Command {
 machines that exist only in memory. Host i has an address 127.1.a.b (the first is 127.1.1.1) and the
 agent id sim-00000 and so on. Commands of a definition are not run: "fail 3 text" fails, "hang"
 hangs, everything else succeeds.`,
-		Example: `  gozzard sim --hosts 2000 --server 127.0.0.1:4230 --secret-file ./data/join.secret --data /dev/shm/sim`,
+		Example: `  gozzard sim --hosts 2000 --secret-file ./data/join.secret --data /dev/shm/sim`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := layer(cmd); err != nil {
+			if err := applySettings(cmd); err != nil {
 				return err
 			}
 

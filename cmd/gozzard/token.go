@@ -26,9 +26,10 @@ to exclude them.`,
 	return cmd
 }
 
+// newTokenCreateCommand is `gozzard token create`.
 func newTokenCreateCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
-	var wish client.EnrolTokenRequest
+	var request client.EnrolTokenRequest
 	var ttl time.Duration
 	var agent string
 	cmd := &cobra.Command{
@@ -52,33 +53,34 @@ again, and its old certificates are invalid.`,
 			if err != nil {
 				return err
 			}
-
 			defer c.Close()
-			wish.TTL, wish.Agent = ttl.String(), gozzard.AgentID(agent)
-			t, err := c.CreateEnrolToken(cmd.Context(), wish)
+
+			request.TTL, request.Agent = ttl.String(), gozzard.AgentID(agent)
+			t, err := c.CreateEnrolToken(cmd.Context(), request)
 			if err != nil {
-				return served(err)
+				return withExitCode(err)
 			}
 			if output.structured() {
 				return output.write(env.out, t)
 			}
 
 			env.remark("valid until %s, for %d host(s) of cloud %d", t.Expires.Format(time.RFC3339), t.Uses, t.Cloud)
-			return written(fmt.Fprintln(env.out, t.Token))
+			return checkWrite(fmt.Fprintln(env.out, t.Token))
 		},
 	}
 
 	f := cmd.Flags()
 	f.DurationVar(&ttl, "ttl", time.Hour, "how long the token is valid")
-	f.IntVar(&wish.Uses, "uses", 1, "number of hosts that can join with it")
-	f.IntVar(&wish.Cloud, "cloud", 0, "cloud area of the hosts")
-	f.StringSliceVar(&wish.CIDRs, "cidr", nil, "networks that the hosts must connect from")
-	f.BoolVar(&wish.Approve, "approve", false, "hosts wait for the approval of an admin")
+	f.IntVar(&request.Uses, "uses", 1, "number of hosts that can join with it")
+	f.IntVar(&request.Cloud, "cloud", 0, "cloud area of the hosts")
+	f.StringSliceVar(&request.CIDRs, "cidr", nil, "networks that the hosts must connect from")
+	f.BoolVar(&request.Approve, "approve", false, "hosts wait for the approval of an admin")
 	f.StringVar(&agent, "agent", "", "only this agent, which was enrolled before, can join")
 	output.register(cmd, f, "table", "json", "yaml")
 	return cmd
 }
 
+// newTokenListCommand is `gozzard token list`.
 func newTokenListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
@@ -94,11 +96,11 @@ func newTokenListCommand(env *cliEnv) *cobra.Command {
 			if err != nil {
 				return err
 			}
-
 			defer c.Close()
+
 			list, err := c.EnrolTokens(cmd.Context())
 			if err != nil {
-				return served(err)
+				return withExitCode(err)
 			}
 			if output.structured() {
 				return output.write(env.out, map[string]any{"tokens": list})
@@ -122,6 +124,7 @@ func newTokenListCommand(env *cliEnv) *cobra.Command {
 	return cmd
 }
 
+// newTokenRevokeCommand is `gozzard token revoke`.
 func newTokenRevokeCommand(env *cliEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID...",
@@ -139,7 +142,7 @@ func newTokenRevokeCommand(env *cliEnv) *cobra.Command {
 					errs = append(errs, fmt.Errorf("token %s: %w", id, err))
 				}
 			}
-			return served(errors.Join(errs...))
+			return withExitCode(errors.Join(errs...))
 		},
 	}
 }

@@ -27,12 +27,13 @@ processes of each. Processes can then be chosen by their place in every command:
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 
-	cmd.AddCommand(newApplyCommand(env), newExportCommand(env), newBusinessesCommand(env), newTreeCommand(env))
+	cmd.AddCommand(newTopologyApplyCommand(env), newTopologyExportCommand(env), newTopologyListCommand(env),
+		newTopologyTreeCommand(env))
 	return cmd
 }
 
-// newExportCommand is `gozzard topology export`.
-func newExportCommand(env *cliEnv) *cobra.Command {
+// newTopologyExportCommand is `gozzard topology export`.
+func newTopologyExportCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "export [BIZ]",
@@ -45,7 +46,7 @@ while there is only one business.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.withBusiness(cmd.Context(), args, &output,
 				func(ctx context.Context, c *client.Client, biz int) error {
-					return env.export(ctx, c, &output, biz)
+					return env.exportTopology(ctx, c, &output, biz)
 				})
 		},
 	}
@@ -54,30 +55,31 @@ while there is only one business.`,
 	return cmd
 }
 
-func (env *cliEnv) export(ctx context.Context, c *client.Client, output *outputFlag, biz int) error {
+// exportTopology prints the document of a business, as its author wrote it or as JSON.
+func (env *cliEnv) exportTopology(ctx context.Context, c *client.Client, output *outputFlag, biz int) error {
 	if output.format == "json" {
 		doc, err := c.TopologyJSON(ctx, biz)
 		if err != nil {
-			return served(err)
+			return withExitCode(err)
 		}
 		return output.write(env.out, doc)
 	}
 	doc, err := c.Topology(ctx, biz)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
-	return written(env.out.Write(doc))
+	return checkWrite(env.out.Write(doc))
 }
 
-// withBusiness finds the business that an argument names, or the only one, and does something with it.
+// withBusiness runs f with the business that the argument names, or with the only one.
 func (env *cliEnv) withBusiness(ctx context.Context, args []string, output *outputFlag,
 	f func(context.Context, *client.Client, int) error) error {
 	if err := output.check(); err != nil {
 		return err
 	}
 
+	// Read the argument.
 	biz := 0
-
 	if len(args) > 0 {
 		var err error
 		if biz, err = strconv.Atoi(args[0]); err != nil || biz < 1 {
@@ -85,11 +87,11 @@ func (env *cliEnv) withBusiness(ctx context.Context, args []string, output *outp
 		}
 	}
 
+	// Find the business.
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
 
 	if biz == 0 {
@@ -101,8 +103,8 @@ func (env *cliEnv) withBusiness(ctx context.Context, args []string, output *outp
 	return f(ctx, c, biz)
 }
 
-// newBusinessesCommand is `gozzard topology list`.
-func newBusinessesCommand(env *cliEnv) *cobra.Command {
+// newTopologyListCommand is `gozzard topology list`.
+func newTopologyListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -110,14 +112,15 @@ func newBusinessesCommand(env *cliEnv) *cobra.Command {
 		Long:  "List the businesses with their source: an applied file, or BlueKing CMDB.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return env.businesses(cmd.Context(), &output)
+			return env.listBusinesses(cmd.Context(), &output)
 		},
 	}
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
 
-func (env *cliEnv) businesses(ctx context.Context, output *outputFlag) error {
+// listBusinesses prints all businesses.
+func (env *cliEnv) listBusinesses(ctx context.Context, output *outputFlag) error {
 	if err := output.check(); err != nil {
 		return err
 	}
@@ -126,11 +129,11 @@ func (env *cliEnv) businesses(ctx context.Context, output *outputFlag) error {
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
+
 	list, err := c.Businesses(ctx)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if output.structured() {
 		return output.write(env.out, list)

@@ -14,17 +14,18 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// maxPlanned bounds each part of a plan that is listed; the whole plan is had with -o json.
+// maxPlanned limits each part of the plan that is printed. -o json has all of it.
 const maxPlanned = 200
 
+// applyOptions are the flags of `gozzard topology apply`.
 type applyOptions struct {
 	client.ApplyOptions
 	file   string
 	output outputFlag
 }
 
-// newApplyCommand is `gozzard topology apply`.
-func newApplyCommand(env *cliEnv) *cobra.Command {
+// newTopologyApplyCommand is `gozzard topology apply`.
+func newTopologyApplyCommand(env *cliEnv) *cobra.Command {
 	var o applyOptions
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
@@ -54,7 +55,9 @@ FILE is YAML or JSON with one business; "-" reads standard input:
                 - {id: 46, name: nginx, func_name: nginx, proc_num: 1, priority: 1, user: www, work_path: /opt/nginx,
                    pid_file: /run/nginx.pid, start_cmd: ./start.sh, stop_cmd: ./stop.sh, restart_cmd: ./restart.sh,
                    reload_cmd: ./reload.sh, face_stop_cmd: ./kill.sh, timeout: 60, start_check_secs: 5}
-  config_templates: [{id: 2, name: main, file_name: nginx.conf, abs_path: /etc, owner: www, group: www, mode: "0644", bind: {templates: [26]}}]
+  config_templates:
+    - {id: 2, name: main, file_name: nginx.conf, abs_path: /etc, owner: www, group: www, mode: "0644",
+       bind: {templates: [26]}}
 
 A supervised process is not removed and does not get another alias or host, unless you give --prune:
 then it is unregistered and keeps running without supervision. A business from BlueKing CMDB is not
@@ -80,13 +83,14 @@ listed with its line, and nothing is changed).`,
 	return cmd
 }
 
-// applyTopology shows the plan, then has it done as it was shown: a business that somebody else changed in between
-// is left as it is.
+// applyTopology prints the plan and then applies it. The server rejects it if another caller changed the business in
+// between.
 func (env *cliEnv) applyTopology(ctx context.Context, o *applyOptions, in io.Reader) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
 
+	// Read the document.
 	doc, biz, err := env.readBusiness(o.file, in)
 	if err != nil {
 		return err
@@ -96,13 +100,14 @@ func (env *cliEnv) applyTopology(ctx context.Context, o *applyOptions, in io.Rea
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
+
+	// Print the plan.
 	plan := o.ApplyOptions
 	plan.DryRun = true
 	done, err := c.ApplyTopology(ctx, biz, doc, plan)
 	if err != nil {
-		return env.explain(err)
+		return env.printFaults(err)
 	}
 	if !o.output.structured() {
 		if err := env.writePlan(&done); err != nil {
@@ -110,10 +115,11 @@ func (env *cliEnv) applyTopology(ctx context.Context, o *applyOptions, in io.Rea
 		}
 	}
 
+	// Apply it, if the business still has the version of the plan.
 	if !o.DryRun {
 		o.Version = &done.Version
 		if done, err = c.ApplyTopology(ctx, biz, doc, o.ApplyOptions); err != nil {
-			return env.explain(err)
+			return env.printFaults(err)
 		}
 	}
 
@@ -121,10 +127,10 @@ func (env *cliEnv) applyTopology(ctx context.Context, o *applyOptions, in io.Rea
 		return o.output.write(env.out, done)
 	}
 
-	return env.tellApplied(o, &done)
+	return env.printApplied(o, &done)
 }
 
-// readBusiness reads a document and looks it through, so that what is wrong is told without a server.
+// readBusiness reads and checks a document, so that a fault is reported without a server.
 func (env *cliEnv) readBusiness(file string, in io.Reader) ([]byte, int, error) {
 	if file == "" {
 		return nil, 0, usage("give the document with -f FILE; -f - reads standard input")
@@ -146,33 +152,33 @@ func (env *cliEnv) readBusiness(file string, in io.Reader) ([]byte, int, error) 
 
 	b, err := topology.Parse(doc)
 	if err != nil {
-		return nil, 0, env.explain(err)
+		return nil, 0, env.printFaults(err)
 	}
 
 	return doc, b.ID, nil
 }
 
-// explain tells an error with its faults on lines of their own.
-func (env *cliEnv) explain(err error) error {
+// printFaults prints an error with a line for each fault. Its error has the exit code only.
+func (env *cliEnv) printFaults(err error) error {
 	var e *gozzard.Error
 	if !errors.As(err, &e) || len(e.Faults) == 0 {
-		return served(err)
+		return withExitCode(err)
 	}
 
 	env.remark("gozzard: %s:", printable(e.Message))
-
 	for _, f := range e.Faults {
 		env.remark("  %s", printable(f.String()))
 	}
 
 	var ex *exitError
-	if errors.As(served(err), &ex) {
+	if errors.As(withExitCode(err), &ex) {
 		return &exitError{ex.code, nil}
 	}
 
-	return served(err)
+	return withExitCode(err)
 }
 
+// writePlan prints what a document adds, changes and removes.
 func (env *cliEnv) writePlan(a *client.Applied) error {
 	for _, part := range []struct {
 		sign  string
@@ -184,11 +190,11 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 				break
 			}
 			line := fmt.Sprintf("%s %s %d %s", part.sign, it.Kind, it.ID, it.Name)
-			if err := written(fmt.Fprintln(env.out, printable(line))); err != nil {
+			if err := checkWrite(fmt.Fprintln(env.out, printable(line))); err != nil {
 				return err
 			}
 			for _, f := range it.Fields {
-				if err := written(fmt.Fprintln(env.out, "    "+printable(f))); err != nil {
+				if err := checkWrite(fmt.Fprintln(env.out, "    "+printable(f))); err != nil {
 					return err
 				}
 			}
@@ -199,16 +205,16 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 		return nil
 	}
 
-	return written(fmt.Fprintf(env.out, "plan: %d added, %d changed, %d removed\n", len(a.Plan.Added),
+	return checkWrite(fmt.Fprintf(env.out, "plan: %d added, %d changed, %d removed\n", len(a.Plan.Added),
 		len(a.Plan.Changed), len(a.Plan.Removed)))
 }
 
-func (env *cliEnv) tellApplied(o *applyOptions, a *client.Applied) error {
+// printApplied prints what was applied.
+func (env *cliEnv) printApplied(o *applyOptions, a *client.Applied) error {
 	if o.DryRun && a.Hosted > 0 && !o.Prune {
 		env.remark("rejected without --prune: %d instances that would be removed are supervised, such as %s", a.Hosted,
 			printable(a.Named[0].String()))
 	}
-
 	if a.TaskID != "" {
 		env.remark("the removed processes are being unregistered; follow it with: gozzard task %s",
 			printable(a.TaskID))
@@ -216,10 +222,10 @@ func (env *cliEnv) tellApplied(o *applyOptions, a *client.Applied) error {
 
 	switch {
 	case a.Applied:
-		return written(fmt.Fprintf(env.out, "applied: business %d is at version %d\n", a.Biz, a.Version))
+		return checkWrite(fmt.Fprintf(env.out, "applied: business %d is at version %d\n", a.Biz, a.Version))
 	case a.Plan.Empty():
-		return written(fmt.Fprintf(env.out, "nothing to change: business %d is at version %d\n", a.Biz, a.Version))
+		return checkWrite(fmt.Fprintf(env.out, "nothing to change: business %d is at version %d\n", a.Biz, a.Version))
 	}
 
-	return written(fmt.Fprintln(env.out, "dry run: nothing was changed"))
+	return checkWrite(fmt.Fprintln(env.out, "dry run: nothing was changed"))
 }

@@ -82,11 +82,13 @@ sets:
           - id: 5
             name: 10.0.0.1_web
             host: {ip: 10.0.0.1, cloud: 0}
-            processes: [{id: 46, name: nginx, proc_num: 2, user: root, work_path: /opt, pid_file: /run/nginx.pid, start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
+            processes: [{id: 46, name: nginx, proc_num: 2, user: root, work_path: /opt, pid_file: /run/nginx.pid,
+                         start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
           - id: 6
             name: 10.0.0.2_web
             host: {ip: 10.0.0.2, cloud: 0}
-            processes: [{id: 48, name: nginx, user: root, work_path: /opt, pid_file: /run/nginx.pid, start_cmd: ./start.sh}]
+            processes: [{id: 48, name: nginx, user: root, work_path: /opt, pid_file: /run/nginx.pid,
+                         start_cmd: ./start.sh}]
   - id: 7
     name: 测试
     env: 1
@@ -98,7 +100,8 @@ sets:
           - id: 8
             name: 10.0.0.1_cache
             host: {ip: 10.0.0.1, cloud: 0}
-            processes: [{id: 49, name: redis, user: root, work_path: /opt, pid_file: /run/redis.pid, start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
+            processes: [{id: 49, name: redis, user: root, work_path: /opt, pid_file: /run/redis.pid,
+                         start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
 `
 
 // withShop applies the business, and has one of its processes run.
@@ -205,7 +208,7 @@ func TestTopologyTree(t *testing.T) {
 	c.want(5, "", "topology", "tree", "9")
 }
 
-// squeeze forgets how wide columns are, and keeps how lines begin.
+// squeeze removes the alignment of columns, except at the beginning of lines.
 func squeeze(s string) string {
 	var lines []string
 	for line := range strings.Lines(s) {

@@ -9,8 +9,8 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// newTreeCommand is `gozzard topology tree`.
-func newTreeCommand(env *cliEnv) *cobra.Command {
+// newTopologyTreeCommand is `gozzard topology tree`.
+func newTopologyTreeCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	var envName string
 	cmd := &cobra.Command{
@@ -26,7 +26,7 @@ while there is only one business.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.withBusiness(cmd.Context(), args, &output,
 				func(ctx context.Context, c *client.Client, biz int) error {
-					return env.tree(ctx, c, &output, biz, envName)
+					return env.printTree(ctx, c, &output, biz, envName)
 				})
 		},
 	}
@@ -37,10 +37,11 @@ while there is only one business.`,
 	return cmd
 }
 
-func (env *cliEnv) tree(ctx context.Context, c *client.Client, output *outputFlag, biz int, envName string) error {
+// printTree prints the tree of a business.
+func (env *cliEnv) printTree(ctx context.Context, c *client.Client, output *outputFlag, biz int, envName string) error {
 	tree, err := c.Tree(ctx, biz, envName)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if output.structured() {
 		return output.write(env.out, tree)
@@ -48,38 +49,40 @@ func (env *cliEnv) tree(ctx context.Context, c *client.Client, output *outputFla
 	return treeTable(&tree).write(env.out)
 }
 
-func treeTable(tree *client.Tree) *sheet {
+// treeTable is the table of sets and modules, drawn as a tree.
+func treeTable(tree *client.Tree) *textTable {
 	t := newTable("BUSINESS", "ID", "ENV", "SERVICES", "PROCESSES", "RUNNING", "STOPPED", "UNREGISTERED", "HOSTED")
 	services := 0
 	for _, s := range tree.Sets {
-		services += servicesOf(&s)
+		services += countServices(&s)
 	}
 
-	t.add(treeCells(tree.Name, tree.Biz, "", services, tree.Counts)...)
+	t.add(treeRow(tree.Name, tree.Biz, "", services, tree.Counts)...)
 
 	for i := range tree.Sets {
 		s := &tree.Sets[i]
-		knot, below := branch(i, len(tree.Sets))
-		t.addBehind(knot, treeCells(s.Name, s.ID, envWord(s.Env), servicesOf(s), s.Counts)...)
+		node, below := treePrefix(i, len(tree.Sets))
+		t.addIndented(node, treeRow(s.Name, s.ID, envText(s.Env), countServices(s), s.Counts)...)
 		for j := range s.Modules {
 			m := &s.Modules[j]
-			knot, _ := branch(j, len(s.Modules))
-			t.addBehind(below+knot, treeCells(m.Name, m.ID, "", m.Services, m.Counts)...)
+			node, _ := treePrefix(j, len(s.Modules))
+			t.addIndented(below+node, treeRow(m.Name, m.ID, "", m.Services, m.Counts)...)
 		}
 	}
 
 	return t
 }
 
-// branch draws what stands before the i-th of n, and before everything below it.
-func branch(i, n int) (knot, below string) {
+// treePrefix is the drawing before the i-th of n nodes, and before the nodes below it.
+func treePrefix(i, n int) (node, below string) {
 	if i == n-1 {
 		return "└─ ", "   "
 	}
 	return "├─ ", "│  "
 }
 
-func treeCells(name string, id int, env string, services int, n client.TreeCount) []string {
+// treeRow is one row of the tree.
+func treeRow(name string, id int, env string, services int, n client.TreeCount) []string {
 	cells := []string{name, strconv.Itoa(id), env}
 	for _, x := range []int{services, n.Processes, n.Running, n.Stopped, n.Unregistered, n.Hosted} {
 		cells = append(cells, strconv.Itoa(x))
@@ -87,7 +90,8 @@ func treeCells(name string, id int, env string, services int, n client.TreeCount
 	return cells
 }
 
-func servicesOf(s *client.TreeSet) int {
+// countServices is the number of service instances of a set.
+func countServices(s *client.TreeSet) int {
 	n := 0
 	for i := range s.Modules {
 		n += s.Modules[i].Services
@@ -95,7 +99,8 @@ func servicesOf(s *client.TreeSet) int {
 	return n
 }
 
-func envWord(env int) string {
+// envText is the name of an environment of BlueKing CMDB.
+func envText(env int) string {
 	switch env {
 	case 1:
 		return "test"

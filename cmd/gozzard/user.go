@@ -28,16 +28,16 @@ Passwords are read from a file or from standard input, never from the command li
 	}
 
 	cmd.AddCommand(newUserListCommand(env), newUserCreateCommand(env), newUserPasswordCommand(env),
-		newUserLoginCommand(env), newUserTokenCommand(env),
-		newUserWhoCommand(env),
+		newUserLoginCommand(env), newUserTokenCommand(env), newUserWhoamiCommand(env),
 		env.accountCommand("disable NAME", "Disable a user",
-			"Disable a user from the next request on. Its grants and tokens stay recorded.", "  gozzard user disable alice",
-			disable(true)),
+			"Disable a user from the next request on. Its grants and tokens stay recorded.",
+			"  gozzard user disable alice", disable(true)),
 		env.accountCommand("enable NAME", "Enable a user again",
-			"Enable a user again, with the tokens that are still valid.", "  gozzard user enable alice",
-			disable(false)),
+			"Enable a user again, with the tokens that are still valid.",
+			"  gozzard user enable alice", disable(false)),
 		env.accountCommand("forget-login NAME", "Forget the account of a user at the login provider",
-			"The first login binds a user to one account at the provider. This command removes the binding, so that the next login binds it again. Use it when the account was created again.",
+			`The first login binds a user to one account at the provider. This command removes the binding, so
+that the next login binds it again. Use it when the account was created again.`,
 			"  gozzard user forget-login alice@example.com",
 			func(ctx context.Context, c *client.Client, name string) error { return c.ForgetSubject(ctx, name) }),
 		env.accountCommand("delete NAME", "Delete a user with all its tokens",
@@ -47,6 +47,7 @@ Passwords are read from a file or from standard input, never from the command li
 	return cmd
 }
 
+// newUserListCommand is `gozzard user list`.
 func newUserListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
@@ -90,6 +91,7 @@ func newUserListCommand(env *cliEnv) *cobra.Command {
 	return cmd
 }
 
+// newUserCreateCommand is `gozzard user create`.
 func newUserCreateCommand(env *cliEnv) *cobra.Command {
 	var grant grantFlags
 	var file string
@@ -104,7 +106,6 @@ user may do nothing until it gets a grant.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var grants []client.Grant
-
 			if grant.role != "" {
 				grants = []client.Grant{grant.grant()}
 			} else if grant.narrowed() {
@@ -112,7 +113,6 @@ user may do nothing until it gets a grant.`,
 			}
 
 			password := ""
-
 			if file != "" {
 				var err error
 				if password, err = readPasswordFile(cmd, file); err != nil {
@@ -121,13 +121,12 @@ user may do nothing until it gets a grant.`,
 			}
 
 			return env.withClient(func(c *client.Client) error {
-				return c.CreateUser(cmd.Context(), args[0], password,
-					grants)
+				return c.CreateUser(cmd.Context(), args[0], password, grants)
 			})
 		},
 	}
 
-	cmd.Flags().StringVar(&file, "password-file", "", "`FILE` with the password; - is the standard input")
+	cmd.Flags().StringVar(&file, "password-file", "", "`FILE` with the password; - is standard input")
 	grant.register(cmd.Flags())
 	return cmd
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// readPasswordFile reads the first line of a file or of the input.
+// readPasswordFile reads the first line of a file. "-" is standard input.
 func readPasswordFile(cmd *cobra.Command, path string) (string, error) {
-	const most = 4096
+	const maxBytes = 4096
 	in := cmd.InOrStdin()
-
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
@@ -25,7 +24,7 @@ func readPasswordFile(cmd *cobra.Command, path string) (string, error) {
 		in = f
 	}
 
-	b, err := io.ReadAll(io.LimitReader(in, most))
+	b, err := io.ReadAll(io.LimitReader(in, maxBytes))
 	if err != nil {
 		return "", usage("cannot read the password: %w", err)
 	}
@@ -38,11 +37,12 @@ func readPasswordFile(cmd *cobra.Command, path string) (string, error) {
 	return line, nil
 }
 
+// newUserPasswordCommand is `gozzard user password`.
 func newUserPasswordCommand(env *cliEnv) *cobra.Command {
 	var file, old string
 	cmd := &cobra.Command{
 		Use:   "password NAME",
-		Short: "Set a user's password",
+		Short: "Set the password of a user",
 		Long: `Set the password of a user and end its sessions. A user without the role admin can change only its
 own password, and gives the present one with --old-password-file.`,
 		Example: `  gozzard user password alice --password-file new.txt
@@ -60,17 +60,17 @@ own password, and gives the present one with --old-password-file.`,
 				}
 			}
 			return env.withClient(func(c *client.Client) error {
-				return c.SetPassword(cmd.Context(), args[0], before,
-					password)
+				return c.SetPassword(cmd.Context(), args[0], before, password)
 			})
 		},
 	}
 
-	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the new password; - is the standard input")
+	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the new password; - is standard input")
 	cmd.Flags().StringVar(&old, "old-password-file", "", "`FILE` with the present password")
 	return cmd
 }
 
+// newUserLoginCommand is `gozzard user login`.
 func newUserLoginCommand(env *cliEnv) *cobra.Command {
 	var file, out string
 	cmd := &cobra.Command{
@@ -82,12 +82,12 @@ hours. --url is the server; another credentials file with its URL works too.`,
   gozzard ps --credentials me.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := env.dial(true)
+			c, err := env.newClient(true)
 			if err != nil {
 				return err
 			}
-
 			defer c.Close()
+
 			password, err := readPasswordFile(cmd, file)
 			if err != nil {
 				return err
@@ -95,7 +95,7 @@ hours. --url is the server; another credentials file with its URL works too.`,
 
 			t, err := c.Login(cmd.Context(), args[0], password)
 			if err != nil {
-				return served(err)
+				return withExitCode(err)
 			}
 			if err := (credentials{URL: c.URL(), Token: t.Token, CA: env.ca}).Write(out); err != nil {
 				return failed(err)
@@ -106,12 +106,13 @@ hours. --url is the server; another credentials file with its URL works too.`,
 		},
 	}
 
-	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the password; - is the standard input")
+	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the password; - is standard input")
 	cmd.Flags().StringVar(&out, "out", "gozzard.json", "credentials `FILE` to write")
 	return cmd
 }
 
-func newUserWhoCommand(env *cliEnv) *cobra.Command {
+// newUserWhoamiCommand is `gozzard user whoami`.
+func newUserWhoamiCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
 		Use:     "whoami",
@@ -123,15 +124,15 @@ func newUserWhoCommand(env *cliEnv) *cobra.Command {
 				return err
 			}
 			return env.withClient(func(c *client.Client) error {
-				who, err := c.Who(cmd.Context())
+				caller, err := c.Who(cmd.Context())
 				if err != nil {
 					return err
 				}
 				if output.structured() {
-					return output.write(env.out, who)
+					return output.write(env.out, caller)
 				}
 				t := newTable("APP", "USER", "PROVEN", "GRANTS")
-				t.add(who.App, who.User, yesNo(!who.Asserted), grantsText(who.Grants))
+				t.add(caller.App, caller.User, yesNo(!caller.Asserted), grantsText(caller.Grants))
 				return t.write(env.out)
 			})
 		},

@@ -15,16 +15,17 @@ func newUserTokenCommand(env *cliEnv) *cobra.Command {
 		Use:   "token",
 		Short: "Manage personal tokens",
 		Long: `Manage the tokens of a user. A token has the rights of its user. It is sent beside an app's
-credentials, or alone in the header "Authorization: Bearer TOKEN" of the native API. (Tokens by
-which hosts join are those of gozzard token.)`,
+credentials, or alone in the header "Authorization: Bearer TOKEN" of the native API. The tokens that
+hosts join with are another kind: see "gozzard token".`,
 	}
 	revoke := &cobra.Command{
-		Use: "revoke NAME ID", Short: "End a token", Example: "  gozzard user token revoke alice 1f2e3d4c5b6a",
-		Args: cobra.ExactArgs(2),
+		Use:     "revoke NAME ID",
+		Short:   "Revoke a token",
+		Example: "  gozzard user token revoke alice 1f2e3d4c5b6a",
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.withClient(func(c *client.Client) error {
-				return c.RevokeUserToken(cmd.Context(), args[0],
-					args[1])
+				return c.RevokeUserToken(cmd.Context(), args[0], args[1])
 			})
 		},
 	}
@@ -33,6 +34,7 @@ which hosts join are those of gozzard token.)`,
 	return cmd
 }
 
+// newUserTokenCreateCommand is `gozzard user token create`.
 func newUserTokenCreateCommand(env *cliEnv) *cobra.Command {
 	var note, out string
 	var days int
@@ -51,7 +53,7 @@ credentials file that only its owner can read.`,
 					return err
 				}
 				if out == "" {
-					return written(fmt.Fprintln(env.out, t.Token))
+					return checkWrite(fmt.Fprintln(env.out, t.Token))
 				}
 				if err := (credentials{URL: c.URL(), Token: t.Token, CA: env.ca}).Write(out); err != nil {
 					return failed(fmt.Errorf("cannot store the token %s; revoke it: %w", t.ID, err))
@@ -68,6 +70,7 @@ credentials file that only its owner can read.`,
 	return cmd
 }
 
+// newUserTokenListCommand is `gozzard user token list`.
 func newUserTokenListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
