@@ -7,19 +7,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gozzard/gozzard/internal/agentd"
 )
 
-// newAgentCommand is `gozzard agent`.
-func newAgentCommand() *cobra.Command {
-	var o agentd.ServeOptions
-	var logs logFlags
-	var socket, group string
-	cmd := &cobra.Command{
-		Use:   "agent",
-		Short: "Run the agent of this host",
-		Long: `Run the agent. It starts, stops and supervises the processes of this host as the server asks, and
+// agentHelp is the help of `gozzard agent`.
+const agentHelp = `Run the agent. It starts, stops and supervises the processes of this host as the server asks, and
 reports their status. The agent stores on disk what must run, so it supervises also while the server
 cannot be reached. When the agent ends, no process is touched.
 
@@ -49,7 +43,17 @@ GOZZARD_SECRET_FILE) or in the YAML file that --config names. A flag wins over t
 the environment wins over the file.
 
 A host that joined a server with "gozzard agent join" needs --data only. With --secret-file the
-agent connects to a server on the same machine.`,
+agent connects to a server on the same machine.`
+
+// newAgentCommand is `gozzard agent`.
+func newAgentCommand() *cobra.Command {
+	var o agentd.ServeOptions
+	var logs logFlags
+	var socket, group string
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run the agent of this host",
+		Long:  agentHelp,
 		Example: `  gozzard agent --data /var/lib/gozzard-agent
   gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
 		Args: cobra.NoArgs,
@@ -79,7 +83,15 @@ agent connects to a server on the same machine.`,
 		},
 	}
 
-	f := cmd.Flags()
+	registerAgent(cmd.Flags(), &o, &socket, &group)
+	logs.register(cmd.Flags(), "info")
+	cmd.AddCommand(newAgentJoinCommand(), newAgentDoctorCommand(), newAgentUpdateCommand())
+	addSocketCommands(cmd)
+	return cmd
+}
+
+// registerAgent adds the flags of `gozzard agent`.
+func registerAgent(f *pflag.FlagSet, o *agentd.ServeOptions, socket, group *string) {
 	f.StringVar(&o.Data, "data", "./agent", "state folder of this agent")
 	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server that agents connect to")
 	f.StringVar(&o.JoinFile, "secret-file", "", "file with the join secret of the server")
@@ -92,17 +104,13 @@ agent connects to a server on the same machine.`,
 		"policy file of this host (default: policy.yaml in the state folder, written at the first start)")
 	f.BoolVar(&o.Policy.AllowRoot, "allow-root", false,
 		"allow commands as root in the policy that the first start writes")
-	f.StringVar(&socket, "socket", agentd.SocketName,
+	f.StringVar(socket, "socket", agentd.SocketName,
 		"`PATH` of the Unix socket for local commands; a name without a folder is in the state folder; "+
 			"\"none\" turns it off")
-	f.StringVar(&group, "socket-group", "",
+	f.StringVar(group, "socket-group", "",
 		"members of this `GROUP` may read the status; --socket must then be in a folder that they can enter "+
 			"but not write")
 	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often CPU, memory and other usage is measured")
 	f.DurationVar(&o.Trial, "update-trial", agentd.DefaultTrial,
 		"after an update: how long the new program may take until the server accepts its connection")
-	logs.register(f, "info")
-	cmd.AddCommand(newAgentJoinCommand(), newAgentDoctorCommand(), newAgentUpdateCommand())
-	addSocketCommands(cmd)
-	return cmd
 }

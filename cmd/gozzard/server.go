@@ -11,15 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/server"
 )
 
-// newServerCommand is `gozzard server`.
-func newServerCommand() *cobra.Command {
-	var o server.Options
-	var logs logFlags
-	var printRoutes bool
-	cmd := &cobra.Command{
-		Use:   "server",
-		Short: "Run the server",
-		Long: `Run the server. It accepts requests, records them, sends operations to agents and answers callers.
+// serverHelp is the help of `gozzard server`.
+const serverHelp = `Run the server. It accepts requests, records them, sends operations to agents and answers callers.
 
 Settings. Every flag can also be set by an environment variable (--agent-listen is
 GOZZARD_AGENT_LISTEN) or in the YAML file that --config names (agent-listen: 127.0.0.1:4230). A flag
@@ -42,7 +35,17 @@ business stays as it was, until you stop the process or stop supervising it. --c
 such processes.
 
 Backups. With --backup-to and --backup-recipient the server makes encrypted backups by itself
-("gozzard backup --help"). It has only the public key.`,
+("gozzard backup --help"). It has only the public key.`
+
+// newServerCommand is `gozzard server`.
+func newServerCommand() *cobra.Command {
+	var o server.Options
+	var logs logFlags
+	var printRoutes bool
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Run the server",
+		Long:  serverHelp,
 		Example: `  gozzard server --data /var/lib/gozzard
   gozzard agent  --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret
   gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230`,
