@@ -7,9 +7,43 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gozzard/gozzard/internal/agentd"
 )
+
+// agentHelp is the help of `gozzard agent`.
+const agentHelp = `Run the agent. It starts, stops and supervises the processes of this host as the server asks, and
+reports their status. The agent stores on disk what must run, so it supervises also while the server
+cannot be reached. When the agent ends, no process is touched.
+
+Policy. The file policy.yaml limits what the server can do on this host: accounts, folders,
+operations. The server cannot change it. The first start writes a policy that rejects commands as
+root, unless you give --allow-root. Edit the file to allow more or less. "gozzard agent doctor"
+explains what it means for this host.
+
+Mode. The account that starts the agent decides its mode. "gozzard agent doctor" and "gozzard hosts -o wide" show it.
+  root   processes of every account
+  cap    an ordinary account with CAP_SETUID, CAP_SETGID and CAP_KILL: processes of every account, with less power over
+         files. This mode needs a --policy file that only root can write.
+  user   an ordinary account: processes of this account only
+
+Upgrade. Replace the program file and send SIGUSR2. The new program takes over, and supervised
+processes keep running. You can also stop the agent and start the new program; in between nothing is
+supervised. Signed releases are installed by "gozzard release roll" on the server or "gozzard agent
+update" on the host.
+
+Local commands. "gozzard agent status", "ps" and "reconnect" talk to the agent over a Unix socket in
+the state folder, also while the server is down. Root and the agent's account may use them. With
+--socket and --socket-group, members of a group may read the status. The socket cannot start or stop
+a process; only signed commands from the server can.
+
+Settings. Every flag can also be set by an environment variable (--secret-file is
+GOZZARD_SECRET_FILE) or in the YAML file that --config names. A flag wins over the environment, and
+the environment wins over the file.
+
+A host that joined a server with "gozzard agent join" needs --data only. With --secret-file the
+agent connects to a server on the same machine.`
 
 // newAgentCommand is `gozzard agent`.
 func newAgentCommand() *cobra.Command {
@@ -18,46 +52,27 @@ func newAgentCommand() *cobra.Command {
 	var socket, group string
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Keep this host's processes",
-		Long: `Keep the processes of this host as the server asks: start them, bring them back, report them. What must run is known on this host's disk, so it is
-kept also while the server cannot be reached. Ending the agent never touches a process.
-
-To upgrade, replace the program's file and send SIGUSR2: the new program takes the agent's process over, and no supervised process notices. Stopping the
-agent and starting the new program does the same with a gap in which nothing is watched. The agent updates itself to a release ("gozzard release roll" on the
-server, "gozzard agent update" here) if it is signed by the key in release.pub of the state folder; see "gozzard agent update --help".
-
-What the server may have done here is said by a policy file of this host that the server cannot change: accounts, folders, operations. The first start writes
-one in the state folder that refuses the account root unless --allow-root is given. Edit it to allow more or less; "gozzard agent doctor" says what it means.
-
-Whoever is on this host as root or as the agent's account can ask the agent itself, also while no server answers: "gozzard agent status", "gozzard agent ps"
-and "gozzard agent reconnect", over a unix socket in the state folder. With --socket and --socket-group the members of a group may look, too. Processes are
-started and stopped by signed commands of the server only, never over this socket.
-
-The agent works in one of three modes, by whom it is started as: root, for processes of every account; cap, an ordinary account with CAP_SETUID, CAP_SETGID and
-CAP_KILL, which does the same with less power over files and needs a --policy that only root can write; user, an ordinary account without, for processes of
-that account alone. Log, "gozzard hosts -o wide" and "gozzard agent doctor" say which one it is.
-
-Every flag can also be set by the environment (--secret-file is GOZZARD_SECRET_FILE) or in the YAML file named by --config; a flag wins over the
-environment, the environment over the file.
-
-A host that has joined a server ("gozzard agent join") needs nothing but --data. With --secret-file an agent serves a server on its own machine.`,
+		Short: "Run the agent of this host",
+		Long:  agentHelp,
 		Example: `  gozzard agent --data /var/lib/gozzard-agent
   gozzard agent --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret`,
 		Args: cobra.NoArgs,
-		// For each verb of agents, too: on a system without agents none of them has anything to work on.
+		// This applies to all verbs below too: on a system without agents none of them can work.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return failed(agentd.Supported()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			wrong := layer(cmd)
+			// Collect wrong settings without an early return: Serve gets them, because a program on trial must go
+			// back to the previous one also when its settings are wrong.
+			wrong := applySettings(cmd)
 			log, err := logs.logger(os.Stderr)
-			if err != nil { // looked at below: a program on trial gives way also for this
+			if err != nil {
 				wrong, log = errors.Join(wrong, err), slog.New(slog.NewJSONHandler(os.Stderr, nil))
 			}
-
 			o.Socket, err = agentd.FindSocket(o.Data, socket, group, cmd.Flags().Changed("socket"))
 			if err != nil {
 				wrong = errors.Join(wrong, usage("%w", err))
 			}
 
+			// Run until the end. A wrong setting keeps its own exit code.
 			o.Version, o.Args, o.Log, o.Fatal = version, os.Args[1:], log, fatal(log)
 			o.OwnIPs, o.Invalid = cmd.Flags().Changed("ip"), wrong
 			err = agentd.Serve(cmd.Context(), o)
@@ -68,28 +83,34 @@ A host that has joined a server ("gozzard agent join") needs nothing but --data.
 		},
 	}
 
-	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "./agent", "folder of this agent's state")
-	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server for agents")
-	f.StringVar(&o.JoinFile, "secret-file", "", "file with the server's join secret")
+	registerAgent(cmd.Flags(), &o, &socket, &group)
+	logs.register(cmd.Flags(), "info")
+	cmd.AddCommand(newAgentJoinCommand(), newAgentDoctorCommand(), newAgentUpdateCommand())
+	addSocketCommands(cmd)
+	return cmd
+}
+
+// registerAgent adds the flags of `gozzard agent`.
+func registerAgent(f *pflag.FlagSet, o *agentd.ServeOptions, socket, group *string) {
+	f.StringVar(&o.Data, "data", "./agent", "state folder of this agent")
+	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server that agents connect to")
+	f.StringVar(&o.JoinFile, "secret-file", "", "file with the join secret of the server")
 	f.StringSliceVar(&o.IPs, "ip", []string{"127.0.0.1"},
-		"addresses by which callers name this host; the first is shown")
+		"IP addresses of this host that callers may use; the first one is shown in lists")
 	f.IntVar(&o.Cloud, "cloud", 0, "cloud area of this host")
 	f.BoolVar(&o.AllowSetuid, "allow-setuid", false,
-		"let commands of accounts other than root gain privileges, for example by sudo")
+		"allow commands of accounts other than root to gain privileges, for example with sudo")
 	f.StringVar(&o.Policy.File, "policy", "",
-		"policy of this host (default policy.yaml in the state folder, which is written at the first start)")
+		"policy file of this host (default: policy.yaml in the state folder, written at the first start)")
 	f.BoolVar(&o.Policy.AllowRoot, "allow-root", false,
-		"allow the account root in the policy that is written at the first start")
-	f.StringVar(&socket, "socket", agentd.SocketName,
-		"`PATH` of the unix socket for people on this host, a mere name being in the state folder; none for no socket")
-	f.StringVar(&group, "socket-group", "",
-		"`GROUP` whose members may look (needs --socket in a folder that they can enter and not write, such as /run/gozzard/agent.sock)")
-	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often usage is measured")
+		"allow commands as root in the policy that the first start writes")
+	f.StringVar(socket, "socket", agentd.SocketName,
+		"`PATH` of the Unix socket for local commands; a name without a folder is in the state folder; "+
+			"\"none\" turns it off")
+	f.StringVar(group, "socket-group", "",
+		"members of this `GROUP` may read the status; --socket must then be in a folder that they can enter "+
+			"but not write")
+	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often CPU, memory and other usage is measured")
 	f.DurationVar(&o.Trial, "update-trial", agentd.DefaultTrial,
-		"how long a release that this agent was updated to may take to be welcomed by the server")
-	logs.register(f, "info")
-	cmd.AddCommand(newJoinCommand(), newDoctorCommand(), newUpdateCommand())
-	addLocalCommands(cmd)
-	return cmd
+		"after an update: how long the new program may take until the server accepts its connection")
 }

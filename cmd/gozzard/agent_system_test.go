@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestAgentVerbsLookAtTheSystem: the check for a system without agents is that of `gozzard agent`, and no verb below it puts another in its place.
+// TestAgentVerbsLookAtTheSystem: `gozzard agent` checks that the system has agents, and no verb below it replaces
+// this check.
 func TestAgentVerbsLookAtTheSystem(t *testing.T) {
 	agent := newAgentCommand()
 	if agent.PersistentPreRunE == nil || len(agent.Commands()) == 0 {
-		t.Fatal("gozzard agent does not look at the system")
+		t.Fatal("gozzard agent does not check the system")
 	}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {

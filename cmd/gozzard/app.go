@@ -14,23 +14,24 @@ import (
 func newAppCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "app",
-		Short: "Manage the programs that may call",
-		Long: `Manage apps: programs that call with a code and a secret. An app may do what it was granted (gozzard grant) and nothing else; changes apply to its
-next request. Needs the role admin on everything.`,
+		Short: "Manage apps: programs with credentials",
+		Long: `Manage apps. An app is a program that calls the server with a code and a secret. An app may do what
+its grants allow ("gozzard grant") and nothing else. Changes apply to its next request. This needs
+the role admin on everything.`,
 	}
 	cmd.AddCommand(newAppListCommand(env), newAppCreateCommand(env), newAppChangeCommand(env), newAppRotateCommand(env),
-		env.accountCommand("retire CODE", "End every secret of an app but its newest",
-			"End the secret that the last rotation has left valid, once every caller has the new one.",
+		env.accountCommand("retire CODE", "Revoke all secrets of an app except the newest",
+			"Revoke the old secret after a rotation, when every caller uses the new one.",
 			"  gozzard app retire shop",
 			func(ctx context.Context, c *client.Client, code string) error { return c.RetireAppSecrets(ctx, code) }),
-		env.accountCommand("delete CODE", "Make an app unknown",
-			"Make an app unknown. Its next request is refused; tasks it has begun go on.", "  gozzard app delete shop",
+		env.accountCommand("delete CODE", "Delete an app",
+			"Delete an app. Its next request is rejected. Tasks that it started continue.", "  gozzard app delete shop",
 			func(ctx context.Context, c *client.Client, code string) error { return c.DeleteApp(ctx, code) }))
 
 	return cmd
 }
 
-// accountCommand is a command on one account that answers with nothing.
+// accountCommand is a command that changes one named thing on the server and prints nothing.
 func (env *cliEnv) accountCommand(use, short, long, example string,
 	f func(context.Context, *client.Client, string) error) *cobra.Command {
 	return &cobra.Command{
@@ -41,22 +42,14 @@ func (env *cliEnv) accountCommand(use, short, long, example string,
 	}
 }
 
-// withClient runs something with a connection to the server.
-func (env *cliEnv) withClient(f func(*client.Client) error) error {
-	c, err := env.connect()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return served(f(c))
-}
-
+// newAppListCommand is `gozzard app list`.
 func newAppListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the apps",
-		Long:  "List the apps with their switches and how many of their secrets are valid. Secrets are not shown: the server does not have them.",
+		Long: `List the apps with their settings and the number of valid secrets. Secrets cannot be shown: the
+server stores only hashes.`,
 		Example: `  gozzard app list
   gozzard app list -o json`,
 		Args: cobra.NoArgs,
@@ -85,18 +78,21 @@ func newAppListCommand(env *cliEnv) *cobra.Command {
 	return cmd
 }
 
+// newAppCreateCommand is `gozzard app create`.
 func newAppCreateCommand(env *cliEnv) *cobra.Command {
 	var app client.NewApp
 	var grant grantFlags
 	var file string
 	cmd := &cobra.Command{
 		Use:   "create CODE",
-		Short: "Make an app and its secret",
-		Long: `Make an app. Its secret is printed once and cannot be shown again; with --out it goes into a credentials file that only its owner can read, for
-"gozzard --credentials". Without --role the app may do nothing until it is granted something.
+		Short: "Create an app and its secret",
+		Long: `Create an app. The secret is printed once and cannot be shown again. With --out the command writes
+it to a credentials file that only its owner can read, for "gozzard --credentials". Without --role
+the app may do nothing until it gets a grant.
 
---asserts-users puts the app on the white list: it names the users it acts for without their login. Give it to programs that check their
-users themselves. --signs lets the app prove itself by a signature. A signature cannot be checked with a hash, so the server then stores the secret itself.`,
+With --asserts-users the app may name the users that it acts for, without their login. Use this for
+programs that check their users themselves. With --signs the app may prove itself by a signature. A
+signature cannot be checked with a hash, so the server then stores the secret itself.`,
 		Example: `  gozzard app create shop --role operator --biz 2
   gozzard app create monitor --role viewer --asserts-users --out monitor.json`,
 		Args: cobra.ExactArgs(1),
@@ -106,7 +102,7 @@ users themselves. --signs lets the app prove itself by a signature. A signature 
 			if grant.role != "" {
 				app.Grants = []client.Grant{grant.grant()}
 			} else if grant.narrowed() {
-				return usage("--role is needed with the flags that narrow it")
+				return usage("--role is required with the flags that narrow it")
 			}
 
 			return env.withClient(func(c *client.Client) error {
@@ -114,7 +110,7 @@ users themselves. --signs lets the app prove itself by a signature. A signature 
 				if err != nil {
 					return err
 				}
-				return env.tellSecret(c, s, file)
+				return env.printSecret(c, s, file)
 			})
 		},
 	}
@@ -122,32 +118,36 @@ users themselves. --signs lets the app prove itself by a signature. A signature 
 	f := cmd.Flags()
 	f.BoolVar(&app.AssertsUsers, "asserts-users", false, "the app may name users without their login")
 	f.BoolVar(&app.MissingActionMeansStart, "missing-op-type-means-start", false,
-		"for one old client that leaves the action out when it means start")
+		"for an old client that omits the action when it means start")
 	f.BoolVar(&app.Signs, "signs", false, "the app may prove itself by a signature; the server stores its secret")
 	f.StringVar(&file, "out", "", "write credentials to this `FILE` instead of printing the secret")
 	grant.register(f)
 	return cmd
 }
 
-// tellSecret hands a new secret over, by a private file or on the output.
-func (env *cliEnv) tellSecret(c *client.Client, s client.AppSecret, file string) error {
+// printSecret prints a new secret, or writes it to a credentials file.
+func (env *cliEnv) printSecret(c *client.Client, s client.AppSecret, file string) error {
 	if file == "" {
-		return written(fmt.Fprintln(env.out, s.Secret))
+		return checkWrite(fmt.Fprintln(env.out, s.Secret))
 	}
-	if err := (credentials{URL: c.URL(), AppCode: s.Code, Secret: s.Secret,
-		CA: env.ca}).Write(file); err != nil {
-		return failed(fmt.Errorf("the secret could not be kept and is lost, make another one (gozzard app rotate): %w", err))
+
+	made := credentials{URL: c.URL(), AppCode: s.Code, Secret: s.Secret, CA: env.ca}
+	if err := made.Write(file); err != nil {
+		return failed(fmt.Errorf(
+			"cannot store the secret, so it is lost; make another one with \"gozzard app rotate\": %w", err))
 	}
 	env.remark("credentials of app %s are in %s", s.Code, file)
 	return nil
 }
 
+// newAppChangeCommand is `gozzard app change`.
 func newAppChangeCommand(env *cliEnv) *cobra.Command {
 	var asserts, missing bool
 	cmd := &cobra.Command{
-		Use:     "change CODE",
-		Short:   "Change the switches of an app",
-		Long:    "Change whether an app may name users without their login, and whether a request of it without an action means start. What is not given stays as it is.",
+		Use:   "change CODE",
+		Short: "Change the settings of an app",
+		Long: `Change whether an app may name users without their login, and whether a request without an action
+means start. Settings that you do not give stay as they are.`,
 		Example: `  gozzard app change monitor --asserts-users=false`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -159,7 +159,8 @@ func newAppChangeCommand(env *cliEnv) *cobra.Command {
 			}
 			a, m := given("asserts-users", &asserts), given("missing-op-type-means-start", &missing)
 			if a == nil && m == nil {
-				return usage("nothing to change: give --asserts-users or --missing-op-type-means-start, with =true or =false")
+				return usage(
+					"nothing to change: give --asserts-users or --missing-op-type-means-start, with =true or =false")
 			}
 			return env.withClient(func(c *client.Client) error { return c.SetAppFlags(cmd.Context(), args[0], a, m) })
 		},
@@ -167,17 +168,18 @@ func newAppChangeCommand(env *cliEnv) *cobra.Command {
 
 	cmd.Flags().BoolVar(&asserts, "asserts-users", false, "the app may name users without their login")
 	cmd.Flags().BoolVar(&missing, "missing-op-type-means-start", false,
-		"for one old client that leaves the action out when it means start")
+		"for an old client that omits the action when it means start")
 	return cmd
 }
 
+// newAppRotateCommand is `gozzard app rotate`.
 func newAppRotateCommand(env *cliEnv) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "rotate CODE",
-		Short: "Give an app its next secret",
-		Long: `Give an app a new secret. The one before stays valid, so callers can change over one by one; "gozzard app retire" ends it. A third secret ends the
-oldest.`,
+		Short: "Create a new secret for an app",
+		Long: `Create a new secret for an app. The previous secret stays valid, so you can change the callers one
+by one; then revoke it with "gozzard app retire". A third secret revokes the oldest.`,
 		Example: `  gozzard app rotate shop
   gozzard app rotate shop --out shop.json`,
 		Args: cobra.ExactArgs(1),
@@ -187,7 +189,7 @@ oldest.`,
 				if err != nil {
 					return err
 				}
-				return env.tellSecret(c, s, file)
+				return env.printSecret(c, s, file)
 			})
 		},
 	}

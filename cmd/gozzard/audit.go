@@ -14,9 +14,9 @@ import (
 	"github.com/gozzard/gozzard/internal/server"
 )
 
-// auditFlags say where the audit is read.
+// auditFlags choose where the audit is read from.
 type auditFlags struct {
-	data string
+	data string // the data folder of a server; "": ask the server
 }
 
 // newAuditCommand is `gozzard audit`.
@@ -24,30 +24,34 @@ func newAuditCommand(env *cliEnv) *cobra.Command {
 	var flags auditFlags
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "See and verify who asked for what",
-		Long: `The audit has a row for every act that changes something: which app and user asked (a user that was only named by the app is marked), for what, with
-which request, on how many and which hosts. It is written in the transaction of the act itself. When the results of a task are removed, a second row says
-how many of its attempts ended how.
+		Short: "Show and verify the audit of all changes",
+		Long: `The audit has a row for every change: the app and the user (marked when only the app named the
+user), the action, the request, and the hosts with their number. The row is written in the same
+transaction as the change. When the results of a task are removed, a second row records how many of
+its attempts had which result.
 
-Every row has a hash over itself and the hash of the row before it: a row that is changed, removed or put in breaks the chain from there on.
+Every row contains a hash over itself and over the hash of the previous row. If a row is changed,
+removed or inserted, the chain is broken from there on.
 
-It is read from a server, by who may do everything there, or with --data from the data folder of a server, running or not.`,
+The audit is read from a server, which needs the role admin on everything, or with --data from the
+data folder of a server, running or not.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.PersistentFlags().StringVar(&flags.data, "data", "",
-		"read it in the data `FOLDER` of a server on this machine, without asking the server")
+		"read the audit from the data `FOLDER` of a server on this machine, without asking the server")
 	cmd.AddCommand(newAuditListCommand(env, &flags), newAuditVerifyCommand(env, &flags),
 		newAuditExportCommand(env, &flags))
 	return cmd
 }
 
+// newAuditListCommand is `gozzard audit list`.
 func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 	var output outputFlag
 	var last int
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the newest acts",
-		Long:    "List the newest acts, oldest first.",
+		Short:   "List the newest rows",
+		Long:    "List the newest rows of the audit, the oldest of them first.",
 		Example: "  gozzard audit list\n  gozzard audit list --last 1000 -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,9 +62,9 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 				return usage("--last %d: use 1 to 1000000", last)
 			}
 
-			rows, err := env.lastAudit(cmd.Context(), flags, last)
+			rows, err := env.newestAudit(cmd.Context(), flags, last)
 			if err != nil {
-				return served(err)
+				return withExitCode(err)
 			}
 			if output.structured() {
 				return output.write(env.out, rows)
@@ -71,7 +75,7 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 				r := &rows[i]
 				user := r.User
 				if r.Asserted {
-					user += " (app's word)"
+					user += " (named by the app)"
 				}
 				t.add(strconv.FormatInt(r.Seq, 10), r.At, r.App, user, r.Act, strconv.Itoa(r.Targets), r.TaskID)
 			}
@@ -80,16 +84,16 @@ func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 		},
 	}
 
-	cmd.Flags().IntVar(&last, "last", 50, "how many `ROWS`, the newest")
+	cmd.Flags().IntVar(&last, "last", 50, "number of `ROWS` to list")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
 
-// lastAudit keeps the newest rows of all.
-func (env *cliEnv) lastAudit(ctx context.Context, flags *auditFlags, last int) ([]client.AuditRow, error) {
+// newestAudit reads the whole audit and returns its newest rows.
+func (env *cliEnv) newestAudit(ctx context.Context, flags *auditFlags, last int) ([]client.AuditRow, error) {
 	rows := make([]client.AuditRow, 0, last)
 	_, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
-		if len(rows) == 2*last { // half of it goes at once, so that a long audit is not moved row by row
+		if len(rows) == 2*last { // drop half at once: to move the rows for every new one would be slow
 			rows = append(rows[:0], rows[last:]...)
 		}
 		rows = append(rows, *r)
@@ -98,11 +102,13 @@ func (env *cliEnv) lastAudit(ctx context.Context, flags *auditFlags, last int) (
 	return rows[max(0, len(rows)-last):], err
 }
 
+// newAuditExportCommand is `gozzard audit export`.
 func newAuditExportCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "export",
-		Short:   "Write all acts as lines of JSON",
-		Long:    "Write every row as a line of JSON, oldest first, with all that its hash covers: whoever has the lines can follow the chain.",
+		Use:   "export",
+		Short: "Export all rows as lines of JSON",
+		Long: `Write every row as a line of JSON, oldest first, with everything that its hash covers. The lines are
+enough to check the chain.`,
 		Example: "  gozzard audit export > audit.jsonl",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -115,13 +121,13 @@ func newAuditExportCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
 				_, err = w.Write(append(escapeControls(b), '\n'))
 				return err
 			})
-			return served(errors.Join(err, w.Flush()))
+			return withExitCode(errors.Join(err, w.Flush()))
 		},
 	}
 }
 
-// eachAudit calls f for every row and gives the newest one as it was known at the beginning. Rows that come later
-// are left out.
+// eachAudit calls f for every row, oldest first, and returns the newest row as of the beginning. Rows that are
+// added meanwhile are not read.
 func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags,
 	f func(*client.AuditRow) error) (head gozzard.AuditHead, err error) {
 	read, end, err := env.openAudit(ctx, flags)
@@ -130,6 +136,7 @@ func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags,
 	}
 
 	defer func() { err = errors.Join(err, end()) }()
+
 	after, first := int64(0), true
 	for {
 		page, err := read(after)
@@ -154,7 +161,7 @@ func (env *cliEnv) eachAudit(ctx context.Context, flags *auditFlags,
 	}
 }
 
-// openAudit finds the audit: in a data folder or at the server.
+// openAudit opens the audit of a data folder or of the server. read returns the page after a row.
 func (env *cliEnv) openAudit(ctx context.Context,
 	flags *auditFlags) (read func(after int64) (client.AuditPage, error), end func() error, err error) {
 	if flags.data == "" {

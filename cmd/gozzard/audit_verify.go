@@ -14,25 +14,30 @@ import (
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
+// newAuditVerifyCommand is `gozzard audit verify`.
 func newAuditVerifyCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
-	var v auditExpectation
+	var v auditVerification
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Follow the chain of all acts and find where it is broken",
-		Long: `Follow the chain from the first row to the newest and end with exit code 1 where it is broken.
+		Short: "Verify the hash chain of the audit",
+		Long: `Check the chain from the first row to the newest. The exit code is 1 when it is broken, and the
+message names the row.
 
-The last line that is printed names the newest row and its hash. Kept somewhere else, and given with --expect later, it shows that nothing before it was
-changed since, not even by somebody who could write the whole chain anew.
+The last line of the output has the number and the hash of the newest row. Store it elsewhere. Given
+with --expect later, it proves that no earlier row was changed, even if the whole chain was written
+again.
 
-The server does that by itself: every hour (--audit-checkpoint) it signs its newest row into audit.checkpoints of its data folder and into its log. With --data the
-checkpoints there are checked too; with --checkpoints those of any file, such as a log that was collected elsewhere, by the keys of --data or --key.`,
+The server does the same by itself: every hour (--audit-checkpoint) it signs its newest row and
+writes it to audit.checkpoints in its data folder and to its log. With --data these checkpoints are
+checked too. --checkpoints reads them from any file, such as a collected log; they are checked with
+the keys of --data or --key.`,
 		Example: `  gozzard audit verify
   gozzard audit verify --data /var/lib/gozzard
   gozzard audit verify --expect 4711:6f0c…
   gozzard audit verify --checkpoints collected.log --key gzk1.1.kYx…`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			want, err := v.heads(flags)
+			want, err := v.expected(flags)
 			if err != nil {
 				return err
 			}
@@ -40,28 +45,28 @@ checkpoints there are checked too; with --checkpoints those of any file, such as
 		},
 	}
 
-	cmd.Flags().StringVar(&v.expect, "expect", "", "`ROW:HASH` that an earlier verify printed")
-	cmd.Flags().StringSliceVar(&v.files, "checkpoints", nil, "`FILE` with checkpoints among its lines; may be repeated")
+	cmd.Flags().StringVar(&v.expect, "expect", "", "`ROW:HASH` from the output of an earlier verify")
+	cmd.Flags().StringSliceVar(&v.files, "checkpoints", nil, "`FILE` that contains checkpoint lines; may be repeated")
 	cmd.Flags().StringSliceVar(&v.keys, "key", nil,
 		"`KEY` that signs checkpoints, as \"gozzard key list -o json\" shows it; may be repeated")
 	return cmd
 }
 
-// auditExpectation is what an audit must have, by the word of whoever verifies it.
-type auditExpectation struct {
-	expect string
-	files  []string
-	keys   []string
+// auditVerification is what the caller knows about the audit from elsewhere.
+type auditVerification struct {
+	expect string   // ROW:HASH of an earlier verification
+	files  []string // with checkpoints
+	keys   []string // that sign checkpoints
 }
 
-// heads are the rows that must be there, with their hashes.
-func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash, error) {
+// expected returns the rows that the audit must have, with their hashes.
+func (v *auditVerification) expected(flags *auditFlags) (map[int64]gozzard.AuditHash, error) {
 	head, err := parseAuditHead(v.expect)
 	if err != nil {
 		return nil, usage("--expect: %w", err)
 	}
 
-	noted, err := v.signed(flags)
+	noted, err := v.checkpointHeads(flags)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +77,8 @@ func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash
 	want := make(map[int64]gozzard.AuditHash, len(noted))
 	for _, h := range noted {
 		if hash, ok := want[h.Seq]; ok && hash != h.Hash {
-			return nil, failed(fmt.Errorf("audit row %d was noted with two different hashes: there were two audits",
-				h.Seq))
+			return nil, failed(fmt.Errorf(
+				"audit row %d has two different hashes in the checkpoints: the audit was replaced", h.Seq))
 		}
 		want[h.Seq] = h.Hash
 	}
@@ -81,10 +86,9 @@ func (v *auditExpectation) heads(flags *auditFlags) (map[int64]gozzard.AuditHash
 	return want, nil
 }
 
-// signed are the rows of the checkpoints.
-func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error) {
+// checkpointHeads returns the rows that the checkpoints name.
+func (v *auditVerification) checkpointHeads(flags *auditFlags) ([]gozzard.AuditHead, error) {
 	files := v.files
-
 	if flags.data != "" {
 		own, err := server.CheckpointFiles(flags.data)
 		if err != nil {
@@ -97,7 +101,7 @@ func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error
 		return nil, nil
 	}
 
-	keys, err := v.signers(flags)
+	keys, err := v.checkpointKeys(flags)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +110,8 @@ func (v *auditExpectation) signed(flags *auditFlags) ([]gozzard.AuditHead, error
 	return heads, failed(err)
 }
 
-// signers are the keys that checkpoints may be signed with.
-func (v *auditExpectation) signers(flags *auditFlags) (keys []signing.Key, err error) {
+// checkpointKeys returns the keys that may sign checkpoints.
+func (v *auditVerification) checkpointKeys(flags *auditFlags) (keys []signing.Key, err error) {
 	for _, text := range v.keys {
 		k, err := signing.ParseKey(text)
 		if err != nil {
@@ -133,7 +137,7 @@ func (v *auditExpectation) signers(flags *auditFlags) (keys []signing.Key, err e
 	return keys, nil
 }
 
-// parseAuditHead reads ROW:HASH; "" is none.
+// parseAuditHead reads ROW:HASH. "" is the zero head.
 func parseAuditHead(s string) (head gozzard.AuditHead, err error) {
 	if s == "" {
 		return head, nil
@@ -145,10 +149,11 @@ func parseAuditHead(s string) (head gozzard.AuditHead, err error) {
 	return head, head.Hash.UnmarshalText([]byte(hash))
 }
 
+// verifyAudit checks the chain of all rows, and that the rows in want have their hashes.
 func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[int64]gozzard.AuditHash) error {
+	// Follow the chain from row to row.
 	var check gozzard.AuditCheck
 	noted := len(want)
-
 	head, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
 		l, err := r.Link()
 		if err != nil {
@@ -158,29 +163,29 @@ func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[
 			return failed(err)
 		}
 		if hash, ok := want[l.Seq]; ok && l.Hash != hash {
-			return failed(fmt.Errorf("audit row %d has another hash than was expected: it, or something before it, is not what it was", l.Seq))
+			return failed(fmt.Errorf(
+				"audit row %d does not have the expected hash: this row or an earlier one was changed", l.Seq))
 		}
 		delete(want, l.Seq)
 		return nil
 	})
-
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 
+	// Reject a chain that ends too early.
 	for row := range want {
-		return failed(fmt.Errorf("audit row %d is expected and is not there", row))
+		return failed(fmt.Errorf("audit row %d is expected but missing", row))
 	}
-
 	if err := check.End(head); err != nil {
 		return failed(err)
 	}
 
-	text := fmt.Sprintf("%d rows, all of them as they were written\n", check.Rows)
-
+	// Print the newest row for a later --expect.
+	text := fmt.Sprintf("%d rows, the chain is intact\n", check.Rows)
 	if noted > 0 {
-		text += fmt.Sprintf("%d of them as they were noted\n", noted)
+		text += fmt.Sprintf("%d of them match their checkpoints\n", noted)
 	}
 
-	return written(fmt.Fprintf(env.out, "%snewest: %d:%s\n", text, check.Head.Seq, check.Head.Hash))
+	return checkWrite(fmt.Fprintf(env.out, "%snewest: %d:%s\n", text, check.Head.Seq, check.Head.Hash))
 }

@@ -199,9 +199,9 @@ func (c *cli) run(ctx context.Context, args ...string) (stdout, stderr string, c
 	env.out, env.errs = &out, &errs
 	path := env.credentials
 	root := &cobra.Command{Use: "gozzard", SilenceUsage: true, SilenceErrors: true}
-	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupDrive, Title: "d"},
-		&cobra.Group{ID: groupEnter, Title: "e"},
-		&cobra.Group{ID: groupKeep, Title: "k"})
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "w"}, &cobra.Group{ID: groupOperate, Title: "d"},
+		&cobra.Group{ID: groupAccess, Title: "e"},
+		&cobra.Group{ID: groupUpgrade, Title: "k"})
 	root.AddCommand(env.clientCommands()...)
 	root.AddCommand(newVersionCommand(&env))
 	root.SetArgs(args)
@@ -293,7 +293,7 @@ func TestStatus(t *testing.T) {
 	c.want(5, "", "status", "none")
 	c.want(2, "", "status")
 	c.Fleet.SetOnline("a1", false, atStart)
-	c.want(3, "its host is silent", "status", "web", "--host", "0:10.0.0.1")
+	c.want(3, "its host is offline", "status", "web", "--host", "0:10.0.0.1")
 }
 
 func TestOperate(t *testing.T) {
@@ -343,7 +343,7 @@ func TestOperateStillRunning(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, errs, code = c.run(ctx, "start", "web", "--all-hosts")
-	if code != 130 || !strings.Contains(errs, "the task goes on; watch it with: gozzard task GSETASK:") {
+	if code != 130 || !strings.Contains(errs, "the task continues; follow it with: gozzard task GSETASK:") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 
@@ -392,7 +392,8 @@ func TestRegister(t *testing.T) {
 		c.file("two.yaml", definition+"---\n"+strings.Replace(definition, "name: web", "name: other", 1)))
 	c.want(0, "register web: 1 done of 1\n", "register", "-f",
 		c.file("web.json",
-			`{"namespace":"shop","name":"web","hosts":[{"agent":"a1"}],"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`))
+			`{"namespace":"shop","name":"web","hosts":[{"agent":"a1"}],
+			"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`))
 
 	for name, text := range map[string]string{
 		"misspelt":  strings.Replace(definition, "start_cmd", "start", 1),
@@ -410,7 +411,7 @@ func TestRegister(t *testing.T) {
 	_, errs, _ := c.run(t.Context(), "register", "-f",
 		c.file("bad.yaml", strings.Replace(definition, "proc_name: web", "proc_nam: web", 1)))
 	if !strings.Contains(errs, `spec.identity.proc_nam: unknown, did you mean "proc_name"?`) {
-		t.Errorf("fault is told as %s", errs)
+		t.Errorf("the fault is reported as %s", errs)
 	}
 
 	c.want(2, "", "register")
@@ -419,7 +420,8 @@ func TestRegister(t *testing.T) {
 
 func TestHosts(t *testing.T) {
 	c := newCLI(t)
-	c.want(0, "HOST        ONLINE  SEEN    NAME  SYSTEM       AGENT VERSION\n0:10.0.0.1  yes     0s ago  h     linux/amd64  1\n", "hosts")
+	c.want(0, "HOST        ONLINE  SEEN    NAME  SYSTEM       AGENT VERSION\n"+
+		"0:10.0.0.1  yes     0s ago  h     linux/amd64  1\n", "hosts")
 	c.want(0, `"count": 2`, "hosts", "-o", "json")
 }
 
@@ -468,5 +470,5 @@ func TestCompletion(t *testing.T) {
 	c.want(0, "web\tshop\n", "__complete", "start", "w")
 }
 
-// everybody is a caller who may do everything.
+// everybody is a caller with the role admin on everything.
 var everybody = gozzard.Caller{App: "app", User: "me", Rights: gozzard.Everything()}

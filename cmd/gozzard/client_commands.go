@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -18,10 +14,10 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// cliEnv is the world of a command that talks to a server: where it reads and writes, and how it finds the server.
+// cliEnv is the environment of a command that calls a server: its outputs, and how it finds the server.
 type cliEnv struct {
 	out      io.Writer // data
-	errs     io.Writer // progress and remarks
+	errs     io.Writer // progress and notes
 	terminal bool      // errs is a terminal
 	screen   bool      // out is a terminal
 	lookup   func(string) (string, bool)
@@ -29,52 +25,55 @@ type cliEnv struct {
 
 	url         string
 	credentials string
-	ca          string // of the server that was connected to
+	ca          string // the authority of the server that connect found
 }
 
-// addClientCommands adds the commands that talk to a server.
+// addClientCommands adds the commands that call a server or work on its data folder.
 func addClientCommands(root *cobra.Command) {
 	env := &cliEnv{
 		out: os.Stdout, errs: os.Stderr, lookup: os.LookupEnv, now: time.Now,
 		terminal: isatty.IsTerminal(os.Stderr.Fd()) && os.Getenv("TERM") != "dumb",
 		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
 	}
-	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "See what is running where:"},
-		&cobra.Group{ID: groupDrive, Title: "Drive processes:"},
-		&cobra.Group{ID: groupEnter, Title: "Say who may come in:"},
-		&cobra.Group{ID: groupKeep, Title: "Keep the fleet up to date:"})
+	root.AddGroup(&cobra.Group{ID: groupWatch, Title: "Show what is running:"},
+		&cobra.Group{ID: groupOperate, Title: "Operate processes:"},
+		&cobra.Group{ID: groupAccess, Title: "Manage access:"},
+		&cobra.Group{ID: groupUpgrade, Title: "Keep the fleet up to date:"})
 	root.AddCommand(env.clientCommands()...)
-	root.AddCommand(newKeyCommand(env), newBackupCommand(env), newServerDoctorCommand(env), newVersionCommand(env))
+	root.AddCommand(newKeyCommand(env), newBackupCommand(env), newDoctorCommand(env), newVersionCommand(env))
 }
 
+// The groups of commands in the help of the program.
 const (
-	groupWatch = "watch"
-	groupDrive = "drive"
-	groupEnter = "enter"
-	groupKeep  = "keep"
+	groupWatch   = "watch"
+	groupOperate = "operate"
+	groupAccess  = "access"
+	groupUpgrade = "upgrade"
 )
 
+// clientCommands are the commands that call a server, with the flags that they share.
 func (env *cliEnv) clientCommands() []*cobra.Command {
-	watch := []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env), newHostsCommand(env),
-		newEventsCommand(env), newLogsCommand(env),
-		newTopologyCommand(env), newAuditCommand(env)}
-	drive := append([]*cobra.Command{newRegisterCommand(env), newUnregisterCommand(env)}, newOperateCommands(env)...)
-	enter := []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env), newGrantCommand(env)}
-	keep := newReleaseCommand(env)
-	keep.GroupID = groupKeep
-	for _, c := range enter {
-		c.GroupID = groupEnter
+	groups := []struct {
+		id       string
+		commands []*cobra.Command
+	}{
+		{groupWatch, []*cobra.Command{newPsCommand(env), newStatusCommand(env), newTaskCommand(env),
+			newHostsCommand(env), newEventsCommand(env), newLogsCommand(env), newTopologyCommand(env),
+			newAuditCommand(env)}},
+		{groupOperate, append(newOperateCommands(env), newRegisterCommand(env), newUnregisterCommand(env))},
+		{groupAccess, []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env),
+			newGrantCommand(env)}},
+		{groupUpgrade, []*cobra.Command{newReleaseCommand(env)}},
 	}
 
-	for _, c := range watch {
-		c.GroupID = groupWatch
+	var all []*cobra.Command
+	for _, g := range groups {
+		for _, c := range g.commands {
+			c.GroupID = g.id
+		}
+		all = append(all, g.commands...)
 	}
 
-	for _, c := range drive {
-		c.GroupID = groupDrive
-	}
-
-	all := append(append(append(watch, drive...), enter...), keep)
 	for _, c := range all {
 		f := c.Flags()
 		if c.HasSubCommands() {
@@ -82,79 +81,24 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 		}
 		f.StringVar(&env.url, "url", "", "`URL` of the server ($GOZZARD_URL; else the one in the credentials file)")
 		f.StringVar(&env.credentials, "credentials", "",
-			"JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username ($GOZZARD_CREDENTIALS; else ./data/dev.json)")
+			"JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username "+
+				"($GOZZARD_CREDENTIALS; else ./data/dev.json)")
 	}
 
 	return all
 }
 
-// connect finds the server and the credentials: flag before environment before file.
-func (env *cliEnv) connect() (*client.Client, error) {
-	return env.dial(false)
-}
-
-// dial is connect; with anonymous for somebody who is yet to log in, who needs an address only.
-func (env *cliEnv) dial(anonymous bool) (*client.Client, error) {
-	path, url := env.credentials, env.url
-	if v, ok := env.lookup("GOZZARD_CREDENTIALS"); ok && path == "" {
-		path = v
-	}
-	if v, ok := env.lookup("GOZZARD_URL"); ok && url == "" {
-		url = v
-	}
-
-	named := path != ""
-	if !named {
-		path = filepath.Join("data", "dev.json")
-	}
-
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && !named && anonymous && url != "" {
-		b, err = []byte("{}"), nil
-	}
-	if errors.Is(err, fs.ErrNotExist) && !named {
-		return nil, usage("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder of `gozzard dev`, which has ./data/dev.json")
-	}
-	if err != nil {
-		return nil, usage("cannot read the credentials: %w", err)
-	}
-
-	var file credentials
-	if err := json.Unmarshal(b, &file); err != nil {
-		return nil, usage("cannot read the credentials in %s: %w", path, err)
-	}
-	if url == "" {
-		url = file.URL
-	}
-
-	who := client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username,
-		Token: file.Token, CA: file.CA}
-	complete := who.AppCode != "" && who.AppSecret != "" || who.AppCode == "" && who.Token != ""
-	if url == "" || !complete && !anonymous {
-		return nil, usage("credentials in %s: url, and bk_app_code with bk_app_secret or bk_token alone are required",
-			path)
-	}
-
-	if anonymous {
-		who = client.Credentials{CA: file.CA}
-	}
-
-	env.ca = file.CA
-	c, err := client.New(url, who)
-	return c, served(err)
-}
-
-// usage is an error of the caller's.
+// usage is an error about flags, arguments or documents. It has the exit code 2.
 func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// remark says something that is not data.
+// remark prints a note that is not data, on stderr.
 func (env *cliEnv) remark(format string, args ...any) {
-	_, _ = fmt.Fprintf(env.errs, format+"\n", args...) // who has closed stderr does not want to know
+	_, _ = fmt.Fprintf(env.errs, format+"\n", args...) // stderr may be closed
 }
 
-// parseHostFlag reads --host: cloud:ip, an address, or an agent id.
+// parseHostFlag reads a value of --host: cloud:ip, an IP address, or an agent id.
 func parseHostFlag(s string) (client.Host, error) {
 	if ip, err := gozzard.ParseIP(s); err == nil {
 		return client.Host{IP: ip.String()}, nil
@@ -180,7 +124,8 @@ func parseHostFlags(list []string) ([]client.Host, error) {
 	return hosts, nil
 }
 
-// completeNames offers the names of processes to the shell.
+// completeNames completes the names of processes in a shell. Without an answer within two seconds it completes
+// nothing.
 func (env *cliEnv) completeNames(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	c, err := env.connect()
 	if err != nil {

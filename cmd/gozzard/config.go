@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// layer completes the flags of a command that were not given: from the environment (--agent-listen is
-// GOZZARD_AGENT_LISTEN), then from the YAML file named by --config (agent-listen: …). A key of the file that is no
-// flag is an error, so a misspelt setting is noticed.
-func layer(cmd *cobra.Command) error {
+// applySettings sets the flags of a command that the caller did not give: from the environment (--agent-listen is
+// GOZZARD_AGENT_LISTEN), then from the YAML file that --config names (agent-listen: …). A key of the file that is
+// not a flag is an error, so that a misspelt setting is noticed.
+func applySettings(cmd *cobra.Command) error {
+	// Read the file.
 	flags := cmd.Flags()
 	path, _ := flags.GetString("config")
 	if v, ok := os.LookupEnv("GOZZARD_CONFIG"); ok && path == "" {
@@ -21,7 +22,6 @@ func layer(cmd *cobra.Command) error {
 	}
 
 	file := map[string]any{}
-
 	if path != "" {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -32,12 +32,14 @@ func layer(cmd *cobra.Command) error {
 		}
 	}
 
+	// Reject unknown keys.
 	for key := range file {
 		if f := flags.Lookup(key); f == nil || key == "config" || key == "help" {
-			return fmt.Errorf("configuration %s: %q is no setting of %q (see --help)", path, key, cmd.CommandPath())
+			return fmt.Errorf("configuration %s: %q is not a setting of %q (see --help)", path, key, cmd.CommandPath())
 		}
 	}
 
+	// Set what the command line did not set. The environment comes before the file.
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
 		if err != nil || f.Changed || f.Name == "help" || f.Name == "config" {
@@ -62,6 +64,7 @@ func layer(cmd *cobra.Command) error {
 	return err
 }
 
+// setFromFile sets a flag to a value of the file. The items of a list are set one after the other.
 func setFromFile(flags *pflag.FlagSet, name string, v any) error {
 	list, ok := v.([]any)
 	if !ok {

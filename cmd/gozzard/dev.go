@@ -18,12 +18,13 @@ func newDevCommand() *cobra.Command {
 	var logs logFlags
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run server and agents in one process, for a first look and for tests",
-		Long: `Run a whole fleet in one process: a server and agents that answer as 127.0.0.1, 127.0.0.2 and so on, each with a state folder of its own.
-The processes they start are real.
+		Short: "Run a server and agents in one process, to try Gozzard",
+		Long: `Run a server and agents in one process. The agents have the addresses 127.0.0.1, 127.0.0.2 and so
+on, and a separate state folder each. The processes that they start are real.
 
-When ready, DIR/dev.json has the URL and the credentials (readable by its owner only), and "gozzard ps" in the same folder finds it by itself.
-Ctrl-C ends gozzard and leaves the processes running; starting again finds them.`,
+DIR/dev.json has the URL and the credentials, readable by its owner only. "gozzard ps" in the same
+folder finds this file by itself. Ctrl-C ends gozzard; your processes keep running, and the next
+"gozzard dev" finds them again.`,
 		Example: `  gozzard dev
   gozzard dev --data /tmp/fleet --listen 127.0.0.1:9090 --hosts 3`,
 		Args: cobra.NoArgs,
@@ -31,7 +32,7 @@ Ctrl-C ends gozzard and leaves the processes running; starting again finds them.
 			if err := agentd.Supported(); err != nil {
 				return failed(err)
 			}
-			if err := layer(cmd); err != nil {
+			if err := applySettings(cmd); err != nil {
 				return err
 			}
 			if o.Hosts < 1 || o.Hosts > 250 {
@@ -48,23 +49,23 @@ Ctrl-C ends gozzard and leaves the processes running; starting again finds them.
 
 			o.Version, o.Log, o.Fatal = version, log, fatal(log)
 			o.NewAgent = func(h server.DevHost) (server.Part, error) { return newDevAgent(&o, h) }
-			o.Ready = func(url, credentials string) error { return announce(o.Hosts, url, credentials) }
+			o.Ready = func(url, credentials string) error { return printReady(o.Hosts, url, credentials) }
 			return failed(server.RunDev(cmd.Context(), o))
 		},
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "./data", "folder of everything this fleet keeps")
+	f.StringVar(&o.Data, "data", "./data", "folder for all state of this fleet")
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "address of the API")
-	f.IntVar(&o.Hosts, "hosts", 1, "how many hosts to be")
+	f.IntVar(&o.Hosts, "hosts", 1, "number of hosts")
 	f.IntVar(&o.Cloud, "cloud", 0, "cloud area of the hosts")
-	f.DurationVar(&o.Interval, "report-interval", 30*time.Second, "how often each agent reports everything")
+	f.DurationVar(&o.Interval, "report-interval", 30*time.Second, "how often each agent sends a full report")
 	registerCMDB(f, &o.CMDB)
 	logs.register(f, "warn")
 	return cmd
 }
 
-// newDevAgent makes the agent of one host.
+// newDevAgent makes the agent of one host of `gozzard dev`.
 func newDevAgent(o *server.DevOptions, h server.DevHost) (server.Part, error) {
 	return agentd.New(agentd.Options{
 		Data: h.Data, Version: version, IPs: []string{h.IP}, Cloud: h.Cloud,
@@ -73,14 +74,14 @@ func newDevAgent(o *server.DevOptions, h server.DevHost) (server.Part, error) {
 	})
 }
 
-// announce says what to do next.
-func announce(hosts int, url, credentials string) error {
-	return written(fmt.Printf("gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts, url,
-		credentials, tryLine(credentials)))
+// printReady prints where the server is and what to try next.
+func printReady(hosts int, url, credentials string) error {
+	return checkWrite(fmt.Printf("gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts, url,
+		credentials, exampleCommand(credentials)))
 }
 
-// tryLine is a command that works when pasted.
-func tryLine(path string) string {
+// exampleCommand is a command line that works as it is printed.
+func exampleCommand(path string) string {
 	exe := os.Args[0]
 	if filepath.Clean(path) == filepath.Join("data", "dev.json") {
 		return exe + " ps"

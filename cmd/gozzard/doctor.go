@@ -3,46 +3,47 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard/internal/doctor"
 )
 
-// newDoctorCommand is `gozzard agent doctor`.
-func newDoctorCommand() *cobra.Command {
-	var o doctor.HostOptions
+// newDoctorCommand is `gozzard doctor`.
+func newDoctorCommand(env *cliEnv) *cobra.Command {
+	var o doctor.ServerOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this host lacks for an agent",
-		Long: `Look at this host as an agent would find it and say in words what it lacks. Nothing is changed. Run it as the account that the agent runs as,
-with the capabilities that it has: they are what decides about its mode.
-The exit code is 1 when something is marked FAIL.`,
-		Example: `  gozzard agent doctor --data /var/lib/gozzard-agent
-  setpriv --reuid gozzard --regid gozzard --init-groups --inh-caps +setuid,+setgid,+kill --ambient-caps +setuid,+setgid,+kill \
-    gozzard agent doctor --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml`,
+		Short: "Check a server: record, disk, backups, certificates",
+		Long: `Check the data folder of a server, running or not, and report what is wrong and what to do. Nothing
+is changed. Run it on the machine and as the account of the server. OK is fine, WARN works with a
+risk, FAIL does not work or not for long. The exit code is 1 when a line is marked FAIL. To check a
+host, use "gozzard agent doctor".`,
+		Example: `  gozzard doctor --data /var/lib/gozzard
+  gozzard doctor --data /var/lib/gozzard --backup-to /backup --tls-cert /etc/gozzard/api.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Version = version
-			all, err := doctor.Host(o)
-			if err != nil {
-				return failed(err)
-			}
-			return report(cmd.OutOrStdout(), all)
+			o.Now = env.now()
+			return report(cmd.OutOrStdout(), doctor.Server(cmd.Context(), o))
 		},
 	}
 
-	cmd.Flags().StringVar(&o.Data, "data", "./agent", "folder of the agent's state")
-	cmd.Flags().StringVar(&o.Policy, "policy", "", "policy of this host (default policy.yaml in the state folder)")
+	f := cmd.Flags()
+	f.StringVar(&o.Data, "data", "./data", "data `FOLDER` of the server")
+	f.StringVar(&o.Backups, "backup-to", "",
+		"`FOLDER` of the backups (default: use the newest backup that the data folder remembers)")
+	f.DurationVar(&o.BackupMaxAge, "backup-max-age", 48*time.Hour, "maximum age of the newest backup")
+	f.StringVar(&o.Cert, "tls-cert", "", "certificate `FILE` of the API, if the server runs with --tls-cert")
 	return cmd
 }
 
-// report prints findings; the error is the exit code.
+// report prints findings. It fails when one of them is a failure.
 func report(w io.Writer, all []doctor.Finding) error {
 	bad := false
 	for _, f := range all {
 		bad = bad || f.Level == doctor.Fail
-		if err := written(fmt.Fprintf(w, "%-4s  %-12s  %s\n", f.Level, f.Check, printable(f.Text))); err != nil {
+		if err := checkWrite(fmt.Fprintf(w, "%-4s  %-12s  %s\n", f.Level, f.Check, printable(f.Text))); err != nil {
 			return err
 		}
 	}

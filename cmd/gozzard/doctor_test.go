@@ -20,7 +20,8 @@ func TestDoctorReport(t *testing.T) {
 	if !errors.As(err, &ex) || ex.code != exitFailed {
 		t.Errorf("%v", err)
 	}
-	if want := "OK    a             good\nWARN  b             less\nFAIL  c             bad[31m\n"; out.String() != want {
+	want := "OK    a             good\nWARN  b             less\nFAIL  c             bad[31m\n"
+	if out.String() != want {
 		t.Errorf("%q", out.String())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
+// eventOptions are the flags of `gozzard events`.
 type eventOptions struct {
 	namespaces []string
 	hosts      []string
@@ -29,17 +30,16 @@ func newEventsCommand(env *cliEnv) *cobra.Command {
 	var o eventOptions
 	cmd := &cobra.Command{
 		Use:   "events [NAME...]",
-		Short: "List what happened to processes",
-		Long: `List what happened to processes: started, exited, brought back, over a limit. The server keeps the newest events in memory; NAME may be a pattern: * is
-any text, ? is one character.`,
+		Short: "List events of processes",
+		Long: `List events of processes: started, exited, restarted by the agent, over a limit. The server holds
+the newest events in memory. NAME may be a pattern: * is any text, ? is one character.`,
 		Example: `  gozzard events
   gozzard events -n shop 'web-*' -f
   gozzard events --kind exited --since 10m
   gozzard events --host 0:10.0.0.1 -o json`,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return env.events(cmd.Context(), &o,
-				names)
+			return env.events(cmd.Context(), &o, names)
 		},
 	}
 
@@ -49,16 +49,17 @@ any text, ? is one character.`,
 	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 	f.StringArrayVar(&o.kinds, "kind", nil, "`KIND` of event, such as exited; may be repeated")
 	f.StringVar(&o.since, "since", "",
-		"only what happened since then: a time such as 2026-01-02T15:04:05Z, or how long ago, such as 10m")
-	f.IntVar(&o.limit, "limit", 100, "list at most that many, the newest")
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens from now until Ctrl-C")
+		"only events since this time, such as 2026-01-02T15:04:05Z, or since this long ago, such as 10m")
+	f.IntVar(&o.limit, "limit", 100, "list at most this many, the newest")
+	f.BoolVarP(&o.follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	o.output.register(cmd, f, "table", "json")
 	return cmd
 }
 
+// events prints the newest events, and with --follow the ones that come.
 func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) error {
+	// Check the flags.
 	q := client.EventQuery{Namespaces: o.namespaces, Names: names, Hosts: o.hosts, Kinds: o.kinds}
-
 	if _, err := parseHostFlags(o.hosts); err != nil {
 		return err
 	}
@@ -74,20 +75,22 @@ func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) 
 		return err
 	}
 
+	// Ask the server.
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
+
 	page, err := c.Events(ctx, q, o.limit)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if o.output.structured() && !o.follow {
 		return o.output.write(env.out, page)
 	}
 
+	// Print.
 	for i := range page.Events {
 		if err := env.printEvent(&page.Events[i], &o.output); err != nil {
 			return err
@@ -96,7 +99,7 @@ func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) 
 
 	if !o.follow {
 		if len(page.Events) == 0 {
-			env.remark("no event found")
+			env.remark("no events found")
 		}
 		return nil
 	}
@@ -104,6 +107,7 @@ func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) 
 	return env.followEvents(ctx, c, q, page.Next, &o.output)
 }
 
+// sinceFlag reads --since: a time, or how long ago.
 func (env *cliEnv) sinceFlag(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -118,6 +122,7 @@ func (env *cliEnv) sinceFlag(s string) (time.Time, error) {
 	return t, nil
 }
 
+// followEvents prints events as they come until Ctrl-C. While the server is away it waits.
 func (env *cliEnv) followEvents(ctx context.Context, c *client.Client, q client.EventQuery, after uint64,
 	output *outputFlag) error {
 	var last error
@@ -126,13 +131,13 @@ func (env *cliEnv) followEvents(ctx context.Context, c *client.Client, q client.
 		case errors.Is(err, client.ErrEventsLost):
 			env.remark("gozzard: %v", err)
 		case gozzard.KindOf(err) == gozzard.ErrUnavailable && err != nil:
-			if last == nil { // once: a server that restarts is waited for
+			if last == nil { // say it once
 				env.remark("gozzard: %s; waiting for it", printable(err.Error()))
 			}
 			last = err
 			continue
 		case err != nil:
-			return served(err)
+			return withExitCode(err)
 		default:
 			if err := env.printEvent(&e, output); err != nil {
 				return err
@@ -144,17 +149,19 @@ func (env *cliEnv) followEvents(ctx context.Context, c *client.Client, q client.
 	return nil
 }
 
-// printEvent writes one line: events come one by one, so there is no table to align.
+// printEvent prints an event as one line. Events come one by one, so there is no table to align.
 func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 	if output.structured() {
 		return output.writeLine(env.out, e)
 	}
 
+	// The parts that every event has.
 	parts := []string{
 		time.UnixMilli(e.At).Format("2006-01-02 15:04:05.000"), hostName(e.Cloud, e.IP, string(e.Agent)),
 		e.Namespace + "/" + e.Name, string(e.Kind),
 	}
 
+	// The parts that only some have.
 	if e.PID > 0 {
 		parts = append(parts, "pid "+strconv.Itoa(e.PID))
 	}
@@ -172,9 +179,10 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 		parts = append(parts, e.Message)
 	}
 
+	// Remove what a terminal would obey.
 	for i, p := range parts {
 		parts[i] = printable(p)
 	}
 
-	return written(fmt.Fprintln(env.out, strings.Join(parts, "  ")))
+	return checkWrite(fmt.Fprintln(env.out, strings.Join(parts, "  ")))
 }

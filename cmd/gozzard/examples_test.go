@@ -45,7 +45,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// readExample finds out what a YAML text is an example of, and what is wrong with it.
+// readExample reads a YAML example as the program does, and returns what it is an example of.
 func readExample(text string) (kind string, err error) {
 	switch {
 	case strings.HasPrefix(text, "biz:"):

@@ -17,10 +17,10 @@ const (
 	exitNoMatch    = 5
 	exitPartly     = 6
 	exitTimedOut   = 7
-	exitDetached   = 130 // by Ctrl-C; a task goes on
+	exitDetached   = 130 // ended by Ctrl-C; a task continues
 )
 
-// exitError ends the program with a code. Without an error the command has said everything itself.
+// exitError ends the program with an exit code. Without an error the program prints nothing more.
 type exitError struct {
 	code int
 	err  error
@@ -35,7 +35,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// failed gives an error of a long-running command its exit code; nil stays nil.
+// failed adds the exit code 1 to an error. nil stays nil.
 func failed(err error) error {
 	if err == nil {
 		return nil
@@ -43,8 +43,8 @@ func failed(err error) error {
 	return &exitError{exitFailed, err}
 }
 
-// served gives an error that came from a server its exit code; nil stays nil.
-func served(err error) error {
+// withExitCode adds the exit code to an error of a server. nil stays nil.
+func withExitCode(err error) error {
 	var done *exitError
 	switch {
 	case err == nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// grantFlags describe one grant.
+// grantFlags are the flags that describe one grant.
 type grantFlags struct {
 	role       string
 	businesses []int
@@ -32,6 +32,7 @@ func (g *grantFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&g.actions, "action", nil, "only this `ACTION` of an operator, such as start; may be repeated")
 }
 
+// narrowed reports whether a flag limits the grant to a part of the fleet.
 func (g *grantFlags) narrowed() bool {
 	return len(g.businesses)+len(g.namespaces)+len(g.clouds)+len(g.nets)+len(g.actions) > 0
 }
@@ -45,24 +46,27 @@ func (g *grantFlags) grant() client.Grant {
 func newGrantCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grant",
-		Short: "Manage who may see and do what",
-		Long: `Manage grants. A grant is a role on a part of the fleet: some businesses or namespaces, on hosts of some cloud areas or networks; what is not named is
-not narrowed. What nobody granted does not exist for the caller.
+		Short: "Manage the rights of apps and users",
+		Long: `Manage grants. A grant is a role on a part of the fleet. The part is limited by businesses or
+namespaces, and by cloud areas or networks of hosts. A limit that you do not give does not apply. A
+caller does not see anything outside its grants.
 
   viewer     sees processes, hosts and events
-  operator   sees and operates; --action narrows that, so starting and stopping can be given apart
-  admin      everything, and on the whole fleet also accounts and the audit
-  enroller   brings hosts in, and nothing else
+  operator   sees and operates; --action allows single actions only, for example start without stop
+  admin      everything; an admin of the whole fleet also manages accounts and reads the audit
+  enroller   joins hosts, and nothing else
 
-An app acts within its own grants. When the person behind it is a user here, it acts within that user's as well. Needs the role admin on everything.`,
+An app acts within its own grants. If it acts for a user that the server knows, it acts within the
+grants of both. Managing grants needs the role admin on everything.`,
 	}
 	cmd.AddCommand(newGrantListCommand(env),
 		newGrantChangeCommand(env, "add", "Give a grant to an app or a user", (*client.Client).AddGrant),
-		newGrantChangeCommand(env, "remove", "Take a grant back, named by the flags it was given with",
+		newGrantChangeCommand(env, "remove", "Remove a grant; give the same flags as for add",
 			(*client.Client).RemoveGrant))
 	return cmd
 }
 
+// newGrantChangeCommand is `gozzard grant add` or `gozzard grant remove`.
 func newGrantChangeCommand(env *cliEnv, word, short string,
 	change func(*client.Client, context.Context, client.HeldGrant) error) *cobra.Command {
 	var grant grantFlags
@@ -75,10 +79,10 @@ func newGrantChangeCommand(env *cliEnv, word, short string,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (app == "") == (user == "") {
-				return usage("say whose grant it is: --app CODE or --user NAME")
+				return usage("--app CODE or --user NAME is required")
 			}
 			if grant.role == "" {
-				return usage("--role is needed: viewer, operator, admin or enroller")
+				return usage("--role is required: viewer, operator, admin or enroller")
 			}
 			return env.withClient(func(c *client.Client) error {
 				return change(c, cmd.Context(), client.HeldGrant{App: app, User: user, Grant: grant.grant()})
@@ -92,6 +96,7 @@ func newGrantChangeCommand(env *cliEnv, word, short string,
 	return cmd
 }
 
+// newGrantListCommand is `gozzard grant list`.
 func newGrantListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
@@ -113,13 +118,13 @@ func newGrantListCommand(env *cliEnv) *cobra.Command {
 					return output.write(env.out, list)
 				}
 
-				t := newTable("WHO", "GRANT")
+				t := newTable("HOLDER", "GRANT")
 				for _, g := range list.Grants {
-					who := "app " + g.App
+					holder := "app " + g.App
 					if g.User != "" {
-						who = "user " + g.User
+						holder = "user " + g.User
 					}
-					t.add(who, grantsText([]client.Grant{g.Grant}))
+					t.add(holder, grantsText([]client.Grant{g.Grant}))
 				}
 
 				return t.write(env.out)
@@ -131,7 +136,7 @@ func newGrantListCommand(env *cliEnv) *cobra.Command {
 	return cmd
 }
 
-// grantsText is grants in one cell.
+// grantsText is a list of grants as one cell of a table.
 func grantsText(list []client.Grant) string {
 	words := make([]string, 0, len(list))
 	for _, g := range list {

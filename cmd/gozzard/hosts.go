@@ -17,11 +17,15 @@ func newHostsCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts",
 		Short: "List the hosts of the fleet",
-		Long: `List every host whose agent has ever reported, by cloud and address, with what its agent lacks there; also those that were enrolled and have not been
-let in. TRUST is whether an enrolled host is active, pending (waits for approval), quarantined, revoked, or restored (kept out since the record came out of a
-backup, see confirm-restore). FLAG is there when an agent sent far more than agents do, or what cannot be read: until when it is not listened to. MODE
-(-o wide) is how far the rights of its agent reach: root, cap (commands of other accounts, without the rest of root's powers) or user (commands of the
-agent's own account).`,
+		Long: `List every host that ever reported, by cloud and address, with what is missing on it. Enrolled hosts
+that never connected are listed too.
+
+  TRUST    active, pending (waits for approval), quarantined, revoked, or restored (excluded because
+           the record was restored from a backup, see "gozzard hosts confirm-restore")
+  FLAG     the agent sent too much or unreadable data; until when its messages are ignored
+  MODE     with -o wide: root; cap, commands of other accounts without the other powers of root;
+           user, commands of the agent's account only
+  MISSING  with -o wide: what the agent cannot do on this host, and why`,
 		Example: `  gozzard hosts
   gozzard hosts -o wide
   gozzard hosts -o json`,
@@ -32,11 +36,12 @@ agent's own account).`,
 	}
 
 	output.register(cmd, cmd.Flags(), "table", "wide", "json", "yaml")
-	cmd.AddCommand(newMemberCommands(env)...)
+	cmd.AddCommand(newHostMemberCommands(env)...)
 	cmd.AddCommand(newConfirmRestoreCommand(env))
 	return cmd
 }
 
+// hosts prints all hosts.
 func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 	if err := output.check(); err != nil {
 		return err
@@ -46,13 +51,14 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
+
+	// Read all pages.
 	all := client.HostPage{Hosts: []client.HostInfo{}}
 	for {
 		page, err := c.Hosts(ctx, len(all.Hosts), client.MaxPage)
 		if err != nil {
-			return served(err)
+			return withExitCode(err)
 		}
 		all.Hosts = append(all.Hosts, page.Hosts...)
 		all.Count, all.RestoredFrom = page.Count, page.RestoredFrom
@@ -65,15 +71,15 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 		return output.write(env.out, all)
 	}
 
+	// Add the hosts that never connected, and print the table.
 	hosts, err := withMembers(ctx, c, all.Hosts)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if all.RestoredFrom != nil {
-		env.remark("the record was restored from a backup of %s: hosts are kept out until an admin has looked (gozzard hosts confirm-restore)",
-			all.RestoredFrom.Format(time.RFC3339))
+		env.remark("the record was restored from a backup of %s: hosts cannot connect until an admin runs "+
+			"\"gozzard hosts confirm-restore\"", all.RestoredFrom.Format(time.RFC3339))
 	}
-
 	if len(hosts) == 0 {
 		env.remark("no host has reported yet")
 		return nil
@@ -82,7 +88,9 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 	return env.hostTable(hosts, output.format == "wide").write(env.out)
 }
 
-func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
+// hostTable is the table of hosts. It has the columns TRUST and FLAG when a host has a value for them.
+func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *textTable {
+	// Choose the columns.
 	header := []string{"HOST", "ONLINE", "SEEN", "NAME", "SYSTEM", "AGENT VERSION"}
 	enrolled := slices.ContainsFunc(hosts, func(h client.HostInfo) bool { return h.Trust != "" })
 	if enrolled {
@@ -94,9 +102,10 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 		header = append(header, "FLAG")
 	}
 	if wide {
-		header = append(header, "AGENT", "MODE", "OTHER ADDRESSES", "LACKS")
+		header = append(header, "AGENT", "MODE", "OTHER ADDRESSES", "MISSING")
 	}
 
+	// Add a row for each host.
 	t := newTable(header...)
 	for i := range hosts {
 		h := &hosts[i]
@@ -109,7 +118,7 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *sheet {
 		}
 		seen := "never"
 		if h.LastSeen != nil {
-			seen = span(env.now().Sub(*h.LastSeen)) + " ago"
+			seen = shortDuration(env.now().Sub(*h.LastSeen)) + " ago"
 		}
 		system := h.OS + "/" + h.Arch
 		if h.OS == "" {

@@ -13,14 +13,15 @@ import (
 func newKeyCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "List and rotate the key that a server signs commands with",
-		Long: `Agents obey only what their server signed. These commands work on the server's data folder, on the server's machine and as its user; the server may
-be running.`,
+		Short: "List and rotate the key that signs commands",
+		Long: `Agents obey only commands that their server signed. These commands work on the data folder of the
+server. Run them on the machine and as the account of the server; the server may be running.`,
 	}
 	cmd.AddCommand(newKeyListCommand(env), newKeyRotateCommand(env))
 	return cmd
 }
 
+// newKeyListCommand is `gozzard key list`.
 func newKeyListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	var data string
@@ -38,7 +39,7 @@ func newKeyListCommand(env *cliEnv) *cobra.Command {
 		},
 	}
 
-	cmd.Flags().StringVar(&data, "data", "./data", "the server's data folder")
+	cmd.Flags().StringVar(&data, "data", "./data", "data folder of the server")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -48,10 +49,11 @@ type keyRow struct {
 	Epoch uint64    `json:"epoch"`
 	ID    string    `json:"id"`
 	Made  time.Time `json:"made"`
-	Signs bool      `json:"signs"` // from the server's next start on at the latest
+	Signs bool      `json:"signs"` // the server signs with it, at the latest from its next start on
 	Key   string    `json:"key"`
 }
 
+// listKeys prints the keys in a data folder, the newest last.
 func (env *cliEnv) listKeys(data string, output *outputFlag) error {
 	keys, err := signing.Keys(data)
 	if err != nil {
@@ -76,16 +78,19 @@ func (env *cliEnv) listKeys(data string, output *outputFlag) error {
 	return t.write(env.out)
 }
 
+// newKeyRotateCommand is `gozzard key rotate`.
 func newKeyRotateCommand(env *cliEnv) *cobra.Command {
 	var data string
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Make the next signing key of a server",
-		Long: `Make a new signing key, have the present one introduce it, and forget the secret of the present one. The server uses the new key from its next start on;
-agents accept it when they connect, and refuse the old one from then on. Processes do not notice.
+		Short: "Create the next signing key of a server",
+		Long: `Create a new signing key. The present key signs the new one, and then its secret is deleted. The
+server uses the new key from its next start on. Agents accept it when they connect, and reject the
+old key from then on. Processes are not affected.
 
-An agent that is away finds its way over up to 16 rotations. After more, or when an old key was stolen and used before the agents knew the new one, give
-agents the new key by hand: stop the agent, remove server.key in its state folder, and start it with the present join.secret.`,
+An offline agent can follow up to 16 rotations. After more than that, or if an old key was stolen
+and used before the agents knew the new one, give the agents the new key by hand: stop the agent,
+remove server.key in its state folder, and start it with the present join.secret.`,
 		Example: `  gozzard key rotate --data /var/lib/gozzard && systemctl restart gozzard-server`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -93,11 +98,11 @@ agents the new key by hand: stop the agent, remove server.key in its state folde
 			if err != nil {
 				return failed(err)
 			}
-			return written(fmt.Fprintf(env.out, "key %s of epoch %d follows %s; start the server again to use it\n",
+			return checkWrite(fmt.Fprintf(env.out, "key %s of epoch %d replaces %s; restart the server to use it\n",
 				next.ID(), next.Epoch, old.ID()))
 		},
 	}
 
-	cmd.Flags().StringVar(&data, "data", "./data", "the server's data folder")
+	cmd.Flags().StringVar(&data, "data", "./data", "data folder of the server")
 	return cmd
 }

@@ -15,11 +15,11 @@ type logFlags struct {
 }
 
 func (l *logFlags) register(f *pflag.FlagSet, level string) {
-	f.StringVar(&l.level, "log-level", level, "least level that is logged: debug, info, warn or error")
-	f.String("config", "", "YAML file with settings; a key is a flag's name")
+	f.StringVar(&l.level, "log-level", level, "log level: debug, info, warn or error")
+	f.String("config", "", "YAML file with settings; the keys are names of flags")
 }
 
-// logger writes JSON lines: control characters of callers' words are escaped, and machines read it.
+// logger logs JSON lines. Programs can read them, and control characters in the input of callers are escaped.
 func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.level)); err != nil {
@@ -28,14 +28,14 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), nil
 }
 
-// exitStorage is the code of a process that cannot trust its disk any more (EX_SOFTWARE): it must be started again
-// and recover.
+// exitStorage is the exit code of a server or agent that cannot trust its disk any more (EX_SOFTWARE). The init
+// system starts it again, and it recovers from what is on disk.
 const exitStorage = 70
 
-// fatal ends the process when the disk has failed under an fsync: going on would acknowledge what may be lost.
+// fatal ends the program after a failed fsync. A program that continued would confirm what may be lost.
 func fatal(log *slog.Logger) func(error) {
 	return func(err error) {
-		log.Error("the disk failed; ending so that nothing is acknowledged that may be lost", "err", err)
+		log.Error("the disk failed: the program ends, so that it confirms nothing that may be lost", "err", err)
 		os.Exit(exitStorage)
 	}
 }

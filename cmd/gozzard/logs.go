@@ -13,9 +13,10 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// followPause is between two looks at a log that has nothing new.
+// followPause is the time between two requests for a log that has nothing new.
 const followPause = time.Second
 
+// logOptions are the flags of `gozzard logs`.
 type logOptions struct {
 	namespace string
 	host      string
@@ -28,31 +29,33 @@ func newLogsCommand(env *cliEnv) *cobra.Command {
 	var o logOptions
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
-		Short: "Show what a process printed",
-		Long: `Show the last lines that a process and its commands printed, as its agent kept them on the host. Only one host is asked: give --host when the process is
-on several. What a process writes to its own log files is not here.`,
+		Short: "Show the output of a process",
+		Long: `Show the last lines that a process and its commands printed. The agent stores them on the host. One
+host is asked: give --host if the process is on several. Log files that the process writes by itself
+are not shown.`,
 		Example: `  gozzard logs web --host 0:10.0.0.1
   gozzard logs web -n shop --host 10.0.0.1 --lines 500
   gozzard logs web -f`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.logs(cmd.Context(), &o,
-				args[0])
+			return env.logs(cmd.Context(), &o, args[0])
 		},
 	}
 
 	f := cmd.Flags()
 	f.StringVarP(&o.namespace, "namespace", "n", "",
-		"`NAMESPACE` of the process; needed when several have one of that name")
+		"`NAMESPACE` of the process; required when several namespaces have this name")
 	f.StringVar(&o.host, "host", "",
-		"`HOST` as cloud:ip, an IP address or an agent id; needed when the process is on several")
-	f.IntVar(&o.lines, "lines", 100, "show that many of the last lines")
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is printed from now until Ctrl-C")
+		"`HOST` as cloud:ip, an IP address or an agent id; required when the process is on several hosts")
+	f.IntVar(&o.lines, "lines", 100, "number of lines to show, the last ones")
+	f.BoolVarP(&o.follow, "follow", "f", false, "continue with new output until Ctrl-C")
 	return cmd
 }
 
+// logs prints the last lines of a process, and with --follow the ones that come.
 func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
+	// Check the flags.
 	if o.lines < 1 || o.lines > 10_000 {
 		return usage("--lines must be 1 to 10000")
 	}
@@ -62,22 +65,24 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 		}
 	}
 
+	// Find the process, unless the flags name it completely.
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
+
 	key, host := gozzard.Key{Namespace: o.namespace, Name: name}, o.host
 	if key.Namespace == "" || host == "" {
-		if key, host, err = findOne(ctx, c, o, name); err != nil {
+		if key, host, err = findProcess(ctx, c, o, name); err != nil {
 			return err
 		}
 	}
 
+	// Print its log.
 	chunk, err := c.Log(ctx, key, host, o.lines, -1)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if err := env.printLog(chunk.Text); err != nil || !o.follow {
 		return err
@@ -86,10 +91,9 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 	return env.followLog(ctx, c, key, host, chunk.Next)
 }
 
-// findOne finds the one process that is meant.
-func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) (gozzard.Key, string, error) {
+// findProcess finds the only process and host that match the flags.
+func findProcess(ctx context.Context, c *client.Client, o *logOptions, name string) (gozzard.Key, string, error) {
 	q := client.ProcessQuery{Names: []string{name}}
-
 	if o.namespace != "" {
 		q.Namespaces = []string{o.namespace}
 	}
@@ -100,15 +104,16 @@ func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) 
 	page, err := c.Processes(ctx, q, 0, 5)
 	switch {
 	case err != nil:
-		return gozzard.Key{}, "", served(err)
+		return gozzard.Key{}, "", withExitCode(err)
 	case page.Count == 0:
-		return gozzard.Key{}, "", &exitError{exitNoMatch, fmt.Errorf("no process %s found", printable(name))}
+		return gozzard.Key{}, "", &exitError{exitNoMatch,
+			fmt.Errorf("no process %s found; run \"gozzard ps\" to see all", printable(name))}
 	case page.Count > 1:
 		var found []string
 		for _, p := range page.Processes {
 			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+hostName(p.Cloud, p.IP, string(p.Agent)))
 		}
-		return gozzard.Key{}, "", usage("%d processes fit, such as %s: give -n and --host to name one", page.Count,
+		return gozzard.Key{}, "", usage("%d processes match, such as %s: choose one with -n and --host", page.Count,
 			strings.Join(found, ", "))
 	}
 
@@ -116,25 +121,25 @@ func findOne(ctx context.Context, c *client.Client, o *logOptions, name string) 
 	return gozzard.Key{Namespace: p.Namespace, Name: p.Name}, string(p.Agent), nil
 }
 
-// followLog shows what is added. A host or server that is away for a while is waited for.
+// followLog prints new output until Ctrl-C. While the host or the server is away it waits.
 func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.Key, host string, at int64) error {
-	said := false
+	waiting := false // the caller knows it
 	for {
 		chunk, err := c.Log(ctx, key, host, 0, at)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case gozzard.KindOf(err) == gozzard.ErrUnavailable && err != nil:
-			if !said {
+			if !waiting {
 				env.remark("gozzard: %s; waiting", printable(err.Error()))
 			}
-			said = true
+			waiting = true
 		case err != nil:
-			return served(err)
+			return withExitCode(err)
 		default:
-			said = false
+			waiting = false
 			if chunk.Offset > at && at > 0 {
-				env.remark("gozzard: %d bytes are not kept any more", chunk.Offset-at)
+				env.remark("gozzard: %d bytes are missing, because the agent removed them", chunk.Offset-at)
 			}
 			if err := env.printLog(chunk.Text); err != nil {
 				return err
@@ -154,8 +159,8 @@ func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.
 	}
 }
 
-// printLog writes log text. A terminal obeys control characters, and the text is whatever a process printed: there
-// they are left out.
+// printLog prints the output of a process. A terminal obeys control characters, and the process may print any: on a
+// terminal they are removed.
 func (env *cliEnv) printLog(text string) error {
 	if env.screen {
 		text = strings.Map(func(r rune) rune {
@@ -165,5 +170,5 @@ func (env *cliEnv) printLog(text string) error {
 			return r
 		}, text)
 	}
-	return written(fmt.Fprint(env.out, text))
+	return checkWrite(fmt.Fprint(env.out, text))
 }

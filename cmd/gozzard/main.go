@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // time zones of periodic processes, on hosts that have none
+	_ "time/tzdata" // time zones of periodic processes, for hosts without zone files
 
 	"github.com/spf13/cobra"
 )
@@ -16,6 +16,7 @@ import (
 // version is set by the linker.
 var version = "dev"
 
+// main runs the program until its end, or until SIGINT or SIGTERM.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:])
@@ -41,19 +42,20 @@ func run(ctx context.Context, args []string) int {
 	}
 
 	fmt.Fprintln(os.Stderr, "gozzard:", err)
-	return exitUsage // what cobra itself returns is about flags and arguments
+	return exitUsage // errors of cobra are about flags and arguments
 }
 
+// newRoot is the command `gozzard` with all its verbs.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gozzard",
-		Short: "Start, keep, watch and report the processes of a fleet",
-		Long: `Gozzard (牧鹅人) keeps long-lived processes on many hosts: it starts and stops them, brings back the ones that die,
-and tells what is running where. BlueKing GSE clients can use it unchanged.
+		Short: "Start, supervise and watch the processes of a fleet",
+		Long: `Gozzard (牧鹅人) supervises long-lived processes on many hosts. It starts, stops and restarts them, and
+shows what is running where. BlueKing GSE clients can use it unchanged.
 
-First look:    gozzard dev                      server and agent in one process
+To try it:     gozzard dev                      a server and an agent in one process
                gozzard ps                       what is running where
-For real:      gozzard server, gozzard agent    one server, an agent per host`,
+In production: gozzard server, gozzard agent    one server, and an agent on every host`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version,

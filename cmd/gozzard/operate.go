@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// targetFlags say on which processes and hosts something is done.
+// targetFlags choose the processes and hosts of an operation.
 type targetFlags struct {
 	scopeFlags
 	namespace string
@@ -20,24 +20,27 @@ type targetFlags struct {
 
 func (t *targetFlags) register(f *pflag.FlagSet) {
 	f.StringVarP(&t.namespace, "namespace", "n", "",
-		"`NAMESPACE`, or a pattern; without it, every namespace that has the name")
+		"`NAMESPACE`, or a pattern (default: every namespace that has the name)")
 	f.StringArrayVar(&t.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 	f.BoolVar(&t.allHosts, "all-hosts", false, "every host that has the process")
 	t.scopeFlags.register(f)
 }
 
-// check looks at what can be told without a server, and gives everything but the scope.
+// check rejects flags that are wrong on their own, without a server. The selection that it returns has no scope
+// yet.
 func (t *targetFlags) check(names []string) (client.Selection, error) {
 	s := client.Selection{Namespace: t.namespace, Names: names, All: t.allHosts}
 	switch {
-	case t.given() && (t.namespace != "" || t.allHosts):
-		return s, usage("--namespace and --all-hosts are not for a business: its processes are known by it")
-	case t.given() && !t.narrow() && len(names)+len(t.hosts) == 0:
-		return s, usage("say which processes of the business: -e, --set, --module, --host or NAME; -e '*.*.*.*.*' is every one (see --help)")
-	case !t.given() && len(names) == 0:
-		return s, usage("say which processes: NAME..., or -e EXPRESSION; '*' is every one (see --help)")
-	case !t.given() && t.allHosts == (len(t.hosts) > 0):
-		return s, usage("say where: --host HOST (may be repeated), or --all-hosts")
+	case t.isSet() && (t.namespace != "" || t.allHosts):
+		return s, usage("--namespace and --all-hosts cannot be used with a business: " +
+			"the business defines namespace and hosts")
+	case t.isSet() && !t.narrows() && len(names)+len(t.hosts) == 0:
+		return s, usage("choose processes of the business with -e, --set, --module, --host or NAME; " +
+			"-e '*.*.*.*.*' means all (see --help)")
+	case !t.isSet() && len(names) == 0:
+		return s, usage("choose processes with NAME... or -e EXPRESSION; '*' means all (see --help)")
+	case !t.isSet() && t.allHosts == (len(t.hosts) > 0):
+		return s, usage("choose hosts with --host HOST (may be repeated) or --all-hosts")
 	}
 
 	var err error
@@ -45,14 +48,14 @@ func (t *targetFlags) check(names []string) (client.Selection, error) {
 	return s, err
 }
 
-// run has something done to the selection that the flags and names make.
+// run sends a request for the processes that the flags and names choose, and waits for its task.
 func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what string, names []string,
 	ask func(*client.Client, client.Selection) (client.Accepted, error)) error {
 	s, err := t.check(names)
 	if err != nil {
 		return err
 	}
-	return env.task(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
+	return env.runTask(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
 		if s.BusinessSelection, err = t.scope(ctx, c); err != nil {
 			return client.Accepted{}, err
 		}
@@ -60,7 +63,7 @@ func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what 
 	})
 }
 
-// taskFlags say how a task is waited for.
+// taskFlags are the flags of commands that wait for a task.
 type taskFlags struct {
 	detach  bool
 	timeout time.Duration
@@ -69,12 +72,13 @@ type taskFlags struct {
 
 func (t *taskFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&t.detach, "detach", false, "print the task's id and do not wait for it")
+	f.BoolVar(&t.detach, "detach", false, "print the task id and do not wait")
 	f.DurationVar(&t.timeout, "timeout", 0,
-		"wait at most that long, such as 30s; the task goes on (default: until it is done)")
+		"wait at most this long, such as 30s; the task continues (default: wait until it is done)")
 	t.output.register(cmd, f, "table", "json", "yaml")
 }
 
+// operateOptions are the flags of `gozzard start`, `stop` and so on.
 type operateOptions struct {
 	targetFlags
 	taskFlags
@@ -82,39 +86,45 @@ type operateOptions struct {
 	confirm     int
 }
 
-// verb is one action as people read of it.
+// verb is an action with its help.
 type verb struct {
 	action, short, long string
 }
 
-func verbs() []verb {
+// operateVerbs are the actions that operate processes.
+func operateVerbs() []verb {
 	return []verb{
-		{"start", "Start processes and keep them alive",
-			"Run the start command of processes and see that they stay up. From then on their agents bring them back when they die.\nWhat runs already is left alone."},
-		{"stop", "Stop processes and let them be stopped",
-			"Run the stop command of processes and see that they are gone. Their agents do not bring them back.\nWhat does not run is left alone."},
+		{"start", "Start processes and supervise them",
+			`Run the start command of processes and check that they stay up. From then on the agents restart them
+when they exit. Processes that are already running are not touched.`},
+		{"stop", "Stop processes and stop supervising them",
+			`Run the stop command of processes and check that they are gone. The agents do not restart them.
+Processes that are not running are not touched.`},
 		{"restart", "Restart processes",
-			"Run the restart command of processes, or stop and start where there is none, and see that they stay up."},
-		{"reload", "Have processes read their configuration again", "Run the reload command of processes."},
+			"Run the restart command of processes, or stop and start if there is none, and check that they stay up."},
+		{"reload", "Reload the configuration of processes", "Run the reload command of processes."},
 		{"kill", "Kill processes",
-			"Run the kill command of processes and see that they are gone. Their agents do not bring them back."},
-		{"host", "Have agents keep processes alive",
-			"Have agents keep processes alive: they are brought up if they are down, and brought back when they die."},
-		{"unhost", "Have agents let processes be",
-			"Have agents no longer care for processes. What runs goes on running, what dies stays dead."},
+			"Run the kill command of processes and check that they are gone. The agents do not restart them."},
+		{"host", "Supervise processes",
+			"Supervise processes: the agents start them if they are not running, and restart them when they exit."},
+		{"unhost", "Stop supervising processes (they keep running)",
+			"Stop supervising processes. Running processes keep running. Processes that exit are not restarted."},
 	}
 }
 
+// exitHelp is the end of the help of commands that wait for a task.
 const exitHelp = `
 
-Waits for every host, with progress on stderr, and ends with a table of what failed. Ctrl-C leaves the task running.
+The command waits for every host, shows progress on stderr, and ends with a table of failures.
+Ctrl-C ends the wait; the task continues.
 
-Exit code: 0 done everywhere, 1 failed, 4 not allowed, 5 nothing fits, 6 failed on some hosts, 7 not done within --timeout, 130 left by Ctrl-C.`
+Exit code: 0 done everywhere, 1 failed, 4 not allowed, 5 nothing matched, 6 failed on some hosts, 7
+not done within --timeout, 130 ended by Ctrl-C.`
 
 // newOperateCommands are `gozzard start`, `stop` and so on.
 func newOperateCommands(env *cliEnv) []*cobra.Command {
 	var cmds []*cobra.Command
-	for _, v := range verbs() {
+	for _, v := range operateVerbs() {
 		var o operateOptions
 		cmd := &cobra.Command{
 			Use:   v.action + " [NAME...]",
@@ -132,10 +142,11 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 		o.targetFlags.register(cmd.Flags())
 		o.taskFlags.register(cmd)
 		cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0,
-			"wait that long for hosts that are offline, such as 1h (default: they fail at once)")
+			"wait this long for hosts that are offline, such as 1h (default: they fail at once)")
 		if v.action == "stop" || v.action == "kill" || v.action == "restart" {
 			cmd.Flags().IntVar(&o.confirm, "confirm", 0,
-				"the `NUMBER` of processes that are meant; the server wants it for many of them and says how many there are")
+				"the `NUMBER` of processes that you expect; the server asks for it when there are many, "+
+					"and says how many there are")
 		}
 		cmds = append(cmds, cmd)
 	}
@@ -143,6 +154,7 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 	return cmds
 }
 
+// operate sends an operation and waits for its task.
 func (env *cliEnv) operate(ctx context.Context, action string, o *operateOptions, names []string) error {
 	return o.run(ctx, env, &o.taskFlags, action, names,
 		func(c *client.Client, s client.Selection) (client.Accepted, error) {
@@ -156,9 +168,9 @@ func newUnregisterCommand(env *cliEnv) *cobra.Command {
 	var o operateOptions
 	cmd := &cobra.Command{
 		Use:   "unregister [NAME...]",
-		Short: "Have hosts forget processes",
-		Long: "Have hosts forget processes. What runs goes on running, unwatched: stop it first if it should not." +
-			scopeHelp + exitHelp,
+		Short: "Remove the definitions of processes",
+		Long: `Remove the definitions of processes from hosts. Running processes keep running without supervision:
+stop them first if they should not.` + scopeHelp + exitHelp,
 		Example: `  gozzard unregister web -n shop --all-hosts
   gozzard unregister web -n shop --host 10.0.0.1
   gozzard unregister --biz 2 --module web`,

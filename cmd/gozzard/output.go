@@ -19,19 +19,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// outputFlag is -o.
+// outputFlag is the flag -o of a command.
 type outputFlag struct {
 	format string
-	known  []string
+	known  []string // the formats that the command has; the first is the default
 }
 
 func (o *outputFlag) register(cmd *cobra.Command, f *pflag.FlagSet, known ...string) {
 	o.known = known
-	f.StringVarP(&o.format, "output", "o", known[0], "form of the output: "+strings.Join(known, ", "))
-	// fails for a flag that is not there
+	f.StringVarP(&o.format, "output", "o", known[0], "output format: "+strings.Join(known, ", "))
+	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// check rejects a format that the command does not have.
 func (o *outputFlag) check() error {
 	if !slices.Contains(o.known, o.format) {
 		return usage("-o %q: use %s", o.format, strings.Join(o.known, ", "))
@@ -42,19 +43,17 @@ func (o *outputFlag) check() error {
 // structured reports whether the output is for programs.
 func (o *outputFlag) structured() bool { return o.format == "json" || o.format == "yaml" }
 
-// write prints a value for programs.
+// write prints a value as JSON or YAML.
 func (o *outputFlag) write(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-
 	if err := enc.Encode(v); err != nil {
 		return failed(fmt.Errorf("cannot encode the output: %w", err))
 	}
 
 	out := b.Bytes()
-
 	if o.format == "yaml" {
 		var err error
 		if out, err = yaml.JSONToYAML(dropControls(out)); err != nil {
@@ -64,10 +63,10 @@ func (o *outputFlag) write(w io.Writer, v any) error {
 		out = escapeControls(out)
 	}
 
-	return written(w.Write(out))
+	return checkWrite(w.Write(out))
 }
 
-// writeLine prints a value for programs on one line, where one comes after the other.
+// writeLine prints a value as one line of JSON, for values that come one after the other.
 func (o *outputFlag) writeLine(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -75,20 +74,20 @@ func (o *outputFlag) writeLine(w io.Writer, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return failed(fmt.Errorf("cannot encode the output: %w", err))
 	}
-	return written(w.Write(escapeControls(b.Bytes())))
+	return checkWrite(w.Write(escapeControls(b.Bytes())))
 }
 
-// written makes the error of a closed or full output an exit code.
-func written(_ int, err error) error {
+// checkWrite adds the exit code to the error of a write, for example to a closed output or a full disk.
+func checkWrite(_ int, err error) error {
 	if err != nil {
 		return failed(fmt.Errorf("cannot write the output: %w", err))
 	}
 	return nil
 }
 
-// newTable makes a table without lines. Its cells are cleaned: they come from hosts.
-func newTable(header ...string) *sheet {
-	s := &sheet{t: table.NewWriter()}
+// newTable makes a table without borders. Texts from hosts are made printable when they are added.
+func newTable(header ...string) *textTable {
+	s := &textTable{t: table.NewWriter()}
 	s.t.SetStyle(table.StyleDefault)
 	st := s.t.Style()
 	st.Options = table.OptionsNoBordersAndSeparators
@@ -102,12 +101,13 @@ func newTable(header ...string) *sheet {
 	return s
 }
 
-type sheet struct{ t table.Writer }
+// textTable is a table for people.
+type textTable struct{ t table.Writer }
 
-func (s *sheet) add(cells ...string) { s.addBehind("", cells...) }
+func (s *textTable) add(cells ...string) { s.addIndented("", cells...) }
 
-// addBehind is add with the lines of a drawing before the first cell.
-func (s *sheet) addBehind(drawing string, cells ...string) {
+// addIndented adds a row with a drawing, such as the branches of a tree, before its first cell.
+func (s *textTable) addIndented(drawing string, cells ...string) {
 	row := make(table.Row, len(cells))
 	for i, c := range cells {
 		if c = printable(c); c == "" {
@@ -121,16 +121,17 @@ func (s *sheet) addBehind(drawing string, cells ...string) {
 	s.t.AppendRow(row)
 }
 
-func (s *sheet) write(w io.Writer) error {
+func (s *textTable) write(w io.Writer) error {
 	var b strings.Builder
 	for line := range strings.Lines(s.t.Render()) {
 		b.WriteString(strings.TrimRight(line, " \n"))
 		b.WriteByte('\n')
 	}
-	return written(io.WriteString(w, b.String()))
+	return checkWrite(io.WriteString(w, b.String()))
 }
 
-// printable makes a text from elsewhere one harmless line: breaks become blanks, control and direction characters go.
+// printable makes a text from elsewhere one harmless line: line breaks become spaces, and characters that control a
+// terminal or the direction of writing are removed.
 func printable(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
@@ -143,7 +144,7 @@ func printable(s string) string {
 	}, s))
 }
 
-// escapeControls writes the control characters that JSON leaves raw as escapes, so that no terminal obeys them.
+// escapeControls escapes the control characters that JSON does not escape, so that no terminal obeys them.
 func escapeControls(b []byte) []byte {
 	if !bytes.ContainsFunc(b, isHighControl) {
 		return b
@@ -159,9 +160,10 @@ func escapeControls(b []byte) []byte {
 	return out
 }
 
+// isHighControl reports whether a character is one of the control characters DEL to U+009F.
 func isHighControl(r rune) bool { return r >= 0x7f && r < 0xa0 }
 
-// dropControls takes control characters, raw or escaped, out of a JSON text; breaks and tabs stay.
+// dropControls removes control characters, raw or escaped, from a JSON text. Line breaks and tabs stay.
 func dropControls(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); {
@@ -189,15 +191,16 @@ func dropControls(b []byte) []byte {
 	return out
 }
 
-// age says how long ago a moment was, in two units at most.
+// age is how long ago a Unix time was. 0 is unknown and gives "".
 func age(now time.Time, unix int64) string {
 	if unix <= 0 {
 		return ""
 	}
-	return span(now.Sub(time.Unix(unix, 0)))
+	return shortDuration(now.Sub(time.Unix(unix, 0)))
 }
 
-func span(d time.Duration) string {
+// shortDuration is a duration in at most two units, such as 2d5h.
+func shortDuration(d time.Duration) string {
 	d = max(d, 0)
 	days, hours, minutes, seconds := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60, int(d.Seconds())%60
 	switch {

@@ -49,15 +49,15 @@ func unitFile(t *testing.T, name string) map[string]map[string][]string {
 	return unit
 }
 
-// agentUnit is what the units of an agent have, whatever its mode, and what is special to one.
+// agentUnit is the settings that the units of an agent share, with those of one mode added.
 func agentUnit(special map[string]string) map[string]string {
 	want := map[string]string{
 		"KillMode": "process", "Delegate": "yes", "Restart": "always", "RestartSec": "2", "OOMScoreAdjust": "-900",
 		"LimitNOFILE": "65536", "UMask": "0077",
 		"ProtectKernelModules": "yes", "ProtectClock": "yes", "RestrictRealtime": "yes",
 		"SystemCallArchitectures": "native",
-		"StateDirectory":          "gozzard-agent", "StateDirectoryMode": "0700", "ExecReload": "/bin/kill -USR2 $MAINPID",
-		"OOMPolicy": "continue",
+		"StateDirectory":          "gozzard-agent", "StateDirectoryMode": "0700",
+		"ExecReload": "/bin/kill -USR2 $MAINPID", "OOMPolicy": "continue",
 	}
 	maps.Copy(want, special)
 	return want
@@ -69,7 +69,8 @@ func TestUnits(t *testing.T) {
 		"gozzard-agent.service": agentUnit(map[string]string{"User": "root", "NoNewPrivileges": "no"}),
 		"gozzard-agent-cap.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes",
 			"AmbientCapabilities": caps, "CapabilityBoundingSet": caps,
-			"ExecStart": "/usr/bin/gozzard agent --config /etc/gozzard/agent.yaml --data /var/lib/gozzard-agent --policy /etc/gozzard/policy.yaml"}),
+			"ExecStart": "/usr/bin/gozzard agent --config /etc/gozzard/agent.yaml --data /var/lib/gozzard-agent " +
+				"--policy /etc/gozzard/policy.yaml"}),
 		"gozzard-agent-user.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes",
 			"AmbientCapabilities": "", "CapabilityBoundingSet": ""}),
 		"gozzard-server.service": {

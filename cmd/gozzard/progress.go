@@ -11,11 +11,11 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// maxFailures bounds the table of failures; the whole list is had with -o json.
+// maxFailures limits the table of failures. -o json has all of them.
 const maxFailures = 200
 
-// task has something accepted, waits for it and tells how it ended.
-func (env *cliEnv) task(ctx context.Context, o *taskFlags, what string,
+// runTask sends a request with accept, waits for the task of it and prints the result.
+func (env *cliEnv) runTask(ctx context.Context, o *taskFlags, what string,
 	accept func(*client.Client) (client.Accepted, error)) error {
 	if err := o.output.check(); err != nil {
 		return err
@@ -25,72 +25,78 @@ func (env *cliEnv) task(ctx context.Context, o *taskFlags, what string,
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
+
+	// Send the request.
 	a, err := accept(c)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if o.detach {
-		return env.tellAccepted(o, a)
+		return env.printAccepted(o, a)
 	}
 
-	t, err := env.follow(ctx, c, o, what, a.TaskID)
+	// Wait for the task.
+	t, err := env.waitForTask(ctx, c, o, what, a.TaskID)
 	if err != nil {
 		return err
 	}
 
-	return env.tellEnd(o, what, &t)
+	return env.printTask(o, what, &t)
 }
 
-func (env *cliEnv) tellAccepted(o *taskFlags, a client.Accepted) error {
+// printAccepted prints the id of a task that is not waited for.
+func (env *cliEnv) printAccepted(o *taskFlags, a client.Accepted) error {
 	if o.output.structured() {
 		return o.output.write(env.out, a)
 	}
-	env.remark("accepted for %d; watch it with: gozzard task %s", a.Targets, printable(a.TaskID))
-	return written(fmt.Fprintln(env.out, printable(a.TaskID)))
+	env.remark("accepted for %d; follow it with: gozzard task %s", a.Targets, printable(a.TaskID))
+	return checkWrite(fmt.Fprintln(env.out, printable(a.TaskID)))
 }
 
-// follow waits for a task with progress on stderr. An error of it is an exit code.
-func (env *cliEnv) follow(ctx context.Context, c *client.Client, o *taskFlags, what string,
+// waitForTask waits for the end of a task and shows its progress on stderr. Its error has the exit code.
+func (env *cliEnv) waitForTask(ctx context.Context, c *client.Client, o *taskFlags, what string,
 	id string) (client.Task, error) {
+	// Wait, at most --timeout.
 	wait, cancel := ctx, context.CancelFunc(func() {})
-
 	if o.timeout > 0 {
 		wait, cancel = context.WithTimeout(ctx, o.timeout)
 	}
-
 	defer cancel()
+
 	p := &progress{env: env, what: what}
 	t, err := c.Wait(wait, id, p.show)
 	p.clear()
+
+	// If the wait ended early, say how to continue it.
 	again := "gozzard task " + printable(id)
 	switch {
 	case err == nil:
 		return t, nil
 	case ctx.Err() != nil:
-		env.remark("the task goes on; watch it with: %s", again)
+		env.remark("the task continues; follow it with: %s", again)
 		return t, &exitError{exitDetached, nil}
 	case errors.Is(err, context.DeadlineExceeded):
-		env.remark("not done within %s; the task goes on; watch it with: %s", o.timeout, again)
+		env.remark("not done within %s; the task continues; follow it with: %s", o.timeout, again)
 		return t, &exitError{exitTimedOut, nil}
 	}
-
 	if gozzard.KindOf(err) == gozzard.ErrUnavailable {
-		env.remark("the task goes on; watch it with: %s", again)
+		env.remark("the task continues; follow it with: %s", again)
 	}
 
-	return t, served(err)
+	return t, withExitCode(err)
 }
 
-// progress is one line that says how far a task is: rewritten on a terminal, a new line for each change elsewhere.
+// progress is one line with the progress of a task. A terminal rewrites the line; elsewhere each change is a new
+// line.
 type progress struct {
 	env   *cliEnv
 	what  string
 	last  string
-	drawn bool
+	drawn bool // the line is on the terminal
 }
 
+// show shows the progress of a task if it changed.
 func (p *progress) show(t client.Task) {
 	line := fmt.Sprintf("%s: %d done, %d failed, %d running of %d", p.what, t.Counts.Done, t.Counts.Failed,
 		t.Counts.Running, t.Counts.Targets)
@@ -100,31 +106,33 @@ func (p *progress) show(t client.Task) {
 
 	p.last = line
 	if !p.env.terminal {
-		if !t.Final { // the end is told anyway
+		if !t.Final { // the summary comes next
 			p.env.remark("%s", line)
 		}
 		return
 	}
 
 	p.drawn = true
-	_, _ = fmt.Fprintf(p.env.errs, "\r\x1b[K%s", line) // who has closed stderr does not want to know
+	_, _ = fmt.Fprintf(p.env.errs, "\r\x1b[K%s", line) // stderr may be closed
 }
 
+// clear removes the line from the terminal.
 func (p *progress) clear() {
 	if p.drawn {
 		_, _ = fmt.Fprint(p.env.errs, "\r\x1b[K")
 	}
 }
 
-// tellEnd prints what failed and a line of counts, and gives the exit code.
-func (env *cliEnv) tellEnd(o *taskFlags, what string, t *client.Task) error {
+// printTask prints the failures and the summary of a task. Its error is the exit code.
+func (env *cliEnv) printTask(o *taskFlags, what string, t *client.Task) error {
 	if o.output.structured() {
 		if err := o.output.write(env.out, t); err != nil {
 			return err
 		}
-		return verdictCode(&t.Counts)
+		return taskExitCode(&t.Counts)
 	}
 
+	// Collect the failures.
 	table, n := newTable("HOST", "NAMESPACE", "NAME", "CODE", "MESSAGE"), 0
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
@@ -132,11 +140,12 @@ func (env *cliEnv) tellEnd(o *taskFlags, what string, t *client.Task) error {
 			continue
 		}
 		if n++; n <= maxFailures {
-			table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, codeWord(a),
+			table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, codeText(a),
 				a.Message)
 		}
 	}
 
+	// Print them, and the summary.
 	if n > 0 {
 		if err := table.write(env.out); err != nil {
 			return err
@@ -144,25 +153,26 @@ func (env *cliEnv) tellEnd(o *taskFlags, what string, t *client.Task) error {
 	}
 
 	if n > maxFailures {
-		env.remark("%d of %d failures; gozzard task %s -o json has all", maxFailures, n, printable(t.ID))
+		env.remark("%d of %d failures; \"gozzard task %s -o json\" lists all", maxFailures, n, printable(t.ID))
 	}
-	if err := written(fmt.Fprintln(env.out, summary(what, t))); err != nil {
+	if err := checkWrite(fmt.Fprintln(env.out, summary(what, t))); err != nil {
 		return err
 	}
 
-	return verdictCode(&t.Counts)
+	return taskExitCode(&t.Counts)
 }
 
-// codeWord is the code of an attempt, or the state of one that never ran.
-func codeWord(a *client.Attempt) string {
+// codeText is the code of an attempt, or its state if it never ran.
+func codeText(a *client.Attempt) string {
 	if a.Code == "" {
 		return a.State
 	}
 	return string(a.Code)
 }
 
-// summary is the one line that most people read: "start: 19 done (2 already running), 1 failed of 20".
+// summary is the last line of the output, such as "start: 19 done (2 already running), 1 failed of 20".
 func summary(what string, t *client.Task) string {
+	// Count the attempts that had nothing to do.
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d done", what, t.Counts.Done)
 	notes := map[gozzard.Code]int{}
@@ -172,6 +182,7 @@ func summary(what string, t *client.Task) string {
 		}
 	}
 
+	// Name what they found.
 	var parts []string
 	for _, n := range []struct {
 		code gozzard.Code
@@ -186,6 +197,8 @@ func summary(what string, t *client.Task) string {
 	if len(parts) > 0 {
 		b.WriteString(" (" + strings.Join(parts, ", ") + ")")
 	}
+
+	// Add the other counts.
 	if t.Counts.Failed > 0 {
 		fmt.Fprintf(&b, ", %d failed", t.Counts.Failed)
 	}
@@ -197,7 +210,8 @@ func summary(what string, t *client.Task) string {
 	return b.String()
 }
 
-func verdictCode(c *client.Counts) error {
+// taskExitCode is the exit code of a task that is done.
+func taskExitCode(c *client.Counts) error {
 	switch {
 	case c.Failed == 0:
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// processFlags choose processes.
+// processFlags are the flags that choose processes.
 type processFlags struct {
 	namespaces []string
 	hosts      []string
@@ -31,6 +31,7 @@ func (p *processFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 }
 
+// query is the question to the server that the flags and names make.
 func (p *processFlags) query(names []string) (client.ProcessQuery, error) {
 	q := client.ProcessQuery{Namespaces: p.namespaces, Names: names, Hosts: p.hosts, States: p.states}
 	if _, err := parseHostFlags(p.hosts); err != nil {
@@ -42,11 +43,12 @@ func (p *processFlags) query(names []string) (client.ProcessQuery, error) {
 	return q, nil
 }
 
-// asksAll reports whether nothing narrows the question.
-func asksAll(q *client.ProcessQuery) bool {
+// isUnfiltered reports whether a query asks for all processes.
+func isUnfiltered(q *client.ProcessQuery) bool {
 	return len(q.Namespaces)+len(q.Names)+len(q.Hosts)+len(q.States)+q.Biz == 0 && q.Hosted == nil
 }
 
+// psOptions are the flags of `gozzard ps`.
 type psOptions struct {
 	processFlags
 	scopeFlags
@@ -62,8 +64,9 @@ func newPsCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps [NAME...]",
 		Short: "List processes of the fleet",
-		Long: `List processes with what was last heard of them. NAME may be a pattern: * is any text, ? is one character.
-A star behind the state marks a host that is silent: the row is the last that was heard from it.` + scopeHelp,
+		Long: `List processes with their last known status. NAME may be a pattern: * is any text, ? is one
+character. A star after the state marks a host that is offline: the row shows the last status that
+it reported.` + scopeHelp,
 		Example: `  gozzard ps
   gozzard ps 'web-*' -n shop --state stopped
   gozzard ps --host 0:10.0.0.1 -o wide
@@ -81,15 +84,17 @@ A star behind the state marks a host that is silent: the row is the last that wa
 	o.processFlags.register(f)
 	o.scopeFlags.register(f)
 	f.StringArrayVar(&o.states, "state", nil, "`STATE` running, stopped or unregistered; may be repeated")
-	f.BoolVar(&o.hosted, "hosted", true, "only processes that their agent keeps alive; --hosted=false for the others")
-	f.IntVar(&o.limit, "limit", 1000, "list at most that many; 0 lists all")
-	f.BoolVarP(&o.watch, "watch", "w", false, "list again and again until Ctrl-C")
-	f.DurationVar(&o.interval, "interval", 2*time.Second, "pause between lists of --watch")
+	f.BoolVar(&o.hosted, "hosted", true, "only supervised processes; --hosted=false for the others")
+	f.IntVar(&o.limit, "limit", 1000, "list at most this many; 0 lists all")
+	f.BoolVarP(&o.watch, "watch", "w", false, "repeat the list until Ctrl-C")
+	f.DurationVar(&o.interval, "interval", 2*time.Second, "pause between the lists of --watch")
 	o.output.register(cmd, f, "table", "wide", "json", "yaml")
 	return cmd
 }
 
+// ps lists processes, once or until Ctrl-C.
 func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
+	// Check the flags.
 	q, err := o.query(names)
 	if err != nil {
 		return err
@@ -101,24 +106,25 @@ func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
 		return usage("--limit must be 0 or more, --interval 100ms or more")
 	}
 
+	// Connect, and find the business.
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
 
 	if q.BusinessSelection, err = o.scope(ctx, c); err != nil {
 		return err
 	}
 
+	// List.
 	for {
-		err := env.psOnce(ctx, c, o, q)
+		err := env.listOnce(ctx, c, o, q)
 		if !o.watch {
 			return err
 		}
 		if err != nil && ctx.Err() == nil {
-			env.remark("gozzard: %v", err) // a server that restarts is waited for
+			env.remark("gozzard: %v", err) // the server may be restarting: try again
 		}
 		select {
 		case <-ctx.Done():
@@ -128,20 +134,22 @@ func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
 	}
 }
 
-func (env *cliEnv) psOnce(ctx context.Context, c *client.Client, o *psOptions, q client.ProcessQuery) error {
-	found, err := fetch(ctx, c, q, o.limit)
+// listOnce prints the list one time.
+func (env *cliEnv) listOnce(ctx context.Context, c *client.Client, o *psOptions, q client.ProcessQuery) error {
+	found, err := fetchProcesses(ctx, c, q, o.limit)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 
+	// Clear the screen between the lists of --watch.
 	count, rows := found.Count, found.Processes
-
 	if o.watch && env.screen {
-		if err := written(fmt.Fprint(env.out, "\x1b[H\x1b[2J")); err != nil {
+		if err := checkWrite(fmt.Fprint(env.out, "\x1b[H\x1b[2J")); err != nil {
 			return err
 		}
 	}
 
+	// Print the list.
 	if o.output.structured() {
 		if err := o.output.write(env.out, found); err != nil {
 			return err
@@ -156,13 +164,13 @@ func (env *cliEnv) psOnce(ctx context.Context, c *client.Client, o *psOptions, q
 		}
 	}
 
+	// Say what is not in it.
 	if found.Next > 0 {
 		env.remark("%d of %d processes; --limit 0 lists all", found.Next, count)
 	}
-
 	if count == 0 {
-		env.remark("no process found")
-		if !asksAll(&q) && !o.watch {
+		env.remark("no processes found")
+		if !isUnfiltered(&q) && !o.watch {
 			return &exitError{exitNoMatch, nil}
 		}
 	}
@@ -170,8 +178,9 @@ func (env *cliEnv) psOnce(ctx context.Context, c *client.Client, o *psOptions, q
 	return nil
 }
 
-// fetch reads at most limit processes; 0 reads all. Next says where it stopped, 0 at the end.
-func fetch(ctx context.Context, c *client.Client, q client.ProcessQuery, limit int) (client.ProcessPage, error) {
+// fetchProcesses reads at most limit processes; 0 reads all. Next is the place where it stopped, 0 at the end.
+func fetchProcesses(ctx context.Context, c *client.Client, q client.ProcessQuery,
+	limit int) (client.ProcessPage, error) {
 	all := client.ProcessPage{Processes: []client.Process{}}
 	for {
 		n := client.MaxPage
@@ -190,9 +199,9 @@ func fetch(ctx context.Context, c *client.Client, q client.ProcessQuery, limit i
 	}
 }
 
-func (env *cliEnv) processTable(rows []client.Process, wide bool) *sheet {
+// processTable is the table of processes.
+func (env *cliEnv) processTable(rows []client.Process, wide bool) *textTable {
 	header := []string{"NAMESPACE", "NAME", "HOST", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "UP"}
-
 	if wide {
 		header = append(header, "VERSION", "WANTED", "FD", "REPORTED", "AGENT", "LABELS", "MESSAGE")
 	}
@@ -200,7 +209,7 @@ func (env *cliEnv) processTable(rows []client.Process, wide bool) *sheet {
 	t := newTable(header...)
 	for i := range rows {
 		p := &rows[i]
-		cells := []string{p.Namespace, p.Name, hostName(p.Cloud, p.IP, string(p.Agent)), stateWord(p), "",
+		cells := []string{p.Namespace, p.Name, hostName(p.Cloud, p.IP, string(p.Agent)), stateText(p), "",
 			yesNo(p.Hosted), "", "", ""}
 		if p.State == "running" {
 			cells[4], cells[6], cells[7], cells[8] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem),
@@ -216,10 +225,9 @@ func (env *cliEnv) processTable(rows []client.Process, wide bool) *sheet {
 	return t
 }
 
-// instanceTable is processTable for processes of a business, a row for each instance.
-func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *sheet {
+// instanceTable is the table of the processes of a business, with a row for each instance.
+func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *textTable {
 	header := []string{"SET", "MODULE", "PROCESS", "ID", "HOST", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "UP"}
-
 	if wide {
 		header = append(header, "ENV", "SERVICE", "INST", "PRIORITY", "VERSION", "WANTED", "FD", "REPORTED", "AGENT",
 			"MESSAGE")
@@ -228,18 +236,18 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *sheet {
 	t := newTable(header...)
 	for i := range rows {
 		p, at := &rows[i], rows[i].Topology
-		if at == nil { // not of a server that knows businesses
+		if at == nil { // from a server without businesses
 			at = &client.Place{}
 		}
 		host := hostName(p.Cloud, p.IP, string(p.Agent))
-		cells := []string{at.SetName, at.ModuleName, p.Name, strconv.Itoa(at.Process), host, stateWord(p), "",
+		cells := []string{at.SetName, at.ModuleName, p.Name, strconv.Itoa(at.Process), host, stateText(p), "",
 			yesNo(p.Hosted), "", "", ""}
 		if p.State == "running" {
 			cells[6], cells[8], cells[9], cells[10] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem),
 				age(env.now(), p.StartedAt)
 		}
 		if wide {
-			cells = append(cells, envWord(at.Env), at.ServiceName, strconv.Itoa(at.Inst), strconv.Itoa(at.Priority),
+			cells = append(cells, envText(at.Env), at.ServiceName, strconv.Itoa(at.Inst), strconv.Itoa(at.Priority),
 				p.Version, p.Wanted, strconv.Itoa(int(p.FD)),
 				ago(age(env.now(), p.ReportedAt)), string(p.Agent), p.Message)
 		}
@@ -249,14 +257,15 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *sheet {
 	return t
 }
 
-// stateWord marks what may be out of date.
-func stateWord(p *client.Process) string {
+// stateText is the state of a process. A star marks a state that may be out of date.
+func stateText(p *client.Process) string {
 	if p.Stale {
 		return p.State + "*"
 	}
 	return p.State
 }
 
+// hostName is cloud:ip, or the agent id of a host without a known address.
 func hostName(cloud int, ip, agent string) string {
 	if ip == "" {
 		return agent

@@ -51,8 +51,8 @@ func comparePage(t *testing.T, name string, want []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("docs/%s differs from the program at line %d; write it with: go test ./cmd/gozzard -run Reference -update",
-			name, firstDifference(got, want))
+		t.Errorf("docs/%s differs from the program at line %d; "+
+			"write it with: go test ./cmd/gozzard -run Reference -update", name, firstDifference(got, want))
 	}
 }
 
@@ -88,9 +88,11 @@ Scripts for zsh, fish and powershell exist too.
 		text string
 	}{
 		{exitOK, "The command succeeded."}, {exitFailed, "The command failed."},
-		{exitUsage, "A flag, an argument or a document is wrong."}, {exitNotRunning, "A process or an agent is not running."},
+		{exitUsage, "A flag, an argument or a document is wrong."},
+		{exitNotRunning, "A process or an agent is not running."},
 		{exitNotAllowed, "The caller is not allowed to do this."}, {exitNoMatch, "Nothing matched."},
-		{exitPartly, "The command failed on some hosts."}, {exitTimedOut, "The command did not finish within `--timeout`."},
+		{exitPartly, "The command failed on some hosts."},
+		{exitTimedOut, "The command did not finish within `--timeout`."},
 		{exitDetached, "Ctrl-C ended the wait. The task continues."},
 	} {
 		fmt.Fprintf(&b, "| %d | %s |\n", c.code, c.text)

@@ -15,9 +15,10 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// maxDocument bounds a file of definitions.
+// maxDocument limits the size of a file of definitions.
 const maxDocument = 4 << 20
 
+// registerOptions are the flags of `gozzard register`.
 type registerOptions struct {
 	taskFlags
 	file  string
@@ -29,10 +30,11 @@ func newRegisterCommand(env *cliEnv) *cobra.Command {
 	var o registerOptions
 	cmd := &cobra.Command{
 		Use:   "register -f FILE",
-		Short: "Define a process on hosts, or change its definition",
+		Short: "Register processes on hosts, or change their definitions",
 		Long: `Define processes on hosts, or replace their definitions there. Nothing is started or stopped.
 
-FILE is YAML or JSON with one document per process (YAML documents are separated by ---); "-" reads standard input:
+FILE is YAML or JSON with one document per process (YAML documents are separated by ---); "-" reads
+standard input:
 
   namespace: shop
   name: web
@@ -54,7 +56,7 @@ FILE is YAML or JSON with one document per process (YAML documents are separated
       version_cmd: ./web --version
     resource: {cpu: 50, mem: 20}     # percent of the machine; 0 or absent: no limit
     monitor_policy:
-      auto_type: 1                   # 1 is kept alive, 2 may end by itself
+      auto_type: 1                   # 1 is supervised, 2 may exit by itself
       start_check_secs: 5
       op_timeout: 60` + exitHelp,
 		Example: `  gozzard register -f web.yaml
@@ -68,11 +70,12 @@ FILE is YAML or JSON with one document per process (YAML documents are separated
 
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "`FILE` with definitions; - is standard input (required)")
-	f.StringArrayVar(&o.hosts, "host", nil, "define it on this `HOST` instead of those in the file; may be repeated")
+	f.StringArrayVar(&o.hosts, "host", nil, "register on this `HOST` instead of those in the file; may be repeated")
 	o.taskFlags.register(cmd)
 	return cmd
 }
 
+// register registers the documents of a file, one task for each.
 func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reader) error {
 	docs, err := o.documents(in)
 	if err != nil {
@@ -81,7 +84,7 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 
 	var worst error
 	for i, doc := range docs {
-		err := env.task(ctx, &o.taskFlags, "register "+doc.name, func(c *client.Client) (client.Accepted, error) {
+		err := env.runTask(ctx, &o.taskFlags, "register "+doc.name, func(c *client.Client) (client.Accepted, error) {
 			a, err := c.RegisterDocument(ctx, doc.json)
 			if err != nil && len(docs) > 1 {
 				return a, fmt.Errorf("document %d: %w", i+1, err)
@@ -90,7 +93,7 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 		})
 		var ex *exitError
 		if err != nil && (!errors.As(err, &ex) || ex.err != nil || ex.code == exitDetached) {
-			return err // nothing was accepted, or nobody waits any more: the rest is not tried
+			return err // the server rejected it, or the caller does not wait any more: the rest is not sent
 		}
 		if err != nil {
 			worst = err
@@ -100,15 +103,16 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 	return worst
 }
 
-// document is one definition as the API takes it.
+// document is one definition in the form of the API.
 type document struct {
-	name string // for progress
+	name string // is shown with the progress
 	json []byte
 }
 
-// documents reads the file and turns each of its documents into JSON. What is wrong inside is for the server to
-// say, with its place.
+// documents reads the file and converts each of its documents to JSON. The server checks their contents and names
+// the place of each fault.
 func (o *registerOptions) documents(in io.Reader) ([]document, error) {
+	// Read the file.
 	if o.file == "" {
 		return nil, usage("give the definitions with -f FILE; -f - reads standard input")
 	}
@@ -135,6 +139,7 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 		return nil, err
 	}
 
+	// Convert its documents.
 	var docs []document
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -146,7 +151,7 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 		if err != nil {
 			return nil, usage("cannot read the definitions in %s: %w", o.file, err)
 		}
-		if v == nil { // between separators
+		if v == nil { // nothing between two separators
 			continue
 		}
 		doc, err := toDocument(v, hosts)
@@ -157,12 +162,13 @@ func (o *registerOptions) documents(in io.Reader) ([]document, error) {
 	}
 
 	if len(docs) == 0 {
-		return nil, usage("definitions in %s: there are none", o.file)
+		return nil, usage("there is no definition in %s", o.file)
 	}
 
 	return docs, nil
 }
 
+// toDocument converts a definition to JSON. hosts replace those of the definition, if there are any.
 func toDocument(v any, hosts []client.Host) (document, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -175,7 +181,7 @@ func toDocument(v any, hosts []client.Host) (document, error) {
 
 	b, err := json.Marshal(m)
 	if err != nil {
-		return document{}, fmt.Errorf("cannot be written as JSON: %w", err)
+		return document{}, fmt.Errorf("cannot convert to JSON: %w", err)
 	}
 
 	return document{name: printable(fmt.Sprint(m["name"])), json: b}, nil

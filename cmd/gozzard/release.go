@@ -19,23 +19,30 @@ import (
 func newReleaseCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release",
-		Short: "Bring new versions of the agent to hosts",
-		Long: `Bring releases of this program to the agents of enrolled hosts. A release is made and signed elsewhere ("make release" with RELEASE_KEY); the server hands it on
-and orders hosts to take it, in stages. Each host decides by the release key that its owner put into release.pub of the agent's state folder: no server, and
-nobody who owns one, can make a host run what that key has not signed, nor an older version. "gozzard agent update --help" has the rules.
+		Short: "Upgrade the agents of the fleet in stages",
+		Long: `Upgrade the agents of enrolled hosts to a release of this program. A release is made and signed
+elsewhere ("make release" with RELEASE_KEY). The server stores it and orders the hosts to install
+it, in stages. Each host checks the signature with the release key that its owner put into
+release.pub of the agent's state folder. So no server can make a host run a program that this key
+did not sign, or an older version. "gozzard agent update --help" has the rules.
 
-A roll asks the hosts of its first stage, waits until every one of them runs the release and was welcomed with it, and goes on with the next. A host that
-refuses, goes back to its old program or does not come within 5 minutes (server --release-patience) stops the roll with its reason. One that is offline
-when its turn comes is left out. Needs the role admin on everything; all of it is in the audit.`,
+An upgrade asks the hosts of its first stage and waits until each of them runs the release and is
+connected. Then the next stage follows. The upgrade stops with a reason when a host rejects the
+release, goes back to its old program, or does not finish within 5 minutes (server
+--release-patience). Hosts that are offline at their turn are skipped. This needs the role admin on
+everything, and every step is in the audit.`,
 	}
-	cmd.AddCommand(newPublishCommand(env), newReleaseListCommand(env), newRollCommand(env), newRollStatusCommand(env),
-		env.rollCommand("approve VERSION", "Let a roll begin that somebody else made", `Let a roll begin that waits for a second person (server --release-two-person). Whoever made it
-cannot approve it. Users whom an app only names count as that app: log in, or use a token of your own.`, "approved"),
-		env.rollCommand("stop VERSION", "Stop a roll",
-			"Stop the open roll of a release: no further host is asked. Hosts that were asked may still finish.",
+	cmd.AddCommand(newReleasePublishCommand(env), newReleaseListCommand(env), newReleaseRollCommand(env),
+		newReleaseStatusCommand(env),
+		env.releaseStateCommand("approve VERSION", "Approve an upgrade that another person created",
+			`Approve an upgrade that waits for a second person (server --release-two-person). Its creator cannot
+approve it. A user that is only named by an app counts as that app: log in, or use a personal token.`, "approved"),
+		env.releaseStateCommand("stop VERSION", "Stop an upgrade",
+			`Stop the running upgrade to a release: no further host is asked. Hosts that were already asked may
+still finish.`,
 			"stopped"),
-		env.accountCommand("remove VERSION", "Have the server forget a release",
-			"Have the server forget a release and remove its programs. Hosts that run it keep it.",
+		env.accountCommand("remove VERSION", "Remove a release from the server",
+			"Remove a release and its programs from the server. Hosts that run it keep it.",
 			"  gozzard release remove 1.2.3", func(ctx context.Context, c *client.Client, version string) error {
 				return c.RemoveRelease(ctx, version)
 			}))
@@ -43,14 +50,18 @@ cannot approve it. Users whom an app only names count as that app: log in, or us
 	return cmd
 }
 
-func newPublishCommand(env *cliEnv) *cobra.Command {
+// newReleasePublishCommand is `gozzard release publish`.
+func newReleasePublishCommand(env *cliEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "publish FOLDER",
 		Short: "Upload a release to the server",
-		Long: `Upload the manifest of a release (release.json), its signature (release.json.sig) and its programs, as "make release" leaves them in a folder. What the
-server has already is not sent again. No host is updated by that: see "gozzard release roll".`,
-		Example: "  gozzard release publish dist", Args: cobra.ExactArgs(1),
+		Long: `Upload a release from a folder that "make release" wrote: the manifest (release.json), its signature
+(release.json.sig) and the programs. Files that the server already has are not sent again. This
+updates no host: see "gozzard release roll".`,
+		Example: "  gozzard release publish dist",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Read the release before the server is asked.
 			manifest, signature, err := selfupdate.Folder(args[0]).Manifest(cmd.Context())
 			if err != nil {
 				return failed(fmt.Errorf("cannot read the release in %s: %w", args[0], err))
@@ -59,13 +70,13 @@ server has already is not sent again. No host is updated by that: see "gozzard r
 				return failed(err)
 			}
 			return env.withClient(func(c *client.Client) error {
-				return env.publish(cmd.Context(), c, args[0],
-					manifest, signature)
+				return env.publish(cmd.Context(), c, args[0], manifest, signature)
 			})
 		},
 	}
 }
 
+// publish sends a manifest, and the programs that the server does not have.
 func (env *cliEnv) publish(ctx context.Context, c *client.Client, dir string, manifest, signature []byte) error {
 	r, err := c.Publish(ctx, manifest, signature)
 	if err != nil {
@@ -82,10 +93,11 @@ func (env *cliEnv) publish(ctx context.Context, c *client.Client, dir string, ma
 		env.remark("%s: uploaded", f.Name)
 	}
 
-	return written(fmt.Fprintf(env.out, "release %s is published for %d platforms, until %s\n", r.Version,
+	return checkWrite(fmt.Fprintf(env.out, "release %s is published for %d platforms, until %s\n", r.Version,
 		len(r.Files), r.Expires.Format(time.RFC3339)))
 }
 
+// upload sends one program.
 func upload(ctx context.Context, c *client.Client, version, path string, f client.ReleaseFile) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -93,17 +105,21 @@ func upload(ctx context.Context, c *client.Client, version, path string, f clien
 	}
 	defer file.Close()
 	if st, err := file.Stat(); err != nil || st.Size() != f.Size {
-		return fmt.Errorf("%s does not have the %d bytes of the manifest", path, f.Size)
+		return fmt.Errorf("%s does not have the size in the manifest, %d bytes", path, f.Size)
 	}
 	return c.UploadRelease(ctx, version, f, file)
 }
 
+// newReleaseListCommand is `gozzard release list`.
 func newReleaseListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the releases that were published",
-		Long: "List the releases that were published, the newest first.", Example: "  gozzard release list",
-		Args: cobra.NoArgs,
+		Use:   "list",
+		Short: "List the published releases",
+		Long: `List the published releases, the newest first. MISSING is the number of programs that were not
+uploaded.`,
+		Example: "  gozzard release list",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.check(); err != nil {
 				return err
@@ -136,137 +152,4 @@ func newReleaseListCommand(env *cliEnv) *cobra.Command {
 
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
-}
-
-func newRollCommand(env *cliEnv) *cobra.Command {
-	var in client.NewUpgrade
-	var hosts []string
-	var output outputFlag
-	cmd := &cobra.Command{
-		Use:   "roll VERSION",
-		Short: "Bring a release to hosts, in stages",
-		Long: `Bring a release that was published to the enrolled hosts that are online, or to those that --host names. --stages are percents of them that rise to 100;
-a stage has one host at least. It returns at once; "gozzard release status" tells how far it is. One roll is open at a time.`,
-		Example: `  gozzard release roll 1.2.3
-  gozzard release roll 1.2.3 --stages 5,50,100
-  gozzard release roll 1.2.3 --host 0:10.0.0.2`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := output.check(); err != nil {
-				return err
-			}
-
-			in.Version = args[0]
-			return env.withClient(func(c *client.Client) error {
-				if len(hosts) > 0 {
-					members, err := c.Members(cmd.Context())
-					if err != nil {
-						return err
-					}
-					for _, h := range hosts {
-						id, err := findMember(members, h)
-						if err != nil {
-							return err
-						}
-						in.Agents = append(in.Agents, id)
-					}
-				}
-
-				r, err := c.CreateUpgrade(cmd.Context(), in)
-				if err != nil {
-					return err
-				}
-
-				return env.showRoll(&r, &output)
-			})
-		},
-	}
-
-	cmd.Flags().IntSliceVar(&in.Stages, "stages", []int{1, 10, 100}, "`PERCENTS` of the hosts, rising to 100")
-	cmd.Flags().StringSliceVar(&hosts, "host", nil, "only these `HOSTS`: agent ids, addresses, or cloud:ip")
-	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
-	return cmd
-}
-
-func newRollStatusCommand(env *cliEnv) *cobra.Command {
-	var output outputFlag
-	cmd := &cobra.Command{
-		Use: "status", Short: "Tell how far the newest roll is",
-		Long: "Tell how far the newest roll is, and how each of its hosts is.", Example: "  gozzard release status",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := output.check(); err != nil {
-				return err
-			}
-			return env.withClient(func(c *client.Client) error {
-				list, err := c.Upgrades(cmd.Context(), 1)
-				if err != nil {
-					return err
-				}
-				if len(list) == 0 {
-					return &exitError{exitNoMatch, fmt.Errorf("no release was rolled yet")}
-				}
-				return env.showRoll(&list[0], &output)
-			})
-		},
-	}
-
-	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
-	return cmd
-}
-
-// rollCommand is a command that changes the open roll of a release.
-func (env *cliEnv) rollCommand(use, short, long, state string) *cobra.Command {
-	var output outputFlag
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Example: "  gozzard release " + use[:len(use)-len("VERSION")] + "1.2.3",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := output.check(); err != nil {
-				return err
-			}
-			return env.withClient(func(c *client.Client) error {
-				r, err := c.SetUpgrade(cmd.Context(), args[0], state)
-				if err != nil {
-					return err
-				}
-				return env.showRoll(&r, &output)
-			})
-		},
-	}
-
-	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
-	return cmd
-}
-
-// showRoll prints a roll: in words, and its hosts below.
-func (env *cliEnv) showRoll(r *client.Upgrade, output *outputFlag) error {
-	if output.structured() {
-		return output.write(env.out, r)
-	}
-
-	counts := map[string]int{}
-	for _, h := range r.Hosts {
-		counts[h.State]++
-	}
-
-	words := fmt.Sprintf("roll %d of release %s is %s: %d of %d hosts have it", r.ID, r.Version, r.State,
-		counts["done"], len(r.Hosts))
-
-	if r.Reason != "" {
-		words += "; " + r.Reason
-	}
-	if r.State == "waiting" {
-		words += "; it was made by " + r.By + " and waits for somebody else: gozzard release approve " + r.Version
-	}
-	if err := written(fmt.Fprintln(env.out, printable(words))); err != nil {
-		return err
-	}
-
-	t := newTable("AGENT", "STAGE", "STATE", "REASON")
-	for _, h := range r.Hosts {
-		t.add(string(h.Agent), strconv.Itoa(h.Stage)+" %", h.State, printable(h.Reason))
-	}
-
-	return t.write(env.out)
 }

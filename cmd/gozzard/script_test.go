@@ -3,6 +3,11 @@
 package main
 
 import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,6 +15,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,14 +23,21 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/gozzard/gozzard/internal/release"
 )
 
-// TestMain lets scripts run this test binary as the program.
+// TestMain makes this test binary the program that scripts run. A script about updates gives it a version.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gozzard": main})
+	testscript.Main(m, map[string]func(){"gozzard": func() {
+		if v := os.Getenv("SCRIPT_VERSION"); v != "" {
+			version = v
+		}
+		main()
+	}})
 }
 
-// TestScripts uses the program as people do: testdata/script/*.txtar with a real fleet of `gozzard dev`.
+// TestScripts uses the program as people do: testdata/script/*.txtar run it with real servers and agents.
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts whole fleets")
@@ -47,11 +60,12 @@ func TestScripts(t *testing.T) {
 			"waitfile": waitFile,
 			"expand":   expand,
 			"soon":     soon,
+			"release":  makeRelease,
 		},
 	})
 }
 
-// exits runs a command and looks at its exit code: exits 3 gozzard status web.
+// exits runs a command and checks its exit code: exits 3 gozzard status web.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND...")
@@ -72,7 +86,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// soon runs a command until its output fits: live status is a moment behind. soon REGEXP COMMAND...
+// soon runs a command until its output matches, because live status is a moment late: soon REGEXP COMMAND...
 func soon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: soon REGEXP COMMAND...")
@@ -80,7 +94,7 @@ func soon(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		_ = ts.Exec(args[1], args[2:]...) // its exit code is looked at elsewhere
+		_ = ts.Exec(args[1], args[2:]...) // another line checks its exit code
 		if want.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
@@ -88,7 +102,7 @@ func soon(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no %q in the output of %s", args[0], strings.Join(args[1:], " "))
 }
 
-// waitFile waits until a file is there.
+// waitFile waits until a file exists: waitfile FILE.
 func waitFile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: waitfile FILE")
@@ -98,10 +112,10 @@ func waitFile(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 	}
-	ts.Fatalf("%s did not come", args[0])
+	ts.Fatalf("%s was not written within a minute", args[0])
 }
 
-// expand replaces $WORK and $ME in files of the script.
+// expand replaces $WORK and $ME in files of the script: expand FILE...
 func expand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: expand FILE...")
@@ -115,11 +129,43 @@ func expand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// killLeftovers ends the processes of a script that failed: those in its pid files that still stand in its folder.
+// makeRelease writes a signed release of one program for this platform: release FOLDER VERSION PROGRAM. The public
+// key is FOLDER/release.pub.
+func makeRelease(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: release FOLDER VERSION PROGRAM")
+	}
+	dir, program := ts.MkAbs(args[0]), []byte(ts.ReadFile(args[2]))
+	ts.Check(os.MkdirAll(dir, 0o755))
+
+	// Describe the program and sign the description.
+	public, private, err := ed25519.GenerateKey(nil)
+	ts.Check(err)
+	sum := sha256.Sum256(program)
+	m := release.Manifest{Version: args[1], Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour),
+		Files: []release.File{{
+			Platform: runtime.GOOS + "/" + runtime.GOARCH, Name: "gozzard-program", Size: int64(len(program)),
+			SHA256: hex.EncodeToString(sum[:]),
+		}}}
+	manifest, err := m.Encode()
+	ts.Check(err)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	ts.Check(err)
+
+	for name, text := range map[string][]byte{
+		release.ManifestName: manifest, release.SignatureName: ed25519.Sign(private, manifest),
+		"gozzard-program": program,
+		"release.pub":     pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}),
+	} {
+		ts.Check(os.WriteFile(filepath.Join(dir, name), text, 0o644))
+	}
+}
+
+// killLeftovers kills the processes that a failed script leaves: those in its pid files that run in its folder.
 func killLeftovers(t *testing.T, dir string) {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".pid") {
-			return nil // what cannot be looked at is not ours
+			return nil // a file that cannot be read is not a pid file of the script
 		}
 
 		b, err := os.ReadFile(path)

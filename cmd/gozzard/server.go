@@ -11,6 +11,32 @@ import (
 	"github.com/gozzard/gozzard/internal/server"
 )
 
+// serverHelp is the help of `gozzard server`.
+const serverHelp = `Run the server. It accepts requests, records them, sends operations to agents and answers callers.
+
+Settings. Every flag can also be set by an environment variable (--agent-listen is
+GOZZARD_AGENT_LISTEN) or in the YAML file that --config names (agent-listen: 127.0.0.1:4230). A flag
+wins over the environment, and the environment wins over the file.
+
+The first start writes these files into the data folder, readable by their owner only:
+  credentials.json   URL and secret of the app "admin", for callers and for "gozzard --credentials"
+  join.secret        the secret of agents on this machine: gozzard agent --secret-file DIR/join.secret
+  signing.key        the key that signs every command; agents obey no other key ("gozzard key rotate")
+
+Network. On loopback, callers and agents connect without TLS. On any other address everything is
+TLS: the server makes its own certificate authority in the data folder (ca.pem), gives every agent a
+certificate, and hosts join with tokens ("gozzard token create", then "gozzard agent join" on the
+host).
+
+CMDB. With --cmdb-url the server reads businesses from BlueKing CMDB: those of --cmdb-biz at an
+interval, others when a caller asks for it (flush_process). A business from a topology document is
+not changed. If a process is gone from CMDB but still supervised, it is named in the log and the
+business stays as it was, until you stop the process or stop supervising it. --cmdb-prune removes
+such processes.
+
+Backups. With --backup-to and --backup-recipient the server makes encrypted backups by itself
+("gozzard backup --help"). It has only the public key.`
+
 // newServerCommand is `gozzard server`.
 func newServerCommand() *cobra.Command {
 	var o server.Options
@@ -18,31 +44,14 @@ func newServerCommand() *cobra.Command {
 	var printRoutes bool
 	cmd := &cobra.Command{
 		Use:   "server",
-		Short: "Run the control plane and its API",
-		Long: `Run the control plane: it records operations, sends them to agents and answers callers.
-
-Every flag can also be set by the environment (--agent-listen is GOZZARD_AGENT_LISTEN) or in the YAML file named by --config
-(agent-listen: 127.0.0.1:4230); a flag wins over the environment, the environment over the file.
-
-At the first start the server makes in its data folder, readable by its owner only:
-  credentials.json   URL and secret of the app "admin", for callers and for "gozzard --credentials"
-  join.secret        what agents need to join: gozzard agent --secret-file DIR/join.secret
-  signing.key        what the server signs every command with; agents obey nobody else ("gozzard key rotate" makes the next one)
-
-With --cmdb-url businesses are read from BlueKing CMDB: those of --cmdb-biz again and again, others when a caller asks (flush_process). A
-business that was applied from a document is left alone. A process that is gone from CMDB and still hosted is not removed: it is named in the
-log, and the business stays as it was, until the process is stopped or unhosted, or --cmdb-prune says otherwise.
-
-On loopback callers and agents are served in the clear. Elsewhere everything is TLS: the server makes an authority of its own in its data folder (ca.pem),
-agents come with certificates that it gave them, and hosts enter by tokens ("gozzard token create", then "gozzard agent join" on the host).
-
-With --backup-to and --backup-recipient the server makes encrypted backups by itself ("gozzard backup --help"). It has the public key only.`,
+		Short: "Run the server",
+		Long:  serverHelp,
 		Example: `  gozzard server --data /var/lib/gozzard
   gozzard agent  --data /var/lib/gozzard-agent --ip 127.0.0.1 --secret-file /var/lib/gozzard/join.secret
   gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := layer(cmd); err != nil {
+			if err := applySettings(cmd); err != nil {
 				return err
 			}
 			log, err := logs.logger(os.Stderr)
@@ -63,15 +72,16 @@ With --backup-to and --backup-recipient the server makes encrypted backups by it
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "./data", "folder of the record and the server's secrets")
+	f.StringVar(&o.Data, "data", "./data", "folder of the record and of the secrets")
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "address of the API")
 	f.StringVar(&o.AgentListen, "agent-listen", "127.0.0.1:4230", "address that agents connect to")
-	f.DurationVar(&o.Interval, "report-interval", 30*time.Second, "how often each agent reports everything")
-	f.DurationVar(&o.Keep, "keep-results", 24*time.Hour, "how long results of tasks are kept at least")
+	f.DurationVar(&o.Interval, "report-interval", 30*time.Second, "how often each agent sends a full report")
+	f.DurationVar(&o.Keep, "keep-results", 24*time.Hour, "how long the results of tasks are kept")
 	f.DurationVar(&o.Checkpoint, "audit-checkpoint", time.Hour,
-		"how often the newest row of the audit is signed into audit.checkpoints and the log; 0 is never")
-	f.BoolVar(&printRoutes, "print-routes", false, "print every route as METHOD PATH DOOR NAME and exit, for tests and audits")
-	_ = f.MarkHidden("print-routes") // it exists
+		"how often the newest row of the audit is signed and written to audit.checkpoints and the log; 0: never")
+	f.BoolVar(&printRoutes, "print-routes", false,
+		"print every route as METHOD PATH DOOR NAME and exit, for tests and audits")
+	_ = f.MarkHidden("print-routes") // fails only for a flag that does not exist
 	registerLogin(f, &o.Login)
 	registerTrust(f, &o.Trust)
 	registerLimits(f, &o.Limits)
@@ -89,7 +99,7 @@ func writeRoutes(w io.Writer) error {
 		return err
 	}
 	for _, r := range routes {
-		if err := written(fmt.Fprintf(w, "%s %s %s %s\n", r.Method, r.Path, r.Door, r.Name)); err != nil {
+		if err := checkWrite(fmt.Fprintf(w, "%s %s %s %s\n", r.Method, r.Path, r.Door, r.Name)); err != nil {
 			return err
 		}
 	}

@@ -17,14 +17,15 @@ func newSimCommand() *cobra.Command {
 	var secretFile string
 	cmd := &cobra.Command{
 		Use:   "sim",
-		Short: "Run a simulated fleet against a server, to see how it behaves at size",
-		Long: `Run many hosts in one process: the real agent with its journal and its connection, over machines that exist in memory only. Host i answers as
-127.1.a.b (the first is 127.1.1.1), its agent id is sim-00000 and so on. Commands of a definition are not run: "fail 3 text" fails, "hang" hangs,
-anything else works.`,
-		Example: `  gozzard sim --hosts 2000 --server 127.0.0.1:4230 --secret-file ./data/join.secret --data /dev/shm/sim`,
+		Short: "Run a simulated fleet against a server, to test it at scale",
+		Long: `Run many simulated hosts in one process: the real agent with its journal and its connection, on
+machines that exist only in memory. Host i has an address 127.1.a.b (the first is 127.1.1.1) and the
+agent id sim-00000 and so on. Commands of a definition are not run: "fail 3 text" fails, "hang"
+hangs, everything else succeeds.`,
+		Example: `  gozzard sim --hosts 2000 --secret-file ./data/join.secret --data /dev/shm/sim`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := layer(cmd); err != nil {
+			if err := applySettings(cmd); err != nil {
 				return err
 			}
 
@@ -33,7 +34,7 @@ anything else works.`,
 				return err
 			}
 			if secretFile == "" {
-				return errors.New("--secret-file is needed: the file join.secret of the server's data folder")
+				return errors.New("--secret-file is required: the file join.secret in the data folder of the server")
 			}
 
 			o.Log, o.Fatal = log, fatal(log)
@@ -46,11 +47,11 @@ anything else works.`,
 	}
 
 	f := cmd.Flags()
-	f.IntVar(&o.Hosts, "hosts", 100, "how many hosts to be")
+	f.IntVar(&o.Hosts, "hosts", 100, "number of hosts")
 	f.IntVar(&o.Cloud, "cloud", 0, "cloud area of the hosts")
-	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server for agents")
-	f.StringVar(&secretFile, "secret-file", "", "file with the server's join secret")
-	f.StringVar(&o.Dir, "data", "./sim", "folder of the agents' state")
+	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server that agents connect to")
+	f.StringVar(&secretFile, "secret-file", "", "file with the join secret of the server")
+	f.StringVar(&o.Dir, "data", "./sim", "folder for the state of the agents")
 	logs.register(f, "warn")
 	return cmd
 }

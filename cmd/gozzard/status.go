@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
+// statusOptions are the flags of `gozzard status`.
 type statusOptions struct {
 	processFlags
 	output outputFlag
@@ -22,16 +23,17 @@ func newStatusCommand(env *cliEnv) *cobra.Command {
 	var o statusOptions
 	cmd := &cobra.Command{
 		Use:   "status NAME",
-		Short: "Tell how a process is, everywhere it is registered",
-		Long: `Tell how a process is. One on one host is told in full, several as a table.
+		Short: "Show the status of a process on all its hosts",
+		Long: `Show the status of a process. One process on one host is shown in full, several as a table.
 
-Exit code: 0 when all of them run, 3 when one does not or its host is silent, 5 when there is none of that name.`,
+Exit code: 0 all of them are running, 3 one is not running or its host is offline, 5 there is no
+process with this name.`,
 		Example: `  gozzard status web -n shop
   gozzard status web --host 10.0.0.1
   gozzard status web -n shop >/dev/null || echo "web is not running everywhere"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("name one process: gozzard status NAME; NAME may be a pattern")
+				return usage("give the name of a process: gozzard status NAME; NAME may be a pattern")
 			}
 			return nil
 		},
@@ -46,7 +48,9 @@ Exit code: 0 when all of them run, 3 when one does not or its host is silent, 5 
 	return cmd
 }
 
+// status prints the status of a process on all its hosts. Its error is the exit code.
 func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) error {
+	// Check the flags.
 	q, err := o.query([]string{name})
 	if err != nil {
 		return err
@@ -59,28 +63,31 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
-	found, err := fetch(ctx, c, q, 0)
+
+	// Ask the server.
+	found, err := fetchProcesses(ctx, c, q, 0)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 
+	// Print the answer.
 	rows := found.Processes
 	switch {
 	case o.output.structured():
 		err = o.output.write(env.out, found)
 	case len(rows) == 1:
-		err = env.describe(&rows[0])
+		err = env.printProcess(&rows[0])
 	case len(rows) > 1:
 		err = env.processTable(rows, true).write(env.out)
 	}
-
 	if err != nil {
 		return err
 	}
+
+	// Find the exit code.
 	if len(rows) == 0 {
-		return &exitError{exitNoMatch, fmt.Errorf("no process is called %q there", printable(name))}
+		return &exitError{exitNoMatch, fmt.Errorf("there is no process %q there", printable(name))}
 	}
 
 	for i := range rows {
@@ -92,12 +99,12 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 	return nil
 }
 
-// describe tells all of one process.
-func (env *cliEnv) describe(p *client.Process) error {
+// printProcess prints everything about one process.
+func (env *cliEnv) printProcess(p *client.Process) error {
+	// The state.
 	state := p.State
-
 	if p.Stale {
-		state += " when last heard of; its host is silent"
+		state += " when it last reported; its host is offline"
 	}
 
 	lines := [][2]string{
@@ -108,6 +115,7 @@ func (env *cliEnv) describe(p *client.Process) error {
 		{"hosted", yesNo(p.Hosted)},
 	}
 
+	// What only a running process has.
 	if p.State == "running" {
 		lines = append(lines, [][2]string{
 			{"pid", strconv.Itoa(int(p.PID))},
@@ -118,6 +126,7 @@ func (env *cliEnv) describe(p *client.Process) error {
 		}...)
 	}
 
+	// The rest. Lines with an empty value are not printed.
 	lines = append(lines, [][2]string{
 		{"version", p.Version},
 		{"labels", labelText(p.Labels)},
@@ -125,6 +134,7 @@ func (env *cliEnv) describe(p *client.Process) error {
 		{"reported", moment(p.ReportedAt)},
 		{"message", p.Message},
 	}...)
+
 	var b strings.Builder
 	for _, l := range lines {
 		if v := printable(l[1]); v != "" {
@@ -132,9 +142,10 @@ func (env *cliEnv) describe(p *client.Process) error {
 		}
 	}
 
-	return written(fmt.Fprint(env.out, b.String()))
+	return checkWrite(fmt.Fprint(env.out, b.String()))
 }
 
+// moment is a Unix time as text. 0 is unknown and gives "".
 func moment(unix int64) string {
 	if unix <= 0 {
 		return ""

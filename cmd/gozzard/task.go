@@ -10,6 +10,7 @@ import (
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
+// taskOptions are the flags of `gozzard task`.
 type taskOptions struct {
 	taskFlags
 }
@@ -19,8 +20,8 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 	var o taskOptions
 	cmd := &cobra.Command{
 		Use:   "task ID",
-		Short: "Watch a task until it is done",
-		Long:  "Watch a task that was started before, by anybody of the same app, and list what came of each of its targets." + exitHelp,
+		Short: "Follow a task until it is done",
+		Long:  "Follow a task that the same app started before, and list the verdict of each target." + exitHelp,
 		Example: `  gozzard task 20240102030405:17
   gozzard task 20240102030405:17 --detach             how it is now, without waiting
   gozzard task 20240102030405:17 -o json`,
@@ -31,19 +32,19 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 	}
 
 	o.taskFlags.register(cmd)
-	cmd.Flags().Lookup("detach").Usage = "tell how it is now and do not wait"
+	cmd.Flags().Lookup("detach").Usage = "show the present state and do not wait"
 	return cmd
 }
 
-// showTask takes the id with the prefix that answers have, or without it. Servers of earlier versions know only the
-// first form, so that is what it sends.
+// showTask follows a task and prints the verdict of each target. The id may be given with the prefix that answers
+// have, or without it. Servers of earlier versions know the form with the prefix only, so that is what it sends.
 func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, given string) error {
+	// Check the arguments.
 	if _, ok := taskname.Parse(given).Seq(); !ok {
-		return usage("%q is not the id of a task, such as 20240102030405:17", printable(given))
+		return usage("%q is not a task id, such as 20240102030405:17", printable(given))
 	}
 
 	id := taskname.Of(taskname.Parse(given))
-
 	if err := o.output.check(); err != nil {
 		return err
 	}
@@ -52,44 +53,46 @@ func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, given string) e
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
+
+	// Read the task, and wait for its end.
 	t, err := c.Task(ctx, id, 0, client.ShowAll)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if !t.Final && !o.detach {
-		if t, err = env.follow(ctx, c, &o.taskFlags, taskWord(&t), id); err != nil {
+		if t, err = env.waitForTask(ctx, c, &o.taskFlags, taskText(&t), id); err != nil {
 			return err
 		}
 	}
 
+	// Print it.
 	if o.output.structured() {
-		return env.tellEnd(&o.taskFlags, "", &t)
+		return env.printTask(&o.taskFlags, "", &t)
 	}
 	if err := env.attemptTable(&t).write(env.out); err != nil {
 		return err
 	}
-	if err := written(fmt.Fprintln(env.out, summary(taskWord(&t), &t))); err != nil {
+	if err := checkWrite(fmt.Fprintln(env.out, summary(taskText(&t), &t))); err != nil {
 		return err
 	}
 
-	return verdictCode(&t.Counts)
+	return taskExitCode(&t.Counts)
 }
 
-// attemptTable lists all that came of a task.
-func (env *cliEnv) attemptTable(t *client.Task) *sheet {
+// attemptTable is the table of all attempts of a task.
+func (env *cliEnv) attemptTable(t *client.Task) *textTable {
 	table := newTable("HOST", "NAMESPACE", "NAME", "ACTION", "VERDICT", "CODE", "MESSAGE")
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
 		table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, a.Action,
-			string(a.Verdict), codeWord(a), a.Message)
+			string(a.Verdict), codeText(a), a.Message)
 	}
 	return table
 }
 
-// taskWord names a task by its action where it has one only.
-func taskWord(t *client.Task) string {
+// taskText is the action of a task, or "task" if it has several.
+func taskText(t *client.Task) string {
 	word := "task"
 	for i := range t.Attempts {
 		if i > 0 && t.Attempts[i].Action != word {

@@ -22,11 +22,13 @@ sets:
           - id: 5
             name: 10.0.0.1_web
             host: {ip: 10.0.0.1, cloud: 0}
-            processes: [{id: 46, name: nginx, proc_num: 2, user: root, work_path: /opt, pid_file: /run/nginx.pid, start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
+            processes: [{id: 46, name: nginx, proc_num: 2, user: root, work_path: /opt, pid_file: /run/nginx.pid,
+                         start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
           - id: 6
             name: 10.0.0.2_web
             host: {ip: 10.0.0.2, cloud: 0}
-            processes: [{id: 48, name: nginx, user: root, work_path: /opt, pid_file: /run/nginx.pid, start_cmd: ./start.sh}]
+            processes: [{id: 48, name: nginx, user: root, work_path: /opt, pid_file: /run/nginx.pid,
+                         start_cmd: ./start.sh}]
   - id: 7
     name: 测试
     env: 1
@@ -38,7 +40,8 @@ sets:
           - id: 8
             name: 10.0.0.1_cache
             host: {ip: 10.0.0.1, cloud: 0}
-            processes: [{id: 49, name: redis, user: root, work_path: /opt, pid_file: /run/redis.pid, start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
+            processes: [{id: 49, name: redis, user: root, work_path: /opt, pid_file: /run/redis.pid,
+                         start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
 `
 
 // withShop applies the business, and has one of its processes run.
@@ -104,7 +107,7 @@ func TestTopologyApplyRefuses(t *testing.T) {
 	}
 
 	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--dry-run"); code != 0 ||
-		!strings.Contains(errs, "refused without --prune: 2 instances") {
+		!strings.Contains(errs, "rejected without --prune: 2 instances") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 
@@ -145,7 +148,7 @@ func TestTopologyTree(t *testing.T) {
 	c.want(5, "", "topology", "tree", "9")
 }
 
-// squeeze forgets how wide columns are, and keeps how lines begin.
+// squeeze removes the alignment of columns, except at the beginning of lines.
 func squeeze(s string) string {
 	var lines []string
 	for line := range strings.Lines(s) {
@@ -224,7 +227,7 @@ func TestOperateABusiness(t *testing.T) {
 		c.file("other.yaml", strings.Replace(twoSets, "biz: 2", "biz: 3", 1)))
 
 	if _, errs, code := c.run(t.Context(), "stop", "-e", "*.*.*.*.*"); code != 2 ||
-		!strings.Contains(errs, "say which business is meant: 2 (商店), 3 (商店)") {
+		!strings.Contains(errs, "choose a business: 2 (商店), 3 (商店)") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

@@ -9,22 +9,24 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// newTreeCommand is `gozzard topology tree`.
-func newTreeCommand(env *cliEnv) *cobra.Command {
+// newTopologyTreeCommand is `gozzard topology tree`.
+func newTopologyTreeCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	var envName string
 	cmd := &cobra.Command{
 		Use:   "tree [BIZ]",
-		Short: "Draw a business with how its processes are now",
-		Long: `Draw the sets and modules of a business with the numbers of their processes: running when all instances are, unregistered when no agent has
-heard of any, stopped otherwise; hosted when agents keep all instances alive. BIZ may be left out while there is only one business.`,
+		Short: "Draw a business with the status of its processes",
+		Long: `Draw the sets and modules of a business with the number of their processes. A process counts as
+running when all its instances are running, as unregistered when no agent knows any of them, and as
+stopped otherwise. It counts as hosted when the agents supervise all its instances. BIZ is optional
+while there is only one business.`,
 		Example: `  gozzard topology tree 2
   gozzard topology tree 2 --env formal -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.withBusiness(cmd.Context(), args, &output,
 				func(ctx context.Context, c *client.Client, biz int) error {
-					return env.tree(ctx, c, &output, biz, envName)
+					return env.printTree(ctx, c, &output, biz, envName)
 				})
 		},
 	}
@@ -35,10 +37,11 @@ heard of any, stopped otherwise; hosted when agents keep all instances alive. BI
 	return cmd
 }
 
-func (env *cliEnv) tree(ctx context.Context, c *client.Client, output *outputFlag, biz int, envName string) error {
+// printTree prints the tree of a business.
+func (env *cliEnv) printTree(ctx context.Context, c *client.Client, output *outputFlag, biz int, envName string) error {
 	tree, err := c.Tree(ctx, biz, envName)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if output.structured() {
 		return output.write(env.out, tree)
@@ -46,38 +49,40 @@ func (env *cliEnv) tree(ctx context.Context, c *client.Client, output *outputFla
 	return treeTable(&tree).write(env.out)
 }
 
-func treeTable(tree *client.Tree) *sheet {
+// treeTable is the table of sets and modules, drawn as a tree.
+func treeTable(tree *client.Tree) *textTable {
 	t := newTable("BUSINESS", "ID", "ENV", "SERVICES", "PROCESSES", "RUNNING", "STOPPED", "UNREGISTERED", "HOSTED")
 	services := 0
 	for _, s := range tree.Sets {
-		services += servicesOf(&s)
+		services += countServices(&s)
 	}
 
-	t.add(treeCells(tree.Name, tree.Biz, "", services, tree.Counts)...)
+	t.add(treeRow(tree.Name, tree.Biz, "", services, tree.Counts)...)
 
 	for i := range tree.Sets {
 		s := &tree.Sets[i]
-		knot, below := branch(i, len(tree.Sets))
-		t.addBehind(knot, treeCells(s.Name, s.ID, envWord(s.Env), servicesOf(s), s.Counts)...)
+		node, below := treePrefix(i, len(tree.Sets))
+		t.addIndented(node, treeRow(s.Name, s.ID, envText(s.Env), countServices(s), s.Counts)...)
 		for j := range s.Modules {
 			m := &s.Modules[j]
-			knot, _ := branch(j, len(s.Modules))
-			t.addBehind(below+knot, treeCells(m.Name, m.ID, "", m.Services, m.Counts)...)
+			node, _ := treePrefix(j, len(s.Modules))
+			t.addIndented(below+node, treeRow(m.Name, m.ID, "", m.Services, m.Counts)...)
 		}
 	}
 
 	return t
 }
 
-// branch draws what stands before the i-th of n, and before everything below it.
-func branch(i, n int) (knot, below string) {
+// treePrefix is the drawing before the i-th of n nodes, and before the nodes below it.
+func treePrefix(i, n int) (node, below string) {
 	if i == n-1 {
 		return "└─ ", "   "
 	}
 	return "├─ ", "│  "
 }
 
-func treeCells(name string, id int, env string, services int, n client.TreeCount) []string {
+// treeRow is one row of the tree.
+func treeRow(name string, id int, env string, services int, n client.TreeCount) []string {
 	cells := []string{name, strconv.Itoa(id), env}
 	for _, x := range []int{services, n.Processes, n.Running, n.Stopped, n.Unregistered, n.Hosted} {
 		cells = append(cells, strconv.Itoa(x))
@@ -85,7 +90,8 @@ func treeCells(name string, id int, env string, services int, n client.TreeCount
 	return cells
 }
 
-func servicesOf(s *client.TreeSet) int {
+// countServices is the number of service instances of a set.
+func countServices(s *client.TreeSet) int {
 	n := 0
 	for i := range s.Modules {
 		n += s.Modules[i].Services
@@ -93,7 +99,8 @@ func servicesOf(s *client.TreeSet) int {
 	return n
 }
 
-func envWord(env int) string {
+// envText is the name of an environment of BlueKing CMDB.
+func envText(env int) string {
 	switch env {
 	case 1:
 		return "test"

@@ -30,7 +30,7 @@ func newVersionCommand(env *cliEnv) *cobra.Command {
 				}{version, runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
 
-			return written(fmt.Fprintf(env.out, "gozzard %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS,
+			return checkWrite(fmt.Fprintf(env.out, "gozzard %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS,
 				runtime.GOARCH))
 		},
 	}

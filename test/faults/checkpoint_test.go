@@ -43,13 +43,13 @@ func TestTR1SignedCheckpoints(t *testing.T) {
 		return string(out), err
 	}
 
-	if out, err := verify("--checkpoints", log); err != nil || !strings.Contains(out, "of them as they were noted") {
+	if out, err := verify("--checkpoints", log); err != nil || !strings.Contains(out, "of them match their checkpoints") {
 		t.Fatalf("%v: %s", err, out)
 	}
 
 	forgeAudit(t, filepath.Join(s.Data, "gozzard.db"))
 
-	if out, err := verify(); err == nil || !strings.Contains(out, "another hash than was expected") {
+	if out, err := verify(); err == nil || !strings.Contains(out, "does not have the expected hash") {
 		t.Errorf("a forged audit, by the file of checkpoints: %v: %s", err, out)
 	}
 	if err := os.Remove(filepath.Join(s.Data, "audit.checkpoints")); err != nil {
@@ -59,7 +59,7 @@ func TestTR1SignedCheckpoints(t *testing.T) {
 		t.Errorf("the forged chain should be whole in itself: %v: %s", err, out)
 	}
 	if out, err := verify("--checkpoints", log); err == nil ||
-		!strings.Contains(out, "another hash than was expected") {
+		!strings.Contains(out, "does not have the expected hash") {
 		t.Errorf("a forged audit, by the collected log: %v: %s", err, out)
 	}
 }

@@ -61,7 +61,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 	}
 
 	try(alice, "status", 0, "policy")
-	try(alice, "ps", 0, "keeps no process")
+	try(alice, "ps", 0, "the agent has no process")
 	try(alice, "reconnect", 4, "members of its group may look only")
 	try(mallory, "status", 4, "run this as root")
 	sessions := agent.Sessions()
@@ -69,7 +69,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 		t.Errorf("%d sessions", sessions)
 	}
 
-	try(root, "reconnect", 0, "connects to its server anew")
+	try(root, "reconnect", 0, "the agent is reconnecting")
 	ft.Until(t, time.Minute, agent.Output, func() bool { return agent.Sessions() == 2 })
 
 	pid := func() int {

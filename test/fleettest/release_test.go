@@ -151,7 +151,7 @@ func (f *enrolledFleet) roll(version string, more ...string) client.Upgrade {
 	f.t.Helper()
 
 	if out := f.must(append([]string{"release", "roll", version}, more...)...); !strings.Contains(out,
-		"waits for somebody else") {
+		"another person must approve it") {
 		f.t.Errorf("begun by one person: %s", out)
 	}
 

@@ -267,7 +267,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 	refused("another version inside", `says that it is version "1.1.0"`, key.releaseOf(t, "1.1.1", file, nil))
 
 	out, err := u.update(good)
-	if err != nil || !strings.Contains(out, "release 1.1.0 runs") {
+	if err != nil || !strings.Contains(out, "release 1.1.0 is running") {
 		t.Fatalf("%v, %s\n%s", err, out, u.agent.Output())
 	}
 

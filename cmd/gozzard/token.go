@@ -17,26 +17,30 @@ import (
 func newTokenCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and revoke the tokens that bring hosts into the fleet",
-		Long: `A token lets a host join the fleet ("gozzard agent join"). It is shown once; the server keeps a digest. Revoking a token does not touch the hosts that it
-brought in: "gozzard hosts revoke" does.`,
+		Short: "Manage the tokens that hosts join with",
+		Long: `A host joins the fleet with a token ("gozzard agent join"). A token is shown once; the server stores
+a digest. If you revoke a token, hosts that joined with it stay members: use "gozzard hosts revoke"
+to exclude them.`,
 	}
 	cmd.AddCommand(newTokenCreateCommand(env), newTokenListCommand(env), newTokenRevokeCommand(env))
 	return cmd
 }
 
+// newTokenCreateCommand is `gozzard token create`.
 func newTokenCreateCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
-	var wish client.EnrolTokenRequest
+	var request client.EnrolTokenRequest
 	var ttl time.Duration
 	var agent string
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token and print it",
-		Long: `Make a token and print it, alone on one line. Whoever has it can bring in as many hosts as it has uses, so keep it in a file that only its owner can read.
+		Short: "Create a token and print it",
+		Long: `Create a token and print it alone on one line. With it anyone can join as many hosts as it has uses,
+so keep it in a file that only its owner can read.
 
-With --approve a host that joins waits until somebody approves it. With --agent the token is for one agent that was enrolled before and lost its key, was
-quarantined or revoked: it is let in again, and whatever certificates it had are worthless.`,
+With --approve a host that joins waits until an admin approves it. With --agent the token is for one
+agent that was enrolled before and lost its key, or was quarantined or revoked: it becomes a member
+again, and its old certificates are invalid.`,
 		Example: `  gozzard token create > token
   gozzard token create --ttl 8h --uses 200 --cloud 3 --cidr 10.3.0.0/16 --approve`,
 		Args: cobra.NoArgs,
@@ -49,33 +53,34 @@ quarantined or revoked: it is let in again, and whatever certificates it had are
 			if err != nil {
 				return err
 			}
-
 			defer c.Close()
-			wish.TTL, wish.Agent = ttl.String(), gozzard.AgentID(agent)
-			t, err := c.CreateEnrolToken(cmd.Context(), wish)
+
+			request.TTL, request.Agent = ttl.String(), gozzard.AgentID(agent)
+			t, err := c.CreateEnrolToken(cmd.Context(), request)
 			if err != nil {
-				return served(err)
+				return withExitCode(err)
 			}
 			if output.structured() {
 				return output.write(env.out, t)
 			}
 
 			env.remark("valid until %s, for %d host(s) of cloud %d", t.Expires.Format(time.RFC3339), t.Uses, t.Cloud)
-			return written(fmt.Fprintln(env.out, t.Token))
+			return checkWrite(fmt.Fprintln(env.out, t.Token))
 		},
 	}
 
 	f := cmd.Flags()
-	f.DurationVar(&ttl, "ttl", time.Hour, "how long it is valid")
-	f.IntVar(&wish.Uses, "uses", 1, "how many hosts it can bring in")
-	f.IntVar(&wish.Cloud, "cloud", 0, "cloud area of those hosts")
-	f.StringSliceVar(&wish.CIDRs, "cidr", nil, "networks that they must come from")
-	f.BoolVar(&wish.Approve, "approve", false, "let them wait for approval")
-	f.StringVar(&agent, "agent", "", "let this agent in again")
+	f.DurationVar(&ttl, "ttl", time.Hour, "how long the token is valid")
+	f.IntVar(&request.Uses, "uses", 1, "number of hosts that can join with it")
+	f.IntVar(&request.Cloud, "cloud", 0, "cloud area of the hosts")
+	f.StringSliceVar(&request.CIDRs, "cidr", nil, "networks that the hosts must connect from")
+	f.BoolVar(&request.Approve, "approve", false, "hosts wait for the approval of an admin")
+	f.StringVar(&agent, "agent", "", "only this agent, which was enrolled before, can join")
 	output.register(cmd, f, "table", "json", "yaml")
 	return cmd
 }
 
+// newTokenListCommand is `gozzard token list`.
 func newTokenListCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
@@ -91,11 +96,11 @@ func newTokenListCommand(env *cliEnv) *cobra.Command {
 			if err != nil {
 				return err
 			}
-
 			defer c.Close()
+
 			list, err := c.EnrolTokens(cmd.Context())
 			if err != nil {
-				return served(err)
+				return withExitCode(err)
 			}
 			if output.structured() {
 				return output.write(env.out, map[string]any{"tokens": list})
@@ -119,10 +124,11 @@ func newTokenListCommand(env *cliEnv) *cobra.Command {
 	return cmd
 }
 
+// newTokenRevokeCommand is `gozzard token revoke`.
 func newTokenRevokeCommand(env *cliEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID...",
-		Short: "Make tokens worthless",
+		Short: "Revoke tokens",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.connect()
@@ -136,7 +142,7 @@ func newTokenRevokeCommand(env *cliEnv) *cobra.Command {
 					errs = append(errs, fmt.Errorf("token %s: %w", id, err))
 				}
 			}
-			return served(errors.Join(errs...))
+			return withExitCode(errors.Join(errs...))
 		},
 	}
 }

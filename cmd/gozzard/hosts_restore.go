@@ -15,67 +15,71 @@ func newConfirmRestoreCommand(env *cliEnv) *cobra.Command {
 	confirm := -1
 	cmd := &cobra.Command{
 		Use:   "confirm-restore",
-		Short: "Let the hosts of a restored record in",
-		Long: `After "gozzard backup restore" the hosts are kept out: what was revoked or removed after the backup was taken is a member again in the restored record, and
-only people know. Without --confirm this lists the hosts that wait. Revoke or remove those that must not come back ("gozzard hosts revoke HOST"), then say
-how many are left with --confirm. All of them are let in at once; "gozzard hosts approve HOST" does it one by one, and --confirm 0 then says
-that it was all. Needs the role admin on everything.`,
+		Short: "Confirm the hosts after a restore",
+		Long: `After "gozzard backup restore" the hosts cannot connect. Hosts that were revoked or removed after
+the backup are members again in the restored record, and only people know which ones. Without
+--confirm the command lists the waiting hosts. Revoke or remove those that must not come back
+("gozzard hosts revoke HOST"). Then give the number of the remaining hosts with --confirm: all of
+them can connect at once. "gozzard hosts approve HOST" approves one host at a time; --confirm 0 ends
+it when none is left. This needs the role admin on everything.`,
 		Example: `  gozzard hosts confirm-restore
   gozzard hosts revoke 0:10.0.0.9
   gozzard hosts confirm-restore --confirm 41`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("confirm") && confirm < 0 {
-				return usage("--confirm %d: how many hosts are to be let in", confirm)
+				return usage("--confirm %d: give the number of hosts to confirm", confirm)
 			}
 			return env.confirmRestore(cmd.Context(), confirm)
 		},
 	}
 
-	cmd.Flags().IntVar(&confirm, "confirm", -1, "let them in, if there are `N` of them")
+	cmd.Flags().IntVar(&confirm, "confirm", -1, "confirm the waiting hosts if there are exactly `N`")
 	return cmd
 }
 
+// confirmRestore confirms the waiting hosts if confirm is their number. Below 0 it lists them.
 func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
 
+	// Confirm.
 	if confirm >= 0 {
 		if err := c.ConfirmRestore(ctx, confirm); err != nil {
-			return served(err)
+			return withExitCode(err)
 		}
-		return written(fmt.Fprintf(env.out, "%d host(s) are let in\n", confirm))
+		return checkWrite(fmt.Fprintf(env.out, "%d host(s) confirmed\n", confirm))
 	}
 
+	// List the hosts that wait.
 	r, err := c.Restore(ctx)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if r.From == nil {
-		env.remark("the record was not restored from a backup, or that is confirmed already")
+		env.remark("nothing to confirm: the record was not restored from a backup, or its hosts are already confirmed")
 		return nil
 	}
 
 	hosts, err := env.waitingHosts(ctx, c)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 	if err := env.hostTable(hosts, true).write(env.out); err != nil {
 		return err
 	}
 
-	env.remark("the record is as of %s. %d host(s) wait. Those that were revoked or removed after that time are among them: put them out again first "+
-		"(gozzard hosts revoke HOST). Then: gozzard hosts confirm-restore --confirm N, with the number that is left",
-		r.From.Format(time.RFC3339), r.Waiting)
+	env.remark("the record is as of %s. %d host(s) wait. Hosts that were revoked or removed after that time are "+
+		"among them: revoke them again first (gozzard hosts revoke HOST). Then run: gozzard hosts confirm-restore "+
+		"--confirm N, with the number of remaining hosts", r.From.Format(time.RFC3339), r.Waiting)
 	return nil
 }
 
-// waitingHosts are those that a restore keeps out: members by their state, others because nothing else is known of
-// them.
+// waitingHosts are the hosts that a restore excludes: enrolled hosts in the state restored, and hosts that were
+// never enrolled.
 func (env *cliEnv) waitingHosts(ctx context.Context, c *client.Client) (waiting []client.HostInfo, err error) {
 	var all []client.HostInfo
 	for {

@@ -11,43 +11,52 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
-// newMemberCommands are the commands that change whether a host belongs to the fleet.
-func newMemberCommands(env *cliEnv) []*cobra.Command {
+// newHostMemberCommands are `gozzard hosts approve`, `revoke` and `remove`: they change the membership of hosts.
+func newHostMemberCommands(env *cliEnv) []*cobra.Command {
 	list := make([]*cobra.Command, 0, 3)
 	for _, c := range []struct{ use, state, short, long string }{
-		{"approve", "active", "Let hosts in that wait for approval or are in quarantine", `Let hosts in that joined with a token made with --approve, or that were put into quarantine.
-An agent is put into quarantine when two programs run with its identity, or when it shows a certificate that was replaced: somebody copied its state folder.
-Find the copy and remove it first; what is approved and still runs twice is in quarantine again a moment later.`},
-		{"revoke", "revoked", "Put hosts out of the fleet and cut their connections", `Put hosts out of the fleet: their connections are cut at once and none is accepted any more. Their
-processes go on. A revoked host is let in again only with a token made for it: gozzard token create --agent ID.`},
-		{"remove", "removed", "Put hosts out for ever",
-			`Put hosts out for ever: like revoke, and the agent id is never let in again. A host that is set up anew joins as a new agent.`},
+		{"approve", "active", "Approve hosts that wait for approval or are in quarantine",
+			`Approve hosts that joined with a token made with --approve, or that are in quarantine. An agent gets
+into quarantine when two programs run with its identity, or when it shows a certificate that was
+already replaced: its state folder was copied. Find the copy and remove it first. Otherwise the
+agent is in quarantine again after a moment.`},
+		{"revoke", "revoked", "Revoke hosts and close their connections",
+			`Exclude hosts from the fleet. Their connections are closed at once, and new ones are rejected. Their
+processes keep running. A revoked host can join again only with a token made for it: gozzard token
+create --agent ID.`},
+		{"remove", "removed", "Remove hosts for ever",
+			`Exclude hosts for ever. This is like revoke, and the agent id can never join again. A host that is
+set up again joins as a new agent.`},
 	} {
 		list = append(list, &cobra.Command{
 			Use: c.use + " HOST...", Short: c.short, Long: c.long +
 				"\n\nHOST is an agent id, an address that only one enrolled host has, or cloud:ip.",
 			Example: "  gozzard hosts " + c.use + " 0:10.0.0.2", Args: cobra.MinimumNArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error { return env.setMembers(cmd.Context(), args, c.state) },
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return env.setMemberState(cmd.Context(), args, c.state)
+			},
 		})
 	}
 
 	return list
 }
 
-func (env *cliEnv) setMembers(ctx context.Context, hosts []string, state string) error {
+// setMemberState changes the state of the named hosts. It changes none when one of them is not found.
+func (env *cliEnv) setMemberState(ctx context.Context, hosts []string, state string) error {
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
-
 	defer c.Close()
+
+	// Find all hosts before one is changed.
 	members, err := c.Members(ctx)
 	if err != nil {
-		return served(err)
+		return withExitCode(err)
 	}
 
 	agents := make([]gozzard.AgentID, 0, len(hosts))
-	for _, h := range hosts { // all are found before one is touched
+	for _, h := range hosts {
 		id, err := findMember(members, h)
 		if err != nil {
 			return err
@@ -55,12 +64,13 @@ func (env *cliEnv) setMembers(ctx context.Context, hosts []string, state string)
 		agents = append(agents, id)
 	}
 
+	// Change them.
 	for _, id := range agents {
 		m, err := c.SetMember(ctx, id, state)
 		if err != nil {
-			return served(err)
+			return withExitCode(err)
 		}
-		if err := written(fmt.Fprintf(env.out, "agent %s is %s\n", m.Agent, m.State)); err != nil {
+		if err := checkWrite(fmt.Fprintf(env.out, "agent %s is %s\n", m.Agent, m.State)); err != nil {
 			return err
 		}
 	}
@@ -68,10 +78,10 @@ func (env *cliEnv) setMembers(ctx context.Context, hosts []string, state string)
 	return nil
 }
 
-// withMembers adds the hosts that were enrolled and have not reported, and leaves out those that were removed.
+// withMembers adds the enrolled hosts that never reported, and drops the hosts that were removed.
 func withMembers(ctx context.Context, c *client.Client, hosts []client.HostInfo) ([]client.HostInfo, error) {
 	members, err := c.Members(ctx)
-	if gozzard.KindOf(err) == gozzard.ErrNotFound && err != nil { // a server that knows no enrolment
+	if gozzard.KindOf(err) == gozzard.ErrNotFound && err != nil { // the server has no enrolment
 		return hosts, nil
 	}
 	if err != nil {
@@ -97,7 +107,7 @@ func withMembers(ctx context.Context, c *client.Client, hosts []client.HostInfo)
 	return slices.DeleteFunc(hosts, func(h client.HostInfo) bool { return h.Trust == "removed" }), nil
 }
 
-// findMember gives the only member that is meant.
+// findMember finds the one enrolled host with this agent id or address.
 func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 	h, err := parseHostFlag(s)
 	if err != nil {
@@ -117,9 +127,9 @@ func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", &exitError{exitNoMatch, fmt.Errorf("no enrolled host is %s", printable(s))}
+		return "", &exitError{exitNoMatch, fmt.Errorf("there is no enrolled host %s", printable(s))}
 	}
 
-	return "", usage("%d enrolled hosts are %s: name one by its agent id (gozzard hosts -o wide)", len(found),
+	return "", usage("%d enrolled hosts have the address %s: use the agent id (gozzard hosts -o wide)", len(found),
 		printable(s))
 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/internal/agentd"
+)
+
+// newAgentJoinCommand is `gozzard agent join`.
+func newAgentJoinCommand() *cobra.Command {
+	var o agentd.JoinOptions
+	cmd := &cobra.Command{
+		Use:   "join",
+		Short: "Join this host to the fleet of a server",
+		Long: `Join this host to the fleet of a server, with a token from "gozzard token create". The host makes a
+key that never leaves it. The server returns a certificate for the key, and the agent renews the
+certificate by itself.
+
+The token contains the fingerprint of the server's authority. The token is sent only to a server
+that proves to be the right one. The state folder stores the result. Then start the agent: "gozzard
+agent" with the same --data.
+
+The command also writes the policy of this host. Without --allow-root the agent runs no command as
+root, whatever the server asks for.`,
+		Example: `  gozzard agent join --server https://10.0.0.1:8443 --token-file token --data /var/lib/gozzard-agent
+  gozzard agent join --server https://10.0.0.1:8443 --token-file token --allow-root --ip 10.0.0.2`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Server == "" || o.TokenFile == "" {
+				return errors.New("--server and --token-file are required")
+			}
+			return failed(join(cmd, o))
+		},
+	}
+
+	f := cmd.Flags()
+	f.StringVar(&o.Data, "data", "./agent", "state folder of this agent")
+	f.StringVar(&o.Server, "server", "", "`URL` of the server's API, such as https://10.0.0.1:8443")
+	f.StringVar(&o.TokenFile, "token-file", "", "`FILE` with the token, readable by its owner only")
+	f.StringSliceVar(&o.IPs, "ip", nil,
+		"IP addresses of this host that callers may use (default: the address that it connects to the server from)")
+	f.BoolVar(&o.AllowRoot, "allow-root", false, "allow commands as root in the policy that is written")
+	return cmd
+}
+
+// join enrols this host and prints what comes next.
+func join(cmd *cobra.Command, o agentd.JoinOptions) error {
+	j, err := agentd.Join(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+
+	next := "start the agent with: gozzard agent --data " + o.Data
+	if j.Pending {
+		next = "an admin must approve it: gozzard hosts approve " + string(j.Agent)
+	}
+
+	return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d with address %s; %s\n",
+		j.Agent, j.Cloud, j.IP, next))
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/gozzard/gozzard/internal/agentsock"
+)
+
+// agentPs is `gozzard agent ps`.
+func (env *cliEnv) agentPs(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
+	found, err := c.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	if o.structured() {
+		return o.write(env.out, found)
+	}
+	if found.Count == 0 {
+		env.remark("the agent has no process")
+		return nil
+	}
+
+	// Make the table.
+	wide := o.format == "wide"
+	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "SINCE", "RESTARTS"}
+	if wide {
+		header = append(header, "VERSION", "WANTED", "FD")
+	}
+	t := newTable(append(header, "MESSAGE")...)
+	for i := range found.Processes {
+		p := &found.Processes[i]
+		cells := []string{p.Namespace, p.Name, p.State, "", yesNo(p.Hosted), "", "", age(env.now(), p.Since),
+			strconv.Itoa(p.Restarts)}
+		if p.State == "running" {
+			cells[3], cells[5], cells[6] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem)
+		}
+		if wide {
+			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)))
+		}
+		t.add(append(cells, p.Message)...)
+	}
+
+	// Print it. The agent sends at most one page.
+	if err := t.write(env.out); err != nil {
+		return err
+	}
+	if n := len(found.Processes); n < found.Count {
+		env.remark("%d of %d processes", n, found.Count)
+	}
+
+	return nil
+}

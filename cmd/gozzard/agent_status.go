@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gozzard/gozzard/internal/agentsock"
+)
+
+// agentStatus is `gozzard agent status`.
+func (env *cliEnv) agentStatus(ctx context.Context, c *agentsock.Client, o *outputFlag) error {
+	st, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if o.structured() {
+		return o.write(env.out, st)
+	}
+
+	var b strings.Builder
+	for _, l := range env.statusLines(&st) {
+		if v := printable(l[1]); v != "" {
+			fmt.Fprintf(&b, "%-11s %s\n", l[0], v)
+		}
+	}
+
+	return checkWrite(fmt.Fprint(env.out, b.String()))
+}
+
+// statusLines are the lines of a status: a word and its value. Lines with an empty value are not printed.
+func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
+	// The session with the server.
+	now := env.now()
+	session := fmt.Sprintf("open for %s (number %d)", age(now, st.Session.Since), st.Session.Number)
+	if !st.Session.Open {
+		session = "none for " + age(now, st.Session.Since)
+		if st.Session.HeardAt == 0 {
+			session += ", since the agent started"
+		}
+	}
+
+	link := "up"
+	if !st.Link.Up {
+		link = "down"
+		if st.Link.Fault != "" {
+			link += ": " + st.Link.Fault
+		}
+	}
+
+	// The policy of the host.
+	policy := ""
+	if st.Policy.File != "" {
+		root := "root rejected"
+		if st.Policy.AllowRoot {
+			root = "root allowed"
+		}
+		policy = st.Policy.File + " (" + root + ")"
+	}
+
+	// Connections to the local socket that were closed.
+	rejected := ""
+	if st.Refused > 0 {
+		rejected = strconv.FormatUint(st.Refused, 10) + " connections of other accounts to the local socket"
+	}
+
+	// All of it, in the order of the output.
+	lines := [][2]string{
+		{"agent", string(st.Agent)},
+		{"version", st.Version},
+		{"pid", fmt.Sprintf("%d (uid %d, mode %s), up for %s", st.PID, st.UID, st.Mode, age(now, st.StartedAt))},
+		{"host", fmt.Sprintf("%s, cloud %d, %s", st.Hostname, st.Cloud, strings.Join(st.IPs, ", "))},
+		{"server", st.Server},
+		{"session", session},
+		{"link", link},
+		{"heard", moment(st.Session.HeardAt)},
+		{"key", fmt.Sprintf("%s, epoch %d", st.Key.ID, st.Key.Epoch)},
+		{"certificate", untilText(st.Certificate)},
+		{"policy", policy},
+		{"processes", strconv.Itoa(st.Processes)},
+		{"journal", fmt.Sprintf("%s at %d", st.Journal.ID, st.Journal.LSN)},
+		{"rejected", rejected},
+	}
+	for _, d := range st.Degraded {
+		lines = append(lines, [2]string{"degraded", d})
+	}
+
+	return lines
+}
+
+// untilText is the end of a certificate. 0 is unknown and gives "".
+func untilText(unix int64) string {
+	if unix <= 0 {
+		return ""
+	}
+	return "until " + moment(unix)
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/server"
+)
+
+// credentials is the file with the address of a server and the secret of a caller.
+type credentials = server.Credentials
+
+// withClient connects to the server and runs f.
+func (env *cliEnv) withClient(f func(*client.Client) error) error {
+	c, err := env.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return withExitCode(f(c))
+}
+
+// connect makes a client with the address and the credentials of the caller. A flag wins over the environment, and
+// the environment wins over the file.
+func (env *cliEnv) connect() (*client.Client, error) {
+	return env.newClient(false)
+}
+
+// newClient is connect. A caller that is not logged in yet is anonymous: it needs the address only.
+func (env *cliEnv) newClient(anonymous bool) (*client.Client, error) {
+	// Find the credentials file and the address.
+	path, url := env.credentials, env.url
+	if v, ok := env.lookup("GOZZARD_CREDENTIALS"); ok && path == "" {
+		path = v
+	}
+	if v, ok := env.lookup("GOZZARD_URL"); ok && url == "" {
+		url = v
+	}
+
+	named := path != ""
+	if !named {
+		path = filepath.Join("data", "dev.json")
+	}
+
+	// Read the file.
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named && anonymous && url != "" {
+		b, err = []byte("{}"), nil
+	}
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return nil, usage("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder of " +
+			"`gozzard dev`, which has ./data/dev.json")
+	}
+	if err != nil {
+		return nil, usage("cannot read the credentials file: %w", err)
+	}
+
+	var file credentials
+	if err := json.Unmarshal(b, &file); err != nil {
+		return nil, usage("cannot read the credentials in %s: %w", path, err)
+	}
+	if url == "" {
+		url = file.URL
+	}
+
+	// Reject incomplete credentials: an app needs its secret, and a token is enough alone.
+	caller := client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username,
+		Token: file.Token, CA: file.CA}
+	complete := caller.AppCode != "" && caller.AppSecret != "" || caller.AppCode == "" && caller.Token != ""
+	if url == "" || !complete && !anonymous {
+		return nil, usage("credentials in %s: url, and bk_app_code with bk_app_secret or bk_token alone are required",
+			path)
+	}
+
+	if anonymous {
+		caller = client.Credentials{CA: file.CA}
+	}
+
+	// Make the client. Commands that write credentials files copy the authority into them.
+	env.ca = file.CA
+	c, err := client.New(url, caller)
+	return c, withExitCode(err)
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// readPasswordFile reads the first line of a file. "-" is standard input.
+func readPasswordFile(cmd *cobra.Command, path string) (string, error) {
+	const maxBytes = 4096
+	in := cmd.InOrStdin()
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", usage("cannot read the password: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+
+	b, err := io.ReadAll(io.LimitReader(in, maxBytes))
+	if err != nil {
+		return "", usage("cannot read the password: %w", err)
+	}
+
+	line, _, _ := strings.Cut(string(b), "\n")
+	if line = strings.TrimSuffix(line, "\r"); line == "" {
+		return "", usage("the password in %s is empty", path)
+	}
+
+	return line, nil
+}
+
+// newUserPasswordCommand is `gozzard user password`.
+func newUserPasswordCommand(env *cliEnv) *cobra.Command {
+	var file, old string
+	cmd := &cobra.Command{
+		Use:   "password NAME",
+		Short: "Set the password of a user",
+		Long: `Set the password of a user and end its sessions. A user without the role admin can change only its
+own password, and gives the present one with --old-password-file.`,
+		Example: `  gozzard user password alice --password-file new.txt
+  gozzard user password alice --password-file new.txt --old-password-file old.txt --credentials me.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			password, err := readPasswordFile(cmd, file)
+			if err != nil {
+				return err
+			}
+			before := ""
+			if old != "" {
+				if before, err = readPasswordFile(cmd, old); err != nil {
+					return err
+				}
+			}
+			return env.withClient(func(c *client.Client) error {
+				return c.SetPassword(cmd.Context(), args[0], before, password)
+			})
+		},
+	}
+
+	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the new password; - is standard input")
+	cmd.Flags().StringVar(&old, "old-password-file", "", "`FILE` with the present password")
+	return cmd
+}
+
+// newUserLoginCommand is `gozzard user login`.
+func newUserLoginCommand(env *cliEnv) *cobra.Command {
+	var file, out string
+	cmd := &cobra.Command{
+		Use:   "login NAME",
+		Short: "Log in and write a credentials file",
+		Long: `Log in with a password and write a credentials file that only its owner can read. It is valid for 12
+hours. --url is the server; another credentials file with its URL works too.`,
+		Example: `  gozzard user login alice --url http://127.0.0.1:8080 --out me.json
+  gozzard ps --credentials me.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := env.newClient(true)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+
+			password, err := readPasswordFile(cmd, file)
+			if err != nil {
+				return err
+			}
+
+			t, err := c.Login(cmd.Context(), args[0], password)
+			if err != nil {
+				return withExitCode(err)
+			}
+			if err := (credentials{URL: c.URL(), Token: t.Token, CA: env.ca}).Write(out); err != nil {
+				return failed(err)
+			}
+
+			env.remark("logged in until %s, credentials are in %s", t.Expires.Local().Format(time.DateTime), out)
+			return nil
+		},
+	}
+
+	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the password; - is standard input")
+	cmd.Flags().StringVar(&out, "out", "gozzard.json", "credentials `FILE` to write")
+	return cmd
+}
+
+// newUserWhoamiCommand is `gozzard user whoami`.
+func newUserWhoamiCommand(env *cliEnv) *cobra.Command {
+	var output outputFlag
+	cmd := &cobra.Command{
+		Use:     "whoami",
+		Short:   "Show your identity and your rights",
+		Example: `  gozzard user whoami`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := output.check(); err != nil {
+				return err
+			}
+			return env.withClient(func(c *client.Client) error {
+				caller, err := c.WhoAmI(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if output.structured() {
+					return output.write(env.out, caller)
+				}
+				t := newTable("APP", "USER", "PROVEN", "GRANTS")
+				t.add(caller.App, caller.User, yesNo(!caller.Asserted), grantsText(caller.Grants))
+				return t.write(env.out)
+			})
+		},
+	}
+
+	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
