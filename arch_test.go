@@ -185,7 +185,6 @@ func parseAll(t *testing.T) []source {
 			lines: bytes.Count(text, []byte("\n")), file: file})
 		return nil
 	})
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,7 +179,6 @@ func TestWait(t *testing.T) {
 	var seen []int
 	task, err := c.Wait(t.Context(), "GSETASK:20240102030405:1",
 		func(t client.Task) { seen = append(seen, t.Counts.Done) })
-
 	if err != nil || !task.Final || len(task.Attempts) != 2 || len(seen) != 3 {
 		t.Errorf("task %+v, progress %v, %v", task, seen, err)
 	}

@@ -82,7 +82,6 @@ func fanOut(conn *natsgo.Conn, o order) (w word, err error) {
 		}
 		back <- struct{}{}
 	})
-
 	if err != nil {
 		return w, err
 	}

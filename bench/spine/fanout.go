@@ -94,7 +94,6 @@ func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 		}
 		return nil
 	})
-
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,6 @@ func newIngestServer() (*ingestServer, error) {
 				s.lost.Add(1)
 			}
 		}})
-
 	if err != nil {
 		s.broker.Close()
 		return nil, err
@@ -229,7 +228,6 @@ func (b *bench) ingestOurs(n, rounds int) (cpu, wall time.Duration, err error) {
 		_, err := links.tell(order{Do: "report", Rounds: rounds})
 		return err
 	})
-
 	if err != nil {
 		return 0, 0, err
 	}

@@ -88,7 +88,6 @@ func (b *bench) register(ctx context.Context, f *testFleet) error {
 		})
 		return err
 	})
-
 	if err != nil {
 		return err
 	}
@@ -204,7 +203,6 @@ func (b *bench) askStatus(ctx context.Context, f *testFleet) error {
 		}
 		return nil
 	})
-
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,6 @@ func (p *gozzardPeer) startServer(ctx context.Context) (err error) {
 		text, err = os.ReadFile(filepath.Join(data, "credentials.json"))
 		return err == nil
 	})
-
 	if err != nil {
 		return err
 	}

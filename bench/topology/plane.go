@@ -35,7 +35,6 @@ func startServer(ctx context.Context, dir string, l *fleet.Index, instead contro
 	var failed error
 	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(dir, "gozzard.db"),
 		sqlstore.Options{Log: log, Fatal: func(err error) { failed = err }})
-
 	if err != nil {
 		return nil, err
 	}

@@ -187,7 +187,6 @@ func killLeftovers(t *testing.T, dir string) {
 
 		return nil
 	})
-
 	if err != nil {
 		t.Logf("cannot look for leftovers: %v", err)
 	}

@@ -49,7 +49,6 @@ func newBusinessServer(t testing.TB) *server {
 
 	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"),
 		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,6 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 
 	registry, err := enrol.NewRegistry(f.Context(), enrol.RegistryOptions{Store: keep, Authority: authority,
 		Key: func() signing.Key { return signing.Key{} }})
-
 	if err != nil {
 		f.Fatal(err)
 	}

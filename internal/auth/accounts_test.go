@@ -237,7 +237,6 @@ func TestGrantsApplyAtOnce(t *testing.T) {
 		must(t, err)
 		return caller.Rights.May(gozzard.ActionStart, "JOB_BIZ_2", nil)
 	}
-
 	if !may("stranger") || may("alice") {
 		t.Fatal("a stranger is not limited by the app alone, or a user without grants may something")
 	}

@@ -250,7 +250,6 @@ func TestSchedulerReportsFailures(t *testing.T) {
 				case <-ctx.Done():
 				}
 			}})
-
 		if err != nil {
 			t.Fatal(err)
 		}

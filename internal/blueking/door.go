@@ -212,7 +212,6 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 		}
 		return app, err
 	})
-
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,6 @@ func (s *LoginService) Verify(ctx context.Context, token string) (string, error)
 
 	// Answer from the cache.
 	s.mu.Lock()
-
 	if v, ok := s.known[d]; ok && s.now().Before(v.until) {
 		s.mu.Unlock()
 		return v.user, nil
@@ -87,7 +86,6 @@ func (s *LoginService) Verify(ctx context.Context, token string) (string, error)
 		q = &asking{done: make(chan struct{})}
 		s.asking[d] = q
 	}
-
 	s.mu.Unlock()
 
 	if others {
@@ -107,7 +105,6 @@ func (s *LoginService) Verify(ctx context.Context, token string) (string, error)
 	if q.err == nil {
 		s.keep(d, q.user)
 	}
-
 	s.mu.Unlock()
 	close(q.done)
 	return q.user, q.err

@@ -65,7 +65,6 @@ func (c *Client) read(ctx context.Context, biz int) (*topology.Business, error) 
 		p.Sort = "bk_cloud_id"
 		return map[string]any{"page": p}
 	}, func(r *cloudRow) int { return int(r.ID) })
-
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +73,6 @@ func (c *Client) read(ctx context.Context, biz int) (*topology.Business, error) 
 		p.Sort = "bk_process_id"
 		return map[string]any{"bk_biz_id": biz, "fields": processFields(), "page": p}
 	}, func(r *processRow) int { return int(r.Process.ID) })
-
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +129,6 @@ func list[T any](ctx context.Context, c *Client, name string, size int, ask func
 	err := c.each(ctx, len(starts)-1, func(ctx context.Context, i int) error {
 		return c.call(ctx, name, ask(page{Start: starts[i+1], Limit: size}), &pages[i+1])
 	})
-
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +180,6 @@ func (c *Client) modules(ctx context.Context, biz int, processes []processRow) (
 			map[string]any{"bk_biz_id": biz, "bk_ids": chunks[i],
 				"fields": []string{"bk_module_id", "service_template_id"}}, &rows[i])
 	})
-
 	if err != nil {
 		return nil, err
 	}

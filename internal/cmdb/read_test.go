@@ -329,7 +329,6 @@ func TestOdd(t *testing.T) {
 		o.Log = slog.New(slog.NewTextHandler(&log,
 			nil))
 	}).Read(t.Context(), 2)
-
 	if err != nil {
 		t.Fatal(err)
 	}

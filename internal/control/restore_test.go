@@ -148,7 +148,6 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 
 	store, err := sqlstore.OpenSQLite(t.Context(), r.path,
 		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
-
 	if err != nil {
 		t.Fatal(err)
 	}

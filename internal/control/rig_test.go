@@ -71,7 +71,6 @@ func (r *rig) start() {
 
 	store, err := sqlstore.OpenSQLite(r.t.Context(), r.path,
 		sqlstore.Options{Fatal: func(err error) { r.t.Errorf("fatal: %v", err) }})
-
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -88,7 +87,6 @@ func (r *rig) start() {
 		Events:    50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
 	})
-
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -75,7 +75,6 @@ func TestStaleUntilReportedAndWhileOffline(t *testing.T) {
 		}
 		return r.Stale
 	}
-
 	if !stale() {
 		t.Error("a row of a host that has not reported is not stale")
 	}

@@ -55,7 +55,6 @@ func (a *accounts) lookup(name string) (account, error) {
 	}
 
 	a.mu.Lock()
-
 	if a.stamp != stamp {
 		a.stamp, a.byName = stamp, map[string]account{}
 	}

@@ -133,7 +133,6 @@ func (h *Host) start(c *command) error {
 		}
 		return c.cmd.Process.Pid, nil
 	})
-
 	if err != nil {
 		h.discard(c)
 		if errors.Is(err, unix.EACCES) {

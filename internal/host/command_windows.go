@@ -302,11 +302,9 @@ func (h *Host) release(c *command) {
 	}
 
 	h.mu.Lock()
-
 	if c.cmd != nil && c.cmd.Process != nil && h.shells[c.cmd.Process.Pid] == c {
 		delete(h.shells, c.cmd.Process.Pid)
 	}
-
 	h.mu.Unlock()
 	c.discard()
 	_ = os.Remove(c.out.Name()) // refused while what it started prints to it; tidied later

@@ -80,7 +80,6 @@ func TestForegroundCommandIsTheProcess(t *testing.T) {
 					t.Error(err)
 				}
 			})
-
 			if !e.Known || e.Code != -1 || e.Signal != "SIGTERM" || e.Core {
 				t.Errorf("%+v", e)
 			}
@@ -139,7 +138,6 @@ func TestForegroundChildOfTheShell(t *testing.T) {
 			t.Error(err)
 		}
 	})
-
 	if e.Known && (e.Signal != "SIGKILL" || e.Code != -1) { // new kernels tell, old ones do not
 		t.Errorf("%+v", e)
 	}
@@ -206,7 +204,6 @@ func TestExitTellsOfACore(t *testing.T) {
 			t.Error(err)
 		}
 	})
-
 	if !e.Known || e.Signal != "SIGABRT" {
 		t.Errorf("%+v", e)
 	}

@@ -114,14 +114,12 @@ func hasWord(b []byte, word string) bool {
 func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error) {
 	l, folder := h.limits, keyFolder(key)
 	l.mu.Lock()
-
 	if r.Enforce && (r.CPU > 0 || r.Mem > 0) {
 		l.want[folder] = r
 	} else {
 		delete(l.want, folder)
 		r = gozzard.Resource{}
 	}
-
 	l.mu.Unlock()
 	mode, err = l.mode(r)
 	if err == nil && h.groups != nil {

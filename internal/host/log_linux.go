@@ -147,7 +147,6 @@ func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 	for folder, p := range l.open {
 		all[folder] = p
 	}
-
 	l.mu.Unlock()
 	var errs []error
 	for folder, p := range all {

@@ -185,7 +185,6 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 		}
 		exited(supervise.Exit{Known: true, Code: int(code)})
 	})
-
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
 	}

@@ -98,7 +98,6 @@ func (h *Host) resetOOMScore(c *command) {
 
 		return nil
 	})
-
 	if err != nil {
 		h.log.Warn("cannot reset oom_score_adj of a command", "pid", c.cmd.Process.Pid, "err", err)
 	}

@@ -193,7 +193,6 @@ func TestExitOfACommandThatBecameTheProcess(t *testing.T) {
 			t.Error(err)
 		}
 	})
-
 	if !e.Known || e.Code != 7 {
 		t.Errorf("exit %+v", e)
 	}

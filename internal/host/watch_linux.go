@@ -65,7 +65,6 @@ func newWatcher() (*watcher, error) {
 // close ends all watches without a callback.
 func (w *watcher) close() error {
 	w.mu.Lock()
-
 	if w.closed {
 		w.mu.Unlock()
 		return nil
@@ -199,7 +198,6 @@ func (w *watcher) pollGone() []uint64 {
 	for _, x := range w.polled {
 		polled = append(polled, x)
 	}
-
 	w.mu.Unlock()
 	var gone []uint64
 	for _, x := range polled {

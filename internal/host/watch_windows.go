@@ -69,7 +69,6 @@ func (w *watcher) ring() {
 // close ends all watches without a callback.
 func (w *watcher) close() error {
 	w.mu.Lock()
-
 	if w.closed {
 		w.mu.Unlock()
 		return nil

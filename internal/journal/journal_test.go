@@ -161,7 +161,6 @@ func TestFailedSyncIsFatalAndNeverRepeated(t *testing.T) {
 	var fatal []error
 	j, _, err := journal.Open(t.TempDir(), journal.Options{Reserve: -1,
 		Fatal: func(err error) { fatal = append(fatal, err) }})
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,6 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { l.failed(err) }),
 		natsgo.ClosedHandler(func(*natsgo.Conn) { close(ev.gone) }),
 	)
-
 	if l.opts.TLS != nil {
 		opts = append(opts, natsgo.Name(l.opts.Machine+"/"+l.run), natsgo.Secure(l.opts.TLS),
 			natsgo.TLSHandshakeFirst())

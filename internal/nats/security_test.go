@@ -31,7 +31,6 @@ func attack(t *testing.T, b *nats.Broker, user string) *attacker {
 			defer a.mu.Unlock()
 			a.denied = append(a.denied, err.Error())
 		}))
-
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +210,6 @@ func TestWrongSecretIsLogged(t *testing.T) {
 		URL: b.Addr(), Agent: "a", Secret: "wrong", Log: lines.logger(), Command: func(*gozzard.Command) {},
 		Up: func() { t.Error("up with a wrong secret") },
 	})
-
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,11 +307,9 @@ func TestWhatCannotBeRead(t *testing.T) {
 
 	eventually(t, "all to be counted", func() bool { s := h.Stats(); return s.Malformed == 6 && s.Newer == 3 })
 	in.mu.Lock()
-
 	if !errors.Is(in.bad["odd"], wire.ErrNewer) {
 		t.Errorf("got %v", in.bad)
 	}
-
 	in.mu.Unlock()
 
 	if lines.count("the agent uses a newer protocol") != 1 || lines.count("report cannot be read") != 1 {

@@ -108,7 +108,6 @@ func (u *Updater) Begin() error {
 		}
 		return nil
 	})
-
 	if err == nil && over != "" {
 		return &Over{over}
 	}

@@ -115,7 +115,6 @@ func (p *tape) receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	case gozzard.ReportEvents:
 		cmd.AckEvents = r.Events[len(r.Events)-1].Seq
 	}
-
 	p.mu.Unlock()
 
 	if !mute {

@@ -124,7 +124,6 @@ func (s *Store) Jobs(ctx context.Context, f record.JobFilter) (total int, jobs [
 			w.text.String(), len(args)-1, len(args)), args...)
 		return scanAll(rows, err, func(r *sql.Rows) error { return scanJob(r, &jobs) })
 	})
-
 	if err != nil {
 		return 0, nil, s.readError("jobs", err)
 	}

@@ -81,7 +81,6 @@ func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, audit upgrad
 
 			return auditUpgrade(ctx, c, audit)
 		}})
-
 	if err == nil {
 		r.ID = id
 	}

@@ -27,7 +27,6 @@ func TestSharedCommit(t *testing.T) {
 				commits++
 			}
 		}})
-
 	if err != nil {
 		t.Fatal(err)
 	}

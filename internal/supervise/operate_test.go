@@ -244,7 +244,6 @@ func TestReload(t *testing.T) {
 
 		out := r.want(gozzard.ActionReload, definition(func(s *gozzard.Spec) { s.Control.Reload = "" }),
 			gozzard.CodeCommandFailed, true)
-
 		if out.Message != "reload_cmd is empty" {
 			t.Errorf("message %q", out.Message)
 		}

@@ -106,7 +106,7 @@ func exitText(e Exit) string {
 	case e.OOM:
 		return "was ended by the kernel for its memory (oom)"
 	case !e.Known:
-		return "ended by itself or by somebody else; how is not known"
+		return "ended; its exit status is not known"
 	case e.Signal != "":
 		if e.Core {
 			return "was ended by " + e.Signal + " (core dumped)"

@@ -193,7 +193,6 @@ func TestJSON(t *testing.T) {
 		_, err := topology.Parse([]byte("{\"biz\": 2,\n \"name\": \"x\"\n \"sets\": []}"))
 		return err
 	}())
-
 	if len(list) != 1 || !strings.HasPrefix(list[0], "line 3: expected a comma") {
 		t.Errorf("got %q", list)
 	}

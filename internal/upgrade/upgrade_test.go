@@ -137,7 +137,6 @@ func (r *rig) Look(a gozzard.AgentID) upgrade.HostView {
 // Order implements upgrade.Fleet.
 func (r *rig) Order(a gozzard.AgentID, o gozzard.UpdateOrder) {
 	r.mu.Lock()
-
 	if !slices.Contains(r.orders, a) {
 		r.orders = append(r.orders, a)
 	}

@@ -242,7 +242,6 @@ func TestTasks(t *testing.T) {
 		Info: func(row *topology.Row, i int) []byte {
 			return fmt.Appendf(nil, "%s#%d", row.Name, row.Instances[i].Inst)
 		}})
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -250,14 +250,12 @@ func TestRefused(t *testing.T) {
 
 	tries := 0
 	r.mu.Lock()
-
 	r.refuse = func() error {
 		if tries++; tries == 1 {
 			return gozzard.Errorf(gozzard.ErrUnavailable, "the record does not answer")
 		}
 		return nil
 	}
-
 	r.mu.Unlock()
 	j, _ := r.finish(r.create(gozzard.ActionStart, "").ID)
 	same(t, "job", j.State, record.JobSucceeded)

@@ -67,7 +67,6 @@ func newRig(t *testing.T) *rig {
 		edition: "first"}
 	store, err := sqlstore.OpenSQLite(t.Context(), r.path,
 		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
-
 	if err != nil {
 		t.Fatal(err)
 	}

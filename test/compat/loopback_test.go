@@ -252,7 +252,6 @@ func (l *loopback) signed() {
 		_, answer := l.call(credentials{}, http.MethodPost, path+query+"&bk_signature="+signature, body)
 		return strings.Contains(string(answer), `"result":true`)
 	}
-
 	if !accepted(signer.Secret) {
 		l.t.Error("the signature of the app is refused")
 	}

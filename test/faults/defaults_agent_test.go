@@ -79,7 +79,6 @@ func enrolmentTokens(t *testing.T, f *plainFleet) {
 	}) bool {
 		return r.ID == parts[1]
 	})
-
 	if i < 0 || list.Tokens[i].Uses != 1 || list.Tokens[i].Expires.Sub(list.Tokens[i].Created) != time.Hour {
 		t.Errorf("%+v", list.Tokens)
 	}

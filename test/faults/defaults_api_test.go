@@ -94,7 +94,6 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 		}
 		return err
 	})
-
 	if err != nil {
 		t.Fatal(err)
 	}

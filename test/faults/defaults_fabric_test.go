@@ -43,7 +43,6 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 				denied.Add(1)
 			}
 		}))
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -205,7 +205,6 @@ func occupied(t *testing.T, dir string) (sum int64) {
 		}
 		return nil
 	})
-
 	if err != nil {
 		t.Fatal(err)
 	}

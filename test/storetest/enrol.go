@@ -140,7 +140,6 @@ func enrolRefused(t *testing.T, s EnrolRecord) {
 			}
 			return enrol.AgentRecord{}, no
 		}, enrolAudit("enrol:join"))
-
 	if !errors.Is(err, no) {
 		t.Errorf("got %v", err)
 	}

@@ -204,7 +204,6 @@ func TestTS1FabricSubjects(t *testing.T) {
 	var denied atomic.Int64
 	conn, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo("0.evil", secret), natsgo.ErrorHandler(
 		func(*natsgo.Conn, *natsgo.Subscription, error) { denied.Add(1) }))
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,6 @@ func readGroups(spec strictjson.Value) []record.Group {
 
 		groups = append(groups, g)
 	})
-
 	if n == 0 && spec.Faults().Len() == before {
 		list.Fault("at least one group is required")
 	}

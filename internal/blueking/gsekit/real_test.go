@@ -109,7 +109,6 @@ func (r *real) addHost() *sim.Host {
 		Info: gozzard.HostInfo{Agent: id, Addrs: []gozzard.HostAddr{addr}, OS: "linux", Version: "test",
 			BootID: "test", StartedAt: time.Now().Unix(), CPUs: 1, MemBytes: 1 << 30},
 	})
-
 	if err != nil {
 		r.t.Fatal(err)
 	}

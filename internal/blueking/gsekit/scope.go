@@ -61,7 +61,6 @@ func (f *form) selection(biz int) *selection {
 			compiled = in.compile(sel.expression)
 		}
 	})
-
 	if !hasScope && !hasExpression && f.sound() { // the only fault in the answer, as callers know it
 		f.faults.WriteString(f.lang.say(sayAtLeastOne))
 	}
