@@ -5,29 +5,30 @@ import (
 	"log/slog"
 )
 
-// Action is what an operation asks of one process. The zero value is no action and is refused everywhere: a
+// Action is what an operation does to one process. The zero value is no action and is rejected everywhere, so a
 // forgotten field never starts a fleet.
 type Action uint8
 
-// The actions.
+// The actions. Their numbers are sent and stored.
 const (
-	ActionNone Action = iota
-	ActionStart
-	ActionStop
-	ActionQuery
-	ActionHost
-	ActionUnhost
-	ActionRestart
-	ActionReload
-	ActionKill
-	ActionRegister
-	ActionUpdate
-	ActionUnregister
+	ActionNone       Action = iota
+	ActionStart             // start the process and supervise it
+	ActionStop              // stop the process; it is not started again
+	ActionQuery             // report the process and change nothing
+	ActionHost              // supervise the process
+	ActionUnhost            // stop supervising the process; it keeps running
+	ActionRestart           // stop and start the process, or run its restart command
+	ActionReload            // run the reload command
+	ActionKill              // end the process at once
+	ActionRegister          // record a definition for the host, unless it has one
+	ActionUpdate            // replace the definition that the host has
+	ActionUnregister        // remove the definition from the host
 )
 
 var actionNames = [...]string{"none", "start", "stop", "query", "host", "unhost", "restart", "reload", "kill",
 	"register", "update", "unregister"}
 
+// String is the word for the action.
 func (a Action) String() string {
 	if int(a) < len(actionNames) {
 		return actionNames[a]
@@ -35,7 +36,7 @@ func (a Action) String() string {
 	return fmt.Sprintf("action(%d)", uint8(a))
 }
 
-// LogValue is the word.
+// LogValue is the action as logs show it.
 func (a Action) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
 // ParseAction is the inverse of String; "none" is not accepted.
@@ -48,10 +49,11 @@ func ParseAction(s string) (Action, error) {
 	return ActionNone, fmt.Errorf("unknown action %q", s)
 }
 
-// ReadOnly actions change nothing on the host: they need no place in the order of intents and no journal entry.
+// ReadOnly reports whether the action changes nothing on the host. Such an action needs no place in the order of
+// operations and no journal entry.
 func (a Action) ReadOnly() bool { return a == ActionQuery }
 
-// RunsCommand reports whether the action may run a shell command, so that identity and paths must be complete.
+// RunsCommand reports whether the action may run a shell command. The definition must then have a user and paths.
 func (a Action) RunsCommand() bool {
 	switch a {
 	case ActionStart, ActionStop, ActionHost, ActionRestart, ActionReload, ActionKill:
@@ -60,8 +62,8 @@ func (a Action) RunsCommand() bool {
 	return false
 }
 
-// Supersedes reports whether a newer pending action of this kind makes an older pending one pointless: of start,
-// stop, host and unhost only the newest waiting one is sent; restart, reload and kill go in order.
+// Supersedes reports whether the action makes an older one that still waits for its host pointless. Of start, stop,
+// host and unhost only the newest is sent; restart, reload and kill are all sent, in their order.
 func (a Action) Supersedes(older Action) bool {
 	set := func(x Action) bool {
 		return x == ActionStart || x == ActionStop || x == ActionHost || x == ActionUnhost

@@ -51,11 +51,13 @@ var mayImport = map[string][]string{
 		"internal/topology", "internal/upgrade", "internal/waves"},
 
 	// The server's brain.
-	"internal/cmdb":           {".", "internal/topology"},
-	"internal/control":        {".", "internal/fleet", "internal/record", "internal/statelock", "internal/topology", "internal/topology/index"},
+	"internal/cmdb": {".", "internal/topology"},
+	"internal/control": {".", "internal/delivery", "internal/fleet", "internal/record", "internal/topology",
+		"internal/topology/index"},
+	"internal/delivery":       {".", "internal/statelock"},
 	"internal/fleet":          {".", "internal/statelock"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
-	"internal/topology":       {".", "internal/expression", "internal/yamldoc"},
+	"internal/topology":       {".", "internal/expression", "internal/suggest", "internal/yamldoc"},
 	"internal/topology/index": {".", "internal/expression", "internal/topology"},
 	"internal/upgrade":        {".", "internal/release"},
 	"internal/waves":          {".", "internal/record", "internal/topology"},
@@ -64,21 +66,22 @@ var mayImport = map[string][]string{
 	"internal/agent":      {".", "internal/journal", "internal/supervise"},
 	"internal/agentsock":  {".", "internal/policy"},
 	"internal/host":       {".", "internal/procfs", "internal/supervise"},
-	"internal/journal":    {".", "internal/atomicfile"},
+	"internal/journal":    {"internal/atomicfile"},
 	"internal/policy":     {".", "internal/atomicfile", "internal/yamldoc"},
-	"internal/procfs":     {"."},
+	"internal/procfs":     {},
 	"internal/selfupdate": {".", "internal/atomicfile", "internal/release"},
 	"internal/supervise":  {".", "internal/cron"},
 
 	// Doors.
-	"internal/api": {".", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
-		"internal/record", "internal/specjson", "internal/strictjson", "internal/taskname", "internal/topology",
-		"internal/topology/index", "internal/upgrade"},
+	"internal/api": {".", "client", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
+		"internal/openapi", "internal/record", "internal/specjson", "internal/strictjson",
+		"internal/suggest", "internal/taskname", "internal/topology", "internal/topology/index",
+		"internal/upgrade"},
 	"internal/blueking": {".", "internal/auth", "internal/strictjson"},
 	"internal/blueking/gse": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
 		"internal/specjson", "internal/strictjson", "internal/taskname"},
 	"internal/blueking/gsekit": {".", "internal/auth", "internal/blueking", "internal/expression", "internal/record",
-		"internal/strictjson", "internal/taskname", "internal/topology", "internal/topology/index"},
+		"internal/strictjson", "internal/taskname", "internal/topology"},
 	"internal/blueking/job": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
 		"internal/specjson", "internal/strictjson", "internal/taskname"},
 
@@ -100,9 +103,11 @@ var mayImport = map[string][]string{
 	"internal/atomicfile": {},
 	"internal/cron":       {},
 	"internal/expression": {},
+	"internal/openapi":    {},
 	"internal/specjson":   {".", "internal/cron", "internal/strictjson"},
 	"internal/statelock":  {},
-	"internal/strictjson": {"."},
+	"internal/strictjson": {".", "internal/suggest"},
+	"internal/suggest":    {},
 	"internal/taskname":   {"."},
 	"internal/yamldoc":    {},
 
@@ -233,6 +238,148 @@ func refuse(s source, allowed []string, imported string) string {
 	return "not in the table of imports"
 }
 
+// imports are the packages of ours that each package imports outside its tests.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, s := range parseAll(t) {
+		if s.isTest() {
+			continue
+		}
+		if all[s.folder] == nil {
+			all[s.folder] = []string{}
+		}
+		for _, spec := range s.file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest, ours := strings.CutPrefix(imported, module)
+			if !ours || rest != "" && rest[0] != '/' {
+				continue
+			}
+			folder := path.Clean("./" + strings.TrimPrefix(rest, "/"))
+			if !slices.Contains(all[s.folder], folder) {
+				all[s.folder] = append(all[s.folder], folder)
+			}
+		}
+	}
+	return all
+}
+
+// The table has a row for every package and no other, and allows nothing that is not used.
+func TestTableOfImportsIsTight(t *testing.T) {
+	all := imports(t)
+	for folder, allowed := range mayImport {
+		used, exists := all[folder]
+		if !exists && !hasGoFiles(t, folder) {
+			t.Errorf("the table of imports has a row for %s, which is no package", folder)
+		}
+		for _, other := range allowed {
+			if other != everything && !slices.Contains(used, other) {
+				t.Errorf("the table of imports allows %s to import %s, which it does not", folder, other)
+			}
+		}
+	}
+}
+
+// hasGoFiles reports whether a folder has Go files of any kind, tests included.
+func hasGoFiles(t *testing.T, folder string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files) > 0
+}
+
+// maxDepth is how many packages of ours the longest chain of imports has, the program and the root included.
+const maxDepth = 6
+
+func TestDepthOfImports(t *testing.T) {
+	all := imports(t)
+	depth := map[string]int{}
+	next := map[string]string{}
+	var measure func(folder string) int
+	measure = func(folder string) int {
+		if n, known := depth[folder]; known {
+			return n
+		}
+		depth[folder] = 1
+		for _, other := range all[folder] {
+			if n := 1 + measure(other); n > depth[folder] {
+				depth[folder], next[folder] = n, other
+			}
+		}
+		return depth[folder]
+	}
+
+	for folder := range all {
+		if strings.HasPrefix(folder, "test/") || strings.HasPrefix(folder, "bench/") {
+			continue // they stand on top of everything
+		}
+		if n := measure(folder); n > maxDepth {
+			chain := folder
+			for at := next[folder]; at != ""; at = next[at] {
+				chain += " → " + at
+			}
+			t.Errorf("a chain of imports has %d packages, at most %d are allowed: %s", n, maxDepth, chain)
+		}
+	}
+	if n := measure("cmd/gozzard"); n < 3 {
+		t.Errorf("the program has a depth of %d: nothing was measured", n)
+	}
+}
+
+// The program has flags, verbs and tables. What runs for long is in the composition roots: the program declares no Run
+// that takes a context, and starts no goroutine.
+func TestProgramHasNoLongLivedPart(t *testing.T) {
+	looked := 0
+	for _, s := range parseAll(t) {
+		if s.folder != "cmd/gozzard" || s.isTest() {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				looked++
+				if n.Name.Name == "Run" && takesContext(n.Type) {
+					t.Errorf("%s: %s is a long-lived part: it belongs into internal/server or internal/agentd", s.path,
+						n.Name.Name)
+				}
+			case *ast.Field: // of an interface or a struct
+				for _, name := range n.Names {
+					if f, ok := n.Type.(*ast.FuncType); ok && name.Name == "Run" && takesContext(f) {
+						t.Errorf("%s: %s declares a long-lived part", s.path, name.Name)
+					}
+				}
+			case *ast.GoStmt:
+				t.Errorf("%s: starts a goroutine; what runs beside a verb belongs into a package", s.path)
+			case *ast.CallExpr:
+				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" { // of a sync.WaitGroup
+					t.Errorf("%s: starts a goroutine; what runs beside a verb belongs into a package", s.path)
+				}
+			}
+			return true
+		})
+	}
+	if looked < 100 {
+		t.Errorf("only %d functions of the program were found", looked)
+	}
+}
+
+// takesContext reports whether a function has a parameter of type context.Context.
+func takesContext(f *ast.FuncType) bool {
+	return slices.ContainsFunc(f.Params.List, func(p *ast.Field) bool {
+		sel, ok := p.Type.(*ast.SelectorExpr)
+		if !ok || sel.Sel.Name != "Context" {
+			return false
+		}
+		pkg, ok := sel.X.(*ast.Ident)
+		return ok && pkg.Name == "context"
+	})
+}
+
 func TestPackages(t *testing.T) {
 	documented := map[string]bool{}
 	for _, s := range parseAll(t) {
@@ -268,7 +415,7 @@ func TestFiles(t *testing.T) {
 		}
 		for _, d := range s.file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
-				t.Errorf("%s: has an init function; wiring is code in cmd", s.path)
+				t.Errorf("%s: has an init function; wiring is code in the composition roots", s.path)
 			}
 		}
 	}

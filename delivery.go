@@ -9,8 +9,8 @@ type Phase uint8
 // The phases.
 const (
 	PhaseAbsent      Phase = iota // the agent has never heard of it, or forgot it in a crash before it began
-	PhaseQueued                   // admitted, waiting for its turn; only in memory
-	PhaseBegun                    // INTENT is on disk, the effect may have happened and the agent is at it
+	PhaseQueued                   // accepted, waiting for its turn; only in memory
+	PhaseBegun                    // INTENT is on disk, the effect may have happened and the agent works on it
 	PhaseDone                     // the effect happened once, its outcome is on disk
 	PhaseInterrupted              // INTENT was on disk when the agent died; never run again by itself
 	PhaseNever                    // tombstone: it did not and will not run
@@ -50,8 +50,8 @@ func (s AttemptState) String() string {
 func (s AttemptState) Final() bool { return s >= AttemptOK }
 
 // Sources lists the states from which an attempt may become s: the condition of every compare-and-set on the
-// record. Who withdraws an attempt that was not sent (superseded, expired) asks for less, Pending alone: another
-// server may have sent it meanwhile.
+// record. Withdrawing an attempt that was not sent (superseded, expired) has a stricter condition, Pending alone:
+// another server may have sent it meanwhile.
 func (s AttemptState) Sources() []AttemptState {
 	switch s {
 	case AttemptPending: // requeue, only by Reconcile
@@ -77,11 +77,11 @@ type Admission uint8
 
 // The admissions.
 const (
-	AdmitQueue  Admission = iota + 1 // take it in
+	AdmitQueue  Admission = iota + 1 // accept it
 	AdmitAnswer                      // known already: answer with its phase
 	// of another session, or the lease is over: say nothing, the server will reconcile
 	AdmitRefuseSession
-	// a newer intent for that process was taken in: write a tombstone and answer "never"
+	// a newer intent for that process was accepted: write a tombstone and answer "never"
 	AdmitRefuseOld
 )
 
@@ -90,7 +90,7 @@ type AgentView struct {
 	Session   uint64 // current, durable before HELLO
 	Leased    bool   // the server was heard within the lease
 	Phase     Phase  // of this operation id
-	NewestGen uint64 // the newest generation taken in for this process, queued ones included
+	NewestGen uint64 // the newest generation accepted for this process, queued ones included
 }
 
 // Admit decides about an operation that arrives in a session with a generation. Read-only operations have no place
@@ -107,7 +107,7 @@ func Admit(st AgentView, session, gen uint64, readOnly bool) Admission {
 	return AdmitQueue
 }
 
-// MayBegin is asked right before INTENT is written: a cancelled operation stays unborn.
+// MayBegin is checked right before INTENT is written: a cancelled operation never begins.
 func MayBegin(p Phase) bool { return p == PhaseQueued }
 
 // OnCancel gives the phase after a CANCEL: what has not begun never will.
@@ -147,7 +147,7 @@ func Finalise(p Phase, code Code) (state AttemptState, ok bool) {
 	return 0, false
 }
 
-// Contact is what a HELLO tells about one attempt that was dispatched in an older session.
+// Contact is what a HELLO says about one attempt that was dispatched in an older session.
 type Contact struct {
 	Session     uint64 // of the HELLO
 	Phase       Phase  // of the attempt's operation in the agent's list of open ones
@@ -164,7 +164,7 @@ func Reconcile(state AttemptState, dispatched uint64, deadlinePassed bool, c Con
 	if next, ok := Finalise(c.Phase, code); ok {
 		return next, true
 	}
-	if c.Phase != PhaseAbsent { // queued or begun: the agent is at it and will report
+	if c.Phase != PhaseAbsent { // queued or begun: the agent works on it and will report
 		return 0, false
 	}
 	if !c.SameJournal {
@@ -178,9 +178,9 @@ func Reconcile(state AttemptState, dispatched uint64, deadlinePassed bool, c Con
 }
 
 // JournalSince gives the first session in which an agent had the journal that it greets with: the one recorded
-// while the journal is known and has not gone back, else the session of this HELLO. It is recorded in the
-// transaction that registers the session, because a server may die between that and the reconciliation, and whoever
-// goes on must still know that the journal changed.
+// while the journal is known and has not gone back, else the session of this HELLO. It is recorded in the transaction
+// that registers the session, because a server may stop between that and the reconciliation, and its next run must
+// still know that the journal changed.
 func JournalSince(known JournalPos, since uint64, hello JournalPos, session uint64) uint64 {
 	if known.ID == hello.ID && hello.LSN >= known.LSN {
 		return since

@@ -1,9 +1,11 @@
 package gozzard_test
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/delivery"
 )
 
 // The servers of the protocol model.
@@ -38,23 +40,39 @@ func (m *model) serverSteps(w *world) {
 	}
 }
 
+// asks has, for each state of an attempt in the record, what the state machine of package delivery may ask for in the
+// states that stand for it. The servers of the model do that, and nothing else.
+var asks = func() (of [gozzard.AttemptInterrupted + 1]delivery.Effects) {
+	for _, s := range delivery.States() {
+		for _, e := range delivery.Events() {
+			if next, do := delivery.Next(s, e); next.Record() != 0 && !do.Has(delivery.Impossible) {
+				of[next.Record()] |= do
+			}
+		}
+	}
+	return of
+}()
+
 // decideByRow covers what a look at the record leads to: dispatch, withdrawal of what is superseded or waited too
-// long, the deadline.
+// long, the deadline. The end of what is unknown for longer than results are kept is no part of it: it rests on time.
 func (m *model) decideByRow(w *world, op int) {
-	switch w.rows[op].state {
-	case gozzard.AttemptPending:
-		if w.registered > 0 {
-			m.decide(w, "dispatch", op, true, decision{kind: decideDispatch, op: uint8(op), session: w.registered})
-		}
-		withdraw := decision{kind: decideWithdraw, op: uint8(op), to: gozzard.AttemptNotExecuted, session: pendingOnly}
-		if m.superseded(op) {
-			m.decide(w, "supersede", op, true, withdraw)
-		} else {
-			m.decide(w, "expire", op, false, withdraw) // nothing that progress may rest on
-		}
-	case gozzard.AttemptDispatched:
+	r := w.rows[op]
+	do := asks[r.state]
+	if do.Has(delivery.Release) && w.registered > 0 {
+		m.decide(w, "dispatch", op, true, decision{kind: decideDispatch, op: uint8(op), session: w.registered})
+	}
+
+	withdraw := decision{kind: decideWithdraw, op: uint8(op), to: gozzard.AttemptNotExecuted, session: pendingOnly}
+	switch {
+	case do.Has(delivery.Supersede) && m.superseded(op):
+		m.decide(w, "supersede", op, true, withdraw)
+	case do.Has(delivery.Withdraw):
+		m.decide(w, "expire", op, false, withdraw) // nothing that progress may rest on
+	}
+
+	if do.Has(delivery.GiveUp) {
 		m.decide(w, "deadline", op, true, decision{kind: decideSettle, op: uint8(op), to: gozzard.AttemptUnknown,
-			session: w.rows[op].session})
+			session: r.session})
 	}
 }
 
@@ -132,7 +150,7 @@ func (m *model) reconcile(w *world, connect, shape, op int, late bool) (gozzard.
 	return gozzard.Reconcile(r.state, uint64(r.session), late, c, opCode[op])
 }
 
-// decide lets the prompt server act and a slow one remember.
+// decide has the prompt server act and a slow one remember.
 func (m *model) decide(w *world, verb string, op int, helpful bool, d decision) {
 	next := *w
 	m.carryOut(&next, d)
@@ -147,9 +165,11 @@ func (m *model) decide(w *world, verb string, op int, helpful bool, d decision) 
 	}
 }
 
-// carryOut is the compare-and-set of the record, as control.Store promises it.
+// carryOut is the compare-and-set of the record, as control.Store promises it. What the record changes is an event for
+// the state machine of package delivery.
 func (m *model) carryOut(w *world, d decision) {
 	r := &w.rows[d.op]
+	before := r.state
 	switch d.kind {
 	case decideDispatch:
 		if slices.Contains(gozzard.AttemptDispatched.Sources(), r.state) && w.registered == d.session {
@@ -168,15 +188,58 @@ func (m *model) carryOut(w *world, d decision) {
 			r.state = d.to
 		}
 	}
+
+	if before != r.state {
+		m.follow(before, d.event(), r.state)
+	}
+}
+
+// event is what a decision is for the state machine once the record has taken it.
+func (d decision) event() delivery.EventKind {
+	switch {
+	case d.kind == decideDispatch:
+		return delivery.Dispatched
+	case d.to == gozzard.AttemptUnknown:
+		return delivery.GivenUp
+	case d.to == gozzard.AttemptPending:
+		return delivery.Requeued
+	}
+	return delivery.Settled
+}
+
+// follow holds a change of a row against the state machine: from every state that stands for the row before, the event
+// must lead to one that stands for the row after.
+func (m *model) follow(before gozzard.AttemptState, e delivery.EventKind, after gozzard.AttemptState) {
+	if m.moves[before][e] {
+		return
+	}
+	m.moves[before][e] = true
+
+	for _, s := range delivery.States() {
+		if s.Record() != before {
+			continue
+		}
+		next, do := delivery.Next(s, e)
+		follows := next.Record() == after || next == delivery.Final && after.Final()
+		if (!follows || do.Has(delivery.Impossible)) && m.disagrees == "" {
+			m.disagrees = fmt.Sprintf("a row went from %v to %v by %v; from %v the state machine goes to %v (%v)", before,
+				after, e, s, next, do)
+		}
+	}
 }
 
 // serverSends adds what servers repeat until it is answered. The HELLO that is answered is one in net.
 func (m *model) serverSends(w *world, net *network) {
 	for i := range m.ops {
-		switch r := w.rows[i]; {
-		case r.state == gozzard.AttemptDispatched:
+		r := w.rows[i]
+		do := asks[r.state]
+		if do.Has(delivery.Send) && r.state == gozzard.AttemptPending {
+			r.session = w.registered // what a server that sends without a dispatch would do
+		}
+		if do.Has(delivery.Send) {
 			net.op[i] |= 1 << r.session
-		case r.state == gozzard.AttemptUnknown:
+		}
+		if do.Has(delivery.Cancel) {
 			if gozzard.SameJournal(uint64(r.session), uint64(w.since)) || !m.intact(cancelInSameJournal) {
 				net.cancel[i] |= 1 << w.registered
 			}

@@ -57,7 +57,7 @@ const (
 	tombstoneOutlivesAck
 )
 
-// Where an operation is on the agent: the phases of the package, with those steps told apart between which the
+// Where an operation is on the agent: the phases of the package, split into the steps between which the
 // agent may die.
 const (
 	atAbsent uint8 = iota
@@ -148,7 +148,7 @@ type world struct {
 		journal journalPos
 	}
 
-	// What really happened, known to nobody inside.
+	// What really happened, which no part of the world knows.
 	effects [maxOps]uint8
 	ordered uint8 // operations that took effect since the journal was lost
 }
@@ -196,10 +196,16 @@ type step struct {
 	bad     string
 }
 
+// moves are changes of rows: from a state, by an event of package delivery.
+type moves [gozzard.AttemptInterrupted + 1][32]bool
+
 // model explores one configuration.
 type model struct {
 	config
 	steps []step // of the world being expanded
+
+	moves     moves  // changes of rows that happened
+	disagrees string // the first one that the state machine of package delivery does not follow
 }
 
 func (m *model) intact(x mechanism) bool { return m.broken != x }
@@ -383,6 +389,9 @@ type result struct {
 	depth  int
 	bad    string
 	trace  []act
+
+	moves     moves
+	disagrees string
 }
 
 func (r result) String() string {
@@ -443,7 +452,7 @@ func explore(c config) result {
 		level = next
 	}
 
-	r := result{states: len(e.parent), depth: depth}
+	r := result{states: len(e.parent), depth: depth, moves: e.moves, disagrees: e.disagrees}
 
 	if stuck := e.stuck(); stuck >= 0 {
 		r.bad, r.trace = "without further faults some attempt never gets a verdict", e.trace(stuck)

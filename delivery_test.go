@@ -18,7 +18,7 @@ func TestFinalStatesAreNoSources(t *testing.T) {
 				t.Errorf("%v may become %v, final states never change", from, s)
 			}
 			if from == s {
-				t.Errorf("%v may become itself: a compare-and-set would not tell who won", s)
+				t.Errorf("%v may become itself: a compare-and-set would not show which one won", s)
 			}
 		}
 		if len(s.Sources()) == 0 {

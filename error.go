@@ -11,31 +11,31 @@ import (
 	"time"
 )
 
-// ErrorKind is what a person or program can do about an error. Each door maps kinds to its numbers in one table.
+// ErrorKind says what a caller can do about an error. Each door maps the kinds to its numbers in one table.
 type ErrorKind string
 
 // The kinds.
 const (
-	ErrInvalid          ErrorKind = "invalid"           // the request is wrong; repeat it corrected
+	ErrInvalid          ErrorKind = "invalid"           // the request is wrong; correct it
 	ErrUnauthenticated  ErrorKind = "unauthenticated"   // credentials missing or wrong
-	ErrOperatorRequired ErrorKind = "operator_required" // the app is known, no user was named
-	ErrUserForbidden    ErrorKind = "user_forbidden"
-	ErrAppForbidden     ErrorKind = "app_forbidden"
+	ErrOperatorRequired ErrorKind = "operator_required" // the app is known, but the request names no user
+	ErrUserForbidden    ErrorKind = "user_forbidden"    // the user has no right to do this
+	ErrAppForbidden     ErrorKind = "app_forbidden"     // the app has no right to do this
 	ErrNotFound         ErrorKind = "not_found"
 	ErrConflict         ErrorKind = "conflict"
-	ErrRateLimited      ErrorKind = "rate_limited"
-	ErrStorageFull      ErrorKind = "storage_full" // the record has no room; nothing was changed
+	ErrRateLimited      ErrorKind = "rate_limited" // try again after Error.Retry
+	ErrStorageFull      ErrorKind = "storage_full" // the record has no space left; nothing was changed
 	ErrUnavailable      ErrorKind = "unavailable"  // try again later
-	ErrInternal         ErrorKind = "internal"
+	ErrInternal         ErrorKind = "internal"     // a mistake of the program; the log has it
 )
 
-// Error is an error that people act on. Causes are for logs; Message and Faults are for callers.
+// Error is an error that a caller can act on. Message and Faults are for the caller, Cause is for the log.
 type Error struct {
 	Kind    ErrorKind
 	Message string
-	Faults  []Fault // all faults of one request, with their places
+	Faults  []Fault // everything that is wrong with the request
 	Cause   error
-	Retry   time.Duration // of ErrRateLimited: when it is worth asking again
+	Retry   time.Duration // of ErrRateLimited: how long to wait
 }
 
 // Fault is one thing wrong with a request.
@@ -44,6 +44,7 @@ type Fault struct {
 	Text string `json:"text"`
 }
 
+// String is the fault with its place.
 func (f Fault) String() string {
 	if f.Path == "" {
 		return f.Text
@@ -51,6 +52,7 @@ func (f Fault) String() string {
 	return f.Path + ": " + f.Text
 }
 
+// Error is the message with all faults and the cause, for logs.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Message)
@@ -66,14 +68,15 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Errorf makes an Error of a kind.
+// Errorf makes an Error of a kind with a message.
 func Errorf(kind ErrorKind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// KindOf finds the kind of an error, ErrInternal when it has none.
+// KindOf is the kind of an error, ErrInternal when it has none.
 func KindOf(err error) ErrorKind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -82,7 +85,7 @@ func KindOf(err error) ErrorKind {
 	return ErrInternal
 }
 
-// RetryAfter is the value of the HTTP header Retry-After for an error, in seconds. It is "" for errors without one.
+// RetryAfter is the value of the HTTP header Retry-After for an error, in seconds; "" means no header.
 func RetryAfter(err error) string {
 	var e *Error
 	if !errors.As(err, &e) || e.Kind != ErrRateLimited {
@@ -91,7 +94,7 @@ func RetryAfter(err error) string {
 	return strconv.Itoa(max(1, int(math.Ceil(e.Retry.Seconds()))))
 }
 
-// NewRequestID draws the 32 hexadecimal digits by which an answer is found in the log.
+// NewRequestID makes the random id that connects an answer with its log lines: 32 hexadecimal digits.
 func NewRequestID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24: it ends the program instead

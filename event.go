@@ -1,6 +1,7 @@
 package gozzard
 
-// EventKind says what happened to a process. The values are stored, sent and visible to callers, so they do not change.
+// EventKind says what happened to a process. The values are stored, sent and visible to callers, so they do not
+// change.
 type EventKind string
 
 // The kinds of events.
@@ -16,16 +17,16 @@ const (
 	EventRan                EventKind = "ran"    // a periodic or one-shot process ended by itself
 )
 
-// Event is something that happened to one process on one host. Seq counts on the agent and never goes back within
-// one journal.
+// Event is something that happened to one process on one host. The agent numbers its events with Seq, which only grows
+// within one journal.
 type Event struct {
 	Seq     uint64    `json:"seq"`
 	Key     Key       `json:"key"`
 	Kind    EventKind `json:"kind"`
 	At      int64     `json:"at"` // Unix milliseconds
 	PID     int       `json:"pid,omitempty"`
-	Code    int       `json:"code,omitempty"`   // exit code, -1 when it was ended by a signal
+	Code    int       `json:"code,omitempty"`   // exit code; -1 when a signal ended the process
 	Signal  string    `json:"signal,omitempty"` // such as SIGKILL
-	Core    bool      `json:"core,omitempty"`
+	Core    bool      `json:"core,omitempty"`   // the kernel wrote a core dump
 	Message string    `json:"message,omitempty"`
 }

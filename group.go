@@ -1,7 +1,8 @@
 package gozzard
 
-// Group is a resource pool of the processes of one namespace on one host. Limits are percent of the whole machine,
-// 0 is none. Weight 0 chooses the process that uses most, weight 1 the one that uses most of its own limit.
+// Group is a resource pool that the processes of one namespace on one host share. Its limits are percent of the whole
+// machine; 0 means no limit. When the pool is over a limit, weight 0 selects the process that uses most, and weight 1
+// selects the process that uses the largest part of the limit in its definition.
 type Group struct {
 	Namespace string  `json:"namespace"`
 	ID        string  `json:"id"`

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// AgentID names an agent for its whole life: made once on the host and kept in its state folder. Addresses change,
-// agent ids do not.
+// AgentID identifies an agent. It is made once on the host and stored in the agent's state folder, so it stays the
+// same when addresses change.
 type AgentID string
 
-// Validate reports whether the id can be a token of a fabric subject.
+// Validate checks that the id can be part of a subject of the fabric.
 func (id AgentID) Validate() error {
 	if id == "" || len(id) > 64 {
 		return fmt.Errorf("agent id must have 1 to 64 characters, has %d", len(id))
@@ -26,12 +26,13 @@ func (id AgentID) Validate() error {
 	return nil
 }
 
-// Key names a process on one host.
+// Key identifies a process on one host.
 type Key struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
+// String is the key as namespace:name.
 func (k Key) String() string { return k.Namespace + ":" + k.Name }
 
 // Compare orders keys by namespace, then name.
@@ -42,21 +43,23 @@ func (k Key) Compare(o Key) int {
 	return strings.Compare(k.Name, o.Name)
 }
 
-// ProcID names a process in the fleet.
+// ProcID identifies a process in the fleet.
 type ProcID struct {
 	Agent AgentID
 	Key
 }
 
-// HostAddr is how callers name a host: an address inside a cloud area.
+// HostAddr is how callers name a host: an IP address within a cloud area.
 type HostAddr struct {
 	Cloud int
 	IP    netip.Addr
 }
 
+// String is the address as cloud:ip.
 func (a HostAddr) String() string { return strconv.Itoa(a.Cloud) + ":" + a.IP.String() }
 
-// ParseHostAddr reads the form "cloud:ip" that callers put into agent id lists for hosts without an agent id.
+// ParseHostAddr reads the form "cloud:ip", which callers use in lists of agent ids for hosts whose agent id they do
+// not know.
 func ParseHostAddr(s string) (HostAddr, error) {
 	cloud, ip, ok := strings.Cut(s, ":")
 	if !ok {
@@ -76,7 +79,7 @@ func ParseHostAddr(s string) (HostAddr, error) {
 	return HostAddr{Cloud: n, IP: addr}, nil
 }
 
-// ParseIP accepts the canonical text of a unicast address without zone; a v4-mapped one is unmapped.
+// ParseIP reads the address of one host, without a zone. An IPv4 address in IPv6 form becomes an IPv4 address.
 func ParseIP(s string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(s)
 	if err != nil || addr.Zone() != "" {

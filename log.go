@@ -1,20 +1,20 @@
 package gozzard
 
-// LogQuery asks an agent for what a process printed. Offset counts bytes since the log began; -1 asks for the last
-// Lines lines.
+// LogQuery asks an agent for the output of a process. Offset counts bytes from the beginning of the log; -1 asks for
+// the last Lines lines.
 type LogQuery struct {
-	ID     OpID // of the question, so that the answer finds who asked
+	ID     OpID // of the query; the answer has the same
 	Key    Key
 	Lines  int
 	Offset int64
-	Max    int // bytes at most
+	Max    int // most bytes to return
 }
 
-// LogChunk is the answer.
+// LogChunk is the answer to a LogQuery.
 type LogChunk struct {
 	ID     OpID
 	Data   []byte
-	Offset int64  // of Data
-	Next   int64  // where to go on
-	Error  string // in words; "" when Data is good
+	Offset int64  // of the first byte of Data
+	Next   int64  // the offset to ask for next
+	Error  string // why there is no Data; "" means none
 }

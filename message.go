@@ -2,26 +2,27 @@ package gozzard
 
 import "time"
 
-// ProtocolVersion is spoken by this build. A receiver refuses what is newer than it knows and says so.
+// ProtocolVersion is the version of the messages of this program. A receiver rejects messages of a newer version and
+// reports them.
 const ProtocolVersion = 1
 
-// CommandKind tells the messages to an agent apart.
+// CommandKind says what a Command is for.
 type CommandKind uint8
 
-// What a server says to an agent.
+// The kinds of commands.
 const (
-	CommandWelcome CommandKind = iota + 1 // HELLO was taken in: the session is open
-	CommandGreet                          // the server does not know this session: say HELLO again
+	CommandWelcome CommandKind = iota + 1 // the server recorded the HELLO: the session is open
+	CommandGreet                          // the server does not know this session: send HELLO again
 	CommandOperate                        // run Ops
-	CommandCancel                         // give up on Cancel where not yet begun
-	// verdicts of Acked are durable; report round AckRound has arrived; the lease is renewed
+	CommandCancel                         // do not begin the operations of Cancel
+	// the verdicts of Acked are recorded, report round AckRound has arrived, and the lease is renewed
 	CommandAck
-	CommandGroups // the pools of this host are Groups, all of them
+	CommandGroups // Groups are all resource pools of this host
 	CommandLogs   // answer Logs
-	CommandUpdate // become the release of Update, or say why not
+	CommandUpdate // run the release of Update, or report why not
 )
 
-// Command is the only message that goes down.
+// Command is the message from the server to an agent.
 type Command struct {
 	Version  uint32
 	Kind     CommandKind
@@ -30,12 +31,12 @@ type Command struct {
 	Cancel   []OpID
 	Acked    []OpID
 	AckRound uint64        // of a full report
-	Beat     uint64        // heartbeat that is answered; Welcome: Run of the HELLO that is answered
-	Interval time.Duration // Welcome: how often a full report is wanted
+	Beat     uint64        // heartbeat that this answers; CommandWelcome: Run of the HELLO that this answers
+	Interval time.Duration // CommandWelcome: time between two full reports
 
 	Groups    []Group   // CommandGroups
 	Logs      *LogQuery // CommandLogs
-	AckEvents uint64    // CommandAck: events up to this Seq have arrived; 0 none
+	AckEvents uint64    // CommandAck: events up to this Seq have arrived; 0 means none
 
 	Update *UpdateOrder // CommandUpdate
 }
@@ -48,13 +49,13 @@ type Op struct {
 	Action Action
 	Key    Key
 	Labels map[string]string
-	Spec   []byte // EncodeSpec, not parsed before the operation is admitted; empty: what the agent has
+	Spec   []byte // by EncodeSpec, parsed after the operation is accepted; empty means the agent's definition
 }
 
-// ReportKind tells the messages from an agent apart.
+// ReportKind says what a Report is for.
 type ReportKind uint8
 
-// What an agent says to the server.
+// The kinds of reports.
 const (
 	ReportHello ReportKind = iota + 1
 	ReportResults
@@ -65,7 +66,7 @@ const (
 	ReportUpdate
 )
 
-// Report is the only message that goes up. Who sent it is known from the connection, never from its content.
+// Report is the message from an agent to the server. The connection identifies the agent; the report does not.
 type Report struct {
 	Version uint32
 	Kind    ReportKind
@@ -75,8 +76,8 @@ type Report struct {
 	Hello    *Hello     // ReportHello
 	Results  []OpReport // ReportResults
 	Statuses []Status   // ReportStatus
-	Removed  []Key      // ReportStatus: no longer managed
-	Round    uint64     // ReportStatus: not 0 for a part of a full report
+	Removed  []Key      // ReportStatus: processes that are not registered any more
+	Round    uint64     // ReportStatus: number of the full report, 0 when it is not one
 	Part     uint32
 	Parts    uint32
 	Beat     uint64 // ReportHeartbeat
@@ -87,18 +88,17 @@ type Report struct {
 	Update *UpdateReport // ReportUpdate
 }
 
-// JournalPos tells which journal an agent writes and how far it is; a lost or rolled-back journal is noticed by it.
+// JournalPos is the journal that an agent writes and its position there. The server notices by it that a journal was
+// lost or replaced by an older copy.
 type JournalPos struct {
 	ID  [16]byte
 	LSN uint64
 }
 
-// Hello opens a session: who the host is, and every operation the agent knows of whose verdict the server has not
-// acknowledged.
+// Hello opens a session. It describes the host and has every operation of which the agent knows and whose verdict the
+// server has not acknowledged.
 type Hello struct {
-	// random for each run of the agent: tells a repeated HELLO from that of another run which reuses the number of
-	// a session
-	Run  uint64
+	Run  uint64 // random for each run of the agent, because another run may use the number of a session again
 	Host HostInfo
 	Open []OpReport
 }

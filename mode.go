@@ -1,18 +1,19 @@
 package gozzard
 
-// AgentMode is how far the rights of an agent reach on its host, as it found out when it started.
+// AgentMode is what the agent may do on its host. The agent finds it out when it starts.
 type AgentMode uint8
 
-// The modes. The zero value is that of an agent which does not say.
+// The modes. An agent that does not report one has ModeUnknown.
 const (
 	ModeUnknown AgentMode = iota
-	ModeRoot              // root with its powers
-	ModeCap               // may act for other accounts and end their processes, and has no other power of root
+	ModeRoot              // root with all its capabilities
+	ModeCap               // may act for other accounts and end their processes, and has no other capability of root
 	ModeUser              // acts for its own account only
 )
 
 var modeNames = [...]string{"", "root", "cap", "user"}
 
+// String is the word for the mode, "" for ModeUnknown.
 func (m AgentMode) String() string {
 	if int(m) >= len(modeNames) {
 		return ""
@@ -20,8 +21,7 @@ func (m AgentMode) String() string {
 	return modeNames[m]
 }
 
-// ParseAgentMode reads the word for a mode. One that is not known is ModeUnknown: it was said by an agent newer
-// than this program.
+// ParseAgentMode reads the word for a mode. An unknown word is ModeUnknown: the agent is newer than this program.
 func ParseAgentMode(word string) AgentMode {
 	for m, name := range modeNames {
 		if name == word {

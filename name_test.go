@@ -24,3 +24,17 @@ func TestValidateName(t *testing.T) {
 		}
 	}
 }
+
+func TestClip(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"网关", 5, "网"}, {"网关", 2, ""}, {"a\xffb", 8, "a\uFFFDb"}, {"", 0, ""},
+	} {
+		if got := gozzard.Clip(tt.text, tt.n); got != tt.want {
+			t.Errorf("%q cut to %d bytes is %q, want %q", tt.text, tt.n, got, tt.want)
+		}
+	}
+}

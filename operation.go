@@ -10,25 +10,24 @@ import (
 	"time"
 )
 
-// Caller is who asked, as far as it was proven.
+// Caller is the app and the user that sent a request, as far as they were authenticated.
 type Caller struct {
 	App      string `json:"app"`
 	User     string `json:"user"`
-	Asserted bool   `json:"asserted"` // User is only the app's word
+	Asserted bool   `json:"asserted"` // the app named the user; there was no login
 
-	Rights *Rights `json:"-"` // nil: none
+	Rights *Rights `json:"-"` // nil means none
 }
 
-// Operation is one request for one or many processes on one or many hosts. Its targets are disjoint: one attempt
-// per (host, process).
+// Operation is one request to act on processes on hosts. It has at most one attempt for each process on each host.
 type Operation struct {
 	Caller         Caller
-	Door           string // which form of request it came by; the door uses it again when it renders results
+	Door           string // the form of the request; the door renders results in the same form
 	Items          []Item
 	IdempotencyKey string
-	RequestHash    [32]byte      // of the request's body, so that a key cannot be used for another request
-	WaitOffline    time.Duration // how long attempts may wait for a host that is offline; 0 gives the verdict at once
-	Confirm        int           // how many processes the caller says that it takes down; 0: he does not say
+	RequestHash    [32]byte      // of the body: the same key with another body is rejected
+	WaitOffline    time.Duration // how long attempts wait for a host that is offline; 0 means not at all
+	Confirm        int           // how many processes the caller expects to stop; 0 means that it does not say
 }
 
 // Item is one action on one process on many hosts.
@@ -36,32 +35,34 @@ type Item struct {
 	Action  Action
 	Key     Key
 	Labels  map[string]string
-	Spec    *Spec // nil: what is registered
+	Spec    *Spec // nil means the registered definition
 	Targets []Target
-	Refused *Outcome // set by a door that must answer per entry what it will not pass on
+	Refused *Outcome // set by a door that rejects the item but has to answer for each of its targets
 }
 
-// Target names one host as the caller did. ResultKey is the caller's name for the entry and is only carried.
+// Target is one host as the caller named it. ResultKey is what the caller calls the result; the answer has it again.
 type Target struct {
-	Agent     AgentID  // one of Agent and Addr is set
-	Addr      HostAddr // IsValid when set
+	Agent     AgentID  // either Agent or Addr is set
+	Addr      HostAddr // set when its IP is valid
 	ResultKey string
-	Refused   *Outcome
+	Refused   *Outcome // as in Item
 }
 
-// OpID names one attempt: 128 random bits. The system's own repeats keep it; a person's retry is a new task.
+// OpID identifies one attempt by 128 random bits. A message that is sent again has the same id; a retry by a person
+// is a new task with new ids.
 type OpID [16]byte
 
-// NewOpID draws an id.
+// NewOpID makes a random id.
 func NewOpID() OpID {
 	var id OpID
 	_, _ = rand.Read(id[:]) // never fails since Go 1.24: it ends the program instead
 	return id
 }
 
+// String is the id in hexadecimal.
 func (id OpID) String() string { return hex.EncodeToString(id[:]) }
 
-// LogValue is the id as people write it.
+// LogValue is the id as logs show it.
 func (id OpID) LogValue() slog.Value { return slog.StringValue(id.String()) }
 
 // ParseOpID is the inverse of String.
@@ -75,9 +76,9 @@ func ParseOpID(s string) (OpID, error) {
 	return id, nil
 }
 
-// TaskSeq numbers tasks in the order in which they were accepted. It is drawn inside the accepting transaction from
-// one row, so the order of numbers is the order of commits; it is therefore also the generation (order of intent)
-// of every attempt in the task.
+// TaskSeq numbers tasks in the order in which they were accepted. The transaction that accepts a task gets the number
+// from a counter that it locks, so the order of numbers is the order of commits. The number is therefore also the
+// generation of every attempt in the task.
 type TaskSeq int64
 
 // AttemptRef is the place of an attempt in the record.
@@ -95,7 +96,7 @@ func NewTaskID(seq TaskSeq, at time.Time) TaskID {
 	return TaskID(at.UTC().Format("20060102150405") + ":" + strconv.FormatInt(int64(seq), 10))
 }
 
-// Seq reads the number back; ok is false for what NewTaskID never made.
+// Seq is the number of the task. ok is false for a text that NewTaskID does not make.
 func (id TaskID) Seq() (TaskSeq, bool) {
 	if len(id) > 64 {
 		return 0, false
@@ -114,7 +115,7 @@ func (id TaskID) Seq() (TaskSeq, bool) {
 	return TaskSeq(n), true
 }
 
-// Task is an accepted operation as the record has it.
+// Task is an accepted operation, as the record has it.
 type Task struct {
 	Seq     TaskSeq
 	ID      TaskID
@@ -128,19 +129,19 @@ type Task struct {
 type Attempt struct {
 	Ref       AttemptRef
 	Op        OpID
-	Agent     AgentID // "" when the host was unknown at accept
+	Agent     AgentID // "" when the host was unknown at that time
 	Addr      HostAddr
 	Key       Key
 	Action    Action
 	ResultKey string
 	Labels    map[string]string
-	Spec      []byte // EncodeSpec; empty when none was known
+	Spec      []byte // by EncodeSpec; empty when there was no definition
 	State     AttemptState
-	Session   uint64 // of the newest dispatch
+	Session   uint64 // in which it was last sent
 	Outcome   Outcome
-	Deadline  time.Time // by then it leaves Dispatched
-	Expires   time.Time // by then it leaves Pending
+	Deadline  time.Time // an attempt that was sent waits for its verdict until then
+	Expires   time.Time // an attempt that was not sent waits for its host until then
 }
 
-// Generation is the attempt's place in the order of intents.
+// Generation is the attempt's place in the order of operations on its process.
 func (a *Attempt) Generation() uint64 { return uint64(a.Ref.Task) }

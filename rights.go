@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Role is what somebody is trusted with.
+// Role is a set of things that an app or a person may do.
 type Role string
 
-// The roles. An operator sees what a viewer sees, an admin may do everything; an enroller may only bring hosts in.
+// The roles. A viewer may see, an operator may see and operate, an admin may do everything, and an enroller may only
+// enrol hosts.
 const (
 	RoleViewer   Role = "viewer"
 	RoleOperator Role = "operator"
@@ -18,24 +19,23 @@ const (
 	RoleEnroller Role = "enroller"
 )
 
-// Valid reports whether there is such a role.
+// Valid reports whether the role exists.
 func (r Role) Valid() bool {
 	return r == RoleViewer || r == RoleOperator || r == RoleAdmin || r == RoleEnroller
 }
 
-// Grant gives a role on a part of the fleet. An empty list stands for everything of its kind, and a list fits when
-// one of its values does; of Businesses and Namespaces one must fit.
+// Grant gives a role on a part of the fleet. An empty list means everything of its kind. A list matches when one of
+// its values matches. Of Businesses and Namespaces one has to match.
 type Grant struct {
 	Role       Role           `json:"role"`
 	Businesses []int          `json:"businesses,omitempty"`
 	Namespaces []string       `json:"namespaces,omitempty"` // patterns with * and ?
 	Clouds     []int          `json:"clouds,omitempty"`
 	Nets       []netip.Prefix `json:"nets,omitempty"`
-	Actions    Actions        `json:"actions,omitempty"` // of an operator
+	Actions    Actions        `json:"actions,omitempty"` // that an operator may do
 }
 
-// Actions is a list that is kept as words: numbers would be bytes to encoding/json, and would bind what is recorded
-// to the order of a list in a program.
+// Actions is a list of actions that is stored as words. As numbers, encoding/json would write it as bytes.
 type Actions []Action
 
 // MarshalJSON writes the words.
@@ -67,87 +67,87 @@ func (l *Actions) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Rights are all grants of one caller. Nil or none is no right at all: what is not granted does not exist.
+// Rights are all grants of a caller. Without grants a caller has no rights. What it may not see does not exist for it.
 type Rights struct {
 	Grants []Grant
 }
 
-// Everything is the right of the program itself and of an unrestricted admin.
+// Everything are the rights of the program itself and of an admin of the whole fleet.
 func Everything() *Rights { return &Rights{Grants: []Grant{{Role: RoleAdmin}}} }
 
-// All reports whether nothing is hidden and nothing forbidden, so that nothing has to be asked row by row.
+// All reports whether the caller may see and do everything.
 func (r *Rights) All() bool {
 	return r != nil && slices.ContainsFunc(r.Grants,
 		func(g Grant) bool { return g.Role == RoleAdmin && g.wholeFleet() })
 }
 
-// SeesAll reports whether every process and host is visible.
+// SeesAll reports whether the caller may see every process and host.
 func (r *Rights) SeesAll() bool {
 	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.sees() && g.wholeFleet() })
 }
 
-// Has reports whether a role was given at all, on whatever part of the fleet.
+// Has reports whether the caller has a role on any part of the fleet. An admin has every role.
 func (r *Rights) Has(role Role) bool {
 	return r != nil && slices.ContainsFunc(r.Grants,
 		func(g Grant) bool { return g.Role == role || g.Role == RoleAdmin })
 }
 
-// Sees reports whether a process of a namespace on a host with these addresses is visible.
+// Sees reports whether the caller may see the processes of a namespace on a host with these addresses.
 func (r *Rights) Sees(namespace string, addrs []HostAddr) bool {
 	return r != nil && slices.ContainsFunc(r.Grants,
 		func(g Grant) bool { return g.sees() && g.fitsSpace(namespace) && g.fitsHost(addrs) })
 }
 
-// SeesHost reports whether a host is visible: something on it may be seen, or it may be enrolled.
+// SeesHost reports whether the caller may see a host: it may see a process there, or may enrol the host.
 func (r *Rights) SeesHost(addrs []HostAddr) bool {
 	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.fitsHost(addrs) })
 }
 
-// SeesBusiness reports whether something of a business may be seen.
+// SeesBusiness reports whether the caller may see a part of a business.
 func (r *Rights) SeesBusiness(biz int) bool {
 	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.sees() && g.fitsBusiness(biz) })
 }
 
-// May reports whether an action on a process of a namespace on a host with these addresses is allowed.
+// May reports whether the caller may do an action on processes of a namespace on a host with these addresses.
 func (r *Rights) May(a Action, namespace string, addrs []HostAddr) bool {
 	return r != nil && slices.ContainsFunc(r.Grants,
 		func(g Grant) bool { return g.may(a) && g.fitsSpace(namespace) && g.fitsHost(addrs) })
 }
 
-// MaySpace reports whether an action on some process of a namespace may be allowed, whatever hosts there are.
+// MaySpace reports whether the caller may do an action on processes of a namespace on at least some hosts.
 func (r *Rights) MaySpace(a Action, namespace string) bool {
 	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.may(a) && g.fitsSpace(namespace) })
 }
 
-// MayBusiness reports whether the description of a business may be changed. It says what is on which host, so a
-// grant on some hosts only is not enough.
+// MayBusiness reports whether the caller may change the topology of a business. The topology says what is on which
+// host, so a grant for some hosts is not enough.
 func (r *Rights) MayBusiness(biz int) bool {
 	return r != nil && slices.ContainsFunc(r.Grants,
 		func(g Grant) bool { return g.Role == RoleAdmin && g.anyHost() && g.fitsBusiness(biz) })
 }
 
-// MayHost reports whether what concerns every process of a host may be changed, of whatever namespace.
+// MayHost reports whether the caller may change what concerns all processes of a host.
 func (r *Rights) MayHost(addrs []HostAddr) bool {
 	return r != nil && slices.ContainsFunc(r.Grants,
 		func(g Grant) bool { return g.may(ActionUpdate) && g.anySpace() && g.fitsHost(addrs) })
 }
 
-// SeesSpace reports whether a namespace is visible on every host, so that no host has to be asked about.
+// SeesSpace reports whether the caller may see a namespace on every host.
 func (r *Rights) SeesSpace(namespace string) bool {
 	return r != nil && slices.ContainsFunc(r.Grants,
 		func(g Grant) bool { return g.sees() && g.anyHost() && g.fitsSpace(namespace) })
 }
 
-// Marks are some of a caller's grants, a bit for each. Who looks at many rows asks once for each namespace and once
-// for each host: a process is visible when the marks of both have a grant in common, which is what Sees says.
+// Marks are a set of a caller's grants, one bit each. They make Sees fast for many rows: mark each namespace and each
+// host once; a process is visible when the marks of its namespace and of its host meet.
 type Marks []uint64
 
-// MarkSpace marks the grants by which something of a namespace may be seen.
+// MarkSpace marks the grants that let the caller see processes of a namespace.
 func (r *Rights) MarkSpace(namespace string) Marks {
 	return r.mark(func(g *Grant) bool { return g.sees() && g.fitsSpace(namespace) })
 }
 
-// MarkHost marks the grants by which something on a host may be seen.
+// MarkHost marks the grants that let the caller see processes of a host.
 func (r *Rights) MarkHost(addrs []HostAddr) Marks {
 	return r.mark(func(g *Grant) bool { return g.sees() && g.fitsHost(addrs) })
 }
@@ -165,7 +165,7 @@ func (r *Rights) mark(fits func(g *Grant) bool) Marks {
 	return m
 }
 
-// Meet reports whether there is a grant in both.
+// Meet reports whether a grant is in both sets.
 func (m Marks) Meet(o Marks) bool {
 	for i := range m {
 		if m[i]&o[i] != 0 {
@@ -207,7 +207,7 @@ func (g *Grant) fitsSpace(namespace string) bool {
 	return slices.ContainsFunc(g.Namespaces, func(p string) bool { return MatchGlob(p, namespace) })
 }
 
-// fitsBusiness: a grant by namespaces covers a business when it covers the namespace that its processes have.
+// fitsBusiness: a grant by namespaces covers a business if it covers the namespace of the business's topology.
 func (g *Grant) fitsBusiness(biz int) bool {
 	return slices.Contains(g.Businesses, biz) || g.fitsSpace(BusinessNamespace(biz))
 }
@@ -222,8 +222,8 @@ func (g *Grant) fitsHost(addrs []HostAddr) bool {
 	})
 }
 
-// MatchGlob reports whether a text fits a pattern: * is any text, ? one character. It goes back to the last * only,
-// so the time is bounded by the product of the lengths.
+// MatchGlob reports whether a text matches a pattern: * matches any text, ? one character. It goes back to the last *
+// only, so the time is bounded by the product of the lengths.
 func MatchGlob(pattern, text string) bool {
 	star, resume := -1, 0
 	p, i := 0, 0

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Spec is the definition of a process: who it is, how it is driven, what it may use and how it is kept. All
-// defaults are applied where a request enters (DefaultPolicy), so a stored Spec says exactly what will be done and
-// a 0 means 0.
+// Spec is the definition of a process: how to find, control, limit and supervise it. Defaults are filled in where a
+// request enters (DefaultPolicy), so a stored Spec says exactly what the agent does, and 0 means 0.
 type Spec struct {
 	Identity  Identity      `json:"identity"`
 	Control   Control       `json:"control"`
@@ -30,9 +29,9 @@ type Identity struct {
 	User       string `json:"user,omitempty"`
 }
 
-// Control holds the caller's shell commands.
+// Control has the shell commands of the process.
 type Control struct {
-	Shell   Shell  `json:"shell,omitempty"` // they are written for; "" is the one that the host's system has
+	Shell   Shell  `json:"shell,omitempty"` // that runs the commands; "" means the usual shell of the host's system
 	Start   string `json:"start_cmd,omitempty"`
 	Stop    string `json:"stop_cmd,omitempty"`
 	Restart string `json:"restart_cmd,omitempty"`
@@ -42,17 +41,17 @@ type Control struct {
 	Health  string `json:"health_cmd,omitempty"`
 }
 
-// Shell is what a definition's commands are written for.
+// Shell is the language of the commands of a definition.
 type Shell string
 
-// The shells. Those of Windows run nowhere else.
+// The shells. ShellBat and ShellPS1 exist on Windows only.
 const (
 	ShellSh  Shell = "sh"
 	ShellBat Shell = "bat"
 	ShellPS1 Shell = "ps1" // PowerShell
 )
 
-// RunsOn reports whether a system, named as Go names them, can have the shell.
+// RunsOn reports whether the shell exists on a system, which is named as in GOOS.
 func (s Shell) RunsOn(system string) bool {
 	switch s {
 	case "", ShellSh:
@@ -63,7 +62,7 @@ func (s Shell) RunsOn(system string) bool {
 	return false
 }
 
-// Resource holds limits: CPU and Mem are percent of the whole machine, 0 is no limit.
+// Resource has the limits of a process. CPU and Mem are percent of the whole machine; 0 means no limit.
 type Resource struct {
 	CPU  float64 `json:"cpu,omitempty"`
 	Mem  float64 `json:"mem,omitempty"`
@@ -72,22 +71,23 @@ type Resource struct {
 	Net  int64   `json:"net,omitempty"`
 
 	Act     LimitAct `json:"act,omitempty"`     // what happens over a limit
-	Samples int      `json:"samples,omitempty"` // over it so many times in a row; 0 is DefaultLimitSamples
-	Enforce bool     `json:"enforce,omitempty"` // let the kernel hold CPU and Mem too, where it can
+	Samples int      `json:"samples,omitempty"` // in a row over the limit; 0 means DefaultLimitSamples
+	Enforce bool     `json:"enforce,omitempty"` // the kernel enforces CPU and Mem too, where it can
 }
 
-// LimitAct is what happens to a process over its limit. A hosted process that was ended by it is pulled up again.
+// LimitAct is what the agent does with a process that is over its limit. A supervised process is started again
+// afterwards.
 type LimitAct string
 
 // The acts. "" means ActKill.
 const (
-	ActAlert   LimitAct = "alert"
-	ActStop    LimitAct = "stop" // stop_cmd
+	ActAlert   LimitAct = "alert" // only report an event
+	ActStop    LimitAct = "stop"  // run the stop command
 	ActKill    LimitAct = "kill"
 	ActRestart LimitAct = "restart"
 )
 
-// DefaultLimitSamples is how many samples in a row must be over a limit.
+// DefaultLimitSamples is how many samples in a row have to be over a limit.
 const DefaultLimitSamples = 2
 
 // Kind says how long a process is meant to run.
@@ -100,7 +100,7 @@ const (
 	KindOneShot  Kind = 2 // runs once and may end by itself
 )
 
-// Policy says how the process is watched.
+// Policy says how the agent supervises the process. Times are in seconds.
 type Policy struct {
 	Kind           Kind   `json:"kind"`
 	StartCheckSecs int    `json:"start_check_secs"`
@@ -110,37 +110,37 @@ type Policy struct {
 	CrontabRule    string `json:"crontab_rule,omitempty"`
 	OpTimeout      int    `json:"op_timeout"`
 
-	TimeZone string  `json:"time_zone,omitempty"` // of CrontabRule; "" is the host's
+	TimeZone string  `json:"time_zone,omitempty"` // of CrontabRule; "" means the time zone of the host
 	Overlap  Overlap `json:"overlap,omitempty"`   // of periodic runs
 
-	HealthInterval  int  `json:"health_interval,omitempty"`  // seconds; 0 is 30
-	HealthTimeout   int  `json:"health_timeout,omitempty"`   // seconds; 0 is 10
-	HealthThreshold int  `json:"health_threshold,omitempty"` // failures in a row until it counts; 0 is 3
-	HealthRestart   bool `json:"health_restart,omitempty"`   // restart a hosted process that fails
+	HealthInterval  int  `json:"health_interval,omitempty"`  // 0 means 30
+	HealthTimeout   int  `json:"health_timeout,omitempty"`   // 0 means 10
+	HealthThreshold int  `json:"health_threshold,omitempty"` // failures in a row until it is unhealthy; 0 means 3
+	HealthRestart   bool `json:"health_restart,omitempty"`   // restart a supervised process that is unhealthy
 }
 
-// Overlap says what a periodic run does when the one before still runs.
+// Overlap says what happens when a periodic run is due and the previous run has not ended.
 type Overlap string
 
-// The overlaps; skip is what "" means.
+// The overlaps. "" means OverlapSkip.
 const (
 	OverlapSkip Overlap = "skip"
-	OverlapKill Overlap = "kill" // end the old one first
+	OverlapKill Overlap = "kill" // end the previous run first
 )
 
-// ConfigCheck names a configuration file and its digest (reserved by the callers' protocol; kept and given back).
+// ConfigCheck is a configuration file with its digest. It is stored and returned; nothing uses it yet.
 type ConfigCheck struct {
 	Path string `json:"path"`
 	MD5  string `json:"md5"`
 }
 
-// DefaultPolicy is what an absent or null field of a request means.
+// DefaultPolicy has the values for fields that a request leaves out.
 func DefaultPolicy() Policy {
 	return Policy{Kind: KindResident, StartCheckSecs: 5, StopCheckSecs: 5, StartRetries: 4, StartInterval: 10,
 		OpTimeout: 60}
 }
 
-// Command returns the shell text for an action, "" when the definition has none.
+// Command is the shell command for an action, "" when the definition has none.
 func (s *Spec) Command(a Action) string {
 	switch a {
 	case ActionStart:
@@ -157,8 +157,8 @@ func (s *Spec) Command(a Action) string {
 	return ""
 }
 
-// Budget is the longest time the agent may need for the action: its commands' time-outs and its checks. The server
-// adds its own slack.
+// Budget is the longest time that the agent needs for an action: the time-outs of its commands and its checks. The
+// server adds time for the way.
 func (s *Spec) Budget(a Action) time.Duration {
 	p := s.Policy
 	secs := 0
@@ -179,10 +179,10 @@ func (s *Spec) Budget(a Action) time.Duration {
 	return time.Duration(secs) * time.Second
 }
 
-// EncodeSpec gives the stable bytes that are stored, hashed and sent.
+// EncodeSpec makes the bytes that are stored, hashed and sent. They are the same for equal definitions.
 func EncodeSpec(s *Spec) []byte {
 	b, err := json.Marshal(s)
-	if err != nil { // a Spec has only strings and numbers; NaN is refused at the edge
+	if err != nil { // a Spec has only texts and numbers, and the doors reject NaN
 		panic(fmt.Sprintf("encode spec: %v", err))
 	}
 	return b
@@ -197,8 +197,8 @@ func DecodeSpec(b []byte) (*Spec, error) {
 	return &s, nil
 }
 
-// Periodic reports whether the process follows a rule. Callers send this kind without a rule for processes that
-// simply stay; those are resident.
+// Periodic reports whether the process runs at the times of a rule. Some callers send KindPeriodic without a rule;
+// such a process counts as resident.
 func (p Policy) Periodic() bool {
 	return p.Kind == KindPeriodic && strings.TrimSpace(p.CrontabRule) != ""
 }

@@ -1,17 +1,21 @@
 package gozzard
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
-// RunState is a wanted or seen state of a process.
+// RunState is the wanted or the actual state of a process.
 type RunState uint8
 
-// The run states; the numbers are those of the callers' protocol.
+// The run states. The numbers are sent to callers.
 const (
 	StateUnregistered RunState = 0
 	StateRunning      RunState = 1
 	StateStopped      RunState = 2
 )
 
+// String is the word for the state.
 func (s RunState) String() string {
 	switch s {
 	case StateUnregistered:
@@ -24,7 +28,8 @@ func (s RunState) String() string {
 	return fmt.Sprintf("state(%d)", uint8(s))
 }
 
-// Status is the live picture of one process as its agent sees it. Soft state: at most one report interval old.
+// Status is the state of one process as its agent last reported it. It is held in memory and at most one report
+// interval old.
 type Status struct {
 	Key
 	Labels       map[string]string
@@ -44,10 +49,18 @@ type Status struct {
 	Net          int64
 }
 
-// HostInfo is what an agent says of its host.
+// Finite is x, or 0 when x is infinite or not a number: JSON cannot write those.
+func Finite[F float32 | float64](x F) F {
+	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+		return 0
+	}
+	return x
+}
+
+// HostInfo is what an agent reports about its host.
 type HostInfo struct {
 	Agent     AgentID
-	Addrs     []HostAddr // the first is the one shown
+	Addrs     []HostAddr // the first is shown to people
 	Hostname  string
 	OS        string
 	Arch      string
@@ -57,5 +70,5 @@ type HostInfo struct {
 	CPUs      int
 	MemBytes  int64
 	Mode      AgentMode
-	Degraded  []string // what this host lacks, in words; empty when nothing
+	Degraded  []string // what does not work on this host, in words
 }

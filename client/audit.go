@@ -11,13 +11,14 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// AuditRow is a row of the audit: who asked for what, and where.
+// AuditRow is a row of the audit: which caller did what, and where. It has everything that its hash covers, so a
+// reader can check the chain.
 type AuditRow struct {
 	Seq         int64             `json:"seq"`
-	At          string            `json:"at"` // RFC 3339, milliseconds
+	At          string            `json:"at"` // RFC 3339 with milliseconds; empty when not known
 	App         string            `json:"app"`
 	User        string            `json:"user"`
-	Asserted    bool              `json:"asserted"` // the user is only the app's word
+	Asserted    bool              `json:"asserted"` // the app named the user; the user did not log in
 	Act         string            `json:"act"`
 	TaskID      string            `json:"task_id"`
 	RequestHash string            `json:"request_hash"`
@@ -26,19 +27,20 @@ type AuditRow struct {
 	Hash        gozzard.AuditHash `json:"hash"`
 }
 
-// AuditPage is a part of the audit in the order of its chain. Head is the newest row of all.
+// AuditPage is one page of the audit in the order of its chain. Head is the newest row of all, as it was before the
+// rows were read.
 type AuditPage struct {
 	Rows []AuditRow        `json:"rows"`
 	Head gozzard.AuditHead `json:"head"`
 }
 
-// Audit lists at most limit rows after a number.
+// Audit lists at most limit rows that follow the row with the number after.
 func (c *Client) Audit(ctx context.Context, after int64, limit int) (page AuditPage, err error) {
 	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(limit)}}
 	return page, c.get(ctx, "/api/v1/audit", q, &page)
 }
 
-// NewAuditRow is a link of the record as a row.
+// NewAuditRow makes a row of a link of the chain.
 func NewAuditRow(l *gozzard.AuditLink) AuditRow {
 	at := ""
 	if !l.At.IsZero() {
@@ -52,7 +54,7 @@ func NewAuditRow(l *gozzard.AuditLink) AuditRow {
 	}
 }
 
-// Link is the row as it is chained, for gozzard.AuditCheck.
+// Link is the inverse of NewAuditRow, for gozzard.AuditCheck.
 func (r *AuditRow) Link() (l gozzard.AuditLink, err error) {
 	l.Seq, l.Act, l.TaskID, l.Targets, l.Hash = r.Seq, r.Act, r.TaskID, r.Targets, r.Hash
 	l.Caller = gozzard.Caller{App: r.App, User: r.User, Asserted: r.Asserted}

@@ -16,7 +16,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Event is something that happened to a process.
+// Event is a change of a process, such as a start or an exit.
 type Event struct {
 	ID        uint64            `json:"id"`
 	Agent     gozzard.AgentID   `json:"agent"`
@@ -27,13 +27,13 @@ type Event struct {
 	Kind      gozzard.EventKind `json:"kind"`
 	At        int64             `json:"at"` // Unix milliseconds
 	PID       int               `json:"pid"`
-	Code      int               `json:"code"` // exit code, -1 when it was ended by a signal
+	Code      int               `json:"code"` // exit code; -1 if a signal ended the process
 	Signal    string            `json:"signal,omitempty"`
-	Core      bool              `json:"core,omitempty"`
+	Core      bool              `json:"core,omitempty"` // the process left a core dump
 	Message   string            `json:"message,omitempty"`
 }
 
-// EventQuery chooses events. Every field that is not empty must fit, and a field fits when one of its values does.
+// EventQuery selects events. Every field that is not empty must match, and a field matches if one of its values does.
 type EventQuery struct {
 	Namespaces []string // patterns with * and ?
 	Names      []string // patterns with * and ?
@@ -42,14 +42,14 @@ type EventQuery struct {
 	Since      time.Time
 }
 
-// EventPage has the newest events that fit, oldest first. Next is where FollowEvents goes on without a gap.
+// EventPage is the newest events that match, oldest first.
 type EventPage struct {
 	Events []Event `json:"events"`
-	Next   uint64  `json:"next"`
+	Next   uint64  `json:"next"` // where a stream continues without a gap
 }
 
-// ErrEventsLost is met by FollowEvents when it was away for longer than the server keeps events.
-var ErrEventsLost = errors.New("some events may be missing: they are not kept any more")
+// ErrEventsLost is an error of FollowEvents: the connection was broken for longer than the server keeps events.
+var ErrEventsLost = errors.New("some events may be missing: the server has removed them")
 
 func (q *EventQuery) values() url.Values {
 	v := url.Values{}
@@ -65,7 +65,7 @@ func (q *EventQuery) values() url.Values {
 	return v
 }
 
-// Events lists the newest events that fit, at most MaxPage.
+// Events lists the newest events that match, at most MaxPage.
 func (c *Client) Events(ctx context.Context, q EventQuery, limit int) (EventPage, error) {
 	var p EventPage
 	v := q.values()
@@ -74,9 +74,9 @@ func (c *Client) Events(ctx context.Context, q EventQuery, limit int) (EventPage
 	return p, err
 }
 
-// FollowEvents gives events behind a number as they come, until ctx ends. A connection that breaks is made again
-// and goes on where it was. Errors that can pass (ErrUnavailable, ErrEventsLost) are told and it goes on when the
-// caller does; others end it.
+// FollowEvents iterates over the events that follow the number after, as they happen, until ctx ends. If the
+// connection breaks, it connects again and continues where it was. After an error that can pass (ErrUnavailable,
+// ErrEventsLost) it continues if the caller does; other errors end it.
 func (c *Client) FollowEvents(ctx context.Context, q EventQuery, after uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
@@ -96,7 +96,7 @@ func (c *Client) FollowEvents(ctx context.Context, q EventQuery, after uint64) i
 	}
 }
 
-// followOnce is one connection. on is false when the caller has enough.
+// followOnce reads events from one connection. on is false if the caller stops the iteration.
 func (c *Client) followOnce(ctx context.Context, q EventQuery, after *uint64, yield func(Event, error) bool) (on bool,
 	err error) {
 	path := "/api/v1/events/stream?" + q.values().Encode()
@@ -107,7 +107,6 @@ func (c *Client) followOnce(ctx context.Context, q EventQuery, after *uint64, yi
 
 	c.authorize(req)
 	req.Header.Set("Accept", "text/event-stream")
-
 	if *after > 0 {
 		req.Header.Set("Last-Event-ID", strconv.FormatUint(*after, 10))
 	}
@@ -118,15 +117,15 @@ func (c *Client) followOnce(ctx context.Context, q EventQuery, after *uint64, yi
 	}
 
 	defer res.Body.Close()
-
 	if res.StatusCode >= 300 {
-		answer, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // the status says enough without it
+		answer, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // an error without a body has the kind of its status
 		return true, errorOf(res.StatusCode, answer)
 	}
 
 	return c.readStream(ctx, res.Body, after, yield)
 }
 
+// readStream reads server-sent events until the stream ends.
 func (c *Client) readStream(ctx context.Context, body io.Reader, after *uint64,
 	yield func(Event, error) bool) (on bool, err error) {
 	lines := bufio.NewScanner(body)
@@ -161,25 +160,4 @@ func (c *Client) readStream(ctx context.Context, body io.Reader, after *uint64,
 	}
 
 	return true, c.transportError(ctx, err)
-}
-
-// LogChunk is a part of what a process printed.
-type LogChunk struct {
-	Text   string `json:"text"`
-	Offset int64  `json:"offset"` // of Text, in bytes since the log began
-	Next   int64  `json:"next"`   // where to go on
-}
-
-// Log reads what a process on one host printed: its last lines with an offset below 0, else what follows the offset.
-func (c *Client) Log(ctx context.Context, key gozzard.Key, host string, lines int, offset int64) (LogChunk, error) {
-	v := url.Values{"namespace": {key.Namespace}, "name": {key.Name}, "host": {host}}
-	if lines > 0 {
-		v.Set("lines", strconv.Itoa(lines))
-	}
-	if offset >= 0 {
-		v.Set("offset", strconv.FormatInt(offset, 10))
-	}
-	var out LogChunk
-	err := c.get(ctx, "/api/v1/logs", v, &out)
-	return out, err
 }

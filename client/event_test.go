@@ -32,7 +32,8 @@ func TestEventsAreAsked(t *testing.T) {
 	}
 }
 
-// A stream that breaks is gone on with where it was; what may be missing is told; what cannot pass ends it.
+// After a break the stream continues where it was. The caller gets an error if events may be missing. An error that
+// cannot pass ends the stream.
 func TestFollowingGoesOn(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string

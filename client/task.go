@@ -8,29 +8,30 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Verdict sums an attempt up.
+// Verdict is the result of an attempt in one word.
 type Verdict string
 
 // The verdicts.
 const (
 	Done    Verdict = "done"
-	Noted   Verdict = "noted" // nothing was to be done: it was so already
+	Noted   Verdict = "noted" // nothing had to be done: the process was already in that state
 	Failed  Verdict = "failed"
 	Running Verdict = "running"
 )
 
-// Task is how far a task is.
+// Task is the progress of a task.
 type Task struct {
 	ID       string    `json:"task_id"`
 	At       time.Time `json:"at"`
 	App      string    `json:"app"`
 	User     string    `json:"user"`
-	Final    bool      `json:"final"`
+	Final    bool      `json:"final"` // every attempt has its verdict
 	Counts   Counts    `json:"counts"`
 	Attempts []Attempt `json:"attempts"`
 }
 
-// Counts add up: done, failed and running are all targets; those noted are among those done.
+// Counts are the numbers of attempts by verdict. Done, failed and running add up to targets; noted ones are among
+// those done.
 type Counts struct {
 	Targets int `json:"targets"`
 	Done    int `json:"done"`
@@ -46,32 +47,25 @@ type Attempt struct {
 	Name      string          `json:"name"`
 	Action    string          `json:"action"`
 	State     string          `json:"state"`
-	Verdict   Verdict         `json:"verdict"`
+	Verdict   Verdict         `json:"verdict"` // done, noted, failed or running
 	Code      gozzard.Code    `json:"code,omitempty"`
 	Message   string          `json:"message,omitempty"`
-	Hosted    bool            `json:"hosted"`
-	Forced    bool            `json:"forced,omitempty"`
-	Detail    *gozzard.Detail `json:"detail,omitempty"`
+	Hosted    bool            `json:"hosted"`           // the agent supervises the process
+	Forced    bool            `json:"forced,omitempty"` // the agent killed the process, because it did not stop in time
+	Detail    *gozzard.Detail `json:"detail,omitempty"` // only of the action query
 }
 
-// HostRef is a host in an answer.
-type HostRef struct {
-	Agent gozzard.AgentID `json:"agent,omitempty"`
-	Cloud int             `json:"cloud"`
-	IP    string          `json:"ip,omitempty"`
-}
-
-// Show says which attempts of a task are listed. Counts are always of all.
+// Show says which attempts of a task are listed. Counts always cover all attempts.
 type Show string
 
-// What can be shown.
+// The values of Show.
 const (
 	ShowAll    Show = "all"
 	ShowFailed Show = "failed"
 	ShowNone   Show = "none"
 )
 
-// Task reads a task. With a wait of up to 30 s the answer comes when the task is final or that time has passed.
+// Task reads a task. With a wait of up to 30 s the server answers when the task is final or that time has passed.
 func (c *Client) Task(ctx context.Context, id string, wait time.Duration, show Show) (Task, error) {
 	q := url.Values{}
 	if wait > 0 {
@@ -85,16 +79,16 @@ func (c *Client) Task(ctx context.Context, id string, wait time.Duration, show S
 	return t, err
 }
 
-// The rhythm of Wait.
+// The intervals of Wait.
 const (
-	pollFor     = time.Second     // one poll: how often progress is told
+	pollFor     = time.Second     // one poll: how often progress is called
 	pollPause   = time.Second     // after a poll without an answer
-	pollPatient = 2 * time.Minute // how long a server may be away before Wait gives up
+	pollPatient = 2 * time.Minute // how long a server may be unreachable before Wait returns an error
 )
 
-// Wait polls a task until it is final, and returns it with all its attempts. progress, which may be nil, is called
-// after every poll. A server that is away for a while, as in a restart, is waited for: the task is recorded and
-// goes on.
+// Wait polls a task until it is final, and returns it with all its attempts. progress may be nil; it is called after
+// every poll. If the server is unreachable for a while, for example during a restart, Wait keeps polling: the task is
+// recorded and continues.
 func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task, error) {
 	heard := time.Now()
 	for {
@@ -108,8 +102,10 @@ func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task
 			if t.Final {
 				return c.Task(ctx, id, 0, ShowAll)
 			}
+
 		case gozzard.KindOf(err) != gozzard.ErrUnavailable || time.Since(heard) > pollPatient:
 			return Task{}, err
+
 		default:
 			select {
 			case <-ctx.Done():

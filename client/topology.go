@@ -12,64 +12,16 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Scope chooses processes by where they are in a business. It is empty while Biz is 0.
-type Scope struct {
-	Biz     int      `json:"biz,omitempty"`
-	Env     string   `json:"env,omitempty"`     // 1 or test, 2 or experience, 3 or formal; "" is all
-	Sets    []string `json:"sets,omitempty"`    // ids, or names
-	Modules []string `json:"modules,omitempty"` // ids, or names
-	// set.module.service_instance.process_name.process_id; a dot in a name is written \.
-	Expression string `json:"expression,omitempty"`
-}
-
-func (s *Scope) add(v url.Values) {
-	if s.Biz != 0 {
-		v.Set("biz", strconv.Itoa(s.Biz))
-	}
-	if s.Env != "" {
-		v.Set("env", s.Env)
-	}
-
-	for _, set := range s.Sets {
-		v.Add("set", set)
-	}
-
-	for _, m := range s.Modules {
-		v.Add("module", m)
-	}
-
-	if s.Expression != "" {
-		v.Set("expression", s.Expression)
-	}
-}
-
-// Place is where in its business an instance of a process is.
-type Place struct {
-	Biz         int    `json:"biz"`
-	Set         int    `json:"set"`
-	SetName     string `json:"set_name"`
-	Env         int    `json:"env"`
-	Module      int    `json:"module"`
-	ModuleName  string `json:"module_name"`
-	Service     int    `json:"service"`
-	ServiceName string `json:"service_name"`
-	Process     int    `json:"process"`
-	Alias       string `json:"alias"`
-	Local       int    `json:"local_inst_id"`
-	Inst        int    `json:"inst_id"`
-	Priority    int    `json:"priority"`
-}
-
 // Business is a business without its contents.
 type Business struct {
 	ID      int       `json:"biz"`
 	Name    string    `json:"name"`
 	Version int64     `json:"version"`
 	Source  string    `json:"source"` // file or cmdb
-	At      time.Time `json:"at"`
+	At      time.Time `json:"at"`     // when this version was recorded
 }
 
-// BusinessList is all businesses.
+// BusinessList is every business.
 type BusinessList struct {
 	Count      int        `json:"count"`
 	Businesses []Business `json:"businesses"`
@@ -77,26 +29,25 @@ type BusinessList struct {
 
 // ApplyOptions say how a document is applied.
 type ApplyOptions struct {
-	DryRun   bool   // only tell what would change
-	Prune    bool   // also remove processes that are hosted: they are unregistered and left running
-	TakeOver bool   // also when the business comes from CMDB
-	Version  *int64 // only if this version is recorded; 0: none is
+	DryRun   bool   // only answer what would change
+	Prune    bool   // also remove supervised processes: they are unregistered and keep running
+	TakeOver bool   // also if the business comes from CMDB
+	Version  *int64 // only if this is the recorded version; 0: only if the business is new
 }
 
-// Applied tells what a document changed, or would.
+// Applied is what a document changed, or would change.
 type Applied struct {
-	Biz     int   `json:"biz"`
-	Version int64 `json:"version"`
-	DryRun  bool  `json:"dry_run"`
-	Applied bool  `json:"applied"` // false: a dry run, or nothing to do
-	Plan    Plan  `json:"plan"`
-	// instances that go though they are hosted, which needs Prune
-	Hosted int             `json:"hosted"`
-	Named  []gozzard.Fault `json:"hosted_instances,omitempty"` // the first of those
-	TaskID string          `json:"task_id,omitempty"`          // of the operation that unregisters them
+	Biz     int             `json:"biz"`
+	Version int64           `json:"version"` // after the change; the recorded version for a dry run
+	DryRun  bool            `json:"dry_run"`
+	Applied bool            `json:"applied"` // false for a dry run, and if nothing changed
+	Plan    Plan            `json:"plan"`
+	Hosted  int             `json:"hosted"`                     // supervised instances that are removed, which needs prune
+	Named   []gozzard.Fault `json:"hosted_instances,omitempty"` // the first of those instances
+	TaskID  string          `json:"task_id,omitempty"`          // of the operation that unregisters them
 }
 
-// Plan is what changes in a business.
+// Plan is the changes to a business.
 type Plan struct {
 	Added   []PlanItem `json:"added"`
 	Changed []PlanItem `json:"changed"`
@@ -106,15 +57,15 @@ type Plan struct {
 // Empty reports whether nothing changes.
 func (p *Plan) Empty() bool { return len(p.Added)+len(p.Changed)+len(p.Removed) == 0 }
 
-// PlanItem is one thing that changes.
+// PlanItem is one change to a business.
 type PlanItem struct {
-	Kind   string   `json:"kind"`
+	Kind   string   `json:"kind"` // for example set, module or process
 	ID     int      `json:"id"`
 	Name   string   `json:"name"`
 	Fields []string `json:"fields,omitempty"` // such as "priority: 1 -> 2"
 }
 
-// Tree is a business with the numbers of its processes.
+// Tree is a business with counts of its processes.
 type Tree struct {
 	Biz    int       `json:"biz"`
 	Name   string    `json:"name"`
@@ -126,7 +77,7 @@ type Tree struct {
 type TreeSet struct {
 	ID      int          `json:"id"`
 	Name    string       `json:"name"`
-	Env     int          `json:"env"`
+	Env     int          `json:"env"` // 1 test, 2 experience, 3 formal
 	Counts  TreeCount    `json:"counts"`
 	Modules []TreeModule `json:"modules"`
 }
@@ -146,17 +97,17 @@ type TreeCount struct {
 	Running      int `json:"running"`
 	Stopped      int `json:"stopped"`
 	Unregistered int `json:"unregistered"`
-	Hosted       int `json:"hosted"`
+	Hosted       int `json:"hosted"` // those that agents supervise
 }
 
-// Businesses lists all businesses, by id.
+// Businesses lists every business, ordered by id.
 func (c *Client) Businesses(ctx context.Context) (BusinessList, error) {
 	var list BusinessList
 	err := c.get(ctx, "/api/v1/topology", nil, &list)
 	return list, err
 }
 
-// ApplyTopology makes a business what a document says, YAML or JSON. Nothing is done unless all of it is right.
+// ApplyTopology replaces a business by a document, in YAML or JSON. A document with a fault changes nothing.
 func (c *Client) ApplyTopology(ctx context.Context, biz int, doc []byte, o ApplyOptions) (Applied, error) {
 	v := url.Values{}
 	for name, on := range map[string]bool{"dry_run": o.DryRun, "prune": o.Prune, "take_over": o.TakeOver} {
@@ -180,19 +131,19 @@ func (c *Client) ApplyTopology(ctx context.Context, biz int, doc []byte, o Apply
 	return out, err
 }
 
-// Topology gives the document of a business, as YAML.
+// Topology reads the document of a business, as YAML.
 func (c *Client) Topology(ctx context.Context, biz int) ([]byte, error) {
 	return c.send(ctx, call{method: http.MethodGet, path: businessPath(biz), accept: "application/yaml"})
 }
 
-// TopologyJSON is Topology as JSON.
+// TopologyJSON reads the document of a business, as JSON.
 func (c *Client) TopologyJSON(ctx context.Context, biz int) (json.RawMessage, error) {
 	var doc json.RawMessage
 	err := c.get(ctx, businessPath(biz), nil, &doc)
 	return doc, err
 }
 
-// Tree counts the processes of a business by set and module, as they are now; env "" is all.
+// Tree counts the processes of a business by set and module. An empty env means all.
 func (c *Client) Tree(ctx context.Context, biz int, env string) (Tree, error) {
 	v := url.Values{}
 	if env != "" {

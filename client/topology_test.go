@@ -73,7 +73,7 @@ func TestTopology(t *testing.T) {
 	}
 }
 
-func TestScope(t *testing.T) {
+func TestBusinessSelection(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 
@@ -95,14 +95,15 @@ func TestScope(t *testing.T) {
 		_, _ = io.WriteString(w, `{"task_id":"GSETASK:20240102030405:1","targets":1}`)
 	})
 
-	s := client.Scope{Biz: 2, Env: "3", Sets: []string{"a", "b"}, Modules: []string{"21"}, Expression: "a.*.*.*.*"}
-	if p, err := c.Processes(t.Context(), client.ProcessQuery{Scope: s, Names: []string{"x"}}, 0, 5); err != nil ||
+	s := client.BusinessSelection{Biz: 2, Env: "3", Sets: []string{"a", "b"}, Modules: []string{"21"},
+		Expression: "a.*.*.*.*"}
+	if p, err := c.Processes(t.Context(), client.ProcessQuery{BusinessSelection: s, Names: []string{"x"}}, 0, 5); err != nil ||
 		p.Next != 5 || p.Processes[0].Topology.Inst != 4 {
 		t.Errorf("%+v %v", p, err)
 	}
 
 	if _, err := c.Operate(t.Context(), client.Operation{Action: "stop",
-		Selection: client.Selection{Scope: s}}); err != nil {
+		Selection: client.Selection{BusinessSelection: s}}); err != nil {
 		t.Error(err)
 	}
 }

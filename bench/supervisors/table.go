@@ -210,7 +210,7 @@ func (r *results) markdown() string {
 		runtime.NumCPU())
 	p("Versions: %s.\n", r.versions())
 	p("Every supervisor has N copies of sleep and the fastest settings it allows: supervisord `startsecs=0`, monit looking every second, Pebble a back-off")
-	p("of 1 ms, pm2 without a bound of restarts, gozzard without start check and start interval, usage sampled every 10 s. All are seen by the same eyes,")
+	p("of 1 ms, pm2 without a bound of restarts, gozzard without start check and start interval, usage sampled every 10 s. All are measured in the same way, from")
 	p("the process table. CPU and memory are of all the supervisor's own processes; for gozzard that is the agent. The ratio is gozzard's figure to that of")
 	p("the best peer: below 1 it leads. Empty: the peer cannot do that. p99 of few samples is their greatest. Status is asked over HTTP or a socket where")
 	p("the peer has that (gozzard: of the server), else by its command.")

@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http/httptest"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,155 +14,173 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/blueking"
-
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
-	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/fleet"
-	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/server"
 )
 
-// fakePlane settles every target at once by a rule of the test, over a real live index.
-type fakePlane struct {
-	*fleet.Index
-	*businesses
+// atStart is the time of these tests. It stands still.
+var atStart = time.Unix(1700000000, 0)
+
+// cli is the command line against the server of the program, whose two agents are here.
+type cli struct {
+	t   *testing.T
+	env cliEnv
+	dir string
+	*agents
+}
+
+// agents are the fleet in the place of the fabric: they carry out at once what they receive, with an outcome that the
+// test decides.
+type agents struct {
+	server.Parts
+	receive func(from gozzard.AgentID, cloud int, r *gozzard.Report)
+	inbox   chan func() // reports to the server
+
 	mu      sync.Mutex
-	tasks   map[gozzard.TaskID]record.TaskResults
-	outcome func(a *gozzard.Attempt)
-	ring    *control.EventRing
-	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
+	outcome func(a *gozzard.OpReport, op *gozzard.Op, agent gozzard.AgentID) bool // false: no answer; nil: all is done
+	log     func(q gozzard.LogQuery) gozzard.LogChunk
 }
 
-func (p *fakePlane) Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row) {
-	return p.Index.Find(caller.Rights, f, start, limit)
-}
+func (f *agents) Cut(gozzard.AgentID, int)     {}
+func (f *agents) Flag(gozzard.AgentID) string  { return "" }
+func (f *agents) Counts() gozzard.FabricCounts { return gozzard.FabricCounts{} }
+func (f *agents) Addr() string                 { return "" }
+func (f *agents) Close()                       {}
 
-func (p *fakePlane) Hosts(caller gozzard.Caller) []fleet.Host { return p.Index.Hosts(caller.Rights) }
-
-func (p *fakePlane) Events(_ gozzard.Caller, f record.EventFilter, limit int) record.EventPage {
-	return p.ring.Newest(f, seesAll, limit)
-}
-
-func (p *fakePlane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage,
-	<-chan struct{}) {
-	return p.ring.After(f, seesAll, id, limit)
-}
-
-func (p *fakePlane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk,
-	error) {
-	return p.log(t, q)
-}
-
-func (p *fakePlane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	seq := gozzard.TaskSeq(len(p.tasks) + 1)
-	r := record.TaskResults{Task: gozzard.Task{Seq: seq, ID: gozzard.NewTaskID(seq, time.Unix(1700000000, 0)),
-		Caller: op.Caller}}
-	for _, it := range op.Items {
-		for _, t := range it.Targets {
-			a := gozzard.Attempt{Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action,
-				State: gozzard.AttemptOK, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
-			if h, ok := p.Resolve(gozzard.Caller{}, t); ok {
-				a.Agent, a.Addr = h.Info.Agent, h.Info.Addrs[0]
-			}
-			if p.outcome != nil {
-				p.outcome(&a)
-			}
-			r.Attempts = append(r.Attempts, a)
-		}
-	}
-
-	r.Task.Targets = len(r.Attempts)
-	p.tasks[r.Task.ID] = r
-	return r.Task, nil
-}
-
-func (p *fakePlane) Results(_ context.Context, _ gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r, ok := p.tasks[id]
-	if !ok {
-		return r, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
-	}
-	return r, nil
-}
-
-func (p *fakePlane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,
-	limit time.Duration) (record.TaskResults, error) {
-	r, err := p.Results(ctx, caller, id)
-	if err == nil && r.Open() > 0 {
+func (f *agents) Run(ctx context.Context) error {
+	for {
 		select {
 		case <-ctx.Done():
-		case <-time.After(min(limit, 20*time.Millisecond)):
+			return nil
+		case report := <-f.inbox:
+			report()
 		}
 	}
-	return r, err
 }
 
-func (p *fakePlane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow {
-	rows := make([]record.StatusRow, len(targets))
-	for i, t := range targets {
-		rows[i].Host, rows[i].HostKnown = p.Resolve(gozzard.Caller{}, t)
-		rows[i].Row, rows[i].ProcKnown = p.Get(rows[i].Host.Info.Agent, key)
+// Send has an agent carry out a command.
+func (f *agents) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := &gozzard.Report{Version: 1, Session: cmd.Session}
+	switch cmd.Kind {
+	case gozzard.CommandOperate:
+		r.Kind, r.Journal = gozzard.ReportResults, gozzard.JournalPos{ID: [16]byte{1}, LSN: 1}
+		for i := range cmd.Ops {
+			op := &cmd.Ops[i]
+			done := gozzard.OpReport{ID: op.ID, Ref: op.Ref, Phase: gozzard.PhaseDone,
+				Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}
+			if f.outcome == nil || f.outcome(&done, op, to) {
+				r.Results = append(r.Results, done)
+			}
+		}
+	case gozzard.CommandLogs:
+		chunk := f.log(*cmd.Logs)
+		chunk.ID = cmd.Logs.ID
+		r.Kind, r.Logs = gozzard.ReportLogs, &chunk
+	default:
+		return nil
 	}
-	return rows
+
+	f.inbox <- func() { f.receive(to, cloud, r) }
+	return nil
 }
 
-func (p *fakePlane) Resolve(_ gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
-	if t.Agent != "" {
-		return p.Host(t.Agent)
-	}
-	return p.HostByAddr(t.Addr)
+// decide sets the outcome of the operations from now on.
+func (f *agents) decide(outcome func(a *gozzard.OpReport, op *gozzard.Op, agent gozzard.AgentID) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.outcome = outcome
 }
 
-// cli is the command line against a real API over a fake plane.
-type cli struct {
-	t     *testing.T
-	plane *fakePlane
-	env   cliEnv
-	dir   string
+// report is what an agent says of its processes.
+func (f *agents) report(agent gozzard.AgentID, all ...gozzard.Status) {
+	f.receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1, Statuses: all})
 }
 
 func newCLI(t *testing.T) *cli {
 	t.Helper()
-	book, err := auth.New(auth.Config{Apps: []auth.App{{Code: "app", Secrets: []auth.Digest{auth.Hash("secret")},
-		AssertsUsers: true}}})
+	f := &agents{inbox: make(chan func(), 1000)}
+	s, err := server.New(t.Context(), server.Options{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", Version: "1",
+		FirstApp: server.FirstApp{Code: "app", Secret: "secret"}, Now: func() time.Time { return atStart },
+		NewFabric: func(o server.FabricOptions) (server.Fabric, error) { f.receive = o.Receive; return f, nil },
+		Fatal:     func(err error) { t.Errorf("fatal: %v", err) }, Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.Parts = s.Parts()
 
-	p := &fakePlane{Index: fleet.New(), tasks: map[gozzard.TaskID]record.TaskResults{},
-		ring: control.NewEventRing(100, time.Unix(1700000000, 0))}
+	// Run the server until the test ends.
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+
+	// Bring the fleet in: two hosts with two processes each.
 	for i, agent := range []gozzard.AgentID{"a1", "a2"} {
-		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent,
-			Addrs: []gozzard.HostAddr{{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}}, Hostname: "h",
-			OS: "linux", Arch: "amd64", Version: "1"},
-			Session: 1, Online: true, LastSeen: time.Unix(1700000000, 0)})
-		p.Apply(agent, []gozzard.Status{
-			{Key: gozzard.Key{Namespace: "shop", Name: "web"}, State: gozzard.StateRunning,
-				Wanted: gozzard.StateRunning, Hosted: true, PID: 4711, CPU: 1.25, Mem: 2.5,
-				StartedAt: 1700000000 - 90, ReportedAt: 1700000000, Version: "1.0",
-				Labels: map[string]string{"tier": "front"}},
-			{Key: gozzard.Key{Namespace: "游戏", Name: "网关服"}, State: gozzard.StateStopped, PID: -1,
-				Message: "exit 1\n\x1b[31mred\u009b31m\u202e"},
-		}, nil)
+		f.hello(t, agent, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}))
 	}
 
-	srv := httptest.NewServer(api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(book),
-		Challenge: blueking.AuthorizationHeader}))
-	t.Cleanup(srv.Close)
-	c := &cli{t: t, plane: p, dir: t.TempDir()}
-	c.env = cliEnv{now: func() time.Time { return time.Unix(1700000000, 0) },
+	c := &cli{t: t, dir: t.TempDir(), agents: f}
+	c.env = cliEnv{now: func() time.Time { return atStart },
 		lookup: func(string) (string, bool) { return "", false }}
-
-	c.env.credentials = c.file("creds.json", `{"url":"`+srv.URL+
+	c.env.credentials = c.file("creds.json", `{"url":"`+s.URL()+
 		`","bk_app_code":"app","bk_app_secret":"secret","bk_username":"me"}`)
 	return c
+}
+
+// hello brings a host in, with two processes that are registered and reported.
+func (f *agents) hello(t *testing.T, agent gozzard.AgentID, ip netip.Addr) {
+	t.Helper()
+	info := gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{{IP: ip}}, Hostname: "h", OS: "linux",
+		Arch: "amd64", Version: "1"}
+	f.receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1,
+		Journal: gozzard.JournalPos{ID: [16]byte{1}, LSN: 1}, Hello: &gozzard.Hello{Host: info}})
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if h, ok := f.Fleet.Host(agent); ok && h.Online {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not come", agent)
+		}
+	}
+
+	web, gateway := gozzard.Key{Namespace: "shop", Name: "web"}, gozzard.Key{Namespace: "游戏", Name: "网关服"}
+	for _, key := range []gozzard.Key{web, gateway} {
+		f.register(t, agent, key)
+	}
+	f.report(agent,
+		gozzard.Status{Key: web, State: gozzard.StateRunning, Wanted: gozzard.StateRunning, Hosted: true, PID: 4711,
+			CPU: 1.25, Mem: 2.5, StartedAt: 1700000000 - 90, ReportedAt: 1700000000, Version: "1.0",
+			Labels: map[string]string{"tier": "front"}},
+		gozzard.Status{Key: gateway, State: gozzard.StateStopped, PID: -1,
+			Message: "exit 1\n\x1b[31mred\u009b31m\u202e"})
+}
+
+// register records a process of a host.
+func (f *agents) register(t *testing.T, agent gozzard.AgentID, key gozzard.Key) {
+	t.Helper()
+	spec := &gozzard.Spec{Identity: gozzard.Identity{ProcName: key.Name, SetupPath: "/opt", PIDPath: "/run/p.pid",
+		User: "root"}, Control: gozzard.Control{Start: "./start.sh", Stop: "./stop.sh"}, Policy: gozzard.DefaultPolicy()}
+	task, err := f.Plane.Operate(t.Context(), &gozzard.Operation{Caller: everybody, Door: api.Door,
+		Items: []gozzard.Item{{Action: gozzard.ActionRegister, Key: key, Spec: spec,
+			Targets: []gozzard.Target{{Agent: agent, ResultKey: "x"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := f.Plane.Await(t.Context(), everybody, task.ID, 20*time.Second); err != nil || r.Open() > 0 {
+		t.Fatalf("%s on %s was not registered: %v", key, agent, err)
+	}
 }
 
 func (c *cli) file(name, text string) string {
@@ -252,7 +270,7 @@ shop       web     0:10.0.0.2  running  4711  yes     1.2   2.5   1m30s
 	}
 
 	c.want(0, `exit 1\n\u001b[31mred\u009b31m`, "ps", "网关服", "-o", "json")
-	c.plane.SetOnline("a1", false, time.Unix(1700000000, 0))
+	c.Fleet.SetOnline("a1", false, atStart)
 	c.want(0, "running*", "ps", "web")
 }
 
@@ -274,7 +292,7 @@ func TestStatus(t *testing.T) {
 	c.want(3, "stopped", "status", "网关服")
 	c.want(5, "", "status", "none")
 	c.want(2, "", "status")
-	c.plane.SetOnline("a1", false, time.Unix(1700000000, 0))
+	c.Fleet.SetOnline("a1", false, atStart)
 	c.want(3, "its host is offline", "status", "web", "--host", "0:10.0.0.1")
 }
 
@@ -294,31 +312,31 @@ func TestOperate(t *testing.T) {
 func TestOperateVerdicts(t *testing.T) {
 	c := newCLI(t)
 
-	fail := func(code gozzard.Code, only gozzard.AgentID) func(a *gozzard.Attempt) {
-		return func(a *gozzard.Attempt) {
-			if only == "" || a.Agent == only {
-				a.State, a.Outcome = gozzard.AttemptFailed,
-					gozzard.Outcome{Code: code, Message: "line 1\nline 2\x1b]0;x\x07"}
+	fail := func(code gozzard.Code, only gozzard.AgentID) func(*gozzard.OpReport, *gozzard.Op, gozzard.AgentID) bool {
+		return func(a *gozzard.OpReport, _ *gozzard.Op, agent gozzard.AgentID) bool {
+			if only == "" || agent == only {
+				a.Outcome = gozzard.Outcome{Code: code, Message: "line 1\nline 2\x1b]0;x\x07"}
 			}
+			return true
 		}
 	}
 
-	c.plane.outcome = fail(gozzard.CodeAlreadyRunning, "a1")
+	c.decide(fail(gozzard.CodeAlreadyRunning, "a1"))
 	c.want(0, "start: 2 done (1 already running) of 2\n", "start", "web", "--all-hosts")
-	c.plane.outcome = fail(gozzard.CodeNotRunning, "")
+	c.decide(fail(gozzard.CodeNotRunning, ""))
 	c.want(0, "stop: 2 done (2 not running before) of 2\n", "stop", "web", "--all-hosts")
-	c.plane.outcome = fail(gozzard.CodeCommandFailed, "a2")
+	c.decide(fail(gozzard.CodeCommandFailed, "a2"))
 	c.want(6, "HOST        NAMESPACE  NAME  CODE            MESSAGE\n"+
 		"0:10.0.0.2  shop       web   command_failed  line 1 line 2]0;x\nreload: 1 done, 1 failed of 2\n",
 		"reload", "web", "--all-hosts")
-	c.plane.outcome = fail(gozzard.CodeCheckFailed, "")
+	c.decide(fail(gozzard.CodeCheckFailed, ""))
 	c.want(1, "kill: 0 done, 2 failed of 2\n", "kill", "web", "--all-hosts")
 }
 
 func TestOperateStillRunning(t *testing.T) {
 	c := newCLI(t)
-	c.plane.outcome = func(a *gozzard.Attempt) { a.State, a.Outcome = gozzard.AttemptDispatched, gozzard.Outcome{} }
-	_, errs, code := c.run(t.Context(), "start", "web", "--all-hosts", "--timeout", "200ms")
+	c.decide(func(*gozzard.OpReport, *gozzard.Op, gozzard.AgentID) bool { return false })
+	_, errs, code := c.run(t.Context(), "start", "web", "--all-hosts", "--timeout", "1500ms") // a poll takes 1 s
 	if code != 7 || !strings.Contains(errs, "start: 0 done, 0 failed, 2 running of 2\n") ||
 		!strings.Contains(errs, "gozzard task GSETASK:") {
 		t.Errorf("exit %d: %s", code, errs)
@@ -340,7 +358,7 @@ func TestOperateStillRunning(t *testing.T) {
 	c.want(0, "running", "task", id, "--detach")
 	c.want(7, "", "task", id, "--timeout", "100ms")
 	c.env.terminal = true
-	_, errs, _ = c.run(t.Context(), "task", id, "--timeout", "100ms")
+	_, errs, _ = c.run(t.Context(), "task", id, "--timeout", "1500ms")
 	if !strings.Contains(errs, "\r\x1b[Kstart: 0 done") {
 		t.Errorf("progress on a terminal is %q", errs)
 	}
@@ -454,7 +472,5 @@ func TestCompletion(t *testing.T) {
 	c.want(0, "web\tshop\n", "__complete", "start", "w")
 }
 
-func seesAll(*record.Event) bool { return true }
-
 // everybody is a caller with the role admin on everything.
-var everybody = gozzard.Caller{Rights: gozzard.Everything()}
+var everybody = gozzard.Caller{App: "app", User: "me", Rights: gozzard.Everything()}

@@ -3,20 +3,22 @@ package main
 import (
 	"bytes"
 	"context"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
+// happen has a host report an event.
 func (c *cli) happen(seq uint64, name, message string) {
-	host, _ := c.plane.Host("a1")
-	c.plane.ring.Add("a1", host.Info.Addrs[0], []gozzard.Event{{
+	c.receive("a1", 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1, Events: []gozzard.Event{{
 		Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: gozzard.EventExited, At: 1_700_000_000_000,
 		PID: 9, Code: 3, Message: message,
-	}})
+	}}})
 }
 
 func TestEvents(t *testing.T) {
@@ -90,23 +92,23 @@ func TestEventsAreFollowed(t *testing.T) {
 
 func TestLogs(t *testing.T) {
 	c := newCLI(t)
-	c.plane.log = func(to gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error) {
+	c.log = func(q gozzard.LogQuery) gozzard.LogChunk {
 		switch {
 		case q.Key != gozzard.Key{Namespace: "shop", Name: "web"}:
-			return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "nothing was printed")
-		case to.Agent != "a1" && to.Addr.IP.String() != "10.0.0.1":
-			return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable, "the agent of host 0:10.0.0.2 is offline")
+			return gozzard.LogChunk{Error: "nothing was printed"}
 		case q.Offset < 0:
-			return gozzard.LogChunk{Data: []byte("old\n"), Next: 4}, nil
+			return gozzard.LogChunk{Data: []byte("old\n"), Next: 4}
 		case q.Offset == 4:
-			return gozzard.LogChunk{Data: []byte("new\n"), Offset: 4, Next: 8}, nil
+			return gozzard.LogChunk{Data: []byte("new\n"), Offset: 4, Next: 8}
 		}
-		return gozzard.LogChunk{Offset: q.Offset, Next: q.Offset}, nil
+		return gozzard.LogChunk{Offset: q.Offset, Next: q.Offset}
 	}
+	c.Fleet.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: "a3", // known, and not connected
+		Addrs: []gozzard.HostAddr{{IP: netip.MustParseAddr("10.0.0.3")}}}, LastSeen: atStart})
 
 	c.want(0, "old\n", "logs", "web", "-n", "shop", "--host", "10.0.0.1")
 	c.want(0, "old\n", "logs", "web", "--host", "a1")
-	c.want(1, "", "logs", "web", "--host", "10.0.0.2")
+	c.want(1, "", "logs", "web", "-n", "shop", "--host", "10.0.0.3")
 	c.want(5, "", "logs", "nothing")
 	c.want(2, "", "logs", "web", "--lines", "0")
 	c.want(2, "", "logs")

@@ -56,7 +56,7 @@ func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what 
 		return err
 	}
 	return env.runTask(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
-		if s.Scope, err = t.scope(ctx, c); err != nil {
+		if s.BusinessSelection, err = t.scope(ctx, c); err != nil {
 			return client.Accepted{}, err
 		}
 		return ask(c, s)

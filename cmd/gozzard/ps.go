@@ -113,7 +113,7 @@ func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
 	}
 	defer c.Close()
 
-	if q.Scope, err = o.scope(ctx, c); err != nil {
+	if q.BusinessSelection, err = o.scope(ctx, c); err != nil {
 		return err
 	}
 

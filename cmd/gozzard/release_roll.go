@@ -12,7 +12,7 @@ import (
 
 // newReleaseRollCommand is `gozzard release roll`.
 func newReleaseRollCommand(env *cliEnv) *cobra.Command {
-	var in client.NewRoll
+	var in client.NewUpgrade
 	var hosts []string
 	var output outputFlag
 	cmd := &cobra.Command{
@@ -47,7 +47,7 @@ at a time.`,
 					}
 				}
 
-				r, err := c.CreateRoll(cmd.Context(), in)
+				r, err := c.CreateUpgrade(cmd.Context(), in)
 				if err != nil {
 					return err
 				}
@@ -77,7 +77,7 @@ func newReleaseStatusCommand(env *cliEnv) *cobra.Command {
 				return err
 			}
 			return env.withClient(func(c *client.Client) error {
-				list, err := c.Rolls(cmd.Context(), 1)
+				list, err := c.Upgrades(cmd.Context(), 1)
 				if err != nil {
 					return err
 				}
@@ -104,7 +104,7 @@ func (env *cliEnv) releaseStateCommand(use, short, long, state string) *cobra.Co
 				return err
 			}
 			return env.withClient(func(c *client.Client) error {
-				r, err := c.SetRoll(cmd.Context(), args[0], state)
+				r, err := c.SetUpgrade(cmd.Context(), args[0], state)
 				if err != nil {
 					return err
 				}
@@ -118,7 +118,7 @@ func (env *cliEnv) releaseStateCommand(use, short, long, state string) *cobra.Co
 }
 
 // printUpgrade prints an upgrade as a sentence, and the table of its hosts.
-func (env *cliEnv) printUpgrade(r *client.Roll, output *outputFlag) error {
+func (env *cliEnv) printUpgrade(r *client.Upgrade, output *outputFlag) error {
 	if output.structured() {
 		return output.write(env.out, r)
 	}

@@ -48,18 +48,19 @@ func (s *scopeFlags) isSet() bool { return s.biz != 0 || s.env != "" || s.narrow
 func (s *scopeFlags) narrows() bool { return len(s.sets)+len(s.modules) > 0 || s.expression != "" }
 
 // scope is what the flags choose. Without --biz it is in the only business.
-func (s *scopeFlags) scope(ctx context.Context, c *client.Client) (client.Scope, error) {
+func (s *scopeFlags) scope(ctx context.Context, c *client.Client) (client.BusinessSelection, error) {
 	if !s.isSet() {
-		return client.Scope{}, nil
+		return client.BusinessSelection{}, nil
 	}
 	biz := s.biz
 	if biz == 0 {
 		var err error
 		if biz, err = onlyBusiness(ctx, c); err != nil {
-			return client.Scope{}, err
+			return client.BusinessSelection{}, err
 		}
 	}
-	return client.Scope{Biz: biz, Env: s.env, Sets: s.sets, Modules: s.modules, Expression: s.expression}, nil
+	return client.BusinessSelection{Biz: biz, Env: s.env, Sets: s.sets, Modules: s.modules,
+		Expression: s.expression}, nil
 }
 
 // onlyBusiness is the id of the only business. It fails when there is none, or more than one.

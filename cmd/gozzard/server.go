@@ -80,7 +80,7 @@ func newServerCommand() *cobra.Command {
 	f.DurationVar(&o.Checkpoint, "audit-checkpoint", time.Hour,
 		"how often the newest row of the audit is signed and written to audit.checkpoints and the log; 0: never")
 	f.BoolVar(&printRoutes, "print-routes", false,
-		"print every route as METHOD PATH DOOR and exit, for tests and audits")
+		"print every route as METHOD PATH DOOR NAME and exit, for tests and audits")
 	_ = f.MarkHidden("print-routes") // fails only for a flag that does not exist
 	registerLogin(f, &o.Login)
 	registerTrust(f, &o.Trust)
@@ -99,7 +99,7 @@ func writeRoutes(w io.Writer) error {
 		return err
 	}
 	for _, r := range routes {
-		if err := checkWrite(fmt.Fprintf(w, "%s %s %s\n", r.Method, r.Path, r.Door)); err != nil {
+		if err := checkWrite(fmt.Fprintf(w, "%s %s %s %s\n", r.Method, r.Path, r.Door, r.Name)); err != nil {
 			return err
 		}
 	}

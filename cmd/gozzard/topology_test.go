@@ -1,73 +1,13 @@
 package main
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/record"
-	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
-	"github.com/gozzard/gozzard/internal/topology/index"
 )
-
-// businesses is the part of a real control plane that knows businesses; operations stay with the fake.
-type businesses struct{ real *control.Plane }
-
-func (b *businesses) ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error) {
-	return b.real.ApplyTopology(ctx, req)
-}
-
-func (b *businesses) Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error) {
-	return b.real.Business(ctx, caller, biz)
-}
-
-func (b *businesses) Businesses(caller gozzard.Caller) []record.BusinessHead {
-	return b.real.Businesses(caller)
-}
-
-func (b *businesses) FindProcesses(caller gozzard.Caller, q topology.Query) (int, []topology.Row) {
-	return b.real.FindProcesses(caller, q)
-}
-
-func (b *businesses) TopologyItems(ctx context.Context, biz int, rows []topology.Row,
-	a gozzard.Action) ([]record.TopologyItem, error) {
-	return b.real.TopologyItems(ctx, biz, rows, a)
-}
-
-func (b *businesses) TopologyTree(caller gozzard.Caller, biz int, env topology.Env) []index.SetCount {
-	return b.real.TopologyTree(caller, biz, env)
-}
-
-// newBusinessCLI is newCLI with a place for businesses, over the same fleet.
-func newBusinessCLI(t *testing.T) *cli {
-	t.Helper()
-	c := newCLI(t)
-
-	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"),
-		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
-
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-
-	real, err := control.New(t.Context(), control.Options{Store: store, Topology: store, Live: c.plane.Index})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	c.plane.businesses = &businesses{real}
-	return c
-}
 
 const twoSets = `biz: 2
 name: 商店
@@ -107,16 +47,16 @@ sets:
 // withShop applies the business, and has one of its processes run.
 func withShop(t *testing.T) *cli {
 	t.Helper()
-	c := newBusinessCLI(t)
+	c := newCLI(t)
 	c.want(0, "applied: business 2 is at version 1\n", "topology", "apply", "-f", c.file("shop.yaml", twoSets))
-	c.plane.Apply("a1", []gozzard.Status{{Key: topology.Key(2, "nginx", 1), State: gozzard.StateRunning, Hosted: true,
+	c.report("a1", gozzard.Status{Key: topology.Key(2, "nginx", 1), State: gozzard.StateRunning, Hosted: true,
 		PID: 5, CPU: 1.5, StartedAt: 1700000000 - 60, ReportedAt: 1700000000},
-		{Key: topology.Key(2, "redis", 1), State: gozzard.StateRunning, Hosted: true, PID: 6}}, nil)
+		gozzard.Status{Key: topology.Key(2, "redis", 1), State: gozzard.StateRunning, Hosted: true, PID: 6})
 	return c
 }
 
 func TestTopologyApply(t *testing.T) {
-	c := newBusinessCLI(t)
+	c := newCLI(t)
 	shop := c.file("shop.yaml", twoSets)
 	c.want(5, "", "topology", "tree")
 	c.want(0, "+ business 2 商店\n+ set 5 front.end\n", "topology", "apply", "-f", shop, "--dry-run")
@@ -247,7 +187,7 @@ front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    no      -     -
 	c.want(2, "", "ps", "--set", "a*")
 	_, errs, code := c.run(t.Context(), "ps", "-e", "front.end.*.*.nginx.*")
 	if code != 2 || !strings.Contains(errs,
-		`has 6: * fits everything, and a dot that belongs to a name is written \.`) {
+		`has 6: * matches everything, and a dot that belongs to a name is written \.`) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 
@@ -259,11 +199,12 @@ front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    no      -     -
 
 func TestOperateABusiness(t *testing.T) {
 	c := withShop(t)
-	c.plane.outcome = func(a *gozzard.Attempt) {
-		if a.Action == gozzard.ActionStop && a.Key.Name == "nginx_1" && a.Agent == "a2" {
-			a.State, a.Outcome = gozzard.AttemptNotExecuted, gozzard.Outcome{Code: gozzard.CodeNoDefinition}
+	c.decide(func(a *gozzard.OpReport, op *gozzard.Op, agent gozzard.AgentID) bool {
+		if op.Action == gozzard.ActionStop && op.Key.Name == "nginx_1" && agent == "a2" {
+			a.Phase, a.Outcome = gozzard.PhaseNever, gozzard.Outcome{Code: gozzard.CodeNoDefinition}
 		}
-	}
+		return true
+	})
 
 	c.want(0, "start: 4 done of 4\n", "start", "-e", "*.*.*.*.*")
 	c.want(0, "start: 3 done of 3\n", "start", "--biz", "2", "--env", "3", "*")

@@ -124,7 +124,7 @@ func newUserWhoamiCommand(env *cliEnv) *cobra.Command {
 				return err
 			}
 			return env.withClient(func(c *client.Client) error {
-				caller, err := c.Who(cmd.Context())
+				caller, err := c.WhoAmI(cmd.Context())
 				if err != nil {
 					return err
 				}

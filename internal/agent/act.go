@@ -7,22 +7,25 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Act is an operation that had its effect, or was refused at its beginning, as the host's own record has it.
+// Act is an entry of the act log: an operation that had an effect on this host, or that was rejected when it began.
 type Act struct {
 	Op      gozzard.OpID
 	Ref     gozzard.AttemptRef
 	Action  gozzard.Action
 	Key     gozzard.Key
-	Spec    [sha256.Size]byte // hash of the definition as it was sent; of nothing when none was
+	Spec    [sha256.Size]byte // the hash of the definition as it was sent, or of nothing if none was sent
 	Outcome gozzard.Outcome
 }
 
-// acted tells of the end of an operation after it is durable.
-func (a *Agent) acted(in *gozzard.Op, done func(gozzard.Outcome, *supervise.Record, bool)) func(gozzard.Outcome,
-	*supervise.Record, bool) {
+// doneFunc is the type of supervise.Op.Done.
+type doneFunc = func(out gozzard.Outcome, rec *supervise.Record, removed bool)
+
+// reportAct wraps done so that Options.Acted is called after the end of an operation is durable.
+func (a *Agent) reportAct(in *gozzard.Op, done doneFunc) doneFunc {
 	if a.o.Acted == nil {
 		return done
 	}
+
 	act := Act{Op: in.ID, Ref: in.Ref, Action: in.Action, Key: in.Key, Spec: sha256.Sum256(in.Spec)}
 	return func(out gozzard.Outcome, rec *supervise.Record, removed bool) {
 		done(out, rec, removed)

@@ -16,113 +16,108 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Link carries reports to the server. Nothing is promised about delivery: the agent repeats what matters until it
-// is acknowledged. Send does not wait for the server and is safe for concurrent use; an error says that the report
-// did not leave. The report is not changed afterwards.
+// Link carries reports to the server. It promises nothing about delivery: the agent repeats what matters until the
+// server has acknowledged it. Send does not wait for the server and is safe for concurrent use. An error means that
+// the report was not sent. The agent does not change a report afterwards.
 type Link interface {
 	Send(*gozzard.Report) error
 }
 
-// Policy is what the host's owner lets the server do. Its errors are what callers are told: one line that says
-// where it is written.
+// Policy is what the owner of the host allows. Callers see its errors: one line that names the setting and its file.
 type Policy interface {
-	Action(gozzard.Action) error    // may that be asked for
-	Definition(*gozzard.Spec) error // may a process be run like that
-	Processes(n int) error          // may so many be kept
+	Action(gozzard.Action) error    // reports whether an action is allowed
+	Definition(*gozzard.Spec) error // reports whether a process with this definition is allowed
+	Processes(n int) error          // reports whether so many processes are allowed
 }
 
 // Options of an agent. Dir and Host are required.
 type Options struct {
-	Dir  string           // state folder: journal and identity
-	Info gozzard.HostInfo // Agent may be empty: then the id is made at the first start and kept in Dir
+	Dir  string           // the state folder: journal and identity
+	Info gozzard.HostInfo // if Agent is empty, the agent makes an id at its first start and stores it in Dir
 	Host supervise.Host
 
-	// Policy is asked before an operation takes effect, and before anything is done for a process that nobody asks
-	// for. Nil allows everything.
+	// Policy is asked before an operation takes effect, and before supervision acts on a process without a request.
+	// Nil allows everything.
 	Policy Policy
 
-	Heartbeat   time.Duration // default 5 s
-	Lease       time.Duration // default 15 s
-	Interval    time.Duration // of full reports until a Welcome says otherwise, default 30 s
-	SampleEvery time.Duration // of resource usage
+	Heartbeat   time.Duration // the default is 5 s
+	Lease       time.Duration // the default is 15 s
+	Interval    time.Duration // between full reports until a Welcome changes it; the default is 30 s
+	SampleEvery time.Duration // between two measurements of resource usage
 
 	Now  func() time.Time
 	Rand func() float64 // in [0, 1); safe for concurrent use
 	Log  *slog.Logger
 
-	// Fatal is called when the journal cannot be trusted any more; the program is expected to exit. Run ends with
-	// the error in any case.
+	// Fatal is called when the journal cannot be trusted any more. The program must exit then. Run returns the error
+	// in any case.
 	Fatal func(error)
 
-	// Acted is told what came of every operation that changes something, when it is durable. It may be nil.
+	// Acted is called with the result of every operation that changes something, when the result is durable. It may
+	// be nil.
 	Acted func(Act)
 
-	// Update takes an order of the server to become a release and says how far that is, without waiting. Nil refuses.
+	// Update handles an order of the server to run another release. It does not wait and returns the progress. If it
+	// is nil, the agent rejects such orders.
 	Update func(gozzard.UpdateOrder) gozzard.UpdateReport
 
-	// Welcomed is told of every session that the server opens. It may be nil.
+	// Welcomed is called for every session that the server opens. It may be nil.
 	Welcomed func()
 
-	// Failpoint is nil in production. Crash tests are told when an operation passes "intent", "after-intent",
-	// "after-effect" and "after-done".
+	// Failpoint is nil in production. It is called when an operation passes "intent", "after-intent", "after-effect"
+	// and "after-done", for crash tests.
 	Failpoint func(name string)
 
-	// Sync is nil in production. Tests of slow and failing disks put their fdatasync of the journal here.
+	// Sync is nil in production. Tests of slow and failing disks replace the fdatasync of the journal with it.
 	Sync func(*os.File) error
 
 	// Simulated is for fleets in one process: no fdatasync and no reserve of disk space.
 	Simulated bool
 }
 
-// Agent obeys one server and reports to it.
+// Agent carries out the operations of one server and reports to it.
 type Agent struct {
-	o       Options
-	info    gozzard.HostInfo
-	log     *slog.Logger
-	journal *journal.Journal
-	sup     *supervise.Supervisor
-	run     uint64 // random: which run of the agent this is
-	contact contact
-	kick    chan struct{} // capacity 1: there is something for the loop
-	beatNow chan struct{} // capacity 1: a heartbeat is wanted at once
-	failed  chan error    // capacity 1: the journal is broken
+	o        Options
+	info     gozzard.HostInfo
+	log      *slog.Logger
+	journal  *journal.Journal
+	sup      *supervise.Supervisor
+	run      uint64 // a random number that identifies this run of the agent
+	contact  contact
+	wakeLoop chan struct{} // capacity 1: the loop must check what is due
+	beatNow  chan struct{} // capacity 1: a heartbeat must be sent at once
+	failed   chan error    // capacity 1: the journal is broken
 
 	inMu    sync.Mutex
 	inbox   []*gozzard.Command
-	dropped int // commands since the last look
+	dropped int // commands that did not fit into inbox
 
-	// of what follows; held while records are written, not while they are synced (compaction apart) or reports are sent
-	mu      sync.Mutex
-	state   *state
-	taken   map[gozzard.Key]uint64      // newest generation admitted and not yet begun
-	coming  map[gozzard.Key]struct{}    // begun and not managed yet: they count as processes of the host
-	buried  map[gozzard.OpID]*operation // acknowledged tombstones of this session
-	fresh   []*operation                // to be told next
-	unsaved []unsaved                   // ends of operations that found no room
+	// mu is held while records are written. It is not held while they are synced (except by a compaction) or while
+	// reports are sent.
+	mu         sync.Mutex
+	state      *state
+	queuedGens map[gozzard.Key]uint64      // the newest generation that is queued and has not begun
+	newProcs   map[gozzard.Key]struct{}    // begun but not managed yet; they count as processes of the host
+	tombstones map[gozzard.OpID]*operation // the acknowledged tombstones of this session
+	toSend     []*operation                // results for the next report
+	unsaved    []unsaved                   // ends of operations that found no room on the disk
 
 	statusMu sync.Mutex
-	changed  map[gozzard.Key]struct{} // since the last report
-	since    time.Time                // of the first of them
+	changed  map[gozzard.Key]struct{} // processes that changed since the last report
+	since    time.Time                // when the first of them changed
 
-	eventMu sync.Mutex
-	lastSeq uint64          // given to an event
-	news    []gozzard.Event // numbered, not in the journal yet
-	missed  int             // events that found no room in news
+	eventMu       sync.Mutex
+	lastSeq       uint64          // the number of the last event
+	newEvents     []gozzard.Event // numbered, not in the journal yet
+	droppedEvents int             // events that did not fit into newEvents
 
-	questions chan *gozzard.LogQuery // for logs
+	logQueries chan *gozzard.LogQuery
 
-	plan agenda // of the loop only
+	plan agenda // used by the loop only
 }
 
-// unsaved is an end that could not be written. The operation stays begun until it is: after a crash it is
-// INTERRUPTED, which is true.
-type unsaved struct {
-	op  *operation
-	end entry
-}
-
-// New opens the state folder and takes over what is in it; nothing happens before Run. Without Run the agent must
-// be closed.
+// New opens the state folder and reads what is in it. The agent does nothing before Run. If Run is never called, the
+// caller must call Close.
 func New(o Options) (*Agent, error) {
 	if o.Host == nil {
 		return nil, errors.New("cannot make an agent without a host")
@@ -130,44 +125,50 @@ func New(o Options) (*Agent, error) {
 
 	o.fill()
 	a := &Agent{
-		o: o, run: rand.Uint64(), info: o.Info, log: o.Log, kick: make(chan struct{}, 1),
-		beatNow: make(chan struct{}, 1), failed: make(chan error, 1), contact: contact{lease: o.Lease},
-		taken: map[gozzard.Key]uint64{}, coming: map[gozzard.Key]struct{}{}, buried: map[gozzard.OpID]*operation{},
-		changed:   map[gozzard.Key]struct{}{},
-		questions: make(chan *gozzard.LogQuery, maxQuestions),
+		o: o, run: rand.Uint64(), info: o.Info, log: o.Log,
+		contact:    contact{lease: o.Lease},
+		wakeLoop:   make(chan struct{}, 1),
+		beatNow:    make(chan struct{}, 1),
+		failed:     make(chan error, 1),
+		queuedGens: map[gozzard.Key]uint64{},
+		newProcs:   map[gozzard.Key]struct{}{},
+		tombstones: map[gozzard.OpID]*operation{},
+		changed:    map[gozzard.Key]struct{}{},
+		logQueries: make(chan *gozzard.LogQuery, maxLogQueries),
 	}
-	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync}
 
+	// Restore the state from the journal.
+	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync}
 	if o.Simulated {
 		jo.NoSync, jo.Reserve = true, -1
 	}
-
 	j, records, err := journal.Open(o.Dir, jo)
 	if err != nil {
 		return nil, err
 	}
-
 	a.journal = j
 	if err := a.recover(records); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-
 	a.lastSeq = a.state.events.last()
-	so := supervise.Options{
-		Host: o.Host, Changed: func(st gozzard.Status) { a.mark(st.Key) }, Removed: a.mark, Event: a.note,
-		SampleEvery: o.SampleEvery, Now: o.Now, Rand: o.Rand, Log: o.Log,
-	}
 
+	// Hand the processes over to the supervisor.
+	so := supervise.Options{
+		Host: o.Host, SampleEvery: o.SampleEvery, Now: o.Now, Rand: o.Rand, Log: o.Log,
+		Changed: func(st gozzard.Status) { a.markChanged(st.Key) },
+		Removed: a.markChanged,
+		Event:   a.addEvent,
+	}
 	if o.Policy != nil {
 		so.Permit = o.Policy.Definition
 	}
-
 	a.sup = supervise.New(so)
 	a.sup.SetGroups(slices.Clone(a.state.groups))
 	a.sup.Restore(a.state.records())
 	return a, nil
 }
 
+// fill sets the defaults.
 func (o *Options) fill() {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = 5 * time.Second
@@ -195,51 +196,56 @@ func (o *Options) fill() {
 	}
 }
 
-// recover takes over the journal: who the agent is, what it knows, and what was in the middle when it died.
+// recover restores the state from the journal: the agent's id, what it knows, and the operations that were in progress
+// when the agent died.
 func (a *Agent) recover(records []journal.Record) error {
-	id, err := settleID(a.o.Dir, a.journal, a.o.Info.Agent)
+	// Find out which agent this is.
+	id, err := establishID(a.o.Dir, a.journal, a.o.Info.Agent)
 	if err != nil {
 		return err
 	}
-
 	a.info.Agent = id
 	a.log = a.log.With("agent", string(id))
+
+	// Read the records. Remember the position of the journal before anything is written.
 	if a.state, err = replay(records); err != nil {
 		return err
 	}
-	if a.state.welcomed || a.state.session == 0 { // before anything is written: this is where the journal was found
+	if a.state.welcomed || a.state.session == 0 {
 		a.state.base, a.state.welcomed = a.journal.Synced(), false
 	}
 
+	// Mark the operations that were in progress. If there is no room for the record, the next start does it again.
 	for _, op := range a.state.ops {
 		phase := gozzard.OnRecovery(op.phase)
 		if phase == op.phase {
 			continue
 		}
-		e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{Code: gozzard.CodeInterrupted,
-			Message: "the agent ended in the middle of the operation"}}
+		e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{
+			Code: gozzard.CodeInterrupted, Message: "the agent ended in the middle of the operation",
+		}}
 		lsn, err := a.journal.Write(true, e.encode(recordInterrupted))
 		if err != nil && !errors.Is(err, journal.ErrNoSpace) {
 			return err
 		}
-		// Without room it is found again in the same way at the next start.
 		a.state.apply(recordInterrupted, &e, lsn)
-		a.log.Warn("operation was interrupted", "op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action",
-			op.action)
+		a.log.Warn("operation was interrupted",
+			"op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action", op.action)
 	}
 
 	return nil
 }
 
-// ID is the agent's name for its whole life.
+// ID returns the agent's id, which never changes.
 func (a *Agent) ID() gozzard.AgentID { return a.info.Agent }
 
-// Processes counts what the agent manages.
+// Processes counts the managed processes.
 func (a *Agent) Processes() int { return a.sup.Len() }
 
-// Run supervises, obeys and reports until ctx ends, then waits for its goroutines and gives the state folder free.
-// Processes are left alone. It runs once.
+// Run supervises, operates and reports until ctx ends. Then it waits for its goroutines and releases the state folder.
+// The processes keep running. Run can be called once.
 func (a *Agent) Run(ctx context.Context, link Link) error {
+	// Start the supervisor, the heartbeats and the reader of logs.
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	var supErr error
@@ -247,43 +253,44 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 		supErr = a.sup.Run(ctx)
 		cancel()
 	})
-
-	wg.Go(func() { a.beats(ctx, link) })
+	wg.Go(func() { a.sendHeartbeats(ctx, link) })
 	wg.Go(func() { a.answerLogs(ctx, link) })
+
+	// Work until ctx ends, then save the last events of the supervisor.
 	err := a.loop(ctx, link)
 	cancel()
 	wg.Wait()
-	a.saveEvents() // what the supervisor said last
+	a.saveEvents()
 	return errors.Join(err, supErr, a.Close())
 }
 
-// Close gives the state folder free. Run does it by itself.
+// Close releases the state folder. Run calls it when it ends.
 func (a *Agent) Close() error {
 	if err := a.journal.Close(); err != nil {
-		return fmt.Errorf("cannot close journal: %w", err)
+		return fmt.Errorf("cannot close the journal: %w", err)
 	}
 	return nil
 }
 
-// fatal is called by the journal, with its lock held.
+// fatal is called by the journal, once, while the journal holds its lock.
 func (a *Agent) fatal(err error) {
-	a.failed <- err // called once
+	a.failed <- err // has room: fatal is called once
 	a.o.Fatal(err)
 }
 
-// wake has the loop look what is to be done.
-func (a *Agent) wake() { nudge(a.kick) }
+// wake makes the loop check what is due.
+func (a *Agent) wake() { signal(a.wakeLoop) }
 
-// nudge leaves one token in a channel of capacity 1.
-func nudge(c chan struct{}) {
+// signal puts one element into a channel of capacity 1, unless there is one already.
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// write puts a record into the journal and into the state. It is durable when the journal is synced up to the lsn.
-// a.mu is held.
+// write adds a record to the journal and applies it to the state. The record is durable when the journal is synced up
+// to the returned LSN. The caller holds a.mu.
 func (a *Agent) write(vital bool, t journal.Type, e *entry) (uint64, error) {
 	lsn, err := a.journal.Write(vital, e.encode(t))
 	if err != nil {

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// beatsKept is how many unanswered heartbeats are remembered; an answer to an older one proves nothing of use.
+// beatsKept is how many unanswered heartbeats are remembered. An answer to an older one is of no use.
 const beatsKept = 16
 
-// contact is how the agent stands with the server. It has a lock of its own that is never held over anything slow,
-// so that heartbeats go out and are answered while the disk is not.
+// contact is the state of the connection, the session and the lease. It has a separate lock that is never held over
+// anything slow, so heartbeats are sent and answered even while the disk hangs.
 type contact struct {
 	lease time.Duration
 
 	mu         sync.Mutex
 	connected  bool
-	wanted     bool   // a new session is to be opened
-	floor      uint64 // it must be above this one
+	wanted     bool   // a new session must be opened
+	floor      uint64 // the new session must be above this one
 	session    uint64
-	base       uint64 // journal position to tell until welcomeLSN is durable
-	welcomeLSN uint64
-	welcomed   bool
-	over       bool      // the lease was over once: this session will not be used again
-	helloAt    time.Time // when HELLO was sent last
-	heard      time.Time // when the newest thing that the server answered was sent
+	base       uint64    // the journal position in reports until welcomeLSN is durable
+	welcomeLSN uint64    // the position of the record of the Welcome; 0 before it
+	welcomed   bool      // the server has answered HELLO
+	over       bool      // the lease has ended: this session will not be used again
+	helloAt    time.Time // when HELLO was last sent
+	heard      time.Time // when the newest message that the server has answered was sent
 	opened     time.Time // when a session was last opened for operations
-	lastHeard  time.Time // heard, also when another session was begun since
-	beat       uint64
+	lastHeard  time.Time // like heard, but kept when a new session begins
+	beat       uint64    // the number of the last heartbeat
 	sent       [beatsKept]time.Time
 }
 
@@ -40,8 +40,8 @@ func (c *contact) open(session, base uint64) {
 	c.sent = [beatsKept]time.Time{}
 }
 
-// link notes that the connection came or went. Each new connection is a new session.
-func (c *contact) link(up bool) {
+// setConnected records that the connection was made or lost. Each new connection needs a new session.
+func (c *contact) setConnected(up bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.connected = up
@@ -51,23 +51,24 @@ func (c *contact) link(up bool) {
 	}
 }
 
-// greeted: the server knows nothing of the session told. It may be behind the one that the server knows when the
-// state folder is an old copy or the journal was lost; then the next one must be above that.
-func (c *contact) greeted(session uint64) bool {
+// requestSession records that a new session is needed, because the server does not know the given one. If the state
+// folder is an old copy or the journal was lost, the agent's session may be behind the one that the server knows. The
+// next session must be above both.
+func (c *contact) requestSession(session uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if session == 0 && c.welcomed {
 		session = c.session
 	}
-	if session < c.session || session > 1<<62 { // answer to a session that is gone already, or nonsense
+	if session < c.session || session > 1<<62 { // an answer to an earlier session, or nonsense
 		return false
 	}
 	c.wanted, c.floor = true, session
 	return true
 }
 
-// helloLeaves notes that HELLO leaves now. False: the session has changed.
-func (c *contact) helloLeaves(session uint64, now time.Time) bool {
+// beginHello records that HELLO is sent now. It returns false if the session has changed meanwhile.
+func (c *contact) beginHello(session uint64, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.connected || c.wanted || c.session != session {
@@ -77,14 +78,14 @@ func (c *contact) helloLeaves(session uint64, now time.Time) bool {
 	return true
 }
 
-// answerable reports whether a Welcome of that session may be taken: it was asked for, not long ago.
-func (c *contact) answerable(session uint64, now time.Time) bool {
+// mayWelcome reports whether a Welcome for the session is acceptable: HELLO was sent, and not long ago.
+func (c *contact) mayWelcome(session uint64, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.connected && !c.wanted && session == c.session && !c.helloAt.IsZero() && now.Sub(c.helloAt) <= c.lease
 }
 
-// welcome opens the session for operations. lsn is that of the record about it.
+// welcome opens the session for operations. lsn is the position of its record.
 func (c *contact) welcome(session, lsn uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +96,7 @@ func (c *contact) welcome(session, lsn uint64, now time.Time) {
 	c.opened, c.lastHeard = now, c.heard
 }
 
-// nextBeat numbers a heartbeat; 0 when none is to be sent.
+// nextBeat numbers a heartbeat. It returns 0 if none may be sent.
 func (c *contact) nextBeat(now time.Time) (session, beat uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +108,9 @@ func (c *contact) nextBeat(now time.Time) (session, beat uint64) {
 	return c.session, c.beat
 }
 
-// answered renews the lease, from when the heartbeat was sent: an answer that waited in a buffer renews nothing.
-func (c *contact) answered(session, beat uint64, now time.Time) {
+// renew extends the lease, counted from the time at which the answered heartbeat was sent. So an answer that waited in
+// a buffer extends nothing.
+func (c *contact) renew(session, beat uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if session != c.session || !c.leased(now) || beat > c.beat || c.beat-beat >= beatsKept {
@@ -119,14 +121,14 @@ func (c *contact) answered(session, beat uint64, now time.Time) {
 	}
 }
 
-// Leased reports whether operations of this session may be taken in now.
+// Leased reports whether operations of the session may be accepted now.
 func (c *contact) Leased(session uint64, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return session == c.session && c.leased(now)
 }
 
-// leased also ends the session for good when the lease is over. mu is held.
+// leased is Leased for the current session. It ends the session for good when the lease is over. The caller holds mu.
 func (c *contact) leased(now time.Time) bool {
 	if c.welcomed && !c.over && now.Sub(c.heard) > c.lease {
 		c.over, c.wanted = true, true
@@ -134,13 +136,13 @@ func (c *contact) leased(now time.Time) bool {
 	return c.connected && c.welcomed && !c.over && !c.wanted
 }
 
-// view is what the main loop looks at.
+// view is what the main loop needs to know about the contact.
 type view struct {
 	connected bool
-	wanted    bool
-	ready     bool
+	wanted    bool // a new session must be opened
+	ready     bool // the session is open for operations and reports
 	floor     uint64
-	leaseEnds time.Time // zero when there is none
+	leaseEnds time.Time // zero if there is no lease
 }
 
 func (c *contact) view(now time.Time) view {
@@ -153,7 +155,7 @@ func (c *contact) view(now time.Time) view {
 	return v
 }
 
-// position is the lsn to tell (see the package comment).
+// position is the journal position for reports. The package comment explains it.
 func (c *contact) position(synced uint64) (session, lsn uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

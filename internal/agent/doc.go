@@ -1,23 +1,25 @@
-// Package agent is the brain on a host: it obeys and reports. It journals every intent before its effect, runs each
-// operation at most once, repeats results until they are acknowledged, and keeps the host's processes as asked
-// while nobody is there to ask.
+// Package agent is the part of Gozzard that decides on a host. It carries out the server's operations and reports
+// their verdicts. It writes every intent to the journal before its effect, runs each operation at most once, and
+// repeats results until the server has acknowledged them. It supervises the host's processes even without a server.
 //
-// # What is told is durable
+// # Everything that is reported is durable
 //
-// A report leaves only when everything it says is on disk. What is only in memory (queued operations, tombstones
-// that found no room, answers to queries) is such that losing it in a crash makes nothing told untrue; see the
-// comments at each.
+// A report is sent only when everything that it says is on disk. Some things are only in memory: queued operations,
+// tombstones that found no room on the disk, and answers to queries. If a crash loses them, no report becomes untrue.
+// The comments at each of them say why.
 //
 // # Sessions
 //
-// A session is made durable before HELLO tells it and is never used again. Operations are taken in only in the
-// current session and only while the server was heard within the lease, counted from when the answered heartbeat
-// was sent: what lay in a socket buffer while the agent was frozen finds the lease over. A session whose lease is
-// over stays over; the next one is opened.
+// A session is durable before HELLO announces it, and it is never used again. The agent accepts operations only in
+// the current session, and only while the lease lasts. The lease counts from the moment at which the agent sent the
+// heartbeat that the server answered. So an operation that waited in a socket buffer while the agent was frozen
+// arrives after the end of the lease. A session that has lost its lease never gets it back; the agent opens the next
+// session.
 //
 // # Journal position
 //
-// Until the Welcome of a session is durable its reports carry the position at which the journal was found when the
-// agent was last sure of the server's knowledge (the base), not the present one. Otherwise a state folder put back
-// from an old copy could grow past the position that the server remembers before anybody compares the two.
+// Reports carry a journal position. Until the Welcome of a session is durable, it is not the present position but
+// the base: the position at which the journal was found when the agent last knew that it agrees with the server.
+// Otherwise an old copy of the state folder could grow past the position that the server remembers before the two
+// are compared.
 package agent

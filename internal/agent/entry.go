@@ -9,26 +9,28 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// The types of records. The numbers are on disk: a new one needs a new journal format version, so that an older
-// agent refuses the file.
+// The types of records. The numbers are on disk. A new type needs a new version of the journal format, so that an
+// older agent rejects the file.
 const (
 	recordSession     journal.Type = iota + 1 // a session begins, before HELLO
-	recordWelcome                             // the server has taken it in
+	recordWelcome                             // the server has accepted the session
 	recordIntent                              // an operation is about to have its effect
-	recordDone                                // it had it; the process as it is now goes with it
-	recordNever                               // tombstone: it had no effect and never will
-	recordInterrupted                         // it was begun when the agent died
-	recordAck                                 // verdicts are durable at the server: forget them
-	recordProcess                             // compaction: a process
-	recordGen                                 // compaction: the newest generation of a process
-	recordOp                                  // compaction: an operation
-	// the pools of this host, all of them; since journal format 2, as what follows
-	recordGroups
+	recordDone                                // an operation had its effect; carries the record of the process
+	recordNever                               // a tombstone: an operation had no effect and never will
+	recordInterrupted                         // an operation was in progress when the agent died
+	recordAck                                 // verdicts are durable at the server and can be forgotten
+	recordProcess                             // written by a compaction: a process
+	recordGen                                 // written by a compaction: the newest generation of a process
+	recordOp                                  // written by a compaction: an operation
+
+	// The types from here on exist since journal format 2.
+
+	recordGroups      // all resource pools of this host
 	recordEvent       // something happened to a process
-	recordEventsAcked // events up to a number have arrived at the server
+	recordEventsAcked // the server has the events up to a number
 )
 
-// entry is the body of every record; each type uses its part.
+// entry is the body of every record. Each type uses some of the fields.
 type entry struct {
 	Session uint64            `json:"session,omitempty"`
 	Base    uint64            `json:"base,omitempty"`
@@ -45,7 +47,7 @@ type entry struct {
 	Seq     uint64            `json:"seq,omitempty"`
 }
 
-// opEntry is an operation in a record. The action is for people who read the journal.
+// opEntry is an operation in a record. The action is only for people that read the journal.
 type opEntry struct {
 	ID     opText      `json:"id"`
 	Task   int64       `json:"task,omitempty"`
@@ -55,7 +57,7 @@ type opEntry struct {
 	Key    gozzard.Key `json:"key"`
 }
 
-// opText is an operation id as text.
+// opText is an operation id in its text form.
 type opText gozzard.OpID
 
 func (t opText) MarshalText() ([]byte, error) { return []byte(gozzard.OpID(t).String()), nil }
@@ -66,20 +68,21 @@ func (t *opText) UnmarshalText(b []byte) error {
 	return err
 }
 
+// encode makes a journal record.
 func (e *entry) encode(t journal.Type) journal.Entry {
 	b, err := json.Marshal(e)
-	if err != nil { // strings and finite numbers only
-		panic(fmt.Sprintf("encode journal entry: %v", err))
+	if err != nil { // cannot happen: an entry has only strings and finite numbers
+		panic(fmt.Sprintf("cannot encode a journal record: %v", err))
 	}
 	return journal.Entry{Type: t, Body: b}
 }
 
-// decodeEntry reads a record and checks that it has what its type needs. A record with a good checksum that does
-// not make sense was written by another program: it is refused, not skipped.
+// decodeEntry reads a record and checks that it has everything its type needs. A record with a good checksum that
+// makes no sense was written by another program. It is an error, and is not skipped.
 func decodeEntry(t journal.Type, body []byte) (*entry, error) {
 	var e entry
 	if err := json.Unmarshal(body, &e); err != nil {
-		return nil, fmt.Errorf("record of type %d: %w", t, err)
+		return nil, fmt.Errorf("cannot decode a record of type %d: %w", t, err)
 	}
 
 	ok := false
@@ -103,12 +106,11 @@ func decodeEntry(t journal.Type, body []byte) (*entry, error) {
 	case recordGen:
 		ok = e.Key != nil
 	default:
-		return nil, fmt.Errorf("record of unknown type %d: written by a newer agent", t)
+		return nil, fmt.Errorf("unknown record type %d: a newer agent has written it", t)
 	}
 
 	if !ok {
-		return nil, fmt.Errorf("record of type %d lacks what it needs", t)
+		return nil, fmt.Errorf("record of type %d is incomplete", t)
 	}
-
 	return &e, nil
 }

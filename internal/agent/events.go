@@ -10,24 +10,24 @@ import (
 	"github.com/gozzard/gozzard/internal/journal"
 )
 
-// Bounds of events. Those that the server has are kept for a look into the past; those it does not have are given
-// up only when there are very many.
+// Limits of events. Events that the server has are kept for a while, to be read on the host. Events that the server
+// does not have are dropped only if there are very many.
 const (
-	keptEvents      = 1000
-	maxUntold       = 10_000
-	eventsPerReport = 400
-	maxEventMessage = 1 << 10
-	batchEvents     = 30 * time.Millisecond // one event is seldom alone
+	keptEvents       = 1000
+	maxUnackedEvents = 10_000
+	eventsPerReport  = 400
+	maxEventMessage  = 1 << 10
+	batchEvents      = 30 * time.Millisecond // events that happen together are sent together
 )
 
-// eventLog is what happened, oldest first.
+// eventLog is the list of events, oldest first.
 type eventLog struct {
 	kept  []gozzard.Event
-	acked uint64 // have arrived at the server up to this number
-	lost  int    // were given up before the server had them
+	acked uint64 // the server has the events up to this number
+	lost  int    // events that were dropped before the server had them
 }
 
-// last is the highest number given.
+// last is the highest number in use.
 func (l *eventLog) last() uint64 {
 	if n := len(l.kept); n > 0 {
 		return max(l.acked, l.kept[n-1].Seq)
@@ -35,7 +35,7 @@ func (l *eventLog) last() uint64 {
 	return l.acked
 }
 
-// add takes an event in; numbers never go back.
+// add appends an event. An event with a number that is not above the last one is ignored.
 func (l *eventLog) add(e gozzard.Event) {
 	if n := len(l.kept); n > 0 && e.Seq <= l.kept[n-1].Seq {
 		return
@@ -44,13 +44,15 @@ func (l *eventLog) add(e gozzard.Event) {
 	l.trim()
 }
 
+// ack records that the server has all events up to a number.
 func (l *eventLog) ack(seq uint64) {
 	l.acked = max(l.acked, seq)
 	l.trim()
 }
 
+// trim drops old events: those beyond keptEvents that the server has, and in any case those beyond maxUnackedEvents.
 func (l *eventLog) trim() {
-	n := max(0, len(l.kept)-maxUntold)
+	n := max(0, len(l.kept)-maxUnackedEvents)
 	for i := range l.kept[:n] {
 		if l.kept[i].Seq > l.acked {
 			l.lost++
@@ -62,87 +64,82 @@ func (l *eventLog) trim() {
 	l.kept = l.kept[n:]
 }
 
-// untold lists what the server does not have.
-func (l *eventLog) untold() []gozzard.Event {
+// unacked lists the events that the server does not have.
+func (l *eventLog) unacked() []gozzard.Event {
 	i, _ := slices.BinarySearchFunc(l.kept, l.acked+1,
 		func(e gozzard.Event, seq uint64) int { return cmp.Compare(e.Seq, seq) })
 	return l.kept[i:]
 }
 
-// note takes an event of the supervisor in. It does not block: the loop writes it down. The number follows the
-// clock, so that it does not go back either when events could not be written before the agent ended.
-func (a *Agent) note(e gozzard.Event) {
+// addEvent accepts an event from the supervisor. It does not block: the loop writes the event to the journal. The
+// number follows the clock, so numbers are not used twice even if the agent ended before it could write the events.
+func (a *Agent) addEvent(e gozzard.Event) {
 	now := a.o.Now()
-
 	if e.At == 0 {
 		e.At = now.UnixMilli()
 	}
-
 	e.Message = clip(e.Message[:min(len(e.Message), maxEventMessage)])
-	a.eventMu.Lock()
 
-	if len(a.news) < maxUntold {
+	a.eventMu.Lock()
+	if len(a.newEvents) < maxUnackedEvents {
 		a.lastSeq = max(a.lastSeq+1, uint64(max(0, now.UnixMicro())))
 		e.Seq = a.lastSeq
-		a.news = append(a.news, e)
+		a.newEvents = append(a.newEvents, e)
 	} else {
-		a.missed++
+		a.droppedEvents++
 	}
-
 	a.eventMu.Unlock()
 	a.wake()
 }
 
-// saveEvents writes new events down. It is not waited for: what is told is synced first. Without room they are told
-// from memory.
+// saveEvents writes new events to the journal. It does not sync: sendEvents does. If there is no room on the disk, the
+// events stay in memory and are sent from there.
 func (a *Agent) saveEvents() {
+	// Claim the new events.
 	a.eventMu.Lock()
-	news, missed := a.news, a.missed
-	a.news, a.missed = nil, 0
+	events, dropped := a.newEvents, a.droppedEvents
+	a.newEvents, a.droppedEvents = nil, 0
 	a.eventMu.Unlock()
-
-	if missed > 0 {
-		a.log.Warn("events were dropped: too many at once", "events", missed)
+	if dropped > 0 {
+		a.log.Warn("dropped events: too many at once", "events", dropped)
 	}
-	if len(news) == 0 {
+	if len(events) == 0 {
 		return
 	}
 
-	entries := make([]journal.Entry, len(news))
-	for i := range news {
-		e := entry{Event: &news[i]}
+	// Write them to the journal.
+	entries := make([]journal.Entry, len(events))
+	for i := range events {
+		e := entry{Event: &events[i]}
 		entries[i] = e.encode(recordEvent)
 	}
-
 	a.mu.Lock()
 	defer a.mu.Unlock()
-
 	if _, err := a.journal.Write(false, entries...); err != nil {
-		a.log.Debug("events are kept in memory only", "events", len(news), "error", err)
+		a.log.Debug("cannot write events to the journal, they are only in memory", "events", len(events), "err", err)
 		if !errors.Is(err, journal.ErrNoSpace) { // the journal is broken or closed: the agent is ending
 			return
 		}
 	}
 
-	for _, e := range news {
+	// Add them to the state.
+	for _, e := range events {
 		a.state.events.add(e)
 	}
-
 	if n := a.state.events.lost; n > 0 {
 		a.state.events.lost = 0
-		a.log.Warn("events were given up before the server had them", "events", n)
+		a.log.Warn("dropped events that the server does not have: too many", "events", n)
 	}
 }
 
-// reportEvents tells what the server does not have, one batch at a time and from the oldest on: an acknowledged
-// number stands for all before it.
-func (a *Agent) reportEvents(link Link, now time.Time, wait *waiting) {
+// reportEvents sends what the server does not have, one batch at a time, oldest first: an acknowledged number stands
+// for all events up to it.
+func (a *Agent) reportEvents(link Link, now time.Time, wait *earliest) {
 	p := &a.plan
 	a.mu.Lock()
-	waits := len(a.state.events.untold()) > 0
+	pending := len(a.state.events.unacked()) > 0
 	a.mu.Unlock()
-
-	if !waits {
+	if !pending {
 		p.events, p.eventTries = time.Time{}, 0
 		return
 	}
@@ -156,40 +153,44 @@ func (a *Agent) reportEvents(link Link, now time.Time, wait *waiting) {
 		p.eventTries++
 	}
 
-	wait.until(p.events)
+	wait.include(p.events)
 }
 
-// sendEvents tells one batch. It is durable before: a number that was told is never given again.
+// sendEvents sends one batch. The batch is durable before, so a number that the server has seen is never used again.
 func (a *Agent) sendEvents(link Link) {
+	// Fill the batch.
 	a.mu.Lock()
-	untold := a.state.events.untold()
+	unacked := a.state.events.unacked()
 	n, size := 0, 0
-	for n < len(untold) && n < eventsPerReport && size < maxReportBytes {
-		size += 256 + len(untold[n].Message)
+	for n < len(unacked) && n < eventsPerReport && size < maxReportBytes {
+		size += 256 + len(unacked[n].Message)
 		n++
 	}
-
-	batch := slices.Clone(untold[:n])
+	batch := slices.Clone(unacked[:n])
 	lsn := a.journal.Written()
 	a.mu.Unlock()
 
-	if a.journal.Sync(lsn) != nil { // told by fatal
+	// Make it durable. The journal reports an error through fatal.
+	if a.journal.Sync(lsn) != nil {
 		return
 	}
 
-	r := a.frame(gozzard.ReportEvents)
+	// Send it.
+	r := a.newReport(gozzard.ReportEvents)
 	r.Events = batch
 	if err := link.Send(r); err != nil {
-		a.log.Debug("events did not leave", "error", err)
+		a.log.Debug("cannot send events", "err", err)
 	}
 }
 
-// eventsAcked: events have arrived. That need not be durable: told again, they are acknowledged again.
-func (a *Agent) eventsAcked(cmd *gozzard.Command) {
+// handleEventAck handles the acknowledgement of events. It need not be durable: if the events are sent again, they are
+// acknowledged again.
+func (a *Agent) handleEventAck(cmd *gozzard.Command) {
 	if cmd.AckEvents == 0 || !a.contact.Leased(cmd.Session, a.o.Now()) {
 		return
 	}
 
+	// Record it.
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	log := &a.state.events
@@ -200,10 +201,10 @@ func (a *Agent) eventsAcked(cmd *gozzard.Command) {
 		log.ack(cmd.AckEvents)
 	}
 
+	// Send the next batch at once.
 	a.plan.eventTries = 0
 	a.plan.events = time.Time{}
-
-	if len(log.untold()) > 0 {
+	if len(log.unacked()) > 0 {
 		a.plan.events = a.o.Now()
 	}
 }

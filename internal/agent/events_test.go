@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// told lists the events in the reports so far.
-func (r *rig) told() (out []gozzard.Event) {
+// sentEvents lists the events in the reports so far.
+func (r *rig) sentEvents() (out []gozzard.Event) {
 	for _, rep := range r.taken(gozzard.ReportEvents) {
 		out = append(out, rep.Events...)
 	}
@@ -41,7 +41,7 @@ func TestEventsAreToldOnceInOrder(t *testing.T) {
 		defer r.stop()
 		r.note(1000)
 		pass(10 * time.Second)
-		got := r.told()
+		got := r.sentEvents()
 		if len(got) != 1000 || !ascending(got) || got[0].Message != "event 0" || got[0].At == 0 {
 			t.Fatalf("%d events, in order %v, first %+v", len(got), ascending(got), got[:min(1, len(got))])
 		}
@@ -60,7 +60,7 @@ func TestEventsAreRepeatedUntilTheyArrived(t *testing.T) {
 			t.Fatalf("%d reports", len(reports))
 		}
 
-		for _, rep := range reports { // nothing later is told before the first has arrived
+		for _, rep := range reports { // no later batch is sent before the first has arrived
 			if rep.Events[0].Seq != reports[0].Events[0].Seq {
 				t.Fatalf("went on with %d before %d was acknowledged", rep.Events[0].Seq, reports[0].Events[0].Seq)
 			}
@@ -70,13 +70,13 @@ func TestEventsAreRepeatedUntilTheyArrived(t *testing.T) {
 		r.forget()
 		pass(30 * time.Second)
 
-		if got := r.told(); len(got) != 500 || !ascending(got) {
+		if got := r.sentEvents(); len(got) != 500 || !ascending(got) {
 			t.Fatalf("%d events", len(got))
 		}
 	})
 }
 
-// Numbers go on over a restart, what had not arrived is told then, and what had arrived is not.
+// Numbers go on over a restart, events that had not arrived are sent then, and others are not.
 func TestEventsOutliveTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
@@ -92,7 +92,7 @@ func TestEventsOutliveTheAgent(t *testing.T) {
 		defer r.stop()
 		r.note(1)
 		pass(10 * time.Second)
-		got := r.told()
+		got := r.sentEvents()
 		if len(got) != 3 || !ascending(got) || got[1].Seq != last {
 			t.Fatalf("%+v", got)
 		}
@@ -123,7 +123,7 @@ func TestEventsAreBounded(t *testing.T) {
 		r.a.Note(gozzard.Event{Key: key, Kind: gozzard.EventExited, Message: strings.Repeat("长\xff", 5000)})
 		pass(10 * time.Second)
 
-		if got := r.told(); len(got[len(got)-1].Message) > 2<<10 {
+		if got := r.sentEvents(); len(got[len(got)-1].Message) > 2<<10 {
 			t.Errorf("a message of %d bytes", len(got[len(got)-1].Message))
 		}
 	})

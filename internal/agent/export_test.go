@@ -5,8 +5,7 @@ import (
 	"github.com/gozzard/gozzard/internal/journal"
 )
 
-// Decode reads one record body and, if it is good, applies it to an empty state and gives back what a compaction
-// would write.
+// Decode reads one record body, applies it to an empty state and returns what a compaction would write.
 func Decode(t journal.Type, body []byte) ([]journal.Entry, error) {
 	e, err := decodeEntry(t, body)
 	if err != nil {
@@ -17,17 +16,17 @@ func Decode(t journal.Type, body []byte) ([]journal.Entry, error) {
 	return s.snapshot(), nil
 }
 
-// Note is how the supervisor tells an event.
-func (a *Agent) Note(e gozzard.Event) { a.note(e) }
+// Note is how the supervisor reports an event.
+func (a *Agent) Note(e gozzard.Event) { a.addEvent(e) }
 
-// Groups are the pools in force.
+// Groups are the present resource pools.
 func (a *Agent) Groups() []gozzard.Group {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state.groups
 }
 
-// Events are those kept.
+// Events are the events in the log.
 func (a *Agent) Events() []gozzard.Event {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,10 +16,10 @@ import (
 
 const identityName = "agent-id"
 
-// Identity gives the id of the agent whose state is in a folder, for parts that must know it before New: the one
-// kept there, else a fresh one, which New keeps when it is given as Info.Agent.
+// Identity returns the id of the agent that owns a state folder, for parts that need it before New. It is the id
+// stored in the folder, or else a new one. New stores the new one if it gets it as Info.Agent.
 func Identity(dir string) (gozzard.AgentID, error) {
-	id, err := keptID(dir)
+	id, err := storedID(dir)
 	if err != nil || id != "" {
 		return id, err
 	}
@@ -28,49 +28,51 @@ func Identity(dir string) (gozzard.AgentID, error) {
 	return gozzard.AgentID(hex.EncodeToString(b[:])), nil
 }
 
-// keptID reads the id of a folder, "" when it has none yet.
-func keptID(dir string) (gozzard.AgentID, error) {
+// storedID reads the id in a state folder. It returns "" if there is none yet.
+func storedID(dir string) (gozzard.AgentID, error) {
 	path := filepath.Join(dir, identityName)
 	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("cannot read agent id: %w", err)
+		return "", fmt.Errorf("cannot read the agent id: %w", err)
 	}
 
 	id := gozzard.AgentID(strings.TrimSpace(string(b)))
-	if err := id.Validate(); err != nil { // never become somebody else by a damaged file
-		return "", fmt.Errorf("cannot use agent id in %s: %w", path, err)
+	if err := id.Validate(); err != nil { // the file is damaged: a new id would make this another agent
+		return "", fmt.Errorf("cannot use the agent id in %s: %w", path, err)
 	}
-
 	return id, nil
 }
 
-// settleID makes a folder an agent's. It belongs to one agent for ever: its journal says what that agent has done.
-func settleID(dir string, j *journal.Journal, asked gozzard.AgentID) (gozzard.AgentID, error) {
-	kept, err := keptID(dir)
+// establishID binds a state folder to an agent. A folder belongs to one agent forever, because its journal says what
+// that agent has done.
+func establishID(dir string, j *journal.Journal, asked gozzard.AgentID) (gozzard.AgentID, error) {
+	// Use the stored id.
+	stored, err := storedID(dir)
 	switch {
 	case err != nil:
 		return "", err
-	case kept != "" && asked != "" && asked != kept:
-		return "", fmt.Errorf("state folder %s belongs to agent %s, not to %s", dir, kept, asked)
-	case kept != "":
-		return kept, nil
+	case stored != "" && asked != "" && asked != stored:
+		return "", fmt.Errorf("state folder %s belongs to agent %s, not to %s", dir, stored, asked)
+	case stored != "":
+		return stored, nil
 	}
 
+	// Make a new id.
 	if asked == "" {
 		if asked, err = Identity(dir); err != nil {
 			return "", err
 		}
 	}
-
 	if err := asked.Validate(); err != nil {
 		return "", err
 	}
-	if err := j.ReplaceFile(identityName, []byte(asked+"\n")); err != nil {
-		return "", fmt.Errorf("cannot keep agent id: %w", err)
-	}
 
+	// Store it.
+	if err := j.ReplaceFile(identityName, []byte(asked+"\n")); err != nil {
+		return "", fmt.Errorf("cannot store the agent id: %w", err)
+	}
 	return asked, nil
 }

@@ -7,42 +7,42 @@ import (
 )
 
 const (
-	maxQuestions = 16        // waiting for the disk
-	maxLogBytes  = 256 << 10 // in one answer, well below what the fabric carries
-	maxLogLines  = 100_000
+	maxLogQueries = 16        // queries that wait for the disk
+	maxLogBytes   = 256 << 10 // in one answer, well below the largest message of the fabric
+	maxLogLines   = 100_000
 )
 
-// askLogs queues a question. The loop does not read logs itself: a slow disk would hold up everything else. Who
-// asked repeats what was dropped.
-func (a *Agent) askLogs(cmd *gozzard.Command) {
+// queueLogQuery queues a log query. The loop does not read logs, because a slow disk would delay everything else. The
+// server repeats a query that was dropped.
+func (a *Agent) queueLogQuery(cmd *gozzard.Command) {
 	if cmd.Logs == nil || !a.contact.Leased(cmd.Session, a.o.Now()) {
 		return
 	}
 	select {
-	case a.questions <- cmd.Logs:
+	case a.logQueries <- cmd.Logs:
 	default:
-		a.log.Debug("question for a log was dropped: too many at once", "proc", cmd.Logs.Key)
+		a.log.Debug("dropped a log query: too many at once", "proc", cmd.Logs.Key)
 	}
 }
 
-// answerLogs answers one question after the other.
+// answerLogs answers the queries, one after the other.
 func (a *Agent) answerLogs(ctx context.Context, link Link) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case q := <-a.questions:
-			r := a.frame(gozzard.ReportLogs)
+		case q := <-a.logQueries:
+			r := a.newReport(gozzard.ReportLogs)
 			chunk := a.readLog(*q)
 			r.Logs = &chunk
 			if err := link.Send(r); err != nil {
-				a.log.Debug("log did not leave", "error", err)
+				a.log.Debug("cannot send a log", "err", err)
 			}
 		}
 	}
 }
 
-// readLog asks the host within bounds. Names travel into paths, so they are checked here once more.
+// readLog reads a log within limits. The names become parts of paths, so they are checked here again.
 func (a *Agent) readLog(q gozzard.LogQuery) gozzard.LogChunk {
 	for _, name := range []string{q.Key.Namespace, q.Key.Name} {
 		if err := gozzard.ValidateName(name); err != nil {
@@ -53,9 +53,9 @@ func (a *Agent) readLog(q gozzard.LogQuery) gozzard.LogChunk {
 	if q.Max <= 0 || q.Max > maxLogBytes {
 		q.Max = maxLogBytes
 	}
-
 	q.Lines = min(max(q.Lines, 0), maxLogLines)
 	q.Offset = max(q.Offset, -1)
+
 	chunk := a.o.Host.ReadLog(q)
 	chunk.ID = q.ID
 	chunk.Data = chunk.Data[:min(len(chunk.Data), maxLogBytes)]

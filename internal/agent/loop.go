@@ -10,80 +10,80 @@ import (
 const (
 	helloFirst  = 200 * time.Millisecond
 	helloLast   = 5 * time.Second
-	retryAfter  = time.Second // of what found no room
+	retryAfter  = time.Second // when the disk was full
 	maxInbox    = 4096        // commands; the server repeats what matters
 	minInterval = time.Second
 	maxInterval = time.Hour
 )
 
-// agenda is what the loop will do when. Zero times are never.
+// agenda is when the loop does what. A zero time means never.
 type agenda struct {
 	hello      time.Time
 	helloTries int
-	session    time.Time // not before: neither a full disk nor a server that greets without end makes the agent spin
-	results    time.Time // not before: results leave in batches
+	session    time.Time // not before this time: a full disk or repeated GREETs must not make the loop spin
+	results    time.Time // not before this time: results are sent in batches
 	resend     time.Time
-	round      time.Time // next full report
+	round      time.Time // the next full report
 	roundTries int
 	lastRound  uint64
-	ackedFrom  uint64 // an acknowledgement of this round or a later one counts; 0: none is awaited
+	ackedFrom  uint64 // an acknowledgement of this round or a later one counts; 0 if none is awaited
 	interval   time.Duration
-	ends       time.Time // next try to save ends
-	events     time.Time // when events are told
+	ends       time.Time // the next call of saveEnds
+	events     time.Time // when events are sent
 	eventTries int
-	welcomed   bool                  // to be told
-	update     *gozzard.UpdateReport // to be told
+	welcomed   bool                  // Options.Welcomed must be called
+	update     *gozzard.UpdateReport // must be sent
 }
 
-// Receive takes in a command. It never blocks: the fabric calls it from its reader.
+// Receive accepts a command. It never blocks, because the fabric calls it from its reader.
 func (a *Agent) Receive(cmd *gozzard.Command) {
 	if cmd == nil {
 		return
 	}
 
+	// Reject what this agent does not understand.
 	now := a.o.Now()
-
 	if cmd.Version > gozzard.ProtocolVersion {
-		a.log.Warn("command of a newer protocol was refused", "version", cmd.Version, "known", gozzard.ProtocolVersion)
+		a.log.Warn("rejected a command of a newer protocol", "version", cmd.Version, "known", gozzard.ProtocolVersion)
 		return
 	}
 
-	// at once: the disk may be slow, the lease is not about the disk
+	// Renew the lease here and not in the loop: the loop may wait for the disk.
 	if cmd.Kind == gozzard.CommandAck && cmd.Beat > 0 {
-		a.contact.answered(cmd.Session, cmd.Beat, now)
+		a.contact.renew(cmd.Session, cmd.Beat, now)
 		if len(cmd.Acked) == 0 && cmd.AckRound == 0 && cmd.AckEvents == 0 {
 			return
 		}
 	}
 
-	// a lease that is over when a command arrives stays over, however long the command waits here
+	// End the session if the lease is over when the command arrives, however long the command waits here.
 	a.contact.Leased(cmd.Session, now)
-	a.inMu.Lock()
 
+	// Queue the command for the loop.
+	a.inMu.Lock()
 	if len(a.inbox) < maxInbox {
 		a.inbox = append(a.inbox, cmd)
 	} else {
 		a.dropped++
 	}
-
 	a.inMu.Unlock()
 	a.wake()
 }
 
-// Connected is called when the fabric has a connection, again and again if need be: each is a new session.
+// Connected is called whenever the fabric has a new connection. Each connection gets a new session.
 func (a *Agent) Connected() {
-	a.contact.link(true)
+	a.contact.setConnected(true)
 	a.wake()
 }
 
-// Disconnected is called when the connection is gone.
+// Disconnected is called when the connection is lost.
 func (a *Agent) Disconnected() {
-	a.contact.link(false)
+	a.contact.setConnected(false)
 	a.wake()
 }
 
-// beats sends heartbeats. It touches neither the disk nor anything that waits for it.
-func (a *Agent) beats(ctx context.Context, link Link) {
+// sendHeartbeats sends heartbeats until ctx ends. It uses neither the disk nor anything that waits for the disk.
+func (a *Agent) sendHeartbeats(ctx context.Context, link Link) {
 	t := time.NewTimer(a.o.Heartbeat)
 	defer t.Stop()
 
@@ -94,21 +94,24 @@ func (a *Agent) beats(ctx context.Context, link Link) {
 		case <-a.beatNow:
 		case <-t.C:
 		}
-		// never later than asked, and a fleet not in step
+
+		// The jitter keeps a fleet from acting at the same moment. It only shortens the time.
 		t.Reset(time.Duration(float64(a.o.Heartbeat) * (0.9 + 0.1*a.o.Rand())))
+
 		session, beat := a.contact.nextBeat(a.o.Now())
 		if beat == 0 {
 			continue
 		}
-		r := a.frame(gozzard.ReportHeartbeat)
+
+		r := a.newReport(gozzard.ReportHeartbeat)
 		r.Session, r.Beat = session, beat
 		if err := link.Send(r); err != nil {
-			a.log.Debug("heartbeat did not leave", "error", err)
+			a.log.Debug("cannot send a heartbeat", "err", err)
 		}
 	}
 }
 
-// loop does everything else, one thing after the other.
+// loop does everything else, one step after the other.
 func (a *Agent) loop(ctx context.Context, link Link) error {
 	a.plan.interval = a.o.Interval
 	t := time.NewTimer(0)
@@ -120,9 +123,10 @@ func (a *Agent) loop(ctx context.Context, link Link) error {
 			return nil
 		case err := <-a.failed:
 			return err
-		case <-a.kick:
+		case <-a.wakeLoop:
 		case <-t.C:
 		}
+
 		next := a.step(link)
 		if next.IsZero() {
 			t.Stop()
@@ -132,48 +136,51 @@ func (a *Agent) loop(ctx context.Context, link Link) error {
 	}
 }
 
-// step does what is due and returns when the next thing will be.
+// step does what is due and returns when the next step is due.
 func (a *Agent) step(link Link) time.Time {
-	a.obey()
+	// Handle what has arrived.
+	a.handleCommands()
 	p := &a.plan
 	if p.welcomed && a.o.Welcomed != nil {
 		a.o.Welcomed()
 	}
-
 	p.welcomed = false
+
+	// Open a session if one is needed.
 	now := a.o.Now()
-	var wait waiting
+	var wait earliest
 	v := a.contact.view(now)
 	if v.wanted && !p.session.After(now) {
 		a.openSession(v.floor)
 		v = a.contact.view(now)
 	}
-
 	if v.wanted {
-		wait.until(p.session)
+		wait.include(p.session)
 	}
 
+	// Say HELLO until the server answers.
 	if v.connected && !v.wanted && !v.ready {
 		if !p.hello.After(now) {
 			a.sendHello(link)
 			p.hello = now.Add(a.jitter(min(helloFirst<<min(p.helloTries, 8), helloLast)))
 			p.helloTries++
 		}
-		wait.until(p.hello)
+		wait.include(p.hello)
 	}
 
+	// Write what is not in the journal yet.
 	if !p.ends.After(now) {
 		p.ends = time.Time{}
 		if a.saveEnds() {
 			p.ends = now.Add(retryAfter)
 		}
 	}
-
-	wait.until(p.ends)
+	wait.include(p.ends)
 	a.saveEvents()
 
+	// Report.
 	if v.ready {
-		wait.until(v.leaseEnds)
+		wait.include(v.leaseEnds)
 		a.report(link, now, &wait)
 		a.sendUpdate(link)
 	}
@@ -182,28 +189,28 @@ func (a *Agent) step(link Link) time.Time {
 	return wait.at
 }
 
-// report does what is due on the way up while the session is open.
-func (a *Agent) report(link Link, now time.Time, wait *waiting) {
+// report sends what is due while the session is open.
+func (a *Agent) report(link Link, now time.Time, wait *earliest) {
+	// Send results, and repeat those that were not acknowledged.
 	p := &a.plan
 	if !p.resend.After(now) {
 		p.resend = now.Add(resendLook)
-		if a.repeat(now) == 0 {
+		if a.requeueUnacked(now) == 0 {
 			p.resend = time.Time{}
 		}
 	}
-
-	if a.anyFresh() {
+	if a.anyToSend() {
 		if p.results.After(now) {
-			wait.until(p.results)
+			wait.include(p.results)
 		} else {
 			a.sendResults(link, now)
 			p.results = now.Add(batchResults)
 			p.resend = now.Add(resendLook)
 		}
 	}
+	wait.include(p.resend)
 
-	wait.until(p.resend)
-
+	// Send all statuses at intervals.
 	if !p.round.After(now) {
 		p.lastRound++
 		if p.ackedFrom == 0 {
@@ -213,146 +220,66 @@ func (a *Agent) report(link Link, now time.Time, wait *waiting) {
 		p.round = now.Add(a.jitter(min(roundFirst<<min(p.roundTries, 8), p.interval)))
 		p.roundTries++
 	}
+	wait.include(p.round)
 
-	wait.until(p.round)
-
+	// Send changes of statuses.
 	if due := a.changesDue(); !due.IsZero() {
 		if due.After(now) {
-			wait.until(due)
+			wait.include(due)
 		} else {
 			a.sendChanges(link)
 		}
 	}
 
+	// Send events.
 	a.reportEvents(link, now, wait)
 }
 
-func (a *Agent) anyFresh() bool {
+func (a *Agent) anyToSend() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.fresh) > 0
+	return len(a.toSend) > 0
 }
 
-// obey handles the commands that have arrived.
-func (a *Agent) obey() {
+// handleCommands handles the commands that have arrived.
+func (a *Agent) handleCommands() {
 	a.inMu.Lock()
 	inbox, dropped := a.inbox, a.dropped
 	a.inbox, a.dropped = nil, 0
 	a.inMu.Unlock()
 
 	if dropped > 0 {
-		a.log.Warn("commands were dropped: too many at once", "commands", dropped)
+		a.log.Warn("dropped commands: too many at once", "commands", dropped)
 	}
 
 	for _, cmd := range inbox {
 		switch cmd.Kind {
 		case gozzard.CommandWelcome:
-			a.welcome(cmd)
+			a.handleWelcome(cmd)
 		case gozzard.CommandGreet:
-			a.greet(cmd)
+			a.handleGreet(cmd)
 		case gozzard.CommandOperate:
-			a.operate(cmd)
+			a.handleOperate(cmd)
 		case gozzard.CommandCancel:
-			a.cancel(cmd)
+			a.handleCancel(cmd)
 		case gozzard.CommandAck:
-			a.roundAcked(cmd)
-			a.eventsAcked(cmd)
+			a.handleRoundAck(cmd)
+			a.handleEventAck(cmd)
 		case gozzard.CommandGroups:
 			a.setGroups(cmd)
 		case gozzard.CommandLogs:
-			a.askLogs(cmd)
+			a.queueLogQuery(cmd)
 		case gozzard.CommandUpdate:
-			a.update(cmd)
+			a.handleUpdate(cmd)
 		default:
-			a.log.Warn("command of unknown kind was ignored", "kind", cmd.Kind)
+			a.log.Warn("ignored a command of an unknown kind", "kind", cmd.Kind)
 		}
-		a.acked(cmd)
+		a.handleAck(cmd)
 	}
 }
 
-// openSession makes the next session durable; HELLO tells it afterwards.
-func (a *Agent) openSession(floor uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	p := &a.plan
-	now := a.o.Now()
-	base := a.state.base
-
-	if a.state.welcomed {
-		base = a.journal.Synced()
-	}
-
-	session := max(a.state.session, floor) + 1
-	if _, err := a.write(true, recordSession, &entry{Session: session, Base: base}); err != nil {
-		a.log.Error("cannot open a session", "error", err)
-		p.session = now.Add(retryAfter)
-		return
-	}
-
-	a.contact.open(session, base)
-	clear(a.buried)
-
-	for _, op := range a.fresh { // HELLO tells them
-		op.fresh = false
-	}
-
-	a.fresh = nil
-	p.session, p.hello, p.helloTries = now.Add(helloFirst), now, 0
-}
-
-// welcome opens the session for operations and reports. The record about it is not waited for: until it is durable
-// the old position is told. It must answer the HELLO of this very run: an agent that lost its state counts its
-// sessions anew, and whoever kept the Welcome and the operations of its earlier life could play them again.
-func (a *Agent) welcome(cmd *gozzard.Command) {
-	now := a.o.Now()
-	if !a.contact.answerable(cmd.Session, now) {
-		return
-	}
-	if cmd.Beat != a.run {
-		a.log.Warn("welcome was refused: it answers another run of this agent", "session", cmd.Session)
-		return
-	}
-
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	p := &a.plan
-
-	if cmd.Interval > 0 {
-		p.interval = min(max(cmd.Interval, minInterval), maxInterval)
-	}
-	if a.state.welcomed {
-		return
-	}
-
-	lsn, err := a.write(true, recordWelcome, &entry{Session: cmd.Session})
-	if err != nil {
-		a.log.Warn("welcome was not recorded", "error", err)
-		return // HELLO is repeated
-	}
-
-	a.contact.welcome(cmd.Session, lsn, now)
-	nudge(a.beatNow) // the lease counts from HELLO, which may have waited long for its answer
-
-	for _, op := range a.state.ops {
-		op.tries, op.due = 0, now.Add(resendWelcome)
-	}
-
-	p.resend = now.Add(resendWelcome)
-	p.round, p.ackedFrom = now, 0
-	p.events, p.eventTries = time.Time{}, 0
-	p.welcomed = true
-	a.log.Info("session is open", "session", cmd.Session)
-}
-
-// greet: the server does not know the session.
-func (a *Agent) greet(cmd *gozzard.Command) {
-	if a.contact.greeted(cmd.Session) {
-		a.log.Info("server asks for a new session", "session", cmd.Session)
-	}
-}
-
-// roundAcked: everything that was told arrived.
-func (a *Agent) roundAcked(cmd *gozzard.Command) {
+// handleRoundAck handles the acknowledgement of a full report.
+func (a *Agent) handleRoundAck(cmd *gozzard.Command) {
 	p := &a.plan
 	if cmd.AckRound == 0 || p.ackedFrom == 0 || cmd.AckRound < p.ackedFrom || cmd.AckRound > p.lastRound ||
 		!a.contact.Leased(cmd.Session, a.o.Now()) {
@@ -362,7 +289,7 @@ func (a *Agent) roundAcked(cmd *gozzard.Command) {
 	p.round = a.o.Now().Add(a.jitter(p.interval))
 }
 
-// compact makes the journal short again. Others wait meanwhile, heartbeats do not.
+// compact shortens the journal. Operations wait meanwhile; heartbeats do not.
 func (a *Agent) compact() {
 	if !a.journal.WantsCompact() {
 		return
@@ -370,14 +297,14 @@ func (a *Agent) compact() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.journal.Compact(a.state.snapshot()); err != nil {
-		a.log.Warn("journal was not compacted", "error", err)
+		a.log.Warn("cannot compact the journal", "err", err)
 	}
 }
 
-// waiting finds the next of several times.
-type waiting struct{ at time.Time }
+// earliest finds the earliest of several times.
+type earliest struct{ at time.Time }
 
-func (w *waiting) until(t time.Time) {
+func (w *earliest) include(t time.Time) {
 	if !t.IsZero() && (w.at.IsZero() || t.Before(w.at)) {
 		w.at = t
 	}

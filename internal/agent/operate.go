@@ -3,192 +3,197 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Bounds of what is taken in. The server has its own, tighter ones; these keep a broken one from filling the host.
+// Limits of what the agent accepts. The server has tighter ones; these protect the host from a broken server.
 const (
 	maxSpecBytes    = 1 << 20
 	maxLabels       = 256
 	maxMessageBytes = 64 << 10
-	maxBuried       = 100_000
+	maxTombstones   = 100_000
 )
 
 var errNotBegun = errors.New("cancelled before it began")
 
-// operate takes in the operations of a command.
-func (a *Agent) operate(cmd *gozzard.Command) {
+// handleOperate accepts the operations of a command.
+func (a *Agent) handleOperate(cmd *gozzard.Command) {
 	var start []supervise.Op
 	a.mu.Lock()
 	for i := range cmd.Ops {
-		if op := a.admit(cmd.Session, &cmd.Ops[i]); op != nil {
-			start = append(start, a.task(op, &cmd.Ops[i]))
+		if op := a.accept(cmd.Session, &cmd.Ops[i]); op != nil {
+			start = append(start, a.supervisorOp(op, &cmd.Ops[i]))
 		}
 	}
 	a.mu.Unlock()
+
 	for _, op := range start {
 		a.sup.Apply(op)
 	}
 }
 
-// admit decides about one operation; nil: nothing is to be run. a.mu is held.
-func (a *Agent) admit(session uint64, in *gozzard.Op) *operation {
-	known := a.find(in.ID)
-	st := gozzard.AgentView{
+// accept decides about one operation. It returns nil if there is nothing to run. The caller holds a.mu.
+func (a *Agent) accept(session uint64, in *gozzard.Op) *operation {
+	// Collect what the decision depends on.
+	known := a.findOp(in.ID)
+	view := gozzard.AgentView{
 		Session: a.state.session, Leased: a.contact.Leased(session, a.o.Now()),
-		NewestGen: max(a.state.gens[in.Key], a.taken[in.Key]),
+		NewestGen: max(a.state.gens[in.Key], a.queuedGens[in.Key]),
 	}
-
 	if known != nil {
-		st.Phase = known.phase
+		view.Phase = known.phase
 	}
 
-	switch gozzard.Admit(st, session, in.Gen, in.Action.ReadOnly()) {
+	// Decide.
+	switch gozzard.Admit(view, session, in.Gen, in.Action.ReadOnly()) {
 	case gozzard.AdmitAnswer:
-		a.tell(known)
+		a.queueResult(known)
 	case gozzard.AdmitRefuseOld:
-		a.bury(a.adopt(in), gozzard.Outcome{Code: gozzard.CodeSuperseded,
+		a.writeTombstone(a.addOp(in), gozzard.Outcome{
+			Code: gozzard.CodeSuperseded,
 			Message: fmt.Sprintf("a newer operation on %s came first (generation %d, newest %d)",
-				clip(in.Key.String()), in.Gen, st.NewestGen)})
+				clip(in.Key.String()), in.Gen, view.NewestGen),
+		})
 	case gozzard.AdmitQueue:
-		op := a.adopt(in)
-		if out, bad := refusal(in); bad {
-			a.bury(op, out)
+		op := a.addOp(in)
+		if out, bad := checkOp(in); bad {
+			a.writeTombstone(op, out)
 			return nil
 		}
 		op.phase = gozzard.PhaseQueued
 		if !op.action.ReadOnly() {
-			a.taken[op.key] = op.gen
+			a.queuedGens[op.key] = op.gen
 		}
 		return op
 	case gozzard.AdmitRefuseSession:
-		a.log.Debug("operation of another session was not taken in", "op", in.ID, "session", session, "current",
-			st.Session, "leased", st.Leased)
+		a.log.Debug("rejected an operation of another session",
+			"op", in.ID, "session", session, "current", view.Session, "leased", view.Leased)
 	}
-
 	return nil
 }
 
-// find also knows the tombstones of this session that were acknowledged. a.mu is held.
-func (a *Agent) find(id gozzard.OpID) *operation {
+// findOp returns a known operation. It also finds the acknowledged tombstones of this session. The caller holds a.mu.
+func (a *Agent) findOp(id gozzard.OpID) *operation {
 	if op := a.state.ops[id]; op != nil {
 		return op
 	}
-	if op := a.buried[id]; op != nil {
-		a.state.ops[id] = op // told again, so acknowledged again
-		delete(a.buried, id)
+	if op := a.tombstones[id]; op != nil {
+		a.state.ops[id] = op // its result is sent again, and the server acknowledges it again
+		delete(a.tombstones, id)
 		return op
 	}
 	return nil
 }
 
-// adopt makes an operation known. a.mu is held.
-func (a *Agent) adopt(in *gozzard.Op) *operation {
-	key := gozzard.Key{Namespace: clipName(in.Key.Namespace), Name: clipName(in.Key.Name)} // a valid one stays as it is
+// addOp adds an operation to the state. The caller holds a.mu.
+func (a *Agent) addOp(in *gozzard.Op) *operation {
+	// A valid key is not changed by this.
+	key := gozzard.Key{Namespace: clipName(in.Key.Namespace), Name: clipName(in.Key.Name)}
 	op := &operation{id: in.ID, ref: in.Ref, gen: in.Gen, action: in.Action, key: key}
 	a.state.ops[op.id] = op
 	return op
 }
 
-// refusal checks what arrived. Nothing of it has been looked at before, and names travel into paths and logs.
-func refusal(in *gozzard.Op) (out gozzard.Outcome, refused bool) {
-	no := func(format string, args ...any) (gozzard.Outcome, bool) {
+// checkOp checks an operation. Nothing has checked it before on this host, and its names become parts of paths and
+// logs.
+func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
+	reject := func(format string, args ...any) (gozzard.Outcome, bool) {
 		return gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf(format, args...)}, true
 	}
 
 	if in.Action == gozzard.ActionNone || in.Action > gozzard.ActionUnregister {
-		return gozzard.Outcome{Code: gozzard.CodeUnknownAction,
-			Message: fmt.Sprintf("the agent does not know %s", in.Action)}, true
+		return gozzard.Outcome{
+			Code: gozzard.CodeUnknownAction, Message: fmt.Sprintf("the agent does not know %s", in.Action),
+		}, true
 	}
 
 	if in.ID == (gozzard.OpID{}) {
-		return no("operation has no id")
+		return reject("operation has no id")
 	}
 	if err := gozzard.ValidateName(in.Key.Namespace); err != nil {
-		return no("namespace: %s", clip(err.Error()))
+		return reject("namespace: %s", clip(err.Error()))
 	}
 	if err := gozzard.ValidateName(in.Key.Name); err != nil {
-		return no("name: %s", clip(err.Error()))
-	}
-	if len(in.Spec) > maxSpecBytes {
-		return no("definition has %d bytes, at most %d are allowed", len(in.Spec), maxSpecBytes)
-	}
-	if len(in.Labels) > maxLabels {
-		return no("there are %d labels, at most %d are allowed", len(in.Labels), maxLabels)
+		return reject("name: %s", clip(err.Error()))
 	}
 
+	if len(in.Spec) > maxSpecBytes {
+		return reject("definition has %d bytes, at most %d are allowed", len(in.Spec), maxSpecBytes)
+	}
+	if len(in.Labels) > maxLabels {
+		return reject("there are %d labels, at most %d are allowed", len(in.Labels), maxLabels)
+	}
 	for k, v := range in.Labels {
 		if len(k) > gozzard.MaxNameBytes || len(v) > gozzard.MaxNameBytes {
-			return no("a label is longer than %d bytes", gozzard.MaxNameBytes)
+			return reject("a label is longer than %d bytes", gozzard.MaxNameBytes)
 		}
 	}
 
 	return gozzard.Outcome{}, false
 }
 
-// task is the operation as the supervisor runs it.
-func (a *Agent) task(op *operation, in *gozzard.Op) supervise.Op {
+// supervisorOp is the operation as the supervisor runs it.
+func (a *Agent) supervisorOp(op *operation, in *gozzard.Op) supervise.Op {
 	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec}
 	spec := in.Spec
 
+	// A query needs no journal.
 	if op.action.ReadOnly() {
-		t.Begin = func() error { return a.judge(op, spec) }
-		t.Done = func(out gozzard.Outcome, _ *supervise.Record, _ bool) { a.answered(op, out) }
+		t.Begin = func() error { return a.checkPolicy(op, spec) }
+		t.Done = func(out gozzard.Outcome, _ *supervise.Record, _ bool) { a.finishQuery(op, out) }
 		return t
 	}
 
+	// Everything else has its intent and its end there.
 	t.Begin = func() error {
-		if err := a.judge(op, spec); err != nil {
+		if err := a.checkPolicy(op, spec); err != nil {
 			return err
 		}
 		err := a.begin(op)
 		if err != nil {
-			a.giveRoom(op.key)
+			a.uncountProcess(op.key)
 		}
 		return err
 	}
 
-	t.Done = a.acted(in, func(out gozzard.Outcome, rec *supervise.Record,
-		removed bool) {
-		a.done(op, out, rec, removed)
+	t.Done = a.reportAct(in, func(out gozzard.Outcome, rec *supervise.Record, removed bool) {
+		a.finish(op, out, rec, removed)
 	})
-
 	return t
 }
 
-// answered keeps the answer of a query, in memory: asked again after a crash it is simply run again.
-func (a *Agent) answered(op *operation, out gozzard.Outcome) {
+// finishQuery stores the answer to a query in memory only: if a crash loses it, the server asks again.
+func (a *Agent) finishQuery(op *operation, out gozzard.Outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if op.phase != gozzard.PhaseQueued {
 		return
 	}
 	op.phase, op.outcome = gozzard.PhaseDone, out
-	a.tell(op)
+	a.queueResult(op)
 }
 
 // begin makes the intent durable, right before the effect.
 func (a *Agent) begin(op *operation) error {
 	a.o.Failpoint("intent")
-	lsn, err := a.intend(op)
+	lsn, err := a.writeIntent(op)
 	if err != nil {
 		return err
 	}
-	if err := a.journal.Sync(lsn); err != nil { // the agent is ending; what it finds at its next start is INTERRUPTED
+	if err := a.journal.Sync(lsn); err != nil { // the agent is ending; its next start finds the operation INTERRUPTED
 		return err
 	}
 	a.o.Failpoint("after-intent")
 	return nil
 }
 
-// intend writes INTENT. Without room the operation never happens. Its tombstone is vital and uses the reserve; when
-// not even that has room, "never" is told from memory, which is as good: this process remembers it for the whole
-// session, and after the session nobody takes the operation in, because it is of an old one.
-func (a *Agent) intend(op *operation) (uint64, error) {
+// writeIntent writes INTENT. If there is no room on the disk, the operation never happens. Its tombstone may use the
+// reserve of the journal. If even that has no room, the tombstone is sent from memory. That is as good: this process
+// remembers it for the whole session, and after the session the operation is rejected because its session is old.
+func (a *Agent) writeIntent(op *operation) (uint64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -198,85 +203,20 @@ func (a *Agent) intend(op *operation) (uint64, error) {
 
 	lsn, err := a.write(false, recordIntent, &entry{Op: op.entry()})
 	if errors.Is(err, journal.ErrNoSpace) {
-		a.bury(op, gozzard.Outcome{Code: gozzard.CodeRefused,
-			Message: "journal of the host has no room: " + err.Error()})
-		a.log.Error("operation was refused: the journal has no room", "op", op.id, "ns", op.key.Namespace, "proc",
-			op.key.Name)
+		a.writeTombstone(op, gozzard.Outcome{
+			Code: gozzard.CodeRefused, Message: "the disk of the journal on the host is full: " + err.Error(),
+		})
+		a.log.Error("rejected an operation: the disk of the journal is full",
+			"op", op.id, "ns", op.key.Namespace, "proc", op.key.Name)
 	}
-
-	if err == nil && a.taken[op.key] <= op.gen {
-		delete(a.taken, op.key)
+	if err == nil && a.queuedGens[op.key] <= op.gen {
+		delete(a.queuedGens, op.key)
 	}
-
 	return lsn, err
 }
 
-// done makes the end durable, with the process as it is now, before anything follows from it.
-func (a *Agent) done(op *operation, out gozzard.Outcome, rec *supervise.Record, removed bool) {
-	a.o.Failpoint("after-effect")
-	out.Message = clip(out.Message)
-	if lsn := a.end(op, entry{Op: op.entry(), Outcome: &out, Process: rec, Removed: removed}); lsn > 0 {
-		if a.journal.Sync(lsn) != nil { // told by fatal
-			return
-		}
-		a.o.Failpoint("after-done")
-		a.mu.Lock()
-		a.tell(op)
-		a.mu.Unlock()
-	}
-}
-
-// end writes DONE, or keeps it for later when there is no room.
-func (a *Agent) end(op *operation, e entry) uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-
-	if op.phase != gozzard.PhaseBegun {
-		return 0
-	}
-	if len(a.unsaved) > 0 { // in order, so that the newest record of a process wins
-		a.unsaved = append(a.unsaved, unsaved{op, e})
-		return 0
-	}
-
-	lsn, err := a.write(true, recordDone, &e)
-	if err == nil {
-		delete(a.coming, op.key)
-	}
-
-	switch {
-	case errors.Is(err, journal.ErrNoSpace):
-		a.unsaved = append(a.unsaved, unsaved{op, e})
-		a.log.Error("end of an operation cannot be recorded yet: the journal has no room", "op", op.id)
-		a.wake()
-	case err != nil: // it stays begun, and INTERRUPTED after the restart that follows
-		a.log.Error("end of an operation cannot be recorded", "op", op.id, "error", err)
-	}
-
-	return lsn
-}
-
-// saveEnds tries again what found no room. It reports whether something is left.
-func (a *Agent) saveEnds() (left bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-
-	for len(a.unsaved) > 0 {
-		u := a.unsaved[0]
-		if _, err := a.write(true, recordDone, &u.end); err != nil {
-			return true
-		}
-		a.unsaved = a.unsaved[1:]
-		delete(a.coming, u.op.key)
-		a.tell(u.op)
-	}
-
-	a.unsaved = nil
-	return false
-}
-
-// cancel gives up on what has not begun.
-func (a *Agent) cancel(cmd *gozzard.Command) {
+// handleCancel cancels operations that have not begun.
+func (a *Agent) handleCancel(cmd *gozzard.Command) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -285,80 +225,23 @@ func (a *Agent) cancel(cmd *gozzard.Command) {
 	}
 
 	for _, id := range cmd.Cancel {
-		op := a.find(id)
+		op := a.findOp(id)
 		if op == nil {
-			op = a.adopt(&gozzard.Op{ID: id})
+			op = a.addOp(&gozzard.Op{ID: id})
 		}
 		if next := gozzard.OnCancel(op.phase); next != op.phase {
-			a.bury(op, gozzard.Outcome{Code: gozzard.CodeExpired, Message: "cancelled before it began"})
+			a.writeTombstone(op, gozzard.Outcome{Code: gozzard.CodeExpired, Message: "cancelled before it began"})
 			continue
 		}
-		a.tell(op)
+		a.queueResult(op)
 	}
 }
 
-// bury writes a tombstone and has it told. For one without room see intend. a.mu is held.
-func (a *Agent) bury(op *operation, out gozzard.Outcome) {
-	e := entry{Op: op.entry(), Outcome: &out}
-	if _, err := a.write(true, recordNever, &e); err != nil {
-		op.phase, op.outcome = gozzard.PhaseNever, out
-		if !errors.Is(err, journal.ErrNoSpace) { // the journal is broken and nothing more will be told
-			return
-		}
-	}
-	a.tell(op)
-}
-
-// acked forgets verdicts that are durable at the server. That itself need not be durable: told again, they are
-// acknowledged again. Begun and done operations that come once more are refused by their generation. A tombstone
-// may be of an operation that has yet to arrive, so it is remembered until the session ends, which refuses it from
-// then on.
-func (a *Agent) acked(cmd *gozzard.Command) {
-	if len(cmd.Acked) == 0 {
-		return
-	}
-
-	a.mu.Lock()
-	defer a.mu.Unlock()
-
-	if cmd.Session != a.state.session {
-		return
-	}
-
-	var e entry
-	for _, id := range cmd.Acked {
-		op := a.state.ops[id]
-		if op == nil || !op.settled() {
-			continue
-		}
-		if op.phase == gozzard.PhaseNever {
-			a.buried[id] = op
-		}
-		if op.lsn > 0 {
-			e.Ops = append(e.Ops, opText(id))
-		}
-		delete(a.state.ops, id)
-	}
-
-	if len(e.Ops) > 0 {
-		if _, err := a.write(false, recordAck, &e); err != nil {
-			a.log.Debug("acknowledgement was not recorded", "error", err)
-		}
-	}
-
-	if len(a.buried) > maxBuried { // forgetting some would be wrong; a new session makes all of them needless
-		a.contact.greeted(a.state.session)
-	}
-}
-
-// clip bounds a text that came from elsewhere and keeps it valid.
+// clip limits the length of a text from outside and makes it valid UTF-8.
 func clip(s string) string {
-	if len(s) > maxMessageBytes {
-		s = s[:maxMessageBytes]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return gozzard.Clip(s, maxMessageBytes)
 }
 
 func clipName(s string) string {
-	return strings.ToValidUTF8(s[:min(len(s), gozzard.MaxNameBytes)], "\uFFFD")
+	return gozzard.Clip(s, gozzard.MaxNameBytes)
 }

@@ -40,7 +40,7 @@ func TestDuplicatesRunOnceAndAreAnswered(t *testing.T) {
 		pass(20 * time.Second)
 
 		if n := len(r.said(start.ID)); n != 0 {
-			t.Errorf("told %d times after it was acknowledged", n)
+			t.Errorf("sent %d times after it was acknowledged", n)
 		}
 
 		r.do(start) // late copy of an operation that is forgotten: its generation is old
@@ -64,13 +64,13 @@ func TestVerdictsAreRepeatedUntilAcknowledged(t *testing.T) {
 		pass(10 * time.Millisecond)
 
 		if n := len(r.said(reg.ID)); n != 1 {
-			t.Errorf("told %d times at once", n)
+			t.Errorf("sent %d times at once", n)
 		}
 
 		pass(20 * time.Second)
 
 		if n := len(r.said(reg.ID)); n < 5 || n > 9 {
-			t.Errorf("told %d times in 20 s", n)
+			t.Errorf("sent %d times in 20 s", n)
 		}
 
 		r.a.Disconnected()
@@ -279,7 +279,7 @@ func TestHostileCommands(t *testing.T) {
 func TestCrashAtEachPoint(t *testing.T) {
 	for _, c := range []struct {
 		point string
-		phase gozzard.Phase // told by the next life
+		phase gozzard.Phase // reported by the next life
 		ran   int
 	}{
 		{"intent", gozzard.PhaseAbsent, 0},
@@ -326,12 +326,12 @@ func TestCrashAtEachPoint(t *testing.T) {
 						if o.ID == reload.ID {
 							phase = o.Phase
 							if o.Ref != reload.Ref || o.Outcome.Code == "" {
-								t.Errorf("told %+v", o)
+								t.Errorf("reported %+v", o)
 							}
 						}
 					}
 					if phase != c.phase {
-						t.Errorf("life %d tells %s, want %s", life, phase, c.phase)
+						t.Errorf("life %d reports %s, want %s", life, phase, c.phase)
 					}
 					if len(r.host.Live(key)) != 1 || r.a.Processes() != 1 {
 						t.Errorf("life %d: %d processes live, %d managed", life, len(r.host.Live(key)), r.a.Processes())
@@ -342,7 +342,7 @@ func TestCrashAtEachPoint(t *testing.T) {
 					r.stop()
 				}
 
-				// by the first life, which did not really die
+				// done by the first life, which did not really end
 				if n := r.host.Commands(key, gozzard.ActionReload); n != 1 {
 					t.Errorf("the command ran %d times", n)
 				}
@@ -351,7 +351,7 @@ func TestCrashAtEachPoint(t *testing.T) {
 	}
 }
 
-// Without a link, hosted processes live on from what is on disk.
+// Without a link, the agent supervises the processes that are on its disk.
 func TestOfflineLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
@@ -366,7 +366,7 @@ func TestOfflineLife(t *testing.T) {
 		}
 
 		r.host.Reboot()
-		r.start() // nobody connects
+		r.start() // without a connection
 		pass(time.Minute)
 
 		if n := len(r.host.Live(key)); n != 1 {
@@ -376,7 +376,7 @@ func TestOfflineLife(t *testing.T) {
 		r.connect()
 
 		if st := r.taken(gozzard.ReportStatus); len(st) == 0 {
-			t.Error("no status was told")
+			t.Error("no status was sent")
 		}
 	})
 }

@@ -10,102 +10,106 @@ import (
 
 var errForbidden = errors.New("not allowed by local policy")
 
-// judge asks the host's policy right before an operation begins, by the definition that it would be done with. What
-// is refused gets a tombstone: it never happened, nothing of it is kept, and its definition is not taken over.
+// checkPolicy asks the host's policy right before an operation begins, for the definition that the operation would
+// use. A rejected operation gets a tombstone: it never happened, and its definition is not stored.
 //
-// What the policy forbids later than it was done is not undone: a process that runs goes on, may be queried,
-// unhosted and unregistered, but nothing is started, stopped or probed for it any more.
-func (a *Agent) judge(op *operation, given []byte) error {
+// If the policy forbids something only after it was done, nothing is undone. A running process keeps running and can
+// be queried, unregistered, or removed from supervision. But Gozzard does not start, stop or probe it any more.
+func (a *Agent) checkPolicy(op *operation, given []byte) error {
 	if a.o.Policy == nil {
 		return nil
 	}
 
-	why := a.forbids(op, given)
-	if why == nil {
+	// Ask the policy.
+	err := a.policyError(op, given)
+	if err == nil {
 		return nil
 	}
+	a.log.Warn("local policy rejected an operation",
+		"op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action", op.action, "err", err)
 
-	a.log.Warn("operation was refused by local policy", "op", op.id, "ns", op.key.Namespace, "proc", op.key.Name,
-		"action", op.action, "why", why)
-	out := gozzard.Outcome{Code: gozzard.CodeRefused, Message: clip(why.Error())}
+	// Record the rejection.
+	out := gozzard.Outcome{Code: gozzard.CodeRefused, Message: clip(err.Error())}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-
 	switch {
 	case op.action.ReadOnly() && op.phase == gozzard.PhaseQueued:
 		op.phase, op.outcome = gozzard.PhaseDone, out
-		a.tell(op)
+		a.queueResult(op)
 	case gozzard.MayBegin(op.phase):
-		a.bury(op, out)
+		a.writeTombstone(op, out)
 	}
 
-	return fmt.Errorf("%w: %w", errForbidden, why)
+	return fmt.Errorf("%w: %w", errForbidden, err)
 }
 
-// forbids gives the policy's reason against an operation, nil when there is none.
-func (a *Agent) forbids(op *operation, given []byte) error {
+// policyError returns why the policy forbids an operation, or nil.
+func (a *Agent) policyError(op *operation, given []byte) error {
+	// Check the action.
 	if err := a.o.Policy.Action(op.action); err != nil {
 		return err
 	}
 
-	kept := a.sup.Definition(op.key)
+	// Allow what uses no new definition and runs nothing.
+	present := a.sup.Definition(op.key)
 	switch op.action {
 	case gozzard.ActionUnregister:
 		return nil
-	case gozzard.ActionUnhost: // runs nothing, but what comes with it is kept
-		if len(given) == 0 || kept != nil && bytes.Equal(given, gozzard.EncodeSpec(kept)) {
+	case gozzard.ActionUnhost: // runs nothing, but a definition that comes with it would be stored
+		if len(given) == 0 || present != nil && bytes.Equal(given, gozzard.EncodeSpec(present)) {
 			return nil
 		}
 	case gozzard.ActionQuery:
-		if kept != nil { // it is looked for by the kept one
+		if present != nil { // the query uses the present definition
 			return nil
 		}
 	}
 
-	spec := kept
-
+	// Find the definition that the operation would use. The supervisor rejects an operation without a definition, or
+	// with one that it cannot read.
+	spec := present
 	if len(given) > 0 {
 		var err error
 		if spec, err = gozzard.DecodeSpec(given); err != nil {
-			return nil // who takes definitions over says what is wrong with it
+			return nil
 		}
 	}
-
 	if spec == nil {
-		return nil // nothing can be done without one
+		return nil
 	}
+
+	// Check it.
 	if err := a.o.Policy.Definition(spec); err != nil {
 		return err
 	}
 	if op.action.ReadOnly() {
 		return nil
 	}
-
-	return a.makeRoom(op.key)
+	return a.countProcess(op.key)
 }
 
-// makeRoom counts a process that the host does not have yet.
-func (a *Agent) makeRoom(key gozzard.Key) error {
+// countProcess counts a process that is new on this host against the limit of the policy.
+func (a *Agent) countProcess(key gozzard.Key) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
 	if _, managed := a.state.procs[key]; managed {
 		return nil
 	}
-	if _, counted := a.coming[key]; counted {
+	if _, counted := a.newProcs[key]; counted {
 		return nil
 	}
-	if err := a.o.Policy.Processes(len(a.state.procs) + len(a.coming) + 1); err != nil {
+	if err := a.o.Policy.Processes(len(a.state.procs) + len(a.newProcs) + 1); err != nil {
 		return err
 	}
 
-	a.coming[key] = struct{}{}
+	a.newProcs[key] = struct{}{}
 	return nil
 }
 
-// giveRoom takes back what makeRoom counted for an operation that did not begin after all.
-func (a *Agent) giveRoom(key gozzard.Key) {
+// uncountProcess undoes countProcess for an operation that did not begin.
+func (a *Agent) uncountProcess(key gozzard.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.coming, key)
+	delete(a.newProcs, key)
 }

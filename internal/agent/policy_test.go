@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// rules is a policy that a test changes while the agent runs. Definitions are told apart by their account.
+// rules is a policy that a test changes while the agent runs. It distinguishes definitions by their account.
 type rules struct {
 	mu   sync.Mutex
 	no   map[gozzard.Action]bool
@@ -91,7 +91,7 @@ func (r *rig) wantVerdict(a gozzard.Action, spec []byte, phase gozzard.Phase, co
 	}
 }
 
-// TE5: what the host's owner refuses has never begun, and nothing of it is kept.
+// TE5: an operation that the owner of the host forbids never begins, and nothing of it is stored.
 func TestTE5RefusedOperationsNeverBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := governed(t)
@@ -133,8 +133,8 @@ func TestTE5RefusedOperationsNeverBegin(t *testing.T) {
 	})
 }
 
-// A policy that forbids what was allowed leaves what runs alone, does nothing more for it, and is obeyed again when
-// it allows it.
+// A policy that forbids what was allowed does not touch a running process. The agent does nothing more for the process
+// until the policy allows it again.
 func TestPolicyThatForbidsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := governed(t)

@@ -6,65 +6,69 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Bounds of one report, well below what the fabric carries.
+// Limits of one report, well below the largest message of the fabric.
 const (
 	maxStatuses    = 400
 	maxResults     = 500
 	maxReportBytes = 400 << 10
 )
 
-// Waiting times of the way up.
+// How long reports wait.
 const (
-	batchResults  = 3 * time.Millisecond  // results that end together leave together; the first does not wait
-	batchStatus   = 30 * time.Millisecond // one change is seldom alone
+	batchResults  = 3 * time.Millisecond  // results that end together are sent together; the first does not wait
+	batchStatus   = 30 * time.Millisecond // changes that happen together are sent together
 	resendFirst   = time.Second
 	resendLast    = 5 * time.Second
 	resendLook    = 250 * time.Millisecond
-	resendWelcome = 500 * time.Millisecond // HELLO told them: acknowledgements are on their way
+	resendWelcome = 500 * time.Millisecond // HELLO lists the verdicts, so the server is about to acknowledge them
 	roundFirst    = 2 * time.Second
 )
 
-// tell puts an operation into the next report of results. a.mu is held.
-func (a *Agent) tell(op *operation) {
-	if op.fresh {
+// queueResult adds an operation to the next report of results. The caller holds a.mu.
+func (a *Agent) queueResult(op *operation) {
+	if op.toSend {
 		return
 	}
-	op.fresh = true
-	a.fresh = append(a.fresh, op)
+	op.toSend = true
+	a.toSend = append(a.toSend, op)
 	a.wake()
 }
 
-// frame is a report without content.
-func (a *Agent) frame(kind gozzard.ReportKind) *gozzard.Report {
+// newReport makes a report without content.
+func (a *Agent) newReport(kind gozzard.ReportKind) *gozzard.Report {
 	session, lsn := a.contact.position(a.journal.Synced())
-	return &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: kind, Session: session,
-		Journal: gozzard.JournalPos{ID: a.journal.ID(), LSN: lsn}}
+	return &gozzard.Report{
+		Version: gozzard.ProtocolVersion, Kind: kind, Session: session,
+		Journal: gozzard.JournalPos{ID: a.journal.ID(), LSN: lsn},
+	}
 }
 
-// sendResults tells what is fresh, then what is due to be repeated.
+// sendResults sends the results that are queued.
 func (a *Agent) sendResults(link Link, now time.Time) {
 	for {
 		a.mu.Lock()
-		results, keys, lsn := a.takeResults(now)
+		results, keys, lsn := a.nextResults(now)
 		a.mu.Unlock()
 		if len(results) == 0 {
 			return
 		}
-		if a.journal.Sync(lsn) != nil { // told by fatal
+
+		if a.journal.Sync(lsn) != nil { // the journal reports the error through fatal
 			return
 		}
-		r := a.frame(gozzard.ReportResults)
+
+		r := a.newReport(gozzard.ReportResults)
 		r.Results = results
 		r.Statuses = a.statusesOf(keys)
 		if err := link.Send(r); err != nil {
-			a.log.Debug("results did not leave", "error", err)
+			a.log.Debug("cannot send results", "err", err)
 			return // they are repeated
 		}
 	}
 }
 
-// statusesOf gives the present statuses of processes whose verdicts are told: they travel together, so that whoever
-// reads a verdict finds a status that agrees with it.
+// statusesOf returns the present statuses of the processes in a report of verdicts. They are sent together, so that a
+// reader of a verdict finds a status that agrees with it.
 func (a *Agent) statusesOf(keys []gozzard.Key) (rows []gozzard.Status) {
 	for _, k := range keys {
 		if st, ok := a.sup.Status(k); ok {
@@ -74,22 +78,25 @@ func (a *Agent) statusesOf(keys []gozzard.Key) (rows []gozzard.Status) {
 	return rows
 }
 
-// takeResults fills one report and plans the repeats. a.mu is held.
-func (a *Agent) takeResults(now time.Time) (results []gozzard.OpReport, keys []gozzard.Key, lsn uint64) {
+// nextResults removes the results of one report from the queue and plans when they are repeated. The caller holds
+// a.mu.
+func (a *Agent) nextResults(now time.Time) (results []gozzard.OpReport, keys []gozzard.Key, lsn uint64) {
 	size, n := 0, 0
-	for _, op := range a.fresh {
+	for _, op := range a.toSend {
 		if len(results) >= maxResults || size > maxReportBytes {
 			break
 		}
 		n++
-		op.fresh = false
+		op.toSend = false
 		if a.state.ops[op.id] != op { // acknowledged meanwhile
 			continue
 		}
+
 		results = append(results, op.report())
 		size += reportSize(op)
 		lsn = max(lsn, op.lsn)
-		if op.settled() {
+
+		if op.hasVerdict() {
 			if op.tries == 0 && !op.action.ReadOnly() {
 				keys = append(keys, op.key)
 			}
@@ -98,24 +105,25 @@ func (a *Agent) takeResults(now time.Time) (results []gozzard.OpReport, keys []g
 		}
 	}
 
-	if a.fresh = a.fresh[n:]; len(a.fresh) == 0 {
-		a.fresh = nil
+	if a.toSend = a.toSend[n:]; len(a.toSend) == 0 {
+		a.toSend = nil
 	}
 
 	return results, keys, lsn
 }
 
-// repeat makes verdicts fresh again whose acknowledgement did not come. It returns how many wait for one.
-func (a *Agent) repeat(now time.Time) (waiting int) {
+// requeueUnacked queues verdicts again if their acknowledgement is overdue. It returns how many verdicts are not
+// acknowledged.
+func (a *Agent) requeueUnacked(now time.Time) (waiting int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, op := range a.state.ops {
-		if !op.settled() {
+		if !op.hasVerdict() {
 			continue
 		}
 		waiting++
-		if !op.fresh && !op.due.After(now) {
-			a.tell(op)
+		if !op.toSend && !op.due.After(now) {
+			a.queueResult(op)
 		}
 	}
 	return waiting
@@ -123,43 +131,9 @@ func (a *Agent) repeat(now time.Time) (waiting int) {
 
 func reportSize(op *operation) int { return 512 + len(op.outcome.Message) }
 
-// openOps is the list of HELLO: complete, or absence would prove nothing. Verdicts that do not fit are told as
-// begun, "will report", and follow as results. a.mu is held.
-func (a *Agent) openOps() (open []gozzard.OpReport) {
-	size := 0
-	open = make([]gozzard.OpReport, 0, len(a.state.ops))
-	for _, op := range a.state.ops {
-		r := op.report()
-		if size += reportSize(op); op.settled() && size > maxReportBytes {
-			r.Phase, r.Outcome = gozzard.PhaseBegun, gozzard.Outcome{}
-		}
-		open = append(open, r)
-	}
-	return open
-}
-
-// sendHello tells the session. The journal is synced first: the session and every phase in the list are durable.
-func (a *Agent) sendHello(link Link) {
-	a.mu.Lock()
-	session := a.state.session
-	open := a.openOps()
-	lsn := a.journal.Written()
-	a.mu.Unlock()
-
-	if a.journal.Sync(lsn) != nil || !a.contact.helloLeaves(session, a.o.Now()) {
-		return
-	}
-
-	r := a.frame(gozzard.ReportHello)
-	r.Hello = &gozzard.Hello{Run: a.run, Host: a.info, Open: open}
-	if err := link.Send(r); err != nil {
-		a.log.Debug("hello did not leave", "error", err)
-	}
-}
-
-// mark notes that a process changed. What it is now is read when the report is made, so that a host nobody listens
-// to keeps only names.
-func (a *Agent) mark(key gozzard.Key) {
+// markChanged records that a process has changed. The status is read when the report is made, so an agent without a
+// server stores only the names.
+func (a *Agent) markChanged(key gozzard.Key) {
 	a.statusMu.Lock()
 	if len(a.changed) == 0 {
 		a.since = a.o.Now()
@@ -169,8 +143,8 @@ func (a *Agent) mark(key gozzard.Key) {
 	a.wake()
 }
 
-// takeChanged empties the set of changes.
-func (a *Agent) takeChanged() map[gozzard.Key]struct{} {
+// claimChanged returns the set of changes and empties it.
+func (a *Agent) claimChanged() map[gozzard.Key]struct{} {
 	a.statusMu.Lock()
 	defer a.statusMu.Unlock()
 	changed := a.changed
@@ -178,7 +152,7 @@ func (a *Agent) takeChanged() map[gozzard.Key]struct{} {
 	return changed
 }
 
-// changesDue is when changes are to be told, zero when there are none.
+// changesDue is when changes must be sent. It is zero if there are none.
 func (a *Agent) changesDue() time.Time {
 	a.statusMu.Lock()
 	defer a.statusMu.Unlock()
@@ -188,17 +162,17 @@ func (a *Agent) changesDue() time.Time {
 	return a.since.Add(batchStatus)
 }
 
-// sendChanges tells what changed. It is soft state: what is lost is corrected by the next full report.
+// sendChanges sends the statuses that have changed. A lost report does no harm: the next full report corrects it.
 func (a *Agent) sendChanges(link Link) {
-	r := a.frame(gozzard.ReportStatus)
+	r := a.newReport(gozzard.ReportStatus)
 	send := func() {
 		if err := link.Send(r); err != nil {
-			a.log.Debug("status did not leave", "error", err)
+			a.log.Debug("cannot send statuses", "err", err)
 		}
-		r = a.frame(gozzard.ReportStatus)
+		r = a.newReport(gozzard.ReportStatus)
 	}
 
-	for key := range a.takeChanged() {
+	for key := range a.claimChanged() {
 		if st, ok := a.sup.Status(key); ok {
 			r.Statuses = append(r.Statuses, st)
 		} else {
@@ -214,23 +188,23 @@ func (a *Agent) sendChanges(link Link) {
 	}
 }
 
-// sendRound tells everything, in parts; the round counts when all of them arrived.
+// sendRound sends all statuses, in parts. The server acknowledges the round when it has all parts.
 func (a *Agent) sendRound(link Link, round uint64) {
-	a.takeChanged() // before they are read: what changes from now on is told again
+	a.claimChanged() // before the statuses are read, so that a change from now on is sent again
 	all := a.sup.Statuses()
 	parts := max(1, (len(all)+maxStatuses-1)/maxStatuses)
 	for i := range parts {
-		r := a.frame(gozzard.ReportStatus)
+		r := a.newReport(gozzard.ReportStatus)
 		r.Round, r.Part, r.Parts = round, uint32(i), uint32(parts)
 		r.Statuses = all[i*maxStatuses : min(len(all), (i+1)*maxStatuses)]
 		if err := link.Send(r); err != nil {
-			a.log.Debug("full report did not leave", "error", err)
+			a.log.Debug("cannot send a full report", "err", err)
 			return
 		}
 	}
 }
 
-// jitter spreads a waiting time over 75 to 125 percent, so that a fleet does not march in step.
+// jitter spreads a waiting time over 75 to 125 percent, so that the agents of a fleet do not act at the same moment.
 func (a *Agent) jitter(d time.Duration) time.Duration {
 	return d*3/4 + time.Duration(float64(d)/2*a.o.Rand())
 }

@@ -58,7 +58,7 @@ func TestFullReportsAreRepeatedUntilAcknowledged(t *testing.T) {
 
 		for round, names := range rounds {
 			if len(names) != 1000 || parts[round] != 3 {
-				t.Errorf("round %d told %d processes in %d parts", round, len(names), parts[round])
+				t.Errorf("round %d has %d processes in %d parts", round, len(names), parts[round])
 			}
 		}
 
@@ -103,7 +103,7 @@ func TestChangesAreTogetherInOneReport(t *testing.T) {
 		}
 
 		if len(reports) > 4 || len(running) != 50 || !running["p49"] {
-			t.Errorf("%d reports tell of %d processes", len(reports), len(running))
+			t.Errorf("%d reports have %d processes", len(reports), len(running))
 		}
 		if n := len(r.taken(gozzard.ReportResults)); n > 10 {
 			t.Errorf("50 results left in %d reports", n)
@@ -147,18 +147,18 @@ func TestLongHello(t *testing.T) {
 		}
 
 		pass(3 * time.Second)
-		told := map[gozzard.OpID]bool{}
+		done := map[gozzard.OpID]bool{}
 		for _, rep := range r.taken(gozzard.ReportResults) {
 			if len(rep.Results) > 500 {
 				t.Errorf("%d results in one report", len(rep.Results))
 			}
 			for _, res := range rep.Results {
-				told[res.ID] = res.Phase == gozzard.PhaseDone
+				done[res.ID] = res.Phase == gozzard.PhaseDone
 			}
 		}
 
-		if len(told) != 3000 {
-			t.Errorf("%d verdicts followed", len(told))
+		if len(done) != 3000 {
+			t.Errorf("%d verdicts followed", len(done))
 		}
 	})
 }
@@ -238,7 +238,8 @@ func golden() []journal.Record {
 	return out
 }
 
-// What an agent wrote once must be readable for ever; the golden file is what compaction makes of each record.
+// Everything that an agent has ever written must stay readable. The golden file is what a compaction makes of each
+// record.
 func TestGoldenRecords(t *testing.T) {
 	var b strings.Builder
 	for _, rec := range golden() {

@@ -38,7 +38,7 @@ type rig struct {
 	noRound bool   // full reports are not acknowledged
 	deaf    bool   // events are not acknowledged
 
-	interval time.Duration // told with the Welcome
+	interval time.Duration // sent with the Welcome
 }
 
 var key = gozzard.Key{Namespace: "shop", Name: "web"}
@@ -229,13 +229,13 @@ func (r *rig) ack(ids ...gozzard.OpID) {
 	synctest.Wait()
 }
 
-// pass lets time go by.
+// pass waits in virtual time.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// phases renders reports for messages.
+// phases formats reports for messages.
 func phases(all []gozzard.OpReport) (out []string) {
 	for _, o := range all {
 		out = append(out, fmt.Sprintf("%s/%s", o.Phase, o.Outcome.Code))

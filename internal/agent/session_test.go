@@ -114,8 +114,8 @@ func TestEveryConnectionAndGreetIsANewSession(t *testing.T) {
 	})
 }
 
-// A4: what lay in the socket buffer while the agent was frozen finds the lease over, and answers from before the
-// freeze do not renew it.
+// A4: an operation that waited in the socket buffer while the agent was frozen arrives after the lease has ended, and
+// answers from before the freeze do not renew the lease.
 func TestLeaseIsOverAfterAFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
@@ -165,8 +165,8 @@ func TestLeaseHoldsWhileHeartbeatsAreAnswered(t *testing.T) {
 	})
 }
 
-// A9: a state folder put back from an old copy tells a position before the one the server saw, however often it is
-// started before it is heard.
+// A9: an agent with a state folder that was restored from an old copy reports a position before the one that the
+// server saw, however often the agent is started before the server hears it.
 func TestRollbackIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
@@ -189,14 +189,14 @@ func TestRollbackIsTold(t *testing.T) {
 				r.connect()
 			}
 			if h := r.hello(); h.Journal.ID != seen.ID || h.Journal.LSN >= seen.LSN {
-				t.Errorf("HELLO tells lsn %d, the server saw %d", h.Journal.LSN, seen.LSN)
+				t.Errorf("HELLO has lsn %d, the server saw %d", h.Journal.LSN, seen.LSN)
 			}
 			r.stop()
 		}
 	})
 }
 
-// Without a rollback the position told never falls.
+// Without a rollback the reported position never falls.
 func TestPositionNeverFalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -225,8 +225,8 @@ func TestPositionNeverFalls(t *testing.T) {
 func TestFailedSyncEndsTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		var told error
-		r.o.Fatal = func(err error) { told = err }
+		var got error
+		r.o.Fatal = func(err error) { got = err }
 		boom := errors.New("input/output error")
 		var broken atomic.Bool
 		r.o.Sync = func(f *os.File) error {
@@ -244,8 +244,8 @@ func TestFailedSyncEndsTheAgent(t *testing.T) {
 		r.cancel()
 		r.cancel = nil
 
-		if !errors.Is(err, boom) || !errors.Is(told, boom) {
-			t.Errorf("Run ended with %v, Fatal was told %v", err, told)
+		if !errors.Is(err, boom) || !errors.Is(got, boom) {
+			t.Errorf("Run ended with %v, Fatal got %v", err, got)
 		}
 		if n := len(r.taken(gozzard.ReportHello)); n != 0 {
 			t.Errorf("%d HELLOs of a session that is not durable", n)
@@ -317,8 +317,8 @@ func TestLateAnswerRenewsLittle(t *testing.T) {
 	})
 }
 
-// An agent that lost its state counts its sessions anew. What answered its first life must not open the first
-// session of its second.
+// An agent that lost its state counts its sessions from the beginning. An answer to its first life must not open the
+// first session of its second.
 func TestTT2WelcomeOfAnotherRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -335,7 +335,7 @@ func TestTT2WelcomeOfAnotherRun(t *testing.T) {
 		pass(time.Second)
 
 		if n := r.host.Starts(key); n != 0 {
-			t.Fatalf("%d processes were started in a session that nobody opened", n)
+			t.Fatalf("%d processes were started in a session that was not opened", n)
 		}
 
 		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandWelcome, Session: hello.Session,

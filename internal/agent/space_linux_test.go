@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// A11: with a full disk nothing new begins, what was begun is ended truthfully, supervision and the session live
-// on, and service resumes.
+// A11: with a full disk no operation begins, begun operations end with a true verdict, supervision and the session
+// continue, and operations work again when there is space.
 func TestFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "mode=0700,size=2m"); err != nil {
@@ -56,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 		for _, o := range []gozzard.Op{reg, reload} {
 			got := r.last(o.ID)
 			if got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeRefused ||
-				!strings.Contains(got.Outcome.Message, "no room") {
+				!strings.Contains(got.Outcome.Message, "the disk of the journal on the host is full") {
 				t.Errorf("what is new: said %+v", got)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// operation is what the agent knows of one. Those of the queue and queries are only in memory.
+// operation is what the agent knows about one operation. Queued operations and queries are only in memory.
 type operation struct {
 	id      gozzard.OpID
 	ref     gozzard.AttemptRef
@@ -21,14 +21,14 @@ type operation struct {
 	phase   gozzard.Phase
 	outcome gozzard.Outcome
 
-	lsn   uint64    // of the record that says this phase; durable before it is told
-	fresh bool      // in the list of those to tell next
-	tries int       // how often its verdict was sent
-	due   time.Time // when it is sent again
+	lsn    uint64    // the position of the record of this phase, which is durable before the phase is reported
+	toSend bool      // in Agent.toSend
+	tries  int       // how often its verdict was sent
+	due    time.Time // when its verdict is sent again
 }
 
-// settled: there is a verdict, to be repeated until it is acknowledged.
-func (op *operation) settled() bool { return op.phase >= gozzard.PhaseDone }
+// hasVerdict reports whether there is a verdict. It is repeated until the server has acknowledged it.
+func (op *operation) hasVerdict() bool { return op.phase >= gozzard.PhaseDone }
 
 func (op *operation) entry() *opEntry {
 	e := &opEntry{ID: opText(op.id), Task: int64(op.ref.Task), Index: op.ref.Index, Gen: op.gen, Key: op.key}
@@ -42,15 +42,15 @@ func (op *operation) report() gozzard.OpReport {
 	return gozzard.OpReport{ID: op.id, Ref: op.ref, Phase: op.phase, Outcome: op.outcome}
 }
 
-// state is what the journal says, plus the operations that are only in memory. Replaying the records through apply
-// gives it back.
+// state is what the journal says, plus the operations that are only in memory. Applying the records of the journal in
+// order restores it.
 type state struct {
 	session  uint64
-	base     uint64 // journal position told in that session until it is welcome
-	welcomed bool   // that session
+	base     uint64 // the journal position in reports of the session until the Welcome is durable
+	welcomed bool   // the server has accepted the session
 
 	ops   map[gozzard.OpID]*operation
-	gens  map[gozzard.Key]uint64 // newest begun or done, kept for ever: also an unregistered process has no second past
+	gens  map[gozzard.Key]uint64 // the newest generation that has begun; kept even for unregistered processes
 	procs map[gozzard.Key]supervise.Record
 
 	groups []gozzard.Group
@@ -58,8 +58,11 @@ type state struct {
 }
 
 func newState() *state {
-	return &state{ops: map[gozzard.OpID]*operation{}, gens: map[gozzard.Key]uint64{},
-		procs: map[gozzard.Key]supervise.Record{}}
+	return &state{
+		ops:   map[gozzard.OpID]*operation{},
+		gens:  map[gozzard.Key]uint64{},
+		procs: map[gozzard.Key]supervise.Record{},
+	}
 }
 
 // replay builds the state from the records of a journal.
@@ -75,7 +78,7 @@ func replay(records []journal.Record) (*state, error) {
 	return s, nil
 }
 
-// apply is the only way in which the durable part changes, live and in replay.
+// apply is the only way to change the durable part of the state, both live and in replay.
 func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 	switch t {
 	case recordSession:
@@ -83,11 +86,11 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 	case recordWelcome:
 		s.welcomed = e.Session == s.session
 	case recordIntent:
-		s.settle(e, gozzard.PhaseBegun, lsn)
-		s.raise(e.Op.Key, e.Op.Gen)
+		s.setPhase(e, gozzard.PhaseBegun, lsn)
+		s.raiseGen(e.Op.Key, e.Op.Gen)
 	case recordDone:
-		s.settle(e, gozzard.PhaseDone, lsn)
-		s.raise(e.Op.Key, e.Op.Gen)
+		s.setPhase(e, gozzard.PhaseDone, lsn)
+		s.raiseGen(e.Op.Key, e.Op.Gen)
 		switch {
 		case e.Removed:
 			delete(s.procs, e.Op.Key)
@@ -95,11 +98,11 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 			s.procs[e.Process.Key] = *e.Process
 		}
 	case recordNever:
-		s.settle(e, gozzard.PhaseNever, lsn)
+		s.setPhase(e, gozzard.PhaseNever, lsn)
 	case recordInterrupted:
-		s.settle(e, gozzard.PhaseInterrupted, lsn)
+		s.setPhase(e, gozzard.PhaseInterrupted, lsn)
 	case recordOp:
-		s.settle(e, e.Phase, lsn)
+		s.setPhase(e, e.Phase, lsn)
 	case recordAck:
 		for _, id := range e.Ops {
 			delete(s.ops, gozzard.OpID(id))
@@ -107,7 +110,7 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 	case recordProcess:
 		s.procs[e.Process.Key] = *e.Process
 	case recordGen:
-		s.raise(*e.Key, e.Gen)
+		s.raiseGen(*e.Key, e.Gen)
 	case recordGroups:
 		s.groups = e.Groups
 	case recordEvent:
@@ -117,40 +120,44 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 	}
 }
 
-func (s *state) settle(e *entry, phase gozzard.Phase, lsn uint64) {
+// setPhase sets the phase of an operation, and adds the operation if it is not known.
+func (s *state) setPhase(e *entry, phase gozzard.Phase, lsn uint64) {
 	id := gozzard.OpID(e.Op.ID)
 	op := s.ops[id]
 	if op == nil {
-		action, _ := gozzard.ParseAction(e.Op.Action) // only shown
-		op = &operation{id: id, ref: gozzard.AttemptRef{Task: gozzard.TaskSeq(e.Op.Task), Index: e.Op.Index},
-			gen: e.Op.Gen, key: e.Op.Key, action: action}
+		action, _ := gozzard.ParseAction(e.Op.Action) // the action is only shown
+		op = &operation{
+			id: id, ref: gozzard.AttemptRef{Task: gozzard.TaskSeq(e.Op.Task), Index: e.Op.Index},
+			gen: e.Op.Gen, key: e.Op.Key, action: action,
+		}
 		s.ops[id] = op
 	}
 
 	op.phase, op.lsn = phase, lsn
 	op.outcome = gozzard.Outcome{}
-
 	if e.Outcome != nil {
 		op.outcome = *e.Outcome
 	}
 }
 
-func (s *state) raise(key gozzard.Key, gen uint64) {
+// raiseGen records a generation of a process.
+func (s *state) raiseGen(key gozzard.Key, gen uint64) {
 	if gen > s.gens[key] {
 		s.gens[key] = gen
 	}
 }
 
-// records lists the processes, for the supervisor.
+// records lists the processes for the supervisor.
 func (s *state) records() []supervise.Record {
 	return slices.SortedFunc(maps.Values(s.procs), func(a, b supervise.Record) int { return a.Key.Compare(b.Key) })
 }
 
-// snapshot is the shortest journal that gives this state back.
+// snapshot is the shortest journal that restores this state.
 func (s *state) snapshot() []journal.Entry {
 	var out []journal.Entry
 	put := func(t journal.Type, e entry) { out = append(out, e.encode(t)) }
 
+	// The session.
 	if s.session > 0 {
 		put(recordSession, entry{Session: s.session, Base: s.base})
 	}
@@ -158,36 +165,35 @@ func (s *state) snapshot() []journal.Entry {
 		put(recordWelcome, entry{Session: s.session})
 	}
 
+	// The processes.
 	for key, gen := range s.gens {
 		put(recordGen, entry{Key: &key, Gen: gen})
 	}
-
 	for _, rec := range s.procs {
 		put(recordProcess, entry{Process: &rec})
 	}
 
+	// The operations that are durable.
 	for _, op := range s.ops {
 		if op.action.ReadOnly() || op.phase < gozzard.PhaseBegun {
 			continue
 		}
 		e := entry{Op: op.entry(), Phase: op.phase}
-		if op.settled() {
+		if op.hasVerdict() {
 			e.Outcome = &op.outcome
 		}
 		put(recordOp, e)
 	}
 
+	// The pools and the events.
 	if len(s.groups) > 0 {
 		put(recordGroups, entry{Groups: s.groups})
 	}
-
 	for i := range s.events.kept {
 		put(recordEvent, entry{Event: &s.events.kept[i]})
 	}
-
 	if s.events.acked > 0 {
 		put(recordEventsAcked, entry{Seq: s.events.acked})
 	}
-
 	return out
 }

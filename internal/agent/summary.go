@@ -7,29 +7,28 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Summary is what an agent says of itself to somebody on its host.
+// Summary is the state of an agent, for a reader on the same host.
 type Summary struct {
 	Host    gozzard.HostInfo
-	Session uint64    // the newest; 0 before the first
-	Open    bool      // operations are taken in
-	Opened  time.Time // when a session was last opened; zero: not since the agent began
-	// when the newest thing that the server answered was sent; zero: nothing since the agent began
-	Heard   time.Time
-	Journal gozzard.JournalPos // what is durable
+	Session uint64             // the newest session; 0 before the first
+	Open    bool               // the agent accepts operations
+	Opened  time.Time          // when a session was last opened; zero if none was since the agent started
+	Heard   time.Time          // when the newest message that the server has answered was sent; zero if none was
+	Journal gozzard.JournalPos // the durable position
 }
 
-// Summary tells how the agent stands now. It waits neither for the disk nor for the main loop.
+// Summary returns the present state of the agent. It waits neither for the disk nor for the main loop.
 func (a *Agent) Summary() Summary {
-	s := a.contact.standing(a.o.Now())
+	s := a.contact.summary(a.o.Now())
 	s.Host = a.info
 	s.Journal = gozzard.JournalPos{ID: a.journal.ID(), LSN: a.journal.Synced()}
 	return s
 }
 
-// Lives tells of the processes that the agent keeps, see supervise.Supervisor.Lives.
+// Lives returns the managed processes. See supervise.Supervisor.Lives.
 func (a *Agent) Lives(most int) (lives []supervise.Life, total int) { return a.sup.Lives(most) }
 
-func (c *contact) standing(now time.Time) Summary {
+func (c *contact) summary(now time.Time) Summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Summary{Session: c.session, Open: c.leased(now), Opened: c.opened, Heard: c.lastHeard}

@@ -169,7 +169,7 @@ func (a *Agent) identity() (gozzard.AgentID, error) {
 }
 
 func (a *Agent) openPolicy() (err error) {
-	if a.own, err = host.OwnStanding(); err != nil {
+	if a.own, err = host.OwnPrivileges(); err != nil {
 		return err
 	}
 	if err := a.options.Policy.checkOwn(a.options.Data, a.own.Mode); err != nil {

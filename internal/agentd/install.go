@@ -74,7 +74,7 @@ func Install(ctx context.Context, o InstallOptions) (in Installed, err error) {
 
 // trustedState reads the state of updates of a folder that no other account can write.
 func (o *InstallOptions) trustedState() (selfupdate.State, error) {
-	own, err := host.OwnStanding()
+	own, err := host.OwnPrivileges()
 	if err != nil {
 		return selfupdate.State{}, err
 	}

@@ -41,7 +41,7 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 		return j, fmt.Errorf("cannot make the state folder: %w", err)
 	}
 
-	// Say who joins.
+	// Describe this host.
 	eo := enrol.JoinOptions{Server: o.Server, Token: token, Dir: o.Data, Machine: enrol.Machine()}
 	if eo.Agent, err = joiningAs(o.Data); err != nil {
 		return j, err

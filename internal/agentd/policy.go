@@ -91,7 +91,7 @@ func (o PolicyOptions) checkOwn(data string, mode gozzard.AgentMode) error {
 
 // TrustProgram rejects a program file that other accounts can replace.
 func TrustProgram(file string) error {
-	own, err := host.OwnStanding()
+	own, err := host.OwnPrivileges()
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (o *ServeOptions) beginUpdates() error {
 	}
 
 	// Trust neither a state folder nor a program that other accounts can change.
-	own, err := host.OwnStanding()
+	own, err := host.OwnPrivileges()
 	if err != nil {
 		return err
 	}

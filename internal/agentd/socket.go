@@ -21,7 +21,7 @@ const noSocket = "none"
 // SocketOptions say where people on this host reach the agent.
 type SocketOptions struct {
 	Path  string // "": nowhere
-	Group string // whose members may look; "": nobody but root and the agent's account
+	Group string // its members may look; "": only root and the agent's account may
 }
 
 // FindSocket makes socket options of what people write. given says that they chose the path.

@@ -29,7 +29,7 @@ func (o PolicyOptions) hostRules(data string) (*policy.Policy, error) {
 		path = filepath.Join(data, policy.FileName)
 	}
 
-	own, err := host.OwnStanding()
+	own, err := host.OwnPrivileges()
 	if err != nil {
 		return nil, err
 	}
@@ -44,12 +44,13 @@ func (o PolicyOptions) hostRules(data string) (*policy.Policy, error) {
 
 // ReleaseKey is the key that the owner of the host has put there. The server has no way to write or to change it.
 func (o PolicyOptions) ReleaseKey(data string) (ed25519.PublicKey, error) {
-	own, err := host.OwnStanding()
+	own, err := host.OwnPrivileges()
 	if err != nil {
 		return nil, err
 	}
 	if own.Mode == gozzard.ModeCap && own.UID != 0 { // an account that can replace the program could become root
-		return nil, fmt.Errorf("%w: in mode cap only root may write the agent's program, so root replaces it and sends SIGUSR2", ErrNoReleaseKey)
+		return nil, fmt.Errorf("%w: in mode cap only root may write the agent's program, so root replaces it and "+
+			"sends SIGUSR2", ErrNoReleaseKey)
 	}
 
 	p, err := o.hostRules(data)

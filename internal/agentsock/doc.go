@@ -1,15 +1,16 @@
-// Package agentsock is an agent's door for people on its own host: a unix socket that says how the agent stands and
-// what it keeps, also while no server can be reached.
+// Package agentsock is a Unix socket of the agent for people on the same host. It shows the state of the agent and its
+// processes, even while no server can be reached.
 //
-// # Who comes in
+// # Access
 //
-// The kernel says who is at the other end of every connection. Root and the agent's own account may use every verb,
-// members of the group that the agent was told of may look. Nobody else gets a single byte. The mode of the socket
-// says the same; it is the second lock, not the first, since a folder can be opened and a mode changed by mistake.
+// The kernel identifies the account at the other end of every connection. Root and the agent's own account have full
+// access. Members of a configured group have read access. All other connections are closed without an answer. The
+// mode of the socket allows the same accounts. It is only the second protection, because a mode can be changed by
+// mistake.
 //
-// # What it is not
+// # What it cannot do
 //
-// Nothing here starts, stops or changes a process. Operations come from the server, signed, or not at all: a second
-// way in would need a second policy, a second record and a second order of intents. The one verb that acts drops
-// the link to the server and makes it anew.
+// Nothing here starts, stops or changes a process. Operations come only from the server, and they are signed. A second
+// way would need a second policy, a second audit and a second order of intents. The only request that changes
+// something closes the connection to the server and opens it again.
 package agentsock

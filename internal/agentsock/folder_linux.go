@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is where a socket lies. It is held open and everything is done through it: what was judged is what is
-// used, and a path may be longer than the 107 bytes that an address of a socket has.
+// folder is the folder of a socket. It is kept open and everything is done through it. So the folder that was checked
+// is the folder that is used, and a path may be longer than the 107 bytes of a socket address.
 type folder struct{ dir *os.File }
 
 func openFolder(path string) (*folder, error) {

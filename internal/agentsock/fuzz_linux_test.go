@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzRequest: whatever a member sends, nothing is done, and a stranger's request that came past the gate is
-// answered with nothing but a refusal.
+// FuzzRequest: no request of a member changes anything, and a stranger's request that passed the listener gets only a
+// rejection.
 func FuzzRequest(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, line := range []string{"GET /status", "GET /processes", "POST /reconnect", "POST /status",
@@ -27,18 +27,18 @@ func FuzzRequest(f *testing.F) {
 		s := agentsock.New(agentsock.Options{
 			Status:    func() agentsock.Status { return agentsock.Status{} },
 			Processes: func(int) ([]agentsock.Process, int) { return nil, 0 },
-			Reconnect: func() error { t.Error("the link was made anew"); return nil },
+			Reconnect: func() error { t.Error("the agent reconnected"); return nil },
 			Log:       slog.New(slog.DiscardHandler),
 		})
 
-		for who, ctx := range []context.Context{agentsock.AsStranger(), agentsock.AsMember()} {
+		for i, ctx := range []context.Context{agentsock.AsStranger(), agentsock.AsMember()} {
 			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(in)))
 			if err != nil {
 				return
 			}
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r.WithContext(ctx))
-			if w.Code < 300 && who == 0 {
+			if w.Code < 300 && i == 0 {
 				t.Errorf("a stranger is answered with %d", w.Code)
 			}
 		}

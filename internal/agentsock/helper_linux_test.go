@@ -26,7 +26,7 @@ import (
 
 const helperVariable = "GOZZARD_LOCAL_HELPER"
 
-// TestMain lets this very program be another account's: one that serves a socket, or one that talks to it.
+// TestMain runs this program as a helper of another account, which serves a socket or sends requests to one.
 func TestMain(m *testing.M) {
 	switch os.Getenv(helperVariable) {
 	case "":
@@ -42,15 +42,15 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// heard is what somebody got out of a socket.
+// heard is what a client received from a socket.
 type heard struct {
-	Refused string // by the system, when it was connected to
-	Code    int    // 0: no answer
+	Refused string // the error of the system when connecting
+	Code    int    // 0 if there was no answer
 	Bytes   int
 	Body    string
 }
 
-// talk prints what somebody hears: idle connections are held open, then a request is sent on one more.
+// talk prints what a client receives: idle connections are kept open, then a request is sent on one more.
 func talk(path, request string) {
 	idle, _ := strconv.Atoi(os.Getenv(helperVariable + "_IDLE"))
 	for range idle {
@@ -58,7 +58,7 @@ func talk(path, request string) {
 			defer c.Close()
 		}
 	}
-	_ = json.NewEncoder(os.Stdout).Encode(ask(path, request)) // who reads it fails without
+	_ = json.NewEncoder(os.Stdout).Encode(ask(path, request)) // the reader fails without it
 }
 
 func ask(path, request string) (h heard) {
@@ -70,7 +70,7 @@ func ask(path, request string) (h heard) {
 
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	_, _ = io.WriteString(c, request) // who is refused may be cut off in the middle
+	_, _ = io.WriteString(c, request) // a rejected client may be disconnected meanwhile
 	b, err := io.ReadAll(io.LimitReader(c, 1<<20))
 	h.Bytes = len(b)
 
@@ -87,21 +87,21 @@ func ask(path, request string) (h heard) {
 	return h
 }
 
-// account is somebody of this host.
+// account is an account of this host.
 type account struct {
 	uid, gid uint32
 	groups   []uint32
 }
 
 func (a account) command(mode string, args ...string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", args...) // the test's own folder is closed to others
+	cmd := exec.Command("/proc/self/exe", args...) // other accounts cannot enter the folder of the test
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), helperVariable+"="+mode, "GORACE=atexit_sleep_ms=0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: a.groups}}
 	return cmd
 }
 
-// asks is a request that an account sends in a process of its own, with so many idle connections beside it.
+// asks sends a request from a process of the account, which also opens the given number of idle connections.
 func (a account) asks(t *testing.T, path, request string, idle int) (h heard) {
 	t.Helper()
 	cmd := a.command("talk", path, request)
@@ -200,7 +200,7 @@ func until(t *testing.T, words func() string, cond func() bool) {
 	}
 }
 
-// openFolder is one of root's that everybody may enter.
+// openFolder is a folder of root that every account may enter.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gozzard-local-")

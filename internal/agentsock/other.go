@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// Supported says that this system tells who is at the other end of a socket.
+// Supported says whether this system identifies the account at the other end of a socket.
 const Supported = false
 
 var errUnsupported = errors.New("an agent has no local socket on this system")

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerOf asks the kernel who connected. It is about the moment of the connect: who passes the descriptor on gives
-// away his own rights.
+// peerOf asks the kernel for the account at the other end. The answer is about the moment of the connect: an account
+// that passes the connection on passes on its own rights.
 func peerOf(c *net.UnixConn) (peer, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return peer{}, fmt.Errorf("cannot look at a connection: %w", err)
+		return peer{}, fmt.Errorf("cannot examine a connection: %w", err)
 	}
 
 	var p peer
@@ -36,13 +36,12 @@ func peerOf(c *net.UnixConn) (peer, error) {
 		p.groups, asked = databaseGroups(p.uid), nil
 	}
 	if err := errors.Join(err, asked); err != nil {
-		return peer{}, fmt.Errorf("cannot find out who connected: %w", err)
+		return peer{}, fmt.Errorf("cannot identify the account of a connection: %w", err)
 	}
-
 	return p, nil
 }
 
-// maxGroups is the kernel's own bound.
+// maxGroups is the kernel's limit.
 const maxGroups = 65536
 
 // peerGroups reads the supplementary groups of the peer.
@@ -54,7 +53,7 @@ func peerGroups(fd int) ([]uint32, error) {
 		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
 			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
 		switch {
-		case errno == unix.ERANGE && room < maxGroups: // size is now what is needed
+		case errno == unix.ERANGE && room < maxGroups: // size is now the needed size
 			room = min(max(int(size/4), 2*room), maxGroups)
 		case errno != 0:
 			return nil, os.NewSyscallError("getsockopt SO_PEERGROUPS", errno)
@@ -64,7 +63,8 @@ func peerGroups(fd int) ([]uint32, error) {
 	}
 }
 
-// databaseGroups are the groups of an account by the files of this host; none for who is not in them.
+// databaseGroups are the groups of an account according to the files of this host. An account that is not in the files
+// has none.
 func databaseGroups(uid uint32) (groups []uint32) {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if err != nil {

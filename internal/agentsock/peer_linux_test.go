@@ -16,8 +16,8 @@ import (
 
 var nobodyHere = account{uid: 54321, gid: 54321}
 
-// TE7: the mode of the socket keeps strangers away, and where it was opened by mistake they are closed without a
-// byte, counted, and logged now and then.
+// TE7: the mode of the socket blocks strangers. If the mode is wrong, their connections are closed without an answer,
+// counted, and sometimes logged.
 func TestTE7StrangersGetNothing(t *testing.T) {
 	needsRoot(t)
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", nil).up(t)
@@ -47,17 +47,17 @@ func TestTE7StrangersGetNothing(t *testing.T) {
 		t.Errorf("%d were refused, %v", st.Refused, err)
 	}
 	// 1, 2 and 4
-	if n := strings.Count(s.log.String(), "refused somebody"); n != 3 ||
+	if n := strings.Count(s.log.String(), "rejected a connection to the local socket"); n != 3 ||
 		!strings.Contains(s.log.String(), "uid=54321") {
 		t.Errorf("%d lines:\n%s", n, &s.log)
 	}
 
 	if s.reconnects.Load() != 0 {
-		t.Error("a stranger had the link made anew")
+		t.Error("a stranger made the agent reconnect")
 	}
 }
 
-// TE7: members of the group look and do nothing else, whether it is their first group or one of very many.
+// TE7: members of the group have read access only, whether it is their first group or one of very many.
 func TestTE7MembersOnlyLook(t *testing.T) {
 	needsRoot(t)
 	const group = 100
@@ -78,18 +78,18 @@ func TestTE7MembersOnlyLook(t *testing.T) {
 		many = append(many, 70000+n)
 	}
 
-	for name, who := range map[string]account{
+	for name, acct := range map[string]account{
 		"first group": {uid: 54321, gid: group}, "second group": {uid: 54321, gid: 54321, groups: []uint32{group}},
 		"one of many": {uid: 54321, gid: 54321, groups: append([]uint32{group}, many...)},
 	} {
-		if h := who.asks(t, s.path, getStatus, 0); h.Code != 200 || !strings.Contains(h.Body, `"agent":"a1"`) {
+		if h := acct.asks(t, s.path, getStatus, 0); h.Code != 200 || !strings.Contains(h.Body, `"agent":"a1"`) {
 			t.Errorf("%s: status %+v", name, h)
 		}
-		if h := who.asks(t, s.path, getProcesses, 0); h.Code != 200 ||
+		if h := acct.asks(t, s.path, getProcesses, 0); h.Code != 200 ||
 			!strings.Contains(h.Body, `"name":"web\u001b[31m"`) {
 			t.Errorf("%s: processes %+v", name, h)
 		}
-		if h := who.asks(t, s.path, postReconnect, 0); h.Code != 403 ||
+		if h := acct.asks(t, s.path, postReconnect, 0); h.Code != 403 ||
 			!strings.Contains(h.Body, "members of its group may look only") {
 			t.Errorf("%s: reconnect %+v", name, h)
 		}
@@ -102,7 +102,7 @@ func TestTE7MembersOnlyLook(t *testing.T) {
 		t.Errorf("in many groups, but not in that one: %+v", h)
 	}
 	if s.reconnects.Load() != 0 {
-		t.Error("a member had the link made anew")
+		t.Error("a member made the agent reconnect")
 	}
 	if h := (account{}).asks(t, s.path, postReconnect, 0); h.Code != 202 || s.reconnects.Load() != 1 {
 		t.Errorf("root: %+v, %d times", h, s.reconnects.Load())
@@ -116,7 +116,7 @@ func TestTE7MembersOnlyLook(t *testing.T) {
 func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 	needsRoot(t)
 	dir := filepath.Join(openFolder(t), "state")
-	if err := os.Mkdir(dir, 0o755); err != nil { // open, so that the check is the socket's
+	if err := os.Mkdir(dir, 0o755); err != nil { // open to all, so that only the socket protects itself
 		t.Fatal(err)
 	}
 
@@ -158,7 +158,7 @@ func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 		t.Errorf("another account of its group: %+v", h)
 	}
 
-	// Killed, it leaves its name behind; the next agent takes it, and takes it away at its end.
+	// A killed agent leaves the file of the socket. The next agent replaces it, and removes it at its end.
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestTE7AgentOfAnOrdinaryAccount(t *testing.T) {
 	}
 }
 
-// On a kernel that does not tell the groups of a peer, the files of the host do.
+// On a kernel that does not provide the groups of a peer, the files of the host are used.
 func TestDatabaseGroups(t *testing.T) {
 	root, err := user.LookupId("0")
 	if err != nil {
@@ -188,6 +188,6 @@ func TestDatabaseGroups(t *testing.T) {
 		t.Errorf("root is in %v", groups)
 	}
 	if groups := agentsock.DatabaseGroups(4_000_000_000); len(groups) != 0 {
-		t.Errorf("who does not exist is in %v", groups)
+		t.Errorf("an account that does not exist is in %v", groups)
 	}
 }

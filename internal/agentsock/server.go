@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// Bounds of one connection. It carries one request, without a body.
+// Limits of one connection. It carries one request, without a body.
 const (
 	headerTime = 5 * time.Second
 	answerTime = 10 * time.Second
 	maxHeader  = 4 << 10
-	grace      = time.Second // for answers under way at the end
+	grace      = time.Second // for answers that are being sent when the agent ends
 )
 
-// A socket that cannot be made is tried again: its folder may come later, and the one who listens on it may go. The
-// agent's work does not hang on it.
+// How long to wait before another try if the socket cannot be made. Its folder may be made later, and a program that
+// listens on it may end. The agent works without the socket.
 const (
 	firstPause = 250 * time.Millisecond
 	lastPause  = time.Minute
@@ -30,14 +30,15 @@ const (
 // Options of a server. Path, the three funcs and Log are required.
 type Options struct {
 	Path  string // absolute
-	Group string // name or number of the group whose members may look; "": none
+	Group string // the name or number of the group that has read access; "" means none
 
-	// Nothing of this may wait for the disk, the network or a process: people ask when something is stuck.
+	// Status, Processes and Reconnect answer the requests. They must not wait for the disk, the network or a
+	// process, because people ask when something hangs. Processes returns at most limit processes, and the total.
 	Status    func() Status
-	Processes func(most int) ([]Process, int)
+	Processes func(limit int) ([]Process, int)
 	Reconnect func() error
 
-	// HeaderTime is how long a request may take to arrive, default 5 s.
+	// HeaderTime is how long a request may take to arrive. The default is 5 s.
 	HeaderTime time.Duration
 
 	Log *slog.Logger
@@ -49,33 +50,34 @@ type Server struct {
 	own     uint32
 	refused atomic.Uint64
 
-	members, owners chan struct{} // room for great answers
+	members, owners chan struct{} // one element for each large answer that is being sent
 
-	mu     sync.Mutex
-	remade time.Time // the link
+	mu            sync.Mutex
+	lastReconnect time.Time
 }
 
-// New makes a server; nothing happens before Run.
+// New makes a server. It does nothing before Run.
 func New(o Options) *Server {
 	if o.HeaderTime <= 0 {
 		o.HeaderTime = headerTime
 	}
-	return &Server{o: o, own: ownUID(), members: make(chan struct{}, maxGreat), owners: make(chan struct{}, maxGreat)}
+	return &Server{o: o, own: ownUID(), members: make(chan struct{}, maxLarge), owners: make(chan struct{}, maxLarge)}
 }
 
-// Run serves until ctx ends, and takes the socket away then. That the socket cannot be made is logged and no reason
-// to end.
+// Run serves until ctx ends, and then removes the socket. If it cannot make the socket, it logs the error and tries
+// again.
 func (s *Server) Run(ctx context.Context) error {
-	said := ""
+	logged := ""
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
 		err := s.serve(ctx)
 		if err == nil {
 			return nil
 		}
-		if err.Error() != said {
-			said = err.Error()
-			s.o.Log.Error("there is no local socket, it is tried again", "err", err)
+		if err.Error() != logged {
+			logged = err.Error()
+			s.o.Log.Error("cannot serve the local socket, trying again", "err", err)
 		}
+
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -85,19 +87,22 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve returns nil when ctx has ended.
+// serve makes the socket and serves it. It returns nil when ctx has ended.
 func (s *Server) serve(ctx context.Context) error {
+	// Make the socket.
 	sock, err := listenAt(s.o.Path, s.o.Group)
 	if err != nil {
 		return err
 	}
-
 	defer sock.close()
 	s.o.Log.Info("local socket is served", "path", s.o.Path, "group", s.o.Group)
 
+	// Serve it.
 	srv := &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: s.o.HeaderTime, ReadTimeout: s.o.HeaderTime, WriteTimeout: answerTime,
+		Handler:                      s,
+		ReadHeaderTimeout:            s.o.HeaderTime,
+		ReadTimeout:                  s.o.HeaderTime,
+		WriteTimeout:                 answerTime,
 		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
@@ -105,29 +110,26 @@ func (s *Server) serve(ctx context.Context) error {
 			return context.WithValue(ctx, peerKey{}, c)
 		},
 	}
-
 	srv.SetKeepAlivesEnabled(false)
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(newGate(sock, s.own, &s.refused, s.o.Log)) }()
-
+	go func() { done <- srv.Serve(newAuthListener(sock, s.own, &s.refused, s.o.Log)) }()
 	select {
 	case err := <-done:
 		return fmt.Errorf("cannot serve the local socket %s: %w", s.o.Path, err)
 	case <-ctx.Done():
 	}
 
+	// End it. A connection that is still open after the grace time belongs to a client that does not read.
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-
 	if err := srv.Shutdown(end); err != nil {
-		_ = srv.Close() // what is still open now is a client that does not read
+		_ = srv.Close()
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-		s.o.Log.Warn("the local socket had a fault at its end", "err", err)
+		s.o.Log.Warn("local socket ended with an error", "err", err)
 	}
-
 	return nil
 }
 
-// peerKey is where a request finds its connection.
+// peerKey is the context key of the connection of a request.
 type peerKey struct{}

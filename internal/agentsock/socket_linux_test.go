@@ -15,8 +15,8 @@ import (
 	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
-// A socket on which nobody listens any more is replaced; one on which somebody does is left to him, and taken over
-// when he is gone.
+// A socket on which no program listens is replaced. A socket in use is left alone, and replaced when its program has
+// ended.
 func TestStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(openFolder(t), "agent.sock")
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -68,7 +68,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	}
 }
 
-// What an agent left that was killed while it made its socket is cleared.
+// Files of an agent that was killed while it made its socket are removed.
 func TestHalfMadeSocketIsCleared(t *testing.T) {
 	dir := openFolder(t)
 	nest := filepath.Join(dir, ".agent.sock.new")
@@ -94,7 +94,7 @@ func TestHalfMadeSocketIsCleared(t *testing.T) {
 	}
 }
 
-// TE7: what has the socket's name and is none stays as it is, whatever it leads to. The socket comes when it is gone.
+// TE7: a file that has the socket's name and is not a socket is not touched. The socket is made when the file is gone.
 func TestTE7OnlySocketsAreReplaced(t *testing.T) {
 	for name, put := range map[string]func(path, other string) error{
 		"a file":             func(path, _ string) error { return os.WriteFile(path, []byte("kept"), 0o600) },
@@ -147,15 +147,15 @@ func TestTE7OnlySocketsAreReplaced(t *testing.T) {
 	}
 }
 
-// TE7: where others decide what is called what there is no socket.
+// TE7: no socket is made in a folder that other accounts can write.
 func TestTE7FolderOfOthers(t *testing.T) {
 	needsRoot(t)
 
 	for name, change := range map[string]func(dir string) error{
 		"everybody writes":      func(dir string) error { return os.Chmod(dir, 0o777) },
-		"whoever comes first":   func(dir string) error { return os.Chmod(dir, 0o777|os.ModeSticky) },
+		"sticky":                func(dir string) error { return os.Chmod(dir, 0o777|os.ModeSticky) },
 		"a group writes":        func(dir string) error { return os.Chmod(dir, 0o775) },
-		"somebody else's":       func(dir string) error { return os.Chown(dir, 54321, 54321) },
+		"of another account":    func(dir string) error { return os.Chown(dir, 54321, 54321) },
 		"everybody writes over": func(dir string) error { return os.Chmod(filepath.Dir(dir), 0o777) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,8 +175,7 @@ func TestTE7FolderOfOthers(t *testing.T) {
 	}
 }
 
-// A folder that is not there, a group that does not exist: the log says so once, and the socket comes when that is
-// mended.
+// If the folder or the group does not exist, the log says so once, and the socket is made when it exists.
 func TestSocketComesLater(t *testing.T) {
 	dir := filepath.Join(openFolder(t), "run")
 	s := serve(t, filepath.Join(dir, "agent.sock"), "", nil)
@@ -189,7 +188,7 @@ func TestSocketComesLater(t *testing.T) {
 
 	time.Sleep(time.Second) // in which it is tried again
 
-	if n := strings.Count(s.log.String(), "there is no local socket"); n != 1 {
+	if n := strings.Count(s.log.String(), "cannot serve the local socket"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -211,7 +210,7 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// Somebody else's socket under the name is not taken away at the end.
+// The socket of another program with the same name is not removed at the end.
 func TestEndTakesOnlyItsOwn(t *testing.T) {
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", nil).up(t)
 	if err := os.Remove(s.path); err != nil {
@@ -226,7 +225,7 @@ func TestEndTakesOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// Whatever answers on a socket, the client ends with words.
+// Whatever the answer of a socket is, the client returns an error in words.
 func TestClientOfAnything(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"nothing": {"", "closed the connection without an answer"},
@@ -235,7 +234,7 @@ func TestClientOfAnything(t *testing.T) {
 		"cut off": {"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{", "cannot read the answer"},
 		"headers": {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", 1<<16) + "\r\n", "the agent at "},
 		"redirect": {"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
-			"refuses: 302 Found"},
+			"rejected the request: 302 Found"},
 		"a refusal": {"HTTP/1.1 403 No\r\nContent-Length: 16\r\n\r\n" + `{"error":"mine"}`, "not allowed: mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +268,7 @@ func TestClientOfAnything(t *testing.T) {
 	}
 }
 
-// TD1: a request that is too great, too slow or more than there is room for ends its own connection and no other's.
+// TD1: a request that is too large, too slow or over the limit ends its own connection and no other.
 func TestTD1LocalSocket(t *testing.T) {
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "", nil).up(t)
 	for name, c := range map[string]struct {
@@ -299,13 +298,13 @@ func TestTD1LocalSocket(t *testing.T) {
 	}
 
 	if s.reconnects.Load() != 0 {
-		t.Error("the link was made anew")
+		t.Error("the agent reconnected")
 	}
 
 	slow := serve(t, filepath.Join(openFolder(t), "agent.sock"), "",
 		func(o *agentsock.Options) { o.HeaderTime = 200 * time.Millisecond }).up(t)
 
-	// it is not waited for longer than that; the test would end with a time-out
+	// Run does not wait longer than that; otherwise the test would end with a time-out.
 	for _, begin := range []string{"", "GET /status HTTP/1.1\r\nX"} {
 		if h := ask(slow.path, begin); h.Code == 200 || h.Refused != "" {
 			t.Errorf("%q and nothing more: %+v", begin, h)
@@ -313,7 +312,7 @@ func TestTD1LocalSocket(t *testing.T) {
 	}
 }
 
-// TD1: owners have room of their own, members have theirs together, and each of them only a part of it.
+// TD1: owners have a separate limit, members share one, and each member may use only a part of it.
 func TestTD1TooManyConnections(t *testing.T) {
 	needsRoot(t)
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "100", nil).up(t)
@@ -327,7 +326,7 @@ func TestTD1TooManyConnections(t *testing.T) {
 
 	root := account{}
 	if h := root.asks(t, s.path, getStatus, 15); h.Code != 200 {
-		t.Errorf("root beside 15 of his own: %+v", h)
+		t.Errorf("root beside 15 of its own: %+v", h)
 	}
 
 	var idle []net.Conn
@@ -340,7 +339,7 @@ func TestTD1TooManyConnections(t *testing.T) {
 	}
 
 	if h := root.asks(t, s.path, getStatus, 0); h.Bytes != 0 {
-		t.Errorf("root beside 200 of his own: %+v", h)
+		t.Errorf("root beside 200 of its own: %+v", h)
 	}
 	if h := bob.asks(t, s.path, getStatus, 0); h.Code != 200 {
 		t.Errorf("a member beside 200 of root: %+v", h)
@@ -365,12 +364,12 @@ func TestProcessesAreBounded(t *testing.T) {
 	}
 }
 
-// TD1: whoever asks for great answers and does not read them keeps neither the memory nor the others waiting.
+// TD1: clients that ask for large answers and do not read them block neither memory nor other clients.
 func TestTD1UnreadAnswers(t *testing.T) {
 	needsRoot(t)
 
 	s := serve(t, filepath.Join(openFolder(t), "agent.sock"), "100", func(o *agentsock.Options) {
-		// more than a socket takes in
+		// more than fits into the buffer of a socket
 		o.Processes = func(most int) ([]agentsock.Process, int) { return make([]agentsock.Process, 3000), 3000 }
 	}).up(t)
 
@@ -393,13 +392,13 @@ func TestTD1UnreadAnswers(t *testing.T) {
 	}
 
 	if h := (account{uid: 54321, gid: 100}).asks(t, s.path, getProcesses, 0); h.Code != 200 {
-		t.Errorf("a member beside owners who do not read: %d", h.Code)
+		t.Errorf("a member beside owners that do not read: %d", h.Code)
 	}
 	if h := ask(s.path, getStatus); h.Code != 200 {
 		t.Errorf("how it stands: %+v", h)
 	}
 
-	later := 0 // two are being answered and hold what they are answered with
+	later := 0 // two requests are being answered and use the memory of their answers
 	for _, c := range idle {
 		head := make([]byte, len("HTTP/1.1 503"))
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
@@ -412,9 +411,9 @@ func TestTD1UnreadAnswers(t *testing.T) {
 	}
 
 	if later != len(idle)-2 {
-		t.Errorf("%d of %d were told to come later", later, len(idle))
+		t.Errorf("%d of %d were asked to try later", later, len(idle))
 	}
 
-	until(t, func() string { return "those who do not read are never cut off" },
+	until(t, func() string { return "clients that do not read are never disconnected" },
 		func() bool { return ask(s.path, getProcesses).Code == 200 })
 }

@@ -3,30 +3,26 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/blueking"
-
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/sqlstore"
-	"github.com/gozzard/gozzard/test/fleettest"
 )
 
-// desk is the API with accounts in a real record. The app admin has the secret of newServer.
-type desk struct {
+// accountServer is the API with accounts in a real record. The app admin has the secret of newServer.
+type accountServer struct {
 	t       *testing.T
 	store   *sqlstore.Store
 	handler http.Handler
 }
 
-func newDesk(t *testing.T, provider *auth.Provider) *desk {
+func newAccountServer(t *testing.T, provider *auth.Provider) *accountServer {
 	t.Helper()
 	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), sqlstore.Options{})
 	if err != nil {
@@ -49,12 +45,12 @@ func newDesk(t *testing.T, provider *auth.Provider) *desk {
 		t.Fatal(err)
 	}
 
-	return &desk{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(),
-		Authenticate: blueking.ByHeaders(acc.Book()), Challenge: blueking.AuthorizationHeader, Accounts: acc,
+	return &accountServer{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(),
+		Authenticate: blueking.ByHeaders(acc.Directory()), Challenge: blueking.AuthorizationHeader, Accounts: acc,
 		Provider: provider})}
 }
 
-// as is how a caller says who he is.
+// as sets the credentials of a request.
 type as func(*http.Request)
 
 func app(code, secret string) as {
@@ -73,11 +69,11 @@ func nobody(*http.Request) {}
 
 var admin = app("admin", secret)
 
-// do calls and wants a status; into may be nil.
-func (d *desk) do(who as, method, path, body string, status int, into any) string {
+// do sends a request and checks the status of its answer. into may be nil.
+func (d *accountServer) do(caller as, method, path, body string, status int, into any) string {
 	d.t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	who(r)
+	caller(r)
 	w := httptest.NewRecorder()
 	d.handler.ServeHTTP(w, r)
 
@@ -96,7 +92,7 @@ func (d *desk) do(who as, method, path, body string, status int, into any) strin
 type secretAnswer struct{ Code, Secret, Token, ID string }
 
 func TestAppsOverTheAPI(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newAccountServer(t, nil)
 	var made, next secretAnswer
 	d.do(admin, "POST", "/api/v1/apps",
 		`{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"actions":["start"]}]}`,
@@ -109,9 +105,9 @@ func TestAppsOverTheAPI(t *testing.T) {
 		t.Fatalf("the apps are %s", list)
 	}
 
-	if who := d.do(shop, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who, `"businesses":[2]`) ||
-		!strings.Contains(who, `"asserted":true`) {
-		t.Fatalf("shop is %s", who)
+	if caller := d.do(shop, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(caller, `"businesses":[2]`) ||
+		!strings.Contains(caller, `"asserted":true`) {
+		t.Fatalf("shop is %s", caller)
 	}
 
 	d.do(admin, "POST", "/api/v1/apps/shop/secrets", "", 201, &next)
@@ -134,7 +130,7 @@ func TestAppsOverTheAPI(t *testing.T) {
 }
 
 func TestUsersOverTheAPI(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newAccountServer(t, nil)
 	d.do(admin, "POST", "/api/v1/users",
 		`{"name":"alice","password":"a long password","grants":[{"role":"viewer","nets":["10.0.0.0/8"]}]}`, 201, nil)
 	d.do(admin, "POST", "/api/v1/users", `{"name":"bob"}`, 201, nil)
@@ -143,9 +139,9 @@ func TestUsersOverTheAPI(t *testing.T) {
 	var session, token, other secretAnswer
 	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"a long password"}`, 200, &session)
 	alice := person(session.Token)
-	if who := d.do(alice, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who,
+	if caller := d.do(alice, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(caller,
 		`"app":"user:alice","user":"alice","asserted":false`) {
-		t.Fatalf("alice is %s", who)
+		t.Fatalf("alice is %s", caller)
 	}
 
 	d.do(alice, "POST", "/api/v1/users/alice/tokens", `{"days":1,"note":"laptop"}`, 201, &token)
@@ -156,7 +152,7 @@ func TestUsersOverTheAPI(t *testing.T) {
 		t.Fatalf("the tokens are %s", list)
 	}
 
-	// Nobody sees to somebody else's login, and an app that speaks for alice is not alice.
+	// A user cannot change the login of another user, and an app that acts for alice is not alice.
 	d.do(admin, "POST", "/api/v1/users/bob/tokens", `{}`, 201, &other)
 	bob := person(other.Token)
 	var shop secretAnswer
@@ -171,11 +167,11 @@ func TestUsersOverTheAPI(t *testing.T) {
 
 	d.do(delegate, "GET", "/api/v1/whoami", "", 200, nil)
 
-	for _, who := range []as{bob, delegate} {
-		d.do(who, "GET", "/api/v1/users/alice/tokens", "", 403, nil)
-		d.do(who, "POST", "/api/v1/users/alice/tokens", `{}`, 403, nil)
-		d.do(who, "DELETE", "/api/v1/users/alice/tokens/"+token.ID, "", 403, nil)
-		d.do(who, "PUT", "/api/v1/users/alice/password", `{"password":"another password"}`, 403, nil)
+	for _, caller := range []as{bob, delegate} {
+		d.do(caller, "GET", "/api/v1/users/alice/tokens", "", 403, nil)
+		d.do(caller, "POST", "/api/v1/users/alice/tokens", `{}`, 403, nil)
+		d.do(caller, "DELETE", "/api/v1/users/alice/tokens/"+token.ID, "", 403, nil)
+		d.do(caller, "PUT", "/api/v1/users/alice/password", `{"password":"another password"}`, 403, nil)
 	}
 
 	d.do(alice, "DELETE", "/api/v1/users/alice/tokens/"+token.ID, "", 200, nil)
@@ -200,7 +196,7 @@ func TestUsersOverTheAPI(t *testing.T) {
 }
 
 func TestGrantsOverTheAPI(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newAccountServer(t, nil)
 	d.do(admin, "POST", "/api/v1/users", `{"name":"alice"}`, 201, nil)
 	const grant = `{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`
 	d.do(admin, "POST", "/api/v1/grants", grant, 200, nil)
@@ -222,9 +218,9 @@ func TestGrantsOverTheAPI(t *testing.T) {
 	}
 }
 
-// TestAccountsNeedAnAdmin walks over every path of accounts with callers who are no admins of everything.
+// TestAccountsNeedAnAdmin walks over every path of accounts with callers that are not admins of everything.
 func TestAccountsNeedAnAdmin(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newAccountServer(t, nil)
 	var near, far, token secretAnswer
 	d.do(admin, "POST", "/api/v1/apps",
 		`{"code":"near","asserts_users":true,"grants":[{"role":"admin","businesses":[2]},{"role":"enroller"},{"role":"operator"}]}`, 201, &near)
@@ -243,8 +239,8 @@ func TestAccountsNeedAnAdmin(t *testing.T) {
 		d.do(nobody, method, path, body, 401, nil)
 		d.do(app("near", "guess"), method, path, body, 401, nil)
 		d.do(person("guess"), method, path, body, 401, nil)
-		for _, who := range []as{app("near", near.Secret), app("far", far.Secret), person(token.Token)} {
-			d.do(who, method, path, body, 403, nil)
+		for _, caller := range []as{app("near", near.Secret), app("far", far.Secret), person(token.Token)} {
+			d.do(caller, method, path, body, 403, nil)
 		}
 	}
 
@@ -258,86 +254,4 @@ func TestAccountsNotKept(t *testing.T) {
 	if r := s.call("GET", "/api/v1/apps", ""); r.code != 404 || r.failure(t).Error.Kind != gozzard.ErrNotFound {
 		t.Fatalf("%d %s", r.code, r.body)
 	}
-}
-
-// TestProviderLogin walks a person with a browser through a login at a provider.
-func TestProviderLogin(t *testing.T) {
-	there := fleettest.NewProvider(t)
-	var handler http.Handler
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-		r *http.Request) {
-		handler.ServeHTTP(w, r)
-	}))
-
-	t.Cleanup(srv.Close)
-	p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", ClientSecret: "s",
-		RedirectURL: srv.URL + "/login/oidc/callback"})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	d := newDesk(t, p)
-	handler = d.handler
-
-	browse := func(b *http.Client, address string) (*http.Response, secretAnswer) {
-		t.Helper()
-		res, err := b.Get(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		var a secretAnswer
-		if err := json.NewDecoder(res.Body).Decode(&a); err != nil && res.StatusCode == http.StatusOK {
-			t.Fatal(err)
-		}
-		return res, a
-	}
-
-	newBrowser := func() *http.Client {
-		jar, err := cookiejar.New(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &http.Client{Jar: jar, CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
-			return http.ErrUseLastResponse
-		}}
-	}
-
-	login := func(b, back *http.Client) (int, secretAnswer) {
-		res, _ := browse(b, srv.URL+"/login/oidc")
-		state := there.Visit(res.Header.Get("Location"))
-		res, a := browse(back, srv.URL+"/login/oidc/callback?"+
-			url.Values{"state": {state}, "code": {fleettest.ProviderCode}}.Encode())
-		return res.StatusCode, a
-	}
-
-	b := newBrowser()
-	if code, _ := login(b, b); code != http.StatusForbidden {
-		t.Fatalf("somebody who is not known here gets %d", code)
-	}
-
-	d.do(admin, "POST", "/api/v1/users", `{"name":"a@example.com","grants":[{"role":"viewer"}]}`, 201, nil)
-	code, session := login(b, b)
-	if code != http.StatusOK {
-		t.Fatalf("a login gets %d", code)
-	}
-	if who := d.do(person(session.Token), "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(who,
-		`"user":"a@example.com"`) {
-		t.Fatalf("the session is of %s", who)
-	}
-
-	if code, _ := login(newBrowser(), newBrowser()); code != http.StatusUnauthorized {
-		t.Fatalf("a login that another browser began gets %d", code)
-	}
-
-	there.Claims = func(c map[string]any) { c["sub"] = "somebody else" }
-
-	if code, _ := login(b, b); code != http.StatusForbidden {
-		t.Fatalf("somebody else with the same address gets %d", code)
-	}
-
-	d.do(nobody, "GET", "/login/oidc/callback?error=access_denied", "", 401, nil)
-	d.do(nobody, "GET", "/login/oidc/callback", "", 401, nil)
-	newDesk(t, nil).do(nobody, "GET", "/login/oidc", "", 404, nil)
 }

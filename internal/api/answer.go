@@ -10,9 +10,10 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 )
 
-// statusOf is the table of error kinds.
+// statusOf is the table of HTTP statuses by error kind.
 func statusOf(kind gozzard.ErrorKind) int {
 	switch kind {
 	case gozzard.ErrInvalid:
@@ -35,45 +36,33 @@ func statusOf(kind gozzard.ErrorKind) int {
 	return http.StatusInternalServerError
 }
 
-type errorBody struct {
-	Error errorText `json:"error"`
-}
-
-type errorText struct {
-	Kind      gozzard.ErrorKind `json:"kind"`
-	Message   string            `json:"message"`
-	Faults    []gozzard.Fault   `json:"faults,omitempty"`
-	RequestID string            `json:"request_id"`
-}
-
 // fail answers with an error.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.failStatus(w, r, statusOf(gozzard.KindOf(err)), err)
 }
 
-// failStatus answers with an error under a given status. The cause goes to the log only: it may name files and
-// hosts of ours.
+// failStatus answers with an error under a given status. The cause of the error is written to the log only, because
+// it may name files and hosts of the server.
 func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err error) {
-	text := errorText{Kind: gozzard.KindOf(err), RequestID: gozzard.NewRequestID()}
+	detail := client.ErrorDetail{Kind: gozzard.KindOf(err), RequestID: gozzard.NewRequestID()}
 	var e *gozzard.Error
 	if errors.As(err, &e) && e.Kind != gozzard.ErrInternal {
-		text.Message = strings.ToValidUTF8(e.Message, "\uFFFD")
-		text.Faults = e.Faults
-		if text.Message == "" && len(e.Faults) > 0 {
-			text.Message = "the request is wrong in " + places(len(e.Faults))
+		detail.Message, detail.Faults = strings.ToValidUTF8(e.Message, "\uFFFD"), e.Faults
+		if detail.Message == "" && len(e.Faults) > 0 {
+			detail.Message = "the request has " + faultCount(len(e.Faults))
 		}
 	} else {
-		text.Message = "internal error, the log has it under this request id"
+		detail.Message = "internal error; the server's log has its cause under this request id"
 	}
 
 	if status >= http.StatusInternalServerError {
 		a.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "request_id",
-			text.RequestID, "err", err)
+			detail.RequestID, "err", err)
 	}
 
-	body, encErr := encode(errorBody{text})
+	body, encErr := encode(client.ErrorAnswer{Error: detail})
 	if encErr != nil {
-		a.Log.ErrorContext(r.Context(), "answer lost", "request_id", text.RequestID, "err", encErr)
+		a.Log.ErrorContext(r.Context(), "cannot encode an error", "request_id", detail.RequestID, "err", encErr)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -88,14 +77,14 @@ func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err
 	send(w, status, body)
 }
 
-func places(n int) string {
+func faultCount(n int) string {
 	if n == 1 {
-		return "one place"
+		return "one fault"
 	}
-	return strconv.Itoa(n) + " places"
+	return strconv.Itoa(n) + " faults"
 }
 
-// answer sends a value.
+// answer sends a value as JSON.
 func answer(w http.ResponseWriter, status int, v any) error {
 	body, err := encode(v)
 	if err != nil {
@@ -108,14 +97,14 @@ func answer(w http.ResponseWriter, status int, v any) error {
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // names and commands are told as they are; the answer is JSON and is not shown as HTML
+	enc.SetEscapeHTML(false) // an answer is JSON and is never shown as HTML, so < and > stay readable
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("cannot encode the answer: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
-// send writes an answer. An error here means that the caller has gone, which nobody can be told.
+// send writes an answer in JSON. A failed write means that the caller has closed the connection, so it is ignored.
 func send(w http.ResponseWriter, status int, body []byte) {
 	sendAs(w, status, "application/json; charset=utf-8", body)
 }
@@ -128,4 +117,12 @@ func sendAs(w http.ResponseWriter, status int, kind string, body []byte) {
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
+}
+
+// done answers a change that has no result.
+func done(w http.ResponseWriter, err error) error {
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, struct{}{})
 }

@@ -1,228 +1,18 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/blueking"
-
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
-	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
 )
-
-// plane is a control plane that remembers what it was asked and answers as it is told, over a real live index.
-type plane struct {
-	*fleet.Index
-	*businesses
-	mu      sync.Mutex
-	ops     []*gozzard.Operation
-	refuse  error
-	results map[gozzard.TaskID]record.TaskResults
-	awaited time.Duration
-	ring    *control.EventRing
-	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
-}
-
-func newPlane() *plane {
-	return &plane{Index: fleet.New(), results: map[gozzard.TaskID]record.TaskResults{},
-		ring: control.NewEventRing(50, time.Now())}
-}
-
-func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.refuse != nil {
-		return gozzard.Task{}, p.refuse
-	}
-	p.ops = append(p.ops, op)
-	n := 0
-	for _, it := range op.Items {
-		n += len(it.Targets)
-	}
-	return gozzard.Task{ID: "20240102030405:7", Targets: n}, nil
-}
-
-func (p *plane) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
-	r, ok := p.results[id]
-	if !ok || r.Task.Caller.App != caller.App {
-		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
-	}
-	return r, nil
-}
-
-func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,
-	max time.Duration) (record.TaskResults, error) {
-	p.awaited = max
-	return p.Results(ctx, caller, id)
-}
-
-func (p *plane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow {
-	rows := make([]record.StatusRow, len(targets))
-	for i, t := range targets {
-		rows[i].Host, rows[i].HostKnown = p.Resolve(gozzard.Caller{}, t)
-		rows[i].Row, rows[i].ProcKnown = p.Get(rows[i].Host.Info.Agent, key)
-	}
-	return rows
-}
-
-func (p *plane) Resolve(_ gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
-	if t.Agent != "" {
-		return p.Host(t.Agent)
-	}
-	return p.HostByAddr(t.Addr)
-}
-
-func (p *plane) Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row) {
-	return p.Index.Find(caller.Rights, f, start, limit)
-}
-
-func (p *plane) Hosts(caller gozzard.Caller) []fleet.Host { return p.Index.Hosts(caller.Rights) }
-
-func (p *plane) Events(_ gozzard.Caller, f record.EventFilter, limit int) record.EventPage {
-	return p.ring.Newest(f, seesAll, limit)
-}
-
-func (p *plane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage,
-	<-chan struct{}) {
-	return p.ring.After(f, seesAll, id, limit)
-}
-
-func (p *plane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk,
-	error) {
-	return p.log(t, q)
-}
-
-func (p *plane) last(t *testing.T) *gozzard.Operation {
-	t.Helper()
-	if len(p.ops) == 0 {
-		t.Fatal("nothing was operated")
-	}
-	return p.ops[len(p.ops)-1]
-}
-
-const secret = "a-secret-of-the-app"
-
-// server is the API over a fleet of three hosts: two in cloud 0, one in cloud 3 with an address that cloud 0 has too.
-type server struct {
-	*plane
-	handler http.Handler
-	metrics *api.Metrics
-}
-
-func newServer(t testing.TB) *server {
-	t.Helper()
-	book, err := auth.New(auth.Config{Apps: []auth.App{
-		{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true},
-		{Code: "other", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	p := newPlane()
-	for agent, addrs := range map[gozzard.AgentID][]gozzard.HostAddr{
-		"a1": {at(0, "10.0.0.1")}, "a2": {at(0, "10.0.0.2")}, "a3": {at(3, "10.0.0.1"), at(3, "10.0.0.9")},
-	} {
-		p.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "host-" + string(agent),
-			OS: "linux", Arch: "amd64"}, Session: 1, Online: agent != "a3",
-			LastSeen: time.Unix(1700000000, 0)})
-	}
-
-	for _, agent := range []gozzard.AgentID{"a1", "a2", "a3"} {
-		var rows []gozzard.Status
-		for _, k := range []gozzard.Key{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "worker"},
-			{Namespace: "游戏", Name: "网关服"}} {
-			rows = append(rows, gozzard.Status{Key: k, State: gozzard.StateRunning, Wanted: gozzard.StateRunning,
-				PID: 77, Hosted: k.Name != "worker", Labels: map[string]string{"tier": "front"}})
-		}
-		rows[1].State, rows[1].PID = gozzard.StateStopped, -1
-		p.Apply(agent, rows, nil)
-	}
-
-	m := api.NewMetrics()
-	m.Watch(p.Index, func() api.FabricCounts { return api.FabricCounts{Sent: 5} })
-	return &server{plane: p, metrics: m, handler: api.New(api.Options{Plane: p,
-		Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader, Metrics: m})}
-}
-
-func at(cloud int, ip string) gozzard.HostAddr {
-	return gozzard.HostAddr{Cloud: cloud, IP: netip.MustParseAddr(ip)}
-}
-
-type reply struct {
-	code   int
-	header http.Header
-	body   string
-}
-
-func (s *server) call(method, path, body string, edit ...func(*http.Request)) reply {
-	var in io.Reader
-
-	if body != "" {
-		in = strings.NewReader(body)
-	}
-
-	r := httptest.NewRequest(method, path, in)
-	r.RemoteAddr = "192.0.2.1:999"
-	r.Header.Set("X-Bkapi-Authorization", `{"bk_app_code":"app","bk_app_secret":"`+secret+`","bk_username":"me"}`)
-
-	for _, f := range edit {
-		f(r)
-	}
-
-	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, r)
-	return reply{w.Code, w.Header(), w.Body.String()}
-}
-
-func header(name, value string) func(*http.Request) {
-	return func(r *http.Request) {
-		if value == "" {
-			r.Header.Del(name)
-			return
-		}
-		r.Header.Set(name, value)
-	}
-}
-
-type failure struct {
-	Error struct {
-		Kind    gozzard.ErrorKind `json:"kind"`
-		Message string            `json:"message"`
-		Faults  []gozzard.Fault   `json:"faults"`
-	} `json:"error"`
-}
-
-func (r reply) failure(t *testing.T) failure {
-	t.Helper()
-	var f failure
-	if err := json.Unmarshal([]byte(r.body), &f); err != nil || f.Error.Kind == "" {
-		t.Fatalf("answer is no error of the API: %d %s", r.code, r.body)
-	}
-	return f
-}
-
-func (r reply) decode(t *testing.T, v any) {
-	t.Helper()
-	dec := json.NewDecoder(bytes.NewBufferString(r.body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		t.Fatalf("cannot decode %d %s: %v", r.code, r.body, err)
-	}
-}
 
 func TestNothingIsServedToStrangers(t *testing.T) {
 	s := newServer(t)
@@ -294,7 +84,7 @@ func TestMetrics(t *testing.T) {
 		`gozzard_store_seconds_count{call="accept"} 1`,
 	} {
 		if !strings.Contains(r.body, want) {
-			t.Errorf("metrics lack %s", want)
+			t.Errorf("metrics do not have %s", want)
 		}
 	}
 
@@ -324,7 +114,7 @@ func TestErrorsOfThePlane(t *testing.T) {
 		gozzard.ErrAppForbidden: 403, gozzard.ErrUserForbidden: 403, gozzard.ErrNotFound: 404,
 	} {
 		s := newServer(t)
-		s.refuse = &gozzard.Error{Kind: kind, Message: "told", Cause: io.ErrClosedPipe}
+		s.refuse = &gozzard.Error{Kind: kind, Message: "for the caller", Cause: io.ErrClosedPipe}
 		r := s.call("POST", "/api/v1/operations", `{"action":"start","names":["web"],"all":true}`)
 		f := r.failure(t)
 		if r.code != code || f.Error.Kind != kind || strings.Contains(r.body, "pipe") {
@@ -335,5 +125,5 @@ func TestErrorsOfThePlane(t *testing.T) {
 
 func seesAll(*record.Event) bool { return true }
 
-// everybody is a caller who may do everything.
+// everybody is a caller with all rights.
 var everybody = gozzard.Caller{Rights: gozzard.Everything()}

@@ -69,7 +69,7 @@ func TestAudit(t *testing.T) {
 	}
 
 	var check gozzard.AuditCheck
-	for check.Head != page.Head { // whoever reads it can follow the chain himself
+	for check.Head != page.Head { // a reader can check the chain
 		l, err := page.Rows[0].Link()
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAuditIsForAdminsOfEverything(t *testing.T) {
 	}
 }
 
-// TestTI5: what tells of the inside is for this machine or for known callers, and there is no profiler.
+// TestTI5: metrics are for this machine and for known callers only, and there is no profiler.
 func TestTI5InsideIsNotShown(t *testing.T) {
 	s := newServer(t)
 	stranger := header("X-Bkapi-Authorization", "")

@@ -1,3 +1,4 @@
-// Package api is Gozzard's own HTTP API: operations, tasks, processes and hosts in the words of the domain, with
-// health and metrics beside them.
+// Package api is Gozzard's own HTTP API: operations, tasks, processes, hosts, accounts and releases, with the routes
+// for health, metrics and logins. Its requests and answers are the types of package client. Routes is the table of
+// all its routes; the handler and the OpenAPI document are made from it.
 package api

@@ -124,7 +124,7 @@ func TestEventsAreStreamed(t *testing.T) {
 	}
 
 	stop()
-	// Who was away goes on without a gap.
+	// A client that was disconnected continues without a gap.
 	lines, stop = s.open(t, "", fmt.Sprint(before))
 	for i := range uint64(2) {
 		if id := next(t, lines); id != fmt.Sprint("id: ", before+1+i) {
@@ -135,7 +135,7 @@ func TestEventsAreStreamed(t *testing.T) {
 
 	stop()
 
-	// Who was away too long is told so. The ring of this test has 50 places.
+	// A client that was disconnected for too long gets an event that says so. The ring of this test has 50 places.
 	for i := range uint64(60) {
 		s.happen("a1", 10+i, "web", gozzard.EventExited)
 	}

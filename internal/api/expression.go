@@ -9,30 +9,31 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// maxExpression bounds an expression of all five fields.
+// maxExpression is the longest expression, in bytes.
 const maxExpression = 5 << 10
 
-// fieldNames are the parts of an expression, in their order.
-var fieldNames = [...]string{"set", "module", "service instance", "process name", "process id"}
+// expressionFields are the names of the fields of an expression, in their order.
+var expressionFields = [...]string{"set", "module", "service instance", "process name", "process id"}
 
 // parseExpression reads set.module.service_instance.process_name.process_id, each field a pattern. A dot that
-// belongs to a name is written \. or stands within brackets. What is wrong with several fields is told together.
+// belongs to a name is written \. or stands within brackets. It returns the faults of all fields.
 func parseExpression(text string) (*topology.Expression, []string) {
 	if len(text) > maxExpression {
 		return nil, []string{fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), maxExpression)}
 	}
 
 	fields := splitFields(text)
-	if len(fields) != len(fieldNames) {
-		return nil, []string{fmt.Sprintf(`must have five fields with dots between them (set.module.service_instance.process_name.process_id), has %d: `+
-			`* fits everything, and a dot that belongs to a name is written \.`, len(fields))}
+	if len(fields) != len(expressionFields) {
+		return nil, []string{fmt.Sprintf("must have five fields with dots between them "+
+			"(set.module.service_instance.process_name.process_id), has %d: "+
+			`* matches everything, and a dot that belongs to a name is written \.`, len(fields))}
 	}
 
-	var parts [len(fieldNames)]*expression.Expression
+	var parts [len(expressionFields)]*expression.Expression
 	var faults []string
 	out := &topology.Expression{}
 	for i, field := range fields {
-		if s, ok := expression.ParseSlice(field); ok && i == len(fieldNames)-1 {
+		if s, ok := expression.ParseSlice(field); ok && i == len(expressionFields)-1 {
 			out.Slice = &s
 			continue
 		}
@@ -40,10 +41,10 @@ func parseExpression(text string) (*topology.Expression, []string) {
 		var why *expression.Error
 		switch {
 		case errors.As(err, &why):
-			faults = append(faults, fmt.Sprintf("field %d (%s) %q: %s at character %d", i+1, fieldNames[i],
+			faults = append(faults, fmt.Sprintf("field %d (%s) %q: %s at character %d", i+1, expressionFields[i],
 				clip(field), why.Reason, why.Pos+1))
 		case err != nil:
-			faults = append(faults, fmt.Sprintf("field %d (%s): %s", i+1, fieldNames[i], err))
+			faults = append(faults, fmt.Sprintf("field %d (%s): %s", i+1, expressionFields[i], err))
 		case !e.All():
 			parts[i] = e
 		}
@@ -53,8 +54,8 @@ func parseExpression(text string) (*topology.Expression, []string) {
 	return out, faults
 }
 
-// splitFields cuts at the dots that are neither escaped nor within brackets. A bracket that nobody closes is the
-// fault of its field, whose dots count.
+// splitFields splits at the dots that are neither escaped nor within brackets. Dots after a bracket that is not closed
+// split too; the parser of the field then reports the bracket.
 func splitFields(text string) []string {
 	var fields []string
 	var b strings.Builder

@@ -14,11 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozzard/gozzard/internal/blueking"
-
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/release"
@@ -101,7 +100,7 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 		f.Fatal(err)
 	}
 
-	desk, err := enrol.NewRegistry(f.Context(), enrol.RegistryOptions{Store: keep, Authority: authority,
+	registry, err := enrol.NewRegistry(f.Context(), enrol.RegistryOptions{Store: keep, Authority: authority,
 		Key: func() signing.Key { return signing.Key{} }})
 
 	if err != nil {
@@ -109,18 +108,18 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 	}
 
 	s.plane.log = func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error) { return gozzard.LogChunk{}, nil }
-	shelf, err := release.OpenRepository(f.TempDir())
+	repository, err := release.OpenRepository(f.TempDir())
 	if err != nil {
 		f.Fatal(err)
 	}
 
-	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Shelf: shelf, Fleet: noFleet{}})
+	releases, err := upgrade.New(f.Context(), upgrade.Options{Store: keep, Shelf: repository, Fleet: noFleet{}})
 	if err != nil {
 		f.Fatal(err)
 	}
 
-	return api.New(api.Options{Plane: stillPlane{s.plane}, Authenticate: blueking.ByHeaders(accounts.Book()),
-		Challenge: blueking.AuthorizationHeader, Accounts: accounts, Enrol: desk, Audit: keep, Releases: releases})
+	return api.New(api.Options{Plane: stillPlane{s.plane}, Authenticate: blueking.ByHeaders(accounts.Directory()),
+		Challenge: blueking.AuthorizationHeader, Accounts: accounts, Enrol: registry, Audit: keep, Releases: releases})
 }
 
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
@@ -195,13 +194,13 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%s %s: not JSON: %.300s", rt.Method, r.URL, w.Body)
 		}
 
-		if !known && (len(s.ops) > 0 || !rt.Open && w.Code < 300) {
+		if !known && (len(s.ops) > 0 || !rt.Open() && w.Code < 300) {
 			t.Fatalf("a stranger was served by %s %s: HTTP %d %.300s", rt.Method, r.URL, w.Code, w.Body)
 		}
 	})
 }
 
-func request(rt api.Served, part, query string, body []byte) *http.Request {
+func request(rt api.Route, part, query string, body []byte) *http.Request {
 	if part == "" || slices.Contains([]string{".", ".."}, part) { // the router answers these by itself
 		part = "x"
 	}

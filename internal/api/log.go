@@ -7,27 +7,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 )
 
-// Bounds of one answer about a log.
+// The number of lines in one answer.
 const (
 	defaultLines = 100
 	maxLines     = 10_000
 )
 
-type logBody struct {
-	Text   string `json:"text"`   // valid UTF-8; bytes that are not are replaced
-	Offset int64  `json:"offset"` // of the text, in bytes since the log began
-	Next   int64  `json:"next"`   // where to go on
-}
-
-// getLog reads what one process on one host printed, through its agent.
+// getLog reads the output of one process on one host, through its agent.
 func (a *api) getLog(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	q, err := readQuery(r, "namespace", "name", "host", "lines", "offset")
+	q, err := a.readQuery(r)
 	if err != nil {
 		return err
 	}
 
+	// Read the process and the host.
 	key := gozzard.Key{Namespace: q.one("namespace"), Name: q.one("name")}
 	for field, s := range map[string]string{"namespace": key.Namespace, "name": key.Name} {
 		if fault := checkName(s); fault != "" {
@@ -37,33 +33,33 @@ func (a *api) getLog(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 
 	var target gozzard.Target
 	clouds := cloudFinder{plane: a.Plane, caller: caller}
-
 	if s := q.one("host"); s == "" {
-		q.faults.Add("host", "required: cloud:ip, an address, or an agent id")
+		q.faults.Add("host", "required: cloud:ip, an IP address, or an agent id")
 	} else if target, err = parseHost(s, &clouds); err != nil {
 		q.faults.Add("host", "%s", err)
 	}
 
+	// Read the part of the log.
 	query := gozzard.LogQuery{Key: key, Lines: q.number("lines", defaultLines, 1, maxLines),
 		Offset: int64(q.number("offset", -1, 0, math.MaxInt))}
-
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
 
+	// Ask the agent.
 	chunk, err := a.Plane.Log(r.Context(), caller, target, query)
 	if err != nil {
 		return err
 	}
 
 	data := wholeRunes(chunk.Data)
-	return answer(w, http.StatusOK, logBody{
+	return answer(w, http.StatusOK, client.LogChunk{
 		Text: strings.ToValidUTF8(string(data), "\uFFFD"), Offset: chunk.Offset,
 		Next: chunk.Next - int64(len(chunk.Data)-len(data)),
 	})
 }
 
-// wholeRunes leaves out a character that is cut off at the end: it comes with the next part.
+// wholeRunes leaves out a character that is cut off at the end. The next part will have it.
 func wholeRunes(b []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n < len(b); n++ {
 		if c := b[len(b)-n]; utf8.RuneStart(c) {

@@ -7,11 +7,21 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// postLogin opens a session for a person with a password.
+// getWhoAmI answers how the server knows the caller, and the caller's grants.
+func (a *api) getWhoAmI(w http.ResponseWriter, _ *http.Request, caller gozzard.Caller) error {
+	info := client.CallerInfo{App: caller.App, User: caller.User, Asserted: caller.Asserted, Grants: []client.Grant{}}
+	if caller.Rights != nil {
+		info.Grants = renderGrants(caller.Rights.Grants)
+	}
+	return answer(w, http.StatusOK, info)
+}
+
+// postLogin opens a session for a user with a password.
 func (a *api) postLogin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
 	acc, err := a.accounts()
 	if err != nil {
@@ -22,8 +32,7 @@ func (a *api) postLogin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 	var t auth.Token
 	err = auth.Login(r, func() (string, error) {
 		var user, password string
-		err := readRequest(w, r, func(root *strictjson.Value) {
-			root.Only("user", "password")
+		err := readFields[client.LoginRequest](w, r, maxAccountBody, func(root *strictjson.Value) {
 			u, p := root.Get("user"), root.Get("password")
 			user, password = requireName(&u), readPassword(&p)
 		})
@@ -33,7 +42,6 @@ func (a *api) postLogin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 		secret, t, err = acc.Login(r.Context(), user, password)
 		return user, err
 	})
-
 	if err != nil {
 		return err
 	}
@@ -41,19 +49,19 @@ func (a *api) postLogin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 	return answer(w, http.StatusOK, renderToken(&t, secret))
 }
 
-// postLogout ends the token that the caller came with.
+// postLogout revokes the token that the request carries.
 func (a *api) postLogout(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	acc, err := a.accounts()
 	if err != nil {
 		return err
 	}
 	if !auth.Alone(caller) {
-		return gozzard.Errorf(gozzard.ErrInvalid, "only a person's own token can be ended here")
+		return gozzard.Errorf(gozzard.ErrInvalid, "only the token of a user without an app can be revoked here")
 	}
 	return done(w, acc.Logout(r.Context(), auth.BearerToken(r)))
 }
 
-// A login at the provider under way is in a cookie of the browser that began it.
+// A login that has begun at the provider is stored in a cookie of the browser.
 const (
 	attemptCookie = "gozzard_login"
 	attemptLife   = 10 * time.Minute
@@ -62,33 +70,34 @@ const (
 
 func (a *api) provider() (*auth.Provider, error) {
 	if a.Provider == nil || a.Accounts == nil {
-		return nil, gozzard.Errorf(gozzard.ErrNotFound, "there is no login provider")
+		return nil, gozzard.Errorf(gozzard.ErrNotFound, "this server has no login provider")
 	}
 	return a.Provider, nil
 }
 
-// getProviderLogin sends a person to the login provider.
+// getProviderLogin sends a browser to the login provider.
 func (a *api) getProviderLogin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
 	p, err := a.provider()
 	if err != nil {
 		return err
 	}
 
+	// Begin the login.
 	var address string
 	var attempt auth.Attempt
-	if err := auth.Login(r, func() (_ string, err error) {
+	err = auth.Login(r, func() (_ string, err error) {
 		address, attempt, err = p.Begin(r.Context())
-		return "",
-			err
-	}); err != nil {
-		return err
-	}
-
-	text, err := json.Marshal(attempt)
+		return "", err
+	})
 	if err != nil {
 		return err
 	}
 
+	// Store it in a cookie, and redirect.
+	text, err := json.Marshal(attempt)
+	if err != nil {
+		return err
+	}
 	setAttempt(w, r, base64.RawURLEncoding.EncodeToString(text), attemptLife)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -97,35 +106,36 @@ func (a *api) getProviderLogin(w http.ResponseWriter, r *http.Request, _ gozzard
 	return nil
 }
 
-// setAttempt sends the cookie. Lax: the provider sends the browser back by a link from another site.
+// setAttempt sends the cookie. It must be Lax, because the provider sends the browser back from another site.
 func setAttempt(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{Name: attemptCookie, Value: value, Path: attemptPath, MaxAge: int(life.Seconds()),
-		HttpOnly: true, Secure: r.TLS != nil,
-		SameSite: http.SameSiteLaxMode})
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode})
 }
 
-// getProviderCallback takes a person back from the login provider and tells the token of the session, this once.
+// getProviderCallback opens a session for a browser that comes back from the login provider. No other answer shows the
+// token of the session.
 func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
 	p, err := a.provider()
 	if err != nil {
 		return err
 	}
 
+	// Read the login from the cookie, and delete the cookie: a login has one try.
 	var attempt auth.Attempt
-
 	if c, err := r.Cookie(attemptCookie); err == nil {
 		if text, err := base64.RawURLEncoding.DecodeString(c.Value); err == nil {
-			_ = json.Unmarshal(text, &attempt) // what is not readable is a login that was not begun here
+			_ = json.Unmarshal(text, &attempt) // a malformed cookie is rejected below, like a missing one
 		}
 	}
+	setAttempt(w, r, "", -time.Second)
 
-	setAttempt(w, r, "", -time.Second) // one try
+	// Finish the login.
 	var secret string
 	var t auth.Token
 	err = auth.Login(r, func() (string, error) {
 		q := r.URL.Query()
 		if q.Get("error") != "" {
-			return "", gozzard.Errorf(gozzard.ErrUnauthenticated, "the login provider refuses: %q",
+			return "", gozzard.Errorf(gozzard.ErrUnauthenticated, "the login provider rejects the login: %q",
 				clip(q.Get("error")))
 		}
 		name, subject, err := p.Finish(r.Context(), attempt, q.Get("state"), q.Get("code"))
@@ -135,7 +145,6 @@ func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozz
 		secret, t, err = a.Accounts.LoginSubject(r.Context(), name, subject)
 		return name, err
 	})
-
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Metrics is what the server counts. Its labels are from fixed lists, so that no caller and no agent can make new
-// series.
+// Metrics counts and measures what the server does. The values of its labels come from fixed lists, so that no caller
+// and no agent can create new series.
 type Metrics struct {
 	registry *prometheus.Registry
 	handler  http.Handler
@@ -30,13 +30,13 @@ type Metrics struct {
 	backedUp prometheus.Gauge
 }
 
-// NewMetrics makes the metrics in a registry of their own, with those of the Go runtime and the process.
+// NewMetrics makes metrics in a new registry, together with those of the Go runtime and the process.
 func NewMetrics() *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "gozzard", Name: name, Help: help}, labels)
 	}
 
-	// From a read of memory to the time-out of a command.
+	// The buckets reach from a read in memory to the time-out of a command.
 	buckets := []float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "gozzard", Name: name, Help: help,
@@ -55,14 +55,14 @@ func NewMetrics() *Metrics {
 			Help: "Attempts of accepted tasks."}),
 		settled: counter("attempts_settled_total", "Attempts that got a verdict, by state and code.", "state", "code"),
 		refused: counter("security_refused_total",
-			"Requests of callers and messages of agents that were refused for security, by rule.", "rule"),
-		store:   histogram("store_seconds", "Time of calls to the record.", "call"),
-		failed:  counter("store_errors_total", "Calls to the record that failed.", "call"),
+			"Requests of callers and messages of agents that a security rule rejected, by rule.", "rule"),
+		store:   histogram("store_seconds", "Time of calls to the database.", "call"),
+		failed:  counter("store_errors_total", "Calls to the database that failed.", "call"),
 		fabric:  histogram("fabric_seconds", "Time of calls to the fabric.", "call"),
-		backups: counter("backups_total", "Backups that the server made by itself, by whether they failed.", "result"),
+		backups: counter("backups_total", "Scheduled backups of the server, by result.", "result"),
 		backedUp: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gozzard",
 			Name: "backup_last_success_timestamp_seconds",
-			Help: "When the newest backup was begun that the server made by itself; 0 before the first."}),
+			Help: "When the newest successful scheduled backup began; 0 before the first."}),
 	}
 	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed,
 		m.fabric, m.backups, m.backedUp,
@@ -71,10 +71,10 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Handler serves them in the text form of Prometheus.
+// Handler serves the metrics in the text format of Prometheus.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
-// ObserveRequest counts one answered request. Routes are words of the program, never paths as sent.
+// ObserveRequest counts one answered request. route is a pattern of the route table, never the path of a request.
 func (m *Metrics) ObserveRequest(route string, code int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(code)).Inc()
 	m.latency.WithLabelValues(route).Observe(took.Seconds())
@@ -86,15 +86,16 @@ func (m *Metrics) TaskAccepted(targets int) {
 	m.attempts.Add(float64(targets))
 }
 
-// AttemptSettled counts a verdict. A code that nobody knows is "other": an agent can say anything.
+// AttemptSettled counts a verdict. A code that the program does not know counts as "other", because an agent can
+// report any text.
 func (m *Metrics) AttemptSettled(state gozzard.AttemptState, code gozzard.Code) {
 	m.settled.WithLabelValues(state.String(), codeLabel(code)).Inc()
 }
 
-// ReportRefused counts a message of an agent that was not believed. Rules are words of the program.
+// ReportRefused counts a request or a message that a security rule rejected. rule is a word of the program.
 func (m *Metrics) ReportRefused(rule string) { m.refused.WithLabelValues(rule).Inc() }
 
-// ObserveStore observes a call to the record, such as "accept".
+// ObserveStore measures a call to the database, such as "accept".
 func (m *Metrics) ObserveStore(call string, took time.Duration, err error) {
 	m.store.WithLabelValues(call).Observe(took.Seconds())
 	if err != nil {
@@ -102,12 +103,12 @@ func (m *Metrics) ObserveStore(call string, took time.Duration, err error) {
 	}
 }
 
-// ObserveFabric observes a call to the fabric, such as "send".
+// ObserveFabric measures a call to the fabric, such as "send".
 func (m *Metrics) ObserveFabric(call string, took time.Duration) {
 	m.fabric.WithLabelValues(call).Observe(took.Seconds())
 }
 
-// BackedUp counts a backup that was begun at a time.
+// BackedUp counts a backup that began at the given time.
 func (m *Metrics) BackedUp(at time.Time, err error) {
 	if err != nil {
 		m.backups.WithLabelValues("failed").Inc()
@@ -117,57 +118,46 @@ func (m *Metrics) BackedUp(at time.Time, err error) {
 	m.LastBackup(at)
 }
 
-// LastBackup tells of one that an earlier run of the server made.
+// LastBackup sets the time of the newest successful backup, which an earlier run of the server may have made.
 func (m *Metrics) LastBackup(at time.Time) { m.backedUp.Set(float64(at.UnixMilli()) / 1000) }
 
-// Fleet is asked for the sizes of the fleet when metrics are read.
+// Fleet has the sizes of the fleet. They are read when the metrics are.
 type Fleet interface {
 	HostCounts() (known, online int)
 	CountByState() map[gozzard.RunState]int
 	Dropped() uint64
 }
 
-// FabricCounts is what went through the fabric since the start.
-type FabricCounts struct {
-	Sent      uint64 // commands handed over
-	Results   uint64 // reports that came in, read or not
-	Statuses  uint64
-	Dropped   uint64 // thrown away because too much was waiting
-	Malformed uint64
-	Newer     uint64 // of a newer protocol
-	Flooded   uint64 // thrown away because their agent sends too much
-}
-
-// Watch adds the sizes of the fleet and the counts of the fabric, both read when metrics are. It is called once;
-// fabric may be nil.
-func (m *Metrics) Watch(fleet Fleet, fabric func() FabricCounts) {
+// Watch adds the sizes of the fleet and the counts of the fabric. Both are read when the metrics are. It must be called
+// at most once; fabric may be nil.
+func (m *Metrics) Watch(fleet Fleet, fabric func() gozzard.FabricCounts) {
 	m.registry.MustRegister(&fleetCollector{
 		fleet: fleet, fabric: fabric,
-		agents: prometheus.NewDesc("gozzard_agents", "Agents by whether they are online.", []string{"online"}, nil),
-		rows: prometheus.NewDesc("gozzard_live_rows", "Processes in memory by the state they were seen in.",
+		agents: prometheus.NewDesc("gozzard_agents", "Agents, by whether they are online.", []string{"online"}, nil),
+		rows: prometheus.NewDesc("gozzard_live_rows", "Processes in memory, by the state that was last reported.",
 			[]string{"state"}, nil),
-		left: prometheus.NewDesc("gozzard_live_rows_left_out_total", "Reported rows that were not taken in.", nil,
+		left: prometheus.NewDesc("gozzard_live_rows_left_out_total", "Reported processes that were dropped: their key is invalid, or their host has too many.", nil,
 			nil),
 		messages: prometheus.NewDesc("gozzard_fabric_messages_total",
-			"Messages of the fabric by what became of them.", []string{"what"}, nil),
+			"Messages of the fabric, by kind or by the reason why they were dropped.", []string{"what"}, nil),
 	})
 }
 
-// fleetCollector reads sizes and counts when asked.
+// fleetCollector reads the sizes and counts when the metrics are read.
 type fleetCollector struct {
 	fleet                        Fleet
-	fabric                       func() FabricCounts
+	fabric                       func() gozzard.FabricCounts
 	agents, rows, left, messages *prometheus.Desc
 }
 
-// Describe lists what Collect gives.
+// Describe lists the metrics of Collect.
 func (c *fleetCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.agents, c.rows, c.left, c.messages} {
 		ch <- d
 	}
 }
 
-// Collect reads everything now.
+// Collect reads the sizes and counts.
 func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, t, v, labels...)

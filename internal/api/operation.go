@@ -1,48 +1,41 @@
 package api
 
 import (
-	"crypto/sha256"
-	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/suggest"
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
-// maxWait bounds how long an operation may wait for hosts that are offline.
+// maxWait is the longest time that an operation may wait for hosts that are offline.
 const maxWait = 7 * 24 * time.Hour
 
-// accepted is the answer to everything that makes a task.
-type accepted struct {
-	TaskID  string `json:"task_id"` // as taskname writes it
-	Targets int    `json:"targets"`
-}
-
-// actions are those that POST /api/v1/operations takes; definitions come and go by PUT and DELETE of processes.
+// actions are the actions of POST /api/v1/operations. PUT and DELETE of processes register and unregister.
 var actions = []string{"start", "stop", "restart", "reload", "kill", "host", "unhost", "query"}
 
-// postOperation starts, stops or otherwise drives processes.
+// postOperation performs an action on processes.
 func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selector) {
-		root.Only("action", "namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression",
-			"spec", "labels", "when_offline", "wait_seconds", "confirm")
+	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selection) {
+		root.Only(fieldNames(reflect.TypeFor[client.OperationRequest]())...)
 		item := gozzard.Item{Action: readAction(root)}
-		s := a.readSelector(caller, root)
-		if s.scope != nil {
+		s := a.readSelection(caller, root)
+		if s.business != nil {
 			return item, s
 		}
 
 		spec, labels := root.Get("spec"), root.Get("labels")
 		item.Labels = specjson.ReadLabels(labels)
-
 		if spec.Given() {
 			item.Spec = readSpec(spec)
 			if !s.literal() || s.all {
-				spec.Fault("needs a namespace, names and hosts that are written out")
+				spec.Fault("is only allowed with a namespace, names and hosts that are written out")
 			}
 		}
 
@@ -52,38 +45,35 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 
 // putProcess registers a process on hosts, or replaces its definition.
 func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selector) {
-		root.Only("namespace", "name", "labels", "hosts", "all", "spec", "when_offline", "wait_seconds")
+	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selection) {
+		root.Only(fieldNames(reflect.TypeFor[client.RegisterRequest]())...)
 		namespace, name, labels, spec := root.Get("namespace"), root.Get("name"), root.Get("labels"), root.Get("spec")
-		s := &selector{namespace: requireName(&namespace), names: []string{requireName(&name)}}
+		s := &selection{namespace: requireName(&namespace), names: []string{requireName(&name)}}
 		a.readHosts(caller, root, s)
 		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: specjson.ReadLabels(labels), Spec: readSpec(spec)}, s
 	})
 }
 
-// deleteProcesses makes hosts forget processes. What runs goes on running.
+// deleteProcesses removes the definitions of processes from hosts. Running processes keep running.
 func (a *api) deleteProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selector) {
-		root.Only("namespace", "names", "hosts", "all", "biz", "env", "sets", "modules", "expression", "when_offline",
-			"wait_seconds")
-		return gozzard.Item{Action: gozzard.ActionUnregister}, a.readSelector(caller, root)
+	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selection) {
+		root.Only(fieldNames(reflect.TypeFor[client.UnregisterRequest]())...)
+		return gozzard.Item{Action: gozzard.ActionUnregister}, a.readSelection(caller, root)
 	})
 }
 
-// operate reads a request with a reader of its own and makes the task it asks for. Nothing is done unless all of it
-// is right.
+// operate reads a request, whose fields differ by route, and creates its task. A request with any fault does nothing.
 func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Caller,
-	read func(root *strictjson.Value) (gozzard.Item, *selector)) error {
+	read func(root *strictjson.Value) (gozzard.Item, *selection)) error {
+	// Read the request and collect its faults.
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err
 	}
-
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, maxOperationBody)
 	if err != nil {
 		return err
 	}
-
 	var faults strictjson.Faults
 	root, err := readObject(body, &faults)
 	if err != nil {
@@ -93,16 +83,17 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	item, s := read(&root)
 	wait, confirm := readWait(&root), root.Get("confirm")
 	confirmed := int(confirm.OptInt(0, 1, maxList))
-
 	if err := faults.Err(); err != nil {
 		return err
 	}
 
+	// Find the processes.
 	items, err := a.items(r.Context(), caller, s, item)
 	if err != nil {
 		return err
 	}
 
+	// Create the task.
 	task, err := a.Plane.Operate(r.Context(), &gozzard.Operation{
 		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body),
 		WaitOffline: wait, Confirm: confirmed,
@@ -112,10 +103,10 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	}
 
 	w.Header().Set("Location", "/api/v1/tasks/"+taskname.Of(task.ID))
-	return answer(w, http.StatusAccepted, accepted{TaskID: taskname.Of(task.ID), Targets: task.Targets})
+	return answer(w, http.StatusAccepted, client.Accepted{TaskID: taskname.Of(task.ID), Targets: task.Targets})
 }
 
-// readSpec reads a definition in the words that BlueKing callers use for it, and no others.
+// readSpec reads a definition. Unknown fields are faults.
 func readSpec(v strictjson.Value) *gozzard.Spec {
 	return specjson.ReadSpec(v, specjson.Rules{Strict: true})
 }
@@ -137,50 +128,16 @@ func readAction(root *strictjson.Value) gozzard.Action {
 		}
 	}
 
-	if near := strictjson.Nearest(word, actions); near != "" {
+	if near := suggest.Nearest(word, actions); near != "" {
 		v.Fault("%q is not an action, did you mean %q?", clip(word), near)
 	} else {
-		v.Fault("%q is not an action, known are %s", clip(word), strings.Join(actions, ", "))
+		v.Fault("%q is not an action; the actions are %s", clip(word), strings.Join(actions, ", "))
 	}
 
 	return gozzard.ActionNone
 }
 
-func (a *api) readSelector(caller gozzard.Caller, root *strictjson.Value) *selector {
-	s := &selector{scope: a.bodyScope(caller, root)}
-	if s.scope != nil {
-		return s
-	}
-
-	namespace, names := root.Get("namespace"), root.Get("names")
-	if s.namespace = namespace.OptStr(); s.namespace != "" {
-		if fault := checkGlob(s.namespace); fault != "" {
-			namespace.Fault("%s", fault)
-		}
-	}
-
-	seen := make(map[string]struct{})
-	if n := names.List(maxList, func(e *strictjson.Value) {
-		name := e.Str()
-		if name == "" {
-			return
-		}
-		if fault := checkGlob(name); fault != "" {
-			e.Fault("%s", fault)
-		}
-		if _, twice := seen[name]; !twice {
-			seen[name] = struct{}{}
-			s.names = append(s.names, name)
-		}
-	}); n == 0 && names.Given() {
-		names.Fault(`required, is empty; "*" is every name`)
-	}
-
-	a.readHosts(caller, root, s)
-	return s
-}
-
-// readWait reads what becomes of hosts that are offline.
+// readWait reads how long an operation waits for hosts that are offline; 0 means that their attempts fail at once.
 func readWait(root *strictjson.Value) time.Duration {
 	offline, seconds := root.Get("when_offline"), root.Get("wait_seconds")
 	switch word := offline.OptStr(); word {
@@ -188,7 +145,7 @@ func readWait(root *strictjson.Value) time.Duration {
 		return time.Duration(seconds.OptInt(3600, 1, int64(maxWait/time.Second))) * time.Second
 	case "", "fail":
 		if seconds.Given() {
-			seconds.Fault(`is only for "when_offline": "wait"`)
+			seconds.Fault(`is only allowed with "when_offline": "wait"`)
 		}
 	default:
 		offline.Fault(`must be "fail" or "wait", is %q`, clip(word))
@@ -196,7 +153,7 @@ func readWait(root *strictjson.Value) time.Duration {
 	return 0
 }
 
-// requireName is a namespace or name that is written out.
+// requireName reads a namespace or a name that is not a pattern.
 func requireName(v *strictjson.Value) string {
 	s := v.Str()
 	if s != "" {
@@ -227,13 +184,4 @@ func idempotencyKey(h http.Header) (string, error) {
 	}
 
 	return key, nil
-}
-
-// requestHash covers method and path too: a key of one call cannot be used for another.
-func requestHash(r *http.Request, body []byte) (sum [32]byte) {
-	h := sha256.New()
-	_, _ = io.WriteString(h, r.Method+" "+r.URL.Path+"\n") // a hash takes everything
-	_, _ = h.Write(body)
-	h.Sum(sum[:0])
-	return sum
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// told lists the targets of an operation as "action namespace:name @ host".
-func told(op *gozzard.Operation) []string {
+// targetsOf lists the targets of an operation as "action namespace:name @ host".
+func targetsOf(op *gozzard.Operation) []string {
 	var list []string
 	for _, it := range op.Items {
 		for _, t := range it.Targets {
@@ -54,7 +54,7 @@ func TestOperations(t *testing.T) {
 			if r.code != 202 {
 				t.Fatalf("answers %d %s", r.code, r.body)
 			}
-			if diff := cmp.Diff(c.want, told(s.last(t))); diff != "" {
+			if diff := cmp.Diff(c.want, targetsOf(s.last(t))); diff != "" {
 				t.Errorf("targets differ (-want +got):\n%s", diff)
 			}
 
@@ -108,7 +108,7 @@ func TestOperationWithDefinition(t *testing.T) {
 		t.Errorf("operation is %+v", op)
 	}
 	if r := s.call("DELETE", "/api/v1/processes", `{"namespace":"shop","names":["web"],"all":true}`); r.code != 202 ||
-		told(s.last(t))[0] != "unregister shop:web @ a1" {
+		targetsOf(s.last(t))[0] != "unregister shop:web @ a1" {
 		t.Errorf("delete answers %d %s", r.code, r.body)
 	}
 }
@@ -172,7 +172,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 		"offline word":         {`{` + ok + `,"when_offline":"later"}`, "when_offline"},
 		"wait without offline": {`{` + ok + `,"wait_seconds":5}`, "wait_seconds"},
 		"definition for patterns": {`{"action":"start","names":["w*"],` + host +
-			`,"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`, "spec: needs a namespace"},
+			`,"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`, "spec: is only allowed with a namespace"},
 		"definition without name": {`{` + ok + `,"spec":{"identity":{"setup_path":"/x"}}}`,
 			"spec.identity.proc_name: required"},
 		"relative path": {`{` + ok + `,"spec":{"identity":{"proc_name":"x","setup_path":"opt"}}}`,
@@ -208,7 +208,7 @@ func TestAllFaultsAreTold(t *testing.T) {
 	r := s.call("POST", "/api/v1/operations",
 		`{"action":"go","names":["a:b",""],"hosts":[{"cloud":-1,"ip":"x"}],"foo":1}`)
 	if n := len(r.failure(t).Error.Faults); n < 5 {
-		t.Errorf("only %d faults are told: %s", n, r.body)
+		t.Errorf("only %d faults are answered: %s", n, r.body)
 	}
 }
 

@@ -3,113 +3,68 @@ package api
 import (
 	"math"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// The sizes of a page.
-const (
-	defaultPage = 100
-	maxPage     = 1000
-)
-
-type processesBody struct {
-	Count     int           `json:"count"` // that fit, not only on this page
-	Processes []processBody `json:"processes"`
-	Next      int           `json:"next,omitempty"` // where the next page starts; 0: this is the last
-}
-
-type processBody struct {
-	Agent        gozzard.AgentID   `json:"agent"`
-	Cloud        int               `json:"cloud"`
-	IP           string            `json:"ip"`
-	Namespace    string            `json:"namespace"`
-	Name         string            `json:"name"`
-	Labels       map[string]string `json:"labels,omitempty"`
-	Wanted       string            `json:"wanted"`
-	State        string            `json:"state"`
-	Hosted       bool              `json:"hosted"`
-	Stale        bool              `json:"stale"` // its host is silent: this is the last that was heard
-	PID          int32             `json:"pid"`
-	Version      string            `json:"version,omitempty"`
-	Message      string            `json:"message,omitempty"`
-	RegisteredAt int64             `json:"registered_at"`
-	StartedAt    int64             `json:"started_at"`
-	ReportedAt   int64             `json:"reported_at"`
-	CPU          float32           `json:"cpu"`
-	Mem          float32           `json:"mem"`
-	FD           int32             `json:"fd"`
-	Disk         int64             `json:"disk"`
-	Net          int64             `json:"net"`
-	Topology     *placeBody        `json:"topology,omitempty"` // where in its business it is, when that was asked
-}
-
-// getProcesses lists what fits the query, in a stable order. With biz, processes of a business are listed, also
-// those that no agent has heard of.
+// getProcesses lists the processes that match, in a stable order. With a business selection it lists processes of the
+// business, also those that no agent has reported.
 func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	q, err := readQuery(r, append([]string{"namespace", "name", "host", "cloud", "state", "hosted", "start", "limit"},
-		scopeParams...)...)
+	q, err := a.readQuery(r)
 	if err != nil {
 		return err
 	}
-	if s := a.queryScope(caller, q); s != nil {
-		return a.getScope(w, caller, q, s)
+	if s := a.readBusinessQuery(caller, q); s != nil {
+		return a.getInstances(w, caller, q, s)
 	}
 
-	var f fleet.Filter
-
-	pattern := func(list *[]string) func(string) string {
-		return func(s string) string {
-			*list = append(*list, s)
-			return checkGlob(s)
-		}
-	}
-
-	q.each("namespace", pattern(&f.Namespaces))
-	q.each("name", pattern(&f.Names))
-	q.each("cloud", numbers(&f.Clouds))
-	f.States, f.Hosted = q.states(), q.hosted()
-	start, limit := q.number("start", 0, 0, math.MaxInt32), q.number("limit", defaultPage, 1, maxPage)
-	none := a.hostFilter(caller, q, &f)
-
+	// Read the query.
+	f := fleet.Filter{Namespaces: q.patterns("namespace"), Names: q.patterns("name"), Clouds: q.clouds(),
+		States: q.states(), Hosted: q.hosted()}
+	start, limit := q.page()
+	agents, none := a.hostAgents(caller, q)
+	f.Agents = agents
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
 
-	body := processesBody{Processes: []processBody{}}
-
+	// Find the processes.
+	page := client.ProcessPage{Processes: []client.Process{}}
 	if !none {
 		count, rows := a.Plane.Find(caller, f, start, limit)
-		body.Count = count
 		for i := range rows {
-			body.Processes = append(body.Processes, renderProcess(&rows[i]))
+			page.Processes = append(page.Processes, renderProcess(&rows[i]))
 		}
-		body.turn(start, len(rows))
+		page.Count, page.Next = count, nextPage(start, len(rows), count)
 	}
 
-	return answer(w, http.StatusOK, body)
+	return answer(w, http.StatusOK, page)
 }
 
-// turn says where the next page starts.
-func (b *processesBody) turn(start, shown int) {
-	if next := start + shown; shown > 0 && next < b.Count {
-		b.Next = next
+// nextPage is the start of the next page, 0 if this page is the last.
+func nextPage(start, shown, count int) int {
+	if next := start + shown; shown > 0 && next < count {
+		return next
 	}
+	return 0
 }
 
-// numbers reads the numbers of clouds.
-func numbers(list *[]int) func(string) string {
-	return func(s string) string {
+// clouds reads the numbers of cloud areas.
+func (q *query) clouds() (list []int) {
+	q.each("cloud", func(s string) string {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 || n > math.MaxInt32 {
 			return "must be the number of a cloud, is " + strconv.Quote(clip(s))
 		}
-		*list = append(*list, n)
+		list = append(list, n)
 		return ""
-	}
+	})
+	return list
 }
 
 func (q *query) states() (list []gozzard.RunState) {
@@ -121,7 +76,7 @@ func (q *query) states() (list []gozzard.RunState) {
 	return list
 }
 
-// hosted is nil when it does not matter.
+// hosted is nil if the parameter is missing.
 func (q *query) hosted() *bool {
 	if q.one("hosted") == "" {
 		return nil
@@ -141,25 +96,20 @@ func parseState(s string) (gozzard.RunState, string) {
 	return 0, "must be one of " + strings.Join(known, ", ") + ", is " + strconv.Quote(clip(s))
 }
 
-func renderProcess(r *fleet.Row) processBody {
+func renderProcess(r *fleet.Row) client.Process {
 	s := &r.Status
-	b := processBody{
-		Agent: r.Agent, Cloud: r.Addr.Cloud, Namespace: s.Namespace, Name: s.Name, Labels: s.Labels,
-		Wanted: s.Wanted.String(), State: s.State.String(),
-		Hosted: s.Hosted, Stale: r.Stale, PID: s.PID, Version: s.Version, Message: s.Message,
-		RegisteredAt: s.RegisteredAt, StartedAt: s.StartedAt,
-		ReportedAt: s.ReportedAt, CPU: finite(s.CPU), Mem: finite(s.Mem), FD: s.FD, Disk: s.Disk, Net: s.Net,
+	return client.Process{
+		Agent: r.Agent, Cloud: r.Addr.Cloud, IP: ipText(r.Addr.IP), Namespace: s.Namespace, Name: s.Name,
+		Labels: s.Labels, Wanted: s.Wanted.String(), State: s.State.String(), Hosted: s.Hosted, Stale: r.Stale,
+		PID: s.PID, Version: s.Version, Message: s.Message, RegisteredAt: s.RegisteredAt, StartedAt: s.StartedAt,
+		ReportedAt: s.ReportedAt, CPU: gozzard.Finite(s.CPU), Mem: gozzard.Finite(s.Mem), FD: s.FD, Disk: s.Disk, Net: s.Net,
 	}
-	if r.Addr.IP.IsValid() {
-		b.IP = r.Addr.IP.String()
-	}
-	return b
 }
 
-// finite keeps what an agent says encodable: JSON has no word for infinity.
-func finite(x float32) float32 {
-	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-		return 0
+// ipText is "" for an address that is not known.
+func ipText(ip netip.Addr) string {
+	if !ip.IsValid() {
+		return ""
 	}
-	return x
+	return ip.String()
 }

@@ -7,87 +7,51 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
-// maxReleaseBody bounds a manifest with its signature, in base64.
-const maxReleaseBody = 128 << 10
-
-// fileTime is how long a host may take for the program of a release.
-const fileTime = 15 * time.Minute
+// fileTimeout is the longest time for the transfer of a program.
+const fileTimeout = 15 * time.Minute
 
 const octets = "application/octet-stream"
 
-func (a *api) runner() (*upgrade.Runner, error) {
+// releases is the part of the server that has releases and runs upgrades.
+func (a *api) releases() (*upgrade.Runner, error) {
 	if a.Releases == nil {
-		return nil, gozzard.Errorf(gozzard.ErrConflict,
-			"this server keeps no releases: it serves no enrolled hosts (start it with --agent-listen on an address of the network, or --enrol)")
+		return nil, gozzard.Errorf(gozzard.ErrConflict, "this server has no releases, because it has no enrolled hosts "+
+			"(start it with --agent-listen on an address of the network, or --enrol)")
 	}
 	return a.Releases, nil
 }
 
-type releaseBody struct {
-	Version   string            `json:"version"`
-	Created   time.Time         `json:"created"`
-	Expires   time.Time         `json:"expires"`
-	Published time.Time         `json:"published"`
-	By        string            `json:"by"`
-	Files     []releaseFileBody `json:"files"`
-}
-
-type releaseFileBody struct {
-	Platform string `json:"platform"`
-	Name     string `json:"name"`
-	Size     int64  `json:"size"`
-	SHA256   string `json:"sha256"`
-	Missing  bool   `json:"missing"` // not uploaded yet
-}
-
-func renderRelease(p upgrade.Published) releaseBody {
-	b := releaseBody{Version: p.Version, Created: p.Manifest.Created.UTC(), Expires: p.Manifest.Expires.UTC(),
-		Published: p.Published.UTC(), By: p.By}
-	missing := map[string]bool{}
-	for _, f := range p.Missing {
-		missing[f.SHA256] = true
-	}
-	for _, f := range p.Manifest.Files {
-		b.Files = append(b.Files, releaseFileBody{f.Platform, f.Name, f.Size, f.SHA256, missing[f.SHA256]})
-	}
-	return b
-}
-
+// getReleases lists the releases that were published, newest first.
 func (a *api) getReleases(w http.ResponseWriter, _ *http.Request, _ gozzard.Caller) error {
-	releases, err := a.runner()
+	releases, err := a.releases()
+	if err != nil {
+		return err
+	}
+	published, err := releases.Releases()
 	if err != nil {
 		return err
 	}
 
-	list, err := releases.Releases()
-	if err != nil {
-		return err
+	list := client.ReleaseList{Releases: make([]client.Release, 0, len(published))}
+	for _, p := range published {
+		list.Releases = append(list.Releases, renderRelease(p))
 	}
-
-	body := make([]releaseBody, 0, len(list))
-	for _, p := range list {
-		body = append(body, renderRelease(p))
-	}
-
-	return answer(w, http.StatusOK, map[string]any{"releases": body})
+	return answer(w, http.StatusOK, list)
 }
 
-// postRelease publishes a manifest; its programs follow one by one.
+// postRelease publishes a manifest. Its programs are uploaded afterwards, one by one.
 func (a *api) postRelease(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	releases, err := a.runner()
+	releases, err := a.releases()
 	if err != nil {
 		return err
 	}
-
-	var in struct {
-		Manifest  []byte `json:"manifest"`
-		Signature []byte `json:"signature"`
-	}
-	if err := readStrict(w, r, maxReleaseBody, &in); err != nil {
+	var in client.PublishRequest
+	if err := readValue(w, r, maxReleaseBody, &in); err != nil {
 		return err
 	}
 
@@ -95,49 +59,58 @@ func (a *api) postRelease(w http.ResponseWriter, r *http.Request, caller gozzard
 	if err != nil {
 		return err
 	}
-
 	return answer(w, http.StatusOK, renderRelease(p))
 }
 
-// putReleaseFile takes a program as it is. Never more is read than its manifest says.
+// putReleaseFile stores a program. It reads at most the size that the manifest has.
 func (a *api) putReleaseFile(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
-	releases, err := a.runner()
+	releases, err := a.releases()
 	if err != nil {
 		return err
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Encoding is not accepted: send the body as it is")
+		return errEncoded()
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(fileTime)) // not supported by recorders of tests
-	if err := releases.Upload(r.PathValue("version"), r.PathValue("file"), r.Body); err != nil {
+
+	version, file := r.PathValue("version"), r.PathValue("file")
+	extendDeadline(w)
+	if err := releases.Upload(version, file, r.Body); err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, map[string]any{"version": r.PathValue("version"), "sha256": r.PathValue("file")})
+	return answer(w, http.StatusOK, client.UploadedFile{Version: version, SHA256: file})
 }
 
+// extendDeadline gives the transfer of a program more time than other requests have.
+func extendDeadline(w http.ResponseWriter) {
+	// An error means that this connection has no deadline.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(fileTimeout))
+}
+
+// deleteRelease removes a release and its programs.
 func (a *api) deleteRelease(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	releases, err := a.runner()
+	releases, err := a.releases()
 	if err != nil {
 		return err
 	}
-	if err := releases.Remove(r.Context(), caller, r.PathValue("version")); err != nil {
+	version := r.PathValue("version")
+	if err := releases.Remove(r.Context(), caller, version); err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, map[string]any{"version": r.PathValue("version"), "state": "removed"})
+	return answer(w, http.StatusOK, client.RemovedRelease{Version: version, State: "removed"})
 }
 
-// getReleaseFile hands a release on to a member. The certificate of the connection is its credential.
+// getReleaseFile sends a part of a release to an enrolled host. The certificate of the connection is its credential.
 func (a *api) getReleaseFile(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
 	if _, _, _, err := a.Enrol.Admit(r.TLS, r.Header.Get(enrol.MachineHeader)); err != nil {
 		return &gozzard.Error{Kind: gozzard.ErrUnauthenticated,
-			Message: "this host is not a member of the fleet, or not any more", Cause: err}
+			Message: "this host is not an active member of the fleet", Cause: err}
 	}
-
-	releases, err := a.runner()
+	releases, err := a.releases()
 	if err != nil {
 		return err
 	}
 
+	// Send the manifest or its signature.
 	version, name := r.PathValue("version"), r.PathValue("file")
 	if name == "manifest" || name == "signature" {
 		text, err := releases.Text(version, name == "signature")
@@ -148,140 +121,35 @@ func (a *api) getReleaseFile(w http.ResponseWriter, r *http.Request, _ gozzard.C
 		return nil
 	}
 
+	// Send a program.
 	f, err := releases.Program(version, name)
 	if err != nil {
 		return err
 	}
-
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
 		return err
 	}
 
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(fileTime))
+	extendDeadline(w)
 	w.Header().Set("Content-Type", octets)
 	w.Header().Set("Content-Length", strconv.FormatInt(st.Size(), 10))
 	w.WriteHeader(http.StatusOK)
-	_, _ = io.Copy(w, f) // who has gone is nobody to tell
+	_, _ = io.Copy(w, f) // an error means that the host has closed the connection
 	return nil
 }
 
-type rollBody struct {
-	ID       int64          `json:"id"`
-	Version  string         `json:"version"`
-	Stages   []int          `json:"stages"`
-	State    upgrade.State  `json:"state"`
-	Reason   string         `json:"reason,omitempty"`
-	Created  time.Time      `json:"created"`
-	Changed  time.Time      `json:"changed"`
-	By       string         `json:"by"`
-	Approved string         `json:"approved,omitempty"`
-	Hosts    []rollHostBody `json:"hosts"`
-}
-
-type rollHostBody struct {
-	Agent  gozzard.AgentID   `json:"agent"`
-	Stage  int               `json:"stage"` // percent
-	State  upgrade.HostState `json:"state"`
-	Reason string            `json:"reason,omitempty"`
-}
-
-func renderRoll(r *upgrade.Upgrade) rollBody {
-	b := rollBody{ID: r.ID, Version: r.Version, Stages: r.Stages, State: r.State, Reason: r.Reason,
-		Created: r.Created.UTC(), Changed: r.Changed.UTC(), By: r.By,
-		Approved: r.Approved, Hosts: make([]rollHostBody, 0, len(r.Hosts))}
-	for _, h := range r.Hosts {
-		b.Hosts = append(b.Hosts, rollHostBody{h.Agent, r.Stages[min(h.Stage, len(r.Stages)-1)], h.State, h.Reason})
+func renderRelease(p upgrade.Published) client.Release {
+	out := client.Release{Version: p.Version, Created: p.Manifest.Created.UTC(), Expires: p.Manifest.Expires.UTC(),
+		Published: p.Published.UTC(), By: p.By}
+	missing := map[string]bool{}
+	for _, f := range p.Missing {
+		missing[f.SHA256] = true
 	}
-	return b
-}
-
-func (a *api) getRolls(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
-	releases, err := a.runner()
-	if err != nil {
-		return err
+	for _, f := range p.Manifest.Files {
+		out.Files = append(out.Files, client.ReleaseFile{Platform: f.Platform, Name: f.Name, Size: f.Size,
+			SHA256: f.SHA256, Missing: missing[f.SHA256]})
 	}
-
-	q, err := readQuery(r, "limit")
-	if err != nil {
-		return err
-	}
-
-	limit := q.number("limit", 1, 1, 100)
-
-	if err := q.faults.Err(); err != nil {
-		return err
-	}
-
-	list, err := releases.Upgrades(r.Context(), limit)
-	if err != nil {
-		return err
-	}
-
-	body := make([]rollBody, 0, len(list))
-	for i := range list {
-		body = append(body, renderRoll(&list[i]))
-	}
-
-	return answer(w, http.StatusOK, map[string]any{"rolls": body})
-}
-
-func (a *api) postRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	releases, err := a.runner()
-	if err != nil {
-		return err
-	}
-
-	var in struct {
-		Version string            `json:"version"`
-		Stages  []int             `json:"stages"`
-		Agents  []gozzard.AgentID `json:"agents"`
-	}
-	if err := readStrict(w, r, maxRollBody, &in); err != nil {
-		return err
-	}
-
-	got, err := releases.Create(r.Context(), caller,
-		upgrade.Request{Version: in.Version, Stages: in.Stages, Agents: in.Agents})
-	if err != nil {
-		return err
-	}
-
-	return answer(w, http.StatusCreated, renderRoll(&got))
-}
-
-// maxRollBody: the names of all hosts fit.
-const maxRollBody = 8 << 20
-
-// putRoll approves or stops the open roll of a release.
-func (a *api) putRoll(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	releases, err := a.runner()
-	if err != nil {
-		return err
-	}
-
-	var in struct {
-		State string `json:"state"`
-	}
-	if err := readEnrol(w, r, &in); err != nil {
-		return err
-	}
-
-	var got upgrade.Upgrade
-	switch in.State {
-	case "approved":
-		got, err = releases.Approve(r.Context(), caller, r.PathValue("version"))
-	case "stopped":
-		got, err = releases.Stop(r.Context(), caller, r.PathValue("version"))
-	default:
-		err = &gozzard.Error{Kind: gozzard.ErrInvalid,
-			Faults: []gozzard.Fault{{Path: "state", Text: `must be "approved" or "stopped"`}}}
-	}
-
-	if err != nil {
-		return err
-	}
-
-	return answer(w, http.StatusOK, renderRoll(&got))
+	return out
 }

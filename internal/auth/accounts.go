@@ -13,18 +13,17 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Store keeps accounts.
+// Store is the part of the record that has the accounts.
 type Store interface {
-	// LoadAccounts reads all of them. known is false for a record that never had any, which is not the same as one
-	// without any left.
+	// LoadAccounts reads all accounts. known is false for a record that never had any; a record whose accounts were
+	// all removed is known.
 	LoadAccounts(ctx context.Context) (c Config, known bool, err error)
-	// ChangeAccounts records a change and who made it, all of it or nothing. It also drops tokens that have expired
-	// by then.
+	// ChangeAccounts records a change and its caller in one transaction. It also drops expired tokens.
 	ChangeAccounts(ctx context.Context, c Change) error
 }
 
-// Change is one act on the accounts. What is put replaces what has the same code, name or digest; what is dropped
-// need not be there. The tokens of a dropped user go with him.
+// Change is one change of the accounts. Apps, Users and Tokens replace those with the same code, name or digest. What
+// is dropped need not exist. Dropping a user drops the user's tokens.
 type Change struct {
 	At  time.Time
 	By  gozzard.Caller
@@ -38,15 +37,16 @@ type Change struct {
 	DropTokens []Digest
 }
 
-// Accounts is the record of who may ask, and the book that it makes. It is safe for concurrent use.
+// Accounts are the apps, users and tokens of the record, with the Directory that is made from them. It is safe for
+// concurrent use.
 type Accounts struct {
-	store Store
-	book  *Directory
-	now   func() time.Time
-	kiln  kiln
+	store     Store
+	directory *Directory
+	now       func() time.Time
+	hasher    hasher
 
-	writing sync.Mutex // a change is decided on what the last one left
-	known   bool
+	writing sync.Mutex // one change at a time: each is checked against the result of the last
+	known   bool       // the record has or had accounts
 }
 
 // Open reads the accounts of a record.
@@ -55,25 +55,25 @@ func Open(ctx context.Context, s Store, o Options) (*Accounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	book, err := newBook(c, o)
+	d, err := newDirectory(c, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Accounts{store: s, book: book, now: book.o.Now, known: known, kiln: newKiln()}, nil
+	return &Accounts{store: s, directory: d, now: d.o.Now, known: known, hasher: newHasher()}, nil
 }
 
-// Directory is who may ask, as of now.
-func (a *Accounts) Book() *Directory { return a.book }
+// Directory is the directory of the accounts. It follows every change.
+func (a *Accounts) Directory() *Directory { return a.directory }
 
-// Known tells whether the record has ever had accounts. One that has not is given its first ones by Import.
+// Known reports whether the record has or had accounts. If not, Import adds the first ones.
 func (a *Accounts) Known() bool {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	return a.known
 }
 
-// Import puts the first accounts into a record that never had any. Apps without a list of grants are admins, as
-// they were before there were grants.
+// Import adds the first accounts to a record that never had any. An app without a list of grants becomes an admin:
+// before grants existed, every app was one.
 func (a *Accounts) Import(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("cannot import accounts: %w", err)
@@ -83,7 +83,7 @@ func (a *Accounts) Import(ctx context.Context, c Config) error {
 	defer a.writing.Unlock()
 
 	if a.known {
-		return gozzard.Errorf(gozzard.ErrConflict, "there are accounts already")
+		return gozzard.Errorf(gozzard.ErrConflict, "the record already has accounts")
 	}
 
 	change := Change{Act: "accounts:import", By: gozzard.Caller{App: "gozzard"}, Apps: slices.Clone(c.Apps),
@@ -101,21 +101,21 @@ func (a *Accounts) Import(ctx context.Context, c Config) error {
 	return a.change(ctx, change)
 }
 
-// change records a change, then applies it. The caller holds writing.
+// change records a change, then applies it to the directory. The caller holds writing.
 func (a *Accounts) change(ctx context.Context, c Change) error {
 	c.At = a.now()
 	if a.known && a.hasAdmin(&Change{}) && !a.hasAdmin(&c) {
-		return gozzard.Errorf(gozzard.ErrConflict, "this would leave nobody with the role admin on everything")
+		return gozzard.Errorf(gozzard.ErrConflict, "this would remove the last admin of the whole fleet")
 	}
 	if err := a.store.ChangeAccounts(ctx, c); err != nil {
 		return err
 	}
 	a.known = true
-	a.book.apply(&c)
+	a.directory.apply(&c)
 	return nil
 }
 
-// hasAdmin looks whether somebody could change accounts after a change.
+// hasAdmin reports whether an app or a user could still change accounts after a change.
 func (a *Accounts) hasAdmin(c *Change) bool {
 	for _, app := range c.Apps {
 		if app.Rights().All() {
@@ -129,17 +129,17 @@ func (a *Accounts) hasAdmin(c *Change) bool {
 		}
 	}
 
-	a.book.mu.RLock()
-	defer a.book.mu.RUnlock()
+	a.directory.mu.RLock()
+	defer a.directory.mu.RUnlock()
 
-	for code, e := range a.book.apps {
+	for code, e := range a.directory.apps {
 		replaced := slices.ContainsFunc(c.Apps, func(x App) bool { return x.Code == code })
 		if !replaced && !slices.Contains(c.DropApps, code) && e.rights.All() {
 			return true
 		}
 	}
 
-	for name, p := range a.book.users {
+	for name, p := range a.directory.users {
 		replaced := slices.ContainsFunc(c.Users, func(x User) bool { return x.Name == name })
 		if !replaced && !slices.Contains(c.DropUsers, name) && !p.user.Disabled && p.rights.All() {
 			return true
@@ -149,9 +149,10 @@ func (a *Accounts) hasAdmin(c *Change) bool {
 	return false
 }
 
-// Holder is whose grants are meant: an app or a user.
+// Holder is the app or the user that has grants.
 type Holder struct{ App, User string }
 
+// String names the holder for messages and for the audit.
 func (h Holder) String() string {
 	if h.App != "" {
 		return "app " + h.App
@@ -159,7 +160,7 @@ func (h Holder) String() string {
 	return "user " + h.User
 }
 
-// AddGrant gives one more grant. A grant that is there already changes nothing.
+// AddGrant adds a grant. Adding a grant that the holder has changes nothing.
 func (a *Accounts) AddGrant(ctx context.Context, by gozzard.Caller, to Holder, g gozzard.Grant) error {
 	if err := ValidateGrant(&g); err != nil {
 		return gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
@@ -170,13 +171,13 @@ func (a *Accounts) AddGrant(ctx context.Context, by gozzard.Caller, to Holder, g
 				return nil, errUnchanged
 			}
 			if len(list) >= maxGrants {
-				return nil, gozzard.Errorf(gozzard.ErrConflict, "%s has %d grants, which is the most", to, maxGrants)
+				return nil, gozzard.Errorf(gozzard.ErrConflict, "the limit of %d grants for %s is reached", maxGrants, to)
 			}
 			return append(slices.Clone(list), g), nil
 		})
 }
 
-// RemoveGrant takes back the grant that is equal to this one.
+// RemoveGrant removes the grant that is equal to g.
 func (a *Accounts) RemoveGrant(ctx context.Context, by gozzard.Caller, from Holder, g gozzard.Grant) error {
 	return a.changeGrants(ctx, by, from, "grant:remove "+from.String()+" "+grantText(&g),
 		func(list []gozzard.Grant) ([]gozzard.Grant, error) {
@@ -188,7 +189,7 @@ func (a *Accounts) RemoveGrant(ctx context.Context, by gozzard.Caller, from Hold
 		})
 }
 
-// errUnchanged ends a change that has nothing to do.
+// errUnchanged ends a change without recording it.
 var errUnchanged = errors.New("nothing to change")
 
 func (a *Accounts) changeGrants(ctx context.Context, by gozzard.Caller, h Holder, act string,
@@ -220,7 +221,7 @@ func sameGrant(x, y *gozzard.Grant) bool {
 		slices.Equal(x.Nets, y.Nets) && slices.Equal(x.Actions, y.Actions)
 }
 
-// maxGrantText bounds what the audit says of a grant; the hash beside it is of all.
+// maxGrantText limits the text of a grant in the audit.
 const maxGrantText = 300
 
 // grantText is a grant in words, such as "operator businesses=[2 3] actions=[start]".
@@ -239,7 +240,7 @@ func grantText(g *gozzard.Grant) string {
 	return fmt.Sprintf("%.*s", maxGrantText, text)
 }
 
-// newID draws a name for a token: long enough to be the only one, short enough to be typed.
+// newID makes a random id for a token that is long enough to be unique and short enough to type.
 func newID() string {
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24: it ends the program instead

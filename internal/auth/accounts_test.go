@@ -146,7 +146,7 @@ var by = gozzard.Caller{App: "admin", User: "tester"}
 
 func (r *rig) check(t *testing.T, c auth.Credentials) (gozzard.Caller, error) {
 	t.Helper()
-	caller, _, err := r.Book().Check(t.Context(), c)
+	caller, _, err := r.Directory().Check(t.Context(), c)
 	return caller, err
 }
 
@@ -155,7 +155,7 @@ func TestImportOnce(t *testing.T) {
 	wantKind(t, r.Import(t.Context(), auth.Config{}), gozzard.ErrConflict)
 	again, err := auth.Open(t.Context(), r.store, auth.Options{})
 	must(t, err)
-	caller, _, err := again.Book().Check(t.Context(), auth.Credentials{App: "admin", Secret: "root", User: "me"})
+	caller, _, err := again.Directory().Check(t.Context(), auth.Credentials{App: "admin", Secret: "root", User: "me"})
 	must(t, err)
 	if !again.Known() || !caller.Rights.All() {
 		t.Fatalf("the imported app has %+v", caller.Rights)
@@ -175,7 +175,7 @@ func TestAppLife(t *testing.T) {
 	caller, err := r.check(t, auth.Credentials{App: "shop", Secret: secret, User: "u"})
 	must(t, err)
 
-	if caller.Rights.Sees("x", nil) || caller.Rights.All() || r.Book().RightsOf(caller) == nil {
+	if caller.Rights.Sees("x", nil) || caller.Rights.All() || r.Directory().RightsOf(caller) == nil {
 		t.Fatal("a new app may do something, or is not known")
 	}
 
@@ -202,7 +202,7 @@ func TestAppLife(t *testing.T) {
 	_, err = r.check(t, auth.Credentials{App: "shop", Secret: third, User: "u"})
 	wantKind(t, err, gozzard.ErrUnauthenticated)
 
-	if r.Book().RightsOf(caller) != nil {
+	if r.Directory().RightsOf(caller) != nil {
 		t.Fatal("an app that is gone has rights")
 	}
 
@@ -324,7 +324,7 @@ func TestUserLife(t *testing.T) {
 
 	session, token, err := r.Login(ctx, "alice", password)
 	must(t, err)
-	caller, err := r.Book().CheckPerson(session)
+	caller, err := r.Directory().CheckPerson(session)
 	must(t, err)
 
 	if !auth.Alone(caller) || caller.User != "alice" || caller.Asserted || !caller.Rights.SeesAll() ||
@@ -333,7 +333,7 @@ func TestUserLife(t *testing.T) {
 	}
 
 	must(t, r.Disable(ctx, by, "alice", true))
-	_, err = r.Book().CheckPerson(session)
+	_, err = r.Directory().CheckPerson(session)
 	wantKind(t, err, gozzard.ErrUserForbidden)
 	_, err = r.check(t, auth.Credentials{App: "admin", Secret: "root", User: "alice"})
 	wantKind(t, err, gozzard.ErrUserForbidden)
@@ -341,18 +341,18 @@ func TestUserLife(t *testing.T) {
 	if _, _, err := r.Login(ctx, "alice", password); gozzard.KindOf(err) != gozzard.ErrUnauthenticated {
 		t.Fatalf("a disabled user logs in: %v", err)
 	}
-	if r.Book().RightsOf(caller) != nil {
+	if r.Directory().RightsOf(caller) != nil {
 		t.Fatal("a disabled user has rights")
 	}
 
 	must(t, r.Disable(ctx, by, "alice", false))
 	must(t, r.SetPassword(ctx, by, "alice", "another long password"))
-	_, err = r.Book().CheckPerson(session)
+	_, err = r.Directory().CheckPerson(session)
 	wantKind(t, err, gozzard.ErrUnauthenticated)
 	session, _, err = r.Login(ctx, "alice", "another long password")
 	must(t, err)
 	must(t, r.Logout(ctx, session))
-	_, err = r.Book().CheckPerson(session)
+	_, err = r.Directory().CheckPerson(session)
 	wantKind(t, err, gozzard.ErrUnauthenticated)
 }
 
@@ -376,10 +376,10 @@ func TestTokens(t *testing.T) {
 	}
 
 	r.clock.pass(24*time.Hour - time.Second)
-	_, err = r.Book().CheckPerson(secret)
+	_, err = r.Directory().CheckPerson(secret)
 	must(t, err)
 	r.clock.pass(time.Second)
-	_, err = r.Book().CheckPerson(secret)
+	_, err = r.Directory().CheckPerson(secret)
 	wantKind(t, err, gozzard.ErrUnauthenticated)
 
 	if len(r.Tokens("alice")) != 0 {
@@ -390,7 +390,7 @@ func TestTokens(t *testing.T) {
 	must(t, err)
 	wantKind(t, r.DropToken(ctx, by, "bob", token.ID), gozzard.ErrNotFound)
 	must(t, r.DropToken(ctx, by, "alice", token.ID))
-	_, err = r.Book().CheckPerson(secret)
+	_, err = r.Directory().CheckPerson(secret)
 	wantKind(t, err, gozzard.ErrUnauthenticated)
 
 	for range 50 {
@@ -417,8 +417,8 @@ func TestPersonIsNoApp(t *testing.T) {
 			t.Errorf("app %q: %v", code, err)
 		}
 	}
-	if r.Book().RightsOf(gozzard.Caller{App: "user:admin", User: "admin"}) != nil ||
-		r.Book().RightsOf(gozzard.Caller{App: "user:alice", User: "bob"}) != nil {
+	if r.Directory().RightsOf(gozzard.Caller{App: "user:admin", User: "admin"}) != nil ||
+		r.Directory().RightsOf(gozzard.Caller{App: "user:alice", User: "bob"}) != nil {
 		t.Fatal("a person who is not known has rights")
 	}
 }
@@ -452,7 +452,7 @@ func TestSubjectIsFixedByTheFirstLogin(t *testing.T) {
 	wantKind(t, err, gozzard.ErrUserForbidden)
 	secret, _, err := r.LoginSubject(ctx, "a@example.com", "1")
 	must(t, err)
-	_, err = r.Book().CheckPerson(secret)
+	_, err = r.Directory().CheckPerson(secret)
 	must(t, err)
 
 	for _, other := range []string{"2", "", strings.Repeat("1", 300)} {

@@ -8,15 +8,15 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// maxApps bounds what an admin's script can make by mistake.
+// maxApps limits the damage of a script that creates apps by mistake.
 const maxApps = 10_000
 
-// Apps lists the apps by their codes, without keys.
+// Apps lists the apps in the order of their codes, without keys.
 func (a *Accounts) Apps() []App {
-	a.book.mu.RLock()
-	defer a.book.mu.RUnlock()
-	list := make([]App, 0, len(a.book.apps))
-	for _, e := range a.book.apps {
+	a.directory.mu.RLock()
+	defer a.directory.mu.RUnlock()
+	list := make([]App, 0, len(a.directory.apps))
+	for _, e := range a.directory.apps {
 		list = append(list, e.app)
 	}
 	slices.SortFunc(list, func(x, y App) int { return strings.Compare(x.Code, y.Code) })
@@ -25,17 +25,17 @@ func (a *Accounts) Apps() []App {
 
 // Signs reports whether an app may prove itself by a signature.
 func (a *Accounts) Signs(code string) bool {
-	a.book.mu.RLock()
-	defer a.book.mu.RUnlock()
-	e := a.book.apps[code]
+	a.directory.mu.RLock()
+	defer a.directory.mu.RUnlock()
+	e := a.directory.apps[code]
 	return e != nil && len(e.signKeys) > 0
 }
 
-// app is an app as it is recorded. The caller holds writing.
+// app is an app with its keys. The caller holds writing.
 func (a *Accounts) app(code string) (App, bool) {
-	a.book.mu.RLock()
-	defer a.book.mu.RUnlock()
-	e := a.book.apps[code]
+	a.directory.mu.RLock()
+	defer a.directory.mu.RUnlock()
+	e := a.directory.apps[code]
 	if e == nil {
 		return App{}, false
 	}
@@ -44,8 +44,8 @@ func (a *Accounts) app(code string) (App, bool) {
 	return app, true
 }
 
-// CreateApp makes an app and returns its secret, which cannot be read again. With signs the secret itself is stored, so
-// that signatures can be checked.
+// CreateApp makes an app and returns its secret, which cannot be read again. With signs the secret itself is stored,
+// so that signatures can be checked.
 func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, signs bool) (secret string, err error) {
 	secret = NewSecret()
 	app.Secrets, app.SignKeys = []Digest{Hash(secret)}, nil
@@ -54,7 +54,7 @@ func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, si
 		app.SignKeys = []string{secret}
 	}
 	if app.Grants == nil {
-		app.Grants = []gozzard.Grant{} // nil would be everything
+		app.Grants = []gozzard.Grant{} // nil would mean everything
 	}
 	if err := app.validate(); err != nil {
 		return "", gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
@@ -64,16 +64,16 @@ func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, si
 	defer a.writing.Unlock()
 
 	if _, ok := a.app(app.Code); ok {
-		return "", gozzard.Errorf(gozzard.ErrConflict, "app %q is there already", app.Code)
+		return "", gozzard.Errorf(gozzard.ErrConflict, "app %q already exists", app.Code)
 	}
 	if len(a.Apps()) >= maxApps {
-		return "", gozzard.Errorf(gozzard.ErrConflict, "there are %d apps, which is the most", maxApps)
+		return "", gozzard.Errorf(gozzard.ErrConflict, "the limit of %d apps is reached", maxApps)
 	}
 
 	return secret, a.change(ctx, Change{By: by, Act: "app:create " + app.Code, Apps: []App{app}})
 }
 
-// Flags are the switches of an app; nil leaves one as it is.
+// Flags are the switches of an app; nil leaves a switch as it is.
 type Flags struct {
 	AssertsUsers            *bool
 	MissingActionMeansStart *bool
@@ -92,7 +92,7 @@ func (a *Accounts) SetFlags(ctx context.Context, by gozzard.Caller, code string,
 	})
 }
 
-// AddSecret gives an app one more secret. The one before stays valid, older ones go; RetireSecrets ends the change.
+// AddSecret adds a secret to an app. The previous secret stays valid until RetireSecrets; older ones are removed.
 func (a *Accounts) AddSecret(ctx context.Context, by gozzard.Caller, code string) (secret string, err error) {
 	secret = NewSecret()
 	return secret, a.changeApp(ctx, by, code, "app:secret "+code, func(app *App) error {
@@ -104,7 +104,7 @@ func (a *Accounts) AddSecret(ctx context.Context, by gozzard.Caller, code string
 	})
 }
 
-// RetireSecrets leaves an app its newest secret only.
+// RetireSecrets removes all secrets of an app except the newest.
 func (a *Accounts) RetireSecrets(ctx context.Context, by gozzard.Caller, code string) error {
 	return a.changeApp(ctx, by, code, "app:retire "+code, func(app *App) error {
 		app.Secrets = app.Secrets[:1]
@@ -113,7 +113,7 @@ func (a *Accounts) RetireSecrets(ctx context.Context, by gozzard.Caller, code st
 	})
 }
 
-// ReplaceApp puts an app as it is, whether or not it was there: for a program that is its own first caller.
+// ReplaceApp creates or replaces an app with the given secrets. The program uses it for its own first app.
 func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) error {
 	app.Grants = app.Rights().Grants
 	if err := app.validate(); err != nil {
@@ -124,7 +124,7 @@ func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) e
 	return a.change(ctx, Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app}})
 }
 
-// DropApp makes an app unknown.
+// DropApp removes an app.
 func (a *Accounts) DropApp(ctx context.Context, by gozzard.Caller, code string) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()

@@ -25,8 +25,8 @@ type Credentials struct {
 	Names *Names // nil means plain words
 }
 
-// Names are what the caller's protocol calls the parts of its credentials. Messages about them use these names, so that
-// a caller sees which field is wrong.
+// Names are what the caller's protocol calls the parts of its credentials. Messages about them use these names, so
+// that a caller sees which field is wrong.
 type Names struct {
 	App       string
 	Secret    string
@@ -47,24 +47,24 @@ func (c *Credentials) names() *Names {
 	return c.Names
 }
 
-// TokenVerifier asks another service whose login a token is. An empty name without an error means that the token is not
-// valid.
+// TokenVerifier asks another service whose login a token is. An empty name without an error means that the token is
+// not valid.
 type TokenVerifier interface {
 	Verify(ctx context.Context, token string) (user string, err error)
 }
 
-// Options are the parts of a book. All may be zero.
+// Options are the parts of a Directory. All may be zero.
 type Options struct {
-	Verify  TokenVerifier     // for tokens that are not ours; nil: there are none
-	Refused func(rule string) // told of every refusal, with a word of the program
+	Verify  TokenVerifier     // checks tokens that are not ours; nil means that there are none
+	Refused func(rule string) // called for every refusal with the name of the rule
 	Now     func() time.Time  // time.Now
 }
 
-// Directory answers who is asking and what he may see and do. It is safe for concurrent use; changes of Accounts apply
-// to the next request.
+// Directory identifies callers and knows their rights. It is safe for concurrent use. A change of Accounts applies to
+// the next request.
 type Directory struct {
 	o       Options
-	absent  *entry // stands in for every unknown app, so that both cost the same
+	absent  *entry // is checked for unknown apps, so that they take the same time
 	nonces  nonces
 	started time.Time
 	compare func(a, b []byte) int // subtle.ConstantTimeCompare; a test counts its calls
@@ -73,13 +73,13 @@ type Directory struct {
 	apps   map[string]*entry
 	users  map[string]*person
 	tokens map[Digest]Token
-	joint  map[pair]*gozzard.Rights // of known people by apps, made when first needed; given up at every change
+	joint  map[pair]*gozzard.Rights // rights of users behind apps: computed on demand, cleared by every change
 }
 
-// entry always has maxSecrets digests; those not configured are random and match nothing.
+// entry is an app. It always has maxSecrets digests; those that are not configured are random and match nothing.
 type entry struct {
 	app      App             // without its keys
-	rights   *gozzard.Rights // shared by all its callers
+	rights   *gozzard.Rights // of all its callers
 	digests  [maxSecrets]Digest
 	signKeys []string
 }
@@ -89,13 +89,13 @@ type person struct {
 	rights *gozzard.Rights
 }
 
-// pair is a person behind an app.
+// pair is a user behind an app.
 type pair struct{ app, user string }
 
-// New makes a book that does not change.
-func New(c Config) (*Directory, error) { return newBook(c, Options{}) }
+// New makes a Directory that does not change.
+func New(c Config) (*Directory, error) { return newDirectory(c, Options{}) }
 
-func newBook(c Config, o Options) (*Directory, error) {
+func newDirectory(c Config, o Options) (*Directory, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot read credentials: %w", err)
 	}
@@ -124,13 +124,14 @@ func newEntry(a App) *entry {
 	return e
 }
 
-// apply makes a change visible.
+// apply makes a change take effect.
 func (b *Directory) apply(c *Change) {
 	now := b.o.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.joint)
 
+	// Remove what is dropped or expired.
 	for _, code := range c.DropApps {
 		delete(b.apps, code)
 	}
@@ -143,6 +144,7 @@ func (b *Directory) apply(c *Change) {
 		return t.expired(now) || slices.Contains(c.DropTokens, d) || slices.Contains(c.DropUsers, t.User)
 	})
 
+	// Add or replace the rest.
 	for _, a := range c.Apps {
 		b.apps[a.Code] = newEntry(a)
 	}
@@ -157,13 +159,15 @@ func (b *Directory) apply(c *Change) {
 	}
 }
 
-// personApp is the app of a caller who came without one. No app can have this code: a colon is no part of a name.
+// personApp is the beginning of the app code of a user without an app. No real app has such a code: a name has no
+// colon.
 const personApp = "user:"
 
-// RightsOf tells what a caller that was proven earlier may see and do now: none once the app or the person is gone.
+// RightsOf are the present rights of a caller that was identified earlier. A caller whose app or user was removed has
+// none.
 //
-// An app acts within its own grants. When the person behind it is known here, by a login or by the app's word, it
-// acts within that person's as well.
+// An app has the rights of its grants. If the user behind it is known here, the caller has only those rights that both
+// the app and the user have.
 func (b *Directory) RightsOf(c gozzard.Caller) *gozzard.Rights {
 	b.mu.RLock()
 	p, known := b.users[c.User]
@@ -190,14 +194,15 @@ func (b *Directory) RightsOf(c gozzard.Caller) *gozzard.Rights {
 	return b.join(pair{c.App, c.User})
 }
 
-// maxJoint bounds what is kept of join: a white-listed app can name every person there is.
+// maxJoint limits the cache of join: an app on the white list can name every user.
 const maxJoint = 10_000
 
+// join computes the rights that both an app and a user have.
 func (b *Directory) join(k pair) *gozzard.Rights {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, p := b.apps[k.app], b.users[k.user]
-	if e == nil || p == nil { // changed meanwhile
+	if e == nil || p == nil { // removed in the meantime
 		return nil
 	}
 	rights := &gozzard.Rights{Grants: Intersect(e.rights.Grants, p.rights.Grants)}
@@ -208,14 +213,15 @@ func (b *Directory) join(k pair) *gozzard.Rights {
 	return rights
 }
 
-// refuse counts a refusal and gives it back.
+// refuse counts a refusal and returns it as an error.
 func (b *Directory) refuse(rule string, kind gozzard.ErrorKind, format string, args ...any) error {
 	b.o.Refused(rule)
 	return gozzard.Errorf(kind, format, args...)
 }
 
-// CheckApp proves the app alone. Unknown apps and wrong secrets give the same error after the same work.
+// CheckApp identifies the app alone. An unknown app and a wrong secret give the same error after the same work.
 func (b *Directory) CheckApp(c Credentials) (App, error) {
+	// Reject incomplete credentials.
 	if c.App == "" {
 		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().App)
 	}
@@ -223,6 +229,7 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().Secret)
 	}
 
+	// Find the app.
 	b.mu.RLock()
 	e, known := b.apps[c.App]
 	b.mu.RUnlock()
@@ -234,6 +241,7 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 		return b.checkSignature(e, &c)
 	}
 
+	// Compare with every secret in constant time.
 	given := Hash(c.Secret)
 	match := 0
 	for i := range e.digests {
@@ -248,7 +256,8 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 	return e.app, nil
 }
 
-// Check proves the app, then the user: a valid token wins; else the app's word counts if the app is on the white list.
+// Check identifies the app and the user. A valid token decides who the user is; without one, an app on the white list
+// may name the user.
 func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, App, error) {
 	app, err := b.CheckApp(c)
 	if err != nil {
@@ -268,16 +277,16 @@ func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, A
 	return caller, app, nil
 }
 
-// user finds out for whom an app acts.
+// user finds the user that an app acts for.
 func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name string, asserted bool, err error) {
-	var unsure error
+	var unavailable error // of the login service
 
 	if c.Token != "" {
 		name, err := b.tokenUser(ctx, c.Token)
 		if name != "" {
 			return name, false, nil
 		}
-		unsure = err
+		unavailable = err
 	}
 
 	switch {
@@ -287,8 +296,8 @@ func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name st
 				Faults: []gozzard.Fault{{Path: c.names().User, Text: err.Error()}}}
 		}
 		return c.User, true, nil
-	case unsure != nil:
-		return "", false, unsure
+	case unavailable != nil:
+		return "", false, unavailable
 	case c.Token != "":
 		return "", false, b.refuse("user_token", gozzard.ErrUnauthenticated, "%s is not valid", c.names().Token)
 	case c.User != "":
@@ -301,8 +310,8 @@ func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name st
 		c.names().Token, c.names().User)
 }
 
-// tokenUser finds whose token it is: one of ours, or one that the login service knows. An empty name without an
-// error is nobody's.
+// tokenUser is the user of a token: one of ours, or one that the login service knows. An empty name without an error
+// means that the token is not valid.
 func (b *Directory) tokenUser(ctx context.Context, token string) (string, error) {
 	if t, ok := b.token(token); ok {
 		return t.User, nil
@@ -317,14 +326,14 @@ func (b *Directory) tokenUser(ctx context.Context, token string) (string, error)
 	}
 	if err := gozzard.ValidateName(name); err != nil {
 		return "", &gozzard.Error{Kind: gozzard.ErrUnavailable,
-			Message: "the login service gives a name that cannot be used", Cause: err}
+			Message: "the login service returned a name that cannot be used", Cause: err}
 	}
 
 	return name, nil
 }
 
-// token looks a token of ours up by its digest: what the time of that could tell an attacker is the digest of his
-// guess, which he knows.
+// token finds one of our tokens by its digest. The time of the lookup depends on the digest only, so it reveals
+// nothing that the sender of a guess does not know.
 func (b *Directory) token(secret string) (Token, bool) {
 	if secret == "" {
 		return Token{}, false
@@ -336,6 +345,7 @@ func (b *Directory) token(secret string) (Token, bool) {
 	return t, ok && !t.expired(b.o.Now())
 }
 
+// enabled rejects a user that is disabled.
 func (b *Directory) enabled(name string) error {
 	b.mu.RLock()
 	p := b.users[name]
@@ -346,7 +356,7 @@ func (b *Directory) enabled(name string) error {
 	return nil
 }
 
-// CheckPerson proves a person who comes without an app, by a token of ours.
+// CheckPerson identifies a user without an app, by one of our tokens.
 func (b *Directory) CheckPerson(token string) (gozzard.Caller, error) {
 	t, ok := b.token(token)
 	if !ok {
@@ -360,5 +370,5 @@ func (b *Directory) CheckPerson(token string) (gozzard.Caller, error) {
 	return caller, nil
 }
 
-// Alone tells whether a caller came without an app, as CheckPerson proves him.
+// Alone reports whether a caller is a user without an app (CheckPerson).
 func Alone(c gozzard.Caller) bool { return c.User != "" && c.App == personApp+c.User }

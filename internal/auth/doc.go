@@ -1,3 +1,3 @@
-// Package auth knows who is asking: apps by their secret, people by their token or, for trusted apps, by the app's
-// word.
+// Package auth identifies callers and knows their rights. An app proves itself by its secret or a signature. A user
+// proves itself by a token; an app on the white list may also name the user it acts for.
 package auth

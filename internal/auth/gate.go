@@ -8,25 +8,25 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Gate stands before all doors and limits how often somebody may ask. It travels in the context of a request,
-// because who asks is only known inside; what it refuses is worded by the door.
+// Gate limits how often a caller may send requests to any door. It is in the context of a request, because only the
+// door finds out who the caller is. The door words what the gate refuses.
 type Gate interface {
-	// Enter is asked before any credential is looked at.
+	// Enter is called before the credentials are read.
 	Enter() error
-	// Known is asked when the app has proven itself.
+	// Known is called when the app is identified.
 	Known(app string) error
-	// Failed is told that it has not.
+	// Failed is called when the credentials were wrong.
 	Failed()
 }
 
 type gateKey struct{}
 
-// WithGate puts a gate before the request of a context.
+// WithGate adds a gate to the context of a request.
 func WithGate(ctx context.Context, g Gate) context.Context {
 	return context.WithValue(ctx, gateKey{}, g)
 }
 
-// guarded finds out who sends a request, by identify, at the gate.
+// Guarded identifies the caller of a request by a function and reports the result to the gate.
 func Guarded(r *http.Request, identify func() (App, error)) error {
 	g, ok := r.Context().Value(gateKey{}).(Gate)
 	if !ok {
@@ -49,7 +49,7 @@ func Guarded(r *http.Request, identify func() (App, error)) error {
 	return err
 }
 
-// Login proves a person in another way than by the credentials of a request, and counts the attempt at the same gate.
+// Login identifies a user in another way than by the credentials of a request. The attempt counts at the same gate.
 func Login(r *http.Request, prove func() (user string, err error)) error {
 	return Guarded(r, func() (App, error) {
 		user, err := prove()
@@ -57,10 +57,10 @@ func Login(r *http.Request, prove func() (user string, err error)) error {
 	})
 }
 
-// maxBearer bounds the token of a header; real ones have fewer than 100 bytes.
+// maxBearer limits the token in a header; real tokens have fewer than 100 bytes.
 const maxBearer = 4096
 
-// BearerToken is the token in the header Authorization, "" when there is none.
+// BearerToken is the token in the header Authorization, "" if there is none.
 func BearerToken(r *http.Request) string {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(kind, "Bearer") || len(token) > maxBearer {

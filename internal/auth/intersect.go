@@ -8,8 +8,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Intersect gives grants that allow what both lists allow. Where that cannot be said in grants (two patterns that
-// overlap) it is less, never more.
+// Intersect makes grants that allow what both lists allow. Where grants cannot express that (two patterns that
+// overlap), the result allows less, never more.
 func Intersect(a, b []gozzard.Grant) []gozzard.Grant {
 	both := []gozzard.Grant{}
 	for i := range a {
@@ -37,7 +37,7 @@ func intersect(a, b *gozzard.Grant) (g gozzard.Grant, ok bool) {
 	}
 
 	g.Actions, ok = common(a.Actions, b.Actions)
-	// who may only look is not narrowed by actions, even when they have none in common
+	// A viewer does no actions, so the lists of actions do not matter.
 	if g.Role == gozzard.RoleViewer {
 		g.Actions, ok = nil, true
 	}
@@ -45,7 +45,7 @@ func intersect(a, b *gozzard.Grant) (g gozzard.Grant, ok bool) {
 	return g, ok
 }
 
-// lesser is the role that both have.
+// lesser is the role that has what both roles have.
 func lesser(a, b gozzard.Role) (gozzard.Role, bool) {
 	if a == b || b == gozzard.RoleAdmin {
 		return a, true
@@ -59,7 +59,7 @@ func lesser(a, b gozzard.Role) (gozzard.Role, bool) {
 	return gozzard.RoleViewer, true // of viewer and operator
 }
 
-// common is what two lists share; an empty list stands for everything.
+// common is what two lists share; an empty list means everything.
 func common[T comparable](a, b []T) ([]T, bool) {
 	if len(a) == 0 {
 		return slices.Clone(b), true
@@ -78,7 +78,7 @@ func common[T comparable](a, b []T) ([]T, bool) {
 	return both, len(both) > 0
 }
 
-// nets: of two networks one holds the other, or they share nothing.
+// nets intersects networks: of two networks, one contains the other or they share nothing.
 func nets(a, b []netip.Prefix) ([]netip.Prefix, bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return common(a, b)
@@ -103,7 +103,7 @@ func nets(a, b []netip.Prefix) ([]netip.Prefix, bool) {
 	return both, len(both) > 0
 }
 
-// spaces intersects businesses and namespaces, of which one must fit in each grant.
+// spaces intersects businesses and namespaces; in each grant one of them has to match.
 func spaces(a, b *gozzard.Grant) (businesses []int, namespaces []string, ok bool) {
 	if len(a.Businesses)+len(a.Namespaces) == 0 {
 		return slices.Clone(b.Businesses), slices.Clone(b.Namespaces), true
@@ -128,13 +128,13 @@ func spaces(a, b *gozzard.Grant) (businesses []int, namespaces []string, ok bool
 	return businesses, namespaces, len(businesses)+len(namespaces) > 0
 }
 
-// coversBusiness: every namespace of the business fits.
+// coversBusiness reports whether every namespace of a business matches a grant.
 func coversBusiness(g *gozzard.Grant, biz int) bool {
 	return slices.Contains(g.Businesses, biz) || !slices.ContainsFunc(gozzard.BusinessNamespaces(biz),
 		func(namespace string) bool { return !coversPattern(g, namespace) })
 }
 
-// coversPattern: everything that fits the pattern fits the grant too, as far as that is plain to see.
+// coversPattern reports whether everything that matches the pattern matches the grant. It may miss some such patterns.
 func coversPattern(g *gozzard.Grant, p string) bool {
 	if !strings.ContainsAny(p, "*?") {
 		if biz, ok := gozzard.BusinessOf(p); ok && slices.Contains(g.Businesses, biz) {

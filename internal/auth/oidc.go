@@ -15,27 +15,27 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// ProviderOptions are how people log in at an OpenID Connect provider.
+// ProviderOptions say how users log in at an OpenID Connect provider.
 type ProviderOptions struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string
 	RedirectURL  string // ends in /login/oidc/callback
-	Claim        string // which says the name of the user; "" is email
+	Claim        string // that has the name of the user; "" means email
 	Client       *http.Client
 }
 
-// Provider logs people in by the authorization code flow with PKCE. It is safe for concurrent use.
+// Provider logs users in by the authorization code flow with PKCE. It is safe for concurrent use.
 type Provider struct {
 	o ProviderOptions
 
 	mu       sync.Mutex
 	found    *oidc.Provider
 	verifier *oidc.IDTokenVerifier
-	asking   bool // somebody is finding it
+	asking   bool // a request is discovering it
 }
 
-// Attempt is a login under way. It stays with the browser that began it and is worth nothing to others.
+// Attempt is a login that has begun. The browser that began it keeps it; it is useless to others.
 type Attempt struct {
 	State    string
 	Nonce    string
@@ -44,7 +44,7 @@ type Attempt struct {
 
 const providerTimeout = 10 * time.Second
 
-// NewProvider makes one. The provider itself is asked when the first person logs in: the server starts without it.
+// NewProvider makes a Provider. It contacts the provider at the first login, so the server starts without it.
 func NewProvider(o ProviderOptions) (*Provider, error) {
 	if o.Claim == "" {
 		o.Claim = "email"
@@ -70,8 +70,8 @@ func NewProvider(o ProviderOptions) (*Provider, error) {
 	return &Provider{o: o}, nil
 }
 
-// discover finds the provider once. A failure is not kept; while one person waits for an answer, others are told to
-// come back.
+// discover reads the provider's configuration once. After a failure the next login tries again. While one login waits
+// for the answer, others are rejected and can be tried again.
 func (p *Provider) discover(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVerifier, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *Provider) discover(ctx context.Context) (*oauth2.Config, *oidc.IDTokenV
 		Scopes:   []string{oidc.ScopeOpenID, "profile", "email"}}, p.verifier, nil
 }
 
-// Begin gives the address to send a person to.
+// Begin starts a login and returns the address to send the browser to.
 func (p *Provider) Begin(ctx context.Context) (address string, a Attempt, err error) {
 	c, _, err := p.discover(ctx)
 	if err != nil {
@@ -110,16 +110,18 @@ func (p *Provider) Begin(ctx context.Context) (address string, a Attempt, err er
 	return c.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), a, nil
 }
 
-// Finish proves who has come back: the name by which he is known here and who he is to the provider.
+// Finish ends a login. It returns the name of the user and the user's id at the provider.
 func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (name, subject string, err error) {
 	refused := func(text string, cause error) error {
 		return &gozzard.Error{Kind: gozzard.ErrUnauthenticated, Message: text, Cause: cause}
 	}
 
+	// Check that this browser began the login.
 	if a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
 		return "", "", refused("this login was not begun here, or too long ago: begin again at /login/oidc", nil)
 	}
 
+	// Exchange the code for an ID token.
 	c, verifier, err := p.discover(ctx)
 	if err != nil {
 		return "", "", err
@@ -128,14 +130,15 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (n
 	ctx = oidc.ClientContext(ctx, p.o.Client)
 	tokens, err := c.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return "", "", refused("the login provider does not take the code", err)
+		return "", "", refused("the login provider rejects the code", err)
 	}
 
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
-		return "", "", refused("the login provider gives no ID token", nil)
+		return "", "", refused("the login provider returned no ID token", nil)
 	}
 
+	// Check the ID token.
 	id, err := verifier.Verify(ctx, raw)
 	if err != nil {
 		return "", "", refused("the login provider's ID token is not valid", err)
@@ -148,7 +151,7 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (n
 	return name, id.Subject, err
 }
 
-// name reads the claim that says who it is. An address counts only when the provider has checked it.
+// name reads the claim that has the name of the user. An email address counts only if the provider has verified it.
 func (p *Provider) name(id *oidc.IDToken) (string, error) {
 	var claims map[string]any
 	if err := id.Claims(&claims); err != nil {
@@ -159,7 +162,7 @@ func (p *Provider) name(id *oidc.IDToken) (string, error) {
 		ok = false
 	}
 	if !ok || gozzard.ValidateName(name) != nil {
-		return "", gozzard.Errorf(gozzard.ErrUserForbidden, "the login provider does not say a usable %s", p.o.Claim)
+		return "", gozzard.Errorf(gozzard.ErrUserForbidden, "the login provider returned no usable %s", p.o.Claim)
 	}
 	return name, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The cost of a password, for new ones: 19 MiB twice over, some 40 ms. What is recorded says its own cost, so this
+// The cost of hashing a new password: 19 MiB, two passes, some 40 ms. Each hash contains its cost, so these numbers
 // can be raised.
 const (
 	argonMemory = 19 * 1024 // KiB
@@ -24,19 +24,19 @@ const (
 	argonKey    = 32
 )
 
-// What a recorded password may cost at most, so that nobody who can write the record can stop the server with it.
+// The highest cost of a stored hash. Without a limit, one row in the record could stop the server.
 const (
 	maxArgonMemory = 256 * 1024
 	maxArgonTime   = 10
 )
 
-// The sizes of passwords.
+// The length of a password.
 const (
-	MinPassword = 12 // characters
-	MaxPassword = 256
+	MinPassword = 12  // characters
+	MaxPassword = 256 // bytes
 )
 
-// password is a recorded one.
+// password is a stored hash.
 type password struct {
 	memory, time uint32
 	lanes        uint8
@@ -87,50 +87,49 @@ func newPassword(text string) string {
 		b64(salt), b64(key))
 }
 
-// hash makes the recorded form of a new password.
+// hash makes the hash of a new password.
 func (a *Accounts) hash(ctx context.Context, text string) (string, error) {
 	if n := utf8.RuneCountInString(text); n < MinPassword || len(text) > MaxPassword || !utf8.ValidString(text) {
 		return "", gozzard.Errorf(gozzard.ErrInvalid, "a password has at least %d characters and at most %d bytes",
 			MinPassword, MaxPassword)
 	}
 	var hashed string
-	err := a.kiln.use(ctx, func() { hashed = newPassword(text) })
+	err := a.hasher.use(ctx, func() { hashed = newPassword(text) })
 	return hashed, err
 }
 
-// kiln is where passwords are hashed: a few at a time, so that guesses by the thousand take neither all memory nor
-// all processors.
-type kiln struct {
+// hasher hashes a few passwords at a time, so that thousands of guesses use neither all memory nor all processors.
+type hasher struct {
 	places chan struct{}
 	queue  chan struct{}
-	absent password // stands in for people without a password, so that all cost the same
+	absent password // is checked for users without a password, so that all take the same time
 }
 
 const (
-	kilnPlaces = 2
-	kilnQueue  = 16
+	hasherPlaces = 2
+	hasherQueue  = 16
 )
 
-func newKiln() kiln {
-	k := kiln{places: make(chan struct{}, kilnPlaces), queue: make(chan struct{}, kilnQueue),
+func newHasher() hasher {
+	h := hasher{places: make(chan struct{}, hasherPlaces), queue: make(chan struct{}, hasherQueue),
 		absent: password{memory: argonMemory, time: argonTime, lanes: argonLanes, salt: make([]byte, argonSalt),
 			key: make([]byte, argonKey)}}
-	_, _ = rand.Read(k.absent.key)
-	return k
+	_, _ = rand.Read(h.absent.key)
+	return h
 }
 
-// use waits for a place. Who finds the queue full is sent away.
-func (k *kiln) use(ctx context.Context, f func()) error {
+// use waits for a place and runs f. If the queue is full, it fails.
+func (h *hasher) use(ctx context.Context, f func()) error {
 	select {
-	case k.queue <- struct{}{}:
-		defer func() { <-k.queue }()
+	case h.queue <- struct{}{}:
+		defer func() { <-h.queue }()
 	default:
-		return gozzard.Errorf(gozzard.ErrRateLimited, "too many people are logging in: try again in a moment")
+		return gozzard.Errorf(gozzard.ErrRateLimited, "too many logins at the same time: try again in a moment")
 	}
 
 	select {
-	case k.places <- struct{}{}:
-		defer func() { <-k.places }()
+	case h.places <- struct{}{}:
+		defer func() { <-h.places }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -139,17 +138,17 @@ func (k *kiln) use(ctx context.Context, f func()) error {
 	return nil
 }
 
-// check compares a password with its recorded form; "" stands for a person who has none.
-func (k *kiln) check(ctx context.Context, recorded, text string) (ok bool, err error) {
-	p := k.absent
+// check compares a password with the stored hash; "" is the hash of a user without a password.
+func (h *hasher) check(ctx context.Context, recorded, text string) (ok bool, err error) {
+	p := h.absent
 	if recorded != "" {
 		if p, err = parsePassword(recorded); err != nil {
-			return false, fmt.Errorf("cannot read a recorded password: %w", err)
+			return false, fmt.Errorf("cannot read a stored password: %w", err)
 		}
 	}
 	if len(text) > MaxPassword {
 		text = ""
 	}
-	err = k.use(ctx, func() { ok = p.matches(text) })
+	err = h.use(ctx, func() { ok = p.matches(text) })
 	return ok && recorded != "", err
 }

@@ -13,27 +13,30 @@ import (
 // Signature is how an app proves itself without sending its secret. Callers use SHA-1; it is safe as a keyed hash.
 type Signature struct {
 	Value string // base64 of the HMAC
-	Text  string // what was signed: method, path, sorted parameters and the body
+	Text  string // the signed text: method, path, sorted parameters and the body
 	Nonce string
 	At    time.Time
 }
 
-// Sign gives the value of a signature.
+// Sign makes the value of a signature.
 func Sign(key, text string) string {
 	h := hmac.New(sha1.New, []byte(key))
 	h.Write([]byte(text))
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// signatureWindow is how far the time of a signature may be from ours.
+// signatureWindow is the largest difference between the time of a signature and the server's time.
 const signatureWindow = 300 * time.Second
 
 const maxNonceBytes = 64
 
-// checkSignature proves an app that signs. An app that does not is refused like one that does not exist.
+// checkSignature identifies an app by its signature. An app that does not sign is rejected like one that does not
+// exist.
 func (b *Directory) checkSignature(e *entry, c *Credentials) (App, error) {
 	s, names := c.Signature, c.names()
 	now := b.o.Now()
+
+	// Reject what could not be recognised as a replay.
 	switch age := now.Sub(s.At); {
 	case s.Nonce == "" || len(s.Nonce) > maxNonceBytes:
 		return App{}, b.refuse("signature", gozzard.ErrUnauthenticated, "%s: required, at most %d bytes",
@@ -42,13 +45,14 @@ func (b *Directory) checkSignature(e *entry, c *Credentials) (App, error) {
 		return App{}, b.refuse("signature_time", gozzard.ErrUnauthenticated,
 			"%s is more than %d s away from the server's time",
 			names.Time, int(signatureWindow.Seconds()))
-	case s.At.Before(b.started.Truncate(time.Second)): // which nonces were used before is not known any more
+	case s.At.Before(b.started.Truncate(time.Second)): // the used nonces of that time are forgotten
 		return App{}, b.refuse("signature_time", gozzard.ErrUnauthenticated,
 			"%s is from before the server's start: sign again", names.Time)
 	}
 
+	// Compare with every key. An app without keys takes the same time.
 	match := false
-	for i := range maxSecrets { // an app without keys costs the same
+	for i := range maxSecrets {
 		key := ""
 		if i < len(e.signKeys) {
 			key = e.signKeys[i]
@@ -63,10 +67,11 @@ func (b *Directory) checkSignature(e *entry, c *Credentials) (App, error) {
 			names.Signature)
 	}
 
+	// Accept each nonce once.
 	switch fresh, full := b.nonces.use(c.App+"\x00"+s.Nonce, now); {
 	case full:
 		return App{}, b.refuse("signature_flood", gozzard.ErrRateLimited,
-			"too many signed requests: send the secret, or fewer of them")
+			"too many signed requests: send fewer, or send the secret instead")
 	case !fresh:
 		return App{}, b.refuse("signature_replay", gozzard.ErrUnauthenticated, "%s was used before", names.Nonce)
 	}
@@ -74,13 +79,13 @@ func (b *Directory) checkSignature(e *entry, c *Credentials) (App, error) {
 	return e.app, nil
 }
 
-// nonces remembers what was used while its signature could still be valid.
+// nonces remembers a used nonce for as long as its signature is valid.
 type nonces struct {
 	mu   sync.Mutex
 	used map[string]time.Time // until when it must be remembered
 }
 
-// maxNonces is 300 signed requests a second.
+// maxNonces allows 300 signed requests a second.
 const maxNonces = 2 * 300 * 300
 
 func (n *nonces) use(key string, now time.Time) (fresh, full bool) {
@@ -105,6 +110,6 @@ func (n *nonces) use(key string, now time.Time) (fresh, full bool) {
 		}
 	}
 
-	n.used[key] = now.Add(2 * signatureWindow) // a time ahead of ours stays valid that much longer
+	n.used[key] = now.Add(2 * signatureWindow) // a signature from a clock that is ahead stays valid longer
 	return true, false
 }

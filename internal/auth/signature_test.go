@@ -77,7 +77,7 @@ func TestSignatureFromBeforeTheStart(t *testing.T) {
 	again, err := auth.Open(t.Context(), r.store, auth.Options{Now: r.clock.Now})
 	must(t, err)
 
-	if _, _, err := again.Book().Check(t.Context(),
+	if _, _, err := again.Directory().Check(t.Context(),
 		auth.Credentials{App: "signs", Signature: s, User: "u"}); err == nil {
 		t.Fatal("a request was taken twice, with a start between")
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// How long and how many.
+// The limits of users, sessions and tokens.
 const (
 	SessionLife    = 12 * time.Hour
 	MaxTokenLife   = 366 * 24 * time.Hour
@@ -19,12 +19,12 @@ const (
 	maxUserSession = 20
 )
 
-// Users lists the people by their names, without passwords.
+// Users lists the users in the order of their names, without passwords.
 func (a *Accounts) Users() []User {
-	a.book.mu.RLock()
-	defer a.book.mu.RUnlock()
-	list := make([]User, 0, len(a.book.users))
-	for _, p := range a.book.users {
+	a.directory.mu.RLock()
+	defer a.directory.mu.RUnlock()
+	list := make([]User, 0, len(a.directory.users))
+	for _, p := range a.directory.users {
 		u := p.user
 		u.Password = ""
 		list = append(list, u)
@@ -34,22 +34,22 @@ func (a *Accounts) Users() []User {
 }
 
 func (a *Accounts) user(name string) (User, bool) {
-	a.book.mu.RLock()
-	defer a.book.mu.RUnlock()
-	p := a.book.users[name]
+	a.directory.mu.RLock()
+	defer a.directory.mu.RUnlock()
+	p := a.directory.users[name]
 	if p == nil {
 		return User{}, false
 	}
 	return p.user, true
 }
 
-// HasPassword tells whether a person can log in with a password.
+// HasPassword reports whether a user can log in with a password.
 func (a *Accounts) HasPassword(name string) bool {
 	u, _ := a.user(name)
 	return u.Password != ""
 }
 
-// CreateUser makes a person known. Without a password he comes by the login provider or with a token.
+// CreateUser makes a user. A user without a password logs in at the login provider or uses a token.
 func (a *Accounts) CreateUser(ctx context.Context, by gozzard.Caller, u User, password string) error {
 	if u.Password = ""; password != "" {
 		var err error
@@ -66,16 +66,16 @@ func (a *Accounts) CreateUser(ctx context.Context, by gozzard.Caller, u User, pa
 	defer a.writing.Unlock()
 
 	if _, ok := a.user(u.Name); ok {
-		return gozzard.Errorf(gozzard.ErrConflict, "user %q is there already", u.Name)
+		return gozzard.Errorf(gozzard.ErrConflict, "user %q already exists", u.Name)
 	}
 	if len(a.Users()) >= maxUsers {
-		return gozzard.Errorf(gozzard.ErrConflict, "there are %d users, which is the most", maxUsers)
+		return gozzard.Errorf(gozzard.ErrConflict, "the limit of %d users is reached", maxUsers)
 	}
 
 	return a.change(ctx, Change{By: by, Act: "user:create " + u.Name, Users: []User{u}})
 }
 
-// Disable shuts a person out, or lets him in again. His tokens stay, and are worth nothing meanwhile.
+// Disable disables a user or enables it again. The tokens of a disabled user stay, but are rejected.
 func (a *Accounts) Disable(ctx context.Context, by gozzard.Caller, name string, disabled bool) error {
 	act := "user:enable "
 	if disabled {
@@ -87,7 +87,7 @@ func (a *Accounts) Disable(ctx context.Context, by gozzard.Caller, name string, 
 	})
 }
 
-// ForgetSubject lets the next login at the provider decide who the person is there.
+// ForgetSubject removes the user's id at the login provider. The next login there sets it again.
 func (a *Accounts) ForgetSubject(ctx context.Context, by gozzard.Caller, name string) error {
 	return a.changeUser(ctx, by, name, "user:forget-subject "+name, func(u *User) error {
 		u.Subject = ""
@@ -95,7 +95,7 @@ func (a *Accounts) ForgetSubject(ctx context.Context, by gozzard.Caller, name st
 	})
 }
 
-// SetPassword gives a person a password and ends his sessions; "" takes the password away.
+// SetPassword sets the password of a user and ends the user's sessions; "" removes the password.
 func (a *Accounts) SetPassword(ctx context.Context, by gozzard.Caller, name, password string) error {
 	hashed := ""
 
@@ -124,7 +124,7 @@ func (a *Accounts) SetPassword(ctx context.Context, by gozzard.Caller, name, pas
 	return a.change(ctx, Change{By: by, Act: "user:password " + name, Users: []User{u}, DropTokens: drop})
 }
 
-// DropUser makes a person unknown, with all his tokens.
+// DropUser removes a user and all tokens of that user.
 func (a *Accounts) DropUser(ctx context.Context, by gozzard.Caller, name string) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -147,13 +147,13 @@ func (a *Accounts) changeUser(ctx context.Context, by gozzard.Caller, name, act 
 	return a.change(ctx, Change{By: by, Act: act, Users: []User{u}})
 }
 
-// Tokens lists the tokens of a person, the newest first.
+// Tokens lists the tokens of a user, the newest first.
 func (a *Accounts) Tokens(user string) []Token {
 	now := a.now()
-	a.book.mu.RLock()
-	defer a.book.mu.RUnlock()
+	a.directory.mu.RLock()
+	defer a.directory.mu.RUnlock()
 	list := []Token{}
-	for _, t := range a.book.tokens {
+	for _, t := range a.directory.tokens {
 		if t.User == user && !t.expired(now) {
 			list = append(list, t)
 		}
@@ -169,7 +169,7 @@ func (a *Accounts) Tokens(user string) []Token {
 	return list
 }
 
-// CreateToken makes a personal token and gives its secret, which nobody can be told again.
+// CreateToken makes a personal token and returns its secret, which cannot be read again.
 func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, note string,
 	life time.Duration) (secret string, t Token, err error) {
 	if life <= 0 || life > MaxTokenLife {
@@ -188,6 +188,7 @@ func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, not
 		return "", t, notFound("user", user)
 	}
 
+	// Limit the number of tokens.
 	made := 0
 	for _, have := range a.Tokens(user) {
 		if !have.Session {
@@ -196,14 +197,14 @@ func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, not
 	}
 
 	if made >= maxUserTokens {
-		return "", t, gozzard.Errorf(gozzard.ErrConflict, "user %s has %d tokens, which is the most: revoke one",
-			user, maxUserTokens)
+		return "", t, gozzard.Errorf(gozzard.ErrConflict, "the limit of %d tokens for user %s is reached: revoke one",
+			maxUserTokens, user)
 	}
 
 	return a.putToken(ctx, by, "token:create "+user, Token{User: user, Note: note}, life, nil)
 }
 
-// tokenPrefix lets people and scanners see what a leaked text is.
+// tokenPrefix lets people and scanners recognise a leaked token.
 const tokenPrefix = "gzp_"
 
 // putToken completes and records a token. The caller holds writing.
@@ -218,7 +219,7 @@ func (a *Accounts) putToken(ctx context.Context, by gozzard.Caller, act string, 
 	return secret, t, nil
 }
 
-// DropToken revokes a token of a person by its id.
+// DropToken revokes a token of a user by its id.
 func (a *Accounts) DropToken(ctx context.Context, by gozzard.Caller, user, id string) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -230,28 +231,28 @@ func (a *Accounts) DropToken(ctx context.Context, by gozzard.Caller, user, id st
 	return a.change(ctx, Change{By: by, Act: "token:revoke " + user + " " + id, DropTokens: []Digest{list[i].Digest}})
 }
 
-// Login proves a person by password and opens a session. Unknown people and wrong passwords give the same error
+// Login identifies a user by password and opens a session. An unknown user and a wrong password give the same error
 // after the same work.
 func (a *Accounts) Login(ctx context.Context, name, password string) (secret string, t Token, err error) {
 	u, known := a.user(name)
-	ok, err := a.kiln.check(ctx, u.Password, password)
+	ok, err := a.hasher.check(ctx, u.Password, password)
 	if err != nil {
-		a.book.o.Refused("login_flood")
+		a.directory.o.Refused("login_flood")
 		return "", t, err
 	}
 	if !ok || !known || u.Disabled {
-		return "", t, a.book.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
+		return "", t, a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
 	}
 	return a.session(ctx, name, "password", func(now User) bool { return now.Password == u.Password })
 }
 
-// LoginSubject opens a session for a person whom the login provider has proven. The first login fixes who that is
-// there: a name that is given to somebody else later opens nothing.
+// LoginSubject opens a session for a user that the login provider has identified. The first login stores the user's
+// id at the provider. If the provider gives the same name to another person later, that person cannot log in.
 func (a *Accounts) LoginSubject(ctx context.Context, name, subject string) (secret string, t Token, err error) {
 	u, known := a.user(name)
 	same := u.Subject == "" || subtle.ConstantTimeCompare([]byte(u.Subject), []byte(subject)) == 1
 	if !known || u.Disabled || subject == "" || len(subject) > maxSubject || !same {
-		return "", t, a.book.refuse("login_provider", gozzard.ErrUserForbidden,
+		return "", t, a.directory.refuse("login_provider", gozzard.ErrUserForbidden,
 			"the login provider's user is not known here")
 	}
 
@@ -259,7 +260,7 @@ func (a *Accounts) LoginSubject(ctx context.Context, name, subject string) (secr
 		err := a.changeUser(ctx, gozzard.Caller{App: personApp + name, User: name}, name, "user:subject "+name,
 			func(u *User) error {
 				if u.Subject != "" && u.Subject != subject {
-					return a.book.refuse("login_provider", gozzard.ErrUserForbidden,
+					return a.directory.refuse("login_provider", gozzard.ErrUserForbidden,
 						"the login provider's user is not known here")
 				}
 				u.Subject = subject
@@ -273,14 +274,14 @@ func (a *Accounts) LoginSubject(ctx context.Context, name, subject string) (secr
 	return a.session(ctx, name, "provider", func(now User) bool { return now.Subject == subject })
 }
 
-// session opens one, unless the person has changed since he was proven.
+// session opens a session, unless the user was changed since it was identified.
 func (a *Accounts) session(ctx context.Context, name, how string, still func(User) bool) (secret string, t Token,
 	err error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 
 	if u, ok := a.user(name); !ok || u.Disabled || !still(u) {
-		return "", t, a.book.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
+		return "", t, a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
 	}
 
 	var drop []Digest
@@ -298,24 +299,24 @@ func (a *Accounts) session(ctx context.Context, name, how string, still func(Use
 		SessionLife, drop)
 }
 
-// Logout ends the token that a person came with.
+// Logout revokes the token that a user came with.
 func (a *Accounts) Logout(ctx context.Context, secret string) error {
-	t, ok := a.book.token(secret)
+	t, ok := a.directory.token(secret)
 	if !ok {
 		return notFound("token", "")
 	}
 	return a.DropToken(ctx, gozzard.Caller{App: personApp + t.User, User: t.User}, t.User, t.ID)
 }
 
-// CheckPassword proves a person again, for a change that a token alone does not allow.
+// CheckPassword checks the password again, for a change that a token alone does not allow.
 func (a *Accounts) CheckPassword(ctx context.Context, name, password string) error {
 	u, _ := a.user(name)
-	ok, err := a.kiln.check(ctx, u.Password, password)
+	ok, err := a.hasher.check(ctx, u.Password, password)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return a.book.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
+		return a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
 	}
 	return nil
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// What one account may hold.
+// The limits of one account.
 const (
-	maxSecrets     = 2 // valid at once: the new one and the one it replaces
+	maxSecrets     = 2 // valid at the same time: the new secret and the one that it replaces
 	maxGrants      = 100
 	maxGrantValues = 1000 // of each list in a grant
 	maxNoteBytes   = 200
 	maxSubject     = 255
 )
 
-// Validate reports the first thing that would make the configuration mean something else than it says.
+// Validate reports the first mistake in the configuration.
 func (c Config) Validate() error {
 	apps := make(map[string]bool, len(c.Apps))
 	for i, a := range c.Apps {
@@ -115,12 +115,13 @@ func validateGrants(list []gozzard.Grant) error {
 	return nil
 }
 
-// ValidateGrant reports the first thing wrong with a grant, beginning with the name of its field.
+// ValidateGrant reports the first mistake in a grant. The message begins with the name of the field.
 func ValidateGrant(g *gozzard.Grant) error {
 	if !g.Role.Valid() {
 		return fmt.Errorf("role: there is no role %q (viewer, operator, admin, enroller)", string(g.Role))
 	}
 
+	// Limit the length of the lists.
 	for name, n := range map[string]int{"businesses": len(g.Businesses), "namespaces": len(g.Namespaces),
 		"clouds": len(g.Clouds),
 		"nets":   len(g.Nets), "actions": len(g.Actions)} {
@@ -129,9 +130,10 @@ func ValidateGrant(g *gozzard.Grant) error {
 		}
 	}
 
+	// Check their values.
 	for i, b := range g.Businesses {
 		if b <= 0 {
-			return fmt.Errorf("businesses[%d]: %d is no business", i, b)
+			return fmt.Errorf("businesses[%d]: %d is not the id of a business", i, b)
 		}
 	}
 
@@ -143,13 +145,13 @@ func ValidateGrant(g *gozzard.Grant) error {
 
 	for i, c := range g.Clouds {
 		if c < 0 {
-			return fmt.Errorf("clouds[%d]: %d is no cloud area", i, c)
+			return fmt.Errorf("clouds[%d]: %d is not the id of a cloud area", i, c)
 		}
 	}
 
 	for i, n := range g.Nets {
 		if !n.IsValid() || n != n.Masked() {
-			return fmt.Errorf("nets[%d]: %s is no network; one is written like 10.1.0.0/16", i, n)
+			return fmt.Errorf("nets[%d]: %s is not a network; an example is 10.1.0.0/16", i, n)
 		}
 	}
 
@@ -158,7 +160,7 @@ func ValidateGrant(g *gozzard.Grant) error {
 
 func validateActions(g *gozzard.Grant) error {
 	if len(g.Actions) > 0 && g.Role != gozzard.RoleOperator {
-		return fmt.Errorf("actions: only the role operator is narrowed to actions")
+		return fmt.Errorf("actions: only the role operator can have a list of actions")
 	}
 	for i, a := range g.Actions {
 		if a == gozzard.ActionNone || a > gozzard.ActionUnregister {
@@ -168,7 +170,7 @@ func validateActions(g *gozzard.Grant) error {
 	return nil
 }
 
-// validatePattern checks a namespace in which * and ? may stand anywhere.
+// validatePattern checks a namespace in which * and ? are allowed.
 func validatePattern(p string) error {
 	if p == "" || len(p) > gozzard.MaxNameBytes {
 		return fmt.Errorf("must have 1 to %d bytes", gozzard.MaxNameBytes)

@@ -97,7 +97,7 @@ func TestLoginService(t *testing.T) {
 	if caller.User != "dave" || !caller.Asserted {
 		t.Errorf("a trusted app cannot name a user while the login service is down: %+v", caller)
 	}
-	if _, err := r.Book().CheckPerson("good"); err == nil {
+	if _, err := r.Directory().CheckPerson("good"); err == nil {
 		t.Error("a bk_token opens the door without an app")
 	}
 }

@@ -44,7 +44,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	temp := t.TempDir()
-	c, err := backup.Verify(t.Context(), sqlstore.Files{}, file, r.ids, temp, nil)
+	c, err := backup.Verify(t.Context(), db, file, r.ids, temp, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	data := filepath.Join(t.TempDir(), "new", "data")
-	got, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: sqlstore.Files{}, File: file, Identities: r.ids, Data: data})
+	got, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: file, Identities: r.ids,
+		Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +85,12 @@ func TestBackupAndRestore(t *testing.T) {
 	if err != nil || v.Apps != 50 || v.Restored.IsZero() || v.AuditRows != 51 {
 		t.Errorf("the restored record: %+v, %v", v, err)
 	}
-	if _, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: sqlstore.Files{}, File: file, Identities: r.ids,
+	if _, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: file, Identities: r.ids,
 		Data: data}); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("restored over what is there: %v", err)
 	}
 
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: sqlstore.Files{}, Data: r.data, To: file,
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: db, Data: r.data, To: file,
 		Recipients: r.recipients}); err == nil {
 		t.Error("a backup was written over another one")
 	}
@@ -107,7 +108,7 @@ func TestRestoreWithANewerKey(t *testing.T) {
 		}
 	}
 
-	got, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: sqlstore.Files{}, File: file, Identities: r.ids,
+	got, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: file, Identities: r.ids,
 		Data:       filepath.Join(t.TempDir(), "d"),
 		SigningKey: filepath.Join(r.data, signing.SignerFile)})
 	if err != nil || got.Signing.Epoch != 4 {
@@ -115,7 +116,7 @@ func TestRestoreWithANewerKey(t *testing.T) {
 	}
 
 	other := newRig(t)
-	_, err = backup.Restore(t.Context(), backup.RestoreOptions{Database: sqlstore.Files{}, File: file, Identities: r.ids,
+	_, err = backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: file, Identities: r.ids,
 		Data:       filepath.Join(t.TempDir(), "d"),
 		SigningKey: filepath.Join(other.data, signing.SignerFile)})
 	if err == nil || !strings.Contains(err.Error(), "another server") {
@@ -132,7 +133,7 @@ func TestPassphrase(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "b.age")
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: sqlstore.Files{}, Data: r.data, To: file,
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: db, Data: r.data, To: file,
 		Recipients: to}); err != nil {
 		t.Fatal(err)
 	}
@@ -141,10 +142,10 @@ func TestPassphrase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Verify(t.Context(), sqlstore.Files{}, file, ids, t.TempDir(), nil); err != nil {
+	if _, err := backup.Verify(t.Context(), db, file, ids, t.TempDir(), nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := backup.Verify(t.Context(), sqlstore.Files{}, file, r.ids, t.TempDir(), nil); err == nil {
+	if _, err := backup.Verify(t.Context(), db, file, r.ids, t.TempDir(), nil); err == nil {
 		t.Error("taken out by a key that it was not made for")
 	}
 	if _, err := backup.Passphrase([]byte("short"), 10); err == nil {
@@ -190,8 +191,8 @@ func TestKeeper(t *testing.T) {
 		}
 	}
 
-	k, err := backup.NewScheduler(backup.SchedulerOptions{Database: sqlstore.Files{}, Data: r.data, Dir: dir, Every: time.Hour, Keep: 2,
-		Recipients: r.recipients, Now: func() time.Time { return now }})
+	k, err := backup.NewScheduler(backup.SchedulerOptions{Database: db, Data: r.data, Dir: dir, Every: time.Hour,
+		Keep: 2, Recipients: r.recipients, Now: func() time.Time { return now }})
 
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +225,7 @@ func TestKeeper(t *testing.T) {
 	if _, err := os.Stat(foreign); err != nil {
 		t.Errorf("a file that is not the keeper's: %v", err)
 	}
-	if _, err := backup.NewScheduler(backup.SchedulerOptions{Database: sqlstore.Files{}, Data: r.data, Dir: foreign}); err == nil {
+	if _, err := backup.NewScheduler(backup.SchedulerOptions{Database: db, Data: r.data, Dir: foreign}); err == nil {
 		t.Error("a file is taken for a folder")
 	}
 }
@@ -235,8 +236,8 @@ func TestKeeperTellsOfFailures(t *testing.T) {
 	told := make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
 	run := func(data string) (end func()) {
-		k, err := backup.NewScheduler(backup.SchedulerOptions{Database: sqlstore.Files{}, Data: data, Dir: t.TempDir(), Every: time.Hour, Keep: 1,
-			Recipients: r.recipients, Done: func(_ time.Time, err error) {
+		k, err := backup.NewScheduler(backup.SchedulerOptions{Database: db, Data: data, Dir: t.TempDir(), Every: time.Hour,
+			Keep: 1, Recipients: r.recipients, Done: func(_ time.Time, err error) {
 				select {
 				case told <- err:
 				case <-ctx.Done():

@@ -16,7 +16,6 @@ import (
 	"filippo.io/age"
 
 	"github.com/gozzard/gozzard/internal/backup"
-	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
 // TestTT6DamagedBackupIsRefused: bits that flipped anywhere in the file, and ends that are missing, are found by
@@ -36,7 +35,7 @@ func TestTT6DamagedBackupIsRefused(t *testing.T) {
 		if err := os.WriteFile(bad, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := backup.Verify(t.Context(), sqlstore.Files{}, bad, r.ids, temp, nil); err == nil {
+		if _, err := backup.Verify(t.Context(), db, bad, r.ids, temp, nil); err == nil {
 			t.Errorf("%s: taken for good", what)
 		} else {
 			refused++
@@ -69,7 +68,7 @@ func TestTT6DamagedBackupIsRefused(t *testing.T) {
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left after the drills: %v, %v", left, err)
 	}
-	if _, err := backup.Verify(t.Context(), sqlstore.Files{}, file, r.ids, temp, nil); err != nil {
+	if _, err := backup.Verify(t.Context(), db, file, r.ids, temp, nil); err != nil {
 		t.Errorf("the whole one: %v", err)
 	}
 }
@@ -177,7 +176,7 @@ func edit(t testing.TB, all []entry, change func(m map[string]any)) []entry {
 func TestForgedBackups(t *testing.T) {
 	r := newRig(t)
 	good := r.contents(t)
-	if _, err := backup.Verify(t.Context(), sqlstore.Files{}, r.encrypt(t, tarOf(t, good)), r.ids, t.TempDir(), nil); err != nil {
+	if _, err := backup.Verify(t.Context(), db, r.encrypt(t, tarOf(t, good)), r.ids, t.TempDir(), nil); err != nil {
 		t.Fatalf("taken apart and put together again: %v", err)
 	}
 
@@ -237,7 +236,7 @@ func TestForgedBackups(t *testing.T) {
 		"a record of other tools": forgeFile(t, good, 1, bytes.Repeat([]byte("SQLite format 3\x00"), 4096)),
 	} {
 		data := filepath.Join(t.TempDir(), "data")
-		_, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: sqlstore.Files{}, File: r.encrypt(t, tarOf(t, all)),
+		_, err := backup.Restore(t.Context(), backup.RestoreOptions{Database: db, File: r.encrypt(t, tarOf(t, all)),
 			Identities: r.ids, Data: data})
 		if err == nil || strings.Contains(err.Error(), "panic") {
 			t.Errorf("%s: restored (%v)", name, err)
@@ -251,7 +250,7 @@ func TestForgedBackups(t *testing.T) {
 	}
 
 	trailing := append(tarOf(t, good), "more"...)
-	if _, err := backup.Verify(t.Context(), sqlstore.Files{}, r.encrypt(t, trailing), r.ids, t.TempDir(), nil); err == nil {
+	if _, err := backup.Verify(t.Context(), db, r.encrypt(t, trailing), r.ids, t.TempDir(), nil); err == nil {
 		t.Error("something follows the tar and is taken")
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
+// db is the kind of database that servers have.
+var db = sqlstore.Files{}
+
 // rig is the data folder of a server that has run, and a key pair.
 type rig struct {
 	data       string
@@ -73,8 +76,8 @@ func newRig(t testing.TB) *rig {
 func (r *rig) create(t testing.TB) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "backup.age")
-	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: sqlstore.Files{}, Data: r.data, To: to, Recipients: r.recipients,
-		Program: "test"}); err != nil {
+	if _, _, err := backup.Create(t.Context(), backup.CreateOptions{Database: db, Data: r.data, To: to,
+		Recipients: r.recipients, Program: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	return to

@@ -16,16 +16,16 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// The sizes of bodies.
+// The largest bodies.
 const (
 	MaxBody        = 4 << 20
 	MaxBodyMulti   = 40 << 20
-	MaxBodyUnknown = 1 << 20 // kept before the caller is known
-	maxDrain       = 8 << 20 // of a refused request, read and forgotten
+	MaxBodyUnknown = 1 << 20 // read before the app is identified
+	maxDrain       = 8 << 20 // of a rejected request, read and dropped
 )
 
-// checkHeaders refuses bodies that would need decoding first. Other content types are not looked at: the bus's own
-// client sends none.
+// checkHeaders rejects bodies that would need decoding first. Other content types are ignored: the client of the
+// BlueKing bus sends none.
 func checkHeaders(h http.Header) error {
 	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return gozzard.Errorf(gozzard.ErrInvalid, "Content-Encoding %s is not accepted: send the body as it is",
@@ -37,7 +37,7 @@ func checkHeaders(h http.Header) error {
 	return nil
 }
 
-// received is a request whose sender is known.
+// received is a request of an identified caller.
 type received struct {
 	caller gozzard.Caller
 	app    auth.App
@@ -45,22 +45,24 @@ type received struct {
 	doc    *strictjson.Document
 }
 
-// receive reads a request and finds out who sent it, without keeping more than MaxBodyUnknown for a stranger.
+// receive reads a request and identifies its caller. It holds at most MaxBodyUnknown bytes for a caller that is not
+// identified yet.
 //
-// Credentials are usually inside the body, so a long body cannot be judged by its size alone. With an app's
-// credentials in headers they are checked before anything is read. Without, the first MaxBodyUnknown bytes must
-// hold them at the top level (all known clients put them there: they send sorted or credentials-first bodies); the
-// rest is read only when the app is proven by then.
+// If the headers have the app's credentials, they are checked before the body is read. Most clients have the
+// credentials in the body. Then the first MaxBodyUnknown bytes must contain them at the top level, which is true for
+// all known clients, and the rest is read only after the app is identified.
 func receive(book *auth.Directory, r *http.Request, route *Route) (*received, error) {
 	if err := checkHeaders(r.Header); err != nil {
 		return nil, err
 	}
 
+	// Read the credentials in the headers.
 	head, err := headerCredentials(r)
 	if err != nil {
 		return nil, err
 	}
 
+	// Read the body, as far as the caller may send one.
 	var body []byte
 	switch {
 	case r.Method == http.MethodGet:
@@ -84,7 +86,7 @@ func receive(book *auth.Directory, r *http.Request, route *Route) (*received, er
 	return identify(book, r, route.Access, head, body)
 }
 
-// readKnown reads a body whose beginning must prove the app before the rest is read.
+// readKnown reads a body. If it is long, its beginning must identify the app before the rest is read.
 func readKnown(book *auth.Directory, head auth.Credentials, src io.Reader, limit int64) ([]byte, error) {
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, src, min(limit, MaxBodyUnknown)+1); err != nil && !errors.Is(err, io.EOF) {
@@ -99,7 +101,7 @@ func readKnown(book *auth.Directory, head auth.Credentials, src io.Reader, limit
 	return read(io.MultiReader(&b, src), limit)
 }
 
-// checkPrefix proves the app by the first members of a body.
+// checkPrefix identifies the app by the first members of a body.
 func checkPrefix(book *auth.Directory, head auth.Credentials, prefix []byte) error {
 	doc := strictjson.ParsePrefix(prefix)
 	if doc == nil {
@@ -135,12 +137,12 @@ func read(src io.Reader, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// drain reads a little of what a refused request still has to say and forgets it: most clients send all before they
-// read, and closing on them would reset the connection and lose the answer. A client that waits to be asked
-// (Expect) is not asked.
+// drain reads and drops the rest of a rejected request, up to a limit. Most clients send everything before they read;
+// closing the connection earlier would reset it, and the client would lose the answer. A client that waits for
+// "100 Continue" (Expect) has sent nothing yet.
 func drain(r *http.Request) {
 	if r.Header.Get("Expect") == "" {
-		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // what fails here fails again when the answer is written
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // an error here shows again when the answer is written
 	}
 }
 
@@ -148,13 +150,16 @@ func readError(err error) error {
 	return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "body could not be read to its end", Cause: err}
 }
 
+// identify parses the body, collects the credentials from all places and checks them.
 func identify(book *auth.Directory, r *http.Request, access Access, head auth.Credentials, body []byte) (*received,
 	error) {
+	// Parse the body.
 	doc, err := strictjson.Parse(body)
 	if err != nil {
 		return nil, err
 	}
 
+	// Collect the credentials.
 	c, err := documentCredentials(head, doc)
 	if err != nil {
 		return nil, err
@@ -171,6 +176,7 @@ func identify(book *auth.Directory, r *http.Request, access Access, head auth.Cr
 		}
 	}
 
+	// Check them.
 	c.Names = &credentialNames
 	if access == AccessApp {
 		in.app, err = book.CheckApp(c)
@@ -187,8 +193,8 @@ func identify(book *auth.Directory, r *http.Request, access Access, head auth.Cr
 	return in, nil
 }
 
-// queryBody turns query parameters into the body they stand for: objects and lists are given as JSON text, all else
-// is a string.
+// queryBody turns query parameters into a body. Objects and lists are JSON text in the query; all other values are
+// strings.
 func queryBody(raw string) ([]byte, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
@@ -229,7 +235,7 @@ func queryBody(raw string) ([]byte, error) {
 	return append(b, '}'), faults.Err()
 }
 
-// appendString writes a JSON string. Invalid UTF-8 stays as it is, for Parse to refuse.
+// appendString writes a JSON string. Invalid UTF-8 stays as it is; Parse rejects it.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); i++ {
@@ -247,7 +253,7 @@ func appendString(b []byte, s string) []byte {
 
 const maxIdempotencyKey = 255
 
-// idempotencyKey reads the header by which a repeated request is recognised.
+// idempotencyKey reads the header that identifies a repeated request.
 func idempotencyKey(h http.Header) (string, error) {
 	key := h.Get("Idempotency-Key")
 	bad := len(key) > maxIdempotencyKey

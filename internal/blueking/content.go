@@ -3,19 +3,19 @@ package blueking
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"strconv"
 	"time"
 
 	"github.com/gozzard/gozzard"
 )
 
-// ControlContent is what a finished entry says of an operation, on failure too. Clients rely on exactly one value.
+// ControlContent is the content of a finished entry of an operation, also of a failed one. Clients rely on exactly one
+// value.
 type ControlContent struct {
 	Value [1]ControlValue `json:"value"`
 }
 
-// ControlValue is the operation's process and how it went.
+// ControlValue is the process of an operation and the result.
 type ControlValue struct {
 	ProcName   string `json:"procName"`
 	SetupPath  string `json:"setupPath"`
@@ -26,7 +26,7 @@ type ControlValue struct {
 	AgentID    string `json:"bk_agent_id,omitempty"` // GSE 2.0 only
 }
 
-// QueryContent is what a finished entry says of a query.
+// QueryContent is the content of a finished entry of a query.
 type QueryContent struct {
 	IP       string          `json:"ip"`
 	AgentID  string          `json:"bk_agent_id"`
@@ -36,13 +36,13 @@ type QueryContent struct {
 	Process  [1]QueryProcess `json:"process"`
 }
 
-// QueryProcess is the process asked for.
+// QueryProcess is the queried process.
 type QueryProcess struct {
 	ProcName string           `json:"procname"`
 	Instance [1]QueryInstance `json:"instance"`
 }
 
-// QueryInstance is the process as it runs, or does not.
+// QueryInstance is the state of the queried process.
 type QueryInstance struct {
 	ProcessName   string  `json:"processName"`
 	PID           int     `json:"pid"`
@@ -67,16 +67,18 @@ type QueryInstance struct {
 	ReportTime    int64   `json:"report_time"`
 }
 
-// NewQueryContent tells what a query found. It has exactly one instance, also for what was never registered or
-// could not be asked: clients crash on anything else. procName is the program's name, shown what the instance is
-// called.
+// NewQueryContent is the result of a query. It has exactly one instance, also for a process that is not registered or
+// whose agent did not answer: clients crash on any other number. procName is the name of the program, shown the name
+// of the instance.
 func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
+	// Without a detail the process counts as not running.
 	d := gozzard.Detail{PID: -1}
 
 	if a.Outcome.Detail != nil {
 		d = *a.Outcome.Detail
 	}
 
+	// The instance.
 	in := QueryInstance{
 		ProcessName: shown, PID: -1, IsAuto: d.Hosted, Version: d.Version, Health: d.Health, DiskSize: -1,
 		FreeVMem: "0", UTime: "0", STime: "0",
@@ -86,14 +88,15 @@ func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
 
 	if d.PID > 1 {
 		in.PID, in.Cmdline, in.Stat, in.ThreadCount, in.ElapsedTime = d.PID, d.Cmdline, d.Stat, d.Threads, d.Elapsed
-		in.CPUUsage, in.CPUUsageAve, in.PhyMemUsage, in.UsePhyMem = Finite(d.CPU), Finite(d.CPUAvg), Finite(d.Mem),
-			d.MemKB
+		in.CPUUsage, in.CPUUsageAve = gozzard.Finite(d.CPU), gozzard.Finite(d.CPUAvg)
+		in.PhyMemUsage, in.UsePhyMem = gozzard.Finite(d.Mem), d.MemKB
 		in.UTime, in.STime = strconv.FormatInt(d.UTime, 10), strconv.FormatInt(d.STime, 10)
 		if d.StartedAt > 0 {
 			in.StartTime = time.Unix(d.StartedAt, 0).In(zone).Format(time.ANSIC)
 		}
 	}
 
+	// The host and its time.
 	c := QueryContent{AgentID: string(a.Agent), Timezone: d.ZoneOffset / 3600}
 
 	if a.Addr.IP.IsValid() {
@@ -108,15 +111,7 @@ func NewQueryContent(a *gozzard.Attempt, procName, shown string) QueryContent {
 	return c
 }
 
-// Finite keeps numbers of agents out of answers that JSON cannot say.
-func Finite(x float64) float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return 0
-	}
-	return x
-}
-
-// EncodeContent gives the JSON of a content.
+// EncodeContent is the JSON of a content.
 func EncodeContent(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -127,14 +122,15 @@ func EncodeContent(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Identities saves reading the same definition again for each host of an item. The zero value is ready.
+// Identities caches the last definition that was decoded: the attempts of one item have the same. The zero value is
+// ready to use.
 type Identities struct {
 	bytes []byte
 	id    gozzard.Identity
 }
 
-// Of is the identity that an attempt's definition says, empty when there is none that can be read: the verdict
-// stands without it.
+// Of is the identity in the definition of an attempt. It is empty if there is no readable definition; the verdict
+// does not depend on it.
 func (c *Identities) Of(a *gozzard.Attempt) gozzard.Identity {
 	if len(a.Spec) == 0 {
 		return gozzard.Identity{}

@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// maxCredential bounds each credential; real ones have fewer than 100 bytes.
+// maxCredential limits each credential; real ones have fewer than 100 bytes.
 const maxCredential = 4096
 
 // What BlueKing calls the parts of credentials.
@@ -26,11 +26,11 @@ const (
 var credentialNames = auth.Names{App: nameApp, Secret: nameSecret, Token: nameToken, User: nameUser,
 	Signature: nameSignature, Nonce: nameNonce, Time: nameTime}
 
-// AuthorizationHeader carries credentials as JSON text and wins over all other places.
+// AuthorizationHeader has credentials as JSON text. It takes precedence over all other places.
 const AuthorizationHeader = "X-Bkapi-Authorization"
 
-// Authenticate finds out who sends a request. The body may be nil; credentials in headers win over those in it. A
-// person may come without an app, by a token of ours in the header Authorization.
+// Authenticate identifies the caller of a request. The body may be nil; credentials in headers take precedence over
+// those in the body. A user may come without an app, with one of our tokens in the header Authorization.
 func Authenticate(book *auth.Directory, r *http.Request, body []byte) (caller gozzard.Caller, app auth.App, err error) {
 	err = auth.Guarded(r, func() (auth.App, error) {
 		caller, app, err = authenticate(book, r, body)
@@ -42,7 +42,7 @@ func Authenticate(book *auth.Directory, r *http.Request, body []byte) (caller go
 	return caller, app, nil
 }
 
-// ByHeaders authenticates requests by their headers alone, so that nothing of an unknown caller's body is read.
+// ByHeaders authenticates requests by their headers alone, before the body is read.
 func ByHeaders(book *auth.Directory) func(*http.Request) (gozzard.Caller, error) {
 	return func(r *http.Request) (gozzard.Caller, error) {
 		caller, _, err := Authenticate(book, r, nil)
@@ -78,8 +78,8 @@ func authenticate(book *auth.Directory, r *http.Request, body []byte) (gozzard.C
 	return book.Check(r.Context(), c)
 }
 
-// merge takes from b what a lacks. A user is taken whole: the name from one place and the token from another would
-// be two people.
+// merge completes a with b. Token and name of the user come from one place: from two places they could be those of two
+// users.
 func merge(a, b auth.Credentials) auth.Credentials {
 	if a.App == "" {
 		a.App = b.App
@@ -95,6 +95,7 @@ func merge(a, b auth.Credentials) auth.Credentials {
 
 // headerCredentials reads X-Bkapi-Authorization, then the plain headers that some clients send beside it.
 func headerCredentials(r *http.Request) (auth.Credentials, error) {
+	// Read the plain headers.
 	plain := auth.Credentials{
 		App:    r.Header.Get("X-Bkapi-App-Code"),
 		Secret: r.Header.Get("X-Bkapi-App-Secret"),
@@ -110,13 +111,14 @@ func headerCredentials(r *http.Request) (auth.Credentials, error) {
 			Faults: []gozzard.Fault{{Path: AuthorizationHeader, Text: text}}}
 	}
 
+	// Read the JSON header.
 	if len(given) > 1 {
 		return auth.Credentials{}, malformed("given more than once")
 	}
 
 	doc, err := strictjson.Parse([]byte(given[0]))
 	if err != nil {
-		// the text holds a secret: nothing of it goes into a message
+		// the text contains a secret, so the message shows nothing of it
 		return auth.Credentials{}, malformed("not a JSON object")
 	}
 
@@ -128,7 +130,7 @@ func headerCredentials(r *http.Request) (auth.Credentials, error) {
 	return merge(c, plain), nil
 }
 
-// documentCredentials adds what the document's top level has, by the names in use and the old ones.
+// documentCredentials adds the credentials at the top level of the document, under their present and their old names.
 func documentCredentials(c auth.Credentials, doc *strictjson.Document) (auth.Credentials, error) {
 	var faults strictjson.Faults
 	root, err := doc.Root(&faults)
@@ -144,7 +146,7 @@ func documentCredentials(c auth.Credentials, doc *strictjson.Document) (auth.Cre
 			}
 			switch s := v; {
 			case !s.IsString():
-				s.Fault("must be a string") // the value itself may be a secret
+				s.Fault("must be a string") // the message does not show the value: it may be a secret
 			case len(s.AnyStr()) > maxCredential:
 				s.Fault("is longer than %d bytes", maxCredential)
 			case s.AnyStr() != "":
@@ -163,12 +165,12 @@ func documentCredentials(c auth.Credentials, doc *strictjson.Document) (auth.Cre
 	return merge(c, found), faults.Err()
 }
 
-// sameSite is what a browser must say of a request before its cookies count.
+// sameSite checks that a browser sent a request from a page of this site.
 var sameSite http.CrossOriginProtection
 
-// cookieCredentials adds the login of a browser, the last place that is looked at. A browser sends it with what a
-// page of any site makes it ask for, so it counts only when that page is of this very address, or when nothing can
-// be changed.
+// cookieCredentials adds the login in a browser's cookie, if no other place has a user. A browser sends the cookie
+// with every request, also when a page of another site makes the request. So the cookie counts only for a request
+// from a page of this site, or for a request that changes nothing.
 func cookieCredentials(c auth.Credentials, r *http.Request) (auth.Credentials, error) {
 	cookie, err := r.Cookie(nameToken)
 	if err != nil || len(cookie.Value) > maxCredential || c.Token != "" || c.User != "" {

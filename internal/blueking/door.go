@@ -16,62 +16,63 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// Access is what a route asks of its caller. The zero value is none of them: a route that forgets to say it stops
-// the program at its start.
+// Access says which callers a route accepts. The zero value is invalid: a route without an access stops the program
+// when it starts.
 type Access uint8
 
 // The kinds of access.
 const (
-	AccessUser Access = iota + 1 // a proven app, and a user by token or by the word of a trusted app
-	AccessApp                    // a proven app
+	AccessUser Access = iota + 1 // an identified app and a user
+	AccessApp                    // an identified app
 )
 
-// Door is one API: where it is served and what it serves.
+// Door is one API: its paths and its routes.
 type Door struct {
 	Prefixes []Prefix
 	Routes   []Route
-	Numbers  func(gozzard.ErrorKind) Number // nil: NumberOf
-	// Tell words an error that ends a call, for doors with numbers and a language of their own; nil: Numbers and Text.
-	Tell    func(r *http.Request, err error) (Number, string)
-	Quiet   bool // success has no message
-	Auth    *auth.Directory
-	Log     *slog.Logger
-	Observe func(route string, code int, d time.Duration) // nil: nobody watches
+	Numbers  func(gozzard.ErrorKind) Number // nil means NumberOf
+	// DescribeError makes the number and the text of an error, for a door with its own numbers or languages; nil means
+	// Numbers and Text.
+	DescribeError func(r *http.Request, err error) (Number, string)
+	Quiet         bool // the answer to a successful call has no message
+	Auth          *auth.Directory
+	Log           *slog.Logger
+	Observe       func(route string, code int, d time.Duration) // called after every request; nil means not at all
 }
 
-// Prefix is one folder of paths. Its Family picks the routes that live there.
+// Prefix is one folder of paths. It has the routes of its Family.
 type Prefix struct {
-	Path    string // such as /api/v2/proc; may have parameters as routes have
+	Path    string // such as /api/v2/proc; it may have parameters like the path of a route
 	Family  string
-	Gateway bool // the HTTP status tells the kind of an error; elsewhere it is 200
+	Gateway bool // errors have an HTTP status; without Gateway it is always 200
 }
 
-// Route is one call.
+// Route is one call of an API.
 type Route struct {
 	Name string
-	// below the prefix; "" is Name. A part in braces, such as job/{job_id}/retry, is a number that the call gets by
-	// that name
+	// Path is below the prefix; "" means Name. A part in braces, as in job/{job_id}/retry, is a number that
+	// Call.Number has under that name.
 	Path     string
 	Families []string
 	Access   Access
-	Read     bool     // changes nothing: GET with query parameters is served too
-	Methods  []string // nil: POST, and GET when it reads
-	Bodiless bool     // an empty body is an empty object
+	Read     bool     // the call changes nothing, so GET with query parameters is allowed too
+	Methods  []string // nil means POST, and GET if Read
+	Bodiless bool     // an empty body means an empty object
 	MaxBody  int64
 	Handle   func(ctx context.Context, c *Call) (any, error)
 }
 
-// Call is one request whose sender is known.
+// Call is one request of an identified caller.
 type Call struct {
 	Caller         gozzard.Caller
 	App            auth.App
 	Body           strictjson.Value
 	Faults         *strictjson.Faults
 	IdempotencyKey string
-	// Hash is of the call's name, its path's numbers and the body: the same body sent to another call is another
-	// request.
+	// Hash is the digest of the route's name, the numbers in the path and the body. The same body sent to another
+	// route has another hash.
 	Hash [sha256.Size]byte
-	// Request is what was sent, for its query and headers; its body has been read.
+	// Request has the query and the headers; its body has been read.
 	Request *http.Request
 	numbers []number
 }
@@ -82,7 +83,7 @@ type number struct {
 	value int64
 }
 
-// Number is the parameter of the path with this name; ok is false on paths that have none.
+// Number is the parameter of the path with this name. ok is false if the path has no such parameter.
 func (c *Call) Number(name string) (value int64, ok bool) {
 	for _, n := range c.numbers {
 		if n.name == name {
@@ -92,7 +93,7 @@ func (c *Call) Number(name string) (value int64, ok bool) {
 	return 0, false
 }
 
-// Query is the query string as the object that it would be as a body.
+// Query is the query string as an object.
 func (c *Call) Query() (strictjson.Value, error) {
 	body, err := queryBody(c.Request.URL.RawQuery)
 	if err != nil {
@@ -111,16 +112,19 @@ type Handler struct {
 	table paths
 }
 
-// New makes the handler of a door. A route without access, size or handler is a mistake in the program and panics.
+// New makes the handler of a door. A route without access, size, families or handler is a mistake of the program: New
+// panics.
 func New(d Door) *Handler {
 	if d.Auth == nil || d.Log == nil {
-		panic("esb: a door needs credentials and a log")
+		panic("blueking: a door needs credentials and a log")
 	}
 	if d.Numbers == nil {
 		d.Numbers = NumberOf
 	}
-	if d.Tell == nil {
-		d.Tell = func(_ *http.Request, err error) (Number, string) { return d.Numbers(gozzard.KindOf(err)), Text(err) }
+	if d.DescribeError == nil {
+		d.DescribeError = func(_ *http.Request, err error) (Number, string) {
+			return d.Numbers(gozzard.KindOf(err)), Text(err)
+		}
 	}
 	if d.Observe == nil {
 		d.Observe = func(string, int, time.Duration) {}
@@ -130,7 +134,7 @@ func New(d Door) *Handler {
 	for i := range d.Routes {
 		r := &d.Routes[i]
 		if r.Name == "" || r.Access == 0 || r.MaxBody <= 0 || r.Handle == nil || len(r.Families) == 0 {
-			panic(fmt.Sprintf("esb: route %q does not say its access, size, families and handler", r.Name))
+			panic(fmt.Sprintf("blueking: route %q does not say its access, size, families and handler", r.Name))
 		}
 		for _, p := range d.Prefixes {
 			if slices.Contains(r.Families, p.Family) {
@@ -142,13 +146,14 @@ func New(d Door) *Handler {
 	return h
 }
 
-// Owns reports whether the door serves a path, so that a server with several doors can choose. It must be asked
-// before http.ServeMux sees the request: that one redirects double slashes, and a redirect drops the body.
+// Owns reports whether the door serves a path, so that a server with several doors can select one. Do not put an
+// http.ServeMux before it: that redirects paths with double slashes, and a redirect loses the body.
 func (h *Handler) Owns(r *http.Request) bool {
 	_, _, ok := h.table.find(r)
 	return ok
 }
 
+// ServeHTTP answers one request. A panic becomes an internal error.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	a := answer{id: gozzard.NewRequestID(), status: http.StatusOK}
@@ -166,6 +171,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.door.Observe(name, code, time.Since(began))
 	}()
 
+	// Find the route.
 	s, numbers, ok := h.table.find(r)
 	if !ok {
 		a.fail(http.StatusNotFound, h.door.Numbers(gozzard.ErrNotFound).Code, notFoundText)
@@ -180,6 +186,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
+	// Serve it.
 	name = route.Name
 	data, err := h.serve(r, route, numbers)
 	if err != nil {
@@ -195,7 +202,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serve identifies the caller, reads the request and calls the route.
 func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, error) {
+	// Identify the caller.
 	var in *received
 	err := auth.Guarded(r, func() (app auth.App, err error) {
 		if in, err = receive(h.door.Auth, r, route); err == nil {
@@ -208,6 +217,7 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 		return nil, err
 	}
 
+	// Read the request.
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return nil, err
@@ -219,6 +229,7 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 		return nil, err
 	}
 
+	// Hash it.
 	sum := sha256.New()
 	sum.Write([]byte(route.Name))
 
@@ -228,19 +239,20 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 
 	sum.Write([]byte{0})
 	sum.Write(in.body)
+	// Call the route.
 	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key, Request: r,
 		numbers: numbers}
 	sum.Sum(c.Hash[:0])
 	return route.Handle(r.Context(), c)
 }
 
-// failed turns an error into an answer. What the caller cannot mend is logged with its cause; what he can is only told.
+// failed turns an error into an answer. Errors that the caller cannot correct are also logged, with their cause.
 func (h *Handler) failed(a *answer, r *http.Request, route *Route, gateway bool, err error) {
 	switch gozzard.KindOf(err) {
 	case gozzard.ErrInternal, gozzard.ErrUnavailable, gozzard.ErrStorageFull:
-		h.door.Log.Error("request failed", "route", route.Name, "request_id", a.id, "error", err.Error())
+		h.door.Log.Error("request failed", "route", route.Name, "request_id", a.id, "err", err)
 	}
-	n, text := h.door.Tell(r, err)
+	n, text := h.door.DescribeError(r, err)
 	status := http.StatusOK
 	if gateway {
 		status = n.Status
@@ -249,7 +261,7 @@ func (h *Handler) failed(a *answer, r *http.Request, route *Route, gateway bool,
 	a.retry = gozzard.RetryAfter(err)
 }
 
-// answer is what will be sent.
+// answer is the answer to one request.
 type answer struct {
 	id       string
 	status   int
@@ -262,15 +274,15 @@ func (a *answer) fail(status, code int, text string) {
 	a.envelope = Envelope{Code: code, Message: text}
 }
 
-// send encodes and writes the answer and returns its code. What cannot be encoded is a mistake of ours and told as one.
+// send writes the answer and returns its code. An answer that cannot be encoded becomes an internal error.
 func (a *answer) send(w http.ResponseWriter, d Door) int {
 	a.envelope.RequestID = a.id
 	body, err := a.envelope.Encode()
 	if err != nil {
-		d.Log.Error("request failed", "request_id", a.id, "error", err.Error())
+		d.Log.Error("request failed", "request_id", a.id, "err", err)
 		a.fail(http.StatusInternalServerError, d.Numbers(gozzard.ErrInternal).Code, Text(nil))
 		a.envelope.RequestID = a.id
-		if body, err = a.envelope.Encode(); err != nil { // two strings and a number
+		if body, err = a.envelope.Encode(); err != nil { // two strings and a number can always be encoded
 			panic(err)
 		}
 	}

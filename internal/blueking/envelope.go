@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// The numbers of BlueKing's bus.
+// The error codes of the BlueKing bus.
 const (
 	CodeOK               = 0
 	CodeGeneral          = 1306000
@@ -26,16 +26,16 @@ const (
 	CodeRateLimited      = 1306429
 )
 
-// notFoundText is what callers know for a path that is not served.
+// notFoundText is the answer for an unknown path; callers know it.
 const notFoundText = "The content does not exist"
 
-// Number is what an error is called in answers: the bus's code, and the HTTP status where the path carries one.
+// Number is an error code with its HTTP status, which is used on gateway paths.
 type Number struct {
 	Code   int
 	Status int
 }
 
-// NumberOf is the table of error kinds.
+// NumberOf is the table of error kinds and numbers.
 func NumberOf(kind gozzard.ErrorKind) Number {
 	switch kind {
 	case gozzard.ErrInvalid, gozzard.ErrConflict:
@@ -58,7 +58,7 @@ func NumberOf(kind gozzard.ErrorKind) Number {
 	return Number{CodeBackend, http.StatusInternalServerError}
 }
 
-// Envelope is every answer.
+// Envelope is the form of every answer.
 type Envelope struct {
 	Result    bool   `json:"result"`
 	Code      int    `json:"code"`
@@ -67,35 +67,35 @@ type Envelope struct {
 	RequestID string `json:"request_id"`
 }
 
-// Text is what a caller is told of an error: message and faults, never the cause, which may name files and hosts of
-// ours.
+// Text is what the caller sees of an error: the message and the faults, never the cause, which may contain names of
+// files and hosts.
 func Text(err error) string {
 	var e *gozzard.Error
 	if !errors.As(err, &e) || e.Kind == gozzard.ErrInternal {
 		return "internal error, the log has it under this request id"
 	}
-	told := gozzard.Error{Message: e.Message, Faults: e.Faults}
-	if s := strings.ToValidUTF8(told.Error(), "\uFFFD"); s != "" {
+	public := gozzard.Error{Message: e.Message, Faults: e.Faults}
+	if s := strings.ToValidUTF8(public.Error(), "\uFFFD"); s != "" {
 		return s
 	}
 	return string(e.Kind)
 }
 
-// Encode gives the bytes of an answer.
+// Encode is the JSON of an answer.
 func (e *Envelope) Encode() ([]byte, error) {
 	if data, ok := e.Data.(strictjson.Appender); ok {
 		return e.append(nil, data), nil
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // names and commands are told as they are; the answer is JSON and is not shown as HTML
+	enc.SetEscapeHTML(false) // the answer is JSON, so names and commands need no HTML escapes
 	if err := enc.Encode(e); err != nil {
 		return nil, fmt.Errorf("cannot encode answer %s: %w", e.RequestID, err)
 	}
 	return b.Bytes(), nil
 }
 
-// write sends encoded bytes. An error here means that the caller has gone, which nobody can be told.
+// write sends an answer. It ignores errors: the caller has closed the connection.
 func write(w http.ResponseWriter, status int, requestID string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
@@ -107,7 +107,7 @@ func write(w http.ResponseWriter, status int, requestID string, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// append writes an answer whose data writes itself.
+// append writes an answer whose data is a strictjson.Appender.
 func (e *Envelope) append(b []byte, data strictjson.Appender) []byte {
 	b = append(b, `{"result":`...)
 	b = strconv.AppendBool(b, e.Result)

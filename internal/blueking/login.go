@@ -53,7 +53,8 @@ type asking struct {
 func NewLoginService(address string, c *http.Client) (*LoginService, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("%q is not the address of a login service, such as https://paas.example.com/login/accounts/is_login/", address)
+		return nil, fmt.Errorf("%q is not the address of a login service, such as "+
+			"https://paas.example.com/login/accounts/is_login/", address)
 	}
 	if c == nil {
 		c = &http.Client{}
@@ -141,6 +142,7 @@ func (s *LoginService) ask(ctx context.Context, token string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 
+	// Limit the requests at a time.
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
@@ -148,6 +150,7 @@ func (s *LoginService) ask(ctx context.Context, token string) (string, error) {
 		return "", gozzard.Errorf(gozzard.ErrUnavailable, "the login service is busy")
 	}
 
+	// Send the request.
 	u := *s.base
 	q := u.Query()
 	q.Set("bk_token", token)
@@ -163,6 +166,7 @@ func (s *LoginService) ask(ctx context.Context, token string) (string, error) {
 		return "", &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the login service does not answer"}
 	}
 
+	// Read the answer.
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, verifyAnswer+1))
 	if err != nil || len(body) > verifyAnswer || res.StatusCode >= http.StatusInternalServerError {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// paths is the table of what is served: by path, with {} for every part that is a number.
+// paths is the table of routes by path, with {} for every part that is a number.
 type paths map[string]served
 
 type served struct {
@@ -17,8 +17,8 @@ type served struct {
 	gateway bool
 }
 
-// add puts a route under a prefix. Two routes for one method of one path, and fixed parts that look like numbers,
-// are mistakes in the program.
+// add adds a route below a prefix. Two routes for one method of one path, and a fixed part that is a number, are
+// mistakes of the program.
 func (t paths) add(p Prefix, r *Route) {
 	whole := p.Path + "/" + cmp.Or(r.Path, r.Name)
 	var path strings.Builder
@@ -31,7 +31,7 @@ func (t paths) add(p Prefix, r *Route) {
 			continue
 		}
 		if _, ok := parseNumber(part); ok {
-			panic("esb: a fixed number in " + whole)
+			panic("blueking: a fixed number in " + whole)
 		}
 		path.WriteString(part)
 	}
@@ -42,7 +42,7 @@ func (t paths) add(p Prefix, r *Route) {
 
 	for _, m := range r.methods() {
 		if s.route(m) != nil {
-			panic("esb: two routes at " + whole)
+			panic("blueking: two routes at " + whole)
 		}
 	}
 
@@ -50,7 +50,7 @@ func (t paths) add(p Prefix, r *Route) {
 	t[path.String()] = s
 }
 
-// find looks a path up: empty parts do not count; anything encoded, "." and ".." match nothing.
+// find looks a path up. It ignores empty parts; a path with an escape, "." or ".." is not found.
 func (t paths) find(r *http.Request) (served, []number, bool) {
 	escaped := r.URL.EscapedPath()
 	if strings.ContainsAny(escaped, "%\x00") {
@@ -78,14 +78,14 @@ func (t paths) find(r *http.Request) (served, []number, bool) {
 		return served{}, nil, false
 	}
 
-	for i := range numbers { // as many as there are names: the path would not be known otherwise
+	for i := range numbers { // a path in the table has as many names as numbers
 		numbers[i].name = s.names[i]
 	}
 
 	return s, numbers, true
 }
 
-// parseNumber reads a part of a path that is a number as people write it: "007" is none.
+// parseNumber reads a part of a path that is a number without leading zeros.
 func parseNumber(s string) (int64, bool) {
 	if s == "" || s[0] < '0' || s[0] > '9' || len(s) > 1 && s[0] == '0' {
 		return 0, false
@@ -104,7 +104,7 @@ func (r *Route) methods() []string {
 	return []string{http.MethodPost}
 }
 
-// route is the one for a method, nil when there is none.
+// route is the route for a method, nil if there is none.
 func (s *served) route(method string) *Route {
 	for _, r := range s.routes {
 		if slices.Contains(r.methods(), method) {

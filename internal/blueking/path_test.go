@@ -45,7 +45,7 @@ func app(t testing.TB) *blueking.Handler {
 					return nil, gozzard.Errorf(gozzard.ErrConflict, "no")
 				}},
 		},
-		Tell: func(r *http.Request, err error) (blueking.Number, string) {
+		DescribeError: func(r *http.Request, err error) (blueking.Number, string) {
 			return blueking.Number{Code: 7}, r.Header.Get("Accept-Language") + " " + blueking.Text(err)
 		},
 		Quiet: true, Auth: book(t), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),

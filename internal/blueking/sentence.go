@@ -28,8 +28,8 @@ func checkFailed(action gozzard.Action, procName, seen, detail string) string {
 	return with(fmt.Sprintf("%s process (%s) failed, for post-check status %s", action, procName, seen), detail)
 }
 
-// checkDetail is what a failed check found beyond the state. Agents of earlier versions send the whole sentence of GSE:
-// its beginning is removed, so that it does not stand in the answer twice.
+// checkDetail is what a failed check found beyond the state. Agents of earlier versions send the whole sentence of
+// GSE: its beginning is removed, so that it does not stand in the answer twice.
 func checkDetail(action gozzard.Action, seen, message string) string {
 	if _, _, detail, ok := gozzard.SplitStateMessage(message); ok {
 		return detail

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Served is one method of one path of a door, for who has to go over all of them.
+// Served is one method of one path of a door.
 type Served struct {
 	Method string
-	Path   string // {} stands for a number
+	Path   string // with {} for a number
 	Name   string
 	Access Access
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// addSignature reads how an app proves itself without its secret: bk_signature, bk_nonce and bk_timestamp in the
-// query string. The app is named there, or where credentials are; who it acts for may be, too.
+// addSignature reads the signature of an app that does not send its secret: bk_signature, bk_nonce and bk_timestamp
+// in the query string. The query string may also name the app and the user.
 //
-// A request is kept whole before it is believed, so a signed one has at most MaxBodyUnknown bytes.
+// A signed request is read whole before the app is identified, so it has at most MaxBodyUnknown bytes.
 func addSignature(c *auth.Credentials, r *http.Request, body []byte) error {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -27,7 +27,7 @@ func addSignature(c *auth.Credentials, r *http.Request, body []byte) error {
 	}
 
 	for name, values := range q {
-		// The signed text has no escapes: what could be cut otherwise than it was put together is not accepted.
+		// The signed text has no escapes. Reject parameters that make it ambiguous.
 		if len(values) > 1 || len(values[0]) > maxCredential || strings.Contains(name+values[0], "&") ||
 			name == "data" {
 			return gozzard.Errorf(gozzard.ErrInvalid,
@@ -57,8 +57,8 @@ func firstOf(q url.Values, names ...string) string {
 	return ""
 }
 
-// signedText is what a client signs: the method, the path and all parameters but the signature, sorted, with the
-// body as one named data.
+// signedText is the text that a client signs: the method, the path and all parameters except the signature, sorted,
+// with the body as a parameter named data.
 func signedText(r *http.Request, q url.Values, body []byte) string {
 	pairs := make([][2]string, 0, len(q)+1)
 	for name := range q {

@@ -6,7 +6,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The numbers of an entry's error_code, the same for every door to the agents.
+// The numbers of error_code in the result of an attempt. GSE and Job use the same.
 const (
 	EntryOK                = 0
 	EntryInWork            = 115
@@ -19,7 +19,7 @@ const (
 	EntryFailed            = 65535
 )
 
-// EntryNumber is the table of codes.
+// EntryNumber is the table of codes and numbers.
 func EntryNumber(code gozzard.Code) int {
 	switch code {
 	case gozzard.CodeOK:
@@ -40,32 +40,32 @@ func EntryNumber(code gozzard.Code) int {
 	return EntryFailed // command_failed, no_definition, refused, interrupted, superseded and what is not known here
 }
 
-// Verdict is the number and the text of an attempt's entry.
+// Verdict is the number and the text of an attempt. procName is the name of the program.
 func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
 	switch a.State {
 	case gozzard.AttemptPending, gozzard.AttemptDispatched:
 		return EntryInWork, "handling"
 	case gozzard.AttemptUnknown:
-		return EntryAgentAbnormal,
-			with("the agent did not answer in time: the outcome is not known yet and will be corrected here once it is", a.Outcome.Message)
+		return EntryAgentAbnormal, with("the agent did not answer in time: "+
+			"the outcome is not known yet and will be corrected here once it is", a.Outcome.Message)
 	case gozzard.AttemptInterrupted:
-		return EntryFailed,
-			with("interrupted: agent or host died in the middle, the operation was done at most once and is not repeated by itself", a.Outcome.Message)
+		return EntryFailed, with("interrupted: agent or host died in the middle, "+
+			"the operation was done at most once and is not repeated by itself", a.Outcome.Message)
 	}
 
 	code := a.Outcome.Code
 	switch {
 	case code == gozzard.CodeOK && a.State == gozzard.AttemptOK, forgiven(a.Action, code):
 		return EntryOK, "success"
-	case code == gozzard.CodeOK: // never to be: the state says that it did not go well
+	case code == gozzard.CodeOK: // cannot happen: the state contradicts the code
 		return EntryFailed, fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
 	}
 
 	return EntryNumber(code), textOf(a, procName)
 }
 
-// forgiven are outcomes that callers of this API know as success: asking after, or forgetting, what was never
-// registered.
+// forgiven reports whether callers of this API expect success for an outcome: the query or the removal of a process
+// that is not registered.
 func forgiven(action gozzard.Action, code gozzard.Code) bool {
 	switch action {
 	case gozzard.ActionQuery:
@@ -110,7 +110,7 @@ func textOf(a *gozzard.Attempt, procName string) string {
 	return fmt.Sprintf("%s failed: %s", a.Action, code)
 }
 
-// with adds what is known beyond the fixed words.
+// with adds details to a sentence.
 func with(text, message string) string {
 	if message == "" {
 		return text

@@ -12,29 +12,29 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// maxNotes bounds what is logged of one business.
+// maxNotes limits the log lines for one business.
 const maxNotes = 20
 
-// builder puts rows together to a business.
+// builder makes a business from rows.
 type builder struct {
 	sets     map[int]*topology.Set
 	modules  map[int]*placed[topology.Module]
 	services map[int]*placed[topology.ServiceInstance]
-	notes    []string // what was left out
+	notes    []string // data that could not be used
 }
 
-// placed is a part of a business and the id of what it stands in.
+// placed is a part of a business with the id of its parent.
 type placed[T any] struct {
 	in int
 	T  T
 }
 
-// build makes a business of rows. Rows that contradict each other were read while somebody changed them.
+// build makes a business from rows. Rows that contradict each other were changed while they were read.
 func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows []processRow) (*topology.Business,
 	error) {
 	w := &builder{sets: map[int]*topology.Set{}, modules: map[int]*placed[topology.Module]{},
 		services: map[int]*placed[topology.ServiceInstance]{}}
-	used := map[int]bool{}
+	used := map[int]bool{} // cloud areas
 	for i := range rows {
 		if err := w.add(&rows[i]); err != nil {
 			return nil, err
@@ -42,6 +42,7 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 		used[int(rows[i].Host.Cloud)] = true
 	}
 
+	// List the cloud areas in use.
 	b := &topology.Business{ID: biz, Name: fmt.Sprintf("business %d", biz)}
 	for _, row := range clouds {
 		if id := int(row.ID); used[id] {
@@ -50,14 +51,16 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 		}
 	}
 
-	for id := range used { // an area that this user may not see
+	for id := range used { // a cloud area that the user may not see
 		b.Clouds = append(b.Clouds, topology.Cloud{ID: id})
 	}
 
+	// Put the parts together.
 	w.assemble(b, templates)
 	b.Sort()
 	w.tidy(b)
 
+	// Log what could not be used.
 	for i, note := range w.notes {
 		if i == maxNotes {
 			c.o.Log.Warn("more of CMDB's data cannot be used", "biz", biz, "count", len(w.notes)-maxNotes)
@@ -66,6 +69,7 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 		c.o.Log.Warn("part of CMDB's data cannot be used", "biz", biz, "what", note)
 	}
 
+	// Check the result.
 	if faults := b.Check(); len(faults) > 0 {
 		return nil, &gozzard.Error{Kind: gozzard.ErrConflict,
 			Message: fmt.Sprintf("business %d of CMDB cannot be taken over", biz), Faults: faults}
@@ -74,10 +78,10 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 	return b, nil
 }
 
-// add takes one row.
+// add adds one row.
 func (w *builder) add(r *processRow) error {
 	set := topology.Set{ID: int(r.Set.ID), Name: clean(r.Set.Name), Env: topology.Env(r.Set.Env)}
-	if set.Env == 0 { // CMDB's own default
+	if set.Env == 0 { // the default of CMDB
 		set.Env = topology.EnvFormal
 	}
 	if known := w.sets[set.ID]; known == nil {
@@ -118,8 +122,8 @@ func process(r *processRow) topology.Process {
 	}
 }
 
-// host reads how a row names its host. What cannot be an address or an agent's id is left out: Check tells when
-// nothing is left.
+// host reads the host of a row. It leaves out what is not an address or an agent id; Check reports a host that has
+// neither.
 func (w *builder) host(r *processRow) topology.Host {
 	h := topology.Host{Cloud: int(r.Host.Cloud), IP: w.addr(r, r.Host.IP), IPv6: w.addr(r, r.Host.IPv6),
 		Agent: gozzard.AgentID(r.Host.Agent)}
@@ -149,7 +153,7 @@ func (w *builder) note(format string, args ...any) {
 	w.notes = append(w.notes, fmt.Sprintf(format, args...))
 }
 
-// assemble puts parts into what they stand in.
+// assemble adds the parts to their parents.
 func (w *builder) assemble(b *topology.Business, templates map[int]int) {
 	for _, s := range w.services {
 		m := &w.modules[s.in].T
@@ -165,8 +169,8 @@ func (w *builder) assemble(b *topology.Business, templates map[int]int) {
 	}
 }
 
-// tidy leaves out what cannot be used, so that one odd process does not hold up all others: an operation that needs
-// the attribute says that it is missing.
+// tidy leaves out values that cannot be used, so that one wrong process does not stop the sync of the others. An
+// operation that needs such a value reports that it is missing.
 func (w *builder) tidy(b *topology.Business) {
 	for s := range b.Sets {
 		set := &b.Sets[s]
@@ -192,7 +196,7 @@ func (w *builder) tidy(b *topology.Business) {
 	}
 }
 
-// clean makes a name one that shows what it is.
+// clean removes control characters and the like from a name.
 func clean(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {

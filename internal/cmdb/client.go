@@ -18,29 +18,29 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Options say where CMDB is and how hard it may be asked.
+// Options say where CMDB is and how many calls it gets.
 type Options struct {
 	URL    string // of the bus, such as https://paas.example.com
 	App    string
 	Secret string
-	User   string // on whose behalf CMDB is read
+	User   string // that CMDB sees as the caller
 
-	HTTP     *http.Client  // nil: a plain one; redirects are never followed, whoever would get the credentials then
-	Parallel int           // calls at a time; 0 is 8
-	Timeout  time.Duration // of one call; 0 is 30 s
-	Whole    time.Duration // of reading a business; 0 is 10 min
-	Pause    time.Duration // the first one after a refused call, doubled with each; 0 is 1 s
+	HTTP     *http.Client  // nil means a plain client. Redirects are not followed: they would send the credentials elsewhere
+	Parallel int           // calls at a time; 0 means 8
+	Timeout  time.Duration // of one call; 0 means 30 s
+	Whole    time.Duration // for reading a business; 0 means 10 min
+	Pause    time.Duration // after the first call that CMDB refuses, doubled with each; 0 means 1 s
 	Log      *slog.Logger
 }
 
-// Bounds of what is asked and taken.
+// The limits of calls and answers.
 const (
 	maxAnswer    = 32 << 20
-	maxTries     = 4  // of a call that fails
-	maxRefusals  = 12 // of a call that is refused by a rate limit
+	maxTries     = 4  // of a failing call
+	maxRefusals  = 12 // of a call by a rate limit
 	maxPause     = time.Minute
 	pathPrefix   = "/api/c/compapi/v2/cc/"
-	maxMessage   = 200 // bytes of CMDB's words in an error
+	maxMessage   = 200 // bytes of CMDB's message in an error
 	authorizedBy = "X-Bkapi-Authorization"
 )
 
@@ -55,6 +55,7 @@ type Client struct {
 
 // New makes a client.
 func New(o Options) (*Client, error) {
+	// Check the options.
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
@@ -65,11 +66,13 @@ func New(o Options) (*Client, error) {
 		return nil, errors.New("CMDB needs an app code, its secret and a user")
 	}
 
+	// Make the header with the credentials.
 	auth, err := json.Marshal(map[string]string{"bk_app_code": o.App, "bk_app_secret": o.Secret, "bk_username": o.User})
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the credentials: %w", err)
 	}
 
+	// Fill in defaults.
 	o.Parallel = cmp.Or(o.Parallel, 8)
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	o.Whole = cmp.Or(o.Whole, 10*time.Minute)
@@ -78,6 +81,7 @@ func New(o Options) (*Client, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 
+	// Follow no redirects.
 	client := http.Client{}
 
 	if o.HTTP != nil {
@@ -88,20 +92,21 @@ func New(o Options) (*Client, error) {
 	return &Client{base: strings.TrimSuffix(u.String(), "/") + pathPrefix, auth: string(auth), http: &client, o: o}, nil
 }
 
-// refusal is an answer that says to ask later.
+// refusal is an answer that asks to call again later.
 type refusal struct {
-	after time.Duration // 0: it does not say when
+	after time.Duration // 0 means that the answer has no time
 	err   error
 }
 
 func (r *refusal) Error() string { return r.err.Error() }
 
-// temporary is a failure that another try may not have.
+// temporary is an error that may not happen again.
 type temporary struct{ error }
 
 func (t temporary) Unwrap() error { return t.error }
 
-// call asks once and again: refused calls wait with all others, failed ones for themselves.
+// call makes a call and repeats it after errors. After a refusal all calls wait; after another error only this one
+// does.
 func (c *Client) call(ctx context.Context, name string, body, data any) error {
 	request, err := json.Marshal(body)
 	if err != nil {
@@ -155,7 +160,7 @@ func (c *Client) once(ctx context.Context, name string, request []byte, data any
 		return temporary{err}
 	}
 
-	defer resp.Body.Close() // nothing is written
+	defer resp.Body.Close() // a body that is only read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -171,7 +176,7 @@ func (c *Client) once(ctx context.Context, name string, request []byte, data any
 	return open(resp.StatusCode, body, data)
 }
 
-// envelope is the outside of every answer. Some gateways write codes as texts.
+// envelope is the form of every answer. Some gateways write the code as text.
 type envelope struct {
 	Result  bool            `json:"result"`
 	Code    number          `json:"code"`
@@ -179,13 +184,13 @@ type envelope struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// The codes of the bus's rate limits: of the app and of the call.
+// The codes of the rate limits of the bus: for the app and for the call.
 const (
 	codeAppLimit  = 1642902
 	codeCallLimit = 1642903
 )
 
-// open takes the data out of an answer.
+// open reads the data of an answer.
 func open(status int, body []byte, data any) error {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -206,7 +211,7 @@ func open(status int, body []byte, data any) error {
 	return nil
 }
 
-// retryAfter is how long an answer says to wait, in seconds; dates are not looked at.
+// retryAfter reads the header Retry-After in seconds; dates are ignored.
 func retryAfter(h http.Header) time.Duration {
 	secs, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || secs < 0 {

@@ -1,3 +1,3 @@
-// Package cmdb is a reader of BlueKing CMDB: what it says of a business, whole or not at all, and a sync that keeps
-// the record like it.
+// Package cmdb reads businesses from BlueKing CMDB and keeps the record up to date with it. It reads a business
+// completely or not at all.
 package cmdb

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// pace holds back all calls together once one was refused: a limit is one of the app, not of a call.
+// pace delays all calls after a refusal, because the rate limit is for the app.
 type pace struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
-// pause lets no call begin for a while.
+// pause delays the next calls.
 func (p *pace) pause(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -22,7 +22,7 @@ func (p *pace) pause(d time.Duration) {
 	}
 }
 
-// wait returns when calls may begin.
+// wait returns when a call may begin.
 func (p *pace) wait(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -48,8 +48,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// backOff doubles a pause with each time, up to maxPause, and takes a random part off so that many do not come back
-// at once.
+// backOff is the pause after n errors: it doubles up to maxPause. A random part is taken off, so that many callers do
+// not return at the same time.
 func backOff(first time.Duration, times int) time.Duration {
 	d := first
 	for range times - 1 {
@@ -60,7 +60,7 @@ func backOff(first time.Duration, times int) time.Duration {
 	return spread(d)
 }
 
-// spread takes off up to a quarter.
+// spread takes off a random part, up to a quarter.
 func spread(d time.Duration) time.Duration {
 	if d < 4 {
 		return d

@@ -19,21 +19,22 @@ const (
 )
 
 const (
-	maxReads = 5         // of a business that changes while it is read
+	maxReads = 5         // of a business that changes during the read
 	maxRows  = 4_000_000 // of a list
 )
 
-// moved says that a list changed between two pages of it, so that rows may be missing or there twice.
+// moved means that a list changed between two pages, so rows may be missing or double.
 type moved struct{ why string }
 
-func (m *moved) Error() string { return "it changes while it is read: " + m.why }
+// Error says how the change was noticed.
+func (m *moved) Error() string { return "the data changed while it was read: " + m.why }
 
-// Read reads a business as CMDB has it now. It is complete, or there is an error: nobody may take a process that
-// was not read for one that is gone.
+// Read reads a business from CMDB. The result is complete, or there is an error: a process that was not read must not
+// look like a process that was removed.
 //
-// CMDB does not tell the name of the business here, and knows nothing of configuration templates: see
-// topology.Business.Keep. A process whose alias cannot name it to the fleet is left out, an attribute that cannot
-// be used is left empty, and both are logged.
+// The result has no name of the business and no configuration templates, because CMDB does not return them: see
+// topology.Business.Keep. A process whose alias is not a valid name is left out, an attribute that cannot be used is
+// left empty, and both are logged.
 func (c *Client) Read(ctx context.Context, biz int) (*topology.Business, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Whole)
 	defer cancel()
@@ -58,7 +59,7 @@ func (c *Client) Read(ctx context.Context, biz int) (*topology.Business, error) 
 	}
 }
 
-// read reads everything once.
+// read reads a business once.
 func (c *Client) read(ctx context.Context, biz int) (*topology.Business, error) {
 	clouds, err := list(ctx, c, "search_cloud_area", cloudPage, func(p page) any {
 		p.Sort = "bk_cloud_id"
@@ -78,7 +79,7 @@ func (c *Client) read(ctx context.Context, biz int) (*topology.Business, error) 
 		return nil, err
 	}
 
-	// Hosts in no set are in the pool of idle ones: nothing is run there.
+	// Hosts without a set are in the pool of idle hosts and run no processes.
 	processes = slices.DeleteFunc(processes, func(r processRow) bool { return r.Set.ID == 0 })
 	modules, err := c.modules(ctx, biz, processes)
 	if err != nil {
@@ -88,7 +89,7 @@ func (c *Client) read(ctx context.Context, biz int) (*topology.Business, error) 
 	return c.build(biz, clouds, modules, processes)
 }
 
-// listing is one page of a list. Without a count it is none: an answer that says nothing is not a list without rows.
+// listing is one page of a list. An answer without a count is not a list, not even an empty one.
 type listing[T any] struct {
 	Count *number `json:"count"`
 	Info  []T     `json:"info"`
@@ -101,13 +102,14 @@ func (l *listing[T]) count() int {
 	return int(*l.Count)
 }
 
-// list reads a list whole, several pages at a time.
+// list reads a list completely, several pages at a time.
 //
-// Rows come by id, and each page begins with the last row of the one before. A row that comes or goes while pages
-// are read moves those behind it, so that two neighbours no longer meet in the same row; together with the count
-// that every page tells, a list that changed is noticed.
+// Rows are sorted by id, and each page begins with the last row of the page before. If a row is added or removed
+// during the read, the rows behind it move, and two pages do not share a row any more. Every page also has the count
+// of all rows. Both together detect a list that changed.
 func list[T any](ctx context.Context, c *Client, name string, size int, ask func(page) any, id func(*T) int) ([]T,
 	error) {
+	// Read the first page and the count.
 	var first listing[T]
 	if err := c.call(ctx, name, ask(page{Limit: size}), &first); err != nil {
 		return nil, err
@@ -118,6 +120,7 @@ func list[T any](ctx context.Context, c *Client, name string, size int, ask func
 		return nil, unavailable(name, fmt.Errorf("answered without a count from 0 to %d", maxRows))
 	}
 
+	// Read the other pages.
 	starts := []int{0}
 	for start := size - 1; start+1 < count; start += size - 1 {
 		starts = append(starts, start)
@@ -136,14 +139,14 @@ func list[T any](ctx context.Context, c *Client, name string, size int, ask func
 	return join(name, pages, starts, size, id)
 }
 
-// join puts pages together, if they are of one and the same list.
+// join makes one list of pages, if they belong to the same state of the list.
 func join[T any](name string, pages []listing[T], starts []int, size int, id func(*T) int) ([]T, error) {
 	count := pages[0].count()
 	all := make([]T, 0, count)
 	for i, p := range pages {
 		want := min(size, count-starts[i])
 		if p.count() != count || len(p.Info) != want {
-			return nil, &moved{fmt.Sprintf("%s told of %d rows, then of %d, and gave %d of %d", name, count,
+			return nil, &moved{fmt.Sprintf("%s reported %d rows, then %d, and returned %d of %d", name, count,
 				p.count(), len(p.Info), want)}
 		}
 		rows := p.Info
@@ -158,14 +161,14 @@ func join[T any](name string, pages []listing[T], starts []int, size int, id fun
 
 	for i := 1; i < len(all); i++ {
 		if id(&all[i]) <= id(&all[i-1]) {
-			return nil, &moved{fmt.Sprintf("%s gave row %d after %d", name, id(&all[i]), id(&all[i-1]))}
+			return nil, &moved{fmt.Sprintf("%s returned row %d after %d", name, id(&all[i]), id(&all[i-1]))}
 		}
 	}
 
 	return all, nil
 }
 
-// modules asks which service templates the modules of processes have.
+// modules reads the service templates of the modules of processes.
 func (c *Client) modules(ctx context.Context, biz int, processes []processRow) (map[int]int, error) {
 	var ids []int
 	for i := range processes {
@@ -193,7 +196,7 @@ func (c *Client) modules(ctx context.Context, biz int, processes []processRow) (
 	return templates, nil
 }
 
-// each does n things, some at a time, and waits for all. The first error ends the others.
+// each runs f for 0 to n-1, some at a time, and waits for all. The first error ends the others.
 func (c *Client) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// number is a whole number as CMDB writes one: some attributes come as texts, and null is 0. What is none is -1,
-// which is no id and no attribute either, so that one odd row does not make a page unreadable.
+// number is a whole number as CMDB writes it: some attributes are texts, and null means 0. Any other value becomes
+// -1, which is neither an id nor a valid attribute, so that one wrong row does not make a page unreadable.
 type number int
 
 // UnmarshalJSON reads any of these forms.
@@ -38,8 +38,8 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// addresses are one or several: with commas between them, or as a list in newer versions. The first is the one that
-// agents are known by.
+// addresses are one or several addresses: separated by commas, or as a list in newer versions. The first is the
+// address of the agent.
 type addresses string
 
 // UnmarshalJSON reads either form.
@@ -77,7 +77,7 @@ type moduleRow struct {
 	Template number `json:"service_template_id"`
 }
 
-// processRow is a process with all that it stands in.
+// processRow is a process with its parents.
 type processRow struct {
 	Set struct {
 		ID   number `json:"bk_set_id"`
@@ -120,7 +120,7 @@ type processRow struct {
 	} `json:"process"`
 }
 
-// processFields are the attributes that are asked for.
+// processFields are the attributes to read.
 func processFields() []string {
 	return []string{
 		"bk_process_id", "bk_process_name", "bk_func_name", "proc_num", "priority", "user", "work_path", "pid_file",

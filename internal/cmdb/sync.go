@@ -12,69 +12,68 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// Reader reads a business whole.
+// Reader reads a business completely.
 type Reader interface {
 	Read(ctx context.Context, biz int) (*topology.Business, error)
 }
 
-// SyncOptions say what is kept like CMDB.
+// SyncOptions say which businesses are read from CMDB, and when.
 type SyncOptions struct {
 	Reader     Reader
-	Businesses []int          // read periodically; others only when somebody asks
+	Businesses []int          // read periodically; others only by Flush
 	Caller     gozzard.Caller // of periodic reads
-	Interval   time.Duration  // between two reads of a business; 0 is 10 min
-	Retry      time.Duration  // after the first failed one, doubled with each up to Interval; 0 is 30 s
+	Interval   time.Duration  // between two reads of a business; 0 means 10 min
+	Retry      time.Duration  // after the first failed read, doubled with each up to Interval; 0 means 30 s
 	Log        *slog.Logger
 
-	// Apply makes the record like what was read. It is never called with half a business, and never twice at a time
-	// for one.
+	// Apply writes a complete business to the record. It runs once at a time for each business.
 	Apply func(ctx context.Context, caller gozzard.Caller, b *topology.Business) error
 }
 
-// Sync keeps businesses like CMDB says.
+// Sync keeps businesses up to date with CMDB.
 type Sync struct {
 	o  SyncOptions
 	mu sync.Mutex
-	at map[int]*line // by business
+	at map[int]*reads // by business
 }
 
-// line is the reads of one business: the one under way, and the next, which all who came meanwhile wait for. A read
-// that had begun already may have missed what they want to see.
-type line struct {
+// reads are the running read of one business and the next one. A caller that comes during a read waits for the next:
+// the running read may have missed the change that the caller wants to see.
+type reads struct {
 	now, next *pass
 }
 
-// pass is one read.
+// pass is one read of a business.
 type pass struct {
-	done chan struct{} // closed at its end
+	done chan struct{} // closed when it has ended
 	err  error
-	gone bool // who made it did not wait for its end
+	gone bool // its caller went away before it ended
 }
 
-// NewSync makes a sync.
+// NewSync makes a Sync.
 func NewSync(o SyncOptions) *Sync {
 	o.Interval = cmp.Or(o.Interval, 10*time.Minute)
 	o.Retry = min(cmp.Or(o.Retry, 30*time.Second), o.Interval)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Sync{o: o, at: map[int]*line{}}
+	return &Sync{o: o, at: map[int]*reads{}}
 }
 
-// Run reads all businesses again and again until it is told to end. They begin spread over the interval, the first
-// at once.
+// Run reads all businesses periodically until ctx ends. It begins at once with the first; the others follow in equal
+// distances within the interval.
 func (s *Sync) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for i, biz := range s.o.Businesses {
 		offset := time.Duration(i) * (s.o.Interval / time.Duration(len(s.o.Businesses)))
-		wg.Go(func() { s.keep(ctx, biz, offset) })
+		wg.Go(func() { s.readPeriodically(ctx, biz, offset) })
 	}
 	wg.Wait()
 	return nil
 }
 
-// keep reads one business again and again.
-func (s *Sync) keep(ctx context.Context, biz int, wait time.Duration) {
+// readPeriodically reads one business until ctx ends, after an error sooner.
+func (s *Sync) readPeriodically(ctx context.Context, biz int, wait time.Duration) {
 	failed := 0
 	for sleep(ctx, wait) == nil {
 		err := s.Flush(ctx, s.o.Caller, biz)
@@ -88,7 +87,7 @@ func (s *Sync) keep(ctx context.Context, biz int, wait time.Duration) {
 				wait *= 2
 			}
 			wait = spread(min(wait, s.o.Interval))
-			s.o.Log.Error("cannot sync a business from CMDB", "biz", biz, "error", err, "failed", failed, "again_in",
+			s.o.Log.Error("cannot sync a business from CMDB", "biz", biz, "err", err, "failed", failed, "again_in",
 				wait)
 			continue
 		}
@@ -97,7 +96,7 @@ func (s *Sync) keep(ctx context.Context, biz int, wait time.Duration) {
 	}
 }
 
-// Flush reads a business now and applies it. Calls for one business that come while it is read share the next read.
+// Flush reads a business now and applies it. Calls that come during a read of the business share the next read.
 func (s *Sync) Flush(ctx context.Context, caller gozzard.Caller, biz int) error {
 	for {
 		p, before, mine := s.enter(biz)
@@ -115,13 +114,13 @@ func (s *Sync) Flush(ctx context.Context, caller gozzard.Caller, biz int) error 
 	}
 }
 
-// enter joins the next read of a business, or opens it: then it is the caller's to do, after the one before.
+// enter returns the next read of a business. With mine the caller has to do it, after the read before.
 func (s *Sync) enter(biz int) (p, before *pass, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.at[biz]
 	if l == nil {
-		l = &line{now: &pass{done: make(chan struct{})}}
+		l = &reads{now: &pass{done: make(chan struct{})}}
 		s.at[biz] = l
 		return l.now, nil, true
 	}
@@ -134,7 +133,7 @@ func (s *Sync) enter(biz int) (p, before *pass, mine bool) {
 	return l.next, nil, false
 }
 
-// do makes a read when the one before has ended, and tells all who wait for it.
+// do waits for the read before, then reads and applies the business.
 func (s *Sync) do(ctx context.Context, caller gozzard.Caller, biz int, p, before *pass) error {
 	defer s.leave(biz, p)
 
@@ -156,7 +155,7 @@ func (s *Sync) do(ctx context.Context, caller gozzard.Caller, biz int, p, before
 	return err
 }
 
-// leave ends a read.
+// leave ends a read and wakes the callers that wait for it.
 func (s *Sync) leave(biz int, p *pass) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +166,7 @@ func (s *Sync) leave(biz int, p *pass) {
 		if l.now, l.next = l.next, nil; l.now == nil {
 			delete(s.at, biz)
 		}
-	case l.next: // it gave up while it waited
+	case l.next: // its caller went away before it began
 		l.next = nil
 	}
 }

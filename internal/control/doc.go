@@ -1,3 +1,3 @@
-// Package control is the brain of the server: it accepts operations, records them, sends them to agents, folds
-// their reports in, times out what is silent, and answers.
+// Package control is the control plane of the server: it accepts operations, records them, folds in what agents
+// report, and answers. Package delivery sends the operations. See DESIGN.md.
 package control

@@ -11,8 +11,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// EventRing keeps the newest events. Who follows it has a place in it and no buffer of its own, so a slow reader
-// costs nothing.
+// EventRing has the newest events. A reader has a place in it and no buffer, so a slow reader costs nothing.
 type EventRing struct {
 	mu      sync.Mutex
 	most    int
@@ -20,15 +19,15 @@ type EventRing struct {
 	first   int            // of the circle
 	lastID  uint64
 	seen    map[gozzard.AgentID]uint64
-	changed chan struct{} // closed when something is added; nil when nobody waits
+	changed chan struct{} // closed when something is added; nil when no reader waits
 }
 
-// NewEventRing makes an empty one. Numbers begin with the clock, so that a reader's place outlives the server.
+// NewEventRing makes an empty one. Numbers begin with the clock, so that a reader's place is valid after a restart.
 func NewEventRing(most int, now time.Time) *EventRing {
 	return &EventRing{most: most, lastID: uint64(max(1, now.UnixMicro())), seen: map[gozzard.AgentID]uint64{}}
 }
 
-// Add takes in what an agent tells; what it tells once more is passed over.
+// Add adds events of an agent; those that the agent repeats are ignored.
 func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []gozzard.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,11 +123,11 @@ func (p *Plane) eventSight(caller gozzard.Caller) func(*record.Event) bool {
 	return func(e *record.Event) bool { return sees(e.Agent, e.Addr, e.Key.Namespace) }
 }
 
-// receiveEvents keeps events in memory and tells the agent that they have arrived.
+// receiveEvents adds events to the ring and acknowledges them.
 func (p *Plane) receiveEvents(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	if len(r.Events) == 0 || !slices.IsSortedFunc(r.Events,
 		func(a, b gozzard.Event) int { return cmp.Compare(a.Seq, b.Seq) }) {
-		p.refuse("events_order", from)
+		p.reject("events_order", from)
 		return
 	}
 
@@ -140,6 +139,5 @@ func (p *Plane) receiveEvents(from gozzard.AgentID, cloud int, r *gozzard.Report
 
 	p.events.Add(from, addr, r.Events)
 	last := r.Events[len(r.Events)-1].Seq
-	p.tell(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck,
-		Session: r.Session, AckEvents: last})
+	p.acknowledge(from, cloud, &gozzard.Command{Session: r.Session, AckEvents: last})
 }

@@ -28,7 +28,7 @@ func TestEventsAreKeptOnceAndAcknowledged(t *testing.T) {
 	r.events(me, 1, event(5, "web", gozzard.EventExited), event(9, "web", gozzard.EventRestarted),
 		event(10, "db", gozzard.EventStarted))
 	r.events(other, 1, event(5, "web", gozzard.EventExited))
-	// a session nobody opened
+	// a session that was not opened
 	r.events(other, 2, event(6, "web", gozzard.EventExited))
 	r.events(other, 1, event(8, "x", gozzard.EventExited), event(7, "x", gozzard.EventExited)) // out of order
 
@@ -88,7 +88,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 }
 
-// The plane of the rig keeps 50 events: who was away longer is told that something may be missing.
+// The plane of the rig has 50 events: a reader that was away longer learns that some may be missing.
 func TestOldEventsMakeRoom(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)

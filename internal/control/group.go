@@ -8,7 +8,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// SetGroups records pools for every known host of a request; unknown ones are told so. It takes the right to change
+// SetGroups records pools for every known host of a request and answers for each host. It needs the right to change
 // definitions of the namespace.
 func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]record.GroupAnswer, error) {
 	answers := make([]record.GroupAnswer, len(req.Targets))
@@ -67,8 +67,8 @@ func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace str
 	return p.o.Store.Groups(ctx, namespace, agents)
 }
 
-// Rebind gives what is recorded for other agents at an address to the agent that lives there now. That may be of
-// any namespace, so it takes a right to the host as a whole.
+// Rebind gives what is recorded for other agents at an address to the agent that is there now. That may be of any
+// namespace, so it needs a right to the host as a whole.
 func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID,
 	requestHash [32]byte) error {
 	h, ok := p.o.Live.HostByAddr(addr)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ const (
 	maxLogAsk = 256 << 10       // bytes in one answer
 )
 
-// questions are those that agents have not answered yet.
+// questions are the questions that agents have not answered yet.
 type questions struct {
 	mu   sync.Mutex
 	open map[gozzard.OpID]*question
@@ -37,8 +38,8 @@ func (q *questions) add(id gozzard.OpID, agent gozzard.AgentID) (*question, bool
 	return asked, true
 }
 
-// take removes a question of an agent. Answers to what that agent was not asked are nobody's.
-func (q *questions) take(id gozzard.OpID, agent gozzard.AgentID) *question {
+// remove removes a question of an agent and returns it; nil when that agent was not asked.
+func (q *questions) remove(id gozzard.OpID, agent gozzard.AgentID) *question {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	asked := q.open[id]
@@ -49,10 +50,12 @@ func (q *questions) take(id gozzard.OpID, agent gozzard.AgentID) *question {
 	return asked
 }
 
-// Log reads what a process printed from its host. A host that is away is told at once, one that does not answer
-// after a time.
+// Log reads what a process printed from its host. It fails at once when the host is offline, and after a time when
+// the host does not answer.
 func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target,
 	q gozzard.LogQuery) (gozzard.LogChunk, error) {
+	// Reject what the caller may not see. A hidden process gets the answer that an agent gives for one that it does not
+	// have.
 	host, known := p.Resolve(caller, t)
 	if !known {
 		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s",
@@ -60,63 +63,72 @@ func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target
 	}
 
 	agent := host.Info.Agent
-	s := p.onlineSession(agent)
-	if s.id == 0 {
+	if p.delivery.OnlineSession(agent).ID == 0 {
 		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable,
 			"the agent of %s is offline, last heard %s: its logs are on the host",
 			targetName(t), host.LastSeen.UTC().Format(time.RFC3339))
 	}
-
-	// in the agent's words for a process that it does not have
 	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Addrs) {
 		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s has no log on this host",
 			targetName(t), q.Key)
 	}
 
+	// Ask the agent.
 	if q.Max <= 0 || q.Max > maxLogAsk {
 		q.Max = maxLogAsk
 	}
-
 	q.ID = gozzard.NewOpID()
-	asked, ok := p.questions.add(q.ID, agent)
-	if !ok {
-		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable,
-			"%d logs are being read already: try again in a moment", maxAsked)
+	c, err := p.ask(ctx, agent, &q)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return gozzard.LogChunk{}, &gozzard.Error{Kind: gozzard.ErrUnavailable, Cause: err,
+			Message: fmt.Sprintf("the agent of %s did not answer within %s", targetName(t), p.o.Answer)}
+	}
+	if err != nil {
+		return gozzard.LogChunk{}, err
 	}
 
-	defer p.questions.take(q.ID, agent)
+	if c.Error != "" {
+		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s", targetName(t), c.Error)
+	}
+	return *c, nil
+}
+
+// ask sends a question to an agent, again and again because it may be lost, until the answer comes or the time is over.
+func (p *Plane) ask(ctx context.Context, agent gozzard.AgentID, q *gozzard.LogQuery) (*gozzard.LogChunk, error) {
+	asked, ok := p.questions.add(q.ID, agent)
+	if !ok {
+		return nil, gozzard.Errorf(gozzard.ErrUnavailable,
+			"the limit of %d logs that are read at the same time is reached: try again in a moment", maxAsked)
+	}
+	defer p.questions.remove(q.ID, agent)
 	ctx, cancel := context.WithTimeout(ctx, p.o.Answer)
 	defer cancel()
 
 	for {
-		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandLogs,
-			Session: s.id, Logs: &q})
+		if s := p.delivery.OnlineSession(agent); s.ID != 0 {
+			p.delivery.Send(agent, s.Cloud, &gozzard.Command{Version: gozzard.ProtocolVersion,
+				Kind: gozzard.CommandLogs, Session: s.ID, Logs: q})
+		}
+
 		select {
 		case c := <-asked.answer:
-			if c.Error != "" {
-				return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s", targetName(t), c.Error)
-			}
-			return *c, nil
+			return c, nil
 		case <-ctx.Done():
-			return gozzard.LogChunk{}, &gozzard.Error{Kind: gozzard.ErrUnavailable, Cause: ctx.Err(),
-				Message: fmt.Sprintf("the agent of %s did not answer within %s", targetName(t), p.o.Answer)}
+			return nil, ctx.Err()
 		case <-time.After(askAgain):
-			if now := p.onlineSession(agent); now.id != 0 {
-				s = now
-			}
 		}
 	}
 }
 
 func (p *Plane) receiveLogs(from gozzard.AgentID, r *gozzard.Report) {
 	if r.Logs == nil {
-		p.refuse("logs_empty", from)
+		p.reject("logs_empty", from)
 		return
 	}
-	asked := p.questions.take(r.Logs.ID, from)
-	if asked == nil { // too late, a second answer, or none that was asked for
-		p.refuse("logs_unasked", from)
+	asked := p.questions.remove(r.Logs.ID, from)
+	if asked == nil { // too late, a second answer, or never asked for
+		p.reject("logs_unasked", from)
 		return
 	}
-	asked.answer <- r.Logs // taken once: there is room
+	asked.answer <- r.Logs // removed once: there is room
 }

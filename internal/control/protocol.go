@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"sync"
 
 	"github.com/gozzard/gozzard"
 )
@@ -9,32 +10,60 @@ import (
 // lowestProtocol needs no record: nothing is below it.
 const lowestProtocol = 1
 
-// raise is a version of the protocol that an agent turned out to speak.
-type raise struct {
-	agent   gozzard.AgentID
+// protocols records the highest version of the protocol that each agent has used, so that an older program cannot take
+// the place of a newer one unnoticed.
+type protocols struct {
+	o *Options
+
+	mu    sync.Mutex
+	known map[gozzard.AgentID]spoken
+
+	raises chan raise
+}
+
+// spoken is what is on record for the agent's present session.
+type spoken struct {
 	session uint64
 	version uint32
 }
 
-// speaks notes the version of an agent that was welcomed. It is not taken from HELLO: a new program that dies
-// before its welcome is put back by itself, and the one before must be let in. A full report comes from a program
-// that stays.
-func (p *Plane) speaks(from gozzard.AgentID, r *gozzard.Report) {
+// raise is a version above the one on record.
+type raise struct {
+	agent gozzard.AgentID
+	spoken
+}
+
+func newProtocols(o *Options) protocols {
+	return protocols{o: o, known: map[gozzard.AgentID]spoken{}, raises: make(chan raise, 1024)}
+}
+
+// opened notes what is on record when a session opens.
+func (p *protocols) opened(agent gozzard.AgentID, session uint64, recorded uint32) {
 	p.mu.Lock()
-	s := p.sessions[from]
-	known := s == nil || s.id != r.Session || s.protocol >= r.Version
+	defer p.mu.Unlock()
+	if gozzard.MayOpenSession(p.known[agent].session, session) {
+		p.known[agent] = spoken{session, max(recorded, lowestProtocol)}
+	}
+}
+
+// spoken notes the version of a full report. HELLO does not count: a new program that ends before its welcome is
+// replaced by the one before, which must be welcome too. A full report comes from a program that stays.
+func (p *protocols) spoken(from gozzard.AgentID, r *gozzard.Report) {
+	p.mu.Lock()
+	k := p.known[from]
 	p.mu.Unlock()
-	if known {
+	if k.session != r.Session || k.version >= r.Version {
 		return
 	}
+
 	select {
-	case p.raises <- raise{from, r.Session, r.Version}:
+	case p.raises <- raise{from, spoken{r.Session, r.Version}}:
 	default: // the next full report says it again
 	}
 }
 
-// protocolLoop records what agents speak, so that what is older is not let in later.
-func (p *Plane) protocolLoop(ctx context.Context) {
+// loop records the versions.
+func (p *protocols) loop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -42,27 +71,27 @@ func (p *Plane) protocolLoop(ctx context.Context) {
 		case r := <-p.raises:
 			if err := p.o.Store.RaiseProtocol(ctx, r.agent, r.version); err != nil {
 				if ctx.Err() == nil {
-					p.o.Log.Error("cannot record what an agent speaks, trying again with its next report", "agent",
-						r.agent, "err", err)
+					p.o.Log.Error("cannot record the protocol version of an agent, trying again with its next report",
+						"agent", r.agent, "err", err)
 				}
 				continue
 			}
+
 			p.mu.Lock()
-			if s := p.sessions[r.agent]; s != nil && s.id == r.session {
-				s.protocol = max(s.protocol, r.version)
+			if k := p.known[r.agent]; k.session == r.session {
+				p.known[r.agent] = spoken{k.session, max(k.version, r.version)}
 			}
 			p.mu.Unlock()
 		}
 	}
 }
 
-// downgraded: a program without the checks of a later protocol was put in the place of one that had them. It is not
-// let in.
+// downgraded rejects a session: a program without the checks of a later protocol took the place of one that had them.
 func (p *Plane) downgraded(agent gozzard.AgentID, said, known uint32) {
-	p.refuse("old_protocol", agent)
-	if n := p.downgrades.Add(1); n&(n-1) == 0 { // ever more rarely: it comes again and again
-		p.o.Log.Warn("an agent speaks an older protocol than before and is not let in", "agent", agent, "version",
-			said, "before", known)
+	p.reject("old_protocol", agent)
+	if n := p.downgrades.Add(1); n&(n-1) == 0 { // ever more rarely: the agent tries again and again
+		p.o.Log.Warn("an agent uses an older protocol than before and is rejected", "agent", agent, "version", said,
+			"before", known)
 	}
 	if p.o.Observe.Downgraded != nil {
 		p.o.Observe.Downgraded(agent, said, known)

@@ -10,8 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Results reads a task of the caller's app. Another app's task does not exist for it, nor does what another person
-// did by the same app where the caller may not see all of it.
+// Results reads a task of the caller's app. The task of another app is not found, nor is a task of another person with
+// the same app unless the caller may see all of it.
 func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
 	unknown := func() (record.TaskResults, error) {
 		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
@@ -52,18 +52,18 @@ func (p *Plane) seesAttempts(rights *gozzard.Rights, attempts []gozzard.Attempt)
 	})
 }
 
-// Await is Results once every attempt is final, or after a time.
+// Await is Results when every attempt is final, or after a time.
 func (p *Plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,
 	limit time.Duration) (record.TaskResults, error) {
 	if seq, ok := id.Seq(); ok {
 		wait, cancel := context.WithTimeout(ctx, limit)
-		p.await(wait, seq)
+		p.delivery.Await(wait, seq)
 		cancel()
 	}
 	return p.Results(ctx, caller, id)
 }
 
-// Status answers for each target, known or not. What the caller may not see is not known.
+// Status answers for each target, known or not. What the caller may not see counts as not known.
 func (p *Plane) Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow {
 	rows := make([]record.StatusRow, len(targets))
 	for i, t := range targets {
@@ -106,7 +106,7 @@ func (p *Plane) Resolve(caller gozzard.Caller, t gozzard.Target) (fleet.Host, bo
 	return h, true
 }
 
-// May reports whether a caller may do something to a process on a host that he may see.
+// May reports whether a caller may do something to a process on a host that the caller may see.
 func (p *Plane) May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool {
 	h, known := p.Resolve(caller, t)
 	return known && caller.Rights.May(a, key.Namespace, h.Info.Addrs)
@@ -122,5 +122,5 @@ func (p *Plane) resolve(t gozzard.Target) (fleet.Host, bool) {
 	return p.o.Live.HostByAddr(t.Addr)
 }
 
-// Ready tells whether the record answers.
+// Ready checks that the record answers.
 func (p *Plane) Ready(ctx context.Context) error { return p.o.Store.Ping(ctx) }

@@ -53,7 +53,7 @@ func TestTD2QuotaOfAttempts(t *testing.T) {
 	r.hello(me, 2, journalA)
 	limited(operate("a", "p4"))
 
-	// What is done makes room. An agent tells it until it is acknowledged.
+	// What is done makes room. An agent reports it until it is acknowledged.
 	r.until("no room was made", func() bool {
 		for _, c := range r.commands(me, gozzard.CommandOperate) {
 			for _, op := range c.Ops {

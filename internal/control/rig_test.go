@@ -22,23 +22,24 @@ type rig struct {
 	quota int
 	// helloRate is how many sessions are opened in a second; 0 is the default.
 	helloRate float64
-	store     *sqlstore.Store
-	plane     *control.Plane
-	stop      func()
+	// around, unless nil, is what the plane gets instead of the store itself.
+	around func(*sqlstore.Store) control.Store
+	store  *sqlstore.Store
+	plane  *control.Plane
+	stop   func()
 
 	mu   sync.Mutex
 	sent map[gozzard.AgentID][]*gozzard.Command
 
 	refused sync.Map // rules by which a report was refused
 
-	onRefused func() // nil: nothing more is done
 }
 
 const me, other = gozzard.AgentID("agent-1"), gozzard.AgentID("agent-2")
 
 var caller = gozzard.Caller{App: "app", User: "admin", Asserted: true, Rights: gozzard.Everything()}
 
-// bare is a caller as the record has him: rights are those of the moment.
+// bare is a caller as the record has it: rights are not recorded.
 func bare(c gozzard.Caller) gozzard.Caller {
 	c.Rights = nil
 	return c
@@ -75,12 +76,17 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 
+	var given control.Store = store
+	if r.around != nil {
+		given = r.around(store)
+	}
+
 	plane, err := control.New(r.t.Context(), control.Options{
-		Store: store, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond,
+		Store: given, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond,
 		Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
 		HelloRate: r.helloRate,
 		Events:    50, Refresh: time.Second, Answer: 500 * time.Millisecond,
-		Observe: control.Observer{Refused: r.noteRefused},
+		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
 	})
 
 	if err != nil {
@@ -100,13 +106,6 @@ func (r *rig) start() {
 			r.t.Error(err)
 		}
 	})
-}
-
-func (r *rig) noteRefused(rule string) {
-	r.refused.Store(rule, true)
-	if r.onRefused != nil {
-		r.onRefused()
-	}
 }
 
 // Send keeps what the plane says.

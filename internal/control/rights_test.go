@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// TestTI3Operate: a host that is not seen is not known, one that is seen refuses by name, and neither is told anything.
+// TestTI3Operate: a host that is not seen is not known, one that is seen refuses by name, and nothing is sent to either.
 func TestTI3Operate(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -57,7 +57,7 @@ func TestTI3Operate(t *testing.T) {
 	}
 
 	if n := len(r.commands(other, gozzard.CommandOperate)); n > 0 {
-		t.Errorf("a hidden host was told %d times", n)
+		t.Errorf("a hidden host got %d commands", n)
 	}
 
 	for rec, err := range r.store.Processes(t.Context(), nil) {
@@ -66,7 +66,7 @@ func TestTI3Operate(t *testing.T) {
 		}
 	}
 
-	// By the same app, another person reads it only if he sees all of it.
+	// By the same app, another person reads it only with the right to see all of it.
 	if _, err := r.plane.Results(t.Context(), someone("blind", gozzard.Grant{Role: gozzard.RoleViewer}),
 		task.ID); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Error(err)
@@ -83,7 +83,7 @@ func TestTI3Operate(t *testing.T) {
 	}
 }
 
-// TestTE6WholesNeedWholeRights: what concerns all of a host or a business is not for who has a part.
+// TestTE6WholesNeedWholeRights: what concerns all of a host or a business needs more than a right to a part.
 func TestTE6WholesNeedWholeRights(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -127,13 +127,13 @@ func TestTI3Pools(t *testing.T) {
 	viewer := gozzard.Caller{App: "a", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer,
 		Namespaces: []string{"mine"}}}}}
 	for _, tt := range []struct {
-		who       gozzard.Caller
+		caller    gozzard.Caller
 		namespace string
 		want      int
 	}{{caller, "mine", 2}, {caller, "theirs", 2}, {viewer, "mine", 2}, {viewer, "theirs", 0},
 		{gozzard.Caller{App: "none"}, "mine", 0}} {
-		if got, err := r.plane.Groups(t.Context(), tt.who, tt.namespace, targets); err != nil || len(got) != tt.want {
-			t.Errorf("app %s sees %d pools of %s: %v", tt.who.App, len(got), tt.namespace, err)
+		if got, err := r.plane.Groups(t.Context(), tt.caller, tt.namespace, targets); err != nil || len(got) != tt.want {
+			t.Errorf("app %s sees %d pools of %s: %v", tt.caller.App, len(got), tt.namespace, err)
 		}
 	}
 
@@ -156,7 +156,7 @@ func TestTI3Pools(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfHostsAreCounted: what the policy of a host would not do is seen by who watches the server.
+// TestRefusalsOfHostsAreCounted: what the policy of a host would not do is counted by the server.
 func TestRefusalsOfHostsAreCounted(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)

@@ -2,9 +2,9 @@ package control
 
 import "github.com/gozzard/gozzard"
 
-// sight tells what may be seen of things that happened on hosts, deciding once for each host and each namespace. A
-// host is asked for its addresses of today, as for its processes; what happened on one that is not known goes by
-// the address that was noted.
+// sight gives a func that decides what a caller may see of what happened on hosts. It decides once for each host and
+// each namespace. A known host is judged by its present addresses, as with its processes; for any other host the
+// address that was recorded counts.
 func (p *Plane) sight(rights *gozzard.Rights) func(agent gozzard.AgentID, addr gozzard.HostAddr,
 	namespace string) bool {
 	if rights.SeesAll() {

@@ -25,7 +25,7 @@ func TestTS6SpeakingForAnotherAgent(t *testing.T) {
 		return rows[0].Row.Status, rows[0].HostKnown
 	}
 
-	// HELLO under another name, with a session above the victim's: his session must go on.
+	// HELLO under another name, with a session above the victim's: its session must go on.
 	r.plane.Receive(other, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 99, Journal: journalB,
 		Hello: &gozzard.Hello{Host: gozzard.HostInfo{Agent: me, Hostname: "evil"}}})
 	counted("hello_agent")

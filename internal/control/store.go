@@ -9,9 +9,9 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Store is the record: every acknowledged fact, durable when a call returns. It decides nothing; conditions of its
-// compare-and-sets come from gozzard.AttemptState.Sources. Write calls of several goroutines may share one
-// transaction; each succeeds or fails for itself.
+// Store is the record: every acknowledged fact, durable when a call returns. It decides nothing; the conditions of its
+// compare-and-sets come from gozzard.AttemptState.Sources. Writes of several goroutines may share one transaction; each
+// write succeeds or fails on its own.
 //
 // Errors that callers can act on are *gozzard.Error: ErrStorageFull when there is no room (nothing was changed),
 // ErrNotFound, ErrInvalid (an idempotency key used for another request), ErrUnavailable. A failed fsync is not an
@@ -19,7 +19,8 @@ import (
 type Store interface {
 	// Accept records a task, its attempts (states as given), the definitions it registers, its audit row and its
 	// idempotency key in one transaction. It draws the task's number and fills in Task.Seq, Task.ID and
-	// Attempts[i].Ref. When the idempotency key is known for the same request hash nothing is written and the known
+	// Attempts[i].Ref. Then it sends the task on NewTask.Committed, in the order of numbers and before any later write
+	// is answered. When the idempotency key is known for the same request hash nothing is written or sent, and the known
 	// task is returned with Known true.
 	Accept(ctx context.Context, t *record.NewTask) (record.Accepted, error)
 
@@ -41,16 +42,16 @@ type Store interface {
 
 	// OpenSession registers a session and the host's description if the session is newer than the one recorded
 	// (gozzard.MayOpenSession). It records since which session the agent has this journal (gozzard.JournalSince)
-	// and returns the host as it is recorded now; when the session was not registered, as it was. A host that is
-	// new has lost nothing: it counts as laid down. h.Protocol is what the agent speaks now: below the one recorded
-	// no session is registered.
+	// and returns the host as it is recorded now; when the session was not registered, as it was. A new host
+	// has lost nothing: its RestoredJournal is its JournalSince. h.Protocol is the version that the agent uses now; when
+	// it is below the recorded one, no session is registered.
 	OpenSession(ctx context.Context, h record.Host) (now record.Host, opened bool, err error)
 
-	// RaiseProtocol records the version of the protocol that an agent speaks, if it is above the one recorded.
+	// RaiseProtocol records the version of the protocol that an agent uses, if it is above the recorded one.
 	RaiseProtocol(ctx context.Context, agent gozzard.AgentID, version uint32) error
 
-	// JournalRestored records that a host which lost its journal has the server's copy of its processes again,
-	// unless it lost it once more since.
+	// JournalRestored records that a host which lost its journal has its definitions again, unless it lost its journal
+	// again since.
 	JournalRestored(ctx context.Context, agent gozzard.AgentID, since uint64) error
 
 	// Hosts lists all hosts ever seen.
@@ -72,15 +73,15 @@ type Store interface {
 	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 
 	// Prune removes at most limit finished tasks accepted before a time, with their attempts, idempotency keys and
-	// unused definitions. It returns how many tasks went; repeated until 0. Audit rows stay.
+	// unused definitions. It returns how many tasks it removed; the caller repeats it until that is 0. Audit rows stay.
 	Prune(ctx context.Context, before time.Time, limit int) (int, error)
 
-	// Ping writes nothing and tells whether the record answers.
+	// Ping checks that the record answers. It writes nothing.
 	Ping(ctx context.Context) error
 }
 
-// AuditStore reads the chain of the audit. Stores chain every row that they are given, in the transaction that
-// writes what it is about.
+// AuditStore reads the chain of the audit. A store chains every audit row in the transaction that writes what the row
+// is about.
 type AuditStore interface {
 	// AuditAfter lists at most limit rows after a number, in the order of the chain.
 	AuditAfter(ctx context.Context, seq int64, limit int) ([]gozzard.AuditLink, error)

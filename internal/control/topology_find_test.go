@@ -97,7 +97,7 @@ func TestStatusAfterApplyAndRestart(t *testing.T) {
 	}
 }
 
-// TestQuestionsWhileTheFleetChanges: whoever asks after a report has arrived sees it, however many ask.
+// TestQuestionsWhileTheFleetChanges: a question after a report sees the report, however many ask.
 func TestQuestionsWhileTheFleetChanges(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)

@@ -181,7 +181,7 @@ func TestSourcesDoNotReplaceEachOther(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(business(process(46, "java", 1)), fromCMDB)
 	_, err := r.apply(business(process(46, "java", 1)))
-	if gozzard.KindOf(err) != gozzard.ErrConflict || !strings.Contains(err.Error(), "kept by cmdb") {
+	if gozzard.KindOf(err) != gozzard.ErrConflict || !strings.Contains(err.Error(), "comes from cmdb") {
 		t.Fatal(err)
 	}
 	if planned := r.mustApply(business(process(46, "java", 1)),

@@ -5,18 +5,18 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// OrderUpdate tells an agent that is online to become a release. Nothing is promised: whoever wants it says it
-// again until the agent has answered.
+// OrderUpdate asks an agent that is online to update itself to a release. The order may be lost: the caller repeats it
+// until the agent has answered.
 func (p *Plane) OrderUpdate(agent gozzard.AgentID, o gozzard.UpdateOrder) {
-	if s := p.onlineSession(agent); s.id != 0 {
-		p.tell(agent, s.cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandUpdate,
-			Session: s.id, Update: &o})
+	if s := p.delivery.OnlineSession(agent); s.ID != 0 {
+		p.delivery.Send(agent, s.Cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandUpdate,
+			Session: s.ID, Update: &o})
 	}
 }
 
 func (p *Plane) receiveUpdate(from gozzard.AgentID, r *gozzard.Report) {
 	if r.Update == nil {
-		p.refuse("update_empty", from)
+		p.reject("update_empty", from)
 		return
 	}
 	if p.o.Observe.Update != nil {
@@ -24,7 +24,7 @@ func (p *Plane) receiveUpdate(from gozzard.AgentID, r *gozzard.Report) {
 	}
 }
 
-// Look finds what is known of one agent's host.
+// Look finds the host of an agent.
 func (p *Plane) Look(agent gozzard.AgentID) (fleet.Host, bool) {
 	return p.resolve(gozzard.Target{Agent: agent})
 }

@@ -22,7 +22,7 @@ type HostOptions struct {
 
 // Host checks this host for an agent that runs as the present account.
 func Host(o HostOptions) ([]Finding, error) {
-	own, err := host.OwnStanding()
+	own, err := host.OwnPrivileges()
 	if err != nil {
 		return nil, err
 	}

@@ -31,15 +31,15 @@ const (
 	fuseMagic    = 0x65735546
 )
 
-// networkFS are file systems whose locks and syncs are only as good as a network and another machine, by the
-// numbers that statfs gives.
+// networkFS names network file systems by the numbers of statfs. Their locks and syncs depend on a network and on
+// another machine.
 var networkFS = map[int64]string{
 	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph",
 	0x5346414f: "AFS", 0x6b414653: "AFS",
 	0x0bd00bd0: "Lustre", 0x47504653: "GPFS", 0x01161970: "GFS2", 0x7461636f: "OCFS2",
 }
 
-// examine looks at this host.
+// examine checks this host.
 func examine(data string, own host.Privileges) []Finding {
 	all := []Finding{checkPidfd(), checkMode(own)}
 	all = append(all, checkCgroups()...)
@@ -51,27 +51,30 @@ func checkPidfd() Finding {
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
 		return Finding{Warn, "pidfd",
-			fmt.Sprintf("the kernel does not give one (%v); Linux 5.3 or newer does: exits are noticed by looking again and again", err)}
+			fmt.Sprintf("not available (%v), Linux 5.3 or newer has it: the agent polls for exits instead", err)}
 	}
 	_ = unix.Close(fd)
-	return Finding{OK, "pidfd", "exits are noticed at once"}
+	return Finding{OK, "pidfd", "available: the agent notices exits at once"}
 }
 
-// checkMode: which of the three ways to run this is, and what that means.
+// checkMode says in which of the three modes an agent would run, and what that means.
 func checkMode(own host.Privileges) Finding {
 	switch own.Mode {
 	case gozzard.ModeRoot:
 		return Finding{OK, "mode", "root: commands run as any account that the policy allows"}
 	case gozzard.ModeCap:
 		return Finding{OK, "mode",
-			fmt.Sprintf("cap, as %s: commands run as any account that the policy allows, which is all that keeps the agent from root; open files, disk and network use of other accounts' processes cannot be measured", own.Account)}
+			fmt.Sprintf("cap, as %s: commands run as any account that the policy allows. Only the policy keeps the agent from "+
+				"root. Open files, disk and network use of other accounts' processes cannot be measured", own.Account)}
 	}
 	return Finding{Warn, "mode",
-		fmt.Sprintf("user, as %s: commands run as this account only, and other people's processes cannot be looked at or ended; CAP_SETUID, CAP_SETGID and CAP_KILL (gozzard-agent-cap.service) or root (gozzard-agent.service) are needed for more", own.Account)}
+		fmt.Sprintf("user, as %s: commands run as this account only, and processes of other accounts cannot be inspected or "+
+			"killed. For more, run the agent with CAP_SETUID, CAP_SETGID and CAP_KILL (gozzard-agent-cap.service) or as root "+
+			"(gozzard-agent.service)", own.Account)}
 }
 
 func checkCgroups() []Finding {
-	const without = "processes are found by pid file only, and what a command leaves behind is not cleared with it"
+	const without = "processes are found by pid file only, and processes that a command leaves behind are not killed"
 	root, controllers, err := host.CgroupSubtree()
 	if err != nil {
 		return []Finding{{Warn, "cgroup", fmt.Sprintf("no usable cgroup v2 (%v): %s", err, without)}}
@@ -88,29 +91,30 @@ func checkCgroups() []Finding {
 
 	if !controllers {
 		return append(all, Finding{Warn, "controllers",
-			root + " has the agent itself as a member, so the kernel cannot hold limits (enforce) below it; DelegateSubgroup=agent in the unit changes that (systemd 254)"})
+			root + " has the agent itself as a member, so the kernel cannot enforce limits below it. " +
+				"Set DelegateSubgroup=agent in the unit (systemd 254)"})
 	}
 
 	b, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	have := strings.Fields(string(b))
-	var lacks []string
+	var missing []string
 	for _, c := range []string{"cpu", "memory"} {
 		if !slices.Contains(have, c) {
-			lacks = append(lacks, c)
+			missing = append(missing, c)
 		}
 	}
 
-	if err != nil || len(lacks) > 0 {
-		return append(all, Finding{Warn, "controllers", "cgroup v2 has no " + strings.Join(lacks, " and no ") +
-			" here: limits are measured and acted upon by the agent, the kernel cannot hold them (enforce)"})
+	if err != nil || len(missing) > 0 {
+		return append(all, Finding{Warn, "controllers", "cgroup v2 has no " + strings.Join(missing, " and no ") +
+			" here: the agent measures limits and acts on them, the kernel cannot enforce them"})
 	}
 
-	return append(all, Finding{OK, "controllers", "cpu and memory: the kernel can hold limits (enforce)"})
+	return append(all, Finding{OK, "controllers", "cpu and memory: the kernel can enforce limits"})
 }
 
 func checkShell() Finding {
 	if err := unix.Access("/bin/sh", unix.X_OK); err != nil {
-		return Finding{Fail, "shell", fmt.Sprintf("/bin/sh cannot be run (%v): no command of a process can", err)}
+		return Finding{Fail, "shell", fmt.Sprintf("cannot run /bin/sh (%v), which every command of a process needs", err)}
 	}
 	return Finding{OK, "shell", "/bin/sh"}
 }
@@ -118,24 +122,25 @@ func checkShell() Finding {
 func checkProc() Finding {
 	if _, err := procfs.New("/proc").Stat(1); err != nil {
 		return Finding{Warn, "proc",
-			fmt.Sprintf("other processes cannot be seen in /proc (%v), perhaps it is mounted with hidepid: adoption and measuring are limited", err)}
+			fmt.Sprintf("other processes are hidden in /proc (%v), perhaps by the mount option hidepid: the agent can find and "+
+				"measure fewer processes", err)}
 	}
-	return Finding{OK, "proc", "all processes can be seen"}
+	return Finding{OK, "proc", "all processes are visible"}
 }
 
 func checkFiles() Finding {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
-		return Finding{Warn, "open files", fmt.Sprintf("the limit cannot be read: %v", err)}
+		return Finding{Warn, "open files", fmt.Sprintf("cannot read the limit: %v", err)}
 	}
 
-	text := fmt.Sprintf("%d may be open (hard limit %d)", l.Cur, l.Max)
+	text := fmt.Sprintf("the limit is %d (hard limit %d)", l.Cur, l.Max)
 	switch {
 	case l.Max < neededFiles:
 		return Finding{Fail, "open files",
-			fmt.Sprintf("%s, at least %d are needed: each watched process needs one", text, neededFiles)}
+			fmt.Sprintf("%s, at least %d is needed: each process needs one", text, neededFiles)}
 	case l.Cur < wantedFiles:
-		return Finding{Warn, "open files", fmt.Sprintf("%s, %d are advised: each watched process needs one", text,
+		return Finding{Warn, "open files", fmt.Sprintf("%s, %d is recommended: each process needs one", text,
 			wantedFiles)}
 	}
 
@@ -150,12 +155,12 @@ func checkClock(now time.Time) Finding {
 	var t unix.Timex
 	if state, err := unix.Adjtimex(&t); err != nil || state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0 {
 		return Finding{Warn, "clock",
-			"the kernel does not know of any synchronisation: times of this host's events may be off"}
+			"not synchronised according to the kernel: the times of this host's events may be wrong"}
 	}
 	return Finding{OK, "clock", "synchronised"}
 }
 
-// checkState looks at the state folder, or at the one in which it will be made.
+// checkState checks the state folder, or the folder in which it will be made.
 func checkState(dir string) []Finding {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -170,7 +175,7 @@ func checkState(dir string) []Finding {
 			_, err = os.Stat(above)
 		}
 		if err := unix.Access(above, unix.W_OK|unix.X_OK); err != nil {
-			return []Finding{{Fail, "state", fmt.Sprintf("%s is not there and cannot be made in %s: %v", abs,
+			return []Finding{{Fail, "state", fmt.Sprintf("%s does not exist and cannot be made in %s: %v", abs,
 				above, err)}}
 		}
 		return append([]Finding{{OK, "state", abs + " will be made"}}, checkDisk(above)...)
@@ -185,10 +190,10 @@ func checkState(dir string) []Finding {
 	case !st.IsDir():
 		return []Finding{{Fail, "state", abs + " is not a folder"}}
 	case st.Mode().Perm()&0o077 != 0:
-		return []Finding{{Fail, "state", fmt.Sprintf("%s can be entered by others (mode %04o); run: chmod 700 %s",
+		return []Finding{{Fail, "state", fmt.Sprintf("other accounts can enter %s (mode %04o); run: chmod 700 %s",
 			abs, st.Mode().Perm(), abs)}}
 	case ok && int(sys.Uid) != os.Geteuid():
-		return []Finding{{Fail, "state", fmt.Sprintf("%s belongs to uid %d, this is uid %d", abs, sys.Uid,
+		return []Finding{{Fail, "state", fmt.Sprintf("%s belongs to uid %d, this account is uid %d", abs, sys.Uid,
 			os.Geteuid())}}
 	}
 
@@ -198,7 +203,7 @@ func checkState(dir string) []Finding {
 		all = append(all, Finding{Fail, "journal", err.Error()})
 	case v > journal.FormatVersion:
 		all = append(all, Finding{Fail, "journal",
-			fmt.Sprintf("has format version %d, this program knows up to %d: it was written by a newer agent", v,
+			fmt.Sprintf("has format version %d, this program reads up to %d: a newer agent wrote it", v,
 				journal.FormatVersion)})
 	case v > 0:
 		all = append(all, Finding{OK, "journal", fmt.Sprintf("format version %d", v)})
@@ -210,7 +215,7 @@ func checkState(dir string) []Finding {
 func checkDisk(dir string) []Finding {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return []Finding{{Fail, "disk", fmt.Sprintf("cannot look at the file system of %s: %v", dir, err)}}
+		return []Finding{{Fail, "disk", fmt.Sprintf("cannot inspect the file system of %s: %v", dir, err)}}
 	}
 
 	all := checkFileSystem(int64(s.Type), dir, "the journal")
@@ -221,7 +226,7 @@ func checkDisk(dir string) []Finding {
 			fmt.Sprintf("%d MiB are free, at least %d are needed", free>>20, neededSpace>>20)})
 	case free < wantedSpace:
 		all = append(all, Finding{Warn, "space",
-			fmt.Sprintf("%d MiB are free, %d are advised", free>>20, wantedSpace>>20)})
+			fmt.Sprintf("%d MiB are free, %d are recommended", free>>20, wantedSpace>>20)})
 	default:
 		all = append(all, Finding{OK, "space", fmt.Sprintf("%d MiB are free", free>>20)})
 	}
@@ -229,8 +234,7 @@ func checkDisk(dir string) []Finding {
 	return all
 }
 
-// checkFileSystem says what a kind of file system means for something that must survive; nothing when it is as it
-// should be.
+// checkFileSystem says what a kind of file system means for data that must survive. It finds nothing on a local disk.
 func checkFileSystem(kind int64, dir, what string) []Finding {
 	name, network := networkFS[kind]
 	switch {
@@ -238,26 +242,27 @@ func checkFileSystem(kind int64, dir, what string) []Finding {
 		return []Finding{{Fail, "disk",
 			fmt.Sprintf("%s is on a network file system (%s): %s needs a local disk, move it to one", dir, name, what)}}
 	case kind == tmpfsMagic:
-		return []Finding{{Warn, "disk", dir + " is in memory: everything is forgotten at a reboot"}}
+		return []Finding{{Warn, "disk", dir + " is in memory: everything is lost at a reboot"}}
 	case kind == overlayMagic:
 		return []Finding{{Warn, "disk",
-			dir + " is in a container's own layer: everything is forgotten with the container"}}
+			dir + " is in a container's own layer: everything is lost with the container"}}
 	case kind == fuseMagic:
 		return []Finding{{Warn, "disk",
-			fmt.Sprintf("%s is on a file system in user space (FUSE): whether it keeps what was synced is not known, and %s relies on that", dir, what)}}
+			fmt.Sprintf("%s is on a file system in user space (FUSE), which may lose synced data: %s relies on sync",
+				dir, what)}}
 	}
 
 	return nil
 }
 
-// checkServerDisk looks at the file system of a record.
+// checkServerDisk checks the file system of a record.
 func checkServerDisk(dir string) []Finding {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return []Finding{{Fail, "disk", fmt.Sprintf("cannot look at the file system of %s: %v", dir, err)}}
+		return []Finding{{Fail, "disk", fmt.Sprintf("cannot inspect the file system of %s: %v", dir, err)}}
 	}
 	if bad := checkFileSystem(int64(s.Type), dir, "the record"); bad != nil {
 		return bad
 	}
-	return []Finding{{OK, "disk", dir + " is on a disk of this machine"}}
+	return []Finding{{OK, "disk", dir + " is on a local disk"}}
 }

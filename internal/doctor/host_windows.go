@@ -8,13 +8,13 @@ import (
 	"github.com/gozzard/gozzard/internal/host"
 )
 
-// examine looks at this host.
+// examine checks this host.
 func examine(_ string, own host.Privileges) []Finding {
 	return []Finding{
 		{Warn, "mode", "user, as " + own.Account + ": commands run as this account only"},
 		checkJobs(),
 		{Warn, "system",
-			"windows: stopping needs a command, what processes print is not kept, the system holds no limits"},
+			"windows: stopping needs a command, the output of processes is not kept, the system enforces no limits"},
 	}
 }
 
@@ -22,8 +22,8 @@ func checkJobs() Finding {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return Finding{Fail, "jobs",
-			fmt.Sprintf("no job object can be made (%v): no command of a process can be run", err)}
+			fmt.Sprintf("cannot make a job object (%v), which every command of a process needs", err)}
 	}
 	_ = windows.CloseHandle(job) // empty, and made just now
-	return Finding{OK, "jobs", "what a process starts is found and ended with it"}
+	return Finding{OK, "jobs", "available: child processes are found and killed with their process"}
 }

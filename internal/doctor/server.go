@@ -55,7 +55,7 @@ func (d *serverChecks) examine(ctx context.Context) []Finding {
 	st, err := os.Stat(d.Data)
 	if err != nil || !st.IsDir() {
 		d.add(Fail, "data",
-			"%s is not a folder that can be looked at (%v): give the one of the server with --data", d.Data, err)
+			"cannot read the folder %s (%v): give the data folder of the server with --data", d.Data, err)
 		return d.findings
 	}
 
@@ -70,7 +70,7 @@ func (d *serverChecks) examine(ctx context.Context) []Finding {
 	return d.findings
 }
 
-// folder: secrets lie in it.
+// folder checks that no other account can read the secrets.
 func (d *serverChecks) folder(st fs.FileInfo) {
 	if runtime.GOOS == "windows" {
 		return // modes say nothing there
@@ -91,11 +91,11 @@ func (d *serverChecks) folder(st fs.FileInfo) {
 	}
 
 	if len(open) > 0 {
-		d.add(Fail, "data", "others can read what only the server may: %s", strings.Join(open, "; "))
+		d.add(Fail, "data", "other accounts can read the secrets of the server; run: %s", strings.Join(open, "; "))
 		return
 	}
 
-	d.add(OK, "data", "%s and its secrets are the server's alone", d.Data)
+	d.add(OK, "data", "only the server's account can read %s and its secrets", d.Data)
 }
 
 func (d *serverChecks) space() {
@@ -108,13 +108,13 @@ func (d *serverChecks) space() {
 
 	switch {
 	case err != nil:
-		d.add(Fail, "space", "cannot look for free space: %v", err)
+		d.add(Fail, "space", "cannot read the free space: %v", err)
 	case free < serverNeededSpace:
 		d.add(Fail, "space",
-			"%d MiB are free, at least %d are needed: new operations are refused when the disk is full", free>>20,
+			"%d MiB are free, at least %d are needed: the server rejects new operations when the disk is full", free>>20,
 			serverNeededSpace>>20)
 	case free < max(serverWantedSpace, 2*uint64(record)):
-		d.add(Warn, "space", "%d MiB are free, %d are advised: a backup needs a copy of the record for a while",
+		d.add(Warn, "space", "%d MiB are free, %d are recommended: a backup makes a temporary copy of the record",
 			free>>20, max(serverWantedSpace, 2*uint64(record))>>20)
 	default:
 		d.add(OK, "space", "%d MiB are free", free>>20)
@@ -124,7 +124,7 @@ func (d *serverChecks) space() {
 func (d *serverChecks) record(ctx context.Context) {
 	path := filepath.Join(d.Data, backup.RecordFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		d.add(Warn, "record", "there is none yet: the first start of the server makes it")
+		d.add(Warn, "record", "there is none yet: the server makes it at its first start")
 		return
 	}
 
@@ -134,34 +134,37 @@ func (d *serverChecks) record(ctx context.Context) {
 		return
 	}
 
-	d.add(OK, "record", "sound: %d hosts, %d processes, %d tasks (%d attempts open), %d audit rows", v.Hosts,
+	d.add(OK, "record", "intact: %d hosts, %d processes, %d tasks (%d attempts open), %d audit rows", v.Hosts,
 		v.Processes, v.Tasks, v.Open, v.AuditRows)
 	level, err := sqlstore.Synchronous(ctx, path)
 	d.findings = append(d.findings, checkSync(level, v.Journal, err))
 
 	if !v.Restored.IsZero() {
 		d.add(Warn, "restore",
-			"the record came out of a backup of %s and hosts are kept out: look at them, then run gozzard hosts confirm-restore", v.Restored.Format(time.RFC3339))
+			"the record was restored from a backup of %s and hosts wait: check gozzard hosts, then run "+
+				"gozzard hosts confirm-restore", v.Restored.Format(time.RFC3339))
 	}
 
 	if n := v.Members["pending"] + v.Members["quarantined"]; n > 0 {
 		d.add(Warn, "hosts",
-			"%d wait for approval, %d are in quarantine: see gozzard hosts, then approve or revoke them",
+			"%d wait for approval, %d are in quarantine: check gozzard hosts, then approve or revoke them",
 			v.Members["pending"], v.Members["quarantined"])
 	}
 }
 
-// checkSync: what the server acknowledged must be on the disk.
+// checkSync checks that what the server acknowledges is on the disk.
 func checkSync(level int, journal string, err error) Finding {
 	switch {
 	case err != nil:
 		return Finding{Fail, "sync", err.Error()}
 	case level < sqlstore.FullSync:
 		return Finding{Warn, "sync",
-			fmt.Sprintf("the record is written with synchronous %d, not FULL (%d): after a power cut acknowledged operations may be missing; use a release of this program", level, sqlstore.FullSync)}
+			fmt.Sprintf("the record is written with synchronous %d, not FULL (%d): a power cut can lose acknowledged "+
+				"operations. Use a release of this program", level, sqlstore.FullSync)}
 	case !strings.EqualFold(journal, "wal"):
 		return Finding{Warn, "sync",
-			fmt.Sprintf("the record keeps its log as %q, not WAL: another program has changed it; the next start of the server sets it right", journal)}
+			fmt.Sprintf("the journal mode of the record is %q, not WAL: another program has changed it. The next start of the "+
+				"server corrects it", journal)}
 	}
 	return Finding{OK, "sync", "every commit is on the disk before it is acknowledged"}
 }
@@ -183,14 +186,14 @@ func (d *serverChecks) backup() {
 
 	switch old := d.Now.Sub(at); {
 	case errors.Is(err, fs.ErrNotExist):
-		d.add(Warn, "backup", "there is none: when this disk is lost, so is the fleet. Make some: %s", how)
+		d.add(Warn, "backup", "there is none: without one, a lost disk means that every host must join again. Use %s", how)
 	case err != nil:
-		d.add(Warn, "backup", "cannot tell of any: %v", err)
+		d.add(Warn, "backup", "cannot find any: %v", err)
 	case old > d.BackupMaxAge:
-		d.add(Warn, "backup", "the newest is %s old (%s), at most %s are advised: %s", age(old), where,
+		d.add(Warn, "backup", "the newest is %s old (%s), at most %s is recommended. Use %s", age(old), where,
 			age(d.BackupMaxAge), how)
 	default:
-		d.add(OK, "backup", "the newest is %s old (%s); try it out with gozzard backup verify", age(old), where)
+		d.add(OK, "backup", "the newest is %s old (%s); test it with gozzard backup verify", age(old), where)
 	}
 }
 
@@ -198,7 +201,7 @@ func (d *serverChecks) keys() {
 	keys, err := signing.Keys(d.Data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		d.add(Warn, "signing key", "there is none yet: the first start of the server makes it")
+		d.add(Warn, "signing key", "there is none yet: the server makes it at its first start")
 	case err != nil:
 		d.add(Fail, "signing key", "%v", err)
 	default:
@@ -209,10 +212,10 @@ func (d *serverChecks) keys() {
 
 func (d *serverChecks) certificates() {
 	d.certificate("authority", filepath.Join(d.Data, backup.AuthorityFile), authorityWarns,
-		"every host has to join again after that: plan it")
+		"after that every host must join again: plan for it")
 	if d.Cert != "" {
 		d.certificate("API", d.Cert, certificateWarns,
-			"callers refuse the server after that: put a new one in its place")
+			"after that callers reject the server: replace it")
 	}
 }
 
@@ -232,7 +235,7 @@ func (d *serverChecks) certificate(what, path string, warns time.Duration, then 
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			d.add(Fail, what, "%s has a certificate that cannot be read: %v", path, err)
+			d.add(Fail, what, "cannot read the certificate in %s: %v", path, err)
 			return
 		}
 		d.findings = append(d.findings, checkExpiry(what, cert.NotAfter, d.Now, warns, then))
@@ -246,12 +249,12 @@ func checkExpiry(what string, end, now time.Time, warns time.Duration, then stri
 	left := end.Sub(now)
 	switch {
 	case left <= 0:
-		return Finding{Fail, what, fmt.Sprintf("its certificate is over since %s: %s",
+		return Finding{Fail, what, fmt.Sprintf("its certificate expired at %s: %s",
 			end.UTC().Format(time.RFC3339), then)}
 	case left < warns:
-		return Finding{Warn, what, fmt.Sprintf("its certificate is over in %s: %s", age(left), then)}
+		return Finding{Warn, what, fmt.Sprintf("its certificate expires in %s: %s", age(left), then)}
 	}
-	return Finding{OK, what, "its certificate counts until " + end.UTC().Format(time.RFC3339)}
+	return Finding{OK, what, "its certificate is valid until " + end.UTC().Format(time.RFC3339)}
 }
 
 // age is a duration in whole days, or in hours and minutes below two days.

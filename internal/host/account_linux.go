@@ -60,7 +60,7 @@ func newAccount(u *user.User) (account, error) {
 	return a, nil
 }
 
-// ownAccount is whom the agent runs as. In a container it may have no name; then its number is one.
+// ownAccount is the account of the agent. In a container it may have no name; then its number is used.
 func ownAccount() account {
 	uid := os.Geteuid()
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
@@ -71,8 +71,9 @@ func ownAccount() account {
 	return account{name: strconv.Itoa(uid), home: "/", uid: uint32(uid), gid: uint32(os.Getegid())}
 }
 
-// actAs finds out whom to run as. The credential is nil when that is the agent itself. Callers who name nobody mean
-// root; an agent that cannot become root takes that for itself, and whether that is wanted is the policy's to say.
+// actAs returns the account for a command. The credential is nil when it is the account of the agent. No name means
+// root. An agent that cannot become root uses its own account instead, and the policy decides whether that is
+// allowed.
 func (h *Host) actAs(name string) (account, *syscall.Credential, error) {
 	if name == "" && h.mode == gozzard.ModeCap {
 		name = "root"

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accounts remembers look-ups for as long as the files they were made from stay as they are.
+// accounts caches look-ups as long as the account files do not change.
 type accounts struct {
 	find  func(name string) (account, error)
 	files [2]string // that it reads
-	// how old a version of them must be to be remembered: what is changed twice within one tick of the file
-	// system's clock has one time
+	// minimum age of a file version before it is cached: two changes within one tick of the file system clock have
+	// the same time
 	settle time.Duration
 
 	mu     sync.Mutex
@@ -20,8 +20,8 @@ type accounts struct {
 	byName map[string]account
 }
 
-// accountStamp tells versions of the account files apart. The change time cannot be set by anybody, and who
-// replaces a file makes another inode.
+// accountStamp distinguishes versions of the account files. No account can set the change time of a file, and a
+// replaced file has another inode.
 type accountStamp [2]struct {
 	dev, ino uint64
 	size     int64
@@ -32,7 +32,7 @@ func newAccounts() *accounts {
 	return &accounts{find: lookupAccount, files: [2]string{"/etc/passwd", "/etc/group"}, settle: 2 * time.Second}
 }
 
-// now stamps the files as they are; settled is false when there is nothing to go by.
+// now returns the stamp of the files; settled is false when it cannot be relied on.
 func (a *accounts) now() (s accountStamp, settled bool) {
 	for i, path := range a.files {
 		var st unix.Stat_t
@@ -47,7 +47,7 @@ func (a *accounts) now() (s accountStamp, settled bool) {
 	return s, true
 }
 
-// lookup finds an account. Only what exists is remembered, so that made-up names take no room.
+// lookup finds an account. Only accounts that exist are cached, so that invented names take no memory.
 func (a *accounts) lookup(name string) (account, error) {
 	stamp, settled := a.now()
 	if !settled {

@@ -25,21 +25,21 @@ import (
 
 const (
 	cgroup2Magic = 0x63677270
-	keptPrefix   = "keep-" // runs whose leftovers are the process
-	oncePrefix   = "once-" // runs whose leftovers are cleared
+	keptPrefix   = "keep-" // runs that start the process: what they leave running is the process
+	oncePrefix   = "once-" // other runs: what they leave running is killed
 	clearWait    = 5 * time.Second
 )
 
-// cgroups is the agent's part of the cgroup v2 tree: <root>/gozzard/<instance>/<hash of key>/<run>. Every command
-// has a group of its own, so that one which took too long is cleared alone while the process that an earlier start
-// left runs on. No controller is used: on many machines version 1 owns them all, and membership, events and killing
-// need none.
+// cgroups is the part of the cgroup v2 tree that belongs to this agent: <root>/gozzard/<instance>/<hash of
+// key>/<run>. Every command has its own group, so that a command that took too long can be cleared alone while the
+// process of an earlier start keeps running. No controller is used: on many machines version 1 owns all of them,
+// and membership, events and killing need none.
 type cgroups struct {
 	base   string
 	shared bool // the agent itself is in the group above, so that no controller can be handed down from there
 
 	mu    sync.Mutex      // orders making and removing folders
-	inUse map[string]bool // run folders of commands in flight, which may be empty for a moment
+	inUse map[string]bool // run folders of running commands, which may be empty for a moment
 }
 
 // runGroup is the group of one command.
@@ -48,8 +48,8 @@ type runGroup struct {
 	fd  *os.File // for the start; closed after it
 }
 
-// openCgroups makes the instance's folder and proves that a program can be started inside. The error says what is
-// missing.
+// openCgroups makes the folder of the instance and checks that a program can be started inside. The error says what
+// is missing.
 func openCgroups(p subtree, instance string) (*cgroups, error) {
 	c := &cgroups{base: filepath.Join(p.top, "gozzard", instance), shared: p.shared, inUse: map[string]bool{}}
 	err := os.MkdirAll(c.base, 0o755)
@@ -71,7 +71,8 @@ func openCgroups(p subtree, instance string) (*cgroups, error) {
 	return c, nil
 }
 
-// probe starts a shell inside: old kernels and strict container profiles have the folder but refuse the start.
+// probe starts a shell inside a group: old kernels and strict container profiles show the folder but reject the
+// start.
 func (c *cgroups) probe() error {
 	g, err := c.make("probe", oncePrefix+token())
 	if err != nil {
@@ -86,7 +87,7 @@ func (c *cgroups) probe() error {
 	return err
 }
 
-// keyFolder hashes the key: names of any script and length become a valid folder that says nothing to be interpreted.
+// keyFolder hashes the key, so that names of any script and length become a valid and neutral folder name.
 func keyFolder(k gozzard.Key) string {
 	sum := sha256.Sum256([]byte(k.Namespace + "\x00" + k.Name))
 	return hex.EncodeToString(sum[:16])
@@ -104,8 +105,8 @@ func (c *cgroups) begin(k gozzard.Key, name string) (*runGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	// For people who look around: getfattr -n user.gozzard.key. Kernels before 5.7 have no room for it, and nothing
-	// depends on it.
+	// For administrators: getfattr -n user.gozzard.key. Kernels before 5.7 do not support it, and nothing depends
+	// on it.
 	_ = unix.Setxattr(filepath.Dir(g.dir), "user.gozzard.key", []byte(k.String()), 0)
 	return g, nil
 }
@@ -125,13 +126,13 @@ func (c *cgroups) make(folder, name string) (*runGroup, error) {
 	return &runGroup{dir: dir, fd: fd}, nil
 }
 
-// release ends a command's claim on its group. It reports whether the group was empty and is gone.
+// release ends the use of a group by its command. It reports whether the group was empty and is removed.
 func (c *cgroups) release(g *runGroup) (gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.inUse, g.dir)
 	if removeTree(g.dir) != nil {
-		return false // it has members: they stay
+		return false // it has members, which keep running
 	}
 	_ = os.Remove(filepath.Dir(g.dir)) // fails while other runs of the process have groups
 	return true
@@ -139,7 +140,7 @@ func (c *cgroups) release(g *runGroup) (gone bool) {
 
 // tidy removes groups that have become empty.
 func (c *cgroups) tidy() {
-	keys, _ := os.ReadDir(c.base) // unreadable is as good as empty: there is nothing to tidy
+	keys, _ := os.ReadDir(c.base) // an unreadable folder has nothing to tidy
 	for _, k := range keys {
 		if !k.IsDir() {
 			continue
@@ -156,8 +157,8 @@ func (c *cgroups) tidy() {
 	}
 }
 
-// members gives the processes that belong to a key. Those of commands whose leftovers are cleared never do: a
-// version command run beside its service has the same name.
+// members returns the processes of a key. Processes of other commands do not count: a version command that runs
+// beside its service has the same name.
 func (c *cgroups) members(k gozzard.Key) ([]int, error) {
 	dir := filepath.Join(c.base, keyFolder(k))
 	var pids []int
@@ -173,13 +174,13 @@ func (c *cgroups) members(k gozzard.Key) ([]int, error) {
 	return pids, nil
 }
 
-// isEmpty reports whether nothing lives of what was started for a key.
+// isEmpty reports whether no process that was started for a key is alive.
 func (c *cgroups) isEmpty(k gozzard.Key) bool {
 	populated, err := isPopulated(filepath.Join(c.base, keyFolder(k)))
 	return err == nil && !populated
 }
 
-// clear kills everything of a key and removes its folder.
+// clear kills all processes of a key and removes its folder.
 func (c *cgroups) clear(k gozzard.Key) error {
 	dir := filepath.Join(c.base, keyFolder(k))
 	if err := killGroup(dir, clearWait); err != nil {
@@ -197,25 +198,25 @@ func (c *cgroups) clear(k gozzard.Key) error {
 		}
 	}
 
-	_ = os.Remove(dir) // fails when a command is in flight, whose group stays
+	_ = os.Remove(dir) // fails while a command is running, because its group stays
 	return nil
 }
 
-// exists reports whether a run's group is still there.
+// exists reports whether the group of a run exists.
 func (c *cgroups) exists(folder, run string) bool {
 	_, err := os.Lstat(filepath.Join(c.base, folder, run))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// close removes the folders that are empty, so that an agent which ran nothing leaves nothing behind.
+// close removes empty folders, so that an agent without processes leaves nothing behind.
 func (c *cgroups) close() {
 	c.tidy()
 	_ = os.Remove(c.base)
-	_ = os.Remove(filepath.Dir(c.base)) // other agents may have theirs inside
+	_ = os.Remove(filepath.Dir(c.base)) // fails while other agents have groups inside
 }
 
-// killGroup kills all members of a group and of those below it, and waits until none is left. A missing group is an
-// empty one.
+// killGroup kills all members of a group and of the groups below it, and waits until none is left. A missing group
+// counts as empty.
 func killGroup(dir string, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -234,8 +235,8 @@ func killGroup(dir string, wait time.Duration) error {
 	}
 }
 
-// killMembers uses cgroup.kill, which also gets those that fork meanwhile. Kernels before 5.14 do not have it:
-// there the caller's repetition does.
+// killMembers uses cgroup.kill, which also reaches members that fork at the same time. Kernels before 5.14 do not
+// have it: there the caller repeats the call.
 func killMembers(dir string) error {
 	err := writeExisting(filepath.Join(dir, "cgroup.kill"), "1")
 	if !isAbsent(err) {
@@ -256,8 +257,8 @@ func killMembers(dir string) error {
 	return nil
 }
 
-// killMember kills a process if it is a member still when it is held: the number alone may have become that of
-// another meanwhile.
+// killMember kills a process if it is still a member after its pidfd was opened: the pid alone may belong to
+// another process by now.
 func killMember(dir string, pid int) error {
 	fd, err := openPidfd(pid)
 	defer closeFD(fd)
@@ -283,7 +284,7 @@ func killMember(dir string, pid int) error {
 	return err
 }
 
-// writeExisting writes to a control file and never makes one.
+// writeExisting writes to a control file and never creates one.
 func writeExisting(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -304,7 +305,7 @@ func isPopulated(dir string) (bool, error) {
 // isAbsent: a group removed while its files are open answers ENODEV.
 func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
-// treeProcs appends the processes of a group and of those that its members made below it.
+// treeProcs appends the processes of a group and of the groups below it.
 func treeProcs(dir string, pids []int) ([]int, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil && !isAbsent(err) {
@@ -339,8 +340,8 @@ func removeTree(dir string) error {
 	return nil
 }
 
-// folders lists the groups below one; a group that has just gone has none. Every group below counts as a link, so
-// the usual case of none is known without reading the folder with all its control files.
+// folders lists the groups below a group; a group that was just removed has none. Every group below counts as a
+// link, so the usual case of none is known without reading the folder with all its control files.
 func folders(dir string) []string {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil || st.Nlink == 2 {

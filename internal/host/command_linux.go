@@ -35,11 +35,11 @@ type command struct {
 	unhook func() // ends the watch of the shell
 
 	waited    sync.Once
-	collected atomic.Bool // its pid may be that of another
+	collected atomic.Bool // its pid may belong to another process
 	err       error
 }
 
-// wait collects the shell, which has ended. Whoever comes first does it, and all learn how it ended.
+// wait collects the shell, which has ended. The first call does it, and all calls return its error.
 func (c *command) wait() error {
 	c.waited.Do(func() {
 		c.collected.Store(true)
@@ -48,8 +48,8 @@ func (c *command) wait() error {
 	return c.err
 }
 
-// prepare checks a run and sets up all that it needs but the process. The caller's text is the only shell text;
-// what we know of the process travels as environment.
+// prepare checks a run and sets up everything except the process. The text of the definition is the only shell
+// text; what the agent knows about the process is passed as environment variables.
 func (h *Host) prepare(r supervise.Run) (*command, error) {
 	if strings.IndexByte(r.Command, 0) >= 0 {
 		return nil, errors.New("the command has a NUL character")
@@ -93,8 +93,8 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	return c, nil
 }
 
-// withoutShell gives the same command without its shell, nil when it needs one: it does more than exec, or acts for
-// another account, which is checked on the shell while it is one.
+// withoutShell returns the same command without its shell, or nil when it needs one: because it does more than
+// exec, or because it runs as another account, which is checked on the shell.
 func (c *command) withoutShell() *exec.Cmd {
 	if c.run.Front <= 0 || c.cmd.SysProcAttr.Credential != nil {
 		return nil
@@ -109,7 +109,7 @@ func (c *command) withoutShell() *exec.Cmd {
 	return plain
 }
 
-// openOutput opens what a command prints to.
+// openOutput opens the file for the output of a command.
 func (h *Host) openOutput(r supervise.Run, name string, who account) (*output, error) {
 	if !r.Keeps || r.Action == gozzard.ActionReload {
 		return h.outputs.create(keyFolder(r.Key)+"."+name, who, h.groups != nil)
@@ -125,7 +125,7 @@ func (h *Host) openOutput(r supervise.Run, name string, who account) (*output, e
 	return &output{file: f, log: log, from: from}, nil
 }
 
-// start starts the shell and has its end noticed.
+// start starts the shell and watches for its end.
 func (h *Host) start(c *command) error {
 	err := h.shells.start(c, func() (int, error) {
 		if err := h.spawn(c); err != nil {
@@ -146,10 +146,10 @@ func (h *Host) start(c *command) error {
 	_ = c.dir.file.Close()
 
 	if c.group != nil {
-		_ = c.group.fd.Close() // was only there to be named at the start
+		_ = c.group.fd.Close() // only needed for the start
 	}
 	if c.out.log != nil {
-		if err := c.out.close(); err != nil { // it may be open for years in the process, but need not be here
+		if err := c.out.close(); err != nil { // the process keeps it open; the agent does not need it
 			h.log.Warn("cannot close log", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 		}
 	}
@@ -157,13 +157,13 @@ func (h *Host) start(c *command) error {
 	pid, fd := c.cmd.Process.Pid, -1
 
 	if h.hasPidfd {
-		if fd, err = openPidfd(pid); err != nil { // no descriptor left: looked at instead
+		if fd, err = openPidfd(pid); err != nil { // no descriptor is left: the process is polled instead
 			h.log.Warn("command is watched without pidfd", "pid", pid, "err", err)
 		}
 	}
 
 	running := func() bool {
-		st, err := h.proc.Stat(pid) // not collected yet, so the pid is its own
+		st, err := h.proc.Stat(pid) // not collected yet, so the pid still belongs to it
 		return err == nil && !st.Dead()
 	}
 
@@ -173,11 +173,12 @@ func (h *Host) start(c *command) error {
 		return err
 	}
 
-	return h.admit(c)
+	return h.checkStarted(c)
 }
 
-// admit checks a command that was just started and ends it at once when it is not what it should be.
-func (h *Host) admit(c *command) error {
+// checkStarted checks a command that was just started and kills it at once when it does not run as the right
+// account.
+func (h *Host) checkStarted(c *command) error {
 	reason := h.checkCredentials(c)
 	if reason == "" {
 		return nil
@@ -186,7 +187,7 @@ func (h *Host) admit(c *command) error {
 	return fmt.Errorf("cannot run as %s: %s", c.who.name, reason)
 }
 
-// discard gives back what prepare took.
+// discard releases what prepare acquired.
 func (h *Host) discard(c *command) {
 	_ = c.dir.file.Close()
 	if c.group != nil {
@@ -200,8 +201,8 @@ func (h *Host) discard(c *command) {
 	}
 }
 
-// runName names a run's group and output. The operation is in it for people, the random part makes it unique: one
-// operation may run several.
+// runName is the name of a run's group and output. It contains the operation for administrators, and a random part
+// because one operation may run several commands.
 func runName(r supervise.Run) string {
 	prefix := oncePrefix
 	if r.Keeps {
@@ -213,7 +214,7 @@ func runName(r supervise.Run) string {
 	return prefix + r.Op.String() + "-" + token()
 }
 
-// environment is the same for every command of a user, whatever the agent itself was started with.
+// environment is the same for every command of an account, whatever environment the agent was started with.
 func environment(r supervise.Run, who account) []string {
 	home := who.home
 	if home == "" {

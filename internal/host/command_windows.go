@@ -20,14 +20,14 @@ import (
 const (
 	killWait   = 5 * time.Second        // how long killed processes may take to end
 	frontEvery = 100 * time.Millisecond // how often a command that runs on is looked at
-	hurryEvery = 10 * time.Millisecond  // the same while somebody waits
+	hurryEvery = 10 * time.Millisecond  // the same while a caller waits
 )
 
 // command is one run of a shell command.
 type command struct {
 	run    supervise.Run
 	cmd    *exec.Cmd
-	job    windows.Handle // of this run alone; below the one of the key when what it starts is kept
+	job    windows.Handle // of this run; inside the job of the key for runs that start the process
 	kept   bool           // the job of the key is claimed
 	out    *os.File       // what it prints to, always at the end
 	unhook func()         // ends the watch of the shell
@@ -146,7 +146,7 @@ func (h *Host) spawn(c *command, dir string) (err error) {
 
 	c.cmd = shellCommand(c.run.Spec.Control.Shell, c.run.Command)
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr, c.cmd.Env = dir, c.out, c.out, environment(c.run)
-	// A console of its own: closing the one that the agent was started in would end all who share it.
+	// A separate console: closing the console of the agent would end every process that shares it.
 	c.cmd.SysProcAttr.CreationFlags |= windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW | h.flags
 	c.cmd.SysProcAttr.AdditionalInheritedHandles = inherit
 	if err := c.cmd.Start(); err != nil {
@@ -157,7 +157,7 @@ func (h *Host) spawn(c *command, dir string) (err error) {
 	h.shells[c.cmd.Process.Pid] = c
 	h.mu.Unlock()
 
-	if err := h.admit(c); err != nil {
+	if err := h.resumeInJobs(c); err != nil {
 		_ = c.cmd.Process.Kill() // it has not done anything yet
 		_ = c.cmd.Wait()
 		return fmt.Errorf("cannot start shell: %w", err)
@@ -166,9 +166,9 @@ func (h *Host) spawn(c *command, dir string) (err error) {
 	return nil
 }
 
-// admit puts the suspended shell into its jobs, watches it and lets it go.
-func (h *Host) admit(c *command) error {
-	pid := c.cmd.Process.Pid // its own until it is waited for
+// resumeInJobs puts the suspended shell into its jobs, watches it and resumes it.
+func (h *Host) resumeInJobs(c *command) error {
+	pid := c.cmd.Process.Pid // it keeps the pid until it is collected
 	process, err := openPID(pid, windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE|windows.PROCESS_SUSPEND_RESUME)
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (h *Host) cutOff(c *command) supervise.Result {
 		res := h.finish(c)
 		res.TimedOut, res.ExitCode = true, -1
 		return res
-	case <-wait.C: // stuck in the kernel; it ends when that lets it go
+	case <-wait.C: // stuck in the kernel; it ends when the kernel call returns
 		res := supervise.Result{TimedOut: true, ExitCode: -1, Output: h.tail(c)}
 		h.leave(c)
 		return res
@@ -291,7 +291,8 @@ func (h *Host) tail(c *command) string {
 	return s
 }
 
-// release gives back all that a command took, whether it was started or not. Its output goes once nobody writes to it.
+// release frees everything that a command acquired, whether it was started or not. Its output is removed when it
+// has no writer any more.
 func (h *Host) release(c *command) {
 	if c.unhook != nil {
 		c.unhook()
@@ -320,7 +321,7 @@ func (c *command) discard() {
 	_ = c.out.Close()
 }
 
-// leave lets a command run on; it is collected by and by.
+// leave stops waiting for a command, which keeps running; it is collected later.
 func (h *Host) leave(c *command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -348,7 +349,7 @@ func (h *Host) finishAbandoned() {
 	}
 }
 
-// isShell reports whether a pid is that of a shell of ours.
+// isShell reports whether a pid belongs to the shell of a running command.
 func (h *Host) isShell(pid int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,12 +1,13 @@
-// Package host is this machine: it runs commands as their user, finds, watches, signals and measures processes. On
-// Linux a process is held by pidfd and start time and found through the cgroup it was started in, on Windows by
-// handle and start time and through its job object; elsewhere a reduced version says what it cannot do.
+// Package host is the machine that the agent runs on. It runs commands as their account, and finds, watches,
+// signals and measures processes. On Linux a process is identified by pid and start time, held through a pidfd, and
+// found through the cgroup that it was started in. On Windows it is identified by handle and start time, and found
+// through its job object. Other systems have no agent.
 //
-// What a command leaves behind outlives the agent by construction: it has a session and a cgroup of its own (on
-// Windows a console and a job that closing does not end), it is no child that anybody must wait for, and its output
-// goes to a file instead of a pipe. Closing a Host touches no process.
+// What a command starts outlives the agent: it has its own session and cgroup (on Windows a console and a job that
+// closing does not end), no process has to wait for it as a parent, and its output goes to a file instead of a
+// pipe. Closing a Host touches no process.
 //
-// On Linux every command is started from a thread of its own, which is given the umask, the privileges and the
-// version 1 cgroups that the command is to begin with, and ends with the start. So nothing of ours runs between the
+// On Linux every command is started from a separate thread. The thread gets the umask, the privileges and the
+// version 1 cgroups that the command begins with, and ends with the start. So no code of the agent runs between the
 // agent and the shell.
 package host

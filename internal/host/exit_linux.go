@@ -10,8 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// How a process ended is told to its parent. Linux 6.15 and newer also tell whoever holds its pidfd, once the
-// parent has collected it.
+// The kernel reports the exit status of a process to its parent. Linux 6.15 and newer also report it through a
+// pidfd, after the parent has collected the process.
 
 const (
 	pidfdGetInfo  = 0xC040FF0B // _IOWR(0xFF, 11, 64 bytes)
@@ -26,20 +26,20 @@ type pidfdInfo struct {
 	exitCode int32
 }
 
-// The exit of a stranger is asked for again a few times, as its parent may need a moment; nobody else's exit is to
-// wait long for it.
+// The exit status of another parent's child is read again a few times, because its parent may need a moment. The
+// pause is short, because other exits wait for it.
 const (
-	strangerTries = 5
-	strangerPause = 200 * time.Microsecond
+	otherTries = 5
+	otherPause = 200 * time.Microsecond
 )
 
-// exitOfStranger learns how a process of another parent ended, if the kernel tells.
-func (h *Host) exitOfStranger(pidfd int) supervise.Exit {
+// exitOfOther reads the exit status of a process with another parent, if the kernel reports it.
+func (h *Host) exitOfOther(pidfd int) supervise.Exit {
 	if pidfd < 0 || h.noExitInfo.Load() {
 		return supervise.Exit{}
 	}
 
-	for range strangerTries {
+	for range otherTries {
 		info := pidfdInfo{mask: pidfdInfoExit}
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(pidfd), pidfdGetInfo, uintptr(unsafe.Pointer(&info)))
 		switch {
@@ -51,7 +51,7 @@ func (h *Host) exitOfStranger(pidfd int) supervise.Exit {
 		case errno != 0 && errno != unix.ESRCH:
 			return supervise.Exit{}
 		}
-		time.Sleep(strangerPause)
+		time.Sleep(otherPause)
 	}
 
 	return supervise.Exit{}

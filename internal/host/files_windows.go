@@ -15,8 +15,8 @@ import (
 
 const pidFileBytes = 32
 
-// readPIDFile reads the pid that a small regular file on a disk of this machine names. It is a hint: whoever has it
-// is verified.
+// readPIDFile reads the pid in a small regular file on a local disk. It is only a hint: the caller checks the
+// process.
 func readPIDFile(path string) (pid int, written time.Time, reason string) {
 	// devices, pipes and shares begin so on Windows
 	if !filepath.IsAbs(path) || strings.HasPrefix(filepath.ToSlash(path), "//") {

@@ -13,12 +13,12 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// argBytes is how much of a command line is looked at for names.
+// argBytes is how much of a command line is searched for names.
 const argBytes = 4 << 10
 
-// Find looks for the live process of a definition. What it finds in the cgroup was started by us; of several the
-// pid file chooses, else the oldest is it. A pid outside the cgroup counts only when name and owner say the same as
-// the pid file.
+// Find looks for the live process of a definition. A process in the cgroup was started by this agent; if there are
+// several, the pid file chooses, otherwise the oldest is taken. A pid outside of the cgroup counts only when its
+// name and owner match the definition.
 func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
 	id := spec.Identity
 	var owner *account
@@ -65,7 +65,7 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 
 	boot, err := bootTime()
 	if err != nil {
-		return supervise.Found{}, fmt.Errorf("cannot tell since when %s runs: %w", key, err)
+		return supervise.Found{}, fmt.Errorf("cannot read the start time of %s: %w", key, err)
 	}
 
 	return supervise.Found{
@@ -75,8 +75,7 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 	}, nil
 }
 
-// findMember chooses among the processes of the cgroup. Without a name to go by there is nothing to choose with,
-// and the pid file decides alone.
+// findMember chooses among the processes of the cgroup. Without a name to compare, the pid file decides alone.
 func (h *Host) findMember(members []int, hint int, name string, owner *account) (procfs.Stat, string) {
 	if name == "" || h.groups == nil {
 		return procfs.Stat{}, ""
@@ -103,9 +102,9 @@ func (h *Host) findMember(members []int, hint int, name string, owner *account) 
 	return best, fmt.Sprintf("of the started processes (%d running) none is %q", others, name)
 }
 
-// verify checks that a pid is a live process of that name and owner, and no shell of ours that is still to become
-// or to start it. Reading the start time before and after makes all that is read between of one process. The reason
-// is worded to follow "pid n,".
+// verify checks that a pid is a live process with the given name and owner, and not a shell of a running command.
+// The start time is read before and after, so everything between belongs to one process. The reason is worded to
+// follow "pid n,".
 func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string) {
 	c := h.shells.of(pid)
 	if c == nil {
@@ -122,11 +121,11 @@ func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string
 	switch {
 	case st.PID == 0:
 		return st, reason
-	case c.collected.Load(): // then all this may have been read of a later process with its pid
+	case c.collected.Load(): // a later process may have the pid, so what was read may belong to it
 		return procfs.Stat{}, isShell
 	}
 
-	// whoever finds it will want to know how it ended
+	// the caller will ask for its exit status
 	h.fronts.add(supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}, c)
 	return st, ""
 }
@@ -170,8 +169,8 @@ func (h *Host) identify(pid int, name string, owner *account) (procfs.Stat, stri
 	return after, ""
 }
 
-// namesOf reads what a process is called. What cannot be read (a kernel thread's or a stranger's executable) does
-// not count.
+// namesOf reads the names of a process. Names that cannot be read (the executable of a kernel thread or of another
+// account) do not count.
 func (h *Host) namesOf(pid int, st *procfs.Stat) names {
 	n := names{comm: st.Comm()}
 	if exe, err := h.proc.Exe(pid); err == nil {

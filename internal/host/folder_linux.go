@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is where a command is to run, held open: whatever its path comes to mean meanwhile, it is the one that was
-// judged and the one that is entered.
+// folder is the folder in which a command runs. It is held open: the folder that was checked is the folder that the
+// command enters, even if its path changes in between.
 type folder struct {
 	name string // as the definition has it
 	real string
 	file *os.File
 }
 
-// openFolder opens the folder of a command with the rights of its account, so that a way that the account may not
-// go is not gone for it, and has the owner of the host judge what was found. Without a setup path it is the root
-// folder.
+// openFolder opens the folder of a command with the rights of its account, so that the account cannot reach a
+// folder that it may not enter. Then the policy of the host decides about the real path. Without a setup path the
+// folder is the root folder.
 func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder, error) {
 	if path == "" {
 		path = "/"
@@ -32,7 +32,7 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 
 	fd := -1
 	open := func() (err error) {
-		for err = unix.EINTR; errors.Is(err, unix.EINTR); { // a file system of the network may be interrupted
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); { // a network file system may be interrupted
 			fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		}
 		return err
@@ -63,10 +63,10 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 	return d, nil
 }
 
-// path leads to the folder in this process and in a child that has yet to become its program.
+// path leads to the folder in this process, and in a child before it has executed its program.
 func (d *folder) path() string { return "/proc/self/fd/" + strconv.Itoa(int(d.file.Fd())) }
 
-// asAccount runs fn with an account's rights to files, on a thread that ends with it.
+// asAccount runs fn with the file access rights of an account, on a thread that ends with it.
 func asAccount(cred *syscall.Credential, fn func() error) error {
 	if cred == nil {
 		return fn()
@@ -83,10 +83,10 @@ func asAccount(cred *syscall.Credential, fn func() error) error {
 		if err := unix.Setfsgid(int(cred.Gid)); err != nil {
 			return os.NewSyscallError("setfsgid", err)
 		}
-		if err := unix.Setfsuid(int(cred.Uid)); err != nil { // gives up the powers of root over files, too
+		if err := unix.Setfsuid(int(cred.Uid)); err != nil { // also drops root's capabilities over files
 			return os.NewSyscallError("setfsuid", err)
 		}
-		// the call before has no error to tell
+		// the previous call reports no error
 		if now, err := unix.SetfsuidRetUid(-1); err != nil || now != int(cred.Uid) {
 			return fmt.Errorf("cannot act as uid %d", cred.Uid)
 		}

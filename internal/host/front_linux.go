@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	frontEvery = 100 * time.Millisecond // how often a command that runs on is looked at
-	hurryEvery = 10 * time.Millisecond  // the same while somebody waits
-	frontKept  = time.Minute            // how long it is known how a foreground process ended
+	frontEvery = 100 * time.Millisecond // how often a running command is checked
+	hurryEvery = 10 * time.Millisecond  // the same while a caller waits
+	frontKept  = time.Minute            // how long the exit status of a foreground process is remembered
 )
 
-// A start command that stays in front is the process itself: its shell has become it (exec), or waits for it. In
-// the first case the agent is the parent and so the one to collect it, but it is no shell of a command any more: it
-// may be found, watched and signalled like any other process.
+// A start command that stays in the foreground is the process itself: its shell became the process (exec), or waits
+// for it. In the first case the agent is its parent and must collect it. It is no longer the shell of a command,
+// and may be found, watched and signalled like any other process.
 
 // fronts are the shells that became processes.
 type fronts struct {
@@ -49,7 +49,8 @@ func (f *fronts) get(p supervise.Proc) *command {
 	return nil
 }
 
-// has reports whether a pid is that of a front process, also of one that ended a while ago: nobody else may collect it.
+// has reports whether a pid belongs to a foreground process, or to one that ended a short time ago. Only its
+// command may collect it.
 func (f *fronts) has(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +62,7 @@ func (f *fronts) has(pid int) bool {
 	return false
 }
 
-// tidy forgets those that ended a while ago: whoever wanted to know has asked.
+// tidy forgets foreground processes that ended long enough ago.
 func (f *fronts) tidy() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,8 +81,8 @@ func (f *fronts) tidy() {
 	}
 }
 
-// findFront looks for the process of the definition among what a running command has started, the shell included
-// once it is another program.
+// findFront looks for the process of the definition among the processes that a running command started. The shell
+// counts once it is another program.
 func (h *Host) findFront(c *command) supervise.Proc {
 	id := c.run.Spec.Identity
 	var owner *account
@@ -113,19 +114,19 @@ func (h *Host) findFront(c *command) supervise.Proc {
 	return best
 }
 
-// startedBy lists what a running command consists of.
+// startedBy lists the processes of a running command.
 func (h *Host) startedBy(c *command) []int {
 	if c.group != nil {
 		pids, err := treeProcs(c.group.dir, nil)
 		if err != nil {
-			h.log.Warn("cannot look at command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+			h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 		}
 		return pids
 	}
 
 	stats, err := h.sessionMembers(c.cmd.Process.Pid)
 	if err != nil {
-		h.log.Warn("cannot look at command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+		h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
 	}
 
 	pids := make([]int, len(stats))
@@ -136,7 +137,7 @@ func (h *Host) startedBy(c *command) []int {
 	return pids
 }
 
-// image is what the shell of a command is now.
+// image is the program that the shell of a command is now.
 type image uint8
 
 const (
@@ -145,7 +146,7 @@ const (
 	imageOther                // a program in its place, perhaps another shell
 )
 
-// shellImage tells by the arguments. A long text is compared as far as it is read.
+// shellImage compares the arguments. A long command line is compared as far as it can be read.
 func (h *Host) shellImage(c *command) image {
 	if c.plain {
 		return imageOther
@@ -165,19 +166,19 @@ func (h *Host) shellImage(c *command) image {
 	return imageOther
 }
 
-// handOver ends a command that has turned out to be the process: it runs on without time-out and is collected when
-// it ends.
+// handOver ends the supervision of a command that turned out to be the process: it keeps running without a time
+// limit and is collected when it ends.
 func (h *Host) handOver(c *command, p supervise.Proc) supervise.Result {
 	res := supervise.Result{Front: true, Output: h.tail(c)}
 	if p.PID == c.cmd.Process.Pid {
-		h.fronts.add(p, c) // if it was not found before; first: somebody always answers for it
+		h.fronts.add(p, c) // in case it was not found before; first, so that it always has an owner
 		h.shells.ended(c)
 	}
 	h.leave(c)
 	return res
 }
 
-// collectFront learns how a foreground process ended. ok is false for all others.
+// collectFront reads the exit status of a foreground process. ok is false for all other processes.
 func (h *Host) collectFront(p supervise.Proc) (e supervise.Exit, ok bool) {
 	c := h.fronts.get(p)
 	if c == nil {
@@ -187,7 +188,7 @@ func (h *Host) collectFront(p supervise.Proc) (e supervise.Exit, ok bool) {
 		return e, true
 	}
 
-	_ = c.wait() // that it ended badly is no error here
+	_ = c.wait() // a failed exit status is not an error here
 
 	if c.cmd.ProcessState == nil {
 		return e, true

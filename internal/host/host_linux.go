@@ -22,16 +22,18 @@ import (
 // tidyEvery is how often output is trimmed and empty groups are removed.
 const tidyEvery = 2 * time.Second
 
-// orphansAfter is how long an orphan that has ended may wait to be taken in: many end at once, and one look is for all.
+// orphansAfter is how long an orphan that ended may wait to be collected. Many orphans can end together, and one
+// pass collects all of them.
 const orphansAfter = 500 * time.Millisecond
 
-// tidyAll is how often it looks at all groups, though nothing is known to have ended: helpers of a process may have.
+// tidyAll is how often all groups are checked although no process is known to have ended, because helpers of a
+// process may have.
 const tidyAll = 30 * time.Second
 
-// floodEvery is how often logs are looked at while one of them grows fast.
+// floodEvery is how often logs are checked while one of them grows fast.
 const floodEvery = 100 * time.Millisecond
 
-// Host is this machine.
+// Host is the machine of this agent. It is safe for concurrent use.
 type Host struct {
 	log      *slog.Logger
 	proc     procfs.FS
@@ -42,7 +44,7 @@ type Host struct {
 	self     account
 	mode     gozzard.AgentMode
 	hasPidfd bool
-	setuid   bool // may be gained by commands of others than root
+	setuid   bool // commands of accounts other than root may gain privileges
 	permit   func(user, dir string) error
 	oomScore int // of this program
 	instance string
@@ -59,21 +61,21 @@ type Host struct {
 
 	accounts *accounts
 
-	ended      atomic.Bool // something has, since the groups were tidied
-	noExitInfo atomic.Bool // the kernel does not tell how processes of others ended
+	ended      atomic.Bool // a process ended since the groups were last tidied
+	noExitInfo atomic.Bool // the kernel does not report the exit status of other parents' children
 
 	closeOnce sync.Once
 	closing   chan struct{}
 	tidied    chan struct{}
 
 	mu        sync.Mutex
-	abandoned []*command // commands nobody waits for any more
+	abandoned []*command // commands without a waiting caller
 	subreaper bool
 }
 
 var _ supervise.Host = (*Host)(nil)
 
-// New gets to know the machine. It marks every descriptor that the program inherited to be closed in commands.
+// New examines the machine. It marks every inherited descriptor to be closed in commands.
 func New(o Options) (*Host, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
@@ -90,7 +92,7 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
 
-	own, err := OwnStanding()
+	own, err := OwnPrivileges()
 	if err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
@@ -132,7 +134,7 @@ func (h *Host) learn() (err error) {
 	return err
 }
 
-// findMeans finds out what the machine offers and notes what it lacks.
+// findMeans finds the features of the machine and records which ones are missing.
 func (h *Host) findMeans(cgroupRoot string) {
 	if fd, err := openPidfd(os.Getpid()); err != nil {
 		h.lacks("no pidfd (Linux 5.3 or newer has it): exits are noticed by looking every %v", pollEvery)
@@ -149,7 +151,7 @@ func (h *Host) findMeans(cgroupRoot string) {
 		h.lacks("mode cap: open files, disk and network use of other accounts' processes cannot be measured, so limits on them do not act")
 	}
 
-	const without = "processes are found by pid file only, and what a command starts in sessions of its own is not cleared with it"
+	const without = "processes are found by pid file only, and processes that a command starts in new sessions are not cleared with it"
 
 	if cgroupRoot == "" {
 		root, err := h.proc.Cgroup2Mount()
@@ -179,7 +181,8 @@ func (h *Host) lacks(format string, args ...any) {
 	h.degraded = append(h.degraded, fmt.Sprintf(format, args...))
 }
 
-// closeInherited keeps what was handed to the agent from reaching commands. What Go opens itself is marked already.
+// closeInherited prevents commands from inheriting the descriptors that the agent inherited. Descriptors that Go
+// opens are marked already.
 func (h *Host) closeInherited() error {
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) { // Linux before 5.9 and 5.11
@@ -195,7 +198,7 @@ func (h *Host) closeInherited() error {
 	return nil
 }
 
-// Close ends watching and measuring. It touches no process and no command in flight.
+// Close ends watching and measuring. It touches no process and no running command.
 func (h *Host) Close() error {
 	var err error
 	h.closeOnce.Do(func() {
@@ -220,14 +223,14 @@ func (h *Host) isClosed() bool {
 	}
 }
 
-// Degraded says in words what this host lacks.
+// Degraded describes which features are missing on this host.
 func (h *Host) Degraded() []string { return slices.Clone(h.degraded) }
 
-// Facts says what the machine is. Agent, addresses, version and start are the agent's to add.
+// Facts describes the machine. The agent adds its id, addresses, version and start time.
 func (h *Host) Facts() gozzard.HostInfo {
 	name, err := os.Hostname()
 	if err != nil {
-		h.log.Warn("host has no name", "err", err)
+		h.log.Warn("cannot read the host name", "err", err)
 	}
 	return gozzard.HostInfo{
 		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem,
@@ -235,7 +238,7 @@ func (h *Host) Facts() gozzard.HostInfo {
 	}
 }
 
-// Clear kills everything left in the process's cgroup and removes it.
+// Clear kills every process in the cgroup of a key and removes the cgroup.
 func (h *Host) Clear(key gozzard.Key) error {
 	if h.groups == nil {
 		return nil
@@ -252,7 +255,7 @@ func (h *Host) tidyLoop() {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
 	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, unix.SIGCHLD) // nothing is done, and nobody woken, while no child ends
+	signal.Notify(ended, unix.SIGCHLD) // no work while no child ends
 	defer signal.Stop(ended)
 	var orphans, flood <-chan time.Time
 	rotate := func() {
@@ -287,8 +290,8 @@ func (h *Host) tidyLoop() {
 	}
 }
 
-// rotateLogs keeps logs within their bounds; it reports whether one of them grows fast. Without cgroups nobody can
-// tell that a silent log has no writer any more, so none is removed.
+// rotateLogs keeps logs within their limits and reports whether one of them grows fast. Without cgroups it is
+// unknown whether a silent log still has a writer, so none is removed.
 func (h *Host) rotateLogs() (hot bool) {
 	inUse := func(string) bool { return true }
 	if h.groups != nil {
@@ -301,7 +304,7 @@ func (h *Host) rotateLogs() (hot bool) {
 	return hot
 }
 
-// tidy costs next to nothing while no process ends, however many there are.
+// tidy costs almost nothing while no process ends, however many there are.
 func (h *Host) tidy(all bool) {
 	h.finishAbandoned()
 	h.fronts.tidy()
@@ -316,7 +319,8 @@ func (h *Host) tidy(all bool) {
 	}
 }
 
-// bootTime is when the ticks of /proc began. Rounded to a tick, so that a start time shown twice is the same.
+// bootTime is when the clock of /proc began. It is rounded to a tick, so that a start time is the same each time it
+// is shown.
 func bootTime() (time.Time, error) {
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {

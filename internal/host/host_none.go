@@ -17,8 +17,8 @@ type machine interface {
 	Close() error
 }
 
-// New fails.
+// New always fails on this system.
 func New(Options) (*Host, error) { return nil, Supported() }
 
-// OwnStanding fails.
-func OwnStanding() (Privileges, error) { return Privileges{}, Supported() }
+// OwnPrivileges always fails on this system.
+func OwnPrivileges() (Privileges, error) { return Privileges{}, Supported() }

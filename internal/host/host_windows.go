@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	tidyEvery  = 2 * time.Second  // how often ended commands and empty jobs are put away
-	sweepEvery = 30 * time.Second // the same for output that nobody writes to any more
+	tidyEvery  = 2 * time.Second  // how often ended commands and empty jobs are removed
+	sweepEvery = 30 * time.Second // the same for output without a writer
 )
 
 // Host is this machine. Processes are held by handles and start time, and found through the job object that they
@@ -52,7 +52,7 @@ type Host struct {
 
 	mu        sync.Mutex
 	shells    map[int]*command // by pid, until they have ended
-	abandoned []*command       // commands nobody waits for any more
+	abandoned []*command       // commands without a waiting caller
 }
 
 var _ supervise.Host = (*Host)(nil)
@@ -109,7 +109,8 @@ func newHost(o Options) (*Host, error) {
 	return h, h.leaveJob()
 }
 
-// leaveJob sees to it that processes do not end with whoever started the agent, as far as that one lets them go.
+// leaveJob makes sure that processes do not end together with the program that started the agent, as far as the job
+// of that program allows it.
 func (h *Host) leaveJob() error {
 	in, err := inJob(windows.CurrentProcess())
 	if err != nil || !in {
@@ -128,14 +129,14 @@ func (h *Host) leaveJob() error {
 	}
 	if in {
 		h.degraded = append(h.degraded,
-			"windows: the agent was started in a job that what it starts cannot leave: whoever ends that job ends the processes, too")
+			"windows: the agent was started in a job that its processes cannot leave: when this job ends, the processes end too")
 	}
 
 	return nil
 }
 
-// startsInJob reports whether what is started with the given flags is in somebody's job from the beginning. It is
-// tried: a job may be in others, and what each allows cannot be asked.
+// startsInJob reports whether a program that is started with the given flags is in a job from the beginning. It is
+// tried, because jobs can be nested and what each of them allows cannot be queried.
 func startsInJob(flags uint32) (bool, error) {
 	cmd := shellCommand(gozzard.ShellBat, "exit")
 	cmd.SysProcAttr.CreationFlags = windows.CREATE_SUSPENDED | windows.CREATE_NO_WINDOW | flags
@@ -184,10 +185,10 @@ func (h *Host) isClosed() bool {
 	}
 }
 
-// Degraded says in words what this host lacks.
+// Degraded describes which features are missing on this host.
 func (h *Host) Degraded() []string { return slices.Clone(h.degraded) }
 
-// Facts says what the machine is. Agent, addresses, version and start are the agent's to add.
+// Facts describes the machine. The agent adds its id, addresses, version and start time.
 func (h *Host) Facts() gozzard.HostInfo {
 	name, err := os.Hostname()
 	if err != nil {
@@ -215,10 +216,10 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 	return "", fmt.Errorf("cannot limit %s: limits are not enforced by windows", key)
 }
 
-// OOMKills is not told here.
+// OOMKills is always 0: Windows does not report it.
 func (h *Host) OOMKills(gozzard.Key) int { return 0 }
 
-// ReadLog has nothing to read: output is kept only while its command runs.
+// ReadLog has nothing to read: on Windows output is kept only while its command runs.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 	return gozzard.LogChunk{ID: q.ID, Error: "logs are not kept on windows"}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Inspect reads what a query reports of one process beyond the usage of its tree, which Sample measures. One that
-// has ended gives os.ErrProcessDone.
+// Inspect reads what a query reports about one process in addition to the usage of its tree, which Sample measures.
+// For a process that ended it returns os.ErrProcessDone.
 func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
 	d := gozzard.Detail{PID: -1}
 
@@ -25,7 +25,7 @@ func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, err)
 	}
 
-	st, err := h.proc.Stat(p.PID) // after the arguments: the same start time says that they were its own
+	st, err := h.proc.Stat(p.PID) // after the arguments: the same start time proves that they belong to it
 	if err != nil || st.Start != p.Start || st.Dead() {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, os.ErrProcessDone)
 	}

@@ -28,7 +28,7 @@ const clearWait = 5 * time.Second // how long killed processes may take to end
 type jobs struct {
 	prefix  string
 	access  *windows.SecurityAttributes // of jobs that are made: for this account, administrators and the system
-	trusted []*windows.SID              // who may own a job that is there already
+	trusted []*windows.SID              // accounts that may own an existing job
 
 	mu    sync.Mutex // held during every use of a handle
 	byKey map[gozzard.Key]*job
@@ -49,7 +49,7 @@ func newJobs(instance string) (*jobs, error) {
 	sid := self.User.Sid.String()
 	sd, err := windows.SecurityDescriptorFromString("O:" + sid + "D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;" + sid + ")")
 	if err != nil {
-		return nil, fmt.Errorf("cannot say who may use jobs: %w", err)
+		return nil, fmt.Errorf("cannot set the permissions of jobs: %w", err)
 	}
 
 	j := &jobs{prefix: `Global\gozzard-` + instance + "-", trusted: []*windows.SID{self.User.Sid},
@@ -67,7 +67,7 @@ func newJobs(instance string) (*jobs, error) {
 	return j, nil
 }
 
-// close forgets all jobs. Their members go on.
+// close forgets all jobs. Their members keep running.
 func (j *jobs) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -79,7 +79,7 @@ func (j *jobs) close() error {
 	return errors.Join(errs...)
 }
 
-// name hashes the key: names of any script and length become a valid one that says nothing to be interpreted.
+// name hashes the key, so that names of any script and length become a valid and neutral name.
 func (j *jobs) name(k gozzard.Key) (*uint16, error) {
 	sum := sha256.Sum256([]byte(k.Namespace + "\x00" + k.Name))
 	return windows.UTF16PtrFromString(j.prefix + hex.EncodeToString(sum[:16]))
@@ -117,7 +117,8 @@ func (j *jobs) get(k gozzard.Key, make bool) (*job, error) {
 	return x, nil
 }
 
-// checkOwner refuses a job that somebody else has laid in our way, who could do with its members as he likes.
+// checkOwner rejects a job that another account created under the same name: that account could control its
+// members.
 func (j *jobs) checkOwner(h windows.Handle) error {
 	sd, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
 	if err != nil {
@@ -185,7 +186,8 @@ func (j *jobs) members(k gozzard.Key) ([]int, error) {
 	return jobMembers(x.handle)
 }
 
-// give has a member keep the name of its job alive. One is given a handle once in the life of this agent.
+// give passes a handle of the job to a member, which keeps the name of the job alive. Each member gets one handle
+// in the life of this agent.
 func (j *jobs) give(k gozzard.Key, p supervise.Proc) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -244,7 +246,7 @@ func (j *jobs) tidy() error {
 	return errors.Join(errs...)
 }
 
-// killJob repeats terminating until nobody is left.
+// killJob repeats the termination until no member is left.
 func killJob(terminate func() (left []int, err error)) error {
 	deadline := time.Now().Add(clearWait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -259,8 +261,8 @@ func killJob(terminate func() (left []int, err error)) error {
 	}
 }
 
-// terminateJob ends the members of a job and of those inside it, and says who was there. A job without members is
-// left alone.
+// terminateJob ends the members of a job and of the jobs inside it, and returns which ones there were. A job
+// without members is not touched.
 func terminateJob(h windows.Handle) ([]int, error) {
 	pids, err := jobMembers(h)
 	if err != nil || len(pids) == 0 {

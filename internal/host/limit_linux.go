@@ -16,9 +16,9 @@ import (
 
 const (
 	cpuPeriod   = 100_000 // microseconds, the kernel's own default
-	minCPUQuota = 1_000   // the least it takes
+	minCPUQuota = 1_000   // the minimum of the kernel
 	minMemory   = 1 << 20 // below this nothing can even start
-	// of one process's tree: far above what a service has, far below what a fork bomb needs to hurt
+	// of one process tree: far more than a service has, far less than a fork bomb needs to do harm
 	maxTasks = 4096
 	noQuota  = "-1"
 )
@@ -30,9 +30,9 @@ const (
 	pidsController   = "pids"
 )
 
-// limits are what the kernel holds processes to. With version 2 they are set on the cgroup that a process has
-// anyway. On many machines version 1 still owns the controllers: then a process also has a group of the same name
-// in each of their trees, which its shell is started in.
+// limits are the kernel limits of processes. With cgroup version 2 they are set on the cgroup that a process
+// already has. On many machines version 1 still owns the controllers: then a process also has a group with the same
+// name in each of their trees, and its shell is started in these groups.
 type limits struct {
 	cpus int
 	mem  int64
@@ -44,8 +44,8 @@ type limits struct {
 	want map[string]gozzard.Resource // what is enforced, by folder
 }
 
-// findLimits finds out which controllers can be used. Without cgroup v2 nothing says which processes belong
-// together, and nothing is limited.
+// findLimits finds the controllers that can be used. Without cgroup v2 it is unknown which processes belong
+// together, so nothing is limited.
 func (h *Host) findLimits() *limits {
 	l := &limits{cpus: h.cpus, mem: h.mem, two: map[string]bool{}, one: map[string]string{},
 		want: map[string]gozzard.Resource{}}
@@ -81,7 +81,7 @@ func (h *Host) findLimits() *limits {
 	return l
 }
 
-// delegate has a controller of version 2 handed down to the groups in base, from the root through all between.
+// delegate enables a controller of version 2 for the groups in base, on every level from the root down.
 func delegate(base, controller string) bool {
 	root := filepath.Dir(filepath.Dir(base))
 	for _, dir := range []string{root, filepath.Dir(base), base} {
@@ -110,7 +110,7 @@ func hasWord(b []byte, word string) bool {
 	return false
 }
 
-// Limit has the kernel hold a process's cgroup to its limits, at once and for all that is started later.
+// Limit sets the kernel limits of a process's cgroup, at once and for everything that is started later.
 func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error) {
 	l, folder := h.limits, keyFolder(key)
 	l.mu.Lock()
@@ -137,7 +137,7 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 	return mode, nil
 }
 
-// OOMKills reads the kernel's count of the process's group.
+// OOMKills reads how often the kernel killed a process of the group for its memory.
 func (h *Host) OOMKills(key gozzard.Key) int {
 	l, folder := h.limits, keyFolder(key)
 	switch {
@@ -149,7 +149,7 @@ func (h *Host) OOMKills(key gozzard.Key) int {
 	return 0
 }
 
-// countIn finds the line "oom_kill N"; a group that is not there has ended nothing.
+// countIn finds the line "oom_kill N". A group that does not exist counts as 0.
 func countIn(path string) int {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -164,7 +164,7 @@ func countIn(path string) int {
 	return 0
 }
 
-// mode is the version that holds the limits, and the error when one of them cannot be held.
+// mode is the cgroup version that enforces the limits, or the error when one of them cannot be enforced.
 func (l *limits) mode(r gozzard.Resource) (mode string, err error) {
 	for _, x := range []struct {
 		controller string
@@ -183,20 +183,21 @@ func (l *limits) mode(r gozzard.Resource) (mode string, err error) {
 	return mode, nil
 }
 
-// prepare is called when the group of a process was made for a command: in version 2 the limits go with the group.
+// prepare is called after the group of a process was made for a command: with version 2 the limits belong to the
+// group.
 func (l *limits) prepare(folder string) {
 	l.mu.Lock()
 	r, ok := l.want[folder]
 	l.mu.Unlock()
 	if l.two[pidsController] {
-		_ = writeExisting(filepath.Join(l.base, folder, "pids.max"), strconv.Itoa(maxTasks)) // no reason not to start
+		_ = writeExisting(filepath.Join(l.base, folder, "pids.max"), strconv.Itoa(maxTasks)) // a failure does not prevent the start
 	}
 	if ok {
-		_ = l.apply(folder, r) // nor is this; Limit has said what is wrong
+		_ = l.apply(folder, r) // neither does this; Limit reported the error
 	}
 }
 
-// apply writes the limits of a process, 0 being none. A group that does not exist gets them when it is made.
+// apply writes the limits of a process; 0 means no limit. A group that does not exist gets them when it is made.
 func (l *limits) apply(folder string, r gozzard.Resource) error {
 	var errs []error
 
@@ -244,7 +245,7 @@ func (l *limits) set2(folder, file, text string) error {
 	return nil
 }
 
-// set1 writes to a group of version 1, which is made when there is something to hold.
+// set1 writes to a group of version 1. The group is made when there is a limit to set.
 func (l *limits) set1(controller, folder string, make bool, file, text string) error {
 	dir := filepath.Join(l.one[controller], folder)
 	if make {
@@ -258,8 +259,7 @@ func (l *limits) set1(controller, folder string, make bool, file, text string) e
 	return nil
 }
 
-// tasks gives the files through which a thread enters the groups of version 1 that a process has. They are made
-// when missing.
+// tasks returns the files through which a thread enters the version 1 groups of a process. Missing groups are made.
 func (l *limits) tasks(folder string) []string {
 	l.mu.Lock()
 	r := l.want[folder]
@@ -282,7 +282,7 @@ func (l *limits) tasks(folder string) []string {
 	return files
 }
 
-// gather moves the processes of a key into its groups of version 1. What they start follows them.
+// gather moves the processes of a key into its version 1 groups. Processes that they start later follow them.
 func (l *limits) gather(groups *cgroups, folder string, key gozzard.Key) error {
 	pids, err := groups.members(key)
 	if err != nil {
@@ -302,7 +302,7 @@ func (l *limits) gather(groups *cgroups, folder string, key gozzard.Key) error {
 	return errors.Join(errs...)
 }
 
-// move does not mind processes that have ended.
+// move ignores processes that ended.
 func move(dir string, pids []int) error {
 	inside, err := treeProcs(dir, nil)
 	if err != nil {
@@ -327,7 +327,7 @@ func move(dir string, pids []int) error {
 	return nil
 }
 
-// tidy removes the groups of version 1 whose processes are all gone.
+// tidy removes version 1 groups without processes.
 func (l *limits) tidy(groups *cgroups) {
 	for _, base := range l.one {
 		for _, folder := range folders(base) {
@@ -345,6 +345,6 @@ func (l *limits) close(groups *cgroups) {
 	l.tidy(groups)
 	for _, base := range l.one {
 		_ = os.Remove(base)
-		_ = os.Remove(filepath.Dir(base)) // other agents may have theirs inside
+		_ = os.Remove(filepath.Dir(base)) // fails while other agents have groups inside
 	}
 }

@@ -16,25 +16,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a process and the commands that start it print goes to a log per process: <state>/logs/<hash of
+// The output of a process and of the commands that start it goes to one log per process: <state>/logs/<hash of
 // key>/current.log. The process writes to the file itself, because a pipe needs a reader: with the agent stopped, a
-// full pipe would block the process and a closed one kill it. So the file cannot be renamed away from under its
-// writer, and rotation copies it and makes it empty. What is written in the instant between the two is lost, and so
-// is what a flood writes beyond one file's size between two looks. Nothing of this ever waits for, or holds up, the
-// process.
+// full pipe would block the process and a closed one would kill it. Therefore the file cannot be renamed, and
+// rotation copies it and truncates it. Text that is written between the two steps is lost, and so is what a fast
+// writer adds beyond the size of one file between two checks. The process never waits for any of this.
 //
-// Positions count bytes since the log began. A rotated file has the position of its first byte as its name, so that
-// a reader finds the place where it stopped whatever was rotated meanwhile; the position where current.log begins
-// follows from the newest of them, and is noted in a file beside them for the day when they have been removed.
+// Positions count bytes since the log began. The name of a rotated file is the position of its first byte, so a
+// reader continues where it stopped, whatever was rotated. The position where current.log begins follows from the
+// newest rotated file. It is also stored in a file beside them, for the time after the rotated files were removed.
 
 const (
-	logFiles    = 5 // that were rotated
+	logFiles    = 5 // number of rotated files
 	expireEvery = time.Hour
 	currentLog  = "current.log"
 	logNote     = "note"
 )
 
-// logs are those of all processes.
+// logs are the logs of all processes.
 type logs struct {
 	dir  string
 	size int64
@@ -52,9 +51,9 @@ type procLog struct {
 	mu    sync.Mutex
 	base  int64 // position where current.log begins
 	began time.Time
-	end   int64 // the highest position seen, by which it is noticed that a process has cut its log
+	end   int64 // the highest position seen; a smaller size means that the process truncated its log
 
-	expired time.Time // when old files were last looked for
+	expired time.Time // when old files were last removed
 }
 
 func openLogs(stateDir string, size int64, age time.Duration) (*logs, error) {
@@ -78,7 +77,7 @@ func openLogs(stateDir string, size int64, age time.Duration) (*logs, error) {
 	return l, nil
 }
 
-// find gives the log of a folder that exists.
+// find returns the log of a folder that exists.
 func (l *logs) find(folder string) (*procLog, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,11 +103,11 @@ func (l *logs) get(folder string) (*procLog, error) {
 	return p, nil
 }
 
-// create opens a log for appending, as it is handed to a command. It belongs to the agent and its folder lets
-// nobody else in; the permission for others lets a program of another user open its own output again through
-// /dev/stdout, and neither read nor replace it.
+// create opens a log for appending, to be passed to a command. The log belongs to the agent, and only the agent can
+// enter its folder. The permission for others allows a program of another account to open its output again through
+// /dev/stdout, but not to read or replace the file.
 func (l *logs) create(folder string) (*procLog, *os.File, error) {
-	l.mu.Lock() // a sweep that is about to remove the log sees that it is wanted, or it is made anew
+	l.mu.Lock() // a concurrent sweep either sees that the log is in use, or create makes it again
 	defer l.mu.Unlock()
 	dir := filepath.Join(l.dir, folder)
 	path := filepath.Join(dir, currentLog)
@@ -128,11 +127,11 @@ func (l *logs) create(folder string) (*procLog, *os.File, error) {
 		return nil, nil, errors.Join(fmt.Errorf("cannot open log: %w", err), f.Close())
 	}
 
-	l.inodes[idOf(fi)] = struct{}{} // another one when somebody has removed the file
+	l.inodes[idOf(fi)] = struct{}{} // a new inode if the file was removed
 	return p, f, nil
 }
 
-// owns reports whether a file is a log that we keep.
+// owns reports whether a file is one of these logs.
 func (l *logs) owns(id fileID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,8 +139,8 @@ func (l *logs) owns(id fileID) bool {
 	return ok
 }
 
-// sweep rotates what has grown or become old, and removes logs that have been silent for long and whose process is
-// gone. hot says that one grows so fast that it should be looked at soon.
+// sweep rotates logs that are large or old, and removes logs that were silent for a long time and have no process
+// any more. hot means that a log grows so fast that the next check should come soon.
 func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 	l.mu.Lock()
 	all := make(map[string]*procLog, len(l.open))
@@ -153,7 +152,7 @@ func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 	var errs []error
 	for folder, p := range all {
 		grows, last, err := p.rotate(l.size, l.age)
-		if errors.Is(err, os.ErrNotExist) { // somebody has removed it; the next command makes it anew
+		if errors.Is(err, os.ErrNotExist) { // it was removed; the next command makes it again
 			continue
 		}
 		hot = hot || grows
@@ -173,7 +172,7 @@ func (l *logs) remove(folder string, p *procLog) error {
 	defer p.mu.Unlock()
 	if fi, err := os.Lstat(p.current()); err == nil {
 		if time.Since(fi.ModTime()) <= l.age {
-			return nil // a command has just been given it
+			return nil // a command just opened it
 		}
 		delete(l.inodes, idOf(fi))
 	}
@@ -181,7 +180,8 @@ func (l *logs) remove(folder string, p *procLog) error {
 	return os.RemoveAll(p.dir)
 }
 
-// occupied is what a file really takes: one written to without appending after it was made empty has a hole in front.
+// occupied is the disk space of a file. A file that was truncated and then written without O_APPEND has a hole at
+// its beginning.
 func occupied(fi os.FileInfo) int64 {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok || st.Blocks == 0 {
@@ -200,7 +200,7 @@ func idOf(fi os.FileInfo) fileID {
 
 func (p *procLog) current() string { return filepath.Join(p.dir, currentLog) }
 
-// part is a file of a log.
+// part is one file of a log.
 type part struct {
 	path string
 	from int64
@@ -236,8 +236,8 @@ func (p *procLog) rotated() ([]part, error) {
 	return parts, nil
 }
 
-// recall finds out where current.log begins. When a rotation was interrupted before the file was made empty, its
-// text comes twice, with positions that go on.
+// recall finds the position where current.log begins. If a rotation was interrupted before the file was truncated,
+// its text appears twice, with increasing positions.
 func (p *procLog) recall(current os.FileInfo) error {
 	parts, err := p.rotated()
 	if err != nil {
@@ -255,7 +255,7 @@ func (p *procLog) recall(current os.FileInfo) error {
 	}
 
 	var base, began int64
-	if _, err := fmt.Sscanf(string(b), "%d %d\n", &base, &began); err == nil { // a torn note is as good as none
+	if _, err := fmt.Sscanf(string(b), "%d %d\n", &base, &began); err == nil { // a damaged note counts as missing
 		p.base, p.began = max(p.base, base), time.Unix(began, 0)
 	}
 
@@ -263,7 +263,7 @@ func (p *procLog) recall(current os.FileInfo) error {
 	return nil
 }
 
-// note keeps where current.log begins and since when.
+// note stores where current.log begins and since when.
 func (p *procLog) note() error {
 	path := filepath.Join(p.dir, logNote)
 	if err := os.WriteFile(path+".new", fmt.Appendf(nil, "%d %d\n", p.base, p.began.Unix()), 0o600); err != nil {
@@ -272,8 +272,8 @@ func (p *procLog) note() error {
 	return os.Rename(path+".new", path)
 }
 
-// size looks at current.log and corrects positions when the process has cut it: its shell may redirect to
-// /dev/stdout without appending.
+// size reads the size of current.log and corrects the positions if the process truncated it: its shell may redirect
+// to /dev/stdout without appending.
 func (p *procLog) size() (os.FileInfo, error) {
 	fi, err := os.Lstat(p.current())
 	if err != nil {
@@ -289,14 +289,14 @@ func (p *procLog) size() (os.FileInfo, error) {
 	return fi, nil
 }
 
-// rotate keeps the log within its bounds. last is when it was written to.
+// rotate keeps the log within its limits. last is the time of the last write.
 func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.end
 	fi, err := p.size()
 	if err != nil {
-		return false, time.Time{}, fmt.Errorf("cannot look at log: %w", err)
+		return false, time.Time{}, fmt.Errorf("cannot read log: %w", err)
 	}
 
 	hot = p.end-before > size/4
@@ -316,8 +316,8 @@ func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Tim
 	return hot, fi.ModTime(), p.expire(age)
 }
 
-// turn copies the end of current.log to a file of its own and makes it empty. When there is no room for a copy, the
-// text is given up: the file must not go on filling the disk.
+// turn copies the end of current.log to a new file and truncates current.log. If there is no space for the copy,
+// the text is dropped: the log must not fill the disk.
 func (p *procLog) turn(fi os.FileInfo, size int64) error {
 	f, err := os.OpenFile(p.current(), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -345,7 +345,7 @@ func (p *procLog) turn(fi os.FileInfo, size int64) error {
 	return errors.Join(copyErr, p.note())
 }
 
-// copyEnd copies what comes after skip up to the end, and at most limit: somebody may be writing faster.
+// copyEnd copies the text after skip, and at most limit bytes, because a process may write faster than this copies.
 func copyEnd(path string, from *os.File, skip, limit int64) (int64, error) {
 	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -359,7 +359,7 @@ func copyEnd(path string, from *os.File, skip, limit int64) (int64, error) {
 func (p *procLog) expire(age time.Duration) error {
 	parts, err := p.rotated()
 	if err != nil {
-		return fmt.Errorf("cannot look at log: %w", err)
+		return fmt.Errorf("cannot read log: %w", err)
 	}
 
 	var errs []error

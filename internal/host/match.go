@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// commBytes is how much of a program's name the kernel keeps.
+// commBytes is the length to which the kernel cuts the name of a program.
 const commBytes = 15
 
-// names is everything by which a process can be called.
+// names are all names of a process.
 type names struct {
-	comm string // as the kernel keeps it, cut
+	comm string // as the kernel stores it, cut
 	exe  string // path, "" when unreadable
 	args []string
 }
 
-// match reports whether a process goes by a name: that of its executable, of its first argument, of the script that
-// an interpreter runs, or the one the kernel keeps. A cut name decides only when no whole one is known that
+// match reports whether a process has a name: the name of its executable, of its first argument, of the script that
+// an interpreter runs, or the name that the kernel stores. A cut name decides only when no complete name
 // contradicts it.
 func (n names) match(want string) bool {
 	whole := n.whole()
@@ -63,7 +63,7 @@ func (n names) whole() []string {
 	return out
 }
 
-// script is the first argument that is no flag, looked for where interpreters have it.
+// script is the first argument that is not a flag, at the place where interpreters expect it.
 func (n names) script() string {
 	for i := 1; i < len(n.args) && i <= 3; i++ {
 		if a := n.args[i]; a != "" && a[0] != '-' {
@@ -73,8 +73,8 @@ func (n names) script() string {
 	return ""
 }
 
-// isInterpreter knows the programs whose first argument says what really runs. Only for these an argument counts as
-// a name: an editor that has a service's file open must not be taken for the service.
+// isInterpreter reports whether the first argument of a program is the script that it runs. Only for these programs
+// an argument counts as a name: an editor that has the file of a service open is not the service.
 func isInterpreter(base string) bool {
 	switch strings.TrimRight(base, "0123456789.-") {
 	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox", "python", "pypy", "perl", "ruby", "node",
@@ -85,7 +85,7 @@ func isInterpreter(base string) bool {
 	return false
 }
 
-// shown is how the process is called in a message.
+// shown is the name of the process for messages.
 func (n names) shown() string {
 	if len(n.args) > 0 && n.args[0] != "" {
 		if s := cleanCmdline([]string{path.Base(n.args[0])}); len(s) <= 64 {

@@ -27,7 +27,7 @@ const (
 	waitInThread = 0x4 // WT_EXECUTEINWAITTHREAD: the callback is short
 )
 
-// openJob opens a job by its name; windows.ERROR_FILE_NOT_FOUND says that there is none.
+// openJob opens a job by its name; windows.ERROR_FILE_NOT_FOUND means that there is none.
 func openJob(name *uint16) (windows.Handle, error) {
 	r, _, err := openJobObject.Call(jobAllAccess, 0, uintptr(unsafe.Pointer(name)))
 	if r == 0 {
@@ -36,7 +36,7 @@ func openJob(name *uint16) (windows.Handle, error) {
 	return windows.Handle(r), nil
 }
 
-// inJob reports whether a process is in anybody's job.
+// inJob reports whether a process is in any job.
 func inJob(process windows.Handle) (bool, error) {
 	var in int32
 	r, _, err := isProcessInJob.Call(uintptr(process), 0, uintptr(unsafe.Pointer(&in)))
@@ -46,7 +46,7 @@ func inJob(process windows.Handle) (bool, error) {
 	return in != 0, nil
 }
 
-// resume lets a process run that was made suspended.
+// resume continues a process that was started suspended.
 func resume(process windows.Handle) error {
 	if status, _, _ := ntResumeProcess.Call(uintptr(process)); status != 0 {
 		return os.NewSyscallError("NtResumeProcess", windows.NTStatus(status))

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The parts of the kernel's socket diagnosis that are used here (sock_diag(7)).
+// The parts of the socket diagnosis of the kernel that are used here (sock_diag(7)).
 const (
 	diagByFamily  = 20 // SOCK_DIAG_BY_FAMILY
 	diagRequest   = 16 + 56
@@ -18,25 +18,24 @@ const (
 	bytesAcked    = 120
 	bytesReceived = 128
 
-	// Sockets without a peer have moved nothing, and those that the kernel keeps for itself (TIME_WAIT) belong to
-	// no process.
-	// ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING
+	// Sockets without a peer have transferred nothing, and sockets that the kernel holds after their end
+	// (TIME_WAIT) belong to no process.
 	statesWithBytes = 1<<1 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11
 )
 
-// tcpBytes fills in, for the inodes that are keys of want, how many bytes these sockets have moved in and out. One
-// question per family gets all sockets of the machine, which is cheaper than asking for each. Sockets of other
-// network namespaces are not seen.
+// tcpBytes fills in, for the inodes that are keys of want, how many bytes these sockets received and sent. One
+// request per address family returns all sockets of the machine, which is cheaper than one request per socket.
+// Sockets of other network namespaces are not visible.
 func tcpBytes(want map[uint64]int64, buf []byte) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return fmt.Errorf("cannot ask for sockets: %w", os.NewSyscallError("socket", err))
+		return fmt.Errorf("cannot request the list of sockets: %w", os.NewSyscallError("socket", err))
 	}
 
 	defer unix.Close(fd)
-	patience := unix.Timeval{Sec: 2} // the kernel answers within the call; a sample must not hang should it ever not
+	patience := unix.Timeval{Sec: 2} // the kernel answers at once; the limit protects a sample from hanging
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err != nil {
-		return fmt.Errorf("cannot ask for sockets: %w", os.NewSyscallError("setsockopt", err))
+		return fmt.Errorf("cannot request the list of sockets: %w", os.NewSyscallError("setsockopt", err))
 	}
 
 	for i, family := range [...]byte{unix.AF_INET, unix.AF_INET6} {
@@ -58,7 +57,7 @@ func dumpTCP(fd int, family byte, seq uint32, want map[uint64]int64, buf []byte)
 	binary.NativeEndian.PutUint32(ask[20:], statesWithBytes)
 
 	if _, err := unix.Write(fd, ask[:]); err != nil {
-		return fmt.Errorf("cannot ask for sockets: %w", err)
+		return fmt.Errorf("cannot request the list of sockets: %w", err)
 	}
 
 	for {
@@ -76,7 +75,7 @@ func dumpTCP(fd int, family byte, seq uint32, want map[uint64]int64, buf []byte)
 	}
 }
 
-// readSockets reads one answer: a row of messages, each with a header of length, type, flags, number and sender.
+// readSockets reads one answer: a list of messages, each with a header of length, type, flags, number and sender.
 func readSockets(b []byte, seq uint32, want map[uint64]int64) (done bool, err error) {
 	for len(b) >= 16 {
 		size := int(binary.NativeEndian.Uint32(b))
@@ -86,7 +85,7 @@ func readSockets(b []byte, seq uint32, want map[uint64]int64) (done bool, err er
 		kind, number, body := binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint32(b[8:]), b[16:size]
 		b = b[min(len(b), (size+3)&^3):]
 		switch {
-		case number != seq: // of a question before, which was given up
+		case number != seq: // of an earlier request that was abandoned
 		case kind == unix.NLMSG_DONE:
 			return true, nil
 		case kind == unix.NLMSG_ERROR:

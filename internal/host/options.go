@@ -10,30 +10,30 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Options is what a Host needs.
+// Options are the settings of a Host.
 type Options struct {
-	// Instance keeps several agents on one machine apart; it is the agent's id.
+	// Instance separates several agents on one machine. It is the id of the agent.
 	Instance string
-	// StateDir is a folder of the agent's own, where the output of commands is kept while they and what they leave
-	// behind run.
+	// StateDir is a folder of this agent alone. It holds the output of commands while they, or processes that they
+	// started, are running.
 	StateDir string
 	Log      *slog.Logger
-	// ProcRoot is where /proc is mounted; empty is /proc.
+	// ProcRoot is where /proc is mounted; "" means /proc.
 	ProcRoot string
-	// CgroupRoot is where cgroup v2 is mounted; empty finds it. A folder that is none makes the host work without
-	// cgroups.
+	// CgroupRoot is where cgroup v2 is mounted; "" means that New finds it. If the folder is not a cgroup mount,
+	// the host works without cgroups.
 	CgroupRoot string
-	// LogBytes is how large a process's log grows before it is rotated, and LogAge how long what was printed is
-	// kept; 0 is 10 MiB and 7 days.
+	// LogBytes is the size at which the log of a process is rotated. LogAge is how long output is kept. 0 means 10
+	// MiB and 7 days.
 	LogBytes int64
 	LogAge   time.Duration
-	// AllowSetuid lets commands of accounts other than root gain privileges through set-uid programs such as sudo.
-	// Otherwise the kernel ignores those marks for all that such a command starts.
+	// AllowSetuid allows commands of accounts other than root to gain privileges through set-uid programs such as
+	// sudo. Otherwise the kernel ignores the set-uid bit for everything that such a command starts.
 	AllowSetuid bool
-	// Permit judges the folder in which a command of an account is about to run, by its real path; nil allows every
-	// one. Only Linux asks it: elsewhere commands run as the agent's own account.
+	// Permit decides whether a command of an account may run in a folder, given by its real path. nil allows every
+	// folder. Only Linux asks: on other systems commands run as the account of the agent.
 	Permit func(user, dir string) error
-	// BootID stands in for the id of this boot in tests.
+	// BootID replaces the id of this boot in tests.
 	BootID string
 }
 
@@ -60,5 +60,5 @@ func (o *Options) check() error {
 	return nil
 }
 
-// errClosed is what remains to be said after Close.
+// errClosed is the error of every call after Close.
 var errClosed = errors.New("the host is closed")

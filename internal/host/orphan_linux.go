@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BecomeSubreaper makes processes whose parents ended children of this program, so that their exit codes are known
-// and nothing depends on how diligent process 1 is. When the agent ends they pass on to process 1. It changes the
-// whole program and is therefore not done by New. A process that asked to be signalled at its parent's death would
-// be when the agent ends.
+// BecomeSubreaper makes this program the parent of processes whose parents ended, so that their exit status is
+// known and nothing depends on process 1. When the agent ends, process 1 becomes their parent. It changes the whole
+// program, so New does not do it. A process that asked for a signal at the death of its parent gets it when the
+// agent ends.
 func (h *Host) BecomeSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl", err)
@@ -21,22 +21,22 @@ func (h *Host) BecomeSubreaper() error {
 	return nil
 }
 
-// collectOrphans takes in ended processes of our cgroups that came to us when their parents ended. It never takes a
-// child that somebody waits for: shells of commands in flight, watched processes, and whatever else this program
-// starts outside our cgroups.
+// collectOrphans collects ended processes of our cgroups whose parents ended. It never collects a child that
+// another part waits for: shells of running commands, watched processes, and everything that this program starts
+// outside of our cgroups.
 func (h *Host) collectOrphans() {
 	h.mu.Lock()
 	on := h.subreaper
 	h.mu.Unlock()
 
-	if !on || h.groups == nil { // without cgroups ours cannot be told from others
+	if !on || h.groups == nil { // without cgroups our processes cannot be distinguished from others
 		return
 	}
 
 	var ended unix.Siginfo
 	if err := unix.Waitid(unix.P_ALL, 0, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil ||
 		ended.Signo == 0 {
-		return // the usual case, for the price of one call: no child has ended
+		return // the usual case costs one call: no child has ended
 	}
 
 	pids, err := h.proc.PIDs(nil)

@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Output of commands goes to files, not pipes. That of start and restart is the process's log (log_linux.go); the
-// others have a file of their own: what a reload or stop command says must not be mixed with what the running
-// process prints.
+// The output of commands goes to files, not to pipes. The output of start and restart is the log of the process
+// (log_linux.go). Other commands have a separate file: the output of a reload or stop command must not mix with
+// that of the running process.
 //
-// Why not pipes: What a start command leaves behind usually inherits its output: with a pipe a command would seem
-// to run as long as its daemon does, and once nobody reads (the command has ended, or the agent) the daemon is
-// blocked or killed by SIGPIPE. A file stays valid for ever, whatever becomes of the agent.
+// Why not pipes: what a start command leaves running usually inherits its output. With a pipe, the command would
+// seem to run as long as its daemon. When no reader is left (the command or the agent ended), the daemon would
+// block or be killed by SIGPIPE. A file stays valid, whatever happens to the agent.
 //
-// The price is that a chatty daemon fills a disk. So the files are appended to and trimmed from the front to a
-// bound while the agent lives: by punching holes, which leaves the end where it is for reader and writers. They
-// keep their names (<state>/output/<process>.<run>) while the run's cgroup has members: a person can read them, and
-// the agent finds them again after its own restart. Without cgroups nobody could tell when such a file is no longer
+// The cost is that a talkative daemon could fill a disk. Therefore the files are opened for appending and trimmed
+// from the front while the agent runs, by punching holes, which does not move the end for readers and writers.
+// Files keep their names (<state>/output/<process>.<run>) while the cgroup of the run has members: an administrator
+// can read them, and the agent finds them after a restart. Without cgroups it is unknown when a file is no longer
 // used: then it is removed right after it was made, lives as long as it is open, and is not trimmed later.
 
 const (
-	outputKept  = 64 << 10 // left at the end by a trim
+	outputKept  = 64 << 10 // what a trim leaves at the end
 	outputLimit = 1 << 20  // trimmed when it occupies more
 )
 
 type outputs struct {
 	dir   string
-	gives bool // files may be given to other accounts
+	gives bool // files may be assigned to other accounts
 }
 
 func openOutputs(stateDir string, gives bool) (*outputs, error) {
@@ -44,15 +44,15 @@ func openOutputs(stateDir string, gives bool) (*outputs, error) {
 	return &outputs{dir: dir, gives: gives}, nil
 }
 
-// output is the file of one command: its own, or the log of its process.
+// output is the output file of one command: a separate file, or the log of its process.
 type output struct {
 	path string // "" once removed, and for a log
 	file *os.File
-	log  *procLog // nil for a file of its own
+	log  *procLog // nil for a separate file
 	from int64    // position in the log where the command began
 }
 
-// create makes a file that its user may open again through /dev/stdout, but not find by its path.
+// create makes a file that its account may open again through /dev/stdout, but cannot find by its path.
 func (o *outputs) create(name string, a account, named bool) (*output, error) {
 	path := filepath.Join(o.dir, name)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
@@ -67,7 +67,7 @@ func (o *outputs) create(name string, a account, named bool) (*output, error) {
 	case o.gives:
 		err = f.Chown(int(a.uid), int(a.gid))
 	default:
-		err = f.Chmod(0o622) // as with logs: nobody else finds a way to it
+		err = f.Chmod(0o622) // as with logs: other accounts cannot reach its folder
 	}
 
 	if err == nil && !named {
@@ -80,7 +80,7 @@ func (o *outputs) create(name string, a account, named bool) (*output, error) {
 	return out, nil
 }
 
-// close lets go of the file; a log is read by its path.
+// close closes the file; a log is read by its path.
 func (o *output) close() error {
 	if o.file == nil {
 		return nil
@@ -99,7 +99,7 @@ func (o *output) remove() error {
 	return err
 }
 
-// removeFile does not mind that somebody was faster: commands and the sweep both clean up.
+// removeFile ignores a file that is already gone: commands and the sweep both clean up.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -138,7 +138,7 @@ func (o *output) copyTo(f *os.File) error {
 	return err
 }
 
-// trim keeps a file of the command's own within bounds; logs are rotated by and by.
+// trim keeps a separate file within its limit; logs are rotated by the sweep.
 func (o *output) trim() error {
 	if o.log != nil {
 		return nil
@@ -146,7 +146,7 @@ func (o *output) trim() error {
 	return trim(o.file)
 }
 
-// trim gives back all but the end of a file that occupies too much.
+// trim frees all but the end of a file that occupies too much space.
 func trim(f *os.File) error {
 	fi, err := f.Stat()
 	if err != nil {
@@ -165,13 +165,13 @@ func trim(f *os.File) error {
 
 	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, hole)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		err = f.Truncate(0) // safe, as everybody appends
+		err = f.Truncate(0) // safe, because every writer appends
 	}
 
 	return err
 }
 
-// sweep trims the files whose run still has members and removes the others.
+// sweep trims files of runs that still have members, and removes the others.
 func (o *outputs) sweep(inUse func(folder, run string) bool) error {
 	entries, err := os.ReadDir(o.dir)
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	maxPID       = 4194304 // the kernel's own limit
 )
 
-// readPIDFile reads the pid that a file names, by the rights of the definition's user where the agent's own do not
-// reach as far.
+// readPIDFile reads the pid in a file. Where the rights of the agent do not suffice, it uses those of the account
+// in the definition.
 func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
 	if h.mode != gozzard.ModeCap || owner == nil || owner.uid == h.self.uid {
 		return h.openPIDFile(path, owner)
@@ -35,10 +35,10 @@ func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.T
 	return pid, written, reason
 }
 
-// openPIDFile opens and reads a pid file. Such files lie where services write, so everything about one is suspect:
-// it must be a small regular file of root, the agent or the definition's user, with no other name: a link to a file
-// of root would lend its word. Nothing is opened to be read before that is known, since opening a device may do
-// something and opening a FIFO waits, and no link is followed.
+// openPIDFile opens and reads a pid file. Services write these files, so nothing about them is trusted: a pid file
+// must be a small regular file of root, the agent or the account in the definition, and have only one name, because
+// a hard link to a file of root would look like a file of root. The file is checked before it is opened for
+// reading, since opening a device may have an effect and opening a FIFO blocks. Symbolic links are not followed.
 func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
 	if !filepath.IsAbs(path) {
 		return 0, written, fmt.Sprintf("pid file %q is not an absolute path", path)
@@ -87,7 +87,7 @@ func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.T
 	return pid, time.Unix(st.Mtim.Unix()), ""
 }
 
-// readOpened reads the file behind a descriptor that cannot be read through, and no other.
+// readOpened reads exactly the file behind a descriptor that was opened without read access.
 func readOpened(fd int, buf []byte) (int, error) {
 	in, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd),
 		unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
@@ -98,7 +98,7 @@ func readOpened(fd int, buf []byte) (int, error) {
 	return unix.Read(in, buf)
 }
 
-// parsePID takes a plain decimal with blanks around it, as some programs pad it.
+// parsePID accepts a decimal number with spaces around it, because some programs pad it.
 func parsePID(b []byte) (int, bool) {
 	b = bytes.Trim(b, " \t\r\n")
 	if len(b) == 0 || len(b) > 7 || b[0] == '0' {

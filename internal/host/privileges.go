@@ -2,9 +2,9 @@ package host
 
 import "github.com/gozzard/gozzard"
 
-// Privileges is whom an agent runs as, and how far that reaches.
+// Privileges are the account that an agent runs as, and what the account allows.
 type Privileges struct {
 	Mode    gozzard.AgentMode
 	Account string
-	UID     uint32 // 0 where accounts have no numbers
+	UID     uint32 // 0 on systems where accounts have no numbers
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/gozzard/gozzard/internal/procfs"
 )
 
-// Powers of root that an agent makes use of.
+// The capabilities of root that an agent uses.
 const (
 	powersToActFor = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
 	powersOfRoot   = powersToActFor | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_SYS_PTRACE
 )
 
-// OwnStanding finds out whom this program runs as and what it may.
-func OwnStanding() (Privileges, error) {
+// OwnPrivileges returns the account and the mode of this program.
+func OwnPrivileges() (Privileges, error) {
 	c, err := procfs.New("/proc").Credentials(os.Getpid())
 	if err != nil {
-		return Privileges{}, fmt.Errorf("cannot find out what this program may do: %w", err)
+		return Privileges{}, fmt.Errorf("cannot read the capabilities of this program: %w", err)
 	}
 	self := ownAccount()
 	return Privileges{Mode: modeOf(self.uid, c.Effective), Account: self.name, UID: self.uid}, nil
 }
 
-// modeOf judges by what the kernel goes by, the effective powers: root of a container may be short of them, and an
-// ordinary account may have been given some.
+// modeOf decides by the effective capabilities, as the kernel does: root in a container may not have all of them,
+// and an ordinary account may have some.
 func modeOf(uid uint32, effective uint64) gozzard.AgentMode {
 	switch {
 	case effective&powersToActFor != powersToActFor:
@@ -39,9 +39,9 @@ func modeOf(uid uint32, effective uint64) gozzard.AgentMode {
 	return gozzard.ModeCap
 }
 
-// dropPowers takes from the calling thread what its children would be given of the agent's powers. Its own stay,
-// since it needs them to become another account, and end with that program's start; so does what the rest of the
-// agent hands to a new version of itself.
+// dropPowers removes the capabilities that children of the calling thread would inherit. The thread keeps its
+// effective ones, because it needs them to change the account; they end when the program starts. The capabilities
+// that the agent passes to a new version of itself stay too.
 func dropPowers() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) { // Linux before 4.3 has none

@@ -37,7 +37,7 @@ func TestModes(t *testing.T) {
 		}
 	}
 
-	own, err := host.OwnStanding()
+	own, err := host.OwnPrivileges()
 	if err != nil || own.UID != uint32(os.Geteuid()) || own.Mode == gozzard.ModeUnknown || own.Account == "" {
 		t.Errorf("%+v %v", own, err)
 	}

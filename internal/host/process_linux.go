@@ -13,9 +13,9 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// hold opens a pidfd and then checks that the pid still belongs to that very process. From then on the pid may be
-// used again: whatever is done through the pidfd meets this process or none. The descriptor is -1 on hosts without
-// pidfd, where a tiny window remains.
+// hold opens a pidfd and then checks that the pid still belongs to the same process. From then on the pid may be
+// reused: a signal through the pidfd reaches this process or none. The descriptor is -1 on hosts without pidfd,
+// where a tiny window remains.
 func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
 	if p.IsZero() || p.BootID != h.bootID {
 		return -1, os.ErrProcessDone
@@ -26,7 +26,7 @@ func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
 	if h.hasPidfd {
 		switch fd, err = openPidfd(p.PID); {
 		case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL):
-			// gone, or the number is now that of a thread of another process, as new and old kernels say it
+			// ended, or the number now belongs to a thread of another process (new and old kernels report it differently)
 			return -1, os.ErrProcessDone
 		case err != nil:
 			return -1, err
@@ -46,7 +46,7 @@ func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
 	return fd, nil
 }
 
-// Alive reports whether that very process still runs.
+// Alive reports whether the process is still running.
 func (h *Host) Alive(p supervise.Proc) bool {
 	if p.IsZero() || p.BootID != h.bootID {
 		return false
@@ -55,12 +55,11 @@ func (h *Host) Alive(p supervise.Proc) bool {
 	return err == nil && st.Start == p.Start && !st.Dead()
 }
 
-// collectPatience is how long a dead process of another parent may stay in the table before nobody waits for it any
-// more.
+// collectPatience is how long Collect waits for another parent to collect a dead process.
 const collectPatience = 3 * time.Second
 
-// Collect waits until a process that has ended is out of the process table. One whose parent is the agent is taken
-// in here; others are up to their parent, usually process 1, which is not everywhere quick about it.
+// Collect waits until an ended process is gone from the process table. If the agent is its parent, Collect collects
+// it. Otherwise its parent must, usually process 1, which is not always quick.
 func (h *Host) Collect(ctx context.Context, p supervise.Proc) {
 	if p.IsZero() || p.BootID != h.bootID {
 		return
@@ -83,7 +82,7 @@ func (h *Host) Collect(ctx context.Context, p supervise.Proc) {
 	}
 }
 
-// Signal sends a signal to that very process. One that has ended gives os.ErrProcessDone.
+// Signal sends a signal to exactly this process. For a process that ended it returns os.ErrProcessDone.
 func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
 	var s unix.Signal
 	switch sig {
@@ -126,12 +125,12 @@ func (h *Host) signal(p supervise.Proc, s unix.Signal) error {
 	return err
 }
 
-// Watch calls exited once, from the watching goroutine, when the process is gone; also when it is gone already.
-// exited must be quick and must not end its own watch; stop waits for a call that is under way.
+// Watch calls exited once, from the watching goroutine, when the process has ended, also when it has ended before.
+// exited must be quick and must not end its own watch; stop waits for a call that is in progress.
 func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func(), err error) {
 	fd, err := h.hold(p)
 	switch {
-	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE): // watching by looking is better than not at all
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE): // polling is better than no watch
 		h.log.Warn("process is watched without pidfd", "pid", p.PID, "err", err)
 	case err != nil && !errors.Is(err, os.ErrProcessDone):
 		return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
@@ -141,14 +140,14 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 		h.ended.Store(true)
 		e := h.collect(p)
 		if !e.Known {
-			e = h.exitOfStranger(fd) // still open: the watch ends after this
+			e = h.exitOfOther(fd) // still open: the watch ends after this
 		}
 		exited(e)
 	})
 }
 
-// collect learns how a process ended, if it is ours to collect: a child of the agent that no command in flight
-// waits for.
+// collect reads the exit status of a process that the agent may collect: a child of the agent that no running
+// command waits for.
 func (h *Host) collect(p supervise.Proc) supervise.Exit {
 	if e, ok := h.collectFront(p); ok {
 		return e

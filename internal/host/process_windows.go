@@ -14,7 +14,7 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// bootID need not tell boots apart, as start times are absolute here.
+// bootID is constant, because start times are absolute on Windows.
 func bootID() (string, error) { return "windows", nil }
 
 func startTime(start uint64) time.Time { return time.Unix(0, int64(start)) }
@@ -46,7 +46,7 @@ func open(p supervise.Proc, access uint32) (windows.Handle, error) {
 func openPID(pid int, access uint32) (windows.Handle, error) {
 	h, err := windows.OpenProcess(access|windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false,
 		uint32(pid))
-	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) { // nobody has it
+	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) { // no process has it
 		return 0, os.ErrProcessDone
 	}
 	if err != nil {
@@ -118,7 +118,7 @@ func (h *Host) Alive(p supervise.Proc) bool {
 	return !hasEnded(process)
 }
 
-// Collect has nothing to wait for: a process that has ended is not listed any more, whoever holds it.
+// Collect has nothing to wait for: a process that ended is no longer listed, even while a handle of it is open.
 func (h *Host) Collect(context.Context, supervise.Proc) {}
 
 // Signal kills that very process; there is no signal to ask it to end. One that has ended gives os.ErrProcessDone.
@@ -165,9 +165,9 @@ func (h *Host) kill(p supervise.Proc) error {
 	return nil
 }
 
-// Watch calls exited once, from the watching goroutine, when the process is gone; also when it is gone already.
-// exited must be quick and must not end its own watch; stop waits for a call that is under way. How it ended is
-// known of every process that was there to be watched.
+// Watch calls exited once, from the watching goroutine, when the process has ended, also when it has ended before.
+// exited must be quick and must not end its own watch; stop waits for a call that is in progress. The exit status
+// is known.
 func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func(), err error) {
 	var process windows.Handle
 
@@ -226,7 +226,7 @@ func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
 	return d, nil
 }
 
-// cmdline is as much as can be read: a stranger's may show its program only.
+// cmdline is what can be read; of a process of another account this may be its program only.
 func (h *Host) cmdline(process windows.Handle) []string {
 	if args, err := argsOf(process); err == nil && len(args) > 0 {
 		return args

@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// position is where the log ends now.
+// position is the end of the log.
 func (p *procLog) position() (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -21,7 +21,8 @@ func (p *procLog) position() (int64, error) {
 	return p.end, nil
 }
 
-// read gives up to limit bytes from a position on. What is not kept any more is skipped: at says where the bytes begin.
+// read returns up to limit bytes from a position on. Removed parts are skipped: at is where the returned bytes
+// begin.
 func (p *procLog) read(from int64, limit int) (b []byte, at int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +58,7 @@ func (p *procLog) read(from int64, limit int) (b []byte, at int64, err error) {
 	return b, at, nil
 }
 
-// tail is the end of what was printed since a position, fit to be shown.
+// tail is the end of the output since a position, safe to show.
 func (p *procLog) tail(since int64) (string, error) {
 	end, err := p.position()
 	if err != nil {
@@ -82,15 +83,15 @@ func readPart(x part, from int64, limit int) ([]byte, error) {
 	return b[:n], err
 }
 
-// The bounds of what one question to a log gives.
+// The limits of one request to a log.
 const (
 	chunkBytes    = 64 << 10
 	chunkMaxBytes = 256 << 10
 	chunkLines    = 100
 )
 
-// ReadLog reads what the process and its commands printed, as they printed it: the text is theirs and anything may
-// be in it.
+// ReadLog reads the output of the process and its commands unchanged. The process wrote it, so it may contain
+// anything.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 	c := gozzard.LogChunk{ID: q.ID}
 	p, err := h.logs.find(keyFolder(q.Key))
@@ -123,8 +124,8 @@ func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 	return c
 }
 
-// lastLines gives the last lines, or the end of them when they are longer than all that may be given. One that is
-// not ended yet counts.
+// lastLines returns the last lines, or their end when they are longer than the limit. A line without its end
+// counts.
 func (p *procLog) lastLines(lines, limit int) (b []byte, at int64, err error) {
 	if lines <= 0 {
 		lines = chunkLines
@@ -136,7 +137,7 @@ func (p *procLog) lastLines(lines, limit int) (b []byte, at int64, err error) {
 	}
 
 	from := max(0, end-int64(limit))
-	for at = from; ; { // over gaps that rotation has left
+	for at = from; ; { // across gaps that rotation left
 		var more []byte
 		var start int64
 		if more, start, err = p.read(at, limit); err != nil || len(more) == 0 {

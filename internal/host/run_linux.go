@@ -20,12 +20,12 @@ const (
 	trimEvery = 250 * time.Millisecond // how often the output of a running command is trimmed
 	killWait  = 5 * time.Second        // how long killed processes may take to end
 
-	backgroundPoll = 5 * time.Millisecond // how soon what a command left behind is looked at again, at first
+	backgroundPoll = 5 * time.Millisecond // first pause between checks for background processes
 )
 
-// Run runs one shell command to its end or its time-out. It returns when the shell has ended, whatever that left
-// behind, or when the command has turned out to be the process itself. When ctx ends first, the command is left
-// alone and runs on: only a time-out kills.
+// Run runs one shell command until it ends or its time is over. It returns when the shell has ended, even if
+// processes that it started are still running, or when the command turned out to be the process itself. When ctx
+// ends first, the command keeps running: only a time-out kills it.
 func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return supervise.Result{}, err
@@ -75,7 +75,7 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 			if p := h.findFront(c); !p.IsZero() {
 				return h.handOver(c, p), nil
 			}
-			front = time.After(every) // it may take longer to become what it is to be
+			front = time.After(every) // it may take longer to execute its program
 		case <-hurry:
 			hurry, every, front = nil, hurryEvery, time.After(0)
 		case <-ctx.Done():
@@ -92,14 +92,14 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	}
 }
 
-// endsProcess reports whether a command is there to end the process. Callers write "./stop.sh &" and trust that it
-// runs to its end.
+// endsProcess reports whether a command is meant to end the process. Callers write "./stop.sh &" and expect it to
+// run to its end.
 func endsProcess(r supervise.Run) bool {
 	return r.Action == gozzard.ActionStop || r.Action == gozzard.ActionKill
 }
 
-// awaitBackground waits until what a command has put into the background has ended, or its time is up. It is false
-// when the host is closed or ctx ended before: then the command is left alone.
+// awaitBackground waits until the background processes of a command have ended, or its time is over. It returns
+// false when the host is closed or ctx ends first: then the command keeps running.
 func (h *Host) awaitBackground(ctx context.Context, c *command, timeout <-chan time.Time) bool {
 	for pause := backgroundPoll; h.hasBackground(c); pause = min(2*pause, trimEvery) {
 		wait := time.NewTimer(pause)
@@ -122,7 +122,7 @@ func (h *Host) awaitBackground(ctx context.Context, c *command, timeout <-chan t
 	return true
 }
 
-// hasBackground reports whether anything lives of what a command has started; its shell has ended.
+// hasBackground reports whether a process that a command started is alive after its shell has ended.
 func (h *Host) hasBackground(c *command) bool {
 	if c.group != nil {
 		populated, err := isPopulated(c.group.dir)
@@ -132,7 +132,7 @@ func (h *Host) hasBackground(c *command) bool {
 	return err == nil && len(members) > 0
 }
 
-// cutOff kills a command that took too long, with all it started.
+// cutOff kills a command that took too long, with everything that it started.
 func (h *Host) cutOff(c *command) supervise.Result {
 	select {
 	case <-c.exited: // just in time
@@ -141,7 +141,7 @@ func (h *Host) cutOff(c *command) supervise.Result {
 	}
 
 	h.killRun(c)
-	_ = c.cmd.Process.Kill() // also when it has moved itself out of its group; it may have ended meanwhile
+	_ = c.cmd.Process.Kill() // in case it left its group; it may have ended in between
 	wait := time.NewTimer(killWait)
 	defer wait.Stop()
 
@@ -150,7 +150,7 @@ func (h *Host) cutOff(c *command) supervise.Result {
 		res := h.finish(c)
 		res.TimedOut, res.ExitCode, res.Signal = true, -1, unix.SignalName(unix.SIGKILL)
 		return res
-	case <-wait.C: // stuck in the kernel; it ends when that lets it go
+	case <-wait.C: // stuck in the kernel; it ends when the kernel call returns
 		res := supervise.Result{TimedOut: true, ExitCode: -1, Output: h.tail(c)}
 		h.leave(c)
 		return res
@@ -162,7 +162,7 @@ func (h *Host) finish(c *command) supervise.Result {
 	if c.run.Keeps {
 		h.resetOOMScore(c)
 	} else {
-		// before the shell is collected: until then its pid, and so its session's number, is not used again
+		// before the shell is collected: until then its pid and its session number are not reused
 		h.killRun(c)
 	}
 
@@ -188,7 +188,7 @@ func (h *Host) finish(c *command) supervise.Result {
 	return res
 }
 
-// copyToLog adds the output of a command that is run for the process, but has a file of its own, to the process's log.
+// copyToLog adds the output of a command that has a separate file to the log of its process.
 func (h *Host) copyToLog(c *command) {
 	if !c.run.Keeps || c.out.log != nil {
 		return
@@ -221,14 +221,14 @@ func (h *Host) tail(c *command) string {
 	return s
 }
 
-// leave lets a command run on; it is collected by and by.
+// leave stops waiting for a command, which keeps running; it is collected later.
 func (h *Host) leave(c *command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.abandoned = append(h.abandoned, c)
 }
 
-// finishAbandoned collects the abandoned commands that have ended.
+// finishAbandoned collects commands without a waiting caller that have ended.
 func (h *Host) finishAbandoned() {
 	h.mu.Lock()
 	var ended, running []*command
@@ -249,7 +249,7 @@ func (h *Host) finishAbandoned() {
 	}
 }
 
-// killRun kills all that a run started and that can be found.
+// killRun kills everything that a run started and that can be found.
 func (h *Host) killRun(c *command) {
 	var err error
 	if c.group != nil {
@@ -262,9 +262,9 @@ func (h *Host) killRun(c *command) {
 	}
 }
 
-// killSession kills the session and the descendants of a shell, again and again until none is left, as they may
-// fork meanwhile. Those it has found stay known when they lose their parent. Processes that made a session of their
-// own and lost it before are not found: that is what cgroups are for.
+// killSession kills the session and the descendants of a shell, and repeats until none is left, because they may
+// fork in between. Processes that were found once stay known when they lose their parent. Processes that made a new
+// session and lost their parent before are not found: cgroups solve that.
 func (h *Host) killSession(leader int) error {
 	deadline := time.Now().Add(killWait)
 	victims := map[supervise.Proc]bool{}
@@ -303,7 +303,7 @@ func (h *Host) sessionMembers(leader int) ([]procfs.Stat, error) {
 
 	all := make(map[int]procfs.Stat, len(pids))
 	for _, pid := range pids {
-		if st, err := h.proc.Stat(pid); err == nil { // others are gone
+		if st, err := h.proc.Stat(pid); err == nil { // the others have ended
 			all[pid] = st
 		}
 	}
@@ -319,7 +319,7 @@ func (h *Host) sessionMembers(leader int) ([]procfs.Stat, error) {
 }
 
 func descends(all map[int]procfs.Stat, pid, from int) bool {
-	for range len(all) { // bounded: a picture taken while pids change may have a circle
+	for range len(all) { // bounded: a list read while pids change may contain a cycle
 		if pid == from {
 			return true
 		}

@@ -8,25 +8,25 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// minWindow is the shortest time over which a share of the processor is computed: the kernel counts in steps of 10
-// ms. Samples that follow sooner repeat the last share.
+// minWindow is the shortest time over which CPU usage is computed: the kernel counts in steps of 10 ms. Samples
+// that follow sooner repeat the last value.
 const minWindow = 200 * time.Millisecond
 
-// The most descriptors that a sample looks at, of one process and of all. A process beyond has only its first ones
-// measured; trees that are left out keep what they had, and the next sample begins with them. Descriptors are
-// counted in any case.
+// The maximum of descriptors that one sample examines, per process and in total. Of a process with more, only the
+// first ones are measured. Trees that are left out keep their last value, and the next sample begins with them.
+// Descriptors are always counted.
 const (
 	lookedPerProcess = 4096
 	lookedPerSample  = 128 << 10
 )
 
-// sampler keeps what a share is computed from, and the buffers of a pass. Buffers grow to the size of the machine
-// once: after that a sample allocates its answer and nothing else.
+// sampler holds the data for the next usage value, and the buffers of a pass. The buffers grow to the size of the
+// machine once; after that a sample allocates only its answer.
 type sampler struct {
 	mu    sync.Mutex
 	roots map[supervise.Proc]*rootSample
 	round uint64
-	turn  int // whose descriptors are looked at first
+	turn  int // the tree whose descriptors are examined first
 
 	pass  *procfs.Pass
 	pids  []int
@@ -41,7 +41,7 @@ type sampler struct {
 	sockets []socketOf
 	bytes   map[uint64]int64 // by inode of the socket
 	answer  []byte           // of the kernel, about sockets
-	mute    bool             // the kernel does not tell of sockets, which was logged
+	mute    bool             // the kernel does not report sockets; this was logged
 }
 
 // fileID is a file or socket of this machine.
@@ -70,10 +70,9 @@ func newSampler(fs procfs.FS) sampler {
 }
 
 // Sample measures the trees (a process and its descendants) of the given processes in one pass over the machine.
-// Processor time includes that of children that ended and were waited for, so that short-lived ones count. Memory
-// is the sum of resident sets: pages that are shared count for each process that has them, because the exact number
-// costs a thousand times more to read. Files and sockets that a tree shares count once; the log that the agent
-// keeps of a process is not the process's.
+// CPU time includes children that ended and were collected, so short-lived ones count. Memory is the sum of
+// resident sets: shared pages count for each process, because the exact number costs a thousand times more to read.
+// Files and sockets that a tree shares count once. The log that the agent writes for a process does not count.
 func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	usage := make([]supervise.Usage, len(procs))
 	s := &h.sampler
@@ -125,7 +124,7 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		}
 	}
 
-	for p, r := range s.roots { // of processes nobody asks for any more
+	for p, r := range s.roots { // of processes that are no longer sampled
 		if s.round-r.round > 100 || !s.sees(p) {
 			delete(s.roots, p)
 		}
@@ -134,7 +133,7 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	return usage
 }
 
-// network adds up what the sockets have moved. Nothing is asked when nobody has one.
+// network adds up the traffic of the sockets. Nothing is requested when no tree has one.
 func (s *sampler) network(h *Host, usage []supervise.Usage) {
 	if len(s.sockets) == 0 {
 		return
@@ -161,7 +160,7 @@ func (s *sampler) sees(p supervise.Proc) bool {
 	return ok && s.stats[place].Start == p.Start
 }
 
-// readAll takes a picture of all processes and links children to parents.
+// readAll reads all processes and links children to parents.
 func (s *sampler) readAll() (err error) {
 	if s.pids, err = s.pass.PIDs(s.pids[:0]); err != nil {
 		return err
@@ -173,7 +172,7 @@ func (s *sampler) readAll() (err error) {
 	for _, pid := range s.pids {
 		st, err := s.pass.Stat(pid)
 		if err != nil {
-			continue // gone meanwhile, or hidden from us
+			continue // ended in between, or hidden from the agent
 		}
 		s.at[pid] = int32(len(s.stats))
 		s.stats, s.first, s.next = append(s.stats, st), append(s.first, -1), append(s.next, -1)
@@ -188,15 +187,15 @@ func (s *sampler) readAll() (err error) {
 	return nil
 }
 
-// tree sums up a process and its descendants. looked says whether their descriptors were looked at, too, for which
-// the budget must suffice.
+// tree sums up a process and its descendants. looked reports whether their descriptors were examined too, which the
+// budget must allow.
 func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours func(fileID) bool) (u supervise.Usage,
 	used uint64, looked bool) {
 	clear(s.seen)
 	from, all := len(s.sockets), *budget == lookedPerSample
 	looked = true
 	s.todo = append(s.todo[:0], root)
-	// bounded: pids that change during the pass could make a circle
+	// bounded: pids that change during the pass could form a cycle
 	for len(s.todo) > 0 && int(u.Procs) <= len(s.stats) {
 		place := s.todo[len(s.todo)-1]
 		s.todo = s.todo[:len(s.todo)-1]
@@ -211,7 +210,7 @@ func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours 
 		}
 	}
 
-	looked = looked || all // one that is more than a sample can look at is measured in part
+	looked = looked || all // a tree that is larger than the budget is measured in part
 	if !looked {
 		s.sockets = s.sockets[:from]
 	}
@@ -219,11 +218,12 @@ func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours 
 	return u, used, looked
 }
 
-// descriptors counts those of one process and, when they are to be looked at, adds its files and notes its sockets.
+// descriptors counts the descriptors of one process and, if they are examined, adds its files and records its
+// sockets.
 func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64, ours func(fileID) bool) int32 {
 	if !look {
 		n, err := s.pass.CountFDs(pid)
-		if err != nil { // gone, or not ours to count
+		if err != nil { // ended, or not readable
 			return 0
 		}
 		return int32(n)
@@ -257,8 +257,8 @@ func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64
 	return int32(n)
 }
 
-// share computes the processor use since the previous sample of the same process, of the first one since its start.
-// It can be low, never negative, right after a member has left the tree.
+// share computes the CPU usage since the previous sample of the same process; the first value is since its start.
+// Right after a member left the tree it can be too low, but never negative.
 func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.Duration, cpus int) *rootSample {
 	r := s.roots[p]
 	if r == nil {
@@ -279,7 +279,7 @@ func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.D
 	return r
 }
 
-// percent is of the whole machine.
+// percent converts to percent of the whole machine.
 func percent(used uint64, over time.Duration, cpus int) float32 {
 	if over <= 0 {
 		return 0

@@ -30,7 +30,8 @@ type stat struct {
 	threads      int
 }
 
-// sampler keeps what a share is computed from, and the buffers of a pass, which grow to the size of the machine once.
+// sampler holds the data for the next usage value, and the buffers of a pass, which grow to the size of the machine
+// once.
 type sampler struct {
 	mu    sync.Mutex
 	roots map[supervise.Proc]*rootSample
@@ -83,7 +84,7 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		usage[i] = u
 	}
 
-	for p, r := range s.roots { // of processes nobody asks for any more
+	for p, r := range s.roots { // of processes that are no longer sampled
 		if s.round-r.round > 100 {
 			delete(s.roots, p)
 		}

@@ -2,15 +2,15 @@ package host
 
 import "sync"
 
-// shells knows the shells of commands in flight. They belong to whoever waits for them: they are not collected by
-// anybody else, nor taken for the process before they have become another program.
+// shells are the shells of running commands. Only the waiting command collects its shell, and a shell does not
+// count as the process before it became another program.
 type shells struct {
 	starting sync.RWMutex // held for reading while a shell exists that is not in pids yet
 	mu       sync.Mutex
 	pids     map[int]*command
 }
 
-// start runs fn, which starts the shell of c and gives its pid. Many can start at the same time.
+// start runs fn, which starts the shell of c and returns its pid. Many can start at the same time.
 func (s *shells) start(c *command, fn func() (int, error)) error {
 	s.starting.RLock()
 	defer s.starting.RUnlock()
@@ -24,7 +24,7 @@ func (s *shells) start(c *command, fn func() (int, error)) error {
 	return nil
 }
 
-// ended forgets the shell of c. Its pid may already be that of another.
+// ended forgets the shell of c. Its pid may already belong to another process.
 func (s *shells) ended(c *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,8 +33,8 @@ func (s *shells) ended(c *command) {
 	}
 }
 
-// of gives the command whose shell a pid is, nil for all others. It waits for starts under way, so that a shell
-// which was seen elsewhere before is known here.
+// of returns the command whose shell has a pid, or nil. It waits for starts in progress, so that a shell that was
+// seen elsewhere is known here.
 func (s *shells) of(pid int) *command {
 	if c := s.known(pid); c != nil {
 		return c

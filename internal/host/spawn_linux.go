@@ -20,16 +20,16 @@ import (
 const (
 	commandUmask = 0o022
 	oomPatience  = time.Second
-	oomMembers   = 100 // of a command, that are looked after: one that forks without end must not hold up its start
+	oomMembers   = 100 // members of a command that are adjusted: a command that forks without end must not delay its start
 )
 
-// spawn starts the shell of a command, or the program in its place, from a thread that was made to be what the
-// shell is to inherit.
+// spawn starts the shell of a command, or the program in its place, from a thread that was prepared with what the
+// shell inherits.
 func (h *Host) spawn(c *command) error {
 	tasks := h.limits.tasks(keyFolder(c.run.Key))
 	return onOwnThread(func() error {
-		// A strict container forbids this call; then the umask is that of the program, which sets the same when it
-		// starts.
+		// A strict container forbids this call; then the umask of the program applies, which is set to the same
+		// value at its start.
 		if unix.Unshare(unix.CLONE_FS) == nil {
 			unix.Umask(commandUmask)
 		}
@@ -42,10 +42,10 @@ func (h *Host) spawn(c *command) error {
 			}
 		}
 
-		// 0 is the thread that writes, which costs no lock of the whole machine as moving another does
+		// 0 is the writing thread; moving another one would take a lock of the whole machine
 		for _, file := range tasks {
 			if err := writeExisting(file, "0"); err != nil {
-				h.log.Warn("command is started without limit", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name,
+				h.log.Warn("cannot set the limits of a command before its start", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name,
 					"err", err)
 			}
 		}
@@ -53,16 +53,16 @@ func (h *Host) spawn(c *command) error {
 		if plain := c.withoutShell(); plain != nil && plain.Start() == nil {
 			c.cmd, c.plain = plain, true
 			return nil
-		} // what it is that cannot be started, the shell says better
+		} // the shell reports better why a program cannot be started
 
 		return c.cmd.Start()
 	})
 }
 
-// resetOOMScore gives a command the kernel's normal place in line when memory runs out: the agent's own, which its
-// service file may have set to be spared, would be inherited by everything it starts. What the command has started
-// before its own place was changed has inherited it already, and what it was starting just then is seen a little
-// later: so this is done once more when the command has ended. Who has chosen a place for himself keeps it.
+// resetOOMScore gives a command the normal OOM score. The agent may have a protected score from its service file,
+// and everything that it starts would inherit it. What the command started before its score was changed has
+// inherited the old score, so this is repeated when the command has ended. A process that changed its score keeps
+// it.
 func (h *Host) resetOOMScore(c *command) {
 	if h.oomScore == 0 {
 		return
@@ -71,7 +71,7 @@ func (h *Host) resetOOMScore(c *command) {
 	var as *syscall.Credential
 
 	if h.mode == gozzard.ModeCap {
-		as = c.cmd.SysProcAttr.Credential // whose files these are
+		as = c.cmd.SysProcAttr.Credential // the owner of these files
 	}
 
 	err := asAccount(as, func() error {
@@ -100,12 +100,12 @@ func (h *Host) resetOOMScore(c *command) {
 	})
 
 	if err != nil {
-		h.log.Warn("command keeps the agent's place when memory runs out", "pid", c.cmd.Process.Pid, "err", err)
+		h.log.Warn("cannot reset oom_score_adj of a command", "pid", c.cmd.Process.Pid, "err", err)
 	}
 }
 
-// resetScore tries for a while: for an instant of a program's start its files are root's, as those of a process
-// that has ended are.
+// resetScore repeats for a while: during the start of a program its files belong to root for a moment, as those of
+// an ended process do.
 func (h *Host) resetScore(pid int) error {
 	file := fmt.Sprintf("/proc/%d/oom_score_adj", pid)
 	for end := time.Now().Add(oomPatience); ; time.Sleep(time.Millisecond) {
@@ -125,7 +125,7 @@ func (h *Host) resetScore(pid int) error {
 	}
 }
 
-// oomScore reads a place, 0 where that cannot be known.
+// oomScore reads a score; 0 when it cannot be read.
 func oomScore(file string) int {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -138,8 +138,8 @@ func oomScore(file string) int {
 	return n
 }
 
-// onOwnThread runs fn on a thread that ends with it, so that what fn changes of the thread touches nothing else.
-// The first thread cannot end: while it waits here it is not chosen again.
+// onOwnThread runs fn on a thread that ends with it, so that changes of the thread affect nothing else. The first
+// thread cannot end: while it waits here, it is not chosen again.
 func onOwnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -154,10 +154,10 @@ func onOwnThread(fn func() error) error {
 	return <-done
 }
 
-// checkCredentials looks whether a command that was just started for another account acts as that account and
-// nobody else. Changing accounts that failed is already an error of the start; this is for what nobody thought of.
-// It can only be judged while the shell is what we started: a program that it has become may have changed accounts
-// by right. The reason is empty when all is well.
+// checkCredentials checks that a command for another account runs as this account and nothing else. A failed change
+// of the account is already an error of the start; this check is a second barrier. It is valid only while the shell
+// is the program that was started: a later program may have changed its account legally. The reason is empty when
+// everything is right.
 func (h *Host) checkCredentials(c *command) string {
 	cred := c.cmd.SysProcAttr.Credential
 	if cred == nil && h.mode != gozzard.ModeCap || h.shellImage(c) != imageShell {
@@ -187,7 +187,7 @@ func differs(has procfs.Credentials, uid, gid uint32, groups []uint32, confined 
 	return hasPowers(has, uid)
 }
 
-// hasPowers: no account but root has any, whatever the agent has.
+// hasPowers reports whether an account other than root has capabilities. None may, whatever the agent has.
 func hasPowers(has procfs.Credentials, uid uint32) string {
 	if all := has.Effective | has.Permitted | has.Inheritable | has.Ambient; uid != 0 && all != 0 {
 		return fmt.Sprintf("the shell has the capabilities %#x", all)

@@ -12,19 +12,19 @@ import (
 	"github.com/gozzard/gozzard/internal/procfs"
 )
 
-// agentGroup is the group inside of a delegated one that an agent may be started in (DelegateSubgroup=agent), so
-// that the delegated one has no member of its own and can hand controllers down.
+// agentGroup is the group inside a delegated group that an agent may be started in (DelegateSubgroup=agent). Then
+// the delegated group has no members and can enable controllers.
 const agentGroup = "agent"
 
-// subtree is what an agent may arrange of the cgroup v2 tree.
+// subtree is the part of the cgroup v2 tree that an agent may use.
 type subtree struct {
 	top    string
-	shared bool // the agent is in top itself
+	shared bool // the agent is a member of top
 }
 
-// ownSubtree finds it: the whole tree where that may be written, as by root; else the group that this program was
-// started in, when it was delegated to its account. Controllers are not handed down from a group with members:
-// whoever starts the agent anew, as systemd does, could not put it there any more.
+// ownSubtree finds it: the whole tree if it is writable, as for root; otherwise the group that this program was
+// started in, if it was delegated to its account. A group with members cannot enable controllers: a service manager
+// such as systemd could not start the agent there again.
 func ownSubtree(fs procfs.FS, mount string) (subtree, error) {
 	var sfs unix.Statfs_t
 	if err := unix.Statfs(mount, &sfs); err != nil {
@@ -61,14 +61,14 @@ func ownSubtree(fs procfs.FS, mount string) (subtree, error) {
 	return subtree{}, fmt.Errorf("group %s is not delegated to this account, as Delegate=yes in a unit does", dir)
 }
 
-// isDelegated: whoever may make groups in one and put processes into it may arrange what is below.
+// isDelegated reports whether this account may make groups in a group and move processes into them.
 func isDelegated(dir string) bool {
 	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil &&
 		unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil
 }
 
-// CgroupSubtree says where an agent would put the cgroups of its processes, and whether controllers can be handed
-// down to them there.
+// CgroupSubtree returns where an agent would put the cgroups of its processes, and whether controllers can be
+// enabled there.
 func CgroupSubtree() (top string, controllers bool, err error) {
 	fs := procfs.New("/proc")
 	mount, err := fs.Cgroup2Mount()

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what is kept of a command's output and of a command line.
+// The limits of stored command output and of a command line.
 const (
 	outputBytes  = 4 << 10
 	outputLines  = 20
 	cmdlineBytes = 1 << 10
 )
 
-// cleanOutput makes the end of a command's output fit to be stored and shown: valid UTF-8, no control characters
-// but line breaks and tabs, the last lines only. cut says that something before b was left out.
+// cleanOutput makes the end of a command's output safe to store and show: valid UTF-8, no control characters except
+// line breaks and tabs, the last lines only. cut means that text before b was left out.
 func cleanOutput(b []byte, cut bool) string {
 	if cut { // perhaps in the middle of a character
 		for len(b) > 0 && !utf8.RuneStart(b[0]) {
@@ -40,7 +40,7 @@ func cleanOutput(b []byte, cut bool) string {
 	}
 }
 
-// cleanCmdline joins arguments the way people write them, bounded.
+// cleanCmdline joins arguments with spaces, up to a limit.
 func cleanCmdline(args []string) string {
 	s := printable(strings.Join(args, " "), false)
 	if len(s) <= cmdlineBytes {
@@ -53,7 +53,7 @@ func cleanCmdline(args []string) string {
 	return s[:cut]
 }
 
-// printable drops what could forge lines, colours or reading order in a log or terminal.
+// printable drops characters that could forge lines, colours or reading order in a log or terminal.
 func printable(s string, lines bool) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pollEvery is how often processes without a pidfd are looked at: those of old kernels, and those beyond the limit
-// of open files.
+// pollEvery is how often processes without a pidfd are checked: on old kernels, and beyond the limit of open files.
 const pollEvery = 50 * time.Millisecond
 
-// watcher notices exits: one goroutine for all processes, woken by the kernel through their pidfds, children or not.
+// watcher notices exits: one goroutine for all processes, woken by the kernel through their pidfds, children or
+// not.
 type watcher struct {
 	epoll int
 	wake  int // eventfd
@@ -62,7 +62,7 @@ func newWatcher() (*watcher, error) {
 	return w, nil
 }
 
-// close ends all watches without calling anybody.
+// close ends all watches without a callback.
 func (w *watcher) close() error {
 	w.mu.Lock()
 
@@ -85,9 +85,9 @@ func (w *watcher) close() error {
 	return errors.Join(unix.Close(w.epoll), unix.Close(w.wake))
 }
 
-// add has gone called, once, on the loop's goroutine when the process has ended; it must be quick. pidfd is taken
-// over; without one (-1) alive is asked again and again. The returned func ends the watch and waits for a call that
-// is under way, so it is not to be called by gone itself.
+// add watches a process: gone is called once, on the goroutine of the loop, when the process has ended. gone must
+// be quick. The watcher owns pidfd from now on; without one (-1), alive is polled. The returned func ends the watch
+// and waits for a call that is in progress, so gone must not call it.
 func (w *watcher) add(pid, pidfd int, alive func() bool, gone func()) (stop func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +130,7 @@ func (w *watcher) end(x *watch) {
 	}
 }
 
-// drop forgets a watch. Closing the pidfd takes it out of the epoll set, as nobody else has a copy.
+// drop forgets a watch. Closing the pidfd removes it from the epoll set, because there is no other copy.
 func (w *watcher) drop(x *watch) {
 	delete(w.watches, x.id)
 	delete(w.polled, x.id)
@@ -140,14 +140,14 @@ func (w *watcher) drop(x *watch) {
 	closeFD(x.pidfd)
 }
 
-// watching reports whether somebody waits for the exit of a pid.
+// watching reports whether the exit of a pid is watched.
 func (w *watcher) watching(pid int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pids[pid] > 0
 }
 
-// ring makes the loop look around. It cannot fail in a way that matters: a full eventfd is already ringing.
+// ring wakes the loop. An error does not matter: a full eventfd is already awake.
 func (w *watcher) ring() {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
@@ -160,7 +160,7 @@ func (w *watcher) loop() {
 	for {
 		n, err := unix.EpollWait(w.epoll, events, w.patience())
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			// only a descriptor closed by a stranger does that; going on would miss every exit
+			// only a descriptor that other code closed does that; continuing would miss every exit
 			panic(fmt.Sprintf("epoll: %v", err))
 		}
 		for _, ev := range events[:max(n, 0)] {
@@ -211,8 +211,8 @@ func (w *watcher) pollGone() []uint64 {
 	return gone
 }
 
-// fire calls back for a watch that is still wanted. An id is never used again, so an event that was under way when
-// its watch ended finds nothing.
+// fire calls back for a watch that still exists. Ids are never reused, so an event that was in progress when its
+// watch ended finds nothing.
 func (w *watcher) fire(id uint64) {
 	w.mu.Lock()
 	x := w.watches[id]
@@ -236,7 +236,8 @@ func (w *watcher) fire(id uint64) {
 	w.mu.Unlock()
 }
 
-// openPidfd gives -1 when there is no such process or no pidfd to be had; what follows then goes by start time alone.
+// openPidfd returns -1 when there is no such process or no pidfd is available; then only the start time identifies
+// the process.
 func openPidfd(pid int) (int, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

@@ -22,7 +22,7 @@ type watcher struct {
 	fired   *sync.Cond // firing has changed
 
 	queue sync.Mutex // the only lock that a callback takes: nobody holds it while asking the system for anything
-	ended []uintptr  // to be told of
+	ended []uintptr  // ended, callback pending
 }
 
 type watch struct {
@@ -36,15 +36,15 @@ func newWatcher() *watcher {
 	w := &watcher{wake: make(chan struct{}, 1), done: make(chan struct{}), watches: map[uintptr]*watch{}}
 	w.fired = sync.NewCond(&w.mu)
 	w.callback = windows.NewCallback(func(id, _ uintptr) uintptr {
-		w.tell(id)
+		w.notify(id)
 		return 0
 	})
 	go w.loop()
 	return w
 }
 
-// tell has the loop call back.
-func (w *watcher) tell(id uintptr) {
+// notify makes the loop call back.
+func (w *watcher) notify(id uintptr) {
 	w.queue.Lock()
 	w.ended = append(w.ended, id)
 	w.queue.Unlock()
@@ -66,7 +66,7 @@ func (w *watcher) ring() {
 	}
 }
 
-// close ends all watches without calling anybody.
+// close ends all watches without a callback.
 func (w *watcher) close() error {
 	w.mu.Lock()
 
@@ -91,9 +91,9 @@ func (w *watcher) close() error {
 	return errors.Join(errs...)
 }
 
-// add has gone called, once, on the loop's goroutine when the process has ended; it must be quick, and the handle,
-// which is taken over, is still open then. Without a handle the process was gone before. The returned func ends the
-// watch and waits for a call that is under way, so it is not to be called by gone itself.
+// add watches a process: gone is called once, on the goroutine of the loop, when the process has ended. gone must
+// be quick; the handle, which the watcher owns from now on, is still open then. Without a handle the process ended
+// before. The returned func ends the watch and waits for a call that is in progress, so gone must not call it.
 func (w *watcher) add(process windows.Handle, gone func()) (stop func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *watcher) add(process windows.Handle, gone func()) (stop func(), err err
 	x.id = w.next
 
 	if process == 0 {
-		w.tell(x.id) // it waits for mu
+		w.notify(x.id) // it waits for mu
 	} else if x.wait, err = registerWait(process, w.callback, x.id); err != nil {
 		return nil, errors.Join(err, x.drop())
 	}

@@ -2,28 +2,27 @@ package journal
 
 import "errors"
 
-// WantsCompact reports whether the file has grown so much since the last compaction that a new one pays.
+// WantsCompact reports whether the file has grown so much since the last compaction that a new one is worth its cost.
 func (j *Journal) WantsCompact() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.err == nil && j.end > j.compact
+	return j.err == nil && j.end > j.compactAt
 }
 
-// Compact replaces everything written so far by live, which must say the same. The id stays, the numbers go on,
-// live is durable when it returns. The caller keeps others from writing between the making of live and the return.
-// A crash leaves either the old file or the new one. On an error the old one stays in use.
+// Compact replaces everything written so far by live, which must mean the same. The id stays and the lsns continue.
+// When Compact returns, live is durable. The caller must prevent other writes from when it makes live until Compact
+// returns. A crash leaves either the old file or the new one. After an error the old file stays in use.
 func (j *Journal) Compact(live []Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-
 	for j.syncing {
-		j.turn.Wait()
+		j.syncEnded.Wait()
 	}
-
 	if j.err != nil {
 		return j.err
 	}
 
+	// Encode the records.
 	h := header{id: j.id, base: j.written, mark: j.written + uint64(len(live))}
 	var frames []byte
 	for i, e := range live {
@@ -33,23 +32,27 @@ func (j *Journal) Compact(live []Entry) error {
 		frames = appendFrame(frames, j.written+uint64(i)+1, e)
 	}
 
-	j.compact = j.end + j.o.CompactAt/4 // if this fails, not at once again
-	err := j.build(h, frames)
-	if errors.Is(err, ErrNoSpace) && j.dropReserve() { // lent: the old file gives more back
-		err = j.build(h, frames)
+	// Write the new file. If that fails, the next try waits until the file has grown. The reserve may be used,
+	// because the old file frees more.
+	j.compactAt = j.end + j.o.CompactAt/4
+	err := j.writeNew(h, frames)
+	if errors.Is(err, ErrNoSpace) && j.dropReserve() {
+		err = j.writeNew(h, frames)
 	}
 	if err != nil {
 		return err
 	}
 
-	f, err := j.swap()
-	if err != nil { // which of the two files a crash would show is not known any more
+	// Replace the old one. If that fails, it is unknown which of the two files a crash would leave.
+	f, err := j.renameNew()
+	if err != nil {
 		return j.fail(err)
 	}
 
-	j.use(f, int64(headerSize+len(frames)), h.mark)
-	j.compact = max(j.o.CompactAt, 2*j.end)
+	// Continue with it.
+	j.setFile(f, int64(headerSize+len(frames)), h.mark)
+	j.compactAt = max(j.o.CompactAt, 2*j.end)
 	j.retryAt = j.o.Now()
-	j.turn.Broadcast()
+	j.syncEnded.Broadcast()
 	return nil
 }

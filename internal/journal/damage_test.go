@@ -19,7 +19,7 @@ func reopen(t *testing.T, data []byte) (id [16]byte, recs []journal.Record, side
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "journal"), data, 0o600))
-	o := journal.Options{Reserve: -1, NoSync: true} // thousands of cases; the disk is not what they are about
+	o := journal.Options{Reserve: -1, NoSync: true} // there are thousands of cases, and they do not test the disk
 	j, recs, err := journal.Open(dir, o)
 	if err != nil {
 		t.Fatalf("Open: %v", err)
@@ -42,7 +42,7 @@ func reopen(t *testing.T, data []byte) (id [16]byte, recs []journal.Record, side
 	return id, recs, side
 }
 
-// whole counts the records that lie before a byte.
+// whole counts the complete records before a byte.
 func whole(data []byte, at int) int {
 	recs, _, _ := journal.Scan(data)
 	n, end := 0, 64
@@ -56,7 +56,7 @@ func whole(data []byte, at int) int {
 	return n
 }
 
-// A8: a synced journal cut at any byte keeps every whole record and says that it is not the same any more.
+// A8: a synced journal that is cut at any byte keeps every complete record and gets a new id.
 func TestTruncatedAnywhere(t *testing.T) {
 	id, data := fill(t, t.TempDir(), 6)
 	for cut := range len(data) {
@@ -74,7 +74,7 @@ func TestTruncatedAnywhere(t *testing.T) {
 	}
 }
 
-// A8: one flipped bit anywhere never costs a record before it, and what may be lost is told by a new id.
+// A8: one flipped bit anywhere never costs a record before it, and a new id says that something may be lost.
 func TestFlippedBitAnywhere(t *testing.T) {
 	id, data := fill(t, t.TempDir(), 3)
 	for at := range data {
@@ -91,7 +91,7 @@ func TestFlippedBitAnywhere(t *testing.T) {
 			if len(recs) != want || lost == padding {
 				t.Errorf("byte %d bit %d: %d records, want %d; lost %v", at, bit, len(recs), want, lost)
 			}
-			if bit != at%8 { // one of them through the front door
+			if bit != at%8 { // only one bit of each byte through Open
 				continue
 			}
 			got, recs, _ := reopen(t, bad)
@@ -103,7 +103,7 @@ func TestFlippedBitAnywhere(t *testing.T) {
 	}
 }
 
-// A record that was written, not synced, and torn by a crash is nothing to worry about.
+// A record that was written, not synced, and torn by a crash is no loss.
 func TestTornTailKeepsID(t *testing.T) {
 	id := [16]byte{1, 2, 3}
 	entries := []journal.Entry{entry(0), entry(1), entry(2)}
@@ -161,7 +161,7 @@ func TestOnlySomeDamagedFilesAreKept(t *testing.T) {
 	}
 }
 
-// The golden files were written once, each by its version, and must be readable for ever.
+// The golden files were written by the program of each version and must stay readable.
 func TestGolden(t *testing.T) {
 	entries := []journal.Entry{{Type: 1, Body: []byte(`{"session":1}`)}, {Type: 200},
 		{Type: 3, Body: []byte("进程\x00\xff")}}
@@ -193,8 +193,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A journal of version 1 goes on under its id as one of this version: an agent of version 1 that is put back
-// refuses it and does not touch it.
+// A journal of version 1 gets this version and keeps its id. An agent of version 1 that is installed again rejects the
+// file and does not change it.
 func TestOlderFormatGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	old, err := os.ReadFile("testdata/v1.journal")

@@ -12,13 +12,13 @@ func SetSync(j *Journal, f func(*os.File) error) {
 	j.fdatasync = f
 }
 
-// Scan is what Open reads from the bytes of a file.
+// Scan returns what Open reads from the bytes of a file.
 func Scan(b []byte) (records []Record, end int, lost bool) {
 	s := scan(b)
 	return s.records, s.end, s.lost
 }
 
-// Encode renders a file as Open would write it.
+// Encode returns a file as Open would write it.
 func Encode(id [16]byte, base, mark uint64, entries ...Entry) []byte {
 	b := header{id: id, base: base, mark: mark}.encode()
 	for i, e := range entries {
@@ -27,5 +27,5 @@ func Encode(id [16]byte, base, mark uint64, entries ...Entry) []byte {
 	return b
 }
 
-// Checksum renders a checksum as it stands in the file.
+// Checksum returns a checksum in the form that it has in the file.
 func Checksum(b []byte) []byte { return binary.LittleEndian.AppendUint32(nil, checksum(b)) }

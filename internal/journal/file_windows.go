@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// checkOwner: who may write is in the access list of the folder, which the installer sets.
+// checkOwner does nothing: the access list of the folder, which the installer sets, decides which users can write.
 func checkOwner(string, fs.FileInfo) error { return nil }
 
 // lockFile locks one byte far behind the content, so that the pid stays readable.

@@ -6,11 +6,12 @@ import (
 	"hash/crc32"
 )
 
-// FormatVersion is written by this build. Older ones are read and marked as this one, newer ones are refused.
-// Version 2 has the form of version 1 and types of records that an agent of version 1 does not know.
+// FormatVersion is the version that this program writes. It reads older versions, and marks them with this version
+// when it opens them. It rejects newer ones. Version 2 has the same form as version 1, with record types that an agent
+// of version 1 does not know.
 const FormatVersion = 2
 
-// MaxBody bounds the body of one record.
+// MaxBody is the largest size of the body of one record.
 const MaxBody = 8 << 20
 
 const (
@@ -22,16 +23,16 @@ const (
 	frameHead   = 17 // length, checksum, lsn, type
 )
 
-// Type tells records apart. It belongs to the user of the journal.
+// Type is the type of a record. The user of the journal defines the types.
 type Type uint8
 
-// Entry is what is written.
+// Entry is a record to write.
 type Entry struct {
 	Type Type
 	Body []byte
 }
 
-// Record is what is read back.
+// Record is a record that was read.
 type Record struct {
 	LSN  uint64
 	Type Type
@@ -41,12 +42,12 @@ type Record struct {
 // header is the beginning of the file.
 type header struct {
 	id   [16]byte
-	base uint64 // lsn before the first record
-	mark uint64 // highest lsn known to be synced
+	base uint64 // the lsn before the first record
+	mark uint64 // the highest lsn that is known to be synced
 }
 
 func checksum(parts ...[]byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
+	table := crc32.MakeTable(crc32.Castagnoli) // the library makes it once
 	var c uint32
 	for _, p := range parts {
 		c = crc32.Update(c, table, p)
@@ -66,7 +67,7 @@ func (h header) encode() []byte {
 	return b
 }
 
-// encodeMark is checked together with the id: a mark of another journal is no mark.
+// encodeMark makes the mark. Its checksum includes the id, so the mark of another journal is not valid.
 func encodeMark(id [16]byte, lsn uint64) []byte {
 	b := make([]byte, markSize)
 	binary.LittleEndian.PutUint64(b, lsn)
@@ -74,18 +75,19 @@ func encodeMark(id [16]byte, lsn uint64) []byte {
 	return b
 }
 
-// NewerError says that the journal was written by a newer program. The file was not touched.
+// NewerError says that a newer program has written the journal. The file was not changed.
 type NewerError struct {
 	Path    string
 	Version uint32
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("journal %s has format version %d, this program knows versions up to %d: use the newer program", e.Path, e.Version, FormatVersion)
+	return fmt.Sprintf("journal %s has format version %d, this program knows versions up to %d: use the newer program",
+		e.Path, e.Version, FormatVersion)
 }
 
-// decodeHeader reads the header. version is that of a well-formed preamble, 0 otherwise; ok is false when anything
-// in it is damaged.
+// decodeHeader reads the header. version is 0 unless the preamble is well formed. ok is false if anything in the
+// header is damaged.
 func decodeHeader(b []byte) (h header, version uint32, ok bool) {
 	if len(b) < preambleEnd || string(b[:8]) != magic || binary.LittleEndian.Uint32(b[12:]) != checksum(b[:12]) {
 		return header{}, 0, false
@@ -104,7 +106,7 @@ func decodeHeader(b []byte) (h header, version uint32, ok bool) {
 	return h, version, ok
 }
 
-// appendFrame adds one record to b.
+// appendFrame appends one record to b.
 func appendFrame(b []byte, lsn uint64, e Entry) []byte {
 	at := len(b)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(e.Body)))
@@ -116,7 +118,7 @@ func appendFrame(b []byte, lsn uint64, e Entry) []byte {
 	return b
 }
 
-// decodeFrame reads the record at the beginning of b; n is its size. ok is false when there is no whole, unharmed
+// decodeFrame reads the record at the beginning of b. n is its size. ok is false if there is no complete, undamaged
 // record.
 func decodeFrame(b []byte) (r Record, n int, ok bool) {
 	if len(b) < frameHead {
@@ -137,11 +139,11 @@ func decodeFrame(b []byte) (r Record, n int, ok bool) {
 type scanned struct {
 	header
 	records []Record
-	end     int  // of the valid prefix
-	lost    bool // something that may have been synced is missing or cannot be trusted
+	end     int  // the size of the valid prefix
+	lost    bool // something that may have been synced is missing or damaged
 }
 
-// last is the lsn of the valid prefix.
+// last is the lsn of the last valid record.
 func (s *scanned) last() uint64 {
 	if n := len(s.records); n > 0 {
 		return s.records[n-1].LSN
@@ -149,12 +151,14 @@ func (s *scanned) last() uint64 {
 	return s.base
 }
 
-// scan finds the valid prefix of a journal of this version and judges what follows it. It never fails: whatever the
-// bytes are, some prefix, possibly none, is valid.
+// scan finds the valid prefix of a journal of this version, and decides whether something was lost behind it. It never
+// fails: any bytes have a valid prefix, which may be empty.
 func scan(b []byte) scanned {
 	h, _, ok := decodeHeader(b)
 	s := scanned{header: h, end: min(headerSize, len(b)), lost: !ok}
-	trusted := h.id != [16]byte{} // with a ruined header the first record says where the numbers begin
+	trusted := h.id != [16]byte{} // if the header is damaged, the first record says where the lsns begin
+
+	// Collect records as long as they are valid and in order.
 	for s.end < len(b) {
 		r, n, ok := decodeFrame(b[s.end:])
 		if !ok || r.LSN == 0 {
@@ -170,19 +174,19 @@ func scan(b []byte) scanned {
 		s.end += n
 	}
 
-	if s.last() < s.mark || recordIn(b[s.end:], s.last()) {
+	// Decide whether something is missing.
+	if s.last() < s.mark || containsRecord(b[s.end:], s.last()) {
 		s.lost = true
 	}
-
 	return s
 }
 
-// recordIn looks for a whole record anywhere in the bytes behind the valid prefix: then what is bad before it is
-// not the end of the file.
-func recordIn(b []byte, last uint64) bool {
+// containsRecord looks for a complete record anywhere in the bytes behind the valid prefix. If there is one, the bad
+// bytes before it are not a half-written end.
+func containsRecord(b []byte, last uint64) bool {
 	for at := 0; at+frameHead <= len(b); at++ {
 		lsn := binary.LittleEndian.Uint64(b[at+8:])
-		// cheap first: a checksum per byte of a long tail would be quadratic
+		// Check the lsn first. A checksum at every byte of a long tail would take quadratic time.
 		if at > 0 && (lsn == 0 || lsn > last+uint64(len(b))) {
 			continue
 		}

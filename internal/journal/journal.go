@@ -18,7 +18,7 @@ const (
 	newName     = "journal.new"
 	reserveName = "journal.reserve"
 	lockName    = "lock"
-	damagedName = "journal.damaged" // and a number
+	damagedName = "journal.damaged" // a number follows
 )
 
 // Errors that callers act on.
@@ -30,17 +30,17 @@ var (
 
 // Options of a journal. The zero value is usable.
 type Options struct {
-	// Fatal is called once when the file cannot be trusted any more (failed fdatasync, failed write that is not
-	// about space). The program is expected to end; if it does not, every later call returns that error.
+	// Fatal is called once when the file cannot be trusted any more: an fdatasync failed, or a write failed for
+	// another reason than space. The program must end. If it does not, every later call returns that error.
 	Fatal func(error)
 	Log   *slog.Logger
 	Now   func() time.Time
 
-	Reserve   int64 // bytes kept back for vital records; 0 is 1 MiB, negative is none
-	CompactAt int64 // file size from which compaction is wanted; 0 is 4 MiB
-	NoSync    bool  // simulated hosts only: a crash of the machine may lose everything
+	Reserve   int64 // bytes that are reserved for vital records; 0 means 1 MiB, negative means none
+	CompactAt int64 // the file size from which WantsCompact is true; 0 means 4 MiB
+	NoSync    bool  // for simulated hosts only: a crash of the machine may lose everything
 
-	// Sync is fdatasync; tests of slow and failing disks put theirs in its place.
+	// Sync is nil in production, which means fdatasync. Tests of slow and failing disks replace it.
 	Sync func(*os.File) error
 }
 
@@ -49,39 +49,41 @@ type Journal struct {
 	dir  string
 	o    Options
 	lock *os.File
-	id   [16]byte // settled by Open
+	id   [16]byte // set by Open
 
-	mu      sync.Mutex
-	turn    *sync.Cond // a sync has ended
-	file    *os.File
-	end     int64         // of the file
-	written uint64        // lsn
-	synced  atomic.Uint64 // lsn; changed with mu held, read without: who beats must not wait for a slow disk
-	syncing bool
-	err     error // poisoned or closed
-	compact int64 // size from which compaction is wanted
-	reserve bool  // the reserve is there
-	retryAt time.Time
+	mu         sync.Mutex
+	syncEnded  *sync.Cond // a sync has ended
+	file       *os.File
+	end        int64         // the size of the file
+	written    uint64        // the lsn of the last record
+	synced     atomic.Uint64 // an lsn; written with mu held, read without, so that heartbeats do not wait for the disk
+	syncing    bool          // a sync is running
+	err        error         // not nil after a failure or Close
+	compactAt  int64         // the file size from which WantsCompact is true
+	hasReserve bool          // the reserve exists
+	retryAt    time.Time     // when to try to make the reserve again
 
 	fdatasync func(*os.File) error
 }
 
-// Open opens the journal in a folder, making both when missing, and returns its records. The folder must belong to
-// the caller and be closed to others; only one process can have it open.
+// Open opens the journal in a folder and returns its records. It makes the folder and the file if they do not exist.
+// The folder must belong to the caller's user, and other users must not be able to write to it. Only one process can
+// open it.
 func Open(dir string, o Options) (*Journal, []Record, error) {
 	o.fill()
 
+	// Lock the folder.
 	if err := makeDir(dir); err != nil {
 		return nil, nil, err
 	}
-
 	lock, err := lockDir(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	j := &Journal{dir: dir, o: o, lock: lock, compact: o.CompactAt, fdatasync: o.Sync}
-	j.turn = sync.NewCond(&j.mu)
+	// Read the file.
+	j := &Journal{dir: dir, o: o, lock: lock, compactAt: o.CompactAt, fdatasync: o.Sync}
+	j.syncEnded = sync.NewCond(&j.mu)
 	records, err := j.load()
 	if err != nil {
 		if j.file != nil {
@@ -91,15 +93,16 @@ func Open(dir string, o Options) (*Journal, []Record, error) {
 		return nil, nil, err
 	}
 
+	// Reserve disk space.
 	if o.Reserve > 0 {
-		if err := j.makeReserve(); err != nil { // not a reason to leave the host's processes alone
-			o.Log.Warn("journal has no reserve", "dir", dir, "error", err)
+		if err := j.makeReserve(); err != nil { // the agent works without a reserve
+			o.Log.Warn("cannot make the reserve of the journal", "dir", dir, "err", err)
 		}
 	}
-
 	return j, records, nil
 }
 
+// fill sets the defaults.
 func (o *Options) fill() {
 	if o.Fatal == nil {
 		o.Fatal = func(error) {}
@@ -121,34 +124,34 @@ func (o *Options) fill() {
 	}
 }
 
-// Close syncs what was written and gives the folder free.
+// Close syncs what was written and releases the folder.
 func (j *Journal) Close() error {
+	// Make everything durable.
 	err := j.Sync(j.Written())
 	j.mu.Lock()
 	defer j.mu.Unlock()
-
 	for j.syncing {
-		j.turn.Wait()
+		j.syncEnded.Wait()
 	}
 
+	// Reject later calls.
 	if errors.Is(j.err, ErrClosed) {
 		return nil
 	}
-
 	j.err = ErrClosed
-	j.turn.Broadcast()
+	j.syncEnded.Broadcast()
 
+	// Close the files. That also releases the lock.
 	if e := j.file.Close(); err == nil {
 		err = e
 	}
-	if e := j.lock.Close(); err == nil { // the lock goes with its file
+	if e := j.lock.Close(); err == nil {
 		err = e
 	}
-
 	return err
 }
 
-// ID names the journal; it changes when something synced was lost, and with every new file.
+// ID identifies the journal. It changes if something synced was lost, and with every new file.
 func (j *Journal) ID() [16]byte { return j.id }
 
 // Written is the lsn of the newest record, synced or not.
@@ -161,7 +164,7 @@ func (j *Journal) Written() uint64 {
 // Synced is the lsn up to which everything is durable. It never waits.
 func (j *Journal) Synced() uint64 { return j.synced.Load() }
 
-// Append writes entries and waits until they are durable.
+// Append writes entries and waits until they are durable. It returns the lsn of the last one.
 func (j *Journal) Append(vital bool, entries ...Entry) (uint64, error) {
 	lsn, err := j.Write(vital, entries...)
 	if err != nil {
@@ -170,10 +173,11 @@ func (j *Journal) Append(vital bool, entries ...Entry) (uint64, error) {
 	return lsn, j.Sync(lsn)
 }
 
-// Write puts entries into the file, one behind the other, without waiting for the disk; the lsn of the last is
-// returned. All are there or none. A vital entry may use the reserve; others are refused with ErrNoSpace while
-// there is none.
+// Write adds entries to the file, one after the other, without waiting for the disk. It returns the lsn of the last
+// one. Either all entries are written or none. A vital entry may use the reserve. Other entries are rejected with
+// ErrNoSpace while there is no reserve.
 func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
+	// Check the sizes.
 	size := 0
 	for _, e := range entries {
 		if len(e.Body) > MaxBody {
@@ -182,16 +186,17 @@ func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
 		size += frameHead + len(e.Body)
 	}
 
+	// Reject what may not be written now.
 	j.mu.Lock()
 	defer j.mu.Unlock()
-
 	if j.err != nil {
 		return 0, j.err
 	}
-	if !vital && !j.haveReserve() {
+	if !vital && !j.ensureReserve() {
 		return 0, fmt.Errorf("%w: the reserve is used up", ErrNoSpace)
 	}
 
+	// Encode the records.
 	buf := make([]byte, 0, size)
 	lsn := j.written
 	for _, e := range entries {
@@ -199,9 +204,10 @@ func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
 		buf = appendFrame(buf, lsn, e)
 	}
 
-	err := j.put(buf)
+	// Write them. A vital record may use the reserve.
+	err := j.writeAtEnd(buf)
 	if vital && errors.Is(err, ErrNoSpace) && j.dropReserve() {
-		err = j.put(buf)
+		err = j.writeAtEnd(buf)
 	}
 	if err != nil {
 		return 0, err
@@ -212,30 +218,30 @@ func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
 	return lsn, nil
 }
 
-// put writes at the end, or leaves the file as it was. j.mu is held.
-func (j *Journal) put(buf []byte) error {
+// writeAtEnd writes at the end of the file. If there is no room it leaves the file as it was. The caller holds j.mu.
+func (j *Journal) writeAtEnd(buf []byte) error {
 	_, err := j.file.WriteAt(buf, j.end)
 	if err == nil {
 		return nil
 	}
 	if !isNoSpace(err) {
-		return j.fail(fmt.Errorf("cannot write journal in %s: %w", j.dir, err))
+		return j.fail(fmt.Errorf("cannot write the journal in %s: %w", j.dir, err))
 	}
 	if e := j.file.Truncate(j.end); e != nil {
-		return j.fail(fmt.Errorf("cannot take back a record in %s: %w", j.dir, e))
+		return j.fail(fmt.Errorf("cannot remove a partly written record in %s: %w", j.dir, e))
 	}
 	return fmt.Errorf("%w: %w", ErrNoSpace, err)
 }
 
-// Sync waits until everything up to lsn is durable. Callers at the same time share one fdatasync: one of them does
-// it for all that was written when it began.
+// Sync waits until everything up to lsn is durable. Concurrent callers share one fdatasync: one of them calls it for
+// everything that was written before.
 func (j *Journal) Sync(lsn uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 
 	for j.synced.Load() < lsn && j.err == nil {
 		if j.syncing {
-			j.turn.Wait()
+			j.syncEnded.Wait()
 			continue
 		}
 		j.syncOnce()
@@ -244,43 +250,41 @@ func (j *Journal) Sync(lsn uint64) error {
 	if j.synced.Load() >= lsn {
 		return nil
 	}
-
 	return j.err
 }
 
-// syncOnce is one fdatasync. j.mu is held, but not during the call.
+// syncOnce calls fdatasync once. The caller holds j.mu; syncOnce releases it during the call.
 func (j *Journal) syncOnce() {
 	target, file := j.written, j.file
-
 	if j.o.NoSync {
 		j.synced.Store(target)
 		return
 	}
 
+	// Sync without the lock, so that others can write meanwhile.
 	j.syncing = true
 	j.mu.Unlock()
 	err := j.fdatasync(file)
 	j.mu.Lock()
 	j.syncing = false
-	defer j.turn.Broadcast()
-
+	defer j.syncEnded.Broadcast()
 	if err != nil {
-		_ = j.fail(fmt.Errorf("cannot sync journal in %s: %w", j.dir, err))
+		_ = j.fail(fmt.Errorf("cannot sync the journal in %s: %w", j.dir, err))
 		return
 	}
 
+	// Write the mark.
 	j.synced.Store(target)
-
 	if _, err := file.WriteAt(encodeMark(j.id, target), markAt); err != nil {
-		_ = j.fail(fmt.Errorf("cannot mark journal in %s: %w", j.dir, err))
+		_ = j.fail(fmt.Errorf("cannot write the mark of the journal in %s: %w", j.dir, err))
 	}
 }
 
-// fail poisons the journal. j.mu is held.
+// fail makes every later call return err. The caller holds j.mu.
 func (j *Journal) fail(err error) error {
 	if j.err == nil {
 		j.err = err
-		j.turn.Broadcast()
+		j.syncEnded.Broadcast()
 		j.o.Fatal(err)
 	}
 	return j.err

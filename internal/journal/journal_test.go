@@ -215,10 +215,10 @@ func TestForeignFolderIsRefused(t *testing.T) {
 
 	file := filepath.Join(dir, "journal")
 	must(t, os.Chmod(dir, 0o770))
-	check("folder writable by group", "others may write to it")
+	check("folder writable by group", "other users can write to it")
 	must(t, os.Chmod(dir, 0o700))
 	must(t, os.Chmod(file, 0o602))
-	check("journal writable by all", "others may write to it")
+	check("journal writable by all", "other users can write to it")
 	must(t, os.Chmod(file, 0o600))
 	must(t, os.Rename(file, file+".x"))
 	must(t, os.Symlink(file+".x", file))
@@ -228,10 +228,10 @@ func TestForeignFolderIsRefused(t *testing.T) {
 
 	if os.Geteuid() == 0 {
 		must(t, os.Chown(file, 12345, -1))
-		check("journal of somebody else", "belongs to user 12345")
+		check("journal of another user", "belongs to user 12345")
 		must(t, os.Chown(file, 0, -1))
 		must(t, os.Chown(dir, 12345, -1))
-		check("folder of somebody else", "belongs to user 12345")
+		check("folder of another user", "belongs to user 12345")
 		must(t, os.Chown(dir, 0, -1))
 	}
 
@@ -312,8 +312,8 @@ func TestNewerFormatIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The lock of a program that has just been killed may stay for a moment: a child of it that was not yet another
-// program has it too.
+// The lock of a program that was just killed may exist for a moment: a child that has not executed its own program yet
+// has the lock as well.
 func TestLockThatIsAboutToEnd(t *testing.T) {
 	dir := t.TempDir()
 	first, _, err := journal.Open(dir, journal.Options{})

@@ -10,55 +10,56 @@ import (
 	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
-// maxDamaged bounds the side files kept for people to look at.
+// maxDamaged is how many side files with damaged bytes are kept for people to examine.
 const maxDamaged = 8
 
-// load reads the file, makes it whole and leaves it open at its end, everything in it durable.
+// load reads the file, repairs it and opens it for writing. Everything in it is durable then.
 func (j *Journal) load() ([]Record, error) {
-	// of a compaction that a crash ended
+	// Delete what a compaction left that was interrupted by a crash.
 	if err := os.Remove(j.path(newName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot clear state folder: %w", err)
+		return nil, fmt.Errorf("cannot clean the state folder: %w", err)
 	}
+
+	// Read the file, or make a new one.
 	if err := checkFile(j.path(fileName)); err != nil {
 		return nil, err
 	}
-
 	data, err := os.ReadFile(j.path(fileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		j.o.Log.Info("new journal", "dir", j.dir)
+		j.o.Log.Info("made a new journal", "dir", j.dir)
 		return nil, j.install(header{id: newID()}, nil)
 	}
-
 	if err != nil {
-		return nil, fmt.Errorf("cannot read journal: %w", err)
+		return nil, fmt.Errorf("cannot read the journal: %w", err)
 	}
 
+	// Reject a file of a newer program.
 	_, version, _ := decodeHeader(data)
 	if version > FormatVersion {
 		return nil, &NewerError{Path: j.path(fileName), Version: version}
 	}
 
+	// Continue it.
 	s := scan(data)
 	if s.lost {
-		err = j.salvage(&s, data)
+		err = j.keepValidPrefix(&s, data)
 	} else {
 		err = j.resume(&s, len(data), version)
 	}
-
 	return s.records, err
 }
 
-// resume goes on with a journal that has lost nothing, cutting off what a crash left half-written. What is only in
-// the page cache is synced before anybody acts on it.
+// resume continues a journal that has lost nothing. It cuts off a half-written record. It syncs the file, because some
+// records may be only in the page cache, and the caller acts on them.
 func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	f, err := os.OpenFile(j.path(fileName), os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("cannot open journal: %w", err)
+		return fmt.Errorf("cannot open the journal: %w", err)
 	}
-
 	j.id = s.id
-	j.use(f, int64(s.end), s.last())
+	j.setFile(f, int64(s.end), s.last())
 
+	// Cut off a half-written record.
 	if s.end < size {
 		j.o.Log.Info("cut off a half-written record", "dir", j.dir, "lsn", s.last()+1, "bytes", size-s.end)
 		if err := f.Truncate(int64(s.end)); err != nil {
@@ -66,65 +67,64 @@ func (j *Journal) resume(s *scanned, size int, version uint32) error {
 		}
 	}
 
-	if version < FormatVersion { // sixteen bytes of one sector: there as a whole or not at all
+	// Write the new version. The sixteen bytes are in one sector, so they are written completely or not at all.
+	if version < FormatVersion {
 		if _, err := f.WriteAt(s.header.encode()[:preambleEnd], 0); err != nil {
-			return fmt.Errorf("cannot mark journal with its new version: %w", err)
+			return fmt.Errorf("cannot write the new version of the journal: %w", err)
 		}
 	}
 
+	// Make everything durable.
 	if j.o.NoSync {
 		return nil
 	}
 	if err := j.fdatasync(f); err != nil {
-		return fmt.Errorf("cannot sync journal: %w", err)
+		return fmt.Errorf("cannot sync the journal: %w", err)
 	}
 	if _, err := f.WriteAt(encodeMark(j.id, j.synced.Load()), markAt); err != nil {
-		return fmt.Errorf("cannot mark journal: %w", err)
+		return fmt.Errorf("cannot write the mark of the journal: %w", err)
 	}
-
 	return nil
 }
 
-// salvage keeps the valid prefix under a new id and what follows it in a side file. The old file is replaced at
-// once, so a crash in between only repeats this.
-func (j *Journal) salvage(s *scanned, data []byte) error {
+// keepValidPrefix keeps the valid part of a damaged file under a new id and saves the rest in a side file. It replaces
+// the old file in one step, so after a crash in between the next start does the same again.
+func (j *Journal) keepValidPrefix(s *scanned, data []byte) error {
+	// Save the damaged part, or the whole file if its header is damaged.
 	bad := data[s.end:]
-
 	if _, _, ok := decodeHeader(data); !ok {
 		bad = data
 	}
-
-	name, err := j.quarantine(bad)
+	name, err := j.saveDamaged(bad)
 	if err != nil {
 		return err
 	}
 
+	// Continue with the valid part.
 	h := header{id: newID(), base: s.base, mark: s.last()}
-	j.o.Log.Error("journal was damaged: kept its valid part under a new id", "dir", j.dir, "records", len(s.records),
-		"lsn", s.last(),
-		"synced", s.mark, "damaged", name)
+	j.o.Log.Error("journal was damaged: kept its valid part under a new id", "dir", j.dir,
+		"records", len(s.records), "lsn", s.last(), "synced", s.mark, "damaged", name)
 	return j.install(h, data[min(headerSize, s.end):s.end])
 }
 
-// quarantine keeps damaged bytes for people; the oldest files make room.
-func (j *Journal) quarantine(bad []byte) (string, error) {
+// saveDamaged saves damaged bytes for people to examine. It deletes the oldest side file if there are too many.
+func (j *Journal) saveDamaged(bad []byte) (string, error) {
 	for i := maxDamaged; i > 1; i-- {
 		older, newer := j.path(damagedName+"."+strconv.Itoa(i)), j.path(damagedName+"."+strconv.Itoa(i-1))
 		if err := os.Rename(newer, older); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("cannot keep damaged journal: %w", err)
+			return "", fmt.Errorf("cannot save the damaged journal: %w", err)
 		}
 	}
 	name := damagedName + ".1"
 	return name, j.ReplaceFile(name, bad)
 }
 
-// install makes a file of a header and raw records the journal, durably, and goes on with it.
+// install makes a new journal file from a header and raw records, durably, and opens it.
 func (j *Journal) install(h header, frames []byte) error {
-	if err := j.build(h, frames); err != nil {
+	if err := j.writeNew(h, frames); err != nil {
 		return err
 	}
-
-	f, err := j.swap()
+	f, err := j.renameNew()
 	if err != nil {
 		return err
 	}
@@ -136,15 +136,15 @@ func (j *Journal) install(h header, frames []byte) error {
 	}
 
 	j.id = h.id
-	j.use(f, int64(headerSize+len(frames)), last)
+	j.setFile(f, int64(headerSize+len(frames)), last)
 	return nil
 }
 
-// build writes and syncs a journal file beside the present one.
-func (j *Journal) build(h header, frames []byte) error {
+// writeNew writes and syncs a journal file beside the present one.
+func (j *Journal) writeNew(h header, frames []byte) error {
 	f, err := os.OpenFile(j.path(newName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return spaceError("cannot make journal", err)
+		return spaceError("cannot make a new journal", err)
 	}
 
 	_, err = f.WriteAt(append(h.encode(), frames...), 0)
@@ -156,22 +156,23 @@ func (j *Journal) build(h header, frames []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(j.path(newName))
-		return spaceError("cannot write new journal", err)
+		return spaceError("cannot write the new journal", err)
 	}
-
 	return nil
 }
 
-// swap puts the new file in the place of the old one, which is closed first: not every system replaces an open file.
-func (j *Journal) swap() (*os.File, error) {
+// renameNew renames the new file over the present one. It closes the present file first, because not every system
+// can replace an open file.
+func (j *Journal) renameNew() (*os.File, error) {
 	if j.file != nil {
 		if err := j.file.Close(); err != nil {
-			return nil, fmt.Errorf("cannot close old journal: %w", err)
+			return nil, fmt.Errorf("cannot close the old journal: %w", err)
 		}
 	}
 
+	// Replace the file.
 	if err := os.Rename(j.path(newName), j.path(fileName)); err != nil {
-		return nil, fmt.Errorf("cannot put new journal in place: %w", err)
+		return nil, fmt.Errorf("cannot replace the old journal: %w", err)
 	}
 	if !j.o.NoSync {
 		if err := atomicfile.SyncFolder(j.dir); err != nil {
@@ -181,18 +182,18 @@ func (j *Journal) swap() (*os.File, error) {
 
 	f, err := os.OpenFile(j.path(fileName), os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open new journal: %w", err)
+		return nil, fmt.Errorf("cannot open the new journal: %w", err)
 	}
-
 	return f, nil
 }
 
-func (j *Journal) use(f *os.File, end int64, last uint64) {
+// setFile makes f the open file.
+func (j *Journal) setFile(f *os.File, end int64, last uint64) {
 	j.file, j.end, j.written = f, end, last
 	j.synced.Store(last)
 }
 
-// spaceError makes a full disk recognisable whatever failed by it.
+// spaceError wraps an error so that callers recognise a full disk as ErrNoSpace.
 func spaceError(what string, err error) error {
 	if isNoSpace(err) {
 		return fmt.Errorf("%s: %w: %w", what, ErrNoSpace, err)

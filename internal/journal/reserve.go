@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// reserveRetry is how often a lost reserve is tried to be made again.
+// reserveRetry is how often the journal tries to make a lost reserve again.
 const reserveRetry = time.Second
 
-// makeReserve sets disk space aside. j.mu is held, or nobody else has j yet.
+// makeReserve allocates the disk space of the reserve. The caller holds j.mu, or no other goroutine has j yet.
 func (j *Journal) makeReserve() error {
 	path := j.path(reserveName)
 	if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && st.Size() == j.o.Reserve {
-		j.reserve = true
+		j.hasReserve = true
 		return nil
 	}
 
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return spaceError("cannot make journal reserve", err)
+		return spaceError("cannot make the reserve of the journal", err)
 	}
 
 	err = allocate(f, j.o.Reserve)
@@ -30,18 +30,20 @@ func (j *Journal) makeReserve() error {
 	}
 	if err != nil {
 		_ = os.Remove(path)
-		return spaceError("cannot make journal reserve", err)
+		return spaceError("cannot make the reserve of the journal", err)
 	}
 
-	j.reserve = true
+	j.hasReserve = true
 	return nil
 }
 
-// haveReserve tries now and then to get the reserve back. j.mu is held.
-func (j *Journal) haveReserve() bool {
-	if j.reserve || j.o.Reserve < 0 {
+// ensureReserve reports whether there is a reserve. From time to time it tries to make a lost one again. The caller
+// holds j.mu.
+func (j *Journal) ensureReserve() bool {
+	if j.hasReserve || j.o.Reserve < 0 {
 		return true
 	}
+
 	now := j.o.Now()
 	if now.Before(j.retryAt) {
 		return false
@@ -50,23 +52,25 @@ func (j *Journal) haveReserve() bool {
 	return j.makeReserve() == nil
 }
 
-// dropReserve gives the reserve up; it reports whether that made room. j.mu is held.
+// dropReserve deletes the reserve. It reports whether that freed space. The caller holds j.mu.
 func (j *Journal) dropReserve() bool {
-	if !j.reserve {
+	if !j.hasReserve {
 		return false
 	}
-	j.reserve = false
+
+	j.hasReserve = false
 	j.retryAt = j.o.Now().Add(reserveRetry)
 	if err := os.Remove(j.path(reserveName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		j.o.Log.Error("cannot give journal reserve up", "dir", j.dir, "error", err)
+		j.o.Log.Error("cannot delete the reserve of the journal", "dir", j.dir, "err", err)
 		return false
 	}
-	j.o.Log.Error("disk of the state folder is full: only ends of operations are recorded until there is room", "dir",
-		j.dir)
+
+	j.o.Log.Error("disk of the state folder is full: only the ends of operations are recorded until there is room",
+		"dir", j.dir)
 	return true
 }
 
-// writeZeros takes space where the system has no call for it.
+// writeZeros allocates space by writing, on systems that have no call for it.
 func writeZeros(f *os.File, size int64) error {
 	zeros := make([]byte, 64<<10)
 	for at := int64(0); at < size; at += int64(len(zeros)) {

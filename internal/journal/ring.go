@@ -8,30 +8,30 @@ import (
 	"sync"
 )
 
-// Ring is a text file of lines that never takes more than a given size: when half of that is full it becomes the
-// old half, and the old half before it goes. Lines are not synced to disk: what matters for the agent itself is in
-// the journal, this is for people who ask later what was run.
+// Ring is a text file of lines with a maximum size. When half of that size is full, the file becomes the old half, and
+// the previous old half is deleted. Lines are not synced to disk. What the agent needs is in the journal; a Ring is
+// for people that ask later what was run.
 type Ring struct {
 	path string
 	half int64
 
 	mu     sync.Mutex
-	f      *os.File // nil after an error: opened again for the next line
+	f      *os.File // nil after an error; the next line opens it again
 	size   int64
 	closed bool
 }
 
-// OpenRing opens the file at a path, or makes it, readable by its owner only. The old half is beside it, with ".1"
-// at its end.
-func OpenRing(path string, most int64) (*Ring, error) {
-	r := &Ring{path: path, half: most / 2}
+// OpenRing opens or makes the file at a path. Only its owner can read it. The old half is beside it, with ".1"
+// appended to its name.
+func OpenRing(path string, maxSize int64) (*Ring, error) {
+	r := &Ring{path: path, half: maxSize / 2}
 	if err := r.open(); err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", path, err)
 	}
 	return r, nil
 }
 
-// open continues the file. A line that a crash cut off is ended, so that the next one is whole.
+// open continues the file. If a crash cut off the last line, open ends that line, so that the next one is complete.
 func (r *Ring) open() error {
 	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -44,7 +44,6 @@ func (r *Ring) open() error {
 	}
 
 	var last [1]byte
-
 	if size > 0 {
 		if _, err := f.ReadAt(last[:], size-1); err != nil {
 			return errors.Join(err, f.Close())
@@ -61,14 +60,18 @@ func (r *Ring) open() error {
 	return nil
 }
 
-// Append adds a line, which has no break in it.
+// Append adds a line. The line must not contain a line break.
 func (r *Ring) Append(line []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
+	// Reject a line that does not fit.
 	n := int64(len(line)) + 1
 	if n > r.half {
-		return fmt.Errorf("cannot add a line of %d bytes to %s, which takes %d", n, r.path, r.half)
+		return fmt.Errorf("cannot add a line of %d bytes to %s, the limit is %d", n, r.path, r.half)
 	}
+
+	// Open the file, or begin a new one.
 	if r.closed {
 		return fmt.Errorf("cannot write %s: %w", r.path, os.ErrClosed)
 	}
@@ -77,17 +80,16 @@ func (r *Ring) Append(line []byte) error {
 			return fmt.Errorf("cannot open %s: %w", r.path, err)
 		}
 	}
-
 	if r.size+n > r.half {
-		if err := r.turn(); err != nil {
-			return fmt.Errorf("cannot turn %s over: %w", r.path, err)
+		if err := r.rotate(); err != nil {
+			return fmt.Errorf("cannot rotate %s: %w", r.path, err)
 		}
 	}
 
+	// Write the line. After an error a part of it may be in the file; open ends it.
 	written, err := r.f.Write(append(line, '\n'))
 	r.size += int64(written)
-
-	if err != nil { // a part of the line may be there: it is ended when the file is opened again
+	if err != nil {
 		err = errors.Join(err, r.f.Close())
 		r.f = nil
 		return fmt.Errorf("cannot write %s: %w", r.path, err)
@@ -96,8 +98,8 @@ func (r *Ring) Append(line []byte) error {
 	return nil
 }
 
-// turn begins a new half.
-func (r *Ring) turn() error {
+// rotate begins a new half.
+func (r *Ring) rotate() error {
 	err := r.f.Close()
 	r.f = nil
 	if err != nil {
@@ -109,7 +111,7 @@ func (r *Ring) turn() error {
 	return r.open()
 }
 
-// Close gives the file free.
+// Close closes the file.
 func (r *Ring) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/journal"
 )
 
-// smallDisk mounts a file system of its own, or skips.
+// smallDisk mounts a small file system, or skips the test.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,8 +23,8 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// A11: when the disk is full nothing new is taken, what was begun can still be ended, and service resumes when
-// there is room.
+// A11: when the disk is full, new operations are rejected, begun ones can still end, and everything works again when
+// there is space.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, "512k")
 	dir := filepath.Join(disk, "state")
@@ -100,7 +100,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A disk without any room from the start does not keep the agent from its work if there is a journal.
+// An agent with a journal also starts on a full disk.
 func TestOpenOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t, "128k")
 	dir := filepath.Join(disk, "state")

@@ -15,7 +15,7 @@ func fdatasync(f *os.File) error {
 	}
 }
 
-// allocate takes blocks for good; file systems that cannot are written to.
+// allocate allocates blocks. File systems that cannot do that are filled with zeros.
 func allocate(f *os.File, size int64) error {
 	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {

@@ -4,7 +4,7 @@ package journal
 
 import "os"
 
-// fdatasync: Sync of the library is a full flush of file and drive where the system has one.
+// fdatasync calls Sync, which flushes the file and the drive if the system has a call for that.
 func fdatasync(f *os.File) error { return f.Sync() }
 
 func allocate(f *os.File, size int64) error { return writeZeros(f, size) }

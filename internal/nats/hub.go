@@ -44,17 +44,6 @@ type HubOptions struct {
 	Log *slog.Logger
 }
 
-// HubStats counts since the start.
-type HubStats struct {
-	Sent      uint64 // commands handed to the fabric
-	Results   uint64 // reports that came in, read or not
-	Statuses  uint64
-	Dropped   uint64 // thrown away because too much was waiting
-	Malformed uint64
-	Newer     uint64 // of a newer protocol
-	Flooded   uint64 // thrown away because their agent sends too much
-}
-
 // Hub is the server's end of the fabric.
 type Hub struct {
 	opts     HubOptions
@@ -162,8 +151,8 @@ func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 }
 
 // Stats returns the counts so far.
-func (h *Hub) Stats() HubStats {
-	return HubStats{
+func (h *Hub) Stats() gozzard.FabricCounts {
+	return gozzard.FabricCounts{
 		Sent: h.post.sent.Load(), Results: h.resultsIn.Load(), Statuses: h.statusesIn.Load(), Dropped: h.dropped.Load(),
 		Malformed: h.malformed.Load(), Newer: h.newer.Load(), Flooded: h.flooded.Load(),
 	}

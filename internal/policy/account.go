@@ -8,48 +8,48 @@ import (
 	"strings"
 )
 
-// systemSID is the account of Windows that may do everything.
+// systemSID is the Windows account that may do everything.
 const systemSID = "S-1-5-18"
 
-// account is whom a command would run as.
+// account is the account that a command would run as.
 type account struct {
 	name  string
 	root  bool
 	uid   uint32
-	hasID bool // uid is one
+	hasID bool // uid is valid
 	found *user.User
 }
 
-// account finds an account, "" being the agent's own, and judges it.
+// account finds and checks an account. "" is the agent's own account.
 func (p *Policy) account(name string) (account, error) {
-	e, err := p.find(name)
-	who := e.account
+	e, err := p.findAccount(name)
+	acct := e.account
 
 	if err != nil {
-		return who, p.refuseFor(setUsers, err.Error(), "account %s", shown(name))
+		return acct, p.rejectBecause(setUsers, err.Error(), "account %s", shown(name))
 	}
 
-	if who.root {
+	if acct.root {
 		if !p.AllowRoot {
-			return who, p.refuse(setAllowRoot, "account %s", shown(who.name))
+			return acct, p.reject(setAllowRoot, "account %s", shown(acct.name))
 		}
-		return who, nil
+		return acct, nil
 	}
 
-	if who.hasID && slices.ContainsFunc(p.DenyUIDs,
-		func(r UIDRange) bool { return r.First <= who.uid && who.uid <= r.Last }) {
-		return who, p.refuse(setDenyUIDs, "account %s with uid %d", shown(who.name), who.uid)
+	if acct.hasID && slices.ContainsFunc(p.DenyUIDs,
+		func(r UIDRange) bool { return r.First <= acct.uid && acct.uid <= r.Last }) {
+		return acct, p.reject(setDenyUIDs, "account %s with uid %d", shown(acct.name), acct.uid)
 	}
 
 	if !e.listed {
-		return who, p.refuse(setUsers, "account %s", shown(who.name))
+		return acct, p.reject(setUsers, "account %s", shown(acct.name))
 	}
 
-	return who, nil
+	return acct, nil
 }
 
-// lookup finds an account. One that does not exist is none's and is judged by its name alone: that it cannot be
-// used is the host's to say.
+// lookup finds an account. An account that does not exist is checked by its name only. The host reports later that it
+// cannot be used.
 func lookup(name string) (account, error) {
 	var u *user.User
 	var err error
@@ -68,17 +68,17 @@ func lookup(name string) (account, error) {
 		return account{name: name}, err
 	}
 
-	who := account{name: u.Username, found: u, root: u.Uid == "0" || u.Uid == systemSID}
+	acct := account{name: u.Username, found: u, root: u.Uid == "0" || u.Uid == systemSID}
 
 	if uid, err := strconv.ParseUint(u.Uid, 10, 32); err == nil {
-		who.uid, who.hasID = uint32(uid), true
+		acct.uid, acct.hasID = uint32(uid), true
 	}
 
-	return who, nil
+	return acct, nil
 }
 
-// isOrIsIn reports whether an entry of users means the account.
-func (a account) isOrIsIn(entry string) bool {
+// matches reports whether an entry of users includes the account.
+func (a account) matches(entry string) bool {
 	group, isGroup := strings.CutPrefix(entry, "@")
 	switch {
 	case !isGroup:
@@ -96,7 +96,7 @@ func (a account) isOrIsIn(entry string) bool {
 	return err == nil && slices.Contains(ids, g.Gid)
 }
 
-// shown is a name that somebody else has chosen, fit for one line.
+// shown makes a name from outside safe to print in one line.
 func shown(s string) string {
 	if s == "" {
 		return `""`

@@ -7,22 +7,21 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// commands judges the texts of a definition.
-func (p *Policy) commands(who account, s *gozzard.Spec) error {
+// commands checks the commands of a definition.
+func (p *Policy) commands(acct account, s *gozzard.Spec) error {
 	c := &s.Control
 	for _, cmd := range []struct{ name, text string }{
 		{"start_cmd", c.Start}, {"stop_cmd", c.Stop}, {"restart_cmd", c.Restart}, {"reload_cmd", c.Reload},
-		{"kill_cmd", c.Kill},
-		{"version_cmd", c.Version}, {"health_cmd", c.Health},
+		{"kill_cmd", c.Kill}, {"version_cmd", c.Version}, {"health_cmd", c.Health},
 	} {
 		if strings.TrimSpace(cmd.text) == "" {
 			continue
 		}
 		if !p.Shell && !plain(cmd.text) {
-			return p.refuseFor(setShell, "only a program by its path and plain arguments are",
+			return p.rejectBecause(setShell, "only a program by its path and plain arguments are",
 				"%s with the words of a shell", cmd.name)
 		}
-		if err := p.executable(who, s.Identity.SetupPath, cmd.name, cmd.text); err != nil {
+		if err := p.executable(acct, s.Identity.SetupPath, cmd.name, cmd.text); err != nil {
 			return err
 		}
 	}
@@ -30,11 +29,11 @@ func (p *Policy) commands(who account, s *gozzard.Spec) error {
 	return nil
 }
 
-// executable judges the program that a command of root begins with, when it is named by a path: whoever can replace
-// it, or a folder on the way to it, would be root by the next start. What a shell makes of the rest of the text
-// nobody can know.
-func (p *Policy) executable(who account, dir, name, text string) error {
-	if !who.root || !p.TrustedPaths {
+// executable checks the program at the beginning of a command that runs as root, if it is named by a path. An account
+// that can replace the program, or a folder of its path, would become root with the next start. The rest of the
+// command is not checked, because only the shell knows what it means.
+func (p *Policy) executable(acct account, dir, name, text string) error {
+	if !acct.root || !p.TrustedPaths {
 		return nil
 	}
 
@@ -50,14 +49,14 @@ func (p *Policy) executable(who account, dir, name, text string) error {
 		path = filepath.Join(dir, path)
 	}
 
-	if _, err := walk(path, onlyRoot); err != nil {
-		return p.refuseFor(setTrustedPaths, err.Error(), "%s as root", name)
+	if _, err := walk(path, rootOnly); err != nil {
+		return p.rejectBecause(setTrustedPaths, err.Error(), "%s as root", name)
 	}
 
 	return nil
 }
 
-// program is the first word of a command when it is a path and nothing in it has a meaning for a shell.
+// program returns the first word of a command if it is a path and nothing in it has a meaning for a shell.
 func program(text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>", r) })
 	if len(words) > 1 && words[0] == "exec" {
@@ -70,8 +69,8 @@ func program(text string) string {
 	return words[0]
 }
 
-// plain reports whether a shell would do nothing with a command but split it at its blanks and start the program
-// that it names by its path.
+// plain reports whether a shell would only split the command at its blanks and start the program, which must be named
+// by its path.
 func plain(text string) bool {
 	if !isPlain(strings.ReplaceAll(strings.TrimSpace(text), " ", "")) {
 		return false
@@ -84,6 +83,7 @@ func plain(text string) bool {
 		words[0][0] != '-'
 }
 
+// isPlain reports whether nothing in a text has a meaning for a shell.
 func isPlain(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		switch {

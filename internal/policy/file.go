@@ -16,29 +16,30 @@ import (
 	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
-// FileName is what a policy is called in an agent's state folder.
+// FileName is the name of the policy file in an agent's state folder.
 const FileName = "policy.yaml"
 
-// File is a policy that follows its file: a change counts from the next operation on. While the file cannot be
-// read, or others can write it, the last policy that could stays in force, so that a slip of the pen neither opens
-// a host nor stops it; the log says so. At the start it is an error.
+// File is a policy that follows its file. A change takes effect with the next operation. If the file cannot be read,
+// or if others can write it, the last valid policy stays in effect and the log says so. So a typing error neither
+// opens a host nor stops it. At the start of the agent, such a file is an error.
 type File struct {
 	path  string
 	trust Trust
 	log   *slog.Logger
 
 	mu   sync.Mutex
-	seen fs.FileInfo // nil: could not be looked at
-	now  *Policy
+	seen fs.FileInfo // of the file that was read last; nil if it could not be examined
+	now  *Policy     // the policy in effect
 }
 
-// Open reads a policy file and keeps following it. It is refused, then and later, when others can change it than
-// are trusted.
+// Open reads a policy file and follows its changes. It rejects a file that others than trust allows can change, both
+// now and later.
 func Open(path string, trust Trust, log *slog.Logger) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot find policy: %w", err)
+		return nil, fmt.Errorf("cannot find the policy: %w", err)
 	}
+
 	p, fi, err := load(path, trust)
 	if err != nil {
 		return nil, err
@@ -46,96 +47,101 @@ func Open(path string, trust Trust, log *slog.Logger) (*File, error) {
 	return &File{path: path, trust: trust, log: log, seen: fi, now: p}, nil
 }
 
-// Path is where the policy is written.
+// Path is the path of the policy file.
 func (f *File) Path() string { return f.path }
 
-// Action judges what is asked for.
+// Action is Policy.Action of the current policy.
 func (f *File) Action(a gozzard.Action) error { return f.Current().Action(a) }
 
-// Processes judges how many processes are kept.
+// Processes is Policy.Processes of the current policy.
 func (f *File) Processes(n int) error { return f.Current().Processes(n) }
 
-// Definition judges a process as it is defined.
+// Definition is Policy.Definition of the current policy.
 func (f *File) Definition(s *gozzard.Spec) error { return f.Current().Definition(s) }
 
-// Folder judges the folder in which a command of an account is about to run.
+// Folder is Policy.Folder of the current policy.
 func (f *File) Folder(user, real string) error { return f.Current().Folder(user, real) }
 
-// Names reports whether an account is listed by its name.
+// Names is Policy.Names of the current policy.
 func (f *File) Names(account string) bool { return f.Current().Names(account) }
 
-// Current is the policy in force.
+// Current returns the policy that is in effect. It reads the file again if it has changed.
 func (f *File) Current() *Policy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
+	// Find out whether the file has changed.
 	fi, err := os.Stat(f.path)
 	if err != nil {
 		if f.seen != nil {
-			f.log.Error("policy file cannot be looked at, the last one stays in force", "file", f.path, "err", err)
+			f.log.Error("cannot examine the policy file, the last valid policy stays in effect",
+				"file", f.path, "err", err)
 		}
 		f.seen = nil
 		return f.now
 	}
-
 	if f.seen != nil && same(fi, f.seen) {
 		return f.now
 	}
 
+	// Read it again.
 	p, read, err := load(f.path, f.trust)
 	if err != nil {
 		f.seen = fi
-		f.log.Error("policy file is not good, the last one stays in force", "file", f.path, "err", err)
+		f.log.Error("policy file is invalid, the last valid policy stays in effect", "file", f.path, "err", err)
 		return f.now
 	}
 
 	f.seen, f.now = read, p
-	f.log.Info("policy was read anew", "file", f.path, "policy", p.String())
+	f.log.Info("policy has changed", "file", f.path, "policy", p.String())
 	return p
 }
 
+// same reports whether two looks at a file saw the same version of it.
 func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
-// Load reads a policy file once. It is refused when others than are trusted can write it or a folder that leads to it.
+// Load reads a policy file once. It rejects a file if others than trust allows can write it or a folder of its path.
 func Load(path string, trust Trust) (*Policy, error) {
 	p, _, err := load(path, trust)
 	return p, err
 }
 
 func load(path string, trust Trust) (*Policy, fs.FileInfo, error) {
-	real, err := trust.follow(path)
+	// Check which accounts can change it.
+	real, err := trust.resolve(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read policy: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the policy: %w", err)
 	}
 
+	// Open it.
 	f, err := os.Open(real)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read policy: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the policy: %w", err)
 	}
-
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read policy: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the policy: %w", err)
 	}
 	if !fi.Mode().IsRegular() {
 		return nil, nil, fmt.Errorf("policy %s is not a regular file", path)
 	}
 
+	// Read it.
 	src, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read policy: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the policy: %w", err)
 	}
-
 	p, err := Parse(path, src)
 	return p, fi, err
 }
 
-// Choice is what somebody says when a host is set up.
+// Choice is what a person chooses when a host is set up.
 type Choice struct {
 	AllowRoot bool
-	Own       string // account of the agent, when it is not root
+	Own       string // the account of the agent, if it is not root
 	OwnUID    int
 }
 
@@ -155,11 +161,10 @@ func Create(path string, c Choice) (made bool, err error) {
 	return true, nil
 }
 
-// text is the policy as people find it.
+// text is the content of the first policy file.
 func (c Choice) text() string {
 	p := Default()
 	deny := "1-999"
-
 	if c.Own != "" && c.OwnUID != 0 {
 		p.Users = append(p.Users, c.Own)
 		if c.OwnUID > 0 && c.OwnUID <= 999 {
@@ -169,15 +174,17 @@ func (c Choice) text() string {
 
 	quote := func(s string) string { return strconv.Quote(s) }
 	var b strings.Builder
-	fmt.Fprintf(&b, `# What the server may have done on this host. It cannot change this file; a change counts from the next operation on.
-allow_root: %v  # commands of the account root, which is the account when a definition names none
-users: [%s]  # other accounts, groups behind @ for their members, or "*" for all
-deny_uids: %q  # accounts that stay refused all the same
-path_prefixes: [%s]  # where setup_path may lie, after following links
-trusted_paths: true  # what runs as root must lie where only root may write
-shell: true  # commands are the text of a shell; false: a program by its path and plain arguments only
-ops: [%s]
-max_processes: %d
-`, c.AllowRoot, list(p.Users, quote), deny, list(p.PathPrefixes, quote), list(p.Ops, gozzard.Action.String), p.MaxProcesses)
+	fmt.Fprintf(&b, `# What the server may do on this host. The server cannot change this file.
+# A change of this file takes effect with the next operation.
+allow_root: %v  # commands may run as root; a definition without an account means root
+users: [%s]  # other accounts: a name, @group for the members of a group, "*" for all accounts
+deny_uids: %q  # accounts that are rejected even if users lists them
+path_prefixes: [%s]  # setup_path must be in one of these folders; symbolic links are resolved first
+trusted_paths: true  # what runs as root must be in folders that only root can write
+shell: true  # commands run in a shell; with false, only the path of a program and plain arguments are allowed
+ops: [%s]  # the operations that the server may ask for
+max_processes: %d  # the largest number of processes on this host
+`, c.AllowRoot, list(p.Users, quote), deny, list(p.PathPrefixes, quote),
+		list(p.Ops, gozzard.Action.String), p.MaxProcesses)
 	return b.String()
 }

@@ -9,41 +9,40 @@ import (
 	"strings"
 )
 
-// maxLinks is how many links one path may lead through.
+// maxLinks is how many symbolic links one path may lead through.
 const maxLinks = 40
 
 var errLinks = errors.New("leads through too many links")
 
-// folder judges where an account's commands run.
-func (p *Policy) folder(who account, path string) error {
+// folder checks where the commands of an account run.
+func (p *Policy) folder(acct account, path string) error {
 	if path == "" {
-		path = rootFolder() // where a command runs whose definition names no folder
+		path = rootFolder() // a command without a folder runs there
 	}
 	if !filepath.IsAbs(path) {
-		return p.refuseFor(setPathPrefixes, "it is not absolute", "setup_path %s", quoted(path))
+		return p.rejectBecause(setPathPrefixes, "it is not absolute", "setup_path %s", quoted(path))
 	}
 
+	// Find the real path. What runs as root must be in folders that only root can write.
 	trust := func(string, fs.FileInfo) error { return nil }
-
-	if who.root && p.TrustedPaths {
-		trust = onlyRoot
+	if acct.root && p.TrustedPaths {
+		trust = rootOnly
 	}
-
 	real, err := walk(path, trust)
-	if errors.Is(err, fs.ErrPermission) && !who.root {
-		// an agent that is not root sees less than the account may: what is entered in the end is judged again by
-		// its real path
+	if errors.Is(err, fs.ErrPermission) && !acct.root {
+		// An agent that is not root may see less than the account. The real path is checked again before the
+		// command runs.
 		err = nil
 	}
-
 	var open *openError
 	switch {
 	case errors.As(err, &open):
-		return p.refuseFor(setTrustedPaths, open.Error(), "setup_path %s as root", quoted(path))
+		return p.rejectBecause(setTrustedPaths, open.Error(), "setup_path %s as root", quoted(path))
 	case err != nil:
-		return p.refuseFor(setPathPrefixes, err.Error(), "setup_path %s", quoted(path))
+		return p.rejectBecause(setPathPrefixes, err.Error(), "setup_path %s", quoted(path))
 	}
 
+	// Allow what is in one of the folders of the policy.
 	for _, prefix := range p.PathPrefixes {
 		if inside(real, prefix) {
 			return nil
@@ -53,35 +52,35 @@ func (p *Policy) folder(who account, path string) error {
 		}
 	}
 
+	// Reject the rest.
 	if real != filepath.Clean(path) {
-		return p.refuseFor(setPathPrefixes, "it is "+quoted(real), "setup_path %s", quoted(path))
+		return p.rejectBecause(setPathPrefixes, "it is "+quoted(real), "setup_path %s", quoted(path))
 	}
-
-	return p.refuse(setPathPrefixes, "setup_path %s", quoted(path))
+	return p.reject(setPathPrefixes, "setup_path %s", quoted(path))
 }
 
-// inside reports whether a clean path is a folder or lies in it.
+// inside reports whether a clean path is the folder or something in it.
 func inside(path, folder string) bool {
 	rest, ok := strings.CutPrefix(path, folder)
 	return ok && (rest == "" || rest[0] == filepath.Separator || strings.HasSuffix(folder, string(filepath.Separator)))
 }
 
-// walk follows a path from the root through all its links and returns what it really is. Visit sees every folder
-// and link on the way and what is at the end, before it is gone through; whoever may write one of the folders
-// decides where the path leads. What does not exist is taken as it is written, and what may not be seen, too, with
-// an error that says so.
+// walk follows a path from the root through all its links and returns the real path. visit gets every folder and link
+// of the path, and what is at its end, before walk goes through it: an account that can write one of the folders
+// decides where the path leads. A part that does not exist is used as it is written. So is a part that may not be
+// read, and then walk returns an error as well.
 func walk(path string, visit func(path string, fi fs.FileInfo) error) (real string, err error) {
 	volume := filepath.VolumeName(path)
 	sep := string(filepath.Separator)
 	root := volume + sep
 	rest := strings.Split(strings.Trim(filepath.Clean(path)[len(volume):], sep), sep)
 	real = root
-
-	if err := look(root, visit); err != nil {
+	if err := visitRoot(root, visit); err != nil {
 		return "", err
 	}
 
 	for links := 0; len(rest) > 0; {
+		// Go to the next name of the path.
 		name := rest[0]
 		rest = rest[1:]
 		switch name {
@@ -91,6 +90,8 @@ func walk(path string, visit func(path string, fi fs.FileInfo) error) (real stri
 			real = filepath.Dir(real)
 			continue
 		}
+
+		// Look at it.
 		next := filepath.Join(real, name)
 		fi, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -107,6 +108,8 @@ func walk(path string, visit func(path string, fi fs.FileInfo) error) (real stri
 				return "", err
 			}
 		}
+
+		// Follow a link.
 		if fi.Mode()&fs.ModeSymlink == 0 {
 			real = next
 			continue
@@ -127,7 +130,7 @@ func walk(path string, visit func(path string, fi fs.FileInfo) error) (real stri
 	return real, nil
 }
 
-func look(path string, visit func(path string, fi fs.FileInfo) error) error {
+func visitRoot(path string, visit func(path string, fi fs.FileInfo) error) error {
 	if visit == nil {
 		return nil
 	}
@@ -138,17 +141,18 @@ func look(path string, visit func(path string, fi fs.FileInfo) error) error {
 	return visit(path, fi)
 }
 
-// openError is a file or folder that others can change.
+// openError is about a file or folder that others can change.
 type openError struct{ path, why string }
 
 func (e *openError) Error() string { return fmt.Sprintf("%s %s", quoted(e.path), e.why) }
 
-// onlyRoot refuses what others than root can change.
-func onlyRoot(path string, fi fs.FileInfo) error { return onlyOf(path, fi, 0) }
+// rootOnly rejects what others than root can change.
+func rootOnly(path string, fi fs.FileInfo) error { return ownersOnly(path, fi, 0) }
 
-// onlyOf refuses what others than root and an account can change. A link cannot be changed, only replaced by who
-// may write its folder; in a folder with the sticky mark that is its owner alone.
-func onlyOf(path string, fi fs.FileInfo, uid uint32) error {
+// ownersOnly rejects what others than root and the given account can change. A link itself cannot be changed. It can
+// be replaced by an account that can write its folder; in a folder with the sticky bit that is only the owner of the
+// link.
+func ownersOnly(path string, fi fs.FileInfo, uid uint32) error {
 	if owner, known := ownerOf(fi); known && owner != 0 && owner != uid {
 		return &openError{path, fmt.Sprintf("belongs to uid %d", owner)}
 	}
@@ -161,7 +165,7 @@ func onlyOf(path string, fi fs.FileInfo, uid uint32) error {
 	return nil
 }
 
-// quoted is a path that somebody else has chosen, fit for one line.
+// quoted makes a path from outside safe to print in one line.
 func quoted(path string) string {
 	if len(path) > 512 {
 		path = path[:512] + "..."

@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzParse: any bytes are a policy whose paths are absolute and clean, or an error that names the file.
+// FuzzParse: any bytes are a policy with absolute and clean paths, or an error that names the file.
 func FuzzParse(f *testing.F) {
 	z := fuzztest.New(f)
 	z.Add([]byte("allow_root: false\nusers: [\"@gozzard\", www, '*']\ndeny_uids: \"1-999, 65534\"\npath_prefixes: [/opt, /srv/]\nshell: true\n" +

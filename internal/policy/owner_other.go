@@ -4,10 +4,10 @@ package policy
 
 import "io/fs"
 
-// hasModes is false: who may write a file is said by the access lists of its folder, which are the administrator's
-// to keep.
+// hasModes is false: the access lists of the folders decide which accounts may write a file. The administrator
+// maintains them.
 const hasModes = false
 
 func ownerOf(fs.FileInfo) (uid uint32, known bool) { return 0, false }
 
-func self() uint32 { return 0 }
+func currentUID() uint32 { return 0 }

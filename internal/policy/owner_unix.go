@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// hasModes says that the marks of a file tell who may write it.
+// hasModes says that the mode of a file shows which accounts may write it.
 const hasModes = true
 
-// ownerOf is whose a file is.
+// ownerOf returns the owner of a file.
 func ownerOf(fi fs.FileInfo) (uid uint32, known bool) {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -20,5 +20,5 @@ func ownerOf(fi fs.FileInfo) (uid uint32, known bool) {
 	return st.Uid, true
 }
 
-// self is whom this program runs as.
-func self() uint32 { return uint32(os.Geteuid()) }
+// currentUID is the account of this program.
+func currentUID() uint32 { return uint32(os.Geteuid()) }

@@ -12,25 +12,27 @@ import (
 	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
-// MaxSize of a policy file.
+// MaxSize is the largest size of a policy file in bytes.
 const MaxSize = 64 << 10
 
-// Parse reads a policy. Settings that are not in it are those of Default; what is not understood is an error that
-// names its line, all of them at once: a policy that is guessed at protects nobody. File is how refusals name it.
+// Parse reads a policy. A setting that is not in the file has the value of Default. Everything that cannot be
+// understood is reported with its line, all at once, and makes the whole policy an error: a policy that is guessed
+// protects nothing. file is the name of the policy in rejections.
 func Parse(file string, src []byte) (*Policy, error) {
+	// Read the YAML.
 	if len(src) > MaxSize {
 		return nil, fmt.Errorf("policy %s has %d bytes, at most %d are allowed", file, len(src), MaxSize)
 	}
-
 	root, err := yamldoc.Parse(src)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", file, err)
 	}
 
+	// Apply the settings to the defaults.
 	d := decoder{p: Default()}
 	d.p.file = file
 	switch root.Kind {
-	case yamldoc.Null: // comments only: the defaults
+	case yamldoc.Null: // the file has only comments
 	case yamldoc.Mapping:
 		for i := range root.Kids {
 			d.setting(&root.Kids[i])
@@ -42,11 +44,10 @@ func Parse(file string, src []byte) (*Policy, error) {
 	if len(d.faults) > 0 {
 		return nil, fmt.Errorf("policy %s: %w", file, errors.Join(d.faults...))
 	}
-
 	return d.p, nil
 }
 
-// decoder makes a policy and notes everything that does not fit.
+// decoder fills a policy and collects the errors.
 type decoder struct {
 	p      *Policy
 	faults []error
@@ -59,13 +60,13 @@ func (d *decoder) fault(n *yamldoc.Node, what, format string, args ...any) {
 func (d *decoder) setting(n *yamldoc.Node) {
 	switch n.Key {
 	case setAllowRoot:
-		d.truth(n, &d.p.AllowRoot)
+		d.boolean(n, &d.p.AllowRoot)
 	case setTrustedPaths:
-		d.truth(n, &d.p.TrustedPaths)
+		d.boolean(n, &d.p.TrustedPaths)
 	case setShell:
-		d.truth(n, &d.p.Shell)
+		d.boolean(n, &d.p.Shell)
 	case setDowngrade:
-		d.truth(n, &d.p.AllowDowngrade)
+		d.boolean(n, &d.p.AllowDowngrade)
 	case setReleaseKey:
 		d.p.ReleaseKey = d.file(n)
 	case setUsers:
@@ -83,13 +84,13 @@ func (d *decoder) setting(n *yamldoc.Node) {
 		}
 		d.p.MaxProcesses = i
 	default:
-		d.fault(n, strconv.Quote(n.Key), "is no setting; there are %s",
+		d.fault(n, strconv.Quote(n.Key), "is not a setting; the settings are %s",
 			strings.Join([]string{setAllowRoot, setUsers, setDenyUIDs, setPathPrefixes,
 				setTrustedPaths, setShell, setOps, setMaxProcesses, setReleaseKey, setDowngrade}, ", "))
 	}
 }
 
-func (d *decoder) truth(n *yamldoc.Node, to *bool) {
+func (d *decoder) boolean(n *yamldoc.Node, to *bool) {
 	v, ok := n.Bool()
 	if !ok {
 		d.fault(n, n.Key, "must be true or false")
@@ -97,13 +98,12 @@ func (d *decoder) truth(n *yamldoc.Node, to *bool) {
 	*to = v
 }
 
-// entries reads a list. A setting without a value is no list: somebody has forgotten something.
+// entries reads a list. A setting without a value is an error, because something was probably forgotten.
 func entries[T any](d *decoder, n *yamldoc.Node, read func(key string, n *yamldoc.Node) T) []T {
 	if n.Kind != yamldoc.List {
-		d.fault(n, n.Key, "must be a list, is %s; [] is an empty one", n.Kind)
+		d.fault(n, n.Key, "must be a list, is %s; [] is an empty list", n.Kind)
 		return nil
 	}
-
 	if len(n.Kids) > maxListed {
 		d.fault(n, n.Key, "has %d entries, at most %d are allowed", len(n.Kids), maxListed)
 		return nil
@@ -127,7 +127,7 @@ func (d *decoder) user(key string, n *yamldoc.Node) string {
 	name, ok := text(n)
 	bare := strings.TrimPrefix(name, "@")
 	if !ok || bare == "" || bare == anyone && bare != name || strings.ContainsAny(bare, " \t:@,/") {
-		d.fault(n, key, "must name accounts, groups behind @, or * for all accounts")
+		d.fault(n, key, "must be accounts, groups with @ before the name, or * for all accounts")
 	}
 	return name
 }
@@ -136,7 +136,7 @@ func (d *decoder) prefix(key string, n *yamldoc.Node) string {
 	path, ok := text(n)
 	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != strings.TrimSuffix(path, string(filepath.Separator)) &&
 		filepath.Clean(path) != path {
-		d.fault(n, key, "must name folders by clean absolute paths")
+		d.fault(n, key, "must be clean absolute paths of folders")
 		return ""
 	}
 	return filepath.Clean(path)
@@ -145,7 +145,7 @@ func (d *decoder) prefix(key string, n *yamldoc.Node) string {
 func (d *decoder) file(n *yamldoc.Node) string {
 	path, ok := text(n)
 	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != path {
-		d.fault(n, n.Key, "must name a file by its clean absolute path")
+		d.fault(n, n.Key, "must be the clean absolute path of a file")
 		return ""
 	}
 	return path
@@ -154,8 +154,8 @@ func (d *decoder) file(n *yamldoc.Node) string {
 func (d *decoder) op(key string, n *yamldoc.Node) gozzard.Action {
 	name, _ := text(n)
 	a, err := gozzard.ParseAction(name)
-	if err != nil || !slices.Contains(judged, a) {
-		d.fault(n, key, "can have %s", list(judged, gozzard.Action.String))
+	if err != nil || !slices.Contains(controlled, a) {
+		d.fault(n, key, "can have %s", list(controlled, gozzard.Action.String))
 	}
 	return a
 }

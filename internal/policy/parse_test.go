@@ -41,7 +41,7 @@ max_processes: 7
 	}
 }
 
-// What is not said is as in the documented default, which refuses root.
+// A setting that is not in the file has the documented default. The default rejects root.
 func TestParseNothingIsTheDefault(t *testing.T) {
 	for _, src := range []string{"", "# only words\n", "{}"} {
 		p, err := policy.Parse("x", []byte(src))
@@ -77,14 +77,14 @@ func TestParseRefusesWithLines(t *testing.T) {
 		{"allow_root: yes\n", []string{"line 1: allow_root must be true or false"}},
 		{"allow_root: \"true\"\n", []string{"line 1: allow_root must be true or false"}},
 		{"shell:\n", []string{"line 1: shell must be true or false"}},
-		{"# a\nalow_root: true\n", []string{`line 2: "alow_root" is no setting; there are allow_root, users,`}},
+		{"# a\nalow_root: true\n", []string{`line 2: "alow_root" is not a setting; the settings are allow_root, users,`}},
 		{"release_key: release.pub\nallow_downgrade: 1\n",
-			[]string{"line 1: release_key must name a file", "line 2: allow_downgrade must be true or false"}},
+			[]string{"line 1: release_key must be the clean absolute path of a file", "line 2: allow_downgrade must be true or false"}},
 		{"users: root\n", []string{"line 1: users must be a list, is a text"}},
 		{"users:\n", []string{"line 1: users must be a list, is nothing"}},
 		{"users:\n  - a b\n  - '@'\n  - '@*'\n  - true\n",
 			[]string{"line 2: users must", "line 3: users must", "line 4: users must", "line 5: users must"}},
-		{"path_prefixes: [opt, /a/../b, '']\n", []string{"line 1: path_prefixes must name folders"}},
+		{"path_prefixes: [opt, /a/../b, '']\n", []string{"line 1: path_prefixes must be clean absolute paths of folders"}},
 		{"ops: [start, register, fly]\n", []string{"line 1: ops can have start, stop, restart"}},
 		{"deny_uids: 999-1\n", []string{"line 1: deny_uids must be"}},
 		{"deny_uids: [1]\n", []string{"line 1: deny_uids must be"}},

@@ -24,64 +24,62 @@ const (
 	setDowngrade    = "allow_downgrade"
 )
 
-// Bounds of a policy.
+// Limits of a policy.
 const (
 	defaultProcesses = 2000
 	maxProcesses     = 1_000_000
 	maxListed        = 1024 // entries of one list
 )
 
-// anyone in users is every account that the rest of the policy does not refuse.
+// anyone stands in users for every account that the other settings do not reject.
 const anyone = "*"
 
-// Policy is what may be done on a host. The zero value allows nothing. It is not changed once it is in force.
+// Policy is what is allowed on a host. The zero value allows nothing. A policy that is in use is not changed.
 type Policy struct {
 	AllowRoot    bool
 	Users        []string // names of accounts, "@group" for the members of a group, "*" for all
 	DenyUIDs     []UIDRange
 	PathPrefixes []string // clean and absolute
-	TrustedPaths bool     // what runs as root must lie where only root may write
+	TrustedPaths bool     // what runs as root must be in folders that only root can write
 	Shell        bool
 	Ops          []gozzard.Action
 	MaxProcesses int
 
-	// What the agent's own program may be replaced by: releases of this key, and none that is older unless the
-	// owner says so.
-	ReleaseKey     string // file; "": release.pub in the state folder
+	// The agent's program may be replaced by releases that are signed with this key. An older release needs
+	// AllowDowngrade.
+	ReleaseKey     string // a file; "" means release.pub in the state folder
 	AllowDowngrade bool
 
-	ownFleet bool   // of somebody who runs a fleet for himself: no account is his own
-	file     string // that it was read from, for refusals
-	book     *book
+	ownFleet bool   // made by Everything: a definition without an account means the agent's account
+	file     string // the file that it was read from, for the messages of rejections
+	cache    *accountCache
 }
 
 // UIDRange is First to Last, both included.
 type UIDRange struct{ First, Last uint32 }
 
-// judged are the actions that the setting ops can name. To register, change and forget a definition runs nothing:
-// the definition itself is judged.
-var judged = []gozzard.Action{
+// controlled are the actions that the setting ops can name. Registering, updating and unregistering a definition run
+// nothing, so they are not in the list; the definition itself is checked.
+var controlled = []gozzard.Action{
 	gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionKill,
-	gozzard.ActionQuery, gozzard.ActionHost,
-	gozzard.ActionUnhost,
+	gozzard.ActionQuery, gozzard.ActionHost, gozzard.ActionUnhost,
 }
 
-// Default is the policy of a host whose owner chose nothing.
+// Default is the policy of a host where the owner has chosen nothing.
 func Default() *Policy {
 	return &Policy{
 		Users: []string{"@gozzard"}, DenyUIDs: []UIDRange{{1, 999}}, PathPrefixes: defaultPrefixes(),
 		TrustedPaths: true, Shell: true,
-		Ops: slices.Clone(judged), MaxProcesses: defaultProcesses, file: "no file", book: &book{},
+		Ops: slices.Clone(controlled), MaxProcesses: defaultProcesses, file: "no file", cache: &accountCache{},
 	}
 }
 
-// Everything is the policy of a fleet that somebody runs for himself, as `gozzard dev` does: he may do all that the
-// account may that he does it with.
+// Everything allows whatever the agent's own account may do. `gozzard dev` uses it.
 func Everything() *Policy {
 	return &Policy{
 		AllowRoot: true, Users: []string{anyone}, PathPrefixes: []string{rootFolder()}, Shell: true,
-		Ops: slices.Clone(judged), MaxProcesses: maxProcesses,
-		ownFleet: true, file: "no file", book: &book{},
+		Ops: slices.Clone(controlled), MaxProcesses: maxProcesses,
+		ownFleet: true, file: "no file", cache: &accountCache{},
 	}
 }
 
@@ -108,68 +106,67 @@ func rootFolder() string {
 	return "/"
 }
 
-// Action judges what is asked for, whatever it is asked for.
+// Action checks an action, independent of the process.
 func (p *Policy) Action(a gozzard.Action) error {
-	if slices.Contains(judged, a) && !slices.Contains(p.Ops, a) {
-		return p.refuse(setOps, "operation %s", a)
+	if slices.Contains(controlled, a) && !slices.Contains(p.Ops, a) {
+		return p.reject(setOps, "operation %s", a)
 	}
 	return nil
 }
 
-// Processes judges how many processes are kept on the host.
+// Processes checks the number of processes on the host.
 func (p *Policy) Processes(n int) error {
 	if n > p.MaxProcesses {
-		return p.refuse(setMaxProcesses, "process number %d", n)
+		return p.reject(setMaxProcesses, "process number %d", n)
 	}
 	return nil
 }
 
-// Definition judges a process as it is defined: its account, its folder and its commands, all of them, since some
-// are run without being asked for.
+// Definition checks a definition: its account, its folder and all its commands. All commands are checked, because some
+// run without a request.
 func (p *Policy) Definition(s *gozzard.Spec) error {
-	who, err := p.account(s.Identity.User)
+	acct, err := p.account(s.Identity.User)
 	if err != nil {
 		return err
 	}
-	if err := p.folder(who, s.Identity.SetupPath); err != nil {
+	if err := p.folder(acct, s.Identity.SetupPath); err != nil {
 		return err
 	}
-	return p.commands(who, s)
+	return p.commands(acct, s)
 }
 
-// Folder judges the folder in which a command of an account is about to run, by its real path: between the look of
-// Definition and this one a link on the way may have become another.
+// Folder checks the folder in which a command of an account is about to run, by its real path. A link in the path may
+// have changed since Definition was called.
 func (p *Policy) Folder(user, real string) error {
-	who, err := p.account(user)
+	acct, err := p.account(user)
 	if err != nil {
 		return err
 	}
-	return p.folder(who, real)
+	return p.folder(acct, real)
 }
 
-// Names reports whether an account is listed by its name, which says more than to be one of a group or of all.
+// Names reports whether users lists the account by its name, and not only by a group or by "*".
 func (p *Policy) Names(account string) bool { return p.ownFleet || slices.Contains(p.Users, account) }
 
-// String says in one line what is allowed.
+// String describes the policy in one line.
 func (p *Policy) String() string {
-	root, shell := "root refused", "commands without shell only"
-
+	root := "root refused"
 	if p.AllowRoot {
 		root = "root allowed"
 	}
+
+	shell := "commands without shell only"
 	if p.Shell {
 		shell = "shell commands"
 	}
 
 	ops := "all operations"
-
-	if len(p.Ops) < len(judged) {
+	if len(p.Ops) < len(controlled) {
 		ops = "operations " + list(p.Ops, gozzard.Action.String)
 	}
 
-	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes", root,
-		list(p.Users, itself), list(p.PathPrefixes, itself), ops,
-		shell, p.MaxProcesses)
+	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes",
+		root, list(p.Users, itself), list(p.PathPrefixes, itself), ops, shell, p.MaxProcesses)
 }
 
 func itself(s string) string { return s }
@@ -185,16 +182,16 @@ func list[T any](all []T, name func(T) string) string {
 	return strings.Join(names, ", ")
 }
 
-// refuse words a refusal.
-func (p *Policy) refuse(setting, format string, args ...any) error {
-	return p.refuseFor(setting, "", format, args...)
+// reject makes the error of a rejection.
+func (p *Policy) reject(setting, format string, args ...any) error {
+	return p.rejectBecause(setting, "", format, args...)
 }
 
-// refuseFor words a refusal that has a reason beside its setting.
-func (p *Policy) refuseFor(setting, why, format string, args ...any) error {
+// rejectBecause makes the error of a rejection that has a reason in addition to its setting.
+func (p *Policy) rejectBecause(setting, why, format string, args ...any) error {
 	if why != "" {
 		why = ": " + why
 	}
-	return fmt.Errorf("permission: %s is not allowed by local policy (%s in %s)%s", fmt.Sprintf(format, args...),
-		setting, p.file, why)
+	return fmt.Errorf("permission: %s is not allowed by local policy (%s in %s)%s",
+		fmt.Sprintf(format, args...), setting, p.file, why)
 }

@@ -35,7 +35,7 @@ func spec(user, dir, start string) *gozzard.Spec {
 	return &gozzard.Spec{Identity: gozzard.Identity{User: user, SetupPath: dir}, Control: gozzard.Control{Start: start}}
 }
 
-// wants checks a refusal, "" for none.
+// wants checks a rejection. "" means that there must be none.
 func wants(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	switch {
@@ -49,7 +49,7 @@ func wants(t *testing.T, what string, err error, want string) {
 	}
 }
 
-// TE5: whoever names no account means root, which only the owner of the host can allow.
+// TE5: a definition without an account means root, which only the owner of the host can allow.
 func TestTE5RootNeedsTheOwnersWord(t *testing.T) {
 	needsRoot(t)
 	refusing, allowing := parse(t, `path_prefixes: ["/"]`), parse(t, `{allow_root: true, path_prefixes: ["/"]}`)
@@ -73,11 +73,11 @@ func TestAccounts(t *testing.T) {
 		{`{users: [daemon], deny_uids: ""}`, "daemon", ""},
 		{`users: ["@nogroup"]`, "nobody", ""},
 		{`users: ["@no-such-group"]`, "nobody", "(users in"},
-		{`users: ["*"]`, "no-such-user", ""}, // the host says so
+		{`users: ["*"]`, "no-such-user", ""}, // the host reports it
 		{`users: []`, "no-such-user", "(users in"},
 		{`users: [nobody]`, "nobody\nx", `account "nobody\nx" is not`},
 		{`users: [nobody]`, strings.Repeat("é", 4000), "(users in"},
-		{`users: ["*"]`, "../../root", ""}, // no account: the host says so
+		{`users: ["*"]`, "../../root", ""}, // not an account: the host reports it
 	} {
 		wants(t, tt.rules+" "+tt.user, parse(t, "%s", tt.rules).Definition(spec(tt.user, "/opt", "")), tt.want)
 	}
@@ -126,7 +126,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TE2: what runs as root must lie where nobody else can put something else in its place.
+// TE2: what runs as root must be where no other account can replace it.
 func TestTE2WritableParents(t *testing.T) {
 	needsRoot(t)
 	top := t.TempDir()
@@ -184,7 +184,7 @@ func TestTE2WritableParents(t *testing.T) {
 		{"group", "", "is writable by others (mode 0775)"},
 		{"theirs", "", "belongs to uid 65534"},
 		{"sticky/theirs", "", "belongs to uid 65534"},
-		{"good/via", "", "belongs to uid 65534"}, // the way leads through a folder of theirs, though its end does not
+		{"good/via", "", "belongs to uid 65534"}, // the path leads through a folder of another user
 		{"good", "./open.sh", "start_cmd as root is not allowed by local policy (trusted_paths in"},
 		{"good", "./theirs.sh -x", "theirs.sh belongs to uid 65534"},
 		{"good", top + "/wide/in/run.sh; true", "wide is writable by others"},
@@ -271,7 +271,7 @@ func TestFileOthersCanWriteIsRefused(t *testing.T) {
 			"is not a regular file"},
 		"missing": {func() error { return os.Remove(path) }, "no such file"},
 		"nonsense": {func() error { return os.WriteFile(path, []byte("x: 1"), 0o600) },
-			`line 1: "x" is no setting`},
+			`line 1: "x" is not a setting`},
 	} {
 		reset()
 		if err := tt.do(); err != nil {
@@ -325,8 +325,8 @@ func TestFileIsFollowed(t *testing.T) {
 	if may(gozzard.ActionStart) || !may(gozzard.ActionStop) {
 		t.Error("what cannot be read is in force")
 	}
-	if n := strings.Count(log.String(), "is not good"); n != 1 {
-		t.Errorf("it was told %d times", n)
+	if n := strings.Count(log.String(), "is invalid"); n != 1 {
+		t.Errorf("it was logged %d times", n)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Rules is what a policy is asked.
+// Rules are the questions that a policy answers.
 type Rules interface {
 	Action(gozzard.Action) error
 	Processes(n int) error
@@ -15,28 +15,29 @@ type Rules interface {
 	Names(account string) bool
 }
 
-// Reach is a policy within what its agent is able to do: whatever an owner allows, an agent without the powers of
-// root acts for few accounts or for one. It is said before anything is done, with what to do about it.
+// Reach restricts a policy to what its agent is able to do. Whatever the owner allows, an agent without the powers of
+// root can act for few accounts or only for one. Reach rejects the rest before anything is done, and says what to do
+// about it.
 type Reach struct {
 	Rules
 	Mode    gozzard.AgentMode
-	Account string // of the agent
+	Account string // the account of the agent
 	UID     uint32
 }
 
-// Definition judges a process as it is defined. Callers who name no account mean root.
+// Definition checks a definition. A definition without an account means root.
 func (r *Reach) Definition(s *gozzard.Spec) error {
 	name := s.Identity.User
 	switch {
-	case !hasModes || r.Mode == gozzard.ModeRoot: // where accounts have no numbers, the host tells its own from others
+	case !hasModes || r.Mode == gozzard.ModeRoot: // where accounts have no numbers, the host checks the account
 	case r.Mode == gozzard.ModeCap && name == "":
 		named := *s
 		named.Identity.User = "root"
 		return r.Rules.Definition(&named)
 	case r.Mode == gozzard.ModeCap:
 		if r.UID != 0 && r.isOwn(name) && !r.Names(r.Account) {
-			return fmt.Errorf("permission: account %s is the agent's own, in mode cap: its commands could change what the agent keeps; use another account, or list it by name in users of the policy",
-				shown(name))
+			return fmt.Errorf("permission: account %s is the agent's own, in mode cap: its commands could change "+
+				"what the agent keeps; use another account, or list it by name in users of the policy", shown(name))
 		}
 	case name == "" && r.UID != 0 && !r.Names(r.Account):
 		return r.outOfReach("no account is named, which means root")
@@ -47,16 +48,17 @@ func (r *Reach) Definition(s *gozzard.Spec) error {
 	return r.Rules.Definition(s)
 }
 
-// isOwn reports whether a name is one of the agent's account.
+// isOwn reports whether a name means the agent's account.
 func (r *Reach) isOwn(name string) bool {
 	if name == r.Account {
 		return true
 	}
-	who, err := lookup(name)
-	return err == nil && who.hasID && who.uid == r.UID
+	acct, err := lookup(name)
+	return err == nil && acct.hasID && acct.uid == r.UID
 }
 
+// outOfReach makes the error for an account that this agent cannot use.
 func (r *Reach) outOfReach(what string) error {
-	return fmt.Errorf("permission: %s: this agent runs as %s in mode user; name that account, or run the agent as root (gozzard-agent.service) or with capabilities (gozzard-agent-cap.service)",
-		what, shown(r.Account))
+	return fmt.Errorf("permission: %s: this agent runs as %s in mode user; name that account, or run the agent as "+
+		"root (gozzard-agent.service) or with capabilities (gozzard-agent-cap.service)", what, shown(r.Account))
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/gozzard/gozzard/internal/policy"
 )
 
-// What an owner allows does not make an agent able to do it, and what it is able to do it may not because of that.
+// The policy does not enable an agent to do more than its account can, and what the account can do is not always
+// allowed.
 func TestReachOfModes(t *testing.T) {
 	const all = `{users: ["*"], deny_uids: "", path_prefixes: ["/"]}`
 	const root = `{allow_root: true, users: ["*"], deny_uids: "", path_prefixes: ["/"], trusted_paths: false}`
@@ -37,7 +38,7 @@ func TestReachOfModes(t *testing.T) {
 		{gozzard.ModeCap, root, "", ""},
 		{gozzard.ModeCap, root, "nobody", "permission: account nobody is the agent's own, in mode cap"},
 		{gozzard.ModeCap, `{users: ["@nogroup"], path_prefixes: ["/"]}`, "nobody", "is the agent's own"},
-		{gozzard.ModeCap, `{users: [nobody], path_prefixes: ["/"]}`, "nobody", ""}, // its owner has said so
+		{gozzard.ModeCap, `{users: [nobody], path_prefixes: ["/"]}`, "nobody", ""}, // the owner has listed it by name
 		{gozzard.ModeCap, `{users: [nobody], path_prefixes: ["/"]}`, "", "(allow_root in"},
 		{gozzard.ModeRoot, all, "nobody", ""},
 		{gozzard.ModeRoot, all, "root", "(allow_root in"},
@@ -52,7 +53,7 @@ func TestReachOfModes(t *testing.T) {
 
 	self := policy.Reach{Rules: policy.Everything(), Mode: gozzard.ModeUser, Account: "nobody", UID: 65534}
 
-	if os.Geteuid() == 0 { // to name nobody is to name oneself, in a fleet of one's own
+	if os.Geteuid() == 0 { // Everything: no account means the agent's account
 		if err := self.Definition(spec("", "/", "")); err != nil {
 			t.Error(err)
 		}
@@ -63,7 +64,7 @@ func TestReachOfModes(t *testing.T) {
 	}
 }
 
-// In mode cap the policy bounds what the agent's own account can become, so that account must have no hand in it.
+// In mode cap the policy limits what the agent's account can become, so that account must not be able to change it.
 func TestTrust(t *testing.T) {
 	needsRoot(t)
 

@@ -10,21 +10,22 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Trust is who may be able to change what an agent relies on.
+// Trust says which accounts may be able to change a file that the agent relies on.
 type Trust uint8
 
 const (
-	// TrustOwn is root and the agent's account. Folders further up than the next are looked at for an agent of root
-	// only: what one of an ordinary account could do, whoever shares its folders can do anyway.
+	// TrustOwn allows root and the agent's account. It checks the file and its folder. For an agent that runs as
+	// root it also checks the folders above. For an agent of an ordinary account that would add nothing: an account
+	// that can write those folders can do everything such an agent can do.
 	TrustOwn Trust = iota
-	// TrustOwnWay is the same with all folders that lead there, for an agent that can do more than its account.
+	// TrustOwnWay is TrustOwn with all folders of the path, for an agent that can do more than its account.
 	TrustOwnWay
-	// TrustRoot is root alone, with all folders that lead there: for what bounds an agent that can become other
-	// accounts.
+	// TrustRoot allows root only and checks all folders of the path. It is for files that limit an agent that can
+	// become other accounts.
 	TrustRoot
 )
 
-// TrustState is for the state folder of an agent in a mode.
+// TrustState is the trust for the state folder of an agent in a mode.
 func TrustState(mode gozzard.AgentMode) Trust {
 	if mode == gozzard.ModeCap {
 		return TrustOwnWay
@@ -32,8 +33,8 @@ func TrustState(mode gozzard.AgentMode) Trust {
 	return TrustOwn
 }
 
-// TrustBounds is for the policy and the program of an agent in a mode: in mode cap nothing but these keeps whoever
-// has got hold of the agent's account from becoming root.
+// TrustBounds is the trust for the policy and the program of an agent in a mode. In mode cap, only these prevent that
+// an attacker with the agent's account becomes root.
 func TrustBounds(mode gozzard.AgentMode) Trust {
 	if mode == gozzard.ModeCap {
 		return TrustRoot
@@ -41,14 +42,15 @@ func TrustBounds(mode gozzard.AgentMode) Trust {
 	return TrustOwn
 }
 
-// Check refuses a file or folder that others can change, by itself or through a folder that leads to it.
+// Check rejects a file or folder that others can change, directly or through a folder of its path.
 func (t Trust) Check(path string) error {
-	_, err := t.follow(path)
+	_, err := t.resolve(path)
 	return err
 }
 
-// follow gives what a path really is, when nobody else has a hand in it.
-func (t Trust) follow(path string) (real string, err error) {
+// resolve returns the real path, if no other account can change where it leads.
+func (t Trust) resolve(path string) (real string, err error) {
+	// Collect everything on the path.
 	type step struct {
 		path string
 		info fs.FileInfo
@@ -58,32 +60,33 @@ func (t Trust) follow(path string) (real string, err error) {
 		way = append(way, step{path, fi})
 		return nil
 	})
-
 	if err != nil {
 		return "", err
 	}
 
-	uid, whole, who := self(), self() == 0 || t != TrustOwn, "root and the agent's account"
-
+	// Find out which accounts are allowed, and how much of the path to check.
+	uid, allowed := currentUID(), "root and the agent's account"
 	if t == TrustRoot {
-		uid, who = 0, "root"
+		uid, allowed = 0, "root"
 	}
+	whole := currentUID() == 0 || t != TrustOwn
 
+	// Check it.
 	for _, s := range way {
 		if !whole && s.path != real && s.path != filepath.Dir(real) {
 			continue
 		}
-		if err := onlyOf(s.path, s.info, uid); err != nil {
-			return "", fmt.Errorf("%s is refused: %w; only %s may be able to write it and the folders that lead to it", path, err, who)
+		if err := ownersOnly(s.path, s.info, uid); err != nil {
+			return "", fmt.Errorf("cannot trust %s: %w; "+
+				"only %s may be able to write it and the folders that lead to it", path, err, allowed)
 		}
 	}
-
 	return real, nil
 }
 
-// Read reads a file that Check accepts, with at most max bytes.
+// Read reads a file that Check accepts. The file may have at most max bytes.
 func (t Trust) Read(path string, max int64) ([]byte, error) {
-	real, err := t.follow(path)
+	real, err := t.resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +95,8 @@ func (t Trust) Read(path string, max int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	defer f.Close()
+
 	fi, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// Package procfs is a read-only view of /proc under a given root: the few files that supervision needs, read
-// without allocation where that counts. Everything in them but the kernel's own numbers (names, command lines) was
-// chosen by the processes and is treated as hostile text.
+// Package procfs is a read-only view of /proc under a given root. It has the few files that supervision needs, and
+// reads them without allocation where that matters. Everything in them except the kernel's own numbers (names, command
+// lines) was chosen by the processes and is treated as hostile text.
 package procfs

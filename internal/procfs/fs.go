@@ -16,8 +16,8 @@ import (
 // ErrGone says that there is no such process, or that it ended while it was read.
 var ErrGone = errors.New("no such process")
 
-// TicksPerSecond is the unit of every time in /proc. The kernel fixes it at 100 for its users whatever its own
-// clock is.
+// TicksPerSecond is the unit of every time in /proc. For user programs the kernel always uses 100, independent of its
+// own clock.
 const TicksPerSecond = 100
 
 // FS is a mounted /proc. The zero value is not usable.
@@ -25,7 +25,7 @@ type FS struct {
 	root string
 }
 
-// New gives the view of the /proc mounted at root.
+// New returns the view of the /proc that is mounted at root.
 func New(root string) FS { return FS{root: root} }
 
 // Stat reads /proc/<pid>/stat.
@@ -47,7 +47,7 @@ func (f FS) StatInto(pid int, buf []byte) (Stat, error) {
 	return st, nil
 }
 
-// UIDs gives the real and the effective user id of a process.
+// UIDs returns the real and the effective user id of a process.
 func (f FS) UIDs(pid int) (realUID, effective uint32, err error) {
 	var buf [4096]byte
 	b, err := readInto(f.path(pid, "status"), buf[:])
@@ -77,18 +77,19 @@ func parseUIDs(status []byte) (realUID, effective uint32, err error) {
 	return 0, 0, errors.New("status has no readable Uid line")
 }
 
-// Credentials is whom a process acts as.
+// Credentials are the account, the groups and the capabilities that a process acts with.
 type Credentials struct {
 	UIDs       [4]uint32 // real, effective, saved, of files
 	GIDs       [4]uint32
 	Groups     []uint32
 	NoNewPrivs bool
 
-	// Capabilities, one bit each: what it has, what it may have, and what programs are given that it becomes.
+	// Capabilities, one bit each: those in use, those that may be used, and those that a program gets that the
+	// process executes.
 	Effective, Permitted, Inheritable, Ambient uint64
 }
 
-// Credentials reads whom a process acts as.
+// Credentials reads the credentials of a process.
 func (f FS) Credentials(pid int) (Credentials, error) {
 	var c Credentials
 	b, err := readInto(f.path(pid, "status"), make([]byte, 64<<10)) // a process can have thousands of groups
@@ -121,18 +122,19 @@ func (f FS) Credentials(pid int) (Credentials, error) {
 			if err != nil {
 				return c, fmt.Errorf("status has no readable %s line", name)
 			}
-			*map[string]*uint64{"CapEff": &c.Effective, "CapPrm": &c.Permitted, "CapInh": &c.Inheritable,
-				"CapAmb": &c.Ambient}[name] = bits
+			*map[string]*uint64{
+				"CapEff": &c.Effective, "CapPrm": &c.Permitted, "CapInh": &c.Inheritable, "CapAmb": &c.Ambient,
+			}[name] = bits
 		}
 	}
 
 	if found != 3 {
 		return c, errors.New("status has no readable Uid, Gid and Groups lines")
 	}
-
 	return c, nil
 }
 
+// fourIDs reads a Uid or Gid line and returns 1 if it is good.
 func fourIDs(text []string, ids *[4]uint32) int {
 	if len(text) != len(ids) {
 		return 0
@@ -147,7 +149,7 @@ func fourIDs(text []string, ids *[4]uint32) int {
 	return 1
 }
 
-// Args gives the command line of a process, at most limit bytes of it. It is empty for kernel threads and zombies.
+// Args returns the command line of a process, at most limit bytes of it. It is empty for kernel threads and zombies.
 func (f FS) Args(pid, limit int) ([]string, error) {
 	b, err := readInto(f.path(pid, "cmdline"), make([]byte, limit))
 	if err != nil {
@@ -160,8 +162,8 @@ func (f FS) Args(pid, limit int) ([]string, error) {
 	return strings.Split(s, "\x00"), nil
 }
 
-// Exe gives the path of the executable, without the mark that the kernel adds when the file was replaced or
-// removed. It is unreadable for kernel threads, and for other people's processes unless we are root.
+// Exe returns the path of the executable, without the mark that the kernel adds when the file was replaced or removed.
+// It cannot be read for kernel threads, and for processes of other accounts only by root.
 func (f FS) Exe(pid int) (string, error) {
 	p, err := os.Readlink(f.path(pid, "exe"))
 	if err != nil {
@@ -170,7 +172,7 @@ func (f FS) Exe(pid int) (string, error) {
 	return strings.TrimSuffix(p, " (deleted)"), nil
 }
 
-// Cgroup gives the cgroup v2 path of a process relative to the root of its hierarchy, "" when it has none.
+// Cgroup returns the cgroup v2 path of a process relative to the root of its hierarchy, or "" if it has none.
 func (f FS) Cgroup(pid int) (string, error) {
 	var buf [8192]byte
 	b, err := readInto(f.path(pid, "cgroup"), buf[:])
@@ -185,8 +187,8 @@ func (f FS) Cgroup(pid int) (string, error) {
 	return "", nil
 }
 
-// FDs counts the open descriptors of a process. Kernels since 6.2 tell it as the size of the folder; for older ones
-// the entries are counted.
+// FDs counts the open descriptors of a process. Kernels since 6.2 show the number as the size of the folder. For older
+// kernels the entries are counted.
 func (f FS) FDs(pid int) (int, error) {
 	dir := f.path(pid, "fd")
 	if fi, err := os.Stat(dir); err == nil && fi.Size() > 0 {
@@ -197,13 +199,12 @@ func (f FS) FDs(pid int) (int, error) {
 	if err != nil {
 		return 0, f.fail(pid, err)
 	}
-
 	defer d.Close()
+
 	names, err := d.Readdirnames(-1)
 	if err != nil {
 		return 0, f.fail(pid, err)
 	}
-
 	return len(names), nil
 }
 
@@ -213,8 +214,8 @@ func (f FS) PIDs(dst []int) ([]int, error) {
 	if err != nil {
 		return dst, fmt.Errorf("cannot list processes: %w", err)
 	}
-
 	defer d.Close()
+
 	names, err := d.Readdirnames(-1)
 	if err != nil {
 		return dst, fmt.Errorf("cannot list processes: %w", err)

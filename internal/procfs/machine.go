@@ -10,15 +10,16 @@ import (
 	"strings"
 )
 
-// BootID names the current boot of the machine.
+// BootID identifies the current boot of the machine.
 func (f FS) BootID() (string, error) {
 	b, err := f.file("sys/kernel/random/boot_id")
 	if err != nil {
-		return "", fmt.Errorf("cannot read boot id: %w", err)
+		return "", fmt.Errorf("cannot read the boot id: %w", err)
 	}
+
 	id := strings.TrimSpace(string(b))
 	if id == "" {
-		return "", errors.New("cannot read boot id: the file is empty")
+		return "", errors.New("cannot read the boot id: the file is empty")
 	}
 	return id, nil
 }
@@ -27,7 +28,7 @@ func (f FS) BootID() (string, error) {
 func (f FS) MemTotal() (int64, error) {
 	b, err := f.file("meminfo")
 	if err != nil {
-		return 0, fmt.Errorf("cannot read memory size: %w", err)
+		return 0, fmt.Errorf("cannot read the memory size: %w", err)
 	}
 
 	for line := range bytes.Lines(b) {
@@ -40,7 +41,7 @@ func (f FS) MemTotal() (int64, error) {
 		}
 	}
 
-	return 0, errors.New("cannot read memory size: meminfo has no readable MemTotal")
+	return 0, errors.New("cannot read the memory size: meminfo has no readable MemTotal")
 }
 
 // CPUs counts the processors of the machine, not only those that this program may use.
@@ -58,13 +59,12 @@ func (f FS) CPUs() (int, error) {
 	}
 
 	if n == 0 {
-		return 0, errors.New("cannot count processors: stat names none")
+		return 0, errors.New("cannot count processors: stat has none")
 	}
-
 	return n, nil
 }
 
-// Cgroup2Mount gives the folder where cgroup v2 is mounted, "" when it is not. On machines with both versions that
+// Cgroup2Mount returns the folder where cgroup v2 is mounted, or "" if it is not. On machines with both versions that
 // is not /sys/fs/cgroup.
 func (f FS) Cgroup2Mount() (string, error) {
 	b, err := f.file("self/mountinfo")
@@ -85,7 +85,7 @@ func (f FS) Cgroup2Mount() (string, error) {
 	return "", nil
 }
 
-// Cgroup1Mounts gives the folders where controllers of cgroup v1 are mounted, by controller.
+// Cgroup1Mounts returns the folders where controllers of cgroup v1 are mounted, by controller.
 func (f FS) Cgroup1Mounts() (map[string]string, error) {
 	b, err := f.file("self/mountinfo")
 	if err != nil {
@@ -99,7 +99,7 @@ func (f FS) Cgroup1Mounts() (map[string]string, error) {
 		if !ok || len(fields) < 5 || len(kind) < 3 || kind[0] != "cgroup" {
 			continue
 		}
-		// the options of the file system: the controllers are among them
+		// The options of the file system include the controllers.
 		for option := range strings.SplitSeq(kind[2], ",") {
 			mounts[option] = unescape(fields[4])
 		}
@@ -108,7 +108,7 @@ func (f FS) Cgroup1Mounts() (map[string]string, error) {
 	return mounts, nil
 }
 
-// unescape undoes the octal escapes by which mountinfo writes blanks, tabs, line breaks and backslashes.
+// unescape decodes the octal escapes of mountinfo for blanks, tabs, line breaks and backslashes.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

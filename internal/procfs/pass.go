@@ -2,8 +2,8 @@
 
 package procfs
 
-// Pass reads the files of many processes again and again. Its buffers grow to the size of the machine once; after
-// that a pass over thousands of processes allocates nothing. It is not for concurrent use.
+// Pass reads the files of many processes again and again. Its buffers grow once to the size that the machine needs.
+// After that, a pass over thousands of processes allocates nothing. It is not safe for concurrent use.
 type Pass struct {
 	fs    FS
 	path  []byte // NUL-terminated
@@ -11,22 +11,22 @@ type Pass struct {
 	dents []byte
 }
 
-// NewPass gives a reader of the processes of f.
+// NewPass returns a reader of the processes of f.
 func (f FS) NewPass() *Pass {
 	return &Pass{fs: f, path: make([]byte, 0, len(f.root)+64), dents: make([]byte, 32<<10)}
 }
 
-// FD is an open descriptor of a process, as far as it matters to us: regular files and sockets.
+// FD is an open descriptor of a process: a regular file or a socket.
 type FD struct {
 	Dev    uint64
 	Inode  uint64
-	Size   int64 // bytes that a file occupies or reaches, whichever is less: holes take no room
+	Size   int64 // the length of a file or the space that it uses, whichever is less: holes use no space
 	Socket bool
 	Write  bool // a regular file that is open for writing
 }
 
-// digits reads the name of a process or descriptor; other names give false.
-func digits(name []byte) (int, bool) {
+// parseDigits reads the name of a process or descriptor. It returns false for other names.
+func parseDigits(name []byte) (int, bool) {
 	if len(name) == 0 || len(name) > 9 {
 		return 0, false
 	}
@@ -40,8 +40,8 @@ func digits(name []byte) (int, bool) {
 	return n, true
 }
 
-// at makes the path of a file of a process.
-func (p *Pass) at(pid int, name string) {
+// setPath puts the path of a file of a process into the buffer.
+func (p *Pass) setPath(pid int, name string) {
 	p.path = append(p.path[:0], p.fs.root...)
 	if pid > 0 {
 		p.path = append(p.path, '/')

@@ -11,12 +11,11 @@ import (
 
 // PIDs appends the ids of all processes to dst.
 func (p *Pass) PIDs(dst []int) ([]int, error) {
-	p.at(0, "")
+	p.setPath(0, "")
 	fd, err := p.open(unix.O_DIRECTORY)
 	if err != nil {
 		return dst, fmt.Errorf("cannot list processes: %w", err)
 	}
-
 	defer unix.Close(fd)
 
 	for {
@@ -30,7 +29,7 @@ func (p *Pass) PIDs(dst []int) ([]int, error) {
 		for rest := p.dents[:n]; len(rest) > 0; {
 			var name []byte
 			if name, rest = entry(rest); len(name) > 0 && name[0] != '0' {
-				if pid, ok := digits(name); ok {
+				if pid, ok := parseDigits(name); ok {
 					dst = append(dst, pid)
 				}
 			}
@@ -38,25 +37,26 @@ func (p *Pass) PIDs(dst []int) ([]int, error) {
 	}
 }
 
-// Stat reads /proc/<pid>/stat. Processes that are gone give ErrGone.
+// Stat reads /proc/<pid>/stat. It returns ErrGone if the process is gone.
 func (p *Pass) Stat(pid int) (Stat, error) {
-	p.at(pid, "stat")
+	p.setPath(pid, "stat")
 	fd, err := p.open(0)
 	if err != nil {
-		return Stat{}, gone(err)
+		return Stat{}, goneError(err)
 	}
-	n, err := unix.Read(fd, p.line[:]) // the kernel makes the whole line in one go
+
+	n, err := unix.Read(fd, p.line[:]) // one read returns the whole line
 	_ = unix.Close(fd)
 	if err != nil {
-		return Stat{}, gone(err)
+		return Stat{}, goneError(err)
 	}
 	return ParseStat(p.line[:n])
 }
 
-// CountFDs counts the open descriptors of a process. Kernels since 6.2 tell it as the size of the folder; for older
-// ones the entries are counted.
+// CountFDs counts the open descriptors of a process. Kernels since 6.2 show the number as the size of the folder. For
+// older kernels the entries are counted.
 func (p *Pass) CountFDs(pid int) (int, error) {
-	p.at(pid, "fd")
+	p.setPath(pid, "fd")
 	var st unix.Statx_t
 	if err := p.stat(unix.AT_FDCWD, 0, &st); err == nil && st.Size > 0 {
 		return int(st.Size), nil
@@ -64,22 +64,22 @@ func (p *Pass) CountFDs(pid int) (int, error) {
 	return p.FDs(pid, 0, nil)
 }
 
-// FDs appends up to limit regular files and sockets that a process holds to *into, and counts all its descriptors.
-// No file is opened and no other machine is asked: what a network file system knows of a file's size without asking
-// is enough here, and a dead server must not stop a sample.
+// FDs appends up to limit regular files and sockets of a process to *into, and counts all its descriptors. It opens no
+// file and asks no other machine: the size that a network file system has cached is good enough, and a dead file
+// server must not stop a sample.
 func (p *Pass) FDs(pid, limit int, into *[]FD) (int, error) {
-	p.at(pid, "fd")
+	p.setPath(pid, "fd")
 	dir, err := p.open(unix.O_DIRECTORY)
 	if err != nil {
-		return 0, gone(err)
+		return 0, goneError(err)
 	}
-
 	defer unix.Close(dir)
+
 	total, looked := 0, 0
 	for {
 		n, err := p.entries(dir)
 		if err != nil {
-			return total, gone(err)
+			return total, goneError(err)
 		}
 		if n == 0 {
 			return total, nil
@@ -87,7 +87,7 @@ func (p *Pass) FDs(pid, limit int, into *[]FD) (int, error) {
 		for rest := p.dents[:n]; len(rest) > 0; {
 			var name []byte
 			name, rest = entry(rest)
-			if _, ok := digits(name); !ok {
+			if _, ok := parseDigits(name); !ok {
 				continue
 			}
 			total++
@@ -101,13 +101,13 @@ func (p *Pass) FDs(pid, limit int, into *[]FD) (int, error) {
 	}
 }
 
-// fd looks at one descriptor. Whether it is open for writing is what the kernel shows as the permission of the link
-// itself: that costs one call where the flags in fdinfo cost three.
+// fd examines one descriptor. The permission of the link itself shows whether it is open for writing. That needs one
+// call; the flags in fdinfo would need three.
 func (p *Pass) fd(dir int, name []byte) (FD, bool) {
 	p.path = append(append(p.path[:0], name...), 0)
 	var st unix.Statx_t
 	if err := p.stat(dir, unix.AT_STATX_DONT_SYNC, &st); err != nil {
-		return FD{}, false // closed meanwhile, or not ours to look at
+		return FD{}, false // closed meanwhile, or without permission
 	}
 
 	fd := FD{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Inode: st.Ino}
@@ -117,7 +117,7 @@ func (p *Pass) fd(dir int, name []byte) (FD, bool) {
 		return fd, true
 	case unix.S_IFREG:
 		fd.Size = int64(min(st.Size, st.Blocks*512))
-		if st.Blocks == 0 { // some file systems do not count blocks, or not yet
+		if st.Blocks == 0 { // some file systems do not count blocks, or count them later
 			fd.Size = int64(st.Size)
 		}
 		if err := p.stat(dir, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_DONT_SYNC, &st); err != nil {
@@ -130,7 +130,7 @@ func (p *Pass) fd(dir int, name []byte) (FD, bool) {
 	return FD{}, false
 }
 
-// open opens the path in the buffer: the wrapper of the library would copy it to the heap every time.
+// open opens the path in the buffer. The function of the library would copy the path to the heap every time.
 func (p *Pass) open(flags int) (int, error) {
 	for {
 		at := unix.AT_FDCWD
@@ -148,8 +148,8 @@ func (p *Pass) open(flags int) (int, error) {
 
 func (p *Pass) stat(dir, flags int, st *unix.Statx_t) error {
 	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(&p.path[0])), uintptr(flags),
-		unix.STATX_TYPE|unix.STATX_MODE|unix.STATX_INO|unix.STATX_SIZE|unix.STATX_BLOCKS, uintptr(unsafe.Pointer(st)),
-		0)
+		unix.STATX_TYPE|unix.STATX_MODE|unix.STATX_INO|unix.STATX_SIZE|unix.STATX_BLOCKS,
+		uintptr(unsafe.Pointer(st)), 0)
 	switch errno {
 	case 0:
 		return nil
@@ -159,7 +159,7 @@ func (p *Pass) stat(dir, flags int, st *unix.Statx_t) error {
 	return errno
 }
 
-// oldStat is for Linux before 4.11.
+// oldStat replaces statx on Linux before 4.11.
 func (p *Pass) oldStat(dir, flags int, st *unix.Statx_t) error {
 	var old unix.Stat_t
 	if err := unix.Fstatat(dir, string(p.path[:len(p.path)-1]), &old, flags&unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -181,8 +181,8 @@ func (p *Pass) entries(fd int) (int, error) {
 	}
 }
 
-// entry takes the first record off the answer of getdents64: inode and offset (8 bytes each), length (2), type (1)
-// and the name.
+// entry returns the name in the first record of an answer of getdents64, and the rest. A record has inode and offset
+// (8 bytes each), length (2), type (1) and the name.
 func entry(b []byte) (name, rest []byte) {
 	const head = 19
 	if len(b) < head {
@@ -198,13 +198,12 @@ func entry(b []byte) (name, rest []byte) {
 	if end := bytes.IndexByte(name, 0); end >= 0 {
 		name = name[:end]
 	}
-
 	return name, rest
 }
 
-// gone turns the errors by which the kernel says that a process is gone into ErrGone. The others are small numbers
-// and cost nothing either.
-func gone(err error) error {
+// goneError turns the errors by which the kernel says that a process is gone into ErrGone. It does not wrap other
+// errors, so it allocates nothing.
+func goneError(err error) error {
 	if err == unix.ENOENT || err == unix.ESRCH {
 		return ErrGone
 	}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readInto reads the beginning of a file into buf. It bypasses os.File, whose poller and finaliser cost more than
-// the read itself.
+// readInto reads the beginning of a file into buf. It does not use os.File, because its poller and finaliser cost more
+// than the read itself.
 func readInto(path string, buf []byte) ([]byte, error) {
 	fd, err := openRetry(path)
 	if err != nil {
@@ -16,6 +16,7 @@ func readInto(path string, buf []byte) ([]byte, error) {
 	}
 
 	defer unix.Close(fd)
+
 	n := 0
 	for n < len(buf) {
 		m, err := unix.Read(fd, buf[n:])

@@ -92,7 +92,7 @@ type gate struct {
 	from netip.Prefix
 }
 
-// Enter implements esb.Gate: an address that keeps failing is not listened to, whatever it says now. Otherwise the
+// Enter implements auth.Gate: an address that keeps failing is not listened to, whatever it says now. Otherwise the
 // one right guess would be let in.
 func (t *gate) Enter() error {
 	if t.g.o.Failures <= 0 {
@@ -105,7 +105,7 @@ func (t *gate) Enter() error {
 	return t.g.refuse(RuleFailures, wait, "too many requests with wrong credentials came from this address")
 }
 
-// Known implements esb.Gate.
+// Known implements auth.Gate.
 func (t *gate) Known(app string) error {
 	if t.g.o.AppRate <= 0 {
 		return nil
@@ -118,7 +118,7 @@ func (t *gate) Known(app string) error {
 		"app "+app+" asks more than "+strconv.FormatFloat(t.g.o.AppRate, 'g', -1, 64)+" times a second")
 }
 
-// Failed implements esb.Gate.
+// Failed implements auth.Gate.
 func (t *gate) Failed() {
 	if t.g.o.Failures > 0 {
 		t.g.failures.take(t.from, 1, t.g.o.Now())

@@ -12,13 +12,13 @@ type BusinessHead struct {
 	ID      int
 	Name    string
 	Version int64
-	Source  string // who says so: SourceFile or SourceCMDB
+	Source  string // where it comes from: SourceFile or SourceCMDB
 	At      time.Time
 }
 
 // Where a business comes from.
 const (
-	SourceFile = "file" // a document that somebody applied
+	SourceFile = "file" // a document that a caller applied
 	SourceCMDB = "cmdb"
 )
 
@@ -34,11 +34,11 @@ type ApplyRequest struct {
 	Caller   gozzard.Caller
 	Business *topology.Business // brought into the order of its ids
 	Source   string
-	// refuse unless this version is recorded, so that what was planned is what is done; 0: none is; nil: any
+	// reject unless this version is recorded, so that what was planned is what is done; 0: none is; nil: any
 	Base   *int64
 	DryRun bool // only the plan
-	Prune  bool // also remove processes that are hosted: they are unregistered and left running
-	// also when the business is recorded from another source, which would otherwise undo it or be undone
+	Prune  bool // also remove supervised processes: they are unregistered and keep running
+	// also when the business is recorded from another source, which would undo the change later
 	TakeOver bool
 	Hash     [32]byte
 }
@@ -48,16 +48,17 @@ type ApplyAnswer struct {
 	Plan    topology.Plan
 	Version int64           // after it; of what is recorded for a dry run
 	Applied bool            // false: a dry run, or nothing to do
-	Hosted  int             // instances that go though they are hosted: refused without Prune
+	Hosted  int             // supervised instances that leave: the change is rejected without Prune
 	Named   []gozzard.Fault // the first of those
-	Pruned  gozzard.TaskID  // the operation that lets them go; "" when there were none
+	Pruned  gozzard.TaskID  // the operation that unregisters them; "" when there were none
 }
 
-// TopologyItem is one instance ready to be operated.
+// TopologyItem is one instance as an item of an operation.
 type TopologyItem struct {
 	Row      *topology.Row
 	Instance int // place in Row.Instances
-	// attributes that the action needs and the process lacks, by their names in documents; Item must not be sent then
+	// attributes that the action needs and the process does not have, by their names in documents; when there are any,
+	// Item must not be sent
 	Missing []string
 	Item    gozzard.Item
 }

@@ -39,6 +39,6 @@ func (f *EventFilter) Fits(e *Event) bool {
 // EventPage is a part of the events, in the order in which they arrived.
 type EventPage struct {
 	Events []Event
-	Next   uint64 // where to go on: the number of the newest event that was looked at
-	Lost   bool   // some after the asked number may be missing: they are not kept any more
+	Next   uint64 // where to continue: the number of the newest event that was read
+	Lost   bool   // some events after the given number may be missing: only the newest are in memory
 }

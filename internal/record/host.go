@@ -12,17 +12,17 @@ type Host struct {
 	Info    gozzard.HostInfo
 	Session uint64
 	Journal gozzard.JournalPos
-	// JournalSince is the first session in which the agent had this journal. Attempts of earlier sessions cannot be
-	// judged by it.
+	// JournalSince is the first session in which the agent had this journal. The journal says nothing about
+	// attempts of earlier sessions.
 	JournalSince uint64
-	// RestoredJournal is the JournalSince for which the server's copy of its processes was laid down again, or need
-	// not be. Another value means that the host has lost them and does not have them back yet.
+	// RestoredJournal is the JournalSince of the journal to which the server has sent this host's definitions, or which
+	// needs none. If it differs from JournalSince, the host still needs them.
 	RestoredJournal uint64
 	LastSeen        time.Time
-	Protocol        uint32 // the highest version that the agent has spoken and was welcomed with
+	Protocol        uint32 // the highest version that the agent has used in a session
 }
 
-// Process is a registered process as recorded: the server's copy of definition and desired flags.
+// Process is a registered process as recorded: its definition and what is wanted of it.
 type Process struct {
 	ID           gozzard.ProcID
 	Labels       map[string]string
@@ -55,7 +55,7 @@ type StatusRow struct {
 	Row       fleet.Row
 }
 
-// Group is a resource pool: limits in percent of the whole machine and how its victim is chosen.
+// Group is a resource pool: limits in percent of the whole machine, and weights that choose which process must go.
 type Group struct {
 	ID                   string
 	CPULimit, MemLimit   float64

@@ -42,7 +42,7 @@ type Job struct {
 	Action      gozzard.Action
 	Caller      gozzard.Caller
 	Expression  string // for people
-	Request     []byte // the door's own words for the scope, only carried
+	Request     []byte // the scope as the door was given it, only carried
 	Granularity Granularity
 	State       JobState
 	Reason      JobReason // why it failed as a whole; zero otherwise
@@ -91,7 +91,7 @@ type JobReason string
 const (
 	ReasonNone    JobReason = ""
 	ReasonVerdict JobReason = "verdict" // the operation had another verdict than done: Code and Message
-	// the process lacks an attribute that the action needs; repeating does not help
+	// the process does not have an attribute that the action needs; a retry does not help
 	ReasonMissing  JobReason = "missing"
 	ReasonEarlier  JobReason = "earlier"  // an earlier wave of its group failed
 	ReasonNothing  JobReason = "nothing"  // nothing fits the scope
@@ -146,7 +146,7 @@ type JobRequest struct {
 	Action      gozzard.Action
 	Query       topology.Query // of that business; its order and page are not looked at
 	Expression  string         // for people
-	Raw         []byte         // the door's own words for the scope, only carried
+	Raw         []byte         // the scope as the door was given it, only carried
 	Granularity Granularity    // "": ByBusiness
 
 	// Info makes the picture of an instance, given by its place in the row, that the door wants back with its task.

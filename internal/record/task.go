@@ -7,7 +7,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// ErrStopped is returned by a store that was closed.
+// ErrStopped is returned by a closed store.
 var ErrStopped = errors.New("store is closed")
 
 // NewTask is what Accept records. Attempts with a final State are recorded as they are (hosts that are offline or
@@ -15,14 +15,14 @@ var ErrStopped = errors.New("store is closed")
 type NewTask struct {
 	Task           gozzard.Task // Seq and ID are filled in by Accept; At is given
 	Attempts       []gozzard.Attempt
-	Register       []Process // upserted: of a known one, the flags and RegisteredAt are kept
+	Register       []Process // upserted: a known one keeps its flags and RegisteredAt
 	IdempotencyKey string
 	RequestHash    [32]byte
 	Audit          gozzard.AuditRow // TaskID is filled in by Accept
-	// Committed is called once the task is durable and filled in, before Accept returns. Tasks of one server are
-	// told in the order of their numbers, so whoever sends them on from here keeps the order of intents. It must be
-	// quick.
-	Committed func()
+	// Committed, unless nil, receives this task once it is durable and filled in, before Accept returns. A store sends
+	// its tasks in the order of their numbers, which is the order of intents. The channel must have room: the store
+	// sends while it holds its writer, and waits when there is none.
+	Committed chan<- *NewTask
 }
 
 // Accepted is the answer of Accept.
@@ -48,7 +48,7 @@ type Settlement struct {
 	From        gozzard.AttemptState // 0: any of To's Sources
 	FromSession uint64               // 0: any
 	Outcome     gozzard.Outcome
-	Journal     *gozzard.JournalPos // the agent's journal when it reported; kept with the host if it is further
+	Journal     *gozzard.JournalPos // the agent's journal when it reported; recorded with the host if it is further
 	Process     *ProcessChange
 }
 

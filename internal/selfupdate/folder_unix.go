@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// InPlace says that a program here can take its own process over.
+// InPlace says that a program can take over its process on this system.
 const InPlace = true
 
+// lockFile locks a file. Without wait it returns ErrBusy if the file is locked.
 func lockFile(f *os.File, wait bool) error {
 	how := syscall.LOCK_EX
-
 	if !wait {
 		how |= syscall.LOCK_NB
 	}

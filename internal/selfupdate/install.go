@@ -17,16 +17,16 @@ import (
 	"github.com/gozzard/gozzard/internal/release"
 )
 
-// tryTime is how long a new program may take to say its version.
+// tryTime is how long a new program may take to print its version.
 const tryTime = 30 * time.Second
 
-// Source is where a release comes from. Nothing that it gives is believed.
+// Source is where a release comes from. Nothing that it provides is trusted.
 type Source interface {
 	Manifest(ctx context.Context) (manifest, signature []byte, err error)
 	Program(ctx context.Context, f release.File) (io.ReadCloser, error)
 }
 
-// Folder is a release in a folder, as `make release` leaves it.
+// Folder is a release in a folder, as `make release` makes it.
 type Folder string
 
 // Manifest implements Source.
@@ -35,7 +35,7 @@ func (d Folder) Manifest(context.Context) (manifest, signature []byte, err error
 		return nil, nil, err
 	}
 	signature, err = readSmall(filepath.Join(string(d), release.SignatureName))
-	if errors.Is(err, fs.ErrNotExist) { // is told as what it is: not signed
+	if errors.Is(err, fs.ErrNotExist) { // the check then reports that the release is not signed
 		return manifest, nil, nil
 	}
 	return manifest, signature, err
@@ -55,35 +55,36 @@ func readSmall(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, release.MaxManifest+1))
 }
 
-// Request narrows what is installed.
+// Request restricts what is installed.
 type Request struct {
-	Version string // no other; "": whatever the release is
-	Again   bool   // the owner's word to try a version that was rolled back here
+	Version string // the only accepted version; "" accepts any
+	Again   bool   // the owner allows a version that was rolled back here
 }
 
-// Install checks a release and puts its program in place; nothing is replaced before everything is checked. It
-// gives the version that was put in place.
+// Install checks a release and installs its program. Nothing is replaced before everything is checked. It returns the
+// version that was installed.
 func (u *Updater) Install(ctx context.Context, src Source, w Request) (string, error) {
 	if !InPlace {
-		return "", fmt.Errorf("updates in place are not possible on %s: stop the agent, replace its program and start it", Platform())
+		return "", fmt.Errorf(
+			"updates in place are not possible on %s: stop the agent, replace its program and start it", Platform())
 	}
 
-	unlock, err := take(filepath.Join(u.o.Dir, busyName), false)
+	// Allow one update at a time.
+	unlock, err := lockPath(filepath.Join(u.o.Dir, busyName), false)
 	if err != nil {
 		return "", err
 	}
-
 	defer unlock()
+
+	// Check the manifest.
 	key, err := u.o.Key()
 	if err != nil {
 		return "", err
 	}
-
 	manifest, signature, err := src.Manifest(ctx)
 	if err != nil {
 		return "", fmt.Errorf("cannot get the release: %w", err)
 	}
-
 	m, err := release.Verify(key, manifest, signature)
 	if err != nil {
 		return "", err
@@ -91,26 +92,26 @@ func (u *Updater) Install(ctx context.Context, src Source, w Request) (string, e
 	if w.Version != "" && w.Version != m.Version {
 		return "", fmt.Errorf("the release is %s, not %.80s", m.Version, w.Version)
 	}
-
-	file, err := u.admit(m, w.Again)
+	file, err := u.check(m, w.Again)
 	if err != nil {
 		return "", err
 	}
 
+	// Get the program.
 	from, err := src.Program(ctx, file)
 	if err != nil {
 		return "", fmt.Errorf("cannot get the release: %w", err)
 	}
-
 	defer from.Close()
 	staged, err := u.stage(file, from)
 	if err != nil {
 		return "", err
 	}
+
+	// Try it and install it.
 	if err = u.try(ctx, staged, m.Version); err == nil {
 		err = u.place(m, staged)
 	}
-
 	if err != nil {
 		if gone := os.Remove(staged); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
@@ -118,39 +119,40 @@ func (u *Updater) Install(ctx context.Context, src Source, w Request) (string, e
 		return "", err
 	}
 
-	u.o.Log.Info("a new program is in place", "new", m.Version, "running", u.o.Version, "file", u.o.Program)
+	u.o.Log.Info("new program installed", "new", m.Version, "running", u.o.Version, "file", u.o.Program)
 	return m.Version, nil
 }
 
-// admit decides by what the host knows and remembers.
-func (u *Updater) admit(m *release.Manifest, again bool) (release.File, error) {
+// check decides whether a release may be installed, from what the host knows and remembers.
+func (u *Updater) check(m *release.Manifest, again bool) (release.File, error) {
 	s, err := ReadState(u.o.Dir)
 	if err != nil {
 		return release.File{}, err
 	}
 	if s.Trial != nil {
-		return release.File{}, fmt.Errorf("release %s is on trial: wait until it is over", s.Trial.Version)
+		return release.File{}, fmt.Errorf("release %s is on trial: wait until the trial ends", s.Trial.Version)
 	}
-	if why := s.refused(m.Version); why != "" && !again {
+	if why := s.failedReason(m.Version); why != "" && !again {
 		return release.File{}, &RolledBack{m.Version, why}
 	}
 	if err := m.Admit(u.o.Now(), u.o.Version, s.Highest, u.o.AllowDowngrade()); err != nil {
 		return release.File{}, err
 	}
-
 	return m.For(Platform())
 }
 
-// RolledBack says that a version was tried on this host before.
+// RolledBack says that a version was tried on this host before and rolled back.
 type RolledBack struct{ Version, Reason string }
 
 func (r *RolledBack) Error() string {
-	return fmt.Sprintf("release %s was tried here and rolled back (%s); to try it again: gozzard agent update --again", r.Version, r.Reason)
+	return fmt.Sprintf("release %s was tried here and rolled back (%s); to try it again: gozzard agent update --again",
+		r.Version, r.Reason)
 }
 
-// try starts a new program, signed as it is, to see that it runs here, is what its manifest says, and understands
-// how the agent was started.
+// try starts a new program, whose signature was checked, to find out whether it runs here, has the version of its
+// manifest, and understands the arguments of the agent.
 func (u *Updater) try(ctx context.Context, program, version string) error {
+	// Check the version.
 	said, err := SaysVersion(ctx, program)
 	if err != nil {
 		return fmt.Errorf("the new program does not work here: %w", err)
@@ -162,6 +164,7 @@ func (u *Updater) try(ctx context.Context, program, version string) error {
 		return nil
 	}
 
+	// Check the arguments.
 	_, err = output(ctx, program, append(slices.Clone(u.o.Args), "--help")...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -170,11 +173,10 @@ func (u *Updater) try(ctx context.Context, program, version string) error {
 	if err != nil {
 		return fmt.Errorf("the new program does not understand how this agent was started: %w", err)
 	}
-
 	return nil
 }
 
-// SaysVersion asks a program file for its version.
+// SaysVersion returns the version that a program file prints.
 func SaysVersion(ctx context.Context, program string) (string, error) {
 	out, err := output(ctx, program, "version")
 	if err != nil {
@@ -187,9 +189,9 @@ func SaysVersion(ctx context.Context, program string) (string, error) {
 	return string(words[1]), nil
 }
 
-// output runs a program that was just written. A command that this process starts at the same moment may have the
-// file still open for writing, until it becomes itself; the kernel then says that the file is busy, and a moment
-// later it is not.
+// output runs a program that was just written. If this process starts a command at the same moment, the child may
+// still have the file open for writing until it executes its own program. The kernel then reports that the file is
+// busy, so output tries again.
 func output(ctx context.Context, program string, args ...string) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()

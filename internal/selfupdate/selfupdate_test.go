@@ -23,7 +23,7 @@ import (
 	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
-// rig is a host with a program that is a script: it says its version, and what it understands.
+// rig is a host with a script as its program. The script prints its version and what it understands.
 type rig struct {
 	t         *testing.T
 	dir       string
@@ -56,14 +56,14 @@ func (r *rig) write(path, text string) {
 	}
 }
 
-// updater is the program of a version at work on the host.
+// updater is the updater of a program of the given version on the host.
 func (r *rig) updater(version string) *selfupdate.Updater {
 	return selfupdate.New(selfupdate.Options{Dir: r.dir, Program: r.program, Version: version, Args: r.args,
 		Key:            func() (ed25519.PublicKey, error) { return r.key, nil },
 		AllowDowngrade: func() bool { return r.downgrade }})
 }
 
-// starts is updater for a program that begins its run.
+// starts is updater for a program that has just started.
 func (r *rig) starts(version string) (*selfupdate.Updater, error) {
 	r.t.Helper()
 	if got := r.says(); got != version {
@@ -91,7 +91,7 @@ func (r *rig) state() selfupdate.State {
 	return s
 }
 
-// release makes one whose program says a version.
+// release makes a release with a program that prints a version.
 func (r *rig) release(version, says string) selfupdate.Folder {
 	r.t.Helper()
 	dir, text := r.t.TempDir(), script(says)
@@ -175,7 +175,7 @@ func TestTE8Trial(t *testing.T) {
 	}
 }
 
-// TestTE8CutOff has the host die between any two steps.
+// TestTE8CutOff: the host dies between any two steps.
 func TestTE8CutOff(t *testing.T) {
 	trial := func(r *rig, trial selfupdate.Trial) {
 		r.t.Helper()
@@ -243,7 +243,7 @@ func TestTE8CutOff(t *testing.T) {
 	})
 }
 
-// TestTE8Refusals: what the host remembers and knows of itself decides, too.
+// TestTE8Refusals: an update is also rejected because of what the host remembers.
 func TestTE8Refusals(t *testing.T) {
 	r := newRig(t)
 	high := r.updater("2.0.0") // a newer one ran here once
@@ -273,7 +273,7 @@ func TestTE8Refusals(t *testing.T) {
 	wants(t, r.install(u, "1.6.0"), "cannot read the state of updates")
 }
 
-// held is a source that does not go on before it is let.
+// held is a source that waits until the test allows it to go on.
 type held struct {
 	selfupdate.Source
 	begun, let chan struct{}
@@ -285,7 +285,7 @@ func (h held) Program(ctx context.Context, f release.File) (io.ReadCloser, error
 	return h.Source.Program(ctx, f)
 }
 
-// TestTE8Orders: an order is obeyed once and answered as often as it is given.
+// TestTE8Orders: an order is carried out once and answered as often as it is repeated.
 func TestTE8Orders(t *testing.T) {
 	r := newRig(t)
 	u, err := r.starts("1.0.0")
@@ -326,15 +326,15 @@ func TestTE8Orders(t *testing.T) {
 	}
 
 	if rep := until(2, "1.1.0", []byte("another"), gozzard.UpdateRefused); !strings.Contains(rep.Reason,
-		"not release 1.1.0 that was ordered") {
+		"not the release 1.1.0 that was ordered") {
 		t.Errorf("%+v", rep)
 	}
 
-	until(3, "1.1.0", manifest, gozzard.UpdateWorking) // another roll looks again
+	until(3, "1.1.0", manifest, gozzard.UpdateWorking) // another upgrade tries again
 	<-h.begun
 
 	if rep := order(4, "1.2.0", manifest); rep.State != gozzard.UpdateRefused ||
-		!strings.Contains(rep.Reason, "at another update") {
+		!strings.Contains(rep.Reason, "another update of this host is in progress") {
 		t.Errorf("%+v", rep)
 	}
 

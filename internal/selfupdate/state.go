@@ -10,44 +10,45 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
 const (
 	stateFile  = "update.json"
-	lockName   = "update.lock" // held while the state is changed
-	busyName   = "update.busy" // held while a release is fetched and put in place
+	lockName   = "update.lock" // locked while the state is changed
+	busyName   = "update.busy" // locked while a release is downloaded and installed
 	maxState   = 64 << 10
 	maxReason  = 500
 	maxRefused = 16
 )
 
-// State is what a host remembers of updates.
+// State is what a host remembers about updates.
 type State struct {
 	Highest string   `json:"highest,omitempty"` // the newest version that a server has welcomed here
-	Program string   `json:"program,omitempty"` // the file that the agent runs from
-	PID     int      `json:"pid,omitempty"`     // of the agent that started last
+	Program string   `json:"program,omitempty"` // the program file of the agent
+	PID     int      `json:"pid,omitempty"`     // the pid of the agent that started last
 	Trial   *Trial   `json:"trial,omitempty"`
-	Refused []Failed `json:"refused,omitempty"` // versions that were tried and put back, the newest last
+	Refused []Failed `json:"refused,omitempty"` // versions that were rolled back, the newest last
 }
 
-// Trial is a new program that has not been welcomed yet.
+// Trial is a new program that the server has not welcomed yet.
 type Trial struct {
 	Version string    `json:"version"`
-	From    string    `json:"from"`   // the version before
-	Placed  time.Time `json:"placed"` // when its file was put in place
+	From    string    `json:"from"`   // the previous version
+	Placed  time.Time `json:"placed"` // when its file was installed
 	Starts  int       `json:"starts"`
-	Back    string    `json:"back,omitempty"` // why it is being put back
+	Back    string    `json:"back,omitempty"` // why it is being rolled back
 }
 
-// Failed is a version that was put back.
+// Failed is a version that was rolled back.
 type Failed struct {
 	Version string    `json:"version"`
 	At      time.Time `json:"at"`
 	Reason  string    `json:"reason"`
 }
 
-// ReadState reads what the host of a state folder remembers; nothing is an empty state.
+// ReadState reads the state in a state folder. It is empty if there is no file.
 func ReadState(dir string) (State, error) {
 	path := filepath.Join(dir, stateFile)
 	f, err := os.Open(path)
@@ -57,11 +58,10 @@ func ReadState(dir string) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("cannot read the state of updates: %w", err)
 	}
-
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxState+1))
-	var s State
 
+	var s State
+	b, err := io.ReadAll(io.LimitReader(f, maxState+1))
 	if err == nil && len(b) > maxState {
 		err = errors.New("it is too long")
 	}
@@ -71,12 +71,11 @@ func ReadState(dir string) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("cannot read the state of updates in %s: %w", path, err)
 	}
-
 	return s, nil
 }
 
-// refused finds why a version was put back, "" when it was not.
-func (s *State) refused(version string) string {
+// failedReason returns why a version was rolled back, or "" if it was not.
+func (s *State) failedReason(version string) string {
 	for _, f := range s.Refused {
 		if f.Version == version {
 			return f.Reason
@@ -85,7 +84,8 @@ func (s *State) refused(version string) string {
 	return ""
 }
 
-func (s *State) forget(version string) {
+// removeFailed forgets that a version was rolled back.
+func (s *State) removeFailed(version string) {
 	kept := s.Refused[:0]
 	for _, f := range s.Refused {
 		if f.Version != version {
@@ -95,24 +95,25 @@ func (s *State) forget(version string) {
 	s.Refused = kept
 }
 
-func (s *State) refuse(f Failed) {
-	s.forget(f.Version)
+// addFailed remembers that a version was rolled back.
+func (s *State) addFailed(f Failed) {
+	s.removeFailed(f.Version)
 	s.Refused = append(s.Refused, f)
 	s.Refused = s.Refused[max(0, len(s.Refused)-maxRefused):]
 }
 
-// ErrBusy says that another update of this host is under way.
-var ErrBusy = errors.New("another update of this host is under way")
+// ErrBusy says that another update of this host is in progress.
+var ErrBusy = errors.New("another update of this host is in progress")
 
-// change reads the state, changes it and writes it, with nobody else at it. What f leaves as it was is not written.
-// It is durable when this returns.
+// change reads the state, changes it and writes it, under a lock. It does not write if f has changed nothing. The new
+// state is durable when change returns.
 func change(dir string, f func(*State) error) error {
-	unlock, err := take(filepath.Join(dir, lockName), true)
+	unlock, err := lockPath(filepath.Join(dir, lockName), true)
 	if err != nil {
 		return err
 	}
-
 	defer unlock()
+
 	s, err := ReadState(dir)
 	if err != nil {
 		return err
@@ -129,8 +130,8 @@ func change(dir string, f func(*State) error) error {
 	return s.write(dir, before)
 }
 
-// take locks a file for this process; the kernel gives it back when the process ends, however it ends.
-func take(path string, wait bool) (unlock func(), err error) {
+// lockPath locks a file for this process. The kernel releases the lock when the process ends, in any way.
+func lockPath(path string, wait bool) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the state of updates: %w", err)
@@ -141,6 +142,7 @@ func take(path string, wait bool) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
+// write writes the state, unless it is equal to before.
 func (s *State) write(dir string, before []byte) error {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -154,7 +156,7 @@ func (s *State) write(dir string, before []byte) error {
 
 func clip(s string) string {
 	if len(s) > maxReason {
-		return s[:maxReason] + "…"
+		return gozzard.Clip(s, maxReason) + "…"
 	}
 	return s
 }

@@ -17,21 +17,21 @@ import (
 	"github.com/gozzard/gozzard/internal/release"
 )
 
-// DefaultLimit is how long a new program may take to be welcomed.
+// DefaultLimit is how long a new program may take until the server welcomes it.
 const DefaultLimit = 60 * time.Second
 
 // Options of an updater. Dir, Program, Version and Key are required.
 type Options struct {
-	Dir     string // state folder of the agent
-	Program string // the file that it runs from, by its real path
-	Version string // that runs
-	Args    []string
-	Limit   time.Duration
+	Dir     string        // the state folder of the agent
+	Program string        // the real path of the agent's program
+	Version string        // the version that runs
+	Args    []string      // the arguments of the agent
+	Limit   time.Duration // how long a trial lasts; the default is DefaultLimit
 
-	// Key is the release key that the host's owner put there. It is asked for with every update: a key that is gone
-	// counts at once.
+	// Key returns the release key that the owner has put on the host. It is called for every update, so a key that
+	// was removed is no longer used.
 	Key func() (ed25519.PublicKey, error)
-	// AllowDowngrade is the owner's word that versions need not go up.
+	// AllowDowngrade reports whether the owner allows older versions.
 	AllowDowngrade func() bool
 
 	Now func() time.Time
@@ -42,16 +42,16 @@ type Options struct {
 type Updater struct {
 	o      Options
 	orders chan gozzard.UpdateOrder // capacity 1
-	placed chan struct{}            // capacity 1: a new program is in place
+	placed chan struct{}            // capacity 1: a new program is installed
 
 	mu      sync.Mutex
-	trial   bool
-	welcome chan struct{} // closed when the trial is over well
-	answer  gozzard.UpdateReport
-	busy    bool // with the order that answer is about
+	trial   bool                 // this program is on trial
+	welcome chan struct{}        // closed when the trial has succeeded
+	answer  gozzard.UpdateReport // to the last order
+	busy    bool                 // the last order is being carried out
 }
 
-// New makes an updater. Begin must follow when an agent starts.
+// New makes an updater. When an agent starts, Begin must follow.
 func New(o Options) *Updater {
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
@@ -66,17 +66,22 @@ func New(o Options) *Updater {
 		o.AllowDowngrade = func() bool { return false }
 	}
 
-	return &Updater{o: o, orders: make(chan gozzard.UpdateOrder, 1), placed: make(chan struct{}, 1),
-		welcome: make(chan struct{})}
+	return &Updater{
+		o:       o,
+		orders:  make(chan gozzard.UpdateOrder, 1),
+		placed:  make(chan struct{}, 1),
+		welcome: make(chan struct{}),
+	}
 }
 
-// previous is where the program before is kept.
+// previous is the file of the previous program.
 func (u *Updater) previous() string { return u.o.Program + ".previous" }
 
-// Begin is called when the agent starts, before anything else is done. An error of kind *Over says that this
-// program had its chance: RollBack and hand over. Other errors leave the trial as it is.
+// Begin must be called when the agent starts, before anything else. An error of type *Over says that the trial of this
+// program has failed: the caller must call RollBack and start the previous program. Other errors do not change the
+// trial.
 func (u *Updater) Begin() error {
-	u.sweep()
+	u.removeLeftovers()
 	var over string
 	err := change(u.o.Dir, func(s *State) error {
 		s.Program, s.PID = u.o.Program, os.Getpid()
@@ -85,7 +90,7 @@ func (u *Updater) Begin() error {
 		case t == nil:
 			return nil
 		case t.Version != u.o.Version:
-			u.settle(s, t)
+			u.endTrial(s, t)
 			return nil
 		}
 
@@ -98,39 +103,39 @@ func (u *Updater) Begin() error {
 		case t.Back != "":
 			over = t.Back
 		case t.Starts > 1:
-			over = fmt.Sprintf("release %s was started %d times and never welcomed by the server", t.Version,
-				t.Starts-1)
+			over = fmt.Sprintf("release %s was started %d times and the server never welcomed it",
+				t.Version, t.Starts-1)
 		}
-
 		return nil
 	})
 
 	if err == nil && over != "" {
 		return &Over{over}
 	}
-
 	return err
 }
 
-// settle ends a trial whose program is not the one that runs: the one before is back, or the new one was never put
-// in place.
-func (u *Updater) settle(s *State, t *Trial) {
+// endTrial ends a trial of a program that is not the one that runs: the previous program was restored, or the new one
+// was never installed.
+func (u *Updater) endTrial(s *State, t *Trial) {
 	s.Trial = nil
 	if t.Back == "" {
-		u.o.Log.Warn("a new program was prepared and does not run, it is forgotten", "new", t.Version, "running",
-			u.o.Version)
+		u.o.Log.Warn("a new program was prepared but does not run, its trial is cancelled",
+			"new", t.Version, "running", u.o.Version)
 		return
 	}
-	s.refuse(Failed{Version: t.Version, At: u.o.Now().UTC(), Reason: t.Back})
+
+	s.addFailed(Failed{Version: t.Version, At: u.o.Now().UTC(), Reason: t.Back})
 	u.o.Log.Error("a new program was rolled back", "new", t.Version, "running", u.o.Version, "reason", t.Back)
 }
 
-// Over says why a trial is over.
+// Over says why a trial has failed.
 type Over struct{ Reason string }
 
 func (o *Over) Error() string { return o.Reason }
 
-// OnTrial reports whether this program has yet to be welcomed, and gives what is closed when it is.
+// OnTrial reports whether the server has not welcomed this program yet. It also returns a channel that is closed when
+// the server does.
 func (u *Updater) OnTrial() (trial bool, welcomed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -140,17 +145,17 @@ func (u *Updater) OnTrial() (trial bool, welcomed <-chan struct{}) {
 // Limit is how long a trial lasts.
 func (u *Updater) Limit() time.Duration { return u.o.Limit }
 
-// Placed has something when a new program is in place and shall take over.
+// Placed receives an element when a new program is installed and must take over.
 func (u *Updater) Placed() <-chan struct{} { return u.placed }
 
-// Welcomed is called when the server has welcomed this program: it stays.
+// Welcomed must be called when the server has welcomed this program. The program then stays.
 func (u *Updater) Welcomed() {
 	err := change(u.o.Dir, func(s *State) error {
 		s.Program, s.PID = u.o.Program, os.Getpid()
 		if s.Trial != nil && s.Trial.Version == u.o.Version {
 			s.Trial = nil
 		}
-		s.forget(u.o.Version)
+		s.removeFailed(u.o.Version)
 		if v, err := release.ParseVersion(u.o.Version); err == nil {
 			if h, err := release.ParseVersion(s.Highest); err != nil || v.Compare(h) > 0 {
 				s.Highest = u.o.Version
@@ -161,22 +166,21 @@ func (u *Updater) Welcomed() {
 
 	u.mu.Lock()
 	defer u.mu.Unlock()
-
-	if err != nil { // the trial goes on: the next session may find the disk better
-		u.o.Log.Error("cannot note that this program was welcomed", "err", err)
+	if err != nil { // the trial goes on, and the next session tries again
+		u.o.Log.Error("cannot record that the server has welcomed this program", "err", err)
 		return
 	}
-
 	if u.trial {
 		u.trial = false
 		close(u.welcome)
-		u.o.Log.Info("the new program was welcomed and stays", "version", u.o.Version)
+		u.o.Log.Info("the server has welcomed the new program, it stays", "version", u.o.Version)
 	}
 }
 
-// RollBack puts the previous program in place. Whoever calls it hands over to Program afterwards. When there is
-// none to go back to, the trial ends and this program stays: any agent is better than none.
+// RollBack restores the previous program. The caller must then start Options.Program. If there is no previous program,
+// the trial ends and this program stays: any agent is better than none.
 func (u *Updater) RollBack(reason string) error {
+	// Keep this program if there is no other.
 	if _, err := os.Stat(u.previous()); err != nil {
 		u.mu.Lock()
 		u.trial = false
@@ -185,50 +189,54 @@ func (u *Updater) RollBack(reason string) error {
 			change(u.o.Dir, func(s *State) error { s.Trial = nil; return nil }))
 	}
 
+	// Record why. If that fails, go on: a program that works is more important.
 	err := change(u.o.Dir, func(s *State) error {
 		if s.Trial != nil && s.Trial.Version == u.o.Version {
 			s.Trial.Back = clip(reason)
 		}
 		return nil
 	})
-
-	if err != nil { // not remembered, and done all the same: the program that works comes first
-		u.o.Log.Error("cannot note that this program is rolled back", "err", err)
+	if err != nil {
+		u.o.Log.Error("cannot record that this program is rolled back", "err", err)
 	}
+
+	// Restore the previous program.
 	if err := os.Rename(u.previous(), u.o.Program); err != nil {
 		return fmt.Errorf("cannot roll release %s back: %w", u.o.Version, err)
 	}
 	if err := atomicfile.SyncFolder(filepath.Dir(u.o.Program)); err != nil {
 		u.o.Log.Error("cannot sync the folder of the program", "err", err)
 	}
-
 	u.o.Log.Error("this program is rolled back", "version", u.o.Version, "reason", reason)
 	return nil
 }
 
-// place makes a checked program the one that starts next. The order of the steps is that of their durability: a
-// trial is on record before its file can run, and the previous program is kept before that.
+// place makes a checked program the one that starts next. The order of the steps matters for a crash: the previous
+// program is saved first, then the trial is recorded, and only then is the new file installed.
 func (u *Updater) place(m *release.Manifest, staged string) error {
-	unlock, err := take(filepath.Join(u.o.Dir, lockName), true)
+	// Check that no other trial has begun.
+	unlock, err := lockPath(filepath.Join(u.o.Dir, lockName), true)
 	if err != nil {
 		return err
 	}
-
 	defer unlock()
 	s, err := ReadState(u.o.Dir)
 	if err != nil {
 		return err
 	}
 	if s.Trial != nil {
-		return fmt.Errorf("release %s is on trial: wait until it is over", s.Trial.Version)
-	}
-	if err := os.Remove(u.previous()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("cannot keep the previous program: %w", err)
-	}
-	if err := os.Link(u.o.Program, u.previous()); err != nil {
-		return fmt.Errorf("cannot keep the previous program: %w", err)
+		return fmt.Errorf("release %s is on trial: wait until the trial ends", s.Trial.Version)
 	}
 
+	// Save the previous program.
+	if err := os.Remove(u.previous()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("cannot save the previous program: %w", err)
+	}
+	if err := os.Link(u.o.Program, u.previous()); err != nil {
+		return fmt.Errorf("cannot save the previous program: %w", err)
+	}
+
+	// Record the trial.
 	folder := filepath.Dir(u.o.Program)
 	before := s
 	s.Program = u.o.Program
@@ -236,20 +244,20 @@ func (u *Updater) place(m *release.Manifest, staged string) error {
 	if err := errors.Join(atomicfile.SyncFolder(folder), s.write(u.o.Dir, nil)); err != nil {
 		return err
 	}
-	if err := os.Rename(staged, u.o.Program); err != nil {
-		return errors.Join(fmt.Errorf("cannot put the new program in place: %w", err), before.write(u.o.Dir, nil))
-	}
 
+	// Install the new program.
+	if err := os.Rename(staged, u.o.Program); err != nil {
+		return errors.Join(fmt.Errorf("cannot install the new program: %w", err), before.write(u.o.Dir, nil))
+	}
 	return atomicfile.SyncFolder(folder)
 }
 
-// stage writes the program of a release beside the one that runs, checked to the last bit.
+// stage writes the program of a release beside the one that runs, and checks its content.
 func (u *Updater) stage(f release.File, from io.Reader) (path string, err error) {
 	info, err := os.Stat(u.o.Program)
 	if err != nil {
-		return "", fmt.Errorf("cannot look at the program that runs: %w", err)
+		return "", fmt.Errorf("cannot examine the program that runs: %w", err)
 	}
-
 	out, err := os.CreateTemp(filepath.Dir(u.o.Program), u.staged()+"*")
 	if err != nil {
 		return "", fmt.Errorf("cannot write beside the program that runs: %w", err)
@@ -262,24 +270,25 @@ func (u *Updater) stage(f release.File, from io.Reader) (path string, err error)
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(out.Name()))
 	}
-
 	return out.Name(), nil
 }
 
+// staged is the beginning of the name of a file that stage writes.
 func (u *Updater) staged() string { return "." + filepath.Base(u.o.Program) + ".update-" }
 
-// sweep removes what an update that was cut off has left beside the program.
-func (u *Updater) sweep() {
-	unlock, err := take(filepath.Join(u.o.Dir, busyName), false)
-	if err != nil { // somebody is at it
+// removeLeftovers removes files that an interrupted update has left beside the program.
+func (u *Updater) removeLeftovers() {
+	unlock, err := lockPath(filepath.Join(u.o.Dir, busyName), false)
+	if err != nil { // an update is in progress
 		return
 	}
 	defer unlock()
+
 	left, _ := filepath.Glob(filepath.Join(filepath.Dir(u.o.Program), u.staged()+"*"))
 	for _, path := range left {
-		_ = os.Remove(path) // it is found again the next time
+		_ = os.Remove(path) // after an error, the next start tries again
 	}
 }
 
-// Platform is what this program was built for.
+// Platform is the platform that this program was built for.
 func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }

@@ -16,7 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// LoginOptions say which other services prove who a person is, and whether the first app is made again.
+// LoginOptions name the services that people log in with, and say whether the first app is made again.
 type LoginOptions struct {
 	LoginURL string // URL of BlueKing's login service; "": none
 	Issuer   string // URL of the OpenID Connect provider; "": none
@@ -120,7 +120,7 @@ func (s *Server) givenApp(imported func(auth.Config) error, replaced func(auth.A
 	if !s.accounts.Known() {
 		return imported(auth.Config{Apps: []auth.App{app}})
 	}
-	if _, err := s.accounts.Book().CheckApp(auth.Credentials{App: code, Secret: secret}); err == nil {
+	if _, err := s.accounts.Directory().CheckApp(auth.Credentials{App: code, Secret: secret}); err == nil {
 		return nil
 	}
 	return replaced(app)

@@ -25,7 +25,7 @@ func TestFirstAccounts(t *testing.T) {
 		t.Fatalf("%v, the credentials are for everybody or nobody", err)
 	}
 
-	caller, _, err := s.accounts.Book().Check(t.Context(),
+	caller, _, err := s.accounts.Directory().Check(t.Context(),
 		auth.Credentials{App: c.AppCode, Secret: c.Secret, User: c.Username})
 	if err != nil || !caller.Rights.All() {
 		t.Fatalf("the first app is %+v, %v", caller, err)
@@ -43,7 +43,7 @@ func TestFirstAccounts(t *testing.T) {
 	if _, err := os.Stat(path); err == nil {
 		t.Fatal("a second start makes another admin")
 	}
-	if _, err := s.accounts.Book().CheckApp(auth.Credentials{App: c.AppCode, Secret: c.Secret}); err != nil {
+	if _, err := s.accounts.Directory().CheckApp(auth.Credentials{App: c.AppCode, Secret: c.Secret}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -51,7 +51,7 @@ func TestFirstAccounts(t *testing.T) {
 	if err := s.firstAccounts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.accounts.Book().CheckApp(auth.Credentials{App: c.AppCode, Secret: c.Secret}); err == nil {
+	if _, err := s.accounts.Directory().CheckApp(auth.Credentials{App: c.AppCode, Secret: c.Secret}); err == nil {
 		t.Fatal("the lost secret is valid after a reset")
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -70,7 +70,7 @@ func TestOldAppsAreTakenOverOnce(t *testing.T) {
 	}
 
 	s := open(t, dir)
-	caller, _, err := s.accounts.Book().Check(t.Context(),
+	caller, _, err := s.accounts.Directory().Check(t.Context(),
 		auth.Credentials{App: "shop", Secret: "three", Token: "token"})
 	if err != nil || caller.User != "alice" || !caller.Rights.All() {
 		t.Fatalf("%+v, %v", caller, err)
@@ -83,7 +83,7 @@ func TestOldAppsAreTakenOverOnce(t *testing.T) {
 	s = open(t, dir) // the file is still there
 	defer s.Close()
 
-	if _, err := s.accounts.Book().CheckApp(auth.Credentials{App: "shop", Secret: "three"}); err == nil {
+	if _, err := s.accounts.Directory().CheckApp(auth.Credentials{App: "shop", Secret: "three"}); err == nil {
 		t.Fatal("an app that was deleted is back")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "credentials.json")); err == nil {

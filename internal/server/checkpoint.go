@@ -23,8 +23,8 @@ const (
 	checkpointsBytes = 16 << 20 // years of them
 )
 
-// checkpoints signs the newest row of the audit from time to time. The signatures go to a file in the data folder and to
-// the log: a collected log is out of reach of somebody who can change the record.
+// checkpoints signs the newest row of the audit from time to time. The signatures go to a file in the data folder and
+// to the log: an attacker who can change the record cannot change a log that was collected elsewhere.
 type checkpoints struct {
 	audit  control.AuditStore
 	signer *signing.Signer

@@ -54,12 +54,12 @@ func (o *CMDBOptions) open(plane *control.Plane, log *slog.Logger) (*cmdb.Sync, 
 		return nil, fmt.Errorf("--cmdb-interval %s: use 1s or more", o.Interval)
 	}
 
-	who, err := o.readCredentials()
+	cred, err := o.readCredentials()
 	if err != nil {
 		return nil, err
 	}
 
-	reader, err := cmdb.New(cmdb.Options{URL: o.URL, App: who.AppCode, Secret: who.AppSecret, User: who.Username,
+	reader, err := cmdb.New(cmdb.Options{URL: o.URL, App: cred.AppCode, Secret: cred.AppSecret, User: cred.Username,
 		Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("--cmdb-url: %w", err)
@@ -69,31 +69,31 @@ func (o *CMDBOptions) open(plane *control.Plane, log *slog.Logger) (*cmdb.Sync, 
 	}
 
 	return cmdb.NewSync(cmdb.SyncOptions{
-		Reader: reader, Businesses: o.Businesses, Caller: gozzard.Caller{App: who.AppCode, User: who.Username},
+		Reader: reader, Businesses: o.Businesses, Caller: gozzard.Caller{App: cred.AppCode, User: cred.Username},
 		Interval: o.Interval, Log: log,
 		Apply: o.applier(plane, log),
 	}), nil
 }
 
 func (o *CMDBOptions) readCredentials() (client.Credentials, error) {
-	var who client.Credentials
+	var cred client.Credentials
 
 	if o.Credentials == "" {
-		return who, errors.New("--cmdb-url needs --cmdb-credentials FILE")
+		return cred, errors.New("--cmdb-url needs --cmdb-credentials FILE")
 	}
 	if err := atomicfile.Check(o.Credentials); err != nil {
-		return who, err
+		return cred, err
 	}
 
 	b, err := os.ReadFile(o.Credentials)
 	if err != nil {
-		return who, fmt.Errorf("cannot read the credentials of CMDB: %w", err)
+		return cred, fmt.Errorf("cannot read the credentials of CMDB: %w", err)
 	}
-	if err := json.Unmarshal(b, &who); err != nil {
-		return who, fmt.Errorf("cannot read the credentials of CMDB in %s: %w", o.Credentials, err)
+	if err := json.Unmarshal(b, &cred); err != nil {
+		return cred, fmt.Errorf("cannot read the credentials of CMDB in %s: %w", o.Credentials, err)
 	}
 
-	return who, nil
+	return cred, nil
 }
 
 // applier records a business as it was read.

@@ -154,7 +154,7 @@ func TestBusinessesFromDocumentsAreLeftAlone(t *testing.T) {
 
 	t.Cleanup(c.Close)
 
-	if _, err := c.ApplyTopology(t.Context(), 2, []byte(twoSets), client.ApplyOptions{}); err != nil {
+	if _, err := c.ApplyTopology(t.Context(), 2, []byte("biz: 2\nname: shop\nsets:\n  - {id: 5, name: front, env: 3}\n"), client.ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if answer := flush(t, s, 2); !strings.Contains(answer, `"result":true`) {
@@ -200,36 +200,3 @@ func TestCMDBFlags(t *testing.T) {
 		}
 	}
 }
-
-// twoSets is business 2.
-const twoSets = `biz: 2
-name: 商店
-sets:
-  - id: 5
-    name: front.end
-    env: 3
-    modules:
-      - id: 21
-        name: 网页
-        instances:
-          - id: 5
-            name: 10.0.0.1_web
-            host: {ip: 10.0.0.1, cloud: 0}
-            processes: [{id: 46, name: nginx, proc_num: 2, user: root, work_path: /opt, pid_file: /run/nginx.pid, start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
-          - id: 6
-            name: 10.0.0.2_web
-            host: {ip: 10.0.0.2, cloud: 0}
-            processes: [{id: 48, name: nginx, user: root, work_path: /opt, pid_file: /run/nginx.pid, start_cmd: ./start.sh}]
-  - id: 7
-    name: 测试
-    env: 1
-    modules:
-      - {id: 23, name: db}
-      - id: 24
-        name: cache
-        instances:
-          - id: 8
-            name: 10.0.0.1_cache
-            host: {ip: 10.0.0.1, cloud: 0}
-            processes: [{id: 49, name: redis, user: root, work_path: /opt, pid_file: /run/redis.pid, start_cmd: ./start.sh, stop_cmd: ./stop.sh}]
-`

@@ -25,7 +25,7 @@ func (s *Server) openDoors(context.Context) error {
 		return err
 	}
 
-	book, log, observe := s.accounts.Book(), s.options.Log, s.metrics.ObserveRequest
+	book, log, observe := s.accounts.Directory(), s.options.Log, s.metrics.ObserveRequest
 	native := api.Options{
 		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader,
 		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Log: log,
@@ -49,7 +49,7 @@ func (s *Server) openDoors(context.Context) error {
 	return nil
 }
 
-// doors makes all doors. The last one, GSE, also answers paths that nobody knows.
+// doors makes all doors. The last one, GSE, also answers unknown paths.
 func doors(native api.Options, j job.Options, kit gsekit.Options, g gse.Options) []door {
 	return []door{
 		nativeDoor(api.New(native)),
@@ -59,15 +59,15 @@ func doors(native api.Options, j job.Options, kit gsekit.Options, g gse.Options)
 	}
 }
 
-// Routes is the table of all routes that a server serves, by path and method.
+// Routes is the table of all routes that a server serves, door by door.
 func Routes() ([]Route, error) {
-	nobody, err := auth.New(auth.Config{})
+	none, err := auth.New(auth.Config{})
 	if err != nil {
 		return nil, err
 	}
 
-	rt, err := newRouter(doors(api.Options{}, job.Options{Auth: nobody}, gsekit.Options{Auth: nobody},
-		gse.Options{Auth: nobody})...)
+	rt, err := newRouter(doors(api.Options{}, job.Options{Auth: none}, gsekit.Options{Auth: none},
+		gse.Options{Auth: none})...)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/signing"
@@ -22,7 +21,7 @@ type Fabric interface {
 	// Flag says what is wrong with an agent that sends too much, "" for nothing.
 	Flag(agent gozzard.AgentID) string
 	// Counts is what went through the fabric since the start.
-	Counts() api.FabricCounts
+	Counts() gozzard.FabricCounts
 	// Addr is where agents connect to; "" when they cannot.
 	Addr() string
 	// Run hands reports on until ctx ends.
@@ -63,7 +62,8 @@ func (s *Server) openFabric(context.Context) (err error) {
 	}
 	s.onClose("cannot close the fabric", func() error { s.fabric.Close(); return nil })
 
-	if s.trust.registry != nil { // the fabric asks the registry whom to admit, the registry has the fabric cut members
+	// The two need each other: the fabric asks the registry which agents to accept, and the registry cuts connections.
+	if s.trust.registry != nil {
 		s.trust.registry.OnCut(s.fabric.Cut)
 	}
 	return nil
@@ -122,11 +122,7 @@ func (f *natsFabric) Addr() string { return f.broker.Addr() }
 func (f *natsFabric) Cut(agent gozzard.AgentID, cloud int) { f.broker.Cut(agent, cloud) }
 
 // Counts implements Fabric.
-func (f *natsFabric) Counts() api.FabricCounts {
-	c := f.Stats()
-	return api.FabricCounts{Sent: c.Sent, Results: c.Results, Statuses: c.Statuses, Dropped: c.Dropped,
-		Malformed: c.Malformed, Newer: c.Newer, Flooded: c.Flooded}
-}
+func (f *natsFabric) Counts() gozzard.FabricCounts { return f.Stats() }
 
 // Close implements Fabric.
 func (f *natsFabric) Close() {

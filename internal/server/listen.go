@@ -77,6 +77,9 @@ func (s *Server) URL() string {
 	return "http://" + addr
 }
 
+// AgentAddr is where agents connect to; "" when they cannot.
+func (s *Server) AgentAddr() string { return s.fabric.Addr() }
+
 // isLoopbackAddr reports whether an address to listen on can only be reached from this machine.
 func isLoopbackAddr(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)

@@ -26,9 +26,10 @@ func (s *Server) openUpgrades(ctx context.Context) (err error) {
 		return nil
 	}
 
-	o := upgrade.Options{Store: s.store, Fleet: upgradeFleet{s.plane, s.trust.registry}, TwoPerson: s.options.Release.TwoPerson,
-		Patience: s.options.Release.Patience, Log: s.options.Log}
+	o := upgrade.Options{Store: s.store, Fleet: upgradeFleet{s.plane, s.trust.registry}, Log: s.options.Log,
+		TwoPerson: s.options.Release.TwoPerson, Patience: s.options.Release.Patience}
 
+	// Read the key that releases must be signed with.
 	if path := s.options.Release.Key; path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -39,6 +40,7 @@ func (s *Server) openUpgrades(ctx context.Context) (err error) {
 		}
 	}
 
+	// Open the releases in the data folder.
 	if o.Shelf, err = release.OpenRepository(filepath.Join(s.options.Data, "releases")); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/gozzard/gozzard/internal/api"
@@ -18,7 +17,8 @@ type Route struct {
 	Method string
 	Path   string // a part in braces is a parameter
 	Door   string
-	Open   bool // no credentials are needed, at least from this machine
+	Name   string // under which metrics count its requests
+	Open   bool   // no credentials are needed, at least from this machine
 }
 
 // door is a family of routes.
@@ -37,7 +37,7 @@ func nativeDoor(h http.Handler) door {
 	d := door{name: api.Door, handler: h}
 	fixed := map[string]bool{}
 	for _, r := range api.Routes() {
-		d.routes = append(d.routes, Route{Method: r.Method, Path: r.Path, Door: d.name, Open: r.Open})
+		d.routes = append(d.routes, Route{Method: r.Method, Path: r.Path, Door: d.name, Name: r.Path, Open: r.Open()})
 		if !strings.HasPrefix(r.Path, nativePrefix) {
 			fixed[r.Path] = true
 		}
@@ -53,7 +53,7 @@ func nativeDoor(h http.Handler) door {
 func bluekingDoor(name string, h *blueking.Handler) door {
 	d := door{name: name, handler: h, owns: h.Owns}
 	for _, s := range h.Served() {
-		d.routes = append(d.routes, Route{Method: s.Method, Path: s.Path, Door: name})
+		d.routes = append(d.routes, Route{Method: s.Method, Path: s.Path, Door: name, Name: s.Name})
 	}
 	return d
 }
@@ -67,9 +67,15 @@ type router []door
 // never receive.
 func newRouter(doors ...door) (router, error) {
 	rt := router(doors)
-	owners := map[string]string{}
+	owners, known := map[string]string{}, map[string]bool{}
 	for _, r := range rt.routes() {
 		path := parameter.ReplaceAllString(r.Path, "{}")
+		call := r.Method + " " + path
+		if known[call] && owners[path] == r.Door {
+			return nil, fmt.Errorf("cannot serve %s %s: it is in the table twice", r.Method, r.Path)
+		}
+		known[call] = true
+
 		if owner := cmp.Or(owners[path], r.Door); owner != r.Door {
 			return nil, fmt.Errorf("cannot serve %s %s: both %s and %s own its path", r.Method, r.Path, owner, r.Door)
 		}
@@ -96,14 +102,11 @@ func (rt router) find(r *http.Request) *door {
 	return &rt[len(rt)-1]
 }
 
-// routes are all routes by path and method.
+// routes are all routes, door by door.
 func (rt router) routes() (all []Route) {
 	for _, d := range rt {
 		all = append(all, d.routes...)
 	}
-	slices.SortFunc(all, func(a, b Route) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
-	})
 	return all
 }
 

@@ -93,7 +93,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 
 // Run serves until ctx ends or a part fails. It stops all parts and closes the server before it returns.
 func (s *Server) Run(ctx context.Context) error {
-	s.options.Log.Info("server started", "url", s.URL(), "agents", s.fabric.Addr(), "data", s.options.Data,
+	s.options.Log.Info("server started", "url", s.URL(), "agents", s.AgentAddr(), "data", s.options.Data,
 		"version", s.options.Version)
 	return s.run(ctx)
 }
@@ -161,6 +161,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 type Parts struct {
 	Store    *sqlstore.Store
 	Plane    *Plane
+	Fleet    *fleet.Index
 	Jobs     *waves.Runner
 	Upgrades *upgrade.Runner
 	Registry *enrol.Registry
@@ -168,7 +169,8 @@ type Parts struct {
 
 // Parts gives the parts of a server to tests that compare what was answered with what was recorded.
 func (s *Server) Parts() Parts {
-	return Parts{Store: s.store, Plane: s.plane, Jobs: s.jobs, Upgrades: s.upgrades, Registry: s.trust.registry}
+	return Parts{Store: s.store, Plane: s.plane, Fleet: s.fleet, Jobs: s.jobs, Upgrades: s.upgrades,
+		Registry: s.trust.registry}
 }
 
 func (s *Server) openSecrets(context.Context) (err error) {
@@ -218,7 +220,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 }
 
 func (s *Server) openJobs(context.Context) error {
-	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Rights: s.accounts.Book().RightsOf,
+	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Rights: s.accounts.Directory().RightsOf,
 		Log: s.options.Log, Now: s.options.Now})
 	return nil
 }

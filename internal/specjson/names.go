@@ -2,7 +2,6 @@ package specjson
 
 import (
 	"fmt"
-	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -12,8 +11,8 @@ import (
 
 const maxLabels = 64
 
-// CheckName checks a namespace, a name or the name of a label. Other forms of the same text would be other names
-// that look alike, so only NFC is taken; it is never changed on the way.
+// CheckName checks a namespace, a name or the name of a label. It accepts only Unicode normal form C: another form of
+// the same text would be another name that looks the same. Names are never changed.
 func CheckName(s string) error {
 	if err := gozzard.ValidateName(s); err != nil {
 		return err
@@ -24,7 +23,7 @@ func CheckName(s string) error {
 	return nil
 }
 
-// ReadLabels reads labels, none when there are none. One client sends a number for a value: its text is taken.
+// ReadLabels reads labels. One client sends numbers as values; they are read as text.
 func ReadLabels(v strictjson.Value) map[string]string {
 	labels := map[string]string{}
 	n := 0
@@ -40,7 +39,7 @@ func ReadLabels(v strictjson.Value) map[string]string {
 		switch {
 		case len(s) > gozzard.MaxNameBytes:
 			m.Fault("has %d bytes, at most %d are allowed", len(s), gozzard.MaxNameBytes)
-		case !plain(s):
+		case !gozzard.IsPlainLine(s):
 			m.Fault("%+q has control or direction characters", s)
 		case !norm.NFC.IsNormalString(s):
 			m.Fault("%+q is not in Unicode normal form C", s)
@@ -62,19 +61,8 @@ func line(v strictjson.Value, most int) string {
 	switch {
 	case len(s) > most:
 		v.Fault("has %d bytes, at most %d are allowed", len(s), most)
-	case !plain(s):
+	case !gozzard.IsPlainLine(s):
 		v.Fault("%+q has control or direction characters", s)
 	}
 	return s
-}
-
-// plain reports whether a text shows what it is: no control characters, no line separators, nothing that changes
-// the direction of writing.
-func plain(s string) bool {
-	for _, r := range s {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
-			return false
-		}
-	}
-	return true
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// maxInRow bounds how often in a row something must be seen before it counts.
+// maxInRow limits how often in a row something must be seen before it counts.
 const maxInRow = 1000
 
-// policy reads how a process is watched. Missing and null fields are defaults; a 0 is a 0.
+// policy reads how a process is supervised. Missing and null fields get their defaults; 0 means 0.
 func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 	p := gozzard.DefaultPolicy()
 
@@ -35,7 +35,7 @@ func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 	number("start_retries", &p.StartRetries, maxRetries)
 	number("start_interval", &p.StartInterval, maxSeconds)
 	number("op_timeout", &p.OpTimeout, maxSeconds)
-	// What this server knows beyond the documents.
+	// Fields that BlueKing's documents do not have.
 	number("health_interval", &p.HealthInterval, maxSeconds)
 	number("health_timeout", &p.HealthTimeout, maxSeconds)
 	number("health_threshold", &p.HealthThreshold, maxInRow)
@@ -44,20 +44,20 @@ func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 	return p
 }
 
-// plan reads when the process runs. A rule is only looked at where it will be followed: callers send all kinds of
-// texts for processes that stay.
+// plan reads when the process runs. A crontab rule is checked only for periodic processes: callers send all kinds of
+// text for other processes.
 func (r Rules) plan(v *strictjson.Value, p *gozzard.Policy) {
 	before := v.Faults().Len()
 	kind, rule, zone := v.Get("auto_type"), v.Get("crontab_rule"), v.Get("time_zone")
 
-	if !r.Strict { // the documents' own sample has it misspelt
+	if !r.Strict { // the sample in the documents is misspelt
 		rule = either(v, "crontab_rule", "crotab_rule")
 	}
 
 	p.Kind = gozzard.Kind(kind.OptInt(int64(p.Kind), 0, int64(gozzard.KindOneShot)))
 	p.CrontabRule = line(rule, cron.MaxRuleBytes)
 	if p.Periodic() && v.Faults().Len() == before {
-		if _, err := cron.Parse(p.CrontabRule, ""); err != nil { // what is right in one zone is right in all
+		if _, err := cron.Parse(p.CrontabRule, ""); err != nil { // a rule is valid in every time zone or in none
 			rule.Fault("%v", err)
 		}
 	}
@@ -71,7 +71,7 @@ func (r Rules) plan(v *strictjson.Value, p *gozzard.Policy) {
 	p.Overlap = oneOf(v.Get("overlap"), gozzard.OverlapSkip, gozzard.OverlapKill)
 }
 
-// either picks the one of two names for the same thing that says something. Both at once would need a guess.
+// either reads a field that has two names. A request with both is rejected.
 func either(v *strictjson.Value, a, b string) strictjson.Value {
 	x, y := v.Get(a), v.Get(b)
 	switch {
@@ -83,7 +83,7 @@ func either(v *strictjson.Value, a, b string) strictjson.Value {
 	return y
 }
 
-// oneOf reads an optional word of a few.
+// oneOf reads an optional word out of a list.
 func oneOf[T ~string](v strictjson.Value, known ...T) T {
 	s := T(v.OptStr())
 	if s != "" && !slices.Contains(known, s) {

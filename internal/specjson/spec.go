@@ -8,7 +8,7 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// Bounds of a definition.
+// The limits of a definition.
 const (
 	maxCommand   = 16 << 10
 	maxPath      = 4096
@@ -16,21 +16,21 @@ const (
 	maxSeconds   = 86400
 	maxRetries   = 100_000
 	maxConfigMap = 1000
-	maxReportID  = 1 << 53 // the largest number that every client reads without loss
+	maxReportID  = 1 << 53 // the largest number that every client reads exactly
 )
 
-// Rules is how a door reads definitions. Without any, what real clients send is taken: most of an identity empty,
-// names that nobody knows.
+// Rules say how strictly a door reads definitions. Without rules everything that real clients send is accepted: empty
+// fields of the identity, and unknown names.
 type Rules struct {
-	// Complete is for definitions by which a command will run: what is needed for that must be there, and paths
-	// must be clean and absolute.
+	// Complete is for definitions whose commands will run: the user and the paths are required, and paths must be
+	// clean and absolute.
 	Complete bool
-	// Strict is for callers that were written for this server: unknown names are refused with the nearest known
-	// one, paths must be clean and absolute, and there must be a setup_path.
+	// Strict is for our own API: unknown names are rejected with the name that is probably meant, paths must be clean
+	// and absolute, and setup_path is required.
 	Strict bool
 }
 
-// ReadSpec reads a definition, nil when it is no object.
+// ReadSpec reads a definition, nil if it is not an object.
 func ReadSpec(v strictjson.Value, rules Rules) *gozzard.Spec {
 	if !v.Object() {
 		return nil
@@ -66,7 +66,7 @@ func ReadSpec(v strictjson.Value, rules Rules) *gozzard.Spec {
 	return s
 }
 
-// only refuses unknown members where that is the rule.
+// only rejects unknown members, if the rules are strict.
 func (r Rules) only(v *strictjson.Value, known ...string) {
 	if r.Strict {
 		v.Only(known...)
@@ -103,7 +103,7 @@ func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 	return id
 }
 
-// path reads a path, which must be clean and absolute under any rule.
+// path reads a path. With either rule it must be clean and absolute.
 func (r Rules) path(v strictjson.Value, required bool) string {
 	p := line(v, maxPath)
 	switch {
@@ -118,8 +118,8 @@ func (r Rules) path(v strictjson.Value, required bool) string {
 	return p
 }
 
-// cleanPath accepts absolute paths of either system without empty, "." and ".." parts; one final separator is left
-// to those who write folders so.
+// cleanPath accepts absolute paths of Unix and Windows without empty, "." and ".." parts. One separator at the end is
+// allowed.
 func cleanPath(p string) bool {
 	rest, ok := strings.CutPrefix(p, "/")
 	cut := func(r rune) bool { return r == '/' }
@@ -157,7 +157,7 @@ func (r Rules) control(v strictjson.Value) gozzard.Control {
 	cmd := func(name string) string { return ReadCommand(v.Get(name)) }
 	shell := gozzard.Shell("")
 
-	if r.Strict { // a word of ours
+	if r.Strict { // only our own API has this field
 		shell = oneOf(v.Get("shell"), gozzard.ShellSh, gozzard.ShellBat, gozzard.ShellPS1)
 	}
 
@@ -213,7 +213,7 @@ func (r Rules) resource(v strictjson.Value) gozzard.Resource {
 	return gozzard.Resource{
 		CPU: percent("cpu"), Mem: percent("mem"),
 		FD: count("fd", math.MaxInt64), Disk: count("disk", math.MaxInt64), Net: count("net", math.MaxInt64),
-		// What this server knows beyond the documents.
+		// Fields that BlueKing's documents do not have.
 		Act:     oneOf(v.Get("act"), gozzard.ActAlert, gozzard.ActStop, gozzard.ActKill, gozzard.ActRestart),
 		Samples: int(count("samples", maxInRow)),
 		Enforce: enforce.OptBool(false),

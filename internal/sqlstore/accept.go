@@ -12,36 +12,40 @@ import (
 )
 
 var (
-	insertItems = insert("items", "task_seq, item, namespace, name, action, labels, spec_hash", "")
+	insertItems = insertRows("items", "task_seq, item, namespace, name, action, labels, spec_hash", "")
 
-	insertAttempts = insert("attempts",
+	insertAttempts = insertRows("attempts",
 		"task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session, outcome, deadline, expires", "")
 
-	upsertSpecs = insert("specs", "hash, body, last_task",
+	upsertSpecs = insertRows("specs", "hash, body, last_task",
 		" ON CONFLICT (hash) DO UPDATE SET last_task = excluded.last_task")
 
-	upsertProcesses = insert("processes", "agent_id, namespace, name, labels, spec_hash, hosted, wanted, registered_at",
+	// Most registered processes are unchanged. The WHERE saves writing those again.
+	upsertProcesses = insertRows("processes",
+		"agent_id, namespace, name, labels, spec_hash, hosted, wanted, registered_at",
 		` ON CONFLICT (agent_id, namespace, name) DO UPDATE SET
 			labels = excluded.labels, spec_hash = excluded.spec_hash
-			WHERE processes.labels <> excluded.labels OR processes.spec_hash IS DISTINCT FROM excluded.spec_hash`)  // most are as they were
+			WHERE processes.labels <> excluded.labels OR processes.spec_hash IS DISTINCT FROM excluded.spec_hash`)
 )
 
-// acceptance is a task made ready for the writer by its caller: what can be computed outside of the transaction is.
+// acceptance is a new task on its way into the record. The caller computes all that needs no transaction, so that the
+// writer has little to do.
 type acceptance struct {
 	t        *record.NewTask
 	specs    specSet
 	items    []item
-	itemOf   []int32 // item of each attempt
-	outcomes []string
-	register []record.Process
-	labels   []string // of register
-	refs     []specRef
+	itemOf   []int32          // the item of each attempt
+	outcomes []string         // the encoded outcome of each attempt
+	register []record.Process // each process once
+	labels   []string         // the encoded labels of each in register
+	refs     []specRef        // the definition of each in register
 
+	// Set by run.
 	seq   gozzard.TaskSeq
-	known *gozzard.Task
+	known *gozzard.Task // the earlier task of the same idempotency key
 }
 
-// item is what attempts of a task have in common.
+// item is what several attempts of a task have in common. A task for 20,000 hosts mostly has one item.
 type item struct {
 	key    gozzard.Key
 	action gozzard.Action
@@ -66,11 +70,12 @@ func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accep
 		return record.Accepted{Task: *a.known, Known: true}, nil
 	}
 
-	s.keepNear(a)
+	s.cacheItems(a)
 	return record.Accepted{Task: t.Task}, nil
 }
 
-// committed fills in what the record gave and passes the task on, in the order of numbers.
+// committed fills in the numbers that the record gave the task and passes the task on. The writer calls it in the order
+// of those numbers.
 func (a *acceptance) committed() {
 	if a.known != nil {
 		return
@@ -85,25 +90,34 @@ func (a *acceptance) committed() {
 	}
 
 	if t.Committed != nil {
-		t.Committed()
+		t.Committed <- t
 	}
 }
 
 func newAcceptance(t *record.NewTask) (*acceptance, error) {
 	a := &acceptance{t: t, itemOf: make([]int32, len(t.Attempts)), outcomes: make([]string, len(t.Attempts))}
-	index := map[item]int32{}
 	labels := labelCache{}
+	if err := a.addAttempts(&labels); err != nil {
+		return nil, err
+	}
+	return a, a.addProcesses(&labels)
+}
+
+// addAttempts groups the attempts by what they have in common and encodes their outcomes.
+func (a *acceptance) addAttempts(labels *labelCache) (err error) {
+	t := a.t
+	index := map[item]int32{}
 	outcomes := outcomeCache{}
-	var err error
 	for i := range t.Attempts {
 		at := &t.Attempts[i]
 		it := item{key: at.Key, action: at.Action, spec: a.specs.add(at.Spec)}
 		if it.labels, err = labels.text(at.Labels); err != nil {
-			return nil, err
+			return err
 		}
 		if a.outcomes[i], err = outcomes.text(at.Outcome); err != nil {
-			return nil, err
+			return err
 		}
+
 		n, ok := index[it]
 		if !ok {
 			n = int32(len(a.items))
@@ -113,33 +127,46 @@ func newAcceptance(t *record.NewTask) (*acceptance, error) {
 		a.itemOf[i] = n
 	}
 
-	last := map[gozzard.ProcID]int{} // one statement must not name a process twice: the last definition counts
+	return nil
+}
+
+// addProcesses lists the processes to register. One statement must not name a process twice, so the last definition of
+// each process counts.
+func (a *acceptance) addProcesses(labels *labelCache) error {
+	t := a.t
+	last := map[gozzard.ProcID]int{}
 	for i := range t.Register {
 		last[t.Register[i].ID] = i
 	}
 
 	for i := range t.Register {
-		if p := &t.Register[i]; last[p.ID] == i {
-			l, err := labels.text(p.Labels)
-			if err != nil {
-				return nil, err
-			}
-			a.register = append(a.register, *p)
-			a.labels = append(a.labels, l)
-			a.refs = append(a.refs, a.specs.add(p.Spec))
+		p := &t.Register[i]
+		if last[p.ID] != i {
+			continue
 		}
+
+		l, err := labels.text(p.Labels)
+		if err != nil {
+			return err
+		}
+		a.register = append(a.register, *p)
+		a.labels = append(a.labels, l)
+		a.refs = append(a.refs, a.specs.add(p.Spec))
 	}
 
-	return a, nil
+	return nil
 }
 
+// run records the task inside a transaction.
 func (a *acceptance) run(ctx context.Context, c *conn) error {
+	// Return the earlier task of the same idempotency key.
 	a.seq, a.known = 0, nil
-	if found, err := a.lookup(ctx, c); found || err != nil {
+	if found, err := a.findKnown(ctx, c); found || err != nil {
 		return err
 	}
 
-	n, err := draw(ctx, c)
+	// Give the task its number and claim its idempotency key.
+	n, err := nextNumber(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -150,12 +177,13 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 		if err != nil {
 			return err
 		}
-		if !claimed { // another server has committed the key since it was looked up; the number drawn stays unused
-			_, err := a.lookup(ctx, c)
+		if !claimed { // another server committed the key after findKnown; the number stays unused
+			_, err := a.findKnown(ctx, c)
 			return err
 		}
 	}
 
+	// Record the task.
 	if err := a.insertTask(ctx, c); err != nil {
 		return err
 	}
@@ -169,14 +197,15 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 	return a.putProcesses(ctx, c)
 }
 
-// draw takes the next number.
-func draw(ctx context.Context, c *conn) (n int64, err error) {
+// nextNumber gives out the next number of tasks and audit rows. The row of the counter stays locked until the commit,
+// so numbers are committed in their order, even when several servers share a database.
+func nextNumber(ctx context.Context, c *conn) (n int64, err error) {
 	_, err = c.one(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'number' RETURNING value`, nil, &n)
 	return n, err
 }
 
-// lookup finds the task of the idempotency key.
-func (a *acceptance) lookup(ctx context.Context, c *conn) (found bool, err error) {
+// findKnown looks for an earlier task with the same idempotency key, and stores it in a.known.
+func (a *acceptance) findKnown(ctx context.Context, c *conn) (found bool, err error) {
 	if a.t.IdempotencyKey == "" {
 		return false, nil
 	}
@@ -191,17 +220,18 @@ func (a *acceptance) lookup(ctx context.Context, c *conn) (found bool, err error
 	}
 	if !bytes.Equal(hash, a.t.RequestHash[:]) {
 		return true, gozzard.Errorf(gozzard.ErrInvalid, "the idempotency key was used for another request (task %s)",
-			t.ID)
+			taskname.Of(t.ID))
 	}
 
 	a.known = &t
 	return true, nil
 }
 
-// claim writes the idempotency key unless another one has it.
+// claim records the idempotency key for this task. It reports false when another task has it.
 func (a *acceptance) claim(ctx context.Context, c *conn) (bool, error) {
 	n, err := c.change(ctx,
-		`INSERT INTO idempotency (app, idem_key, task_seq, request_hash) VALUES ($1, $2, $3, $4) ON CONFLICT (app, idem_key) DO NOTHING`,
+		`INSERT INTO idempotency (app, idem_key, task_seq, request_hash) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (app, idem_key) DO NOTHING`,
 		text(a.t.Task.Caller.App), text(a.t.IdempotencyKey), int64(a.seq), a.t.RequestHash[:])
 	return n == 1, err
 }
@@ -210,7 +240,8 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 	t := &a.t.Task
 	name := taskname.Of(gozzard.NewTaskID(a.seq, t.At))
 	_, err := c.change(ctx,
-		`INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		`INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		int64(a.seq), name, text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted, text(t.Door),
 		millis(t.At), t.Targets)
 	if err != nil {
@@ -222,31 +253,28 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 }
 
 func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
-	err := c.put(ctx, insertItems, len(a.items), func(i int, to []any) []any {
+	err := c.execRows(ctx, insertItems, len(a.items), func(i int, to []any) []any {
 		it := &a.items[i]
 		return append(to, int64(a.seq), i, text(it.key.Namespace), text(it.key.Name), int64(it.action), it.labels,
 			it.spec.value())
 	})
-
 	if err != nil {
 		return fmt.Errorf("items: %w", err)
 	}
 
-	return c.put(ctx, insertAttempts, len(a.t.Attempts), func(i int, to []any) []any {
+	return c.execRows(ctx, insertAttempts, len(a.t.Attempts), func(i int, to []any) []any {
 		at := &a.t.Attempts[i]
-		return append(to, int64(a.seq), i, int64(a.itemOf[i]), at.Op.String(), text(string(at.Agent)), at.Addr.Cloud,
-			ipText(at.Addr.IP),
-			text(at.ResultKey), int64(at.State), counter(at.Session), a.outcomes[i], millis(at.Deadline),
-			millis(at.Expires))
+		return append(to, int64(a.seq), i, int64(a.itemOf[i]), at.Op.String(), text(string(at.Agent)),
+			at.Addr.Cloud, ipText(at.Addr.IP), text(at.ResultKey), int64(at.State), counter(at.Session),
+			a.outcomes[i], millis(at.Deadline), millis(at.Expires))
 	})
 }
 
 func (a *acceptance) putProcesses(ctx context.Context, c *conn) error {
-	return c.put(ctx, upsertProcesses, len(a.register), func(i int, to []any) []any {
+	return c.execRows(ctx, upsertProcesses, len(a.register), func(i int, to []any) []any {
 		p := &a.register[i]
 		return append(to, text(string(p.ID.Agent)), text(p.ID.Namespace), text(p.ID.Name), a.labels[i],
-			a.refs[i].value(), p.Hosted,
-			int64(p.Wanted), millis(p.RegisteredAt))
+			a.refs[i].value(), p.Hosted, int64(p.Wanted), millis(p.RegisteredAt))
 	})
 }
 
@@ -272,35 +300,40 @@ func (r specRef) value() any {
 
 // specSet is the definitions of one task, each once.
 type specSet struct {
-	index  map[specRef]int
+	index  map[specRef]int // into bodies and refs
 	bodies [][]byte
 	refs   []specRef
-	last   []byte // attempts of one item share the slice: most calls end here
-	ref    specRef
+
+	// The argument and the result of the last add. Attempts of one item share the slice, so most calls find it here
+	// and need no hash.
+	lastBody []byte
+	lastRef  specRef
 }
 
+// add puts a definition into the set and returns its reference.
 func (s *specSet) add(body []byte) specRef {
 	if len(body) == 0 {
 		return specRef{}
 	}
-	if len(s.last) == len(body) && &s.last[0] == &body[0] {
-		return s.ref
+	if len(s.lastBody) == len(body) && &s.lastBody[0] == &body[0] {
+		return s.lastRef
 	}
 
-	s.last, s.ref = body, refOf(body)
-	if _, ok := s.index[s.ref]; !ok {
+	ref := refOf(body)
+	s.lastBody, s.lastRef = body, ref
+	if _, ok := s.index[ref]; !ok {
 		if s.index == nil {
 			s.index = map[specRef]int{}
 		}
-		s.index[s.ref] = len(s.refs)
-		s.refs = append(s.refs, s.ref)
+		s.index[ref] = len(s.refs)
+		s.refs = append(s.refs, ref)
 		s.bodies = append(s.bodies, body)
 	}
 
-	return s.ref
+	return ref
 }
 
-// body is the definition that a reference names, nil for none.
+// body is the definition that a reference names, or nil.
 func (s *specSet) body(r specRef) []byte {
 	if i, ok := s.index[r]; ok {
 		return s.bodies[i]
@@ -308,8 +341,9 @@ func (s *specSet) body(r specRef) []byte {
 	return nil
 }
 
+// put records the definitions. task is the newest task that names them.
 func (s *specSet) put(ctx context.Context, c *conn, task int64) error {
-	return c.put(ctx, upsertSpecs, len(s.refs), func(i int, to []any) []any {
+	return c.execRows(ctx, upsertSpecs, len(s.refs), func(i int, to []any) []any {
 		return append(to, s.refs[i].hash[:], s.bodies[i], task)
 	})
 }

@@ -15,13 +15,16 @@ import (
 var _ auth.Store = (*Store)(nil)
 
 var (
-	upsertApps = insert("apps", "code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants",
-		` ON CONFLICT (code) DO UPDATE SET secrets = excluded.secrets, sign_keys = excluded.sign_keys, asserts_users = excluded.asserts_users,
+	upsertApps = insertRows("apps", "code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants",
+		` ON CONFLICT (code) DO UPDATE
+			SET secrets = excluded.secrets, sign_keys = excluded.sign_keys, asserts_users = excluded.asserts_users,
 			missing_op_type_means_start = excluded.missing_op_type_means_start, grants = excluded.grants`)
-	upsertUsers = insert("users", "name, password, subject, disabled, grants",
-		` ON CONFLICT (name) DO UPDATE SET password = excluded.password, subject = excluded.subject, disabled = excluded.disabled, grants = excluded.grants`)
-	upsertTokens = insert("user_tokens", "digest, id, owner, note, session, created, expires",
-		` ON CONFLICT (digest) DO UPDATE SET id = excluded.id, owner = excluded.owner, note = excluded.note, session = excluded.session,
+	upsertUsers = insertRows("users", "name, password, subject, disabled, grants",
+		` ON CONFLICT (name) DO UPDATE SET password = excluded.password, subject = excluded.subject,
+			disabled = excluded.disabled, grants = excluded.grants`)
+	upsertTokens = insertRows("user_tokens", "digest, id, owner, note, session, created, expires",
+		` ON CONFLICT (digest) DO UPDATE
+			SET id = excluded.id, owner = excluded.owner, note = excluded.note, session = excluded.session,
 			created = excluded.created, expires = excluded.expires`)
 )
 
@@ -29,7 +32,8 @@ var (
 func (s *Store) LoadAccounts(ctx context.Context) (c auth.Config, known bool, err error) {
 	defer s.timed("load_accounts", &err)()
 
-	err = s.read.whole(ctx, func(tx *sql.Tx) error {
+	err = s.read.snapshot(ctx, func(tx *sql.Tx) error {
+		// The counter is above 0 once there have been accounts.
 		var changes int64
 		if err := tx.QueryRowContext(ctx,
 			`SELECT value FROM counters WHERE name = 'accounts'`).Scan(&changes); err != nil {
@@ -37,8 +41,10 @@ func (s *Store) LoadAccounts(ctx context.Context) (c auth.Config, known bool, er
 		}
 
 		known = changes > 0
+
 		rows, err := tx.QueryContext(ctx,
-			`SELECT code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants FROM apps ORDER BY code`)
+			`SELECT code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants
+				FROM apps ORDER BY code`)
 		if err := scanAll(rows, err, func(r *sql.Rows) error { return scanApp(r, &c.Apps) }); err != nil {
 			return err
 		}
@@ -69,7 +75,7 @@ func scanApp(r *sql.Rows, to *[]auth.App) error {
 		return fmt.Errorf("app %q is not readable: %w", a.Code, err)
 	}
 	if a.Grants == nil {
-		a.Grants = []gozzard.Grant{} // nothing is granted; nil would be everything
+		a.Grants = []gozzard.Grant{} // grants nothing; nil would grant everything
 	}
 
 	*to = append(*to, a)
@@ -104,7 +110,7 @@ func scanToken(r *sql.Rows, to *[]auth.Token) error {
 	return nil
 }
 
-// accountRows are the JSON texts of a change.
+// accountRows are the JSON texts of a change, one for each app or user in it.
 type accountRows struct {
 	secrets, keys, appGrants, userGrants []string
 }
@@ -140,24 +146,25 @@ func (s *Store) ChangeAccounts(ctx context.Context, c auth.Change) (err error) {
 	}
 
 	n := len(c.Apps) + len(c.Users) + len(c.Tokens)
-	return s.w.submit(ctx, &job{op: "a change of accounts", rows: n + 1, grows: n > 0,
-		run: func(ctx context.Context, w *conn) error {
-			if err := auditAccounts(ctx, w, &c, &rows); err != nil {
-				return err
-			}
-			if _, err := w.change(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'accounts'`); err != nil {
-				return err
-			}
-			if err := dropAccounts(ctx, w, &c); err != nil {
-				return err
-			}
-			return putAccounts(ctx, w, &c, &rows)
-		}})
+	run := func(ctx context.Context, w *conn) error {
+		if err := auditAccounts(ctx, w, &c, &rows); err != nil {
+			return err
+		}
+		if _, err := w.change(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'accounts'`); err != nil {
+			return err
+		}
+		if err := dropAccounts(ctx, w, &c); err != nil {
+			return err
+		}
+		return putAccounts(ctx, w, &c, &rows)
+	}
+
+	return s.w.submit(ctx, &job{op: "a change of accounts", rows: n + 1, grows: n > 0, run: run})
 }
 
-// auditAccounts records the act. The hash is of what was put, with digests in place of secrets.
+// auditAccounts writes the audit row of a change. Its hash covers what is written, with digests in place of secrets.
 func auditAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows) error {
-	n, err := draw(ctx, w)
+	n, err := nextNumber(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -175,6 +182,7 @@ func auditAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRo
 	return insertAudit(ctx, w, &row)
 }
 
+// dropAccounts removes the accounts that a change removes, and tokens that have expired.
 func dropAccounts(ctx context.Context, w *conn, c *auth.Change) error {
 	for _, code := range c.DropApps {
 		if _, err := w.change(ctx, `DELETE FROM apps WHERE code = $1`, text(code)); err != nil {
@@ -202,26 +210,24 @@ func dropAccounts(ctx context.Context, w *conn, c *auth.Change) error {
 }
 
 func putAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows) error {
-	err := w.put(ctx, upsertApps, len(c.Apps), func(i int, to []any) []any {
+	err := w.execRows(ctx, upsertApps, len(c.Apps), func(i int, to []any) []any {
 		a := &c.Apps[i]
 		return append(to, text(a.Code), rows.secrets[i], rows.keys[i], a.AssertsUsers, a.MissingActionMeansStart,
 			rows.appGrants[i])
 	})
-
 	if err != nil {
 		return err
 	}
 
-	err = w.put(ctx, upsertUsers, len(c.Users), func(i int, to []any) []any {
+	err = w.execRows(ctx, upsertUsers, len(c.Users), func(i int, to []any) []any {
 		u := &c.Users[i]
 		return append(to, text(u.Name), u.Password, text(u.Subject), u.Disabled, rows.userGrants[i])
 	})
-
 	if err != nil {
 		return err
 	}
 
-	return w.put(ctx, upsertTokens, len(c.Tokens), func(i int, to []any) []any {
+	return w.execRows(ctx, upsertTokens, len(c.Tokens), func(i int, to []any) []any {
 		t := &c.Tokens[i]
 		return append(to, t.Digest[:], t.ID, text(t.User), text(t.Note), t.Session, millis(t.Created),
 			millis(t.Expires))

@@ -13,16 +13,21 @@ import (
 
 const auditColumns = "seq, at, app, caller, asserted, act, task_id, request_hash, targets, hosts_hash"
 
-var countStates = with(`SELECT a.task_seq, a.state, COUNT(*) FROM v JOIN attempts a ON a.task_seq = v.t GROUP BY a.task_seq, a.state ORDER BY a.task_seq, a.state`,
+var countStates = withRows(`SELECT a.task_seq, a.state, COUNT(*)
+	FROM v JOIN attempts a ON a.task_seq = v.t GROUP BY a.task_seq, a.state ORDER BY a.task_seq, a.state`,
 	"t BIGINT")
 
-// insertAudit adds a row to the audit and chains it. Its number was drawn in this transaction: who draws holds the
-// counter until commit, so nobody else adds a row meanwhile, also with several servers on one database.
+// insertAudit adds a row to the audit and chains it to the newest row. The caller got the row's number from nextNumber
+// in the same transaction. That locks the counter until the commit, so no other transaction adds a row meanwhile, even
+// when several servers share a database.
 func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
+	// Hash the values as they are stored and read back.
 	row := *a
-	row.At = fromMillis(millis(a.At)) // chained as it is kept and read back
-	row.Caller.App, row.Caller.User, row.Act, row.TaskID = text(a.Caller.App), text(a.Caller.User), text(a.Act),
-		text(a.TaskID)
+	row.At = fromMillis(millis(a.At))
+	row.Caller.App, row.Caller.User = text(a.Caller.App), text(a.Caller.User)
+	row.Act, row.TaskID = text(a.Act), text(a.TaskID)
+
+	// Read the hash of the newest row.
 	var head []byte
 	if found, err := c.one(ctx, `SELECT hash FROM audit_head`, nil, &head); err != nil || !found {
 		return errors.Join(err, missingHead(found))
@@ -33,12 +38,12 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 		return errors.New("the head of the audit has a wrong hash")
 	}
 
+	// Add the row and make it the newest.
 	hash := row.Chain(prev)
 	_, err := c.change(ctx, `INSERT INTO audit (`+auditColumns+
 		`, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		row.Seq, millis(row.At), row.Caller.App, row.Caller.User, row.Caller.Asserted, row.Act, row.TaskID,
-		row.RequestHash[:], row.Targets,
-		row.HostsHash[:], hash[:])
+		row.RequestHash[:], row.Targets, row.HostsHash[:], hash[:])
 	if err != nil {
 		return err
 	}
@@ -47,11 +52,11 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	return err
 }
 
-// auditVerdicts says in the audit what came of tasks whose attempts are about to be removed: up to then the
-// attempts themselves say it.
+// auditVerdicts writes into the audit how many attempts of each task had which verdict. Pruning calls it before it
+// removes the attempts.
 func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.Time) error {
 	counts := make(map[gozzard.TaskSeq]string, len(tasks))
-	err := c.putEach(ctx, countStates, len(tasks),
+	err := c.queryRows(ctx, countStates, len(tasks),
 		func(i int, to []any) []any { return append(to, int64(tasks[i].Seq)) }, func(r *sql.Rows) error {
 			var seq gozzard.TaskSeq
 			var state gozzard.AttemptState
@@ -65,7 +70,6 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 			counts[seq] += fmt.Sprintf("%s=%d", state, n)
 			return nil
 		})
-
 	if err != nil {
 		return err
 	}
@@ -74,7 +78,7 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 		t := &tasks[i]
 		row := gozzard.AuditRow{At: now, Caller: t.Caller, Act: "verdicts:" + counts[t.Seq], TaskID: taskname.Of(t.ID),
 			Targets: t.Targets}
-		if row.Seq, err = draw(ctx, c); err != nil {
+		if row.Seq, err = nextNumber(ctx, c); err != nil {
 			return err
 		}
 		if err := insertAudit(ctx, c, &row); err != nil {
@@ -132,6 +136,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
+// auditRows reads the rows of the audit that which, the end of a SELECT, asks for.
 func auditRows(ctx context.Context, db querier, which string, args ...any) (list []gozzard.AuditLink, err error) {
 	rows, err := db.QueryContext(ctx, `SELECT `+auditColumns+`, hash FROM audit `+which, args...)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
@@ -142,9 +147,11 @@ func auditRows(ctx context.Context, db querier, which string, args ...any) (list
 		if err != nil {
 			return err
 		}
+
+		// A row with a hash of a wrong length gets no chain hash. Then it fits nowhere, and the check of the chain
+		// reports it.
 		if copy(l.RequestHash[:], request) == len(request) && copy(l.HostsHash[:], hosts) == len(hosts) &&
 			len(request)+len(hosts) == 64 {
-			// else it stays one that fits nothing: finding that is the work of who follows the chain
 			copy(l.Hash[:], hash)
 		}
 
@@ -155,12 +162,12 @@ func auditRows(ctx context.Context, db querier, which string, args ...any) (list
 	return list, err
 }
 
-// AuditFile reads the audit of a record that no server needs to have open. It changes nothing.
+// AuditFile reads the audit of an SQLite database, whether or not a server has it open. It changes nothing.
 type AuditFile struct {
 	db *sql.DB
 }
 
-// OpenAuditFile opens the record at a path for reading its audit. A record that is damaged is refused.
+// OpenAuditFile opens the SQLite database at a path to read its audit. It rejects a damaged database.
 func OpenAuditFile(ctx context.Context, path string) (*AuditFile, error) {
 	db, err := openToRead(ctx, path)
 	if err != nil {
@@ -173,7 +180,7 @@ func OpenAuditFile(ctx context.Context, path string) (*AuditFile, error) {
 	return f, nil
 }
 
-// Close gives the record free.
+// Close closes the database.
 func (f *AuditFile) Close() error { return f.db.Close() }
 
 // AuditAfter implements control.AuditStore.
@@ -189,7 +196,8 @@ func (f *AuditFile) AuditAfter(ctx context.Context, seq int64, limit int) ([]goz
 func (f *AuditFile) AuditHead(ctx context.Context) (gozzard.AuditHead, error) {
 	head, err := auditHead(ctx, f.db)
 	if err != nil {
-		return head, fmt.Errorf("cannot read the head of the audit (a record of an older program is chained when the server starts): %w", err)
+		return head, fmt.Errorf("cannot read the head of the audit "+
+			"(if an older version wrote this database, start the server once: it adds the head): %w", err)
 	}
 	return head, nil
 }

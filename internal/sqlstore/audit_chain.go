@@ -11,28 +11,28 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// auditVersion is the migration that chains the audit. It is in Go because no hash of SHA-256 can be made in the
-// SQL of both databases.
+// auditVersion is the number of the migration that chains the audit. The migration is in Go because the SQL of the two
+// databases has no common way to compute SHA-256.
 const auditVersion = 6
 
-// chainPage is how many old rows are read at a time: a transaction of PostgreSQL cannot read and write at once.
-const chainPage = 1000
+// auditPageRows is how many audit rows are read at a time. Reading and writing alternate, because a PostgreSQL
+// transaction cannot write while rows of a query are open.
+const auditPageRows = 1000
 
 func auditMigration(words *strings.Replacer) *goose.Migration {
-	return goose.NewGoMigration(auditVersion, &goose.GoFunc{RunTx: func(ctx context.Context,
-		tx *sql.Tx) error {
-		return chainAudit(ctx, tx, words)
-	}}, nil)
+	chain := func(ctx context.Context, tx *sql.Tx) error { return chainAudit(ctx, tx, words) }
+	return goose.NewGoMigration(auditVersion, &goose.GoFunc{RunTx: chain}, nil)
 }
 
-// chainAudit adds what the chain needs and chains the rows of before: they are as they were found, and cannot be
-// changed unnoticed from now on.
+// chainAudit adds the columns of the chain and chains the existing rows. Nothing proves that those were not changed
+// before; from now on a change is noticed.
 func chainAudit(ctx context.Context, tx *sql.Tx, words *strings.Replacer) error {
 	for _, ddl := range []string{
 		`ALTER TABLE audit ADD COLUMN hosts_hash BYTEA NOT NULL DEFAULT ''`,
 		`ALTER TABLE audit ADD COLUMN hash BYTEA NOT NULL DEFAULT ''`,
-		// One row: the newest of the audit. Without it nobody could tell that rows were removed from the end.
-		`CREATE TABLE audit_head (one SMALLINT NOT NULL PRIMARY KEY, seq BIGINT NOT NULL, hash BYTEA NOT NULL) WITHOUT ROWID`,
+		// One row: the newest of the audit. Without it, removing rows from the end would not be noticed.
+		`CREATE TABLE audit_head (one SMALLINT NOT NULL PRIMARY KEY, seq BIGINT NOT NULL,
+			hash BYTEA NOT NULL) WITHOUT ROWID`,
 	} {
 		if _, err := tx.ExecContext(ctx, words.Replace(ddl)); err != nil {
 			return err
@@ -41,7 +41,7 @@ func chainAudit(ctx context.Context, tx *sql.Tx, words *strings.Replacer) error 
 
 	var head gozzard.AuditHead
 	for {
-		rows, err := auditRows(ctx, tx, `WHERE seq > $1 ORDER BY seq LIMIT $2`, head.Seq, chainPage)
+		rows, err := auditRows(ctx, tx, `WHERE seq > $1 ORDER BY seq LIMIT $2`, head.Seq, auditPageRows)
 		if err != nil {
 			return fmt.Errorf("cannot read the audit: %w", err)
 		}
@@ -53,7 +53,7 @@ func chainAudit(ctx context.Context, tx *sql.Tx, words *strings.Replacer) error 
 				return err
 			}
 		}
-		if len(rows) < chainPage {
+		if len(rows) < auditPageRows {
 			break
 		}
 	}

@@ -37,7 +37,7 @@ func follow(t *testing.T, s control.AuditStore) (gozzard.AuditCheck, error) {
 	}
 }
 
-// recorded makes a record with some tasks and closes it.
+// recorded makes a record with some tasks and closes it. It returns its path.
 func recorded(t *testing.T, tasks int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gozzard.db")
@@ -59,20 +59,22 @@ func recorded(t *testing.T, tasks int) string {
 	return path
 }
 
-// TestTR1 changes the audit behind the server's back, in every column and place.
+// TestTR1AuditChainFindsChanges changes the audit directly in the database: every column, and rows at every position.
 func TestTR1AuditChainFindsChanges(t *testing.T) {
 	changes := map[string]string{
-		"first row removed":   `DELETE FROM audit WHERE seq = 1`,
-		"middle row removed":  `DELETE FROM audit WHERE seq = 4`,
-		"last row removed":    `DELETE FROM audit WHERE seq = 8`,
-		"all rows removed":    `DELETE FROM audit`,
-		"two rows exchanged":  `UPDATE audit SET seq = CASE seq WHEN 3 THEN -4 ELSE -3 END WHERE seq IN (3, 4); UPDATE audit SET seq = -seq WHERE seq < 0`,
-		"row added":           `INSERT INTO audit SELECT 9, at, app, caller, asserted, act, task_id, request_hash, targets, hosts_hash, hash FROM audit WHERE seq = 8`,
+		"first row removed":  `DELETE FROM audit WHERE seq = 1`,
+		"middle row removed": `DELETE FROM audit WHERE seq = 4`,
+		"last row removed":   `DELETE FROM audit WHERE seq = 8`,
+		"all rows removed":   `DELETE FROM audit`,
+		"two rows exchanged": `UPDATE audit SET seq = CASE seq WHEN 3 THEN -4 ELSE -3 END
+			WHERE seq IN (3, 4); UPDATE audit SET seq = -seq WHERE seq < 0`,
+		"row added": `INSERT INTO audit SELECT 9, at, app, caller, asserted, act, task_id, request_hash,
+			targets, hosts_hash, hash FROM audit WHERE seq = 8`,
 		"head removed":        `DELETE FROM audit_head`,
 		"head and last moved": `DELETE FROM audit WHERE seq = 8; UPDATE audit_head SET seq = 7`,
 	}
 	for _, column := range []string{"app", "caller", "act", "task_id"} {
-		changes[column] = `UPDATE audit SET ` + column + ` = 'somebody else' WHERE seq = 5`
+		changes[column] = `UPDATE audit SET ` + column + ` = 'another' WHERE seq = 5`
 	}
 
 	for _, column := range []string{"at", "targets"} {
@@ -102,7 +104,8 @@ func TestTR1AuditChainFindsChanges(t *testing.T) {
 	}
 }
 
-// TestTR1Recalculated: who owns the database can make the whole chain anew. A head that was noted elsewhere finds that.
+// TestTR1RecalculatedChainDiffersFromANotedHead: the owner of the database can compute the whole chain again after a
+// change. Comparing with a head that was noted elsewhere finds that.
 func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
 	path := recorded(t, 5)
 	s := openSQLite(t, path, sqlstore.Options{})
@@ -129,13 +132,15 @@ func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
 
 func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
 	path := recorded(t, 3)
-	// As a program of before the chain left it, so without what came later either.
-	raw(t, path, `ALTER TABLE enrol_agents DROP COLUMN restored; DELETE FROM counters WHERE name IN ('restored', 'roll');
+	// Remove what this and later versions of the schema added.
+	raw(t, path, `ALTER TABLE enrol_agents DROP COLUMN restored; DELETE
+		FROM counters WHERE name IN ('restored', 'roll');
 		DROP TABLE releases; DROP TABLE rolls; DROP TABLE roll_hosts; DROP TABLE host_protocols;
-		ALTER TABLE audit DROP COLUMN hash; ALTER TABLE audit DROP COLUMN hosts_hash; DROP TABLE audit_head; DELETE FROM schema_version WHERE version_id >= 6`)
+		ALTER TABLE audit DROP COLUMN hash; ALTER TABLE audit DROP COLUMN hosts_hash; DROP TABLE audit_head; DELETE
+		FROM schema_version WHERE version_id >= 6`)
 
 	if _, err := sqlstore.OpenAuditFile(t.Context(), path); err == nil {
-		t.Fatal("a record without a chain was taken for one with")
+		t.Fatal("a record without a chain was accepted")
 	}
 
 	s := openSQLite(t, path, sqlstore.Options{})
@@ -149,7 +154,7 @@ func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
 	}
 }
 
-// TestTT6: a database whose pages were damaged is refused by the server and by who reads its audit.
+// TestTT6DamagedDatabaseIsRefused: the server, and the tool that reads the audit, reject a damaged database.
 func TestTT6DamagedDatabaseIsRefused(t *testing.T) {
 	path := recorded(t, 200)
 	b, err := os.ReadFile(path)

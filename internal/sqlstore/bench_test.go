@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// databases runs a benchmark on each database there is.
+// databases runs a benchmark on SQLite and on PostgreSQL.
 func databases(b *testing.B, run func(*testing.B, *sqlstore.Store)) {
 	b.Run("sqlite", func(b *testing.B) {
 		run(b, openSQLite(b, filepath.Join(b.TempDir(), "record.db"), sqlstore.Options{}))
@@ -50,7 +50,7 @@ func BenchmarkAcceptAndRegister20000(b *testing.B) {
 	})
 }
 
-// BenchmarkSettle500 settles verdicts of 500 hosts a call, with their journals and flags.
+// BenchmarkSettle500 records verdicts of 500 hosts in each call, with their journals and flags.
 func BenchmarkSettle500(b *testing.B) {
 	databases(b, func(b *testing.B, s *sqlstore.Store) {
 		const batch = 500

@@ -9,33 +9,36 @@ import (
 )
 
 var (
-	upsertSets = insert("sets", "biz, id, name, env",
+	upsertSets = insertRows("sets", "biz, id, name, env",
 		" ON CONFLICT (biz, id) DO UPDATE SET name = excluded.name, env = excluded.env")
 
-	upsertModules = insert("modules", "biz, id, set_id, name, service_template",
-		" ON CONFLICT (biz, id) DO UPDATE SET set_id = excluded.set_id, name = excluded.name, service_template = excluded.service_template")
+	upsertModules = insertRows("modules", "biz, id, set_id, name, service_template",
+		` ON CONFLICT (biz, id) DO UPDATE SET set_id = excluded.set_id, name = excluded.name,
+			service_template = excluded.service_template`)
 
-	upsertServices = insert("services", "biz, id, module_id, name, cloud, ip, ipv6, agent_id, processes",
-		` ON CONFLICT (biz, id) DO UPDATE SET module_id = excluded.module_id, name = excluded.name, cloud = excluded.cloud, ip = excluded.ip,
+	upsertServices = insertRows("services", "biz, id, module_id, name, cloud, ip, ipv6, agent_id, processes",
+		` ON CONFLICT (biz, id) DO UPDATE
+			SET module_id = excluded.module_id, name = excluded.name, cloud = excluded.cloud, ip = excluded.ip,
 			ipv6 = excluded.ipv6, agent_id = excluded.agent_id, processes = excluded.processes`)
 
-	upsertNumbers = insert("numbers", "biz, process, module_id, alias, host_num, per, instances",
-		` ON CONFLICT (biz, process) DO UPDATE SET module_id = excluded.module_id, alias = excluded.alias, host_num = excluded.host_num,
+	upsertNumbers = insertRows("numbers", "biz, process, module_id, alias, host_num, per, instances",
+		` ON CONFLICT (biz, process) DO UPDATE
+			SET module_id = excluded.module_id, alias = excluded.alias, host_num = excluded.host_num,
 			per = excluded.per, instances = excluded.instances`)
 
-	dropSets     = with(`DELETE FROM sets WHERE (biz, id) IN (SELECT b, i FROM v)`, "b BIGINT", "i BIGINT")
-	dropModules  = with(`DELETE FROM modules WHERE (biz, id) IN (SELECT b, i FROM v)`, "b BIGINT", "i BIGINT")
-	dropServices = with(`DELETE FROM services WHERE (biz, id) IN (SELECT b, i FROM v)`, "b BIGINT", "i BIGINT")
-	dropNumbers  = with(`DELETE FROM numbers WHERE (biz, process) IN (SELECT b, i FROM v)`, "b BIGINT", "i BIGINT")
+	dropSets     = withRows(`DELETE FROM sets WHERE (biz, id) IN (SELECT b, i FROM v)`, "b BIGINT", "i BIGINT")
+	dropModules  = withRows(`DELETE FROM modules WHERE (biz, id) IN (SELECT b, i FROM v)`, "b BIGINT", "i BIGINT")
+	dropServices = withRows(`DELETE FROM services WHERE (biz, id) IN (SELECT b, i FROM v)`, "b BIGINT", "i BIGINT")
+	dropNumbers  = withRows(`DELETE FROM numbers WHERE (biz, process) IN (SELECT b, i FROM v)`, "b BIGINT", "i BIGINT")
 )
 
-// businessChange is a change made ready for the writer by its caller.
+// businessChange is a change of a business on its way into the record. The caller encodes it before the transaction.
 type businessChange struct {
 	c                 *topology.Change
 	source            string
 	audit             gozzard.AuditRow
 	clouds, templates string
-	processes         []string // of c.PutServices
+	processes         []string // the encoded processes of each in c.PutServices
 }
 
 // SaveBusiness implements control.TopologyStore.
@@ -74,11 +77,13 @@ func newBusinessChange(c *topology.Change, source string, audit gozzard.AuditRow
 }
 
 func (b *businessChange) run(ctx context.Context, c *conn) error {
+	// Reject the change if the business has another version.
 	if err := b.putHead(ctx, c); err != nil {
 		return err
 	}
 
-	n, err := draw(ctx, c)
+	// Record the change in the audit and in the history of the business.
+	n, err := nextNumber(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -91,7 +96,8 @@ func (b *businessChange) run(ctx context.Context, c *conn) error {
 	if err := b.putVersion(ctx, c, n); err != nil {
 		return err
 	}
-	// from the top down, so that what is moved finds its new place, before the old one goes
+
+	// Write before removing: a module that moves needs its new set before the old one is removed.
 	if err := b.putAll(ctx, c); err != nil {
 		return err
 	}
@@ -99,12 +105,15 @@ func (b *businessChange) run(ctx context.Context, c *conn) error {
 	return b.dropAll(ctx, c)
 }
 
-// putHead is what decides between two who change one business at a time.
+// putHead writes the row of the business itself. It rejects the change when the business has another version than the
+// change starts from, so that of two concurrent changes one succeeds.
 func (b *businessChange) putHead(ctx context.Context, c *conn) error {
-	query := `UPDATE businesses SET version = $2, source = $3, at = $4, name = $5, clouds = $6, templates = $7 WHERE biz = $1 AND version = $2 - 1`
+	query := `UPDATE businesses SET version = $2, source = $3, at = $4, name = $5, clouds = $6, templates = $7
+		WHERE biz = $1 AND version = $2 - 1`
 
 	if b.c.Base == 0 {
-		query = `INSERT INTO businesses (biz, version, source, at, name, clouds, templates) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (biz) DO NOTHING`
+		query = `INSERT INTO businesses (biz, version, source, at, name, clouds, templates)
+			VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (biz) DO NOTHING`
 	}
 
 	n, err := c.change(ctx, query, b.c.Biz, b.c.Base+1, text(b.source), millis(b.audit.At), text(b.c.Name), b.clouds,
@@ -113,6 +122,7 @@ func (b *businessChange) putHead(ctx context.Context, c *conn) error {
 		return err
 	}
 
+	// Say what the recorded version is.
 	var version int64
 	found, err := c.one(ctx, `SELECT version FROM businesses WHERE biz = $1`, []any{b.c.Biz}, &version)
 	if err != nil {
@@ -120,63 +130,64 @@ func (b *businessChange) putHead(ctx context.Context, c *conn) error {
 	}
 	if !found {
 		return gozzard.Errorf(gozzard.ErrConflict,
-			"business %d is not recorded, the change starts from its version %d; nothing was changed", b.c.Biz,
-			b.c.Base)
+			"business %d does not exist, but the change starts from its version %d; nothing was changed",
+			b.c.Biz, b.c.Base)
 	}
 
 	return gozzard.Errorf(gozzard.ErrConflict,
-		"business %d has version %d, the change starts from %d: somebody else was faster; nothing was changed",
+		"business %d has version %d, but the change starts from version %d; nothing was changed: "+
+			"read the business again and repeat the change",
 		b.c.Biz, version, b.c.Base)
 }
 
+// putVersion adds the new version to the history of the business: the caller, and how much changed. audit is the number
+// of its audit row.
 func (b *businessChange) putVersion(ctx context.Context, c *conn, audit int64) error {
-	who := b.audit.Caller
-	_, err := c.change(ctx, `INSERT INTO business_versions (biz, version, at, source, app, caller, asserted, audit_seq, put_sets, put_modules, put_services,
-		put_numbers, dropped_sets, dropped_modules, dropped_services, dropped_numbers)
+	caller := b.audit.Caller
+	_, err := c.change(ctx, `INSERT INTO business_versions (biz, version, at, source, app, caller, asserted, audit_seq,
+		put_sets, put_modules, put_services, put_numbers,
+		dropped_sets, dropped_modules, dropped_services, dropped_numbers)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-		b.c.Biz, b.c.Base+1, millis(b.audit.At), text(b.source), text(who.App), text(who.User), who.Asserted, audit,
-		len(b.c.PutSets), len(b.c.PutModules),
-		len(b.c.PutServices), len(b.c.PutNumbers), len(b.c.DropSets), len(b.c.DropModules), len(b.c.DropServices),
-		len(b.c.DropNumbers))
+		b.c.Biz, b.c.Base+1, millis(b.audit.At), text(b.source),
+		text(caller.App), text(caller.User), caller.Asserted, audit,
+		len(b.c.PutSets), len(b.c.PutModules), len(b.c.PutServices), len(b.c.PutNumbers),
+		len(b.c.DropSets), len(b.c.DropModules), len(b.c.DropServices), len(b.c.DropNumbers))
 	return err
 }
 
+// putAll writes from the top down: the foreign keys allow no other order.
 func (b *businessChange) putAll(ctx context.Context, c *conn) error {
 	biz := b.c.Biz
-	err := c.put(ctx, upsertSets, len(b.c.PutSets), func(i int, to []any) []any {
+	err := c.execRows(ctx, upsertSets, len(b.c.PutSets), func(i int, to []any) []any {
 		x := &b.c.PutSets[i]
 		return append(to, biz, x.ID, text(x.Name), int64(x.Env))
 	})
-
 	if err != nil {
 		return fmt.Errorf("sets: %w", err)
 	}
 
-	err = c.put(ctx, upsertModules, len(b.c.PutModules), func(i int, to []any) []any {
+	err = c.execRows(ctx, upsertModules, len(b.c.PutModules), func(i int, to []any) []any {
 		x := &b.c.PutModules[i]
 		return append(to, biz, x.Module.ID, x.Set, text(x.Module.Name), x.Module.ServiceTemplate)
 	})
-
 	if err != nil {
 		return fmt.Errorf("modules: %w", err)
 	}
 
-	err = c.put(ctx, upsertServices, len(b.c.PutServices), func(i int, to []any) []any {
+	err = c.execRows(ctx, upsertServices, len(b.c.PutServices), func(i int, to []any) []any {
 		x := &b.c.PutServices[i]
 		h := &x.Service.Host
 		return append(to, biz, x.Service.ID, x.Module, text(x.Service.Name), h.Cloud, ipText(h.IP), ipText(h.IPv6),
 			text(string(h.Agent)), b.processes[i])
 	})
-
 	if err != nil {
 		return fmt.Errorf("service instances: %w", err)
 	}
 
-	err = c.put(ctx, upsertNumbers, len(b.c.PutNumbers), func(i int, to []any) []any {
+	err = c.execRows(ctx, upsertNumbers, len(b.c.PutNumbers), func(i int, to []any) []any {
 		x := &b.c.PutNumbers[i]
 		return append(to, biz, x.Process, x.Module, text(x.Alias), x.HostNum, x.Per, x.Count)
 	})
-
 	if err != nil {
 		return fmt.Errorf("instance numbers: %w", err)
 	}
@@ -184,6 +195,7 @@ func (b *businessChange) putAll(ctx context.Context, c *conn) error {
 	return nil
 }
 
+// dropAll removes from the bottom up: the foreign keys allow no other order.
 func (b *businessChange) dropAll(ctx context.Context, c *conn) error {
 	for _, d := range [...]struct {
 		what string
@@ -195,9 +207,9 @@ func (b *businessChange) dropAll(ctx context.Context, c *conn) error {
 		{"modules", dropModules, b.c.DropModules},
 		{"sets", dropSets, b.c.DropSets},
 	} {
-		err := c.put(ctx, d.bulk, len(d.ids), func(i int, to []any) []any { return append(to, b.c.Biz, d.ids[i]) })
+		err := c.execRows(ctx, d.bulk, len(d.ids), func(i int, to []any) []any { return append(to, b.c.Biz, d.ids[i]) })
 		if err != nil {
-			return fmt.Errorf("%s that go: %w", d.what, err)
+			return fmt.Errorf("removed %s: %w", d.what, err)
 		}
 	}
 	return nil

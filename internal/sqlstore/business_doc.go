@@ -6,8 +6,8 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// The lists of a business as the record has them. Each has the fields of its word in package topology: the
-// conversions below stop compiling when somebody changes one and forgets the other.
+// The lists of a business as the record stores them, in JSON. Each type here has the fields of its namesake in package
+// topology. If only one of the two is changed, the conversions below do not compile.
 
 type cloudDoc struct {
 	ID   int    `json:"id"`
@@ -54,7 +54,7 @@ func fromTemplate(d templateDoc) topology.ConfigTemplate {
 func toProcess(p topology.Process) processDoc   { return processDoc(p) }
 func fromProcess(d processDoc) topology.Process { return topology.Process(d) }
 
-// listText is "" for an empty list.
+// listText encodes a list as JSON. An empty list is "".
 func listText[T, D any](list []T, doc func(T) D) (string, error) {
 	if len(list) == 0 {
 		return "", nil
@@ -67,6 +67,7 @@ func listText[T, D any](list []T, doc func(T) D) (string, error) {
 	return string(b), err
 }
 
+// fromList decodes what listText encoded.
 func fromList[T, D any](s string, value func(D) T) ([]T, error) {
 	if s == "" {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 
 const serviceColumns = `s.id, s.module_id, s.name, s.cloud, s.ip, s.ipv6, s.agent_id, s.processes`
 
-var selectServices = with(`SELECT `+serviceColumns+
+var selectServices = withRows(`SELECT `+serviceColumns+
 	` FROM v JOIN services s ON s.biz = v.b AND s.id = v.i ORDER BY s.id`, "b BIGINT", "i BIGINT")
 
 // Businesses implements control.TopologyStore.
@@ -35,7 +35,7 @@ func (s *Store) Businesses(ctx context.Context) (list []record.BusinessHead, err
 // Business implements control.TopologyStore.
 func (s *Store) Business(ctx context.Context, biz int) (rec record.Business, err error) {
 	defer s.timed("business", &err)()
-	err = s.read.whole(ctx, func(tx *sql.Tx) (err error) {
+	err = s.read.snapshot(ctx, func(tx *sql.Tx) (err error) {
 		rec, err = readBusiness(ctx, tx, biz)
 		return err
 	})
@@ -46,6 +46,7 @@ func (s *Store) Business(ctx context.Context, biz int) (rec record.Business, err
 }
 
 func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business, err error) {
+	// Read the business itself.
 	found := false
 	var clouds, templates string
 	rows, err := tx.QueryContext(ctx,
@@ -54,7 +55,6 @@ func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business
 		found = true
 		return r.Scan(&rec.ID, &rec.Name, &rec.Version, &rec.Source, (*stamp)(&rec.At), &clouds, &templates)
 	})
-
 	if err != nil {
 		return rec, err
 	}
@@ -62,6 +62,7 @@ func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business
 		return rec, gozzard.Errorf(gozzard.ErrNotFound, "there is no business %d", biz)
 	}
 
+	// Read what is in it.
 	b := &rec.Business
 	b.ID, b.Name = rec.ID, rec.Name
 	if b.Clouds, err = fromList(clouds, fromCloud); err != nil {
@@ -74,13 +75,13 @@ func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business
 		return rec, err
 	}
 
-	b.Sort() // for lists that were recorded in another order
+	b.Sort() // an older version may have stored the lists in another order
 	rec.Numbers, err = readNumbers(ctx, tx, biz)
 	return rec, err
 }
 
-// readTree reads from the bottom up, each kind in one walk, so that everything is put into its place once and never
-// moved after.
+// readTree reads the sets, modules and service instances of a business. It reads from the bottom up, each kind with one
+// query, so that every value is appended once and not moved afterwards.
 func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 	services := map[int][]topology.ServiceInstance{} // by module
 	rows, err := tx.QueryContext(ctx, `SELECT `+serviceColumns+` FROM services s WHERE s.biz = $1 ORDER BY s.id`, b.ID)
@@ -89,7 +90,6 @@ func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 		services[module] = append(services[module], x)
 		return err
 	})
-
 	if err != nil {
 		return fmt.Errorf("service instances: %w", err)
 	}
@@ -107,7 +107,6 @@ func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 		modules[set] = append(modules[set], m)
 		return nil
 	})
-
 	if err != nil {
 		return fmt.Errorf("modules: %w", err)
 	}
@@ -167,16 +166,18 @@ func readNumbers(ctx context.Context, tx *sql.Tx, biz int) (list []topology.Numb
 // Services implements control.TopologyStore.
 func (s *Store) Services(ctx context.Context, biz int, ids []int) (list []topology.ServiceInstance, err error) {
 	defer s.timed("services", &err)()
+
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	err = s.read.ask(ctx, selectServices, len(ids), func(i int, to []any) []any { return append(to, biz, ids[i]) },
+
+	err = s.read.queryRows(ctx, selectServices, len(ids),
+		func(i int, to []any) []any { return append(to, biz, ids[i]) },
 		func(r *sql.Rows) error {
 			_, x, err := scanService(r)
 			list = append(list, x)
 			return err
 		})
-
 	if err != nil {
 		return nil, s.readError("service instances", err)
 	}

@@ -61,7 +61,7 @@ func benchJob(n int) (record.Job, []record.JobTask) {
 	return j, tasks
 }
 
-// TestHistory: each version leaves a row that says who changed how much.
+// TestHistory: each version leaves a row with the caller and how much changed.
 func TestHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.db")
 	s := openSQLite(t, path, sqlstore.Options{})
@@ -91,9 +91,11 @@ func TestHistory(t *testing.T) {
 	}
 
 	defer db.Close()
-	rows, err := db.Query(`SELECT v.version || ' ' || v.source || ' ' || v.caller || ' +' || put_sets || ',' || put_modules || ',' || put_services || ',' ||
-		put_numbers || ' -' || dropped_sets || ',' || dropped_modules || ',' || dropped_services || ',' || dropped_numbers || ' ' || a.act
-		FROM business_versions v JOIN audit a ON a.seq = v.audit_seq WHERE v.biz = 2 AND v.at = a.at ORDER BY v.version`)
+	rows, err := db.Query(`SELECT v.version || ' ' || v.source || ' ' || v.caller || ' +' ||
+		put_sets || ',' || put_modules || ',' || put_services || ',' || put_numbers || ' -' ||
+		dropped_sets || ',' || dropped_modules || ',' || dropped_services || ',' || dropped_numbers || ' ' || a.act
+		FROM business_versions v JOIN audit a ON a.seq = v.audit_seq
+		WHERE v.biz = 2 AND v.at = a.at ORDER BY v.version`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// firstSchema takes from a record what later versions of the schema added.
+// firstSchema removes from a record what later versions of the schema added.
 func firstSchema(t *testing.T, path string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -122,8 +124,10 @@ func firstSchema(t *testing.T, path string) {
 	}
 
 	defer db.Close()
-	rows, err := db.Query(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT IN ('schema_version', 'counters',
-		'tasks', 'items', 'attempts', 'specs', 'idempotency', 'garbage', 'audit', 'hosts', 'host_journals', 'host_addrs', 'processes', 'process_groups')`)
+	rows, err := db.Query(`SELECT name FROM sqlite_master
+		WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT IN ('schema_version', 'counters',
+		'tasks', 'items', 'attempts', 'specs', 'idempotency', 'garbage', 'audit', 'hosts', 'host_journals',
+		'host_addrs', 'processes', 'process_groups')`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +150,7 @@ func firstSchema(t *testing.T, path string) {
 		`DELETE FROM counters WHERE name <> 'number'`, `DELETE FROM schema_version WHERE version_id > 1`)...)
 }
 
-// TestUpgrade: a record of the first schema is opened with all it has, and takes businesses and jobs.
+// TestUpgrade: a record of the first schema opens with everything in it, and accepts businesses and jobs.
 func TestUpgrade(t *testing.T) {
 	path := filled(t)
 	firstSchema(t, path)
@@ -167,7 +171,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestJobsLeaveNothing: after pruning nothing of a job is left but that its business had one.
+// TestJobsLeaveNothing: after pruning nothing of a job is left, except that its business had one.
 func TestJobsLeaveNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.db")
 	s := openSQLite(t, path, sqlstore.Options{})

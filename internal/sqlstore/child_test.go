@@ -18,7 +18,7 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// childEnv names the database of a child process, and what it is to do, in the environment of this test binary.
+// The environment of a child process, which is this test binary again: the path of its database, and its mode.
 const (
 	childEnv     = "GOZZARD_SQLSTORE_CHILD"
 	childModeEnv = "GOZZARD_SQLSTORE_CHILD_MODE"
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child accepts tasks from four callers without end and prints the number of each after it was acknowledged. In
-// mode "sick" its files cannot grow beyond a size, which SQLite sees as an I/O error.
+// child accepts tasks from four callers until it is killed, and prints the number of each task after it was
+// acknowledged. In mode "sick" its files cannot grow beyond a size, which is an I/O error for SQLite.
 func child(path, mode string) int {
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
@@ -77,7 +77,7 @@ func child(path, mode string) int {
 	return fail(<-errs)
 }
 
-// startChild starts a child and waits until it has the database.
+// startChild starts a child and waits until it has opened the database.
 func startChild(t *testing.T, path, mode string) (*exec.Cmd, *bufio.Scanner, *strings.Builder) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -129,7 +129,7 @@ func wantTasks(t *testing.T, s *sqlstore.Store, acked []gozzard.TaskSeq) {
 	}
 }
 
-// TestKilled: what was acknowledged is there after kill -9, again and again.
+// TestKilled: every acknowledged task is still there after kill -9, several times in a row.
 func TestKilled(t *testing.T) {
 	path := t.TempDir() + "/record.db"
 	var acked []gozzard.TaskSeq
@@ -165,7 +165,7 @@ func TestDiskFails(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 70 {
 		t.Fatalf("the child ended with %v: %s", err, stderr.String())
 	}
-	if !strings.Contains(stderr.String(), "fatal: the disk failed under the record") {
+	if !strings.Contains(stderr.String(), "fatal: the disk of the database failed") {
 		t.Fatalf("it said %q", stderr.String())
 	}
 	if len(acked) == 0 {
@@ -175,7 +175,7 @@ func TestDiskFails(t *testing.T) {
 	wantTasks(t, openSQLite(t, path, sqlstore.Options{}), acked)
 }
 
-// TestInUse: a second process is told who has the database.
+// TestInUse: the error for a second process names the pid of the first.
 func TestInUse(t *testing.T) {
 	path := t.TempDir() + "/record.db"
 	cmd, _, _ := startChild(t, path, "")

@@ -7,22 +7,23 @@ import (
 	"strings"
 )
 
-// conn is the writing connection with the statements prepared on it.
+// conn is the writer's connection with the statements prepared on it.
 type conn struct {
 	c     *sql.Conn
 	d     *dialect
 	stmts map[stmtKey]*sql.Stmt
 }
 
+// stmtKey names a prepared statement: either by its text, or as a bulk statement for a number of rows.
 type stmtKey struct {
-	text string // of one statement
-	bulk *bulk  // or of rows of a bulk one
+	text string
+	bulk *bulk
 	rows int
 }
 
 func (k stmtKey) sql(d *dialect) string {
 	if k.bulk != nil {
-		return k.bulk.text(k.rows, d.place)
+		return k.bulk.text(k.rows, d.placeholder)
 	}
 	return k.text
 }
@@ -39,7 +40,7 @@ func (c *conn) prepared(ctx context.Context, k stmtKey) (*sql.Stmt, error) {
 	return st, nil
 }
 
-// control runs a statement without arguments that begins, divides or ends a transaction which is whole.
+// control runs BEGIN, COMMIT or a savepoint statement, on a transaction in which no statement has failed.
 func (c *conn) control(ctx context.Context, text string) error {
 	st, err := c.prepared(ctx, stmtKey{text: text})
 	if err != nil {
@@ -49,7 +50,8 @@ func (c *conn) control(ctx context.Context, text string) error {
 	return err
 }
 
-// exec runs a statement without arguments as it is: of a transaction that has failed nothing can be prepared.
+// exec runs a statement without arguments and without preparing it: PostgreSQL prepares nothing in a transaction in
+// which a statement has failed.
 func (c *conn) exec(ctx context.Context, text string) error {
 	_, err := c.c.ExecContext(ctx, text)
 	return err
@@ -68,7 +70,7 @@ func (c *conn) change(ctx context.Context, text string, args ...any) (int64, err
 	return res.RowsAffected()
 }
 
-// one reads a row; found is false when there is none.
+// one reads a row into some variables. found is false when there is none.
 func (c *conn) one(ctx context.Context, text string, args []any, into ...any) (found bool, err error) {
 	st, err := c.prepared(ctx, stmtKey{text: text})
 	if err != nil {
@@ -100,6 +102,7 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.c.Close())...)
 }
 
+// scanAll calls f for every row and closes the rows. err is the error of the query.
 func scanAll(rows *sql.Rows, err error, f func(*sql.Rows) error) error {
 	if err != nil {
 		return err
@@ -112,22 +115,23 @@ func scanAll(rows *sql.Rows, err error, f func(*sql.Rows) error) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// bulk is a statement over many rows of values: head (VALUES (…), (…)) tail. types gives the SQL type of each
-// column where the database cannot know it from the place (a WITH list), or "" where it can (an INSERT).
+// bulk is a statement over many rows of values: head VALUES (…), (…) tail. types has one entry for each column. It is
+// the SQL type where the database cannot infer it (in a WITH list), or "" where it can (in an INSERT).
 type bulk struct {
 	head  string
 	types []string
 	tail  string
 }
 
-// insert makes a bulk INSERT.
-func insert(table, columns, tail string) *bulk {
+// insertRows makes a bulk INSERT. tail is what follows the values, such as ON CONFLICT.
+func insertRows(table, columns, tail string) *bulk {
 	return &bulk{head: "INSERT INTO " + table + " (" + columns + ") ",
 		types: make([]string, strings.Count(columns, ",")+1), tail: tail}
 }
 
-// with makes a bulk statement that joins a list v of given columns, each written "name TYPE".
-func with(tail string, columns ...string) *bulk {
+// withRows makes a bulk statement that begins with WITH: tail can use the rows as a table v. Each column is written
+// "name TYPE".
+func withRows(tail string, columns ...string) *bulk {
 	names := make([]string, len(columns))
 	types := make([]string, len(columns))
 	for i, c := range columns {
@@ -136,11 +140,11 @@ func with(tail string, columns ...string) *bulk {
 	return &bulk{head: "WITH v(" + strings.Join(names, ", ") + ") AS (", types: types, tail: ") " + tail}
 }
 
-// chunks are the numbers of rows of one statement. Few sizes, so that the prepared statements stay few.
+// chunks are the possible numbers of rows of one bulk statement. There are few, so that few statements are prepared.
 var chunks = [...]int{256, 128, 64, 32, 16, 8, 4, 2, 1}
 
-// parts cuts n rows into chunks.
-func parts(n int, f func(from, to int) error) error {
+// inChunks calls f for consecutive ranges of n rows, each as long as one of chunks.
+func inChunks(n int, f func(from, to int) error) error {
 	for from := 0; from < n; {
 		for _, size := range chunks {
 			if n-from >= size {
@@ -155,7 +159,8 @@ func parts(n int, f func(from, to int) error) error {
 	return nil
 }
 
-func (b *bulk) text(rows int, place func(int) string) string {
+// text is the SQL text for a number of rows.
+func (b *bulk) text(rows int, placeholder func(int) string) string {
 	var s strings.Builder
 	s.WriteString(b.head)
 	s.WriteString("VALUES ")
@@ -169,8 +174,8 @@ func (b *bulk) text(rows int, place func(int) string) string {
 		default:
 			s.WriteString(", ")
 		}
-		arg := place(i + 1)
-		if t := b.types[i%len(b.types)]; t != "" && i < len(b.types) { // the first row decides for all
+		arg := placeholder(i + 1)
+		if t := b.types[i%len(b.types)]; t != "" && i < len(b.types) { // the types of the first row hold for all
 			arg = "CAST(" + arg + " AS " + t + ")"
 		}
 		s.WriteString(arg)
@@ -181,10 +186,10 @@ func (b *bulk) text(rows int, place func(int) string) string {
 	return s.String()
 }
 
-// put runs a bulk statement for n rows. args appends the values of row i.
-func (c *conn) put(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any) error {
+// execRows runs a bulk statement for n rows. args appends the values of row i.
+func (c *conn) execRows(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any) error {
 	buf := make([]any, 0, min(n, chunks[0])*len(b.types))
-	return parts(n, func(from, to int) error {
+	return inChunks(n, func(from, to int) error {
 		buf = buf[:0]
 		for i := from; i < to; i++ {
 			buf = args(i, buf)
@@ -198,11 +203,11 @@ func (c *conn) put(ctx context.Context, b *bulk, n int, args func(i int, to []an
 	})
 }
 
-// putEach is put for statements that return rows.
-func (c *conn) putEach(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any,
+// queryRows is execRows for a statement that returns rows. It calls f for each of those.
+func (c *conn) queryRows(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any,
 	f func(*sql.Rows) error) error {
 	buf := make([]any, 0, min(n, chunks[0])*len(b.types))
-	return parts(n, func(from, to int) error {
+	return inChunks(n, func(from, to int) error {
 		buf = buf[:0]
 		for i := from; i < to; i++ {
 			buf = args(i, buf)

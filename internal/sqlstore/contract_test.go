@@ -37,7 +37,7 @@ func TestSQLiteContract(t *testing.T) {
 	contract(t, open)
 }
 
-// contract runs every contract that a store keeps.
+// contract runs all contracts of a store.
 func contract(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 	storetest.Run(t, func(t *testing.T) control.Store { return open(t) })
 
@@ -45,8 +45,8 @@ func contract(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 		storetest.RunTopology(t, func(t *testing.T) storetest.TopologyRecord { return open(t) })
 	})
 
-	t.Run("rollout", func(t *testing.T) {
-		storetest.RunRollout(t, func(t *testing.T) storetest.RolloutRecord { return open(t) })
+	t.Run("jobs", func(t *testing.T) {
+		storetest.RunJobs(t, func(t *testing.T) storetest.JobRecord { return open(t) })
 	})
 
 	t.Run("enrol", func(t *testing.T) {

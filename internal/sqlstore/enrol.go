@@ -14,28 +14,33 @@ var _ enrol.Store = (*Store)(nil)
 
 const (
 	enrolTokenColumns = "id, digest, created, expires, uses, used, cloud, nets, approve, agent_id, revoked, created_by"
-	memberColumns     = "agent_id, cloud, ips, machine, hostname, state, reason, serial, previous, not_after, enrolled, changed, token, restored"
+	memberColumns     = `agent_id, cloud, ips, machine, hostname, state, reason, serial, previous, not_after, enrolled,
+		changed, token, restored`
 
-	upsertMember = `INSERT INTO enrol_agents (` + memberColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-		ON CONFLICT (agent_id) DO UPDATE SET cloud = excluded.cloud, ips = excluded.ips, machine = excluded.machine, hostname = excluded.hostname,
-		state = excluded.state, reason = excluded.reason, serial = excluded.serial, previous = excluded.previous, not_after = excluded.not_after,
+	upsertMember = `INSERT INTO enrol_agents (` + memberColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+		ON CONFLICT (agent_id) DO UPDATE
+		SET cloud = excluded.cloud, ips = excluded.ips, machine = excluded.machine, hostname = excluded.hostname,
+		state = excluded.state, reason = excluded.reason, serial = excluded.serial, previous = excluded.previous,
+		not_after = excluded.not_after,
 		enrolled = excluded.enrolled, changed = excluded.changed, token = excluded.token, restored = excluded.restored`
 )
 
-// enrolAct writes the audit row of an act, if it has one.
-func enrolAct(ctx context.Context, c *conn, act enrol.AuditEntry) error {
-	if act.What == "" {
+// auditEnrolment writes an audit row, unless the entry is empty.
+func auditEnrolment(ctx context.Context, c *conn, audit enrol.AuditEntry) error {
+	if audit.What == "" {
 		return nil
 	}
-	n, err := draw(ctx, c)
+	n, err := nextNumber(ctx, c)
 	if err != nil {
 		return err
 	}
-	return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What, Targets: 1})
+	return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: audit.At, Caller: audit.Caller, Act: audit.What,
+		Targets: 1})
 }
 
 // AddEnrolToken implements enrol.Store.
-func (s *Store) AddEnrolToken(ctx context.Context, t enrol.TokenRecord, act enrol.AuditEntry) (err error) {
+func (s *Store) AddEnrolToken(ctx context.Context, t enrol.TokenRecord, audit enrol.AuditEntry) (err error) {
 	defer s.timed("add_token", &err)()
 	nets, err := json.Marshal(t.Nets)
 	if err != nil {
@@ -43,7 +48,7 @@ func (s *Store) AddEnrolToken(ctx context.Context, t enrol.TokenRecord, act enro
 	}
 
 	return s.w.submit(ctx, &job{op: "a token", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
-		if err := enrolAct(ctx, c, act); err != nil {
+		if err := auditEnrolment(ctx, c, audit); err != nil {
 			return err
 		}
 		_, err := c.change(ctx, `INSERT INTO enrol_tokens (`+enrolTokenColumns+
@@ -88,7 +93,7 @@ func (s *Store) EnrolTokens(ctx context.Context) (list []enrol.TokenRecord, err 
 }
 
 // RevokeEnrolToken implements enrol.Store.
-func (s *Store) RevokeEnrolToken(ctx context.Context, id string, act enrol.AuditEntry) (err error) {
+func (s *Store) RevokeEnrolToken(ctx context.Context, id string, audit enrol.AuditEntry) (err error) {
 	defer s.timed("revoke_token", &err)()
 	return s.w.submit(ctx, &job{op: "a token", rows: 1, run: func(ctx context.Context, c *conn) error {
 		n, err := c.change(ctx, `UPDATE enrol_tokens SET revoked = $2 WHERE id = $1`, text(id), true)
@@ -98,15 +103,14 @@ func (s *Store) RevokeEnrolToken(ctx context.Context, id string, act enrol.Audit
 		if n == 0 {
 			return gozzard.Errorf(gozzard.ErrNotFound, "there is no such token")
 		}
-		return enrolAct(ctx, c, act)
+		return auditEnrolment(ctx, c, audit)
 	}})
 }
 
 func scanMember(scan func(...any) error) (a enrol.AgentRecord, err error) {
 	var ips string
 	err = scan(&a.Agent, &a.Cloud, &ips, &a.Machine, &a.Hostname, &a.State, &a.Reason, &a.Serial, &a.Previous,
-		(*stamp)(&a.NotAfter), (*stamp)(&a.Enrolled),
-		(*stamp)(&a.Changed), &a.Token, (*stamp)(&a.Restored))
+		(*stamp)(&a.NotAfter), (*stamp)(&a.Enrolled), (*stamp)(&a.Changed), &a.Token, (*stamp)(&a.Restored))
 	if err != nil {
 		return a, err
 	}
@@ -116,6 +120,7 @@ func scanMember(scan func(...any) error) (a enrol.AgentRecord, err error) {
 	return a, nil
 }
 
+// member reads an enrolled agent and locks its row. It returns a zero value when there is none.
 func member(ctx context.Context, c *conn, agent gozzard.AgentID) (a enrol.AgentRecord, err error) {
 	err = c.each(ctx, `SELECT `+memberColumns+` FROM enrol_agents WHERE agent_id = $1`+c.d.forUpdate,
 		[]any{text(string(agent))}, func(r *sql.Rows) (err error) {
@@ -130,26 +135,26 @@ func putMember(ctx context.Context, c *conn, a *enrol.AgentRecord) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the addresses of agent %s: %w", a.Agent, err)
 	}
-	_, err = c.change(ctx, upsertMember, text(string(a.Agent)), a.Cloud, string(ips), text(a.Machine),
-		text(a.Hostname), string(a.State), text(a.Reason),
-		a.Serial, a.Previous, millis(a.NotAfter), millis(a.Enrolled), millis(a.Changed), a.Token, millis(a.Restored))
+	_, err = c.change(ctx, upsertMember, text(string(a.Agent)), a.Cloud, string(ips),
+		text(a.Machine), text(a.Hostname), string(a.State), text(a.Reason), a.Serial, a.Previous,
+		millis(a.NotAfter), millis(a.Enrolled), millis(a.Changed), a.Token, millis(a.Restored))
 	return err
 }
 
 // Enrol implements enrol.Store.
 func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID,
 	decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error),
-	act enrol.AuditEntry) (out enrol.AgentRecord, err error) {
+	audit enrol.AuditEntry) (out enrol.AgentRecord, err error) {
 	defer s.timed("enrol", &err)()
 
 	err = s.w.submit(ctx, &job{op: "an enrolment", rows: 2, grows: true, run: func(ctx context.Context, c *conn) error {
+		// Read and lock the token and the agent.
 		var t enrol.TokenRecord
 		err := c.each(ctx, `SELECT `+enrolTokenColumns+` FROM enrol_tokens WHERE id = $1`+c.d.forUpdate,
 			[]any{text(token)}, func(r *sql.Rows) (err error) {
 				t, err = scanEnrolToken(r.Scan)
 				return err
 			})
-
 		if err != nil {
 			return err
 		}
@@ -158,6 +163,8 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID,
 		if err != nil {
 			return err
 		}
+
+		// Let the caller decide, then record the decision.
 		if out, err = decide(t, known); err != nil {
 			return err
 		}
@@ -168,7 +175,7 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID,
 			return err
 		}
 
-		return enrolAct(ctx, c, act)
+		return auditEnrolment(ctx, c, audit)
 	}})
 
 	return out, err
@@ -176,8 +183,8 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID,
 
 // ChangeMember implements enrol.Store.
 func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID,
-	change func(enrol.AgentRecord) (enrol.AgentRecord, error), act enrol.AuditEntry) (out enrol.AgentRecord,
-	err error) {
+	change func(enrol.AgentRecord) (enrol.AgentRecord, error),
+	audit enrol.AuditEntry) (out enrol.AgentRecord, err error) {
 	defer s.timed("change_agent", &err)()
 
 	err = s.w.submit(ctx, &job{op: "an agent", rows: 1, run: func(ctx context.Context, c *conn) error {
@@ -195,7 +202,7 @@ func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID,
 			return err
 		}
 
-		return enrolAct(ctx, c, act)
+		return auditEnrolment(ctx, c, audit)
 	}})
 
 	return out, err

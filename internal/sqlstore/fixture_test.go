@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// benchTask makes a task of n attempts, of one definition, as an operation on many hosts is.
+// benchTask makes a task of n attempts with one definition, like an operation on many hosts.
 func benchTask(n int) *record.NewTask {
 	spec := gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "gamesvr",
 		SetupPath: "/data/gamesvr", PIDPath: "/data/gamesvr/pid"},

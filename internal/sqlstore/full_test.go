@@ -16,7 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// smallDisk gives a folder on a file system of its own.
+// smallDisk mounts a file system of a size and returns its folder.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 
@@ -38,7 +38,7 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// fill accepts tasks until there is no room.
+// fill accepts tasks until the disk is full.
 func fill(t *testing.T, s *sqlstore.Store) (acked []*record.NewTask) {
 	t.Helper()
 
@@ -74,7 +74,7 @@ func settleAll(t *testing.T, s *sqlstore.Store, n *record.NewTask) {
 
 	moved, err := s.Settle(t.Context(), rows)
 	if err != nil {
-		t.Fatalf("a verdict found no room: %v", err)
+		t.Fatalf("cannot record a verdict on a full disk: %v", err)
 	}
 
 	for _, m := range moved {
@@ -94,7 +94,7 @@ func there(t *testing.T, s *sqlstore.Store, acked []*record.NewTask) {
 	}
 }
 
-// resumes waits until a task is accepted again.
+// resumes waits until a task is accepted again, and returns that task.
 func resumes(t *testing.T, s *sqlstore.Store) *record.NewTask {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -109,8 +109,8 @@ func resumes(t *testing.T, s *sqlstore.Store) *record.NewTask {
 	}
 }
 
-// TestDiskFull (K1): a full disk refuses new tasks, loses nothing, lets verdicts and pruning through, and is over
-// when there is room again.
+// TestDiskFull (K1): on a full disk the store rejects new tasks, loses nothing, and still accepts verdicts and pruning.
+// When there is space again, it accepts tasks again.
 func TestDiskFull(t *testing.T) {
 	dir := smallDisk(t, "32m")
 	ballast := filepath.Join(dir, "ballast")
@@ -119,12 +119,12 @@ func TestDiskFull(t *testing.T) {
 	}
 
 	path := filepath.Join(dir, "record.db")
-	// Room is looked for again once a second of this clock: what is shown below must not depend on how fast the
-	// machine is.
-	var goesOn atomic.Bool
+	// The store looks for space once a second of this clock. It stands still at first, so that the test does not
+	// depend on the speed of the machine.
+	var clockRuns atomic.Bool
 	began := time.Now()
 	s := openSQLite(t, path, sqlstore.Options{Now: func() time.Time {
-		if goesOn.Load() {
+		if clockRuns.Load() {
 			return time.Now()
 		}
 		return began
@@ -150,23 +150,23 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := os.Remove(ballast); err != nil { // a person makes room
+	if err := os.Remove(ballast); err != nil { // an admin frees space
 		t.Fatal(err)
 	}
 
-	goesOn.Store(true)
+	clockRuns.Store(true)
 	extra := []*record.NewTask{resumes(t, s)}
 	acked = append(acked, fill(t, s)...)
 	there(t, s, append(extra, acked...))
 
-	for _, n := range acked[1:] { // nobody makes room, but results grow old
+	for _, n := range acked[1:] { // no admin frees space, but results get old
 		settleAll(t, s, n)
 	}
 
 	for n := 1; n > 0; {
 		var err error
 		if n, err = s.Prune(t.Context(), time.Now().Add(time.Hour), 100); err != nil {
-			t.Fatalf("pruning found no room: %v", err)
+			t.Fatalf("cannot prune on a full disk: %v", err)
 		}
 	}
 
@@ -177,21 +177,21 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	there(t, openSQLite(t, path, sqlstore.Options{}), extra) // checked as a whole when opened
+	there(t, openSQLite(t, path, sqlstore.Options{}), extra) // opening checks the whole database
 }
 
-// refusesGrowth: without room no business and no job is taken, and a job that is under way comes to its end.
+// refusesGrowth: on a full disk the store rejects businesses and jobs, and a job that is under way can still end.
 func refusesGrowth(t *testing.T, s *sqlstore.Store, j record.Job, tasks []record.JobTask) {
 	t.Helper()
 
 	if _, err := s.SaveBusiness(t.Context(), benchBusiness(1), record.SourceFile,
 		topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
-		t.Fatalf("a business without room: %v", err)
+		t.Fatalf("a business on a full disk: %v", err)
 	}
 
 	more, list := benchJob(1)
 	if err := s.CreateJob(t.Context(), &more, list); gozzard.KindOf(err) != gozzard.ErrStorageFull || more.ID != 0 {
-		t.Fatalf("a job without room: %d, %v", more.ID, err)
+		t.Fatalf("a job on a full disk: %d, %v", more.ID, err)
 	}
 
 	for i := range tasks {
@@ -200,14 +200,14 @@ func refusesGrowth(t *testing.T, s *sqlstore.Store, j record.Job, tasks []record
 
 	j.State, j.Ended = record.JobSucceeded, time.Now()
 	if err := s.SaveTasks(t.Context(), &j, tasks); err != nil {
-		t.Fatalf("the end of a job found no room: %v", err)
+		t.Fatalf("cannot record the end of a job on a full disk: %v", err)
 	}
 	if err := s.Reopen(t.Context(), &j, nil, topologyAudit()); gozzard.KindOf(err) != gozzard.ErrStorageFull {
-		t.Fatalf("a retry without room: %v", err)
+		t.Fatalf("a retry on a full disk: %v", err)
 	}
 }
 
-// TestOpenOnFullDisk: the reserve is enough to come up again on a disk that is full to the last byte.
+// TestOpenOnFullDisk: with the reserve file a store can be opened on a disk that is full to the last byte.
 func TestOpenOnFullDisk(t *testing.T) {
 	dir := smallDisk(t, "32m")
 	path := filepath.Join(dir, "record.db")

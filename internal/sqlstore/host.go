@@ -12,9 +12,9 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-var insertAddrs = insert("host_addrs", "cloud, ip, agent_id", " ON CONFLICT (cloud, ip, agent_id) DO NOTHING")
+var insertAddrs = insertRows("host_addrs", "cloud, ip, agent_id", " ON CONFLICT (cloud, ip, agent_id) DO NOTHING")
 
-// hostDoc is how the description of a host is kept.
+// hostDoc is how the record stores the description of a host, in JSON.
 type hostDoc struct {
 	Addrs     []addrDoc `json:"addrs,omitempty"`
 	Hostname  string    `json:"hostname,omitempty"`
@@ -35,9 +35,10 @@ type addrDoc struct {
 }
 
 func encodeHost(h *gozzard.HostInfo) (string, error) {
-	d := hostDoc{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID,
-		StartedAt: h.StartedAt, CPUs: h.CPUs,
-		MemBytes: h.MemBytes, Degraded: h.Degraded, Mode: h.Mode.String()}
+	d := hostDoc{
+		Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID, StartedAt: h.StartedAt,
+		CPUs: h.CPUs, MemBytes: h.MemBytes, Degraded: h.Degraded, Mode: h.Mode.String(),
+	}
 	for _, a := range h.Addrs {
 		d.Addrs = append(d.Addrs, addrDoc{Cloud: a.Cloud, IP: ipText(a.IP)})
 	}
@@ -51,9 +52,11 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 		return gozzard.HostInfo{}, fmt.Errorf("description of host %s: %w", agent, err)
 	}
 
-	h := gozzard.HostInfo{Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version,
-		BootID: d.BootID, StartedAt: d.StartedAt,
-		CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded, Mode: gozzard.ParseAgentMode(d.Mode)}
+	h := gozzard.HostInfo{
+		Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version, BootID: d.BootID,
+		StartedAt: d.StartedAt, CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded,
+		Mode: gozzard.ParseAgentMode(d.Mode),
+	}
 	for _, a := range d.Addrs {
 		addr, err := hostAddr(int64(a.Cloud), a.IP)
 		if err != nil {
@@ -68,27 +71,30 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 const (
 	hostProtocol = `COALESCE((SELECT p.protocol FROM host_protocols p WHERE p.agent_id = h.agent_id), 0)`
 
-	selectHosts = `SELECT h.agent_id, h.session, h.last_seen, h.info, j.journal_id, j.lsn, j.since, j.laid, ` + hostProtocol + `
+	selectHosts = `SELECT h.agent_id, h.session, h.last_seen, h.info, j.journal_id, j.lsn, j.since, j.laid,
+		` + hostProtocol + `
 		FROM hosts h JOIN host_journals j ON j.agent_id = h.agent_id`
 
-	// Not a join: SQLite plans a join anew for every argument, which takes longer than the rest.
-	selectHost = `SELECT h.agent_id, h.session, h.last_seen, h.info, (SELECT j.journal_id FROM host_journals j WHERE j.agent_id = h.agent_id),
-		(SELECT j.lsn FROM host_journals j WHERE j.agent_id = h.agent_id), (SELECT j.since FROM host_journals j WHERE j.agent_id = h.agent_id),
+	// Not a join: SQLite plans a join again for every argument, and that takes longer than the read.
+	selectHost = `SELECT h.agent_id, h.session, h.last_seen, h.info,
+		(SELECT j.journal_id FROM host_journals j WHERE j.agent_id = h.agent_id),
+		(SELECT j.lsn FROM host_journals j WHERE j.agent_id = h.agent_id),
+		(SELECT j.since FROM host_journals j WHERE j.agent_id = h.agent_id),
 		(SELECT j.laid FROM host_journals j WHERE j.agent_id = h.agent_id), ` + hostProtocol + `
 		FROM hosts h WHERE h.agent_id = $1`
 )
 
 func scanHost(scan func(...any) error) (h record.Host, err error) {
 	var agent gozzard.AgentID
-	var session, lsn, since, laid, protocol int64
+	var session, lsn, since, restored, protocol int64
 	var info, journal string
-	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since, &laid,
+	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since, &restored,
 		&protocol); err != nil {
 		return h, err
 	}
 
-	h.Session, h.Journal.LSN, h.JournalSince, h.RestoredJournal, h.Protocol = uint64(session), uint64(lsn),
-		uint64(since), uint64(laid), uint32(protocol)
+	h.Session, h.Protocol = uint64(session), uint32(protocol)
+	h.Journal.LSN, h.JournalSince, h.RestoredJournal = uint64(lsn), uint64(since), uint64(restored)
 	if h.Journal.ID, err = fromJournalID(journal); err != nil {
 		return h, err
 	}
@@ -114,8 +120,8 @@ func (s *Store) OpenSession(ctx context.Context, h record.Host) (now record.Host
 	defer s.timed("open_session", &err)()
 
 	if h.Session > math.MaxInt64 {
-		return now, false, gozzard.Errorf(gozzard.ErrInvalid, "session %d of agent %s cannot be", h.Session,
-			h.Info.Agent)
+		return now, false, gozzard.Errorf(gozzard.ErrInvalid, "session number %d of agent %s is too large: at most %d",
+			h.Session, h.Info.Agent, int64(math.MaxInt64))
 	}
 
 	info, err := encodeHost(&h.Info)
@@ -135,35 +141,43 @@ func (s *Store) OpenSession(ctx context.Context, h record.Host) (now record.Host
 	return now, opened, nil
 }
 
+// openSession makes a session the current one of its agent. It returns the host as it is recorded afterwards, and
+// whether the session was opened.
 func openSession(ctx context.Context, c *conn, h record.Host, info string) (now record.Host, opened bool, err error) {
+	// Reject a session that is not newer, and a protocol that is older than the host has used.
 	agent := text(string(h.Info.Agent))
 	var before record.Host
 	err = c.each(ctx, selectHost+c.d.forUpdate, []any{agent}, func(r *sql.Rows) (err error) {
 		before, err = scanHost(r.Scan)
 		return err
 	})
-
 	if err != nil || !gozzard.MayOpenSession(before.Session, h.Session) || h.Protocol < before.Protocol {
 		return before, false, err
 	}
 
+	// Record the session. Another server may have recorded a newer one meanwhile.
 	h.Protocol = before.Protocol
 	n, err := c.change(ctx, `INSERT INTO hosts (agent_id, session, last_seen, info) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (agent_id) DO UPDATE SET session = excluded.session, last_seen = excluded.last_seen, info = excluded.info
+		ON CONFLICT (agent_id) DO UPDATE
+		SET session = excluded.session, last_seen = excluded.last_seen, info = excluded.info
 		WHERE hosts.session < excluded.session`, agent, counter(h.Session), millis(h.LastSeen), info)
 	if err != nil || n == 0 {
 		return before, false, err
 	}
 
+	// Record the journal. Nothing needs to be restored for a host that is new, or that a restored record meets for the
+	// first time.
 	h.JournalSince = gozzard.JournalSince(before.Journal, before.JournalSince, h.Journal, h.Session)
 	h.RestoredJournal = before.RestoredJournal
 
-	if before.Session == 0 { // new, or of a record that was restored
+	if before.Session == 0 {
 		h.RestoredJournal = h.JournalSince
 	}
 
-	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since, laid) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (agent_id) DO UPDATE SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since, laid = excluded.laid`,
+	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since, laid)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (agent_id) DO UPDATE
+		SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since, laid = excluded.laid`,
 		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), counter(h.JournalSince), counter(h.RestoredJournal))
 	if err != nil {
 		return before, false, err
@@ -177,7 +191,8 @@ func (s *Store) RaiseProtocol(ctx context.Context, agent gozzard.AgentID, versio
 	defer s.timed("raise_protocol", &err)()
 	return s.w.submit(ctx, &job{op: "a host's protocol", rows: 1, run: func(ctx context.Context, c *conn) error {
 		_, err := c.change(ctx, `INSERT INTO host_protocols (agent_id, protocol) VALUES ($1, $2)
-			ON CONFLICT (agent_id) DO UPDATE SET protocol = excluded.protocol WHERE host_protocols.protocol < excluded.protocol`, text(string(agent)), int64(version))
+			ON CONFLICT (agent_id) DO UPDATE SET protocol = excluded.protocol
+			WHERE host_protocols.protocol < excluded.protocol`, text(string(agent)), int64(version))
 		return err
 	}})
 }
@@ -192,6 +207,7 @@ func (s *Store) JournalRestored(ctx context.Context, agent gozzard.AgentID, sinc
 	}})
 }
 
+// putAddrs replaces the recorded addresses of an agent, if they have changed.
 func putAddrs(ctx context.Context, c *conn, agent string, old, addrs []gozzard.HostAddr) error {
 	if slices.Equal(old, addrs) {
 		return nil
@@ -200,12 +216,13 @@ func putAddrs(ctx context.Context, c *conn, agent string, old, addrs []gozzard.H
 		return err
 	}
 	addrs = slices.DeleteFunc(slices.Clone(addrs), func(a gozzard.HostAddr) bool { return !a.IP.IsValid() })
-	return c.put(ctx, insertAddrs, len(addrs), func(i int, to []any) []any {
+	return c.execRows(ctx, insertAddrs, len(addrs), func(i int, to []any) []any {
 		return append(to, addrs[i].Cloud, ipText(addrs[i].IP), agent)
 	})
 }
 
-// Rebind implements control.Store. Of several agents that had the address the one seen last comes first.
+// Rebind implements control.Store. When several agents had the address, the processes of the one seen last take
+// precedence.
 func (s *Store) Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.AgentID) (err error) {
 	defer s.timed("rebind", &err)()
 	return s.w.submit(ctx, &job{op: "an agent's address", rows: 1, run: func(ctx context.Context, c *conn) error {
@@ -214,6 +231,7 @@ func (s *Store) Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.Ag
 }
 
 func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string) error {
+	// Find the agents that had the address.
 	var others []string
 	err := c.each(ctx, `SELECT h.agent_id FROM host_addrs a JOIN hosts h ON h.agent_id = a.agent_id
 		WHERE a.cloud = $1 AND a.ip = $2 AND a.agent_id <> $3 ORDER BY h.last_seen DESC, h.agent_id`,
@@ -221,17 +239,19 @@ func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string) erro
 			others = append(others, "")
 			return r.Scan(&others[len(others)-1])
 		})
-
 	if err != nil {
 		return err
 	}
 
+	// Move what they have. What the new agent has already is not overwritten, and the rest of theirs is removed.
 	for _, from := range others {
 		for _, q := range [...]string{
 			`UPDATE processes SET agent_id = $1 WHERE agent_id = $2 AND NOT EXISTS
-				(SELECT 1 FROM processes p WHERE p.agent_id = $1 AND p.namespace = processes.namespace AND p.name = processes.name)`,
+				(SELECT 1 FROM processes p
+				WHERE p.agent_id = $1 AND p.namespace = processes.namespace AND p.name = processes.name)`,
 			`UPDATE process_groups SET agent_id = $1 WHERE agent_id = $2 AND NOT EXISTS
-				(SELECT 1 FROM process_groups p WHERE p.agent_id = $1 AND p.namespace = process_groups.namespace AND p.grp = process_groups.grp)`,
+				(SELECT 1 FROM process_groups p
+				WHERE p.agent_id = $1 AND p.namespace = process_groups.namespace AND p.grp = process_groups.grp)`,
 		} {
 			if _, err := c.change(ctx, q, to, from); err != nil {
 				return err

@@ -10,25 +10,26 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// takeLock makes this process the only user of a database and writes its pid down. The file stays when the lock is
-// given back: removing it would let two others hold locks on two files of one name.
-func takeLock(path string, o Options) (release func() error, err error) {
+// lockDatabase makes this process the only user of a database and writes its pid into the lock file. release gives the
+// lock back and leaves the file: if it removed the file, two other processes could each lock a different file of the
+// same name.
+func lockDatabase(path string, o Options) (release func() error, err error) {
 	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the database: %w", err)
 	}
 
-	taken, err := lockFile(f)
+	locked, err := lockFile(f)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the database %s: %w", path, errors.Join(err, f.Close()))
 	}
-	if !taken {
-		return nil, errors.Join(gozzard.Errorf(gozzard.ErrConflict, "database in use by pid %s: %s", lockHolder(f),
-			path), f.Close())
+	if !locked {
+		inUse := gozzard.Errorf(gozzard.ErrConflict, "database in use by pid %s: %s", lockHolder(f), path)
+		return nil, errors.Join(inUse, f.Close())
 	}
 
-	// Fixed width over what was there: no truncation, so it needs no new space on a full disk.
-	if _, err := f.WriteAt(fmt.Appendf(nil, "%-20d\n", os.Getpid()), 0); isNoRoom(err) {
+	// The pid has a fixed width and overwrites the old one, so it needs no new space on a full disk.
+	if _, err := f.WriteAt(fmt.Appendf(nil, "%-20d\n", os.Getpid()), 0); isDiskFull(err) {
 		o.Log.Warn("cannot write the pid into the lock file", "err", err)
 	} else if err != nil {
 		return nil, fmt.Errorf("cannot lock the database %s: %w", path, errors.Join(err, f.Close()))
@@ -37,9 +38,10 @@ func takeLock(path string, o Options) (release func() error, err error) {
 	return f.Close, nil
 }
 
+// lockHolder reads the pid of the process that has the lock.
 func lockHolder(f *os.File) string {
 	buf := make([]byte, 21)
-	n, _ := f.ReadAt(buf, 0) // a short or empty file only means that the holder is about to write it
+	n, _ := f.ReadAt(buf, 0) // a short or empty file: the other process has not written its pid yet
 	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
 	if err != nil {
 		return "unknown"

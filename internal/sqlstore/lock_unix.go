@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// lockFile takes the file for this process alone; the kernel gives it back when the process ends, however it ends.
-func lockFile(f *os.File) (taken bool, err error) {
+// lockFile locks a file for this process alone. It reports false when another process has the lock. The kernel releases
+// the lock when the process ends, however it ends.
+func lockFile(f *os.File) (locked bool, err error) {
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EINTR) {
@@ -22,12 +23,12 @@ func lockFile(f *os.File) (taken bool, err error) {
 	return err == nil, err
 }
 
-// isNoRoom reports whether an error of a file means that there is no space for it.
-func isNoRoom(err error) bool {
+// isDiskFull reports whether an error of a file operation means that the disk, or the quota, is full.
+func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// syncDir makes a new file's name durable.
+// syncDir makes the name of a new file in a directory durable.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile takes the file for this process alone; the system gives it back when the process ends. A byte far behind
-// the text is locked: locked bytes cannot be read by others, and the text says who has it.
-func lockFile(f *os.File) (taken bool, err error) {
+// lockFile locks a file for this process alone. It reports false when another process has the lock. The system releases
+// the lock when the process ends. It locks a byte far behind the pid in the file, because other processes cannot read
+// locked bytes.
+func lockFile(f *os.File) (locked bool, err error) {
 	at := &windows.Overlapped{OffsetHigh: 1}
 	err = windows.LockFileEx(windows.Handle(f.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
@@ -19,11 +20,11 @@ func lockFile(f *os.File) (taken bool, err error) {
 	return err == nil, err
 }
 
-// isNoRoom reports whether an error of a file means that there is no space for it.
-func isNoRoom(err error) bool {
+// isDiskFull reports whether an error of a file operation means that the disk, or the quota, is full.
+func isDiskFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }
 
-// syncDir has nothing to do: directories cannot be flushed here, the file system journals names.
+// syncDir does nothing: Windows cannot flush directories, and its file system journals names.
 func syncDir(string) error { return nil }

@@ -18,10 +18,10 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// versionTable is where goose keeps which migrations were applied.
+// versionTable is the table in which goose, the migration library, records the applied migrations.
 const versionTable = "schema_version"
 
-// schema is the newest version this build knows.
+// schema is the newest version of the schema that this program knows.
 func schema() (int64, error) {
 	names, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil || len(names) == 0 {
@@ -32,7 +32,7 @@ func schema() (int64, error) {
 	return max(newest, auditVersion), err
 }
 
-// checkVersion refuses a database that a newer build has written. It changes nothing.
+// checkVersion rejects a database that a newer program has written. It changes nothing.
 func checkVersion(ctx context.Context, db *sql.DB) error {
 	known, err := schema()
 	if err != nil {
@@ -46,14 +46,15 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 	}
 
 	if have.Int64 > known {
-		return fmt.Errorf("the database has schema version %d, this program knows only %d: start a newer program; nothing was changed", have.Int64, known)
+		return fmt.Errorf("the database has schema version %d, this program knows only %d: "+
+			"use a newer version of gozzard; nothing was changed", have.Int64, known)
 	}
 
 	return nil
 }
 
-// migrate brings the schema to the newest version, each step in a transaction. words turns the text of the
-// migrations into that of the database.
+// migrate brings the schema to the newest version, each migration in a transaction. The migrations are written for
+// SQLite; words replaces the words that another database does not know.
 func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words *strings.Replacer,
 	opts ...goose.ProviderOption) error {
 	dir, err := fs.Sub(migrations, "migrations")
@@ -61,7 +62,9 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words *stri
 		return err
 	}
 
-	opts = append(opts, goose.WithTableName(versionTable), goose.WithLogger(goose.NopLogger()),
+	opts = append(opts,
+		goose.WithTableName(versionTable),
+		goose.WithLogger(goose.NopLogger()),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithGoMigrations(auditMigration(words)))
 	p, err := goose.NewProvider(dialect, db, wordsFS{fs: dir, words: words}, opts...)
@@ -75,7 +78,7 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words *stri
 	return nil
 }
 
-// wordsFS gives the files of another file system with some words replaced.
+// wordsFS is a file system with some words of its .sql files replaced.
 type wordsFS struct {
 	fs    fs.FS
 	words *strings.Replacer

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPlans looks inside because no call shows it while tables are small: bulk statements must find their rows by
-// key. A walk through a table would make every verdict cost more the longer the history is.
+// TestPlans: SQLite finds the rows of bulk statements by key. If it read whole tables, every verdict would take longer
+// the longer the history is. The test looks at the query plans, because small tables are fast either way.
 func TestPlans(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.db")
 	s, err := OpenSQLite(t.Context(), path, Options{})
@@ -43,15 +43,14 @@ func TestPlans(t *testing.T) {
 	}
 
 	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts,
-		"settle": settleAttempts, "journals": advanceJournals,
-		"flags": flagProcesses, "removal": removeProcesses, "processes": selectProcesses, "groups": selectGroups,
-		"keys": dropKeys, "tasks": removeTasks,
-		"items": selectItems, "specs": selectSpecs, "services": selectServices, "sets that go": dropSets,
-		"modules that go":  dropModules,
-		"services that go": dropServices, "numbers that go": dropNumbers, "job tasks": updateJobTasks,
-		"jobs that go": removeJobs} {
+		"settle": settleAttempts, "journals": advanceJournals, "flags": flagProcesses, "removal": removeProcesses,
+		"processes": selectProcesses, "groups": selectGroups, "keys": deleteTaskKeys, "tasks": deleteTaskRows,
+		"items": selectItems, "specs": selectSpecs, "services": selectServices,
+		"removed sets": dropSets, "removed modules": dropModules,
+		"removed services": dropServices, "removed numbers": dropNumbers,
+		"job tasks": updateJobTasks, "removed jobs": deleteJobRows} {
 		for _, rows := range chunks {
-			explain(name, b.text(rows, s.d.place), make([]any, rows*len(b.types)))
+			explain(name, b.text(rows, s.d.placeholder), make([]any, rows*len(b.types)))
 		}
 	}
 

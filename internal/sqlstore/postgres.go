@@ -20,24 +20,29 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// OpenPostgres opens the record in a PostgreSQL database, in the first schema of the search path, and makes its
+// OpenPostgres opens the record in a PostgreSQL database, in the first schema of the search path, and creates its
 // tables when they are missing. Several servers may share it.
 func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	cfg, err := pgx.ParseConfig(dsn)
-	if err != nil { // pgx leaves the password out of it
+	if err != nil { // pgx leaves the password out of this error
 		return nil, fmt.Errorf("cannot read the address of the database: %w", err)
 	}
 
-	preset(cfg, map[string]string{"application_name": "gozzard", "lock_timeout": "10s", "statement_timeout": "60s",
-		// with the price of turning disks a table of 50,000 rows is walked through for each few hundred that are
-		// changed by key
-		"random_page_cost": "1.1"})
-	cfg.RuntimeParams["synchronous_commit"] = "on" // what is acknowledged must survive
+	setDefaults(cfg, map[string]string{
+		"application_name":  "gozzard",
+		"lock_timeout":      "10s",
+		"statement_timeout": "60s",
+		// PostgreSQL's default is meant for rotating disks. With it, PostgreSQL reads a whole table of 50,000 rows
+		// to change a few hundred of them by key.
+		"random_page_cost": "1.1",
+	})
+	cfg.RuntimeParams["synchronous_commit"] = "on" // what is acknowledged must survive a crash
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
 
+	// Open the connection of the writer.
 	write := stdlib.OpenDB(*cfg)
 	write.SetMaxOpenConns(1)
 	write.SetMaxIdleConns(1)
@@ -46,30 +51,32 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		return nil, errors.Join(err, write.Close())
 	}
 
+	// Open the connections of the readers.
 	read := stdlib.OpenDB(*cfg)
 	readers := max(8, 2*runtime.GOMAXPROCS(0))
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
 
 	d := &dialect{
-		begin:     "BEGIN",
-		forUpdate: " FOR UPDATE",
-		place:     func(i int) string { return "$" + strconv.Itoa(i) },
-		sessions:  selectSessions(" FOR SHARE OF h"),
-		numbers: func(arg string) string {
+		begin:       "BEGIN",
+		forUpdate:   " FOR UPDATE",
+		placeholder: func(i int) string { return "$" + strconv.Itoa(i) },
+		sessions:    selectSessions(" FOR SHARE OF h"),
+		jsonNumbers: func(arg string) string {
 			return "SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(" + arg + " AS JSON))"
 		},
-		words: func(arg string) string {
+		jsonTexts: func(arg string) string {
 			return "SELECT value FROM json_array_elements_text(CAST(" + arg + " AS JSON))"
 		},
-		reading:  func(ctx context.Context) context.Context { return ctx },
-		classify: classifyPostgres,
+		readContext: func(ctx context.Context) context.Context { return ctx },
+		classify:    classifyPostgres,
 	}
 
-	return newStore(o, d, read, write, noKeeper{}, func() error { return nil }), nil
+	return newStore(o, d, read, write, noMaintenance{}, func() error { return nil }), nil
 }
 
-func preset(cfg *pgx.ConnConfig, params map[string]string) {
+// setDefaults sets the parameters that the address of the database does not set.
+func setDefaults(cfg *pgx.ConnConfig, params map[string]string) {
 	for name, value := range params {
 		if _, ok := cfg.RuntimeParams[name]; !ok {
 			cfg.RuntimeParams[name] = value
@@ -77,6 +84,7 @@ func preset(cfg *pgx.ConnConfig, params map[string]string) {
 	}
 }
 
+// preparePostgres checks the version of the schema and brings it up to date.
 func preparePostgres(ctx context.Context, db *sql.DB) error {
 	var ours int
 	err := db.QueryRowContext(ctx,
@@ -91,16 +99,16 @@ func preparePostgres(ctx context.Context, db *sql.DB) error {
 		}
 	}
 
-	one, err := lock.NewPostgresSessionLocker() // servers that start together take turns
+	locker, err := lock.NewPostgresSessionLocker() // servers that start at the same time migrate one after the other
 	if err != nil {
 		return err
 	}
 
 	words := strings.NewReplacer(" WITHOUT ROWID", "", "COLLATE BINARY", `COLLATE "C"`)
-	return migrate(ctx, db, goose.DialectPostgres, words, goose.WithSessionLocker(one))
+	return migrate(ctx, db, goose.DialectPostgres, words, goose.WithSessionLocker(locker))
 }
 
-// classifyPostgres tells errors apart by their SQLSTATE classes.
+// classifyPostgres goes by the SQLSTATE codes of PostgreSQL.
 func classifyPostgres(err error) failure {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -110,28 +118,28 @@ func classifyPostgres(err error) failure {
 		case e.Code == "40001", e.Code == "40P01", e.Code == "55P03": // serialization, deadlock, lock not available
 			return failRetry
 		case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"), strings.HasPrefix(e.Code, "57"),
-			strings.HasPrefix(e.Code, "58"),
-			e.Code == "25006": // connection, resources, intervention, system; a read-only standby
+			strings.HasPrefix(e.Code, "58"), e.Code == "25006":
+			// Connection, resources, operator intervention, system error; a read-only standby.
 			return failBroken
 		}
-		return failOther
+		return failStatement
 	}
 
 	var connect *pgconn.ConnectError
 	var network net.Error
-	if errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, io.EOF) ||
+	if errors.As(err, &connect) || errors.As(err, &network) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) {
 		return failBroken
 	}
 
-	return failOther
+	return failStatement
 }
 
-// noKeeper: room and files are PostgreSQL's own business.
-type noKeeper struct{}
+// noMaintenance does nothing: PostgreSQL looks after its disk space and files by itself.
+type noMaintenance struct{}
 
-func (noKeeper) short(context.Context, *sql.Conn) (bool, error) { return false, nil }
-func (noKeeper) full(context.Context, *sql.Conn) error          { return nil }
-func (noKeeper) committed(context.Context, *sql.Conn) error     { return nil }
-func (noKeeper) closing(context.Context, *sql.Conn) error       { return nil }
+func (noMaintenance) lowOnSpace(context.Context, *sql.Conn) (bool, error) { return false, nil }
+func (noMaintenance) diskFull(context.Context, *sql.Conn) error           { return nil }
+func (noMaintenance) afterCommit(context.Context, *sql.Conn) error        { return nil }
+func (noMaintenance) beforeClose(context.Context, *sql.Conn) error        { return nil }

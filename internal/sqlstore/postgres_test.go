@@ -25,12 +25,12 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// startPostgres starts a server of its own in a folder of its own, on a Unix socket only, and returns how to reach
-// it. fsync is "off" for tests of behaviour and "on" for measurements.
+// startPostgres starts a PostgreSQL server in a new folder, on a Unix socket only, and returns its address. fsync is
+// "off" for tests of behaviour and "on" for measurements.
 func startPostgres(t testing.TB, fsync string) (address string) {
 	t.Helper()
 	bin := postgresBinaries(t)
-	// not t.TempDir: another user must be able to enter it, and a socket's path must be short
+	// Not t.TempDir: another user must be able to enter it, and the path of a socket must be short.
 	dir, err := os.MkdirTemp("", "gzpg")
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func execPostgres(t testing.TB, address, text string) {
 	}
 }
 
-// openPostgres opens a store in a schema of its own.
+// openPostgres opens a store in a schema.
 func openPostgres(t testing.TB, address, schema string, o sqlstore.Options) *sqlstore.Store {
 	t.Helper()
 	execPostgres(t, address, `CREATE SCHEMA IF NOT EXISTS "`+schema+`"`)
@@ -207,7 +207,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("connections cut", func(t *testing.T) { connectionsCut(t, address) })
 }
 
-// twoServers: two stores on one database share numbers, keys and sessions.
+// twoServers: two stores on one database share numbers, idempotency keys and sessions.
 func twoServers(t *testing.T, address string) {
 	stores := []*sqlstore.Store{openPostgres(t, address, "two", sqlstore.Options{}),
 		openPostgres(t, address, "two", sqlstore.Options{})}
@@ -264,14 +264,15 @@ func twoServers(t *testing.T, address string) {
 	}
 }
 
-// connectionsCut: calls under way fail or go again, later ones work.
+// connectionsCut: when connections break, calls under way fail or are repeated, and later calls work.
 func connectionsCut(t *testing.T, address string) {
 	s := openPostgres(t, address, "cut", sqlstore.Options{})
 	acked := map[gozzard.TaskSeq]bool{}
 	for i := range 60 {
 		if i%15 == 7 {
 			execPostgres(t, address,
-				`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'gozzard' AND pid <> pg_backend_pid()`)
+				`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+					WHERE application_name = 'gozzard' AND pid <> pg_backend_pid()`)
 		}
 		acc, err := s.Accept(t.Context(), benchTask(1))
 		if err != nil {
@@ -284,7 +285,7 @@ func connectionsCut(t *testing.T, address string) {
 	}
 
 	if len(acked) < 50 {
-		t.Fatalf("only %d of 60 calls went well", len(acked))
+		t.Fatalf("only %d of 60 calls succeeded", len(acked))
 	}
 
 	for seq := range acked {

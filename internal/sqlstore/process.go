@@ -10,16 +10,17 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// pageRows bounds what one read of a long list holds on to; between pages nothing is locked or pinned.
-const pageRows = 1000
+// processPageRows limits how long one query holds a connection. Between pages nothing is locked.
+const processPageRows = 1000
 
 const processColumns = `p.agent_id, p.namespace, p.name, p.labels, s.body, p.hosted, p.wanted, p.registered_at`
 
-var selectProcesses = with(`SELECT `+processColumns+` FROM v
-	JOIN processes p ON p.agent_id = v.a AND p.namespace = v.ns AND p.name = v.n LEFT JOIN specs s ON s.hash = p.spec_hash
+var selectProcesses = withRows(`SELECT `+processColumns+` FROM v
+	JOIN processes p ON p.agent_id = v.a AND p.namespace = v.ns AND p.name = v.n LEFT
+	JOIN specs s ON s.hash = p.spec_hash
 	ORDER BY p.agent_id, p.namespace, p.name`, "a TEXT", "ns TEXT", "n TEXT")
 
-// Processes implements control.Store. It reads page by page, so a slow consumer holds nothing up; what changes
+// Processes implements control.Store. It reads page by page, so a slow consumer blocks nothing. A change that is made
 // meanwhile may be seen or not.
 func (s *Store) Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[record.Process, error] {
 	return func(yield func(record.Process, error) bool) {
@@ -47,13 +48,15 @@ func (s *Store) Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[r
 	}
 }
 
+// allProcesses returns a function that reads the next page of all processes. A page without processes is the last one.
 func (s *Store) allProcesses(ctx context.Context) func() ([]record.Process, error) {
-	var after gozzard.ProcID // no agent id is empty, so this is before the first
+	var after gozzard.ProcID // no agent id is empty, so the zero value is before the first process
 	return func() (page []record.Process, err error) {
 		defer s.timed("processes", &err)()
-		rows, err := s.read.db.QueryContext(ctx, `SELECT `+processColumns+` FROM processes p LEFT JOIN specs s ON s.hash = p.spec_hash
+		rows, err := s.read.db.QueryContext(ctx, `SELECT `+processColumns+`
+			FROM processes p LEFT JOIN specs s ON s.hash = p.spec_hash
 			WHERE (p.agent_id, p.namespace, p.name) > ($1, $2, $3) ORDER BY p.agent_id, p.namespace, p.name LIMIT $4`,
-			string(after.Agent), after.Namespace, after.Name, pageRows)
+			string(after.Agent), after.Namespace, after.Name, processPageRows)
 		err = scanAll(rows, err, func(r *sql.Rows) error { return scanProcess(r, &page) })
 		if len(page) > 0 {
 			after = page[len(page)-1].ID
@@ -62,15 +65,17 @@ func (s *Store) allProcesses(ctx context.Context) func() ([]record.Process, erro
 	}
 }
 
+// namedProcesses is allProcesses for the processes in ids.
 func (s *Store) namedProcesses(ctx context.Context, ids []gozzard.ProcID) func() ([]record.Process, error) {
 	ids = slices.Clone(ids)
 	slices.SortFunc(ids, compareProc)
 	ids = slices.Compact(ids)
+
 	return func() (page []record.Process, err error) {
 		defer s.timed("processes", &err)()
-		for len(page) == 0 && len(ids) > 0 { // an empty page would be taken for the end
-			now := ids[:min(len(ids), pageRows)]
-			err := s.read.ask(ctx, selectProcesses, len(now), func(i int, to []any) []any {
+		for len(page) == 0 && len(ids) > 0 { // an empty page would mean the end
+			now := ids[:min(len(ids), processPageRows)]
+			err := s.read.queryRows(ctx, selectProcesses, len(now), func(i int, to []any) []any {
 				return append(to, text(string(now[i].Agent)), text(now[i].Namespace), text(now[i].Name))
 			}, func(r *sql.Rows) error { return scanProcess(r, &page) })
 			if err != nil {

@@ -10,52 +10,58 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Steps of pruning, each a transaction of its own: small, so that nobody waits for it and so that it fits into the
-// reserve of a full disk.
+// Limits of one step of pruning. Each step is one transaction. It is small, so that other writes do not wait long and
+// so that it fits into the reserve file of a full disk.
 const (
-	pruneTasks = 256
-	pruneRows  = 1000
-	sweepSpecs = 500
+	maxPruneTasks = 256
+	maxPruneRows  = 1000
+	maxPruneSpecs = 500
 )
 
-// selectFinished finds old tasks of which nothing is open. It costs as much as there is under way, so it is asked
-// beside the writer: a task that is finished stays so.
-const selectFinished = `SELECT seq FROM tasks WHERE accepted_at < $1 AND seq NOT IN (SELECT task_seq FROM attempts WHERE state < 4)
+// selectFinished finds old tasks without open attempts. It takes as long as there are open attempts, so a reader runs
+// it and not the writer. A finished task stays finished.
+const selectFinished = `SELECT seq FROM tasks WHERE accepted_at < $1
+	AND seq NOT IN (SELECT task_seq FROM attempts WHERE state < 4)
 	ORDER BY accepted_at, seq LIMIT $2`
 
 var (
-	removeTasks = with(`DELETE FROM tasks WHERE seq IN (SELECT t FROM v) RETURNING seq, task_id, app, caller, asserted, door, accepted_at, targets`,
+	deleteTaskRows = withRows(`DELETE FROM tasks WHERE seq IN (SELECT t FROM v)
+		RETURNING seq, task_id, app, caller, asserted, door, accepted_at, targets`,
 		"t BIGINT")
-	discardTasks = insert("garbage", "task_seq", " ON CONFLICT (task_seq) DO NOTHING")
-	dropKeys     = with(`DELETE FROM idempotency WHERE task_seq IN (SELECT t FROM v)`, "t BIGINT")
+	insertGarbage  = insertRows("garbage", "task_seq", " ON CONFLICT (task_seq) DO NOTHING")
+	deleteTaskKeys = withRows(`DELETE FROM idempotency WHERE task_seq IN (SELECT t FROM v)`, "t BIGINT")
 )
 
-// Prune implements control.Store. A task vanishes for readers at once; its attempts follow in steps, also those
-// that a crash left behind.
+// Prune implements control.Store. A task disappears for readers at once. Its attempts are removed afterwards, in steps;
+// those that an earlier, interrupted Prune left behind as well.
 func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	defer s.timed("prune", &err)()
+
+	// Find old tasks.
 	var old []int64
-	rows, err := s.read.db.QueryContext(ctx, selectFinished, millis(before), max(0, min(limit, pruneTasks)))
+	rows, err := s.read.db.QueryContext(ctx, selectFinished, millis(before), max(0, min(limit, maxPruneTasks)))
 	if err := s.readError("finished tasks", scanAll(rows, err,
 		func(r *sql.Rows) error { return scanSeq(r, &old) })); err != nil {
 		return 0, err
 	}
 
+	// Hide them from readers.
 	if len(old) > 0 {
-		discard := func(ctx context.Context, c *conn) (err error) {
-			n, err = s.discardTask(ctx, c, old)
+		remove := func(ctx context.Context, c *conn) (err error) {
+			n, err = s.deleteTasks(ctx, c, old)
 			return err
 		}
-		if err := s.w.submit(ctx, &job{op: "the removal of tasks", rows: len(old), run: discard}); err != nil {
+		if err := s.w.submit(ctx, &job{op: "the removal of tasks", rows: len(old), run: remove}); err != nil {
 			return 0, err
 		}
 	}
 
-	if err := s.scrapAll(ctx, &scrapsOfTasks); err != nil {
+	// Remove their rows, and definitions that nothing uses any more.
+	if err := s.removeLeftovers(ctx, &taskLeftovers); err != nil {
 		return n, err
 	}
 
-	return n, s.sweep(ctx)
+	return n, s.pruneSpecs(ctx)
 }
 
 func scanSeq(r *sql.Rows, to *[]int64) error {
@@ -63,16 +69,15 @@ func scanSeq(r *sql.Rows, to *[]int64) error {
 	return r.Scan(&(*to)[len(*to)-1])
 }
 
-// discardTask takes tasks out of sight, with their idempotency keys; what came of them stays in the audit. It
-// returns how many: another server may have been faster.
-func (s *Store) discardTask(ctx context.Context, c *conn, old []int64) (int, error) {
+// deleteTasks hides tasks from readers, with their idempotency keys, and lists them in the table garbage. Their
+// verdicts stay in the audit. It returns how many tasks it deleted: another server may have deleted some before.
+func (s *Store) deleteTasks(ctx context.Context, c *conn, old []int64) (int, error) {
 	var gone []gozzard.Task
-	err := c.putEach(ctx, removeTasks, len(old), func(i int, to []any) []any { return append(to, old[i]) },
+	err := c.queryRows(ctx, deleteTaskRows, len(old), func(i int, to []any) []any { return append(to, old[i]) },
 		func(r *sql.Rows) error {
 			gone = append(gone, gozzard.Task{})
 			return r.Scan(taskInto(&gone[len(gone)-1])...)
 		})
-
 	if err != nil {
 		return 0, err
 	}
@@ -80,46 +85,49 @@ func (s *Store) discardTask(ctx context.Context, c *conn, old []int64) (int, err
 		return 0, fmt.Errorf("verdicts: %w", err)
 	}
 
-	one := func(i int, to []any) []any { return append(to, int64(gone[i].Seq)) }
-	if err := c.put(ctx, discardTasks, len(gone), one); err != nil {
+	seq := func(i int, to []any) []any { return append(to, int64(gone[i].Seq)) }
+	if err := c.execRows(ctx, insertGarbage, len(gone), seq); err != nil {
 		return 0, err
 	}
 
-	return len(gone), c.put(ctx, dropKeys, len(gone), one)
+	return len(gone), c.execRows(ctx, deleteTaskKeys, len(gone), seq)
 }
 
-// scraps are the rows of what is gone for readers.
-type scraps struct {
-	next string   // finds one
-	rows []string // remove at most so many rows of it, each of a table
-	done string   // forgets it
+// leftovers says how to remove the rows of tasks, or of jobs, that readers do not see any more.
+type leftovers struct {
+	next string   // SQL that finds one task or job
+	rows []string // SQL that removes a limited number of its rows, one statement for each table
+	done string   // SQL that removes it from the list of those to remove
 }
 
-var scrapsOfTasks = scraps{
+var taskLeftovers = leftovers{
 	next: `SELECT task_seq FROM garbage ORDER BY task_seq LIMIT 1`,
 	rows: []string{
-		`DELETE FROM attempts WHERE task_seq = $1 AND idx IN (SELECT idx FROM attempts WHERE task_seq = $1 ORDER BY idx LIMIT $2)`,
-		`DELETE FROM items WHERE task_seq = $1 AND item IN (SELECT item FROM items WHERE task_seq = $1 ORDER BY item LIMIT $2)`,
+		`DELETE FROM attempts WHERE task_seq = $1
+			AND idx IN (SELECT idx FROM attempts WHERE task_seq = $1 ORDER BY idx LIMIT $2)`,
+		`DELETE FROM items WHERE task_seq = $1
+			AND item IN (SELECT item FROM items WHERE task_seq = $1 ORDER BY item LIMIT $2)`,
 	},
 	done: `DELETE FROM garbage WHERE task_seq = $1`,
 }
 
-// scrapAll removes scraps in steps until none are left.
-func (s *Store) scrapAll(ctx context.Context, of *scraps) error {
+// removeLeftovers removes all leftovers of a kind, in steps.
+func (s *Store) removeLeftovers(ctx context.Context, of *leftovers) error {
 	for more := true; more; {
-		scrap := func(ctx context.Context, c *conn) (err error) {
-			more, err = scrapSome(ctx, c, of)
+		step := func(ctx context.Context, c *conn) (err error) {
+			more, err = removeSomeLeftovers(ctx, c, of)
 			return err
 		}
-		if err := s.w.submit(ctx, &job{op: "the removal of what is gone", rows: pruneRows, run: scrap}); err != nil {
+		if err := s.w.submit(ctx, &job{op: "the removal of old results", rows: maxPruneRows, run: step}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func scrapSome(ctx context.Context, c *conn, of *scraps) (more bool, err error) {
-	for left := int64(pruneRows); left > 0; {
+// removeSomeLeftovers is one step. It reports whether there may be more to remove.
+func removeSomeLeftovers(ctx context.Context, c *conn, of *leftovers) (more bool, err error) {
+	for left := int64(maxPruneRows); left > 0; {
 		var id int64
 		found, err := c.one(ctx, of.next, nil, &id)
 		if err != nil || !found {
@@ -142,25 +150,28 @@ func scrapSome(ctx context.Context, c *conn, of *scraps) (more bool, err error) 
 	return true, nil
 }
 
-// sweep looks at some definitions, where the last call ended, and removes those that nothing names any more; it
-// goes on while many of them go. A definition is named by tasks up to its last_task, and by processes.
-func (s *Store) sweep(ctx context.Context) error {
+// pruneSpecs looks at some definitions, starting where the last call ended, and removes those that nothing uses any
+// more. It goes on while it can remove a tenth of them. A definition is used by tasks up to its last_task, and by
+// processes.
+func (s *Store) pruneSpecs(ctx context.Context) error {
 	for {
 		seen, gone := int64(0), int64(0)
 		run := func(ctx context.Context, c *conn) (err error) {
-			seen, gone, err = s.sweepSome(ctx, c)
+			seen, gone, err = s.pruneSomeSpecs(ctx, c)
 			return err
 		}
-		if err := s.w.submit(ctx, &job{op: "the removal of definitions", rows: sweepSpecs, run: run}); err != nil {
+		if err := s.w.submit(ctx, &job{op: "the removal of definitions", rows: maxPruneSpecs, run: run}); err != nil {
 			return err
 		}
-		if gone*10 < seen || seen < sweepSpecs {
+		if gone*10 < seen || seen < maxPruneSpecs {
 			return nil
 		}
 	}
 }
 
-func (s *Store) sweepSome(ctx context.Context, c *conn) (seen, gone int64, err error) {
+// pruneSomeSpecs is one step. It returns how many definitions it looked at and how many it removed.
+func (s *Store) pruneSomeSpecs(ctx context.Context, c *conn) (seen, gone int64, err error) {
+	// Find the oldest task. Definitions whose last task is older are not used by tasks.
 	oldest := sql.NullInt64{}
 	if _, err := c.one(ctx, `SELECT MIN(seq) FROM tasks`, nil, &oldest); err != nil {
 		return 0, 0, err
@@ -169,24 +180,29 @@ func (s *Store) sweepSome(ctx context.Context, c *conn) (seen, gone int64, err e
 		oldest.Int64 = math.MaxInt64
 	}
 
-	last := s.swept
-	err = c.each(ctx, `SELECT hash FROM specs WHERE hash > $1 ORDER BY hash LIMIT $2`, []any{s.swept, sweepSpecs},
+	// Look at the next definitions.
+	last := s.specCursor
+	err = c.each(ctx, `SELECT hash FROM specs WHERE hash > $1 ORDER BY hash LIMIT $2`,
+		[]any{s.specCursor, maxPruneSpecs},
 		func(r *sql.Rows) error {
 			seen++
 			last = nil
 			return r.Scan(&last)
 		})
-
 	if err != nil {
 		return 0, 0, err
 	}
+
+	// Remove the unused ones.
 	if seen > 0 {
 		gone, err = c.change(ctx, `DELETE FROM specs WHERE hash > $1 AND hash <= $2 AND last_task < $3
-			AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.spec_hash = specs.hash)`, s.swept, last, oldest.Int64)
+			AND NOT EXISTS (SELECT 1 FROM processes p
+			WHERE p.spec_hash = specs.hash)`, s.specCursor, last, oldest.Int64)
 	}
 
-	if s.swept = last; seen < sweepSpecs {
-		s.swept = []byte{}
+	// Remember where to go on; after the last definition start again.
+	if s.specCursor = last; seen < maxPruneSpecs {
+		s.specCursor = []byte{}
 	}
 
 	return seen, gone, err

@@ -12,18 +12,19 @@ import (
 
 var _ enrol.RestoreStore = (*Store)(nil)
 
-// restoreGap is how far the numbers of a restored record jump: further than any server gets after a backup. Numbers
-// are the order of intents, and agents refuse what is older than what they did last. It leaves room for thousands
-// of restores below 2^53, the last number that every reader of JSON knows.
+// restoreGap is added to the number of the last task when a record is restored. It is more than any server uses up
+// after a backup. Agents reject an operation with a lower number than their last one, so new tasks must have higher
+// numbers than all tasks after the backup. The gap allows thousands of restores below 2^53, the largest integer that
+// every JSON reader knows.
 const restoreGap = 1 << 40
 
-// jobGap is the same for jobs, whose numbers order nothing: callers that remember one of later are not shown
-// another. GSEKit's clients keep them in 32 bits.
+// jobGap is the same for jobs. Their numbers do not order anything, but a caller that remembers the number of a job
+// after the backup must not get another job. GSEKit's clients store these numbers in 32 bits.
 const jobGap = 1 << 24
 
-// MarkRestored makes a record that was just taken out of a backup fit to be served. What the fleet did after the
-// backup was taken is not in it, so nothing that was under way then may be sent, hosts and their journals are met
-// as for the first time, and hosts wait for an admin, who alone may know which of them were put out since.
+// MarkRestored prepares a record that was just read from a backup. The record does not know what the fleet did after
+// the backup was taken. So nothing that was under way is sent, hosts and their journals are treated as new, and hosts
+// wait for an admin to let them in: only an admin can know which of them were banned since.
 func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err error) {
 	defer s.timed("mark_restored", &err)()
 	reason := "the record was restored from a backup of " + taken.UTC().Format(time.RFC3339)
@@ -35,19 +36,23 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 			{`UPDATE counters SET value = value + $1 WHERE name = 'number'`, []any{int64(restoreGap)}},
 			{`UPDATE counters SET value = value + $1 WHERE name IN ('job', 'job_task')`, []any{int64(jobGap)}},
 			{`UPDATE counters SET value = $1 WHERE name = 'restored'`, []any{millis(taken)}},
-			// Session 0 is before every journal: an operation is what the host's journal says of it, and where that
-			// says nothing, interrupted.
+			// Session 0 is before every journal: the journal of the host decides what became of an operation. If it
+			// does not know the operation, the operation is interrupted.
 			{`UPDATE attempts SET state = $1, session = 0 WHERE state < 4`, []any{int64(gozzard.AttemptDispatched)}},
 			{`UPDATE hosts SET session = 0`, nil},
 			{`UPDATE host_journals SET journal_id = $1, lsn = 0, since = 0, laid = 0`, []any{journalID([16]byte{})}},
-			// A job goes on by itself and would repeat the waves that it did after the backup.
-			{`UPDATE job_tasks SET state = 'failed', reason = 'internal', message = $1, ended = $2 WHERE state IN ('pending', 'running')
-				AND job IN (SELECT id FROM jobs WHERE state IN ('pending', 'running'))`, []any{"whether this was done is not known: " + reason, millis(now)}},
-			{`UPDATE jobs SET state = 'failed', reason = 'internal', message = $1, ended = $2 WHERE state IN ('pending', 'running')`, []any{reason, millis(now)}},
+			// An open job would continue by itself and repeat the waves that it did after the backup.
+			{`UPDATE job_tasks SET state = 'failed', reason = 'internal', message = $1, ended = $2
+				WHERE state IN ('pending', 'running')
+				AND job IN (SELECT id FROM jobs WHERE state IN ('pending', 'running'))`,
+				[]any{"whether this was done is not known: " + reason, millis(now)}},
+			{`UPDATE jobs SET state = 'failed', reason = 'internal', message = $1, ended = $2
+				WHERE state IN ('pending', 'running')`, []any{reason, millis(now)}},
 			{`UPDATE enrol_agents SET restored = $1`, []any{millis(taken)}},
 			{`UPDATE enrol_agents SET state = $1, reason = $2, changed = $3 WHERE state = $4`,
 				[]any{string(enrol.StateRestored), reason, millis(now), string(enrol.StateActive)}},
-			{`UPDATE enrol_tokens SET revoked = $1`, []any{true}}, // used up since, perhaps
+			// A token may have been used up since.
+			{`UPDATE enrol_tokens SET revoked = $1`, []any{true}},
 			{`DELETE FROM user_tokens WHERE session = $1`, []any{true}},
 		} {
 			if _, err := c.change(ctx, q.text, q.args...); err != nil {
@@ -55,7 +60,7 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 			}
 		}
 
-		n, err := draw(ctx, c)
+		n, err := nextNumber(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -66,6 +71,7 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 	}})
 }
 
+// selectWaiting counts the hosts that wait until an admin confirms the restore.
 const selectWaiting = `SELECT (SELECT COUNT(*) FROM enrol_agents WHERE state = 'restored') +
 	(SELECT COUNT(*) FROM hosts h WHERE NOT EXISTS (SELECT 1 FROM enrol_agents e WHERE e.agent_id = h.agent_id))`
 
@@ -77,16 +83,17 @@ func (s *Store) RestoredFrom(ctx context.Context) (from time.Time, waiting int, 
 	if from.IsZero() {
 		waiting = 0
 	}
-	return from, waiting, s.readError("what was restored", err)
+	return from, waiting, s.readError("the state of the restore", err)
 }
 
 // ConfirmRestore implements enrol.RestoreStore.
-func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.AuditEntry) (list []enrol.AgentRecord,
-	err error) {
+func (s *Store) ConfirmRestore(ctx context.Context, waiting int,
+	audit enrol.AuditEntry) (list []enrol.AgentRecord, err error) {
 	defer s.timed("confirm_restore", &err)()
 
 	err = s.w.submit(ctx, &job{op: "the confirmation of a restore", rows: 1,
 		run: func(ctx context.Context, c *conn) error {
+			// Reject the confirmation if another number of hosts waits than the admin has seen.
 			list = list[:0]
 			var have int
 			if _, err := c.one(ctx, selectWaiting, nil, &have); err != nil {
@@ -97,33 +104,34 @@ func (s *Store) ConfirmRestore(ctx context.Context, waiting int, act enrol.Audit
 					have, waiting)
 			}
 
+			// Let the hosts in.
 			err := c.each(ctx, `SELECT `+memberColumns+` FROM enrol_agents WHERE state = 'restored' ORDER BY agent_id`+
 				c.d.forUpdate, nil, func(r *sql.Rows) error {
 				a, err := scanMember(r.Scan)
-				a.State, a.Reason, a.Changed = enrol.StateActive, "", act.At
+				a.State, a.Reason, a.Changed = enrol.StateActive, "", audit.At
 				list = append(list, a)
 				return err
 			})
-
 			if err != nil {
 				return err
 			}
 			if _, err := c.change(ctx,
 				`UPDATE enrol_agents SET state = $1, reason = '', changed = $2 WHERE state = 'restored'`,
-				string(enrol.StateActive), millis(act.At)); err != nil {
+				string(enrol.StateActive), millis(audit.At)); err != nil {
 				return err
 			}
 
+			// End the state "restored" and record that in the audit.
 			if _, err := c.change(ctx, `UPDATE counters SET value = 0 WHERE name = 'restored'`); err != nil {
 				return err
 			}
 
-			n, err := draw(ctx, c)
+			n, err := nextNumber(ctx, c)
 			if err != nil {
 				return err
 			}
 
-			return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: act.At, Caller: act.Caller, Act: act.What,
+			return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: audit.At, Caller: audit.Caller, Act: audit.What,
 				Targets: waiting})
 		}})
 

@@ -10,7 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// TestCopyWhileWritten: copies of a record that is being written to are whole, each as the record was at one moment.
+// TestCopyWhileWritten: copies of a record that is being written to are complete, and each shows the record at one
+// moment.
 func TestCopyWhileWritten(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "gozzard.db")
@@ -45,15 +46,15 @@ func TestCopyWhileWritten(t *testing.T) {
 			t.Error(err)
 		}
 		if v.Open != 5*v.Tasks || v.AuditRows != v.Tasks || v.Tasks < before {
-			t.Errorf("copy %d is of no one moment: %+v", i, v)
+			t.Errorf("copy %d does not show one moment: %+v", i, v)
 		}
 		before = v.Tasks
 		if err := sqlstore.Verify(t.Context(), to, gozzard.AuditHead{Seq: v.Audit.Seq + 1,
 			Hash: v.Audit.Hash}); err == nil {
-			t.Error("a copy with another audit than was noted is taken")
+			t.Error("a copy with another audit than noted passed the check")
 		}
 		if err := sqlstore.Copy(t.Context(), path, to); err == nil {
-			t.Error("a copy is written over another one")
+			t.Error("a copy overwrote another one")
 		}
 	}
 
@@ -67,8 +68,9 @@ func TestCopyWhileWritten(t *testing.T) {
 	}
 }
 
-// TestRestoredRecordSendsNothing: what was open in a backup may have been done since, so it is neither sent nor
-// told as never done; new tasks come after every task that the server made after the backup.
+// TestRestoredRecordSendsNothing: an attempt that was open in a backup may have been done since. So it is not sent
+// again, and its verdict is not "not executed". New tasks have higher numbers than all tasks that the server made
+// after the backup.
 func TestRestoredRecordSendsNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gozzard.db")
 	s := openSQLite(t, path, sqlstore.Options{})
@@ -96,7 +98,7 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 	}
 
 	if jobs, err := s.OpenJobs(t.Context()); err != nil || len(jobs) > 0 {
-		t.Errorf("jobs go on by themselves: %+v, %v", jobs, err)
+		t.Errorf("open jobs would continue: %+v, %v", jobs, err)
 	}
 
 	page, err := s.Tasks(t.Context(), record.JobTaskFilter{Job: job.ID, Limit: -1})
@@ -113,14 +115,14 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 		record.Host{Info: old.Info, Session: 9, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 40},
 			LastSeen: time.Now()})
 	if err != nil || !opened || now.JournalSince != 9 || now.RestoredJournal != 9 {
-		t.Fatalf("the host is not met as for the first time: %+v, %v, %v", now, opened, err)
+		t.Fatalf("the host is not treated as new: %+v, %v, %v", now, opened, err)
 	}
 
 	again, opened, err := s.OpenSession(t.Context(),
 		record.Host{Info: old.Info, Session: 10, Journal: gozzard.JournalPos{ID: journal.ID, LSN: 41},
 			LastSeen: time.Now()})
 	if err != nil || !opened || again.JournalSince != 9 || again.RestoredJournal != 9 {
-		t.Fatalf("at its second session the host is told its old definitions: %+v, %v, %v", again, opened, err)
+		t.Fatalf("in its second session the host gets its old definitions: %+v, %v, %v", again, opened, err)
 	}
 
 	c := gozzard.Contact{Session: 9, Phase: gozzard.PhaseAbsent,

@@ -11,35 +11,35 @@ import (
 )
 
 var (
-	dispatchAttempts = with(`UPDATE attempts SET state = 2, session = v.s, deadline = v.d FROM v
+	dispatchAttempts = withRows(`UPDATE attempts SET state = 2, session = v.s, deadline = v.d FROM v
 		WHERE attempts.task_seq = v.t AND attempts.idx = v.i AND attempts.agent_id = v.a AND attempts.state = 1
 		RETURNING task_seq, idx`,
 		"t BIGINT", "i INTEGER", "a TEXT", "s BIGINT", "d BIGINT")
 
-	// f is the set of states to come from, as bits.
-	settleAttempts = with(`UPDATE attempts SET state = v.n, outcome = v.o FROM v
+	// f is the set of states that an attempt may be in before, as bits: see sourceBits.
+	settleAttempts = withRows(`UPDATE attempts SET state = v.n, outcome = v.o FROM v
 		WHERE attempts.task_seq = v.t AND attempts.idx = v.i AND attempts.op_id = v.op AND attempts.agent_id = v.a
 		AND (v.f & (1 << attempts.state)) <> 0 AND (v.s = 0 OR attempts.session = v.s)
 		RETURNING task_seq, idx`,
 		"t BIGINT", "i INTEGER", "op TEXT", "a TEXT", "n INTEGER", "f INTEGER", "s BIGINT", "o TEXT")
 
-	advanceJournals = with(`UPDATE host_journals SET lsn = v.l FROM v
+	advanceJournals = withRows(`UPDATE host_journals SET lsn = v.l FROM v
 		WHERE host_journals.agent_id = v.a AND host_journals.journal_id = v.j AND host_journals.lsn < v.l`,
 		"a TEXT", "j TEXT", "l BIGINT")
 
-	flagProcesses = with(`UPDATE processes SET hosted = (v.h <> 0), wanted = v.w FROM v
+	flagProcesses = withRows(`UPDATE processes SET hosted = (v.h <> 0), wanted = v.w FROM v
 		WHERE processes.agent_id = v.a AND processes.namespace = v.ns AND processes.name = v.n
 		AND (processes.hosted <> (v.h <> 0) OR processes.wanted <> v.w)`,
 		"a TEXT", "ns TEXT", "n TEXT", "h INTEGER", "w INTEGER")
 
-	removeProcesses = with(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (SELECT a, ns, n FROM v)`,
+	removeProcesses = withRows(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (SELECT a, ns, n FROM v)`,
 		"a TEXT", "ns TEXT", "n TEXT")
 )
 
-// selectSessions reads the registered sessions. They must stay so until the attempts are marked: where several
-// servers share a database, another one could register a newer one; forShare keeps it waiting.
+// selectSessions reads the current sessions of agents. They must not change until the attempts are marked. Where
+// several servers share a database, forShare locks the rows, so that no other server opens a newer session meanwhile.
 func selectSessions(forShare string) *bulk {
-	return with(`SELECT h.agent_id, h.session FROM v JOIN hosts h ON h.agent_id = v.a`+forShare, "a TEXT")
+	return withRows(`SELECT h.agent_id, h.session FROM v JOIN hosts h ON h.agent_id = v.a`+forShare, "a TEXT")
 }
 
 // Dispatch implements control.Store.
@@ -58,14 +58,16 @@ func (s *Store) Dispatch(ctx context.Context, rows []record.Dispatch) (moved []b
 	return moved, nil
 }
 
+// dispatch marks attempts as sent, if their session is still the current one of the agent.
 func dispatch(ctx context.Context, c *conn, rows []record.Dispatch) ([]bool, error) {
 	sessions, err := lockSessions(ctx, c, rows)
 	if err != nil {
 		return nil, err
 	}
 
+	// Leave out the rows of sessions that are over.
 	moved := make([]bool, len(rows))
-	var now []int // rows of registered sessions
+	var now []int
 	for i := range rows {
 		if id, ok := sessions[rows[i].Agent]; ok && id == counter(rows[i].Session) {
 			now = append(now, i)
@@ -80,16 +82,17 @@ func dispatch(ctx context.Context, c *conn, rows []record.Dispatch) ([]bool, err
 	})
 }
 
+// lockSessions reads the current sessions of the agents in rows, see selectSessions.
 func lockSessions(ctx context.Context, c *conn, rows []record.Dispatch) (map[gozzard.AgentID]int64, error) {
 	agents := make([]gozzard.AgentID, 0, len(rows))
 	for i := range rows {
 		agents = append(agents, rows[i].Agent)
 	}
 
-	slices.Sort(agents) // everybody locks in the same order
+	slices.Sort(agents) // all servers lock in the same order, so there is no deadlock
 	agents = slices.Compact(agents)
 	sessions := make(map[gozzard.AgentID]int64, len(agents))
-	err := c.putEach(ctx, c.d.sessions, len(agents),
+	err := c.queryRows(ctx, c.d.sessions, len(agents),
 		func(i int, to []any) []any { return append(to, text(string(agents[i]))) },
 		func(r *sql.Rows) error {
 			var agent string
@@ -104,31 +107,34 @@ func lockSessions(ctx context.Context, c *conn, rows []record.Dispatch) (map[goz
 	return sessions, err
 }
 
-// casRows runs a compare-and-set over the rows listed in at and notes which moved. A statement sees each attempt
-// once, so rows that name the same attempt go into different statements, in their order.
+// casRows runs a compare-and-set over the rows whose indexes are in at, and sets moved for those that it changed. A
+// statement changes each attempt once, so rows that name the same attempt go into different statements, in their order.
 func casRows(ctx context.Context, c *conn, b *bulk, at []int, ref func(int) gozzard.AttemptRef, moved []bool,
 	args func(int, []any) []any) error {
 	for len(at) > 0 {
-		place := make(map[gozzard.AttemptRef]int, len(at))
+		// Take rows until an attempt comes a second time.
+		index := make(map[gozzard.AttemptRef]int, len(at))
 		n := 0
 		for ; n < len(at); n++ {
 			r := ref(at[n])
-			if _, twice := place[r]; twice {
+			if _, twice := index[r]; twice {
 				break
 			}
-			place[r] = at[n]
+			index[r] = at[n]
 		}
-		err := c.putEach(ctx, b, n, func(i int, to []any) []any { return args(at[i], to) }, func(r *sql.Rows) error {
+
+		err := c.queryRows(ctx, b, n, func(i int, to []any) []any { return args(at[i], to) }, func(r *sql.Rows) error {
 			var task, idx int64
 			if err := r.Scan(&task, &idx); err != nil {
 				return err
 			}
-			moved[place[gozzard.AttemptRef{Task: gozzard.TaskSeq(task), Index: int32(idx)}]] = true
+			moved[index[gozzard.AttemptRef{Task: gozzard.TaskSeq(task), Index: int32(idx)}]] = true
 			return nil
 		})
 		if err != nil {
 			return err
 		}
+
 		at = at[n:]
 	}
 	return nil
@@ -161,6 +167,7 @@ func (s *Store) Settle(ctx context.Context, rows []record.Settlement) (moved []b
 	return moved, nil
 }
 
+// settle records verdicts, and what they mean for processes and journals.
 func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []string) ([]bool, error) {
 	moved := make([]bool, len(rows))
 	all := make([]int, len(rows))
@@ -172,10 +179,8 @@ func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []s
 	err := casRows(ctx, c, settleAttempts, all, ref, moved, func(i int, to []any) []any {
 		r := &rows[i]
 		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), r.Op.String(), text(string(r.Agent)), int64(r.To),
-			sourceBits(r.To, r.From),
-			counter(r.FromSession), outcomes[i])
+			sourceBits(r.To, r.From), counter(r.FromSession), outcomes[i])
 	})
-
 	if err != nil {
 		return nil, err
 	}
@@ -183,9 +188,11 @@ func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []s
 		return nil, err
 	}
 
-	return moved, keepJournals(ctx, c, rows)
+	return moved, recordJournals(ctx, c, rows)
 }
 
+// sourceBits is the set of states from which an attempt may move to a state, as bits. If from is set, only that one
+// remains.
 func sourceBits(to, from gozzard.AttemptState) (bits int64) {
 	for _, s := range to.Sources() {
 		if from == 0 || s == from {
@@ -195,8 +202,8 @@ func sourceBits(to, from gozzard.AttemptState) (bits int64) {
 	return bits
 }
 
-// changeProcesses applies what moved rows mean for their processes. What is removed stays removed; else the last
-// row of a process counts.
+// changeProcesses applies what the moved rows mean for their processes. A process that a row removes stays removed.
+// Otherwise the last row of a process counts.
 func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, moved []bool) error {
 	change := map[gozzard.ProcID]*record.ProcessChange{}
 	for i := range rows {
@@ -213,6 +220,7 @@ func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, mov
 		return nil
 	}
 
+	// Separate the processes to remove from those to change.
 	var flag, remove []*record.ProcessChange
 	for _, p := range change {
 		if p.Remove {
@@ -222,6 +230,7 @@ func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, mov
 		}
 	}
 
+	// Sort both lists, so that all servers lock rows in the same order.
 	key := func(list []*record.ProcessChange) func(int, []any) []any {
 		slices.SortFunc(list, func(a, b *record.ProcessChange) int { return compareProc(a.ID, b.ID) })
 		return func(i int, to []any) []any {
@@ -229,12 +238,13 @@ func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, mov
 		}
 	}
 
+	// Write.
 	keyRemove, keyFlag := key(remove), key(flag)
-	if err := c.put(ctx, removeProcesses, len(remove), keyRemove); err != nil {
+	if err := c.execRows(ctx, removeProcesses, len(remove), keyRemove); err != nil {
 		return err
 	}
 
-	return c.put(ctx, flagProcesses, len(flag), func(i int, to []any) []any {
+	return c.execRows(ctx, flagProcesses, len(flag), func(i int, to []any) []any {
 		hosted := int64(0)
 		if flag[i].Hosted {
 			hosted = 1
@@ -250,9 +260,9 @@ func compareProc(a, b gozzard.ProcID) int {
 	return a.Key.Compare(b.Key)
 }
 
-// keepJournals notes how far the agents' journals were. Only forward and only in the journal of the HELLO: a report
-// of an older journal that was under way for long says nothing about the present one.
-func keepJournals(ctx context.Context, c *conn, rows []record.Settlement) error {
+// recordJournals records the positions of the agents' journals. A position only moves forward, and only in the journal
+// that the agent named when it connected: a late report about an older journal says nothing about the current one.
+func recordJournals(ctx context.Context, c *conn, rows []record.Settlement) error {
 	type journal struct {
 		agent gozzard.AgentID
 		id    [16]byte
@@ -271,7 +281,7 @@ func keepJournals(ctx context.Context, c *conn, rows []record.Settlement) error 
 
 	slices.SortFunc(order, func(a, b journal) int { return strings.Compare(string(a.agent), string(b.agent)) })
 
-	return c.put(ctx, advanceJournals, len(order), func(i int, to []any) []any {
+	return c.execRows(ctx, advanceJournals, len(order), func(i int, to []any) []any {
 		return append(to, text(string(order[i].agent)), journalID(order[i].id), lsn[order[i]])
 	})
 }

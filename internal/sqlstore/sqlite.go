@@ -10,19 +10,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// checkpointPages is how much the write-ahead log takes before it is copied into the database: 8 MiB, as much as
-// the reserve, so that on a full disk the copy finds room when the reserve is given up.
-const checkpointPages = reserveBytes / 4096
-
-// OpenSQLite opens the record at a path and makes it when it is missing. One process can have it at a time. A
-// damaged database, one of a newer program and one of another program are refused and not touched.
+// OpenSQLite opens the SQLite database at a path, and creates it when it is missing. One process can have it open at a
+// time. OpenSQLite rejects a damaged database, one that a newer version of Gozzard has written and one of another
+// program, and does not change them.
 func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	path, err := filepath.Abs(path)
@@ -30,7 +26,7 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
 
-	unlock, err := takeLock(path, o)
+	unlock, err := lockDatabase(path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -43,24 +39,27 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func openLocked(ctx context.Context, path string, o Options, unlock func() error) (*Store, error) {
+// openLocked opens a database whose lock this process has. release gives the lock back.
+func openLocked(ctx context.Context, path string, o Options, release func() error) (*Store, error) {
 	d := &dialect{
 		begin: "BEGIN IMMEDIATE",
-		// in order; the driver looks numbered ones up by name, which is slow for thousands
-		place:    func(int) string { return "?" },
-		sessions: selectSessions(""),
-		numbers:  func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
-		words:    func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
-		// to watch a context the driver starts a goroutine for each statement, and these take microseconds
-		reading:  context.WithoutCancel,
-		classify: classifySQLite(path),
+		// Placeholders by position: the driver looks numbered ones up by name, which is slow for thousands.
+		placeholder: func(int) string { return "?" },
+		sessions:    selectSessions(""),
+		jsonNumbers: func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
+		jsonTexts:   func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
+		// To watch a context the driver starts a goroutine for each statement. Short reads take microseconds, so
+		// that would cost more than the read.
+		readContext: context.WithoutCancel,
+		classify:    classifySQLite(path),
 	}
 
-	r := &room{o: o, path: path + ".reserve"}
+	// Open the connection of the writer. That needs some disk space too, for the shared memory file and for a
+	// migration.
+	r := &reserve{o: o, path: path + ".reserve"}
 	write, err := prepareSQLite(ctx, path)
 	if err != nil && d.classify(err) == failFull {
-		// opening needs some room too: for the shared memory file, and for a migration
-		if err := r.full(ctx, nil); err != nil {
+		if err := r.diskFull(ctx, nil); err != nil {
 			return nil, err
 		}
 		write, err = prepareSQLite(ctx, path)
@@ -70,6 +69,7 @@ func openLocked(ctx context.Context, path string, o Options, unlock func() error
 		return nil, err
 	}
 
+	// Open the connections of the readers.
 	read, err := sql.Open("sqlite", dsn(path, "query_only(1)", "cache_size(-4000)"))
 	if err != nil {
 		return nil, errors.Join(err, write.Close())
@@ -79,14 +79,16 @@ func openLocked(ctx context.Context, path string, o Options, unlock func() error
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
 
+	// Hold disk space back for the moment when the disk is full.
 	if err := r.open(ctx); err != nil {
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}
 
-	return newStore(o, d, read, write, &sqliteKeeper{room: r, classify: d.classify}, unlock), nil
+	return newStore(o, d, read, write, &sqliteMaintenance{reserve: r, classify: d.classify}, release), nil
 }
 
-// inspect looks at an existing database without changing a byte of it.
+// inspect checks an existing database without changing a byte of it: that it is intact, that it is ours and that this
+// program knows its schema. A file that is missing or empty passes.
 func inspect(ctx context.Context, path string) (err error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && st.Size() == 0 {
@@ -96,10 +98,11 @@ func inspect(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("cannot open the database: %w", err)
 	}
 
+	// Open it for reading. Without a log, "immutable" saves SQLite from creating a shared memory file.
 	mode := "?mode=ro"
 
 	if st, err := os.Stat(path + "-wal"); err != nil || st.Size() == 0 {
-		mode += "&immutable=1" // no log, so no shared memory file need be made to read it
+		mode += "&immutable=1"
 	}
 
 	db, err := sql.Open("sqlite", uri(path)+mode+"&_pragma=busy_timeout(5000)")
@@ -109,19 +112,12 @@ func inspect(ctx context.Context, path string) (err error) {
 
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1)
-	var found string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil || found != "ok" {
-		var e *sqlite.Error
-		if err != nil && (!errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_NOTADB &&
-			e.Code()&0xff != sqlite3.SQLITE_CORRUPT) {
-			return fmt.Errorf("cannot check the database %s: %w", path, err)
-		}
-		if err == nil {
-			err = errors.New(found)
-		}
-		return fmt.Errorf("the database %s is damaged and was not touched: restore it from a backup, or move it away to begin with an empty one (%w)", path, err)
+
+	if err := checkIntact(ctx, db, path); err != nil {
+		return err
 	}
 
+	// Reject a database of another program.
 	var tables, ours int
 	if err := db.QueryRowContext(ctx,
 		`SELECT COUNT(*), COUNT(*) FILTER (WHERE name = $1) FROM sqlite_master WHERE type = 'table'`,
@@ -131,7 +127,7 @@ func inspect(ctx context.Context, path string) (err error) {
 
 	if ours == 0 {
 		if tables > 0 {
-			return fmt.Errorf("%s is the database of another program and was not touched", path)
+			return fmt.Errorf("%s is the database of another program; it was not changed", path)
 		}
 		return nil
 	}
@@ -143,7 +139,28 @@ func inspect(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// createPrivate makes the file before SQLite does, readable by its owner only: commands of callers are in it.
+// checkIntact runs SQLite's quick check and says whether an error means damage.
+func checkIntact(ctx context.Context, db *sql.DB, path string) error {
+	var found string
+	err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found)
+	if err == nil && found == "ok" {
+		return nil
+	}
+
+	var e *sqlite.Error
+	if err != nil && (!errors.As(err, &e) ||
+		e.Code()&0xff != sqlite3.SQLITE_NOTADB && e.Code()&0xff != sqlite3.SQLITE_CORRUPT) {
+		return fmt.Errorf("cannot check the database %s: %w", path, err)
+	}
+	if err == nil {
+		err = errors.New(found)
+	}
+
+	return fmt.Errorf("the database %s is damaged; it was not changed: restore it from a backup, "+
+		"or move it away to start with an empty one (%w)", path, err)
+}
+
+// createPrivate creates the database file before SQLite does, readable by its owner only: callers' commands are in it.
 // SQLite gives its other files the same mode.
 func createPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -156,14 +173,14 @@ func createPrivate(path string) error {
 	return errors.Join(f.Close(), syncDir(filepath.Dir(path)))
 }
 
-// prepareSQLite checks the database or makes it, opens the pool of the writer, which has one connection, and brings
-// the schema up to date.
+// prepareSQLite checks or creates the database, opens the writer's pool of one connection, and brings the schema up to
+// date.
 func prepareSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := inspect(ctx, path); err != nil {
 		return nil, err
 	}
 	if err := createPrivate(path); err != nil {
-		return nil, fmt.Errorf("cannot make the database: %w", err)
+		return nil, fmt.Errorf("cannot create the database: %w", err)
 	}
 
 	db, err := sql.Open("sqlite", writerDSN(path))
@@ -181,49 +198,52 @@ func prepareSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
+// uri is the file URI of a path. Unlike a plain path it may contain "?" and "#".
 func uri(path string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // C:/… of Windows
+		path = "/" + path // C:/… on Windows
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// dsn puts the settings of a connection into its name: each connection of a pool has its own. Automatic indexes are
-// off because with them a change of a few hundred rows is planned as a walk through the whole table beside an index
-// on the new values.
+// dsn puts the settings of a connection into its name, because each connection of a pool must have them. Automatic
+// indexes are off: with them SQLite plans a change of a few hundred rows as a walk through the whole table beside an
+// index on the new values.
 func dsn(path string, pragmas ...string) string {
-	q := uri(path) + "?_dqs=0&_defensive=1&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=temp_store(MEMORY)&_pragma=automatic_index(0)"
+	q := uri(path) + "?_dqs=0&_defensive=1&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)" +
+		"&_pragma=temp_store(MEMORY)&_pragma=automatic_index(0)"
 	for _, p := range pragmas {
 		q += "&_pragma=" + p
 	}
 	return q
 }
 
-// writerSync: a commit is on the disk when it returns.
+// writerSync is the setting with which a commit is on the disk when it returns.
 const writerSync = "synchronous(FULL)"
 
-// writerDSN is the name of the connection that writes.
+// writerDSN is the name of the connection that writes. It has no automatic checkpoints: see afterCommit.
 func writerDSN(path string) string {
 	return dsn(path, "journal_mode(WAL)", writerSync, "wal_autocheckpoint(0)", "cache_size(-16000)",
 		"journal_size_limit(67108864)") + "&_auto_vacuum=incremental"
 }
 
-// classifySQLite tells errors apart by their result codes.
+// classifySQLite returns the classify of an SQLite database, which goes by SQLite's result codes.
 func classifySQLite(path string) func(error) failure {
 	return func(err error) failure {
 		var e *sqlite.Error
 		if !errors.As(err, &e) {
-			return failOther
+			return failStatement
 		}
 
 		switch e.Code() & 0xff {
 		case sqlite3.SQLITE_FULL:
 			return failFull
 		case sqlite3.SQLITE_IOERR:
-			switch e.Code() { // a used-up quota, and a shared memory file that cannot grow, are reported as these
+			// SQLite reports a used-up quota, and a shared memory file that cannot grow, as these.
+			switch e.Code() {
 			case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP:
-				if noRoomAt(path) {
+				if isDiskFullAt(path) {
 					return failFull
 				}
 			}
@@ -231,94 +251,21 @@ func classifySQLite(path string) func(error) failure {
 		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 			return failFatal
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT,
-			sqlite3.SQLITE_CANTOPEN,
-			sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PROTOCOL:
+			sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PROTOCOL:
 			return failBroken
 		}
 
-		return failOther
+		return failStatement
 	}
 }
 
-// noRoomAt finds out by trying whether the disk of the database takes 64 KiB.
-func noRoomAt(path string) bool {
+// isDiskFullAt reports whether the disk of the database has less than 64 KiB of space. It tries to write them.
+func isDiskFullAt(path string) bool {
 	f, err := os.OpenFile(path+".probe", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
-		return isNoRoom(err)
+		return isDiskFull(err)
 	}
 	_, err = f.Write(make([]byte, 64<<10))
 	err = errors.Join(err, f.Close())
-	return errors.Join(err, os.Remove(path+".probe")) != nil && isNoRoom(err)
-}
-
-// sqliteKeeper keeps the write-ahead log short, besides the room.
-type sqliteKeeper struct {
-	*room
-	classify func(error) failure
-	warned   time.Time
-}
-
-// committed copies the log into the database when it has become long. SQLite would do that by itself, but would not
-// tell of a failed fsync.
-func (k *sqliteKeeper) committed(ctx context.Context, c *sql.Conn) error {
-	var pages int
-	count := func(reset bool) error {
-		return c.Raw(func(dc any) (err error) {
-			pages, _, err = dc.(sqlite.DBStatus).Status(sqlite.DBStatusCacheWrite, reset)
-			return err
-		})
-	}
-
-	// when short, the log must not grow at all
-	if err := count(false); err != nil || pages == 0 || pages < checkpointPages && !k.isShort {
-		return err
-	}
-
-	left, err := checkpoint(ctx, c, "PASSIVE")
-	if err != nil {
-		return k.later(ctx, err)
-	}
-	if left > 16*checkpointPages && k.o.Now().Sub(k.warned) > time.Minute {
-		k.warned = k.o.Now()
-		k.o.Log.Warn("the write-ahead log of the record grows: a reader keeps it from being emptied", "pages", left)
-	}
-
-	return count(true)
-}
-
-// later takes the error of a checkpoint that may simply be tried again: on a full disk, or when something else has
-// the database, the log keeps what was committed.
-func (k *sqliteKeeper) later(ctx context.Context, err error) error {
-	switch k.classify(err) {
-	case failFull:
-		return k.full(ctx, nil) // the next commit tries again, with the room of the reserve
-	case failBroken:
-		return nil
-	}
-	return fmt.Errorf("cannot empty the write-ahead log: %w", err)
-}
-
-func (k *sqliteKeeper) closing(ctx context.Context, c *sql.Conn) error {
-	if _, err := checkpoint(ctx, c, "TRUNCATE"); err != nil {
-		return k.later(ctx, err)
-	}
-	return nil
-}
-
-// checkpoint returns how many pages of the log are not yet in the database.
-func checkpoint(ctx context.Context, c *sql.Conn, mode string) (left int, err error) {
-	var busy, log, done int
-	if err := c.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done); err != nil {
-		return 0, err
-	}
-	return log - done, nil
-}
-
-// shrink gives free pages back to the disk, so that pruning can end a shortage of room by itself.
-func shrink(ctx context.Context, c *sql.Conn) error {
-	if _, err := c.ExecContext(ctx, "PRAGMA incremental_vacuum(2048)"); err != nil {
-		return err
-	}
-	_, err := checkpoint(ctx, c, "TRUNCATE")
-	return err
+	return errors.Join(err, os.Remove(path+".probe")) != nil && isDiskFull(err)
 }

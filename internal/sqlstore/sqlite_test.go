@@ -21,7 +21,7 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// raw runs SQL behind the back of a store that is closed.
+// raw runs SQL on the database of a store that is closed.
 func raw(t *testing.T, path string, texts ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -40,7 +40,7 @@ func raw(t *testing.T, path string, texts ...string) {
 	}
 }
 
-// filled makes a closed record with some tasks.
+// filled makes a record with some tasks, closes it and returns its path.
 func filled(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "record.db")
@@ -56,7 +56,7 @@ func filled(t *testing.T) string {
 	return path
 }
 
-// refused wants opening to fail with a text and every file beside the database to stay as it is.
+// refused checks that opening fails with a text, and that it changes no file of the database.
 func refused(t *testing.T, path, text string) {
 	t.Helper()
 
@@ -102,7 +102,7 @@ func TestDamaged(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, path, "is damaged and was not touched")
+		refused(t, path, "is damaged; it was not changed")
 	}
 }
 
@@ -111,7 +111,7 @@ func TestNotADatabase(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("not a database\n", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, path, "is damaged and was not touched")
+	refused(t, path, "is damaged; it was not changed")
 }
 
 func TestOtherProgram(t *testing.T) {
@@ -133,7 +133,7 @@ func TestNoFolder(t *testing.T) {
 	}
 }
 
-// TestSettings: what durability depends on is set, and the files are private.
+// TestSettings: the settings that durability depends on are in effect, and only the owner can read the files.
 func TestSettings(t *testing.T) {
 	path := filled(t)
 
@@ -161,7 +161,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestClose: calls after Close and calls that wait say that the store is closed, and no goroutine stays.
+// TestClose: calls after Close, and calls that wait meanwhile, return ErrStopped, and no goroutine is left.
 func TestClose(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	s, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), sqlstore.Options{})
@@ -205,7 +205,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestObserve: every call is reported with how it ended.
+// TestObserve: every call is reported together with its error.
 func TestObserve(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]int{}
@@ -248,7 +248,7 @@ func TestNothingGrows(t *testing.T) {
 			n.Attempts[j].State = gozzard.AttemptFailed
 			n.Attempts[j].Spec = gozzard.EncodeSpec(&gozzard.Spec{ReportID: int64(i*1000 + j)})
 		}
-		kept = n.Attempts[0].Spec // each task registers anew, so the definition before is only the task's
+		kept = n.Attempts[0].Spec // each task registers the process again, so it has the last definition
 		n.Register = []record.Process{{ID: gozzard.ProcID{Agent: "a", Key: gozzard.Key{Namespace: "n", Name: "p"}},
 			Spec: kept}}
 		if _, err := s.Accept(t.Context(), n); err != nil {

@@ -1,9 +1,10 @@
-// Package sqlstore is the record on SQL: control.Store, control.TopologyStore and rollout.Store with one SQL text
-// for SQLite and PostgreSQL.
+// Package sqlstore keeps the record in an SQL database, SQLite or PostgreSQL, with the same SQL text for both.
+// It implements control.Store, control.TopologyStore, control.AuditStore, waves.Store, upgrade.Store, enrol.Store
+// and auth.Store.
 //
-// What differs between the two is in sqlite.go and postgres.go. All writes go through one goroutine, which puts the
-// calls that wait into one transaction and commits once (writer.go); reads have their own connections and never
-// wait for it.
+// What differs between the two databases is in sqlite.go and postgres.go. All writes go through one goroutine, which
+// puts the waiting calls into one transaction and commits once (writer.go). Reads have their own connections and never
+// wait for the writer (reader.go).
 package sqlstore
 
 import (
@@ -21,49 +22,50 @@ import (
 
 // Options of a store. All fields may be zero.
 type Options struct {
-	Log     *slog.Logger
-	Fatal   func(error)      // called when the disk failed under the record; the process must end and recover
-	Now     func() time.Time // time.Now
+	// Log receives warnings of the store's maintenance. nil: nothing is logged.
+	Log *slog.Logger
+
+	// Fatal is called once, when the disk of the database failed. The process must exit: the store rejects every
+	// later write, and opening the database again recovers what was committed.
+	Fatal func(error)
+
+	// Now is the clock. nil: time.Now.
+	Now func() time.Time
+
+	// Observe is called after each call with its name, its duration and how it ended. nil: nothing is measured.
 	Observe func(op string, d time.Duration, err error)
 }
 
-// Store is the record. Close it to give the database up.
+// Store is the record: tasks, attempts, hosts, processes, businesses, jobs, accounts, enrolment and the audit. It is
+// safe for concurrent use. Call Close when it is no longer needed.
 type Store struct {
-	o       Options
-	d       *dialect
-	read    *reader
-	w       *writer
-	items   shelf
-	closing func() error // what belongs to the kind of database, after both pools are closed
-	swept   []byte       // the last definition that sweep looked at; of the writer
+	o          Options
+	d          *dialect
+	read       *reader
+	w          *writer
+	items      itemCache
+	release    func() error // releases what belongs to the kind of database, after both pools are closed
+	specCursor []byte       // the last definition that pruneSpecs looked at; only the writer uses it
 
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// dialect is what differs between the databases after a store is open.
+// dialect is what differs between the databases once a store is open.
 type dialect struct {
-	begin     string                  // opens a write transaction
-	forUpdate string                  // ends a SELECT whose rows are about to be changed
-	sessions  *bulk                   // selectSessions
-	numbers   func(arg string) string // the integers of a JSON list as a query
-	words     func(arg string) string // the texts of one
-	place     func(i int) string      // stands for argument i, from 1, in a bulk statement
-	// the context of a short read: whether its caller is still there was looked at before
-	reading  func(context.Context) context.Context
+	begin       string                  // opens a write transaction
+	forUpdate   string                  // the end of a SELECT whose rows are about to be changed
+	sessions    *bulk                   // made by selectSessions
+	jsonNumbers func(arg string) string // a query for the integers of the JSON list in arg
+	jsonTexts   func(arg string) string // a query for the texts of the JSON list in arg
+	placeholder func(i int) string      // stands for argument i, counted from 1, in a bulk statement
+
+	// readContext makes the context of a short read from that of its caller, which has not ended yet.
+	readContext func(context.Context) context.Context
+
+	// classify says what an error of the driver means.
 	classify func(error) failure
 }
-
-// failure says what an error of the database means for the transaction it happened in.
-type failure uint8
-
-const (
-	failOther  failure = iota // of the statement alone
-	failFull                  // no room; the transaction may be gone
-	failRetry                 // another transaction was in the way: the same again may go well
-	failBroken                // the connection or the transaction is gone, nothing is known of the database
-	failFatal                 // the disk failed or lies: nothing may be acknowledged any more
-)
 
 func (o Options) withDefaults() Options {
 	if o.Log == nil {
@@ -82,20 +84,23 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func newStore(o Options, d *dialect, read, write *sql.DB, keep keeper, closing func() error) *Store {
-	s := &Store{o: o, d: d, read: newReader(read, d), closing: closing, swept: []byte{},
-		w: newWriter(o, d, write, keep)}
+// newStore starts the writer. release is called by Close after the connections are closed.
+func newStore(o Options, d *dialect, read, write *sql.DB, m maintenance, release func() error) *Store {
+	s := &Store{
+		o: o, d: d, read: newReader(read, d), w: newWriter(o, d, write, m),
+		release: release, specCursor: []byte{},
+	}
 	go s.w.loop()
 	return s
 }
 
-// Close ends the writer after the transaction it is at, refuses what is queued with control.ErrStopped and closes
-// the database.
+// Close finishes the transaction that is under way, rejects the queued calls with record.ErrStopped and closes the
+// database. Later calls fail with record.ErrStopped.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.w.stop)
 		<-s.w.stopped
-		s.closeErr = errors.Join(s.w.closeErr, s.read.close(), s.w.db.Close(), s.closing())
+		s.closeErr = errors.Join(s.w.closeErr, s.read.close(), s.w.db.Close(), s.release())
 	})
 	return s.closeErr
 }
@@ -103,7 +108,7 @@ func (s *Store) Close() error {
 // Ping implements control.Store.
 func (s *Store) Ping(ctx context.Context) (err error) {
 	defer s.timed("ping", &err)()
-	if err := s.w.alive(); err != nil {
+	if err := s.w.writable(); err != nil {
 		return err
 	}
 	var n int64
@@ -111,13 +116,13 @@ func (s *Store) Ping(ctx context.Context) (err error) {
 		`SELECT value FROM counters WHERE name = 'number'`).Scan(&n))
 }
 
-// timed reports the duration of a call and how it ended; use it with defer.
+// timed returns a function for defer that reports the duration of a call and how it ended.
 func (s *Store) timed(op string, err *error) func() {
 	start := s.o.Now()
 	return func() { s.o.Observe(op, s.o.Now().Sub(start), *err) }
 }
 
-// readError turns an error of a read into one for callers.
+// readError turns an error of a read into one that callers can act on. what names what was read.
 func (s *Store) readError(what string, err error) error {
 	var known *gozzard.Error
 	switch {
@@ -133,9 +138,9 @@ func (s *Store) readError(what string, err error) error {
 	default:
 	}
 
-	if s.d.classify(err) == failOther {
+	if s.d.classify(err) == failStatement {
 		return fmt.Errorf("cannot read %s: %w", what, err)
 	}
 
-	return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "the record cannot be read: " + what, Cause: err}
+	return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "cannot read the database: " + what, Cause: err}
 }

@@ -12,6 +12,7 @@ import (
 
 const taskColumns = `t.seq, t.task_id, t.app, t.caller, t.asserted, t.door, t.accepted_at, t.targets`
 
+// taskInto returns the variables that a row of taskColumns is read into.
 func taskInto(t *gozzard.Task) []any {
 	return []any{&t.Seq, (*taskID)(&t.ID), &t.Caller.App, &t.Caller.User, &t.Caller.Asserted, &t.Door, (*stamp)(&t.At), &t.Targets}
 }
@@ -35,26 +36,27 @@ func noTask(seq gozzard.TaskSeq) error {
 	return gozzard.Errorf(gozzard.ErrNotFound, "there is no task %d; results are kept for a limited time", seq)
 }
 
-const selectAttempts = `SELECT task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session, outcome, deadline, expires FROM attempts WHERE `
+const selectAttempts = `SELECT task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session,
+	outcome, deadline, expires FROM attempts WHERE `
 
-// The attempts of a task are looked for together with the task, in one statement: where it is gone they are being
-// removed, and some are left. Without the casts SQLite would look at the argument to choose a plan, and so plan
-// anew for every argument, which takes longer than the read.
+// Conditions for selectAttempts. ofTask checks in the same statement that the task exists: while a removed task is
+// being pruned, some of its attempts are left. Without the casts SQLite would look at the argument to choose a plan,
+// so it would plan again for every argument, and that takes longer than the read.
 const (
 	ofTask  = `task_seq = CAST($1 AS BIGINT) AND EXISTS (SELECT 1 FROM tasks WHERE seq = CAST($1 AS BIGINT))`
 	ofAgent = `agent_id = CAST($1 AS TEXT) AND state < 4`
 	ofAll   = `state < 4`
 )
 
-// Attempts implements control.Store. Labels and definitions of attempts of one item are the same map and slice:
-// they are for reading.
+// Attempts implements control.Store. Attempts of one item share their labels and their definition, so callers must not
+// change those.
 func (s *Store) Attempts(ctx context.Context, seq gozzard.TaskSeq) (list []gozzard.Attempt, err error) {
 	defer s.timed("attempts", &err)()
 	list, all, err := s.readAttempts(ctx, ofTask, int64(seq))
 	if err != nil {
 		return nil, s.readError("attempts", err)
 	}
-	if !all { // removed since
+	if !all { // removed meanwhile
 		return nil, noTask(seq)
 	}
 	if len(list) == 0 {
@@ -74,53 +76,32 @@ func (s *Store) Open(ctx context.Context, agent gozzard.AgentID) (list []gozzard
 	return list, s.readError("open attempts", err)
 }
 
-// readAttempts reads the attempts of a condition in the order of their places, and what they have in common once.
-// That never changes, so it may be read after them; all is false when some were left out because it is gone: their
-// tasks were removed meanwhile.
-func (s *Store) readAttempts(ctx context.Context, where string, args ...any) (list []gozzard.Attempt, all bool,
-	err error) {
-	var at []place // of each in list
+// readAttempts reads the attempts that match a condition, in the order of their references. It reads their items after
+// them, which is safe because items never change. If an item was removed meanwhile, so was its task: then readAttempts
+// leaves the attempts of that item out, and all is false.
+func (s *Store) readAttempts(ctx context.Context, where string,
+	args ...any) (list []gozzard.Attempt, all bool, err error) {
+	// Read the attempts.
+	var refs []itemRef // the item of each in list
 	var outcomes outcomeCache
 	err = s.read.each(ctx, selectAttempts+where, args, func(r *sql.Rows) error {
-		// as the driver has them: other types are converted by way of texts
-		var task, idx, item, cloud, state, session int64
-		var op, agent, ip, key, outcome string
-		a := gozzard.Attempt{}
-		err := r.Scan(&task, &idx, &item, &op, &agent, &cloud, &ip, &key, &state, &session, &outcome,
-			(*stamp)(&a.Deadline), (*stamp)(&a.Expires))
-		if err != nil {
-			return err
-		}
-
-		a.Ref = gozzard.AttemptRef{Task: gozzard.TaskSeq(task), Index: int32(idx)}
-		a.Agent, a.ResultKey, a.State, a.Session = gozzard.AgentID(agent), key, gozzard.AttemptState(state),
-			uint64(session)
-		if a.Op, err = gozzard.ParseOpID(op); err != nil {
-			return err
-		}
-		if a.Addr, err = hostAddr(cloud, ip); err != nil {
-			return err
-		}
-		if a.Outcome, err = outcomes.read(outcome); err != nil {
-			return err
-		}
-
-		list, at = append(list, a), append(at, place{a.Ref.Task, int32(item)})
-		return nil
+		a, item, err := scanAttempt(r, &outcomes)
+		list, refs = append(list, a), append(refs, itemRef{a.Ref.Task, item})
+		return err
 	})
-
 	if err != nil {
 		return nil, false, err
 	}
 
-	items, err := s.readItems(ctx, at)
+	// Add what they have in common.
+	items, err := s.readItems(ctx, refs)
 	if err != nil {
 		return nil, false, err
 	}
 
 	n := 0
 	for i := range list {
-		if it, ok := items[at[i]]; ok {
+		if it, ok := items[refs[i]]; ok {
 			list[i].Key, list[i].Action, list[i].Labels, list[i].Spec = it.Key, it.Action, it.Labels, it.Spec
 			list[n] = list[i]
 			n++
@@ -135,47 +116,77 @@ func (s *Store) readAttempts(ctx context.Context, where string, args ...any) (li
 	return list, all, nil
 }
 
-// place names an item.
-type place struct {
+// scanAttempt reads a row of selectAttempts. It scans into the types that the driver has: database/sql converts other
+// types by way of texts, which is slow.
+func scanAttempt(r *sql.Rows, outcomes *outcomeCache) (a gozzard.Attempt, item int32, err error) {
+	var task, idx, itemIdx, cloud, state, session int64
+	var op, agent, ip, key, outcome string
+	err = r.Scan(&task, &idx, &itemIdx, &op, &agent, &cloud, &ip, &key, &state, &session, &outcome,
+		(*stamp)(&a.Deadline), (*stamp)(&a.Expires))
+	if err != nil {
+		return a, 0, err
+	}
+
+	a.Ref = gozzard.AttemptRef{Task: gozzard.TaskSeq(task), Index: int32(idx)}
+	a.Agent, a.ResultKey = gozzard.AgentID(agent), key
+	a.State, a.Session = gozzard.AttemptState(state), uint64(session)
+	if a.Op, err = gozzard.ParseOpID(op); err != nil {
+		return a, 0, err
+	}
+	if a.Addr, err = hostAddr(cloud, ip); err != nil {
+		return a, 0, err
+	}
+	if a.Outcome, err = outcomes.read(outcome); err != nil {
+		return a, 0, err
+	}
+
+	return a, int32(itemIdx), nil
+}
+
+// itemRef names an item of a task.
+type itemRef struct {
 	task gozzard.TaskSeq
 	item int32
 }
 
 var (
-	selectItems = with(`SELECT i.task_seq, i.item, i.namespace, i.name, i.action, i.labels, i.spec_hash FROM v
+	selectItems = withRows(`SELECT i.task_seq, i.item, i.namespace, i.name, i.action, i.labels, i.spec_hash FROM v
 		JOIN items i ON i.task_seq = v.t AND i.item = v.i`, "t BIGINT", "i INTEGER")
 
-	selectSpecs = with(`SELECT hash, body FROM specs WHERE hash IN (SELECT i.spec_hash FROM v
+	selectSpecs = withRows(`SELECT hash, body FROM specs WHERE hash IN (SELECT i.spec_hash FROM v
 		JOIN items i ON i.task_seq = v.t AND i.item = v.i)`, "t BIGINT", "i INTEGER")
 )
 
-// readItems finds items, near at hand or in the record. Those that are gone are left out.
-func (s *Store) readItems(ctx context.Context, at []place) (map[place]gozzard.Attempt, error) {
-	items := map[place]gozzard.Attempt{}
-	var far []place
-	asked := map[place]bool{}
-	for i, p := range at {
-		if i > 0 && p == at[i-1] || asked[p] {
+// readItems finds items in the cache or in the record. It leaves out those that were removed. Of the Attempt values
+// that it returns, only the fields of an item are set.
+func (s *Store) readItems(ctx context.Context, refs []itemRef) (map[itemRef]gozzard.Attempt, error) {
+	// Look into the cache.
+	items := map[itemRef]gozzard.Attempt{}
+	var missing []itemRef
+	asked := map[itemRef]bool{}
+	for i, ref := range refs {
+		if i > 0 && ref == refs[i-1] || asked[ref] {
 			continue
 		}
-		asked[p] = true
-		if it, near := s.items.get(p); near {
-			items[p] = it
+		asked[ref] = true
+		if it, cached := s.items.get(ref); cached {
+			items[ref] = it
 		} else {
-			far = append(far, p)
+			missing = append(missing, ref)
 		}
 	}
 
-	if len(far) == 0 {
+	if len(missing) == 0 {
 		return items, nil
 	}
 
-	specs, err := s.readSpecs(ctx, far)
+	// Read the others.
+	specs, err := s.readSpecs(ctx, missing)
 	if err != nil {
 		return nil, err
 	}
 
-	return items, s.read.ask(ctx, selectItems, len(far), placeArgs(far), func(r *sql.Rows) error {
+	return items, s.read.queryRows(ctx, selectItems, len(missing), itemArgs(missing), func(r *sql.Rows) error {
 		var task, item, action int64
 		var it gozzard.Attempt
 		var labels string
@@ -185,7 +196,7 @@ func (s *Store) readItems(ctx context.Context, at []place) (map[place]gozzard.At
 			return err
 		}
 		if it.Spec = specs[string(hash)]; it.Spec == nil && hash != nil {
-			return nil // the definition goes after its last task: this one is being removed
+			return nil // a definition is removed after its last task, so this task is being removed
 		}
 
 		it.Action = gozzard.Action(action)
@@ -193,19 +204,19 @@ func (s *Store) readItems(ctx context.Context, at []place) (map[place]gozzard.At
 			return err
 		}
 
-		items[place{gozzard.TaskSeq(task), int32(item)}] = it
+		items[itemRef{gozzard.TaskSeq(task), int32(item)}] = it
 		return nil
 	})
 }
 
-func placeArgs(at []place) func(int, []any) []any {
-	return func(i int, to []any) []any { return append(to, int64(at[i].task), int64(at[i].item)) }
+func itemArgs(refs []itemRef) func(int, []any) []any {
+	return func(i int, to []any) []any { return append(to, int64(refs[i].task), int64(refs[i].item)) }
 }
 
-// readSpecs reads the definitions of items, each once, by their hashes.
-func (s *Store) readSpecs(ctx context.Context, at []place) (map[string][]byte, error) {
+// readSpecs reads the definitions of items. The result has each once, by its hash.
+func (s *Store) readSpecs(ctx context.Context, refs []itemRef) (map[string][]byte, error) {
 	specs := map[string][]byte{}
-	return specs, s.read.ask(ctx, selectSpecs, len(at), placeArgs(at), func(r *sql.Rows) error {
+	return specs, s.read.queryRows(ctx, selectSpecs, len(refs), itemArgs(refs), func(r *sql.Rows) error {
 		var hash, body []byte
 		if err := r.Scan(&hash, &body); err != nil {
 			return err
@@ -215,20 +226,21 @@ func (s *Store) readSpecs(ctx context.Context, at []place) (map[string][]byte, e
 	})
 }
 
-// keepNear puts the items of a task that was just recorded on the shelf, as they would be read.
-func (s *Store) keepNear(a *acceptance) {
-	if len(a.items) > shelfTask {
+// cacheItems puts the items of a task that was just recorded into the cache, as they would be read from the record.
+func (s *Store) cacheItems(a *acceptance) {
+	if len(a.items) > maxCachedItems {
 		return
 	}
 
 	for i := range a.items {
 		it := &a.items[i]
 		labels, err := fromLabels(it.labels)
-		if err != nil { // then the record has it
+		if err != nil { // a reader will read it from the record
 			continue
 		}
-		s.items.put(place{a.seq, int32(i)}, gozzard.Attempt{
-			Key: gozzard.Key{Namespace: text(it.key.Namespace), Name: text(it.key.Name)}, Action: it.action,
+		s.items.put(itemRef{a.seq, int32(i)}, gozzard.Attempt{
+			Key:    gozzard.Key{Namespace: text(it.key.Namespace), Name: text(it.key.Name)},
+			Action: it.action,
 			Labels: labels,
 			Spec:   bytes.Clone(a.specs.body(it.spec)),
 		})

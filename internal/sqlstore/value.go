@@ -16,8 +16,9 @@ import (
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
-// Values as the record has them.
+// This file has the conversions between values of the program and values of the record.
 
+// millis is a time as the record stores it: milliseconds since 1970, 0 for no time.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -32,11 +33,11 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// counter keeps what agents count (sessions, journal positions) inside the integers of SQL, in order. Only a
-// hostile agent is ever cut off.
+// counter converts what agents count (sessions, journal positions) to the integers of SQL, which are signed. It caps
+// numbers above 2^63-1; only a hostile agent sends those.
 func counter(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// text makes a text that both databases take: PostgreSQL refuses NUL and what is not UTF-8.
+// text replaces what PostgreSQL rejects in a text: NUL, and bytes that are not UTF-8.
 func text(s string) string {
 	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
 		return s
@@ -65,23 +66,23 @@ func labelsText(labels map[string]string) (string, error) {
 	if labels == nil {
 		return "", nil
 	}
-	b, err := json.Marshal(labels) // keys sorted: equal labels are equal texts
+	b, err := json.Marshal(labels) // sorts the keys, so equal labels have equal texts
 	return string(b), err
 }
 
-// labelCache spares encoding the labels that attempts of one item share, again and again.
+// labelCache remembers the last encoded labels: attempts of one item share one map.
 type labelCache struct {
-	last uintptr
-	made string
+	last    uintptr // address of the last map
+	encoded string
 }
 
 func (c *labelCache) text(labels map[string]string) (s string, err error) {
 	at := reflect.ValueOf(labels).Pointer()
 	if labels != nil && at == c.last {
-		return c.made, nil
+		return c.encoded, nil
 	}
 	if s, err = labelsText(labels); err == nil {
-		c.last, c.made = at, s
+		c.last, c.encoded = at, s
 	}
 	return s, err
 }
@@ -99,7 +100,7 @@ func outcomeText(o gozzard.Outcome) (string, error) {
 		return "", nil
 	}
 	b, err := json.Marshal(o)
-	if err != nil { // a number that is none
+	if err != nil { // the detail has a number that is not finite
 		return "", fmt.Errorf("cannot encode an outcome: %w", err)
 	}
 	return string(b), nil
@@ -112,28 +113,28 @@ func fromOutcome(s string) (o gozzard.Outcome, err error) {
 	return o, json.Unmarshal([]byte(s), &o)
 }
 
-// outcomeCache spares encoding or reading again what attempts of one task mostly share.
+// outcomeCache remembers the last outcome and its encoding: most attempts of one task have the same.
 type outcomeCache struct {
 	outcome gozzard.Outcome
-	made    string
+	encoded string
 }
 
 func (c *outcomeCache) text(o gozzard.Outcome) (s string, err error) {
-	if o == c.outcome && c.made != "" { // a detail is equal only to itself
-		return c.made, nil
+	if o == c.outcome && c.encoded != "" { // details are pointers: one is equal only to itself
+		return c.encoded, nil
 	}
 	if s, err = outcomeText(o); err == nil {
-		c.outcome, c.made = o, s
+		c.outcome, c.encoded = o, s
 	}
 	return s, err
 }
 
 func (c *outcomeCache) read(s string) (o gozzard.Outcome, err error) {
-	if s == c.made && c.outcome.Detail == nil { // details are not shared
+	if s == c.encoded && c.outcome.Detail == nil { // attempts do not share details
 		return c.outcome, nil
 	}
 	if o, err = fromOutcome(s); err == nil {
-		c.outcome, c.made = o, s
+		c.outcome, c.encoded = o, s
 	}
 	return o, err
 }
@@ -162,14 +163,14 @@ func (id *taskID) Scan(v any) error {
 	return nil
 }
 
-// stamp reads a time.
+// stamp reads a time from a row: see millis.
 type stamp time.Time
 
 // Scan implements sql.Scanner.
 func (s *stamp) Scan(v any) error {
 	ms, ok := v.(int64)
 	if !ok {
-		return fmt.Errorf("%T is not a time of the record", v)
+		return fmt.Errorf("%T is not a time in milliseconds", v)
 	}
 	*s = stamp(fromMillis(ms))
 	return nil

@@ -13,8 +13,9 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// TestSharedCommit looks inside because no call of the store can be made to fail half done: calls that wait share a
-// commit, one that fails takes back only what it wrote itself, and one whose caller left is not run.
+// TestSharedCommit: calls that wait share a commit, a call that fails undoes only what it wrote itself, and a call that
+// its caller cancelled does not run. It uses the writer directly, because no call of the store can be made to fail half
+// way.
 func TestSharedCommit(t *testing.T) {
 	var mu sync.Mutex
 	commits := 0
@@ -65,9 +66,9 @@ func TestSharedCommit(t *testing.T) {
 		}
 	})
 
-	<-started // the writer is busy, so what comes now is queued
+	<-started // the writer is busy, so the next calls are queued
 	half := errors.New("half done")
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	results := make([]error, 4)
 	for i, j := range []*job{write("one", nil), write("bad", half), write("two", nil), write("gone", nil)} {
 		wg.Go(func() {
@@ -83,9 +84,9 @@ func TestSharedCommit(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 
-	leave()
+	cancel()
 
-	for !peekDropped(s.w) { // only then may the writer go on
+	for !peekCancelled(s.w) { // the writer must not go on before that
 		time.Sleep(time.Millisecond)
 	}
 
@@ -119,20 +120,21 @@ func TestSharedCommit(t *testing.T) {
 	}
 }
 
-// peekDropped turns the queue once and reports whether a job in it was given up by its caller.
-func peekDropped(w *writer) (dropped bool) {
+// peekCancelled reports whether a queued job was cancelled by its caller. It takes every job out of the queue and
+// puts it back.
+func peekCancelled(w *writer) (cancelled bool) {
 	for range len(w.queue) {
 		j := <-w.queue
-		dropped = dropped || j.state.Load() == jobDropped
+		cancelled = cancelled || j.state.Load() == jobCancelled
 		w.queue <- j
 	}
-	return dropped
+	return cancelled
 }
 
-// TestFatal: after an error that means the disk is lost, the store has told its owner once and takes nothing more.
+// TestFatal: after an error that means that the disk failed, the store calls Fatal once and rejects every write.
 func TestFatal(t *testing.T) {
-	told := 0
-	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), Options{Fatal: func(error) { told++ }})
+	calls := 0
+	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), Options{Fatal: func(error) { calls++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +164,7 @@ func TestFatal(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if told != 1 {
-		t.Fatalf("told %d times", told)
+	if calls != 1 {
+		t.Fatalf("Fatal was called %d times", calls)
 	}
 }

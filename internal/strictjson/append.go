@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Appender is data of an answer that writes its own JSON: rows by the thousand cost several times as much when
-// their fields are found by reflection. It writes what encoding/json would, byte by byte, without escaping HTML.
+// Appender is data of an answer that writes its own JSON. For thousands of rows this is several times as fast as the
+// reflection of encoding/json. It writes the same bytes as encoding/json without HTML escapes.
 type Appender interface {
 	AppendJSON(b []byte) []byte
 }
 
-// AppendString appends a JSON string. Texts with what may not be said as it is take the long way: encoding/json knows.
+// AppendString appends a JSON string. encoding/json writes the texts that need escapes.
 func AppendString(b []byte, s string) []byte {
 	begin := len(b)
 	b = append(b, '"')
@@ -45,7 +45,7 @@ func AppendString(b []byte, s string) []byte {
 	return append(append(b, s[from:]...), '"')
 }
 
-// AppendFloat appends a JSON number, which must be finite.
+// AppendFloat appends a finite number.
 func AppendFloat(b []byte, x float64) []byte {
 	if abs := math.Abs(x); abs != 0 && (abs < 1e-6 || abs >= 1e21) { // has an exponent
 		return appendAny(b, x)
@@ -53,7 +53,7 @@ func AppendFloat(b []byte, x float64) []byte {
 	return strconv.AppendFloat(b, x, 'f', -1, 64)
 }
 
-// AppendStrings appends a JSON object of strings, in the order of its names.
+// AppendStrings appends a JSON object of strings, sorted by name.
 func AppendStrings(b []byte, m map[string]string) []byte {
 	if m == nil {
 		return append(b, "null"...)

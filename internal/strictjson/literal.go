@@ -88,7 +88,7 @@ func (s *scanner) str() error {
 	return s.fail(open, "a string without end")
 }
 
-// escape goes over one escape; a surrogate must come with its partner.
+// escape reads one escape. A surrogate must be followed by its second half.
 func (s *scanner) escape() error {
 	rest := s.src[s.pos:]
 	if len(rest) < 2 {
@@ -141,8 +141,8 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// text gives the content of a string node, or the literal of a number. It is a copy: a few names that are kept must
-// not keep a body of 40 MiB.
+// text is the content of a string node, or the literal of a number. It is a copy, so that a stored name does not keep
+// a body of 40 MiB in memory.
 func (d *Document) text(i int) string {
 	n := d.nodes[i]
 	raw := d.src[n.from:n.to]

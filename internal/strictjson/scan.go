@@ -9,18 +9,18 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Limits of one document. A node costs 16 bytes, so MaxValues bounds what a hostile body can make of a few bytes each.
+// Limits of one document. A value takes 16 bytes of memory, so MaxValues limits the memory that a hostile body can
+// use.
 const (
 	MaxDepth  = 32
 	MaxValues = 2_000_000
 )
 
 // Document is one JSON text, read strictly: valid UTF-8 without byte order mark, one value, no comments or trailing
-// commas, no duplicate names, no lone surrogates. encoding/json forgives the last three and folds the case of
-// names, which can turn a forgotten field into a start.
+// commas, no duplicate names, no lone surrogates. encoding/json accepts the last three and ignores the case of names;
+// that can turn a forgotten field into a start.
 //
-// It is a tape: nodes in the order of the text, each knowing where its subtree ends. Strings are decoded when asked
-// for.
+// Its nodes are in the order of the text, and each node knows where its subtree ends. Strings are decoded on demand.
 type Document struct {
 	src   []byte
 	nodes []node
@@ -60,17 +60,17 @@ func Parse(src []byte) (*Document, error) {
 	return &Document{src: src, nodes: s.nodes}, nil
 }
 
-// parsePrefix reads as far as the text goes, for looking at the first members of a body that is not all there yet.
-// What is wrong is found when the whole is parsed. It is nil when the text does not begin with an object.
+// ParsePrefix reads the beginning of a body, for its first members. Parse finds the faults of the whole body later.
+// The result is nil if the text does not begin with an object.
 func ParsePrefix(src []byte) *Document {
 	s := scanner{src: src}
-	_ = s.document() // ends at the cut
+	_ = s.document() // the error is the end of the text
 	whole := 1
 	for whole+1 < len(s.nodes) && s.nodes[whole].next != 0 && s.nodes[whole+1].next != 0 {
 		whole = int(s.nodes[whole+1].next)
 	}
 	if len(s.nodes) > 0 && s.nodes[0].kind == kindObject {
-		s.nodes[0].next = uint32(whole) // the members that are all there
+		s.nodes[0].next = uint32(whole) // only complete members count
 		return &Document{src: src, nodes: s.nodes}
 	}
 	return nil
@@ -82,7 +82,7 @@ type scanner struct {
 	nodes []node
 }
 
-// fail makes the error for a place in the text.
+// fail makes an error for a place in the text.
 func (s *scanner) fail(at int, format string, args ...any) error {
 	line := 1 + bytes.Count(s.src[:at], []byte{'\n'})
 	column := 1 + utf8.RuneCount(s.src[bytes.LastIndexByte(s.src[:at], '\n')+1:at])
@@ -113,7 +113,7 @@ func (s *scanner) document() error {
 	return nil
 }
 
-// here names what stands at the present place.
+// here describes the character at the present place.
 func (s *scanner) here() string {
 	if s.pos >= len(s.src) {
 		return "the end of the body"
@@ -225,7 +225,7 @@ func (s *scanner) array(depth int) error {
 	return nil
 }
 
-// comma goes over a comma and stands on the closing bracket when there is none.
+// comma reads a comma. Without one, the closing bracket must follow.
 func (s *scanner) comma(closing byte) (more bool, err error) {
 	if err := s.blanks(); err != nil {
 		return false, err
@@ -307,7 +307,7 @@ func (s *scanner) member(depth int) error {
 	return s.value(depth + 1)
 }
 
-// unique refuses an object with the same name twice: which of the two counts differs between readers.
+// unique rejects an object that has a name twice: readers differ in which of the two values counts.
 func (s *scanner) unique(at int) error {
 	d := Document{src: s.src, nodes: s.nodes}
 	const few = 12

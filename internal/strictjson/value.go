@@ -10,16 +10,16 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// maxFaults bounds how many faults of one request are told: a list of 100,000 wrong hosts needs no 100,000 sentences.
+// maxFaults limits the faults in one answer: a list of 100,000 wrong hosts needs no 100,000 sentences.
 const maxFaults = 100
 
-// Faults collects everything wrong with one request, so that its sender learns of all of it at once.
+// Faults collects all faults of one request, so that one answer has all of them.
 type Faults struct {
 	list []gozzard.Fault
 	more int
 }
 
-// Add notes a fault at a place.
+// Add adds a fault at a place.
 func (f *Faults) Add(path, format string, args ...any) {
 	if len(f.list) >= maxFaults {
 		f.more++
@@ -28,10 +28,10 @@ func (f *Faults) Add(path, format string, args ...any) {
 	f.list = append(f.list, gozzard.Fault{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// Len tells how many faults there are.
+// Len is the number of faults.
 func (f *Faults) Len() int { return len(f.list) + f.more }
 
-// Err gives all faults as one error, nil when there are none.
+// Err is all faults as one error, nil if there are none.
 func (f *Faults) Err() error {
 	if len(f.list) == 0 {
 		return nil
@@ -43,19 +43,19 @@ func (f *Faults) Err() error {
 	return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: list}
 }
 
-// Value is one place in a document, there or not. Getters note a fault and give a zero value when the place does
-// not hold what is asked; the caller goes on and looks at the faults at the end. Those named Opt take a missing or
-// null value for its default, the others refuse both: plain decoding would take either for 0.
+// Value is one place in a document, which may be missing. A getter that does not find what it reads adds a fault and
+// returns a zero value; the caller continues and checks for faults at the end. A getter with Opt in its name returns
+// the default for a missing or null value. The other getters reject both; plain decoding would return 0.
 type Value struct {
 	doc    *Document
 	faults *Faults
-	at     int // node, -1 when there is none
+	at     int // node, -1 if it is missing
 	up     *Value
 	name   string // in up, when up is an object
 	index  int    // in up, when up is a list
 }
 
-// Root is the document's object; anything else is an error.
+// Root is the document's object. Another kind of value is an error.
 func (d *Document) Root(f *Faults) (Value, error) {
 	if k := d.nodes[0].kind; k != kindObject {
 		return Value{}, gozzard.Errorf(gozzard.ErrInvalid, "body must be a JSON object, is %s", k)
@@ -63,7 +63,7 @@ func (d *Document) Root(f *Faults) (Value, error) {
 	return Value{doc: d, faults: f}, nil
 }
 
-// Path is the place in words, such as hosts[3].ip.
+// Path is the place as text, such as hosts[3].ip.
 func (v *Value) Path() string {
 	if v.up == nil {
 		return v.name
@@ -78,7 +78,7 @@ func (v *Value) Path() string {
 	return p + "." + v.name
 }
 
-// Fault notes that this place is wrong.
+// Fault adds a fault at this place.
 func (v *Value) Fault(format string, args ...any) { v.faults.Add(v.Path(), format, args...) }
 
 func (v *Value) kind() kind {
@@ -88,7 +88,7 @@ func (v *Value) kind() kind {
 	return v.doc.nodes[v.at].kind
 }
 
-// Exists reports whether the place is there at all, null included.
+// Exists reports whether there is a value, null included.
 func (v *Value) Exists() bool { return v.at >= 0 }
 
 // Given reports whether there is a value that is not null.
@@ -123,7 +123,7 @@ func (v *Value) Text() string {
 // Faults is where this document's faults are collected.
 func (v *Value) Faults() *Faults { return v.faults }
 
-// Hollow reports whether there is nothing inside: missing, null, an empty list, or an object of hollow members.
+// Hollow reports whether the value is missing, null, an empty list, or an object of hollow members.
 func (v *Value) Hollow() bool {
 	switch v.kind() {
 	case 0, kindNull:
@@ -138,7 +138,7 @@ func (v *Value) Hollow() bool {
 	return false
 }
 
-// Get is a member of an object. On anything but an object the member is missing; ask Object first where that matters.
+// Get is a member of an object. If the value is not an object, the member is missing; use Object to check.
 func (v *Value) Get(name string) Value {
 	m := Value{doc: v.doc, faults: v.faults, at: -1, up: v, name: name}
 	if v.kind() != kindObject {
@@ -154,7 +154,7 @@ func (v *Value) Get(name string) Value {
 	return m
 }
 
-// is compares a name without making a string of it.
+// is compares a name without making a string.
 func (d *Document) is(i int, name string) bool {
 	n := d.nodes[i]
 	if n.esc {
@@ -170,7 +170,7 @@ func (v *Value) members(f func(name int, m Value)) {
 	}
 }
 
-// want notes that another kind of value is expected here.
+// want adds the fault that another kind of value is expected.
 func (v *Value) want(what string) {
 	switch v.kind() {
 	case 0:
@@ -186,7 +186,7 @@ func (v *Value) want(what string) {
 	}
 }
 
-// Object reports whether this is an object, and notes a fault when not.
+// Object reports whether this is an object, and adds a fault if not.
 func (v *Value) Object() bool {
 	if v.kind() == kindObject {
 		return true
@@ -195,10 +195,10 @@ func (v *Value) Object() bool {
 	return false
 }
 
-// OptObject reports whether this is an object; missing and null are no fault.
+// OptObject reports whether this is an object; missing and null are not faults.
 func (v *Value) OptObject() bool { return v.Given() && v.Object() }
 
-// Members calls f for every member of an object; missing and null have none.
+// Members calls f for every member of an object. A missing value and null have none.
 func (v *Value) Members(f func(name string, m Value)) {
 	if !v.OptObject() {
 		return
@@ -224,8 +224,8 @@ func (v *Value) Len() int {
 	return n
 }
 
-// List calls f for every element of a list and returns how many there are. With more than max nothing is called. An
-// element is only valid during its call.
+// List calls f for every element of a list and returns their number. If there are more than max, it adds a fault and
+// calls nothing. An element is valid only during its call.
 func (v *Value) List(max int, f func(e *Value)) int {
 	if v.kind() != kindArray {
 		v.want("a list")
@@ -368,7 +368,7 @@ func (v *Value) OptBool(def bool) bool {
 
 const clipBytes = 64
 
-// clip shortens what a caller sent to what a message can bear.
+// Clip shortens what a caller sent so that it fits into a message.
 func Clip(s string) string {
 	if len(s) <= clipBytes {
 		return s
@@ -380,5 +380,5 @@ func Clip(s string) string {
 	return s[:cut] + "…"
 }
 
-// quote is clip with quotes and without raw control characters.
+// Quote is Clip with quotes and without raw control characters.
 func Quote(s string) string { return strconv.Quote(Clip(s)) }

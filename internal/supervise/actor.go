@@ -9,14 +9,14 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// actor looks after one process. It is a mailbox and a state; its goroutine exists only while there is work, so
-// that an idle process costs memory and nothing else.
+// actor looks after one process. It has queues of events and operations, and a state. Its goroutine exists only
+// while there is work, so an idle process costs memory and nothing else.
 type actor struct {
 	s   *Supervisor
 	key gozzard.Key
 	log *slog.Logger
 
-	wake chan struct{} // capacity 1: something arrived while the goroutine is busy
+	wake chan struct{} // capacity 1: an event or operation arrived while the goroutine was busy
 
 	mu     sync.Mutex
 	busy   bool // the goroutine exists, or Run is about to start it
@@ -24,66 +24,68 @@ type actor struct {
 	ops    []Op
 	view   view
 
-	// The rest belongs to the goroutine; it is handed on through mu.
+	// The goroutine owns everything below. The next goroutine takes it over through mu.
+
 	state
-	operating bool // an operation or pull-up is going on: what is seen meanwhile is its doing
-	holding   bool // a start command runs: events go to held
-	held      []gozzard.Event
-	slot      bool // it holds one of Supervisor.pulls
-	// wakes for what is planned. It decides nothing: what is due is read from the state, so that a timer of an
-	// earlier run can do no harm
+	operating bool            // an operation or pull-up is in progress and causes the changes that are seen
+	holding   bool            // a start command runs: events are collected in held
+	held      []gozzard.Event // events that sendHeldEvents sends later
+	slot      bool            // the actor has put an element into Supervisor.pulls
+
+	// timer wakes the actor for planned work. It decides nothing: step reads from the state what is due, so a timer
+	// that an earlier run has set does no harm.
 	timer *time.Timer
 }
 
-// eventKind tells events apart.
+// eventKind is what an event says.
 type eventKind uint8
 
 const (
-	eventRestored eventKind = iota + 1 // taken over from the journal: look for it
-	eventExited                        // the watched process of run is gone
-	eventLook                          // somebody saw that the state is not true any more
-	eventVersion                       // the version command of run has ended
-	eventUsage                         // the usage has changed noticeably
-	eventLimit                         // samples have shown something about limits
-	eventHealth                        // a probe of the health command of run has ended
-	eventWake                          // time has come for something
+	eventRestored eventKind = iota + 1 // the journal has this process: look for it
+	eventExited                        // the watched process of a run has ended
+	eventLook                          // the state and the machine disagree: look for the process
+	eventVersion                       // the version command of a run has ended
+	eventUsage                         // the resource usage has noticeably changed
+	eventLimit                         // the process has exceeded a limit, or is within its limits again
+	eventHealth                        // the health command of a run has ended
+	eventWake                          // planned work is due
 )
 
-// event is something that happened to the process. It is about one run of it where that matters and is ignored when
-// another one has begun.
+// event is something that the actor must react to.
 type event struct {
 	kind   eventKind
-	run    uint64
-	exit   Exit
-	text   string
-	breach *breach
+	run    uint64  // of eventExited, eventVersion and eventHealth: ignored when a later run has begun
+	exit   Exit    // of eventExited
+	text   string  // of eventVersion and eventHealth
+	breach *breach // of eventLimit
 }
 
 func newActor(s *Supervisor, key gozzard.Key) *actor {
 	return &actor{s: s, key: key, log: s.log.With("ns", key.Namespace, "proc", key.Name), wake: make(chan struct{}, 1)}
 }
 
-// enqueue takes in an operation; true: the caller must have work started.
+// enqueue adds an operation. If it returns true, the caller must start work.
 func (a *actor) enqueue(op Op) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ops = append(a.ops, op)
-	return a.rouse()
+	return a.wakeOrStart()
 }
 
-// post takes in an event. It never blocks.
+// post adds an event. It never blocks.
 func (a *actor) post(e event) {
 	a.mu.Lock()
 	a.events = append(a.events, e)
-	start := a.rouse()
+	start := a.wakeOrStart()
 	a.mu.Unlock()
 	if start {
 		a.s.spawn(a.work)
 	}
 }
 
-// rouse says whether a goroutine must be started; one that exists is told. mu is held.
-func (a *actor) rouse() bool {
+// wakeOrStart wakes the goroutine, or returns true if there is none and the caller must start one. The caller holds
+// mu.
+func (a *actor) wakeOrStart() bool {
 	if !a.busy {
 		a.busy = true
 		return true
@@ -95,37 +97,39 @@ func (a *actor) rouse() bool {
 	return false
 }
 
-// work goes on until there is nothing left to do.
+// work is the actor's goroutine. It ends when there is nothing left to do.
 func (a *actor) work(ctx context.Context) {
 	for more := true; more && ctx.Err() == nil; {
 		if !a.s.guard(&a.key, func() { more = a.step(ctx) }) {
-			a.operating, a.stopping, a.restoring = false, false, false // and go on with what comes next
+			a.operating, a.stopping, a.restoring = false, false, false // after a panic, go on with the next step
 		}
 	}
 }
 
-// step does the next thing: what happened comes before what is asked, what is asked before what supervision would
-// do by itself.
+// step does the most urgent work. It reports whether there may be more.
 func (a *actor) step(ctx context.Context) (more bool) {
+	// First learn what has happened.
 	a.drain()
 
+	// Then do what was asked for.
 	if op, ok := a.nextOp(); ok {
 		a.operate(ctx, op)
 		return true
 	}
 
+	// Then do what supervision requires.
 	switch {
-	case a.curbDue():
-		a.curb(ctx)
-	case a.cureDue():
-		a.cure(ctx)
+	case a.limitActionDue():
+		a.actOnBreach(ctx)
+	case a.healthRestartDue():
+		a.restartUnhealthy(ctx)
 	case a.runDue():
-		a.runPlanned(ctx)
+		a.startPlannedRun(ctx)
 	case a.pullUpDue():
 		a.pullUp(ctx)
 	default:
 		a.probeHealth()
-		return !a.rest()
+		return !a.goIdle()
 	}
 
 	return true
@@ -151,31 +155,34 @@ func (a *actor) opWaiting() bool {
 	return len(a.ops) > 0
 }
 
-// rest ends the goroutine when nothing arrived meanwhile; a process that is not managed is forgotten altogether.
-func (a *actor) rest() bool {
+// goIdle reports whether the goroutine may end. It may not if something arrived meanwhile. The actor of a process
+// that is not managed is removed from the supervisor.
+func (a *actor) goIdle() bool {
 	a.arm()
 
-	if !a.known {
+	// Lock in the order that Supervisor demands.
+	if !a.managed {
 		a.s.mu.Lock()
 		defer a.s.mu.Unlock()
 	}
-
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
+	// Go on if something arrived.
 	if len(a.events)+len(a.ops) > 0 {
 		return false
 	}
 
+	// End, and remove the actor of a process that is not managed.
 	a.busy, a.events = false, nil
-	if !a.known && a.s.actors[a.key] == a {
+	if !a.managed && a.s.actors[a.key] == a {
 		delete(a.s.actors, a.key)
 	}
 
 	return true
 }
 
-// drain handles the events that have arrived.
+// drain handles all events that have arrived.
 func (a *actor) drain() {
 	for {
 		a.mu.Lock()
@@ -195,18 +202,18 @@ func (a *actor) handle(e event) {
 	case eventRestored:
 		a.restoring = true
 		if _, err := a.look(); err != nil {
-			a.message = clip(err.Error(), maxStatusBytes)
+			a.message = gozzard.Clip(err.Error(), maxStatusBytes)
 		}
 		a.restoring = false
 		a.publish(true)
 	case eventExited:
 		if e.run == a.run && a.running() {
-			a.exited(e.exit)
+			a.handleExit(e.exit)
 			a.publish(false)
 		}
 	case eventLook:
 		if _, err := a.look(); err != nil {
-			a.log.Warn("cannot look for the process", "error", err)
+			a.log.Warn("cannot look for the process", "err", err)
 		}
 		a.publish(false)
 	case eventVersion:
@@ -217,15 +224,15 @@ func (a *actor) handle(e event) {
 	case eventUsage:
 		a.publish(true)
 	case eventLimit:
-		a.overLimit(*e.breach)
+		a.handleBreach(*e.breach)
 	case eventHealth:
-		a.probed(e.run, e.text)
-	case eventWake: // step looks what is due
+		a.handleProbe(e.run, e.text)
+	case eventWake: // step finds out what is due
 	}
 }
 
-// pause lets time pass inside an operation while events are handled. It returns early when something arrived or ctx
-// ended: callers look again.
+// pause waits inside an operation, then handles the events that arrived. It returns early when something arrives or
+// ctx ends, so callers must check again.
 func (a *actor) pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -237,7 +244,7 @@ func (a *actor) pause(ctx context.Context, d time.Duration) {
 	a.drain()
 }
 
-// arm sets the timer for what is planned first.
+// arm sets the timer for the earliest planned work.
 func (a *actor) arm() {
 	a.disarm()
 	if d, planned := a.untilNext(); planned {
@@ -245,30 +252,31 @@ func (a *actor) arm() {
 	}
 }
 
-// untilNext is how long there is nothing to do.
+// untilNext returns the time until the earliest planned work. It returns false if nothing is planned.
 func (a *actor) untilNext() (d time.Duration, planned bool) {
-	until := func(left time.Duration) {
+	earliest := func(left time.Duration) {
 		if !planned || left < d {
 			d, planned = left, true
 		}
 	}
 
 	if !a.pullAt.IsZero() {
-		until(time.Until(a.pullAt))
+		earliest(time.Until(a.pullAt))
 	}
 	if h := a.health; !h.at.IsZero() && !h.probing {
-		until(time.Until(h.at))
+		earliest(time.Until(h.at))
 	}
-	if h := a.health; !h.cureAt.IsZero() {
-		until(time.Until(h.cureAt))
+	if h := a.health; !h.restartAt.IsZero() {
+		earliest(time.Until(h.restartAt))
 	}
 	if a.plan != nil && !a.plan.next.IsZero() {
-		until(a.plan.next.Sub(a.s.now()))
+		earliest(a.plan.next.Sub(a.s.now()))
 	}
 
 	return d, planned
 }
 
+// disarm stops the timer.
 func (a *actor) disarm() {
 	if a.timer != nil {
 		a.timer.Stop()

@@ -18,7 +18,7 @@ import (
 
 const crowd = 1000
 
-// crowdOf runs a supervisor over processes that are up and hosted, and gives the machine.
+// crowdOf runs a supervisor over processes that are running and supervised, and returns the machine.
 func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event)) (machine *sim.Host,
 	keys []gozzard.Key, stop func()) {
 	b.Helper()
@@ -68,8 +68,8 @@ func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event))
 	return machine, keys, stop
 }
 
-// BenchmarkIdle tells what a minute with 1,000 processes at the usual six samples costs when nothing happens,
-// beside what the machine takes.
+// BenchmarkIdle measures what a minute with 1,000 processes at the usual six samples costs when nothing happens,
+// in addition to what the machine needs.
 func BenchmarkIdle(b *testing.B) {
 	const every = 20 * time.Millisecond
 	_, _, stop := crowdOf(b, every, nil)
@@ -92,7 +92,7 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric(float64(before.HeapAlloc)/crowd, "heap-B/process")
 }
 
-// BenchmarkKillToRestart tells how long it takes from the end of one of 1,000 processes until its successor exists.
+// BenchmarkKillToRestart measures how long it takes from the end of one of 1,000 processes until its successor exists.
 func BenchmarkKillToRestart(b *testing.B) {
 	machine, keys, stop := crowdOf(b, time.Minute, nil)
 	defer stop()
@@ -112,7 +112,7 @@ func BenchmarkKillToRestart(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i), "ns/restart")
 }
 
-// BenchmarkStorm tells how long it takes until 1,000 processes that were killed at once are back.
+// BenchmarkStorm measures how long it takes until 1,000 processes that were killed at once are back.
 func BenchmarkStorm(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()

@@ -7,15 +7,15 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// commandEnd is how a call of Host.Run came back.
+// commandEnd is what a call of Host.Run returned.
 type commandEnd struct {
 	res      Result
 	err      error
 	panicked any
 }
 
-// command runs the definition's command of an action to its end while events are handled. An Outcome without a code
-// means that ctx ended before.
+// command runs the definition's command for an action to its end. It handles events meanwhile. An Outcome without a
+// code means that ctx ended before the command did.
 func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome) {
 	action := l.action
 	text := a.spec.Command(action)
@@ -23,21 +23,21 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 		return Result{}, failed(gozzard.CodeCommandFailed, "%s is empty", commandName(action))
 	}
 
+	// Describe the command to run. Only a start command may be the process itself: while restart_cmd runs, the old
+	// process may still be alive and could be taken for the new one.
 	r := Run{Key: a.key, Spec: a.spec, Op: l.id, Action: action, Command: text, Timeout: commandTimeout(a.spec.Policy)}
 	r.Keeps = action != gozzard.ActionStop && action != gozzard.ActionKill
-
-	// while restart_cmd runs the old process may live: it must not be taken for the new one
 	if action == gozzard.ActionStart {
 		r.Front = frontAfter(a.spec.Policy)
 	}
 
 	var hurry chan struct{}
-
 	if r.Front > 0 && l.pullUp {
 		hurry = make(chan struct{})
 		r.Hurry = hurry
 	}
 
+	// Run it in the background.
 	done := make(chan commandEnd, 1)
 	go func() {
 		var e commandEnd
@@ -48,6 +48,7 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 		e.res, e.err = a.s.host.Run(ctx, r)
 	}()
 
+	// Wait for its end. A panic in the host is a panic of this operation.
 	e := a.await(done, r.Front > 0, hurry)
 	switch {
 	case e.panicked != nil:
@@ -59,16 +60,16 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	return e.res, judgeCommand(action, e.res, e.err, r.Timeout)
 }
 
-// await handles events until the command has ended. A command that stays in front is the process itself: peeking
-// has it shown and watched before, and hurry, if there is one, is closed when an operation waits for it.
-func (a *actor) await(done <-chan commandEnd, peeking bool, hurry chan<- struct{}) commandEnd {
-	defer a.freeSlot()
-	a.holding = peeking // until the start is over its command
+// await handles events until the command has ended. A command that stays in the foreground may be the process
+// itself. With mayBeProcess, await looks for the process while the command runs, so that it is shown and watched
+// early. If hurry is not nil, await closes it as soon as an operation is waiting.
+func (a *actor) await(done <-chan commandEnd, mayBeProcess bool, hurry chan<- struct{}) commandEnd {
+	defer a.releaseSlot()
+	a.holding = mayBeProcess // bringUp ends it when the command has ended
 	began := time.Now()
 	timer := time.NewTimer(firstPoll)
 	defer timer.Stop()
-
-	if !peeking {
+	if !mayBeProcess {
 		timer.Stop()
 	}
 
@@ -77,6 +78,7 @@ func (a *actor) await(done <-chan commandEnd, peeking bool, hurry chan<- struct{
 			close(hurry)
 			hurry = nil
 		}
+
 		select {
 		case <-a.wake:
 			a.drain()
@@ -90,19 +92,20 @@ func (a *actor) await(done <-chan commandEnd, peeking bool, hurry chan<- struct{
 	}
 }
 
-// peek looks for the process while its start command still runs; true: look again.
+// peek looks for the process while its start command still runs. It reports whether the caller must look again.
 func (a *actor) peek(took time.Duration) bool {
 	if !a.running() {
 		a.lookAgain()
 	}
 	if a.running() || took >= slotHold {
-		a.freeSlot()
+		a.releaseSlot()
 	}
 	return !a.running()
 }
 
+// lookAgain looks for the process and only logs an error.
 func (a *actor) lookAgain() {
 	if _, err := a.look(); err != nil {
-		a.log.Warn("cannot look for the process", "error", err)
+		a.log.Warn("cannot look for the process", "err", err)
 	}
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The decisions of supervision. Nothing here has an effect or looks at a clock; what is decided comes with its
-// reason where people see it.
+// The decisions of supervision are pure functions: they have no effect and read no clock. A decision that people see
+// comes with its reason.
 
 const (
 	backoffBase   = time.Second
 	backoffCap    = 300 * time.Second
 	backoffJitter = 0.2
-	steadyAfter   = 60 * time.Second // a run that lasted this long was no part of a crash loop
+	steadyAfter   = 60 * time.Second // a run that lasted this long is not part of a crash loop
 
-	// A command that puts its daemon into the background ends before the daemon can be recognised, and a signal
-	// needs a moment to arrive: no check fails earlier than this, however short the definition's window is. It
-	// delays failures only.
+	// checkGrace is the shortest time after which a check fails, even if the definition asks for less. A command
+	// that puts a daemon into the background ends before the daemon can be recognised, and a signal needs a moment
+	// to arrive. It delays failures only.
 	checkGrace = 500 * time.Millisecond
 
-	maxWindow = 24 * time.Hour // of hostile numbers in a definition
+	maxWindow = 24 * time.Hour // the limit for numbers in a definition
 )
 
 // window turns the seconds of a definition into a duration that cannot overflow.
@@ -35,40 +35,40 @@ func window(secs int) time.Duration {
 	return time.Duration(secs) * time.Second
 }
 
-// commandTimeout is how long a command of the process may take. A literal 0 would be a command that never gets to
-// run, so it means the least there is: one second.
+// commandTimeout is how long a command of the process may take. With 0 no command could ever run, so the shortest
+// time is one second.
 func commandTimeout(p gozzard.Policy) time.Duration { return max(window(p.OpTimeout), time.Second) }
 
-// frontAfter is when a start command that still runs may be taken for the process itself: when the check is over,
-// but before its time is.
+// frontAfter is how long a start command must run before it may count as the process itself: until the start check
+// is over, but not until the command's time-out.
 func frontAfter(p gozzard.Policy) time.Duration {
 	return min(max(window(p.StartCheckSecs), time.Second), commandTimeout(p)*9/10)
 }
 
-// standing is what the decision about a pull-up is made from.
-type standing struct {
+// pullUpInput is everything that the decision about a pull-up depends on.
+type pullUpInput struct {
 	hosted  bool
 	running bool
-	spec    *gozzard.Spec // nil when there is none that can be read
+	spec    *gozzard.Spec // nil if it cannot be read
 }
 
-// pullUpWanted decides whether supervision must start the process by itself. The reason is given when somebody who
-// hosts it would expect a start.
-func pullUpWanted(s standing) (wanted bool, reason string) {
+// pullUpWanted decides whether the process must be started without a request. It gives a reason if the process is
+// supervised and cannot be started.
+func pullUpWanted(in pullUpInput) (wanted bool, reason string) {
 	switch {
-	case s.running || !s.hosted:
+	case in.running || !in.hosted:
 		return false, ""
-	case s.spec == nil:
-		return false, "hosted, but its definition cannot be read"
-	case mayEnd(s.spec.Policy):
-		return false, "" // it ended by itself, as it should
-	case s.spec.Control.Start == "":
-		return false, "hosted, but start_cmd is empty: it cannot be started"
+	case in.spec == nil:
+		return false, "supervised, but its definition cannot be read"
+	case mayEnd(in.spec.Policy):
+		return false, "" // it ended, as it should
+	case in.spec.Control.Start == "":
+		return false, "supervised, but start_cmd is empty: it cannot be started"
 	}
 	return true, ""
 }
 
-// downsAfter counts how often in a row the process went down: a run that stayed up for a while begins a new count.
+// downsAfter counts how often in a row the process went down. A run that stayed up for a while begins a new count.
 func downsAfter(downs int, up time.Duration, p gozzard.Policy) int {
 	if up > max(steadyAfter, 3*window(p.StartCheckSecs)) {
 		return 1
@@ -76,9 +76,9 @@ func downsAfter(downs int, up time.Duration, p gozzard.Policy) int {
 	return downs + 1
 }
 
-// pullUpDelay is how long the next pull-up waits after the process went down for the downs-th time in a row: the
-// first of StartRetries attempts comes at once, the others StartInterval apart, then the time doubles (1 s·2ⁿ, not
-// below StartInterval, ±20 %) up to five minutes. random is in [0, 1).
+// pullUpDelay is how long to wait before the next pull-up, after the process went down for the downs-th time in a
+// row. The first of StartRetries attempts comes at once and the others come StartInterval apart. After that the time
+// doubles (1 s·2ⁿ, not below StartInterval, ±20 %) up to five minutes. random is in [0, 1).
 func pullUpDelay(p gozzard.Policy, downs int, random float64) time.Duration {
 	interval := min(window(p.StartInterval), backoffCap)
 	switch {
@@ -89,8 +89,7 @@ func pullUpDelay(p gozzard.Policy, downs int, random float64) time.Duration {
 	}
 
 	d := backoffCap
-
-	if n := downs - 1; n < 20 { // beyond, the shift only overflows
+	if n := downs - 1; n < 20 { // a larger shift would overflow
 		d = min(backoffBase<<n, backoffCap)
 	}
 
@@ -98,13 +97,13 @@ func pullUpDelay(p gozzard.Policy, downs int, random float64) time.Duration {
 	return min(max(jittered, interval), backoffCap)
 }
 
-// flags are the two desired facts of a process.
+// flags are the wanted state of a process: whether it is supervised, and whether it should run.
 type flags struct {
 	hosted bool
 	wanted gozzard.RunState
 }
 
-// flagsAfter gives the flags after an operation ended with a code: they flip on success only.
+// flagsAfter returns the flags after an operation has ended with a code. Only a success changes them.
 func flagsAfter(f flags, a gozzard.Action, code gozzard.Code) flags {
 	if code != gozzard.CodeOK {
 		return f
@@ -124,8 +123,8 @@ func startsProcess(a gozzard.Action) bool {
 	return a == gozzard.ActionStart || a == gozzard.ActionRestart
 }
 
-// startsAnew reports whether an operation ends a crash loop in the sense that its count and its waiting begin
-// again: somebody cares. Hosting what is hosted is not that: some callers repeat it all the time.
+// startsAnew reports whether an operation resets the count and the delay of a crash loop. To supervise a process
+// that is supervised already does not reset them, because some callers repeat that all the time.
 func startsAnew(a gozzard.Action, wasHosted bool) bool {
 	switch a {
 	case gozzard.ActionStart, gozzard.ActionRestart, gozzard.ActionStop, gozzard.ActionKill:
@@ -136,7 +135,7 @@ func startsAnew(a gozzard.Action, wasHosted bool) bool {
 	return false
 }
 
-// keepsMessage reports whether a successful operation says nothing about what the status message tells.
+// keepsMessage reports whether the status message stays as it is after a successful operation.
 func keepsMessage(a gozzard.Action) bool {
 	switch a {
 	case gozzard.ActionRegister, gozzard.ActionUpdate, gozzard.ActionReload, gozzard.ActionHost:
@@ -145,7 +144,7 @@ func keepsMessage(a gozzard.Action) bool {
 	return false
 }
 
-// noticeable reports whether a change of usage is worth a message of its own; smaller ones travel with the next report.
+// noticeable reports whether a change of usage must be reported at once. Smaller changes wait for the next report.
 func noticeable(shown, now Usage) bool {
 	fd := math.Abs(float64(now.FD) - float64(shown.FD))
 	return math.Abs(float64(now.CPU-shown.CPU)) >= 1 ||

@@ -2,13 +2,13 @@ package supervise
 
 import "github.com/gozzard/gozzard"
 
-// Strikes is the count of samples over limits, for tests of the decision alone.
-type Strikes = strikes
+// LimitCounts is the count of samples over limits, for tests of the decision alone.
+type LimitCounts = limitCounts
 
-// After counts one sample and tells what must be said of it.
-func (s strikes) After(u Usage, r gozzard.Resource) (next Strikes, text string, over, first, tell bool) {
-	next, b, tell := s.after(u, r)
-	return next, b.text, b.over, b.first, tell
+// After counts one sample and returns what must be reported.
+func (s limitCounts) After(u Usage, r gozzard.Resource) (next LimitCounts, text string, over, first, report bool) {
+	next, b, report := s.after(u, r)
+	return next, b.text, b.over, b.first, report
 }
 
 // Member is one process of a pool.

@@ -94,7 +94,7 @@ func TestHangingCommandIsNoForegroundProcess(t *testing.T) {
 	})
 }
 
-// scripted starts by a script that looks like the process itself while it runs.
+// scripted starts the process with a script that looks like the process itself while it runs.
 type scripted struct{ *sim.Host }
 
 func (s scripted) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
@@ -126,7 +126,7 @@ func TestEndOfACommandInFrontIsTheEndOfItsProcess(t *testing.T) {
 		spec := definition(func(s *gozzard.Spec) { s.Policy.Kind, s.Control.Start = gozzard.KindOneShot, "front" })
 		done := r.apply(gozzard.ActionStart, game, spec)
 		r.after(time.Second)
-		r.end(supervise.Exit{}) // nobody's child: only its command tells how it ended
+		r.end(supervise.Exit{}) // not our child: only its command shows how it ended
 		if out := <-done; out.Code != gozzard.CodeOK {
 			t.Errorf("%+v", out)
 		}
@@ -203,7 +203,7 @@ func TestStartFailsAtOnceWhenNothingIsLeft(t *testing.T) {
 	}
 }
 
-// searched counts how often the process is looked for.
+// searched counts how often the supervisor looks for the process.
 type searched struct {
 	*sim.Host
 	finds atomic.Int32

@@ -19,7 +19,7 @@ func TestVictim(t *testing.T) {
 		weight  int
 		want    int
 	}{
-		{"nobody", nil, 0, -1},
+		{"no member", nil, 0, -1},
 		{"most use", ms{{10, 0, true}, {30, 0, true}, {20, 0, true}}, 0, 1},
 		{"own limits do not matter for weight 0", ms{{10, 1, true}, {30, 100, true}}, 0, 1},
 		{"most of its own limit", ms{{10, 20, true}, {30, 90, true}}, 1, 0},
@@ -126,15 +126,15 @@ func TestPoolOverItsLimit(t *testing.T) {
 				t.Error("its own act was not used")
 			}
 
-			told := 0
-			for _, e := range r.told {
+			reported := 0
+			for _, e := range r.reported {
 				if e.Kind == gozzard.EventGroupLimitExceeded && e.Key == keys[c.victim] {
-					told++
+					reported++
 				}
 			}
 
-			if told != len(c.victim) {
-				t.Errorf("%+v: %d events", c.group, told)
+			if reported != len(c.victim) {
+				t.Errorf("%+v: %d events", c.group, reported)
 			}
 		})
 	}

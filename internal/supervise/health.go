@@ -12,22 +12,23 @@ const (
 	healthTimeout   = 10 * time.Second
 	healthThreshold = 3
 
-	maxHealthTimeout = time.Minute // a probe that hangs keeps others waiting
+	maxHealthTimeout = time.Minute // other probes wait for one that hangs
 	healthy          = "ok"
 )
 
-// health is what the health command says of the present run.
+// health is what the health command has said about the present run.
 type health struct {
-	at      time.Time // of the next probe; zero: none is planned
-	probing bool      // one is under way
-	fails   int       // in a row
-	sick    bool      // it failed as often as the definition allows
-	text    string    // "ok", what is wrong, or "" before the first probe
+	at        time.Time // when the next probe is due; zero if none is planned
+	probing   bool      // a probe is running
+	fails     int       // failed probes in a row
+	unhealthy bool      // it failed as often as the definition allows
+	text      string    // "ok", what is wrong, or "" before the first probe
 
-	cures  int       // restarts in a row because of it; survives them
-	cureAt time.Time // when the next restart is due; zero: none
+	restarts  int       // restarts in a row because of bad health; kept over a restart
+	restartAt time.Time // when the next restart is due; zero if none is planned
 }
 
+// orDefault turns the seconds of a definition into a duration, or returns the default if there are none.
 func orDefault(secs int, d time.Duration) time.Duration {
 	if secs <= 0 {
 		return d
@@ -35,8 +36,9 @@ func orDefault(secs int, d time.Duration) time.Duration {
 	return window(secs)
 }
 
-// healthAfter counts one more probe: it takes threshold failures in a row to be sick and one success to be well.
-func healthAfter(fails int, failed bool, threshold int) (next int, sick bool) {
+// healthAfter counts one more probe. A process is unhealthy after threshold failures in a row, and healthy after one
+// success.
+func healthAfter(fails int, failed bool, threshold int) (next int, unhealthy bool) {
 	if !failed {
 		return 0, false
 	}
@@ -47,123 +49,132 @@ func healthAfter(fails int, failed bool, threshold int) (next int, sick bool) {
 	return fails, fails >= threshold
 }
 
-// renewHealth forgets what was said of an earlier run. A probe that is under way is not forgotten: there are never two.
-func (a *actor) renewHealth() {
-	a.health = health{probing: a.health.probing, cures: a.health.cures}
+// resetHealth forgets the health of an earlier run. It remembers that a probe is running, because there must never be
+// two.
+func (a *actor) resetHealth() {
+	a.health = health{probing: a.health.probing, restarts: a.health.restarts}
 	a.notes.health = ""
 }
 
-// probeHealth plans the next probe of a running process, or begins it when its time has come.
+// probeHealth plans the next probe of a running process, or begins it when it is due.
 func (a *actor) probeHealth() {
-	if !a.known || !a.running() || a.spec == nil || a.spec.Control.Health == "" {
+	// Forget the health of a process that needs no probe.
+	if !a.managed || !a.running() || a.spec == nil || a.spec.Control.Health == "" {
 		if !a.health.at.IsZero() {
-			a.renewHealth()
+			a.resetHealth()
 			a.publish(false)
 		}
 		return
 	}
 
+	// Plan the first probe of a run at a random time, so that processes that started together are not probed
+	// together.
 	h := &a.health
 	if h.at.IsZero() {
 		every := orDefault(a.spec.Policy.HealthInterval, healthEvery)
-		// what came up together is not probed together
 		h.at = time.Now().Add(every/2 + time.Duration(a.s.rand()*float64(every/2)))
 	}
-
 	if h.probing || time.Now().Before(h.at) {
 		return
 	}
 
-	if err := a.s.permit(a.spec); err != nil { // nothing is known, which is not to be unhealthy
-		a.renewHealth()
+	// Skip a probe that the policy forbids. Unknown health does not mean unhealthy.
+	if err := a.s.permit(a.spec); err != nil {
+		a.resetHealth()
 		a.health.at = time.Now().Add(orDefault(a.spec.Policy.HealthInterval, healthEvery))
 		a.notes.health = "health_cmd is not run: " + err.Error()
 		a.publish(false)
 		return
 	}
 
+	// Probe in the background.
 	h.probing = true
 	run, spec := a.run, a.spec
-	a.s.spawn(func(ctx context.Context) {
-		e := event{kind: eventHealth, run: run, text: internalError}
-		defer func() { a.post(e) }() // whatever happens: no probe follows before this one has ended
-
-		select {
-		case a.s.healths <- struct{}{}:
-			defer func() { <-a.s.healths }()
-		case <-ctx.Done():
-			return
-		}
-
-		timeout := min(orDefault(spec.Policy.HealthTimeout, healthTimeout), maxHealthTimeout)
-		res, err := a.s.host.Run(ctx, Run{
-			Key: a.key, Spec: spec, Action: gozzard.ActionQuery, Command: spec.Control.Health, Timeout: timeout,
-		})
-		e.text = sickText(res, err, timeout)
-	})
+	a.s.spawn(func(ctx context.Context) { a.runProbe(ctx, run, spec) })
 }
 
-// probed takes in the end of a probe. What was found out about an earlier run, or in the middle of an operation,
-// says nothing about this one.
-func (a *actor) probed(run uint64, text string) {
+// runProbe runs the health command and posts its result.
+func (a *actor) runProbe(ctx context.Context, run uint64, spec *gozzard.Spec) {
+	e := event{kind: eventHealth, run: run, text: internalError}
+	defer func() { a.post(e) }() // in any case: the next probe waits for this event
+
+	select {
+	case a.s.healths <- struct{}{}:
+		defer func() { <-a.s.healths }()
+	case <-ctx.Done():
+		return
+	}
+
+	timeout := min(orDefault(spec.Policy.HealthTimeout, healthTimeout), maxHealthTimeout)
+	res, err := a.s.host.Run(ctx, Run{
+		Key: a.key, Spec: spec, Action: gozzard.ActionQuery, Command: spec.Control.Health, Timeout: timeout,
+	})
+	e.text = sickText(res, err, timeout)
+}
+
+// handleProbe handles the end of a probe. It ignores a probe of an earlier run, and one that ended during an
+// operation. text says what is wrong; it is empty if the process is healthy.
+func (a *actor) handleProbe(run uint64, text string) {
 	h := &a.health
 	h.probing = false
-
 	if run != a.run || !a.running() || a.spec == nil || a.operating {
 		return
 	}
 
+	// Count the result.
 	p := a.spec.Policy
 	h.at = time.Now().Add(orDefault(p.HealthInterval, healthEvery))
-	was := h.sick
-	h.fails, h.sick = healthAfter(h.fails, text != "", p.HealthThreshold)
+	was := h.unhealthy
+	h.fails, h.unhealthy = healthAfter(h.fails, text != "", p.HealthThreshold)
 	switch {
-	case h.sick:
+	case h.unhealthy:
 		h.text = text
 		a.notes.health = "unhealthy: " + text
 	case text == "":
 		h.text, a.notes.health = healthy, ""
-		h.cures, h.cureAt = 0, time.Time{}
+		h.restarts, h.restartAt = 0, time.Time{}
 	}
 
-	if h.sick != was {
+	// Report a change.
+	if h.unhealthy != was {
 		said := "healthy again"
-		if h.sick {
+		if h.unhealthy {
 			said = a.notes.health
 		}
 		a.announce(gozzard.Event{Kind: gozzard.EventHealth, PID: a.proc.PID, Message: said})
 	}
 
-	if h.sick && p.HealthRestart && a.rec.Hosted && h.cureAt.IsZero() {
-		// one restart after the other without a success in between comes as slowly as the pull-ups of a crash loop
-		h.cures++
-		h.cureAt = time.Now().Add(pullUpDelay(p, h.cures, a.s.rand()))
+	// Plan a restart. Restarts without a success in between wait as long as the pull-ups of a crash loop.
+	if h.unhealthy && p.HealthRestart && a.rec.Hosted && h.restartAt.IsZero() {
+		h.restarts++
+		h.restartAt = time.Now().Add(pullUpDelay(p, h.restarts, a.s.rand()))
 	}
 
 	a.publish(false)
 }
 
-// cureDue reports whether the process must be restarted because it is unhealthy.
-func (a *actor) cureDue() bool {
+// healthRestartDue reports whether the process must be restarted because it is unhealthy.
+func (a *actor) healthRestartDue() bool {
 	h := &a.health
-	if h.cureAt.IsZero() {
+	if h.restartAt.IsZero() {
 		return false
 	}
-	if !h.sick || !a.running() || !a.known || !a.rec.Hosted || a.spec == nil || !a.spec.Policy.HealthRestart {
-		h.cureAt = time.Time{}
+	if !h.unhealthy || !a.running() || !a.managed || !a.rec.Hosted || a.spec == nil || !a.spec.Policy.HealthRestart {
+		h.restartAt = time.Time{}
 		return false
 	}
-	return !time.Now().Before(h.cureAt)
+	return !time.Now().Before(h.restartAt)
 }
 
-// cure restarts an unhealthy process.
-func (a *actor) cure(ctx context.Context) {
+// restartUnhealthy restarts an unhealthy process.
+func (a *actor) restartUnhealthy(ctx context.Context) {
 	why := a.notes.health
-	a.health.cureAt = time.Time{}
-	if err := a.s.permit(a.spec); err != nil { // before anything is stopped that could not be started again
-		a.restarted(failed(gozzard.CodeRefused, "%v", err), why)
+	a.health.restartAt = time.Time{}
+	if err := a.s.permit(a.spec); err != nil { // checked first: a process that may not be started must not be stopped
+		a.finishRestart(failed(gozzard.CodeRefused, "%v", err), why)
 		return
 	}
-	out := a.attempt(func() gozzard.Outcome { return a.restart(ctx, gozzard.OpID{}) })
-	a.restarted(out, why)
+
+	out := a.execute(func() gozzard.Outcome { return a.restart(ctx, gozzard.OpID{}) })
+	a.finishRestart(out, why)
 }

@@ -64,7 +64,7 @@ func TestHealth(t *testing.T) {
 				t.Errorf("%+v", es)
 			}
 			if r.machine.Starts(game) != 1 {
-				t.Error("restarted though nobody asked for it")
+				t.Error("restarted without a request")
 			}
 
 			r.want(gozzard.ActionUpdate, checked("ok", nil), gozzard.CodeOK, true)

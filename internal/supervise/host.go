@@ -7,56 +7,58 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Host is the machine as supervision needs it. The real one is package host, the simulated one package sim. All
-// methods are safe for concurrent use and none blocks longer than its context or time-out says.
+// Host is the machine as supervision needs it. Package host implements it for real machines, package sim simulates
+// it. All methods are safe for concurrent use. None blocks longer than its context or time-out says.
 type Host interface {
-	// Run runs one shell command of a process to its end: as the definition's user, in its setup path, in a cgroup
-	// of its own below the process's, so that what it leaves behind is found again. The error is for commands that
-	// could not be run at all (no such user, no such folder, refused); a command that ran and failed is a Result.
-	// When ctx ends, Run returns at once with its error and leaves the command alone: the agent going away never
-	// touches a process.
+	// Run runs one shell command of a process to its end. The command runs as the definition's user, in its setup
+	// path, and in a separate cgroup below the process's cgroup, so that what the command leaves behind can be
+	// found. The error is for a command that could not be run at all: no such user, no such folder, rejected. A
+	// command that ran and failed is a Result. When ctx ends, Run returns its error at once and the command keeps
+	// running: an agent that stops never touches a process.
 	Run(ctx context.Context, r Run) (Result, error)
 
-	// Find looks for the live process of a definition: in its cgroup first, then through its pid file, verified by
-	// name and owner. When there is none, Reason says in words what was looked at, for the message of a failed
+	// Find looks for the live process of a definition, first in its cgroup, then through its pid file. It verifies
+	// the name and the owner. If there is no process, Reason says what was examined, for the message of a failed
 	// check.
 	Find(key gozzard.Key, spec *gozzard.Spec) (Found, error)
 
-	// Watch calls exited once when the process is gone, from another goroutine. The returned func ends the watch;
-	// after it returned, exited is not called any more.
+	// Watch calls exited once, from another goroutine, when the process is gone. The returned function ends the
+	// watch. After it has returned, exited is not called.
 	Watch(p Proc, exited func(Exit)) (stop func(), err error)
 
-	// Alive reports whether that very process (not a later one with its pid) still runs; zombies do not.
+	// Alive reports whether exactly this process still runs, not a later one with the same pid. A zombie does not
+	// run.
 	Alive(p Proc) bool
 
-	// Collect waits a moment until a process that has ended is out of the process table, taking it in if it is ours
-	// to: whoever looks by pid must not take a dead one for alive after a stop was reported.
+	// Collect waits a moment until a process that has ended is no longer in the process table. If the process is a
+	// child of the agent, Collect reaps it. Without it, a caller that checks the pid after a stop could believe that
+	// the process is alive.
 	Collect(ctx context.Context, p Proc)
 
-	// Signal sends TERM or KILL to that very process.
+	// Signal sends TERM or KILL to exactly this process.
 	Signal(p Proc, sig Signal) error
 
-	// Clear kills everything left in the process's cgroup and removes it. Processes that were found by pid file
-	// only are not touched.
+	// Clear kills everything that is left in the process's cgroup and removes the cgroup. It does not touch a
+	// process that was found only by its pid file.
 	Clear(key gozzard.Key) error
 
-	// Sample measures the trees of the given processes in one pass over the machine. The answer is aligned with
-	// procs; gone ones are zero.
+	// Sample measures the trees of the given processes in one pass over the machine. The answer has one element for
+	// each process, in the same order. The element of a process that is gone is zero.
 	Sample(procs []Proc) []Usage
 
-	// Limit sets what the kernel holds the process's cgroup to (CPU and Mem percent of the machine when Enforce,
-	// else nothing) and says in a word how: "cgroup2", "cgroup1" or "" when the kernel cannot here. It never makes
-	// a start fail.
+	// Limit sets the limits that the kernel enforces on the process's cgroup: CPU and Mem, in percent of the
+	// machine, if Enforce is set, else none. It returns the mechanism: "cgroup2", "cgroup1", or "" if the kernel of
+	// this machine cannot do it. An error does not prevent a start.
 	Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error)
 
-	// OOMKills counts what the kernel has ended for its memory among all that belongs to the process, as far as it
-	// tells; the count may begin anew.
+	// OOMKills counts how often the kernel killed something of the process because memory ran out, if that can be
+	// known. The count may restart at zero.
 	OOMKills(key gozzard.Key) int
 
 	// ReadLog reads what the process and its commands printed, from the rotated files.
 	ReadLog(q gozzard.LogQuery) gozzard.LogChunk
 
-	// Inspect reads what a query reports beyond usage.
+	// Inspect reads what a query reports in addition to the usage.
 	Inspect(p Proc) (gozzard.Detail, error)
 }
 
@@ -68,26 +70,26 @@ type Run struct {
 	Action  gozzard.Action // what the command is run for; ActionQuery for probes such as version
 	Command string
 	Timeout time.Duration
-	// Keeps says that what the command starts belongs to the process and stays (start, restart, reload); otherwise
-	// its leftovers are cleared when it ends (stop, kill, version). What a stop or kill has put into the background
-	// may end first, within the time-out.
+	// Keeps says that everything the command starts belongs to the process and stays (start, restart, reload).
+	// Otherwise it is killed when the command ends (stop, kill, version). What a stop or kill command has put into
+	// the background may finish first, within the time-out.
 	Keeps bool
-	// Front says that the command may be the process itself: when it still runs after this long and the process of
-	// the definition is found alive in its cgroup, Run returns with Result.Front and leaves it running. 0: a
-	// command must end.
+	// Front says that the command may be the process itself, in the foreground. If the command still runs after this
+	// time, and the process of the definition is found alive in its cgroup, Run returns with Result.Front and the
+	// command keeps running. With 0 the command must end.
 	Front time.Duration
-	// Hurry, once it is closed, says that somebody waits for the end of Run: a command in front is handed over as
-	// soon as its process is found, before the time that Front gives. A command that must end, or whose process is
-	// not there yet, goes on as if nothing had been said.
+	// Hurry is closed when an operation waits for the end of Run. Run then returns with Result.Front as soon as the
+	// process is found, even before the time of Front is over. It has no effect on a command that must end, or while
+	// the process is not found.
 	Hurry <-chan struct{}
 }
 
 // Result is how a command ended.
 type Result struct {
-	ExitCode int // -1 when killed
+	ExitCode int // -1 if a signal killed it
 	Signal   string
 	TimedOut bool
-	Front    bool
+	Front    bool   // it has not ended: it is the process itself
 	Output   string // the last lines of stdout and stderr together, valid UTF-8, bounded
 }
 
@@ -101,16 +103,16 @@ type Proc struct {
 // IsZero reports whether there is no process.
 func (p Proc) IsZero() bool { return p.PID == 0 }
 
-// Found is the answer of Find.
+// Found is the answer of Find. Reason, Empty and PIDFileAt are set only if Proc is zero.
 type Found struct {
-	Proc      Proc
+	Proc      Proc // zero if the process is not running
 	StartedAt time.Time
 	ByCgroup  bool
-	Reason    string // when Proc is zero
-	// when Proc is zero: nothing that the process's commands started lives, so that none of it can still become the
-	// process
+
+	Reason string // why there is no process
+	// Empty says that nothing that the process's commands started is alive, so none of it can become the process.
 	Empty bool
-	// when Proc is zero: when the pid file was written that names a process, which then is not it or has ended
+	// PIDFileAt is when the pid file was written. The process that it names has ended, or is a different one.
 	PIDFileAt time.Time
 }
 
@@ -120,10 +122,10 @@ type Exit struct {
 	Code   int
 	Signal string
 	Core   bool
-	OOM    bool // the kernel ended it for its memory
+	OOM    bool // the kernel killed it because memory ran out
 }
 
-// Signal is one of the two signals supervision sends.
+// Signal is one of the two signals that supervision sends.
 type Signal uint8
 
 // The signals.
@@ -139,6 +141,6 @@ type Usage struct {
 	MemKB int64
 	FD    int32
 	Procs int32
-	Disk  int64 // bytes of regular files it holds open for writing, each file once
-	Net   int64 // TCP bytes in and out since the sockets it holds were opened
+	Disk  int64 // bytes of the regular files that it has open for writing, each file once
+	Net   int64 // TCP bytes in and out since its open sockets were opened
 }

@@ -6,20 +6,20 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Life is a process as somebody on its host sees it: more than what crosses the network.
+// Life is the status of a process for a reader on the same host. It has more than what is sent to the server.
 type Life struct {
 	gozzard.Status
-	Since    int64 // Unix seconds: when it came to run, or was first seen not to; 0 when nobody has looked yet
-	Restarts int   // that nobody asked for, since the supervisor began
+	Since    int64 // Unix seconds: when it started, or was first seen not running; 0 before the first look
+	Restarts int   // restarts without a request since the supervisor started
 }
 
-// Lives tells of the first processes by key, at most so many, and how many there are. It waits for nothing that a
-// process or its commands do. The labels are shared and must not be changed.
+// Lives returns the first processes in the order of their keys, at most the given number, and how many there are in
+// total. It never waits for a process or a command. The labels are shared; the caller must not change them.
 func (s *Supervisor) Lives(most int) (lives []Life, total int) {
 	now := s.now()
 	for _, a := range s.all() {
 		v := a.snapshot()
-		if !v.known {
+		if !v.managed {
 			continue
 		}
 		l := Life{Status: v.report(now), Restarts: v.restarts}

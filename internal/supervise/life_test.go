@@ -8,7 +8,7 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// A life says since when a process is what it is, and how often it was brought back by itself.
+// A life says since when a process is in its state, and how often it was restarted without a request.
 func TestLives(t *testing.T) {
 	bubble(t, func(r *rig) {
 		life := func() supervise.Life {

@@ -7,7 +7,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The limited resources, in the order in which they are named when several are passed at once.
+// The limited resources. If several limits are exceeded at once, the message names the first one in this order.
 const (
 	limitCPU = iota
 	limitMem
@@ -17,19 +17,19 @@ const (
 	limitCount
 )
 
-// strikes count, for each limit, in how many samples in a row it was passed.
-type strikes [limitCount]int
+// limitCounts has, for each limit, the number of samples in a row that exceeded it.
+type limitCounts [limitCount]int
 
-// breach is a limit that was passed often enough for something to be done.
+// breach is a limit that was exceeded in enough samples to act on it, or the end of that.
 type breach struct {
 	proc  Proc
-	text  string // which limit, what was measured, how often
-	pool  bool   // of the namespace's pool, not of the process's own
-	first bool   // the first time since the process was last within its limits
-	over  bool   // false: it is within all its limits again
+	text  string // which limit, what was measured, in how many samples
+	pool  bool   // the limit belongs to the namespace's pool, not to the process
+	first bool   // the first time since the process was within its limits
+	over  bool   // false if the process is within all its limits again
 }
 
-// samplesOf is how many samples in a row must be over a limit.
+// samplesOf is how many samples in a row must exceed a limit before it is acted on.
 func samplesOf(r gozzard.Resource) int {
 	if r.Samples <= 0 {
 		return gozzard.DefaultLimitSamples
@@ -37,19 +37,21 @@ func samplesOf(r gozzard.Resource) int {
 	return r.Samples
 }
 
-// limitsOf puts limits and usage beside each other.
+// limitsOf lists usage and limits in the order of the limited resources.
 func limitsOf(u Usage, r gozzard.Resource) (used, limit [limitCount]float64) {
 	used = [limitCount]float64{float64(u.CPU), float64(u.Mem), float64(u.FD), float64(u.Disk), float64(u.Net)}
 	limit = [limitCount]float64{r.CPU, r.Mem, float64(r.FD), float64(r.Disk), float64(r.Net)}
 	return used, limit
 }
 
-// after counts one more sample. It tells when a limit has been passed so many times in a row that something must be
-// done, again after as many more, and when all is well again after that. A single spike leads to nothing.
-func (s strikes) after(u Usage, r gozzard.Resource) (next strikes, b breach, tell bool) {
+// after counts one more sample. It returns a breach (report is true) when a limit was exceeded in enough samples in a
+// row, again after as many more samples, and when all limits are respected again after that. A single spike has no
+// effect.
+func (s limitCounts) after(u Usage, r gozzard.Resource) (next limitCounts, b breach, report bool) {
 	need := samplesOf(r)
 	used, limit := limitsOf(u, r)
 	was, is := false, false
+
 	for i := range next {
 		was = was || s[i] >= need
 		if limit[i] <= 0 || !(used[i] > limit[i]) {
@@ -57,21 +59,19 @@ func (s strikes) after(u Usage, r gozzard.Resource) (next strikes, b breach, tel
 		}
 		next[i] = s[i] + 1
 		is = is || next[i] >= need
-		if next[i]%need == 0 && !tell {
-			tell = true
+		if next[i]%need == 0 && !report {
+			report = true
 			b = breach{text: overText(i, used[i], limit[i], next[i]), over: true, first: next[i] == need}
 		}
 	}
 
-	if was && !is && !tell {
+	if was && !is && !report {
 		return next, breach{}, true
 	}
-
-	return next, b, tell
+	return next, b, report
 }
 
-// limitAct is what is done to a process over a limit. Dealing with it belongs to hosting: one that is not hosted is
-// told of and left alone.
+// limitAct decides what is done to a process over a limit. A process that is not supervised is only reported.
 func limitAct(act gozzard.LimitAct, hosted bool) gozzard.LimitAct {
 	switch {
 	case !hosted || act == gozzard.ActAlert:
@@ -82,8 +82,8 @@ func limitAct(act gozzard.LimitAct, hosted bool) gozzard.LimitAct {
 	return gozzard.ActKill
 }
 
-// overLimit takes in what the samples have shown; what must be done waits for its turn.
-func (a *actor) overLimit(b breach) {
+// handleBreach handles what the samples have shown. It only notes a breach; step calls actOnBreach.
+func (a *actor) handleBreach(b breach) {
 	if b.proc != a.proc || !a.running() {
 		return
 	}
@@ -97,19 +97,21 @@ func (a *actor) overLimit(b breach) {
 	a.breach = &b
 }
 
-// curbDue reports whether a limit must be seen to.
-func (a *actor) curbDue() bool {
-	if a.breach != nil && (a.breach.proc != a.proc || a.spec == nil || !a.known) {
+// limitActionDue reports whether the actor must act on a limit.
+func (a *actor) limitActionDue() bool {
+	if a.breach != nil && (a.breach.proc != a.proc || a.spec == nil || !a.managed) {
 		a.breach = nil
 	}
 	return a.breach != nil
 }
 
-// curb deals with a process over a limit. The hosting flag stays: a hosted process comes back by a pull-up, and its
-// end counts like any other.
-func (a *actor) curb(ctx context.Context) {
+// actOnBreach acts on a process over a limit. The process stays supervised: a pull-up starts it again, and its end
+// counts like any other.
+func (a *actor) actOnBreach(ctx context.Context) {
 	b := *a.breach
 	a.breach = nil
+
+	// Decide what to do. If the policy forbids it, only report.
 	act := limitAct(a.spec.Resource.Act, a.rec.Hosted)
 	if act != gozzard.ActAlert {
 		if err := a.s.permit(a.spec); err != nil {
@@ -118,11 +120,11 @@ func (a *actor) curb(ctx context.Context) {
 	}
 
 	kind := gozzard.EventLimitExceeded
-
 	if b.pool {
 		kind = gozzard.EventGroupLimitExceeded
 	}
 
+	// Only report.
 	if act == gozzard.ActAlert {
 		if b.first || b.pool {
 			a.alerted, a.notes.limit = true, b.text
@@ -132,52 +134,52 @@ func (a *actor) curb(ctx context.Context) {
 		return
 	}
 
+	// Stop, kill or restart the process.
 	pid, up := a.proc.PID, time.Since(a.upSince)
-	out := a.attempt(func() gozzard.Outcome { return a.actOnLimit(ctx, act) })
+	out := a.execute(func() gozzard.Outcome { return a.enforce(ctx, act) })
 	if out.Code == "" {
 		return
 	}
 
-	a.curbs++
-	text := curbText(b.text, act, out, a.curbs)
+	// Report it, and plan the next start.
+	a.limitActions++
+	text := curbText(b.text, act, out, a.limitActions)
 	a.notes.limit, a.message = text, ""
 	a.announce(gozzard.Event{Kind: kind, PID: pid, Message: text})
-
 	if !a.running() {
-		a.countDown(up, "it was over a limit")
+		a.planPullUp(up, "it was over a limit")
 	}
-
 	a.publish(false)
 }
 
-// actOnLimit does what the definition wants for a process over a limit. When its own command does not end it, it is
-// killed: a limit is kept.
-func (a *actor) actOnLimit(ctx context.Context, act gozzard.LimitAct) gozzard.Outcome {
+// enforce does what the definition demands for a process over a limit. If the definition's command does not end the
+// process, enforce kills it.
+func (a *actor) enforce(ctx context.Context, act gozzard.LimitAct) gozzard.Outcome {
 	if act == gozzard.ActRestart {
 		return a.restart(ctx, gozzard.OpID{})
 	}
 
+	// Use the definition's command first.
 	action := gozzard.ActionKill
-
 	if act == gozzard.ActStop {
 		action = gozzard.ActionStop
 	}
-
 	out := a.bringDown(ctx, gozzard.OpID{}, action)
 	if out.Code == "" || out.Code == gozzard.CodeOK {
 		return out
 	}
 
-	a.log.Warn("cannot end a process over its limit by its command, killing it", "action", action, "message",
-		out.Message)
-
+	// Kill what it did not end.
+	a.log.Warn("a command did not end a process over its limit, killing the process",
+		"action", action, "message", out.Message)
 	if err := a.force(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", a.proc.PID, err)
 	}
 
+	// Wait until it is gone.
 	switch {
 	case a.waitGone(ctx, killPatience):
-		out = a.cleared()
+		out = a.clearLeftovers()
 		out.Forced = true
 		return out
 	case ctx.Err() != nil:
@@ -187,9 +189,9 @@ func (a *actor) actOnLimit(ctx context.Context, act gozzard.LimitAct) gozzard.Ou
 	return stillAlive(procName(a.key, a.spec), a.proc.PID, "")
 }
 
-// holdByKernel has the kernel hold the process to its limits where the definition asks for it, or let go of it
-// where it no longer does. A host that cannot is told of and nothing fails by it.
-func (a *actor) holdByKernel() {
+// applyKernelLimits makes the kernel enforce the limits if the definition asks for it, and ends that if the
+// definition no longer does. If the host cannot, the status says so and nothing fails.
+func (a *actor) applyKernelLimits() {
 	r := a.spec.Resource
 	if !r.Enforce && !a.enforced {
 		return
@@ -199,12 +201,12 @@ func (a *actor) holdByKernel() {
 	a.notes.kernel = kernelText(r.Enforce && (r.CPU > 0 || r.Mem > 0), mode, err)
 }
 
-// letGoByKernel ends that for a process that is managed no longer.
-func (a *actor) letGoByKernel() {
+// removeKernelLimits ends the enforcement for a process that is no longer managed.
+func (a *actor) removeKernelLimits() {
 	if !a.enforced {
 		return
 	}
 	if _, err := a.s.host.Limit(a.key, gozzard.Resource{}); err != nil {
-		a.log.Warn("cannot take back the kernel's limits", "error", err)
+		a.log.Warn("cannot remove the kernel's limits", "err", err)
 	}
 }

@@ -34,13 +34,13 @@ func TestStrikes(t *testing.T) {
 			"..!"},
 		{"net", gozzard.Resource{Net: 100, Samples: 3}, []supervise.Usage{{Net: 101}, {Net: 101}, {Net: 101}}, "..!"},
 	} {
-		var s supervise.Strikes
+		var s supervise.LimitCounts
 		got := ""
 		for _, u := range c.samples {
-			next, text, over, first, tell := s.After(u, c.limits)
+			next, text, over, first, report := s.After(u, c.limits)
 			s = next
 			switch {
-			case !tell:
+			case !report:
 				got += "."
 			case !over:
 				got += "w"
@@ -115,7 +115,7 @@ func TestOverALimit(t *testing.T) {
 				t.Errorf("%s: %d starts", c.act, r.machine.Starts(game))
 			}
 
-			r.want(gozzard.ActionRestart, nil, gozzard.CodeOK, true) // somebody cares: the story is over
+			r.want(gozzard.ActionRestart, nil, gozzard.CodeOK, true) // an operation resets the counts
 
 			if m := r.status().Message; m != "" {
 				t.Errorf("%s: message %q", c.act, m)
@@ -256,7 +256,7 @@ func TestKernelHoldsLimits(t *testing.T) {
 		}), gozzard.CodeOK, true)
 
 		r.want(gozzard.ActionUpdate, limited("", nil), gozzard.CodeOK, true) // and lets go
-		r.want(gozzard.ActionUpdate, definition(nil), gozzard.CodeOK, true)  // nothing to let go of
+		r.want(gozzard.ActionUpdate, definition(nil), gozzard.CodeOK, true)  // there are no limits to remove
 
 		if l := r.machine.Limits(game)[before:]; len(l) != 2 || l[0].CPU != 40 || l[1].Enforce ||
 			r.machine.Starts(game) != 1 {

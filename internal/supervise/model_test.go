@@ -62,12 +62,12 @@ func drawMove(t *rapid.T) move {
 	}
 }
 
-// model plays moves and checks what must hold whatever comes.
+// model plays moves and checks what must hold after any of them.
 type model struct {
 	*rig
 	pending []<-chan gozzard.Outcome
 	actions []gozzard.Action
-	byHand  bool // somebody started it after the last operation
+	byHand  bool // started outside Gozzard after the last operation
 }
 
 func (m *model) play(mv move) {
@@ -91,7 +91,7 @@ func (m *model) play(mv move) {
 		m.pending, m.actions = nil, nil // interrupted, as far as they were begun
 		m.up()
 	case "by hand":
-		if len(m.machine.Live(game)) == 0 && m.quiet() { // a person who looks before starting
+		if len(m.machine.Live(game)) == 0 && m.quiet() { // a person looks before starting
 			m.machine.Launch(game)
 			m.byHand = true
 		}
@@ -101,7 +101,7 @@ func (m *model) play(mv move) {
 	synctest.Wait()
 }
 
-// quiet: no operation or command is under way, and none will be.
+// quiet reports whether no operation or command is running, and none will be.
 func (m *model) quiet() bool {
 	for _, done := range m.pending {
 		if len(done) == 0 {
@@ -121,7 +121,7 @@ func (m *model) settle() (last gozzard.Outcome, action gozzard.Action) {
 	return last, action
 }
 
-// check plays a sequence and tells what did not hold.
+// check plays a sequence and returns what did not hold.
 func check(t *testing.T, moves []move) (fault string) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &model{rig: newRig(t, nil)}
@@ -157,8 +157,8 @@ func (m *model) checkEnd(last gozzard.Outcome, action gozzard.Action) string {
 	if st, known := m.s.Status(game); known != (len(m.journal) == 1) || known && st.Hosted != m.record().Hosted {
 		return fmt.Sprintf("journal %+v and status %#v differ", m.journal, st)
 	}
-	// Whatever came before: hosted with a good command and killed, it is alive again; stopped, it stays down; and
-	// the status is true.
+	// After any moves: a supervised process with a good command is alive again after a kill, a stopped one stays
+	// down, and the status is true.
 	if out := <-m.apply(gozzard.ActionHost, game, definition(nil)); out.Code != gozzard.CodeOK {
 		return fmt.Sprintf("host: %+v", out)
 	}

@@ -9,85 +9,92 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// operate does one operation from Begin to Done.
+// operate carries out one operation from Begin to Done.
 func (a *actor) operate(ctx context.Context, op Op) {
+	// Begin, unless the caller does not want it any more.
 	if op.Begin != nil {
 		if err := op.Begin(); err != nil {
-			a.log.Debug("operation was not begun", "op", op.ID, "action", op.Action, "reason", err)
+			a.log.Debug("operation was not begun", "op", op.ID, "action", op.Action, "err", err)
 			return
 		}
 	}
 
 	if op.Action == gozzard.ActionUnregister {
-		a.forget(op)
+		a.unregister(op)
 		return
 	}
 
-	before, wasKnown := a.rec, a.known
-	waited := a.waits()
-
-	if refusal, refused := a.takeDefinition(op); refused {
-		refusal.Hosted = before.Hosted && wasKnown
-		op.Done(refusal, nil, false)
+	// Take the definition that comes with the operation.
+	before, wasManaged := a.rec, a.managed
+	pullUpPlanned := a.pullUpPlanned()
+	if rejection, rejected := a.applyDefinition(op); rejected {
+		rejection.Hosted = before.Hosted && wasManaged
+		op.Done(rejection, nil, false)
 		return
 	}
 
-	out := a.attempt(func() gozzard.Outcome { return a.perform(ctx, op) })
-	if out.Code == "" { // given up: only the journal says that it was begun
+	// Do what the action says. If ctx ends meanwhile there is no verdict: only the journal says that it was begun.
+	out := a.execute(func() gozzard.Outcome { return a.perform(ctx, op) })
+	if out.Code == "" {
 		return
 	}
 
+	// Bring the record up to date.
 	after := flagsAfter(flags{a.rec.Hosted, a.rec.Wanted}, op.Action, out.Code)
 	a.rec.Hosted, a.rec.Wanted = after.hosted, after.wanted
 	out.Hosted = a.rec.Hosted
 	var rec *Record
-	if !wasKnown || !a.rec.equal(before) {
+	if !wasManaged || !a.rec.equal(before) {
 		r := a.rec
 		rec = &r
 	}
 
-	a.known = true
-	redefined := wasKnown && !bytes.Equal(before.Spec, a.rec.Spec)
-	if redefined || startsAnew(op.Action, wasKnown && before.Hosted) {
-		a.downs, a.pullAt = 0, time.Time{}
-		a.curbs, a.notes.limit, a.alerted = 0, "", false
-		a.health.cures, a.health.cureAt = 0, time.Time{}
+	// Bring supervision up to date.
+	a.managed = true
+	redefined := wasManaged && !bytes.Equal(before.Spec, a.rec.Spec)
+	if redefined || startsAnew(op.Action, wasManaged && before.Hosted) {
+		a.resetCounts()
 	}
-
-	if waited && !a.rec.Hosted {
+	if pullUpPlanned && !a.rec.Hosted {
 		a.announceCancel(op.Action)
 	}
 	if redefined && a.running() {
-		a.holdByKernel()
+		a.applyKernelLimits()
 	}
-
 	a.conclude(op.Action, out)
-	seen, now := a.show() // whoever learns the verdict must find a status that agrees with it
-	op.Done(out, rec, false)
 
+	// Answer. The view is renewed first, so that a caller that has the verdict finds a status that agrees with it.
+	seen, now := a.updateView()
+	op.Done(out, rec, false)
 	if redefined && a.running() {
 		a.probeVersion()
 	}
-
-	a.tell(seen, now, false)
+	a.publishChange(seen, now, false)
 }
 
-// takeDefinition makes the operation's definition and labels the present ones, or refuses the operation.
-func (a *actor) takeDefinition(op Op) (refusal gozzard.Outcome, refused bool) {
+// resetCounts resets the counts of crashes, of actions on limits and of restarts because of bad health.
+func (a *actor) resetCounts() {
+	a.downs, a.pullAt = 0, time.Time{}
+	a.limitActions, a.notes.limit, a.alerted = 0, "", false
+	a.health.restarts, a.health.restartAt = 0, time.Time{}
+}
+
+// applyDefinition makes the operation's definition and labels the present ones, or rejects the operation.
+func (a *actor) applyDefinition(op Op) (rejection gozzard.Outcome, rejected bool) {
 	if len(op.Spec) == 0 {
 		switch {
-		case !a.known:
+		case !a.managed:
 			return noDefinition(a.key), true
 		case a.spec == nil && op.Action != gozzard.ActionUnhost:
-			return failed(gozzard.CodeRefused, "the kept definition of %s cannot be read: register it again", a.key),
-				true
+			return failed(gozzard.CodeRefused,
+				"the definition of %s in the journal cannot be read: register it again", a.key), true
 		}
 	} else {
 		spec, err := gozzard.DecodeSpec(op.Spec)
 		if err != nil {
 			return failed(gozzard.CodeRefused, "cannot read the definition of %s: %v", a.key, err), true
 		}
-		if !a.known {
+		if !a.managed {
 			a.rec = Record{Key: a.key, Wanted: gozzard.StateStopped, RegisteredAt: a.s.now().Unix()}
 		}
 		a.rec.Spec, a.spec = op.Spec, spec
@@ -100,7 +107,7 @@ func (a *actor) takeDefinition(op Op) (refusal gozzard.Outcome, refused bool) {
 	return gozzard.Outcome{}, false
 }
 
-// perform does what the action says. An Outcome without a code means that ctx ended in the middle.
+// perform does what the action says. An Outcome without a code means that ctx ended before there was a verdict.
 func (a *actor) perform(ctx context.Context, op Op) gozzard.Outcome {
 	switch op.Action {
 	case gozzard.ActionStart:
@@ -113,17 +120,17 @@ func (a *actor) perform(ctx context.Context, op Op) gozzard.Outcome {
 		_, out := a.command(ctx, launch{id: op.ID, action: gozzard.ActionReload})
 		return out
 	case gozzard.ActionHost, gozzard.ActionUnhost:
-		return ok() // the flag is all of it; a pull-up follows by itself
+		return ok() // only the flag changes; a pull-up follows without more
 	case gozzard.ActionRegister, gozzard.ActionUpdate:
-		if _, err := a.look(); err != nil { // registered all the same; the regular pass looks again
-			a.message = clip(err.Error(), maxStatusBytes)
+		if _, err := a.look(); err != nil { // that does not prevent the registration; the regular pass looks again
+			a.message = gozzard.Clip(err.Error(), maxStatusBytes)
 		}
 		return ok()
 	}
 	return failed(gozzard.CodeUnknownAction, "unknown action %s", op.Action)
 }
 
-// conclude draws the consequences of an operation for message and pull-up.
+// conclude sets the status message after an operation, and plans a pull-up after a failed start.
 func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 	switch out.Code {
 	case gozzard.CodeOK:
@@ -131,44 +138,44 @@ func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 			a.message = ""
 		}
 		if startsProcess(action) && a.ended != nil && mayEnd(a.spec.Policy) {
-			a.message = clip(out.Message, maxStatusBytes)
+			a.message = gozzard.Clip(out.Message, maxStatusBytes)
 		}
 	case gozzard.CodeCommandFailed, gozzard.CodeCheckFailed:
-		a.message = clip(out.Message, maxStatusBytes)
+		a.message = gozzard.Clip(out.Message, maxStatusBytes)
 		if !a.running() && startsProcess(action) {
-			a.countDown(0, out.Message)
+			a.planPullUp(0, out.Message)
 		}
 	}
 }
 
-// forget ends the management of the process and leaves the process alone.
-func (a *actor) forget(op Op) {
-	wasKnown := a.known
+// unregister stops managing the process. The process keeps running.
+func (a *actor) unregister(op Op) {
+	wasManaged := a.managed
 	op.Done(ok(), nil, true)
 
-	if a.waits() {
+	if a.pullUpPlanned() {
 		a.announceCancel(op.Action)
 	}
 
-	a.letGoByKernel()
+	a.removeKernelLimits()
 	a.unwatch()
 	a.disarm()
 	a.state = state{run: a.run + 1, health: health{probing: a.health.probing}}
-	a.show()
+	a.updateView()
 
-	if wasKnown {
+	if wasManaged {
 		a.s.removed(a.key)
 	}
 }
 
-// attempt runs an operation or pull-up; a panic in it is its failure.
-func (a *actor) attempt(f func() gozzard.Outcome) (out gozzard.Outcome) {
+// execute runs an operation or pull-up. If it panics, it has failed.
+func (a *actor) execute(f func() gozzard.Outcome) (out gozzard.Outcome) {
 	a.operating = true
 	defer func() {
 		a.operating, a.stopping = false, false
-		a.tellHeld()
+		a.sendHeldEvents()
 		if v := recover(); v != nil {
-			a.log.Error("panic in an operation", "panic", v, "stack", string(debug.Stack()))
+			a.log.Error("operation failed with a panic", "panic", v, "stack", string(debug.Stack()))
 			out = failed(gozzard.CodeCommandFailed, internalError)
 		}
 	}()

@@ -83,7 +83,7 @@ func TestSlowDaemonIsFoundWithinTheCheck(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionStart, start("after 4s"), gozzard.CodeOK, true)
 	})
-	bubble(t, func(r *rig) { // a check of 0 s is over at once, but nobody fails for a daemon that needs a moment
+	bubble(t, func(r *rig) { // a check of 0 s is over at once, but a daemon that needs a moment does not fail
 		spec := definition(func(s *gozzard.Spec) { s.Control.Start, s.Policy.StartCheckSecs = "after 100ms", 0 })
 		began := time.Now()
 		r.want(gozzard.ActionStart, spec, gozzard.CodeOK, true)
@@ -362,7 +362,7 @@ func TestUnregisterForgetsAndLeavesTheProcess(t *testing.T) {
 		r.want(gozzard.ActionUnregister, nil, gozzard.CodeOK, false) // also when unknown
 
 		if len(r.removed) != 1 {
-			t.Error("told of a removal twice")
+			t.Error("a removal was reported twice")
 		}
 
 		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true) // and it can come back
@@ -537,7 +537,7 @@ func TestDoneComesBeforeChanged(t *testing.T) {
 					t.Errorf("record %+v", rec)
 				}
 				if len(r.changed()) != 0 || r.machine.Starts(game) != 0 {
-					t.Error("something was told or done before the record was durable")
+					t.Error("something was reported or done before the record was durable")
 				}
 				time.Sleep(time.Second) // a slow disk
 				close(done)
@@ -552,7 +552,7 @@ func TestDoneComesBeforeChanged(t *testing.T) {
 	})
 }
 
-// panicky breaks where it is told to.
+// panicky panics where a test asks for it.
 type panicky struct {
 	*sim.Host
 	run, find, sample atomic.Bool

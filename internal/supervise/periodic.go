@@ -8,22 +8,22 @@ import (
 	"github.com/gozzard/gozzard/internal/cron"
 )
 
-// mayEnd reports whether it is in order that the process ends by itself.
+// mayEnd reports whether the process is expected to end, so that its end is no failure.
 func mayEnd(p gozzard.Policy) bool { return p.Kind == gozzard.KindOneShot || p.Periodic() }
 
-// plan is when a periodic process runs. The times are those of the clock that people see: a timer is only a reason
-// to look at it.
+// plan says when a periodic process runs. The times are wall-clock times. A timer only makes the actor look at them.
 type plan struct {
 	rule, zone string
-	schedule   *cron.Schedule // nil when the rule cannot be read
-	next       time.Time
-	madeAt     time.Time // by the same clock
+	schedule   *cron.Schedule // nil if the rule cannot be read
+	next       time.Time      // the next run
+	madeAt     time.Time      // when next was planned
 }
 
-// runDue reports whether a periodic process must run now, and keeps what the status says about its plan. Runs that
-// nobody was there for are not made up.
+// runDue reports whether a periodic process must run now, and updates what the status says about its plan. Runs that
+// were missed while the agent did not run are not repeated.
 func (a *actor) runDue() bool {
-	if !a.known || !a.rec.Hosted || a.spec == nil || !a.spec.Policy.Periodic() {
+	// Forget the plan of a process that has none any more.
+	if !a.managed || !a.rec.Hosted || a.spec == nil || !a.spec.Policy.Periodic() {
 		if a.plan != nil {
 			a.plan, a.notes.plan = nil, ""
 			a.publish(false)
@@ -31,25 +31,25 @@ func (a *actor) runDue() bool {
 		return false
 	}
 
+	// Read the rule if it is new.
 	p := a.spec.Policy
 	if a.plan == nil || a.plan.rule != p.CrontabRule || a.plan.zone != p.TimeZone {
 		a.plan = &plan{rule: p.CrontabRule, zone: p.TimeZone}
 		var err error
 		if a.plan.schedule, err = cron.Parse(p.CrontabRule, p.TimeZone); err != nil {
-			a.notes.plan = "hosted, but it never runs: " + err.Error()
+			a.notes.plan = "supervised, but it never runs: " + err.Error()
 			a.publish(false)
 		}
 	}
-
 	if a.plan.schedule == nil {
 		return false
 	}
 
+	// Plan again if the clock was set back, because the planned time may be far away.
 	now := a.s.now()
-	if a.plan.next.IsZero() || now.Before(a.plan.madeAt) { // the clock was set back: the old plan may be far away
+	if a.plan.next.IsZero() || now.Before(a.plan.madeAt) {
 		a.planNext(now)
 	}
-
 	return !now.Before(a.plan.next)
 }
 
@@ -60,46 +60,49 @@ func (a *actor) planNext(now time.Time) {
 	a.publish(false)
 }
 
-// waitsForRun reports whether the process is down and its rule will start it.
-func (a *actor) waitsForRun() bool {
-	return a.known && a.rec.Hosted && !a.running() && a.spec != nil && a.spec.Policy.Periodic()
+// awaitsPlannedRun reports whether the process is down and its rule will start it.
+func (a *actor) awaitsPlannedRun() bool {
+	return a.managed && a.rec.Hosted && !a.running() && a.spec != nil && a.spec.Policy.Periodic()
 }
 
-// runPlanned does the run that is due.
-func (a *actor) runPlanned(ctx context.Context) {
-	if !a.takeSlot(ctx) {
+// startPlannedRun starts the run that is due.
+func (a *actor) startPlannedRun(ctx context.Context) {
+	if !a.acquireSlot(ctx) {
 		return // an operation comes first; the run is still due
 	}
+	defer a.releaseSlot()
 
-	defer a.freeSlot()
 	due := a.plan.next
 	a.planNext(a.s.now())
-
-	out := a.attempt(func() gozzard.Outcome {
-		if err := a.s.permit(a.spec); err != nil {
-			return failed(gozzard.CodeRefused, "the run of %s was left out: %v", clock(due), err)
-		}
-		if _, err := a.look(); err != nil {
-			return failed(gozzard.CodeCommandFailed, "%v", err)
-		}
-
-		if a.running() {
-			if a.spec.Policy.Overlap != gozzard.OverlapKill {
-				return failed(gozzard.CodeAlreadyRunning, "the run of %s was left out: the one before still runs",
-					clock(due))
-			}
-			if out := a.bringDown(ctx, gozzard.OpID{}, gozzard.ActionStop); out.Code != gozzard.CodeOK {
-				return out
-			}
-		}
-
-		return a.bringUp(ctx, launch{action: gozzard.ActionStart, pullUp: true})
-	})
-
+	out := a.execute(func() gozzard.Outcome { return a.runOnce(ctx, due) })
 	if out.Code == "" {
 		return
 	}
 
-	a.message = clip(out.Message, maxStatusBytes)
+	a.message = gozzard.Clip(out.Message, maxStatusBytes)
 	a.publish(false)
+}
+
+// runOnce carries out the run that was due at the given time.
+func (a *actor) runOnce(ctx context.Context, due time.Time) gozzard.Outcome {
+	// Skip the run if the policy forbids it.
+	if err := a.s.permit(a.spec); err != nil {
+		return failed(gozzard.CodeRefused, "the run of %s was skipped: %v", clock(due), err)
+	}
+
+	// End the previous run, or skip this one.
+	if _, err := a.look(); err != nil {
+		return failed(gozzard.CodeCommandFailed, "%v", err)
+	}
+	if a.running() {
+		if a.spec.Policy.Overlap != gozzard.OverlapKill {
+			return failed(gozzard.CodeAlreadyRunning,
+				"the run of %s was skipped: the previous run is still running", clock(due))
+		}
+		if out := a.bringDown(ctx, gozzard.OpID{}, gozzard.ActionStop); out.Code != gozzard.CodeOK {
+			return out
+		}
+	}
+
+	return a.bringUp(ctx, launch{action: gozzard.ActionStart, pullUp: true})
 }

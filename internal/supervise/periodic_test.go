@@ -103,7 +103,7 @@ func TestPeriodicOverlap(t *testing.T) {
 				t.Errorf("%s: %d runs, %d at a time", overlap, n, r.machine.Peak(game))
 			}
 			left := strings.HasPrefix(r.status().Message,
-				"the run of 2000-01-01 00:30:00 +00:00 was left out: the one before still runs; next run ")
+				"the run of 2000-01-01 00:30:00 +00:00 was skipped: the previous run is still running; next run ")
 			if left != (want == 1) {
 				t.Errorf("%s: message %q", overlap, r.status().Message)
 			}
@@ -134,7 +134,7 @@ func TestPeriodicRuleChanges(t *testing.T) {
 		r.want(gozzard.ActionHost, planned("61 * * * *", "exit-after 1s", nil), gozzard.CodeOK, true)
 
 		if m := r.status().Message; !strings.HasPrefix(m,
-			`hosted, but it never runs: "61 * * * *" is not a crontab rule: minute "61"`) {
+			`supervised, but it never runs: "61 * * * *" is not a crontab rule: minute "61"`) {
 			t.Errorf("message %q", m)
 		}
 

@@ -9,8 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// What is forbidden after it was started is left alone: neither pulled up, nor probed, cured, curbed or run at its
-// time, until it is allowed again.
+// A process that the policy forbids after its start keeps running. Until it is allowed again, the supervisor does not
+// start, probe or restart it, does not act on its limits, and starts no planned run.
 func TestForbiddenIsLeftAlone(t *testing.T) {
 	commands := func(r *rig) (n int) {
 		for a := gozzard.ActionStart; a <= gozzard.ActionUnregister; a++ {

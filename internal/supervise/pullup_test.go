@@ -112,7 +112,7 @@ func TestFailingStartCommandIsTold(t *testing.T) {
 		r.want(gozzard.ActionHost, start(""), gozzard.CodeOK, true)
 		r.want(gozzard.ActionUnhost, nil, gozzard.CodeOK, false)
 		r.want(gozzard.ActionHost, start(""), gozzard.CodeOK, true)
-		if st := r.status(); st.Message != "hosted, but start_cmd is empty: it cannot be started" {
+		if st := r.status(); st.Message != "supervised, but start_cmd is empty: it cannot be started" {
 			t.Errorf("message %q", st.Message)
 		}
 	})
@@ -268,17 +268,17 @@ func TestUsage(t *testing.T) {
 		r.after(10 * time.Minute)
 
 		if len(r.changed()) != n {
-			t.Error("told of an idle process")
+			t.Error("an idle process was reported")
 		}
 
 		r.machine.SetUsage(game, supervise.Usage{CPU: 50, Mem: 10, FD: 100})
 		r.after(11 * time.Second)
 		all := r.changed()
 		if len(all) != n+1 || all[n].CPU != 50 || all[n].Mem != 10 || all[n].FD != 100 {
-			t.Errorf("told %d times more, last %+v", len(all)-n, all[len(all)-1])
+			t.Errorf("reported %d times more, last %+v", len(all)-n, all[len(all)-1])
 		}
 
-		// not worth a message, but true when asked
+		// The change is too small to be reported, but a query sees it.
 		r.machine.SetUsage(game, supervise.Usage{CPU: 50.5, Mem: 10, FD: 101})
 		r.after(11 * time.Second)
 

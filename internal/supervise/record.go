@@ -7,7 +7,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Record is the durable state of one process; the agent journals it together with the operation that made it.
+// Record is the durable state of one process. The agent writes it to the journal together with the operation that
+// caused it.
 type Record struct {
 	Key          gozzard.Key       `json:"key"`
 	Labels       map[string]string `json:"labels,omitempty"` // shared, never changed in place
@@ -19,8 +20,8 @@ type Record struct {
 }
 
 func (r Record) equal(o Record) bool {
-	return r.Key == o.Key && r.Hosted == o.Hosted && r.Wanted == o.Wanted && r.RegisteredAt == o.RegisteredAt &&
-		r.LastStart == o.LastStart &&
+	return r.Key == o.Key && r.Hosted == o.Hosted && r.Wanted == o.Wanted &&
+		r.RegisteredAt == o.RegisteredAt && r.LastStart == o.LastStart &&
 		maps.Equal(r.Labels, o.Labels) && bytes.Equal(r.Spec, o.Spec)
 }
 
@@ -29,16 +30,16 @@ type Op struct {
 	ID     gozzard.OpID
 	Action gozzard.Action
 	Key    gozzard.Key
-	Labels map[string]string // empty: what is known
-	Spec   []byte            // EncodeSpec; empty: what is known
+	Labels map[string]string // empty: use the present labels
+	Spec   []byte            // made by EncodeSpec; empty: use the present definition
 
-	// Begin is called right before anything is done. An error means: do nothing and forget it (cancelled, or the
-	// journal would not take it). It may be nil for queries.
+	// Begin is called right before anything is done. If it returns an error, the operation is dropped: it was
+	// cancelled, or the journal could not record it. It may be nil for queries.
 	Begin func() error
 
-	// Done is called exactly once when Begin succeeded (or was nil), before the actor goes on, so that rec is
-	// durable before anything follows from it. rec is the record as it must now be kept (nil: unchanged); removed:
-	// forget the process. It is not called for an operation that was in the middle when Run's context ended: nobody
-	// knows its outcome then, and the journal rightly has it as begun.
+	// Done is called exactly once if Begin succeeded or was nil. The actor waits for it, so rec is durable before
+	// anything follows from it. rec is the record that must be stored; nil means that it has not changed. removed
+	// means that the record must be deleted. Done is not called for an operation that is in progress when Run's
+	// context ends: its outcome is unknown, and the journal correctly says that it was begun.
 	Done func(out gozzard.Outcome, rec *Record, removed bool)
 }

@@ -70,9 +70,9 @@ func TestRestoreTellsEveryProcessOnce(t *testing.T) {
 		r.up()
 		defer r.down()
 		r.after(time.Second)
-		told := map[gozzard.Key]int{}
+		reported := map[gozzard.Key]int{}
 		for _, st := range r.changed() {
-			told[st.Key]++
+			reported[st.Key]++
 			if st.Key == other && st.Labels["a"] != "b" {
 				t.Errorf("labels %v", st.Labels)
 			}
@@ -81,8 +81,8 @@ func TestRestoreTellsEveryProcessOnce(t *testing.T) {
 			}
 		}
 
-		if len(told) != 3 || told[game] != 1 || told[other] != 1 || told[broken] != 1 {
-			t.Errorf("told %v", told)
+		if len(reported) != 3 || reported[game] != 1 || reported[other] != 1 || reported[broken] != 1 {
+			t.Errorf("reported %v", reported)
 		}
 		if out := <-r.apply(gozzard.ActionStart, broken, nil); out.Code != gozzard.CodeRefused {
 			t.Errorf("start of a broken one: %+v", out)
@@ -115,7 +115,7 @@ func TestGoingAwayGivesUpACommandWithoutKillingIt(t *testing.T) {
 
 		select {
 		case out := <-done:
-			t.Errorf("a verdict about a command nobody waited for: %+v", out)
+			t.Errorf("a verdict about an abandoned command: %+v", out)
 		case out := <-waiting:
 			t.Errorf("a verdict about an operation that was not begun: %+v", out)
 		default:

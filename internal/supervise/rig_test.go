@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var game = gozzard.Key{Namespace: "gse", Name: "game_1"}
 
-// rig is a machine, a supervisor on it and a journal as the agent would keep it.
+// rig is a machine, a supervisor on it, and a journal like the agent's.
 type rig struct {
 	t       *testing.T
 	machine *sim.Host
@@ -33,14 +33,14 @@ type rig struct {
 	skew    atomic.Int64 // of the clock that people see
 	forbids atomic.Bool  // the policy, everything
 
-	mu      sync.Mutex
-	journal map[gozzard.Key]supervise.Record
-	changes []gozzard.Status
-	removed []gozzard.Key
-	told    []gozzard.Event
+	mu       sync.Mutex
+	journal  map[gozzard.Key]supervise.Record
+	changes  []gozzard.Status
+	removed  []gozzard.Key
+	reported []gozzard.Event
 }
 
-// bubble runs a test in virtual time; whatever is left running at its end fails the test.
+// bubble runs a test in virtual time. A goroutine that still runs at its end fails the test.
 func bubble(t *testing.T, f func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func newRig(t *testing.T, around func(*sim.Host) supervise.Host) *rig {
 	return r
 }
 
-// up starts a supervisor with what the journal has.
+// up starts a supervisor with the records of the journal.
 func (r *rig) up() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel, r.ended = cancel, make(chan struct{})
@@ -87,7 +87,7 @@ func (r *rig) up() {
 		Event: func(e gozzard.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.told = append(r.told, e)
+			r.reported = append(r.reported, e)
 		},
 	})
 
@@ -104,13 +104,13 @@ func (r *rig) up() {
 	}()
 }
 
-// down ends the supervisor as an agent that goes away.
+// down ends the supervisor like an agent that stops.
 func (r *rig) down() {
 	r.cancel()
 	<-r.ended
 }
 
-// apply has an operation done and keeps its record; the outcome comes by the channel.
+// apply carries out an operation and stores its record. The channel receives the outcome.
 func (r *rig) apply(a gozzard.Action, key gozzard.Key, spec []byte) <-chan gozzard.Outcome {
 	done := make(chan gozzard.Outcome, 1)
 	r.s.Apply(supervise.Op{
@@ -133,7 +133,7 @@ func (r *rig) apply(a gozzard.Action, key gozzard.Key, spec []byte) <-chan gozza
 
 func (r *rig) do(a gozzard.Action, spec []byte) gozzard.Outcome { return <-r.apply(a, game, spec) }
 
-// want does an operation and checks code and hosting flag.
+// want carries out an operation and checks its code and whether the process is supervised.
 func (r *rig) want(a gozzard.Action, spec []byte, code gozzard.Code, hosted bool) gozzard.Outcome {
 	r.t.Helper()
 	out := r.do(a, spec)
@@ -170,14 +170,14 @@ func (r *rig) changed() []gozzard.Status {
 	return slices.Clone(r.changes)
 }
 
-// events gives the events since the last call, and checks what all of them must say.
+// events returns the events since the last call, and checks what all of them must have.
 func (r *rig) events() []gozzard.Event {
 	r.t.Helper()
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	es := r.told
-	r.told = nil
+	es := r.reported
+	r.reported = nil
 	for _, e := range es {
 		if e.Key != game || e.At == 0 || e.Seq != 0 || e.Message == "" {
 			r.t.Errorf("event %+v", e)
@@ -206,7 +206,7 @@ func (r *rig) after(d time.Duration) {
 	synctest.Wait()
 }
 
-// alive checks how many copies live now.
+// alive checks how many copies of the process run now.
 func (r *rig) alive(n int) {
 	r.t.Helper()
 	synctest.Wait()

@@ -9,34 +9,37 @@ import (
 
 const probeTimeout = 10 * time.Second
 
-// measuring is what one pass needs; the regular ones use it again and again.
-type measuring struct {
+// sampleBuffers are the slices that one pass needs. The regular passes reuse them.
+type sampleBuffers struct {
 	all     []*actor
-	running []*actor // those that are measured
-	procs   []Proc   // aligned with running
+	running []*actor // the actors that are measured
+	procs   []Proc   // the process of each element of running
 }
 
-// release keeps the room and lets go of what is in it.
-func (m *measuring) release() {
+// reset empties the slices and keeps their memory.
+func (m *sampleBuffers) reset() {
 	clear(m.all)
 	clear(m.running)
 	m.all, m.running, m.procs = m.all[:0], m.running[:0], m.procs[:0]
 }
 
-// pass is the regular look at the machine: usage of all that runs in one sample, a look at what runs unwatched, and
-// a search for what does not run as far as we know but may have been started by somebody else.
+// pass is the regular look at the machine. It measures the usage of all running processes in one sample, checks those
+// that are not watched, and looks for stopped processes that something else may have started.
 func (s *Supervisor) pass(ctx context.Context) {
-	if !s.sampling.CompareAndSwap(false, true) { // the machine is slow: one pass at a time
+	// On a slow machine a pass may still be running.
+	if !s.sampling.CompareAndSwap(false, true) {
 		return
 	}
-
 	defer s.sampling.Store(false)
+
+	// Measure.
 	m := &s.regular
-	defer m.release()
+	defer m.reset()
 	m.all = s.list(m.all)
 	s.sample(m, true)
 	s.watchPools(m.all)
 
+	// Check.
 	for _, a := range m.all {
 		if ctx.Err() != nil {
 			return
@@ -45,18 +48,20 @@ func (s *Supervisor) pass(ctx context.Context) {
 	}
 }
 
-// check compares what is believed of a process with the machine and has its actor look when they differ. While the
-// actor works, it looks itself.
+// check compares the view of a process with the machine, and makes its actor look if they differ. It skips an actor
+// that is busy, because that one looks anyway.
 func (s *Supervisor) check(a *actor) {
 	v, busy := a.idleView()
-	if busy || !v.known || v.spec == nil {
+	if busy || !v.managed || v.spec == nil {
 		return
 	}
-	// the clock was set: its timer knows nothing of that
+
+	// Wake the actor if its planned run is due: the clock may have been set, which its timer does not notice.
 	if now := s.now(); !v.next.IsZero() && (!now.Before(v.next) || now.Before(v.madeAt)) {
 		a.post(event{kind: eventWake})
 	}
 
+	// Check a process that should be running.
 	if !v.proc.IsZero() {
 		if !v.watched && !s.host.Alive(v.proc) {
 			a.post(event{kind: eventLook})
@@ -64,10 +69,11 @@ func (s *Supervisor) check(a *actor) {
 		return
 	}
 
+	// Look for a process that should not be running.
 	f, err := s.host.Find(a.key, v.spec)
 	switch {
 	case err != nil:
-		s.log.Debug("cannot look for a stopped process", "ns", a.key.Namespace, "proc", a.key.Name, "error", err)
+		s.log.Debug("cannot look for a stopped process", "ns", a.key.Namespace, "proc", a.key.Name, "err", err)
 	case !f.Proc.IsZero():
 		a.post(event{kind: eventLook})
 	}
@@ -79,11 +85,11 @@ func (a *actor) idleView() (v view, busy bool) {
 	return a.view, a.busy
 }
 
-// sample measures the running ones among the actors' processes in one pass. Only regular samples count for limits:
-// what a process needs to come up is no part of what it may use.
-func (s *Supervisor) sample(m *measuring, regular bool) {
+// sample measures the running processes of the actors in one pass. Only regular samples count for limits: what a
+// process needs to start does not.
+func (s *Supervisor) sample(m *sampleBuffers, regular bool) {
 	for _, a := range m.all {
-		if p := a.present(); !p.IsZero() {
+		if p := a.currentProc(); !p.IsZero() {
 			m.running = append(m.running, a)
 			m.procs = append(m.procs, p)
 		}
@@ -95,8 +101,8 @@ func (s *Supervisor) sample(m *measuring, regular bool) {
 
 	for i, u := range s.host.Sample(m.procs) {
 		a := m.running[i]
-		tell, over := a.used(m.procs[i], u, regular)
-		if tell {
+		report, over := a.recordUsage(m.procs[i], u, regular)
+		if report {
 			a.post(event{kind: eventUsage})
 		}
 		if over != nil {
@@ -105,37 +111,39 @@ func (s *Supervisor) sample(m *measuring, regular bool) {
 	}
 }
 
-// used notes the usage of a process, if it is still the actor's. It says whether that is worth a message, and what
-// there is to say about limits.
-func (a *actor) used(p Proc, u Usage, regular bool) (tell bool, over *breach) {
+// recordUsage records the usage of a process, if the actor still has that process. report says that the change is
+// noticeable; over is what must be done about limits.
+func (a *actor) recordUsage(p Proc, u Usage, regular bool) (report bool, over *breach) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	v := &a.view
 	if v.proc != p {
 		return false, nil
 	}
 
 	v.usage, v.sampled = u, true
-	if regular && v.known && v.spec != nil {
-		next, b, due := v.strikes.after(u, v.spec.Resource)
-		v.strikes = next
+	if regular && v.managed && v.spec != nil {
+		next, b, due := v.limitCounts.after(u, v.spec.Resource)
+		v.limitCounts = next
 		if due {
 			b.proc = p
 			over = new(breach)
 			*over = b
 		}
 	}
-
 	return noticeable(v.shown, u), over
 }
 
-// sampleSoon has a process that has just begun measured before its turn, together with all others of this moment.
+// sampleSoon measures a process that has just started before the next regular pass, together with all others that
+// start at the same moment.
 func (s *Supervisor) sampleSoon(a *actor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.fresh = append(s.fresh, a)
 	if len(s.fresh) == 1 {
-		time.AfterFunc(freshSampleAfter, func() { s.spawn(s.sampleFresh) }) // without effect after Run has ended
+		time.AfterFunc(freshSampleAfter, func() { s.spawn(s.sampleFresh) }) // has no effect after Run has ended
 	}
 }
 
@@ -144,42 +152,48 @@ func (s *Supervisor) sampleFresh(context.Context) {
 	fresh := s.fresh
 	s.fresh = nil
 	s.mu.Unlock()
-	s.sample(&measuring{all: fresh}, false)
+
+	s.sample(&sampleBuffers{all: fresh}, false)
 }
 
-// probeVersion asks the running process's version command in the background; the actor hears of it by an event.
+// probeVersion runs the version command of the running process in the background. Its end is an event.
 func (a *actor) probeVersion() {
 	run, spec := a.run, a.spec
 	if spec.Control.Version == "" {
 		a.version = ""
 		return
 	}
+	a.s.spawn(func(ctx context.Context) { a.runVersion(ctx, run, spec) })
+}
 
-	a.s.spawn(func(ctx context.Context) {
-		select {
-		case a.s.probes <- struct{}{}:
-			defer func() { <-a.s.probes }()
-		case <-ctx.Done():
-			return
-		}
+// runVersion runs the version command and posts its result.
+func (a *actor) runVersion(ctx context.Context, run uint64, spec *gozzard.Spec) {
+	// Wait for a slot.
+	select {
+	case a.s.probes <- struct{}{}:
+		defer func() { <-a.s.probes }()
+	case <-ctx.Done():
+		return
+	}
 
-		if err := a.s.permit(spec); err != nil {
-			a.log.Debug("version_cmd is not run", "error", err)
-			return
-		}
+	// Skip what the policy forbids.
+	if err := a.s.permit(spec); err != nil {
+		a.log.Debug("policy forbids version_cmd", "err", err)
+		return
+	}
 
-		res, err := a.s.host.Run(ctx, Run{
-			Key: a.key, Spec: spec, Action: gozzard.ActionQuery, Command: spec.Control.Version,
-			Timeout: min(commandTimeout(spec.Policy), probeTimeout),
-		})
-		text := ""
-		switch {
-		case err != nil:
-			a.log.Debug("cannot run version_cmd", "error", err)
-		case res.ExitCode == 0 && res.Signal == "" && !res.TimedOut:
-			text = versionText(res.Output)
-		}
-
-		a.post(event{kind: eventVersion, run: run, text: text})
+	// Run the command.
+	res, err := a.s.host.Run(ctx, Run{
+		Key: a.key, Spec: spec, Action: gozzard.ActionQuery, Command: spec.Control.Version,
+		Timeout: min(commandTimeout(spec.Policy), probeTimeout),
 	})
+	text := ""
+	switch {
+	case err != nil:
+		a.log.Debug("cannot run version_cmd", "err", err)
+	case res.ExitCode == 0 && res.Signal == "" && !res.TimedOut:
+		text = versionText(res.Output)
+	}
+
+	a.post(event{kind: eventVersion, run: run, text: text})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard/test/sim"
 )
 
-// slowHost is a machine on which a look takes long.
+// slowHost is a machine on which looking for a process takes long.
 type slowHost struct {
 	*sim.Host
 	takes time.Duration
@@ -22,8 +22,8 @@ func (h *slowHost) Find(k gozzard.Key, s *gozzard.Spec) (supervise.Found, error)
 	return f, err
 }
 
-// A look that takes longer than the start check finds the process all the same: that the time is up is no reason to
-// say that it does not run.
+// A look that takes longer than the start check still finds the process: the end of the time alone does not mean that
+// the process is not running.
 func TestSlowLookIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowHost{}

@@ -11,29 +11,29 @@ const (
 	firstPoll = 10 * time.Millisecond
 	slowPoll  = time.Second
 
-	fileTick = 10 * time.Millisecond // the clock of file systems may be behind by that much
+	fileTick = 10 * time.Millisecond // the clock of a file system may be behind by this much
 
-	// whoever goes on right after an exit need not look twice, nor after a short wait for its turn in a storm
-	justLooked = 100 * time.Millisecond
+	justLooked = 100 * time.Millisecond // a look that is not older need not be repeated
 )
 
-// launch is one way of bringing the process up.
+// launch is a command of the process that must be run.
 type launch struct {
 	id     gozzard.OpID
-	action gozzard.Action // whose command is run: start or restart
-	verb   gozzard.Action // what was asked for, if not that
-	pullUp bool           // nobody waits for a verdict
+	action gozzard.Action // the command: start, stop, kill, restart or reload
+	verb   gozzard.Action // what the caller asked for, if it is not action
+	pullUp bool           // no caller waits for a verdict
 }
 
-// attempt is one launch under way.
-type attempt struct {
+// launched is a start or restart in progress.
+type launched struct {
 	launch
 	began time.Time
-	run   uint64 // the actor's when it began: still the same when no process was seen
+	run   uint64 // actor.run when it began; as long as it has not changed, no process was seen
 	res   Result
-	front bool // a process was seen while the command ran and was gone when it had ended
+	front bool // a process was seen while the command ran, and was gone when the command had ended
 }
 
+// asked returns the action that the caller asked for.
 func (l launch) asked() gozzard.Action {
 	if l.verb != gozzard.ActionNone {
 		return l.verb
@@ -41,7 +41,7 @@ func (l launch) asked() gozzard.Action {
 	return l.action
 }
 
-// start brings the process up if it does not run.
+// start starts the process if it is not running.
 func (a *actor) start(ctx context.Context, l launch) gozzard.Outcome {
 	if a.running() || !l.pullUp || time.Since(a.lookedAt) > justLooked {
 		if _, err := a.look(); err != nil {
@@ -54,20 +54,24 @@ func (a *actor) start(ctx context.Context, l launch) gozzard.Outcome {
 	return a.bringUp(ctx, l)
 }
 
-// restart runs restart_cmd, also when the process does not run; without one it is a stop and a start.
+// restart runs restart_cmd, even if the process is not running. Without a restart_cmd it stops and starts the
+// process.
 func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
-	if a.spec.Control.Restart == "" && a.spec.Control.Start == "" { // known before anything is stopped
+	// Reject what cannot succeed before anything is stopped.
+	if a.spec.Control.Restart == "" && a.spec.Control.Start == "" {
 		return failed(gozzard.CodeCommandFailed, "restart_cmd is empty and so is start_cmd")
 	}
 	if _, err := a.look(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "%v", err)
 	}
+
+	// Use the definition's own command.
 	if a.spec.Control.Restart != "" {
 		return a.bringUp(ctx, launch{id: id, action: gozzard.ActionRestart})
 	}
 
+	// Stop.
 	forced := false
-
 	if a.running() {
 		out := a.bringDown(ctx, id, gozzard.ActionStop)
 		if out.Code != gozzard.CodeOK {
@@ -76,81 +80,90 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 		forced = out.Forced
 	}
 
+	// Start.
 	out := a.bringUp(ctx, launch{id: id, action: gozzard.ActionStart, verb: gozzard.ActionRestart})
 	out.Forced = forced
 	return out
 }
 
-// bringUp runs the command and checks that the process is there afterwards.
+// bringUp runs the command of a start or restart and checks that the process is running afterwards.
 func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
+	// Kill what an earlier run or an abandoned command has left in the cgroup of the process. It would run beside
+	// the new process, or even become a second copy of it.
 	if !a.running() && a.spec.Command(l.action) != "" {
-		// Nothing was found, but what an earlier run or a command that was given up has left in the process's
-		// cgroup would live on beside the new one, or even become a second copy of it.
 		if err := a.s.host.Clear(a.key); err != nil {
-			return failed(gozzard.CodeCommandFailed, "cannot clear what an earlier run of %s left behind: %v", a.key,
-				err)
+			return failed(gozzard.CodeCommandFailed,
+				"cannot clear what an earlier run of %s left behind: %v", a.key, err)
 		}
 	}
 
-	a.holdByKernel() // from its first moment on
+	// Run the command. The limits are set before, so that they hold from the first moment.
+	a.applyKernelLimits()
 	a.lastExit, a.ended = "", nil
-	startedAt, t := a.s.now().Unix(), attempt{launch: l, began: time.Now(), run: a.run}
+	startedAt, t := a.s.now().Unix(), launched{launch: l, began: time.Now(), run: a.run}
 	var out gozzard.Outcome
 	t.res, out = a.command(ctx, l)
+
+	// Report what happened while it ran.
 	t.front = a.goneWithCommand(t)
 	if t.front && a.ended != nil && !a.ended.Known {
-		a.endedAs(t.res)
+		a.setExit(t.res)
 	}
+	a.sendHeldEvents()
 
-	a.tellHeld()
-
+	// Check the result. Even if the command failed, the status must be true.
 	if out.Code == gozzard.CodeOK {
 		out = a.checkAlive(ctx, t)
 	} else if out.Code != "" {
-		// whatever the command did, the status must be true
 		a.lookAgain()
-		if mayEnd(a.spec.Policy) && a.ended == nil && !a.running() { // the command was the work
-			a.announce(gozzard.Event{Kind: gozzard.EventRan, Code: t.res.ExitCode, Signal: t.res.Signal,
-				Message: out.Message})
+		if mayEnd(a.spec.Policy) && a.ended == nil && !a.running() { // the command was the whole run
+			a.announce(gozzard.Event{
+				Kind: gozzard.EventRan, Code: t.res.ExitCode, Signal: t.res.Signal, Message: out.Message,
+			})
 		}
 	}
 
 	if out.Code == gozzard.CodeOK {
 		a.rec.LastStart = startedAt
 	}
-
 	return out
 }
 
-// checkAlive waits the start check out, since a process that dies within it has not started, and gives the verdict.
-// What is found meanwhile is watched and shown at once. A pull-up makes way for an operation that waits.
-func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
+// checkAlive waits until the start check is over, because a process that ends before has not started. It returns the
+// verdict. A process that is found meanwhile is watched and shown at once. A pull-up ends its check early when an
+// operation is waiting.
+func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
+	// Compute when the check is over, and until when the process may still appear.
 	check := window(a.spec.Policy.StartCheckSecs)
 	commandEnded := time.Now()
 	end := commandEnded.Add(check)
-
 	if t.res.Front { // it has been up since the command began
 		end = t.began.Add(check)
 	}
-
 	latest := commandEnded.Add(max(check, checkGrace))
+
 	for poll := firstPoll; ctx.Err() == nil; poll = min(2*poll, slowPoll) {
-		now := time.Now() // once: what is not over must not be late a moment after, on a machine that is slow
-		makeWay := t.pullUp && a.opWaiting()
-		over := makeWay || !now.Before(end)
+		// Read the clock once: on a slow machine a second reading could contradict the first.
+		now := time.Now()
+		yielding := t.pullUp && a.opWaiting()
+		over := yielding || !now.Before(end)
+
+		// Look at the process.
 		var f Found
 		var err error
 		if over || !a.running() {
 			f, err = a.look()
 		}
-		if out, ended := a.ranToItsEnd(t, a.hopeless(t, f) || time.Since(commandEnded) >= checkGrace); ended {
+		if out, ended := a.completedRun(t, a.cannotAppear(t, f) || time.Since(commandEnded) >= checkGrace); ended {
 			return out
 		}
+
+		// Decide, or wait.
 		switch {
 		case over && a.running():
 			return ok()
-		case makeWay || a.hopeless(t, f) || !now.Before(latest):
-			return notAlive(procName(a.key, a.spec), a.whyNot(f, err), t.res.Output)
+		case yielding || a.cannotAppear(t, f) || !now.Before(latest):
+			return notAlive(procName(a.key, a.spec), a.absenceReason(f, err), t.res.Output)
 		case over:
 			a.pause(ctx, min(poll, time.Until(latest)))
 		case a.running():
@@ -163,11 +176,11 @@ func (a *actor) checkAlive(ctx context.Context, t attempt) gozzard.Outcome {
 	return gozzard.Outcome{}
 }
 
-// hopeless reports whether the process cannot appear any more after its command has ended: nothing that was started
-// lives, and the new one was of that kind, or could be found in no other way. What a command has other programs
-// start, say a container, is known by its pid file alone: that one is waited for unless it was written since the
-// command began.
-func (a *actor) hopeless(t attempt, f Found) bool {
+// cannotAppear reports whether the process cannot appear any more after its command has ended. Nothing that the
+// command started is alive, and the process was such a thing or cannot be found in any other way. Some commands make
+// other programs start the process, say as a container. Such a process is known by its pid file only, so it may
+// still appear unless its pid file was written after the command began.
+func (a *actor) cannotAppear(t launched, f Found) bool {
 	if !f.Empty || a.running() {
 		return false
 	}
@@ -175,9 +188,9 @@ func (a *actor) hopeless(t attempt, f Found) bool {
 		f.PIDFileAt.After(t.began.Add(-fileTick))
 }
 
-// goneWithCommand looks at what was taken for the process while its start command ran: it may have been a script
-// that starts it, or it was in front and has ended with its command.
-func (a *actor) goneWithCommand(t attempt) bool {
+// goneWithCommand reports whether a process that was seen while its start command ran is gone now. What was seen may
+// have been a script that starts the process, or the process itself, which has ended with its command.
+func (a *actor) goneWithCommand(t launched) bool {
 	if t.action != gozzard.ActionStart || t.res.Front || a.run == t.run {
 		return false
 	}
@@ -188,11 +201,11 @@ func (a *actor) goneWithCommand(t attempt) bool {
 	f, err := a.s.host.Find(a.key, a.spec)
 	switch {
 	case err != nil:
-		a.log.Warn("cannot look for the process", "error", err)
+		a.log.Warn("cannot look for the process", "err", err)
 	case f.Proc.IsZero() && a.stopWatch == nil:
-		a.down(Exit{})
+		a.markDown(Exit{})
 		return true
-	case f.Proc.IsZero(): // its watch will say how it ended
+	case f.Proc.IsZero(): // its watch will report how it ended
 		return true
 	case f.Proc != a.proc:
 		a.adopt(f, Exit{})
@@ -201,9 +214,9 @@ func (a *actor) goneWithCommand(t attempt) bool {
 	return false
 }
 
-// endedAs takes the end of the command for the end of the process that was in front of it, when nothing better is
-// known.
-func (a *actor) endedAs(res Result) {
+// setExit records the exit of the command as the exit of the process that ran in its foreground. It is used if
+// nothing better is known.
+func (a *actor) setExit(res Result) {
 	e := Exit{Known: true, Code: res.ExitCode, Signal: res.Signal}
 	a.ended, a.lastExit = &e, exitText(e)
 	for i := range a.held {
@@ -213,10 +226,10 @@ func (a *actor) endedAs(res Result) {
 	}
 }
 
-// ranToItsEnd gives the verdict about a process that may end, as soon as it has ended and how is known. When it was
-// gone before its command, or none was seen at all and none can be expected any more, the command was the work, and
-// it went well or there would have been a verdict before.
-func (a *actor) ranToItsEnd(t attempt, settled bool) (out gozzard.Outcome, ended bool) {
+// completedRun returns the verdict about a process that may end, as soon as it has ended and its exit is known. If
+// the process was gone before its command, or final says that none can appear any more, the command was the whole
+// run. The command succeeded then: a failure has its verdict earlier.
+func (a *actor) completedRun(t launched, final bool) (out gozzard.Outcome, ended bool) {
 	if a.running() || !mayEnd(a.spec.Policy) {
 		return out, false
 	}
@@ -229,7 +242,7 @@ func (a *actor) ranToItsEnd(t attempt, settled bool) (out gozzard.Outcome, ended
 		out.Message = "the process " + a.lastExit
 	case t.front && a.ended != nil:
 		out.Message = commandDone
-	case a.run == t.run && settled:
+	case a.run == t.run && final:
 		a.ended = &Exit{Known: true}
 		a.announce(gozzard.Event{Kind: gozzard.EventRan, Message: commandDone})
 		out.Message = commandDone
@@ -240,8 +253,8 @@ func (a *actor) ranToItsEnd(t attempt, settled bool) (out gozzard.Outcome, ended
 	return out, true
 }
 
-// whyNot says why the process is not there.
-func (a *actor) whyNot(f Found, err error) string {
+// absenceReason returns why the process is not running.
+func (a *actor) absenceReason(f Found, err error) string {
 	reason := f.Reason
 	if err != nil {
 		reason = err.Error()
@@ -253,44 +266,4 @@ func (a *actor) whyNot(f Found, err error) string {
 		return "the process " + a.lastExit
 	}
 	return "the process " + a.lastExit + "; " + reason
-}
-
-// pullUpDue reports whether the process must be started now without anybody asking.
-func (a *actor) pullUpDue() bool {
-	wanted, reason := a.pullUpWanted()
-	if !wanted {
-		a.pullAt = time.Time{}
-		if reason != "" && a.message == "" {
-			a.message = reason
-			a.publish(false)
-		}
-		return false
-	}
-
-	if a.pullAt.IsZero() {
-		a.pullAt = time.Now()
-	}
-
-	return !time.Now().Before(a.pullAt)
-}
-
-// pullUp starts a hosted process that is down.
-func (a *actor) pullUp(ctx context.Context) {
-	if !a.takeSlot(ctx) {
-		return // an operation comes first; the pull-up is still due
-	}
-	defer a.freeSlot()
-	a.pullAt = time.Time{}
-	a.restarted(a.attempt(func() gozzard.Outcome {
-		if err := a.s.permit(a.spec); err != nil { // tried again like any start that fails: the policy may be changed
-			return failed(gozzard.CodeRefused, "%v", err)
-		}
-		return a.start(ctx, launch{action: gozzard.ActionStart, pullUp: true})
-	}), "not running")
-}
-
-// waits reports whether a pull-up is planned.
-func (a *actor) waits() bool {
-	wanted, _ := a.pullUpWanted()
-	return wanted && !a.pullAt.IsZero()
 }

@@ -10,14 +10,14 @@ import (
 const (
 	gonePoll     = 20 * time.Millisecond
 	gonePollSlow = 250 * time.Millisecond
-	killPatience = 5 * time.Second // how long a killed process may take to leave
+	killPatience = 5 * time.Second // how long a killed process may take to disappear
 )
 
-// stop ends the process by the command of stop or kill.
+// stop ends the process with the command of stop or kill.
 //
-// A hosted process that waits for its next pull-up does not run, yet a caller who stops it wants it to stay down:
-// hosting ends and that is a success. For everything else that does not run nothing is done and the flags stay (as
-// callers of the original service see it).
+// A supervised process that waits for its next pull-up is not running. A caller that stops it wants it to stay down,
+// so supervision ends and that is a success. For any other process that is not running, nothing is done and the
+// flags stay, as in the original service.
 func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action) gozzard.Outcome {
 	if _, err := a.look(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "%v", err)
@@ -25,11 +25,11 @@ func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action
 	if a.running() {
 		return a.bringDown(ctx, id, action)
 	}
-	if waits, _ := a.pullUpWanted(); !waits && !a.waitsForRun() {
+	if waits, _ := a.pullUpWanted(); !waits && !a.awaitsPlannedRun() {
 		return notRunning(a.key, a.spec)
 	}
 
-	out := a.cleared()
+	out := a.clearLeftovers()
 	if out.Message == "" {
 		out.Message = "it was down and waiting for its next start: there was nothing left to " + action.String() +
 			", it stays down"
@@ -38,10 +38,12 @@ func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action
 	return out
 }
 
-// bringDown ends the running process and checks that it is gone, with everything it left in its cgroup.
+// bringDown ends the running process and checks that it is gone, together with everything it left in its cgroup.
 func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.Action) gozzard.Outcome {
 	a.stopping = true
 	defer func() { a.stopping = false }()
+
+	// End it: with the definition's command, or with a signal.
 	proc := a.proc
 	patience := max(window(a.spec.Policy.StopCheckSecs), checkGrace)
 	var res Result
@@ -71,6 +73,7 @@ func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.A
 		}
 	}
 
+	// Wait until it is gone.
 	gone := a.waitGone(ctx, patience)
 	switch {
 	case !gone && ctx.Err() != nil:
@@ -79,13 +82,14 @@ func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.A
 		return stillAlive(procName(a.key, a.spec), a.proc.PID, res.Output)
 	}
 
+	// Remove what is left of it.
 	a.s.host.Collect(ctx, proc)
-	out := a.cleared()
+	out := a.clearLeftovers()
 	out.Forced = forced
 	return out
 }
 
-// force kills what did not end in its time, and all that came of it.
+// force kills a process that did not end in time, and everything in its cgroup.
 func (a *actor) force() error {
 	if err := a.signal(SignalKill); err != nil {
 		return err
@@ -93,7 +97,7 @@ func (a *actor) force() error {
 	return a.s.host.Clear(a.key)
 }
 
-// signal signals the process; one that is gone already needs none.
+// signal sends a signal to the process. It is no error if the process is gone already.
 func (a *actor) signal(sig Signal) error {
 	if !a.running() {
 		return nil
@@ -105,36 +109,38 @@ func (a *actor) signal(sig Signal) error {
 	return err
 }
 
-// cleared is the verdict of a process that is gone, after its leftovers are gone too. Leftovers that stay do not
-// undo the stop.
-func (a *actor) cleared() gozzard.Outcome {
+// clearLeftovers kills what a stopped process left in its cgroup. The outcome is a success even if that fails: the
+// process itself is gone.
+func (a *actor) clearLeftovers() gozzard.Outcome {
 	out := ok()
 	if err := a.s.host.Clear(a.key); err != nil {
-		a.log.Warn("cannot clear what the process left behind", "error", err)
+		a.log.Warn("cannot clear what the process left behind", "err", err)
 		out.Message = "it is gone, but what it left behind could not be cleared: " + err.Error()
 	}
 	return out
 }
 
-// watchedAlive reports whether a look can be spared because the process is there and its end will be told.
+// watchedAlive reports whether the process is alive and watched, so that there is no need to look for it.
 func (a *actor) watchedAlive() bool {
 	return a.running() && a.stopWatch != nil && a.s.host.Alive(a.proc)
 }
 
-// justSeenGone reports whether a look can be spared because there was one when the process ended.
+// justSeenGone reports whether the last look is recent and found no process, so that there is no need to look again.
 func (a *actor) justSeenGone() bool { return !a.running() && time.Since(a.lookedAt) <= justLooked }
 
-// waitGone returns as soon as the process is gone, false when it is still there after the time given or when ctx ended.
+// waitGone waits until the process is gone. It returns false if the process is still there after the given time, or
+// if ctx ended.
 func (a *actor) waitGone(ctx context.Context, patience time.Duration) bool {
 	end := time.Now().Add(patience)
 	for poll := gonePoll; ; poll = min(2*poll, gonePollSlow) {
-		a.drain() // the watch knows how it ended, a look does not
+		a.drain() // first: a watch knows how the process ended, a look does not
 		if !a.watchedAlive() && !a.justSeenGone() {
 			a.lookAgain()
 		}
 		if !a.running() {
 			return true
 		}
+
 		left := time.Until(end)
 		if left <= 0 || ctx.Err() != nil {
 			return false

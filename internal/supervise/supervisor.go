@@ -17,39 +17,48 @@ import (
 
 const (
 	defaultSampleEvery = 10 * time.Second
-	freshSampleAfter   = 300 * time.Millisecond // a new process has opened its files by then
-	// version commands at a time: a restarted agent has one for every process it finds
-	maxProbes  = 8
-	maxHealths = 16 // health commands at a time
+	freshSampleAfter   = 300 * time.Millisecond // by then a new process has opened its files
+
+	maxProbes  = 8  // version commands that run at the same time; a restarted agent needs one for every process
+	maxHealths = 16 // health commands that run at the same time
 )
 
-// Options are what a Supervisor is built from.
+// Options are what a Supervisor is built from. Only Host is required.
 type Options struct {
+	// Host is the machine.
 	Host Host
 
-	// Changed tells a visible change (state, pid, flags, message, version, labels), a noticeable change of usage,
-	// and every process once after Restore. It must not block. Calls about one process come one after the other.
+	// Changed is called when the status of a process has visibly changed (state, pid, flags, message, version,
+	// labels), when its resource usage has noticeably changed, and once for every process after Restore. It must not
+	// block. Calls about one process never overlap.
 	Changed func(gozzard.Status)
-	Removed func(gozzard.Key) // no longer managed
 
-	// Event tells of something that happened to a process, in order for one process; numbering and keeping is the
-	// agent's. It must not block.
+	// Removed is called when a process is no longer managed. It must not block.
+	Removed func(gozzard.Key)
+
+	// Event is called for everything that happens to a process, in order for one process. The agent numbers and
+	// stores the events. It must not block.
 	Event func(gozzard.Event)
 
-	// Permit judges a definition before anything is done for it that nobody asks for: pull-ups, planned runs,
-	// restarts of the unhealthy, acts on limits and probes. What operations ask for is judged by who passes them
-	// on. Nil: everything is permitted.
+	// Permit decides whether the supervisor may act on a definition without a request: pull-ups, planned runs,
+	// restarts of unhealthy processes, actions on limits, and probes. Operations are checked by the caller of
+	// Apply. Nil permits everything.
 	Permit func(*gozzard.Spec) error
 
-	SampleEvery time.Duration // default 10 s, all processes in one Host.Sample pass
+	// SampleEvery is the time between two measurements. One pass measures all processes. The default is 10 s.
+	SampleEvery time.Duration
 
-	// of times that are shown; waiting goes by the monotonic clock, so a clock that jumps delays nothing
-	Now  func() time.Time
-	Rand func() float64 // jitter
-	Log  *slog.Logger
+	// Now is the clock for times that are shown. Waiting uses the monotonic clock, so a clock that is set causes no
+	// delay.
+	Now func() time.Time
+
+	// Rand returns random numbers in [0, 1), for jitter.
+	Rand func() float64
+
+	Log *slog.Logger
 }
 
-// Supervisor keeps the processes of one host.
+// Supervisor looks after the processes of one host.
 type Supervisor struct {
 	host        Host
 	changed     func(gozzard.Status)
@@ -61,25 +70,25 @@ type Supervisor struct {
 	rand        func() float64
 	log         *slog.Logger
 
-	wake     chan struct{} // capacity 1: there is something in ready
-	probes   chan struct{} // slots of version commands
-	healths  chan struct{} // slots of health commands
-	pulls    chan struct{} // slots of pull-ups
-	sampling atomic.Bool
-	regular  measuring // belongs to the pass that set sampling
+	wake     chan struct{} // capacity 1: ready is not empty
+	probes   chan struct{} // one element for each version command that runs
+	healths  chan struct{} // one element for each health command that runs
+	pulls    chan struct{} // one element for each pull-up whose start command runs
+	sampling atomic.Bool   // a regular pass is running
+	regular  sampleBuffers // owned by the pass that set sampling
 
-	poolMu sync.Mutex // before mu
+	poolMu sync.Mutex // locked before mu
 	pools  []pool
 
-	mu     sync.Mutex // before actor.mu
+	mu     sync.Mutex // locked before actor.mu
 	actors map[gozzard.Key]*actor
-	ready  []func(context.Context) // what Run has yet to start
-	fresh  []*actor                // began to run since the last sample
-	ran    bool
-	closed bool
+	ready  []func(context.Context) // functions that Run must start
+	fresh  []*actor                // actors whose process started after the last sample
+	ran    bool                    // Run was called
+	closed bool                    // Run is ending
 }
 
-// New builds a Supervisor; nothing happens before Run.
+// New builds a Supervisor. It does nothing before Run.
 func New(o Options) *Supervisor {
 	s := &Supervisor{
 		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, permit: o.Permit,
@@ -112,8 +121,8 @@ func New(o Options) *Supervisor {
 	return s
 }
 
-// Restore takes over what the journal has, before Run. What runs is found and watched, what is hosted and does not
-// run is pulled up.
+// Restore adds the processes that the journal has. It must be called before Run. Run then finds and watches the
+// processes that are running, and starts those that are supervised but not running.
 func (s *Supervisor) Restore(recs []Record) {
 	for _, rec := range recs {
 		a := s.actor(rec.Key)
@@ -124,12 +133,12 @@ func (s *Supervisor) Restore(recs []Record) {
 			s.mu.Unlock()
 			a.post(event{kind: eventRestored})
 		}
-		a.restore(rec) // of several with one key the last counts
+		a.restore(rec) // if several records have one key, the last one counts
 	}
 }
 
-// Run supervises until ctx ends, then waits for its goroutines and lets go of the processes without touching them:
-// a command in flight is given up, not killed.
+// Run supervises until ctx ends. Then it waits for its goroutines. It does not touch the processes: they keep
+// running, and so does a command that is still running.
 func (s *Supervisor) Run(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.ran
@@ -145,7 +154,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	defer tick.Stop()
 
 	for {
-		for _, f := range s.take() {
+		for _, f := range s.claimReady() {
 			wg.Go(func() { s.guard("work", func() { f(ctx) }) })
 		}
 		select {
@@ -155,17 +164,18 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			s.close()
 			wg.Wait()
-			s.letGo()
+			s.stopWatching()
 			return nil
 		}
 	}
 }
 
-// Apply takes in an operation. It never blocks; operations on one process happen in the order of calls, queries at
-// once.
+// Apply queues an operation. It never blocks. Operations on one process are carried out in the order of the calls;
+// queries are answered at once.
 func (s *Supervisor) Apply(op Op) {
 	op.Labels = maps.Clone(op.Labels)
 	op.Spec = slices.Clone(op.Spec)
+
 	if op.Action == gozzard.ActionQuery {
 		s.spawn(func(context.Context) { s.query(op) })
 		return
@@ -173,6 +183,7 @@ func (s *Supervisor) Apply(op Op) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	a := s.actors[op.Key]
 	if a == nil {
 		a = newActor(s, op.Key)
@@ -184,7 +195,7 @@ func (s *Supervisor) Apply(op Op) {
 	}
 }
 
-// Status tells of one process; false when it is not managed.
+// Status returns the status of one process. It returns false if the process is not managed.
 func (s *Supervisor) Status(key gozzard.Key) (gozzard.Status, bool) {
 	a := s.actor(key)
 	if a == nil {
@@ -193,27 +204,28 @@ func (s *Supervisor) Status(key gozzard.Key) (gozzard.Status, bool) {
 	return a.statusNow(s.now())
 }
 
-// Definition is how a process is defined now; nil when it is not managed or its definition cannot be read. It must
-// not be changed.
+// Definition returns the present definition of a process. It returns nil if the process is not managed or its
+// definition cannot be read. The caller must not change it.
 func (s *Supervisor) Definition(key gozzard.Key) *gozzard.Spec {
 	a := s.actor(key)
 	if a == nil {
 		return nil
 	}
 	v := a.snapshot()
-	if !v.known {
+	if !v.managed {
 		return nil
 	}
 	return v.spec
 }
 
-// Statuses tells of all processes, sorted by key. The labels are shared and must not be changed.
+// Statuses returns the status of all processes, sorted by key. The labels are shared; the caller must not change
+// them.
 func (s *Supervisor) Statuses() []gozzard.Status {
 	now := s.now()
 	all := s.all()
 	out := make([]gozzard.Status, 0, len(all))
 	for _, a := range all {
-		if st, known := a.statusNow(now); known {
+		if st, managed := a.statusNow(now); managed {
 			out = append(out, st)
 		}
 	}
@@ -225,7 +237,7 @@ func (s *Supervisor) Statuses() []gozzard.Status {
 func (s *Supervisor) Len() int {
 	n := 0
 	for _, a := range s.all() {
-		if a.snapshot().known {
+		if a.snapshot().managed {
 			n++
 		}
 	}
@@ -240,7 +252,7 @@ func (s *Supervisor) actor(key gozzard.Key) *actor {
 
 func (s *Supervisor) all() []*actor { return s.list(nil) }
 
-// list appends all actors.
+// list appends all actors to a slice.
 func (s *Supervisor) list(to []*actor) []*actor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,8 +263,7 @@ func (s *Supervisor) list(to []*actor) []*actor {
 	return to
 }
 
-// spawn has Run start f on a goroutine of its own. Run waits for it; after Run's context ended nothing is started
-// any more.
+// spawn makes Run start f in a new goroutine. Run waits for it. After Run's context has ended nothing is started.
 func (s *Supervisor) spawn(f func(context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +281,8 @@ func (s *Supervisor) spawnLocked(f func(context.Context)) {
 	}
 }
 
-func (s *Supervisor) take() []func(context.Context) {
+// claimReady returns the functions that Run must start, and removes them from ready.
+func (s *Supervisor) claimReady() []func(context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fs := s.ready
@@ -278,6 +290,7 @@ func (s *Supervisor) take() []func(context.Context) {
 	return fs
 }
 
+// close makes spawn ignore everything from now on.
 func (s *Supervisor) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,20 +298,20 @@ func (s *Supervisor) close() {
 	s.ready = nil
 }
 
-// letGo ends watches and timers. No actor works any more.
-func (s *Supervisor) letGo() {
+// stopWatching ends all watches and timers. It must be called when no actor's goroutine runs any more.
+func (s *Supervisor) stopWatching() {
 	for _, a := range s.all() {
 		a.disarm()
 		a.unwatch()
 	}
 }
 
-// guard runs f and survives its panic: one broken process must not take the others' supervision away. It reports
-// whether f came to its end.
+// guard runs f and recovers from a panic in it, so that a defect that one process triggers does not end the
+// supervision of the others. It reports whether f returned normally.
 func (s *Supervisor) guard(what any, f func()) (ended bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.log.Error("panic in supervision", "in", what, "panic", v, "stack", string(debug.Stack()))
+			s.log.Error("recovered from a panic", "in", what, "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	f()

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gozzard/gozzard"
 )
@@ -14,7 +13,7 @@ import (
 
 const (
 	maxVersionBytes = 64
-	maxStatusBytes  = 512 // of Status.Message: it is pushed and held in memory for the whole fleet
+	maxStatusBytes  = 512 // of Status.Message: the server has it in memory for the whole fleet
 	internalError   = "internal error"
 	commandDone     = "start_cmd exited with 0 and nothing of it runs any more"
 )
@@ -43,7 +42,7 @@ func found(code gozzard.Code, state gozzard.Found, name, detail string) gozzard.
 	return gozzard.Outcome{Code: code, Message: gozzard.StateMessage(state, name, detail)}
 }
 
-// procName is how the machine calls the process; a definition need not say it where no command runs.
+// procName is the name of the process on the machine. A definition without commands need not have it.
 func procName(key gozzard.Key, spec *gozzard.Spec) string {
 	if spec == nil || spec.Identity.ProcName == "" {
 		return key.Name
@@ -53,8 +52,8 @@ func procName(key gozzard.Key, spec *gozzard.Spec) string {
 
 func commandName(a gozzard.Action) string { return a.String() + "_cmd" }
 
-// judgeCommand decides whether a command went well. A failing one is answered with what it printed, else with how
-// it ended.
+// judgeCommand decides whether a command succeeded. The message of a failure is what the command printed, or how it
+// ended if it printed nothing.
 func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration) gozzard.Outcome {
 	output := strings.TrimSpace(res.Output)
 	name := commandName(a)
@@ -81,7 +80,7 @@ func notAlive(name, reason, output string) gozzard.Outcome {
 		strings.TrimPrefix(reason+lastOutput(strings.TrimSpace(output)), "; "))
 }
 
-// stillAlive is the verdict of a stop or kill whose process did not go away.
+// stillAlive is the verdict of a stop or kill whose process is still running.
 func stillAlive(name string, pid int, output string) gozzard.Outcome {
 	return found(gozzard.CodeCheckFailed, gozzard.FoundStillRunning, name,
 		fmt.Sprintf("pid %d%s", pid, lastOutput(strings.TrimSpace(output))))
@@ -133,7 +132,7 @@ func spell(d time.Duration) string {
 	return fmt.Sprintf("%g s", d.Seconds())
 }
 
-// statusText is the message of a status: what happened last, then what else there is to know.
+// statusText is the message of a status: what happened last, followed by the notes.
 func statusText(message string, n notes) string {
 	for _, note := range []string{n.limit, n.health, n.kernel, n.plan} {
 		switch {
@@ -144,7 +143,7 @@ func statusText(message string, n notes) string {
 			message += "; " + note
 		}
 	}
-	return clip(message, maxStatusBytes)
+	return gozzard.Clip(message, maxStatusBytes)
 }
 
 // restartText says what came of a restart that no operation asked for. why is what was wrong before.
@@ -170,10 +169,10 @@ func overText(limit int, used, allowed float64, samples int) string {
 
 func poolText(g gozzard.Group, resource string, sum, limit float64) string {
 	return fmt.Sprintf("the processes of pool %s in %s use %s %% %s of its limit of %s %% in %d samples in a row, and this one was chosen",
-		clip(g.ID, maxVersionBytes), g.Namespace, amount(sum), resource, amount(limit), gozzard.DefaultLimitSamples)
+		gozzard.Clip(g.ID, maxVersionBytes), g.Namespace, amount(sum), resource, amount(limit), gozzard.DefaultLimitSamples)
 }
 
-// amount writes percents with one digit and whole numbers as they are.
+// amount writes a number with one decimal digit, or none if it is whole.
 func amount(v float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
@@ -194,7 +193,7 @@ func curbText(over string, act gozzard.LimitAct, out gozzard.Outcome, times int)
 	return over + "; " + done
 }
 
-// kernelText says why the kernel does not hold a process that it should; "" when it does.
+// kernelText says why the kernel does not enforce the limits of a process. It is empty if there is nothing to say.
 func kernelText(wanted bool, mode string, err error) string {
 	switch {
 	case err != nil && wanted:
@@ -207,7 +206,7 @@ func kernelText(wanted bool, mode string, err error) string {
 	return ""
 }
 
-// sickText says what is wrong by the end of a health command; "" when nothing is.
+// sickText says why a health command failed. It is empty if the command succeeded.
 func sickText(res Result, err error, timeout time.Duration) string {
 	output := versionText(res.Output)
 	switch {
@@ -231,17 +230,5 @@ func nextRunText(t time.Time) string { return "next run " + clock(t) }
 // versionText is the first line that a version command printed, made fit for a status.
 func versionText(output string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(output, "")), "\n")
-	return clip(strings.TrimSpace(line), maxVersionBytes)
-}
-
-// clip cuts valid UTF-8 to at most n bytes without cutting a character.
-func clip(s string, n int) string {
-	s = strings.ToValidUTF8(s, "�")
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return gozzard.Clip(strings.TrimSpace(line), maxVersionBytes)
 }

@@ -2,14 +2,14 @@ package topology
 
 import "net/netip"
 
-// attribute is one attribute of a process under the name that documents give it: a text or a number.
+// attribute is one attribute of a process, with its name in documents. Either text or number is set.
 type attribute struct {
 	key    string
 	text   *string
 	number *int
 }
 
-// attributes are all of them, in the order of documents.
+// attributes lists all attributes of a process, in the order in which documents have them.
 func (p *Process) attributes() [16]attribute {
 	return [...]attribute{
 		{key: "id", number: &p.ID},
@@ -31,7 +31,7 @@ func (p *Process) attributes() [16]attribute {
 	}
 }
 
-// Clear empties the attribute that documents call key.
+// Clear empties the attribute with the name key in documents.
 func (p *Process) Clear(key string) {
 	for _, a := range p.attributes() {
 		switch {
@@ -44,7 +44,7 @@ func (p *Process) Clear(key string) {
 	}
 }
 
-// addrText is an address as documents have it, "" when there is none.
+// addrText is an address as it is written in documents, or "" when there is none.
 func addrText(a netip.Addr) string {
 	if !a.IsValid() {
 		return ""

@@ -1,15 +1,16 @@
 package topology
 
-// Change is what must be recorded to get from one state of a business to another. Lists are sorted by id.
+// Change is the difference between two states of a business, as the record needs it. Lists are sorted by id.
 type Change struct {
 	Biz  int
-	Base int64 // version of the state it starts from; 0: the business is new
+	Base int64 // version of the state that it starts from; 0: the business is new
 
-	// The head is replaced whole.
+	// These replace the old values.
 	Name      string
 	Clouds    []Cloud
 	Templates []ConfigTemplate
 
+	// Put: add or replace. Drop: remove, by id.
 	PutSets      []Set // without their modules
 	PutModules   []PlacedModule
 	PutServices  []PlacedService
@@ -21,28 +22,29 @@ type Change struct {
 	DropNumbers []int // process ids
 }
 
-// PlacedModule is a module without its instances, and its set.
+// PlacedModule is a module without its instances, and the id of its set.
 type PlacedModule struct {
 	Set    int
 	Module Module
 }
 
-// PlacedService is a service instance with its processes, and its module.
+// PlacedService is a service instance with its processes, and the id of its module.
 type PlacedService struct {
 	Module  int
 	Service ServiceInstance
 }
 
-// Numbers are the instance numbers of one process: instance Local (1 to Count) has number (HostNum-1)*Per+Local.
-// They belong to the alias and module under which they were given: a process that changes either gets new ones.
+// Numbers are the instance numbers of one process. Each instance has a local number, 1 to Count, which is unique on
+// its host. Its instance number, (HostNum-1)*Per+local, is unique within module and alias. A process that changes its
+// module or alias gets new numbers.
 type Numbers struct {
 	Process int
 	Module  int
 	Alias   string
 	HostNum int
-	Per     int // the largest count of this module and alias when the number was given
+	Per     int // the largest Count within this module and alias when the numbers were given
 	Count   int
 }
 
-// Inst is the number of an instance within module and alias.
+// Inst is the instance number of a local number.
 func (n Numbers) Inst(local int) int { return (n.HostNum-1)*n.Per + local }

@@ -8,19 +8,19 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Bounds of a business.
+// Limits of a business.
 const (
-	maxID        = 1<<31 - 1 // the largest that callers have room for
+	maxID        = 1<<31 - 1 // BlueKing's clients store ids in 32 bits
 	maxCount     = 10_000    // instances of one process
 	maxInstances = 4_000_000 // of a business
 )
 
-// place is where a process stands in the lists of its business. Those of its service instance, module and set end
-// with -1.
-type place [4]int
+// docPath is the path of a process in a document: the positions of its set, module, service instance and process in
+// their lists. The path of a service instance, module or set ends with -1.
+type docPath [4]int
 
-// String is the path as documents have it.
-func (p place) String() string {
+// String is the path as faults show it, such as sets[0].modules[1].
+func (p docPath) String() string {
 	text := ""
 	for i, list := range [...]string{"sets", "modules", "instances", "processes"} {
 		if p[i] < 0 {
@@ -34,7 +34,7 @@ func (p place) String() string {
 	return text
 }
 
-// checker collects what is wrong with a business.
+// checker collects the faults of a business.
 type checker struct {
 	faults []gozzard.Fault
 }
@@ -43,9 +43,9 @@ func (c *checker) fault(path, format string, args ...any) {
 	c.faults = append(c.faults, gozzard.Fault{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// Check lists everything that is wrong with a business: ids and names, references, numbers and addresses,
-// attributes that cannot be used, and processes of one alias on one host. Paths are those of documents, by the
-// places in the lists as they are.
+// Check lists all faults of a business: in ids and names, references, numbers and addresses, attributes that cannot be
+// used, and processes with one alias on one host. The path of a fault is that in a document, with the positions in the
+// lists as they are.
 func (b *Business) Check() []gozzard.Fault {
 	c := &checker{}
 	c.id("biz", b.ID)
@@ -87,7 +87,7 @@ func (c *checker) clouds(b *Business) {
 		} else {
 			seen[cloud.ID] = i
 		}
-		if cloud.Name != "" { // areas that nobody named exist
+		if cloud.Name != "" { // a cloud area may have no name
 			c.name(path+".name", cloud.Name)
 		}
 	}
@@ -96,17 +96,18 @@ func (c *checker) clouds(b *Business) {
 		return
 	}
 
-	b.eachService(func(service *ServiceInstance, at place) {
+	b.eachService(func(service *ServiceInstance, at docPath) {
 		if _, known := seen[service.Host.Cloud]; !known && service.Host.Cloud >= 0 {
-			c.fault(at.String()+".host.cloud", "%d is none of clouds", service.Host.Cloud)
+			c.fault(at.String()+".host.cloud", "there is no cloud area %d in clouds", service.Host.Cloud)
 		}
 	})
 }
 
-// ids finds ids that are given twice.
-type ids map[int]place
+// ids remembers where each id was first used.
+type ids map[int]docPath
 
-func (c *checker) unique(seen ids, id int, at place) {
+// unique checks that an id is valid and was not used before.
+func (c *checker) unique(seen ids, id int, at docPath) {
 	first, twice := seen[id]
 	switch {
 	case id < 1 || id > maxID:
@@ -118,26 +119,28 @@ func (c *checker) unique(seen ids, id int, at place) {
 	}
 }
 
+// tree checks the sets with everything in them. Paths are only made for faults: a business can have millions of
+// processes.
 func (c *checker) tree(b *Business) {
 	sets, modules, services, processes := ids{}, ids{}, ids{}, ids{}
 	instances := 0
 	for s := range b.Sets {
-		set, at := &b.Sets[s], place{s, -1, -1, -1}
+		set, at := &b.Sets[s], docPath{s, -1, -1, -1}
 		c.unique(sets, set.ID, at)
 		if checkText(set.Name, maxNameText) != "" {
 			c.name(at.String()+".name", set.Name)
 		}
 		c.env(set.Env, at)
 		for m := range set.Modules {
-			module, at := &set.Modules[m], place{s, m, -1, -1}
+			module, at := &set.Modules[m], docPath{s, m, -1, -1}
 			c.unique(modules, module.ID, at)
 			c.module(module, at)
 			for i := range module.Instances {
-				service, at := &module.Instances[i], place{s, m, i, -1}
+				service, at := &module.Instances[i], docPath{s, m, i, -1}
 				c.unique(services, service.ID, at)
 				c.service(service, at)
 				for p := range service.Processes {
-					process, at := &service.Processes[p], place{s, m, i, p}
+					process, at := &service.Processes[p], docPath{s, m, i, p}
 					c.unique(processes, process.ID, at)
 					c.process(process, set.Name, module.Name, at)
 					instances += min(process.Count(), maxCount)
@@ -151,7 +154,7 @@ func (c *checker) tree(b *Business) {
 	}
 }
 
-func (c *checker) env(e Env, at place) {
+func (c *checker) env(e Env, at docPath) {
 	switch {
 	case e == 0:
 		c.fault(at.String()+".env", "required: 1 (test), 2 (experience) or 3 (formal)")
@@ -160,7 +163,7 @@ func (c *checker) env(e Env, at place) {
 	}
 }
 
-func (c *checker) module(m *Module, at place) {
+func (c *checker) module(m *Module, at docPath) {
 	if checkText(m.Name, maxNameText) != "" {
 		c.name(at.String()+".name", m.Name)
 	}
@@ -169,7 +172,8 @@ func (c *checker) module(m *Module, at place) {
 	}
 }
 
-func (c *checker) service(s *ServiceInstance, at place) {
+// service checks a service instance and its host.
+func (c *checker) service(s *ServiceInstance, at docPath) {
 	if checkText(s.Name, maxNameText) != "" {
 		c.name(at.String()+".name", s.Name)
 	}
@@ -198,8 +202,8 @@ func (c *checker) service(s *ServiceInstance, at place) {
 	}
 }
 
-// unicast refuses addresses that are not those of one host.
-func (c *checker) unicast(at place, key string, ip netip.Addr) {
+// unicast rejects an address that cannot be that of one host, such as a multicast address.
+func (c *checker) unicast(at docPath, key string, ip netip.Addr) {
 	if !ip.IsValid() {
 		return
 	}
@@ -208,7 +212,7 @@ func (c *checker) unicast(at place, key string, ip netip.Addr) {
 	}
 }
 
-func (c *checker) process(p *Process, set, module string, at place) {
+func (c *checker) process(p *Process, set, module string, at docPath) {
 	if err := p.CheckAlias(); err != nil {
 		c.fault(at.String()+".name", "%v", err)
 	}
@@ -217,12 +221,13 @@ func (c *checker) process(p *Process, set, module string, at place) {
 	}
 }
 
-func (b *Business) eachService(visit func(*ServiceInstance, place)) {
+// eachService calls visit for every service instance, in the order of the lists.
+func (b *Business) eachService(visit func(*ServiceInstance, docPath)) {
 	for s := range b.Sets {
 		for m := range b.Sets[s].Modules {
 			services := b.Sets[s].Modules[m].Instances
 			for i := range services {
-				visit(&services[i], place{s, m, i, -1})
+				visit(&services[i], docPath{s, m, i, -1})
 			}
 		}
 	}

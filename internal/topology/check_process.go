@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Bounds of texts, in bytes, and of seconds: those of every other definition.
+// Limits of texts, in bytes, and of seconds. They are the same as for definitions through other doors.
 const (
 	maxNameText = 256
 	maxCommand  = 16 << 10
@@ -20,35 +20,35 @@ const (
 	maxSeconds  = 86400
 )
 
-// Unusable lists the attributes of a process with which nothing can be done, by their names in documents. Set and
-// module are the names of those that it stands in.
+// Unusable lists the attributes of a process that cannot be used, by their names in documents. set and module are the
+// names of the set and module that it belongs to.
 func (p *Process) Unusable(set, module string) []gozzard.Fault {
 	var faults []gozzard.Fault
-	note := func(key, why string) {
+	check := func(key, why string) {
 		if why != "" {
 			faults = append(faults, gozzard.Fault{Path: key, Text: why})
 		}
 	}
 
 	n := Naming{SetName: set, ModuleName: module, Alias: p.Name, Local: 1, Inst: 1}
-	note("func_name", checkProgram(p.FuncName))
-	note("template_id", checkNumber(p.Template, maxID))
-	note("proc_num", checkNumber(p.Num, maxCount))
-	note("priority", checkNumber(p.Priority, maxID))
-	note("user", checkLine(p.User, maxShort))
-	note("work_path", n.checkPath(p.WorkPath))
-	note("pid_file", n.checkPath(p.PIDFile))
-	note("start_cmd", n.checkCommand(p.Start))
-	note("stop_cmd", n.checkCommand(p.Stop))
-	note("restart_cmd", n.checkCommand(p.Restart))
-	note("reload_cmd", n.checkCommand(p.Reload))
-	note("face_stop_cmd", n.checkCommand(p.ForceStop))
-	note("timeout", checkNumber(p.Timeout, maxSeconds))
-	note("start_check_secs", checkNumber(p.StartCheckSecs, maxSeconds))
+	check("func_name", checkProgram(p.FuncName))
+	check("template_id", checkNumber(p.Template, maxID))
+	check("proc_num", checkNumber(p.Num, maxCount))
+	check("priority", checkNumber(p.Priority, maxID))
+	check("user", checkLine(p.User, maxShort))
+	check("work_path", n.checkPath(p.WorkPath))
+	check("pid_file", n.checkPath(p.PIDFile))
+	check("start_cmd", n.checkCommand(p.Start))
+	check("stop_cmd", n.checkCommand(p.Stop))
+	check("restart_cmd", n.checkCommand(p.Restart))
+	check("reload_cmd", n.checkCommand(p.Reload))
+	check("face_stop_cmd", n.checkCommand(p.ForceStop))
+	check("timeout", checkNumber(p.Timeout, maxSeconds))
+	check("start_check_secs", checkNumber(p.StartCheckSecs, maxSeconds))
 	return faults
 }
 
-// CheckAlias says why an alias cannot name the instances of a process to the fleet.
+// CheckAlias returns an error when the alias cannot be part of the keys of the process's instances.
 func (p *Process) CheckAlias() error {
 	if err := gozzard.ValidateName(p.Name); err != nil {
 		return err
@@ -63,41 +63,30 @@ func (p *Process) CheckAlias() error {
 	return nil
 }
 
-// checkText says what is wrong with a name that people read. It may have any sign that shows what it is.
+// checkText says what is wrong with a name that people read, or "". All visible characters are allowed.
 func checkText(s string, most int) string {
 	switch {
 	case s == "":
 		return "required"
 	case strings.TrimSpace(s) != s:
-		return fmt.Sprintf("%+.80q begins or ends with a blank", s)
+		return fmt.Sprintf("%+.80q begins or ends with a space", s)
 	case !norm.NFC.IsNormalString(s):
 		return fmt.Sprintf("%+.80q is not in Unicode normal form C", s)
 	}
 	return checkLine(s, most)
 }
 
-// checkLine says what is wrong with a text of one line, which may be empty.
+// checkLine says what is wrong with a text of one line, or "". The text may be empty.
 func checkLine(s string, most int) string {
 	switch {
 	case len(s) > most:
 		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(s), most)
 	case !utf8.ValidString(s):
 		return "is not valid UTF-8"
-	case !plain(s):
+	case !gozzard.IsPlainLine(s):
 		return fmt.Sprintf("%+.80q has control or direction characters", s)
 	}
 	return ""
-}
-
-// plain reports whether a text shows what it is: no control characters, no line separators, nothing that changes
-// the direction of writing.
-func plain(s string) bool {
-	for _, r := range s {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
-			return false
-		}
-	}
-	return true
 }
 
 func checkNumber(n, most int) string {
@@ -114,7 +103,7 @@ func checkProgram(s string) string {
 	return checkLine(s, maxShort)
 }
 
-// checkPath looks at a path as it will be, with the names in it.
+// checkPath checks a path as it will be after its placeholders are replaced.
 func (n Naming) checkPath(p string) string {
 	if p == "" {
 		return ""
@@ -140,22 +129,25 @@ func (n Naming) checkCommand(cmd string) string {
 	return n.checkMentions(cmd)
 }
 
-// checkMentions refuses a text that names a set or module whose name would mean more than itself there.
+// checkMentions rejects a text with the placeholder of a set or module, if the name of that has characters which mean
+// something to a shell.
 func (n Naming) checkMentions(text string) string {
 	set, module := mentions(text)
 	switch {
-	case set && !inert(n.SetName):
-		return fmt.Sprintf("names its set, but %q has characters that mean something to a shell: rename the set or write the text out", n.SetName)
-	case module && !inert(n.ModuleName):
-		return fmt.Sprintf("names its module, but %q has characters that mean something to a shell: rename the module or write the text out", n.ModuleName)
+	case set && !isShellSafe(n.SetName):
+		return fmt.Sprintf("has the name of its set in it, but %q has characters that mean something to a shell: "+
+			"rename the set, or do not use ${bk_set_name}", n.SetName)
+	case module && !isShellSafe(n.ModuleName):
+		return fmt.Sprintf("has the name of its module in it, but %q has characters that mean something to a shell: "+
+			"rename the module, or do not use ${bk_module_name}", n.ModuleName)
 	}
 	return ""
 }
 
-// inert reports whether a name is only itself in a command of any shell: letters, digits and _ - . @ + of ASCII,
-// anything printable beyond, and inner blanks, which are left to the quotes of the command's author. It is no
-// option and no folder above.
-func inert(name string) bool {
+// isShellSafe reports whether a name has no special meaning in the commands of any shell: of ASCII it has only letters,
+// digits, _ - . @ + and inner spaces, beyond ASCII any printable character. It does not look like an option or a hidden
+// file. The author of a command has to put quotes around the placeholder of a name with spaces.
+func isShellSafe(name string) bool {
 	if name == "" || name[0] == '-' || name[0] == '.' {
 		return false
 	}
@@ -170,8 +162,8 @@ func inert(name string) bool {
 	return true
 }
 
-// cleanPath accepts absolute paths of either system without empty, "." and ".." parts; one final separator is left
-// to those who write folders so.
+// cleanPath accepts absolute paths of Unix and Windows without empty, "." and ".." parts. One final separator is
+// allowed, because many people write folders with one.
 func cleanPath(p string) bool {
 	rest, unix := strings.CutPrefix(p, "/")
 	separators := "/"

@@ -5,20 +5,21 @@ import (
 	"strings"
 )
 
-// Bounds of configuration templates: what callers have room for.
+// Limits of configuration templates. They are what BlueKing's clients can store.
 const (
 	maxTemplateName = 128 // 32 characters in any script
 	maxFileName     = 255
 	maxBindings     = 100_000 // of one template
 )
 
+// templates checks the configuration templates, and that what they are bound to exists.
 func (c *checker) templates(b *Business) {
 	if len(b.Templates) == 0 {
 		return
 	}
 
 	processes := map[int]*Process{}
-	b.each(func(s spot) { processes[s.process.ID] = s.process })
+	b.each(func(s processAt) { processes[s.process.ID] = s.process })
 	ids, names := map[int]int{}, map[string]int{}
 	for i := range b.Templates {
 		t, path := &b.Templates[i], fmt.Sprintf("config_templates[%d]", i)
@@ -34,6 +35,8 @@ func (c *checker) templates(b *Business) {
 			names[t.Name] = i
 		}
 		c.template(t, path)
+
+		// A process with a template gets its files through that template.
 		c.bindings(path+".bind.templates", t.Templates, nil)
 		c.bindings(path+".bind.processes", t.Processes, func(id int) string {
 			switch p := processes[id]; {
@@ -51,7 +54,7 @@ func (c *checker) template(t *ConfigTemplate, path string) {
 	word := func(key, s string, most int) {
 		why := checkText(s, most)
 		if why == "" && strings.ContainsAny(s, " \u00a0\u3000") {
-			why = fmt.Sprintf("%q has a blank", s)
+			why = fmt.Sprintf("%q has a space", s)
 		}
 		if why != "" {
 			c.fault(path+"."+key, "%s", why)
@@ -68,7 +71,7 @@ func (c *checker) template(t *ConfigTemplate, path string) {
 		word("group", t.Group, maxShort)
 	}
 	if strings.ContainsAny(t.FileName, `/\`) {
-		c.fault(path+".file_name", "%q is not the name of a file alone", t.FileName)
+		c.fault(path+".file_name", "%q must be the name of a file, without folders", t.FileName)
 	}
 
 	switch why := checkLine(t.Path, maxPath); {
@@ -89,8 +92,8 @@ func octal(mode string) bool {
 	return (len(mode) == 3 || len(mode) == 4) && strings.Trim(mode, "01234567") == ""
 }
 
-// bindings checks a list of ids; known says why one of them cannot be bound to.
-func (c *checker) bindings(path string, list []int, known func(id int) string) {
+// bindings checks a list of ids. If problem is not nil, it says why a template cannot be bound to an id.
+func (c *checker) bindings(path string, list []int, problem func(id int) string) {
 	if len(list) > maxBindings {
 		c.fault(path, "has %d entries, at most %d are allowed", len(list), maxBindings)
 		return
@@ -104,8 +107,8 @@ func (c *checker) bindings(path string, list []int, known func(id int) string) {
 			c.number(at, id, 1, maxID)
 		case seen[id]:
 			c.fault(at, "%d is in the list already", id)
-		case known != nil:
-			if why := known(id); why != "" {
+		case problem != nil:
+			if why := problem(id); why != "" {
 				c.fault(at, "%s", why)
 			}
 		}

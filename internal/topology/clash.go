@@ -6,34 +6,35 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// onHost is an alias on a host that is known by its agent or by an address.
+// onHost is an alias on a host. The host is named by its agent or by an address.
 type onHost struct {
 	agent gozzard.AgentID
 	addr  gozzard.HostAddr
 	alias string
 }
 
-// clashes lists processes of one alias on one host, in whatever modules: the fleet would know both by the same key.
+// clashes lists processes with the same alias on the same host, in any modules: they would have the same key.
 //
-// A host is known by its agent. Where one of two has none, their addresses decide; where both have one, addresses
-// say nothing, since two hosts can have the same one in turns.
+// Two service instances are on the same host if they have the same agent. If one of them has no agent, their addresses
+// are compared. If both have an agent, addresses are not compared: an address can move from one host to another.
 func (b *Business) clashes() []gozzard.Fault {
 	var faults []gozzard.Fault
-	byAgent, byAddr, anonymous := map[onHost]spot{}, map[onHost]spot{}, map[onHost]spot{}
-	b.each(func(s spot) {
+	byAgent, byAddr, noAgent := map[onHost]processAt{}, map[onHost]processAt{}, map[onHost]processAt{}
+	b.each(func(s processAt) {
 		host, alias := s.service.Host, s.process.Name
 		if alias == "" {
 			return
 		}
 
-		var first *spot
-		look := func(in map[onHost]spot, key onHost) {
+		// Find the first process with the same alias on the same host.
+		var first *processAt
+		look := func(in map[onHost]processAt, key onHost) {
 			if other, found := in[key]; found && first == nil {
 				first = &other
 			}
 		}
 
-		put := func(in map[onHost]spot, key onHost) {
+		put := func(in map[onHost]processAt, key onHost) {
 			if _, found := in[key]; !found {
 				in[key] = s
 			}
@@ -48,9 +49,9 @@ func (b *Business) clashes() []gozzard.Fault {
 			key := onHost{addr: addr, alias: alias}
 			if host.Agent == "" {
 				look(byAddr, key)
-				put(anonymous, key)
+				put(noAgent, key)
 			} else {
-				look(anonymous, key)
+				look(noAgent, key)
 			}
 			put(byAddr, key)
 		}
@@ -63,10 +64,10 @@ func (b *Business) clashes() []gozzard.Fault {
 	return faults
 }
 
-// addrs are the addresses that a host has.
+// addrs lists the addresses of a host.
 func (h Host) addrs() []gozzard.HostAddr {
-	var room [2]gozzard.HostAddr
-	list := room[:0]
+	var buf [2]gozzard.HostAddr
+	list := buf[:0]
 	if h.IP.IsValid() {
 		list = append(list, gozzard.HostAddr{Cloud: h.Cloud, IP: h.IP})
 	}
@@ -76,8 +77,8 @@ func (h Host) addrs() []gozzard.HostAddr {
 	return list
 }
 
-func clashText(s, first spot) string {
-	describe := func(s spot) string {
+func clashText(s, first processAt) string {
+	describe := func(s processAt) string {
 		return fmt.Sprintf("process %d (%s, service instance %q)", s.process.ID, dotted(s.set.Name, s.module.Name),
 			s.service.Name)
 	}
@@ -85,7 +86,7 @@ func clashText(s, first spot) string {
 		s.process.Name, s.service.Host, describe(first), first.at, describe(s))
 }
 
-// String is how people call the host.
+// String names the host for people, by its address or its agent.
 func (h Host) String() string {
 	if addr := h.Addr(); addr.IP.IsValid() {
 		return addr.String()

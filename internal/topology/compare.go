@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gozzard/gozzard"
 )
 
-// Compare tells what must be recorded to get from one state of a business to another, and in words what that means.
-// Both are sorted and without faults, with their numbers by process id; no old state is a new business. Base of the
-// change is the caller's.
+// Compare returns the difference between two states of a business: as a Change for the record, and as a Plan for
+// people. Both states are sorted and have no faults, and their numbers are sorted by process id. If old is nil, the
+// business is new. The caller sets Base of the change.
 func Compare(old *Business, oldN []Numbers, new *Business, newN []Numbers) (Change, Plan) {
 	known := old != nil
 	if !known {
@@ -19,8 +21,9 @@ func Compare(old *Business, oldN []Numbers, new *Business, newN []Numbers) (Chan
 	}
 
 	c := &comparison{
+		was:    flatten(old, oldN),
+		is:     flatten(new, newN),
 		change: Change{Biz: new.ID, Name: new.Name, Clouds: new.Clouds, Templates: new.Templates},
-		was:    flatten(old, oldN), is: flatten(new, newN),
 	}
 	c.business(known, old, new)
 	c.clouds(old.Clouds, new.Clouds)
@@ -33,13 +36,14 @@ func Compare(old *Business, oldN []Numbers, new *Business, newN []Numbers) (Chan
 	return c.change, c.plan
 }
 
+// comparison is a Compare under way.
 type comparison struct {
 	was, is *flat
 	change  Change
 	plan    Plan
 }
 
-// flat is a business by ids.
+// flat is the contents of a business by their ids.
 type flat struct {
 	sets      map[int]*Set
 	modules   map[int]inSet
@@ -64,8 +68,10 @@ type inService struct {
 }
 
 func flatten(b *Business, n []Numbers) *flat {
-	f := &flat{sets: map[int]*Set{}, modules: map[int]inSet{}, services: map[int]inModule{},
-		processes: map[int]inService{}, numbers: map[int]Numbers{}}
+	f := &flat{
+		sets: map[int]*Set{}, modules: map[int]inSet{}, services: map[int]inModule{},
+		processes: map[int]inService{}, numbers: map[int]Numbers{},
+	}
 	for s := range b.Sets {
 		set := &b.Sets[s]
 		f.sets[set.ID] = set
@@ -95,8 +101,8 @@ func (p inService) dotted() string { return dotted(p.service.dotted(), p.Name) }
 
 func dotted(parts ...string) string { return strings.Join(parts, ".") }
 
-// both visits the ids of two states in order; one of the two values may be absent.
-func both[T any](was, is map[int]T, visit func(id int, was, is T, had, has bool)) {
+// eachID visits the ids of two states in order. had and has say whether the old and the new state have the id.
+func eachID[T any](was, is map[int]T, visit func(id int, was, is T, had, has bool)) {
 	ids := slices.AppendSeq(make([]int, 0, len(is)), maps.Keys(is))
 	for id := range was {
 		if _, stays := is[id]; !stays {
@@ -111,8 +117,8 @@ func both[T any](was, is map[int]T, visit func(id int, was, is T, had, has bool)
 	}
 }
 
-// note puts one thing into the plan and reports whether it is new or changed.
-func (c *comparison) note(item Item, had, has bool) bool {
+// record adds an item to the plan, if it differs. It reports whether the item is new or changed.
+func (c *comparison) record(item Item, had, has bool) bool {
 	switch {
 	case !had:
 		c.plan.Added = append(c.plan.Added, item)
@@ -126,7 +132,7 @@ func (c *comparison) note(item Item, had, has bool) bool {
 	return has
 }
 
-// fields collects what changes, as "priority: 1 -> 2".
+// fields collects changed attributes, in the form "priority: 1 -> 2".
 type fields []string
 
 func (f *fields) number(key string, was, is int) {
@@ -147,9 +153,9 @@ func (f *fields) list(key string, was, is []int) {
 	}
 }
 
-// quote shows a text in quotes where it would not be clear otherwise.
+// quote puts a text into quotes if it would not be clear otherwise.
 func quote(s string) string {
-	if s == "" || strings.Contains(s, "->") || strings.TrimSpace(s) != s || !plain(s) {
+	if s == "" || strings.Contains(s, "->") || strings.TrimSpace(s) != s || !gozzard.IsPlainLine(s) {
 		return strconv.Quote(s)
 	}
 	return s
@@ -162,29 +168,29 @@ func (c *comparison) business(known bool, old, new *Business) {
 	if known {
 		item.Fields = f
 	}
-	c.note(item, known, true)
+	c.record(item, known, true)
 }
 
 func (c *comparison) clouds(old, new []Cloud) {
-	both(index(old, func(x Cloud) int { return x.ID }), index(new, func(x Cloud) int { return x.ID }),
+	eachID(mapByID(old, func(x Cloud) int { return x.ID }), mapByID(new, func(x Cloud) int { return x.ID }),
 		func(id int, was, is Cloud, had, has bool) {
 			var f fields
 			if had && has {
 				f.text("name", was.Name, is.Name)
 			}
-			c.note(Item{Kind: "cloud", ID: id, Name: cmp.Or(is.Name, was.Name), Fields: f}, had, has)
+			c.record(Item{Kind: "cloud", ID: id, Name: cmp.Or(is.Name, was.Name), Fields: f}, had, has)
 		})
 }
 
 func (c *comparison) sets() {
-	both(c.was.sets, c.is.sets, func(id int, was, is *Set, had, has bool) {
-		item := Item{Kind: "set", ID: id, Name: either(was, is, has).Name}
+	eachID(c.was.sets, c.is.sets, func(id int, was, is *Set, had, has bool) {
+		item := Item{Kind: "set", ID: id, Name: newest(was, is, has).Name}
 		if had && has {
 			f := (*fields)(&item.Fields)
 			f.text("name", was.Name, is.Name)
 			f.number("env", int(was.Env), int(is.Env))
 		}
-		if c.note(item, had, has) {
+		if c.record(item, had, has) {
 			c.change.PutSets = append(c.change.PutSets, Set{ID: id, Name: is.Name, Env: is.Env})
 		}
 		if !has {
@@ -194,8 +200,8 @@ func (c *comparison) sets() {
 }
 
 func (c *comparison) modules() {
-	both(c.was.modules, c.is.modules, func(id int, was, is inSet, had, has bool) {
-		item := Item{Kind: "module", ID: id, Name: either(was, is, has).dotted()}
+	eachID(c.was.modules, c.is.modules, func(id int, was, is inSet, had, has bool) {
+		item := Item{Kind: "module", ID: id, Name: newest(was, is, has).dotted()}
 
 		if had && has {
 			f := (*fields)(&item.Fields)
@@ -204,10 +210,10 @@ func (c *comparison) modules() {
 			f.number("set", was.set.ID, is.set.ID)
 		}
 
-		if c.note(item, had, has) {
+		if c.record(item, had, has) {
 			c.change.PutModules = append(c.change.PutModules,
-				PlacedModule{Set: is.set.ID, Module: Module{ID: id, Name: is.Name,
-					ServiceTemplate: is.ServiceTemplate}})
+				PlacedModule{Set: is.set.ID,
+					Module: Module{ID: id, Name: is.Name, ServiceTemplate: is.ServiceTemplate}})
 		}
 
 		if !has {
@@ -217,8 +223,8 @@ func (c *comparison) modules() {
 }
 
 func (c *comparison) services() {
-	both(c.was.services, c.is.services, func(id int, was, is inModule, had, has bool) {
-		item := Item{Kind: "service instance", ID: id, Name: either(was, is, has).dotted()}
+	eachID(c.was.services, c.is.services, func(id int, was, is inModule, had, has bool) {
+		item := Item{Kind: "service instance", ID: id, Name: newest(was, is, has).dotted()}
 
 		if had && has {
 			f := (*fields)(&item.Fields)
@@ -227,8 +233,8 @@ func (c *comparison) services() {
 			f.host(was.Host, is.Host)
 		}
 
-		// Its processes are recorded with it, and told about on their own.
-		if put := c.note(item, had, has); put || had && has && !slices.Equal(was.Processes, is.Processes) {
+		// The record stores processes inside their service instance. The plan lists them separately: see processes.
+		if put := c.record(item, had, has); put || had && has && !slices.Equal(was.Processes, is.Processes) {
 			c.change.PutServices = append(c.change.PutServices,
 				PlacedService{Module: is.module.ID, Service: *is.ServiceInstance})
 		}
@@ -247,8 +253,8 @@ func (f *fields) host(was, is Host) {
 }
 
 func (c *comparison) processes() {
-	both(c.was.processes, c.is.processes, func(id int, was, is inService, had, has bool) {
-		item := Item{Kind: "process", ID: id, Name: either(was, is, has).dotted()}
+	eachID(c.was.processes, c.is.processes, func(id int, was, is inService, had, has bool) {
+		item := Item{Kind: "process", ID: id, Name: newest(was, is, has).dotted()}
 		if had && has {
 			f := (*fields)(&item.Fields)
 			if *was.Process != *is.Process {
@@ -257,11 +263,11 @@ func (c *comparison) processes() {
 			f.number("service instance", was.service.ID, is.service.ID)
 			f.number("inst_id", c.was.numbers[id].Inst(1), c.is.numbers[id].Inst(1))
 		}
-		c.note(item, had, has)
+		c.record(item, had, has)
 	})
 }
 
-// process compares every attribute that a document has.
+// process compares all attributes of a process.
 func (f *fields) process(was, is *Process) {
 	before, after := was.attributes(), is.attributes()
 	for i, a := range before {
@@ -275,8 +281,8 @@ func (f *fields) process(was, is *Process) {
 
 func (c *comparison) templates(old, new []ConfigTemplate) {
 	byID := func(t ConfigTemplate) int { return t.ID }
-	both(index(old, byID), index(new, byID), func(id int, was, is ConfigTemplate, had, has bool) {
-		item := Item{Kind: "config template", ID: id, Name: either(was, is, has).Name}
+	eachID(mapByID(old, byID), mapByID(new, byID), func(id int, was, is ConfigTemplate, had, has bool) {
+		item := Item{Kind: "config template", ID: id, Name: newest(was, is, has).Name}
 
 		if had && has {
 			f := (*fields)(&item.Fields)
@@ -290,12 +296,12 @@ func (c *comparison) templates(old, new []ConfigTemplate) {
 			f.list("bind.processes", was.Processes, is.Processes)
 		}
 
-		c.note(item, had, has)
+		c.record(item, had, has)
 	})
 }
 
 func (c *comparison) numbers() {
-	both(c.was.numbers, c.is.numbers, func(id int, was, is Numbers, had, has bool) {
+	eachID(c.was.numbers, c.is.numbers, func(id int, was, is Numbers, had, has bool) {
 		switch {
 		case !has:
 			c.change.DropNumbers = append(c.change.DropNumbers, id)
@@ -305,15 +311,15 @@ func (c *comparison) numbers() {
 	})
 }
 
-// either is the newer of two states.
-func either[T any](was, is T, has bool) T {
+// newest is the new value if there is one, otherwise the old value.
+func newest[T any](was, is T, has bool) T {
 	if has {
 		return is
 	}
 	return was
 }
 
-func index[T any](list []T, id func(T) int) map[int]T {
+func mapByID[T any](list []T, id func(T) int) map[int]T {
 	m := make(map[int]T, len(list))
 	for _, x := range list {
 		m[id(x)] = x

@@ -61,8 +61,7 @@ func TestPlan(t *testing.T) {
 		func(b *topology.Business) { b.Sets[0].Modules[0].ServiceTemplate = 0 })
 
 	only("cloud", "+ cloud second", func(b *topology.Business) {
-		b.Clouds = append(b.Clouds,
-			topology.Cloud{ID: 1, Name: "second"})
+		b.Clouds = append(b.Clouds, topology.Cloud{ID: 1, Name: "second"})
 	})
 
 	only("binding", "~ config template MySQL配置 bind.templates: [26] -> [26 27]", func(b *topology.Business) {
@@ -88,10 +87,10 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanNumbers: whoever makes one process larger is told whose numbers that changes.
+// TestPlanNumbers: when a process gets more instances, the plan shows which other processes get new numbers.
 func TestPlanNumbers(t *testing.T) {
-	before := laidOut(run{21, 1, "java", 1, 1}, run{21, 2, "java", 2, 1})
-	after := laidOut(run{21, 1, "java", 1, 3}, run{21, 2, "java", 2, 1})
+	before := businessOf(run{21, 1, "java", 1, 1}, run{21, 2, "java", 2, 1})
+	after := businessOf(run{21, 1, "java", 1, 3}, run{21, 2, "java", 2, 1})
 	change, lines := planned(t, before, after)
 	if len(lines) != 2 || lines[1] != "~ process s.m21.i2.java inst_id: 2 -> 4" {
 		t.Errorf("got %q", lines)
@@ -110,12 +109,12 @@ func TestPlanNumbers(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
-	old := laidOut(run{21, 1, "a", 1, 1}, run{21, 1, "b", 2, 1}, run{21, 1, "c", 3, 1})
+	old := businessOf(run{21, 1, "a", 1, 1}, run{21, 1, "b", 2, 1}, run{21, 1, "c", 3, 1})
 	old.Templates = []topology.ConfigTemplate{
 		{ID: 1, Name: "t", FileName: "f", Path: "/etc", Templates: []int{9}, Processes: []int{1, 2, 3}},
 		{ID: 2, Name: "u", FileName: "f", Path: "/etc", Processes: []int{2}},
 	}
-	b := laidOut(run{21, 1, "a", 1, 1}, run{21, 1, "c", 3, 1})
+	b := businessOf(run{21, 1, "a", 1, 1}, run{21, 1, "c", 3, 1})
 	b.Name = "business 2"
 	b.Sets[0].Modules[0].Instances[1].Processes[0].Template = 9
 	b.Keep(old)

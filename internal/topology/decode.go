@@ -8,24 +8,25 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/suggest"
 	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
-// decoder makes a business of the values of a document and notes everything that does not fit.
+// decoder makes a business from the values of a document, and collects the faults.
 type decoder struct {
-	texts  map[string]string // texts that were seen: most of a business are the same few
-	faults []located
-	bad    map[string]bool // paths that were told about
+	texts    map[string]string // all texts so far, to share equal ones: a business has few different ones
+	faults   []lineFault
+	reported map[string]bool // paths with a fault
 }
 
 func (d *decoder) fault(n *yamldoc.Node, path, format string, args ...any) {
-	d.bad[path] = true
-	d.faults = append(d.faults, located{n.Line, gozzard.Fault{Path: path, Text: fmt.Sprintf(format, args...)}})
+	d.reported[path] = true
+	d.faults = append(d.faults, lineFault{n.Line, gozzard.Fault{Path: path, Text: fmt.Sprintf(format, args...)}})
 }
 
-// mapping visits the members of a mapping that have a known key.
+// mapping calls visit for the members of a mapping that have a known key. Other keys are faults.
 func (d *decoder) mapping(n *yamldoc.Node, path string, known []string,
-	take func(key string, v *yamldoc.Node, path string)) {
+	visit func(key string, v *yamldoc.Node, path string)) {
 	if n.Kind != yamldoc.Mapping {
 		d.fault(n, path, "must be a mapping, is %s", n.Kind)
 		return
@@ -38,14 +39,14 @@ func (d *decoder) mapping(n *yamldoc.Node, path string, known []string,
 			at += "."
 		}
 		if !slices.Contains(known, v.Key) {
-			d.fault(v, at+shown(v.Key), "%s", unknown(v.Key, known))
+			d.fault(v, at+shown(v.Key), "%s", suggest.Unknown(v.Key, known))
 			continue
 		}
-		take(v.Key, v, at+v.Key)
+		visit(v.Key, v, at+v.Key)
 	}
 }
 
-// list reads a list; nothing is an empty one.
+// list reads a list. A null is an empty list.
 func list[T any](d *decoder, n *yamldoc.Node, path string, read func(n *yamldoc.Node, path string) T) []T {
 	if n.Kind == yamldoc.Null {
 		return nil
@@ -67,13 +68,14 @@ func list[T any](d *decoder, n *yamldoc.Node, path string, read func(n *yamldoc.
 	return all
 }
 
-// text reads a text. A number without quotes is taken as it is written: names and modes look like that.
+// text reads a text. A number without quotes is the text as it is written, because names and modes can look like
+// numbers. A null is "".
 func (d *decoder) text(n *yamldoc.Node, path string) string {
-	_, truth := n.Bool()
+	_, isBool := n.Bool()
 	switch {
 	case n.Kind == yamldoc.Null:
 		return ""
-	case truth:
+	case isBool:
 		d.fault(n, path, "must be a text: put %s in quotes", n.Text)
 		return ""
 	case n.Kind != yamldoc.Plain && n.Kind != yamldoc.Quoted:
@@ -85,12 +87,12 @@ func (d *decoder) text(n *yamldoc.Node, path string) string {
 		return known
 	}
 
-	text := strings.Clone(n.Text) // not the whole document with it
+	text := strings.Clone(n.Text) // otherwise it would keep the whole document in memory
 	d.texts[text] = text
 	return text
 }
 
-// number reads a whole number; nothing is 0.
+// number reads a whole number. A null is 0.
 func (d *decoder) number(n *yamldoc.Node, path string) int {
 	if n.Kind == yamldoc.Null {
 		return 0
@@ -146,17 +148,17 @@ func (d *decoder) business(n *yamldoc.Node) *Business {
 }
 
 func (d *decoder) cloud(n *yamldoc.Node, path string) (c Cloud) {
-	required := false
+	hasID := false
 	d.mapping(n, path, []string{"id", "name"}, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "id":
-			c.ID, required = d.number(v, path), v.Kind != yamldoc.Null
+			c.ID, hasID = d.number(v, path), v.Kind != yamldoc.Null
 		case "name":
 			c.Name = d.text(v, path)
 		}
 	})
 
-	if n.Kind == yamldoc.Mapping && !required { // 0 is an id here, so nothing must not be one
+	if n.Kind == yamldoc.Mapping && !hasID { // 0 is a valid id of a cloud area, so Check cannot find that
 		d.fault(n, path+".id", "required")
 	}
 
@@ -228,7 +230,7 @@ func (d *decoder) host(n *yamldoc.Node, path string) (h Host) {
 	return h
 }
 
-// processKeys are the names of a process's attributes.
+// processKeys are the names of a process's attributes in documents.
 var processKeys = func() []string {
 	all := (&Process{}).attributes()
 	known := make([]string, len(all))

@@ -8,19 +8,19 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Naming is what the texts of a process may name.
+// Naming has the values of the placeholders in the texts of a process.
 type Naming struct {
 	SetName, ModuleName, Alias string
-	Local, Inst                int
+	Local, Inst                int // see Numbers
 }
 
-// Define makes the definition under which one instance of a process is operated. In its work path, pid file and
-// commands ${name} stands for a part of the naming, by one of the names in Naming.value; any other ${...} stays as
-// it is and is the shell's. Nothing is evaluated, and a value is not looked into again.
+// Define makes the definition of one instance of a process. It replaces the placeholders ${name} in the work path, the
+// pid file and the commands; Naming.value lists the names. Any other ${...} stays as it is, for the shell. Define
+// evaluates nothing, and does not replace placeholders inside of values.
 //
-// Values go into commands as they are, without quotes: nobody can tell from outside which quotes a command is
-// inside of. That is safe because Check refuses a process that names its set or module while that has a character
-// which means something to a shell, and aliases never have one.
+// Values go into commands as they are, without quotes, because Define does not know which quotes are around the
+// placeholder. That is safe: Check rejects a process with the placeholder of a set or module if that name has
+// characters which mean something to a shell, and aliases never have such characters.
 func Define(p *Process, n Naming) *gozzard.Spec {
 	policy := gozzard.DefaultPolicy()
 	policy.StartCheckSecs = cmp.Or(p.StartCheckSecs, policy.StartCheckSecs)
@@ -43,7 +43,7 @@ func Define(p *Process, n Naming) *gozzard.Spec {
 	}
 }
 
-// Missing lists the attributes that an action needs and the process lacks, by their names in documents.
+// Missing lists the attributes that an action needs and that the process does not have, by their names in documents.
 func Missing(p *Process, a gozzard.Action) []string {
 	command, key := "", ""
 	switch a {
@@ -62,8 +62,9 @@ func Missing(p *Process, a gozzard.Action) []string {
 	}
 
 	var missing []string
-	for _, need := range []struct{ key, value string }{{key, command}, {"work_path", p.WorkPath},
-		{"pid_file", p.PIDFile}, {"user", p.User}} {
+	for _, need := range []struct{ key, value string }{
+		{key, command}, {"work_path", p.WorkPath}, {"pid_file", p.PIDFile}, {"user", p.User},
+	} {
 		if need.value == "" {
 			missing = append(missing, need.key)
 		}
@@ -72,7 +73,7 @@ func Missing(p *Process, a gozzard.Action) []string {
 	return missing
 }
 
-// value is what a name stands for: today's names first, then those of older texts.
+// value is the value of a placeholder. Each has its current name, and one that older texts use.
 func (n Naming) value(name string) (string, bool) {
 	switch name {
 	case "inst_id", "InstID":
@@ -93,10 +94,11 @@ func (n Naming) value(name string) (string, bool) {
 	return "", false
 }
 
-// maxPlaceholder is how long what stands between ${ and } may be to be a name with some blanks around it.
+// maxPlaceholder limits the length of a name with the spaces around it, between ${ and }. Without a limit, a text with
+// many "${" would take quadratic time.
 const maxPlaceholder = 32
 
-// expand puts values in place of names. Blanks around a name are allowed, as in the texts that come from CMDB.
+// expand replaces the placeholders in a text. Spaces around a name are allowed: texts from BlueKing CMDB have them.
 func (n Naming) expand(text string) string {
 	begin := strings.Index(text, "${")
 	if begin < 0 {
@@ -109,7 +111,7 @@ func (n Naming) expand(text string) string {
 		text = text[begin:]
 		name, _, closed := strings.Cut(text[2:min(len(text), 2+maxPlaceholder)], "}")
 		value, known := n.value(strings.Trim(name, " "))
-		if !closed || !known { // it may hold the beginning of a name itself: ${a${inst_id}
+		if !closed || !known { // there may be a placeholder inside: ${a${inst_id}
 			b.WriteString("${")
 			text = text[2:]
 			continue
@@ -122,12 +124,12 @@ func (n Naming) expand(text string) string {
 	return b.String()
 }
 
-// mentions reports whether a text names its set or its module.
+// mentions reports whether a text has the placeholder of its set or of its module.
 func mentions(text string) (set, module bool) {
 	if !strings.Contains(text, "${") {
 		return false, false
 	}
-	const markSet, markModule = "\x00s", "\x00m" // no text has NUL
+	const markSet, markModule = "\x00s", "\x00m" // checkCommand and checkLine reject NUL in texts
 	text = Naming{SetName: markSet, ModuleName: markModule}.expand(text)
 	return strings.Contains(text, markSet), strings.Contains(text, markModule)
 }

@@ -71,7 +71,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 
-	// A value is not looked into again.
+	// Placeholders inside of values are not replaced.
 	odd := naming
 	odd.SetName = "${inst_id}"
 	if got := topology.Define(&topology.Process{Start: "${SetName}"}, odd).Control.Start; got != "${inst_id}" {
@@ -79,7 +79,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesTime: a text made to be slow is not.
+// TestNamesTime: a text that is made to be slow takes linear time.
 func TestNamesTime(t *testing.T) {
 	text := strings.Repeat("${", 1<<20) + "}"
 	begin := time.Now()

@@ -1,7 +1,7 @@
-// Package topology is the fleet as people think of it: businesses with sets, modules, service instances on hosts,
-// and the processes that each runs.
+// Package topology is BlueKing's view of a fleet: businesses with sets, modules, service instances on hosts, and the
+// processes of each.
 //
-// A Business is what a document, the record or BlueKing CMDB says. Number gives every process its instances, Define
-// makes the definition under which an instance is operated, Compare tells two states apart, and Index answers
-// questions about all businesses from memory.
+// A Business comes from a document, from the record or from BlueKing CMDB. Parse and Format read and write documents,
+// Check finds faults, Number gives every process its instance numbers, Define makes the definition of an instance, and
+// Compare finds the difference between two states. Package topology/index answers queries about all businesses.
 package topology

@@ -12,14 +12,14 @@ import (
 	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
-// MaxDocument is how many bytes a document may have.
+// MaxDocument is the largest size of a document, in bytes.
 const MaxDocument = yamldoc.MaxSize
 
-// maxFaults bounds what is listed of a document that is wrong all over; the rest is counted.
+// maxFaults limits how many faults of a document are listed. The others are counted.
 const maxFaults = 1000
 
-// Parse reads a document, YAML or JSON, into a sorted business. It is taken whole or not at all: the error is a
-// *gozzard.Error with every fault and its place, such as "line 12: sets[0].modules[1].name".
+// Parse reads a document, YAML or JSON, and returns the business, sorted. If the document has any fault, there is no
+// business: the error is a *gozzard.Error with every fault and where it is, such as "line 12: sets[0].modules[1].name".
 func Parse(doc []byte) (*Business, error) {
 	root, err := yamldoc.Parse(doc)
 	if err != nil {
@@ -30,11 +30,12 @@ func Parse(doc []byte) (*Business, error) {
 		return nil, faulty([]gozzard.Fault{{Path: "line " + strconv.Itoa(e.Line), Text: e.Text}})
 	}
 
-	d := &decoder{texts: map[string]string{}, bad: map[string]bool{}}
+	// A value that could not be decoded is 0 or empty, so Check may find it as well: report it once.
+	d := &decoder{texts: map[string]string{}, reported: map[string]bool{}}
 	b := d.business(root)
 	for _, f := range b.Check() {
-		if !d.told(f.Path) {
-			d.faults = append(d.faults, located{line(root, f.Path), f})
+		if !d.isReported(f.Path) {
+			d.faults = append(d.faults, lineFault{line(root, f.Path), f})
 		}
 	}
 
@@ -47,19 +48,19 @@ func Parse(doc []byte) (*Business, error) {
 }
 
 func faulty(faults []gozzard.Fault) error {
-	return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the document is wrong and nothing was changed",
+	return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the document has faults; nothing was changed",
 		Faults: faults}
 }
 
-// located is a fault with its line.
-type located struct {
+// lineFault is a fault with its line in the document.
+type lineFault struct {
 	line int32
 	gozzard.Fault
 }
 
-// list puts the faults in the order of the document, with their lines.
+// list returns the faults in the order of the document, with their lines.
 func (d *decoder) list() []gozzard.Fault {
-	slices.SortStableFunc(d.faults, func(a, b located) int { return cmp.Compare(a.line, b.line) })
+	slices.SortStableFunc(d.faults, func(a, b lineFault) int { return cmp.Compare(a.line, b.line) })
 	list := make([]gozzard.Fault, 0, min(len(d.faults), maxFaults+1))
 	for i, f := range d.faults {
 		if i == maxFaults {
@@ -75,27 +76,30 @@ func (d *decoder) list() []gozzard.Fault {
 	return list
 }
 
-// told reports whether something was said already about a value, or about what it stands in: what follows from that
-// is no fault of its own.
-func (d *decoder) told(path string) bool {
+// isReported reports whether there is already a fault of a value, or of a mapping or list that it is in.
+func (d *decoder) isReported(path string) bool {
 	for path != "" {
-		if d.bad[path] {
+		if d.reported[path] {
 			return true
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
-	return d.bad[""]
+	return d.reported[""]
 }
 
-// line finds the line of a path, or of the nearest that there is on the way to it.
+// line finds the line of a path. If the document does not have the path, it is the line of the nearest mapping or list
+// around it.
 func line(n *yamldoc.Node, path string) int32 {
 	for path != "" {
+		// Cut the first step, a key or an index, off the path.
 		step := path
 		if i := strings.IndexAny(path[1:], ".["); i >= 0 {
 			step = path[:i+1]
 		}
 		path = path[len(step):]
 		step = strings.TrimPrefix(step, ".")
+
+		// Take the step.
 		var next *yamldoc.Node
 		if number, isIndex := strings.CutPrefix(step, "["); isIndex {
 			i, err := strconv.Atoi(strings.TrimSuffix(number, "]"))

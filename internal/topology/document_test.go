@@ -16,7 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-var update = flag.Bool("update", false, "write what is answered into the golden files")
+var update = flag.Bool("update", false, "write the golden files")
 
 var sameAddrs = cmpopts.EquateComparable(netip.Addr{})
 
@@ -30,8 +30,10 @@ sets:
         {id: 5, name: 127.0.0.1_gse_agent, host: {ip: 127.0.0.1, cloud: 0}, processes: [
           {id: 46, name: gse_agent, func_name: gse_agent, template_id: 26, proc_num: 1, priority: 1, user: root,
            work_path: /usr/local/gse, pid_file: /var/run/gse_agent.pid, start_cmd: ./start.sh, stop_cmd: ./stop.sh,
-           restart_cmd: ./restart.sh, reload_cmd: ./reload.sh, face_stop_cmd: ./kill.sh, timeout: 60, start_check_secs: 5}]}]}]}
-config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /etc, owner: root, group: root, mode: "0644", bind: {templates: [26]}}]
+           restart_cmd: ./restart.sh, reload_cmd: ./reload.sh, face_stop_cmd: ./kill.sh, timeout: 60,
+           start_check_secs: 5}]}]}]}
+config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /etc, owner: root, group: root,
+                    mode: "0644", bind: {templates: [26]}}]
 `
 
 func sampled() *topology.Business {
@@ -42,9 +44,8 @@ func sampled() *topology.Business {
 				ID: 5, Name: "127.0.0.1_gse_agent", Host: topology.Host{IP: netip.MustParseAddr("127.0.0.1")},
 				Processes: []topology.Process{{
 					ID: 46, Name: "gse_agent", FuncName: "gse_agent", Template: 26, Num: 1, Priority: 1, User: "root",
-					WorkPath: "/usr/local/gse",
-					PIDFile:  "/var/run/gse_agent.pid", Start: "./start.sh", Stop: "./stop.sh",
-					Restart: "./restart.sh", Reload: "./reload.sh",
+					WorkPath: "/usr/local/gse", PIDFile: "/var/run/gse_agent.pid",
+					Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh", Reload: "./reload.sh",
 					ForceStop: "./kill.sh", Timeout: 60, StartCheckSecs: 5,
 				}},
 			}},
@@ -68,7 +69,8 @@ func TestSample(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	b := sampled()
-	b.Sets[0].Modules[0].Instances[0].Processes[0].Start = "cd ${bk_set_name} && ./start.sh \"a: b\"\n# twice\t\r\x01\u202e"
+	b.Sets[0].Modules[0].Instances[0].Processes[0].Start =
+		"cd ${bk_set_name} && ./start.sh \"a: b\"\n# twice\t\r\x01\u202e"
 	b.Sets[0].Modules[0].Instances[0].Host.IPv6 = netip.MustParseAddr("fe80::1")
 	b.Sets[0].Modules[0].Instances[0].Host.Agent = "0123456789"
 	b.Clouds = append(b.Clouds, topology.Cloud{ID: 3})
@@ -102,7 +104,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFormatRefuses: what could not be read again is not written.
+// TestFormatRefuses: Format rejects what Parse would reject.
 func TestFormatRefuses(t *testing.T) {
 	b := sampled()
 	b.Sets[0].Env = 9
@@ -124,7 +126,7 @@ func faultsOf(t *testing.T, err error) []string {
 	return list
 }
 
-// TestFaults is a document that is wrong all over: every fault is listed with its line, in the order of the document.
+// TestFaults reads documents with many faults: every fault is listed with its line, in the order of the document.
 func TestFaults(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "faults", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -163,19 +165,21 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestManyFaults: a document with a million of faults is not answered with a million lines.
+// TestManyFaults: the list of faults has a limit.
 func TestManyFaults(t *testing.T) {
 	list := faultsOf(t, func() error {
 		_, err := topology.Parse([]byte("biz: 1\nname: x\nclouds: [" + strings.Repeat("{id: -1},\n", 5000) + "]\n"))
 		return err
 	}())
-	if len(list) != 1001 || list[1000] != "and 8999 more" { // each is wrong and, but the first, there already
+	// Each of the 5000 has a wrong id, and all but the first have an id that is used already.
+	if len(list) != 1001 || list[1000] != "and 8999 more" {
 		t.Errorf("%d faults, the last is %q", len(list), list[len(list)-1])
 	}
 }
 
 func TestJSON(t *testing.T) {
-	b, err := topology.Parse([]byte(`{"biz": 2, "name": "x", "sets": [{"id": 1, "name": "s", "env": 1, "modules": null}], "clouds": []}`))
+	b, err := topology.Parse([]byte(`{"biz": 2, "name": "x", "sets": [{"id": 1, "name": "s", "env": 1,
+		"modules": null}], "clouds": []}`))
 	if err != nil {
 		t.Fatal(err)
 	}

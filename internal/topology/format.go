@@ -8,8 +8,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Format writes the document of a business: Parse reads the same from it again. A business that Parse would refuse
-// is not written.
+// Format writes a business as a YAML document. Parse reads the same business from it. Format rejects a business with
+// faults, which Parse would reject.
 func Format(b *Business) ([]byte, error) {
 	if faults := b.Check(); len(faults) > 0 {
 		return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "cannot write business " + strconv.Itoa(b.ID),
@@ -30,13 +30,15 @@ func Format(b *Business) ([]byte, error) {
 	return w.Bytes(), nil
 }
 
-// writer writes YAML in blocks, one value on a line, so that versions of a document can be compared by lines.
+// writer writes YAML in block style, one value on a line, so that a line diff shows the difference between two
+// documents.
 type writer struct {
 	bytes.Buffer
 	indent int
 	item   bool // the next line begins an item of a list
 }
 
+// key writes the start of a line: the indentation, the dash of a list item and the key.
 func (w *writer) key(key string) {
 	for range w.indent - 1 {
 		w.WriteString("  ")
@@ -62,7 +64,7 @@ func (w *writer) number(key string, n int) {
 	w.WriteByte('\n')
 }
 
-// text leaves out what is empty.
+// text writes a text, unless it is empty.
 func (w *writer) text(key, s string) {
 	if s == "" {
 		return
@@ -113,8 +115,9 @@ func (w *writer) host(h Host) {
 	w.key("host")
 	w.WriteString(" {cloud: ")
 	w.WriteString(strconv.Itoa(h.Cloud))
-	for _, part := range []struct{ key, text string }{{"ip", addrText(h.IP)}, {"ipv6", addrText(h.IPv6)},
-		{"agent_id", string(h.Agent)}} {
+	for _, part := range []struct{ key, text string }{
+		{"ip", addrText(h.IP)}, {"ipv6", addrText(h.IPv6)}, {"agent_id", string(h.Agent)},
+	} {
 		if part.text != "" {
 			w.WriteString(", " + part.key + ": ")
 			w.scalar(part.text)
@@ -174,9 +177,9 @@ func (w *writer) ids(list []int) {
 	w.WriteByte(']')
 }
 
-// scalar writes a text without quotes where every reader of YAML takes it for the same text.
+// scalar writes a text. It leaves out the quotes only where every YAML reader reads the same text without them.
 func (w *writer) scalar(s string) {
-	if bare(s) {
+	if needsNoQuotes(s) {
 		w.WriteString(s)
 		return
 	}
@@ -193,7 +196,7 @@ func (w *writer) scalar(s string) {
 			w.WriteString(`\n`)
 		case r == '\t':
 			w.WriteString(`\t`)
-		case r == '\ufeff' || !plain(string(r)): // all of these have at most 16 bits
+		case r == '\ufeff' || !gozzard.IsPlainLine(string(r)): // all of these have at most 16 bits
 			w.WriteString(`\u`)
 			for shift := 12; shift >= 0; shift -= 4 {
 				w.WriteByte(hex[r>>shift&0xf])
@@ -206,9 +209,9 @@ func (w *writer) scalar(s string) {
 	w.WriteByte('"')
 }
 
-// bare reports whether a text needs no quotes: it begins like a word, a path or an option of a program, has nothing
-// that could end it, and is no word that means something else.
-func bare(s string) bool {
+// needsNoQuotes reports whether every YAML reader reads a text without quotes as the same text: it begins like a word
+// or a path, has only characters without a meaning in YAML, and is not a word with a meaning.
+func needsNoQuotes(s string) bool {
 	if s == "" || s[len(s)-1] == ' ' {
 		return false
 	}
@@ -227,7 +230,7 @@ func bare(s string) bool {
 	}
 
 	if number := strings.TrimPrefix(s, "."); !letters || number[0] >= '0' && number[0] <= '9' {
-		return address(s)
+		return beginsLikeIPv4(s)
 	}
 
 	switch strings.ToLower(s) {
@@ -238,8 +241,8 @@ func bare(s string) bool {
 	return true
 }
 
-// address recognizes what begins like an IPv4 address, which no reader takes for a number.
-func address(s string) bool {
+// beginsLikeIPv4 recognizes texts that begin like an IPv4 address: no reader takes those for a number.
+func beginsLikeIPv4(s string) bool {
 	dots := 0
 	for i := 0; i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.'); i++ {
 		if s[i] == '.' {

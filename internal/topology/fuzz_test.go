@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzParse: any bytes are a business without faults, which is read again from its own document, or an error that
-// people can act on.
+// FuzzParse: for any bytes Parse returns either an error with faults, or a business without faults. Format writes that
+// business, and Parse reads the same again.
 func FuzzParse(f *testing.F) {
 	z := fuzztest.New(f)
 	z.Add([]byte(sample))

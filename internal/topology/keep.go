@@ -2,12 +2,12 @@ package topology
 
 import "slices"
 
-// Keep takes over from an older state what CMDB does not tell: the name of the business and its configuration
-// templates. A binding to a process that is gone, or that has a template by now, is let go.
+// Keep copies from an older state what BlueKing CMDB does not have: the name of the business and its configuration
+// templates. It leaves out bindings to processes that do not exist any more, or that have a process template now.
 func (b *Business) Keep(old *Business) {
 	b.Name = old.Name
 	bindable := map[int]bool{}
-	b.each(func(s spot) { bindable[s.process.ID] = s.process.Template == 0 })
+	b.each(func(s processAt) { bindable[s.process.ID] = s.process.Template == 0 })
 	b.Templates = slices.Clone(old.Templates)
 	for i := range b.Templates {
 		t := &b.Templates[i]

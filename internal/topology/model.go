@@ -12,18 +12,19 @@ type Env int
 
 // The environments.
 const (
-	EnvAny        Env = 0 // only in questions
+	EnvAny        Env = 0 // only in queries
 	EnvTest       Env = 1
 	EnvExperience Env = 2
 	EnvFormal     Env = 3
 )
 
-// Valid reports whether a set can have it.
+// Valid reports whether a set can have this environment.
 func (e Env) Valid() bool { return e >= EnvTest && e <= EnvFormal }
 
 func (e Env) String() string { return strconv.Itoa(int(e)) }
 
-// Business is one business, whole. Ids are unique within their kind and business; lists keep the order of their source.
+// Business is one business with everything in it. Ids are unique within their kind and business. Lists keep the order
+// of their source; see Sort.
 type Business struct {
 	ID        int
 	Name      string
@@ -46,7 +47,7 @@ type Set struct {
 	Modules []Module
 }
 
-// Module is a group of service instances that do the same.
+// Module is a group of service instances with the same purpose.
 type Module struct {
 	ID              int
 	Name            string
@@ -54,7 +55,7 @@ type Module struct {
 	Instances       []ServiceInstance
 }
 
-// ServiceInstance is a module's presence on one host.
+// ServiceInstance is one host of a module, with the processes that the module has there.
 type ServiceInstance struct {
 	ID        int
 	Name      string
@@ -62,8 +63,8 @@ type ServiceInstance struct {
 	Processes []Process
 }
 
-// Host names the machine of a service instance. Agent wins where it is known; otherwise the host that has the
-// address in that cloud is meant.
+// Host names the machine of a service instance. If Agent is set, it is the host of that agent; otherwise it is the host
+// with the address in that cloud area.
 type Host struct {
 	Cloud int
 	IP    netip.Addr // may be invalid when the host has only IPv6
@@ -79,16 +80,16 @@ func (h Host) Addr() gozzard.HostAddr {
 	return gozzard.HostAddr{Cloud: h.Cloud, IP: h.IPv6}
 }
 
-// Process is one kind of daemon on one service instance, run Num times.
+// Process is one program of a service instance, of which Num instances run.
 type Process struct {
 	ID       int
 	Name     string // alias, unique on a host within the business
-	FuncName string // the program as the system shows it; "" is Name
+	FuncName string // the name of the program in the process list of the system; "" is Name
 	Template int    // process template, 0: none
 	Num      int    // instances on the host; 0 is 1
 	Priority int
 
-	// The definition, with ${name} in it. See Define.
+	// The definition, with placeholders. See Define.
 	User           string
 	WorkPath       string
 	PIDFile        string
@@ -97,14 +98,14 @@ type Process struct {
 	Restart        string
 	Reload         string
 	ForceStop      string
-	Timeout        int // seconds a command may take; 0 is 60
-	StartCheckSecs int // 0 is 5
+	Timeout        int // seconds that a command may take; 0 is 60
+	StartCheckSecs int // how long after a start the process must be running; 0 is 5
 }
 
-// Count is how many instances run on the host.
+// Count is the number of instances on the host.
 func (p *Process) Count() int { return max(p.Num, 1) }
 
-// ConfigTemplate is a configuration file that is made for the processes it is bound to.
+// ConfigTemplate is a configuration file for the processes that it is bound to.
 type ConfigTemplate struct {
 	ID        int
 	Name      string
@@ -117,10 +118,10 @@ type ConfigTemplate struct {
 	Processes []int  // processes without a template that it is bound to
 }
 
-// Namespace is where the processes of a business are known to the fleet.
+// Namespace is the namespace of the processes of a business.
 func Namespace(biz int) string { return gozzard.BusinessNamespace(biz) }
 
-// Key names an instance to the fleet: the same process through every door.
+// Key is the key of an instance. It is the same through every door.
 func Key(biz int, alias string, local int) gozzard.Key {
 	return gozzard.Key{Namespace: Namespace(biz), Name: alias + "_" + strconv.Itoa(local)}
 }

@@ -19,8 +19,8 @@ type run struct {
 	process, num int
 }
 
-// laidOut makes a business of runs: one service instance for each.
-func laidOut(runs ...run) *topology.Business {
+// businessOf makes a business with one service instance for each run.
+func businessOf(runs ...run) *topology.Business {
 	modules := map[int]*topology.Module{}
 	for _, r := range runs {
 		m := modules[r.module]
@@ -45,8 +45,8 @@ func laidOut(runs ...run) *topology.Business {
 	return b
 }
 
-// said writes numbers as the contract does: ".1: 1→1,2→2".
-func said(b *topology.Business, numbers []topology.Numbers) string {
+// written writes numbers as the contract does: ".1: 1→1,2→2".
+func written(b *topology.Business, numbers []topology.Numbers) string {
 	hosts := map[int]netip.Addr{}
 	for _, m := range b.Sets[0].Modules {
 		for _, s := range m.Instances {
@@ -78,12 +78,12 @@ func follow(t *testing.T, steps []step) {
 	t.Helper()
 	var numbers []topology.Numbers
 	for _, s := range steps {
-		b := laidOut(s.runs...)
+		b := businessOf(s.runs...)
 		next, err := topology.Number(numbers, b)
 		if err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
-		if got := said(b, next); got != s.want {
+		if got := written(b, next); got != s.want {
 			t.Fatalf("%s:\n got %s\nwant %s", s.name, got, s.want)
 		}
 		again, err := topology.Number(next, b)
@@ -107,12 +107,12 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// TestRules are the rules and the defects of section 7, each for itself.
+// TestRules are the rules and the defects of section 7 of the contract, one by one.
 func TestRules(t *testing.T) {
 	java := func(host, num int) run { return run{21, host, "java", host, num} }
 	for name, steps := range map[string][]step{
 		"proc_num 0 is 1": {{"", []run{java(1, 0), java(2, 0)}, ".1: 1→1; .2: 1→2"}},
-		"rule 1: another M numbers all anew, by process id": {
+		"rule 1: another M numbers all again, by process id": {
 			{"", []run{java(1, 2), java(2, 2), java(3, 2)}, ".1: 1→1 2→2; .2: 1→3 2→4; .3: 1→5 2→6"},
 			{"", []run{java(2, 2), java(3, 4)}, ".2: 1→1 2→2; .3: 1→5 2→6 3→7 4→8"},
 			{"", []run{java(2, 1), java(3, 1)}, ".2: 1→1; .3: 1→2"},
@@ -130,7 +130,7 @@ func TestRules(t *testing.T) {
 			{"", []run{java(1, 1), java(2, 1), java(3, 1)}, ".1: 1→1; .2: 1→2; .3: 1→3"},
 			{"", []run{java(1, 1), java(4, 1)}, ".1: 1→1; .4: 1→5"},
 		},
-		"rule 3: a vanished process": {
+		"rule 3: a removed process": {
 			{"", []run{java(1, 1), java(2, 1)}, ".1: 1→1; .2: 1→2"},
 			{"", []run{java(2, 1)}, ".2: 1→2"},
 		},
@@ -162,9 +162,9 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestClash is defect c: one alias on one host in two modules would be one process to the fleet. Both are named.
+// TestClash is defect c: one alias on one host in two modules would be one key. The error names both processes.
 func TestClash(t *testing.T) {
-	b := laidOut(run{21, 1, "java", 46, 1}, run{22, 1, "java", 47, 1})
+	b := businessOf(run{21, 1, "java", 46, 1}, run{22, 1, "java", 47, 1})
 	_, err := topology.Number(nil, b)
 	if err == nil {
 		t.Fatal("numbered")
@@ -181,9 +181,9 @@ func TestClash(t *testing.T) {
 	}
 }
 
-// TestNumbersRunOut: host numbers that have grown as far as they can begin again.
+// TestNumbersRunOut: when host numbers are used up, they start again from 1.
 func TestNumbersRunOut(t *testing.T) {
-	b := laidOut(run{21, 1, "java", 1, 1}, run{21, 2, "java", 2, 1})
+	b := businessOf(run{21, 1, "java", 1, 1}, run{21, 2, "java", 2, 1})
 	got, err := topology.Number([]topology.Numbers{{Process: 1, Module: 21, Alias: "java", HostNum: 1<<31 - 1, Per: 1,
 		Count: 1}}, b)
 	if err != nil {

@@ -1,18 +1,18 @@
 package topology
 
-// Plan says in words what a change does, for the person who asked for it.
+// Plan describes a change for people.
 type Plan struct {
 	Added   []Item
 	Changed []Item
 	Removed []Item
 }
 
-// Item is one thing that a plan is about.
+// Item is one thing that is added, changed or removed.
 type Item struct {
 	Kind   string // business, cloud, set, module, service instance, process, config template
 	ID     int
-	Name   string   // dotted, from the set down
-	Fields []string // what changes, as "priority: 1 -> 2"
+	Name   string   // with dots, from the set down: set.module.service instance.process
+	Fields []string // what changes, in the form "priority: 1 -> 2"
 }
 
 // Empty reports whether nothing changes.

@@ -18,14 +18,13 @@ import (
 // texts that are hard to write and to read.
 var texts = []string{
 	"./start.sh", "a: b", "- x", "#", "'", `"`, `\`, "{a}", "[a]", "a # b", "null", "true", "~", "12", "0x1f", ".5",
-	"1e3", "1.2.3.4",
-	"2001-01-01", "a\nb\n", "\t",
-	" a ", "蓝鲸", "${inst_id}", "é", "*", "&a", "!a", "%", "@", "`", "|", ">", "---", "...", "a\r\nb", "\u0085",
+	"1e3", "1.2.3.4", "2001-01-01", "a\nb\n", "\t", " a ", "蓝鲸", "${inst_id}", "é", "*", "&a", "!a", "%", "@",
+	"`", "|", ">", "---", "...", "a\r\nb", "\u0085",
 	"\u2028x", "\x01", "😀",
 	"<<", "yes", "=", "\ufeff",
 }
 
-// business draws a valid one whose ids are few, so that two of them have much in common.
+// business draws a business with few different ids, so that two of them have much in common.
 func business(t *rapid.T) *topology.Business {
 	b := &topology.Business{ID: 2, Name: rapid.SampledFrom([]string{"x", "蓝鲸", "a: b", "12", "null"}).Draw(t, "name")}
 	for _, id := range some(t, "clouds", 0, 2) {
@@ -151,7 +150,7 @@ func valid(t *rapid.T, label string) *topology.Business {
 	return rapid.Custom(business).Filter(func(b *topology.Business) bool { return len(b.Check()) == 0 }).Draw(t, label)
 }
 
-// Empty lists and none are the same to a business.
+// same compares businesses. An empty list and no list are equal.
 var same = gocmp.Options{cmpopts.EquateEmpty(), sameAddrs}
 
 func TestFormatProperty(t *testing.T) {
@@ -171,8 +170,8 @@ func TestFormatProperty(t *testing.T) {
 	})
 }
 
-// TestNumberProperty: through any changes, numbers are unique in their module and alias, stay while nothing changes, and a process keeps its own as long
-// as the largest count of its role does.
+// TestNumberProperty: after any changes, numbers are unique within module and alias, they stay while nothing changes,
+// and a process keeps its numbers while the largest count of its role stays.
 func TestNumberProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var numbers []topology.Numbers
@@ -231,7 +230,8 @@ func checkNumbers(t *rapid.T, b *topology.Business, numbers []topology.Numbers) 
 	}
 }
 
-// TestCompareProperty: a change, applied to the old state as a store would, is the new state, and no change is empty.
+// TestCompareProperty: applying a change to the old state, as a store does, gives the new state. Without a difference
+// the change is empty.
 func TestCompareProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var old *topology.Business
@@ -268,7 +268,7 @@ func TestCompareProperty(t *testing.T) {
 	})
 }
 
-// applied does what a store does with a change.
+// applied applies a change as a store does.
 func applied(old *topology.Business, oldN []topology.Numbers, c topology.Change) (*topology.Business,
 	[]topology.Numbers) {
 	sets, modules, services := map[int]topology.Set{}, map[int]topology.PlacedModule{}, map[int]topology.PlacedService{}

@@ -8,8 +8,8 @@ import (
 	"github.com/gozzard/gozzard/internal/expression"
 )
 
-// Query chooses processes of one business: every field that is not empty must fit, and a list fits when one of its
-// values does.
+// Query selects processes of one business. A process must match every field that is not empty. It matches a list when
+// it matches one of the values.
 type Query struct {
 	Biz          int
 	Env          Env // EnvAny: all
@@ -27,32 +27,33 @@ type Query struct {
 	ModuleNames  []string
 	ServiceNames []string
 
-	// Expression chooses by names instead; nil matches all.
+	// Expression selects by names and ids; nil matches all.
 	Expression *Expression
 
-	// Visible leaves hosts out as if they were not there, before anything else is looked at; nil: all are. It is
-	// asked at most once for each host.
+	// Visible reports whether the caller may see a host. The answer is as if other hosts did not exist. nil: all are
+	// visible. It is called at most once for each host.
 	Visible func(h *Host) bool `json:"-"`
 
 	Order []Order
 	Start int
-	Limit int // < 0: all
+	Limit int // negative: all
 }
 
-// Expression is one pattern for each of the five parts of a process's name. A nil part matches all. Slice is taken
-// of the processes that fit the environment and the five parts, in order of their ids, before other filters.
+// Expression is one pattern for each of the five parts of a process's dotted name. A nil part matches all. Slice
+// selects by position among the processes that match the environment and the five parts, in the order of their ids.
+// It comes before the other fields of a query.
 type Expression struct {
 	Set, Module, Service, Name, Process *expression.Expression
 	Slice                               *expression.Slice
 }
 
-// Order is one key of sorting; processes are sorted by id where the keys leave a choice.
+// Order is one sort key. Processes that are equal in all keys are sorted by id.
 type Order struct {
 	By         Field
 	Descending bool
 }
 
-// Field is what can be sorted by.
+// Field is a field that processes can be sorted by.
 type Field uint8
 
 // The fields.
@@ -64,7 +65,7 @@ const (
 	ByIP
 )
 
-// Row is a process as an answer shows it. Strings are shared.
+// Row is a process in the answer to a query.
 type Row struct {
 	Biz             int
 	Set             int
@@ -81,15 +82,15 @@ type Row struct {
 	Name            string
 	Template        int
 	Priority        int
-	State           gozzard.RunState // of all its instances together; see Together
+	State           gozzard.RunState // combined from all instances; see Together
 	Hosted          bool
 	Configs         []ConfigRef
 	Instances       []RowInstance
-	ReportedAt      int64 // epoch seconds, the oldest of its instances; 0: never
+	ReportedAt      int64 // Unix seconds, the oldest of its instances; 0: never
 	Stale           bool
 }
 
-// Expression is the dotted name people know the process by.
+// Expression is the dotted name of the process: set, module, service instance, alias and id.
 func (r *Row) Expression() string {
 	return r.SetName + "." + r.ModuleName + "." + r.ServiceName + "." + r.Name + "." + strconv.Itoa(r.Process)
 }
@@ -108,16 +109,17 @@ type ConfigRef struct {
 	FileName string
 }
 
-// Status is what the fleet knows of an instance now.
+// Status is the current status of an instance.
 type Status struct {
 	State      gozzard.RunState
 	Hosted     bool
 	PID        int32
-	ReportedAt int64 // epoch seconds; 0: never
-	Stale      bool
+	ReportedAt int64 // Unix seconds; 0: never
+	Stale      bool  // the agent has not reported for too long
 }
 
-// Together folds the instances of a process into one: running and hosted only if all are, unregistered only if all are.
+// Together combines the statuses of the instances of a process. The process is running, unregistered or hosted only if
+// all instances are. If their states differ, it is stopped.
 func Together(all []Status) (state gozzard.RunState, hosted bool) {
 	if len(all) == 0 {
 		return gozzard.StateUnregistered, false

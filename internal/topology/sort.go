@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Sort puts every list in the order of its ids, the order in which states are recorded, numbered and compared.
+// Sort sorts every list by id. The record, Number and Compare need that order.
 func (b *Business) Sort() {
 	slices.SortStableFunc(b.Clouds, func(x, y Cloud) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortStableFunc(b.Sets, func(x, y Set) int { return cmp.Compare(x.ID, y.ID) })
@@ -30,17 +30,17 @@ func (b *Business) Sort() {
 	}
 }
 
-// spot is a process with all that it stands in.
-type spot struct {
+// processAt is a process with its set, module and service instance, and its path in a document.
+type processAt struct {
 	set     *Set
 	module  *Module
 	service *ServiceInstance
 	process *Process
-	at      place
+	at      docPath
 }
 
-// each visits every process in the order of the lists.
-func (b *Business) each(visit func(spot)) {
+// each calls visit for every process, in the order of the lists.
+func (b *Business) each(visit func(processAt)) {
 	for s := range b.Sets {
 		set := &b.Sets[s]
 		for m := range set.Modules {
@@ -48,7 +48,7 @@ func (b *Business) each(visit func(spot)) {
 			for i := range module.Instances {
 				service := &module.Instances[i]
 				for p := range service.Processes {
-					visit(spot{set, module, service, &service.Processes[p], place{s, m, i, p}})
+					visit(processAt{set, module, service, &service.Processes[p], docPath{s, m, i, p}})
 				}
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -223,7 +222,7 @@ func (h *Host) begin(now time.Time, s HostView, version string, has func(string)
 
 // clip bounds what a host said.
 func clip(s string) string {
-	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "\uFFFD")
+	return gozzard.Clip(s, maxReason)
 }
 
 // person tells people apart for the rule that two must agree. A user whom an app only names is no more than the app.

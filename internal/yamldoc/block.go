@@ -4,20 +4,20 @@ import "strings"
 
 // document reads the value of the whole file.
 func (p *parser) document() Node {
-	column := p.content()
+	column := p.nextContent()
 	if column < 0 || p.marker("...") || p.marker("---") {
 		return p.node(Null, p.line)
 	}
 	return p.block(column, -1)
 }
 
-// block reads a value that begins at the place, which is in the given column and may go on in the lines below.
-// Parent is the column that it must stay to the right of.
+// block reads a value that begins at the current position, which is in the given column, and may continue in the lines
+// below. All of it must be to the right of the column parent.
 func (p *parser) block(column, parent int) Node {
 	p.enter()
 	defer p.leave()
 	switch c := p.peek(); {
-	case c == '-' && blank(p.at(p.pos+1)):
+	case c == '-' && isSeparator(p.at(p.pos+1)):
 		return p.blockList(column)
 	case c == '{' || c == '[' || c == '|' || c == '>':
 		return p.inline(parent)
@@ -27,94 +27,104 @@ func (p *parser) block(column, parent int) Node {
 	return p.inline(parent)
 }
 
-// blockList reads a list whose dashes stand in a column.
+// blockList reads a list with its dashes in a column.
 func (p *parser) blockList(column int) Node {
 	list := p.node(List, p.line)
 	for {
-		p.pos++ // the dash
+		// Pass the dash and the spaces after it.
+		p.pos++
 		if p.peek() == '\t' {
-			p.fail(p.line, "a tab stands after the dash: use a blank")
+			p.fail(p.line, "a tab follows the dash: use a space")
 		}
 		line := p.line
 		for p.peek() == ' ' {
 			p.pos++
 		}
+
+		// Read the item, in this line or in the lines below.
 		inner := p.column()
-		if p.rest() {
+		if p.skipToLineEnd() {
 			p.newLine()
-			list.Kids = append(list.Kids, p.below(line, column, false))
+			list.Kids = append(list.Kids, p.valueBelow(line, column, false))
 		} else {
 			list.Kids = append(list.Kids, p.block(inner, column))
 		}
-		if !p.next(column, "list") {
+
+		// Go to the next item. A list may be in the column of the mapping that it belongs to; then the next line in the
+		// column can be the next key of that mapping.
+		if !p.nextEntry(column, "list") {
 			return list
 		}
-		if p.peek() != '-' || !blank(p.at(p.pos+1)) {
-			// A list may stand in the column of the mapping it belongs to, whose next key this is then.
+		if p.peek() != '-' || !isSeparator(p.at(p.pos+1)) {
 			return list
 		}
 	}
 }
 
-// blockMapping reads a mapping whose keys stand in a column.
+// blockMapping reads a mapping with its keys in a column.
 func (p *parser) blockMapping(column int) Node {
 	mapping := p.node(Mapping, p.line)
 	seen := keys{}
 	for {
+		// Read the key.
 		line := p.line
-		if p.peek() == '-' && blank(p.at(p.pos+1)) {
+		if p.peek() == '-' && isSeparator(p.at(p.pos+1)) {
 			p.fail(line, "a list begins inside of a mapping: indent it below a key")
 		}
-		if p.peek() == '?' && blank(p.at(p.pos+1)) {
-			p.fail(line, "keys behind ? are not accepted")
+		if p.peek() == '?' && isSeparator(p.at(p.pos+1)) {
+			p.fail(line, "keys after ? are not accepted")
 		}
 		key := p.key(false)
-		if p.peek() != ':' || !blank(p.at(p.pos+1)) {
-			p.fail(line, "expected a colon and a blank after %.40q", key)
+		if p.peek() != ':' || !isSeparator(p.at(p.pos+1)) {
+			p.fail(line, "expected a colon and a space after %.40q", key)
 		}
 		p.pos++
 		seen.add(p, key, line, mapping.Kids)
+
+		// Read the value, in this line or in the lines below.
 		var value Node
-		if p.rest() {
+		if p.skipToLineEnd() {
 			p.newLine()
-			value = p.below(line, column, true)
+			value = p.valueBelow(line, column, true)
 		} else {
-			if p.peek() == '-' && blank(p.at(p.pos+1)) {
+			if p.peek() == '-' && isSeparator(p.at(p.pos+1)) {
 				p.fail(line, "a list must begin on its own line")
 			}
 			value = p.inline(column)
 		}
 		value.Key = key
 		mapping.Kids = append(mapping.Kids, value)
-		if !p.next(column, "mapping") {
+
+		if !p.nextEntry(column, "mapping") {
 			return mapping
 		}
 	}
 }
 
-// below reads the value of a key or dash behind which the line ended: what is indented more, a list in the key's
-// own column, or nothing.
-func (p *parser) below(line, column int, key bool) Node {
-	inner := p.content()
+// valueBelow reads the value of a key or dash with nothing after it in its line. The value is what is indented more, or
+// for a key a list in the same column, or null.
+func (p *parser) valueBelow(line, column int, key bool) Node {
+	inner := p.nextContent()
 	switch {
 	case inner > column:
 		return p.block(inner, column)
-	case inner == column && key && p.peek() == '-' && blank(p.at(p.pos+1)) && !p.marker("---"):
+	case inner == column && key && p.peek() == '-' && isSeparator(p.at(p.pos+1)) && !p.marker("---"):
 		return p.block(inner, column-1)
 	}
 	return p.node(Null, line)
 }
 
-// next goes to the next entry of a block and reports whether there is one.
-func (p *parser) next(column int, what string) bool {
-	inner := p.content()
+// nextEntry goes to the next entry of a block and reports whether there is one.
+func (p *parser) nextEntry(column int, what string) bool {
+	inner := p.nextContent()
 	if inner > column {
-		p.fail(p.line, "is indented more than the %s that it stands in; a text that goes on must be in quotes on one line, or a block behind |", what)
+		p.fail(p.line, "is indented more than the %s that it is in; write a long text in quotes on one line, "+
+			"or as a block after |", what)
 	}
 	return inner == column && !p.marker("---") && !p.marker("...")
 }
 
-// keyAhead reports whether the line goes on with a key and its colon.
+// keyAhead reports whether a key and its colon follow. It does not move the position.
 func (p *parser) keyAhead() bool {
 	here := *p
 	defer func() { *p = here }()
@@ -122,7 +132,7 @@ func (p *parser) keyAhead() bool {
 	switch c := p.peek(); {
 	case c == '"' || c == '\'':
 		p.quoted()
-	case c == '?' && blank(p.at(p.pos+1)):
+	case c == '?' && isSeparator(p.at(p.pos+1)):
 		return true
 	default:
 		if text := p.plainText(false); text == "" {
@@ -130,38 +140,43 @@ func (p *parser) keyAhead() bool {
 		}
 	}
 
-	p.blanks()
-	return p.peek() == ':' && blank(p.at(p.pos+1))
+	p.skipBlanks()
+	return p.peek() == ':' && isSeparator(p.at(p.pos+1))
 }
 
-// keys finds keys that are given twice, without a map where there are few.
-type keys struct{ many map[string]int }
+// keys finds keys that a mapping has twice. Most mappings have few keys: for those a search through the keys before is
+// faster than a map.
+type keys struct {
+	lines map[string]int // nil up to maxSearchedKeys
+}
 
+const maxSearchedKeys = 24
+
+// add fails if the key is among the entries before. line is the line of the key.
 func (k *keys) add(p *parser, key string, line int, before []Node) {
-	const few = 24
-	twice := 0
+	first := 0
 	switch {
-	case k.many != nil:
-		twice = k.many[key]
+	case k.lines != nil:
+		first = k.lines[key]
 	default:
 		for i := range before {
 			if before[i].Key == key {
-				twice = int(before[i].Line)
+				first = int(before[i].Line)
 			}
 		}
-		if len(before) == few {
-			k.many = map[string]int{}
+		if len(before) == maxSearchedKeys {
+			k.lines = map[string]int{}
 			for i := range before {
-				k.many[before[i].Key] = int(before[i].Line)
+				k.lines[before[i].Key] = int(before[i].Line)
 			}
 		}
 	}
 
-	if twice != 0 {
-		p.fail(line, "key %.40q is given twice, first at line %d", key, twice)
+	if first != 0 {
+		p.fail(line, "key %.40q is given twice, first at line %d", key, first)
 	}
-	if k.many != nil {
-		k.many[key] = line
+	if k.lines != nil {
+		k.lines[key] = line
 	}
 	if key == "<<" {
 		p.fail(line, "merge keys are not accepted")
@@ -175,7 +190,7 @@ func (p *parser) inline(parent int) Node {
 		p.enter()
 		n := p.flow()
 		p.leave()
-		p.ended()
+		p.expectLineEnd()
 		return n
 	case '|':
 		return p.literal(parent)
@@ -184,17 +199,17 @@ func (p *parser) inline(parent int) Node {
 	}
 
 	n := p.scalar(false)
-	p.ended()
+	p.expectLineEnd()
 	return n
 }
 
-// ended demands that a value is the last of its line.
-func (p *parser) ended() {
-	if !p.rest() {
+// expectLineEnd fails if something follows a value in its line. It goes to the next line.
+func (p *parser) expectLineEnd() {
+	if !p.skipToLineEnd() {
 		if p.peek() == ':' || strings.HasPrefix(p.src[p.pos:], ": ") {
-			p.fail(p.line, "a second key stands in the line, or a text with a colon and a blank that needs quotes")
+			p.fail(p.line, "there is a second key in the line, or a text with a colon and a space, which needs quotes")
 		}
-		p.fail(p.line, "unexpected %s behind a value", p.word())
+		p.fail(p.line, "unexpected %s after a value", p.word())
 	}
 	p.newLine()
 }

@@ -2,7 +2,7 @@ package yamldoc
 
 import "strings"
 
-// flow reads [a, b] or {a: b}, over as many lines as it takes.
+// flow reads [a, b] or {a: b}, over any number of lines.
 func (p *parser) flow() Node {
 	if p.peek() == '[' {
 		return p.flowList()
@@ -15,13 +15,13 @@ func (p *parser) flowList() Node {
 	p.pos++
 
 	for {
-		p.space(&list)
+		p.skipSpace(&list)
 		if p.peek() == ']' {
 			p.pos++
 			return list
 		}
 		list.Kids = append(list.Kids, p.flowValue())
-		p.space(&list)
+		p.skipSpace(&list)
 		if p.comma(&list, ']') {
 			return list
 		}
@@ -34,21 +34,25 @@ func (p *parser) flowMapping() Node {
 	p.pos++
 
 	for {
-		p.space(&mapping)
+		p.skipSpace(&mapping)
 		if p.peek() == '}' {
 			p.pos++
 			return mapping
 		}
+
+		// Read the key. After a key in quotes the colon needs no space.
 		line := p.line
-		strict := p.peek() == '"' || p.peek() == '\'' // what is quoted needs no blank after its colon
+		quoted := p.peek() == '"' || p.peek() == '\''
 		key := p.key(true)
-		p.space(&mapping)
-		if p.peek() != ':' || !strict && !blank(p.at(p.pos+1)) && !flowSign(p.at(p.pos+1)) {
-			p.fail(line, "expected a colon and a blank after %.40q", key)
+		p.skipSpace(&mapping)
+		if p.peek() != ':' || !quoted && !isSeparator(p.at(p.pos+1)) && !isFlowSign(p.at(p.pos+1)) {
+			p.fail(line, "expected a colon and a space after %.40q", key)
 		}
 		p.pos++
 		seen.add(p, key, line, mapping.Kids)
-		p.space(&mapping)
+
+		// Read the value; there may be none.
+		p.skipSpace(&mapping)
 		var value Node
 		if c := p.peek(); c == ',' || c == '}' {
 			value = p.node(Null, p.line)
@@ -57,7 +61,8 @@ func (p *parser) flowMapping() Node {
 		}
 		value.Key = key
 		mapping.Kids = append(mapping.Kids, value)
-		p.space(&mapping)
+
+		p.skipSpace(&mapping)
 		if p.comma(&mapping, '}') {
 			return mapping
 		}
@@ -71,12 +76,12 @@ func (p *parser) flowValue() Node {
 		defer p.leave()
 		return p.flow()
 	case '|', '>':
-		p.fail(p.line, "a block cannot stand inside of brackets: use quotes")
+		p.fail(p.line, "a block cannot be inside of brackets: use quotes")
 	}
 	return p.scalar(true)
 }
 
-// comma passes the sign between two entries, or the closing one: then it reports true.
+// comma passes the comma between two entries, or the closing bracket: then it reports true.
 func (p *parser) comma(in *Node, closing byte) bool {
 	switch p.peek() {
 	case closing:
@@ -86,13 +91,13 @@ func (p *parser) comma(in *Node, closing byte) bool {
 		p.pos++
 		return false
 	}
-	p.fail(p.line, "expected a comma or %q of what began at line %d, found %s", string(closing), in.Line, p.word())
+	p.fail(p.line, "expected a comma, or the %q for line %d, found %s", string(closing), in.Line, p.word())
 	return false
 }
 
-// space passes blanks, comments and line ends inside of brackets.
-func (p *parser) space(in *Node) {
-	for p.rest() {
+// skipSpace passes white space, comments and line ends inside of brackets.
+func (p *parser) skipSpace(in *Node) {
+	for p.skipToLineEnd() {
 		if p.end() {
 			p.fail(int(in.Line), "%s in brackets begins here and is not closed", in.Kind)
 		}
@@ -100,4 +105,5 @@ func (p *parser) space(in *Node) {
 	}
 }
 
-func flowSign(c byte) bool { return c != 0 && strings.IndexByte(",[]{}", c) >= 0 }
+// isFlowSign reports whether a character has a meaning inside of brackets.
+func isFlowSign(c byte) bool { return c != 0 && strings.IndexByte(",[]{}", c) >= 0 }

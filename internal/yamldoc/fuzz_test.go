@@ -14,7 +14,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzParse: any bytes are a tree or an error with a line, and what is JSON is read as JSON.
+// FuzzParse: for any bytes Parse returns a tree, or an error with a line. It reads JSON as a JSON reader does.
 func FuzzParse(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, seed := range []string{
@@ -51,7 +51,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// refusable are the reasons for which JSON may be refused.
+// refusable reports whether JSON may be rejected with this error.
 func refusable(why string) bool {
 	for _, reason := range []string{"given twice", "control", "UTF-8", "deeper", "merge keys", "escape", "a tab"} {
 		if strings.Contains(why, reason) {
@@ -61,10 +61,10 @@ func refusable(why string) bool {
 	return false
 }
 
-// TestLibrary: a library that reads all of YAML reads the same from everything that is read here.
+// TestLibrary: a library that reads all of YAML reads the same from everything that Parse reads.
 func TestLibrary(t *testing.T) {
 	for _, tt := range readable {
-		if strings.ContainsAny(tt.src, "\t\r") { // it drops these from texts
+		if strings.ContainsAny(tt.src, "\t\r") { // the library drops these from texts
 			continue
 		}
 		n, err := yamldoc.Parse([]byte(tt.src))
@@ -82,8 +82,8 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// differ tells where two readers disagree. What the other takes for a number or a truth is not compared: here it is
-// what is written.
+// differ says where the tree and the value of another reader differ, or "". Numbers and truth values of the other
+// reader are not compared: the tree has them as they are written.
 func differ(n *yamldoc.Node, other any) string {
 	switch other := other.(type) {
 	case nil:

@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// Kind is what a value is.
+// Kind is the kind of a value.
 type Kind uint8
 
-// The kinds. What a plain text means, such as a number, is for those who know what must stand there.
+// The kinds. A plain text can be a number or a truth value: the caller knows what is expected, and uses Int or Bool.
 const (
-	Null Kind = iota // nothing, ~ or null
-	Plain
-	Quoted // with quotes or as a literal block: a text whatever it looks like
+	Null   Kind = iota // no value, ~ or null
+	Plain              // a text without quotes
+	Quoted             // a text in quotes or a literal block
 	List
 	Mapping
 )
@@ -29,16 +29,16 @@ func (k Kind) String() string {
 	return "nothing"
 }
 
-// Node is a value. Texts are parts of the file where they can be: clone what is kept.
+// Node is a value. Its texts may share memory with the whole file, so callers clone what they keep.
 type Node struct {
 	Kind Kind
-	Line int32  // from 1
-	Key  string // its key in the mapping that it stands in
+	Line int32  // counted from 1
+	Key  string // its key, if it is in a mapping
 	Text string
-	Kids []Node // of a list or mapping
+	Kids []Node // the values of a list or mapping
 }
 
-// Bool reads a truth.
+// Bool reads true or false. ok is false when the value is neither.
 func (n *Node) Bool() (value, ok bool) {
 	if n.Kind != Plain {
 		return false, false
@@ -52,8 +52,8 @@ func (n *Node) Bool() (value, ok bool) {
 	return false, false
 }
 
-// Int reads a whole number written in decimal without plus or leading zeros: what all readers of YAML and JSON
-// agree on.
+// Int reads a whole number in decimal without plus sign and leading zeros: all YAML and JSON readers agree on those. It
+// returns false when the value is anything else.
 func (n *Node) Int() (int, bool) {
 	if n.Kind != Plain {
 		return 0, false
@@ -62,7 +62,7 @@ func (n *Node) Int() (int, bool) {
 	return i, err == nil && strconv.Itoa(i) == n.Text
 }
 
-// Get is the value of a key, nil when there is none.
+// Get returns the value of a key, or nil.
 func (n *Node) Get(key string) *Node {
 	if n.Kind == Mapping {
 		for i := range n.Kids {
@@ -74,7 +74,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Error is where and why a file cannot be read.
+// Error says in which line and why a file cannot be read.
 type Error struct {
 	Line int
 	Text string

@@ -7,14 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a file.
+// MaxSize is the largest size of a file, in bytes.
+const MaxSize = 64 << 20
+
+// Limits of what is in a file.
 const (
-	MaxSize  = 64 << 20
 	maxDepth = 32
 	maxNodes = 8 << 20
 )
 
-// Parse reads a file. Its error is an *Error.
+// Parse reads a file. The error is an *Error.
 func Parse(src []byte) (_ *Node, err error) {
 	if len(src) > MaxSize {
 		return nil, &Error{Line: 1, Text: fmt.Sprintf("the document has %d bytes, at most %d are allowed", len(src),
@@ -32,32 +34,34 @@ func Parse(src []byte) (_ *Node, err error) {
 		}
 	}()
 
-	p.check()
-	p.open()
+	p.checkCharacters()
+	p.start()
 	root := p.document()
 	p.finish()
 	return &root, nil
 }
 
-// failure unwinds the parser: there is one first error, wherever it is found. It never leaves Parse.
+// failure is the panic value with which fail ends the parser. Parse recovers it, so it never leaves the package.
 type failure Error
 
-// parser stands at one place of a file.
+// parser is a position in a file.
 type parser struct {
-	src   string
-	pos   int
-	line  int
-	begin int // of the line
-	depth int
-	nodes int
+	src       string
+	pos       int
+	line      int
+	lineStart int
+	depth     int
+	nodes     int
 }
 
+// fail ends Parse with an error.
 func (p *parser) fail(line int, format string, args ...any) {
 	panic(failure{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// check refuses what no part of a file may have.
-func (p *parser) check() {
+// checkCharacters rejects what must not be anywhere in a file: control characters, characters that change the direction
+// of writing, and bytes that are not UTF-8.
+func (p *parser) checkCharacters() {
 	line := 1
 	for i := 0; i < len(p.src); {
 		c := p.src[i]
@@ -72,6 +76,7 @@ func (p *parser) check() {
 			i++
 			continue
 		}
+
 		r, size := utf8.DecodeRuneInString(p.src[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
@@ -83,26 +88,26 @@ func (p *parser) check() {
 	}
 }
 
-// open passes what may stand before the document.
-func (p *parser) open() {
-	p.content()
+// start passes what may be before the document.
+func (p *parser) start() {
+	p.nextContent()
 	if p.peek() == '%' {
 		p.fail(p.line, "directives are not accepted")
 	}
 	if p.marker("---") {
 		p.pos += len("---")
-		p.endLine("after ---")
+		p.expectEnd("after ---")
 	}
 }
 
-// finish passes what may stand behind it.
+// finish passes what may be after the document. Anything else is an error.
 func (p *parser) finish() {
-	p.content()
+	p.nextContent()
 
 	if p.marker("...") {
 		p.pos += len("...")
-		p.endLine("after ...")
-		p.content()
+		p.expectEnd("after ...")
+		p.nextContent()
 	}
 
 	switch {
@@ -114,20 +119,20 @@ func (p *parser) finish() {
 	}
 }
 
-// marker reports whether a line begins with a mark of documents.
+// marker reports whether the current line begins with --- or another mark.
 func (p *parser) marker(mark string) bool {
-	return p.pos == p.begin && strings.HasPrefix(p.src[p.pos:], mark) && blank(p.at(p.pos+len(mark)))
+	return p.pos == p.lineStart && strings.HasPrefix(p.src[p.pos:], mark) && isSeparator(p.at(p.pos+len(mark)))
 }
 
-// node makes a node and counts it.
+// node makes a node. It fails when there are too many.
 func (p *parser) node(kind Kind, line int) Node {
 	if p.nodes++; p.nodes > maxNodes {
 		p.fail(line, "the document has more than %d values", maxNodes)
 	}
-	return Node{Kind: kind, Line: int32(line)} // at most MaxSize
+	return Node{Kind: kind, Line: int32(line)} // cannot overflow: a file has at most MaxSize lines
 }
 
-// enter goes one level deeper, leave comes back.
+// enter counts a level of nesting, and fails when there are too many. leave ends the level.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
 		p.fail(p.line, "nested deeper than %d", maxDepth)
@@ -138,7 +143,7 @@ func (p *parser) leave() { p.depth-- }
 
 func (p *parser) end() bool { return p.pos >= len(p.src) }
 
-// peek is the byte at the place, 0 at the end: no file has that byte.
+// peek is the byte at the position, or 0 at the end: checkCharacters has rejected files with that byte.
 func (p *parser) peek() byte { return p.at(p.pos) }
 
 func (p *parser) at(i int) byte {
@@ -148,15 +153,15 @@ func (p *parser) at(i int) byte {
 	return 0
 }
 
-// column is how many bytes stand before the place in its line.
-func (p *parser) column() int { return p.pos - p.begin }
+// column is how many bytes of the line are before the position.
+func (p *parser) column() int { return p.pos - p.lineStart }
 
-// blank reports whether a byte separates: white space, a line's end or the file's.
-func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == 0 }
+// isSeparator reports whether a byte is white space, or the end of a line or of the file.
+func isSeparator(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == 0 }
 
-func lineEnd(c byte) bool { return c == '\n' || c == '\r' || c == 0 }
+func isLineEnd(c byte) bool { return c == '\n' || c == '\r' || c == 0 }
 
-// newLine passes a line's end.
+// newLine passes the end of a line.
 func (p *parser) newLine() {
 	if p.peek() == '\r' {
 		p.pos++
@@ -164,57 +169,58 @@ func (p *parser) newLine() {
 	if p.peek() == '\n' {
 		p.pos++
 		p.line++
-		p.begin = p.pos
+		p.lineStart = p.pos
 	}
 }
 
-// blanks passes white space inside a line.
-func (p *parser) blanks() {
+// skipBlanks passes spaces and tabs.
+func (p *parser) skipBlanks() {
 	for p.peek() == ' ' || p.peek() == '\t' {
 		p.pos++
 	}
 }
 
-// rest passes white space and a comment, and reports whether the line ends there.
-func (p *parser) rest() bool {
+// skipToLineEnd passes spaces and a comment, and reports whether the line ends there.
+func (p *parser) skipToLineEnd() bool {
 	from := p.pos
-	p.blanks()
-	if p.pos > from || p.pos == p.begin {
-		p.comment()
+	p.skipBlanks()
+	if p.pos > from || p.pos == p.lineStart {
+		p.skipComment()
 	}
-	return lineEnd(p.peek())
+	return isLineEnd(p.peek())
 }
 
-// comment passes a comment, if one begins here.
-func (p *parser) comment() {
+// skipComment passes a comment, if there is one.
+func (p *parser) skipComment() {
 	if p.peek() == '#' {
-		for !lineEnd(p.peek()) {
+		for !isLineEnd(p.peek()) {
 			p.pos++
 		}
 	}
 }
 
-// endLine demands that nothing more stands in the line.
-func (p *parser) endLine(where string) {
-	if !p.rest() {
+// expectEnd fails if there is something else in the line. It goes to the next line.
+func (p *parser) expectEnd(where string) {
+	if !p.skipToLineEnd() {
 		p.fail(p.line, "unexpected %s %s", p.word(), where)
 	}
 	p.newLine()
 }
 
-// content goes to the first sign of the next line that has one, and tells its column, -1 at the end of the document.
-func (p *parser) content() int {
+// nextContent goes to the first character that is not a space or a comment, in this line or below. It returns the
+// column of that character, or -1 at the end of the document.
+func (p *parser) nextContent() int {
 	for !p.end() {
 		for p.peek() == ' ' {
 			p.pos++
 		}
 		column := p.column()
 		tab := p.peek() == '\t'
-		p.blanks()
-		p.comment()
-		if !lineEnd(p.peek()) {
+		p.skipBlanks()
+		p.skipComment()
+		if !isLineEnd(p.peek()) {
 			if tab {
-				p.fail(p.line, "a tab stands in the indentation: use blanks")
+				p.fail(p.line, "there is a tab in the indentation: use spaces")
 			}
 			return column
 		}
@@ -223,7 +229,7 @@ func (p *parser) content() int {
 	return -1
 }
 
-// word is what stands at the place, for messages.
+// word is the word at the position, for messages.
 func (p *parser) word() string {
 	text := p.src[p.pos:]
 	if i := strings.IndexFunc(text, unicode.IsSpace); i >= 0 {

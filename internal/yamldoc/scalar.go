@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// scalar reads a text.
+// scalar reads a text or null. flow says whether it is inside of brackets.
 func (p *parser) scalar(flow bool) Node {
 	if c := p.peek(); c == '"' || c == '\'' {
 		n := p.node(Quoted, p.line)
@@ -27,7 +27,7 @@ func (p *parser) scalar(flow bool) Node {
 	return n
 }
 
-// key reads the key of a mapping and the blanks behind it.
+// key reads the key of a mapping and the spaces after it.
 func (p *parser) key(flow bool) string {
 	var key string
 	if c := p.peek(); c == '"' || c == '\'' {
@@ -35,19 +35,20 @@ func (p *parser) key(flow bool) string {
 	} else if key = p.plainText(flow); key == "" {
 		p.fail(p.line, "expected a key, found %s", p.word())
 	}
-	p.blanks()
+	p.skipBlanks()
 	return key
 }
 
-// plainText reads a text without quotes up to the sign that ends it, without the blanks before that. Nothing is
-// read where none can begin.
+// plainText reads a text without quotes, up to what ends it, and leaves out the spaces before that. It returns ""
+// where no text can begin.
 func (p *parser) plainText(flow bool) string {
-	p.begins(flow)
+	p.checkStart(flow)
 	from, to := p.pos, p.pos
-	for ; !lineEnd(p.peek()); p.pos++ {
+	for ; !isLineEnd(p.peek()); p.pos++ {
 		c := p.peek()
-		if c == ':' && (blank(p.at(p.pos+1)) || flow && flowSign(p.at(p.pos+1))) || flow && flowSign(c) || c == '#' &&
-			p.pos > from && blank(p.src[p.pos-1]) {
+		next := p.at(p.pos + 1)
+		if c == ':' && (isSeparator(next) || flow && isFlowSign(next)) || flow && isFlowSign(c) ||
+			c == '#' && p.pos > from && isSeparator(p.src[p.pos-1]) {
 			break
 		}
 		if c != ' ' && c != '\t' {
@@ -59,8 +60,8 @@ func (p *parser) plainText(flow bool) string {
 	return p.src[from:to]
 }
 
-// begins refuses what a text without quotes cannot begin with, saying what it would mean.
-func (p *parser) begins(flow bool) {
+// checkStart rejects what a text without quotes cannot begin with. The error says what it would mean in YAML.
+func (p *parser) checkStart(flow bool) {
 	switch c := p.peek(); c {
 	case '&':
 		p.fail(p.line, "anchors are not accepted; put a text that begins with & in quotes")
@@ -73,7 +74,7 @@ func (p *parser) begins(flow bool) {
 	case ',', '[', ']', '{', '}':
 		p.fail(p.line, "unexpected %q", string(c))
 	case '-', '?':
-		if next := p.at(p.pos + 1); blank(next) || flow && flowSign(next) {
+		if next := p.at(p.pos + 1); isSeparator(next) || flow && isFlowSign(next) {
 			p.fail(p.line, "unexpected %q", string(c))
 		}
 	}
@@ -87,12 +88,12 @@ func (p *parser) quoted() string {
 	escaped := false
 	for {
 		switch c := p.at(i); {
-		case lineEnd(c):
+		case isLineEnd(c):
 			p.fail(p.line, "the quotes are not closed on their line")
 		case c == '\\' && quote == '"':
 			escaped = true
 			i++
-			if lineEnd(p.at(i)) {
+			if isLineEnd(p.at(i)) {
 				p.fail(p.line, "the quotes are not closed on their line")
 			}
 		case c == quote && quote == '\'' && p.at(i+1) == quote:
@@ -113,7 +114,7 @@ func (p *parser) quoted() string {
 	}
 }
 
-// unescape reads what stands between double quotes.
+// unescape replaces the escapes in a text that was between double quotes.
 func (p *parser) unescape(text string) string {
 	var b strings.Builder
 	for {
@@ -136,11 +137,12 @@ func (p *parser) unescape(text string) string {
 	}
 }
 
-// escapes are the signs behind a backslash, in the order of their meanings.
+// escapes are the characters that may follow a backslash, in the order of meanings.
 const escapes = `0abtnvfre"/\N_LP` + " \t"
 
 var meanings = [...]rune{0, 7, 8, 9, 10, 11, 12, 13, 27, '"', '/', '\\', 0x85, 0xa0, 0x2028, 0x2029, ' ', '\t'}
 
+// hexSize is how many hexadecimal digits follow an escape, or 0.
 func hexSize(c byte) int {
 	switch c {
 	case 'x':
@@ -153,7 +155,8 @@ func hexSize(c byte) int {
 	return 0
 }
 
-// codePoint reads a character by its number, or by two as JSON has those beyond 16 bits, and returns what is left.
+// codePoint reads the number of a character, of size hexadecimal digits, and writes the character to b. JSON writes
+// characters beyond 16 bits as two numbers. It returns the rest of the text.
 func (p *parser) codePoint(b *strings.Builder, text string, size int) string {
 	r := p.hex(text, size)
 	text = text[size:]
@@ -161,12 +164,12 @@ func (p *parser) codePoint(b *strings.Builder, text string, size int) string {
 		r = utf16.DecodeRune(r, p.hex(text[2:], 4))
 		text = text[6:]
 		if r == utf8.RuneError {
-			p.fail(p.line, "half a character in an escape")
+			p.fail(p.line, "an escape is only half of a character")
 		}
 	}
 
 	if !utf8.ValidRune(r) {
-		p.fail(p.line, "an escape is no character")
+		p.fail(p.line, "an escape is not a valid character")
 	}
 
 	b.WriteRune(r)
@@ -179,7 +182,7 @@ func (p *parser) hex(text string, size int) rune {
 	}
 	n, err := strconv.ParseUint(text[:size], 16, 32)
 	if err != nil || n > utf8.MaxRune {
-		p.fail(p.line, "an escape is no character")
+		p.fail(p.line, "an escape is not a valid character")
 	}
 	return rune(n) // at most MaxRune
 }

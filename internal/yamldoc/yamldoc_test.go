@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
-// simple is a tree as Go values: nil, strings (plain ones as they stand), lists and maps.
+// simple converts a tree to Go values: nil, strings, lists and maps.
 func simple(n *yamldoc.Node) any {
 	switch n.Kind {
 	case yamldoc.Null:
@@ -34,7 +34,7 @@ func simple(n *yamldoc.Node) any {
 type m = map[string]any
 type l = []any
 
-// readable is everything that is read.
+// readable has an example of everything that Parse reads.
 var readable = []struct {
 	name, src string
 	want      any
@@ -100,11 +100,11 @@ func TestRefused(t *testing.T) {
 		{"merge key", "a:\n  <<: {b: 1}\n", 2, "merge keys"},
 		{"directive", "%YAML 1.2\n---\na: 1\n", 1, "directives"},
 		{"two documents", "a: 1\n---\nb: 2\n", 2, "only one document"},
-		{"complex key", "? a\n: b\n", 1, "keys behind ?"},
+		{"complex key", "? a\n: b\n", 1, "keys after ?"},
 		{"duplicate key", "a: 1\nb: 2\na: 3\n", 3, `"a" is given twice, first at line 1`},
 		{"duplicate key in flow", "{a: 1,\n a: 2}", 2, "given twice"},
 		{"tab", "a:\n\tb: 1\n", 2, "a tab"},
-		{"tab after blanks", "a:\n  \tb: 1\n", 2, "a tab"},
+		{"tab after spaces", "a:\n  \tb: 1\n", 2, "a tab"},
 		{"folded", "a: >\n  b\n", 1, "folded"},
 		{"text over lines", "a: b\n  c\n", 2, "indented more"},
 		{"quotes over lines", "a: \"b\n  c\"\n", 1, "not closed"},
@@ -113,13 +113,13 @@ func TestRefused(t *testing.T) {
 		{"wrong bracket", "a: [1, 2}\n", 1, "expected"},
 		{"no comma", "a: [1\n  2]\n", 2, "expected a comma"},
 		{"no colon", "a: 1\nb\n", 2, "expected a colon"},
-		{"no blank", "{a:1}", 1, "expected a colon"},
+		{"no space", "{a:1}", 1, "expected a colon"},
 		{"two keys", "a: b: c\n", 1, "second key"},
 		{"list on its key's line", "a: - b\n", 1, "own line"},
 		{"list inside of a mapping", "a: 1\n- b\n", 2, "list begins inside"},
 		{"mapping inside of a list", "- a\nb: 1\n", 2, "does not belong"},
 		{"less indented", "  a: 1\n b: 2\n", 2, "does not belong"},
-		{"something behind a list", "a: [1] 2\n", 1, "behind a value"},
+		{"something after a list", "a: [1] 2\n", 1, "after a value"},
 		{"escape", `a: "\q"`, 1, `unknown escape \q`},
 		{"half a character", `a: "\ud83d"`, 1, "escape"},
 		{"short escape", `a: "\u12"`, 1, "short"},
@@ -133,7 +133,7 @@ func TestRefused(t *testing.T) {
 		{"deep block", strings.Repeat("- ", 1<<20), 1, "deeper"},
 		{"deep mapping", strings.Repeat("{a: ", 1<<18), 1, "deeper"},
 		{"block in brackets", "a: [|\n x]\n", 1, "inside of brackets"},
-		{"odd block", "a: |x\n", 1, "behind |"},
+		{"odd block", "a: |x\n", 1, "after |"},
 		{"wide empty lines", "a: |\n     \n  x\n", 3, "empty lines"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -177,18 +177,18 @@ func TestScalars(t *testing.T) {
 	}
 
 	var numbers []int
-	var truths []bool
+	var bools []bool
 	for i := range n.Kids {
 		if x, ok := n.Kids[i].Int(); ok {
 			numbers = append(numbers, x)
 		}
 		if x, ok := n.Kids[i].Bool(); ok {
-			truths = append(truths, x)
+			bools = append(bools, x)
 		}
 	}
 
-	if !cmp.Equal(numbers, []int{7, -3}) || !cmp.Equal(truths, []bool{true}) {
-		t.Errorf("numbers %v, truths %v", numbers, truths)
+	if !cmp.Equal(numbers, []int{7, -3}) || !cmp.Equal(bools, []bool{true}) {
+		t.Errorf("numbers %v, bools %v", numbers, bools)
 	}
 }
 

@@ -54,9 +54,9 @@ func updatesAreSigned(t *testing.T, f *plainFleet) {
 		}
 
 		f.gozzard(t, "release", "roll", "99.0.0")
-		var r client.Roll
+		var r client.Upgrade
 		ft.Until(t, time.Minute, func() string { return what + ": the roll goes on" }, func() bool {
-			var list struct{ Rolls []client.Roll }
+			var list struct{ Rolls []client.Upgrade }
 			if err := json.Unmarshal([]byte(f.admin(t, "GET", "/api/v1/rolls", nil).body), &list); err != nil ||
 				len(list.Rolls) != 1 {
 				return false // asked too often: this server has its limits

@@ -10,12 +10,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 )
 
-// Provider is an OpenID Connect provider on loopback, where a@example.com is always logged in. It checks codes and
-// their PKCE challenges as real ones do.
+// Provider is an OpenID Connect provider on loopback, where a@example.com is always logged in. It gives each code once and
+// checks its PKCE challenge, as real ones do.
 type Provider struct {
 	URL string
 	// Claims changes what it says of its user; nil leaves it.
@@ -23,18 +24,23 @@ type Provider struct {
 	// Forged has tokens signed with a key that is not the provider's.
 	Forged bool
 
-	t                testing.TB
-	key              *ecdsa.PrivateKey
-	nonce, challenge string // of the last visitor
+	t   testing.TB
+	key *ecdsa.PrivateKey
+
+	mu     sync.Mutex
+	logins map[string]providerLogin // by their codes
 }
 
-// ProviderCode is the code that the provider gives to everybody.
+// providerLogin is a person who was sent to the provider and comes back with a code.
+type providerLogin struct{ nonce, challenge, redirect string }
+
+// ProviderCode is the code of the person of the last Visit. It counts again and again.
 const ProviderCode = "code"
 
 // NewProvider runs a provider until the test ends.
 func NewProvider(t testing.TB) *Provider {
 	t.Helper()
-	p := &Provider{t: t, key: newKey(t)}
+	p := &Provider{t: t, key: newKey(t), logins: map[string]providerLogin{}}
 	mux := http.NewServeMux()
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
@@ -55,16 +61,53 @@ func NewProvider(t testing.TB) *Provider {
 		p.reply(w, http.StatusOK, map[string]any{"keys": []any{key}})
 	})
 
-	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
-		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-		if r.FormValue("code") != ProviderCode || b64(sum[:]) != p.challenge {
-			p.reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
-			return
-		}
-		p.reply(w, http.StatusOK, map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": p.idToken()})
-	})
-
+	mux.HandleFunc("/auth", p.authorize)
+	mux.HandleFunc("/token", p.token)
 	return p
+}
+
+// authorize sends a browser back with a code, as if its user had just logged in.
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	back, err := url.Parse(q.Get("redirect_uri"))
+	if err != nil || back.Host == "" || !complete(q) {
+		p.reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_request"})
+		return
+	}
+
+	code := rand.Text()
+	p.mu.Lock()
+	p.logins[code] = providerLogin{q.Get("nonce"), q.Get("code_challenge"), q.Get("redirect_uri")}
+	p.mu.Unlock()
+
+	back.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
+	http.Redirect(w, r, back.String(), http.StatusFound)
+}
+
+// token gives an ID token for a code, once, to the client that has the verifier of its challenge.
+func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
+	code := r.FormValue("code")
+	p.mu.Lock()
+	login, known := p.logins[code]
+	if code != ProviderCode {
+		delete(p.logins, code)
+	}
+	p.mu.Unlock()
+
+	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+	sameClient := login.redirect == "" || login.redirect == r.FormValue("redirect_uri")
+	if !known || b64(sum[:]) != login.challenge || !sameClient {
+		p.reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
+		return
+	}
+	p.reply(w, http.StatusOK, map[string]any{"access_token": "x", "token_type": "Bearer",
+		"id_token": p.idToken(login.nonce)})
+}
+
+// complete reports whether a request has all that a login by code with PKCE needs.
+func complete(q url.Values) bool {
+	return q.Get("code_challenge_method") == "S256" && q.Get("code_challenge") != "" &&
+		q.Get("response_type") == "code" && q.Get("client_id") == "gozzard" && q.Get("nonce") != "" && q.Get("state") != ""
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
@@ -86,8 +129,8 @@ func (p *Provider) reply(w http.ResponseWriter, status int, v any) {
 	}
 }
 
-func (p *Provider) idToken() string {
-	claims := map[string]any{"iss": p.URL, "aud": "gozzard", "sub": "subject-1", "nonce": p.nonce,
+func (p *Provider) idToken(nonce string) string {
+	claims := map[string]any{"iss": p.URL, "aud": "gozzard", "sub": "subject-1", "nonce": nonce,
 		"email": "a@example.com", "email_verified": true,
 		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix()}
 
@@ -127,10 +170,11 @@ func (p *Provider) Visit(address string) (state string) {
 		p.t.Fatal(err)
 	}
 	q := u.Query()
-	p.nonce, p.challenge = q.Get("nonce"), q.Get("code_challenge")
-	if q.Get("code_challenge_method") != "S256" || q.Get("response_type") != "code" ||
-		q.Get("client_id") != "gozzard" || p.nonce == "" || q.Get("state") == "" {
+	if !complete(q) {
 		p.t.Fatalf("a person is sent to %s", address)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.logins[ProviderCode] = providerLogin{nonce: q.Get("nonce"), challenge: q.Get("code_challenge")}
 	return q.Get("state")
 }

@@ -147,7 +147,7 @@ func (f *enrolledFleet) must(args ...string) string {
 }
 
 // roll has one person begin a roll and another one approve it, and waits until it is through.
-func (f *enrolledFleet) roll(version string, more ...string) client.Roll {
+func (f *enrolledFleet) roll(version string, more ...string) client.Upgrade {
 	f.t.Helper()
 
 	if out := f.must(append([]string{"release", "roll", version}, more...)...); !strings.Contains(out,
@@ -161,9 +161,9 @@ func (f *enrolledFleet) roll(version string, more ...string) client.Roll {
 	}
 
 	f.must("release", "approve", version, "--credentials", f.bob)
-	var r client.Roll
+	var r client.Upgrade
 	ft.Until(f.t, 2*time.Minute, func() string { return fmt.Sprintf("roll of %s: %+v", version, r) }, func() bool {
-		list, err := f.c.Rolls(f.t.Context(), 1)
+		list, err := f.c.Upgrades(f.t.Context(), 1)
 		if err == nil && len(list) == 1 {
 			r = list[0]
 		}
@@ -231,7 +231,7 @@ func TestTE8ServerUpdate(t *testing.T) {
 		}
 	}
 
-	stopped := func(r client.Roll, want string) {
+	stopped := func(r client.Upgrade, want string) {
 		t.Helper()
 		if r.State != "stopped" || !strings.Contains(r.Reason, want) {
 			t.Errorf("%+v, want stopped for %q", r, want)
@@ -270,7 +270,8 @@ func TestTE8ServerUpdate(t *testing.T) {
 
 	f.must("release", "publish", key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil))
 	put(t, f.hosts[0].config, []byte("update-trial: 2s\n"), 0o600)
-	stopped(f.roll(ft.BrokenVersion, "--host", "127.0.0.1"), "rolled back: the server did not welcome it within 2s")
+	stopped(f.roll(ft.BrokenVersion, "--host", "127.0.0.1"),
+		"rolled back: the server did not accept its connection within 2s")
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
 
 	if b, err := os.ReadFile(filepath.Join(f.hosts[0].state, "acts.log")); err != nil ||

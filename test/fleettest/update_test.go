@@ -280,7 +280,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 	u.trial("2s")
 	bad := key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil)
 	if out, err = u.update(bad); err == nil || !strings.Contains(out,
-		"was rolled back to 1.1.0: the server did not welcome it within 2s") {
+		"was rolled back to 1.1.0: the server did not accept its connection within 2s") {
 		t.Errorf("a program that hangs: %v, %s", err, out)
 	}
 

@@ -22,7 +22,7 @@ const (
 // together, or ends there when the file that GOZZARD_BROKEN names says so.
 const fault = `//go:build !failpoint
 
-package main
+package agentd
 
 import "os"
 
@@ -65,7 +65,10 @@ func (v *versions) build() (err error) {
 		return err
 	}
 
-	source := filepath.Join(root, "cmd", "gozzard", "failpoint_off.go")
+	source := filepath.Join(root, "internal", "agentd", "failpoint_off.go")
+	if _, err := os.Stat(source); err != nil { // an overlay of a file that is not there would change nothing
+		return err
+	}
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: filepath.Join(v.dir,
 		"fault.go.txt")}})
 	if err != nil {

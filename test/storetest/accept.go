@@ -41,7 +41,7 @@ func acceptRoundTrip(t *testing.T, s control.Store) {
 	equal(t, "task filled in", n.Task, acc.Task)
 
 	for i := range n.Attempts {
-		equal(t, "place filled in", n.Attempts[i].Ref, gozzard.AttemptRef{Task: acc.Task.Seq, Index: int32(i)})
+		equal(t, "reference filled in", n.Attempts[i].Ref, gozzard.AttemptRef{Task: acc.Task.Seq, Index: int32(i)})
 	}
 
 	task, err := s.Task(t.Context(), acc.Task.Seq)
@@ -70,43 +70,53 @@ func acceptOrder(t *testing.T, s control.Store) {
 	}
 }
 
-// acceptTold: Committed comes with everything filled in, once, in the order of numbers, and before Accept returns.
-func acceptTold(t *testing.T, s control.Store) {
-	var mu sync.Mutex
-	var told []gozzard.TaskSeq
+// acceptAnnounced: Accept announces a task with everything filled in, once, in the order of numbers, and before it
+// returns.
+func acceptAnnounced(t *testing.T, s control.Store) {
+	const tasks = 60
+	committed := make(chan *record.NewTask, tasks)
+	var announced []gozzard.TaskSeq
+	var mu sync.Mutex // held from the receipt to the note, so that announced has the order of the channel
+	receive := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for {
+			select {
+			case n := <-committed:
+				announced = append(announced, n.Task.Seq)
+				if n.Task.ID == "" || n.Attempts[1].Ref != (gozzard.AttemptRef{Task: n.Task.Seq, Index: 1}) {
+					t.Errorf("announced before it was filled in: %+v", n.Task)
+				}
+			default:
+				return
+			}
+		}
+	}
+
 	var wg sync.WaitGroup
-	for range 60 {
+	for range tasks {
 		wg.Go(func() {
 			n := newTask(attempts(2))
-			heard := false
-			n.Committed = func() {
-				mu.Lock()
-				defer mu.Unlock()
-				heard = true
-				told = append(told, n.Task.Seq)
-				if n.Task.ID == "" || n.Attempts[1].Ref != (gozzard.AttemptRef{Task: n.Task.Seq, Index: 1}) {
-					t.Errorf("told before it was filled in: %+v", n.Task)
-				}
-			}
-
-			if _, err := s.Accept(t.Context(), n); err != nil {
+			n.Committed = committed
+			acc, err := s.Accept(t.Context(), n)
+			if err != nil {
 				t.Errorf("accept: %v", err)
 			}
 
+			receive()
 			mu.Lock()
 			defer mu.Unlock()
-
-			if !heard {
-				t.Error("accepted before it was told")
+			if !slices.Contains(announced, acc.Task.Seq) {
+				t.Error("accepted before it was announced")
 			}
 		})
 	}
 
 	wg.Wait()
-	equal(t, "told", len(told), 60)
+	equal(t, "announced", len(announced), tasks)
 
-	if !slices.IsSorted(told) {
-		t.Errorf("told out of order: %v", told)
+	if !slices.IsSorted(announced) {
+		t.Errorf("announced out of order: %v", announced)
 	}
 }
 
@@ -125,7 +135,7 @@ func acceptMany(t *testing.T, s control.Store) {
 	equal(t, "processes", len(processes(t, s, nil)), len(n.Register))
 }
 
-// acceptStrange: nothing that a caller or an agent can send makes a write fail.
+// acceptStrange: no text that a caller or an agent can send makes a write fail.
 func acceptStrange(t *testing.T, s control.Store) {
 	evil := "a\x00b\xff'; DROP TABLE tasks; --\U0001F986"
 	list := attempts(1)
@@ -187,9 +197,11 @@ func idempotencySame(t *testing.T, s control.Store) {
 	must(t, err)
 	again := newTask(attempts(2))
 	again.IdempotencyKey = n.IdempotencyKey
-	again.Committed = func() { t.Error("a known task was told as a new one") }
+	committed := make(chan *record.NewTask, 1)
+	again.Committed = committed
 	acc, err := s.Accept(t.Context(), again)
 	must(t, err)
+	equal(t, "known tasks announced as new ones", len(committed), 0)
 	equal(t, "known", acc, record.Accepted{Task: first.Task, Known: true})
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
@@ -206,9 +218,15 @@ func idempotencyOther(t *testing.T, s control.Store) {
 	must(t, err)
 	other := newTask(attempts(1))
 	other.IdempotencyKey, other.RequestHash = "k", [32]byte{1}
-	other.Committed = func() { t.Error("a refused task was told") }
+	committed := make(chan *record.NewTask, 1)
+	other.Committed = committed
 	_, err = s.Accept(t.Context(), other)
 	wantKind(t, err, gozzard.ErrInvalid)
+	equal(t, "rejected tasks announced", len(committed), 0)
+	if name := taskname.Of(n.Task.ID); !strings.Contains(err.Error(), name) {
+		t.Errorf("the error does not name task %s: %v", name, err)
+	}
+
 	open, err := s.Open(t.Context(), "")
 	must(t, err)
 	equal(t, "open attempts", len(open), 1)
@@ -221,11 +239,11 @@ func idempotencyScope(t *testing.T, s control.Store) {
 		acc, err := s.Accept(t.Context(), n)
 		must(t, err)
 		if acc.Known {
-			t.Fatalf("the key of another app was taken for that of %s", app)
+			t.Fatalf("the key of another app counts for %s", app)
 		}
 	}
 	for range 2 {
-		accept(t, s, attempts(1)) // no key is never known
+		accept(t, s, attempts(1)) // without a key a task is never known
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 )
 
-// AccountRecord is what the contract of auth.Store is about: changes leave audit rows in the record they are part of.
+// AccountRecord is a store of accounts with its audit: changes of accounts leave audit rows.
 type AccountRecord interface {
 	auth.Store
 	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
@@ -72,7 +72,7 @@ func sampleAccounts() auth.Config {
 		Tokens: []auth.Token{
 			{User: "alice", Digest: auth.Digest{1}, ID: "t1", Note: "laptop 'a'", Created: start,
 				Expires: start.Add(time.Hour)},
-			{User: "nobody", Digest: auth.Digest{2}, Session: true},
+			{User: "not-a-user", Digest: auth.Digest{2}, Session: true},
 		},
 	}
 }
@@ -90,7 +90,7 @@ func accountsRoundTrip(t *testing.T, s AccountRecord) {
 	equal(t, "accounts", got, want)
 	equal(t, "known", known, true)
 	if got.Apps[0].Grants == nil {
-		t.Fatal("an app without grants came back without a list of them, which is everything")
+		t.Fatal("an app without grants was read with nil grants, which grant everything")
 	}
 }
 
@@ -158,6 +158,6 @@ func accountsAudit(t *testing.T, s AccountRecord) {
 	cancel()
 
 	if err := s.ChangeAccounts(ctx, auth.Change{At: start, Act: "never"}); err == nil {
-		t.Fatal("a change with an ended context was made")
+		t.Fatal("a change was made although its context had ended")
 	}
 }

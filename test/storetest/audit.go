@@ -27,7 +27,7 @@ func RunAudit(t *testing.T, open func(t *testing.T) AuditRecord) {
 		{"empty", auditEmpty},
 		{"every row is chained", auditChained},
 		{"many at once", auditConcurrent},
-		{"verdicts outlive their task", auditOfVerdicts},
+		{"verdicts stay after their task is pruned", auditOfVerdicts},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
@@ -40,7 +40,7 @@ func auditEmpty(t *testing.T, s AuditRecord) {
 	equal(t, "rows", len(followAudit(t, s)), 0)
 }
 
-// followAudit reads the whole audit in small pages and wants its chain to be whole.
+// followAudit reads the whole audit in small pages and checks its chain.
 func followAudit(t *testing.T, s AuditRecord) (all []gozzard.AuditLink) {
 	t.Helper()
 	head, err := s.AuditHead(t.Context())
@@ -66,7 +66,7 @@ func auditChained(t *testing.T, s AuditRecord) {
 		n := newTask(attempts(3))
 		n.Audit.HostsHash = gozzard.HashHosts(n.Attempts)
 		n.Audit.Act = strings.Repeat("作", i) + "\x00\xff"
-		n.Audit.At = start.Add(time.Duration(i) * 333 * time.Microsecond) // finer than the record keeps
+		n.Audit.At = start.Add(time.Duration(i) * 333 * time.Microsecond) // finer than the record stores
 		_, err := s.Accept(t.Context(), n)
 		must(t, err)
 		want = append(want, taskname.Of(n.Task.ID))
@@ -79,7 +79,7 @@ func auditChained(t *testing.T, s AuditRecord) {
 	for i := range links[:10] {
 		got = append(got, links[i].TaskID)
 		if links[i].HostsHash == [32]byte{} {
-			t.Error("a row does not say on which hosts")
+			t.Error("a row has no hash of its hosts")
 		}
 	}
 

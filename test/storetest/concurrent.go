@@ -12,8 +12,8 @@ import (
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
-// contexts: a call whose context has ended says so and changes nothing; one whose context ends while it is under
-// way tells the truth.
+// contexts: a call with an ended context returns that error and changes nothing. If the context ends while the call is
+// under way, the answer says what is in the record.
 func contexts(t *testing.T, s control.Store) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -68,13 +68,13 @@ func contexts(t *testing.T, s control.Store) {
 
 	for i := range open {
 		if !acked[open[i].Ref.Task] {
-			t.Errorf("task %d was recorded, its caller was told otherwise", open[i].Ref.Task)
+			t.Errorf("task %d was recorded, but its caller got an error", open[i].Ref.Task)
 		}
 	}
 }
 
-// concurrency: eight writers and eight readers; everything acknowledged is there, numbers are unique, and no reader
-// sees half a task.
+// concurrency runs eight writers and eight readers: everything acknowledged is in the record, numbers are unique, and
+// no reader sees a part of a task.
 func concurrency(t *testing.T, s control.Store) {
 	const writers, rounds, size = 8, 12, 7
 	var writing, reading sync.WaitGroup
@@ -90,7 +90,7 @@ func concurrency(t *testing.T, s control.Store) {
 					list[i].Agent = agent
 				}
 				n := newTask(list)
-				if err := live(t.Context(), s, n); err != nil {
+				if err := runTask(t.Context(), s, n); err != nil {
 					t.Errorf("writer %d: %v", w, err)
 					return
 				}
@@ -113,7 +113,7 @@ func concurrency(t *testing.T, s control.Store) {
 					return
 				default:
 				}
-				if err := watch(t.Context(), s, size); err != nil {
+				if err := readNewest(t.Context(), s, size); err != nil {
 					t.Errorf("reader: %v", err)
 					return
 				}
@@ -133,8 +133,8 @@ func concurrency(t *testing.T, s control.Store) {
 	equal(t, "audit rows", len(rows), writers*rounds)
 }
 
-// live takes a task through its life.
-func live(ctx context.Context, s control.Store, n *record.NewTask) error {
+// runTask accepts a task, dispatches its attempts and records their verdicts.
+func runTask(ctx context.Context, s control.Store, n *record.NewTask) error {
 	if _, err := s.Accept(ctx, n); err != nil {
 		return err
 	}
@@ -164,8 +164,8 @@ func live(ctx context.Context, s control.Store, n *record.NewTask) error {
 	return nil
 }
 
-// watch reads the newest task whole.
-func watch(ctx context.Context, s control.Store, size int) error {
+// readNewest reads the newest task and checks that it is complete.
+func readNewest(ctx context.Context, s control.Store, size int) error {
 	rows, err := s.Audit(ctx, 1)
 	if err != nil || len(rows) == 0 {
 		return err
@@ -173,12 +173,12 @@ func watch(ctx context.Context, s control.Store, size int) error {
 
 	seq, ok := taskname.Parse(rows[0].TaskID).Seq()
 	if !ok {
-		return errors.New("an audit row without its task")
+		return errors.New("an audit row has no task")
 	}
 
 	list, err := s.Attempts(ctx, seq)
 	if err == nil && len(list) != size {
-		err = errors.New("half a task was seen")
+		err = errors.New("a part of a task was read")
 	}
 	if err != nil {
 		return err

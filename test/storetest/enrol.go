@@ -14,7 +14,7 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
-// EnrolRecord is a store of members that keeps an audit.
+// EnrolRecord is a store of enrolled agents with its audit.
 type EnrolRecord interface {
 	enrol.Store
 	enrol.RestoreStore
@@ -22,7 +22,7 @@ type EnrolRecord interface {
 	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 }
 
-// RunEnrol runs the contract of enrol.Store.
+// RunEnrol runs the contract of enrol.Store. open returns a new, empty store and closes it at the end of the test.
 func RunEnrol(t *testing.T, open func(*testing.T) EnrolRecord) {
 	for name, f := range map[string]func(*testing.T, EnrolRecord){
 		"tokens": enrolTokens, "one use": enrolOnce, "refused": enrolRefused, "change": enrolChange,
@@ -41,20 +41,20 @@ func enrolToken(id string, uses int) enrol.TokenRecord {
 
 func enrolled(id gozzard.AgentID) enrol.AgentRecord {
 	return enrol.AgentRecord{Agent: id, Cloud: 3, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Machine: "m",
-		Hostname: "主机", State: enrol.StatePending,
-		Reason: "r", Serial: "01", Previous: "00", NotAfter: start.Add(time.Hour), Enrolled: start, Changed: start,
+		Hostname: "主机", State: enrol.StatePending, Reason: "r",
+		Serial: "01", Previous: "00", NotAfter: start.Add(time.Hour), Enrolled: start, Changed: start,
 		Token: "t"}
 }
 
-func enrolAct(what string) enrol.AuditEntry {
+func enrolAudit(what string) enrol.AuditEntry {
 	return enrol.AuditEntry{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what}
 }
 
 func enrolTokens(t *testing.T, s EnrolRecord) {
-	must(t, s.AddEnrolToken(t.Context(), enrolToken("a", 1), enrolAct("enrol:token:a")))
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("a", 1), enrolAudit("enrol:token:a")))
 	later := enrolToken("b", 5)
 	later.Created, later.Nets, later.Approve, later.Agent = start.Add(time.Second), nil, false, ""
-	must(t, s.AddEnrolToken(t.Context(), later, enrolAct("")))
+	must(t, s.AddEnrolToken(t.Context(), later, enrolAudit("")))
 	list, err := s.EnrolTokens(t.Context())
 	must(t, err)
 
@@ -62,13 +62,13 @@ func enrolTokens(t *testing.T, s EnrolRecord) {
 		t.Fatalf("got %+v", list)
 	}
 	if got, want := list[1], enrolToken("a", 1); got.Digest != want.Digest || !got.Expires.Equal(want.Expires) ||
-		len(got.Nets) != 2 || got.Nets[1] != want.Nets[1] ||
-		!got.Approve || got.Agent != want.Agent || got.CreatedBy != want.CreatedBy || got.Revoked || got.Cloud != 3 {
+		len(got.Nets) != 2 || got.Nets[1] != want.Nets[1] || !got.Approve ||
+		got.Agent != want.Agent || got.CreatedBy != want.CreatedBy || got.Revoked || got.Cloud != 3 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 
-	must(t, s.RevokeEnrolToken(t.Context(), "a", enrolAct("enrol:untoken:a")))
-	wantKind(t, s.RevokeEnrolToken(t.Context(), "nobody", enrolAct("enrol:untoken:nobody")), gozzard.ErrNotFound)
+	must(t, s.RevokeEnrolToken(t.Context(), "a", enrolAudit("enrol:untoken:a")))
+	wantKind(t, s.RevokeEnrolToken(t.Context(), "unknown", enrolAudit("enrol:untoken:unknown")), gozzard.ErrNotFound)
 	list, err = s.EnrolTokens(t.Context())
 	must(t, err)
 
@@ -85,9 +85,9 @@ func enrolTokens(t *testing.T, s EnrolRecord) {
 	}
 }
 
-// enrolOnce: of many who use the last use of a token at once, one gets it.
+// enrolOnce: of many agents that use the last use of a token at the same time, one enrols.
 func enrolOnce(t *testing.T, s EnrolRecord) {
-	must(t, s.AddEnrolToken(t.Context(), enrolToken("once", 1), enrolAct("")))
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("once", 1), enrolAudit("")))
 	used := errors.New("used up")
 	var wg sync.WaitGroup
 	var won, lost atomic.Int64
@@ -100,7 +100,7 @@ func enrolOnce(t *testing.T, s EnrolRecord) {
 						return enrol.AgentRecord{}, used
 					}
 					return enrolled(id), nil
-				}, enrolAct("enrol:join"))
+				}, enrolAudit("enrol:join"))
 
 			switch {
 			case err == nil:
@@ -116,7 +116,7 @@ func enrolOnce(t *testing.T, s EnrolRecord) {
 	wg.Wait()
 
 	if won.Load() != 1 || lost.Load() != 49 {
-		t.Errorf("%d got in, %d did not", won.Load(), lost.Load())
+		t.Errorf("%d enrolled, %d were rejected", won.Load(), lost.Load())
 	}
 
 	list, err := s.Members(t.Context())
@@ -129,9 +129,9 @@ func enrolOnce(t *testing.T, s EnrolRecord) {
 	}
 }
 
-// enrolRefused: what is refused changes nothing, and unknown tokens and agents are zero records.
+// enrolRefused: a rejected enrolment changes nothing, and unknown tokens and agents are zero records.
 func enrolRefused(t *testing.T, s EnrolRecord) {
-	must(t, s.AddEnrolToken(t.Context(), enrolToken("k", 2), enrolAct("")))
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("k", 2), enrolAudit("")))
 	no := errors.New("no")
 	_, err := s.Enrol(t.Context(), "unknown", "agent-1",
 		func(k enrol.TokenRecord, known enrol.AgentRecord) (enrol.AgentRecord, error) {
@@ -139,14 +139,14 @@ func enrolRefused(t *testing.T, s EnrolRecord) {
 				t.Errorf("got %+v and %+v", k, known)
 			}
 			return enrol.AgentRecord{}, no
-		}, enrolAct("enrol:join"))
+		}, enrolAudit("enrol:join"))
 
 	if !errors.Is(err, no) {
 		t.Errorf("got %v", err)
 	}
 
 	_, err = s.ChangeMember(t.Context(), "agent-1",
-		func(a enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }, enrolAct("x"))
+		func(a enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }, enrolAudit("x"))
 
 	wantKind(t, err, gozzard.ErrNotFound)
 	list, err := s.EnrolTokens(t.Context())
@@ -160,16 +160,16 @@ func enrolRefused(t *testing.T, s EnrolRecord) {
 }
 
 func enrolChange(t *testing.T, s EnrolRecord) {
-	must(t, s.AddEnrolToken(t.Context(), enrolToken("k", 2), enrolAct("")))
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("k", 2), enrolAudit("")))
 	want := enrolled("agent-1")
 	put := func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) { return want, nil }
-	_, err := s.Enrol(t.Context(), "k", "agent-1", put, enrolAct("enrol:join"))
+	_, err := s.Enrol(t.Context(), "k", "agent-1", put, enrolAudit("enrol:join"))
 	must(t, err)
 
 	got, err := s.ChangeMember(t.Context(), "agent-1", func(a enrol.AgentRecord) (enrol.AgentRecord, error) {
 		a.State, a.Reason, a.Serial, a.Previous = enrol.StateRevoked, "", "02", "01"
 		return a, nil
-	}, enrolAct("enrol:revoke"))
+	}, enrolAudit("enrol:revoke"))
 
 	must(t, err)
 	want.State, want.Reason, want.Serial, want.Previous = enrol.StateRevoked, "", "02", "01"
@@ -186,20 +186,18 @@ func enrolChange(t *testing.T, s EnrolRecord) {
 	}
 }
 
-// enrolRestore: members that were active in a backup wait until they are confirmed, by their number; nobody else is
-// let in by that.
+// enrolRestore: agents that were active in a backup wait until an admin confirms the restore with their number. Other
+// agents are not let in by that.
 func enrolRestore(t *testing.T, s EnrolRecord) {
 	states := map[gozzard.AgentID]enrol.State{"a": enrol.StateActive, "b": enrol.StateActive, "p": enrol.StatePending,
 		"q": enrol.StateQuarantined, "r": enrol.StateRevoked}
-	must(t, s.AddEnrolToken(t.Context(), enrolToken("t", 10), enrolAct("")))
+	must(t, s.AddEnrolToken(t.Context(), enrolToken("t", 10), enrolAudit("")))
 
 	for id, state := range states {
 		a := enrolled(id)
 		a.State = state
-		_, err := s.Enrol(t.Context(), "t", id, func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord,
-			error) {
-			return a, nil
-		}, enrolAct(""))
+		accept := func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error) { return a, nil }
+		_, err := s.Enrol(t.Context(), "t", id, accept, enrolAudit(""))
 		must(t, err)
 	}
 
@@ -216,7 +214,7 @@ func enrolRestore(t *testing.T, s EnrolRecord) {
 
 	tokens, err := s.EnrolTokens(t.Context())
 	if must(t, err); len(tokens) != 1 || !tokens[0].Revoked {
-		t.Errorf("tokens of before the restore: %+v", tokens)
+		t.Errorf("tokens from before the restore: %+v", tokens)
 	}
 
 	compare := func(when string, want map[gozzard.AgentID]enrol.State) {
@@ -235,12 +233,12 @@ func enrolRestore(t *testing.T, s EnrolRecord) {
 	compare("restored", held)
 
 	if _, err := s.ConfirmRestore(t.Context(), 3,
-		enrolAct("restore:confirm")); gozzard.KindOf(err) != gozzard.ErrConflict {
+		enrolAudit("restore:confirm")); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Errorf("a wrong number: %v", err)
 	}
 
 	compare("refused", held)
-	list, err := s.ConfirmRestore(t.Context(), 2, enrolAct("restore:confirm"))
+	list, err := s.ConfirmRestore(t.Context(), 2, enrolAudit("restore:confirm"))
 	if must(t, err); len(list) != 2 || list[0].Agent != "a" || list[0].State != enrol.StateActive {
 		t.Errorf("confirmed %+v", list)
 	}

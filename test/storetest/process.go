@@ -44,7 +44,7 @@ func processesList(t *testing.T, s control.Store) {
 	twice := again
 	twice.Spec = spec("newest")
 	register(t, s, again, twice)
-	// only a verdict changes the flags
+	// Only a verdict changes whether it is supervised and wanted.
 	twice.RegisteredAt, twice.Hosted, twice.Wanted = a.RegisteredAt, a.Hosted, a.Wanted
 	equal(t, "registered again", processes(t, s, []gozzard.ProcID{a.ID}), []record.Process{twice})
 }
@@ -66,7 +66,7 @@ func processesPages(t *testing.T, s control.Store) {
 	for _, err := range s.Processes(t.Context(), nil) {
 		must(t, err)
 		if n == 0 {
-			register(t, s, process("zzz", "ns", "late")) // a reader that is at it keeps nobody from writing
+			register(t, s, process("zzz", "ns", "late")) // a read that is under way does not block writes
 		}
 		if n++; n == 1500 {
 			break
@@ -78,7 +78,7 @@ func processesPages(t *testing.T, s control.Store) {
 
 	for _, err := range s.Processes(ctx, nil) {
 		if err == nil {
-			t.Fatal("an ended context gave a process")
+			t.Fatal("a process was read although the context had ended")
 		}
 	}
 }
@@ -124,16 +124,15 @@ func rebind(t *testing.T, s control.Store) {
 }
 
 func groups(t *testing.T, s control.Store) {
-	a := record.GroupLimits{Agent: "a", Addr: addr(1), Namespace: "业务", Group: "组一", CPULimit: 12.5, MemLimit: 0.25,
-		CPUWeight: 3, MemWeight: 4,
-		Labels: map[string]string{"x": "y"}, SupplierID: 9}
+	a := record.GroupLimits{Agent: "a", Addr: addr(1), Namespace: "业务", Group: "组一", CPULimit: 12.5,
+		MemLimit: 0.25, CPUWeight: 3, MemWeight: 4, Labels: map[string]string{"x": "y"}, SupplierID: 9}
 	b, other := a, a
 	b.Agent, b.Labels, b.Addr = "b", nil, gozzard.HostAddr{}
 	other.Namespace = "别的"
 	audit := gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "app", User: "u"}, Act: "set_groups",
 		RequestHash: [32]byte{7}, Targets: 3}
 	must(t, s.SetGroups(t.Context(), []record.GroupLimits{b, a, other}, audit))
-	got, err := s.Groups(t.Context(), "业务", []gozzard.AgentID{"b", "a", "nobody", "b"})
+	got, err := s.Groups(t.Context(), "业务", []gozzard.AgentID{"b", "a", "unknown", "b"})
 	must(t, err)
 	equal(t, "groups", got, []record.GroupLimits{a, b})
 	changed, twice := a, a

@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// finished makes a task of an age whose attempts are final.
+// finished records a task of an age with final attempts.
 func finished(t *testing.T, s control.Store, age time.Duration, key string, list []gozzard.Attempt) *record.NewTask {
 	t.Helper()
 	for i := range list {
@@ -29,8 +29,9 @@ func prune(t *testing.T, s control.Store) {
 	fresh := finished(t, s, time.Minute, "fresh", attempts(1))
 	open := newTask(attempts(3))
 	open.Task.At = start.Add(-9 * time.Hour)
-	open.Attempts[0].State, open.Attempts[1].State, open.Attempts[2].State = gozzard.AttemptOK,
-		gozzard.AttemptUnknown, gozzard.AttemptOK
+	for i, state := range []gozzard.AttemptState{gozzard.AttemptOK, gozzard.AttemptUnknown, gozzard.AttemptOK} {
+		open.Attempts[i].State = state
+	}
 	_, err := s.Accept(t.Context(), open)
 	must(t, err)
 
@@ -73,7 +74,7 @@ func prune(t *testing.T, s control.Store) {
 	equal(t, "the key of a pruned task is known", acc.Known, false)
 	rows, err := s.Audit(t.Context(), 100)
 	must(t, err)
-	equal(t, "audit rows: of each task, and of what came of those that went", len(rows), 6+3)
+	equal(t, "audit rows: one of each task, and one of the verdicts of each pruned task", len(rows), 6+3)
 
 	settle(t, s, []bool{true}, settlement(open.Attempts[1], gozzard.AttemptInterrupted))
 	step(10, 1)
@@ -89,7 +90,7 @@ func pruneLarge(t *testing.T, s control.Store) {
 		finished(t, s, 2*time.Hour, "", list)
 	}
 
-	keep := finished(t, s, time.Minute, "", attempts(1)) // names the same definition as big
+	keep := finished(t, s, time.Minute, "", attempts(1)) // uses the same definition as big
 	p := process("a", "ns", "kept")
 	p.Spec = spec("a")
 	register(t, s, p)

@@ -9,33 +9,33 @@ import (
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
-// ReleaseRecord is a store of releases that keeps an audit.
+// ReleaseRecord is a store of releases and upgrades with its audit.
 type ReleaseRecord interface {
 	upgrade.Store
 	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 }
 
-// RunReleases runs the contract of roll.Store.
+// RunReleases runs the contract of upgrade.Store. open returns a new, empty store and closes it at the end of the test.
 func RunReleases(t *testing.T, open func(*testing.T) ReleaseRecord) {
-	for name, f := range map[string]func(*testing.T, ReleaseRecord){"releases": releases, "rolls": rolls} {
+	for name, f := range map[string]func(*testing.T, ReleaseRecord){"releases": releases, "upgrades": upgrades} {
 		t.Run(name, func(t *testing.T) { f(t, open(t)) })
 	}
 }
 
-func releaseAct(what string) upgrade.AuditEntry {
+func releaseAudit(what string) upgrade.AuditEntry {
 	return upgrade.AuditEntry{At: start, Caller: gozzard.Caller{App: "app", User: "me"}, What: what, Targets: 3}
 }
 
 func releases(t *testing.T, s ReleaseRecord) {
 	rel := upgrade.Release{Version: "1.0.0", Manifest: []byte("{}\x00"), Signature: []byte{1, 2}, Published: start,
 		By: "user me"}
-	must(t, s.AddRelease(t.Context(), rel, releaseAct("release:publish:1.0.0")))
-	must(t, s.AddRelease(t.Context(), rel, releaseAct("release:publish:1.0.0"))) // changes nothing
+	must(t, s.AddRelease(t.Context(), rel, releaseAudit("release:publish:1.0.0")))
+	must(t, s.AddRelease(t.Context(), rel, releaseAudit("release:publish:1.0.0"))) // changes nothing
 	other := rel
 	other.Manifest = []byte("{}")
-	wantKind(t, s.AddRelease(t.Context(), other, releaseAct("x")), gozzard.ErrConflict)
+	wantKind(t, s.AddRelease(t.Context(), other, releaseAudit("x")), gozzard.ErrConflict)
 	other.Version, other.Published = "1.1.0", start.Add(time.Hour)
-	must(t, s.AddRelease(t.Context(), other, releaseAct("")))
+	must(t, s.AddRelease(t.Context(), other, releaseAudit("")))
 	list, err := s.Releases(t.Context())
 	must(t, err)
 
@@ -44,11 +44,11 @@ func releases(t *testing.T, s ReleaseRecord) {
 		t.Errorf("got %+v", list)
 	}
 
-	must(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("release:remove:1.1.0")))
-	wantKind(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAct("x")), gozzard.ErrNotFound)
+	must(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAudit("release:remove:1.1.0")))
+	wantKind(t, s.RemoveRelease(t.Context(), "1.1.0", releaseAudit("x")), gozzard.ErrNotFound)
 	must(t, s.AddUpgrade(t.Context(), &upgrade.Upgrade{Version: "1.0.0", Stages: []int{100},
-		State: upgrade.StateWaiting, Created: start, Changed: start}, releaseAct("")))
-	wantKind(t, s.RemoveRelease(t.Context(), "1.0.0", releaseAct("x")), gozzard.ErrConflict)
+		State: upgrade.StateWaiting, Created: start, Changed: start}, releaseAudit("")))
+	wantKind(t, s.RemoveRelease(t.Context(), "1.0.0", releaseAudit("x")), gozzard.ErrConflict)
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
 
@@ -58,19 +58,19 @@ func releases(t *testing.T, s ReleaseRecord) {
 	}
 }
 
-func rolls(t *testing.T, s ReleaseRecord) {
+func upgrades(t *testing.T, s ReleaseRecord) {
 	first := &upgrade.Upgrade{Version: "1.0.0", Stages: []int{1, 100}, State: upgrade.StateWaiting, Created: start,
 		Changed: start, By: "app a", Hosts: []upgrade.Host{
 			{Agent: "z", State: upgrade.HostWaiting}, {Agent: "a", Stage: 1, State: upgrade.HostWaiting},
 			{Agent: "主机", Stage: 1, State: upgrade.HostWaiting},
 		}}
-	must(t, s.AddUpgrade(t.Context(), first, releaseAct("release:roll:1.0.0")))
+	must(t, s.AddUpgrade(t.Context(), first, releaseAudit("release:roll:1.0.0")))
 	second := &upgrade.Upgrade{Version: "1.1.0", Stages: []int{100}, State: upgrade.StateRunning, Created: start,
 		Changed: start}
-	wantKind(t, s.AddUpgrade(t.Context(), second, releaseAct("x")), gozzard.ErrConflict)
+	wantKind(t, s.AddUpgrade(t.Context(), second, releaseAudit("x")), gozzard.ErrConflict)
 	first.State, first.Approved, first.Changed = upgrade.StateRunning, "user me", start.Add(time.Minute)
 	must(t, s.SaveUpgrade(t.Context(), first, []upgrade.Host{{Agent: "a", Stage: 1, State: upgrade.HostFailed,
-		Reason: "refused: no", Asked: start}}, releaseAct("release:approve:1.0.0")))
+		Reason: "refused: no", Asked: start}}, releaseAudit("release:approve:1.0.0")))
 	list, err := s.Upgrades(t.Context(), 5)
 	must(t, err)
 
@@ -80,9 +80,8 @@ func rolls(t *testing.T, s ReleaseRecord) {
 
 	got := list[0]
 	if got.ID != first.ID || got.ID == 0 || got.State != upgrade.StateRunning || got.Approved != "user me" ||
-		got.By != "app a" || !got.Changed.Equal(start.Add(time.Minute)) ||
-		len(got.Stages) != 2 || got.Stages[0] != 1 || len(got.Hosts) != 3 || got.Hosts[0].Agent != "z" ||
-		got.Hosts[2].Agent != "主机" {
+		got.By != "app a" || !got.Changed.Equal(start.Add(time.Minute)) || len(got.Stages) != 2 || got.Stages[0] != 1 ||
+		len(got.Hosts) != 3 || got.Hosts[0].Agent != "z" || got.Hosts[2].Agent != "主机" {
 		t.Errorf("got %+v", got)
 	}
 
@@ -92,10 +91,10 @@ func rolls(t *testing.T, s ReleaseRecord) {
 	}
 
 	first.State, first.Reason = upgrade.StateStopped, "why"
-	must(t, s.SaveUpgrade(t.Context(), first, nil, releaseAct("")))
+	must(t, s.SaveUpgrade(t.Context(), first, nil, releaseAudit("")))
 	first.State = upgrade.StateRunning
-	wantKind(t, s.SaveUpgrade(t.Context(), first, nil, releaseAct("x")), gozzard.ErrConflict)
-	must(t, s.AddUpgrade(t.Context(), second, releaseAct("")))
+	wantKind(t, s.SaveUpgrade(t.Context(), first, nil, releaseAudit("x")), gozzard.ErrConflict)
+	must(t, s.AddUpgrade(t.Context(), second, releaseAudit("")))
 	list, err = s.Upgrades(t.Context(), 1)
 	must(t, err)
 

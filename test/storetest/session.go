@@ -35,7 +35,7 @@ func sessionNewer(t *testing.T, s control.Store) {
 
 	_, opened, err = s.OpenSession(t.Context(), host("a", math.MaxUint64, 1, 1))
 	if opened {
-		t.Fatalf("a session beyond all counting was opened (%v)", err)
+		t.Fatalf("a session with a number above the limit was opened (%v)", err)
 	}
 
 	wantKind(t, err, gozzard.ErrInvalid)
@@ -46,8 +46,9 @@ func sessionNewer(t *testing.T, s control.Store) {
 	equal(t, "session of a", hosts[0].Session, registered)
 }
 
-// sessionJournal: the record knows since which session an agent has its journal. A lost or rolled-back one is
-// noticed at the HELLO that brings it, and every later HELLO still tells, whoever may have died in between.
+// sessionJournal: the record knows since which session an agent has its journal. It notices a lost or rolled-back
+// journal when the agent connects with it, and still knows it at every later connection, even if agent or server
+// crashed in between.
 func sessionJournal(t *testing.T, s control.Store) {
 	list := attempts(1)
 	list[0].Agent, list[0].State = "a", gozzard.AttemptDispatched
@@ -68,12 +69,12 @@ func sessionJournal(t *testing.T, s control.Store) {
 
 	open(1, 1, 100, 1)
 	open(2, 1, 150, 1)
-	_, opened, err := s.OpenSession(t.Context(), host("a", 2, 9, 999)) // refused: leaves nothing behind
+	_, opened, err := s.OpenSession(t.Context(), host("a", 2, 9, 999)) // rejected: changes nothing
 	must(t, err)
 	equal(t, "opened", opened, false)
 	open(3, 1, 150, 1)
-	open(4, 1, 120, 4) // rolled back since the last HELLO
-	open(5, 1, 130, 4) // it goes on from there
+	open(4, 1, 120, 4) // rolled back since the last connection
+	open(5, 1, 130, 4) // it continues from there
 	report := settlement(n.Attempts[0], gozzard.AttemptOK)
 	report.Journal = &gozzard.JournalPos{ID: [16]byte{1}, LSN: 200}
 	settle(t, s, []bool{true}, report)
@@ -84,30 +85,30 @@ func sessionJournal(t *testing.T, s control.Store) {
 	open(10, 1, math.MaxUint64, 9)
 }
 
-// sessionLaidDown: a host that lost its journal is known as such until its processes were laid down again, whoever
-// may have died in between.
-func sessionLaidDown(t *testing.T, s control.Store) {
-	open := func(session uint64, journal byte, laid uint64) {
+// sessionRestored: the record knows that a host has lost its journal until its definitions are restored, even if
+// agent or server crashed in between.
+func sessionRestored(t *testing.T, s control.Store) {
+	open := func(session uint64, journal byte, restored uint64) {
 		t.Helper()
 		now, _, err := s.OpenSession(t.Context(), host("a", session, journal, session))
 		must(t, err)
-		equal(t, "laid down", now.RestoredJournal, laid)
+		equal(t, "restored", now.RestoredJournal, restored)
 		hosts, err := s.Hosts(t.Context())
 		must(t, err)
-		equal(t, "recorded as laid down", hosts[0].RestoredJournal, laid)
+		equal(t, "recorded as restored", hosts[0].RestoredJournal, restored)
 	}
 
-	open(1, 1, 1) // new: nothing to lose
-	open(2, 2, 1) // lost at 2
+	open(1, 1, 1) // new: nothing to restore
+	open(2, 2, 1) // lost in session 2
 	open(3, 2, 1)
-	must(t, s.JournalRestored(t.Context(), "a", 1)) // of a loss before this one
+	must(t, s.JournalRestored(t.Context(), "a", 1)) // for an earlier loss
 	open(4, 2, 1)
 	must(t, s.JournalRestored(t.Context(), "a", 2))
 	open(5, 2, 2)
-	must(t, s.JournalRestored(t.Context(), "nobody", 1))
+	must(t, s.JournalRestored(t.Context(), "unknown", 1))
 }
 
-// sessionProtocol: below the highest protocol that was recorded for a host no session is registered.
+// sessionProtocol: no session opens with a protocol below the highest one that was recorded for the host.
 func sessionProtocol(t *testing.T, s control.Store) {
 	open := func(session uint64, protocol uint32, want bool, known uint32) {
 		t.Helper()
@@ -119,11 +120,11 @@ func sessionProtocol(t *testing.T, s control.Store) {
 		equal(t, "protocol now", now.Protocol, known)
 	}
 
-	open(1, 2, true, 0) // said, not recorded
+	open(1, 2, true, 0) // opening does not record the protocol
 	open(2, 1, true, 0)
 	must(t, s.RaiseProtocol(t.Context(), "a", 2))
 	must(t, s.RaiseProtocol(t.Context(), "a", 1)) // never lowered
-	must(t, s.RaiseProtocol(t.Context(), "nobody", 9))
+	must(t, s.RaiseProtocol(t.Context(), "unknown", 9))
 	open(3, 1, false, 2)
 	open(3, 2, true, 2)
 	open(4, 3, true, 2)
@@ -136,8 +137,8 @@ func sessionProtocol(t *testing.T, s control.Store) {
 func sessionDescription(t *testing.T, s control.Store) {
 	h := record.Host{
 		Info: gozzard.HostInfo{Agent: "a", Hostname: "主机一", OS: "linux", Arch: "arm64", Version: "1.0",
-			BootID: "boot", StartedAt: 1234567890,
-			CPUs: 64, MemBytes: 1 << 40, Degraded: []string{"no cgroup"}, Mode: gozzard.ModeUser,
+			BootID: "boot", StartedAt: 1234567890, CPUs: 64,
+			MemBytes: 1 << 40, Degraded: []string{"no cgroup"}, Mode: gozzard.ModeUser,
 			Addrs: []gozzard.HostAddr{{Cloud: 0, IP: netip.MustParseAddr("10.0.0.1")},
 				{Cloud: 0, IP: netip.MustParseAddr("2001:db8::1")}}},
 		Session: 1, Journal: gozzard.JournalPos{ID: [16]byte{1, 2, 3}, LSN: 77}, LastSeen: start,

@@ -11,11 +11,10 @@ import (
 )
 
 var allStates = []gozzard.AttemptState{gozzard.AttemptPending, gozzard.AttemptDispatched, gozzard.AttemptUnknown,
-	gozzard.AttemptOK,
-	gozzard.AttemptFailed, gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted}
+	gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptNotExecuted, gozzard.AttemptInterrupted}
 
-// settleStates: the store moves exactly what AttemptState.Sources allows, for every pair of states and for states
-// that do not exist.
+// settleStates: an attempt moves exactly as AttemptState.Sources allows, for every pair of states and for states that
+// do not exist.
 func settleStates(t *testing.T, s control.Store) {
 	targets := append([]gozzard.AttemptState{0, 8, 200}, allStates...)
 	var list []gozzard.Attempt
@@ -56,24 +55,24 @@ func settleGuards(t *testing.T, s control.Store) {
 	dispatch(t, s, a, 5)
 
 	for what, change := range map[string]func(*record.Settlement){
-		"operation":   func(r *record.Settlement) { r.Op = gozzard.NewOpID() },
-		"agent":       func(r *record.Settlement) { r.Agent = "somebody-else" },
-		"session":     func(r *record.Settlement) { r.FromSession = 4 },
-		"state":       func(r *record.Settlement) { r.From = gozzard.AttemptUnknown },
-		"odd state":   func(r *record.Settlement) { r.From = gozzard.AttemptOK },
-		"index":       func(r *record.Settlement) { r.Ref.Index = 1 },
-		"high index":  func(r *record.Settlement) { r.Ref.Index = 99 },
-		"no index":    func(r *record.Settlement) { r.Ref.Index = -1 },
-		"task":        func(r *record.Settlement) { r.Ref.Task += 1000 },
-		"no task":     func(r *record.Settlement) { r.Ref.Task = 0 },
-		"other place": func(r *record.Settlement) { r.Ref, r.Agent = n.Attempts[1].Ref, n.Attempts[1].Agent },
+		"operation":     func(r *record.Settlement) { r.Op = gozzard.NewOpID() },
+		"agent":         func(r *record.Settlement) { r.Agent = "another-agent" },
+		"session":       func(r *record.Settlement) { r.FromSession = 4 },
+		"state":         func(r *record.Settlement) { r.From = gozzard.AttemptUnknown },
+		"odd state":     func(r *record.Settlement) { r.From = gozzard.AttemptOK },
+		"index":         func(r *record.Settlement) { r.Ref.Index = 1 },
+		"high index":    func(r *record.Settlement) { r.Ref.Index = 99 },
+		"no index":      func(r *record.Settlement) { r.Ref.Index = -1 },
+		"task":          func(r *record.Settlement) { r.Ref.Task += 1000 },
+		"no task":       func(r *record.Settlement) { r.Ref.Task = 0 },
+		"other attempt": func(r *record.Settlement) { r.Ref, r.Agent = n.Attempts[1].Ref, n.Attempts[1].Agent },
 	} {
 		row := settlement(a, gozzard.AttemptOK)
 		change(&row)
 		moved, err := s.Settle(t.Context(), []record.Settlement{row})
 		must(t, err)
 		if moved[0] {
-			t.Errorf("a wrong %s was taken", what)
+			t.Errorf("a row with a wrong %s moved its attempt", what)
 		}
 	}
 
@@ -86,7 +85,7 @@ func settleGuards(t *testing.T, s control.Store) {
 	settle(t, s, nil)
 }
 
-// settleFrom: a row that names the state it comes from moves nothing else, though the rules would let it.
+// settleFrom: a row that names the state before moves only attempts in that state, also where the rules allow others.
 func settleFrom(t *testing.T, s control.Store) {
 	openSession(t, s, "agent-0", 1)
 	list := attempts(2)
@@ -165,7 +164,7 @@ func settleProcesses(t *testing.T, s control.Store) {
 	}
 
 	stale := row(2, record.ProcessChange{Hosted: true, Wanted: gozzard.StateRunning})
-	stale.Op = gozzard.NewOpID() // does not move, so its process must not change
+	stale.Op = gozzard.NewOpID() // does not move its attempt, so its process must not change
 	unknown := row(3, record.ProcessChange{Wanted: gozzard.StateStopped})
 	unknown.Process.ID.Name = "never registered"
 	settle(t, s, []bool{true, true, false, true},
@@ -196,9 +195,9 @@ func settleJournal(t *testing.T, s control.Store) {
 	}
 
 	report(1, 25, gozzard.JournalPos{ID: [16]byte{1}, LSN: 25})
-	report(1, 30, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30}) // a verdict that moves nothing tells it as well
+	report(1, 30, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30}) // a verdict that moves nothing counts as well
 	report(1, 12, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30}) // never back
-	// another journal is not further: only a HELLO replaces it
+	// Another journal does not count: only a new session replaces the journal.
 	report(2, 99, gozzard.JournalPos{ID: [16]byte{1}, LSN: 30})
 }
 
@@ -286,7 +285,7 @@ func openAttempts(t *testing.T, s control.Store) {
 	must(t, err)
 	equal(t, "open attempts of one agent", open, []gozzard.Attempt{first.Attempts[0], first.Attempts[2],
 		second.Attempts[0]})
-	open, err = s.Open(t.Context(), "nobody")
+	open, err = s.Open(t.Context(), "unknown")
 	must(t, err)
-	equal(t, "open attempts of nobody", len(open), 0)
+	equal(t, "open attempts of an unknown agent", len(open), 0)
 }

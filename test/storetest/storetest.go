@@ -1,5 +1,5 @@
-// Package storetest is the contracts of control.Store, control.TopologyStore and rollout.Store as tests: every
-// implementation runs them.
+// Package storetest has the contracts of the record as tests: those of control.Store, control.TopologyStore,
+// control.AuditStore, waves.Store, upgrade.Store, enrol.Store and auth.Store. Every implementation runs them.
 package storetest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Run runs the contract. open gives a new, empty store and closes it at the end of the test.
+// Run runs the contract of control.Store. open gives a new, empty store and closes it at the end of the test.
 func Run(t *testing.T, open func(t *testing.T) control.Store) {
 	for _, c := range []struct {
 		name string
@@ -29,7 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"accept: round trip", acceptRoundTrip},
 		{"accept: an empty task", acceptEmpty},
 		{"accept: numbers and order", acceptOrder},
-		{"accept: told in the order of numbers", acceptTold},
+		{"accept: announced in the order of numbers", acceptAnnounced},
 		{"accept: many attempts", acceptMany},
 		{"accept: strange texts", acceptStrange},
 		{"accept: audit", acceptAudit},
@@ -38,7 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"idempotency: scope is the app", idempotencyScope},
 		{"idempotency: 50 at once", idempotencyConcurrent},
 		{"settle: every state to every state", settleStates},
-		{"settle: wrong operation, agent, session or place", settleGuards},
+		{"settle: wrong operation, agent, session or reference", settleGuards},
 		{"settle: from one state only", settleFrom},
 		{"settle: rows of one attempt in order", settleTwice},
 		{"settle: many rows", settleMany},
@@ -48,7 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"dispatch: sessions", dispatchSessions},
 		{"session: newer only", sessionNewer},
 		{"session: since when the journal is known", sessionJournal},
-		{"session: whether lost state was laid down", sessionLaidDown},
+		{"session: whether definitions were restored after a lost journal", sessionRestored},
 		{"session: never below the recorded protocol", sessionProtocol},
 		{"session: description", sessionDescription},
 		{"open: of one and of all", openAttempts},
@@ -68,7 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 	}
 }
 
-// start is the time of everything here; stores keep milliseconds.
+// start is the time of everything in these tests. Stores keep milliseconds.
 var start = time.Date(2026, 3, 4, 5, 6, 7, 891_000_000, time.UTC)
 
 func must(t *testing.T, err error) {
@@ -162,7 +162,7 @@ func host(agent gozzard.AgentID, session uint64, journal byte, lsn uint64) recor
 		Journal: gozzard.JournalPos{ID: [16]byte{journal}, LSN: lsn}, LastSeen: start}
 }
 
-// dispatch marks one attempt as sent and wants it to move.
+// dispatch marks one attempt as sent, and checks that it moved.
 func dispatch(t *testing.T, s control.Store, a gozzard.Attempt, session uint64) {
 	t.Helper()
 	moved, err := s.Dispatch(t.Context(), []record.Dispatch{{Ref: a.Ref, Agent: a.Agent, Session: session,
@@ -176,7 +176,7 @@ func settlement(a gozzard.Attempt, to gozzard.AttemptState) record.Settlement {
 		Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "→ " + to.String()}}
 }
 
-// settle runs rows and wants them to move as told.
+// settle records verdicts, and checks which of them moved their attempt.
 func settle(t *testing.T, s control.Store, want []bool, rows ...record.Settlement) {
 	t.Helper()
 	moved, err := s.Settle(t.Context(), rows)

@@ -45,9 +45,9 @@ const (
 func (w *world) comesTo(rt route, code int, answer string) string {
 	w.t.Helper()
 	asked, done := 0, 0
-	for _, task := range w.tasks()[w.told:] {
-		w.told++
-		attempts, err := w.store.Attempts(w.t.Context(), task.Seq)
+	for _, task := range w.tasks()[w.listed:] {
+		w.listed++
+		attempts, err := w.Store.Attempts(w.t.Context(), task.Seq)
 		if err != nil {
 			w.t.Fatal(err)
 		}

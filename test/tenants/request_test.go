@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/server"
 )
 
 // request is one call, to be sent to any world by anybody.
@@ -58,9 +58,9 @@ func (w *world) sendAs(credentials string, r *request) (int, string) {
 	}
 
 	rec := httptest.NewRecorder()
-	w.ServeHTTP(rec, req)
+	w.server.Handler().ServeHTTP(rec, req)
 	w.settle()
-	text := w.names.take(rec.Body.String(), w.tasks()[w.told:])
+	text := w.names.take(rec.Body.String(), w.tasks()[w.listed:])
 	return rec.Code, volatile.ReplaceAllString(text, `$1`)
 }
 
@@ -83,13 +83,12 @@ type route struct {
 
 func newMaker(w *world, seed uint64) *maker {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 5))}
-	for _, r := range api.Routes() {
-		m.routes = append(m.routes, route{r.Method, r.Path, "api", r.Open})
+	all, err := server.Routes()
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	for i, d := range w.doors {
-		for _, s := range d.Served() {
-			m.routes = append(m.routes, route{s.Method, s.Path, []string{"job", "gsekit", "gse"}[i], false})
-		}
+	for _, r := range all {
+		m.routes = append(m.routes, route{r.Method, r.Path, r.Door, r.Open})
 	}
 	return m
 }

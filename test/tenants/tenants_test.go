@@ -53,7 +53,7 @@ func TestTI3TwoTenants(t *testing.T) {
 		if code < 300 && !strings.Contains(got, `"result":false`) {
 			ok++
 		}
-		m.jobs = len(whole.jobs.sizes)
+		m.jobs = len(whole.jobSizes())
 	}
 
 	whole.checkEffects(t)
@@ -86,14 +86,14 @@ func (w *world) keepUp(other *world) {
 	w.t.Helper()
 	w.settle()
 
-	for len(w.jobs.sizes) < len(other.jobs.sizes) {
-		j := record.Job{Biz: 77, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "filler"},
+	for len(w.jobSizes()) < len(other.jobSizes()) {
+		j := record.Job{Biz: filler, Action: gozzard.ActionStart, Caller: gozzard.Caller{App: "filler"},
 			State: record.JobFailed}
-		tasks := make([]record.JobTask, other.jobs.sizes[len(w.jobs.sizes)])
+		tasks := make([]record.JobTask, other.jobSizes()[len(w.jobSizes())])
 		for i := range tasks {
-			tasks[i] = record.JobTask{Biz: 77, State: record.JobFailed}
+			tasks[i] = record.JobTask{Biz: filler, State: record.JobFailed}
 		}
-		if err := w.jobs.CreateJob(w.t.Context(), &j, tasks); err != nil {
+		if err := w.Store.CreateJob(w.t.Context(), &j, tasks); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -108,7 +108,7 @@ func (w *world) checkEffects(t *testing.T) {
 	w.mu.Unlock()
 	byApp := map[string]int{}
 	for _, d := range did {
-		task, err := w.store.Task(t.Context(), d.op.Ref.Task)
+		task, err := w.Store.Task(t.Context(), d.op.Ref.Task)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func (w *world) checkEffects(t *testing.T) {
 
 	// TE6: what nobody may change is as it was.
 	kept := map[gozzard.ProcID]bool{}
-	for rec, err := range w.store.Processes(t.Context(), nil) {
+	for rec, err := range w.Store.Processes(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func (w *world) checkEffects(t *testing.T) {
 		agents = append(agents, h.agent)
 	}
 
-	groups, err := w.store.Groups(t.Context(), "", agents)
+	groups, err := w.Store.Groups(t.Context(), "", agents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,12 +159,12 @@ func (w *world) checkEffects(t *testing.T) {
 	}
 
 	for _, biz := range []int{2, 3} {
-		if rec, err := w.plane.Business(t.Context(), everybody, biz); err != nil || rec.Version != 1 {
+		if rec, err := w.Plane.Business(t.Context(), everybody, biz); err != nil || rec.Version != 1 {
 			t.Errorf("business %d is at version %d: %v", biz, rec.Version, err)
 		}
 	}
 
-	if n, _ := w.plane.Find(everybody, fleet.Filter{Agents: []gozzard.AgentID{"host-n1"}}, 0, 10); n != 1 {
+	if n, _ := w.Plane.Find(everybody, fleet.Filter{Agents: []gozzard.AgentID{"host-n1"}}, 0, 10); n != 1 {
 		t.Errorf("%d processes on a host that is nobody's", n)
 	}
 }

@@ -131,7 +131,7 @@ func (w *world) picture(t *testing.T) (lines []string) {
 	t.Helper()
 	w.settle()
 
-	for rec, err := range w.store.Processes(t.Context(), nil) {
+	for rec, err := range w.Store.Processes(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,33 +144,33 @@ func (w *world) picture(t *testing.T) (lines []string) {
 		agents = append(agents, h.agent)
 	}
 
-	groups, err := w.store.Groups(t.Context(), "", agents)
+	groups, err := w.Store.Groups(t.Context(), "", agents)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	lines = append(lines, fmt.Sprintf("%+v", groups))
-	for _, h := range w.plane.Businesses(everybody) {
+	for _, h := range w.Plane.Businesses(everybody) {
 		lines = append(lines, fmt.Sprintf("%+v", h))
 	}
 
-	rolls, err := w.releases.Upgrades(t.Context(), 10)
+	rolls, err := w.Upgrades.Upgrades(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	published, err := w.releases.Releases()
+	published, err := w.Upgrades.Releases()
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	lines = append(lines, fmt.Sprintf("%d releases, rolls %+v", len(published), rolls))
-	accounts, _, err := w.store.LoadAccounts(t.Context())
+	accounts, _, err := w.Store.LoadAccounts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	lines = append(lines, fmt.Sprintf("%d jobs, accounts %+v", len(w.jobs.sizes), accounts))
+	lines = append(lines, fmt.Sprintf("%d jobs, accounts %+v", len(w.jobSizes()), accounts))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"path/filepath"
 	"regexp"
@@ -18,22 +17,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
-	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/blueking/gse"
-	"github.com/gozzard/gozzard/internal/blueking/gsekit"
-	"github.com/gozzard/gozzard/internal/blueking/job"
-	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/release"
-	"github.com/gozzard/gozzard/internal/signing"
+	"github.com/gozzard/gozzard/internal/server"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/taskname"
 	"github.com/gozzard/gozzard/internal/topology"
-	"github.com/gozzard/gozzard/internal/upgrade"
-	"github.com/gozzard/gozzard/internal/waves"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -150,25 +140,21 @@ type done struct {
 	op    gozzard.Op
 }
 
-// world is a server with all doors. Its agents do at once what they are told.
+// world is the server of the program with all its doors and limits. Its agents are here: they carry out at once what
+// they receive.
 type world struct {
-	t        testing.TB
-	store    *sqlstore.Store
-	plane    *control.Plane
-	runner   *waves.Runner
-	releases *upgrade.Runner
-	jobs     *countedJobs
-	book     *auth.Directory
-	accounts *auth.Accounts
-	native   http.Handler
-	doors    []*blueking.Handler
-	metrics  *api.Metrics
+	t      testing.TB
+	server *server.Server
+	server.Parts
+	receive func(from gozzard.AgentID, cloud int, r *gozzard.Report) // of the server, as the fabric calls it
 
 	mu     sync.Mutex
-	given  []gozzard.Task
 	did    []done
-	looked int // tasks that were waited for
-	told   int // tasks that newTasks told
+	given  []gozzard.Task // that the record has
+	rows   int64          // of the audit, that were read for that
+	jobs   []int          // how many tasks each job has
+	looked int            // tasks that were waited for
+	listed int            // tasks that newTasks returned
 	names  names
 	inbox  chan func()
 }
@@ -188,37 +174,11 @@ func (n *names) put(s string) string {
 // take puts names in the places of ids. What was made just now has none yet.
 func (n *names) take(s string, made []gozzard.Task) string {
 	return taskID.ReplaceAllStringFunc(s, func(id string) string {
-		if slices.ContainsFunc(made, func(t gozzard.Task) bool { return string(t.ID) == id }) {
+		if slices.ContainsFunc(made, func(t gozzard.Task) bool { return taskname.Of(t.ID) == id }) {
 			return "a new task"
 		}
 		return cmp.Or(n.names[id], id)
 	})
-}
-
-// countedTasks is the record of one world, which notes the numbers it gives.
-type countedTasks struct {
-	*sqlstore.Store
-	w *world
-}
-
-func (c *countedTasks) Accept(ctx context.Context, t *record.NewTask) (record.Accepted, error) {
-	a, err := c.Store.Accept(ctx, t)
-	if err == nil && !a.Known {
-		c.w.mu.Lock()
-		c.w.given = append(c.w.given, a.Task)
-		c.w.mu.Unlock()
-	}
-	return a, err
-}
-
-type countedJobs struct {
-	*sqlstore.Store
-	sizes []int // tasks of each job
-}
-
-func (c *countedJobs) CreateJob(ctx context.Context, j *record.Job, tasks []record.JobTask) error {
-	c.sizes = append(c.sizes, len(tasks))
-	return c.Store.CreateJob(ctx, j, tasks)
 }
 
 var everybody = gozzard.Caller{App: "admin", User: "root", Rights: gozzard.Everything()}
@@ -226,50 +186,56 @@ var everybody = gozzard.Caller{App: "admin", User: "root", Rights: gozzard.Every
 // newWorld makes the whole world, or only what one tenant may see of it.
 func newWorld(t testing.TB, only string) *world {
 	t.Helper()
-	w := &world{t: t, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}},
-		metrics: api.NewMetrics()}
+	w := &world{t: t, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}}}
+	now := time.Date(2026, 7, 1, 2, 3, 4, 0, time.UTC) // nothing becomes late, and both worlds tell the same times
+	data := t.TempDir()
+	w.furnishRecord(data, only, now)
 
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	// The limits are those of the program, without those that count requests: tests ask faster than people.
+	limits := server.DefaultLimits()
+	limits.AppRate, limits.Failures, limits.InFlight, limits.HelloRate = 0, 0, 0, 0
 
 	var err error
-	w.store, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"),
-		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
-
-	must(err)
-	now := time.Date(2026, 7, 1, 2, 3, 4, 0, time.UTC) // nothing becomes late, and both worlds tell the same times
-	w.plane, err = control.New(t.Context(), control.Options{
-		Store: &countedTasks{w.store, w}, Topology: w.store, Dispatch: w, Live: fleet.New(),
-		Now: func() time.Time { return now },
+	w.server, err = server.New(t.Context(), server.Options{
+		Data: data, Listen: "127.0.0.1:0", AgentListen: "127.0.0.1:0", Version: "test",
+		Trust: server.TrustOptions{Enrol: true}, Release: server.ReleaseOptions{TwoPerson: true}, Limits: limits,
+		NewFabric: w.newFabric, Now: func() time.Time { return now },
+		Fatal: func(err error) { t.Errorf("fatal: %v", err) }, Log: slog.New(slog.DiscardHandler),
 	})
-
-	must(err)
-	w.accounts, err = auth.Open(t.Context(), w.store, auth.Options{})
-	must(err)
-	must(w.accounts.Import(t.Context(), apps()))
-	w.book = w.accounts.Book()
-	w.jobs = &countedJobs{Store: w.store}
-	w.runner = waves.New(waves.Options{Store: w.jobs, Plane: w.plane, Door: gsekit.Door, Rights: w.book.RightsOf,
-		Now: func() time.Time { return now }})
-
-	w.enrolled(only, now)
-	w.releases = w.release()
-	w.native = api.New(api.Options{Plane: w.plane, Authenticate: blueking.ByHeaders(w.book),
-		Challenge: blueking.AuthorizationHeader, Accounts: w.accounts, Audit: w.store, Enrol: w.desk(),
-		Metrics: w.metrics, Releases: w.releases})
-	w.doors = []*blueking.Handler{
-		job.New(job.Options{Plane: w.plane, Auth: w.book}),
-		gsekit.New(gsekit.Options{Plane: w.plane, Jobs: w.runner, Auth: w.book, Zone: time.UTC}),
-		gse.New(gse.Options{Plane: w.plane, Auth: w.book}),
+	if err != nil {
+		t.Fatal(err)
 	}
+
+	w.Parts = w.server.Parts()
 	w.run()
+	w.publish()
 	w.populate(only)
 	w.newTasks()
 	return w
+}
+
+// furnishRecord makes the record that the server finds: its accounts and its enrolled hosts.
+func (w *world) furnishRecord(data, only string, at time.Time) {
+	w.t.Helper()
+	store, err := sqlstore.OpenSQLite(w.t.Context(), filepath.Join(data, "gozzard.db"),
+		sqlstore.Options{Fatal: func(err error) { w.t.Errorf("fatal: %v", err) }})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	accounts, err := auth.Open(w.t.Context(), store, auth.Options{})
+	if err == nil {
+		err = accounts.Import(w.t.Context(), apps())
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	enrolled(w.t, store, only, at)
+
+	if err := store.Close(); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // A release that was published, and waits for nobody but somebody who may roll it.
@@ -278,73 +244,30 @@ const (
 	releasedDigest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of "x"
 )
 
-func (w *world) release() *upgrade.Runner {
+func (w *world) publish() {
 	w.t.Helper()
-	shelf, err := release.OpenRepository(w.t.TempDir())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-
-	r, err := upgrade.New(w.t.Context(), upgrade.Options{Store: w.store, Shelf: shelf, Fleet: oneHost{},
-		TwoPerson: true})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-
 	m := &release.Manifest{Version: released, Created: time.Now(), Expires: time.Now().Add(time.Hour),
 		Files: []release.File{
 			{Platform: "linux/amd64", Name: "gozzard", Size: 1, SHA256: releasedDigest},
 		}}
 	text, err := m.Encode()
 	if err == nil {
-		_, err = r.Publish(w.t.Context(), everybody, text, make([]byte, 64))
+		_, err = w.Upgrades.Publish(w.t.Context(), everybody, text, make([]byte, 64))
 	}
 	if err == nil {
-		err = r.Upload(released, releasedDigest, strings.NewReader("x"))
+		err = w.Upgrades.Upload(released, releasedDigest, strings.NewReader("x"))
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-
-	return r
 }
 
-// oneHost is a fleet of one host that is never told anything: nothing runs the rolls.
-type oneHost struct{}
-
-func (oneHost) Members() []gozzard.AgentID                 { return []gozzard.AgentID{"host-a1"} }
-func (oneHost) Look(gozzard.AgentID) upgrade.HostView      { return upgrade.HostView{Online: true} }
-func (oneHost) Order(gozzard.AgentID, gozzard.UpdateOrder) {}
-
-// desk enrols hosts.
-func (w *world) desk() *enrol.Registry {
-	w.t.Helper()
-	dir := w.t.TempDir()
-	ca, err := enrol.OpenAuthority(dir, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-
-	signer, err := signing.OpenSigner(dir, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-
-	d, err := enrol.NewRegistry(w.t.Context(), enrol.RegistryOptions{Store: w.store, Authority: ca,
-		Address: func() string { return "127.0.0.1:1" }, Key: signer.Key, Log: slog.New(slog.DiscardHandler)})
-
-	if err != nil {
-		w.t.Fatal(err)
-	}
-
-	return d
-}
-
+// run runs the control plane alone: jobs and upgrades stand still, so that two worlds can be compared.
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := w.plane.Run(ctx); err != nil {
+		if err := w.Plane.Run(ctx); err != nil {
 			w.t.Error(err)
 		}
 	})
@@ -363,9 +286,7 @@ func (w *world) run() {
 	w.t.Cleanup(func() {
 		cancel()
 		wg.Wait()
-		if err := w.store.Close(); err != nil {
-			w.t.Error(err)
-		}
+		w.server.Close()
 	})
 }
 
@@ -379,11 +300,11 @@ func (w *world) populate(only string) {
 		}
 		info := gozzard.HostInfo{Agent: h.agent, Addrs: []gozzard.HostAddr{{IP: netip.MustParseAddr(h.ip)}},
 			Hostname: tag(h.seen), OS: "linux", Version: tag(h.seen)}
-		w.plane.Receive(h.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1,
+		w.receive(h.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1,
 			Journal: gozzard.JournalPos{ID: [16]byte{1}, LSN: 1},
 			Hello:   &gozzard.Hello{Host: info}})
 		w.until("a host is there", func() bool {
-			_, ok := w.plane.Resolve(everybody,
+			_, ok := w.Plane.Resolve(everybody,
 				gozzard.Target{Agent: h.agent})
 			return ok
 		})
@@ -397,12 +318,12 @@ func (w *world) populate(only string) {
 		seq[p.agent]++
 		text := tag(p.seen)
 		w.define(p)
-		w.plane.Receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1,
+		w.receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1,
 			Statuses: []gozzard.Status{{
 				Key: p.key, Labels: map[string]string{"tag": text}, State: gozzard.StateRunning,
 				Wanted: gozzard.StateRunning, Hosted: true, PID: 4711,
 				Version: text, Message: text, ReportedAt: 1700000000}}})
-		w.plane.Receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1,
+		w.receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1,
 			Events: []gozzard.Event{
 				{Seq: seq[p.agent], Key: p.key, Kind: gozzard.EventStarted, At: 1700000000000, Message: text}}})
 	}
@@ -418,7 +339,7 @@ func (w *world) populate(only string) {
 			w.t.Fatal(err)
 		}
 		if whole || strings.Contains(b.Name, tag(only)) {
-			if _, err := w.plane.ApplyTopology(w.t.Context(),
+			if _, err := w.Plane.ApplyTopology(w.t.Context(),
 				record.ApplyRequest{Caller: everybody, Business: b, Source: record.SourceFile}); err != nil {
 				w.t.Fatal(err)
 			}
@@ -439,14 +360,29 @@ func (w *world) define(p proc) {
 
 func (w *world) operate(it gozzard.Item) {
 	w.t.Helper()
-	if _, err := w.plane.Operate(w.t.Context(), &gozzard.Operation{Caller: everybody, Door: "api",
+	if _, err := w.Plane.Operate(w.t.Context(), &gozzard.Operation{Caller: everybody, Door: "api",
 		Items: []gozzard.Item{it}}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// Send is the fabric and the agents behind it.
-func (w *world) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
+// fabric is the agents of a world, in the place of the fabric.
+type fabric struct{ *world }
+
+func (w *world) newFabric(o server.FabricOptions) (server.Fabric, error) {
+	w.receive = o.Receive
+	return fabric{w}, nil
+}
+
+func (fabric) Cut(gozzard.AgentID, int)      {}
+func (fabric) Flag(gozzard.AgentID) string   { return "" }
+func (fabric) Counts() gozzard.FabricCounts  { return gozzard.FabricCounts{} }
+func (fabric) Addr() string                  { return "127.0.0.1:1" }
+func (fabric) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (fabric) Close()                        {}
+
+// Send has an agent carry out a command.
+func (w fabric) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 	r := &gozzard.Report{Version: 1, Session: cmd.Session}
 	switch cmd.Kind {
 	case gozzard.CommandOperate:
@@ -470,7 +406,7 @@ func (w *world) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error 
 		return nil
 	}
 
-	w.inbox <- func() { w.plane.Receive(to, cloud, r) }
+	w.inbox <- func() { w.receive(to, cloud, r) }
 	return nil
 }
 
@@ -483,19 +419,68 @@ func (w *world) until(what string, cond func() bool) {
 	}
 }
 
+// tasks are all tasks of the record. Each has the number of its row in the audit.
 func (w *world) tasks() []gozzard.Task {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.given
+	w.t.Helper()
+	for {
+		links, err := w.Store.AuditAfter(w.t.Context(), w.rows, 1000)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(links) == 0 {
+			return w.given
+		}
+		for _, l := range links {
+			w.rows = l.Seq
+			if l.TaskID == "" {
+				continue
+			}
+			t, err := w.Store.Task(w.t.Context(), gozzard.TaskSeq(l.Seq))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.given = append(w.given, t)
+		}
+	}
 }
 
-// newTasks are the ids of tasks since it was asked last.
+// newTasks are the ids of tasks since the last call.
 func (w *world) newTasks() (ids []string) {
-	for _, t := range w.tasks()[w.told:] {
-		ids = append(ids, string(t.ID))
-		w.told++
+	for _, t := range w.tasks()[w.listed:] {
+		ids = append(ids, taskname.Of(t.ID))
+		w.listed++
 	}
 	return ids
+}
+
+// filler is the business of jobs that are there for their numbers only.
+const filler = 77
+
+// jobSizes is how many tasks each job of the record has. Jobs are numbered from 1 over all businesses.
+func (w *world) jobSizes() []int {
+	w.t.Helper()
+	for w.hasJob(int64(len(w.jobs) + 1)) {
+		page, err := w.Store.Tasks(w.t.Context(), record.JobTaskFilter{Job: int64(len(w.jobs) + 1)})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.jobs = append(w.jobs, page.Total)
+	}
+	return w.jobs
+}
+
+func (w *world) hasJob(id int64) bool {
+	w.t.Helper()
+	for _, biz := range []int{2, 3, 9, filler} {
+		_, err := w.Store.Job(w.t.Context(), biz, id)
+		if err == nil {
+			return true
+		}
+		if gozzard.KindOf(err) != gozzard.ErrNotFound {
+			w.t.Fatal(err)
+		}
+	}
+	return false
 }
 
 // settle waits until every task has its verdicts, so that two worlds can be compared.
@@ -504,26 +489,12 @@ func (w *world) settle() {
 	for _, task := range w.tasks()[w.looked:] {
 		w.looked++
 		w.until(fmt.Sprintf("task %d has its verdicts", task.Seq), func() bool {
-			attempts, err := w.store.Attempts(w.t.Context(), task.Seq)
+			attempts, err := w.Store.Attempts(w.t.Context(), task.Seq)
 			if err != nil {
 				w.t.Fatal(err)
 			}
 			res := record.TaskResults{Attempts: attempts}
 			return res.Open() == 0
 		})
-	}
-}
-
-// ServeHTTP sends a request to its door, as the program does.
-func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if p := r.URL.Path; strings.HasPrefix(p, "/api/v1/") || p == "/healthz" || p == "/readyz" || p == "/metrics" {
-		w.native.ServeHTTP(rw, r)
-		return
-	}
-	for i, d := range w.doors {
-		if i == len(w.doors)-1 || d.Owns(r) {
-			d.ServeHTTP(rw, r)
-			return
-		}
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// The numbers of status_code that are used; clients look for 2 only.
+// The values of status_code. Clients look for 2 only.
 const (
 	agentNotFound = -2
-	agentUnknown  = -1 // its agent is silent
+	agentUnknown  = -1 // the agent does not answer
 	agentRunning  = 2
 )
 
-// runModeAgent tells an agent from a proxy.
+// runModeAgent is the run mode of an agent, as opposed to a proxy.
 const runModeAgent = 1
 
 type upgraded struct {
@@ -24,8 +24,8 @@ type upgraded struct {
 	Success []string `json:"success"`
 }
 
-// upgrade binds what is stored under a host's address to its agent id. A host that is not served by that agent is
-// told as failed; trouble of ours ends the call, which can be repeated.
+// upgrade binds what is stored for the address of a host to an agent id. A host that this agent does not serve is
+// listed as failed. An error of the server ends the call, which can be repeated.
 func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 	type binding struct {
 		place
@@ -36,6 +36,7 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 	hosts := c.Body.Get("hosts")
 	before := c.Faults.Len()
 
+	// Read the hosts, each once.
 	n := hosts.List(s.maxHosts, func(e *strictjson.Value) {
 		b := binding{place: readHost(e)}
 		if id := e.Get("bk_agent_id"); e.IsObject() {
@@ -50,6 +51,7 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 		}
 	})
 
+	// Reject a request with faults.
 	if n == 0 && c.Faults.Len() == before {
 		hosts.Fault("at least one host is required")
 	}
@@ -57,6 +59,7 @@ func (s *server) upgrade(ctx context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
+	// Bind them one by one.
 	out := upgraded{Failed: []string{}, Success: []string{}}
 	for i := range list {
 		b := &list[i]
@@ -104,7 +107,7 @@ func (s *server) agentStatus(_ context.Context, c *blueking.Call) (any, error) {
 	return out, nil
 }
 
-// shown is the address of a host in answers: as asked, else as it says itself.
+// shown is the address of a host in answers: as the caller sent it, else as the agent reports it.
 func (p *place) shown(h fleet.Host) hostData {
 	if p.ip == "" && len(h.Info.Addrs) > 0 {
 		return hostOf(h.Info.Addrs[0])
@@ -153,8 +156,8 @@ func stateOf(h fleet.Host, known bool) (code int, word string) {
 	return agentRunning, "running"
 }
 
-// listAgentState has a row for every agent asked, also when none is known: the number that the original answers
-// then is an error to most.
+// listAgentState answers with a row for every agent in the request, also if none is known. GSE answers with a number
+// that most clients take for an error.
 func (s *server) listAgentState(_ context.Context, c *blueking.Call) (any, error) {
 	places := s.readPlaces(&c.Body)
 
@@ -174,7 +177,7 @@ func (s *server) listAgentState(_ context.Context, c *blueking.Call) (any, error
 	return out, nil
 }
 
-// agentID is the id of a host in answers: as asked, else as it says itself.
+// agentID is the agent id of a host in answers: as the caller sent it, else as the agent reports it.
 func (p *place) agentID(h fleet.Host) string {
 	if p.byID {
 		return p.id

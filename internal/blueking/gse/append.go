@@ -8,17 +8,17 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// What comes by the thousand writes its own JSON; see esb.Appender.
+// Answers with thousands of rows write their own JSON; see strictjson.Appender.
 
-// rowBytes is about what a row takes.
+// rowBytes is the usual size of a row.
 const rowBytes = 512
 
-// AppendJSON implements esb.Appender.
+// AppendJSON implements strictjson.Appender.
 func (p procInfos) AppendJSON(b []byte) []byte {
 	return append(appendRows(append(b, '{'), p.Infos), '}')
 }
 
-// AppendJSON implements esb.Appender.
+// AppendJSON implements strictjson.Appender.
 func (p procPage) AppendJSON(b []byte) []byte {
 	b = appendInt(b, `{"count":`, int64(p.Count))
 	return append(appendRows(append(b, ','), p.Infos), '}')
@@ -71,7 +71,7 @@ func (r *procInfo) append(b []byte) []byte {
 // entries are results by their keys.
 type entries map[string]entry
 
-// AppendJSON implements esb.Appender.
+// AppendJSON implements strictjson.Appender.
 func (m entries) AppendJSON(b []byte) []byte {
 	b = slices.Grow(b, len(m)*rowBytes)
 	b = append(b, '{')

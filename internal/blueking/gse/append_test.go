@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
@@ -26,7 +27,7 @@ func TestAppendedAnswers(t *testing.T) {
 			Message: odd.Draw(t, "message"), PID: rapid.Int32().Draw(t, "pid"), Version: odd.Draw(t, "version"),
 			RegisterTime: rapid.Int64().Draw(t, "registered"), LastStartTime: rapid.Int64().Draw(t, "started"),
 			ReportTime: rapid.Int64().Draw(t, "reported"),
-			CPUUsage:   blueking.Finite(number.Draw(t, "cpu")), MemUsage: blueking.Finite(number.Draw(t, "mem")),
+			CPUUsage:   gozzard.Finite(number.Draw(t, "cpu")), MemUsage: gozzard.Finite(number.Draw(t, "mem")),
 			FD: rapid.Int32().Draw(t, "fd"), Disk: rapid.Int64().Draw(t, "disk"), Net: rapid.Int64().Draw(t, "net"),
 		}
 	})

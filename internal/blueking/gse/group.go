@@ -35,7 +35,7 @@ type groupResource struct {
 	MemWeight int     `json:"mem_pool_weight"`
 }
 
-// groupTargets names hosts for results that are about a namespace.
+// groupTargets are the hosts of a call on a namespace.
 func groupTargets(places []place, namespace string) []gozzard.Target {
 	out := make([]gozzard.Target, len(places))
 	for i := range places {
@@ -72,7 +72,7 @@ func (s *server) setGroups(ctx context.Context, c *blueking.Call) (any, error) {
 	return out, nil
 }
 
-// readGroups reads spec.process_group; every field of it is required.
+// readGroups reads spec.process_group. Every field is required.
 func readGroups(spec strictjson.Value) []record.Group {
 	if !spec.Object() {
 		return nil
@@ -114,6 +114,7 @@ func readGroups(spec strictjson.Value) []record.Group {
 }
 
 func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
+	// Read the request.
 	m := readMeta(c.Body.Get("meta"), false)
 	places := s.readPlaces(&c.Body)
 
@@ -121,12 +122,14 @@ func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
+	// Read the groups.
 	asked := groupTargets(places, m.key.Namespace)
 	records, err := s.plane.Groups(ctx, c.Caller, m.key.Namespace, asked)
 	if err != nil {
 		return nil, err
 	}
 
+	// Find how the caller named each host.
 	byAgent := make(map[gozzard.AgentID]*place, len(places))
 	for i := range places {
 		if h, ok := s.plane.Resolve(c.Caller, asked[i]); ok && places[i].ip != "" {
@@ -134,6 +137,7 @@ func (s *server) groups(ctx context.Context, c *blueking.Call) (any, error) {
 		}
 	}
 
+	// Render them.
 	out := groupInfos{Infos: make([]groupInfo, len(records))}
 	for i := range records {
 		r := &records[i]

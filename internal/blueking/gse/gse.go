@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Plane is what this door needs of the control plane.
+// Plane is the part of the control plane that this door uses.
 type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
@@ -33,7 +33,7 @@ type Options struct {
 	Plane    Plane
 	Auth     *auth.Directory
 	Log      *slog.Logger
-	Observe  func(route string, code int, d time.Duration) // nil: nobody watches
+	Observe  func(route string, code int, d time.Duration) // called after every request; nil means not at all
 	MaxHosts int                                           // in one request; 100,000
 	// how long register, update and unregister wait for agents; 10 s
 	SyncWait time.Duration
@@ -45,7 +45,7 @@ type server struct {
 	syncWait time.Duration
 }
 
-// New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
+// New makes the door. Requests must reach it with their path as sent: see blueking.Handler.Owns.
 func New(o Options) *blueking.Handler {
 	if o.MaxHosts == 0 {
 		o.MaxHosts = record.MaxTargets

@@ -8,7 +8,7 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// form is how a call names hosts in its result keys: V1 has the supplier in it.
+// form is the form of result keys: those of V1 contain the supplier.
 type form uint8
 
 const (
@@ -18,8 +18,8 @@ const (
 
 const maxCloud = math.MaxInt32
 
-// place is one host as the caller named it. What is answered uses the caller's own words: clients look results up
-// by them.
+// place is one host as the caller named it. The answer names it in the same way, because clients look results up by
+// that name.
 type place struct {
 	target   gozzard.Target
 	id       string // as sent in agent_id_list
@@ -29,7 +29,7 @@ type place struct {
 	supplier int
 }
 
-// name is the host's part of a result key. Keys are only ever put together: an IPv6 address has colons of its own.
+// name is the host's part of a result key. A key is never split, because an IPv6 address contains colons.
 func (p *place) name(f form) string {
 	if p.byID {
 		return p.id
@@ -40,7 +40,7 @@ func (p *place) name(f form) string {
 	return strconv.Itoa(p.cloud) + ":" + p.ip
 }
 
-// hostID tells hosts apart for the rule that one named twice is meant once.
+// hostID identifies a host, so that a host that is named twice counts once.
 type hostID struct {
 	agent gozzard.AgentID
 	addr  gozzard.HostAddr
@@ -48,8 +48,8 @@ type hostID struct {
 
 func (p *place) hostID() hostID { return hostID{p.target.Agent, p.target.Addr} }
 
-// readPlaces reads agent_id_list or hosts of a request or item. The list of ids wins; each host comes once, in the
-// order given.
+// readPlaces reads agent_id_list or hosts of a request or an item. The list of ids takes precedence. Each host comes
+// once, in the order of the request.
 func (s *server) readPlaces(v *strictjson.Value) []place {
 	ids, hosts := v.Get("agent_id_list"), v.Get("hosts")
 	size := min(max(ids.Len(), hosts.Len()), s.maxHosts)
@@ -79,7 +79,8 @@ func (s *server) readPlaces(v *strictjson.Value) []place {
 	return places
 }
 
-// readHost reads {ip, bk_cloud_id, bk_supplier_id}. The supplier has no meaning any more; real clients leave it out.
+// readHost reads {ip, bk_cloud_id, bk_supplier_id}. The supplier has no meaning any more, and real clients leave it
+// out.
 func readHost(e *strictjson.Value) place {
 	if !e.Object() {
 		return place{}
@@ -105,8 +106,8 @@ func readHost(e *strictjson.Value) place {
 	return p
 }
 
-// readAgent reads an agent id, or the cloud:ip that stands for one where a host has none. One client sends an empty
-// one: it names nobody.
+// readAgent reads an agent id, or cloud:ip for a host whose agent id the caller does not know. One client sends empty
+// ids; they are ignored.
 func readAgent(e *strictjson.Value) place {
 	p := place{byID: true, id: e.AnyStr()}
 
@@ -133,7 +134,7 @@ func readAgent(e *strictjson.Value) place {
 	return p
 }
 
-// clipped keeps a message short that quotes what was sent.
+// clipped shortens a message that quotes the request.
 func clipped(err error) string {
 	const most = 200
 	s := err.Error()
@@ -143,7 +144,7 @@ func clipped(err error) string {
 	return "is not an IP address (" + strconv.Itoa(len(s)) + " bytes)"
 }
 
-// targets gives places the keys under which their results are looked up.
+// targets makes targets of places, with their result keys.
 func targets(places []place, f form, key gozzard.Key) []gozzard.Target {
 	out := make([]gozzard.Target, len(places))
 	tail := ":" + key.Namespace + ":" + key.Name

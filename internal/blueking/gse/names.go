@@ -6,7 +6,7 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// readName reads a namespace or name that will be used.
+// readName reads a namespace or a name.
 func readName(v strictjson.Value) string {
 	before := v.Faults().Len()
 	s := v.Str()
@@ -19,13 +19,13 @@ func readName(v strictjson.Value) string {
 	return s
 }
 
-// meta is who is meant.
+// meta is the process of a call, with its labels.
 type meta struct {
 	key    gozzard.Key
 	labels map[string]string
 }
 
-// readMeta reads meta of a call on one process, or of a namespace when withName is false.
+// readMeta reads the process of a call; without withName, only its namespace.
 func readMeta(v strictjson.Value, withName bool) meta {
 	if !v.Object() {
 		return meta{}

@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
-// The forms of request, kept with the task: a poll has only the task's id, and what it renders depends on the form.
+// The forms of a request. The task has its form, because the answer to a poll depends on it.
 const (
 	doorV1         = "gse.v1"
 	doorV2         = "gse.v2"
@@ -28,7 +28,7 @@ func (s *server) operation(c *blueking.Call, door string, items ...gozzard.Item)
 		RequestHash: c.Hash}
 }
 
-// submit hands an operation without faults to the plane.
+// submit passes an operation to the control plane, unless the request has faults.
 func (s *server) submit(ctx context.Context, c *blueking.Call, door string, items ...gozzard.Item) (any, error) {
 	if err := c.Faults.Err(); err != nil {
 		return nil, err
@@ -40,12 +40,12 @@ func (s *server) submit(ctx context.Context, c *blueking.Call, door string, item
 	return taskData{TaskID: taskname.Of(task.ID)}, nil
 }
 
-// operateV1 is operate_proc: its definition is what was registered, unless one is sent along.
+// operateV1 is operate_proc. It uses the registered definition if the request has none.
 func (s *server) operateV1(ctx context.Context, c *blueking.Call) (any, error) {
 	return s.submit(ctx, c, doorV1, s.readSingle(c, formV1, optSpec))
 }
 
-// operateV2 is operate_proc_v2: it brings its definition.
+// operateV2 is operate_proc_v2. The request has a definition.
 func (s *server) operateV2(ctx context.Context, c *blueking.Call) (any, error) {
 	return s.submit(ctx, c, doorV2, s.readSingle(c, formV2, mustSpec))
 }
@@ -66,7 +66,7 @@ func (s *server) readSingle(c *blueking.Call, f form,
 	}
 }
 
-// operateMulti is operate_proc_multi: many items, each an operation of its own on its own hosts.
+// operateMulti is operate_proc_multi: several items, each with an action, a process and hosts.
 func (s *server) operateMulti(ctx context.Context, c *blueking.Call) (any, error) {
 	list := c.Body.Get("proc_operate_req")
 	m := multi{s: s, c: c, seen: make(map[procOnHost]int64)}
@@ -85,7 +85,7 @@ type multi struct {
 	s     *server
 	c     *blueking.Call
 	items []gozzard.Item
-	seen  map[procOnHost]int64 // op_type by what it is for
+	seen  map[procOnHost]int64 // op_type of each process on each host
 	total int
 }
 
@@ -99,11 +99,12 @@ func (m *multi) read(v *strictjson.Value) {
 		return
 	}
 
+	// Read the item.
 	before := m.c.Faults.Len()
-	who := readMeta(v.Get("meta"), true)
+	process := readMeta(v.Get("meta"), true)
 	n, action, ok := readOpType(v, m.c.App)
 	places := m.s.readPlaces(v)
-	it := gozzard.Item{Action: action, Key: who.key, Labels: who.labels}
+	it := gozzard.Item{Action: action, Key: process.key, Labels: process.labels}
 
 	if ok {
 		it.Spec = mustSpec(v.Get("spec"), action.RunsCommand())
@@ -115,17 +116,18 @@ func (m *multi) read(v *strictjson.Value) {
 		return
 	}
 
-	places = m.once(v, places, who.key, n)
+	// Leave out repetitions, and count the hosts.
+	places = m.once(v, places, process.key, n)
 	if m.total += len(places); m.total > m.s.maxHosts || len(places) == 0 {
-		return // too many is told when all is read
+		return // the caller of read reports too many hosts
 	}
 
-	it.Targets = targets(places, formV2, who.key)
+	it.Targets = targets(places, formV2, process.key)
 	m.items = append(m.items, it)
 }
 
-// once leaves out what an earlier item named already: one client repeats itself, and there is one result for both.
-// Asking for two different things of one process at once has no order, so it is refused.
+// once leaves out the places that an earlier item has for the same process and action: one client repeats itself. Two
+// different actions on one process in one request have no order, so they are rejected.
 func (m *multi) once(v *strictjson.Value, places []place, key gozzard.Key, opType int64) []place {
 	fresh := places[:0]
 	for _, p := range places {

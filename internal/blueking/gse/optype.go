@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// actionOf is the table of op_type. 5 and 6 were constants of one client and never meant anything here.
+// actionOf is the table of op_type. The numbers 5 and 6 were constants of one client and have no meaning.
 func actionOf(opType int64) (gozzard.Action, bool) {
 	switch opType {
 	case 0:
@@ -37,8 +37,8 @@ func unknownOpType(n int64) string {
 		n)
 }
 
-// readOpType reads a required op_type. ok is false when the number means nothing; ill-typed and missing ones are
-// faults.
+// readOpType reads op_type, which is required. ok is false if the number has no meaning. A missing op_type or one of
+// another type is a fault.
 func readOpType(item *strictjson.Value, app auth.App) (n int64, action gozzard.Action, ok bool) {
 	v := item.Get("op_type")
 	if !v.Exists() && app.MissingActionMeansStart {

@@ -7,12 +7,12 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// register stores a definition that is not there yet; it runs nothing.
+// register stores a definition unless the host has one. It starts nothing.
 func (s *server) register(ctx context.Context, c *blueking.Call) (any, error) {
 	return s.define(ctx, c, doorRegister, gozzard.ActionRegister)
 }
 
-// update stores a definition whether it is there or not: one client registers with it.
+// update stores a definition, also if the host has none: one client registers with it.
 func (s *server) update(ctx context.Context, c *blueking.Call) (any, error) {
 	return s.define(ctx, c, doorUpdate, gozzard.ActionUpdate)
 }
@@ -21,8 +21,8 @@ func (s *server) unregister(ctx context.Context, c *blueking.Call) (any, error) 
 	return s.define(ctx, c, doorUnregister, gozzard.ActionUnregister)
 }
 
-// define carries a change of definitions out and waits for it. An op_type that one client sends along means nothing
-// here. What an agent has not confirmed in time is answered as in work; the caller repeats.
+// define changes definitions and waits for the agents. It ignores the op_type that one client sends. An attempt that
+// an agent has not confirmed in time is answered as in work, and the caller repeats the call.
 func (s *server) define(ctx context.Context, c *blueking.Call, door string, action gozzard.Action) (any, error) {
 	v := &c.Body
 	m := readMeta(v.Get("meta"), true)

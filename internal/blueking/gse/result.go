@@ -9,14 +9,15 @@ import (
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
-// entry is the result of one process on one host. Content is JSON inside a string: clients parse it a second time.
+// entry is the result of one process on one host. Content is JSON in a string, which clients parse again.
 type entry struct {
 	ErrorCode int    `json:"error_code"`
 	ErrorMsg  string `json:"error_msg"`
 	Content   string `json:"content"`
 }
 
-// result polls a task. An unknown id, another app's and nonsense get the same words.
+// result answers a poll of a task. The answer is the same for an unknown id, an id of another app's task and any other
+// text.
 func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	id := c.Body.Get("task_id")
 	task := taskname.Parse(id.Str())
@@ -36,7 +37,7 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	return render(&res), nil
 }
 
-// render gives every attempt its entry, from the first poll on.
+// render makes the entries of all attempts. They are all there from the first poll on.
 func render(res *record.TaskResults) entries {
 	out := make(entries, len(res.Attempts))
 	var specs blueking.Identities
@@ -57,7 +58,7 @@ func render(res *record.TaskResults) entries {
 	return out
 }
 
-// content is the second JSON of a finished entry.
+// content is the JSON in the string of a finished entry.
 func content(door string, a *gozzard.Attempt, id gozzard.Identity, text string) string {
 	switch a.Action {
 	case gozzard.ActionRegister, gozzard.ActionUpdate, gozzard.ActionUnregister:

@@ -2,7 +2,7 @@ package gse
 
 import "github.com/gozzard/gozzard/internal/blueking"
 
-// The families of paths. The bus has all calls in one folder, the gateway of GSE 2.0 has two.
+// The families of paths. The bus has one folder for all calls, the gateway of GSE 2.0 has two.
 const (
 	familyESB     = "esb"
 	familyProc    = "proc"

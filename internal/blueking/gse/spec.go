@@ -6,8 +6,8 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// optSpec reads a definition, nil when there is none: one client sends five empty objects for that. Where a command
-// will run, the identity must be complete; elsewhere real clients leave most of it empty.
+// optSpec reads an optional definition. One client sends five empty objects for none. If a command will run, the
+// identity must be complete; otherwise real clients leave most of it empty.
 func optSpec(v strictjson.Value, complete bool) *gozzard.Spec {
 	if !v.OptObject() || v.Hollow() {
 		return nil
@@ -15,7 +15,7 @@ func optSpec(v strictjson.Value, complete bool) *gozzard.Spec {
 	return specjson.ReadSpec(v, specjson.Rules{Complete: complete})
 }
 
-// mustSpec reads a definition that must be there.
+// mustSpec reads a required definition.
 func mustSpec(v strictjson.Value, complete bool) *gozzard.Spec {
 	if v.IsObject() && v.Hollow() {
 		v.Fault("required, is empty")

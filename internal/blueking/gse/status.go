@@ -23,7 +23,7 @@ type procPage struct {
 	Infos []procInfo `json:"proc_infos"`
 }
 
-// procInfo is one row. Every field is always there: clients fail on a missing host, id, isauto or status.
+// procInfo is one row. Every field is always present, because clients fail without host, id, isauto or status.
 type procInfo struct {
 	Meta          procMeta `json:"meta"`
 	Host          hostData `json:"host"`
@@ -56,8 +56,8 @@ type hostData struct {
 	Supplier int    `json:"bk_supplier_id"`
 }
 
-// status answers from what agents have reported, without asking them. There is a row for every host asked; labels
-// do not filter.
+// status answers from the last reports of the agents, without asking them. It has a row for every host in the request.
+// Labels do not filter.
 func (s *server) status(_ context.Context, c *blueking.Call) (any, error) {
 	m := readMeta(c.Body.Get("meta"), true)
 	places := s.readPlaces(&c.Body)
@@ -72,7 +72,7 @@ func (s *server) status(_ context.Context, c *blueking.Call) (any, error) {
 	return out, nil
 }
 
-// askedRow is the row of one asked host, under the name by which it was asked.
+// askedRow is the row of one host in the request, under the name in the request.
 func askedRow(r *record.StatusRow, p *place, key gozzard.Key) procInfo {
 	var info procInfo
 	switch {
@@ -116,7 +116,7 @@ func blankRow(key gozzard.Key, message string) procInfo {
 		Message: message}
 }
 
-// liveRow words a row of the live picture. A row of a silent host says so: its numbers are the last known ones.
+// liveRow is a row of the live status. If the host is offline, the row says so and has the last known numbers.
 func liveRow(r *fleet.Row) procInfo {
 	st := &r.Status
 	info := blankRow(st.Key, st.Message)
@@ -125,6 +125,7 @@ func liveRow(r *fleet.Row) procInfo {
 		info.Meta.Labels = st.Labels
 	}
 
+	// Identity and state.
 	info.Host, info.AgentID = hostOf(r.Addr), string(r.Agent)
 	info.Flag, info.Status, info.IsAuto, info.Version = runState(st.Wanted), runState(st.State), st.Hosted, st.Version
 	info.RegisterTime, info.LastStartTime, info.ReportTime = st.RegisteredAt, st.StartedAt, st.ReportedAt
@@ -133,9 +134,11 @@ func liveRow(r *fleet.Row) procInfo {
 		info.PID = st.PID
 	}
 
+	// Use of resources.
 	info.CPUUsage, info.MemUsage = shortest(st.CPU), shortest(st.Mem)
 	info.FD, info.Disk, info.Net = st.FD, st.Disk, st.Net
 
+	// Say that the report is old.
 	if r.Stale {
 		silent := "the agent is silent, this is what it reported last"
 		if st.ReportedAt > 0 {
@@ -151,7 +154,7 @@ func liveRow(r *fleet.Row) procInfo {
 	return info
 }
 
-// runState keeps a number that clients do not know out of rows: one of them fails on it.
+// runState is a number that clients know: one of them fails on others.
 func runState(s gozzard.RunState) int {
 	if s > gozzard.StateStopped {
 		return int(gozzard.StateUnregistered)
@@ -159,10 +162,10 @@ func runState(s gozzard.RunState) int {
 	return int(s)
 }
 
-// shortest widens a float32 without the digits that the widening makes up: four places are more than is measured.
-func shortest(x float32) float64 { return math.Round(blueking.Finite(float64(x))*1e4) / 1e4 }
+// shortest converts a float32 and rounds it to four places, which hides the digits that the conversion adds.
+func shortest(x float32) float64 { return math.Round(gozzard.Finite(float64(x))*1e4) / 1e4 }
 
-// sync pages through a namespace. The namespace is only looked for, so any text is allowed and none is a pattern.
+// sync lists the processes of a namespace in pages. Any text is allowed as a namespace; it is not a pattern.
 func (s *server) sync(_ context.Context, c *blueking.Call) (any, error) {
 	meta, page := c.Body.Get("meta"), c.Body.Get("page")
 	var namespace string
@@ -184,6 +187,7 @@ func (s *server) sync(_ context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
+	// Render the page.
 	total, rows := s.plane.Page(c.Caller, namespace, int(start), int(limit))
 	out := procPage{Count: total, Infos: make([]procInfo, len(rows))}
 	for i := range rows {

@@ -10,9 +10,9 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// Processes come by the thousand and write their own JSON; see esb.Appender.
+// Answers with thousands of processes write their own JSON; see strictjson.Appender.
 
-// rowBytes is about what a row takes.
+// rowBytes is the usual size of a row.
 const rowBytes = 1024
 
 // processPage is the answer of process_status.
@@ -22,7 +22,7 @@ type processPage struct {
 	columns []column
 }
 
-// AppendJSON implements esb.Appender.
+// AppendJSON implements strictjson.Appender.
 func (p processPage) AppendJSON(b []byte) []byte {
 	b = slices.Grow(b, 64+len(p.rows)*rowBytes)
 	b = append(b, `{"count":`...)
@@ -50,7 +50,7 @@ func (p processPage) AppendJSON(b []byte) []byte {
 type column struct {
 	name   string
 	append func(b []byte, r *topology.Row) []byte
-	key    string // the name as JSON has it before a value; see columnsOf
+	key    string // the name as JSON, with the colon; see columnsOf
 }
 
 // columns are all fields, in their order.
@@ -107,7 +107,7 @@ func columns() []column {
 	}
 }
 
-// columnsOf are the fields asked for, all when none are; one that does not exist is null.
+// columnsOf are the requested fields, or all if none is requested. An unknown field is null.
 func columnsOf(names []string) []column {
 	out := columns()
 	if len(names) > 0 {
@@ -167,7 +167,7 @@ func appendInstances(b []byte, r *topology.Row) []byte {
 	return append(b, ']')
 }
 
-// runState keeps a number that clients do not know out of rows.
+// runState is a number that clients know.
 func runState(s gozzard.RunState) int {
 	if s > gozzard.StateStopped {
 		return int(gozzard.StateUnregistered)
@@ -182,7 +182,7 @@ func appendIP(b []byte, ip netip.Addr) []byte {
 	return append(ip.AppendTo(append(b, '"')), '"')
 }
 
-// appendOr is a text, null when there is none.
+// appendOr appends a text, or null if it is empty.
 func appendOr(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)

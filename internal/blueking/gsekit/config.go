@@ -16,7 +16,7 @@ type configPage struct {
 	List  []configInfo `json:"list"`
 }
 
-// configInfo is a template of a configuration file. Versions and releases are not kept here; the topology has no
+// configInfo is a template of a configuration file. There are no versions and releases, and the topology has no
 // authors.
 type configInfo struct {
 	ID            int              `json:"config_template_id"`
@@ -35,7 +35,7 @@ type configInfo struct {
 	Permission    configPermission `json:"permission"`
 	CreatedAt     *string          `json:"created_at"`
 	CreatedBy     *string          `json:"created_by"`
-	UpdatedAt     *string          `json:"updated_at"` // of the topology that has it
+	UpdatedAt     *string          `json:"updated_at"` // of the topology
 	UpdatedBy     *string          `json:"updated_by"`
 }
 
@@ -44,13 +44,13 @@ type relations struct {
 	Template int `json:"TEMPLATE"`
 }
 
-// configPermission: templates are changed with the topology, not here.
+// configPermission: templates are part of the topology and cannot be changed here.
 type configPermission struct {
 	Edit   bool `json:"edit_config_template"`
 	Delete bool `json:"delete_config_template"`
 }
 
-// business reads a business; one that is unknown has nothing.
+// business reads a business. An unknown business is empty.
 func (s *server) business(ctx context.Context, r *request) (record.Business, error) {
 	rec, err := s.plane.Business(ctx, r.Caller, r.biz)
 	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
@@ -59,8 +59,9 @@ func (s *server) business(ctx context.Context, r *request) (record.Business, err
 	return rec, err
 }
 
-// configTemplateList pages through the templates of a business, the newest first unless asked otherwise.
+// configTemplateList lists the templates of a business in pages, the newest first unless the request has an order.
 func (s *server) configTemplateList(ctx context.Context, r *request) (any, error) {
+	// Read the request.
 	start, limit := r.page(false)
 	search, _ := opt(r.form, "search", text)
 	order, _ := opt(r.form, "ordering", text)
@@ -69,11 +70,13 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 		return nil, err
 	}
 
+	// Read the business.
 	rec, err := s.business(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 
+	// Select the templates that have every search term.
 	terms := strings.FieldsFunc(strings.ToLower(search), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
 	var fit []topology.ConfigTemplate
 	for _, t := range rec.Business.Templates {
@@ -86,6 +89,7 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 		}
 	}
 
+	// Sort them and render the page.
 	sortTemplates(fit, order)
 	out := configPage{Count: len(fit), List: []configInfo{}}
 	updated := clock{timeLocal, s.zone}.show(rec.At)
@@ -101,8 +105,8 @@ func (s *server) configTemplateList(ctx context.Context, r *request) (any, error
 	return out, nil
 }
 
-// sortTemplates orders by keys with commas between; unknown ones are ignored, and the newest are first where the
-// keys leave a choice.
+// sortTemplates sorts by keys that are separated by commas. It ignores unknown keys; templates with equal keys are
+// sorted by age, the newest first.
 func sortTemplates(list []topology.ConfigTemplate, order string) {
 	slices.SortFunc(list, func(a, b topology.ConfigTemplate) int {
 		for key := range strings.SplitSeq(order, ",") {

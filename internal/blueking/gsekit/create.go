@@ -9,13 +9,13 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// The objects of jobs.
+// The kinds of objects that a job can act on.
 const (
 	objectProcess = "process"
 	objectConfig  = "configfile"
 )
 
-// actions are the words for what can be done to a process.
+// actions are the words for actions on processes.
 var actions = []struct {
 	word   string
 	action gozzard.Action
@@ -43,7 +43,7 @@ func wordOf(action gozzard.Action) string {
 	return action.String()
 }
 
-// actionWord reads an action, those on configuration files included: they are refused with a number of their own.
+// actionWord reads an action. Actions on configuration files are accepted here and rejected later, with another code.
 func actionWord() kindOf[string] {
 	words := []string{"generate", "release", "diff"}
 	for _, a := range actions {
@@ -56,7 +56,7 @@ type created struct {
 	JobID int64 `json:"job_id"`
 }
 
-// createJob starts a job on what a scope chooses.
+// createJob creates a job for the processes of a scope.
 func (s *server) createJob(ctx context.Context, r *request) (any, error) {
 	object := must(r.form, "job_object", choice(objectConfig, objectProcess))
 	word := must(r.form, "job_action", actionWord())
@@ -67,7 +67,7 @@ func (s *server) createJob(ctx context.Context, r *request) (any, error) {
 	return s.create(ctx, r, object, word, sel)
 }
 
-// operateProcess is createJob on processes with its filters beside the scope.
+// operateProcess is createJob for processes, with more filters.
 func (s *server) operateProcess(ctx context.Context, r *request) (any, error) {
 	word := must(r.form, "op_type", actionWord())
 	sel := r.selection(r.biz)
@@ -80,11 +80,13 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 		return nil, err
 	}
 
+	// Reject jobs on configuration files.
 	action, ok := actionOf(word)
 	if !ok || object != objectProcess {
 		return nil, fail(codeJobAction, r.lang.say(sayConfigJob, object, word))
 	}
 
+	// Keep the request in the form in which it is shown again.
 	var asked requested
 	shown := sel.expression
 
@@ -95,6 +97,7 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 	}
 
 	asked.ExpressionScope = encode(shown)
+	// Create the job.
 	job, err := s.jobs.Create(ctx, record.JobRequest{
 		Caller: r.Caller, Biz: r.biz, Action: action, Query: sel.query, Expression: shown.String(), Raw: encode(asked),
 		Granularity: s.granularity, Info: picture,
@@ -106,13 +109,13 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 	return created{JobID: job.ID}, nil
 }
 
-// requested is what a job keeps of its request, to be shown again.
+// requested is the part of a request that is stored with the job and shown again.
 type requested struct {
 	Scope           json.RawMessage `json:"scope"`
 	ExpressionScope json.RawMessage `json:"expression_scope"`
 }
 
-// resolved is the scope of a job that was asked for by expression.
+// resolved is the scope of a job that was created by expression.
 type resolved struct {
 	Env          string `json:"bk_set_env"`
 	IsExpression bool   `json:"is_expression"`

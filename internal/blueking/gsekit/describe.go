@@ -9,10 +9,10 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// maxShown bounds how much of a scope is told; what the job does is in its tasks.
+// maxShown limits the text of a scope. The tasks of the job show everything.
 const maxShown = 100
 
-// describe is a scope as an expression, for people: the names of what was chosen by id, * for what was not narrowed.
+// describe writes a scope as an expression for people: names for ids, and * for parts without a filter.
 func (s *server) describe(caller gozzard.Caller, sel *selection) *expressionScope {
 	c := sel.scope
 	base := topology.Query{Biz: sel.query.Biz, Env: sel.query.Env, Limit: 1}
@@ -45,8 +45,8 @@ func (s *server) describe(caller gozzard.Caller, sel *selection) *expressionScop
 	}
 }
 
-// summarise writes values as an expression: one as it is, several in brackets with runs of numbers drawn together.
-// Numbers are sorted as texts, as the original does: 8, 9 and 10 are [10,8-9].
+// summarise writes values as an expression: one value as it is, several in brackets with ranges of numbers. Numbers
+// are sorted as texts, as GSEKit does it: 8, 9 and 10 are [10,8-9].
 func summarise(values []string) string {
 	values = slices.Clone(values)
 	slices.Sort(values)
@@ -84,7 +84,7 @@ func summarise(values []string) string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-// canonical reads a number that is written as numbers are.
+// canonical reads a number without leading zeros or a sign.
 func canonical(s string) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == s

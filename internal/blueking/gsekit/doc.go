@@ -1,3 +1,2 @@
-// Package gsekit is BlueKing's GSEKit API: processes by business, set and module, and jobs on them, in its paths,
-// words and numbers.
+// Package gsekit is BlueKing's GSEKit API: processes by business, set and module, and jobs on them.
 package gsekit

@@ -20,7 +20,7 @@ func (r *real) ask(call, body string, into any) {
 	req := httptest.NewRequest(http.MethodPost, "/api/c/compapi/v2/gse/"+call, strings.NewReader(body))
 	req.Header.Set("X-Bkapi-Authorization", head)
 	w := httptest.NewRecorder()
-	r.gse.ServeHTTP(w, req)
+	r.server.Handler().ServeHTTP(w, req)
 	var e envelope
 	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || *e.Code != 0 {
 		r.t.Fatalf("%s: %v %s", call, err, w.Body)

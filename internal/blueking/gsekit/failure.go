@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// The numbers of errors: 41, two digits for the part, three for the error.
+// The error codes: 41, then two digits for the part and three for the error.
 const (
 	codeInvalid       = 4100001
 	codeUnreachable   = 4100015
@@ -29,7 +29,7 @@ const (
 	codeExpression    = 4111001
 )
 
-// failure is an error with a number of this API, in the caller's language.
+// failure is an error with a code of this API, in the language of the caller.
 type failure struct {
 	code int
 	text string
@@ -40,12 +40,13 @@ func fail(code int, text string) *failure {
 	return &failure{code: code, text: text, kind: gozzard.ErrInvalid}
 }
 
+// Error is the error for logs.
 func (f *failure) Error() string { return fmt.Sprintf("[%d] %s", f.code, f.text) }
 
-// Unwrap lets the kind be found: what the caller can mend is not logged.
+// Unwrap is an error with the kind: errors that the caller can correct are not logged.
 func (f *failure) Unwrap() error { return gozzard.Errorf(f.kind, "%s", f.text) }
 
-// numberOf is the table of error kinds.
+// numberOf is the table of error kinds and codes.
 func numberOf(kind gozzard.ErrorKind) blueking.Number {
 	switch kind {
 	case gozzard.ErrInvalid, gozzard.ErrConflict:
@@ -62,9 +63,9 @@ func numberOf(kind gozzard.ErrorKind) blueking.Number {
 	return blueking.Number{Code: codeInternal, Status: http.StatusInternalServerError}
 }
 
-// tell words the errors of this door in the caller's language. Those of the parts behind it and of reading a body
-// have words of their own.
-func tell(r *http.Request, err error) (blueking.Number, string) {
+// describeError is the number and the text of an error. Errors of this door are in the language of the caller; errors
+// of other parts are in English.
+func describeError(r *http.Request, err error) (blueking.Number, string) {
 	n := numberOf(gozzard.KindOf(err))
 	var f *failure
 	if errors.As(err, &f) {

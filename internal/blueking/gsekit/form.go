@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	maxID   = 1 << 53 // what every JSON reader can hold
+	maxID   = 1 << 53 // the largest number that every client reads exactly
 	maxPage = 1000
 	maxList = 100_000
 )
 
-// form reads one object of a request. Everything wrong is noted in the grammar that callers know, each bad field as
+// form reads one object of a request. It collects all faults in the form that callers know, each wrong field as
 //
 //	Label(field_name): 1.reason
 //
-// one after the other, those of inner objects after the label of the object. Getters give a zero value when they
-// note something; the caller goes on and looks at the end.
+// one after the other; the faults of an inner object follow the label of the object. A getter that finds a fault
+// returns a zero value; the caller continues and checks for faults at the end.
 type form struct {
 	object strictjson.Value
-	query  *strictjson.Value // of a POST: page, pagesize and ordering in it win over the body's
+	query  *strictjson.Value // of a POST: its page, pagesize and ordering take precedence over the body
 	lang   language
 	faults strings.Builder
-	wrong  []string // expressions, which have a number of their own
+	wrong  []string // wrong expressions, which have their own code
 }
 
 func newForm(c *blueking.Call) (*form, error) {
@@ -46,7 +46,7 @@ func newForm(c *blueking.Call) (*form, error) {
 	return f, nil
 }
 
-// err is everything noted as one error, nil when there is nothing.
+// err is all faults as one error, nil if there are none.
 func (f *form) err() error {
 	switch text := f.faults.String(); {
 	case text != "":
@@ -59,13 +59,13 @@ func (f *form) err() error {
 
 func (f *form) sound() bool { return f.faults.Len() == 0 && len(f.wrong) == 0 }
 
-// label is how a field is called: its name with blanks and a capital.
+// label is the name of a field for people: with blanks and a capital.
 func label(name string) string {
 	text := strings.ReplaceAll(name, "_", " ")
 	return strings.ToUpper(text[:1]) + text[1:] + "(" + name + "): "
 }
 
-// fault notes that a field is wrong.
+// fault adds a fault of a field.
 func (f *form) fault(name, reason string) { f.faults.WriteString(label(name) + "1." + reason + " ") }
 
 func (f *form) get(name string) strictjson.Value {
@@ -77,7 +77,7 @@ func (f *form) get(name string) strictjson.Value {
 	return f.object.Get(name)
 }
 
-// nest reads an object inside with its own form; given is false when there is none, which is no fault.
+// nest reads an inner object with its own form. given is false if there is none, which is not a fault.
 func (f *form) nest(name string, read func(in *form)) (given bool) {
 	v := f.get(name)
 	switch {
@@ -99,10 +99,10 @@ func (f *form) nest(name string, read func(in *form)) (given bool) {
 	return true
 }
 
-// kindOf is a reader of one kind of value: the value, or why it is none.
+// kindOf reads one kind of value: it returns the value, or the reason why it is not one.
 type kindOf[T any] func(l language, v *strictjson.Value) (T, string)
 
-// must reads a field that is required.
+// must reads a required field.
 func must[T any](f *form, name string, kind kindOf[T]) T {
 	if v := f.get(name); !v.Exists() {
 		f.fault(name, f.lang.say(sayRequired))
@@ -111,7 +111,7 @@ func must[T any](f *form, name string, kind kindOf[T]) T {
 	return x
 }
 
-// opt reads a field that may be missing, but not null.
+// opt reads an optional field, which must not be null.
 func opt[T any](f *form, name string, kind kindOf[T]) (x T, given bool) {
 	v := f.get(name)
 	if !v.Exists() {
@@ -131,10 +131,10 @@ func checked[T any](l language, v *strictjson.Value, kind kindOf[T]) (x T, reaso
 	return kind(l, v)
 }
 
-// list reads a list that may be missing. A bad element is told by its place, in JSON of plain ASCII as callers know it.
+// list reads an optional list. The fault of an element has its index and is ASCII JSON, as callers know it.
 func list[T any](f *form, name string, kind kindOf[T]) []T { return listOf(f, name, maxList, kind) }
 
-// listOf is list with a bound of its own, where every element costs.
+// listOf is list with another limit.
 func listOf[T any](f *form, name string, most int, kind kindOf[T]) []T {
 	v := f.get(name)
 	switch n := v.Len(); {
@@ -151,21 +151,21 @@ func listOf[T any](f *form, name string, most int, kind kindOf[T]) []T {
 		return nil
 	}
 
-	const maxTold = 20
+	const maxListed = 20
 	var bad strings.Builder
 	var out []T
-	at, told := 0, 0
+	at, wrong := 0, 0
 	v.List(most, func(e *strictjson.Value) {
 		x, reason := checked(f.lang, e, kind)
 		if reason != "" {
-			if told++; told <= maxTold {
+			if wrong++; wrong <= maxListed {
 				fmt.Fprintf(&bad, "%d: [%s]", at, asciiJSON(reason))
 			}
 		}
 		out, at = append(out, x), at+1
 	})
 
-	if told > 0 {
+	if wrong > 0 {
 		f.faults.WriteString(label(name) + bad.String())
 		return nil
 	}
@@ -173,7 +173,7 @@ func listOf[T any](f *form, name string, most int, kind kindOf[T]) []T {
 	return out
 }
 
-// pathInt reads an id that is in the path of the app's own form and in the body elsewhere.
+// pathInt reads an id that is in the path on the paths of the app and in the body on those of the bus.
 func (f *form) pathInt(c *blueking.Call, name string) int64 {
 	n, ok := c.Number(name)
 	if !ok {
@@ -185,7 +185,7 @@ func (f *form) pathInt(c *blueking.Call, name string) int64 {
 	return n
 }
 
-// page reads page and pagesize. Too large a page is an error, never a silent cut.
+// page reads page and pagesize. A page that is too large is a fault; it is never cut.
 func (f *form) page(required bool) (start, limit int) {
 	page, size := int64(1), int64(10)
 	if p, given := opt(f, "page", integer(1, math.MaxInt32)); given {
@@ -201,7 +201,7 @@ func (f *form) page(required bool) (start, limit int) {
 	return int((page - 1) * size), int(size)
 }
 
-// integer reads whole numbers, also written as strings or with a fraction of zeros, as the original does.
+// integer reads a whole number. As in GSEKit, it may be a string or have a fraction of zeros.
 func integer(low, high int64) kindOf[int64] {
 	return func(l language, v *strictjson.Value) (int64, string) {
 		text := strings.TrimSpace(v.Text())
@@ -223,10 +223,10 @@ func integer(low, high int64) kindOf[int64] {
 	}
 }
 
-// anyInt reads numbers that are only compared.
+// anyInt reads a number that is only compared.
 func anyInt() kindOf[int64] { return integer(-maxID, maxID) }
 
-// boolean reads true and false in the spellings that the original takes.
+// boolean reads true and false in the spellings that GSEKit accepts.
 func boolean(l language, v *strictjson.Value) (bool, string) {
 	if v.IsBool() {
 		return v.Bool(), ""
@@ -240,7 +240,7 @@ func boolean(l language, v *strictjson.Value) (bool, string) {
 	return false, l.say(sayWantBool, l.show(v))
 }
 
-// text reads a string, or a number as its text, without the blanks around it.
+// text reads a string or a number as text, without blanks around it.
 func text(l language, v *strictjson.Value) (string, string) {
 	if !v.IsString() && !v.IsNumber() {
 		return "", l.say(sayWantString, l.show(v))
@@ -257,7 +257,7 @@ func filled(l language, v *strictjson.Value) (string, string) {
 	return s, reason
 }
 
-// choice reads one of a few words.
+// choice reads one of some words.
 func choice(words ...string) kindOf[string] {
 	return func(l language, v *strictjson.Value) (string, string) {
 		s, _ := text(l, v)
@@ -268,7 +268,7 @@ func choice(words ...string) kindOf[string] {
 	}
 }
 
-// show is a value as a message can bear it.
+// show is a value for a message.
 func (l language) show(v *strictjson.Value) string {
 	switch {
 	case v.IsNull():
@@ -282,23 +282,10 @@ func (l language) show(v *strictjson.Value) string {
 	}
 
 	if v.IsString() {
-		return strconv.Quote(clip(v.Text()))
+		return strconv.Quote(strictjson.Clip(v.Text()))
 	}
 
-	return clip(v.Text())
-}
-
-// clip shortens what a caller sent to what a message can bear.
-func clip(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return strictjson.Clip(v.Text())
 }
 
 // asciiJSON is a text as JSON without characters beyond ASCII.

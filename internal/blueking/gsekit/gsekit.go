@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// Plane is what this door needs of the control plane.
+// Plane is the part of the control plane that this door uses.
 type Plane interface {
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
 	Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error)
@@ -22,7 +22,7 @@ type Plane interface {
 		error)
 }
 
-// Jobs is what this door needs of the rollouts.
+// Jobs is the part of internal/waves that this door uses.
 type Jobs interface {
 	Create(ctx context.Context, r record.JobRequest) (record.Job, error)
 	Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.Job, error)
@@ -36,12 +36,11 @@ type Jobs interface {
 type Options struct {
 	Plane Plane
 	Jobs  Jobs
-	// Flush brings a business up to date with its source before it returns; nil: there is no source but the record,
-	// which is always up to date.
+	// Flush updates a business from its source and then returns; nil means that there is no source but the record.
 	Flush       func(ctx context.Context, caller gozzard.Caller, biz int) error
 	Auth        *auth.Directory
 	Log         *slog.Logger
-	Observe     func(route string, code int, d time.Duration) // nil: nobody watches
+	Observe     func(route string, code int, d time.Duration) // called after every request; nil means not at all
 	Granularity record.Granularity                            // of jobs; ByBusiness
 	SyncWait    time.Duration                                 // how long sync_process_status waits for agents; 10 s
 	Zone        *time.Location                                // of times without one; time.Local
@@ -56,7 +55,7 @@ type server struct {
 	zone        *time.Location
 }
 
-// New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
+// New makes the door. Requests must reach it with their path as sent: see blueking.Handler.Owns.
 func New(o Options) *blueking.Handler {
 	if o.Granularity == "" {
 		o.Granularity = record.ByBusiness
@@ -77,8 +76,8 @@ func New(o Options) *blueking.Handler {
 	s := &server{plane: o.Plane, jobs: o.Jobs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait,
 		zone: o.Zone}
 	return blueking.New(blueking.Door{
-		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth,
-		Log: o.Log, Observe: o.Observe,
+		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, DescribeError: describeError, Quiet: true,
+		Auth: o.Auth, Log: o.Log, Observe: o.Observe,
 	})
 }
 
@@ -91,8 +90,8 @@ type request struct {
 
 type handler func(ctx context.Context, r *request) (any, error)
 
-// about makes the handler of a call on a business, which is in the path of the app's own form and in the body
-// elsewhere.
+// about makes the handler of a call on a business. The business is in the path on the paths of the app, and in the
+// body on those of the bus.
 func about(handle handler) handler {
 	return func(ctx context.Context, r *request) (any, error) {
 		r.biz = int(r.pathInt(r.Call, "bk_biz_id"))

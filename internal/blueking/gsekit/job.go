@@ -24,10 +24,10 @@ type jobInfo struct {
 	Action          string             `json:"job_action"`
 	Status          record.JobState    `json:"status"`
 	CreatedBy       string             `json:"created_by"`
-	IsReady         bool               `json:"is_ready"` // its tasks are made; ours are when the job is
+	IsReady         bool               `json:"is_ready"` // its tasks exist; here they are created with the job
 	StartTime       *string            `json:"start_time"`
 	EndTime         *string            `json:"end_time"`
-	PipelineID      string             `json:"pipeline_id"` // there is no workflow engine behind
+	PipelineID      string             `json:"pipeline_id"` // always empty: there is no workflow engine
 	Granularity     record.Granularity `json:"task_granularity"`
 	ExtraData       jobExtra           `json:"extra_data"`
 	AppCode         string             `json:"bk_app_code"`
@@ -37,13 +37,13 @@ type jobExtra struct {
 	FailedReason string `json:"failed_reason,omitempty"`
 }
 
-// The two ways in which times are told, by call.
+// The two formats of times; each call has one.
 const (
 	timeUTC   = "2006-01-02 15:04:05.000000-07:00"
 	timeLocal = "2006-01-02 15:04:05-0700"
 )
 
-// clock writes times of one call; zero ones are null.
+// clock writes the times of one call. A zero time is null.
 type clock struct {
 	layout string
 	zone   *time.Location
@@ -59,7 +59,7 @@ func (c clock) show(t time.Time) *string {
 
 func (l language) job(j *record.Job, c clock) jobInfo {
 	var asked requested
-	if json.Unmarshal(j.Request, &asked) != nil { // made by another door
+	if json.Unmarshal(j.Request, &asked) != nil { // another door created the job
 		asked = requested{}
 	}
 
@@ -71,7 +71,7 @@ func (l language) job(j *record.Job, c clock) jobInfo {
 	}
 	switch j.Reason {
 	case record.ReasonNone:
-	case record.ReasonNothing: // says all
+	case record.ReasonNothing: // the code says everything
 		info.ExtraData.FailedReason = l.reason(j.Reason, "", j.Action, "")
 	default:
 		info.ExtraData.FailedReason = l.reason(j.Reason, "", j.Action, j.Message)
@@ -80,7 +80,7 @@ func (l language) job(j *record.Job, c clock) jobInfo {
 	return info
 }
 
-// find reads the job that a request names.
+// find reads the job of a request.
 func (s *server) find(ctx context.Context, r *request) (record.Job, error) {
 	id := r.pathInt(r.Call, "job_id")
 	if err := r.err(); err != nil {
@@ -94,14 +94,14 @@ func (s *server) find(ctx context.Context, r *request) (record.Job, error) {
 }
 
 type jobStatus struct {
-	Job    jobInfo    `json:"job_info"`
-	Tasks  []taskInfo `json:"job_tasks"`
-	Count  int        `json:"count"`
-	Counts counter    `json:"status_counter"`
+	Job    jobInfo     `json:"job_info"`
+	Tasks  []taskInfo  `json:"job_tasks"`
+	Count  int         `json:"count"`
+	Counts stateCounts `json:"status_counter"`
 }
 
-// counter tells tasks by state; each state is always there.
-type counter struct {
+// stateCounts are the numbers of tasks by state. Every state is always present.
+type stateCounts struct {
 	Pending   int `json:"pending"`
 	Running   int `json:"running"`
 	Succeeded int `json:"succeeded"`
@@ -109,14 +109,14 @@ type counter struct {
 	Ignored   int `json:"ignored"`
 }
 
-func count(m map[record.JobState]int) counter {
-	return counter{m[record.JobPending], m[record.JobRunning], m[record.JobSucceeded], m[record.JobFailed],
+func count(m map[record.JobState]int) stateCounts {
+	return stateCounts{m[record.JobPending], m[record.JobRunning], m[record.JobSucceeded], m[record.JobFailed],
 		m[record.JobIgnored]}
 }
 
-func (c counter) total() int { return c.Pending + c.Running + c.Succeeded + c.Failed + c.Ignored }
+func (c stateCounts) total() int { return c.Pending + c.Running + c.Succeeded + c.Failed + c.Ignored }
 
-// jobStatus is a job with the tasks asked for, all when none are.
+// jobStatus is a job with the requested tasks, or all tasks if none is requested.
 func (s *server) jobStatus(ctx context.Context, r *request) (any, error) {
 	ids := list(r.form, "job_task_id_list", anyInt())
 	job, err := s.find(ctx, r)
@@ -152,8 +152,9 @@ type jobPage struct {
 	List  []jobInfo `json:"list"`
 }
 
-// jobList pages through jobs, the newest first unless asked otherwise.
+// jobList lists jobs in pages, the newest first unless the request has an order.
 func (s *server) jobList(ctx context.Context, r *request) (any, error) {
+	// Read the request.
 	start, limit := r.page(false)
 	f, none := r.jobFilter(s.zone)
 	f.Biz = r.biz
@@ -169,6 +170,7 @@ func (s *server) jobList(ctx context.Context, r *request) (any, error) {
 		return out, nil
 	}
 
+	// Read the page and render it.
 	total, jobs, err := s.ordered(ctx, r.Caller, f, order, start, limit)
 	if err != nil {
 		return nil, err
@@ -182,13 +184,12 @@ func (s *server) jobList(ctx context.Context, r *request) (any, error) {
 	return out, nil
 }
 
-// ordered reads one page of jobs. The record has them by their start, the newest first; by their end they are
-// sorted here.
+// ordered reads one page of jobs. The record sorts jobs by their start, the newest first. Other orders are made here.
 func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f record.JobFilter, order string, start,
 	limit int) (int, []record.Job, error) {
 	switch order {
 	case "start_time":
-		f.Limit = 1 // only the count
+		f.Limit = 1 // for the count only
 		total, _, err := s.jobs.Jobs(ctx, caller, f)
 		if err != nil || start >= total {
 			return total, nil, err
@@ -215,10 +216,11 @@ func (s *server) ordered(ctx context.Context, caller gozzard.Caller, f record.Jo
 	return s.jobs.Jobs(ctx, caller, f)
 }
 
-// jobFilter reads the filters of a list: each exact, or with __in one of several with commas between. None is true
-// when nothing can fit.
+// jobFilter reads the filters of a list: each is one value, or with __in several values separated by commas. none is
+// true if no job can match.
 func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
-	each := func(name string, take func(word string) bool) {
+	// each reads one filter. use adds a value to the query and reports whether a job can have it.
+	each := func(name string, use func(word string) bool) {
 		for _, suffix := range []string{"", "__in"} {
 			s, given := opt(f, name+suffix, text)
 			if !given || s == "" {
@@ -230,12 +232,13 @@ func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 			}
 			fits := false
 			for _, w := range words {
-				fits = take(strings.TrimSpace(w)) || fits
+				fits = use(strings.TrimSpace(w)) || fits
 			}
 			none = none || !fits
 		}
 	}
 
+	// The filters by value.
 	each("id", func(w string) bool {
 		n, ok := canonical(w)
 		q.IDs = append(q.IDs, n)
@@ -255,6 +258,7 @@ func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 	each("created_by", func(w string) bool { q.Users = append(q.Users, w); return true })
 	each("status", func(w string) bool { q.States = append(q.States, record.JobState(w)); return true })
 
+	// The filters by time.
 	if t, given := opt(f, "start_time__gte", moment(zone)); given {
 		q.From = t
 	}
@@ -265,7 +269,7 @@ func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 	return q, none
 }
 
-// moment reads a time in the forms that callers use; without a zone it is one of the server's.
+// moment reads a time in the forms that callers use. A time without a zone is in the zone of the server.
 func moment(zone *time.Location) kindOf[time.Time] {
 	return func(l language, v *strictjson.Value) (time.Time, string) {
 		s, _ := text(l, v)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// language is what messages are written in: that of the request, Chinese when it names none.
+// language is the language of messages: that of the request, or Chinese.
 type language uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 	english
 )
 
-// languageOf looks where the tools of this platform say it, then where browsers do.
+// languageOf looks where BlueKing's tools name a language, then where browsers do.
 func languageOf(r *http.Request) language {
 	tag := r.Header.Get("Blueking-Language")
 	if cookie, err := r.Cookie("blueking_language"); tag == "" && err == nil {
@@ -33,7 +33,7 @@ func languageOf(r *http.Request) language {
 	return chinese
 }
 
-// phrase is one thing that is said.
+// phrase is one message.
 type phrase uint8
 
 const (
@@ -88,7 +88,8 @@ const (
 	sayHintAdmin
 )
 
-// phrases is everything this door says, in both languages. Expressions have one: see expressionFault.
+// phrases are all messages of this door in both languages. Those about expressions are Chinese only: see
+// expressionFault.
 var phrases = [...][2]string{
 	sayRequired:   {"该字段必填。", "This field is required."},
 	sayNull:       {"该字段不能为 null。", "This field may not be null."},

@@ -13,7 +13,7 @@ type overview struct {
 	IsAccess   bool `json:"is_access"`
 }
 
-// accessOverview tells what a business uses.
+// accessOverview says which features a business uses.
 func (s *server) accessOverview(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *server) accessOverview(ctx context.Context, r *request) (any, error) {
 	return overview{Process: used, ConfigFile: templates, IsAccess: used || templates}, nil
 }
 
-// maxPatterns bounds what an expression is written out to.
+// maxPatterns limits the number of patterns that an expression expands to.
 const maxPatterns = 10_000
 
 type matched struct {
@@ -41,8 +41,9 @@ type matched struct {
 	Results  []string `json:"filter_results"`
 }
 
-// expressionMatch tries an expression on texts.
+// expressionMatch matches an expression with texts.
 func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
+	// Read the request.
 	source := must(r.form, "expression", filled)
 	candidates := list(r.form, "candidates", text)
 
@@ -53,6 +54,7 @@ func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 
+	// Compile the expression and expand it.
 	e, err := expression.Parse(source)
 	if err != nil {
 		return nil, fail(codeExpression, expressionFault("expression", err))
@@ -64,10 +66,11 @@ func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 		return nil, r.err()
 	}
 
+	// Match the candidates, each once.
 	out := matched{Patterns: patterns, Results: []string{}}
 	seen := map[string]bool{}
 	for _, c := range candidates {
-		if err := ctx.Err(); err != nil { // nobody waits for the rest
+		if err := ctx.Err(); err != nil { // the caller has closed the connection
 			return nil, err
 		}
 		if !seen[c] && e.Match(c) {

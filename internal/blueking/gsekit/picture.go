@@ -7,7 +7,7 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// processInfo is how a process was when its job began.
+// processInfo is a process at the time when its job was created.
 type processInfo struct {
 	Set             setInfo      `json:"set"`
 	Module          moduleInfo   `json:"module"`
@@ -53,7 +53,7 @@ type procInfo struct {
 	Service  int    `json:"service_instance_id"`
 }
 
-// picture is the process of a task as JSON, kept with the task.
+// picture is the process of a task as JSON; it is stored with the task.
 func picture(r *topology.Row, _ int) []byte {
 	return encode(processInfo{
 		Set: setInfo{r.Set, r.Env.String(), r.SetName}, Module: moduleInfo{r.Module, r.ModuleName},
@@ -70,7 +70,7 @@ func ipText(ip netip.Addr) string {
 	return ip.String()
 }
 
-// kept is JSON that was recorded, an empty object when there is none: a job may have been made by another door.
+// kept is the stored JSON of a task, or an empty object: another door may have created the job.
 func kept(b []byte) json.RawMessage {
 	if !json.Valid(b) {
 		return json.RawMessage("{}")

@@ -15,14 +15,11 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
-	"github.com/gozzard/gozzard/internal/blueking"
-	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
-	"github.com/gozzard/gozzard/internal/control"
-	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/record"
-	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/server"
+	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/supervise"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/waves"
@@ -31,13 +28,13 @@ import (
 
 var _ gsekit.Jobs = (*waves.Runner)(nil)
 
-// real is everything but the program: record, fabric, plane, jobs, both doors, and agents over machines in memory.
+// real is the server of the program with agents over machines in memory.
 type real struct {
 	rig
 	t      *testing.T
-	gse    *blueking.Handler
-	plane  *control.Plane
-	broker *nats.Broker
+	server *server.Server
+	plane  *server.Plane
+	key    signing.Key // of the server
 	hosts  []*sim.Host
 	ctx    context.Context
 	wg     *sync.WaitGroup
@@ -45,17 +42,9 @@ type real struct {
 
 const joinSecret = "for agents of this test and nobody else"
 
-// sender breaks the circle between plane and hub.
-type sender struct{ hub *nats.Hub }
-
-func (s *sender) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
-	return s.hub.Send(to, cloud, cmd)
-}
-
 // newReal applies a topology and starts n hosts.
 func newReal(t *testing.T, document string, n int, options gsekit.Options) *real {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &real{t: t, ctx: ctx, wg: new(sync.WaitGroup)}
 
@@ -66,45 +55,39 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 		}
 	}
 
-	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(t.TempDir(), "gozzard.db"),
-		sqlstore.Options{Log: log, Fatal: func(err error) { t.Error(err) }})
-
+	// Start the server.
+	var err error
+	data := t.TempDir()
+	r.server, err = server.New(ctx, server.Options{
+		Data: data, Listen: "127.0.0.1:0", AgentListen: "127.0.0.1:0", Version: "test", JoinSecret: joinSecret,
+		FirstApp: server.FirstApp{Code: "bk_sops", Secret: "secret"},
+		Fatal:    func(err error) { t.Error(err) }, Log: slog.New(slog.DiscardHandler),
+	})
 	must(err)
-	r.broker, err = nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: joinSecret, Log: log})
-	must(err)
-	send := &sender{}
-	r.plane, err = control.New(ctx, control.Options{Store: store, Topology: store, Dispatch: send, Live: fleet.New(),
-		Log: log})
-	must(err)
-	send.hub, err = nats.NewHub(nats.HubOptions{Broker: r.broker, Receive: r.plane.Receive, Log: log})
-	must(err)
-
-	runner := waves.New(waves.Options{Store: store, Plane: r.plane, Door: gsekit.Door, Log: log,
-		Rights: func(gozzard.Caller) *gozzard.Rights { return everybody.Rights }})
-
-	for _, run := range []func(context.Context) error{r.plane.Run, send.hub.Run, runner.Run} {
-		r.wg.Go(func() {
-			if err := run(ctx); err != nil && ctx.Err() == nil {
-				t.Error(err)
-			}
-		})
-	}
-
+	r.wg.Go(func() {
+		if err := r.server.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Cleanup(func() {
 		cancel()
 		r.wg.Wait()
-		send.hub.Close()
-		r.broker.Close()
-		must(store.Close())
 	})
 
+	keys, err := signing.Keys(data)
+	must(err)
+	r.key = keys[len(keys)-1].Key
+
+	// Apply the document, and make the door with the options of this test.
+	parts := r.server.Parts()
+	r.plane = parts.Plane
 	b, err := topology.Parse([]byte(document))
 	must(err)
 	_, err = r.plane.ApplyTopology(ctx, record.ApplyRequest{Caller: everybody, Business: b, Source: record.SourceFile})
 	must(err)
-	options.Plane, options.Jobs, options.Auth = r.plane, runner, book(t)
+	options.Plane, options.Jobs, options.Auth = parts.Plane, parts.Jobs, book(t)
 	r.Handler = gsekit.New(options)
-	r.gse = gse.New(gse.Options{Plane: r.plane, Auth: options.Auth})
+
 	for range n {
 		r.addHost()
 	}
@@ -131,9 +114,17 @@ func (r *real) addHost() *sim.Host {
 		r.t.Fatal(err)
 	}
 
+	keys, err := signing.OpenKeyRing(r.t.TempDir(), nil)
+	if err == nil {
+		err = keys.Trust(r.key)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
 	link, err := nats.NewLink(nats.LinkOptions{
-		URL: r.broker.Addr(), Agent: id, Secret: joinSecret, Log: log, Command: a.Receive, Up: a.Connected,
-		Down: a.Disconnected,
+		URL: r.server.AgentAddr(), Agent: id, Secret: joinSecret, Log: log, Command: a.Receive, Up: a.Connected,
+		Down: a.Disconnected, Open: func(b []byte) ([]byte, error) { return keys.Open(id, b) },
 	})
 	if err != nil {
 		r.t.Fatal(err)

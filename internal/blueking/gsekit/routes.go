@@ -6,8 +6,8 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// The families of paths. The bus names the business and the job in the body and has a verb for every call; the app
-// has both in its paths.
+// The families of paths. On the bus, the body names the business and the job, and every call has its own path. In the
+// app, both are in the path.
 const (
 	familyBus = "bus"
 	familyApp = "app"

@@ -10,13 +10,14 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/expression"
+	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// environments are the choices of bk_set_env; 0 is all of them.
+// environments are the values of bk_set_env; 0 means all.
 var environments = []string{"0", "1", "2", "3"}
 
-// scope chooses by ids and names.
+// scope selects processes by ids and names.
 type scope struct {
 	Env       string   `json:"bk_set_env"`
 	Sets      []int    `json:"bk_set_ids"`
@@ -26,7 +27,7 @@ type scope struct {
 	Processes []int    `json:"bk_process_ids"`
 }
 
-// expressionScope chooses by an expression for each of the five parts of a process's name.
+// expressionScope selects processes by an expression for each of the five parts of their name.
 type expressionScope struct {
 	Env     string `json:"bk_set_env"`
 	Set     string `json:"bk_set_name"`
@@ -36,19 +37,20 @@ type expressionScope struct {
 	Process string `json:"bk_process_id"`
 }
 
-// String is the scope as people see it.
+// String is the scope as people write it.
 func (e *expressionScope) String() string {
 	return strings.Join([]string{e.Set, e.Module, e.Service, e.Name, e.Process}, ".")
 }
 
-// selection is what a request is about.
+// selection is the selected processes of a request.
 type selection struct {
-	scope      *scope // nil: by expression
+	scope      *scope // nil means by expression
 	expression *expressionScope
 	query      topology.Query
 }
 
-// selection reads scope and expression_scope. A scope wins; the expressions beside it are then read, but not compiled.
+// selection reads scope and expression_scope. A scope takes precedence; the expressions are then read, but not
+// compiled.
 func (f *form) selection(biz int) *selection {
 	sel := &selection{query: topology.Query{Biz: biz, Limit: -1}}
 	hasScope := f.nest("scope", func(in *form) { sel.scope = in.scope() })
@@ -60,7 +62,7 @@ func (f *form) selection(biz int) *selection {
 		}
 	})
 
-	if !hasScope && !hasExpression && f.sound() { // told alone, as callers know it
+	if !hasScope && !hasExpression && f.sound() { // the only fault in the answer, as callers know it
 		f.faults.WriteString(f.lang.say(sayAtLeastOne))
 	}
 
@@ -79,7 +81,7 @@ func (f *form) selection(biz int) *selection {
 
 func envOf(text string) topology.Env {
 	n, err := strconv.Atoi(text)
-	if err != nil { // told before
+	if err != nil { // the fault is already there
 		return topology.EnvAny
 	}
 	return topology.Env(n)
@@ -96,7 +98,7 @@ func (f *form) scope() *scope {
 	return s
 }
 
-// ids reads a list of ids. It is never nil, so that records show a list.
+// ids reads a list of ids. It is never nil, so that its JSON is a list.
 func (f *form) ids(name string) []int {
 	out := []int{}
 	for _, n := range list(f, name, anyInt()) {
@@ -125,8 +127,7 @@ func (f *form) expressionScope() *expressionScope {
 	return e
 }
 
-// compile turns the five texts into matchers, each for its own part: a bracket that a later part closes is still
-// open here.
+// compile compiles the five expressions one by one: a bracket cannot begin in one part and end in another.
 func (f *form) compile(e *expressionScope) *topology.Expression {
 	out := &topology.Expression{
 		Set: f.expression("bk_set_name", e.Set), Module: f.expression("bk_module_name", e.Module),
@@ -140,7 +141,7 @@ func (f *form) compile(e *expressionScope) *topology.Expression {
 	return out
 }
 
-// expression compiles one part; nil stands for all.
+// expression compiles one part; nil means everything.
 func (f *form) expression(name, text string) *expression.Expression {
 	e, err := expression.Parse(text)
 	if err != nil {
@@ -153,8 +154,7 @@ func (f *form) expression(name, text string) *expression.Expression {
 	return e
 }
 
-// expressionFault says where an expression is wrong. These messages are in Chinese whatever the request's language,
-// as in the original.
+// expressionFault says what is wrong with an expression. As in GSEKit, these messages are always Chinese.
 func expressionFault(name string, err error) string {
 	var e *expression.Error
 	if !errors.As(err, &e) {
@@ -163,12 +163,12 @@ func expressionFault(name string, err error) string {
 	rest := []rune(e.Text)
 	rest = rest[min(max(e.Pos, 0), len(rest)):]
 	if len(rest) > 0 && rest[0] == '[' && !slices.Contains(rest, ']') {
-		return fmt.Sprintf("表达式语法错误，缺少匹配的 ]: %s 第 %d 个字符: %s", name, e.Pos+1, clip(string(rest)))
+		return fmt.Sprintf("表达式语法错误，缺少匹配的 ]: %s 第 %d 个字符: %s", name, e.Pos+1, strictjson.Clip(string(rest)))
 	}
-	return fmt.Sprintf("表达式语法错误: %s 第 %d 个字符: %s: %s", name, e.Pos+1, e.Reason, clip(string(rest)))
+	return fmt.Sprintf("表达式语法错误: %s 第 %d 个字符: %s: %s", name, e.Pos+1, e.Reason, strictjson.Clip(string(rest)))
 }
 
-// narrow adds the filters that every call on processes takes beside its scope.
+// narrow adds the filters that every call on processes has beside its scope.
 func (f *form) narrow(q *topology.Query) {
 	for _, n := range list(f, "bk_cloud_ids", anyInt()) {
 		q.Clouds = append(q.Clouds, int(n))
@@ -178,10 +178,10 @@ func (f *form) narrow(q *topology.Query) {
 	f.hosted(q, list(f, "is_auto_list", boolean))
 }
 
-// nothing makes a query that no process fits.
+// nothing makes a query that matches no process.
 func nothing(q *topology.Query) { q.Processes = []int{0} }
 
-// addresses takes exact IPv4 addresses; parts of one and IPv6 fit no host.
+// addresses filters by whole IPv4 addresses; other texts match no host.
 func (f *form) addresses(q *topology.Query) {
 	given := list(f, "bk_host_innerips", text)
 	for _, s := range given {
@@ -194,7 +194,7 @@ func (f *form) addresses(q *topology.Query) {
 	}
 }
 
-// states keeps processes in one of these states; called twice, in one of both lists.
+// states filters by state. Called twice, a process must be in both lists.
 func (f *form) states(q *topology.Query, wanted []int64) {
 	if len(wanted) == 0 {
 		return
@@ -213,7 +213,7 @@ func (f *form) states(q *topology.Query, wanted []int64) {
 	}
 }
 
-// hosted is states for the flag.
+// hosted filters by the supervision flag.
 func (f *form) hosted(q *topology.Query, wanted []bool) {
 	if len(wanted) == 0 {
 		return

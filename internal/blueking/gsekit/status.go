@@ -7,13 +7,13 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// The bounds of what is done once for every row.
+// The limits of work that is done for every row.
 const (
 	maxSearches = 100
 	maxFields   = 100
 )
 
-// processStatus lists the processes that fit, with what the fleet knows of them at this moment.
+// processStatus lists the matching processes with their live status.
 func (s *server) processStatus(_ context.Context, r *request) (any, error) {
 	start, limit := r.page(true)
 	q := r.selection(r.biz).query
@@ -40,7 +40,7 @@ func (s *server) processStatus(_ context.Context, r *request) (any, error) {
 	return page, nil
 }
 
-// orders are the keys that are honoured; others are ignored, as callers know it.
+// orders are the known keys; other keys are ignored, as callers know it.
 func orderOf(key string) (topology.Field, bool) {
 	switch key {
 	case "bk_set_id":

@@ -17,8 +17,8 @@ const (
 	doorSync = "gsekit.sync"
 )
 
-// flushProcess brings the topology up to date with its source. What is operated next may be something else then, so
-// it takes the right to change definitions of the whole business.
+// flushProcess updates the topology from its source. That may change what the next operation does, so the caller
+// needs the right to change the definitions of the business.
 func (s *server) flushProcess(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
@@ -33,14 +33,14 @@ type synced struct {
 	CostTime float64 `json:"cost_time"` // seconds
 }
 
-// syncProcessStatus asks the agents of a business for all its processes. What is answered elsewhere is live without
-// it; it is for callers that want to be sure that the agents were heard. Agents that are slow, offline or unknown
-// are not waited for beyond a bound.
+// syncProcessStatus asks the agents of a business for all its processes. Other answers are live without it; it is for
+// callers that want an answer from the agents themselves. It waits a limited time for agents that are slow or offline.
 func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
 
+	// Find the processes.
 	began := time.Now()
 	_, rows := s.plane.FindProcesses(r.Caller, topology.Query{Biz: r.biz, Limit: -1})
 	if len(rows) == 0 {
@@ -52,6 +52,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 		return nil, err
 	}
 
+	// Ask their agents.
 	var asked []gozzard.TaskID
 	for some := range slices.Chunk(questions(found), record.MaxTargets) {
 		task, err := s.plane.Operate(ctx, &gozzard.Operation{Caller: r.Caller, Door: doorSync, Items: some,
@@ -62,6 +63,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 		asked = append(asked, task.ID)
 	}
 
+	// Wait for the answers, for a limited time.
 	for _, id := range asked {
 		if _, err := s.plane.Await(ctx, r.Caller, id, max(s.syncWait-time.Since(began), 0)); err != nil {
 			return nil, err
@@ -71,7 +73,7 @@ func (s *server) syncProcessStatus(ctx context.Context, r *request) (any, error)
 	return synced{CostTime: time.Since(began).Round(time.Millisecond).Seconds()}, nil
 }
 
-// questions leave definitions out: an agent looks by the one that it has, and what it never registered it cannot host.
+// questions are the queries for the agents, without definitions: each agent uses the definition that it has.
 func questions(found []record.TopologyItem) []gozzard.Item {
 	items := make([]gozzard.Item, len(found))
 	for i := range found {

@@ -23,7 +23,7 @@ type taskInfo struct {
 	ErrCode   int             `json:"err_code"`
 	StartTime *string         `json:"start_time"`
 	EndTime   *string         `json:"end_time"`
-	// the operation that carried it, by which the GSE door shows its result
+	// the task id of its operation; the GSE door shows the result
 	PipelineID string    `json:"pipeline_id"`
 	ExtraData  taskExtra `json:"extra_data"`
 }
@@ -31,7 +31,7 @@ type taskInfo struct {
 type taskExtra struct {
 	Inst         int             `json:"inst_id"`
 	Local        int             `json:"local_inst_id"`
-	ErrCode      int             `json:"err_code"` // of an ignored task, why
+	ErrCode      int             `json:"err_code"` // of an ignored task: the reason
 	Retryable    bool            `json:"retryable"`
 	Solutions    []solution      `json:"solutions"`
 	FailedReason string          `json:"failed_reason"`
@@ -51,7 +51,7 @@ type topoLevel struct {
 
 func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	started := t.Started
-	if started.IsZero() { // it has not run yet; callers know the time when it was made
+	if started.IsZero() { // it has not started; callers expect the time of the job
 		started = j.Started
 	}
 
@@ -67,7 +67,7 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	}
 	reason, code := t.Reason, t.Code
 
-	if t.State == record.JobIgnored { // there is one way to have nothing to do
+	if t.State == record.JobIgnored { // the only reason for an ignored task
 		reason, code = record.ReasonVerdict, gozzard.CodeNotRunning
 	}
 	if reason != record.ReasonNone {
@@ -80,12 +80,12 @@ func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 }
 
 type taskPage struct {
-	List   []taskInfo `json:"list"`
-	Count  int        `json:"count"`
-	Counts counter    `json:"status_counter"`
+	List   []taskInfo  `json:"list"`
+	Count  int         `json:"count"`
+	Counts stateCounts `json:"status_counter"`
 }
 
-// jobTask pages through the tasks of a job. Count and counter are of all that fit.
+// jobTask lists the tasks of a job in pages. Count and Counts are of all matching tasks.
 func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 	start, limit := r.page(true)
 	f := record.JobTaskFilter{
@@ -121,7 +121,7 @@ func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 	return out, err
 }
 
-// eachTask goes over tasks in pages, so that a large job is never in memory whole.
+// eachTask reads tasks in pages, so that a large job is never in memory as a whole.
 func (s *server) eachTask(ctx context.Context, r *request, f record.JobTaskFilter, do func(t *record.JobTask)) error {
 	f.Start, f.Limit = 0, maxPage
 	for {
@@ -145,7 +145,7 @@ type statistic struct {
 	Message string `json:"message"`
 }
 
-// jobTaskStatistics counts tasks by error code: those waiting, running and ignored first.
+// jobTaskStatistics counts tasks by error code: pending, running and ignored tasks first.
 func (s *server) jobTaskStatistics(ctx context.Context, r *request) (any, error) {
 	job, err := s.find(ctx, r)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *server) searchIP(ctx context.Context, r *request) (any, error) {
 	return hosts, err
 }
 
-// retry repeats the operation on the failed tasks, or on those of them that are named.
+// retry repeats the operation on the failed tasks, or on the failed tasks in a list.
 func (s *server) retry(ctx context.Context, r *request) (any, error) {
 	ids := list(r.form, "job_task_id_list", anyInt())
 	job, err := s.find(ctx, r)

@@ -8,7 +8,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// The numbers of a task without trouble of its own; others are those of GSE or of this API.
+// The numbers of tasks by state. A task with an error has a number of GSE or of this API.
 const (
 	errSucceeded = 0
 	errPending   = 1
@@ -95,7 +95,7 @@ func (l language) codeText(code int) string {
 	return l.say(sayOther)
 }
 
-// reason says why a task or job did not succeed, in the form that callers know for each source.
+// reason says why a task or job did not succeed. The form depends on the source of the error; callers know both.
 func (l language) reason(reason record.JobReason, code gozzard.Code, action gozzard.Action, message string) string {
 	number := reasonCode(reason, code)
 	text := l.codeText(number)

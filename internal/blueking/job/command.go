@@ -7,15 +7,15 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// script is how a kind of script beside the program is called. Nothing of a path or a name reaches the shell as
-// anything but text.
+// script says how to run a kind of script that is beside the program. The shell sees paths and names as plain text
+// only.
 type script struct {
 	command   func(path, verb, name string) string
-	unsayable string // characters that the shell gives a meaning wherever they stand
+	unsayable string // characters that have a meaning to the shell even in quotes
 }
 
-// scriptOf knows the kinds by cmd_shell_ext. With sh the script goes into the background, so that only a look for
-// the process decides whether it went well. The PowerShell that comes with Windows has no &&.
+// scriptOf is the script for a cmd_shell_ext. A sh script runs in the background, so only the check of the process
+// decides whether it succeeded. The PowerShell of Windows has no &&.
 func scriptOf(shell gozzard.Shell) (s script, known bool) {
 	switch shell {
 	case gozzard.ShellSh:
@@ -37,14 +37,14 @@ func scriptOf(shell gozzard.Shell) (s script, known bool) {
 	return s, true
 }
 
-// check refuses texts that no quotes keep from being read as something else.
+// check rejects a text that cannot be quoted.
 func (s script) check(v strictjson.Value, text string) {
 	if i := strings.IndexAny(text, s.unsayable); i >= 0 {
 		v.Fault("has %q, which its shell cannot be told as text", text[i])
 	}
 }
 
-// quoteSh leaves a plain word as it is, so that commands read as people know them.
+// quoteSh quotes a text if it needs quotes, so that usual commands look as usual.
 func quoteSh(s string) string {
 	if plainWord(s, "_-./:@%+=,") {
 		return s
@@ -52,7 +52,7 @@ func quoteSh(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// quoteBat quotes a text without unsayable characters.
+// quoteBat quotes a text that has no unsayable characters.
 func quoteBat(s string) string {
 	if plainWord(s, `_-./:@+\`) {
 		return s
@@ -60,8 +60,8 @@ func quoteBat(s string) string {
 	return `"` + s + `"`
 }
 
-// quotePS1 always quotes: words without quotes are numbers and more to PowerShell. It takes several characters for
-// a single quote.
+// quotePS1 always quotes a text, because PowerShell gives words without quotes a meaning. PowerShell has several
+// characters for a single quote.
 func quotePS1(s string) string {
 	var b strings.Builder
 	b.WriteByte('\'')

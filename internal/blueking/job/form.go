@@ -7,23 +7,23 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// form is what sets one of the operating calls apart from the others.
+// form is what differs between the calls that operate processes.
 type form struct {
-	door   string // kept with the task
+	door   string // stored with the task
 	action func(opType int64) gozzard.Action
-	words  string // of op_type, for those who sent another
-	// completes a definition that has its identity and limits
+	words  string // the meaning of op_type, for the message about an unknown one
+	// define completes a definition that has its identity and limits
 	define func(r *request, v *strictjson.Value, spec *gozzard.Spec)
-	// the field that names who answers for the process
+	// owner is the field with the name of the person responsible for the process
 	owner   string
-	account bool // whether the caller may choose one
-	// limits for those who ask for more than there is
+	account bool // the caller may name an account
+	// the limits in place of limits that are out of range
 	cpu, mem int64
 }
 
 const operations = "0 start, 1 stop, 2 query, 3 host, 4 unhost, 7 restart, 8 reload, 9 kill"
 
-// operateProc composes its commands of what it knows of the process.
+// operateProc makes the commands from the name and the path of the process.
 func operateProc() form {
 	return form{
 		door: "job.operate_proc", action: operateAction, words: operations, define: (*request).compose,
@@ -31,7 +31,7 @@ func operateProc() form {
 	}
 }
 
-// operateProcess brings its commands.
+// operateProcess has the commands in the request.
 func operateProcess() form {
 	return form{
 		door: "job.operate_process", action: operateAction, words: operations, define: (*request).bring,
@@ -39,7 +39,7 @@ func operateProcess() form {
 	}
 }
 
-// manageProc hosts and unhosts.
+// manageProc starts or stops the supervision of processes.
 func manageProc() form {
 	return form{door: "job.manage_proc", action: manageAction, words: "1 host, 2 unhost", define: (*request).bring,
 		owner: "proc_owner"}
@@ -67,8 +67,8 @@ func operateAction(opType int64) gozzard.Action {
 	return gozzard.ActionNone
 }
 
-// manageAction has the numbers of the call's document. Job's own service passed them on as they were, where they
-// mean stop and query.
+// manageAction uses the numbers in the documentation of the call. Job passed them to GSE unchanged, where they mean
+// stop and query.
 func manageAction(opType int64) gozzard.Action {
 	switch opType {
 	case 1:
@@ -79,7 +79,7 @@ func manageAction(opType int64) gozzard.Action {
 	return gozzard.ActionNone
 }
 
-// action reads op_type, which must be there.
+// action reads op_type, which is required.
 func (r *request) action() gozzard.Action {
 	v := r.c.Body.Get("op_type")
 	before := r.c.Faults.Len()

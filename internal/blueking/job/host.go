@@ -8,7 +8,7 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// host is one host as the caller named it. Results are looked up by the caller's own words.
+// host is one host as the caller named it. The caller looks results up by that name.
 type host struct {
 	addr gozzard.HostAddr
 	ip   string // as sent

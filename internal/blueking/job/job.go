@@ -14,13 +14,13 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// The numbers of Job itself; all others are the bus's.
+// The error codes of Job. All others are those of the bus.
 const (
-	codeGSE       = 1210001 // what is behind Job failed
-	codeViolation = 1241002 // the request breaks a rule of Job's own
+	codeGSE       = 1210001 // a service behind Job failed
+	codeViolation = 1241002 // the request breaks one of Job's rules
 )
 
-// Plane is what this door needs of the control plane.
+// Plane is the part of the control plane that this door uses.
 type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
@@ -32,7 +32,7 @@ type Options struct {
 	Plane    Plane
 	Auth     *auth.Directory
 	Log      *slog.Logger
-	Observe  func(route string, code int, d time.Duration) // nil: nobody watches
+	Observe  func(route string, code int, d time.Duration) // called after every request; nil means not at all
 	MaxHosts int                                           // in one request; 100,000
 }
 
@@ -41,7 +41,7 @@ type server struct {
 	maxHosts int
 }
 
-// New makes the door. Requests must reach it with their path as sent: see esb.Handler.Owns.
+// New makes the door. Requests must reach it with their path as sent: see blueking.Handler.Owns.
 func New(o Options) *blueking.Handler {
 	if o.MaxHosts == 0 {
 		o.MaxHosts = record.MaxTargets
@@ -51,12 +51,12 @@ func New(o Options) *blueking.Handler {
 	}
 	s := &server{plane: o.Plane, maxHosts: o.MaxHosts}
 	return blueking.New(blueking.Door{
-		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, Tell: tell, Quiet: true, Auth: o.Auth,
-		Log: o.Log, Observe: o.Observe,
+		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, DescribeError: describeError, Quiet: true,
+		Auth: o.Auth, Log: o.Log, Observe: o.Observe,
 	})
 }
 
-// numberOf is the table of error kinds: the bus's, but for what fails behind Job.
+// numberOf is the table of error kinds: that of the bus, except for failures behind Job.
 func numberOf(kind gozzard.ErrorKind) blueking.Number {
 	switch kind {
 	case gozzard.ErrInternal, gozzard.ErrUnavailable, gozzard.ErrStorageFull:
@@ -65,7 +65,8 @@ func numberOf(kind gozzard.ErrorKind) blueking.Number {
 	return blueking.NumberOf(kind)
 }
 
-func tell(_ *http.Request, err error) (blueking.Number, string) {
+// describeError is the number and the text of an error.
+func describeError(_ *http.Request, err error) (blueking.Number, string) {
 	var v *violation
 	if errors.As(err, &v) {
 		return blueking.Number{Code: codeViolation, Status: http.StatusBadRequest}, blueking.Text(err)
@@ -73,7 +74,7 @@ func tell(_ *http.Request, err error) (blueking.Number, string) {
 	return numberOf(gozzard.KindOf(err)), blueking.Text(err)
 }
 
-// violation is a request that is well formed and breaks nothing but Job's rules.
+// violation is an error of a well-formed request that breaks one of Job's rules.
 type violation struct{ err error }
 
 func (v *violation) Error() string { return v.err.Error() }

@@ -15,7 +15,7 @@ type taskData struct {
 	TaskID string `json:"bk_gse_taskid"`
 }
 
-// handler serves one of the operating calls.
+// handler serves one of the calls that operate processes.
 func (s *server) handler(f form) func(ctx context.Context, c *blueking.Call) (any, error) {
 	return func(ctx context.Context, c *blueking.Call) (any, error) {
 		items, err := (&reader{request: request{s: s, c: c, form: f}, seen: map[procOnHost]*gozzard.Spec{}}).read()
@@ -59,12 +59,13 @@ func (r *reader) read() ([]gozzard.Item, error) {
 	return r.items, r.err()
 }
 
-// process reads one process and the hosts it is meant on.
+// process reads one process and its hosts.
 func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) {
 	if !v.Object() {
 		return
 	}
 
+	// Read the process and its hosts.
 	before := r.c.Faults.Len()
 	p := r.definitionOf(v)
 	hosts := r.hosts(v.Get("ip_list"))
@@ -73,6 +74,7 @@ func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) 
 		return
 	}
 
+	// Make a target of each host, once.
 	it := gozzard.Item{Action: action, Key: p.key(biz), Labels: p.labels, Spec: p.spec}
 	for _, h := range hosts {
 		if r.again(v, it.Key, h, p.spec) {
@@ -85,15 +87,16 @@ func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) 
 		it.Targets = append(it.Targets, t)
 	}
 
+	// Count the hosts.
 	if r.total += len(it.Targets); r.total > r.s.maxHosts || len(it.Targets) == 0 {
-		return // too many is told when all is read
+		return // the caller of read reports too many hosts
 	}
 
 	r.items = append(r.items, it)
 }
 
-// again reports whether an earlier process of the request was the same on the same host: one attempt is enough. The
-// same with another definition has no order, so it is refused.
+// again reports whether the request has the same process on the same host before: one attempt is enough. The same
+// process with another definition is rejected.
 func (r *reader) again(v *strictjson.Value, key gozzard.Key, h host, spec *gozzard.Spec) bool {
 	id := procOnHost{key, h.addr}
 	first, known := r.seen[id]
@@ -107,8 +110,7 @@ func (r *reader) again(v *strictjson.Value, key gozzard.Key, h host, spec *gozza
 	return true
 }
 
-// refuse gives the verdict on scripts for a system that the host is known not to have. Hosts that are not known
-// have theirs anyway.
+// refuse rejects a script that cannot run on the system of a known host. An unknown host gets its verdict elsewhere.
 func (s *server) refuse(caller gozzard.Caller, t gozzard.Target, shell gozzard.Shell) *gozzard.Outcome {
 	if shell != gozzard.ShellBat && shell != gozzard.ShellPS1 {
 		return nil

@@ -22,11 +22,11 @@ const (
 	maxSeconds    = 86400
 	maxCycle      = 365 * 86400
 	maxPercent    = 100
-	scriptSeconds = 10 // that a script of operate_proc may take
-	hashBytes     = 6  // of the value key, in a process's name
+	scriptSeconds = 10 // time-out of a script of operate_proc
+	hashBytes     = 6  // of the digest in the name of a process
 )
 
-// process is one of process_infos.
+// process is an element of process_infos.
 type process struct {
 	spec     *gozzard.Spec
 	valueKey string
@@ -60,7 +60,7 @@ func (r *request) definitionOf(v *strictjson.Value) process {
 		Mem: limit(v.Get("mem_lmt"), r.form.mem), Act: gozzard.ActStop}
 	r.form.define(r, v, spec)
 
-	// Windows has no root: the agent's own account is meant
+	// Windows has no root; the account of the agent is used
 	if spec.Identity.User == "" && spec.Control.Shell.RunsOn("linux") {
 		spec.Identity.User = "root"
 	}
@@ -75,7 +75,7 @@ func (r *request) definitionOf(v *strictjson.Value) process {
 	return p
 }
 
-// limit reads a limit in percent; 0 is none. More or less than there is means what the call has for it.
+// limit reads a limit in percent; 0 means none. A limit that is out of range becomes the default of the call.
 func limit(v strictjson.Value, strange int64) float64 {
 	n := v.OptInt(0, math.MinInt64, math.MaxInt64)
 	if n < 0 || n > maxPercent {
@@ -84,7 +84,7 @@ func limit(v strictjson.Value, strange int64) float64 {
 	return float64(n)
 }
 
-// compose makes the commands of operate_proc, which has scripts of fixed names.
+// compose makes the commands of operate_proc: scripts with fixed names.
 func (r *request) compose(v *strictjson.Value, spec *gozzard.Spec) {
 	ext := v.Get("cmd_shell_ext")
 	shell := gozzard.Shell(ext.OptStr())
@@ -107,7 +107,7 @@ func (r *request) compose(v *strictjson.Value, spec *gozzard.Spec) {
 	spec.Policy.OpTimeout = scriptSeconds
 }
 
-// bring reads the commands and the policy of the calls that bring them.
+// bring reads the commands and the policy in a request that has them.
 func (r *request) bring(v *strictjson.Value, spec *gozzard.Spec) {
 	command := func(name string) string { return specjson.ReadCommand(v.Get(name)) }
 	spec.Control = gozzard.Control{
@@ -121,7 +121,7 @@ func (r *request) bring(v *strictjson.Value, spec *gozzard.Spec) {
 	timeout, instances := v.Get("op_timeout"), v.Get("instance_num")
 	policy := &spec.Policy
 	policy.Kind = gozzard.Kind(kind.OptInt(0, 0, 3))
-	if policy.Kind > gozzard.KindOneShot { // one client unhosts with a 3
+	if policy.Kind > gozzard.KindOneShot { // one client sends 3 with unhost
 		policy.Kind = gozzard.KindResident
 	}
 
@@ -131,11 +131,11 @@ func (r *request) bring(v *strictjson.Value, spec *gozzard.Spec) {
 		policy.CrontabRule = "@every " + strconv.FormatInt(n, 10) + "s"
 	}
 
-	end.OptInt(0, 0, maxSeconds) // Job itself takes the begin for it
+	end.OptInt(0, 0, maxSeconds) // Job ignores it, too
 	instances.OptInt(0, 0, math.MaxInt32)
 }
 
-// labels say in lists of processes what the name, which has a digest in it, does not.
+// labels show in lists of processes what the name of the process, which has a digest, does not show.
 func (r *request) labels(v *strictjson.Value, id gozzard.Identity) map[string]string {
 	labels := map[string]string{}
 	add := func(name, value string) {
@@ -151,7 +151,7 @@ func (r *request) labels(v *strictjson.Value, id gozzard.Identity) map[string]st
 	return labels
 }
 
-// valueKey is what Job tells processes of a host apart by.
+// valueKey is what identifies a process of a host in Job.
 func valueKey(setupPath, procName string) string {
 	switch {
 	case strings.HasSuffix(setupPath, "/") || strings.HasSuffix(setupPath, `\`):
@@ -162,7 +162,7 @@ func valueKey(setupPath, procName string) string {
 	return setupPath + "/" + procName
 }
 
-// key names the process in the fleet: people know it by its program, and the digest tells those of one program apart.
+// key is the key of the process in the fleet: the name of the program, and a digest that makes it unique.
 func (p *process) key(biz int64) gozzard.Key {
 	sum := sha256.Sum256([]byte(p.valueKey))
 	digest := "@" + hex.EncodeToString(sum[:hashBytes])
@@ -172,7 +172,7 @@ func (p *process) key(biz int64) gozzard.Key {
 
 func namespace(biz int64) string { return "JOB_BIZ_" + strconv.FormatInt(biz, 10) }
 
-// asName makes the beginning of a name of the fleet out of a program's, which may have any characters.
+// asName makes a valid name from the name of a program, which may have any characters.
 func asName(program string, most int) string {
 	var b strings.Builder
 	for _, c := range norm.NFC.String(program) {

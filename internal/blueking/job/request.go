@@ -9,21 +9,21 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// request is one call while it is read.
+// request is one call that is being read.
 type request struct {
 	s      *server
 	c      *blueking.Call
 	form   form
-	broken int // faults that break Job's own rules and nothing else
+	broken int // number of faults against Job's rules
 }
 
-// violate notes a fault against Job's own rules.
+// violate adds a fault against one of Job's rules.
 func (r *request) violate(v *strictjson.Value, format string, args ...any) {
 	v.Fault(format, args...)
 	r.broken++
 }
 
-// err gives all faults as one error, nil when there are none.
+// err is all faults as one error, nil if there are none.
 func (r *request) err() error {
 	err := r.c.Faults.Err()
 	if err != nil && r.c.Faults.Len() == r.broken {
@@ -32,7 +32,7 @@ func (r *request) err() error {
 	return err
 }
 
-// required reports whether there is a text that is not blank.
+// required reports whether a field has a text that is not blank, and adds a fault if not.
 func (r *request) required(v strictjson.Value) bool {
 	switch {
 	case !v.Given() && v.Exists():
@@ -40,7 +40,7 @@ func (r *request) required(v strictjson.Value) bool {
 	case !v.Given():
 		r.violate(&v, "required")
 	case !v.IsString():
-		v.AnyStr() // notes what it is instead
+		v.AnyStr() // adds the fault
 	case strings.TrimSpace(v.AnyStr()) == "":
 		r.violate(&v, "required, is blank")
 	default:
@@ -49,7 +49,7 @@ func (r *request) required(v strictjson.Value) bool {
 	return false
 }
 
-// business reads bk_biz_id, or the scope that newer callers send instead.
+// business reads bk_biz_id, or the scope that newer callers send instead of it.
 func (r *request) business() int64 {
 	biz, kind, scope := r.c.Body.Get("bk_biz_id"), r.c.Body.Get("bk_scope_type"), r.c.Body.Get("bk_scope_id")
 	if !kind.Given() && !scope.Given() {
@@ -71,9 +71,9 @@ func (r *request) business() int64 {
 	return id
 }
 
-// id reads the number of a business. It is text in a scope, and in the parameters of a GET.
+// id reads the id of a business, which is text in a scope and in query parameters.
 func (r *request) id(v *strictjson.Value, text bool) int64 {
-	const most = 1<<53 - 1 // what every client reads without loss
+	const most = 1<<53 - 1 // the largest number that every client reads exactly
 
 	if text && v.IsString() {
 		n, err := strconv.ParseInt(v.AnyStr(), 10, 64)

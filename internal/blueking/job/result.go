@@ -14,7 +14,8 @@ import (
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
-// result polls a task. An unknown id, another app's, another business's and nonsense get the same words.
+// result answers a poll of a task. The answer is the same for an unknown id, a task of another app or business, and
+// any other text.
 func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	r := request{s: s, c: c}
 	biz, id := r.business(), c.Body.Get("bk_gse_taskid")
@@ -38,7 +39,7 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	return render(&res), nil
 }
 
-// ours reports whether a task came in by this door for a business.
+// ours reports whether a task was accepted by this door for a business.
 func ours(res *record.TaskResults, biz int64) bool {
 	if !strings.HasPrefix(res.Task.Door, family+".") {
 		return false
@@ -46,17 +47,17 @@ func ours(res *record.TaskResults, biz int64) bool {
 	return !slices.ContainsFunc(res.Attempts, func(a gozzard.Attempt) bool { return a.Key.Namespace != namespace(biz) })
 }
 
-// procResult is what a poll answers: the status of the whole and an entry for each process on each host.
+// procResult is the answer to a poll: the status of the task and an entry for each process on each host.
 type procResult struct {
 	status  int
 	entries map[string]entry
 }
 
-// entry is the result of one process on one host. Its content is an object here.
+// entry is the result of one process on one host. Its content is a JSON object.
 type entry struct {
 	code    int
 	text    string
-	content []byte // JSON; nil while it is in work
+	content []byte // JSON; nil while the attempt is in work
 }
 
 func render(res *record.TaskResults) procResult {
@@ -92,7 +93,7 @@ func content(a *gozzard.Attempt, id gozzard.Identity, text string) []byte {
 	return blueking.EncodeContent(blueking.ControlContent{Value: [1]blueking.ControlValue{v}})
 }
 
-// AppendJSON implements esb.Appender.
+// AppendJSON implements strictjson.Appender.
 func (p procResult) AppendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"status":`...), int64(p.status), 10)
 	b = append(b, `,"result":{`...)

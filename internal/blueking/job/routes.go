@@ -2,10 +2,11 @@ package job
 
 import "github.com/gozzard/gozzard/internal/blueking"
 
-// family: the calls are the same in every folder.
+// family is that of all prefixes: the calls are the same in every folder.
 const family = "job"
 
-// prefixes are those of the bus, those by which the bus calls Job, and those of Job's own service, of both generations.
+// prefixes are the folders of the bus, those that the bus uses to call Job, and those of both versions of Job's
+// service.
 func prefixes() []blueking.Prefix {
 	return []blueking.Prefix{
 		{Path: "/api/c/compapi/v2/job", Family: family},

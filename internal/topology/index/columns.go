@@ -9,9 +9,9 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// columns is one business as the index holds it. Things refer to each other by their places in these slices; there
-// is no pointer and no string per row, so that two million of them are a few dozen objects to the garbage
-// collector. All but the last group never changes.
+// columns is one business in the index. A row is a process; its number is its position in ids. Things refer to each
+// other by their positions in these slices. There is no pointer and no string for each row, so that for the garbage
+// collector two million rows are a few dozen objects. Only the last group of fields changes.
 type columns struct {
 	biz       int
 	namespace string
@@ -19,47 +19,48 @@ type columns struct {
 	sets           []setEntry    // by id
 	modules        []moduleEntry // by set, then id
 	modulesByID    []uint32
-	moduleRank     []uint32 // place in modulesByID, by module
+	moduleRank     []uint32 // position in modulesByID, by module
 	moduleNames    []string
 	services       []serviceEntry // by module, then id
 	servicesByID   []uint32
-	serviceNames   []string // in order of services, as they are walked through
+	serviceNames   []string // in the order of services, so that a scan over services reads memory in order
 	servicesByName []uint32
 	serviceRows    lists    // rows of each service, in order
-	serviceKinds   []uint32 // of the rows in serviceRows: with them at hand, most rows need not be visited
+	serviceKinds   []uint32 // the kinds of the rows in serviceRows.items: a scan tests them without visiting the rows
 
 	hosts        []hostEntry // by IPv4 address, then cloud
 	hostsByIPv6  []uint32    // those that have one
 	hostsByAgent []uint32    // those that have one
 	hostServices lists
-	clouds       []topology.Cloud // by id, those that hosts are in; the name is "" where the business does not tell it
+	clouds       []topology.Cloud // those with hosts, by id; the name is "" where the business does not have it
 
 	aliases   []string // sorted
 	aliasRows lists
 	kinds     []kind
-	configs   map[int][]topology.ConfigRef // of processes that have no template
+	configs   map[int][]topology.ConfigRef // of processes without a template, by id
 
-	// One entry for each process, in order of ids.
+	// One entry for each row, in the order of process ids.
 	ids     []int
 	service []uint32
 	kind    []uint32
-	base    []int    // instance number of local number 0
-	first   []uint32 // place of local number 1 in status; one more entry at the end
-	envs    [topology.EnvFormal + 1]bits
+	base    []int                          // instance number of local number 0
+	first   []uint32                       // position of local number 1 in status; one more entry at the end
+	envs    [topology.EnvFormal + 1]rowSet // the rows of each environment
 
-	// from asking the fleet to writing its answer, so that an older answer never overwrites a newer one
-	refreshing sync.Mutex
-	mu         sync.RWMutex
-	gone       atomic.Bool // other columns have taken the place of these: what is written here is lost
+	// refreshMu is held from asking the fleet until its answer is written, so that an older answer never overwrites a
+	// newer one.
+	refreshMu sync.Mutex
+	mu        sync.RWMutex
+	replaced  atomic.Bool // queries use other columns now: what is written here is lost
 
-	// Under mu; written only by who holds refreshing as well.
+	// Protected by mu. A writer holds refreshMu as well.
 	status  []status // one for each instance
-	running bits     // rows by their state, all instances together
-	stopped bits
-	hosted  bits
+	running rowSet   // rows by their combined state
+	stopped rowSet
+	hosted  rowSet
 }
 
-// span is a part of a slice.
+// span is a part of a slice, from from to to-1.
 type span struct{ from, to uint32 }
 
 type setEntry struct {
@@ -90,7 +91,7 @@ type hostEntry struct {
 	rank  uint32 // the same for hosts with the same IPv4 address
 }
 
-// kind is what many processes have in common.
+// kind is what many processes have in common: alias, template and priority.
 type kind struct {
 	alias    uint32
 	template int
@@ -98,14 +99,14 @@ type kind struct {
 	configs  []topology.ConfigRef // bound to the template
 }
 
-// status is the state of an instance in two bits and whether it is hosted.
+// status is the state of an instance, and in the highest bit whether it is supervised ("hosted").
 type status uint8
 
 const statusHosted status = 0x80
 
 func packStatus(s topology.Status) status {
 	p := status(s.State)
-	if s.State > gozzard.StateStopped { // no state that anybody can ask for
+	if s.State > gozzard.StateStopped { // queries know no other states
 		p = status(gozzard.StateUnregistered)
 	}
 	if s.Hosted {
@@ -118,8 +119,8 @@ func (s status) state() gozzard.RunState { return gozzard.RunState(s &^ statusHo
 
 func (s status) hosted() bool { return s&statusHosted != 0 }
 
-// fold is Together over packed statuses.
-func fold(all []status) status {
+// combine is topology.Together for packed statuses.
+func combine(all []status) status {
 	if len(all) == 0 {
 		return 0
 	}
@@ -133,7 +134,7 @@ func fold(all []status) status {
 	return status(state) | hosted
 }
 
-// lists is many lists of places in one slice.
+// lists is many lists of positions in one slice.
 type lists struct {
 	start []uint32 // of each list in items; one more entry at the end
 	items []uint32
@@ -144,28 +145,32 @@ func (l *lists) of(i uint32) []uint32 { return l.items[l.start[i]:l.start[i+1]] 
 // size is the number of items in the lists of a span.
 func (l *lists) size(s span) int { return int(l.start[s.to] - l.start[s.from]) }
 
-// newLists sorts the places of a column by the value there, keeping their order.
+// newLists groups the positions of a column by the value at each: list i has the positions with value i, in order. It
+// calls column twice.
 func newLists(values int, column func(yield func(value uint32))) lists {
 	l := lists{start: make([]uint32, values+1)}
+
+	// Count the values, and add the counts up to the start of each list.
 	column(func(v uint32) { l.start[v+1]++ })
 
 	for v := range values {
 		l.start[v+1] += l.start[v]
 	}
 
+	// Put each position into its list.
 	l.items = make([]uint32, l.start[values])
 	next := slices.Clone(l.start)
-	place := uint32(0)
+	position := uint32(0)
 	column(func(v uint32) {
-		l.items[next[v]] = place
+		l.items[next[v]] = position
 		next[v]++
-		place++
+		position++
 	})
 
 	return l
 }
 
-// aliasOf is the place of a row's alias.
+// aliasOf is the position of a row's alias.
 func (c *columns) aliasOf(row uint32) uint32 { return c.kinds[c.kind[row]].alias }
 
 func (c *columns) serviceName(s uint32) string { return c.serviceNames[c.services[s].name] }
@@ -173,16 +178,16 @@ func (c *columns) serviceName(s uint32) string { return c.serviceNames[c.service
 // statusesOf are the statuses of a row's instances.
 func (c *columns) statusesOf(row uint32) []status { return c.status[c.first[row]:c.first[row+1]] }
 
-// write puts the fold of a row's instances into the bits.
-func (c *columns) write(row uint32) {
-	all := fold(c.statusesOf(row))
-	c.running.put(row, all.state() == gozzard.StateRunning)
-	c.stopped.put(row, all.state() == gozzard.StateStopped)
-	c.hosted.put(row, all.hosted())
+// updateRow writes the combined status of a row's instances into the sets of rows.
+func (c *columns) updateRow(row uint32) {
+	all := combine(c.statusesOf(row))
+	c.running.assign(row, all.state() == gozzard.StateRunning)
+	c.stopped.assign(row, all.state() == gozzard.StateStopped)
+	c.hosted.assign(row, all.hosted())
 }
 
-// together is the fold of a row's instances, out of the bits.
-func (c *columns) together(row uint32) (state gozzard.RunState, hosted bool) {
+// stateOf reads the combined status of a row's instances from the sets of rows.
+func (c *columns) stateOf(row uint32) (state gozzard.RunState, hosted bool) {
 	switch {
 	case c.running.has(row):
 		state = gozzard.StateRunning

@@ -5,19 +5,19 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// scratch is the memory of one question, kept for the next.
+// scratch is the memory that a query needs while it runs. A pool keeps it for the next query.
 type scratch struct {
-	rows     bits
-	page     []uint32
-	verdicts [verdictKinds][]verdict
+	rows  rowSet
+	page  []uint32
+	memos [memoKinds][]memo
 }
 
-// keepPage bounds what a question for everything leaves behind.
-const keepPage = 1 << 16
+// maxKeptPage limits the memory that a query for all rows leaves in the pool: 256 KiB.
+const maxKeptPage = 1 << 16
 
-// Find lists the processes that fit, with how many there are in all; of a business that is not known there are
-// none. The page and the count are of one moment. ReportedAt, Stale and PID are left zero: the index does not know
-// them. Configs are shared and must not be changed.
+// Find returns a page of the processes that match a query, and how many match in total. A business that the index does
+// not have, has no processes. The page and the total are of one moment. ReportedAt, Stale and PID are zero: the index
+// does not know them. Callers must not change Configs, which are shared.
 func (x *Index) Find(q topology.Query) (total int, rows []topology.Row) {
 	c := x.business(q.Biz)
 	if c == nil {
@@ -26,15 +26,16 @@ func (x *Index) Find(q topology.Query) (total int, rows []topology.Row) {
 
 	s := x.scratch.Get().(*scratch)
 	defer func() {
-		if cap(s.page) > keepPage {
+		if cap(s.page) > maxKeptPage {
 			s.page = nil
 		}
 		x.scratch.Put(s)
 	}()
 
-	all := c.choose(&q, s)
-	states := newStateMask(&q)
-	if states == nil {
+	// Find the rows that match everything but states.
+	all := c.selectRows(&q, s)
+	states := newStateFilter(&q)
+	if states == nil { // only the page needs the lock
 		total, page := c.page(&q, s, all)
 		c.mu.RLock()
 		defer c.mu.RUnlock()
@@ -45,8 +46,8 @@ func (x *Index) Find(q topology.Query) (total int, rows []topology.Row) {
 		s.rows = s.rows.resize(len(c.ids), true)
 	}
 
-	// also while the page is sorted, tens of milliseconds for millions of rows: states must not change between
-	// choosing and showing
+	// Test the states, and return the page under the same lock: the states must not change in between. Sorting millions
+	// of rows takes tens of milliseconds, and refreshes wait meanwhile.
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	states.narrow(s.rows, c)
@@ -54,27 +55,30 @@ func (x *Index) Find(q topology.Query) (total int, rows []topology.Row) {
 	return total, c.load(page)
 }
 
-// choose puts the rows that fit everything but states into the scratch. It reports true instead when that is all rows.
-func (c *columns) choose(q *topology.Query, s *scratch) (all bool) {
+// selectRows puts the rows that match everything but states into the scratch. When all rows match, it reports true and
+// leaves the scratch as it is.
+func (c *columns) selectRows(q *topology.Query, s *scratch) (all bool) {
 	if q.Expression == nil || q.Expression.Slice == nil {
-		return newSieve(c, s, q).pick()
+		return newFilter(c, s, q).selectRows()
 	}
 
+	// A slice of an expression, such as [0:2], counts what the expression matches in the environment and what the
+	// caller may see. The other conditions come after it.
 	named, rest := topology.Query{Env: q.Env, Visible: q.Visible, Expression: new(topology.Expression)}, *q
 	*named.Expression = *q.Expression
 	named.Expression.Slice = nil
 	rest.Env, rest.Visible, rest.Expression = topology.EnvAny, nil, nil
 
-	if newSieve(c, s, &named).pick() {
+	if newFilter(c, s, &named).selectRows() {
 		s.rows = s.rows.resize(len(c.ids), true)
 	}
 
-	s.rows.window(q.Expression.Slice.Bounds(s.rows.count()))
-	newSieve(c, s, &rest).narrow()
+	s.rows.keepRange(q.Expression.Slice.Bounds(s.rows.count()))
+	newFilter(c, s, &rest).narrow()
 	return false
 }
 
-// page counts the rows and finds those of the page, in order.
+// page counts the rows and finds those of the page, in the order of the query.
 func (c *columns) page(q *topology.Query, s *scratch, all bool) (total int, page []uint32) {
 	if total = len(c.ids); !all {
 		total = s.rows.count()
@@ -99,23 +103,23 @@ func (c *columns) page(q *topology.Query, s *scratch, all bool) (total int, page
 			s.page = append(s.page, uint32(row))
 		}
 	default:
-		s.page = s.rows.take(s.page, from, to)
+		s.page = s.rows.appendRange(s.page, from, to)
 	}
 
 	return total, s.page
 }
 
-// stateMask chooses rows by their states: each word is all ones where rows like that fit.
-type stateMask struct{ running, stopped, unregistered, hosted, unhosted uint64 }
+// stateFilter is the conditions on states. Each word is all ones when rows in that state match, otherwise 0.
+type stateFilter struct{ running, stopped, unregistered, hosted, unhosted uint64 }
 
-// newStateMask is nil when states do not matter.
-func newStateMask(q *topology.Query) *stateMask {
+// newStateFilter returns nil when the query has no conditions on states.
+func newStateFilter(q *topology.Query) *stateFilter {
 	if len(q.States)+len(q.Hosted) == 0 {
 		return nil
 	}
 
 	const ones = ^uint64(0)
-	m := &stateMask{ones, ones, ones, ones, ones}
+	m := &stateFilter{ones, ones, ones, ones, ones}
 
 	if len(q.States) > 0 {
 		m.running, m.stopped, m.unregistered = 0, 0, 0
@@ -147,8 +151,8 @@ func newStateMask(q *topology.Query) *stateMask {
 	return m
 }
 
-// narrow removes rows that do not fit. The lock is held.
-func (m *stateMask) narrow(rows bits, c *columns) {
+// narrow removes the rows that do not match. The caller holds the lock.
+func (m *stateFilter) narrow(rows rowSet, c *columns) {
 	running, stopped, hosted := c.running[:len(rows)], c.stopped[:len(rows)], c.hosted[:len(rows)]
 	for i := range rows {
 		r, s, h := running[i], stopped[i], hosted[i]
@@ -156,12 +160,13 @@ func (m *stateMask) narrow(rows bits, c *columns) {
 	}
 }
 
-// load copies rows. The lock is held.
+// load copies the rows of a page for the caller of Find. The caller of load holds the lock.
 func (c *columns) load(page []uint32) []topology.Row {
 	if len(page) == 0 {
 		return nil
 	}
 
+	// All instances of the page share one slice.
 	n := 0
 	for _, row := range page {
 		n += int(c.first[row+1] - c.first[row])
@@ -181,7 +186,7 @@ func (c *columns) load(page []uint32) []topology.Row {
 	return rows
 }
 
-// fill copies all of a row but its instances.
+// fill copies everything of a row except its instances.
 func (c *columns) fill(r *topology.Row, row uint32) {
 	service := &c.services[c.service[row]]
 	module, host, kind := &c.modules[service.module], &c.hosts[service.host], &c.kinds[c.kind[row]]
@@ -192,7 +197,7 @@ func (c *columns) fill(r *topology.Row, row uint32) {
 	r.Service, r.ServiceName = service.id, c.serviceNames[service.name]
 	r.Host, r.CloudName = host.Host, c.clouds[host.cloud].Name
 	r.Process, r.Name, r.Template, r.Priority = c.ids[row], c.aliases[kind.alias], kind.template, kind.priority
-	r.State, r.Hosted = c.together(row)
+	r.State, r.Hosted = c.stateOf(row)
 	if r.Configs = kind.configs; kind.template == 0 {
 		r.Configs = c.configs[r.Process]
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/gozzard/gozzard/internal/expression"
 )
 
-// manyPatterns is how many patterns of process ids are still worth to be taken apart.
-const manyPatterns = 4096
+// maxIDPatterns limits into how many patterns an expression over process ids is split. Above it every id is tested.
+const maxIDPatterns = 4096
 
-// rowSpans is what is asked of process ids, as places: rows are in order of ids, so a range of ids is a span. They
-// are sorted and do not touch.
+// rowSpans is a condition on process ids, as rows: rows are in the order of ids, so a range of ids is a span of rows.
+// The spans are sorted and do not touch.
 type rowSpans []span
 
 func (l rowSpans) size() int {
@@ -32,8 +32,8 @@ func (l rowSpans) has(row uint32) bool {
 // idRange is a range of ids, both ends included.
 type idRange struct{ lo, hi int }
 
-// rowsWithin are the rows of some ids.
-func (c *columns) rowsWithin(ranges []idRange) rowSpans {
+// rowsOfIDs returns the rows with an id in one of the ranges. It sorts the ranges.
+func (c *columns) rowsOfIDs(ranges []idRange) rowSpans {
 	list := make(rowSpans, 0, len(ranges))
 	slices.SortFunc(ranges, func(a, b idRange) int { return cmp.Compare(a.lo, b.lo) })
 
@@ -54,12 +54,12 @@ func (c *columns) rowsWithin(ranges []idRange) rowSpans {
 	return list
 }
 
-// idRanges takes an expression apart into the only ids that can fit. It is not ok when it asks for more than ranges
-// of numbers.
+// idRanges splits an expression into the ranges of ids that it matches. ok is false when the expression is not made of
+// ranges only.
 func idRanges(e *expression.Expression) (ranges []idRange, ok bool) {
 	patterns, ok := e.Literals()
 	if !ok {
-		if patterns, ok = e.Patterns(manyPatterns); !ok {
+		if patterns, ok = e.Patterns(maxIDPatterns); !ok {
 			return nil, false
 		}
 	}
@@ -77,17 +77,20 @@ func idRanges(e *expression.Expression) (ranges []idRange, ok bool) {
 	return ranges, true
 }
 
-// patternRange reads digits and classes of digits, such as 12[3-5][0-9], as the range that they stand for: after
-// the first class there must be all ten digits at each place. some is false when no id is written that way.
+// patternRange converts digits and classes of digits, such as 12[3-5][0-9], to the range of numbers that they match.
+// After the first class each digit must be [0-9], otherwise it is not one range and ok is false. some is false when no
+// id is written that way.
 func patternRange(pattern string) (r idRange, some, ok bool) {
 	some, ok = true, true
-	zero, places, open := strings.HasPrefix(pattern, "0"), 0, false
-	for ; pattern != ""; places++ {
-		lo, hi, rest, fits := cutDigit(pattern)
-		if !fits || open && (lo != 0 || hi != 9) {
+	zero, digits, open := strings.HasPrefix(pattern, "0"), 0, false
+	for ; pattern != ""; digits++ {
+		lo, hi, rest, valid := cutDigit(pattern)
+		if !valid || open && (lo != 0 || hi != 9) {
 			return idRange{}, false, false
 		}
 		open = open || lo < hi
+
+		// Append the digit, within the limits of int.
 		if r.lo > (math.MaxInt-lo)/10 { // no id is that large
 			some = false
 		} else {
@@ -101,10 +104,10 @@ func patternRange(pattern string) (r idRange, some, ok bool) {
 		pattern = rest
 	}
 
-	return r, some && places > 0 && !(zero && places > 1), true
+	return r, some && digits > 0 && !(zero && digits > 1), true
 }
 
-// cutDigit reads one digit or one class of digits.
+// cutDigit reads one digit, or one class of digits such as [3-5], from the start of a pattern.
 func cutDigit(s string) (lo, hi int, rest string, ok bool) {
 	digit := func(i int) (int, bool) { return int(s[i]) - '0', s[i] >= '0' && s[i] <= '9' }
 	if lo, ok = digit(0); ok {

@@ -8,25 +8,25 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// Index is every business in memory, with the indexes that questions need. All methods are safe for concurrent use.
+// Index holds all businesses in memory, with the indexes that queries need. All methods are safe for concurrent use.
 //
-// Each business is a set of columns that never change but for the statuses: Put builds new ones aside and swaps
-// them in, so readers go on with the old ones meanwhile. A question decides everything but statuses without any
-// lock, and holds the business's lock shared only to look at statuses and to copy its page. Refresh asks the fleet
-// without that lock and takes it only to write what has changed.
+// Each business is a set of columns that never change, except for the statuses. Put builds new columns and swaps them
+// in; readers continue with the old ones meanwhile. A query tests everything but statuses without any lock. It holds
+// the read lock of the business only to look at statuses and to copy its page. Refresh asks the fleet without that
+// lock, and takes it only to write what has changed.
 type Index struct {
-	puts    sync.Mutex // one Put, Replace or Remove at a time
+	writeMu sync.Mutex // held by Put, Replace and Remove
 	all     atomic.Pointer[generation]
 	scratch sync.Pool // of *scratch
 }
 
-// generation is every business at one moment. It is not changed: the next one takes its place.
+// generation is all businesses at one moment. It never changes; a new one replaces it.
 type generation struct {
-	now  map[int]*columns
-	next map[int]*columns // being looked at before they are shown; refreshes go to these as well
+	current map[int]*columns
+	loading map[int]*columns // of Replace, until their statuses are known; refreshes update these as well
 }
 
-// New makes an empty index.
+// New returns an empty index.
 func New() *Index {
 	x := &Index{}
 	x.all.Store(&generation{})
@@ -34,50 +34,58 @@ func New() *Index {
 	return x
 }
 
-// Put inserts or replaces a business. Nothing of b and n is kept. Statuses of instances that stay (the same host,
-// alias and local number) are kept until they are refreshed; new instances are unregistered until then.
+// Put adds or replaces a business. The index keeps no reference to b and n. An instance with the same host, alias and
+// local number as before keeps its status until the next refresh. New instances are unregistered until then.
 func (x *Index) Put(b *topology.Business, n []topology.Numbers) {
 	fresh := build(b, n)
-	x.puts.Lock()
-	defer x.puts.Unlock()
+
+	x.writeMu.Lock()
+	defer x.writeMu.Unlock()
 	old := x.business(b.ID)
 	if old == nil {
-		x.show(b.ID, fresh)
+		x.publish(b.ID, fresh)
 		return
 	}
 
-	kept := fresh.matchInstances(old)
-	old.mu.RLock() // keeps refreshes out: none may get lost between the copy and the swap
+	// The read lock blocks refreshes, so that none gets lost between the copy and the swap.
+	same := fresh.matchRows(old)
+	old.mu.RLock()
 	defer old.mu.RUnlock()
-	fresh.keep(old, kept)
-	x.show(b.ID, fresh)
-	old.gone.Store(true)
+	fresh.copyStatuses(old, same)
+	x.publish(b.ID, fresh)
+	old.replaced.Store(true)
 }
 
-// Replace is Put for who can look: questions see the business as it was until all instances of the new one have
-// been looked at.
+// Replace is Put with up-to-date statuses: queries see the old business until look has returned the statuses of all
+// instances of the new one.
 func (x *Index) Replace(b *topology.Business, n []topology.Numbers, look Look) {
 	fresh := build(b, n)
-	x.puts.Lock()
-	defer x.puts.Unlock()
+
+	x.writeMu.Lock()
+	defer x.writeMu.Unlock()
 	old := x.business(b.ID)
+
+	// Let refreshes see the new columns. One that started before does not see them, but what it writes is older than
+	// what look returns below.
 	g := *x.all.Load()
-	g.next = with(g.next, b.ID, fresh) // a refresh that does not see it yet is of a moment before the look
+	g.loading = withBusiness(g.loading, b.ID, fresh)
 	x.all.Store(&g)
-	fresh.refresh(places(len(fresh.hosts)), look)
-	x.show(b.ID, fresh)
+
+	// Get the statuses, then let queries see the new columns.
+	fresh.refresh(positions(len(fresh.hosts)), look)
+	x.publish(b.ID, fresh)
 	if old != nil {
-		old.gone.Store(true)
+		old.replaced.Store(true)
 	}
 }
 
-// Remove forgets a business.
+// Remove removes a business from the index.
 func (x *Index) Remove(biz int) {
-	x.puts.Lock()
-	defer x.puts.Unlock()
+	x.writeMu.Lock()
+	defer x.writeMu.Unlock()
 	if old := x.business(biz); old != nil {
-		x.show(biz, nil)
-		old.gone.Store(true)
+		x.publish(biz, nil)
+		old.replaced.Store(true)
 	}
 }
 
@@ -89,19 +97,19 @@ func (x *Index) Len(biz int) int {
 	return 0
 }
 
-// business finds the columns of a business as they are now, nil when there are none.
-func (x *Index) business(biz int) *columns { return x.all.Load().now[biz] }
+// business returns the current columns of a business, or nil.
+func (x *Index) business(biz int) *columns { return x.all.Load().current[biz] }
 
-// show puts columns in the place of a business's old ones; nil removes it. Readers hold on to the generation that
-// they have.
-func (x *Index) show(biz int, c *columns) {
+// publish replaces the columns of a business; nil removes it. Queries under way continue with the generation that they
+// have.
+func (x *Index) publish(biz int, c *columns) {
 	g := *x.all.Load()
-	g.now, g.next = with(g.now, biz, c), with(g.next, biz, nil)
+	g.current, g.loading = withBusiness(g.current, biz, c), withBusiness(g.loading, biz, nil)
 	x.all.Store(&g)
 }
 
-// with is a map with other columns for a business; nil removes it.
-func with(m map[int]*columns, biz int, c *columns) map[int]*columns {
+// withBusiness returns a copy of a map with other columns for a business; nil removes it.
+func withBusiness(m map[int]*columns, biz int, c *columns) map[int]*columns {
 	m = maps.Clone(m)
 	if c == nil {
 		delete(m, biz)

@@ -16,7 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
-// TestIndexModel runs random changes, refreshes and questions on the index and on the naive one.
+// TestIndexModel runs random changes, refreshes and queries on the index and on a naive one, and compares the answers.
 func TestIndexModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{x: index.New(), m: naive{all: map[int]*naiveBusiness{}},
@@ -33,7 +33,7 @@ func TestIndexModel(t *testing.T) {
 	})
 }
 
-// world is both indexes and the fleet that they are about.
+// world is both indexes, and the fleet with the statuses.
 type world struct {
 	x     *index.Index
 	m     naive
@@ -62,7 +62,7 @@ func (w *world) put(t *rapid.T) {
 	if got := w.x.Len(b.ID); got != len(w.m.all[b.ID].rows) {
 		t.Fatalf("business %d has %d processes, not %d", b.ID, got, len(w.m.all[b.ID].rows))
 	}
-	for i := range b.Sets { // what the index has is its own
+	for i := range b.Sets { // the index must have copied it
 		b.Sets[i].Name = "changed"
 	}
 }
@@ -80,7 +80,7 @@ func (w *world) remove(t *rapid.T) {
 	delete(w.m.all, biz)
 }
 
-// upset changes the fleet on some hosts, and names these.
+// upset changes statuses on some hosts, and returns the agents or addresses of these.
 func (w *world) upset(t *rapid.T) (agents []gozzard.AgentID, addrs []gozzard.HostAddr) {
 	for biz, n := range w.m.all {
 		for _, h := range n.hosts {
@@ -126,7 +126,7 @@ func (w *world) find(t *rapid.T) {
 		total, rows := w.x.Find(q)
 		wantTotal, want := w.m.find(q)
 		if total != wantTotal {
-			t.Errorf("%d fit, not %d", total, wantTotal)
+			t.Errorf("%d match, not %d", total, wantTotal)
 		}
 		if diff := sameRows(want, rows); diff != "" {
 			t.Errorf("wrong rows (- wanted, + found):\n%s", diff)
@@ -164,11 +164,11 @@ func (w *world) tree(t *rapid.T) {
 	}
 
 	if want != 0 {
-		t.Fatalf("the tree lacks %d processes", want)
+		t.Fatalf("%d processes are missing in the tree", want)
 	}
 }
 
-// drawSight hides the hosts of a cloud, or none.
+// drawSight returns a function that hides the hosts of a cloud, or nil.
 func drawSight(t *rapid.T) func(h *topology.Host) bool {
 	hidden := rapid.IntRange(-3, 2).Draw(t, "hidden cloud")
 	if hidden < 0 {
@@ -177,7 +177,7 @@ func drawSight(t *rapid.T) func(h *topology.Host) bool {
 	return func(h *topology.Host) bool { return h.Cloud != hidden }
 }
 
-// Few values, so that questions hit something.
+// There are few values, so that most queries match something.
 var (
 	states       = []gozzard.RunState{gozzard.StateUnregistered, gozzard.StateRunning, gozzard.StateStopped}
 	setNames     = []string{"管控平台", "PaaS平台", "a1", "b2"}
@@ -226,7 +226,7 @@ func drawBusiness(t *rapid.T, biz int) (*topology.Business, []topology.Numbers) 
 	return b, d.numbers
 }
 
-// drawing is a business on its way.
+// drawing is a business that is being drawn.
 type drawing struct {
 	t       *rapid.T
 	hosts   []topology.Host
@@ -262,7 +262,7 @@ func (d *drawing) service(module int) topology.ServiceInstance {
 		p := topology.Process{ID: d.fresh("process"), Name: alias,
 			Template: rapid.IntRange(0, 3).Draw(d.t, "template"), Priority: rapid.IntRange(0, 2).Draw(d.t, "priority")}
 		v.Processes = append(v.Processes, p)
-		// a process without numbers has no instances
+		// A process without numbers has no instances.
 		if count := rapid.IntRange(0, 3).Draw(d.t, "instances"); count > 0 {
 			d.numbers = append(d.numbers, topology.Numbers{Process: p.ID, Module: module, Alias: alias,
 				HostNum: rapid.IntRange(1, 4).Draw(d.t, "host number"), Per: 3, Count: count})
@@ -287,7 +287,7 @@ func drawIDs(t *rapid.T, below int) []int {
 	return rapid.SliceOfN(rapid.IntRange(0, below), 1, 4).Draw(t, "ids")
 }
 
-// drawQuery asks for a few of all the things that can be asked for.
+// drawQuery draws a query with a few of all possible conditions.
 func drawQuery(t *rapid.T) topology.Query {
 	q := topology.Query{Biz: drawBiz(t), Start: rapid.IntRange(-1, 12).Draw(t, "start"),
 		Limit: rapid.IntRange(-1, 12).Draw(t, "limit")}

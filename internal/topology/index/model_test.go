@@ -17,7 +17,7 @@ import (
 	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
-// naive is the index as one would write it without thinking of time and memory: every question looks at every process.
+// naive is an index without any concern for time and memory: every query looks at every process.
 type naive struct {
 	all map[int]*naiveBusiness
 }
@@ -28,7 +28,7 @@ type naiveBusiness struct {
 	rows  []topology.Row // by process id
 }
 
-// naiveKey names an instance across states of a business.
+// naiveKey names an instance, independent of the version of the business.
 type naiveKey struct {
 	host  topology.Host
 	alias string
@@ -59,11 +59,11 @@ func (m *naive) put(b *topology.Business, numbers []topology.Numbers) {
 				}
 				for _, p := range v.Processes {
 					n.rows = append(n.rows, topology.Row{
-						Biz: b.ID, Set: s.ID, SetName: s.Name, Env: s.Env, Module: mod.ID, ModuleName: mod.Name,
-						ServiceTemplate: mod.ServiceTemplate,
-						Service:         v.ID, ServiceName: v.Name, Host: v.Host, CloudName: clouds[v.Host.Cloud],
-						Process: p.ID, Name: p.Name, Template: p.Template,
-						Priority: p.Priority, Configs: naiveConfigs(b, &p), Instances: naiveInstances(numbers, p.ID),
+						Biz: b.ID, Set: s.ID, SetName: s.Name, Env: s.Env,
+						Module: mod.ID, ModuleName: mod.Name, ServiceTemplate: mod.ServiceTemplate,
+						Service: v.ID, ServiceName: v.Name, Host: v.Host, CloudName: clouds[v.Host.Cloud],
+						Process: p.ID, Name: p.Name, Template: p.Template, Priority: p.Priority,
+						Configs: naiveConfigs(b, &p), Instances: naiveInstances(numbers, p.ID),
 					})
 				}
 			}
@@ -174,8 +174,8 @@ func naiveNamed(q *topology.Query, r *topology.Row) bool {
 	}
 	e := q.Expression
 	return e == nil || naiveMatch(e.Set, r.SetName) && naiveMatch(e.Module, r.ModuleName) &&
-		naiveMatch(e.Service, r.ServiceName) &&
-		naiveMatch(e.Name, r.Name) && naiveMatch(e.Process, strconv.Itoa(r.Process))
+		naiveMatch(e.Service, r.ServiceName) && naiveMatch(e.Name, r.Name) &&
+		naiveMatch(e.Process, strconv.Itoa(r.Process))
 }
 
 func naiveMatch(e *expression.Expression, s string) bool { return e == nil || e.Match(s) }
@@ -189,12 +189,12 @@ func naiveFits(q *topology.Query, r *topology.Row) bool {
 			return false
 		}
 	}
-	return naiveIn(q.Sets, r.Set) && naiveIn(q.Modules, r.Module) && naiveIn(q.Services, r.Service) &&
-		naiveIn(q.Names, r.Name) &&
-		naiveIn(q.Processes, r.Process) && naiveIn(q.Clouds, r.Host.Cloud) && naiveIn(q.IPs, r.Host.IP) &&
-		naiveIn(q.States, r.State) &&
-		naiveIn(q.Hosted, r.Hosted) && naiveIn(q.SetNames, r.SetName) && naiveIn(q.ModuleNames, r.ModuleName) &&
-		naiveIn(q.ServiceNames, r.ServiceName)
+	return naiveIn(q.Sets, r.Set) && naiveIn(q.SetNames, r.SetName) &&
+		naiveIn(q.Modules, r.Module) && naiveIn(q.ModuleNames, r.ModuleName) &&
+		naiveIn(q.Services, r.Service) && naiveIn(q.ServiceNames, r.ServiceName) &&
+		naiveIn(q.Processes, r.Process) && naiveIn(q.Names, r.Name) &&
+		naiveIn(q.Clouds, r.Host.Cloud) && naiveIn(q.IPs, r.Host.IP) &&
+		naiveIn(q.States, r.State) && naiveIn(q.Hosted, r.Hosted)
 }
 
 func naiveOrder(keys []topology.Order, a, b *topology.Row) int {
@@ -261,9 +261,9 @@ func naiveCount(n *index.Counts, r *topology.Row) {
 	}
 }
 
-// sameRows says how rows differ, "" if not at all.
+// sameRows describes how rows differ. It is "" when they are equal.
 func sameRows(want, got []topology.Row) string {
-	// much faster than to find the difference
+	// This is much faster than Diff.
 	if len(want) == len(got) && (len(want) == 0 || reflect.DeepEqual(want, got)) {
 		return ""
 	}

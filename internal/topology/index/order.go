@@ -7,34 +7,34 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// fewRows is how many rows are sorted by comparing them; the places of more are found by counting.
-const fewRows = 512
+// maxComparedRows is up to how many rows are sorted by comparing them. More are sorted by counting, which needs a table
+// of all ranks but no comparisons.
+const maxComparedRows = 512
 
-// sortedPage appends the rows at places from to to-1 of a set, once it is sorted. Only what the page needs is
-// sorted: each key counts how many rows have which rank, and only ranks that reach into the page go on to the next
-// key.
-func (c *columns) sortedPage(page []uint32, rows bits, total int, keys []topology.Order, from, to int) []uint32 {
-	return c.sortInto(page, rows.take(make([]uint32, 0, total), 0, total), keys, from, to)
+// sortedPage appends the rows at positions from to to-1 of the sorted set. It sorts only what the page needs: for each
+// key it counts the rows of each rank, and sorts by the next key only the ranks that reach into the page.
+func (c *columns) sortedPage(page []uint32, rows rowSet, total int, keys []topology.Order, from, to int) []uint32 {
+	return c.sortInto(page, rows.appendRange(make([]uint32, 0, total), 0, total), keys, from, to)
 }
 
-// sortInto does it for rows that are in order of their ids.
+// sortInto is sortedPage for rows in the order of their ids.
 func (c *columns) sortInto(page, rows []uint32, keys []topology.Order, from, to int) []uint32 {
 	switch {
 	case len(keys) == 0 || keys[0] == topology.Order{By: topology.ByProcess}:
 		return append(page, rows[from:to]...)
 	case keys[0].By == topology.ByProcess:
-		for place := from; place < to; place++ {
-			page = append(page, rows[len(rows)-1-place])
+		for i := from; i < to; i++ {
+			page = append(page, rows[len(rows)-1-i])
 		}
 		return page
-	case len(rows) <= fewRows:
-		c.sortFew(rows, keys)
+	case len(rows) <= maxComparedRows:
+		c.sortByComparing(rows, keys)
 		return append(page, rows[from:to]...)
 	}
-	return c.sortByCount(page, rows, keys, from, to)
+	return c.sortByCounting(page, rows, keys, from, to)
 }
 
-func (c *columns) sortFew(rows []uint32, keys []topology.Order) {
+func (c *columns) sortByComparing(rows []uint32, keys []topology.Order) {
 	slices.SortFunc(rows, func(a, b uint32) int {
 		for _, k := range keys {
 			if n := cmp.Compare(c.rank(k.By, a), c.rank(k.By, b)); n != 0 {
@@ -48,10 +48,12 @@ func (c *columns) sortFew(rows []uint32, keys []topology.Order) {
 	})
 }
 
-func (c *columns) sortByCount(page, rows []uint32, keys []topology.Order, from, to int) []uint32 {
+// sortByCounting is a counting sort by the first key. It continues with the other keys inside each rank.
+func (c *columns) sortByCounting(page, rows []uint32, keys []topology.Order, from, to int) []uint32 {
+	// Count the rows of each rank, and add the counts up.
 	ranks := c.ranks(keys[0].By)
 	rank := c.ranker(keys[0], len(rows))
-	start := make([]int, ranks+1) // of each rank among all rows
+	start := make([]int, ranks+1) // where each rank begins among the sorted rows
 	for _, row := range rows {
 		start[rank(row)+1]++
 	}
@@ -60,6 +62,7 @@ func (c *columns) sortByCount(page, rows []uint32, keys []topology.Order, from, 
 		start[r+1] += start[r]
 	}
 
+	// Sort the rows of the ranks that the page needs.
 	first := uint32(rankAt(start, from))
 	last := uint32(rankAt(start, to-1))
 	next := make([]int, last-first+1)
@@ -75,6 +78,7 @@ func (c *columns) sortByCount(page, rows []uint32, keys []topology.Order, from, 
 		}
 	}
 
+	// Sort each rank by the next keys.
 	for r := first; r <= last; r++ {
 		if start[r] == start[r+1] {
 			continue
@@ -86,12 +90,12 @@ func (c *columns) sortByCount(page, rows []uint32, keys []topology.Order, from, 
 	return page
 }
 
-// ranker tells the rank of many rows, counted from the end for a descending order. Most ranks are those of a row's
-// service: where there are more rows than services, looking them up beforehand saves two steps for each row, each
-// into memory far away.
+// ranker returns a function for the ranks of rows, counted from the end for a descending order. Most ranks are those of
+// the row's service. If there are more rows than services, a table of the services' ranks saves two reads of distant
+// memory for each row.
 func (c *columns) ranker(k topology.Order, rows int) func(row uint32) uint32 {
 	last := c.ranks(k.By) - 1
-	turn := func(r uint32) uint32 {
+	directed := func(r uint32) uint32 {
 		if k.Descending {
 			return last - r
 		}
@@ -101,30 +105,30 @@ func (c *columns) ranker(k topology.Order, rows int) func(row uint32) uint32 {
 	if k.By == topology.ByName {
 		table := make([]uint32, len(c.kinds))
 		for i := range table {
-			table[i] = turn(c.kinds[i].alias)
+			table[i] = directed(c.kinds[i].alias)
 		}
 		return func(row uint32) uint32 { return table[c.kind[row]] }
 	}
 
 	if rows < len(c.services) {
-		return func(row uint32) uint32 { return turn(c.rank(k.By, row)) }
+		return func(row uint32) uint32 { return directed(c.rank(k.By, row)) }
 	}
 
 	table := make([]uint32, len(c.services))
 	for i := range table {
-		table[i] = turn(c.serviceRank(k.By, uint32(i)))
+		table[i] = directed(c.serviceRank(k.By, uint32(i)))
 	}
 
 	return func(row uint32) uint32 { return table[c.service[row]] }
 }
 
-// rankAt finds the rank in which a place is.
-func rankAt(start []int, place int) int {
-	i, _ := slices.BinarySearch(start, place+1)
+// rankAt returns the rank of the row at a position of the sorted rows.
+func rankAt(start []int, position int) int {
+	i, _ := slices.BinarySearch(start, position+1)
 	return i - 1
 }
 
-// rank is the place of a row's value among all values of a field.
+// rank is the position of a row's value among all values of a field.
 func (c *columns) rank(by topology.Field, row uint32) uint32 {
 	switch by {
 	case topology.ByProcess:
@@ -135,8 +139,8 @@ func (c *columns) rank(by topology.Field, row uint32) uint32 {
 	return c.serviceRank(by, c.service[row])
 }
 
-// serviceRank is the rank that all rows of a service have. Addresses are in order of their numbers, as people count
-// hosts, and not of their text; hosts without an IPv4 address come first.
+// serviceRank is the rank of all rows of a service. Addresses are sorted as numbers, not as texts: 10.0.0.2 comes
+// before 10.0.0.10. Hosts without an IPv4 address come first.
 func (c *columns) serviceRank(by topology.Field, s uint32) uint32 {
 	service := &c.services[s]
 	switch by {
@@ -148,7 +152,7 @@ func (c *columns) serviceRank(by topology.Field, s uint32) uint32 {
 	return c.hosts[service.host].rank
 }
 
-// ranks is above every rank of a field.
+// ranks is a number above every rank of a field.
 func (c *columns) ranks(by topology.Field) uint32 {
 	switch by {
 	case topology.BySet:

@@ -10,44 +10,47 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// Look tells what the fleet knows now of processes on one host; those that it does not know it leaves in out as
-// they are, zero. It must not keep the slices, nor ask the index.
+// Look writes the current statuses of processes on one host to out, in the order of keys. It leaves the status of a
+// process that the fleet does not know as it is, which is zero. It must not keep the slices, and must not call the
+// index.
 type Look func(h topology.Host, keys []gozzard.Key, out []topology.Status)
 
-// hostsAtOnce bounds how long a refresh keeps other refreshes of the same business waiting.
-const hostsAtOnce = 256
+// hostsPerStep limits how long a refresh blocks other refreshes of the same business.
+const hostsPerStep = 256
 
-// Refresh brings up to date the statuses of all processes on hosts that one of these agents or addresses names.
+// Refresh updates the statuses of all processes on the hosts with one of these agents or addresses, in all businesses.
 func (x *Index) Refresh(agents []gozzard.AgentID, addrs []gozzard.HostAddr, look Look) {
 	if len(agents)+len(addrs) == 0 {
 		return
 	}
-	n := newHostNames(agents, addrs)
+
+	refs := newHostRefs(agents, addrs)
 	g := x.all.Load()
-	for biz, c := range g.now {
-		x.refresh(biz, c, look, n.in)
+	for biz, c := range g.current {
+		x.refresh(biz, c, look, refs.hostsIn)
 	}
-	for biz, c := range g.next {
-		x.refresh(biz, c, look, n.in)
+	for biz, c := range g.loading {
+		x.refresh(biz, c, look, refs.hostsIn)
 	}
 }
 
-// RefreshBusiness brings up to date the statuses of all processes of a business.
+// RefreshBusiness updates the statuses of all processes of a business.
 func (x *Index) RefreshBusiness(biz int, look Look) {
-	x.refresh(biz, x.business(biz), look, func(c *columns) []uint32 { return places(len(c.hosts)) })
+	x.refresh(biz, x.business(biz), look, func(c *columns) []uint32 { return positions(len(c.hosts)) })
 }
 
-// refresh begins again when other columns took the place of the business's meanwhile.
+// refresh updates the chosen hosts of a business. It starts again when the columns of the business were replaced
+// meanwhile.
 func (x *Index) refresh(biz int, c *columns, look Look, choose func(*columns) []uint32) {
 	for c != nil && !c.refresh(choose(c), look) {
 		c = x.business(biz)
 	}
 }
 
-// refresh reports false when the columns are out of use.
+// refresh updates some hosts. It reports false when the columns were replaced.
 func (c *columns) refresh(hosts []uint32, look Look) bool {
 	var u update
-	for some := range slices.Chunk(hosts, hostsAtOnce) {
+	for some := range slices.Chunk(hosts, hostsPerStep) {
 		if !c.refreshSome(some, look, &u) {
 			return false
 		}
@@ -56,30 +59,33 @@ func (c *columns) refresh(hosts []uint32, look Look) bool {
 }
 
 func (c *columns) refreshSome(hosts []uint32, look Look, u *update) bool {
-	c.refreshing.Lock()
-	defer c.refreshing.Unlock()
-	u.rows, u.places, u.values = u.rows[:0], u.places[:0], u.values[:0]
+	c.refreshMu.Lock()
+	defer c.refreshMu.Unlock()
+
+	// Ask the fleet, without blocking queries.
+	u.rows, u.positions, u.values = u.rows[:0], u.positions[:0], u.values[:0]
 	for _, h := range hosts {
-		u.host(c, h, look)
+		u.lookAt(c, h, look)
 	}
 
 	if len(u.rows) == 0 {
-		return !c.gone.Load()
+		return !c.replaced.Load()
 	}
 
+	// Write what has changed.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if c.gone.Load() {
+	if c.replaced.Load() {
 		return false
 	}
 
-	for i, p := range u.places {
+	for i, p := range u.positions {
 		c.status[p] = u.values[i]
 	}
 
 	for _, row := range u.rows {
-		c.write(row)
+		c.updateRow(row)
 	}
 
 	return true
@@ -87,29 +93,32 @@ func (c *columns) refreshSome(hosts []uint32, look Look, u *update) bool {
 
 // update is what a refresh found changed, and its buffers.
 type update struct {
-	rows   []uint32
-	places []uint32 // in status
-	values []status
+	rows      []uint32
+	positions []uint32 // in status
+	values    []status // of each in positions
 
+	// Buffers for one host.
 	onHost []uint32
 	text   []byte
 	keys   []gozzard.Key
 	out    []topology.Status
 }
 
-// host asks for the instances of one host.
-func (u *update) host(c *columns, h uint32, look Look) {
+// lookAt asks for the instances on one host and collects those that have changed.
+func (u *update) lookAt(c *columns, h uint32, look Look) {
 	u.onHost = slices.AppendSeq(u.onHost[:0], c.rowsOn(h))
-	u.name(c)
+	u.makeKeys(c)
 	u.out = slices.Grow(u.out[:0], len(u.keys))[:len(u.keys)]
 	clear(u.out)
 	look(c.hosts[h].Host, u.keys, u.out)
+
 	next := 0
 	for _, row := range u.onHost {
 		changed := false
 		for p := c.first[row]; p < c.first[row+1]; p++ {
-			if s := packStatus(u.out[next]); s != c.status[p] { // nobody writes while this one is refreshing
-				u.places, u.values, changed = append(u.places, p), append(u.values, s), true
+			// Reading status needs no lock: only refreshes write it, and this one holds refreshMu.
+			if s := packStatus(u.out[next]); s != c.status[p] {
+				u.positions, u.values, changed = append(u.positions, p), append(u.values, s), true
 			}
 			next++
 		}
@@ -119,8 +128,8 @@ func (u *update) host(c *columns, h uint32, look Look) {
 	}
 }
 
-// name makes the keys of a host's instances, all out of one string.
-func (u *update) name(c *columns) {
+// makeKeys makes the keys of a host's instances. All names are parts of one string, so that there is one allocation.
+func (u *update) makeKeys(c *columns) {
 	u.text, u.keys = u.text[:0], u.keys[:0]
 	for _, row := range u.onHost {
 		for local := range c.first[row+1] - c.first[row] {
@@ -148,7 +157,7 @@ func digits(n uint32) int {
 	return d
 }
 
-// rowsOn are the rows of a host.
+// rowsOn iterates over the rows of a host.
 func (c *columns) rowsOn(host uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for _, s := range c.hostServices.of(host) {
@@ -161,17 +170,20 @@ func (c *columns) rowsOn(host uint32) iter.Seq[uint32] {
 	}
 }
 
-// hostNames are names of hosts.
-type hostNames struct {
+// hostRefs names hosts, by agent or address.
+type hostRefs struct {
 	agents  []gozzard.AgentID
 	addrs   []gozzard.HostAddr
 	isAgent map[gozzard.AgentID]struct{}
 	isAddr  map[gozzard.HostAddr]struct{}
 }
 
-func newHostNames(agents []gozzard.AgentID, addrs []gozzard.HostAddr) *hostNames {
-	n := &hostNames{agents: agents, addrs: addrs, isAgent: make(map[gozzard.AgentID]struct{}, len(agents)),
-		isAddr: make(map[gozzard.HostAddr]struct{}, len(addrs))}
+func newHostRefs(agents []gozzard.AgentID, addrs []gozzard.HostAddr) *hostRefs {
+	n := &hostRefs{
+		agents: agents, addrs: addrs,
+		isAgent: make(map[gozzard.AgentID]struct{}, len(agents)),
+		isAddr:  make(map[gozzard.HostAddr]struct{}, len(addrs)),
+	}
 	for _, a := range agents {
 		n.isAgent[a] = struct{}{}
 	}
@@ -181,9 +193,10 @@ func newHostNames(agents []gozzard.AgentID, addrs []gozzard.HostAddr) *hostNames
 	return n
 }
 
-// in finds the hosts of a business that are named, by whichever is fewer: with many businesses, looking for each
-// name in each of them would cost more than going through all hosts.
-func (n *hostNames) in(c *columns) []uint32 {
+// hostsIn finds the hosts of a business that are named. For a business with few hosts it tests each of them;
+// otherwise it searches for each name. With many small businesses, searching for every name in each of them would
+// take longer.
+func (n *hostRefs) hostsIn(c *columns) []uint32 {
 	var found []uint32
 
 	if len(c.hosts) <= 4*(len(n.agents)+len(n.addrs)) {
@@ -207,7 +220,7 @@ func (n *hostNames) in(c *columns) []uint32 {
 	return slices.Compact(found)
 }
 
-func (n *hostNames) has(h *topology.Host) bool {
+func (n *hostRefs) has(h *topology.Host) bool {
 	if _, ok := n.isAgent[h.Agent]; ok && h.Agent != "" {
 		return true
 	}
@@ -219,16 +232,15 @@ func (n *hostNames) has(h *topology.Host) bool {
 }
 
 func (c *columns) withAgent(a gozzard.AgentID) []uint32 {
-	return run(c.hostsByAgent, func(h uint32) int { return cmp.Compare(c.hosts[h].Agent, a) })
+	return equalRange(c.hostsByAgent, func(h uint32) int { return cmp.Compare(c.hosts[h].Agent, a) })
 }
 
 func (c *columns) withAddr(a gozzard.HostAddr) []uint32 {
 	if !a.IP.IsValid() {
 		return nil
 	}
-	found := run(c.hostsByIPv6, func(h uint32) int {
-		return compareIPv6(&c.hosts[h].Host,
-			&topology.Host{Cloud: a.Cloud, IPv6: a.IP})
+	found := equalRange(c.hostsByIPv6, func(h uint32) int {
+		return compareIPv6(&c.hosts[h].Host, &topology.Host{Cloud: a.Cloud, IPv6: a.IP})
 	})
 	for h := c.hostsAt(a.IP); h.from < h.to; h.from++ {
 		if c.hosts[h.from].Cloud == a.Cloud {
@@ -238,12 +250,12 @@ func (c *columns) withAddr(a gozzard.HostAddr) []uint32 {
 	return found
 }
 
-// run is the part of sorted places for which compare is 0.
-func run(places []uint32, compare func(place uint32) int) []uint32 {
-	from, _ := slices.BinarySearchFunc(places, 0, func(p uint32, _ int) int { return compare(p) })
+// equalRange returns the part of sorted positions for which compare is 0.
+func equalRange(sorted []uint32, compare func(position uint32) int) []uint32 {
+	from, _ := slices.BinarySearchFunc(sorted, 0, func(p uint32, _ int) int { return compare(p) })
 	to := from
-	for to < len(places) && compare(places[to]) == 0 {
+	for to < len(sorted) && compare(sorted[to]) == 0 {
 		to++
 	}
-	return places[from:to]
+	return sorted[from:to]
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
-var indexRows = flag.Int("index.rows", 200_000, "processes of the business that is measured")
+var indexRows = flag.Int("index.rows", 200_000, "processes of the business that BenchmarkIndex measures")
 
 const perHost = 20
 
-// bigBusiness makes one of that many processes, 20 on each host in four service instances. Ids are dealt out in an
-// order of their own, as those of a business are after some years. Nothing in it depends on chance, so that two of
-// them share what both have.
+// bigBusiness makes a business of that many processes, 20 on each host in four service instances. The order of process
+// ids is random, as in a business that has changed for years. The seed is fixed, so two businesses of different sizes
+// agree in what both have.
 func bigBusiness(biz, processes int) (*topology.Business, []topology.Numbers) {
 	const perService, perSet = 5, 8
 	perModule := max(10, processes/20_000)
@@ -67,7 +67,8 @@ func bigBusiness(biz, processes int) (*topology.Business, []topology.Numbers) {
 	return b, numbers
 }
 
-// settled is a look at a fleet in which a tenth is stopped, a few are unknown and half is hosted.
+// settled is the Look of a fleet in which a tenth of the processes is stopped, a few are unknown and half is
+// supervised.
 func settled(h topology.Host, keys []gozzard.Key, out []topology.Status) {
 	b := h.IP.As4()
 	n := int(b[1])<<16 | int(b[2])<<8 | int(b[3])
@@ -84,7 +85,7 @@ func settled(h topology.Host, keys []gozzard.Key, out []topology.Status) {
 	}
 }
 
-// TestIndexLarge asks the questions of TestIndexModel of a business that is large enough for all ways of answering.
+// TestIndexLarge runs the queries of TestIndexModel on a business that is large enough for all algorithms.
 func TestIndexLarge(t *testing.T) {
 	x, m := index.New(), naive{all: map[int]*naiveBusiness{}}
 	b, n := bigBusiness(1, 3001)
@@ -111,13 +112,13 @@ func TestIndexLarge(t *testing.T) {
 		total, rows := x.Find(q)
 		wantTotal, want := m.find(q)
 		if diff := sameRows(want, rows); diff != "" || total != wantTotal {
-			t.Fatalf("%d fit, not %d, for %+v; rows (- wanted, + found):\n%s", total, wantTotal, q, diff)
+			t.Fatalf("%d match, not %d, for %+v; rows (- wanted, + found):\n%s", total, wantTotal, q, diff)
 		}
 	})
 }
 
-// TestIndexAtOnce puts, replaces, refreshes and asks at the same time: what a refresh wrote stays until the fleet
-// changes, whatever takes the place of the business meanwhile, and no answer contradicts itself.
+// TestIndexAtOnce runs Put, Replace, Refresh and queries concurrently. What a refresh wrote stays until the fleet
+// changes, even when the business is replaced meanwhile, and no answer contradicts itself.
 func TestIndexAtOnce(t *testing.T) {
 	const processes, hosts = 600, 600 / perHost
 	x := index.New()
@@ -148,7 +149,7 @@ func TestIndexAtOnce(t *testing.T) {
 	var changers, others sync.WaitGroup
 	var done atomic.Bool
 
-	for w := range 2 { // each has hosts of its own
+	for w := range 2 { // the two change different hosts
 		changers.Go(func() {
 			for i := 0; i < 50 && !t.Failed(); i++ {
 				h := (i*2 + w) % hosts
@@ -192,7 +193,7 @@ func askAtOnce(t *testing.T, x *index.Index, processes int) {
 
 	for _, r := range rows {
 		if r.State != gozzard.StateRunning || !r.Hosted {
-			t.Errorf("a running process was asked for, %s came (hosted: %v)", r.State, r.Hosted)
+			t.Errorf("a query for running processes returned one that is %s (hosted: %v)", r.State, r.Hosted)
 		}
 	}
 
@@ -208,13 +209,13 @@ func askAtOnce(t *testing.T, x *index.Index, processes int) {
 
 func heapInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // what pools keep goes with the second
+	runtime.GC() // the second one clears pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// TestIndexMemory tells how much a process costs, sets, hosts and names included.
+// TestIndexMemory limits the memory for each process, sets, hosts and names included.
 func TestIndexMemory(t *testing.T) {
 	rows := min(*indexRows, 100_000)
 

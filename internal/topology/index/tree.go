@@ -5,7 +5,7 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// Counts are numbers of processes.
+// Counts are numbers of processes, in total and by state. Hosted is how many are supervised.
 type Counts struct {
 	Processes    int
 	Running      int
@@ -40,8 +40,9 @@ type ModuleCount struct {
 	Counts
 }
 
-// Tree lists the sets of a business that are in an environment, EnvAny for all, by id. What is on hosts that are
-// not visible is not counted, and modules and sets that have nothing else are left out; with nil all hosts are.
+// Tree lists the sets of a business in an environment, by id; EnvAny means all environments. It does not count what
+// is on hosts that are not visible, and leaves out modules and sets that have nothing else. If visible is nil, all
+// hosts are visible and nothing is left out.
 func (x *Index) Tree(biz int, env topology.Env, visible func(h *topology.Host) bool) []SetCount {
 	c := x.business(biz)
 	if c == nil {
@@ -49,6 +50,7 @@ func (x *Index) Tree(biz int, env topology.Env, visible func(h *topology.Host) b
 	}
 
 	shown := c.visibleHosts(visible)
+
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var tree []SetCount
@@ -57,6 +59,7 @@ func (x *Index) Tree(biz int, env topology.Env, visible func(h *topology.Host) b
 		if env != topology.EnvAny && s.env != env {
 			continue
 		}
+
 		set := SetCount{ID: s.id, Name: s.name, Env: s.env,
 			Modules: make([]ModuleCount, 0, s.modules.to-s.modules.from)}
 		for _, m := range c.modules[s.modules.from:s.modules.to] {
@@ -68,6 +71,7 @@ func (x *Index) Tree(biz int, env topology.Env, visible func(h *topology.Host) b
 			set.Modules = append(set.Modules, ModuleCount{ID: m.id, Name: c.moduleNames[m.name],
 				ServiceTemplate: m.template, Services: services, Counts: n})
 		}
+
 		if len(set.Modules) > 0 || shown == nil {
 			tree = append(tree, set)
 		}
@@ -76,7 +80,7 @@ func (x *Index) Tree(biz int, env topology.Env, visible func(h *topology.Host) b
 	return tree
 }
 
-// visibleHosts are the hosts that are visible, by place; nil when all are.
+// visibleHosts returns for each host whether it is visible, or nil when all are.
 func (c *columns) visibleHosts(visible func(h *topology.Host) bool) []bool {
 	if visible == nil {
 		return nil
@@ -88,7 +92,7 @@ func (c *columns) visibleHosts(visible func(h *topology.Host) bool) []bool {
 	return shown
 }
 
-// countRows counts the services on hosts that are shown, and their rows.
+// countRows counts the services on visible hosts, and their rows.
 func (c *columns) countRows(of span, shown []bool) (services int, n Counts) {
 	if shown == nil {
 		return int(of.to - of.from), c.countSome(of)
@@ -102,10 +106,11 @@ func (c *columns) countRows(of span, shown []bool) (services int, n Counts) {
 	return services, n
 }
 
+// countSome counts the rows of services.
 func (c *columns) countSome(services span) Counts {
 	var n Counts
 	for _, row := range c.serviceRows.items[c.serviceRows.start[services.from]:c.serviceRows.start[services.to]] {
-		state, hosted := c.together(row)
+		state, hosted := c.stateOf(row)
 		n.Processes++
 		switch state {
 		case gozzard.StateRunning:

@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Registration defines a process on hosts.
+type Registration struct {
+	Namespace      string
+	Name           string
+	Labels         map[string]string
+	Hosts          []Host
+	All            bool
+	Spec           Spec
+	Offline        Offline
+	IdempotencyKey string
+}
+
+// RegisterRequest is the body of PUT /api/v1/processes.
+type RegisterRequest struct {
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Hosts     []Host            `json:"hosts,omitempty"`
+	All       bool              `json:"all,omitempty"`
+	Spec      Spec              `json:"spec"`
+	OfflineRequest
+}
+
+// Spec is a definition: how to start, stop, check and limit a process. Fields of Policy that are nil get the server's
+// defaults; 0 means 0.
+type Spec struct {
+	Identity gozzard.Identity `json:"identity"`
+	Control  gozzard.Control  `json:"control,omitzero"`
+	Resource gozzard.Resource `json:"resource,omitzero"`
+	Policy   Policy           `json:"monitor_policy,omitzero"`
+}
+
+// Policy says how the agent supervises a process.
+type Policy struct {
+	Kind           *int   `json:"auto_type,omitempty"` // 0 periodic, 1 resident, 2 one-shot
+	StartCheckSecs *int   `json:"start_check_secs,omitempty"`
+	StopCheckSecs  *int   `json:"stop_check_secs,omitempty"`
+	StartRetries   *int   `json:"start_retries,omitempty"`
+	StartInterval  *int   `json:"start_interval,omitempty"` // seconds
+	OpTimeout      *int   `json:"op_timeout,omitempty"`     // seconds
+	CrontabRule    string `json:"crontab_rule,omitempty"`
+
+	TimeZone string          `json:"time_zone,omitempty"` // of crontab_rule; empty means the host's
+	Overlap  gozzard.Overlap `json:"overlap,omitempty"`   // skip (the default) or kill: if the last run has not ended
+
+	HealthInterval  *int `json:"health_interval,omitempty"`  // seconds; 30 when missing
+	HealthTimeout   *int `json:"health_timeout,omitempty"`   // seconds; 10 when missing
+	HealthThreshold *int `json:"health_threshold,omitempty"` // failures in a row; 3 when missing
+	HealthRestart   bool `json:"health_restart,omitempty"`   // restart a supervised process that fails its check
+}
+
+// Register defines a process on hosts, or replaces its definition there.
+func (c *Client) Register(ctx context.Context, r Registration) (Accepted, error) {
+	return c.change(ctx, http.MethodPut, "/api/v1/processes", r.IdempotencyKey, RegisterRequest{
+		Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Hosts: r.Hosts, All: r.All, Spec: r.Spec,
+		OfflineRequest: r.Offline.request()})
+}
+
+// RegisterDocument is Register with the JSON text of the request, for documents that people write: the server names
+// every fault with its place.
+func (c *Client) RegisterDocument(ctx context.Context, doc []byte) (Accepted, error) {
+	return c.change(ctx, http.MethodPut, "/api/v1/processes", "", json.RawMessage(doc))
+}

@@ -1,0 +1,68 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// HostInfo is one host, as its agent last reported it.
+type HostInfo struct {
+	Agent     gozzard.AgentID `json:"agent"`
+	Addrs     []HostAddr      `json:"addrs"`
+	Online    bool            `json:"online"`
+	LastSeen  *time.Time      `json:"last_seen,omitempty"`
+	Hostname  string          `json:"hostname"`
+	OS        string          `json:"os"`
+	Arch      string          `json:"arch"`
+	Version   string          `json:"version"`    // of the agent
+	StartedAt int64           `json:"started_at"` // of the agent, Unix seconds
+	CPUs      int             `json:"cpus"`
+	MemBytes  int64           `json:"mem_bytes"`
+	// account of the agent: root, cap (may act for other accounts) or user (its own account only)
+	Mode     string   `json:"mode,omitempty"`
+	Degraded []string `json:"degraded,omitempty"` // features that this host does not have, one sentence each
+	// of an enrolled host: pending, active, quarantined, restored, revoked or removed
+	Trust string `json:"trust,omitempty"`
+	Flag  string `json:"flag,omitempty"` // why the server limits this agent, for example because it sends too much
+}
+
+// HostAddr is an address inside a cloud area.
+type HostAddr struct {
+	Cloud int    `json:"cloud"`
+	IP    string `json:"ip"`
+}
+
+// HostRef is the host of an attempt.
+type HostRef struct {
+	Agent gozzard.AgentID `json:"agent,omitempty"`
+	Cloud int             `json:"cloud"`
+	IP    string          `json:"ip,omitempty"`
+}
+
+// HostPage is one page of the hosts.
+type HostPage struct {
+	Count int        `json:"count"` // all hosts, not only those on this page
+	Hosts []HostInfo `json:"hosts"`
+	// when the backup was taken that the server was restored from, until ConfirmRestore
+	RestoredFrom *time.Time `json:"restored_from,omitempty"`
+}
+
+// Hosts lists a page of at most MaxPage hosts, ordered by cloud and address.
+func (c *Client) Hosts(ctx context.Context, start, limit int) (HostPage, error) {
+	var p HostPage
+	err := c.get(ctx, "/api/v1/hosts", page(start, limit), &p)
+	return p, err
+}
+
+// Health is the answer of the routes for health checks.
+type Health struct {
+	Status string `json:"status"` // ok, ready or not ready
+}
+
+// Ready reports whether the server accepts operations now: a nil error means yes.
+func (c *Client) Ready(ctx context.Context) error {
+	var out Health
+	return c.get(ctx, "/readyz", nil, &out)
+}

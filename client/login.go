@@ -1,0 +1,75 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// CallerInfo is the caller of a request as the server knows it.
+type CallerInfo struct {
+	App      string  `json:"app"`
+	User     string  `json:"user"`
+	Asserted bool    `json:"asserted"` // the app named the user; the user did not log in
+	Grants   []Grant `json:"grants"`
+}
+
+// LoginRequest is the body of POST /api/v1/login.
+type LoginRequest struct {
+	User     string `json:"user"`
+	Password string `json:"password"`
+}
+
+// UserToken is a login of a user.
+type UserToken struct {
+	ID      string    `json:"id"`
+	User    string    `json:"user"`
+	Note    string    `json:"note,omitempty"`
+	Session bool      `json:"session"` // made by a login, not by the user
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"`
+	Token   string    `json:"token,omitempty"` // the secret text, only in the answer that made it
+}
+
+// UserTokenList is every token of a user.
+type UserTokenList struct {
+	Count  int         `json:"count"`
+	Tokens []UserToken `json:"tokens"`
+}
+
+// NewUserToken is the body of POST /api/v1/users/{name}/tokens.
+type NewUserToken struct {
+	Note string `json:"note,omitempty"`
+	Days *int   `json:"days,omitempty"` // how long it is valid; 90 when missing
+}
+
+// WhoAmI answers how the server knows the caller.
+func (c *Client) WhoAmI(ctx context.Context) (info CallerInfo, err error) {
+	return info, c.get(ctx, "/api/v1/whoami", nil, &info)
+}
+
+// Login opens a session for a user. The client needs no credentials for it.
+func (c *Client) Login(ctx context.Context, user, password string) (t UserToken, err error) {
+	return t, c.write(ctx, http.MethodPost, "/api/v1/login", LoginRequest{user, password}, &t)
+}
+
+// Logout revokes the token of this client.
+func (c *Client) Logout(ctx context.Context) error {
+	return c.write(ctx, http.MethodPost, "/api/v1/logout", nil, nil)
+}
+
+// UserTokens lists the tokens of a user.
+func (c *Client) UserTokens(ctx context.Context, name string) (list UserTokenList, err error) {
+	return list, c.get(ctx, userPath(name)+"/tokens", nil, &list)
+}
+
+// CreateUserToken makes a token of a user.
+func (c *Client) CreateUserToken(ctx context.Context, name, note string, days int) (t UserToken, err error) {
+	return t, c.write(ctx, http.MethodPost, userPath(name)+"/tokens", NewUserToken{note, &days}, &t)
+}
+
+// RevokeUserToken revokes a token of a user.
+func (c *Client) RevokeUserToken(ctx context.Context, name, id string) error {
+	return c.write(ctx, http.MethodDelete, userPath(name)+"/tokens/"+url.PathEscape(id), nil, nil)
+}

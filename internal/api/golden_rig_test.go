@@ -1,0 +1,254 @@
+package api_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/release"
+	"github.com/gozzard/gozzard/internal/signing"
+	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/internal/upgrade"
+	"github.com/gozzard/gozzard/test/fleettest"
+)
+
+// goldenNow is the time of the golden answers. It is far ahead, so that nothing in them is over by the real clock.
+func goldenNow() time.Time { return time.Date(2126, 7, 1, 2, 3, 4, 5_000_000, time.UTC) }
+
+// newGolden makes the API with every part, over data that is always the same.
+func newGolden(t *testing.T) golden {
+	t.Helper()
+	dir := t.TempDir()
+
+	// The record and the control plane.
+	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "r.db"), sqlstore.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, store.Close()) })
+	p := goldenPlane()
+	real, err := control.New(t.Context(), control.Options{Store: store, Topology: store, Live: p.Index, Now: goldenNow})
+	check(t, err)
+	p.businesses = &businesses{real}
+
+	// Accounts and logins.
+	accounts, err := auth.Open(t.Context(), store, auth.Options{Now: goldenNow})
+	check(t, err)
+	apps := []auth.App{{Code: "admin", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true}}
+	check(t, accounts.Import(t.Context(), auth.Config{Apps: apps}))
+	there := fleettest.NewProvider(t)
+	provider, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", ClientSecret: "s",
+		RedirectURL: "https://gozzard.example/login/oidc/callback"})
+	check(t, err)
+
+	// Hosts and releases.
+	authority, err := enrol.OpenAuthority(dir, goldenNow)
+	check(t, err)
+	signer, err := signing.OpenSigner(dir, nil)
+	check(t, err)
+	registry, err := enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: store, Authority: authority,
+		Address: func() string { return "10.0.0.99:7070" }, Key: signer.Key, Now: goldenNow})
+	check(t, err)
+	repository, err := release.OpenRepository(t.TempDir())
+	check(t, err)
+	releases, err := upgrade.New(t.Context(), upgrade.Options{Store: store, Shelf: repository, Fleet: goldenFleet{},
+		TwoPerson: true, Now: goldenNow})
+	check(t, err)
+	restore, err := enrol.OpenRestore(t.Context(), goldenRestore{}, nil)
+	check(t, err)
+
+	stopping := make(chan struct{})
+	close(stopping) // a stream ends after what is there
+	m := api.NewMetrics()
+	m.Watch(p.Index, nil)
+
+	h := api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(accounts.Directory()),
+		Challenge: blueking.AuthorizationHeader, Metrics: m, Accounts: accounts, Provider: provider, Enrol: registry,
+		Restore: restore, Audit: goldenAudit{}, Releases: releases, Stopping: stopping,
+		Flag: func(agent gozzard.AgentID) string {
+			if agent == "a2" {
+				return "sends too many messages"
+			}
+			return ""
+		}})
+
+	return golden{h, p, there}
+}
+
+// golden is the API of the golden answers, with the parts that a scenario changes.
+type golden struct {
+	http.Handler
+	plane    *plane
+	provider *fleettest.Provider
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goldenPlane is a plane with three hosts, their processes, some events, a log and two tasks.
+func goldenPlane() *plane {
+	p := newPlane()
+	p.ring = control.NewEventRing(50, goldenNow())
+	for _, h := range goldenHosts() {
+		p.PutHost(h)
+	}
+
+	p.Apply("a1", []gozzard.Status{
+		{Key: gozzard.Key{Namespace: "shop", Name: "web"}, State: gozzard.StateRunning, Wanted: gozzard.StateRunning,
+			PID: 77, Hosted: true, Labels: map[string]string{"tier": "front", "b": "<&>"}, Version: "1.2",
+			Message: "up & <well>", RegisteredAt: 1700000001, StartedAt: 1700000002, ReportedAt: 1700000003, CPU: 1.25,
+			Mem: 0.1, FD: 12, Disk: 1 << 40, Net: 3},
+		{Key: gozzard.Key{Namespace: "游戏", Name: "网关服"}, State: gozzard.StateStopped, PID: -1},
+	}, nil)
+	p.Apply("a3", []gozzard.Status{{Key: gozzard.Key{Namespace: "shop", Name: "web"}, State: gozzard.StateRunning,
+		PID: 5, CPU: 1e-7, Mem: 1e21}}, nil)
+
+	p.ring.Add("a1", at(0, "10.0.0.1"), []gozzard.Event{
+		{Seq: 1, Key: gozzard.Key{Namespace: "shop", Name: "web"}, Kind: gozzard.EventStarted, At: 1700000000000, PID: 77},
+		{Seq: 2, Key: gozzard.Key{Namespace: "shop", Name: "web"}, Kind: gozzard.EventExited, At: 1700000000001,
+			Code: -1, Signal: "SIGSEGV", Core: true, Message: "core <dumped>"},
+	})
+	p.log = func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error) {
+		return gozzard.LogChunk{Data: []byte("one\ntwo <3>\n"), Offset: 7, Next: 19}, nil
+	}
+
+	for id, attempts := range goldenTasks() {
+		p.results[id] = record.TaskResults{Attempts: attempts, Task: gozzard.Task{ID: id, At: goldenNow(),
+			Caller: gozzard.Caller{App: "admin", User: "me"}}}
+	}
+
+	return p
+}
+
+func goldenHosts() []fleet.Host {
+	info := func(agent gozzard.AgentID, addrs ...gozzard.HostAddr) gozzard.HostInfo {
+		return gozzard.HostInfo{Agent: agent, Addrs: addrs, Hostname: "host-" + string(agent), OS: "linux",
+			Arch: "amd64", Version: "1.0.0", StartedAt: 1700000000, CPUs: 8, MemBytes: 1 << 34}
+	}
+
+	degraded := info("a2", at(0, "10.0.0.2"))
+	degraded.Mode, degraded.Degraded = gozzard.ModeUser, []string{"no cgroups"}
+	return []fleet.Host{
+		{Info: info("a1", at(0, "10.0.0.1")), Session: 1, Online: true, LastSeen: time.Unix(1700000000, 0)},
+		{Info: degraded, Session: 1, Online: true, LastSeen: time.Unix(1700000000, 5_000_000)},
+		{Info: info("a3", at(3, "10.0.0.1"), at(3, "10.0.0.9"))},
+	}
+}
+
+// goldenTasks are a task with every kind of attempt, and one without any.
+func goldenTasks() map[gozzard.TaskID][]gozzard.Attempt {
+	key := gozzard.Key{Namespace: "shop", Name: "web"}
+	detail := &gozzard.Detail{PID: 5, Hosted: true, Cmdline: "web <x>", CPU: 0.5, Mem: 1e-9, Threads: 3}
+	return map[gozzard.TaskID][]gozzard.Attempt{
+		"20240102030405:7": {
+			{Key: key, Agent: "a1", Addr: at(0, "10.0.0.1"), Action: gozzard.ActionStart, State: gozzard.AttemptOK,
+				Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Message: "ok", Hosted: true, Detail: detail}},
+			{Key: key, Agent: "a2", Addr: at(0, "10.0.0.2"), Action: gozzard.ActionStart, State: gozzard.AttemptFailed,
+				Outcome: gozzard.Outcome{Code: gozzard.CodeAlreadyRunning, Forced: true}},
+			{Key: key, Addr: at(3, "10.0.0.9"), Action: gozzard.ActionStop, State: gozzard.AttemptFailed,
+				Outcome: gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "no agent"}},
+			{Key: key, Agent: "a3", Action: gozzard.ActionRestart},
+		},
+		"20240102030405:8": nil,
+	}
+}
+
+// goldenFleet is a fleet of two hosts that never answer.
+type goldenFleet struct{}
+
+func (goldenFleet) Members() []gozzard.AgentID                 { return []gozzard.AgentID{"a1", "a2"} }
+func (goldenFleet) Look(gozzard.AgentID) upgrade.HostView      { return upgrade.HostView{Online: true} }
+func (goldenFleet) Order(gozzard.AgentID, gozzard.UpdateOrder) {}
+
+// goldenRestore is a record that came out of a backup.
+type goldenRestore struct{}
+
+func (goldenRestore) RestoredFrom(context.Context) (time.Time, int, error) {
+	return time.Unix(1700000000, 0), 2, nil
+}
+
+func (goldenRestore) ConfirmRestore(context.Context, int, enrol.AuditEntry) ([]enrol.AgentRecord, error) {
+	return make([]enrol.AgentRecord, 2), nil
+}
+
+// goldenAudit is an audit of two rows.
+type goldenAudit struct{}
+
+func (goldenAudit) AuditAfter(_ context.Context, seq int64, limit int) ([]gozzard.AuditLink, error) {
+	links := []gozzard.AuditLink{
+		{AuditRow: gozzard.AuditRow{Seq: 1, At: goldenNow(), Caller: gozzard.Caller{App: "app", User: "me", Asserted: true},
+			Act: "start", TaskID: "GSETASK:20240102030405:7", RequestHash: [32]byte{1}, Targets: 3, HostsHash: [32]byte{2}},
+			Hash: gozzard.AuditHash{3}},
+		{AuditRow: gozzard.AuditRow{Seq: 2, Act: "app:delete shop"}, Hash: gozzard.AuditHash{4}},
+	}
+	links = links[min(int(seq), len(links)):]
+	return links[:min(limit, len(links))], nil
+}
+
+func (goldenAudit) AuditHead(context.Context) (gozzard.AuditHead, error) {
+	return gozzard.AuditHead{Seq: 2, Hash: gozzard.AuditHash{4}}, nil
+}
+
+// newCSR makes a key of a host and a request for a certificate, as PEM.
+func newCSR(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	check(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+}
+
+// joinBody is the request of a host that enrols with a token.
+func joinBody(t *testing.T, token string) string {
+	t.Helper()
+	parsed, err := enrol.ParseToken(token)
+	check(t, err)
+	body, err := json.Marshal(enrol.JoinRequest{Token: parsed.ID + "." + parsed.Secret, Agent: "a9",
+		IPs: []netip.Addr{netip.MustParseAddr("10.0.0.7")}, Machine: "machine", Hostname: "nine", CSR: newCSR(t)})
+	check(t, err)
+	return string(body)
+}
+
+// asHost makes a request that of a host over TLS 1.3, with a certificate in PEM unless that is "".
+func asHost(t *testing.T, certificate string) func(*http.Request) {
+	t.Helper()
+	state := &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true}
+	if certificate != "" {
+		block, _ := pem.Decode([]byte(certificate))
+		cert, err := x509.ParseCertificate(block.Bytes)
+		check(t, err)
+		state.PeerCertificates = []*x509.Certificate{cert}
+	}
+	return func(r *http.Request) {
+		r.TLS = state
+		r.Header.Set(enrol.MachineHeader, "machine")
+		stranger(r)
+	}
+}
+
+// stranger takes the credentials out of a request.
+func stranger(r *http.Request) {
+	r.Header.Del("X-Bkapi-Authorization")
+	r.Header.Del("Authorization")
+}

@@ -1,0 +1,205 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/test/fleettest"
+)
+
+// scenarios are the requests of the golden files, by the names of these.
+func scenarios() map[string]func(*testing.T, *recorder) {
+	return map[string]func(*testing.T, *recorder){
+		"fleet": playFleet, "operations": playOperations, "topology": playTopology, "enrolment": playEnrolment,
+		"releases": playReleases, "accounts": playAccounts, "logins": playLogins, "audit": playAudit,
+		"server": playServer, "errors": playErrors,
+	}
+}
+
+func playFleet(_ *testing.T, r *recorder) {
+	r.send("GET", "/api/v1/hosts", "")
+	r.send("GET", "/api/v1/hosts?start=1&limit=1", "")
+	r.send("GET", "/api/v1/hosts?start=9", "")
+	r.send("GET", "/api/v1/processes", "")
+	r.send("GET", "/api/v1/processes?limit=1", "")
+	r.send("GET", "/api/v1/processes?host=10.9.9.9", "")
+	r.send("GET", "/api/v1/events?limit=1", "")
+	r.send("GET", "/api/v1/events", "")
+	r.send("GET", "/api/v1/events?kind=none", "")
+	r.send("GET", "/api/v1/events/stream?since=1", "")
+	r.send("GET", "/api/v1/logs?namespace=shop&name=web&host=a1", "")
+}
+
+func playOperations(_ *testing.T, r *recorder) {
+	r.send("POST", "/api/v1/operations", `{"action":"start","namespace":"shop","names":["web"],"all":true}`)
+	r.send("PUT", "/api/v1/processes", `{"namespace":"shop","name":"new","labels":{"a":"b"},"hosts":[{"agent":"a1"}],
+		"spec":{"identity":{"proc_name":"new","setup_path":"/opt","pid_path":"/run/new.pid","user":"root"},
+		"control":{"start_cmd":"./start"},"resource":{"cpu":10,"mem":10},"monitor_policy":{"auto_type":1}}}`)
+	r.send("DELETE", "/api/v1/processes", `{"namespace":"shop","names":["web"],"hosts":[{"cloud":3,"ip":"10.0.0.9"}]}`)
+
+	for _, query := range []string{"", "?show=failed", "?show=none", "?wait=1s"} {
+		r.send("GET", "/api/v1/tasks/GSETASK:20240102030405:7"+query, "")
+	}
+	r.send("GET", "/api/v1/tasks/GSETASK:20240102030405:8", "")
+}
+
+func playTopology(t *testing.T, r *recorder) {
+	p := r.plane
+	r.send("GET", "/api/v1/topology", "")
+	r.send("PUT", "/api/v1/topology/2?dry_run=true", shop, yamlBody)
+	r.send("PUT", "/api/v1/topology/2?version=0", shop, yamlBody)
+	r.send("PUT", "/api/v1/topology/2", shop, yamlBody)
+	p.Apply("a1", []gozzard.Status{
+		{Key: topology.Key(2, "nginx", 1), State: gozzard.StateRunning, Wanted: gozzard.StateRunning, Hosted: true, PID: 5,
+			ReportedAt: 9, RegisteredAt: 7, StartedAt: 8, CPU: 1.5, Mem: 2.5, FD: 3, Disk: 4, Net: 5, Version: "1.0",
+			Message: "well", Labels: map[string]string{"a": "b"}},
+		{Key: topology.Key(2, "nginx", 2), State: gozzard.StateStopped, Wanted: gozzard.StateStopped, PID: -1},
+	}, nil)
+
+	r.send("GET", "/api/v1/topology", "")
+	r.send("GET", "/api/v1/topology/2", "")
+	r.send("GET", "/api/v1/topology/2", "", header("Accept", "application/yaml"))
+	r.send("GET", "/api/v1/topology/2/tree", "")
+	r.send("GET", "/api/v1/topology/2/tree?env=test", "")
+	r.send("GET", "/api/v1/processes?biz=2", "")
+	r.send("GET", "/api/v1/processes?biz=2&limit=1", "")
+	r.send("GET", "/api/v1/processes?biz=2&expression=*.web.*.*.*&state=running", "")
+	r.send("POST", "/api/v1/operations", `{"action":"start","biz":2,"expression":"*.*.*.*.*"}`)
+
+	changed := strings.Replace(shop, "id: 48,", "id: 48, priority: 7,", 1)
+	changed = strings.Replace(changed, "proc_num: 2,", "", 1)
+	p.Apply("a1", []gozzard.Status{{Key: topology.Key(2, "nginx", 2), State: gozzard.StateRunning, Hosted: true}}, nil)
+	r.send("PUT", "/api/v1/topology/2?dry_run=true", changed, yamlBody)
+	r.send("PUT", "/api/v1/topology/2", changed, yamlBody)
+	r.send("PUT", "/api/v1/topology/2?prune=true", changed, yamlBody)
+}
+
+func playEnrolment(t *testing.T, r *recorder) {
+	r.send("GET", "/api/v1/enrol/tokens", "")
+	r.send("GET", "/api/v1/enrol/agents", "")
+	token := r.text("token", "POST", "/api/v1/enrol/tokens",
+		`{"ttl":"1h30m","uses":2,"cloud":3,"cidrs":["10.0.0.0/8"],"approve":true}`)
+
+	r.send("POST", "/api/v1/enrol", joinBody(t, token), asHost(t, ""))
+	r.send("GET", "/api/v1/enrol/tokens", "") // one token: several of the same time have no order
+	r.send("GET", "/api/v1/enrol/agents", "")
+	r.send("PUT", "/api/v1/enrol/agents/a9", `{"state":"active"}`)
+	cert := r.text("certificate", "POST", "/api/v1/enrol", joinBody(t, r.text("token", "POST", "/api/v1/enrol/tokens",
+		`{"agent":"a9"}`)), asHost(t, ""))
+	renewal := `{"machine":"machine","csr":"` + strings.ReplaceAll(newCSR(t), "\n", `\n`) + `"}`
+	r.send("POST", "/api/v1/enrol/renew", renewal, asHost(t, cert))
+
+	id := r.text("id", "POST", "/api/v1/enrol/tokens", `{}`)
+	r.send("DELETE", "/api/v1/enrol/tokens/"+id, "")
+	r.send("PUT", "/api/v1/enrol/agents/a9", `{"state":"revoked"}`)
+}
+
+// The release of the golden answers: one program with the content "x".
+const (
+	goldenDigest   = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+	goldenManifest = `{"gozzard_release":1,"version":"1.2.3","created":"2126-01-01T00:00:00Z",` +
+		`"expires":"2199-01-01T00:00:00Z","files":[` +
+		`{"platform":"linux/amd64","name":"gozzard","size":1,"sha256":"` + goldenDigest + `"}]}`
+)
+
+func playReleases(t *testing.T, r *recorder) {
+	r.send("GET", "/api/v1/releases", "")
+	r.send("GET", "/api/v1/rolls", "")
+	publish := `{"manifest":"` + base64.StdEncoding.EncodeToString([]byte(goldenManifest)) + `","signature":"` +
+		base64.StdEncoding.EncodeToString(make([]byte, 64)) + `"}`
+	r.send("POST", "/api/v1/releases", publish)
+	r.send("PUT", "/api/v1/releases/1.2.3/files/"+goldenDigest, "x")
+	r.send("GET", "/api/v1/releases", "")
+
+	r.send("POST", "/api/v1/rolls", `{"version":"1.2.3","stages":[50,100]}`)
+	r.send("GET", "/api/v1/rolls?limit=5", "")
+	second := r.text("secret", "POST", "/api/v1/apps",
+		`{"code":"second","asserts_users":true,"grants":[{"role":"admin"}]}`)
+	r.send("PUT", "/api/v1/rolls/1.2.3", `{"state":"approved"}`, app("second", second))
+	r.send("PUT", "/api/v1/rolls/1.2.3", `{"state":"stopped"}`)
+
+	token := r.text("token", "POST", "/api/v1/enrol/tokens", `{}`)
+	cert := r.text("certificate", "POST", "/api/v1/enrol", joinBody(t, token), asHost(t, ""))
+	r.send("GET", "/api/v1/enrol/releases/1.2.3/manifest", "", asHost(t, cert))
+	r.send("GET", "/api/v1/enrol/releases/1.2.3/"+goldenDigest, "", asHost(t, cert))
+	r.send("DELETE", "/api/v1/releases/1.2.3", "")
+}
+
+func playAccounts(_ *testing.T, r *recorder) {
+	r.send("POST", "/api/v1/apps", `{"code":"shop","asserts_users":true,"signs":true,
+		"grants":[{"role":"operator","businesses":[2],"namespaces":["shop*"],"clouds":[0,3],"nets":["10.0.0.0/8"],
+		"actions":["start","stop"]},{"role":"viewer"}]}`)
+	r.send("GET", "/api/v1/apps", "")
+	r.send("PUT", "/api/v1/apps/shop", `{"asserts_users":false,"missing_op_type_means_start":true}`)
+	r.send("POST", "/api/v1/apps/shop/secrets", "")
+	r.send("DELETE", "/api/v1/apps/shop/secrets", "")
+
+	r.send("POST", "/api/v1/users", `{"name":"alice","password":"a long password","grants":[{"role":"viewer"}]}`)
+	r.send("POST", "/api/v1/users", `{"name":"bob"}`)
+	r.send("PUT", "/api/v1/users/bob", `{"disabled":true}`)
+	r.send("GET", "/api/v1/users", "")
+	r.send("GET", "/api/v1/users?start=1&limit=1", "")
+	r.send("PUT", "/api/v1/users/alice/password", `{"password":"another password"}`)
+
+	id := r.text("id", "POST", "/api/v1/users/alice/tokens", `{"days":1,"note":"laptop"}`)
+	r.send("GET", "/api/v1/users/alice/tokens", "")
+	r.send("DELETE", "/api/v1/users/alice/tokens/"+id, "")
+
+	const grant = `{"user":"bob","grant":{"role":"operator","nets":["10.1.0.0/16"]}}`
+	r.send("POST", "/api/v1/grants", grant)
+	r.send("GET", "/api/v1/grants", "")
+	r.send("DELETE", "/api/v1/grants", grant)
+	r.send("DELETE", "/api/v1/users/bob", "")
+	r.send("DELETE", "/api/v1/apps/shop", "")
+	r.send("GET", "/api/v1/whoami", "")
+}
+
+func playLogins(t *testing.T, r *recorder) {
+	r.send("POST", "/api/v1/users", `{"name":"a@example.com","password":"a long password","grants":[{"role":"viewer"}]}`)
+	token := r.text("token", "POST", "/api/v1/login", `{"user":"a@example.com","password":"a long password"}`, stranger)
+	bearer := func(req *http.Request) {
+		stranger(req)
+		person(token)(req)
+	}
+	r.send("GET", "/api/v1/whoami", "", bearer)
+	r.send("POST", "/api/v1/logout", "", bearer)
+
+	began := r.send("GET", "/login/oidc", "", stranger)
+	cookie := began.Result().Cookies()[0]
+	query := url.Values{"state": {r.provider.Visit(began.Header().Get("Location"))}, "code": {fleettest.ProviderCode}}
+	r.send("GET", "/login/oidc/callback?"+query.Encode(), "", stranger, func(req *http.Request) { req.AddCookie(cookie) })
+	r.send("GET", "/api/v1/users", "")
+}
+
+func playAudit(_ *testing.T, r *recorder) {
+	r.send("GET", "/api/v1/audit", "")
+	r.send("GET", "/api/v1/audit?after=1&limit=1", "")
+	r.send("GET", "/api/v1/audit?after=2", "")
+}
+
+func playServer(_ *testing.T, r *recorder) {
+	r.send("GET", "/healthz", "", stranger)
+	r.send("GET", "/readyz", "", stranger)
+	r.send("GET", "/api/v1/openapi.json", "", stranger)
+	r.send("GET", "/metrics", "")
+	r.send("GET", "/api/v1/restore", "")
+	r.send("POST", "/api/v1/restore/confirm", `{"confirm":2}`)
+	r.send("GET", "/api/v1/restore", "")
+	r.send("GET", "/api/v1/hosts?limit=1", "")
+}
+
+func playErrors(_ *testing.T, r *recorder) {
+	r.send("GET", "/api/v1/hosts", "", stranger)
+	r.send("GET", "/api/v1/nothing", "")
+	r.send("PATCH", "/api/v1/hosts", "")
+	r.send("GET", "/api/v1/hosts?limit=0&strat=1", "")
+	r.send("POST", "/api/v1/operations", `{"action":"strat","names":[]}`)
+	r.send("GET", "/api/v1/tasks/unknown", "")
+	r.send("POST", "/api/v1/apps", `{"code":"admin"}`)
+	r.send("POST", "/api/v1/enrol", `{}`, stranger)
+}

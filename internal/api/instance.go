@@ -1,0 +1,131 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+// maxInstances is the largest number of instances on one page: a process may have thousands.
+const maxInstances = 10 * maxPage
+
+// getInstances lists processes of a business, ordered by id, with a row for each instance. Start, limit and count are
+// in processes.
+func (a *api) getInstances(w http.ResponseWriter, caller gozzard.Caller, q *query, s *businessSelection) error {
+	// Read the rest of the query.
+	if q.values.Has("namespace") {
+		q.faults.Add("namespace", "is not allowed with a business: its processes have their own")
+	}
+	if q.values.Has("cloud") && len(s.Clouds) == 0 {
+		s.Clouds = q.clouds()
+	}
+	s.States = q.states()
+	if hosted := q.hosted(); hosted != nil {
+		s.Hosted = []bool{*hosted}
+	}
+	s.Start, s.Limit = q.page()
+	if err := q.faults.Err(); err != nil {
+		return err
+	}
+
+	// Find the processes and render their instances, but never a part of a process.
+	count, rows := a.Plane.FindProcesses(caller, s.Query)
+	page := client.ProcessPage{Count: count, Processes: []client.Process{}}
+	shown := 0
+	for i := range rows {
+		if len(page.Processes)+len(rows[i].Instances) > maxInstances && shown > 0 {
+			break
+		}
+		host := a.hostOf(caller, rows[i].Host)
+		for j := range rows[i].Instances {
+			page.Processes = append(page.Processes, a.renderInstance(caller, &rows[i], host, j))
+		}
+		shown++
+	}
+
+	page.Next = nextPage(s.Start, shown, count)
+	return answer(w, http.StatusOK, page)
+}
+
+// renderInstance renders one instance: its row in the business, and the rest of its live status.
+func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, host gozzard.Target, i int) client.Process {
+	in := &r.Instances[i]
+	key := topology.Key(r.Biz, r.Name, in.Local)
+	p := client.Process{Agent: r.Host.Agent, Namespace: key.Namespace, Name: key.Name,
+		Wanted: gozzard.StateUnregistered.String()}
+
+	if row := a.Plane.Status(caller, key, []gozzard.Target{host})[0]; row.ProcKnown {
+		p = renderProcess(&row.Row)
+	} else if row.HostKnown {
+		p.Agent = row.Host.Info.Agent
+	}
+
+	addr := r.Host.Addr()
+	p.Cloud, p.IP = addr.Cloud, ipText(addr.IP)
+	p.State, p.Hosted, p.PID, p.ReportedAt, p.Stale = in.Status.State.String(), in.Status.Hosted, in.Status.PID,
+		in.Status.ReportedAt, in.Status.Stale
+	p.Topology = &client.Place{
+		Biz: r.Biz, Set: r.Set, SetName: r.SetName, Env: int(r.Env), Module: r.Module, ModuleName: r.ModuleName,
+		Service: r.Service, ServiceName: r.ServiceName, Process: r.Process, Alias: r.Name, Local: in.Local,
+		Inst: in.Inst, Priority: r.Priority,
+	}
+	return p
+}
+
+// hostOf names a host of a business: by its agent if the fleet has it, else by its address.
+func (a *api) hostOf(caller gozzard.Caller, h topology.Host) gozzard.Target {
+	if h.Agent != "" {
+		if _, ok := a.Plane.Resolve(caller, gozzard.Target{Agent: h.Agent}); ok {
+			return gozzard.Target{Agent: h.Agent}
+		}
+	}
+	return gozzard.Target{Addr: h.Addr()}
+}
+
+// businessItems makes the items of an operation on processes of a business. If the definition of an instance does not
+// have what the action needs, only that instance fails.
+func (a *api) businessItems(ctx context.Context, caller gozzard.Caller, s *businessSelection,
+	action gozzard.Action) ([]gozzard.Item, error) {
+	// Find the processes.
+	s.Limit = record.MaxTargets
+	total, rows := a.Plane.FindProcesses(caller, s.Query)
+	switch {
+	case total == 0:
+		return nil, a.noMatch(caller, s.Biz)
+	case total > record.MaxTargets:
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes match, at most %d are allowed in one operation",
+			total, record.MaxTargets)
+	}
+
+	// Make their items.
+	found, err := a.Plane.TopologyItems(ctx, s.Biz, rows, action)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]gozzard.Item, len(found))
+	for i := range found {
+		items[i] = found[i].Item
+		if len(found[i].Missing) > 0 {
+			items[i].Refused = &gozzard.Outcome{Code: gozzard.CodeNoDefinition,
+				Message: fmt.Sprintf("%s needs %s, but the definition of process %d has none", action,
+					strings.Join(found[i].Missing, ", "), found[i].Row.Process)}
+		}
+	}
+
+	return items, nil
+}
+
+// noMatch is the error of a business selection that selects nothing.
+func (a *api) noMatch(caller gozzard.Caller, biz int) error {
+	if !slices.ContainsFunc(a.Plane.Businesses(caller), func(h record.BusinessHead) bool { return h.ID == biz }) {
+		return unknownBusiness(biz)
+	}
+	return gozzard.Errorf(gozzard.ErrNotFound, "no process of business %d matches", biz)
+}

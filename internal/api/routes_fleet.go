@@ -1,0 +1,150 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+)
+
+// taskErrors are the errors of a request that creates a task, beside the common ones.
+func taskErrors() []gozzard.ErrorKind {
+	return []gozzard.ErrorKind{gozzard.ErrNotFound, gozzard.ErrConflict, gozzard.ErrStorageFull}
+}
+
+// idempotency is the header by which the server recognises a repeated request.
+func idempotency() []Parameter {
+	return []Parameter{inHeader("Idempotency-Key",
+		"1 to 255 printable ASCII characters; requests with the same key create one task.")}
+}
+
+func operationRoutes() []Route {
+	recorded := answers(http.StatusAccepted, client.Accepted{}, "The task is recorded. Location is the path of the task.")
+	return []Route{
+		{Method: http.MethodPost, Path: "/api/v1/operations", Access: AccessCaller, serve: (*api).postOperation,
+			Summary:    "Start, stop, restart, reload, kill, supervise, stop supervising or query processes.",
+			Parameters: idempotency(), Body: jsonBody(client.OperationRequest{}), Answers: recorded, Errors: taskErrors()},
+
+		{Method: http.MethodPut, Path: "/api/v1/processes", Access: AccessCaller, serve: (*api).putProcess,
+			Summary:    "Register a process on hosts, or replace its definition.",
+			Parameters: idempotency(), Body: jsonBody(client.RegisterRequest{}), Answers: recorded, Errors: taskErrors()},
+
+		{Method: http.MethodDelete, Path: "/api/v1/processes", Access: AccessCaller, serve: (*api).deleteProcesses,
+			Summary:    "Remove the definitions of processes from hosts; running processes keep running.",
+			Parameters: idempotency(), Body: jsonBody(client.UnregisterRequest{}), Answers: recorded, Errors: taskErrors()},
+
+		{Method: http.MethodGet, Path: "/api/v1/tasks/{id}", Access: AccessCaller, serve: (*api).getTask,
+			Summary: "Read the progress of a task.",
+			Parameters: []Parameter{
+				inPath("id", "The id of the task."),
+				text("wait", "How long to wait for the task to become final, from 0s to 30s, such as 5s."),
+				text("show", `Which attempts are listed: "all" (the default), "failed" or "none". Counts cover all attempts.`),
+			},
+			Answers: answers(http.StatusOK, client.Task{}, "The task."), Errors: []gozzard.ErrorKind{gozzard.ErrNotFound}},
+	}
+}
+
+// businessParams select processes by their place in a business.
+func businessParams() []Parameter {
+	return []Parameter{
+		number("biz", "The id of a business: the answer lists its processes, with a row for each instance."),
+		text("env", "The environment within the business: 1 or test, 2 or experience, 3 or formal."),
+		texts("set", "The id or the name of a set in the business."),
+		texts("module", "The id or the name of a module in the business."),
+		text("expression", "Five patterns: set.module.service_instance.process_name.process_id."),
+	}
+}
+
+// eventParams select events.
+func eventParams() []Parameter {
+	return []Parameter{
+		text("since", "The time of the oldest event, as RFC 3339 or in Unix milliseconds."),
+		texts("namespace", "A namespace, or a pattern with * and ?."),
+		texts("name", "A name, or a pattern with * and ?."),
+		texts("host", "A host: cloud:ip, an IP address, or an agent id."),
+		texts("kind", "A kind of event, such as exited."),
+	}
+}
+
+func fleetRoutes() []Route {
+	return []Route{
+		{Method: http.MethodGet, Path: "/api/v1/processes", Access: AccessCaller, serve: (*api).getProcesses,
+			Summary: "List processes with their live status, in a stable order.",
+			Parameters: slices.Concat([]Parameter{
+				texts("namespace", "A namespace, or a pattern with * and ?."),
+				texts("name", "A name, or a pattern with * and ?."),
+				texts("host", "A host: cloud:ip, an IP address, or an agent id."),
+				numbers("cloud", "The number of a cloud area."),
+				texts("state", "A state: running, stopped or unregistered."),
+				flag("hosted", "Whether the agent supervises the process."),
+			}, pageParams(), businessParams()),
+			Answers: answers(http.StatusOK, client.ProcessPage{}, "One page of the processes.")},
+
+		{Method: http.MethodGet, Path: "/api/v1/hosts", Access: AccessCaller, serve: (*api).getHosts,
+			Summary:    "List every host that the caller may see, ordered by cloud and address.",
+			Parameters: pageParams(), Answers: answers(http.StatusOK, client.HostPage{}, "One page of the hosts.")},
+
+		{Method: http.MethodGet, Path: "/api/v1/events", Access: AccessCaller, serve: (*api).getEvents,
+			Summary: "List the newest events that match, oldest first.",
+			Parameters: append(eventParams(),
+				number("limit", "The largest number of events, from 1 to 1000; 100 when missing.")),
+			Answers: answers(http.StatusOK, client.EventPage{}, "The events.")},
+
+		{Method: http.MethodGet, Path: "/api/v1/events/stream", Access: AccessCaller, serve: (*api).streamEvents,
+			Summary: "Stream events as they happen, as server-sent events.",
+			Parameters: append(eventParams(),
+				inHeader("Last-Event-ID", "The id of the last event that the client has; the stream continues after it.")),
+			Answers: []Answer{{Status: http.StatusOK, Kinds: []string{streamType},
+				Meaning: `Each event is an Event in JSON. An event named "lost" says that events may be missing.`}}},
+
+		{Method: http.MethodGet, Path: "/api/v1/logs", Access: AccessCaller, serve: (*api).getLog,
+			Summary: "Read the output of one process on one host.",
+			Parameters: []Parameter{
+				requiredText("namespace", "The namespace of the process."),
+				requiredText("name", "The name of the process."),
+				requiredText("host", "The host: cloud:ip, an IP address, or an agent id."),
+				number("lines", "The largest number of lines, from 1 to 10000; 100 when missing."),
+				number("offset", "Where to start, in bytes since the log began; when missing, the last lines are read."),
+			},
+			Answers: answers(http.StatusOK, client.LogChunk{}, "A part of the output."),
+			Errors:  []gozzard.ErrorKind{gozzard.ErrNotFound}},
+	}
+}
+
+func topologyRoutes() []Route {
+	biz := inPath("biz", "The id of the business.")
+	documents := []string{"application/yaml", "application/json"}
+	return []Route{
+		{Method: http.MethodGet, Path: "/api/v1/topology", Access: AccessCaller, serve: (*api).getBusinesses,
+			Summary: "List every business that the caller may see, ordered by id.",
+			Answers: answers(http.StatusOK, client.BusinessList{}, "The businesses.")},
+
+		{Method: http.MethodGet, Path: "/api/v1/topology/{biz}", Access: AccessCaller, serve: (*api).getTopology,
+			Summary:    "Read the topology document of a business. ETag is its version.",
+			Parameters: []Parameter{biz},
+			Answers: []Answer{{Status: http.StatusOK, Value: json.RawMessage{}, Kinds: documents,
+				Meaning: "The topology document, in JSON unless the header Accept asks for YAML."}},
+			Errors: []gozzard.ErrorKind{gozzard.ErrNotFound}},
+
+		{Method: http.MethodPut, Path: "/api/v1/topology/{biz}", Access: AccessCaller, serve: (*api).putTopology,
+			Summary: "Replace a business by a topology document.",
+			Parameters: []Parameter{biz,
+				flag("dry_run", "Only answer what would change."),
+				flag("prune", "Also remove supervised processes: they are unregistered and keep running."),
+				flag("take_over", "Also if the business comes from CMDB."),
+				number("version", "Only if this is the recorded version; 0 means that the business must be new."),
+			},
+			Body:    Body{Value: json.RawMessage{}, Kinds: documents},
+			Answers: answers(http.StatusOK, client.Applied{}, "What the document changed, or would change."),
+			Errors:  taskErrors()},
+
+		{Method: http.MethodGet, Path: "/api/v1/topology/{biz}/tree", Access: AccessCaller, serve: (*api).getTree,
+			Summary: "Count the processes of a business by set and module.",
+			Parameters: []Parameter{biz,
+				text("env", "Only this environment: 1 or test, 2 or experience, 3 or formal.")},
+			Answers: answers(http.StatusOK, client.Tree{}, "The counts."),
+			Errors:  []gozzard.ErrorKind{gozzard.ErrNotFound}},
+	}
+}

@@ -1,0 +1,259 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/strictjson"
+)
+
+// selection says which processes a request is about, see client.Selection.
+type selection struct {
+	namespace string // a name or a pattern; "" means any
+	names     []string
+	hosts     []gozzard.Target
+	all       bool
+	business  *businessSelection // if it is set, the other fields are not
+}
+
+// literal reports whether namespace and names are written out. Such a selection can name processes that are not
+// registered.
+func (s *selection) literal() bool {
+	return s.namespace != "" && !isPattern(s.namespace) && !slices.ContainsFunc(s.names, isPattern)
+}
+
+// readSelection reads the selection of a request.
+func (a *api) readSelection(caller gozzard.Caller, root *strictjson.Value) *selection {
+	s := &selection{business: a.readBusinessBody(caller, root)}
+	if s.business != nil {
+		return s
+	}
+
+	namespace, names := root.Get("namespace"), root.Get("names")
+	if s.namespace = namespace.OptStr(); s.namespace != "" {
+		if fault := checkPattern(s.namespace); fault != "" {
+			namespace.Fault("%s", fault)
+		}
+	}
+
+	seen := make(map[string]struct{})
+	if n := names.List(maxList, func(e *strictjson.Value) {
+		name := e.Str()
+		if name == "" {
+			return
+		}
+		if fault := checkPattern(name); fault != "" {
+			e.Fault("%s", fault)
+		}
+		if _, twice := seen[name]; !twice {
+			seen[name] = struct{}{}
+			s.names = append(s.names, name)
+		}
+	}); n == 0 && names.Given() {
+		names.Fault(`required, is empty; "*" means every name`)
+	}
+
+	a.readHosts(caller, root, s)
+	return s
+}
+
+// readHosts reads "hosts" or "all". A request must have exactly one of the two.
+func (a *api) readHosts(caller gozzard.Caller, root *strictjson.Value, s *selection) {
+	hosts, all := root.Get("hosts"), root.Get("all")
+	s.all = all.OptBool(false)
+	if s.all == hosts.Given() {
+		hosts.Fault(`give a list of hosts, or "all": true for every host that has the process`)
+		return
+	}
+
+	clouds := cloudFinder{plane: a.Plane, caller: caller}
+	if n := hosts.OptList(maxList, func(e *strictjson.Value) {
+		if t, ok := readHost(e, &clouds); ok {
+			s.hosts = append(s.hosts, t)
+		}
+	}); n == 0 && !s.all {
+		hosts.Fault("required, is empty")
+	}
+
+	s.hosts = distinct(s.hosts)
+}
+
+// hostFields are the fields of client.Host.
+var hostFields = fieldNames(reflect.TypeFor[client.Host]())
+
+// readHost reads a host: {"agent"} or {"cloud", "ip"}. An address without a cloud must be known in exactly one cloud.
+func readHost(e *strictjson.Value, clouds *cloudFinder) (gozzard.Target, bool) {
+	if !e.Object() {
+		return gozzard.Target{}, false
+	}
+
+	e.Only(hostFields...)
+	agent, cloud, ip := e.Get("agent"), e.Get("cloud"), e.Get("ip")
+	if agent.Given() {
+		if cloud.Given() || ip.Given() {
+			e.Fault("give either agent, or cloud and ip")
+			return gozzard.Target{}, false
+		}
+		id := gozzard.AgentID(agent.Str())
+		if err := id.Validate(); err != nil && id != "" {
+			agent.Fault("%s", err)
+		}
+		return gozzard.Target{Agent: id}, true
+	}
+
+	text := ip.Str()
+	if text == "" {
+		return gozzard.Target{}, false
+	}
+
+	addr, err := gozzard.ParseIP(text)
+	if err != nil {
+		ip.Fault("%q is not the address of one host", clip(text))
+		return gozzard.Target{}, false
+	}
+
+	t := gozzard.Target{Addr: gozzard.HostAddr{Cloud: int(cloud.OptInt(0, 0, math.MaxInt32)), IP: addr}}
+
+	if !cloud.Given() {
+		found, err := clouds.of(addr)
+		if err != nil {
+			e.Fault("%s", err)
+			return gozzard.Target{}, false
+		}
+		t.Addr.Cloud = found
+	}
+
+	return t, true
+}
+
+// distinct removes targets that are given twice.
+func distinct(list []gozzard.Target) []gozzard.Target {
+	seen := make(map[gozzard.Target]struct{}, len(list))
+	return slices.DeleteFunc(list, func(t gozzard.Target) bool {
+		_, twice := seen[t]
+		seen[t] = struct{}{}
+		return twice
+	})
+}
+
+// items makes the items of an operation on the processes of a selection.
+func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selection, item gozzard.Item) ([]gozzard.Item,
+	error) {
+	switch {
+	case s.business != nil:
+		return a.businessItems(ctx, caller, s.business, item.Action)
+	case s.literal() && !s.all:
+		return literalItems(s, item)
+	}
+	return a.matchingItems(caller, s, item)
+}
+
+// literalItems makes an item for each name that is written out, registered or not.
+func literalItems(s *selection, item gozzard.Item) ([]gozzard.Item, error) {
+	if n := len(s.names) * len(s.hosts); n > record.MaxTargets {
+		return nil, gozzard.Errorf(gozzard.ErrInvalid,
+			"%d processes on %d hosts are %d targets, at most %d are allowed", len(s.names), len(s.hosts), n,
+			record.MaxTargets)
+	}
+
+	var items []gozzard.Item
+	for _, name := range s.names {
+		it := item
+		it.Key = gozzard.Key{Namespace: s.namespace, Name: name}
+		for _, t := range s.hosts {
+			t.ResultKey = resultKey(t, it.Key)
+			it.Targets = append(it.Targets, t)
+		}
+		items = append(items, it)
+	}
+
+	return items, nil
+}
+
+// matchingItems makes an item for each registered process that matches.
+func (a *api) matchingItems(caller gozzard.Caller, s *selection, item gozzard.Item) ([]gozzard.Item, error) {
+	// Make a filter of the selection.
+	f := fleet.Filter{Names: s.names}
+	if s.namespace != "" {
+		f.Namespaces = []string{s.namespace}
+	}
+	var faults []gozzard.Fault
+	for i, t := range s.hosts {
+		h, ok := a.Plane.Resolve(caller, t)
+		if !ok {
+			faults = append(faults, gozzard.Fault{Path: fmt.Sprintf("hosts[%d]", i),
+				Text: "no agent has ever reported from this host"})
+			continue
+		}
+		f.Agents = append(f.Agents, h.Info.Agent)
+	}
+
+	if len(faults) > 0 {
+		return nil, &gozzard.Error{Kind: gozzard.ErrNotFound, Message: "a host is unknown", Faults: faults}
+	}
+
+	// Find the processes.
+	total, rows := a.Plane.Find(caller, f, 0, record.MaxTargets)
+	switch {
+	case total == 0:
+		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no registered process matches")
+	case total > record.MaxTargets:
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes match, at most %d are allowed in one operation",
+			total, record.MaxTargets)
+	}
+
+	return groupByKey(rows, item), nil
+}
+
+// groupByKey makes an item for each key in rows: one process on several hosts.
+func groupByKey(rows []fleet.Row, item gozzard.Item) []gozzard.Item {
+	at := make(map[gozzard.Key]int)
+	var items []gozzard.Item
+	for i := range rows {
+		key := rows[i].Status.Key
+		n, ok := at[key]
+		if !ok {
+			n = len(items)
+			at[key] = n
+			it := item
+			it.Key = key
+			items = append(items, it)
+		}
+		t := gozzard.Target{Agent: rows[i].Agent}
+		t.ResultKey = resultKey(t, key)
+		items[n].Targets = append(items[n].Targets, t)
+	}
+
+	return items
+}
+
+// resultKey names the result of one target in the answer of a task.
+func resultKey(t gozzard.Target, k gozzard.Key) string {
+	if t.Agent != "" {
+		return string(t.Agent) + ":" + k.String()
+	}
+	return t.Addr.String() + ":" + k.String()
+}
+
+// hostAgents finds the agents of the hosts that a query names. none is true if it names hosts and all are unknown.
+func (a *api) hostAgents(caller gozzard.Caller, q *query) (agents []gozzard.AgentID, none bool) {
+	clouds := cloudFinder{plane: a.Plane, caller: caller}
+	q.each("host", func(s string) string {
+		t, err := parseHost(s, &clouds)
+		if err != nil {
+			return err.Error()
+		}
+		if h, ok := a.Plane.Resolve(caller, t); ok {
+			agents = append(agents, h.Info.Agent)
+		}
+		return ""
+	})
+	return agents, len(q.values["host"]) > 0 && len(agents) == 0
+}

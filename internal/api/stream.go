@@ -1,0 +1,170 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// The limits of event streams.
+const (
+	maxStreams  = 1000
+	streamPage  = 500
+	streamType  = "text/event-stream"
+	streamBatch = 20 * time.Millisecond // events come in groups, and a thousand readers should not wake for each event
+	streamBeat  = 15 * time.Second      // between comments that show proxies and clients that the stream is open
+	streamStall = 10 * time.Second      // a client that reads nothing for so long is disconnected
+)
+
+// streamEvents sends events as they happen, as server-sent events. A client that was disconnected continues after
+// Last-Event-ID, and gets an event "lost" if something may be missing. There is no buffer per client: each client
+// reads from the common ring at its own speed.
+func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	// Read the query, and where the stream starts.
+	q, err := a.readQuery(r)
+	if err != nil {
+		return err
+	}
+	f, none := a.eventFilter(caller, q)
+	if none {
+		q.faults.Add("host", "no such host is known")
+	}
+	after := a.streamStart(r, caller, q, f)
+	if err := q.faults.Err(); err != nil {
+		return err
+	}
+
+	// Limit the number of streams.
+	if a.streams.Add(1) > maxStreams {
+		a.streams.Add(-1)
+		return gozzard.Errorf(gozzard.ErrRateLimited, "the limit of %d event streams is reached", maxStreams)
+	}
+	defer a.streams.Add(-1)
+
+	// Open the stream. From here on errors are only logged: the answer has begun.
+	s := &stream{w: w, control: http.NewResponseController(w)}
+	if err := s.open(); err != nil {
+		a.Log.DebugContext(r.Context(), "cannot open an event stream", "err", err)
+		return nil
+	}
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if err := a.follow(r, caller, s, f, after); err != nil {
+		a.Log.DebugContext(r.Context(), "event stream ended", "err", err)
+	}
+
+	return nil
+}
+
+// streamStart is the id of the event after which a stream starts: now, unless the client asks for older events.
+func (a *api) streamStart(r *http.Request, caller gozzard.Caller, q *query, f record.EventFilter) uint64 {
+	last := r.Header.Get("Last-Event-ID")
+	switch {
+	case last != "":
+		id, err := strconv.ParseUint(last, 10, 64)
+		if err != nil {
+			q.faults.Add("Last-Event-ID", "must be the id of an event, is %q", clip(last))
+		}
+		return id
+	case !f.Since.IsZero():
+		return 0
+	}
+	return a.Plane.Events(caller, f, 0).Next
+}
+
+// follow sends events until the client disconnects or the server stops.
+func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record.EventFilter, after uint64) error {
+	beat := time.NewTicker(streamBeat)
+	defer beat.Stop()
+
+	for {
+		// Send what there is.
+		page, changed := a.Plane.EventsAfter(caller, f, after, streamPage)
+		after = page.Next
+		if page.Lost {
+			s.buf.WriteString("event: lost\ndata: {}\n\n")
+		}
+		for i := range page.Events {
+			if err := s.add(renderEvent(&page.Events[i])); err != nil {
+				return err
+			}
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+		if len(page.Events) == streamPage {
+			continue
+		}
+
+		// Wait for more.
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-a.Stopping:
+			return nil
+		case <-changed:
+			time.Sleep(streamBatch)
+		case <-beat.C:
+			s.buf.WriteString(": \n\n")
+		}
+	}
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     bytes.Buffer
+}
+
+func (s *stream) open() error {
+	// The server's time-out for reading a request would end the stream.
+	if err := s.control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+
+	h := s.w.Header()
+	h.Set("Content-Type", streamType)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Accel-Buffering", "no")
+	s.w.WriteHeader(http.StatusOK)
+	s.buf.WriteString(": \n\n")
+	return s.flush()
+}
+
+func (s *stream) add(e client.Event) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("cannot encode an event: %w", err)
+	}
+	fmt.Fprintf(&s.buf, "id: %d\ndata: %s\n\n", e.ID, strings.ReplaceAll(string(data), "\n", " "))
+	return nil
+}
+
+func (s *stream) flush() error {
+	if s.buf.Len() == 0 {
+		return nil
+	}
+
+	err := s.control.SetWriteDeadline(time.Now().Add(streamStall))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := s.w.Write(s.buf.Bytes()); err != nil {
+		return err
+	}
+
+	s.buf.Reset()
+	return s.control.Flush()
+}

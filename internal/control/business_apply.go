@@ -1,0 +1,217 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+// applyTries bounds how often a change starts again because another server was faster.
+const applyTries = 5
+
+// ApplyTopology makes a business what the request says, in one transaction, and answers with what changed. Applying
+// the same request again changes nothing. Running processes are not touched: a changed definition is used from the next
+// operation on.
+//
+// Instances leave the business when their process is removed, gets another alias or host, or fewer instances. None of
+// them may be supervised: its agent would restart a process that is in no business. The change is rejected with
+// ErrConflict then, or with Prune those instances are unregistered after the change is recorded. Prune also unregisters
+// what an earlier change left behind because its host was offline too long or the server stopped in between.
+//
+// A document does not replace a business from CMDB, or the other way round, unless TakeOver is set. What CMDB does not
+// contain stays as it is recorded.
+func (t *businesses) ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error) {
+	if t.o.Topology == nil {
+		return record.ApplyAnswer{}, errNoTopology()
+	}
+	if biz := req.Business.ID; !req.Caller.Rights.MayBusiness(biz) {
+		return record.ApplyAnswer{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d",
+			req.Caller.App, biz)
+	}
+
+	// Work out the change and record it. Start again when another server was faster.
+	req.Business.Sort()
+	t.applying.Lock()
+	defer t.applying.Unlock()
+
+	for try := 1; ; try++ {
+		d, err := t.draftChange(ctx, &req)
+		if err != nil || req.DryRun || !d.any {
+			return d.answer, err
+		}
+		err = t.recordChange(ctx, &req, d)
+		if err == nil {
+			return d.answer, t.unregisterLeft(ctx, &req, d)
+		}
+		if gozzard.KindOf(err) != gozzard.ErrConflict || try == applyTries {
+			return record.ApplyAnswer{}, fmt.Errorf("cannot record business %d: %w", req.Business.ID, err)
+		}
+	}
+}
+
+// change is a request worked out against the record.
+type change struct {
+	any     bool // there is something to do
+	topo    topology.Change
+	numbers []topology.Numbers
+	leaving []leaving
+	answer  record.ApplyAnswer
+}
+
+// draftChange works a request out. Its error says why the request is rejected. A dry run is not rejected for what its
+// answer shows.
+func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) (*change, error) {
+	// Read what is recorded.
+	d := &change{}
+	b := req.Business
+	old, err := t.read(ctx, b.ID)
+	if err != nil {
+		return d, err
+	}
+
+	var was *topology.Business
+	if old.Version > 0 {
+		was = &old.Business
+	}
+	if req.Base != nil && *req.Base != old.Version {
+		return d, gozzard.Errorf(gozzard.ErrConflict,
+			"business %d is at version %d, not %d: it was changed meanwhile", b.ID, old.Version, *req.Base)
+	}
+
+	// Compare it with what is wanted.
+	if was != nil && req.Source == record.SourceCMDB {
+		b.Keep(was)
+	}
+	if d.numbers, err = topology.Number(old.Numbers, b); err != nil {
+		return d, err
+	}
+
+	d.topo, d.answer.Plan = topology.Compare(was, old.Numbers, b, d.numbers)
+	d.topo.Base = old.Version
+	d.any = was == nil || old.Source != req.Source || changes(&d.topo, was)
+
+	// Find the instances that leave.
+	if d.leaving, err = t.leavingRegistered(ctx, was, &d.topo); err != nil {
+		return d, err
+	}
+	if req.Prune {
+		strays := t.strays(b, d.leaving)
+		d.leaving = append(d.leaving, strays...)
+		d.any = d.any || len(strays) > 0
+	}
+
+	// Answer.
+	d.answer.Version = old.Version
+	d.answer.Hosted, d.answer.Named = nameHosted(d.leaving)
+
+	if was != nil && old.Source != req.Source {
+		item := topology.Item{Kind: "business", ID: b.ID, Name: old.Name,
+			Fields: []string{"source: " + old.Source + " -> " + req.Source}}
+		d.answer.Plan.Changed = append([]topology.Item{item}, d.answer.Plan.Changed...)
+	}
+
+	if req.DryRun {
+		return d, nil
+	}
+
+	return d, rejectChange(req, &old, d)
+}
+
+// read reads a business; one that is not recorded has version 0.
+func (t *businesses) read(ctx context.Context, biz int) (record.Business, error) {
+	old, err := t.o.Topology.Business(ctx, biz)
+	if err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
+		return record.Business{}, nil
+	}
+	if err != nil {
+		return record.Business{}, fmt.Errorf("cannot read business %d: %w", biz, err)
+	}
+	return old, nil
+}
+
+// changes reports whether a change contains anything new.
+func changes(c *topology.Change, was *topology.Business) bool {
+	lists := len(c.PutSets) + len(c.PutModules) + len(c.PutServices) + len(c.DropSets) + len(c.DropModules) +
+		len(c.DropServices) +
+		len(c.PutNumbers) + len(c.DropNumbers)
+	return lists > 0 || c.Name != was.Name || !sameList(c.Clouds, was.Clouds) || !sameList(c.Templates, was.Templates)
+}
+
+func sameList[T any](a, b []T) bool { return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b) }
+
+// rejectChange says why a change is not made as it was requested.
+func rejectChange(req *record.ApplyRequest, old *record.Business, d *change) error {
+	if old.Version > 0 && old.Source != req.Source && !req.TakeOver {
+		return gozzard.Errorf(gozzard.ErrConflict,
+			"business %d comes from %s, not from %s: set take_over to replace it",
+			req.Business.ID, old.Source, req.Source)
+	}
+
+	if d.answer.Hosted > 0 && !req.Prune {
+		words := fmt.Sprintf("%d of the instances to be removed are hosted: "+
+			"stop them or stop supervising them first, or prune them (they keep running)", d.answer.Hosted)
+		if n := len(d.answer.Named); n < d.answer.Hosted {
+			words += fmt.Sprintf("; the first %d are", n)
+		}
+		return &gozzard.Error{Kind: gozzard.ErrConflict, Message: words, Faults: d.answer.Named}
+	}
+
+	if n := len(d.leaving); n > record.MaxTargets && req.Prune {
+		return gozzard.Errorf(gozzard.ErrInvalid,
+			"%d instances would be unregistered, at most %d are allowed at a time", n, record.MaxTargets)
+	}
+
+	return nil
+}
+
+// recordChange writes a change and takes it into memory.
+func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest, d *change) error {
+	b, now := req.Business, t.o.Now()
+	plan := &d.answer.Plan
+	audit := gozzard.AuditRow{
+		At: now, Caller: req.Caller, Act: "topology:apply:" + strconv.Itoa(b.ID), RequestHash: req.Hash,
+		Targets: len(plan.Added) + len(plan.Changed) + len(plan.Removed),
+	}
+	version, err := t.o.Topology.SaveBusiness(ctx, d.topo, req.Source, audit)
+	if err != nil {
+		return err
+	}
+
+	d.answer.Version, d.answer.Applied = version, true
+	t.put(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b,
+		d.numbers)
+	return nil
+}
+
+// unregisterLeft unregisters the instances that left. It comes after the change is recorded: what is not in a business
+// can be unregistered again, what is in one must not be.
+func (t *businesses) unregisterLeft(ctx context.Context, req *record.ApplyRequest, d *change) error {
+	if !req.Prune || len(d.leaving) == 0 {
+		return nil
+	}
+
+	op := &gozzard.Operation{
+		Caller: req.Caller, Door: "topology", RequestHash: req.Hash,
+		IdempotencyKey: fmt.Sprintf("topology·%d:%d", req.Business.ID, d.answer.Version),
+		WaitOffline:    t.o.Keep, // a host that is offline would come back with it
+	}
+	for i := range d.leaving {
+		l := &d.leaving[i]
+		op.Items = append(op.Items, gozzard.Item{Action: gozzard.ActionUnregister, Key: l.id.Key,
+			Targets: []gozzard.Target{{Agent: l.id.Agent, ResultKey: string(l.id.Agent) + ":" + l.id.Key.String()}}})
+	}
+
+	task, err := t.operate(ctx, op)
+	if err != nil {
+		return fmt.Errorf("business %d is at version %d now, but %d processes that left it could not be unregistered: %w",
+			req.Business.ID, d.answer.Version, len(d.leaving), err)
+	}
+
+	d.answer.Pruned = task.ID
+	return nil
+}

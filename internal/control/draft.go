@@ -1,0 +1,227 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// draft is an operation on its way into the record.
+type draft struct {
+	task      *record.NewTask
+	registers bool
+	missing   []gozzard.ProcID // processes whose recorded definition is needed
+	seen      map[gozzard.ProcID]string
+}
+
+// open counts the attempts without a verdict.
+func (d *draft) open() (n int) {
+	for i := range d.task.Attempts {
+		if !d.task.Attempts[i].State.Final() {
+			n++
+		}
+	}
+	return n
+}
+
+// draft resolves every target and gives each attempt the state with which it is recorded.
+func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error) {
+	// Check the request as a whole.
+	n, acts := 0, []string{}
+	for i := range op.Items {
+		it := &op.Items[i]
+		n += len(it.Targets)
+		if it.Action == gozzard.ActionNone && it.Refused == nil {
+			return nil, gozzard.Errorf(gozzard.ErrInvalid, "no action given for %s", it.Key)
+		}
+		if a := it.Action.String(); !slices.Contains(acts, a) {
+			acts = append(acts, a)
+		}
+	}
+
+	if n == 0 || n > record.MaxTargets {
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "an operation needs 1 to %d targets, this one has %d",
+			record.MaxTargets, n)
+	}
+
+	// Draft its attempts.
+	now := p.o.Now()
+	d := &draft{
+		seen: make(map[gozzard.ProcID]string, n),
+		task: &record.NewTask{
+			Task:     gozzard.Task{Caller: op.Caller, Door: op.Door, At: now, Targets: n},
+			Attempts: make([]gozzard.Attempt, 0, n), IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash,
+			Audit: gozzard.AuditRow{At: now, Caller: op.Caller, Act: "operate:" + strings.Join(acts, ","),
+				RequestHash: op.RequestHash, Targets: n},
+		},
+	}
+	for i := range op.Items {
+		p.draftItem(d, op, &op.Items[i], now)
+	}
+
+	// Complete them.
+	d.task.Audit.HostsHash = gozzard.HashHosts(d.task.Attempts)
+	return d, p.fillDefinitions(ctx, d)
+}
+
+// draftItem drafts the attempts of one item.
+func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now time.Time) {
+	var spec []byte
+	budget := p.delivery.Budget(it.Action, it.Spec)
+	if it.Spec != nil {
+		spec = gozzard.EncodeSpec(it.Spec)
+	}
+	d.registers = d.registers || it.Action == gozzard.ActionRegister
+
+	for _, t := range it.Targets {
+		a := gozzard.Attempt{
+			Op: gozzard.NewOpID(), Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action,
+			ResultKey: t.ResultKey, Labels: it.Labels,
+			Spec: spec, Deadline: now.Add(budget), Expires: now.Add(budget),
+		}
+
+		out, host := p.begin(&a, op, it, t, now)
+		if out == nil {
+			out = d.rejectTwice(&a)
+		}
+		if out != nil {
+			a.State, a.Outcome = gozzard.AttemptNotExecuted, *out
+		} else {
+			d.noteDefinition(&a, host.Info.Agent, now)
+		}
+
+		d.task.Attempts = append(d.task.Attempts, a)
+	}
+}
+
+// rejectTwice rejects an attempt on a process of a host that is in the request before.
+func (d *draft) rejectTwice(a *gozzard.Attempt) *gozzard.Outcome {
+	id := gozzard.ProcID{Agent: a.Agent, Key: a.Key}
+	first, twice := d.seen[id]
+	d.seen[id] = a.ResultKey
+	if !twice {
+		return nil
+	}
+	return &gozzard.Outcome{Code: gozzard.CodeRefused,
+		Message: fmt.Sprintf("this host and process is in the request twice: see %s", first)}
+}
+
+// noteDefinition notes the definition that an attempt needs from the record, or brings to it.
+func (d *draft) noteDefinition(a *gozzard.Attempt, agent gozzard.AgentID, now time.Time) {
+	if (a.Spec == nil || a.Action == gozzard.ActionUnhost) && a.Action != gozzard.ActionUnregister {
+		d.missing = append(d.missing, gozzard.ProcID{Agent: a.Agent, Key: a.Key})
+	}
+	if a.Spec != nil && registers(a.Action) {
+		d.task.Register = append(d.task.Register, record.Process{
+			ID: gozzard.ProcID{Agent: agent, Key: a.Key}, Labels: a.Labels, Spec: a.Spec,
+			Wanted: gozzard.StateStopped, RegisteredAt: now,
+		})
+	}
+}
+
+// registers: the first operation with a definition records it. A query changes nothing, and callers send unhost with
+// half a definition.
+func registers(a gozzard.Action) bool {
+	return !a.ReadOnly() && a != gozzard.ActionUnregister && a != gozzard.ActionUnhost
+}
+
+// begin decides how an attempt begins: with a verdict (the outcome), waiting, or dispatched in the host's session. An
+// attempt on a host that is online is recorded as dispatched from the start: no other server can have seen it as
+// pending, so the compare-and-set would be a second commit for nothing.
+//
+// A host that the caller may not see is answered for like one that is not known. What a caller may do is decided by
+// names, so a rejection says nothing about what is there.
+func (p *Plane) begin(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Item, t gozzard.Target,
+	now time.Time) (*gozzard.Outcome, fleet.Host) {
+	switch {
+	case t.Refused != nil:
+		return t.Refused, fleet.Host{}
+	case it.Refused != nil:
+		return it.Refused, fleet.Host{}
+	}
+
+	// Reject what the caller may not see or do.
+	host, known := p.Resolve(op.Caller, t)
+	if !known {
+		return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
+			Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, fleet.Host{}
+	}
+	if !op.Caller.Rights.May(it.Action, it.Key.Namespace, host.Info.Addrs) {
+		return p.notPermitted(op.Caller, it.Action, it.Key.Namespace), fleet.Host{}
+	}
+
+	// Send it at once when the host is ready.
+	a.Agent = host.Info.Agent
+	if len(host.Info.Addrs) > 0 && !a.Addr.IP.IsValid() {
+		a.Addr = host.Info.Addrs[0]
+	}
+
+	s, online, ready := p.delivery.Session(a.Agent)
+	if ready {
+		a.State, a.Session = gozzard.AttemptDispatched, s.ID
+		return nil, host
+	}
+
+	// Let it wait when the caller says so. Without that it waits a short time while older operations of the host are
+	// sent first, and after a start of this server, when hosts are about to come back.
+	wait := op.WaitOffline
+	if wait == 0 && (online || now.Sub(p.started) < p.o.Lease) {
+		wait = p.o.Lease
+	}
+	if wait > 0 {
+		a.State, a.Expires = gozzard.AttemptPending, now.Add(wait)
+		return nil, host
+	}
+
+	return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
+		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t),
+			host.LastSeen.UTC().Format(time.RFC3339))}, fleet.Host{}
+}
+
+// notPermitted is the verdict on what a caller sees and may not do.
+func (p *Plane) notPermitted(caller gozzard.Caller, a gozzard.Action, namespace string) *gozzard.Outcome {
+	p.o.Observe.rejected("not_permitted")
+	return &gozzard.Outcome{Code: gozzard.CodeRefused,
+		Message: fmt.Sprintf("not permitted: app %s may not %s processes of %s here", caller.App, a, namespace)}
+}
+
+func targetName(t gozzard.Target) string {
+	if t.Agent != "" {
+		return "agent " + string(t.Agent)
+	}
+	return "host " + t.Addr.String()
+}
+
+// fillDefinitions gives attempts without a definition the recorded one. Where there is none the agent uses its own, or
+// answers that it has none.
+func (p *Plane) fillDefinitions(ctx context.Context, d *draft) error {
+	if len(d.missing) == 0 {
+		return nil
+	}
+
+	recs, err := recorded(ctx, p.o.Store, d.missing)
+	if err != nil {
+		return err
+	}
+
+	for i := range d.task.Attempts {
+		a := &d.task.Attempts[i]
+		rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]
+		if !ok || len(a.Spec) > 0 && a.Action != gozzard.ActionUnhost || a.State.Final() {
+			continue
+		}
+		a.Spec = rec.Spec
+		if len(a.Labels) == 0 {
+			a.Labels = rec.Labels
+		}
+		a.Deadline = d.task.Task.At.Add(p.delivery.BudgetOf(a.Action, a.Spec))
+	}
+
+	return nil
+}

@@ -1,0 +1,86 @@
+package control_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
+)
+
+// TestTD5HelloLimit: sessions are opened at a limited rate, an agent over the limit gets in when it asks again, and one
+// that asks without end takes nothing away from the others.
+func TestTD5HelloLimit(t *testing.T) {
+	r := &rig{t: t, lease: time.Minute, helloRate: 20, path: filepath.Join(t.TempDir(), "gozzard.db"),
+		sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	r.start()
+	t.Cleanup(func() { r.stop() })
+
+	ask := func(agent gozzard.AgentID) {
+		r.plane.Receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: journalA,
+			Hello: &gozzard.Hello{Host: gozzard.HostInfo{Agent: agent}}})
+	}
+
+	counted := func(rule string) bool { _, ok := r.refused.Load(rule); return ok }
+	const agents = 60
+	welcomed := func() (n int) {
+		for i := range agents {
+			if len(r.commands(gozzard.AgentID(fmt.Sprintf("fleet-%d", i)), gozzard.CommandWelcome)) > 0 {
+				n++
+			}
+		}
+		return n
+	}
+
+	for i := range agents { // at once
+		ask(gozzard.AgentID(fmt.Sprintf("fleet-%d", i)))
+	}
+
+	if !counted("hello_rate") {
+		t.Error("all of them got in at once")
+	}
+
+	for range 1000 {
+		ask("restless")
+	}
+
+	if !counted("hello_agent_rate") {
+		t.Error("one agent may ask as often as it likes")
+	}
+
+	r.until("some agents never come in", func() bool {
+		for i := range agents {
+			if id := gozzard.AgentID(fmt.Sprintf("fleet-%d", i)); len(r.commands(id, gozzard.CommandWelcome)) == 0 {
+				ask(id)
+			}
+		}
+		ask("restless")
+		time.Sleep(100 * time.Millisecond) // as agents do between repeats
+		return welcomed() == agents
+	})
+}
+
+// TestB4ProcessesOfAHost: a host has so many processes and no more, however many it reports; the rest is refused
+// and counted.
+func TestB4ProcessesOfAHost(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	rows := make([]gozzard.Status, 0, 400)
+	for i := range fleet.MaxRowsPerHost + 500 {
+		rows = append(rows, gozzard.Status{Key: gozzard.Key{Namespace: "ns", Name: fmt.Sprintf("p%d", i)},
+			State: gozzard.StateRunning})
+		if len(rows) == 400 || i == fleet.MaxRowsPerHost+499 {
+			r.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1, Statuses: rows})
+			rows = rows[:0]
+		}
+	}
+
+	if n, _ := r.plane.Find(caller, fleet.Filter{}, 0, 1); n != fleet.MaxRowsPerHost {
+		t.Errorf("%d processes are known", n)
+	}
+	if _, ok := r.refused.Load("too_many_processes"); !ok {
+		t.Error("not counted")
+	}
+}

@@ -1,0 +1,66 @@
+package control
+
+import (
+	"context"
+	"sync"
+
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// maxAccepting bounds the tasks that are on their way into the record or into memory at the same time.
+const maxAccepting = 1024
+
+// launcher brings accepted tasks from the record into memory, in the order of their numbers. The store sends a task on
+// committed when it is durable; the holder of order receives and launches. So the order of the channel is the order of
+// launching, whichever caller does it.
+type launcher struct {
+	order     sync.Mutex
+	committed chan *record.NewTask
+	places    chan struct{} // one for each task that may come on committed: the store never waits there
+}
+
+func newLauncher() launcher {
+	return launcher{committed: make(chan *record.NewTask, maxAccepting), places: make(chan struct{}, maxAccepting)}
+}
+
+// accept records a task and launches it. When it returns without an error, the task is durable and in memory.
+func (p *Plane) accept(ctx context.Context, t *record.NewTask) (record.Accepted, error) {
+	select {
+	case p.launcher.places <- struct{}{}:
+	case <-ctx.Done():
+		return record.Accepted{}, ctx.Err()
+	}
+	defer func() { <-p.launcher.places }()
+
+	t.Committed = p.launcher.committed
+	acc, err := p.o.Store.Accept(ctx, t)
+	p.launchCommitted() // also after an error: no task stays in the channel longer than its place is taken
+	return acc, err
+}
+
+// launchCommitted launches every task that the store has announced. The store announces a task before it answers any
+// later write, so after such a write and this call everything older is in memory.
+func (p *Plane) launchCommitted() {
+	p.launcher.order.Lock()
+	defer p.launcher.order.Unlock()
+	for {
+		select {
+		case t := <-p.launcher.committed:
+			p.launch(t)
+		default:
+			return
+		}
+	}
+}
+
+// launch takes up an accepted task: its new processes are known from now on, and its open attempts are delivered.
+func (p *Plane) launch(t *record.NewTask) {
+	for i := range t.Register {
+		r := &t.Register[i]
+		if _, ok := p.o.Live.Get(r.ID.Agent, r.ID.Key); !ok {
+			p.o.Live.Seed(r.ID.Agent, seedStatus(r))
+		}
+	}
+
+	p.delivery.Launch(t.Task.Caller.App, t.Attempts)
+}

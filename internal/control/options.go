@@ -1,0 +1,84 @@
+package control
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
+)
+
+// Options are the parts and settings of a Plane. Zero settings get their defaults.
+type Options struct {
+	Store    Store
+	Topology TopologyStore // nil: the server has no businesses
+	Dispatch Dispatcher
+	Live     *fleet.Index
+	Log      *slog.Logger
+	Now      func() time.Time
+	Observe  Observer
+
+	Interval time.Duration // between full reports of an agent; 30 s
+	Lease    time.Duration // silence after which a host is offline; 14 s, so that it is known within 15
+	Slack    time.Duration // on top of a command's own time before an attempt is given up; 8 s
+	Resend   time.Duration // between repeats of what an agent has not answered; 1 s
+	Keep     time.Duration // results are kept at least that long; 24 h
+	Window   int           // attempts of one task that are sent and not answered; 4096
+	Quota    int           // attempts of one app without a verdict; 0: no limit
+
+	HelloRate float64 // sessions opened in a second; 500, below 0 no limit
+
+	Events  int           // events kept in memory, the newest; 100,000
+	Refresh time.Duration // between repeats of what agents get anyway, such as pools; 5 min
+	Answer  time.Duration // time for an agent to answer a question, such as one for a log; 10 s
+}
+
+func (o *Options) setDefaults() {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+
+	def(&o.Interval, 30*time.Second)
+	def(&o.Lease, 14*time.Second)
+	def(&o.Slack, 8*time.Second)
+	def(&o.Resend, time.Second)
+	def(&o.Keep, 24*time.Hour)
+	def(&o.Refresh, 5*time.Minute)
+	def(&o.Answer, 10*time.Second)
+
+	if o.Events == 0 {
+		o.Events = 100_000
+	}
+	if o.HelloRate == 0 {
+		o.HelloRate = 500
+	}
+	if o.Window == 0 {
+		o.Window = 4096
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Observer is called when something happens, for metrics. Funcs that are nil are not called.
+type Observer struct {
+	Accepted func(targets int)
+	Settled  func(state gozzard.AttemptState, code gozzard.Code)
+	Refused  func(rule string) // a report or request was rejected, by this rule
+	Update   func(from gozzard.AgentID, r gozzard.UpdateReport)
+
+	// Downgraded: an agent came back with an older protocol and its session was rejected.
+	Downgraded func(agent gozzard.AgentID, said, known uint32)
+}
+
+// rejected counts a rejection.
+func (o *Observer) rejected(rule string) {
+	if o.Refused != nil {
+		o.Refused(rule)
+	}
+}

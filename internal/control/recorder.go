@@ -1,0 +1,91 @@
+package control
+
+import (
+	"context"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/delivery"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// recorder is the record as delivery sees it. After each write it launches the tasks that the record announced before:
+// delivery never learns of a change of an attempt that it does not have yet.
+type recorder struct{ p *Plane }
+
+// Open implements delivery.Store.
+func (r recorder) Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error) {
+	return r.p.o.Store.Open(ctx, agent)
+}
+
+// Dispatch implements delivery.Store.
+func (r recorder) Dispatch(ctx context.Context, list []delivery.Dispatch) ([]bool, error) {
+	rows := make([]record.Dispatch, len(list))
+	for i, d := range list {
+		rows[i] = record.Dispatch(d)
+	}
+
+	changed, err := r.p.o.Store.Dispatch(ctx, rows)
+	r.p.launchCommitted()
+	return changed, err
+}
+
+// Settle implements delivery.Store. It adds what a verdict means for the recorded process, and brings the live index
+// and the metrics in line with what was written.
+func (r recorder) Settle(ctx context.Context, list []delivery.Settlement) ([]bool, error) {
+	rows := make([]record.Settlement, len(list))
+	for i := range list {
+		s := &list[i]
+		rows[i] = record.Settlement{Ref: s.Ref, Op: s.Op, Agent: s.Agent, To: s.To, From: s.From,
+			FromSession: s.FromSession, Outcome: s.Outcome, Journal: s.Journal, Process: r.processChange(s)}
+	}
+
+	changed, err := r.p.o.Store.Settle(ctx, rows)
+	for i := range rows {
+		if err == nil && changed[i] {
+			r.settled(&rows[i])
+		}
+	}
+
+	r.p.launchCommitted()
+	return changed, err
+}
+
+// settled brings the live index and the metrics in line with a row that was written.
+func (r recorder) settled(row *record.Settlement) {
+	o := &r.p.o
+	if row.Process != nil && row.Process.Remove {
+		o.Live.Remove(row.Agent, row.Process.ID.Key)
+	}
+	if row.To.Final() && o.Observe.Settled != nil {
+		o.Observe.Settled(row.To, row.Outcome.Code)
+	}
+	if row.Outcome.Code == gozzard.CodeRefused {
+		o.Observe.rejected("refused_by_host") // by its policy, for the most part
+	}
+}
+
+// processChange is what a successful action means for the recorded process.
+func (r recorder) processChange(s *delivery.Settlement) *record.ProcessChange {
+	if s.Outcome.Code != gozzard.CodeOK {
+		return nil
+	}
+
+	c := &record.ProcessChange{ID: gozzard.ProcID{Agent: s.Agent, Key: s.Key}, Hosted: s.Outcome.Hosted}
+	switch s.Action {
+	case gozzard.ActionStart, gozzard.ActionRestart, gozzard.ActionHost:
+		c.Wanted = gozzard.StateRunning
+	case gozzard.ActionStop, gozzard.ActionKill:
+		c.Wanted = gozzard.StateStopped
+	case gozzard.ActionUnhost:
+		c.Wanted = gozzard.StateStopped
+		if row, ok := r.p.o.Live.Get(s.Agent, s.Key); ok {
+			c.Wanted = row.Status.Wanted // only the supervision ends
+		}
+	case gozzard.ActionUnregister:
+		c.Remove = true
+	default:
+		return nil
+	}
+
+	return c
+}

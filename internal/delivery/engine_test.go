@@ -1,0 +1,320 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/delivery"
+)
+
+// TestMain fails when a goroutine is left behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a record and a fabric in memory, and an engine over them.
+type world struct {
+	*delivery.Engine
+	t     *testing.T
+	start time.Time
+
+	mu    sync.Mutex
+	rows  map[gozzard.OpID]*gozzard.Attempt
+	sent  []command
+	fails bool // the record
+	seq   gozzard.TaskSeq
+}
+
+type command struct {
+	to gozzard.AgentID
+	at time.Duration // since the start
+	*gozzard.Command
+}
+
+// inWorld runs a test with a clock of its own and an engine that runs.
+func inWorld(t *testing.T, window int, test func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, start: time.Now(), rows: map[gozzard.OpID]*gozzard.Attempt{}}
+		w.Engine = delivery.New(delivery.Options{Store: w, Dispatcher: fabric{w}, Log: slog.New(slog.DiscardHandler),
+			Now: time.Now, Lease: 14 * time.Second, Slack: 8 * time.Second, Resend: time.Second, Keep: time.Hour,
+			Window: window, Silent: func(gozzard.AgentID, time.Time) {}, Foreign: func(gozzard.AgentID) {}})
+
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { w.Run(ctx) })
+		test(w)
+		cancel()
+		wg.Wait()
+	})
+}
+
+// Open implements delivery.Store.
+func (w *world) Open(_ context.Context, agent gozzard.AgentID) (list []gozzard.Attempt, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.rows {
+		if a.Agent == agent && !a.State.Final() {
+			list = append(list, *a)
+		}
+	}
+	return list, nil
+}
+
+// Dispatch implements delivery.Store.
+func (w *world) Dispatch(_ context.Context, rows []delivery.Dispatch) ([]bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	changed := make([]bool, len(rows))
+	for i, r := range rows {
+		for _, a := range w.rows {
+			if a.Ref == r.Ref && a.State == gozzard.AttemptPending && !w.fails {
+				a.State, a.Session, a.Deadline, changed[i] = gozzard.AttemptDispatched, r.Session, r.Deadline, true
+			}
+		}
+	}
+	return changed, nil
+}
+
+// Settle implements delivery.Store.
+func (w *world) Settle(_ context.Context, rows []delivery.Settlement) ([]bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fails {
+		return nil, fmt.Errorf("no room")
+	}
+
+	changed := make([]bool, len(rows))
+	for i, r := range rows {
+		a := w.rows[r.Op]
+		if a != nil && slices.Contains(r.To.Sources(), a.State) && (r.From == 0 || r.From == a.State) &&
+			(r.FromSession == 0 || r.FromSession == a.Session) {
+			a.State, a.Outcome, changed[i] = r.To, r.Outcome, true
+		}
+	}
+	return changed, nil
+}
+
+// fabric notes what is sent.
+type fabric struct{ w *world }
+
+// Send implements delivery.Dispatcher.
+func (f fabric) Send(to gozzard.AgentID, _ int, cmd *gozzard.Command) error {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.w.sent = append(f.w.sent, command{to, time.Since(f.w.start), cmd})
+	return nil
+}
+
+// commands are the commands of one kind, in their order.
+func (w *world) commands(kind gozzard.CommandKind) (list []command) {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.sent {
+		if c.Kind == kind {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (w *world) connect(agent gozzard.AgentID, session uint64, open ...gozzard.OpReport) {
+	w.t.Helper()
+	defer w.LockAgent(agent)()
+	w.OpenSession(agent, delivery.Session{ID: session}, time.Now())
+	if err := w.Reconcile(w.t.Context(), delivery.Hello{Agent: agent, Session: session, JournalSince: 1,
+		Open: open}); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// launch adds a task with one attempt for each agent, dispatched where the agent is ready.
+func (w *world) launch(wait time.Duration, agents ...gozzard.AgentID) (list []gozzard.Attempt) {
+	w.seq++
+	for i, id := range agents {
+		a := gozzard.Attempt{Op: gozzard.NewOpID(), Ref: gozzard.AttemptRef{Task: w.seq, Index: int32(i)}, Agent: id,
+			Key: gozzard.Key{Namespace: "ns", Name: "p"}, Action: gozzard.ActionReload, State: gozzard.AttemptPending,
+			Deadline: time.Now().Add(10 * time.Second), Expires: time.Now().Add(wait)}
+		if s, _, ready := w.Session(id); ready {
+			a.State, a.Session = gozzard.AttemptDispatched, s.ID
+		}
+		w.mu.Lock()
+		row := a
+		w.rows[a.Op] = &row
+		w.mu.Unlock()
+		list = append(list, a)
+	}
+	if err := w.Reserve("app", len(list)); err != nil {
+		w.t.Error(err)
+	}
+	w.Launch("app", list)
+	return list
+}
+
+func (w *world) state(op gozzard.OpID) gozzard.AttemptState {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rows[op].State
+}
+
+func (w *world) report(agent gozzard.AgentID, session uint64, op gozzard.OpID, phase gozzard.Phase) {
+	w.Heard(agent, session, time.Now())
+	w.Receive(agent, 0, &gozzard.Report{Session: session, Results: []gozzard.OpReport{{ID: op, Phase: phase,
+		Outcome: gozzard.Outcome{Code: gozzard.CodeOK}}}})
+}
+
+// heartbeats renew the lease for some time.
+func (w *world) heartbeats(agent gozzard.AgentID, session uint64, d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+		w.Heard(agent, session, time.Now())
+	}
+}
+
+// An operation is repeated ever more rarely until the agent has it; at its deadline it is unknown and cancelled until
+// the agent answers; the verdict is acknowledged.
+func TestFromLaunchToVerdict(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		w.connect("a", 1)
+		op := w.launch(0, "a")[0].Op
+		w.heartbeats("a", 1, 8*time.Second)
+		var at []time.Duration
+		for _, c := range w.commands(gozzard.CommandOperate) {
+			at = append(at, c.at.Round(time.Second))
+		}
+		if want := []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second}; !slices.Equal(at, want) {
+			t.Errorf("sent after %v, want %v", at, want)
+		}
+
+		w.report("a", 1, op, gozzard.PhaseBegun)
+		w.heartbeats("a", 1, 3*time.Second)
+		if n := len(w.commands(gozzard.CommandOperate)); n != 4 {
+			t.Errorf("sent %d times, though the agent has it", n)
+		}
+		if s := w.state(op); s != gozzard.AttemptUnknown {
+			t.Errorf("after the deadline it is %v", s)
+		}
+		if list := w.commands(gozzard.CommandCancel); len(list) == 0 || list[0].Cancel[0] != op {
+			t.Errorf("cancelled with %v", list)
+		}
+
+		w.report("a", 1, op, gozzard.PhaseDone)
+		w.Await(w.t.Context(), 1)
+		if s := w.state(op); s != gozzard.AttemptOK {
+			t.Errorf("in the end it is %v", s)
+		}
+		if list := w.commands(gozzard.CommandAck); len(list) != 1 || list[0].Acked[0] != op {
+			t.Errorf("acknowledged with %v", list)
+		}
+	})
+}
+
+// The window bounds what is sent and not answered. A silent host leaves it with its first repeat.
+func TestWindow(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		agents := []gozzard.AgentID{"a", "b", "c", "d", "e"}
+		for _, id := range agents {
+			w.connect(id, 1)
+		}
+		list := w.launch(0, agents...)
+		if n := len(w.commands(gozzard.CommandOperate)); n != 2 {
+			t.Fatalf("%d sent at once", n)
+		}
+
+		w.report("a", 1, list[0].Op, gozzard.PhaseDone)
+		if n := len(w.commands(gozzard.CommandOperate)); n != 3 {
+			t.Fatalf("%d sent after one answer", n)
+		}
+
+		time.Sleep(1100 * time.Millisecond) // b and c are repeated
+		first := map[gozzard.AgentID]bool{}
+		for _, c := range w.commands(gozzard.CommandOperate) {
+			first[c.to] = true
+		}
+		if len(first) != 5 {
+			t.Errorf("silent hosts delay others: %v", first)
+		}
+	})
+}
+
+// What waits is released when the host comes back, or withdrawn when it does not.
+func TestWaiting(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		back := w.launch(time.Minute, "a")[0].Op
+		gone := w.launch(5*time.Second, "b")[0].Op
+		time.Sleep(6 * time.Second)
+		if s := w.state(gone); s != gozzard.AttemptNotExecuted {
+			t.Errorf("a host that did not come back: %v", s)
+		}
+
+		w.connect("a", 7)
+		if list := w.commands(gozzard.CommandOperate); len(list) != 1 || list[0].Session != 7 ||
+			list[0].Ops[0].ID != back {
+			t.Errorf("sent %v", list)
+		}
+	})
+}
+
+// While the record fails nothing is lost: it is tried again.
+func TestFailingRecord(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		op := w.launch(time.Second, "a")[0].Op
+		w.mu.Lock()
+		w.fails = true
+		w.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		if s := w.state(op); s != gozzard.AttemptPending {
+			t.Errorf("the record fails, and it is %v", s)
+		}
+
+		w.mu.Lock()
+		w.fails = false
+		w.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		if s := w.state(op); s != gozzard.AttemptNotExecuted {
+			t.Errorf("the record works again, and it is %v", s)
+		}
+	})
+}
+
+// A deadline of an older session does not end a newer dispatch.
+func TestDeadlineOfAnOlderSession(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		w.connect("a", 1)
+		op := w.launch(0, "a")[0].Op
+		w.commands(gozzard.CommandOperate)
+		w.connect("a", 2) // it never began: it is sent again
+		if list := w.commands(gozzard.CommandOperate); len(list) != 2 || list[1].Session != 2 {
+			t.Fatalf("sent %v", list)
+		}
+
+		w.heartbeats("a", 2, 5*time.Second)
+		if s := w.state(op); s != gozzard.AttemptDispatched {
+			t.Errorf("it is %v", s)
+		}
+		w.report("a", 2, op, gozzard.PhaseDone)
+		if s := w.state(op); s != gozzard.AttemptOK {
+			t.Errorf("it is %v", s)
+		}
+	})
+}
+
+// A report of no session opens none, also for an agent that attempts wait for.
+func TestReportWithoutASession(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		w.launch(time.Minute, "a")
+		if c := w.Heard("a", 0, time.Now()); c != delivery.ContactNew {
+			t.Errorf("the contact is %v", c)
+		}
+		if _, online, _ := w.Session("a"); online {
+			t.Error("the agent is online without a session")
+		}
+	})
+}

@@ -1,0 +1,222 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// Hello is what an agent said when it opened its session.
+type Hello struct {
+	Agent        gozzard.AgentID
+	Cloud        int
+	Session      uint64
+	Journal      gozzard.JournalPos
+	JournalSince uint64             // first session in which the agent had this journal
+	Open         []gozzard.OpReport // operations that the agent has
+}
+
+// Reconcile decides about every attempt that an older session of an agent left open, then sends what waits for it.
+// It tries until the record takes it: the session is open, so the agent will not say HELLO again. LockAgent is held.
+func (e *Engine) Reconcile(ctx context.Context, h Hello) error {
+	for {
+		err := e.reconcile(ctx, &h)
+		if err == nil {
+			e.makeReady(ctx, h.Agent)
+			return nil
+		}
+		if e.OnlineSession(h.Agent).ID != h.Session {
+			return err // the agent is silent or has a newer session: its next HELLO decides
+		}
+
+		e.o.Log.Error("cannot reconcile a session, trying again", "agent", h.Agent, "err", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(e.o.Resend):
+		}
+	}
+}
+
+// reconcile does it once.
+func (e *Engine) reconcile(ctx context.Context, h *Hello) error {
+	open, err := e.o.Store.Open(ctx, h.Agent)
+	if err != nil {
+		return err
+	}
+
+	known := make(map[gozzard.OpID]*gozzard.OpReport, len(h.Open))
+	for i := range h.Open {
+		known[h.Open[i].ID] = &h.Open[i]
+	}
+
+	// Decide about each attempt by what the agent knows of it.
+	var final []reported
+	var requeue []Settlement
+	now := e.o.Now()
+	for i := range open {
+		a := &open[i]
+		row, ok := e.decide(a, known[a.Op], h, now)
+		switch {
+		case !ok:
+		case row.To == gozzard.AttemptPending:
+			requeue = append(requeue, row)
+		default:
+			final = append(final, reported{row: row, cloud: h.Cloud, session: h.Session})
+		}
+	}
+
+	// Record the verdicts before the agent may forget any of them.
+	if err := e.settle(ctx, final); err != nil {
+		return err
+	}
+	e.acknowledgeOld(h, open)
+
+	return e.requeue(ctx, requeue)
+}
+
+// decide gives the row that a HELLO means for an attempt; ok is false when the attempt stays as it is. report is nil
+// when the agent does not have the operation.
+func (e *Engine) decide(a *gozzard.Attempt, report *gozzard.OpReport, h *Hello, now time.Time) (row Settlement,
+	ok bool) {
+	if report == nil {
+		report = &gozzard.OpReport{ID: a.Op, Ref: a.Ref, Phase: gozzard.PhaseAbsent}
+	} else if report.Phase != gozzard.PhaseAbsent {
+		e.acknowledge(h.Agent, report, &row)
+	}
+
+	next, ok := gozzard.Reconcile(a.State, a.Session, !a.Deadline.After(now),
+		gozzard.Contact{Session: h.Session, Phase: report.Phase,
+			SameJournal: gozzard.SameJournal(a.Session, h.JournalSince)}, report.Outcome.Code)
+
+	return Settlement{Ref: a.Ref, Op: a.Op, Agent: h.Agent, Action: a.Action, Key: a.Key, To: next,
+		FromSession: a.Session, Journal: &h.Journal, Outcome: reconciledOutcome(next, report)}, ok
+}
+
+// acknowledgeOld acknowledges verdicts that the record has already, or that belong to tasks that are not kept any more.
+func (e *Engine) acknowledgeOld(h *Hello, open []gozzard.Attempt) {
+	isOpen := make(map[gozzard.OpID]bool, len(open))
+	for i := range open {
+		isOpen[open[i].Op] = true
+	}
+
+	cmd := &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: h.Session}
+	for i := range h.Open {
+		r := &h.Open[i]
+		if e.foreign(r.ID, h.Agent) {
+			e.o.Foreign(h.Agent)
+			continue
+		}
+		if _, decided := gozzard.Finalise(r.Phase, r.Outcome.Code); decided && !isOpen[r.ID] {
+			cmd.Acked = append(cmd.Acked, r.ID)
+		}
+	}
+
+	if len(cmd.Acked) > 0 {
+		e.Send(h.Agent, h.Cloud, cmd)
+	}
+}
+
+// foreign reports whether an open operation is another agent's.
+func (e *Engine) foreign(id gozzard.OpID, from gozzard.AgentID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.queue.attempts[id]
+	return a != nil && a.agent.id != from
+}
+
+// requeue records attempts that provably never began as pending again; makeReady sends them in the new session.
+func (e *Engine) requeue(ctx context.Context, rows []Settlement) error {
+	if len(rows) == 0 {
+		return nil
+	}
+
+	changed, err := e.o.Store.Settle(ctx, rows)
+	if err != nil {
+		return err
+	}
+
+	e.change(func(now time.Time) {
+		for i := range rows {
+			if a := e.queue.attempts[rows[i].Op]; a != nil && changed[i] {
+				e.queue.apply(a, Event{Kind: Requeued}, now)
+			}
+		}
+	})
+	return nil
+}
+
+// makeReady dispatches what waits for an agent until nothing does. From then on operations are recorded as dispatched
+// when they are accepted. The agent's lock is held.
+func (e *Engine) makeReady(ctx context.Context, id gozzard.AgentID) {
+	for e.release(ctx, id) {
+		e.mu.Lock()
+		g := e.queue.agents[id]
+		done := g == nil || g.waiting == 0
+		if g != nil && done {
+			g.settled = true
+		}
+		e.mu.Unlock()
+		if done {
+			return
+		}
+	}
+}
+
+// release dispatches the attempts that wait for an agent that is online: in the record first, then through the sender.
+// It reports whether the record took all of it; the timer tries again otherwise. The agent's lock is held.
+func (e *Engine) release(ctx context.Context, id gozzard.AgentID) bool {
+	var session Session
+	var list []*Attempt
+	w := e.change(func(now time.Time) {
+		g := e.queue.agents[id]
+		if g == nil || !g.online {
+			return
+		}
+
+		session = g.session
+		var old []*Attempt
+		list, old = splitSuperseded(g.waitingInOrder())
+		for _, a := range old {
+			e.queue.apply(a, Event{Kind: Superseded}, now)
+		}
+	})
+
+	// What is superseded must be recorded before anything is sent: else it could be sent after the newer one.
+	if session.ID == 0 || !e.carryOut(ctx, &w) {
+		return false
+	}
+	return len(list) == 0 || e.dispatch(ctx, id, session.ID, list)
+}
+
+// dispatch records attempts as dispatched in a session and queues those that the record took. It reports whether it
+// took all.
+func (e *Engine) dispatch(ctx context.Context, id gozzard.AgentID, session uint64, list []*Attempt) bool {
+	rows := make([]Dispatch, len(list))
+	now := e.o.Now()
+	for i, a := range list {
+		rows[i] = Dispatch{Ref: a.ref, Agent: id, Session: session,
+			Deadline: now.Add(e.BudgetOf(a.op.Action, a.op.Spec))}
+	}
+
+	changed, err := e.o.Store.Dispatch(ctx, rows)
+	if err != nil && ctx.Err() == nil {
+		e.o.Log.Error("cannot dispatch attempts", "agent", id, "count", len(rows), "err", err)
+	}
+
+	all := true
+	e.change(func(now time.Time) {
+		for i, a := range list {
+			ev := Event{Kind: NotDispatched}
+			if err == nil && changed[i] {
+				ev = Event{Kind: Dispatched, Session: session, Deadline: rows[i].Deadline}
+			} else {
+				all = false
+			}
+			e.queue.apply(a, ev, now)
+		}
+	})
+
+	return all
+}

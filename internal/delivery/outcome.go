@@ -1,0 +1,69 @@
+package delivery
+
+import (
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+)
+
+const noAnswer = "no answer from the host in time; the next contact shows whether it was done"
+
+// verdict is one that this server gives without a report of the agent.
+type verdict struct {
+	from    gozzard.AttemptState // only from there: another server may have changed the attempt meanwhile
+	to      gozzard.AttemptState
+	outcome func(a *Attempt) gozzard.Outcome
+}
+
+// The verdicts of the server.
+var (
+	expired = verdict{from: gozzard.AttemptPending, to: gozzard.AttemptNotExecuted,
+		outcome: func(a *Attempt) gozzard.Outcome {
+			return gozzard.Outcome{Code: gozzard.CodeUnreachable,
+				Message: fmt.Sprintf("not executed: host %s did not come back in time", a.agent.id)}
+		}}
+
+	superseded = verdict{from: gozzard.AttemptPending, to: gozzard.AttemptNotExecuted,
+		outcome: func(*Attempt) gozzard.Outcome {
+			return gozzard.Outcome{Code: gozzard.CodeSuperseded,
+				Message: "not executed: a newer operation on the same process was waiting too"}
+		}}
+
+	lost = verdict{from: gozzard.AttemptUnknown, to: gozzard.AttemptInterrupted,
+		outcome: func(*Attempt) gozzard.Outcome {
+			return gozzard.Outcome{Code: gozzard.CodeInterrupted, Message: "interrupted: the host did not come back; " +
+				"the operation was done at most once and is not repeated automatically"}
+		}}
+)
+
+// outcomeOf completes the outcome of a report whose phase carries none.
+func outcomeOf(r *gozzard.OpReport) gozzard.Outcome {
+	out := r.Outcome
+	switch {
+	case r.Phase == gozzard.PhaseInterrupted:
+		out.Code = gozzard.CodeInterrupted
+		out.Message = "interrupted: the agent or its host stopped in the middle; " +
+			"the operation was done at most once and is not repeated automatically"
+	case r.Phase == gozzard.PhaseNever && (out.Code == "" || out.Code == gozzard.CodeOK):
+		out.Code = gozzard.CodeExpired
+		out.Message = "not executed: its time was over before the host could begin"
+	}
+	return out
+}
+
+// reconciledOutcome is the outcome of an attempt that a HELLO decided.
+func reconciledOutcome(next gozzard.AttemptState, r *gozzard.OpReport) gozzard.Outcome {
+	if r.Phase != gozzard.PhaseAbsent {
+		return outcomeOf(r)
+	}
+
+	switch next {
+	case gozzard.AttemptInterrupted:
+		return gozzard.Outcome{Code: gozzard.CodeInterrupted,
+			Message: "interrupted: the host lost its journal or the server its record, so it is not known whether " +
+				"this was done; it was done at most once and is not repeated automatically"}
+	case gozzard.AttemptNotExecuted:
+		return gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "not executed: it never reached the host"}
+	}
+	return gozzard.Outcome{}
+}

@@ -1,0 +1,270 @@
+package delivery
+
+import (
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// sendTurn bounds the attempts of one task that are sent in one turn, so that a large task does not delay a small one.
+const sendTurn = 256
+
+// limits are the settings.
+type limits struct {
+	resend time.Duration // between repeats of what an agent has not answered
+	keep   time.Duration // how long results are kept
+	window int           // attempts of one task in the window at a time
+}
+
+// queue has all open attempts, by everything they are looked up by. It does no I/O, starts nothing and needs a lock
+// around it. Where an attempt is in these tables follows from its state: see moved.
+type queue struct {
+	limits
+	agents   map[gozzard.AgentID]*agent
+	tasks    map[gozzard.TaskSeq]*task
+	attempts map[gozzard.OpID]*Attempt
+	quotas   quotas
+	unsent   unsentOrder
+	due      dueHeap
+	ready    fairQueue // tasks with something to send and room in their window
+	work     work      // what transitions asked for since drainWork
+}
+
+func newQueue(l limits) *queue {
+	return &queue{limits: l, agents: map[gozzard.AgentID]*agent{}, tasks: map[gozzard.TaskSeq]*task{},
+		attempts: map[gozzard.OpID]*Attempt{}, quotas: quotas{}, unsent: unsentOrder{}}
+}
+
+// work is what transitions ask for, as values: it is carried out without the lock.
+type work struct {
+	send      []message
+	cancel    []message
+	sendBack  []claim
+	giveUp    []claim
+	withdraw  []claim
+	supersede []claim
+	interrupt []claim
+	release   []gozzard.AgentID
+	mistakes  []mistake
+}
+
+// message is one operation to be sent, or to be cancelled.
+type message struct {
+	agent   gozzard.AgentID
+	cloud   int
+	session uint64
+	op      *gozzard.Op
+}
+
+// claim is a change of an attempt in the record. It has the session because the attempt may be in another one
+// by the time the record answers.
+type claim struct {
+	attempt *Attempt
+	session uint64
+}
+
+// mistake is an event in a state that it excludes.
+type mistake struct {
+	attempt *Attempt
+	state   State
+	event   EventKind
+}
+
+// drainWork gives what is to be done and forgets it.
+func (q *queue) drainWork() work {
+	w := q.work
+	q.work = work{}
+	return w
+}
+
+// agent finds an agent and adds it when it is new.
+func (q *queue) agent(id gozzard.AgentID) *agent {
+	g := q.agents[id]
+	if g == nil {
+		g = &agent{id: id}
+		q.agents[id] = g
+	}
+	return g
+}
+
+// add takes an open attempt of an app into the tables.
+func (q *queue) add(a *gozzard.Attempt, app string, kind EventKind, now time.Time) {
+	t := q.tasks[a.Ref.Task]
+	if t == nil {
+		t = &task{seq: a.Ref.Task, app: app, done: make(chan struct{})}
+		q.tasks[a.Ref.Task] = t
+	}
+	q.apply(newAttempt(a, q.agent(a.Agent), t), Event{Kind: kind}, now)
+}
+
+// apply is how every event reaches an attempt: it changes the state, brings the tables in line with it, and adds what
+// else is to be done to the work.
+func (q *queue) apply(a *Attempt, e Event, now time.Time) {
+	before := a.state
+	do := a.transition(e)
+	if before != a.state {
+		q.moved(a, before)
+	}
+
+	if do.Has(schedules) {
+		q.due.set(a, a.lookAt(do, now, q.resend))
+	}
+	if do &^= schedules; do != 0 {
+		q.work.add(a, e.Kind, do)
+	}
+}
+
+// moved brings the tables in line with a new state. Each table holds the attempts of certain states, and nothing else
+// puts an attempt into a table or takes it out.
+func (q *queue) moved(a *Attempt, before State) {
+	// All tables have open attempts.
+	if before == Created {
+		q.attempts[a.op.ID] = a
+		a.agent.add(a)
+		a.task.open++
+	}
+
+	// The waiting ones of an agent.
+	if before == Waiting {
+		a.agent.waiting--
+	}
+	if a.state == Waiting {
+		a.agent.waiting++
+	}
+
+	// The queue of the task, and the order of unsent operations on the process.
+	if before == Queued {
+		q.unsent.remove(a)
+	}
+	if a.state == Queued {
+		q.unsent.add(a)
+		a.task.queue = append(a.task.queue, a)
+		q.offer(a.task)
+	}
+
+	// The window of the task.
+	if before.inWindow() && !a.state.inWindow() {
+		a.task.inWindow--
+		q.offer(a.task)
+	}
+	if !before.inWindow() && a.state.inWindow() {
+		a.task.inWindow++
+	}
+
+	// The quota of the app.
+	if before.inQuota() && !a.state.inQuota() {
+		q.quotas.release(a.task.app, 1)
+	}
+
+	if a.state == Final {
+		q.remove(a)
+	}
+}
+
+// remove takes a final attempt out of the tables.
+func (q *queue) remove(a *Attempt) {
+	delete(q.attempts, a.op.ID)
+	q.due.remove(a)
+
+	a.agent.remove(a)
+	if len(a.agent.attempts) == 0 && a.agent.session.ID == 0 {
+		delete(q.agents, a.agent.id)
+	}
+
+	a.task.open--
+	if a.task.open == 0 {
+		delete(q.tasks, a.task.seq)
+		close(a.task.done)
+	}
+}
+
+// offer puts a task into the fair queue when it has something to send and room in its window.
+func (q *queue) offer(t *task) {
+	if !t.queued && len(t.queue) > 0 && t.inWindow < q.window {
+		t.queued = true
+		q.ready.add(t)
+	}
+}
+
+// sendable reports whether nextBatch has something to do.
+func (q *queue) sendable() bool { return len(q.ready.order) > 0 }
+
+// nextBatch gives one turn to the next task: it adds what is to be sent, and what cannot be sent because its session
+// ended. It reports whether there was anything.
+func (q *queue) nextBatch(now time.Time) bool {
+	for len(q.work.send)+len(q.work.sendBack) == 0 {
+		t := q.ready.next()
+		if t == nil {
+			return false
+		}
+
+		t.queued = false
+		n := 0
+		for n < len(t.queue) && n < sendTurn && t.inWindow < q.window {
+			q.turn(t.queue[n], now)
+			t.queue[n] = nil
+			n++
+		}
+
+		t.queue = t.queue[n:]
+		q.offer(t)
+	}
+
+	return true
+}
+
+// turn sends an attempt, after the older ones on the same process.
+func (q *queue) turn(a *Attempt, now time.Time) {
+	for next := q.unsent.oldest(a); next != nil; {
+		this := next
+		next = this.newer
+		kind := TurnToSend
+		if this.agent.session.ID != this.session {
+			kind = SessionEnded
+		}
+		q.apply(this, Event{Kind: kind}, now)
+		if this == a {
+			return
+		}
+	}
+}
+
+// lookAtDue applies what the timer decides about each attempt whose time has come.
+func (q *queue) lookAtDue(now time.Time) {
+	for a := q.due.next(now); a != nil; a = q.due.next(now) {
+		q.apply(a, Event{Kind: a.dueEvent(now, q.keep)}, now)
+	}
+}
+
+// add adds the effects of one transition.
+func (w *work) add(a *Attempt, event EventKind, do Effects) {
+	c := claim{a, a.session}
+	switch {
+	// messages
+	case do.Has(Send):
+		w.send = append(w.send, message{a.agent.id, a.agent.session.Cloud, a.session, &a.op})
+	case do.Has(Cancel):
+		// What an older session left open is for Reconcile to decide: the agent may have lost the journal that had it.
+		if a.agent.online && a.agent.session.ID == a.session {
+			w.cancel = append(w.cancel, message{a.agent.id, a.agent.session.Cloud, a.session, &a.op})
+		}
+
+	// changes of the record
+	case do.Has(SendBack):
+		w.sendBack = append(w.sendBack, c)
+	case do.Has(GiveUp):
+		w.giveUp = append(w.giveUp, c)
+	case do.Has(Withdraw):
+		w.withdraw = append(w.withdraw, c)
+	case do.Has(Supersede):
+		w.supersede = append(w.supersede, c)
+	case do.Has(Interrupt):
+		w.interrupt = append(w.interrupt, c)
+
+	// the rest
+	case do.Has(Release):
+		w.release = append(w.release, a.agent.id)
+	case do.Has(Impossible):
+		w.mistakes = append(w.mistakes, mistake{a, a.state, event})
+	}
+}

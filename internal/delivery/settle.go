@@ -1,0 +1,189 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+const (
+	settleBatch  = 2000                  // verdicts in one write
+	settleMany   = 64                    // verdicts in the last write from which on the next one waits for more
+	settleLinger = 10 * time.Millisecond // how long it waits
+)
+
+// reported is a verdict that an agent reported, on its way into the record.
+type reported struct {
+	row     Settlement
+	cloud   int
+	session uint64
+}
+
+// Receive takes in what an agent reports about operations.
+func (e *Engine) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
+	journal := r.Journal // a copy: the rows must not hold the whole report
+	for i := range r.Results {
+		row, ok := e.accept(from, &r.Results[i], &journal)
+		if !ok {
+			continue
+		}
+		select {
+		case e.settlements <- reported{row, cloud, r.Session}:
+		case <-e.quit:
+			return
+		}
+	}
+}
+
+// accept turns a report about an operation into a row for the record. ok is false when the report decides nothing: it
+// only says that the agent has the operation.
+func (e *Engine) accept(from gozzard.AgentID, r *gozzard.OpReport, pos *gozzard.JournalPos) (row Settlement, ok bool) {
+	if !e.acknowledge(from, r, &row) {
+		e.o.Foreign(from)
+		return row, false
+	}
+
+	state, final := gozzard.Finalise(r.Phase, r.Outcome.Code)
+	if !final {
+		return row, false
+	}
+
+	row.Op, row.Agent, row.To, row.Outcome, row.Journal = r.ID, from, state, outcomeOf(r), pos
+	return row, true
+}
+
+// acknowledge notes that an agent has an operation, and fills in what this server knows of it. It reports false when
+// the operation is another agent's.
+func (e *Engine) acknowledge(from gozzard.AgentID, r *gozzard.OpReport, row *Settlement) bool {
+	mine := true
+	row.Ref = r.Ref
+	e.change(func(now time.Time) {
+		a := e.queue.attempts[r.ID]
+		if a == nil {
+			return // of long ago: the record knows
+		}
+		if mine = a.agent.id == from; mine {
+			row.Ref, row.Action, row.Key = a.ref, a.op.Action, a.op.Key
+			e.queue.apply(a, Event{Kind: Acknowledged}, now)
+		}
+	})
+	return mine
+}
+
+// settleLoop records verdicts: those that arrive while one write runs go into the next one. An agent gets its
+// acknowledgement afterwards. When the record fails there is none, and the agent repeats.
+func (e *Engine) settleLoop(ctx context.Context) {
+	batch := make([]reported, 0, settleBatch)
+	for {
+		many := len(batch) >= settleMany
+		batch = batch[:0]
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-e.settlements:
+			batch = e.gather(append(batch, r), many)
+		}
+
+		if err := e.settle(ctx, batch); err != nil && ctx.Err() == nil {
+			e.o.Log.Error("cannot record verdicts, agents will repeat them", "count", len(batch), "err", err)
+		}
+	}
+}
+
+// gather adds the verdicts that are there. When there are many it waits a little for more: each write changes the
+// same pages of the record again.
+func (e *Engine) gather(batch []reported, many bool) []reported {
+	var late <-chan time.Time
+	if many {
+		late = time.After(settleLinger)
+	}
+
+	for len(batch) < settleBatch {
+		select {
+		case r := <-e.settlements:
+			batch = append(batch, r)
+			continue
+		default:
+		}
+
+		if late == nil {
+			return batch
+		}
+		select {
+		case r := <-e.settlements:
+			batch = append(batch, r)
+		case <-late:
+			late = nil
+		case <-e.quit:
+			return batch
+		}
+	}
+
+	return batch
+}
+
+// settle records verdicts and acknowledges those that the agents may forget.
+func (e *Engine) settle(ctx context.Context, batch []reported) error {
+	if len(batch) == 0 {
+		return nil
+	}
+
+	rows := make([]Settlement, len(batch))
+	for i := range batch {
+		rows[i] = batch[i].row
+	}
+
+	changed, err := e.o.Store.Settle(ctx, rows)
+	if err != nil {
+		return err
+	}
+
+	// From here on changed says which operations the agents may forget.
+	e.change(func(now time.Time) {
+		for i := range batch {
+			changed[i] = e.settled(&batch[i].row, changed[i], now)
+		}
+	})
+
+	acks := map[gozzard.AgentID]*ack{}
+	for i := range batch {
+		if !changed[i] {
+			continue
+		}
+		r := &batch[i]
+		k := acks[r.row.Agent]
+		if k == nil {
+			k = &ack{cloud: r.cloud, cmd: gozzard.Command{Version: gozzard.ProtocolVersion,
+				Kind: gozzard.CommandAck, Session: r.session}}
+			acks[r.row.Agent] = k
+		}
+		k.cmd.Acked = append(k.cmd.Acked, r.row.Op)
+	}
+
+	for id, k := range acks {
+		e.Send(id, k.cloud, &k.cmd)
+	}
+
+	return nil
+}
+
+// ack is a command to one agent with the verdicts that are recorded.
+type ack struct {
+	cmd   gozzard.Command
+	cloud int
+}
+
+// settled applies a verdict that was written; changed is false when the record has another one already, or the
+// attempt was never this agent's. It reports whether the agent may forget the operation: not while the record waits
+// for something else.
+func (e *Engine) settled(row *Settlement, changed bool, now time.Time) bool {
+	a := e.queue.attempts[row.Op]
+	if a == nil || a.agent.id != row.Agent {
+		return true
+	}
+	if changed {
+		e.queue.apply(a, Event{Kind: Settled}, now)
+	}
+	return changed
+}

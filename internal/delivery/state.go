@@ -1,0 +1,56 @@
+package delivery
+
+import "github.com/gozzard/gozzard"
+
+// State says where an attempt is on its way, as far as this server knows. The record is the truth; a state only says
+// what this server does next.
+type State uint8
+
+// The states of an attempt.
+const (
+	Created  State = iota // not in the tables of this server yet
+	Waiting               // waits until its agent is ready for it
+	Queued                // recorded as sent in the agent's session; waits for its turn to be sent
+	Stale                 // recorded as sent in a session in which this server does not send it
+	Sent                  // sent once and not answered; counts in the window of its task
+	Repeated              // sent more than once, or long ago; it makes no other attempt wait
+	Received              // the agent has it and works on it
+	Unknown               // its time is over; the agent is asked to cancel it or to say what became of it
+	Final                 // it has its verdict and is out of the tables
+	numStates
+)
+
+var stateNames = [numStates]string{"created", "waiting", "queued", "stale", "sent", "repeated", "received", "unknown",
+	"final"}
+
+func (s State) String() string { return stateNames[s] }
+
+// States lists all states.
+func States() (list []State) {
+	for s := Created; s < numStates; s++ {
+		list = append(list, s)
+	}
+	return list
+}
+
+// Record is the state that the record has for an attempt in this state. It is 0 for Created, whose event says which one
+// it is, and for Final, which is one of four.
+func (s State) Record() gozzard.AttemptState {
+	switch s {
+	case Waiting:
+		return gozzard.AttemptPending
+	case Queued, Stale, Sent, Repeated, Received:
+		return gozzard.AttemptDispatched
+	case Unknown:
+		return gozzard.AttemptUnknown
+	}
+	return 0
+}
+
+// inWindow reports whether an attempt counts in the window of its task. A silent host leaves the window with the
+// first repeat, so it delays no other host.
+func (s State) inWindow() bool { return s == Sent }
+
+// inQuota reports whether an attempt counts for its app. One that was given up as unknown does not: a dead host must
+// not block its app.
+func (s State) inQuota() bool { return s >= Waiting && s <= Received }

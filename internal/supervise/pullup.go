@@ -1,0 +1,107 @@
+package supervise
+
+import (
+	"context"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+const (
+	maxPullUps = 64              // start commands of pull-ups that run at the same time, say after a reboot
+	slotHold   = 2 * time.Second // a start command that takes longer no longer counts among them
+)
+
+// pullUpWanted decides whether the process must be started without a request.
+func (a *actor) pullUpWanted() (bool, string) {
+	return pullUpWanted(pullUpInput{hosted: a.rec.Hosted && a.managed, running: a.running(), spec: a.spec})
+}
+
+// pullUpPlanned reports whether a pull-up is planned.
+func (a *actor) pullUpPlanned() bool {
+	wanted, _ := a.pullUpWanted()
+	return wanted && !a.pullAt.IsZero()
+}
+
+// planPullUp plans the next pull-up of a supervised process that could not be started, or that went down after it
+// had been up for the given time.
+func (a *actor) planPullUp(up time.Duration, why string) {
+	if wanted, reason := a.pullUpWanted(); !wanted {
+		if reason != "" {
+			a.message = reason
+		}
+		return
+	}
+
+	a.downs = downsAfter(a.downs, up, a.spec.Policy)
+	delay := pullUpDelay(a.spec.Policy, a.downs, a.s.rand())
+	a.pullAt = time.Now().Add(delay)
+	if delay > 0 {
+		a.message = gozzard.Clip(crashLoop(a.downs, delay, why), maxStatusBytes)
+	}
+
+	a.log.Info("process is down and will be started again", "downs", a.downs, "in", delay, "reason", why)
+}
+
+// pullUpDue reports whether the process must be started now without a request.
+func (a *actor) pullUpDue() bool {
+	wanted, reason := a.pullUpWanted()
+	if !wanted {
+		a.pullAt = time.Time{}
+		if reason != "" && a.message == "" {
+			a.message = reason
+			a.publish(false)
+		}
+		return false
+	}
+
+	if a.pullAt.IsZero() {
+		a.pullAt = time.Now()
+	}
+	return !time.Now().Before(a.pullAt)
+}
+
+// pullUp starts a supervised process that is down.
+func (a *actor) pullUp(ctx context.Context) {
+	if !a.acquireSlot(ctx) {
+		return // an operation comes first; the pull-up is still due
+	}
+	defer a.releaseSlot()
+
+	a.pullAt = time.Time{}
+	out := a.execute(func() gozzard.Outcome {
+		// A rejected start is retried like any start that fails, because the policy may change.
+		if err := a.s.permit(a.spec); err != nil {
+			return failed(gozzard.CodeRefused, "%v", err)
+		}
+		return a.start(ctx, launch{action: gozzard.ActionStart, pullUp: true})
+	})
+	a.finishRestart(out, "not running")
+}
+
+// acquireSlot waits until one more pull-up may begin. Usually it does not wait. It returns false if an operation
+// arrived or ctx ended.
+func (a *actor) acquireSlot(ctx context.Context) bool {
+	for {
+		select {
+		case a.s.pulls <- struct{}{}:
+			a.slot = true
+			return true
+		case <-a.wake:
+			a.drain()
+			if a.opWaiting() {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// releaseSlot allows the next pull-up to begin.
+func (a *actor) releaseSlot() {
+	if a.slot {
+		a.slot = false
+		<-a.s.pulls
+	}
+}
