@@ -326,7 +326,9 @@ func TestOperateVerdicts(t *testing.T) {
 	c.decide(fail(gozzard.CodeNotRunning, ""))
 	c.want(0, "stop: 2 done (2 not running before) of 2\n", "stop", "web", "--all-hosts")
 	c.decide(fail(gozzard.CodeCommandFailed, "a2"))
-	c.want(6, "HOST        NAMESPACE  NAME  CODE            MESSAGE\n0:10.0.0.2  shop       web   command_failed  line 1 line 2]0;x\nreload: 1 done, 1 failed of 2\n", "reload", "web", "--all-hosts")
+	c.want(6, "HOST        NAMESPACE  NAME  CODE            MESSAGE\n"+
+		"0:10.0.0.2  shop       web   command_failed  line 1 line 2]0;x\nreload: 1 done, 1 failed of 2\n",
+		"reload", "web", "--all-hosts")
 	c.decide(fail(gozzard.CodeCheckFailed, ""))
 	c.want(1, "kill: 0 done, 2 failed of 2\n", "kill", "web", "--all-hosts")
 }

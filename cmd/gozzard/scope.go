@@ -59,7 +59,8 @@ func (s *scopeFlags) scope(ctx context.Context, c *client.Client) (client.Busine
 			return client.BusinessSelection{}, err
 		}
 	}
-	return client.BusinessSelection{Biz: biz, Env: s.env, Sets: s.sets, Modules: s.modules, Expression: s.expression}, nil
+	return client.BusinessSelection{Biz: biz, Env: s.env, Sets: s.sets, Modules: s.modules,
+		Expression: s.expression}, nil
 }
 
 // onlyBusiness is the id of the only business. It fails when there is none, or more than one.
