@@ -22,10 +22,22 @@ type HostOptions struct {
 
 // Host checks this host for an agent that runs as the present account.
 func Host(o HostOptions) ([]Finding, error) {
+	// Make the paths absolute: a policy is read along its whole path, from the root folder on.
+	var err error
+	if o.Data, err = filepath.Abs(o.Data); err != nil {
+		return nil, err
+	}
+	if o.Policy != "" {
+		if o.Policy, err = filepath.Abs(o.Policy); err != nil {
+			return nil, err
+		}
+	}
+
 	own, err := host.OwnPrivileges()
 	if err != nil {
 		return nil, err
 	}
+
 	return append(examine(o.Data, own), checkProgram(o.Version), checkPolicy(o.Data, o.Policy, own),
 		checkUpdates(o.Data, o.Policy)), nil
 }

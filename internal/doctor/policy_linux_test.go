@@ -3,6 +3,7 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,4 +49,29 @@ func TestDoctorReadsThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("", Fail, "is writable by others (mode 0666)")
+}
+
+// TestDoctorReadsThePolicyOfARelativePath holds what the doctor once said of a policy that allows root, when it was
+// given a relative path: that the policy does not exist and that root is refused.
+func TestDoctorReadsThePolicyOfARelativePath(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "agent", policy.FileName)
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("allow_root: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+
+	for _, named := range []string{"", filepath.Join("agent", policy.FileName)} {
+		findings, err := Host(HostOptions{Data: "agent", Policy: named, Version: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(findings, func(f Finding) bool { return f.Check == "policy" })
+		if f := findings[at]; f.Level != OK || !strings.Contains(f.Text, path+": root allowed; ") {
+			t.Errorf("--policy %q: %+v", named, f)
+		}
+	}
 }
