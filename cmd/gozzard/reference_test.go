@@ -93,6 +93,7 @@ Scripts for zsh, fish and powershell exist too.
 		{exitNotAllowed, "The caller is not allowed to do this."}, {exitNoMatch, "Nothing matched."},
 		{exitPartly, "The command failed on some hosts."},
 		{exitTimedOut, "The command did not finish within `--timeout`."},
+		{exitStorage, "A disk failed while a server or an agent wrote to it; the program ended."},
 		{exitDetached, "Ctrl-C ended the wait. The task continues."},
 	} {
 		fmt.Fprintf(&b, "| %d | %s |\n", c.code, c.text)
