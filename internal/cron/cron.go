@@ -90,7 +90,7 @@ func parseRule(rule string) (*Schedule, error) {
 		d, err := time.ParseDuration(strings.TrimSpace(text))
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%q is not a duration", strings.TrimSpace(text))
+			return nil, fmt.Errorf("%q is no duration", strings.TrimSpace(text))
 		case d < shortestRun:
 			return nil, fmt.Errorf("%s is shorter than %s", d, shortestRun)
 		}
@@ -98,7 +98,7 @@ func parseRule(rule string) (*Schedule, error) {
 	}
 
 	if strings.HasPrefix(rule, "@") {
-		return nil, fmt.Errorf("%s is unknown", rule)
+		return nil, fmt.Errorf("%s is not known", rule)
 	}
 
 	// Parse the five fields.
@@ -149,7 +149,7 @@ func (f field) parsePart(part string) error {
 	if stepped {
 		var err error
 		if step, err = strconv.Atoi(stepText); err != nil || step < 1 || step > f.max {
-			return fmt.Errorf("%q is not a step", stepText)
+			return fmt.Errorf("%q is no step", stepText)
 		}
 	}
 

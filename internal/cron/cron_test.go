@@ -116,7 +116,7 @@ func TestWrongSchedulesSayWhy(t *testing.T) {
 		"61 * * * *": `"61 * * * *" is not a crontab rule: minute "61": "61" is not from 0 to 59`,
 		"* * *":      `"* * *" is not a crontab rule: it has 3 fields, not 5`,
 		"0 0 30 2 *": `"0 0 30 2 *" is not a crontab rule: it names no day that exists`,
-		"@reboot":    `"@reboot" is not a crontab rule: @reboot is unknown`,
+		"@reboot":    `"@reboot" is not a crontab rule: @reboot is not known`,
 	} {
 		if _, err := cron.Parse(rule, ""); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -20,7 +20,6 @@ const (
 type launch struct {
 	id     gozzard.OpID
 	action gozzard.Action // the command: start, stop, kill, restart or reload
-	verb   gozzard.Action // what the caller asked for, if it is not action
 	pullUp bool           // no caller waits for a verdict
 }
 
@@ -31,14 +30,6 @@ type launched struct {
 	run   uint64 // actor.run when it began; as long as it has not changed, no process was seen
 	res   Result
 	front bool // a process was seen while the command ran, and was gone when the command had ended
-}
-
-// asked returns the action that the caller asked for.
-func (l launch) asked() gozzard.Action {
-	if l.verb != gozzard.ActionNone {
-		return l.verb
-	}
-	return l.action
 }
 
 // start starts the process if it is not running.
@@ -81,7 +72,7 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 	}
 
 	// Start.
-	out := a.bringUp(ctx, launch{id: id, action: gozzard.ActionStart, verb: gozzard.ActionRestart})
+	out := a.bringUp(ctx, launch{id: id, action: gozzard.ActionStart})
 	out.Forced = forced
 	return out
 }

@@ -134,7 +134,7 @@ func askRoute(t *testing.T, s *ft.Server, r server.Route, credentials string) (i
 
 // unrouted tells the answer to a path that no door knows.
 func unrouted(body string) bool {
-	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "nothing is served at this path")
+	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "this path does not exist")
 }
 
 var requestCount = regexp.MustCompile(`(?m)^gozzard_http_requests_total\{(.*)\} (\d+)$`)
