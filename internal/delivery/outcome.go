@@ -31,8 +31,8 @@ var (
 
 	lost = verdict{from: gozzard.AttemptUnknown, to: gozzard.AttemptInterrupted,
 		outcome: func(*Attempt) gozzard.Outcome {
-			return gozzard.Outcome{Code: gozzard.CodeInterrupted, Message: "interrupted: the host did not come back; " +
-				"the operation was done at most once and is not repeated automatically"}
+			return gozzard.Outcome{Code: gozzard.CodeInterrupted, Message: "interrupted: the host was not heard of again; " +
+				"it was done at most once and is not repeated by itself"}
 		}}
 )
 
@@ -42,8 +42,8 @@ func outcomeOf(r *gozzard.OpReport) gozzard.Outcome {
 	switch {
 	case r.Phase == gozzard.PhaseInterrupted:
 		out.Code = gozzard.CodeInterrupted
-		out.Message = "interrupted: the agent or its host stopped in the middle; " +
-			"the operation was done at most once and is not repeated automatically"
+		out.Message = "interrupted: the agent or its host went down in the middle; " +
+			"it was done at most once and is not repeated by itself"
 	case r.Phase == gozzard.PhaseNever && (out.Code == "" || out.Code == gozzard.CodeOK):
 		out.Code = gozzard.CodeExpired
 		out.Message = "not executed: its time was over before the host could begin"
@@ -61,7 +61,7 @@ func reconciledOutcome(next gozzard.AttemptState, r *gozzard.OpReport) gozzard.O
 	case gozzard.AttemptInterrupted:
 		return gozzard.Outcome{Code: gozzard.CodeInterrupted,
 			Message: "interrupted: the host lost its journal or the server its record, so it is not known whether " +
-				"this was done; it was done at most once and is not repeated automatically"}
+				"this was done; it was done at most once and is not repeated by itself"}
 	case gozzard.AttemptNotExecuted:
 		return gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "not executed: it never reached the host"}
 	}

@@ -158,7 +158,7 @@ func TestK1DiskFull(t *testing.T) {
 		fillDisk(t, fill)
 	}
 
-	if refused == 0 || !strings.Contains(words, "room") {
+	if refused == 0 || !strings.Contains(words, "is full") {
 		t.Errorf("%d refusals, the last one says %q", refused, words)
 	}
 	if rows := s.Status("faults", "p0", ft.Host(1)); len(rows) != 1 {

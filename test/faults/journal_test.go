@@ -108,7 +108,7 @@ func TestA9OldCopy(t *testing.T) {
 	f := startFleet(t, s, agent, "gzcopyback", 5)
 	data := agent.Flag("--data")
 	rounds := min(3**scale, 60)
-	const noticed = "is not the one seen before, or an older copy of it"
+	const noticed = "a host has another journal than before, or an older copy of it"
 	before := strings.Count(s.Output(), noticed)
 	var figs figures
 	for range rounds {
@@ -167,7 +167,7 @@ func TestA11JournalDiskFull(t *testing.T) {
 		switch e := operate(t, s.API, d, 8, d.Spec(nil)); {
 		case e.Code == 0:
 			done++
-		case contains(e.Msg, "room"):
+		case contains(e.Msg, "is full"):
 			refused, words = refused+1, e.Msg
 		default:
 			t.Fatalf("%+v", e)

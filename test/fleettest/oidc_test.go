@@ -182,7 +182,7 @@ func TestLoginsThatAreRefused(t *testing.T) {
 	f := newOIDCFleet(t)
 	f.addUser("a@example.com")
 	const callback = "/login/oidc/callback"
-	const notBegun, badCode = "was not begun here", "does not take the code"
+	const notBegun, badCode = "was not begun here", "rejects the code"
 
 	// The state of another login.
 	b := f.browser(callback)
@@ -224,7 +224,7 @@ func TestLoginsThatAreRefused(t *testing.T) {
 		"wrong nonce":       {"nonce", "another", http.StatusUnauthorized, "is for another login"},
 		"unknown user":      {"email", "b@example.com", http.StatusForbidden, "not known here"},
 		"another subject":   {"sub", "subject-2", http.StatusForbidden, "not known here"},
-		"unchecked address": {"email_verified", false, http.StatusForbidden, "does not say a usable email"},
+		"unchecked address": {"email_verified", false, http.StatusForbidden, "returned no usable email"},
 		"another client":    {"aud", "somebody", http.StatusUnauthorized, "is not valid"},
 	} {
 		f.provider.Claims = func(claims map[string]any) { claims[c.claim] = c.value }
