@@ -5,6 +5,7 @@ package faults_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -30,7 +31,7 @@ func TestH2AgentPowerCut(t *testing.T) {
 		after := filepath.Join(t.TempDir(), "after.img")
 		copyFile(t, image, after)
 		agent.Kill(syscall.SIGKILL)
-		command(t, "umount", dir)
+		unmount(t, dir)
 		command(t, "mount", "-o", "loop", after, dir)
 		image = after
 		s.AgainOnline(t, agent)
@@ -40,4 +41,16 @@ func TestH2AgentPowerCut(t *testing.T) {
 	fmt.Printf("fault H2: power of the host cut %d times\n", rounds)
 	l.afterwards(8, 1)
 	l.judge("H2", floor{ok: 20, percent: 25})
+}
+
+// unmount unmounts a file system. A command that the agent started may have a file open there until it ends, so a busy
+// file system is tried again.
+func unmount(t *testing.T, dir string) {
+	t.Helper()
+	var out []byte
+	ft.Until(t, time.Minute, func() string { return fmt.Sprintf("%s stays busy: %s", dir, out) }, func() bool {
+		var err error
+		out, err = exec.Command("umount", dir).CombinedOutput()
+		return err == nil
+	})
 }
