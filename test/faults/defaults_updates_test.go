@@ -22,8 +22,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// updatesAreSigned: a host takes no release by default, and with a key none that the key has not signed. How a good
-// one is taken and a bad one put back is TestTE8LocalUpdate and TestTE8ServerUpdate.
+// updatesAreSigned: by default a host accepts no release, and with a key none that the key has not signed.
+// TestTE8LocalUpdate and TestTE8ServerUpdate show how a good release is installed and a bad one rolled back.
 func updatesAreSigned(t *testing.T, f *plainFleet) {
 	program, private := []byte("no program at all"), ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	sum := sha256.Sum256(program)
@@ -59,7 +59,7 @@ func updatesAreSigned(t *testing.T, f *plainFleet) {
 			var list struct{ Rolls []client.Upgrade }
 			if err := json.Unmarshal([]byte(f.admin(t, "GET", "/api/v1/rolls", nil).body), &list); err != nil ||
 				len(list.Rolls) != 1 {
-				return false // asked too often: this server has its limits
+				return false // rejected by the rate limit of this server
 			}
 			r = list.Rolls[0]
 			return r.State != "running"

@@ -21,9 +21,9 @@ import (
 // AgentCaps are the capabilities of an agent in mode cap.
 var AgentCaps = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
 
-// Lodging is where an agent of an account other than root lives: folders that this account can reach, which those
+// AgentHome is where an agent of an account other than root lives: folders that this account can reach, which those
 // of a test are not.
-type Lodging struct {
+type AgentHome struct {
 	*Program
 	Account string
 	Dir     string // root's, for everybody to read
@@ -32,10 +32,10 @@ type Lodging struct {
 }
 
 // StartAgentAs runs `gozzard agent` as host 127.0.0.n and as an account, with capabilities or without, under a policy.
-func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintptr, rules string) *Lodging {
+func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintptr, rules string) *AgentHome {
 	t.Helper()
-	l := Lodge(t, account)
-	s.Admit(t, l)
+	l := NewAgentHome(t, account)
+	s.CopyJoinSecret(t, l)
 	args := []string{"agent", "--data", l.State, "--server", s.Agents, "--ip", "127.0.0." + strconv.Itoa(n),
 		"--secret-file", filepath.Join(l.Dir, "join.secret")}
 	l.Rules = filepath.Join(l.State, policy.FileName)
@@ -54,66 +54,66 @@ func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintpt
 }
 
 // Lodge makes the folders, with the program in them.
-func Lodge(t testing.TB, account string) *Lodging {
+func NewAgentHome(t testing.TB, account string) *AgentHome {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "gozzard-lodging-")
+	dir, err := os.MkdirTemp("", "gozzard-agent-home-")
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l := &Lodging{Account: account, Dir: dir, State: filepath.Join(dir, "state")}
+	l := &AgentHome{Account: account, Dir: dir, State: filepath.Join(dir, "state")}
 	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(l.State, 0o700),
 		copyFile(Binary(t), filepath.Join(dir, "gozzard"), 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	l.Give(t, l.State)
+	l.Chown(t, l.State)
 	return l
 }
 
-// Admit lets the agent join the server.
-func (s *Server) Admit(t testing.TB, l *Lodging) {
+// CopyJoinSecret lets the agent join the server.
+func (s *Server) CopyJoinSecret(t testing.TB, l *AgentHome) {
 	t.Helper()
 	path := filepath.Join(l.Dir, "join.secret")
 	if err := copyFile(filepath.Join(s.Data, "join.secret"), path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.Give(t, path)
+	l.Chown(t, path)
 }
 
 // WriteRules replaces the policy.
-func (l *Lodging) WriteRules(t testing.TB, text string) {
+func (l *AgentHome) WriteRules(t testing.TB, text string) {
 	t.Helper()
 	next := l.Rules + ".next"
 	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if filepath.Dir(l.Rules) == l.State {
-		l.Give(t, next)
+		l.Chown(t, next)
 	}
 	if err := os.Rename(next, l.Rules); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Give makes a file the agent's account's.
-func (l *Lodging) Give(t testing.TB, path string) {
+// Chown makes a file the agent's account's.
+func (l *AgentHome) Chown(t testing.TB, path string) {
 	t.Helper()
-	Give(t, path, l.Account)
+	Chown(t, path, l.Account)
 }
 
 // Enter has the next Again start the program in a cgroup, nil in that of the test.
-func (l *Lodging) Enter(group *os.File) {
+func (l *AgentHome) Enter(group *os.File) {
 	l.attr.UseCgroupFD = group != nil
 	if group != nil {
 		l.attr.CgroupFD = int(group.Fd())
 	}
 }
 
-// Give makes a file somebody's.
-func Give(t testing.TB, path, account string) {
+// Chown makes a file somebody's.
+func Chown(t testing.TB, path, account string) {
 	t.Helper()
 	c := Credential(t, account)
 	if err := os.Lchown(path, int(c.Uid), int(c.Gid)); err != nil {
