@@ -21,17 +21,17 @@ import (
 // AgentCaps are the capabilities of an agent in mode cap.
 var AgentCaps = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
 
-// AgentHome is where an agent of an account other than root lives: folders that this account can reach, which those
-// of a test are not.
+// AgentHome has the folders of an agent whose account is not root. The account can reach them; it cannot reach the
+// folders of a test.
 type AgentHome struct {
 	*Program
 	Account string
-	Dir     string // root's, for everybody to read
-	State   string // the agent's
-	Rules   string // its policy: of root in Dir with capabilities, else its own in State
+	Dir     string // of root, readable for all
+	State   string // of the agent
+	Rules   string // its policy: of root in Dir with capabilities, otherwise of the agent in State
 }
 
-// StartAgentAs runs `gozzard agent` as host 127.0.0.n and as an account, with capabilities or without, under a policy.
+// StartAgentAs runs `gozzard agent` as host 127.0.0.n and as an account, with or without capabilities, under a policy.
 func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintptr, rules string) *AgentHome {
 	t.Helper()
 	l := NewAgentHome(t, account)
@@ -53,7 +53,7 @@ func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintpt
 	return l
 }
 
-// Lodge makes the folders, with the program in them.
+// NewAgentHome makes the folders and copies the program into them.
 func NewAgentHome(t testing.TB, account string) *AgentHome {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gozzard-agent-home-")
@@ -73,7 +73,7 @@ func NewAgentHome(t testing.TB, account string) *AgentHome {
 	return l
 }
 
-// CopyJoinSecret lets the agent join the server.
+// CopyJoinSecret gives the agent the secret with which it joins the server.
 func (s *Server) CopyJoinSecret(t testing.TB, l *AgentHome) {
 	t.Helper()
 	path := filepath.Join(l.Dir, "join.secret")
@@ -98,13 +98,13 @@ func (l *AgentHome) WriteRules(t testing.TB, text string) {
 	}
 }
 
-// Chown makes a file the agent's account's.
+// Chown gives a file to the agent's account.
 func (l *AgentHome) Chown(t testing.TB, path string) {
 	t.Helper()
 	Chown(t, path, l.Account)
 }
 
-// Enter has the next Again start the program in a cgroup, nil in that of the test.
+// Enter makes the next Again start the program in a cgroup, or in that of the test if group is nil.
 func (l *AgentHome) Enter(group *os.File) {
 	l.attr.UseCgroupFD = group != nil
 	if group != nil {
@@ -112,7 +112,7 @@ func (l *AgentHome) Enter(group *os.File) {
 	}
 }
 
-// Chown makes a file somebody's.
+// Chown gives a file to an account.
 func Chown(t testing.TB, path, account string) {
 	t.Helper()
 	c := Credential(t, account)
@@ -121,7 +121,7 @@ func Chown(t testing.TB, path, account string) {
 	}
 }
 
-// Credential is an account of this machine, which must be there, without further groups.
+// Credential is an account of this machine without supplementary groups. The account must exist.
 func Credential(t testing.TB, account string) *syscall.Credential {
 	t.Helper()
 	u, err := user.Lookup(account)
@@ -136,9 +136,9 @@ func Credential(t testing.TB, account string) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: []uint32{uint32(gid)}}
 }
 
-// copyFile is not a link: what is done to the copy leaves the original as it is. Another program does it, since a
-// descriptor of this one that is open for writing could be inherited by a child of another test, and nobody may run
-// a file that is being written.
+// copyFile copies, because a link would change the original together with the copy. A separate program does it: a child
+// of another test could inherit a descriptor of this process that is open for writing, and the kernel does not run a
+// file that is open for writing.
 func copyFile(from, to string, mode os.FileMode) error {
 	if out, err := exec.Command("cp", "--", from, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("cp: %w: %s", err, out)

@@ -10,7 +10,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// The definition of hosting (托管), sentence by sentence as the documentation of operate_proc has it.
+// TestHostingByTheSentence checks the definition of supervision (托管), sentence by sentence as the documentation of
+// operate_proc has it.
 func TestHostingByTheSentence(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "", "GOZZARD_SAMPLE_INTERVAL=1s")
@@ -68,7 +69,7 @@ func TestHostingByTheSentence(t *testing.T) {
 	op(0, 0)
 	op(4, 0)
 	old = pid()
-	time.Sleep(6 * time.Second) // more samples than an act needs
+	time.Sleep(6 * time.Second) // more samples than the agent needs to act
 
 	if pid() != old {
 		t.Fatal("取消托管进程: an unhosted process over its limit is left alone")
@@ -98,7 +99,7 @@ func TestHostingByTheSentence(t *testing.T) {
 	}
 }
 
-// alivePID is the live process of a pid file, whatever its name.
+// alivePID is the live process of a pid file, whatever its name is.
 func alivePID(t *testing.T, fx *ft.Daemon) int {
 	t.Helper()
 	p := *fx

@@ -15,8 +15,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TE7: a real agent with a group: root does everything, members look, others get nothing. A killed agent's socket
-// is replaced, and a new program that takes the process over serves it again.
+// TE7: a real agent with a group. Root may do everything, members may read, others get no answer. The agent replaces
+// the socket of a killed agent, and a new program that takes over the process serves it again.
 func TestTE7SocketOfARealAgent(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
@@ -52,11 +52,11 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 	root, alice, mallory := ft.Account{}, ft.Account{UID: 54321, GID: 54321, Groups: []uint32{100}},
 		ft.Account{UID: 54322, GID: 54322}
 
-	try := func(who ft.Account, verb string, code int, words string) {
+	try := func(account ft.Account, verb string, code int, words string) {
 		t.Helper()
-		out, got := who.Gozzard(t, run, "agent", verb, "--socket", path)
+		out, got := account.Gozzard(t, run, "agent", verb, "--socket", path)
 		if got != code || !strings.Contains(out, words) {
-			t.Errorf("%s as uid %d: exit %d, %s", verb, who.UID, got, out)
+			t.Errorf("%s as uid %d: exit %d, %s", verb, account.UID, got, out)
 		}
 	}
 
@@ -111,7 +111,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 	}
 }
 
-// An agent whose socket cannot be made does its work all the same, and has the socket when it can.
+// TestAgentWithoutItsSocket: an agent that cannot make its socket works without it, and makes it as soon as it can.
 func TestAgentWithoutItsSocket(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "agent.sock")

@@ -15,7 +15,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TE5: a host whose owner has said nothing refuses root, in the caller's own words, until its owner says otherwise.
+// TestTE5HostRefusesRootByItself: by default a host refuses to run commands as root, with a message that names the
+// setting, until its owner allows it.
 func TestTE5HostRefusesRootByItself(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
@@ -71,7 +72,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 	refused(0, "root", "allow_root")
 	refused(0, "nobody", "users")
 	refused(0, "daemon", "deny_uids")
-	write("allow_root: true\n") // in force at once
+	write("allow_root: true\n") // takes effect at once
 	refused(0, "root", "path_prefixes")
 	write("{allow_root: true, path_prefixes: [" + filepath.Dir(fx.Dir) + "], ops: [start, query, kill]}\n")
 
@@ -88,7 +89,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		t.Fatalf("what runs was touched: %v", fx.Calls())
 	}
 
-	kill(t, pid) // and is not pulled up
+	kill(t, pid) // the agent must not restart it
 
 	ft.Until(t, time.Minute, func() string { return "the status does not say why it is down" }, func() bool {
 		all := s.Status("gse", "policy", ft.Host(1))

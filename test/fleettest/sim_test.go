@@ -55,8 +55,7 @@ func TestManyHosts(t *testing.T) {
 	registered := map[string]ft.Entry{}
 	s.OK("update_proc_info", ft.J{"meta": meta, "hosts": hosts, "spec": spec}, &registered)
 
-	// A fleet and its server on two slow cores may need longer than an answer waits: then it is not known yet, and
-	// becomes known.
+	// On two slow cores an answer may end its wait before the verdict of the fleet. The verdict comes later then.
 	notYet := func(e ft.Entry) bool {
 		return e.Code == 115 || e.Code == 117 && strings.Contains(e.Msg, "not known yet")
 	}
@@ -67,8 +66,8 @@ func TestManyHosts(t *testing.T) {
 		}
 	}
 
-	// Nor is a host always in reach there for as long as an operation waits. Then nothing was done, as the verdict
-	// says, and the next try does it.
+	// A host may also be unreachable there for longer than an operation waits. Then the verdict says that nothing was
+	// done, and the next try does it.
 	ask := hosts
 	for try := 1; len(ask) > 0; try++ {
 		task := s.Operate("operate_proc", ft.J{"meta": meta, "op_type": 0, "hosts": ask})
@@ -120,8 +119,8 @@ func TestManyHosts(t *testing.T) {
 	}
 }
 
-// notExecuted gives the hosts whose verdict is that nothing was done, and sees to it that this is so; any other
-// verdict must be a success.
+// notExecuted returns the hosts whose verdict is that nothing was done, and checks that this is true. Any other verdict
+// must be a success.
 func notExecuted(t *testing.T, s *ft.Server, asked []ft.J, res map[string]ft.Entry) (left []ft.J) {
 	t.Helper()
 
