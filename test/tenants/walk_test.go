@@ -15,12 +15,12 @@ import (
 	"github.com/gozzard/gozzard/internal/nats"
 )
 
-// TestTS1Walk goes over every method of every path of every door with credentials that are missing, wrong, expired
-// or not enough, and looks that nothing but a refusal comes of it.
+// TestTS1Walk calls every method of every path of every door with credentials that are missing, wrong, expired or
+// insufficient, and checks that every answer is a rejection.
 func TestTS1Walk(t *testing.T) {
 	w := newWorld(t, "")
 	m := newMaker(w, *seed)
-	other := newWorld(t, "") // another server, that has the same apps with other secrets
+	other := newWorld(t, "") // another server, which has the same apps with other secrets
 	ours, theirs := w.newApp("twin"), other.newApp("twin")
 	before := w.picture(t)
 
@@ -95,7 +95,7 @@ func TestTS1Walk(t *testing.T) {
 	}
 }
 
-// newApp makes an app that may do everything and tells its secret.
+// newApp makes an app that may do everything and returns its secret.
 func (w *world) newApp(code string) string {
 	w.t.Helper()
 	status, got := w.send("admin", &request{method: "POST", path: "/api/v1/apps",
@@ -112,8 +112,8 @@ var (
 	refused = regexp.MustCompile(`"result":\s*false`)
 )
 
-// isRefusal tells a refusal for want of credentials from any other answer. The compatible doors say it in their
-// numbers.
+// isRefusal reports whether an answer rejects a request for its credentials. The compatible doors say that with their
+// own codes.
 func isRefusal(rt route, code int, answer string) bool {
 	if rt.door == "api" {
 		return code == 400 && strings.Contains(answer, "X-Bkapi-Authorization") || code == 401 || code == 403
@@ -126,7 +126,7 @@ func isRefusal(rt route, code int, answer string) bool {
 	return false
 }
 
-// picture is all that a caller could have changed.
+// picture is everything that a caller could have changed.
 func (w *world) picture(t *testing.T) (lines []string) {
 	t.Helper()
 	w.settle()
@@ -150,7 +150,7 @@ func (w *world) picture(t *testing.T) (lines []string) {
 	}
 
 	lines = append(lines, fmt.Sprintf("%+v", groups))
-	for _, h := range w.Plane.Businesses(everybody) {
+	for _, h := range w.Plane.Businesses(admin) {
 		lines = append(lines, fmt.Sprintf("%+v", h))
 	}
 
@@ -183,7 +183,7 @@ func (w *world) picture(t *testing.T) (lines []string) {
 	return lines
 }
 
-// TestTS1FabricSubjects goes over the subjects of the fabric as nobody, with a wrong secret and as another agent.
+// TestTS1FabricSubjects tries the subjects of the fabric without credentials, with a wrong secret and as another agent.
 func TestTS1FabricSubjects(t *testing.T) {
 	secret := strings.Repeat("s", 40)
 	b, err := nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: secret})
