@@ -22,14 +22,15 @@ func TestCallersForms(t *testing.T) {
 		t.Fatalf("agent id %q", agent)
 	}
 
-	query := func(caller ft.J) ft.J {
+	query := func(targets ft.J) ft.J {
 		item := ft.J{"meta": g.meta, "op_type": 2, "spec": g.fx.Spec(nil)}
-		for k, v := range caller {
+		for k, v := range targets {
 			item[k] = v
 		}
 		return item
 	}
 
+	// Each form of naming a process and its host.
 	forms := []struct {
 		name, path string
 		body       ft.J

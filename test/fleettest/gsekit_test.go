@@ -122,6 +122,7 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 		t.Fatal(err)
 	}
 
+	// The request as documented, with its commas.
 	credentials := strings.NewReplacer(`"xxxx"`, `"`+d.Cred.AppCode+`"`, `"xxx"`, `"`+d.Cred.Secret+`"`)
 	const path = "//v2/gsekit/api/process/process_status/"
 	ans, err := d.Post(path, []byte(credentials.Replace(string(text))), nil)
@@ -129,6 +130,7 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 		t.Errorf("with its commas: %v %s", err, ans.Raw)
 	}
 
+	// The valid request, before and after the start of the process.
 	valid := regexp.MustCompile(`,(\s*})`).ReplaceAllString(credentials.Replace(string(text)), "$1")
 	status := func() (count int, data json.RawMessage) {
 		t.Helper()
@@ -158,6 +160,7 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 		t.Fatalf("%s", data)
 	}
 
+	// The answer has the documented shape and live values.
 	sameShape(t, "002", data)
 	var got struct {
 		List []struct {

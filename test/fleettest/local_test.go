@@ -22,6 +22,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 		t.Skip("not root")
 	}
 
+	// Start an agent with a socket for group 100.
 	run, err := os.MkdirTemp("", "gozzard-run-")
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +50,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 		t.Fatalf("%v, %v", fi, err)
 	}
 
+	// Members may read, others get no answer, root may do everything.
 	root, alice, mallory := ft.Account{}, ft.Account{UID: 54321, GID: 54321, Groups: []uint32{100}},
 		ft.Account{UID: 54322, GID: 54322}
 
@@ -82,10 +84,11 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 		return st.PID
 	}
 
+	// The next agent replaces the socket of a killed one.
 	agent.Kill(syscall.SIGKILL)
 
 	if _, err := os.Lstat(path); err != nil {
-		t.Fatalf("a killed agent cannot have cleared up: %v", err)
+		t.Fatalf("a killed agent cannot have removed its socket: %v", err)
 	}
 
 	try(root, "status", 3, "no agent listens on "+path)
@@ -93,17 +96,19 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 	awaitServed(2)
 
 	if pid() != agent.PID() {
-		t.Error("another one answers")
+		t.Error("another process answers")
 	}
 
+	// A program that takes over serves the socket again.
 	signalAgent(t, agent, syscall.SIGUSR2)
 	awaitServed(3)
 	ft.Until(t, time.Minute, agent.Output, func() bool { return agent.Sessions() == 4 })
 
 	if pid() != agent.PID() {
-		t.Error("another one answers")
+		t.Error("another process answers")
 	}
 
+	// An agent that stops removes its socket.
 	agent.Kill(syscall.SIGTERM)
 
 	if left, err := os.ReadDir(run); len(left) != 0 || err != nil {

@@ -104,6 +104,8 @@ func TestOperations(t *testing.T) {
 
 	t.Run("the whole life of a daemon with a Chinese name", func(t *testing.T) {
 		g := newRegisteredDaemon(t, d, "网关-1", "gzlife", nil)
+
+		// Registering starts nothing.
 		if e := g.register("register_proc_info", g.fx.Spec(nil)); e.Code != 850 {
 			t.Fatalf("second register: %+v", e)
 		}
@@ -114,6 +116,7 @@ func TestOperations(t *testing.T) {
 			t.Fatalf("after register: %+v", s)
 		}
 
+		// Stop (1) what does not run, start (0) it, and start it again.
 		e := g.op(1, 829)
 		if e.Msg != "no need to stop the process(gzlife) that is not running" {
 			t.Fatalf("829: %+v", e)
@@ -142,6 +145,7 @@ func TestOperations(t *testing.T) {
 			t.Fatalf("828: %+v, calls %v", e, g.fx.Calls())
 		}
 
+		// The agent restarts what died. Reload (8) keeps the process, restart (7) replaces it.
 		kill(t, pid)
 		g.until("not pulled up", func() bool { p := g.fx.PID(); return p > 0 && p != pid && g.status().PID == p })
 		pid = g.fx.PID()
@@ -157,6 +161,7 @@ func TestOperations(t *testing.T) {
 			t.Fatalf("restart: %v", g.fx.Calls())
 		}
 
+		// Stop supervising (4): a process that dies stays down. Supervise (3): it starts.
 		g.op(4, 0)
 
 		if s := g.status(); s.IsAuto || s.Status != 1 {
@@ -168,6 +173,8 @@ func TestOperations(t *testing.T) {
 		g.op(3, 0)
 		g.until("host does not pull up", func() bool { return g.fx.PID() > 0 && g.status().Status == 1 })
 		g.op(3, 0)
+
+		// Kill (9) and stop (1) end the process and its supervision.
 		g.op(9, 0)
 
 		if g.fx.PID() > 0 || g.fx.Count("kill") != 1 {

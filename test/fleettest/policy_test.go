@@ -22,6 +22,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		t.Skip("not root")
 	}
 
+	// Start an agent without a policy: it writes the default one.
 	s := ft.StartServer(t, "")
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
@@ -69,6 +70,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		}
 	}
 
+	// The default policy, and each setting that the owner changes.
 	refused(0, "root", "allow_root")
 	refused(0, "nobody", "users")
 	refused(0, "daemon", "deny_uids")
@@ -81,6 +83,8 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 	}
 
 	refused(1, "root", "ops")
+
+	// A policy that becomes stricter does not touch what runs.
 	pid := fx.PID()
 	write("{path_prefixes: [" + filepath.Dir(fx.Dir) + "]}\n")
 	refused(9, "root", "allow_root")
@@ -89,6 +93,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		t.Fatalf("what runs was touched: %v", fx.Calls())
 	}
 
+	// The agent does not restart what the policy no longer allows.
 	kill(t, pid) // the agent must not restart it
 
 	ft.Until(t, time.Minute, func() string { return "the status does not say why it is down" }, func() bool {
@@ -100,6 +105,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		t.Errorf("started: %v", fx.Calls())
 	}
 
+	// The agent does not start with a policy that others can write.
 	agent.Kill(15)
 
 	if err := os.Chmod(rules, 0o666); err != nil {
@@ -111,7 +117,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 	select {
 	case <-agent.Done():
 	case <-time.After(time.Minute):
-		t.Fatal("the agent runs with a policy that everybody can write")
+		t.Fatal("the agent runs with a policy that others can write")
 	}
 
 	if agent.ExitCode() == 0 || !strings.Contains(agent.Output(), "is writable by others (mode 0666)") {

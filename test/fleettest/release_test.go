@@ -238,6 +238,7 @@ func TestTE8ServerUpdate(t *testing.T) {
 		}
 	}
 
+	// Publish a release once. Only members can download it.
 	f.must("release", "publish", key.releaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion), nil))
 
 	if out := f.must("release", "list"); !strings.Contains(out, ft.NewVersion) {
@@ -261,6 +262,7 @@ func TestTE8ServerUpdate(t *testing.T) {
 	stopped(f.upgrade("1.1.5", "--host", "127.0.0.1"), "refused: the manifest is not signed by the release key")
 	same(ft.OldVersion, ft.OldVersion, ft.OldVersion)
 
+	// Upgrade two hosts in stages.
 	if r := f.upgrade(ft.NewVersion, "--stages", "50,100", "--host", "127.0.0.1,127.0.0.2"); r.State != "done" ||
 		r.Hosts[0].State != "done" || r.Hosts[1].Stage != 100 {
 		t.Errorf("%+v", r)
@@ -268,15 +270,17 @@ func TestTE8ServerUpdate(t *testing.T) {
 
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
 
+	// A release that does not start is rolled back and stops the upgrade.
 	f.must("release", "publish", key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil))
 	put(t, f.hosts[0].config, []byte("update-trial: 2s\n"), 0o600)
 	stopped(f.upgrade(ft.BrokenVersion, "--host", "127.0.0.1"),
 		"rolled back: the server did not accept its connection within 2s")
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
 
+	// The host and the audit have a record of it.
 	if b, err := os.ReadFile(filepath.Join(f.hosts[0].state, "acts.log")); err != nil ||
 		!strings.Contains(string(b), "update to release") {
-		t.Errorf("the host's own record does not have the order: %v", err)
+		t.Errorf("the act log of the host does not have the update: %v", err)
 	}
 
 	if out := f.must("audit", "list"); !strings.Contains(out, "release:roll:1.2.0") ||

@@ -47,6 +47,7 @@ func TestManyHosts(t *testing.T) {
 	ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) },
 		func() bool { return online() == n })
 
+	// Register a process on every host.
 	meta := ft.J{"namespace": "sim", "name": "game"}
 	spec := ft.J{"identity": ft.J{"proc_name": "game", "setup_path": "/srv/game", "pid_path": "/srv/game/pid",
 		"user": "root"},
@@ -90,6 +91,7 @@ func TestManyHosts(t *testing.T) {
 		}
 	}
 
+	// Read the status by hosts, then page by page.
 	rows := s.Status("sim", "game", hosts...)
 	if len(rows) != n {
 		t.Fatalf("%d rows", len(rows))

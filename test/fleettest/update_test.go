@@ -199,6 +199,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 		})
 	}
 
+	// Reject an update without a key, or with a key that others can write.
 	good := key.releaseOf(t, ft.NewVersion, file, nil)
 	refused("no key", "no release key on this host", good)
 	put(t, filepath.Join(u.state, "release.pub"), key.pem, 0o666)
@@ -218,6 +219,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// Reject releases that are changed, unsigned, older, expired or for another platform.
 	altered := func(change func(dir string)) string {
 		dir := key.releaseOf(t, ft.NewVersion, file, nil)
 		change(dir)
@@ -266,6 +268,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 	refused("a flipped bit", "is not the file that was signed", replaced(flipped))
 	refused("another version inside", `says that it is version "1.1.0"`, key.releaseOf(t, "1.1.1", file, nil))
 
+	// Install a good release.
 	out, err := u.update(good)
 	if err != nil || !strings.Contains(out, "release 1.1.0 is running") {
 		t.Fatalf("%v, %s\n%s", err, out, u.agent.Output())
@@ -277,6 +280,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 		t.Errorf("the program before is not kept: %v", err)
 	}
 
+	// Go back from a release that hangs, and do not try it again.
 	u.trial("2s")
 	bad := key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil)
 	if out, err = u.update(bad); err == nil || !strings.Contains(out,
@@ -292,6 +296,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 
 	u.untouched(t, ft.NewVersion)
 
+	// Go back from a release that exits.
 	u.trial("1m")
 	u.dies(bad)
 }

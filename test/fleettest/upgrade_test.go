@@ -20,6 +20,7 @@ import (
 // TestUpgradeTouchesNoProcess: a new agent takes over by exec or by stop and start, and no process is affected: same
 // pids, started once, still supervised and restarted when they die.
 func TestUpgradeTouchesNoProcess(t *testing.T) {
+	// Start an old version with daemons.
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -76,6 +77,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 		}
 	}
 
+	// A broken program file does not replace the agent.
 	replace("")
 	signalAgent(t, agent, syscall.SIGUSR2)
 
@@ -88,6 +90,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 		t.Fatal("a broken program ended the agent")
 	}
 
+	// A new program takes over the process by exec.
 	replace("2.0.0-new")
 	pid := agent.PID()
 	signalAgent(t, agent, syscall.SIGUSR2)
@@ -114,6 +117,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 
 	fleet.daemons, before = fleet.daemons[:20], before[:20]
 
+	// The agent stops and starts again.
 	agent.Kill(syscall.SIGTERM)
 	opened := strings.Count(agent.Output(), "session is open") // the server does not notice so short an absence
 	agent.Again()
@@ -125,6 +129,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 
 	same("after stop and start")
 
+	// The agent still restarts what dies.
 	kill(t, before[0])
 
 	ft.Until(t, 20*time.Second, func() string { return "not brought back" },
