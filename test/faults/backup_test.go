@@ -93,6 +93,7 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "backup.age")
 	recipient := strings.TrimSpace(mustRun(t, s, "backup", "keygen", "--to", key))
 
+	// Take a backup under load, with operations that are open in it and others that come later.
 	l := newLedger(t, s.API)
 	stop := l.load(4, 2, 300**scale)
 	ft.Until(t, time.Minute, func() string { return "no load" }, func() bool { return len(l.effects()) > 20 })
@@ -123,6 +124,7 @@ func TestK9BackupUnderLoad(t *testing.T) {
 		}
 	}
 
+	// Lose the server and restore another one. Hosts wait until the admin confirms their number.
 	s.Kill(syscall.SIGKILL)
 	r := restored(t, s, file, key)
 
@@ -145,6 +147,7 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	r.AwaitOnline(t, 1)
 	r.AwaitOnline(t, 2)
 
+	// The verdicts in the restored record are true.
 	l.api = r.API
 	f := l.collect()
 	fmt.Printf("fault K9: restored: of %s; those lost were accepted after the backup\n", f)
@@ -153,6 +156,7 @@ func TestK9BackupUnderLoad(t *testing.T) {
 		t.Errorf("fault K9: %s", f)
 	}
 
+	// The restored server accepts new operations, and nothing old is executed again.
 	fresh := newLedger(t, r.API)
 	for i := range 24 { // of the same processes: their hosts have executed later tasks than the restored record has
 		fresh.send(fmt.Sprintf("fresh-%d", i), 1+i%2, i, never)

@@ -67,12 +67,14 @@ func TestP11OverLimit(t *testing.T) {
 		return spec
 	}
 
+	// Start three processes with a limit. loose is not supervised.
 	for _, d := range []*ft.Daemon{hot, loose, idle} {
 		must(t, operate(t, s.API, d, 0, limited(d, 10)), 0)
 	}
 
 	must(t, operate(t, s.API, loose, 4, limited(loose, 10)), 0)
 
+	// The agent ends and restarts a supervised process over its limit.
 	var found []time.Duration
 	for range min(*scale, 5) {
 		pid := hot.PID()
@@ -95,6 +97,7 @@ func TestP11OverLimit(t *testing.T) {
 	samples := percentile(found, 1).Seconds() / every.Seconds()
 	fmt.Printf("fault P11: over its CPU limit, ended at most %.1f samples after it began, brought back %d of %d times: %q\n", samples, len(found), len(found), message)
 
+	// The agent only reports one that is not supervised, and leaves an idle one alone.
 	loosePID, idlePID := loose.PID(), idle.PID()
 	burnLoose(true)
 	var alert string
