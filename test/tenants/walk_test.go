@@ -24,6 +24,7 @@ func TestTS1Walk(t *testing.T) {
 	ours, theirs := w.newApp("twin"), other.newApp("twin")
 	before := w.picture(t)
 
+	// Send every kind of wrong credentials to every route.
 	header := func(app, secret, rest string) string {
 		return fmt.Sprintf(`{"bk_app_code":%q,"bk_app_secret":%q%s}`, app, secret, rest)
 	}
@@ -55,6 +56,7 @@ func TestTS1Walk(t *testing.T) {
 		}
 	}
 
+	// Valid credentials work.
 	if code, got := w.sendAs(header("plain", "plain-secret", `,"bk_token":"good"`),
 		&request{method: "GET", path: "/api/v1/hosts"}); code != 200 {
 		t.Errorf("the right token: %d %s", code, got)
@@ -65,6 +67,7 @@ func TestTS1Walk(t *testing.T) {
 		t.Errorf("our own secret: %d %s", code, got)
 	}
 
+	// The rejected requests have changed nothing.
 	if !t.Failed() {
 		fmt.Printf("threat TS1: %d pairs of route and credentials that are missing, wrong, expired or another server's: all refused\n", pairs)
 	}
@@ -75,6 +78,7 @@ func TestTS1Walk(t *testing.T) {
 		t.Errorf("strangers did something (-before +after):\n%s", diff)
 	}
 
+	// Callers with few rights see and change nothing that is not theirs.
 	for _, app := range []string{"viewer", "enroller", "nobody"} {
 		for _, rt := range m.routes {
 			for range 3 {
@@ -201,6 +205,7 @@ func TestTS1FabricSubjects(t *testing.T) {
 		}
 	}
 
+	// Connect as one agent and count what the broker denies.
 	var denied atomic.Int64
 	conn, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo("0.evil", secret), natsgo.ErrorHandler(
 		func(*natsgo.Conn, *natsgo.Subscription, error) { denied.Add(1) }))
@@ -220,6 +225,7 @@ func TestTS1FabricSubjects(t *testing.T) {
 		}
 	}
 
+	// Subjects of other agents.
 	for _, kind := range []string{"op", "res", "st"} {
 		for _, of := range []string{"0.victim", "1.evil", "0.*", "*.evil", ">", "0.evil.x"} {
 			subject := kind + "." + of
@@ -241,6 +247,7 @@ func TestTS1FabricSubjects(t *testing.T) {
 		}
 	}
 
+	// Subjects that no agent may publish to or subscribe to.
 	for _, subject := range []string{"op.0.evil", "_INBOX.x", "$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
 		if err := conn.Publish(subject, []byte("x")); err != nil {
 			t.Fatal(err)
