@@ -135,7 +135,7 @@ func until(ctx context.Context, limit time.Duration, words string, cond func() (
 			if err == nil {
 				err = ctx.Err()
 			}
-			return fmt.Errorf("timed out waiting for %s: %w", words, err)
+			return fmt.Errorf("gave up waiting for %s: %w", words, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

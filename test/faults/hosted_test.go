@@ -259,8 +259,8 @@ func TestA15AccountFull(t *testing.T) {
 		}
 	}
 
-	fmt.Printf("fault A15: %d of %d starts of an account without room for processes failed with a clear error: %q\n", clear, n,
-		last.Msg)
+	fmt.Printf("fault A15: %d of %d starts of an account without room for processes failed with a clear error: %q\n",
+		clear, n, last.Msg)
 
 	if clear != n || d.PID() > 0 {
 		t.Errorf("%+v", last)
